@@ -1,0 +1,203 @@
+package asynq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"dropbell/domain/fault"
+
+	queue "github.com/hibiken/asynq"
+	goredis "github.com/redis/go-redis/v9"
+)
+
+const (
+	// Idle polling; ten times a second costs Redis little and bounds the
+	// latency of a task on an idle queue to about 150 ms.
+	taskCheckInterval = 100 * time.Millisecond
+	// How often timers and retries that have become due are looked for.
+	delayedCheckInterval   = 500 * time.Millisecond
+	defaultShutdownTimeout = 20 * time.Second
+)
+
+// A QueueSpec says how this process works on one queue.
+type QueueSpec struct {
+	Name string
+	// Concurrency is how many tasks of the queue run here at a time.
+	Concurrency int
+	// Servers share the concurrency. One server fetches one task per round
+	// trip to Redis, so a busy queue wants several; 0 means 1.
+	Servers int
+}
+
+// A Handler executes one task. The payload is the JSON of the task's payload
+// struct. What it returns decides:
+//
+//   - nil: done;
+//   - a fault of kind Invalid, NotFound or Conflict: given up, archived;
+//   - [fault.RetryAfter]: again after that time, not counted as an attempt, so
+//     the handler itself must know a deadline;
+//   - anything else, a panic included: again after 1, 2, 4, 8, 16 s, then archived.
+//
+// Its context ends with the task's time-out and at the end of the shutdown time.
+type Handler func(ctx context.Context, payload []byte) error
+
+// ServersConfig configures [NewServers].
+type ServersConfig struct {
+	RedisURL string
+	Queues   []QueueSpec
+	Logger   *slog.Logger
+	// ShutdownTimeout is how long Shutdown waits for running tasks before it
+	// puts them back; 0 means 20 s. It must stay below the time after which
+	// the process is killed.
+	ShutdownTimeout time.Duration
+	// Done, if set, is told of every execution, for metrics.
+	Done func(name string, took time.Duration, err error)
+}
+
+// Servers executes the tasks of some queues in this process.
+type Servers struct {
+	config   ServersConfig
+	redis    goredis.UniversalClient
+	handlers map[string]Handler
+	servers  []*queue.Server
+	shutdown sync.Once
+}
+
+// NewServers returns servers that are not started yet.
+func NewServers(config ServersConfig) (*Servers, error) {
+	connections := 0
+	for _, spec := range config.Queues {
+		if spec.Name == "" || spec.Concurrency < 1 {
+			return nil, fmt.Errorf("queue %q needs a name and a concurrency of at least 1", spec.Name)
+		}
+		connections += spec.Concurrency + 4*max(1, spec.Servers)
+	}
+	if config.ShutdownTimeout <= 0 {
+		config.ShutdownTimeout = defaultShutdownTimeout
+	}
+	client, err := newClient(config.RedisURL, connections)
+	if err != nil {
+		return nil, err
+	}
+	s := &Servers{config: config, redis: client, handlers: map[string]Handler{}}
+	for _, spec := range config.Queues {
+		s.addServers(spec)
+	}
+	return s, nil
+}
+
+func (s *Servers) addServers(spec QueueSpec) {
+	count := min(max(1, spec.Servers), spec.Concurrency)
+	for i := range count {
+		// The first servers take what does not divide evenly.
+		concurrency := (spec.Concurrency + count - 1 - i) / count
+		s.servers = append(s.servers, queue.NewServerFromRedisClient(s.redis, queue.Config{
+			Concurrency:              concurrency,
+			Queues:                   map[string]int{spec.Name: 1},
+			TaskCheckInterval:        taskCheckInterval,
+			DelayedTaskCheckInterval: delayedCheckInterval,
+			ShutdownTimeout:          s.config.ShutdownTimeout,
+			RetryDelayFunc:           retryDelay,
+			IsFailure:                countsAsAttempt,
+			Logger:                   logAdapter{s.config.Logger.With("queue", spec.Name)},
+			LogLevel:                 queue.WarnLevel,
+		}))
+	}
+}
+
+// Handle makes h execute the tasks called name. It panics when name has a
+// handler already, and must not be called after [Servers.Start].
+func (s *Servers) Handle(name string, h Handler) {
+	if _, exists := s.handlers[name]; exists {
+		panic("asynq: two handlers for task " + name)
+	}
+	s.handlers[name] = h
+}
+
+// Start begins to execute tasks and returns. A Redis that is not there yet is
+// waited for in the background.
+func (s *Servers) Start() error {
+	for _, server := range s.servers {
+		if err := server.Start(queue.HandlerFunc(s.process)); err != nil {
+			s.Shutdown()
+			return fmt.Errorf("start task server: %w", err)
+		}
+	}
+	return nil
+}
+
+// Shutdown stops fetching tasks, waits for the running ones up to the shutdown
+// time, puts the others back and frees the connections. Calling it again does
+// nothing.
+func (s *Servers) Shutdown() {
+	s.shutdown.Do(func() {
+		var wg sync.WaitGroup
+		for _, server := range s.servers {
+			wg.Go(server.Shutdown)
+		}
+		wg.Wait()
+		if err := s.redis.Close(); err != nil {
+			s.config.Logger.Warn("closing the task servers' connections", "error", err)
+		}
+	})
+}
+
+func (s *Servers) process(ctx context.Context, t *queue.Task) error {
+	started := time.Now()
+	err := s.run(ctx, t)
+	if s.config.Done != nil {
+		s.config.Done(t.Type(), time.Since(started), err)
+	}
+	if err == nil {
+		return nil
+	}
+	id, _ := queue.GetTaskID(ctx)
+	retried, _ := queue.GetRetryCount(ctx)
+	log := s.config.Logger.With("task", id, "retried", retried, "error", err)
+	switch {
+	case !countsAsAttempt(err):
+		log.DebugContext(ctx, "task asks to run later")
+		return err
+	case givesUp(err):
+		log.ErrorContext(ctx, "task given up")
+		return fmt.Errorf("%w: %w", err, queue.SkipRetry)
+	default:
+		log.WarnContext(ctx, "task failed")
+		return err
+	}
+}
+
+// run finds the handler by its exact name; the library's own multiplexer
+// matches prefixes, so that v1 would also get v10.
+func (s *Servers) run(ctx context.Context, t *queue.Task) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in task %s: %v\n%s", t.Type(), p, debug.Stack())
+		}
+	}()
+	handler, found := s.handlers[t.Type()]
+	if !found {
+		// Retried, because another version of this program may know it.
+		return errors.New("no handler for task " + t.Type())
+	}
+	return handler(ctx, t.Payload())
+}
+
+func givesUp(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Invalid, fault.NotFound, fault.Conflict:
+		return true
+	default:
+		return false
+	}
+}
+
+func countsAsAttempt(err error) bool {
+	_, later := errors.AsType[*fault.RetryAfter](err)
+	return !later
+}

@@ -1,0 +1,78 @@
+package catcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/emersion/go-smtp"
+)
+
+// Config says where the catcher listens and what it expects.
+type Config struct {
+	Dir           string // keeps the messages
+	SMTPAddr      string
+	HTTPAddr      string // the page, /sms and /webhook
+	SMSToken      string // bearer token of /sms
+	WebhookSecret string // whsec_… of /webhook
+}
+
+// Catcher is running from Start to Close.
+type Catcher struct {
+	config Config
+	store  *store
+	smtp   *smtp.Server
+	http   *http.Server
+	failed chan error
+}
+
+// Start listens and returns at once.
+func Start(c Config) (*Catcher, error) {
+	s, err := openStore(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open caught messages: %w", err)
+	}
+	letters, err := net.Listen("tcp", c.SMTPAddr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for e-mail: %w", err)
+	}
+	pages, err := net.Listen("tcp", c.HTTPAddr)
+	if err != nil {
+		letters.Close()
+		return nil, fmt.Errorf("listen for the mail page: %w", err)
+	}
+	catcher := &Catcher{config: c, store: s, smtp: newSMTP(s), failed: make(chan error, 2)}
+	catcher.http = &http.Server{Handler: catcher.routes(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { catcher.failed <- catcher.smtp.Serve(letters) }()
+	go func() { catcher.failed <- catcher.http.Serve(pages) }()
+	return catcher, nil
+}
+
+// Close stops listening and waits, as long as ctx allows, for what is being
+// received.
+func (c *Catcher) Close(ctx context.Context) error {
+	err := errors.Join(c.smtp.Shutdown(ctx), c.http.Shutdown(ctx))
+	if err != nil { // somebody keeps a connection open
+		err = errors.Join(c.smtp.Close(), c.http.Close())
+	}
+	for range cap(c.failed) {
+		if e := <-c.failed; !errors.Is(e, http.ErrServerClosed) && !errors.Is(e, smtp.ErrServerClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+func (c *Catcher) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /sms", c.receiveSMS)
+	mux.HandleFunc("POST /webhook", c.receiveWebhook)
+	mux.HandleFunc("GET /{$}", c.showList)
+	mux.HandleFunc("GET /messages/{id}", c.showMessage)
+	mux.HandleFunc("GET /messages/{id}/html", c.showHTML)
+	mux.HandleFunc("GET /style.css", c.showStyle)
+	return mux
+}

@@ -1,0 +1,162 @@
+// Package catcher receives what Dropbell sends, e-mail, SMS and webhooks, on a
+// developer's machine and shows it on a small page, so that every channel can
+// be tried without a provider.
+package catcher
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Kind is how a message arrived; it is also its file's extension.
+type Kind string
+
+const (
+	Mail    Kind = "eml"
+	SMS     Kind = "sms"
+	Webhook Kind = "hook"
+)
+
+// keep is how many messages of a kind remain; the oldest make room.
+const keep = 4000
+
+// message is one line of the list. Its content is read from its file only when
+// somebody opens it.
+type message struct {
+	ID    int64 // nanoseconds since 1970 at which it arrived, made unique
+	Kind  Kind
+	To    string
+	Title string
+	Key   string // the sender's idempotency key
+}
+
+func (m message) At() time.Time { return time.Unix(0, m.ID) }
+
+func (m message) file() string { return strconv.FormatInt(m.ID, 10) + "." + string(m.Kind) }
+
+// store keeps messages as files, one each, so that they are there after a
+// restart and can be read with other tools.
+type store struct {
+	dir string
+
+	mu       sync.Mutex
+	messages []message // oldest first
+}
+
+func openStore(dir string) (*store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &store{dir: dir}
+	for _, e := range entries {
+		if m, ok := s.load(e.Name()); ok {
+			s.messages = append(s.messages, m)
+		}
+	}
+	slices.SortFunc(s.messages, func(a, b message) int { return cmp.Compare(a.ID, b.ID) })
+	return s, nil
+}
+
+// load reads one file's line for the list; files of others are left alone.
+func (s *store) load(name string) (message, bool) {
+	stem, ext, _ := strings.Cut(name, ".")
+	id, err := strconv.ParseInt(stem, 10, 64)
+	kind := Kind(ext)
+	if err != nil || !slices.Contains([]Kind{Mail, SMS, Webhook}, kind) {
+		return message{}, false
+	}
+	raw, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err != nil {
+		return message{}, false
+	}
+	m := describe(kind, raw)
+	m.ID = id
+	return m, true
+}
+
+// add stores a message. One with a key that is already there is dropped: that
+// is what a provider does with a repetition.
+func (s *store) add(kind Kind, raw []byte) error {
+	m := describe(kind, raw)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	repeated := func(old message) bool { return m.Key != "" && old.Kind == kind && old.Key == m.Key }
+	if slices.ContainsFunc(s.messages, repeated) {
+		return nil
+	}
+	m.ID = time.Now().UnixNano()
+	if n := len(s.messages); n > 0 {
+		m.ID = max(m.ID, s.messages[n-1].ID+1)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, m.file()), raw, 0o600); err != nil {
+		return fmt.Errorf("store message: %w", err)
+	}
+	s.messages = append(s.messages, m)
+	return s.trim(kind)
+}
+
+// trim removes the oldest message of a kind when there are too many.
+func (s *store) trim(kind Kind) error {
+	count, oldest := 0, -1
+	for i, m := range s.messages {
+		if m.Kind != kind {
+			continue
+		}
+		if count++; oldest < 0 {
+			oldest = i
+		}
+	}
+	if count <= keep {
+		return nil
+	}
+	old := s.messages[oldest]
+	s.messages = slices.Delete(s.messages, oldest, oldest+1)
+	err := os.Remove(filepath.Join(s.dir, old.file()))
+	if errors.Is(err, os.ErrNotExist) { // a person tidied up
+		return nil
+	}
+	return err
+}
+
+// list returns the newest messages of a kind first, at most limit, for
+// recipients that contain to. total counts all that match.
+func (s *store) list(kind Kind, to string, limit int) (found []message, total int) {
+	to = strings.ToLower(to)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range slices.Backward(s.messages) {
+		if m.Kind != kind || !strings.Contains(strings.ToLower(m.To), to) {
+			continue
+		}
+		if total++; len(found) < limit {
+			found = append(found, m)
+		}
+	}
+	return found, total
+}
+
+// read returns a message with its content.
+func (s *store) read(id int64) (message, []byte, bool) {
+	s.mu.Lock()
+	i, ok := slices.BinarySearchFunc(s.messages, id, func(m message, id int64) int { return cmp.Compare(m.ID, id) })
+	if !ok {
+		s.mu.Unlock()
+		return message{}, nil, false
+	}
+	m := s.messages[i]
+	s.mu.Unlock()
+	raw, err := os.ReadFile(filepath.Join(s.dir, m.file()))
+	return m, raw, err == nil
+}

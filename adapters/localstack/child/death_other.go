@@ -1,0 +1,15 @@
+//go:build unix && !linux
+
+package child
+
+import (
+	"strconv"
+	"syscall"
+)
+
+func setDeathSignal(*syscall.SysProcAttr, syscall.Signal) {}
+
+// guardProcess does with a small shell what only Linux's kernel does by itself.
+func guardProcess(pid int, sig syscall.Signal) (dismiss func()) {
+	return guard(`kill -s "$1" "$2"`, strconv.Itoa(int(sig)), strconv.Itoa(pid))
+}

@@ -1,0 +1,21 @@
+// Command ensure installs what the tests need and this machine lacks:
+// PostgreSQL, Redis and a browser.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"dropbell/adapters/localstack"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := localstack.Ensure(ctx, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

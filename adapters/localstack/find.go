@@ -1,0 +1,206 @@
+package localstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The oldest versions with what Dropbell uses.
+const oldestPostgres = 15
+
+// program is something found on this machine.
+type program struct {
+	path  string
+	env   []string // it needs
+	major int
+	// standIn marks a program that only behaves like the one asked for.
+	standIn bool
+}
+
+var errNotFound = errors.New("not found")
+
+// obtain tries the ways in order and looks again after each. The error names
+// what every way said and ends with what a person can do.
+func obtain(ways []way, look func() (program, error), get func(way) error, advice string) (program, error) {
+	var said []string
+	for _, w := range ways {
+		err := error(nil)
+		if w != byFinding {
+			err = get(w)
+		}
+		var p program
+		if err == nil {
+			p, err = look()
+		}
+		if err == nil {
+			return p, nil
+		}
+		said = append(said, fmt.Sprintf("%s: %v", w, err))
+	}
+	return program{}, fmt.Errorf("%s (tried %s)", advice, strings.Join(said, "; "))
+}
+
+// findPostgres returns a PostgreSQL of the given major version, or the newest
+// when major is 0, installing one when there is none.
+func findPostgres(ctx context.Context, log io.Writer, major int) (program, error) {
+	m := thisMachine()
+	look := func() (program, error) { return newestPostgres(ctx, postgresDirs(m), major) }
+	get := func(w way) error {
+		if w == byNPM {
+			return npmPostgres(ctx, log, m)
+		}
+		return m.aptInstall(ctx, log, "postgresql")
+	}
+	advice := fmt.Sprintf("PostgreSQL is missing: install version %d or newer, or set DATABASE_URL", oldestPostgres)
+	if major != 0 {
+		advice = fmt.Sprintf("the data here was written by PostgreSQL %d, which is missing: install it, or move the data away", major)
+	}
+	return obtain(postgresWays(m), look, get, advice)
+}
+
+// postgresDirs lists directories that may hold initdb and postgres.
+func postgresDirs(m machine) []string {
+	var dirs []string
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, pattern := range []string{
+		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin",
+		"/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin",
+		"/Applications/Postgres.app/Contents/Versions/*/bin",
+	} {
+		found, _ := filepath.Glob(pattern) // the patterns are sound
+		dirs = append(dirs, found...)
+	}
+	if dir, err := npmPostgresDir(m); err == nil {
+		dirs = append(dirs, filepath.Join(dir, "bin"))
+	}
+	return dirs
+}
+
+// newestPostgres looks into dirs. Its path is the directory with the programs.
+func newestPostgres(ctx context.Context, dirs []string, major int) (program, error) {
+	var found []program
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
+			continue
+		}
+		v, err := majorVersion(ctx, filepath.Join(dir, "postgres"))
+		if err == nil && v >= oldestPostgres && (major == 0 || v == major) {
+			found = append(found, program{path: dir, major: v})
+		}
+	}
+	if len(found) == 0 {
+		return program{}, errNotFound
+	}
+	return slices.MaxFunc(found, func(a, b program) int { return a.major - b.major }), nil
+}
+
+var firstNumber = regexp.MustCompile(`\d+`)
+
+func majorVersion(ctx context.Context, path string) (int, error) {
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(firstNumber.FindString(string(out)))
+}
+
+// findRedis returns a Redis server, installing one when there is none, or its
+// stand-in when that is allowed and nothing else works.
+func findRedis(ctx context.Context, log io.Writer, standIn bool) (program, error) {
+	m := thisMachine()
+	cache, err := cacheDir()
+	if err != nil {
+		return program{}, err
+	}
+	unpacked := filepath.Join(cache, "redis")
+	var double program
+	look := func() (program, error) {
+		if double.path != "" {
+			return double, nil
+		}
+		return lookRedis(unpacked)
+	}
+	get := func(w way) (err error) {
+		switch w {
+		case byApt:
+			return m.aptInstall(ctx, log, "redis-server")
+		case byUnpacking:
+			return aptUnpack(ctx, log, unpacked)
+		default:
+			double, err = buildStandIn(ctx)
+			return err
+		}
+	}
+	return obtain(redisWays(m, standIn), look, get, "Redis is missing: install redis-server 6.2 or newer, or set REDIS_URL")
+}
+
+func lookRedis(unpacked string) (program, error) {
+	for _, name := range []string{"redis-server", "valkey-server"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return program{path: path}, nil
+		}
+	}
+	path := filepath.Join(unpacked, "usr/bin/redis-server")
+	if _, err := os.Stat(path); err != nil {
+		return program{}, errNotFound
+	}
+	libs, _ := filepath.Glob(filepath.Join(unpacked, "usr/lib/*-linux-gnu*")) // the pattern is sound
+	return program{path: path, env: []string{"LD_LIBRARY_PATH=" + strings.Join(libs, ":")}}, nil
+}
+
+// buildStandIn compiles the stand-in beside this very source tree.
+func buildStandIn(ctx context.Context) (program, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return program{}, err
+	}
+	path := filepath.Join(cache, "redis-stand-in")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "dropbell/adapters/localstack/standin")
+	return program{path: path, standIn: true}, run(build)
+}
+
+// findChromium returns a browser that chromedp can drive.
+func findChromium(ctx context.Context, log io.Writer) (program, error) {
+	m := thisMachine()
+	get := func(way) error { return m.aptInstall(ctx, log, "chromium") }
+	return obtain(chromiumWays(m), lookChromium, get, "Chromium is missing: install chromium or Google Chrome")
+}
+
+func lookChromium() (program, error) {
+	for _, name := range []string{
+		"chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "headless_shell",
+		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+		"/Applications/Chromium.app/Contents/MacOS/Chromium",
+	} {
+		if path, err := exec.LookPath(name); err == nil {
+			return program{path: path}, nil
+		}
+	}
+	return program{}, errNotFound
+}
+
+// Ensure installs what is missing of PostgreSQL, Redis and Chromium and says
+// which ones are used.
+func Ensure(ctx context.Context, log io.Writer) error {
+	postgres, err1 := findPostgres(ctx, log, 0)
+	redis, err2 := findRedis(ctx, log, false)
+	chromium, err3 := findChromium(ctx, log)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	say(log, "PostgreSQL %d in %s\nRedis %s\nbrowser %s", postgres.major, postgres.path, redis.path, chromium.path)
+	return nil
+}

@@ -1,0 +1,174 @@
+package localstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/localstack/child"
+)
+
+const (
+	redisStart = 60 * time.Second // reading a long append-only file
+	redisStop  = 10 * time.Second
+)
+
+// Redis is a running Redis server. It is not safe for concurrent use.
+type Redis struct {
+	options Options
+	program program
+	home    home
+	port    int
+	process *child.Process
+}
+
+// StartRedis starts Redis, empty or with what o.Dir keeps, installing it first
+// when this machine has none. Where no Redis can be had, a server with a Dir
+// is replaced by a stand-in that forgets; a temporary one is refused, because
+// what is tested with it must be the real thing.
+func StartRedis(ctx context.Context, o Options) (*Redis, error) {
+	h, err := openHome(ctx, o, "redis")
+	if err != nil {
+		return nil, err
+	}
+	r := &Redis{options: o, home: h}
+	if err := r.begin(ctx); err != nil {
+		h.release()
+		return nil, fmt.Errorf("start Redis: %w", err)
+	}
+	return r, nil
+}
+
+func (r *Redis) begin(ctx context.Context) (err error) {
+	if r.program, err = findRedis(ctx, r.options.Log, r.options.Dir != ""); err != nil {
+		return err
+	}
+	if r.program.standIn {
+		r.options.say("\n*** NO REDIS FOUND: using a stand-in in memory. ITS DATA IS NOT KEPT. ***\n" +
+			"*** Reminders are safe (they are in PostgreSQL); install redis-server for real use. ***\n")
+	}
+	if err := os.MkdirAll(r.home.data, 0o700); err != nil {
+		return err
+	}
+	if err := r.endOrphan(ctx); err != nil {
+		return err
+	}
+	return onFreePort(r.options, "Redis", func(port int) error {
+		r.port = port
+		return r.serve(ctx)
+	})
+}
+
+// URL names database 0.
+func (r *Redis) URL() string { return fmt.Sprintf("redis://127.0.0.1:%d/0", r.port) }
+
+// Port is where the server listens on 127.0.0.1.
+func (r *Redis) Port() int { return r.port }
+
+func (r *Redis) serve(ctx context.Context) error {
+	log, err := os.OpenFile(r.home.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the child has its own
+	var caller *account
+	// The server outlives ctx, which only bounds the start.
+	cmd := caller.command(context.Background(), r.program.env, r.program.path, r.arguments()...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if r.process, err = child.Start(cmd, syscall.SIGTERM); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, redisStart)
+	defer cancel()
+	client := redis.NewClient(&redis.Options{Addr: r.addr(), MaxRetries: -1, DialTimeout: time.Second})
+	defer client.Close()
+	err = until(ctx, r.process.Done(), func(ctx context.Context) error { return client.Ping(ctx).Err() })
+	if err != nil {
+		_ = r.process.Stop(context.WithoutCancel(ctx), syscall.SIGTERM, redisStop) // the start failed already
+		return fmt.Errorf("%w\n%s", err, r.home.tail())
+	}
+	return nil
+}
+
+func (r *Redis) addr() string { return "127.0.0.1:" + strconv.Itoa(r.port) }
+
+func (r *Redis) arguments() []string {
+	if r.program.standIn {
+		return []string{r.addr()}
+	}
+	// Without "always" a write may be lost with the machine, never with the
+	// server alone: it is in the operating system before it is answered.
+	fsync := "no"
+	if r.options.Durable {
+		fsync = "always"
+	}
+	return []string{
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(r.port), "--dir", r.home.data,
+		"--pidfile", r.pidFile(), "--set-proc-title", "no", "--save", "",
+		"--appendonly", "yes", "--appendfsync", fsync, "--maxmemory-policy", "noeviction",
+	}
+}
+
+func (r *Redis) pidFile() string { return filepath.Join(r.home.data, "redis.pid") }
+
+// Stop ends the server in order, and removes data that was not to be kept.
+// Stopping a stopped or killed server only does the latter.
+func (r *Redis) Stop(ctx context.Context) error {
+	err := r.process.Stop(ctx, syscall.SIGTERM, redisStop)
+	r.home.release()
+	return err
+}
+
+// Kill ends the server with SIGKILL, as a crash would.
+func (r *Redis) Kill() error {
+	defer r.process.Forget()
+	r.process.Signal(syscall.SIGKILL)
+	<-r.process.Done()
+	return nil
+}
+
+// Restart stops the server if it still runs and starts it on the same port,
+// with its data or, if empty, without.
+func (r *Redis) Restart(ctx context.Context, empty bool) error {
+	if err := r.process.Stop(ctx, syscall.SIGTERM, redisStop); err != nil {
+		return err
+	}
+	if empty {
+		if err := errors.Join(os.RemoveAll(r.home.data), os.MkdirAll(r.home.data, 0o700)); err != nil {
+			return err
+		}
+	}
+	if err := r.serve(ctx); err != nil {
+		return fmt.Errorf("restart Redis: %w", err)
+	}
+	return nil
+}
+
+// Done is closed when the server has ended.
+func (r *Redis) Done() <-chan struct{} { return r.process.Done() }
+
+// endOrphan stops a server that still runs on this data although the program
+// that started it is gone.
+func (r *Redis) endOrphan(ctx context.Context) error {
+	raw, err := os.ReadFile(r.pidFile())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil || !strings.Contains(child.CommandLine(pid), "--dir "+r.home.data) {
+		return os.Remove(r.pidFile())
+	}
+	r.options.say("stopping the Redis that an earlier start left behind (process %d)", pid)
+	return child.End(ctx, pid, syscall.SIGTERM, redisStop)
+}

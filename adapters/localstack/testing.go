@@ -1,0 +1,163 @@
+package localstack
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/migrations"
+)
+
+// TestServerVariable names the environment variable with the URL of a
+// PostgreSQL server, as a superuser, in which tests may make databases.
+const TestServerVariable = "DROPBELL_TEST_DATABASE_URL"
+
+const helperTimeout = 3 * time.Minute
+
+// Database returns the URL of a database with all migrations applied, of this
+// test alone, and drops it afterwards. The server is the one that
+// [TestServerVariable] names, else one started for this test process.
+func Database(tb testing.TB) string {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
+	defer cancel()
+	server := testServer()
+	if server.err != nil {
+		tb.Fatalf("no database for tests: %v", server.err)
+	}
+	name := "test_" + strings.ToLower(rand.Text()[:16])
+	err := administer(ctx, server.url, fmt.Sprintf("create database %s template %s", name, server.template))
+	if err != nil {
+		tb.Fatalf("create test database: %v", err)
+	}
+	tb.Cleanup(func() { dropDatabase(tb, server.url, name) })
+	return withDatabase(server.url, name)
+}
+
+func dropDatabase(tb testing.TB, server, name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
+	defer cancel()
+	if err := administer(ctx, server, "drop database if exists "+name+" with (force)"); err != nil {
+		tb.Errorf("drop test database: %v", err)
+	}
+}
+
+// RedisServer returns an empty Redis of this test alone, stopped afterwards.
+func RedisServer(tb testing.TB) *Redis {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
+	defer cancel()
+	r, err := StartRedis(ctx, Options{})
+	if err != nil {
+		tb.Fatalf("no Redis for tests: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := r.Stop(context.Background()); err != nil {
+			tb.Errorf("stop Redis: %v", err)
+		}
+	})
+	return r
+}
+
+// Chromium returns the path of a browser, installing one when it may.
+func Chromium(tb testing.TB) string {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	p, err := findChromium(ctx, os.Stderr)
+	if err != nil {
+		tb.Fatalf("no browser for tests: %v", err)
+	}
+	return p.path
+}
+
+// testServer is the process's one server and the name of the template database
+// in it. It ends with the process, because no test knows whether it is the last.
+var testServer = sync.OnceValue(func() (found struct {
+	url, template string
+	err           error
+}) {
+	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
+	defer cancel()
+	found.url = os.Getenv(TestServerVariable)
+	if found.url == "" {
+		var p *Postgres
+		if p, found.err = StartPostgres(ctx, Options{}); found.err != nil {
+			return found
+		}
+		found.url = p.URL()
+	}
+	found.template, found.err = makeTemplate(ctx, found.url)
+	return found
+})
+
+// makeTemplate makes the database that the tests' databases are copies of,
+// unless another test process did. Its name changes with the migrations.
+func makeTemplate(ctx context.Context, server string) (string, error) {
+	name, err := templateName()
+	if err != nil {
+		return "", err
+	}
+	c, err := pgx.Connect(ctx, server)
+	if err != nil {
+		return "", fmt.Errorf("connect to the test server: %w", err)
+	}
+	defer c.Close(context.WithoutCancel(ctx)) // which also lets go of the lock
+	if _, err := c.Exec(ctx, "select pg_advisory_lock(7031337)"); err != nil {
+		return "", fmt.Errorf("wait for other tests: %w", err)
+	}
+	var complete bool
+	err = c.QueryRow(ctx, "select exists (select from pg_database where datname = $1 and datistemplate)", name).Scan(&complete)
+	if err != nil || complete {
+		return name, err
+	}
+	return name, fillTemplate(ctx, c, name)
+}
+
+// fillTemplate marks the database as a template only when it is complete, so
+// that an interrupted one is made again.
+func fillTemplate(ctx context.Context, c *pgx.Conn, name string) error {
+	for _, sql := range []string{"drop database if exists " + name, "create database " + name} {
+		if _, err := c.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	if err := migrations.Up(ctx, withDatabase(c.Config().ConnString(), name)); err != nil {
+		return fmt.Errorf("migrate the test database: %w", err)
+	}
+	_, err := c.Exec(ctx, "alter database "+name+" with is_template true allow_connections false")
+	return err
+}
+
+func templateName() (string, error) {
+	h := sha256.New()
+	err := fs.WalkDir(migrations.FS, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := fs.ReadFile(migrations.FS, path)
+		fmt.Fprintf(h, "%s %d\n%s", path, len(raw), raw)
+		return err
+	})
+	return "dropbell_template_" + hex.EncodeToString(h.Sum(nil)[:8]), err
+}
+
+func administer(ctx context.Context, server, sql string) error {
+	c, err := pgx.Connect(ctx, server)
+	if err != nil {
+		return err
+	}
+	defer c.Close(ctx)
+	_, err = c.Exec(ctx, sql)
+	return err
+}

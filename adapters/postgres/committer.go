@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"dropbell/domain/fault"
+)
+
+// ErrQueueFull is returned when more operations wait for their group than the
+// committer is willing to hold.
+var ErrQueueFull = fault.New(fault.Unavailable, "overloaded", "too many requests at once; try again")
+
+// committer coalesces concurrent operations into groups that are stored by
+// one statement, so that N callers share one fsync. A worker takes whatever
+// queued while its previous group was being stored; there is no timer to wait
+// for. Operations with equal keys never share a group: the later one waits
+// for the next.
+type committer[K comparable, Op, Res any] struct {
+	cfg   groupConfig
+	key   func(Op) K
+	flush func(context.Context, []Op) ([]Res, error)
+	queue chan *pending[Op, Res]
+	done  sync.WaitGroup
+	stop  sync.RWMutex
+	ended bool
+}
+
+type groupConfig struct {
+	workers  int
+	maxGroup int
+	maxQueue int
+	timeout  time.Duration
+	// observe, if set, is told the size of every group stored and how long it took.
+	observe func(size int, took time.Duration)
+}
+
+func defaultGroups() groupConfig {
+	return groupConfig{workers: 2, maxGroup: 256, maxQueue: 16384, timeout: 15 * time.Second}
+}
+
+type pending[Op, Res any] struct {
+	op     Op
+	answer chan answer[Res]
+}
+
+type answer[Res any] struct {
+	res Res
+	err error
+}
+
+func newCommitter[K comparable, Op, Res any](cfg groupConfig, key func(Op) K,
+	flush func(context.Context, []Op) ([]Res, error),
+) *committer[K, Op, Res] {
+	c := &committer[K, Op, Res]{cfg: cfg, key: key, flush: flush, queue: make(chan *pending[Op, Res], cfg.maxQueue)}
+	for range cfg.workers {
+		c.done.Go(c.work)
+	}
+	return c
+}
+
+// do returns when the group that holds op is committed or refused. It returns
+// [ErrQueueFull] at once when the queue is full. If ctx ends first the
+// operation may still be committed.
+func (c *committer[K, Op, Res]) do(ctx context.Context, op Op) (Res, error) {
+	p := &pending[Op, Res]{op, make(chan answer[Res], 1)}
+	var none Res
+	c.stop.RLock()
+	if c.ended {
+		c.stop.RUnlock()
+		return none, ErrUnavailable
+	}
+	select {
+	case c.queue <- p:
+		c.stop.RUnlock()
+	default:
+		c.stop.RUnlock()
+		return none, ErrQueueFull
+	}
+	select {
+	case a := <-p.answer:
+		return a.res, a.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
+// close refuses new operations and returns when all accepted ones are answered.
+func (c *committer[K, Op, Res]) close() {
+	c.stop.Lock()
+	if !c.ended {
+		c.ended = true
+		close(c.queue)
+	}
+	c.stop.Unlock()
+	c.done.Wait()
+}
+
+func (c *committer[K, Op, Res]) work() {
+	var later []*pending[Op, Res]
+	for {
+		group, rest, open := c.gather(later)
+		if len(group) == 0 && !open {
+			return
+		}
+		later = rest
+		c.commit(group)
+	}
+}
+
+// gather returns the next group: what was deferred, then what is queued. It
+// blocks only if there is nothing at all. open is false once the queue is
+// closed and empty.
+func (c *committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, later []*pending[Op, Res], open bool) {
+	taken := make(map[K]struct{}, c.cfg.maxGroup)
+	add := func(p *pending[Op, Res]) {
+		k := c.key(p.op)
+		if _, dup := taken[k]; dup || len(group) >= c.cfg.maxGroup {
+			later = append(later, p)
+			return
+		}
+		taken[k] = struct{}{}
+		group = append(group, p)
+	}
+	for _, p := range deferred {
+		add(p)
+	}
+	if len(group) == 0 {
+		p, ok := <-c.queue
+		if !ok {
+			return nil, later, false
+		}
+		add(p)
+	}
+	for len(group) < c.cfg.maxGroup && len(later) < c.cfg.maxGroup {
+		select {
+		case p, ok := <-c.queue:
+			if !ok {
+				return group, later, false
+			}
+			add(p)
+		default:
+			return group, later, true
+		}
+	}
+	return group, later, true
+}
+
+// commit stores the group. A row that the database refuses must not fail the
+// others, so such a group is halved until the row stands alone.
+func (c *committer[K, Op, Res]) commit(group []*pending[Op, Res]) {
+	ops := make([]Op, len(group))
+	for i, p := range group {
+		ops[i] = p.op
+	}
+	start := time.Now()
+	results, err := c.attempt(ops)
+	if err == nil {
+		for i, p := range group {
+			p.answer <- answer[Res]{res: results[i]}
+		}
+		if c.cfg.observe != nil {
+			c.cfg.observe(len(group), time.Since(start))
+		}
+		return
+	}
+	if len(group) > 1 && refusedData(err) {
+		c.commit(group[:len(group)/2])
+		c.commit(group[len(group)/2:])
+		return
+	}
+	for _, p := range group {
+		p.answer <- answer[Res]{err: translate(err)}
+	}
+}
+
+// attempt runs the statement, once more if it lost a deadlock.
+func (c *committer[K, Op, Res]) attempt(ops []Op) ([]Res, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.timeout)
+	defer cancel()
+	results, err := c.flush(ctx, ops)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(pg.Code, "40") {
+		return c.flush(ctx, ops)
+	}
+	return results, err
+}
+
+// refusedData reports whether the database refused a value (SQLSTATE classes
+// 22 and 23), which concerns one row and not the group.
+func refusedData(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23"))
+}

@@ -1,0 +1,78 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Housekeeping removes what nobody needs any more, in small chunks so that no
+// statement is long.
+type Housekeeping struct{ *DB }
+
+// NewHousekeeping returns the housekeeping of db.
+func NewHousekeeping(db *DB) Housekeeping { return Housekeeping{db} }
+
+// Retention says how long what is kept. Zero keeps for ever.
+type Retention struct {
+	Delivery    time.Duration // reservations, batches and exceptions after the opening
+	Audit       time.Duration
+	Idempotency time.Duration
+	Events      time.Duration // ids of handled events
+}
+
+// chunk is how many rows one statement removes.
+const chunk = 5000
+
+// Clean removes everything past its retention and returns how many rows that
+// were. It may be stopped and repeated at any point.
+func (h Housekeeping) Clean(ctx context.Context, keep Retention) (int64, error) {
+	steps := []struct {
+		sql string
+		age time.Duration
+	}{
+		{`delete from batches where id in (select b.id from batches b where b.worthless_after < now() - $1::interval and b.state = 'done' order by b.id limit $2)`, keep.Delivery},
+		{`delete from reservations r where (r.template_id, r.user_id) in (select r.template_id, r.user_id from templates t
+			join reservations r on r.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
+		{`delete from booking_growth g where (g.template_id, g.minute) in (select g.template_id, g.minute from templates t
+			join booking_growth g on g.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
+		{`delete from audit where id in (select id from audit where at < now() - $1::interval order by at limit $2)`, keep.Audit},
+		{`delete from idempotency_keys where (actor, key) in (select actor, key from idempotency_keys where created_at < now() - $1::interval limit $2)`, keep.Idempotency},
+		{`delete from handled_events where (handler, event_id) in (select handler, event_id from handled_events where at < now() - $1::interval limit $2)`, keep.Events},
+		{`delete from sessions where token in (select token from sessions where expiry < now() - $1::interval limit $2)`, time.Hour},
+	}
+	var total int64
+	for _, s := range steps {
+		if s.age == 0 {
+			continue
+		}
+		n, err := h.inChunks(ctx, s.sql, s.age)
+		total += n
+		if err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+func (h Housekeeping) inChunks(ctx context.Context, sql string, age time.Duration) (total int64, err error) {
+	for {
+		tag, err := h.pool.Exec(ctx, sql, age, chunk)
+		total += tag.RowsAffected()
+		if err != nil || tag.RowsAffected() < chunk {
+			return total, translate(err)
+		}
+	}
+}
+
+// Leader runs do if no other process is running the same job right now.
+func (h Housekeeping) Leader(ctx context.Context, job string, do func(context.Context) error) error {
+	return h.tx(ctx, func(tx pgx.Tx) error {
+		var mine bool
+		if err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock(hashtextextended($1, 0))`, "dropbell:"+job).Scan(&mine); err != nil || !mine {
+			return err
+		}
+		return do(ctx)
+	})
+}

@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// IdempotencyKeyLife is how long the answer to a request is kept.
+const IdempotencyKeyLife = 24 * time.Hour
+
+// A Recorded is what is known about an idempotency key when a request with
+// it arrives. Exactly one of the four cases holds: Answered, Conflict, Busy,
+// or this request is the one to be carried out.
+type Recorded struct {
+	// Answered says that the first request was answered with Status, Header
+	// and Body.
+	Answered bool
+	Status   int
+	Header   http.Header
+	Body     []byte
+	// Conflict says that the key belongs to another request.
+	Conflict bool
+	// Busy says that the first request is still being answered.
+	Busy bool
+	// Again says that an earlier attempt began and never ended; it may or may
+	// not have had its effect.
+	Again bool
+}
+
+// An IdempotencyRequest names a request that may come more than once.
+type IdempotencyRequest struct {
+	Actor string
+	Key   string
+	Hash  []byte // of everything that makes it the same request
+}
+
+// Idempotency keeps the answers to requests that carry an idempotency key.
+type Idempotency struct{ *DB }
+
+// NewIdempotency returns the store of idempotency keys of db.
+func NewIdempotency(db *DB) Idempotency { return Idempotency{db} }
+
+// Begin takes the key for lock, after which the request counts as crashed, or
+// tells what stands in the way.
+func (s Idempotency) Begin(ctx context.Context, r IdempotencyRequest, lock time.Duration) (Recorded, error) {
+	for {
+		again, taken, err := s.take(ctx, r, lock)
+		if err != nil || taken {
+			return Recorded{Again: again}, translate(err)
+		}
+		found, err := s.look(ctx, r)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return found, translate(err)
+		}
+		// It was released or removed in between: try to take it again.
+		if ctx.Err() != nil {
+			return Recorded{}, translate(ctx.Err())
+		}
+	}
+}
+
+func (s Idempotency) take(ctx context.Context, r IdempotencyRequest, lock time.Duration) (again, taken bool, err error) {
+	err = s.pool.QueryRow(ctx, `
+		insert into idempotency_keys as k (actor, key, request_hash, locked_until)
+		values ($1, $2, $3, now() + $4::interval)
+		on conflict (actor, key) do update
+			-- Its life is over: as if it had never been.
+			set request_hash = excluded.request_hash, locked_until = excluded.locked_until, status = null, header = null, body = null,
+				created_at = case when k.created_at < now() - $5::interval then now() else k.created_at end
+			where k.created_at < now() - $5::interval
+				or (k.status is null and k.locked_until <= now() and k.request_hash = excluded.request_hash)
+		returning created_at < now()`,
+		r.Actor, r.Key, r.Hash, lock, IdempotencyKeyLife).Scan(&again)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, false, nil
+	}
+	return again, err == nil, err
+}
+
+func (s Idempotency) look(ctx context.Context, r IdempotencyRequest) (Recorded, error) {
+	var same bool
+	var status *int
+	var header, body []byte
+	err := s.pool.QueryRow(ctx, `select request_hash = $3, status, header, body from idempotency_keys
+		where actor = $1 and key = $2`, r.Actor, r.Key, r.Hash).Scan(&same, &status, &header, &body)
+	switch {
+	case err != nil:
+		return Recorded{}, err
+	case !same:
+		return Recorded{Conflict: true}, nil
+	case status == nil:
+		return Recorded{Busy: true}, nil
+	}
+	found := Recorded{Answered: true, Status: *status, Body: body}
+	return found, json.Unmarshal(header, &found.Header)
+}
+
+// Finish keeps the answer; the first answer to a key stays.
+func (s Idempotency) Finish(ctx context.Context, r IdempotencyRequest, a Recorded) error {
+	header, err := json.Marshal(a.Header)
+	if err != nil {
+		return err
+	}
+	_, err = s.pool.Exec(ctx, `update idempotency_keys set status = $4, header = $5, body = $6
+		where actor = $1 and key = $2 and request_hash = $3 and status is null`,
+		r.Actor, r.Key, r.Hash, a.Status, header, a.Body)
+	return translate(err)
+}
+
+// Fail ends an attempt without an answer, so that the next one need not wait.
+// The key stays, because the attempt may have had its effect.
+func (s Idempotency) Fail(ctx context.Context, r IdempotencyRequest) error {
+	_, err := s.pool.Exec(ctx, `update idempotency_keys set locked_until = now()
+		where actor = $1 and key = $2 and request_hash = $3 and status is null`, r.Actor, r.Key, r.Hash)
+	return translate(err)
+}
+
+// DeleteIdempotencyKeys removes up to limit keys created before the instant
+// and returns how many there were.
+func (s Idempotency) DeleteIdempotencyKeys(ctx context.Context, olderThan time.Time, limit int) (int, error) {
+	tag, err := s.pool.Exec(ctx, `delete from idempotency_keys where ctid = any(array(
+		select ctid from idempotency_keys where created_at < $1 order by created_at limit $2 for update skip locked))`, olderThan, limit)
+	return int(tag.RowsAffected()), translate(err)
+}

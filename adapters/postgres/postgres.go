@@ -1,0 +1,112 @@
+// Package postgres keeps everything that must not be lost. One file per room
+// of the domain; statements stand beside the methods that run them.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dropbell/domain/fault"
+)
+
+// ErrUnavailable is returned when the database cannot be reached or cannot
+// answer now; the same call may succeed later.
+var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the database cannot answer right now; try again")
+
+// DB is a pool of connections to one database.
+type DB struct {
+	pool *pgxpool.Pool
+	log  *slog.Logger
+}
+
+// Options tune a pool.
+type Options struct {
+	MaxConns int32 // 0 = 16
+	AppName  string
+	Log      *slog.Logger // nil = slog.Default()
+}
+
+// Open returns a pool for url. It does not wait for the database to be
+// reachable; see [DB.Ping].
+func Open(ctx context.Context, url string, o Options) (*DB, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("DATABASE_URL is not a valid PostgreSQL address") // the error itself may hold the password
+	}
+	cfg.MaxConns = max(o.MaxConns, 4)
+	if o.MaxConns == 0 {
+		cfg.MaxConns = 16
+	}
+	cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	cfg.MaxConnIdleTime = 5 * time.Minute
+	cfg.ConnConfig.RuntimeParams["application_name"] = o.AppName
+	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open database pool: %w", err)
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return &DB{pool, o.Log}, nil
+}
+
+// Close waits for running statements and closes every connection.
+func (db *DB) Close() { db.pool.Close() }
+
+// Ping returns [ErrUnavailable] unless the database answers.
+func (db *DB) Ping(ctx context.Context) error { return translate(db.pool.Ping(ctx)) }
+
+// Stat returns how many connections are in use and how many there can be.
+func (db *DB) Stat() (used, limit int32) {
+	s := db.pool.Stat()
+	return s.AcquiredConns(), s.MaxConns()
+}
+
+// tx runs do in one transaction.
+func (db *DB) tx(ctx context.Context, do func(pgx.Tx) error) error {
+	return translate(pgx.BeginFunc(ctx, db.pool, do))
+}
+
+// translate turns driver errors that mean "not now" into [ErrUnavailable] and
+// leaves faults and everything else as they are.
+func translate(err error) error {
+	if err == nil || fault.KindOf(err) != 0 || errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch {
+		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57P"),
+			pg.Code == "40001", pg.Code == "40P01", pg.Code == "55P03", pg.Code == "25006":
+			return unavailable(err)
+		}
+		return err
+	}
+	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err) || errors.Is(err, net.ErrClosed) {
+		return unavailable(err)
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return unavailable(err)
+	}
+	return err
+}
+
+// unavailable keeps the cause for the log and the fault for the caller.
+func unavailable(err error) error { return fmt.Errorf("%w (%w)", ErrUnavailable, err) }
+
+// violates reports whether err is the violation of the named constraint.
+func violates(err error, constraint string) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.ConstraintName == constraint
+}

@@ -1,0 +1,220 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/staff"
+)
+
+// Staff keeps the people and services that operate Dropbell.
+type Staff struct{ *DB }
+
+// NewStaff returns the staff store of db.
+func NewStaff(db *DB) Staff { return Staff{db} }
+
+const memberColumns = `id, email, name, role, shops, password_hash, locale, theme, disabled_at, created_at`
+
+func scanMember(row pgx.CollectableRow) (staff.Member, error) {
+	var m staff.Member
+	err := row.Scan(&m.ID, &m.Email, &m.Name, &m.Role, &m.Shops, &m.PasswordHash, &m.Locale, &m.Theme, &m.DisabledAt, &m.CreatedAt)
+	return m, err
+}
+
+// Member returns [staff.ErrNotFound] if there is none.
+func (s Staff) Member(ctx context.Context, id int64) (staff.Member, error) {
+	return s.member(ctx, `select `+memberColumns+` from staff where id = $1`, id)
+}
+
+// MemberByEmail returns [staff.ErrNotFound] if there is none.
+func (s Staff) MemberByEmail(ctx context.Context, email string) (staff.Member, error) {
+	return s.member(ctx, `select `+memberColumns+` from staff where lower(email) = lower($1)`, email)
+}
+
+func (s Staff) member(ctx context.Context, sql string, args ...any) (staff.Member, error) {
+	rows, err := s.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return staff.Member{}, translate(err)
+	}
+	m, err := pgx.CollectExactlyOneRow(rows, scanMember)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return m, staff.ErrNotFound
+	}
+	return m, translate(err)
+}
+
+// Members lists everybody by e-mail.
+func (s Staff) Members(ctx context.Context) ([]staff.Member, error) {
+	rows, err := s.pool.Query(ctx, `select `+memberColumns+` from staff order by lower(email)`)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanMember)
+	return list, translate(err)
+}
+
+// InsertMember returns [staff.ErrEmailTaken] if the address is in use.
+func (s Staff) InsertMember(ctx context.Context, m staff.Member, e staff.Entry) (staff.Member, error) {
+	err := s.tx(ctx, func(tx pgx.Tx) error { return insertMember(ctx, tx, &m, e) })
+	return m, err
+}
+
+func insertMember(ctx context.Context, tx pgx.Tx, m *staff.Member, e staff.Entry) error {
+	err := tx.QueryRow(ctx, `
+		insert into staff (email, name, role, shops, password_hash, disabled_at) values ($1, $2, $3, $4, $5, $6)
+		returning id, created_at`,
+		m.Email, m.Name, m.Role, append([]int64{}, m.Shops...), m.PasswordHash, m.DisabledAt).Scan(&m.ID, &m.CreatedAt)
+	if violates(err, "staff_email") {
+		return staff.ErrEmailTaken
+	}
+	if err != nil {
+		return err
+	}
+	e.ObjectID = strconv.FormatInt(m.ID, 10)
+	return insertAudit(ctx, tx, e)
+}
+
+// InsertFirstAdmin creates m unless an enabled admin exists.
+func (s Staff) InsertFirstAdmin(ctx context.Context, m staff.Member, e staff.Entry) (created bool, err error) {
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		if err := lockAdmins(ctx, tx); err != nil {
+			return err
+		}
+		var exists bool
+		err := tx.QueryRow(ctx, `select exists (select from staff where role = 'admin' and disabled_at is null)`).Scan(&exists)
+		if err != nil || exists {
+			return err
+		}
+		created = true
+		return insertMember(ctx, tx, &m, e)
+	})
+	return created && err == nil, err
+}
+
+// lockAdmins lets one transaction at a time decide who is an admin. The lock
+// conflicts with itself and with nothing that only reads.
+func lockAdmins(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `lock table staff in share row exclusive mode`)
+	return err
+}
+
+// SaveMember returns [staff.ErrLastAdmin] if no enabled admin would remain,
+// and [staff.ErrEmailTaken] if the address is in use.
+func (s Staff) SaveMember(ctx context.Context, m staff.Member, revoke bool, e staff.Entry) error {
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		if err := lockAdmins(ctx, tx); err != nil {
+			return err
+		}
+		if err := updateMember(ctx, tx, m); err != nil {
+			return err
+		}
+		var admins int
+		err := tx.QueryRow(ctx, `select count(*) from staff where role = 'admin' and disabled_at is null`).Scan(&admins)
+		if err != nil {
+			return err
+		}
+		if admins == 0 {
+			return staff.ErrLastAdmin
+		}
+		if revoke {
+			if _, err := tx.Exec(ctx, `update sign_ins set revoked_at = now() where staff_id = $1 and revoked_at is null`, m.ID); err != nil {
+				return err
+			}
+		}
+		return insertAudit(ctx, tx, e)
+	})
+}
+
+func updateMember(ctx context.Context, tx pgx.Tx, m staff.Member) error {
+	tag, err := tx.Exec(ctx, `
+		update staff set email = $2, name = $3, role = $4, shops = $5, password_hash = $6, disabled_at = $7, updated_at = now()
+		where id = $1`, m.ID, m.Email, m.Name, m.Role, append([]int64{}, m.Shops...), m.PasswordHash, m.DisabledAt)
+	switch {
+	case violates(err, "staff_email"):
+		return staff.ErrEmailTaken
+	case err != nil:
+		return err
+	case tag.RowsAffected() == 0:
+		return staff.ErrNotFound
+	}
+	return nil
+}
+
+// SavePassword replaces a member's password hash.
+func (s Staff) SavePassword(ctx context.Context, id int64, hash string, e staff.Entry) error {
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `update staff set password_hash = $2, updated_at = now() where id = $1`, id, hash); err != nil {
+			return err
+		}
+		return insertAudit(ctx, tx, e)
+	})
+}
+
+// SavePreferences changes language and theme only. It is not worth a line in
+// the audit log.
+func (s Staff) SavePreferences(ctx context.Context, id int64, locale, theme string) error {
+	_, err := s.pool.Exec(ctx, `update staff set locale = $2, theme = $3 where id = $1`, id, locale, theme)
+	return translate(err)
+}
+
+// InsertSignIn stores a new sign-in.
+func (s Staff) InsertSignIn(ctx context.Context, in staff.SignIn) error {
+	_, err := s.pool.Exec(ctx, `insert into sign_ins (id, staff_id, ip, user_agent, created_at, last_seen_at) values ($1, $2, $3, $4, $5, $6)`,
+		in.ID, in.StaffID, in.IP, in.UserAgent, in.CreatedAt, in.LastSeenAt)
+	return translate(err)
+}
+
+// Present returns who is behind a sign-in that still holds, and notes at most
+// once a minute that they were seen. It returns [staff.ErrUnauthenticated]
+// otherwise.
+func (s Staff) Present(ctx context.Context, signInID string, now time.Time) (staff.Member, error) {
+	m, err := s.member(ctx, `
+		with seen as (
+			update sign_ins set last_seen_at = $2
+			where id = $1 and revoked_at is null and last_seen_at < $2::timestamptz - interval '1 minute'
+		)
+		select m.id, m.email, m.name, m.role, m.shops, m.password_hash, m.locale, m.theme, m.disabled_at, m.created_at
+		from sign_ins i join staff m on m.id = i.staff_id
+		where i.id = $1 and i.revoked_at is null and m.disabled_at is null`, signInID, now)
+	if errors.Is(err, staff.ErrNotFound) {
+		return m, staff.ErrUnauthenticated
+	}
+	return m, err
+}
+
+// signInLife is how long after a sign-in its session can last at most.
+const signInLife = `interval '7 days'`
+
+// SignIns lists the sign-ins that still hold, the latest first.
+func (s Staff) SignIns(ctx context.Context, staffID int64) ([]staff.SignIn, error) {
+	rows, err := s.pool.Query(ctx, `
+		select id::text, staff_id, ip, user_agent, created_at, last_seen_at, revoked_at from sign_ins
+		where staff_id = $1 and revoked_at is null and created_at > now() - `+signInLife+`
+		order by created_at desc limit 100`, staffID)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[staff.SignIn])
+	return list, translate(err)
+}
+
+// RevokeSignIns ends the sign-ins selected and returns how many it ended.
+func (s Staff) RevokeSignIns(ctx context.Context, r staff.Revocation) (ended int, err error) {
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		// Ids are compared as text: one that is not a UUID selects nothing.
+		tag, err := tx.Exec(ctx, `
+			update sign_ins set revoked_at = $4
+			where staff_id = $1 and revoked_at is null and ($2 = '' or id::text = $2) and ($3 = '' or id::text <> $3)`,
+			r.StaffID, r.Only, r.Except, r.At)
+		ended = int(tag.RowsAffected())
+		if err != nil || ended == 0 || r.Entry == nil {
+			return err
+		}
+		return insertAudit(ctx, tx, *r.Entry)
+	})
+	return ended, err
+}

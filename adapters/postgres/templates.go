@@ -1,0 +1,289 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+)
+
+// Templates keeps coupon templates and the slots that belong to them.
+type Templates struct{ *DB }
+
+// NewTemplates returns the template store of db.
+func NewTemplates(db *DB) Templates { return Templates{db} }
+
+const templateColumns = `t.id, t.shop_number, t.name, t.description, t.kind, t.amount_off, t.threshold, t.percent_off,
+	t.max_off, t.currency, t.target, t.product, t.stock, t.per_user_limit, t.opens_at, t.closes_at, t.valid_until,
+	t.valid_hours, t.obtain, t.claim_mode, t.claim_url, s.name, s.timezone, t.issued, t.state, t.version,
+	t.created_at, t.updated_at, t.published_at, t.ended_at`
+
+const templateFrom = ` from templates t join shops s on s.number = t.shop_number `
+
+func scanTemplate(row pgx.CollectableRow) (template.Template, error) {
+	var t template.Template
+	err := row.Scan(&t.ID, &t.ShopNumber, &t.Name, &t.Description, &t.Kind, &t.AmountOff, &t.Threshold, &t.PercentOff,
+		&t.MaxOff, &t.Currency, &t.Target, &t.Product, &t.Stock, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt, &t.ValidUntil,
+		&t.ValidHours, &t.Obtain, &t.ClaimMode, &t.ClaimURL, &t.ShopName, &t.ShopTimezone, &t.Issued, &t.Stored, &t.Version,
+		&t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt)
+	return t, err
+}
+
+// Template returns [template.ErrNotFound] if there is none.
+func (s Templates) Template(ctx context.Context, id int64) (template.Template, error) {
+	rows, err := s.pool.Query(ctx, `select `+templateColumns+templateFrom+`where t.id = $1`, id)
+	if err != nil {
+		return template.Template{}, translate(err)
+	}
+	t, err := pgx.CollectExactlyOneRow(rows, scanTemplate)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return t, template.ErrNotFound
+	}
+	return t, translate(err)
+}
+
+// Templates lists templates by opening.
+func (s Templates) Templates(ctx context.Context, q template.Query) ([]template.Template, error) {
+	where, args := templateFilter(q)
+	order, past := "t.opens_at, t.id", ">"
+	if q.Descending {
+		order, past = "t.opens_at desc, t.id desc", "<"
+	}
+	if q.After.ID != 0 {
+		args = append(args, q.After.OpensAt, q.After.ID)
+		where = append(where, fmt.Sprintf("(t.opens_at, t.id) %s ($%d, $%d)", past, len(args)-1, len(args)))
+	}
+	args = append(args, max(1, q.Limit))
+	rows, err := s.pool.Query(ctx, `select `+templateColumns+templateFrom+`where `+strings.Join(where, " and ")+
+		` order by `+order+fmt.Sprintf(" limit $%d", len(args)), args...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanTemplate)
+	return list, translate(err)
+}
+
+func templateFilter(q template.Query) (where []string, args []any) {
+	where = []string{"true"}
+	add := func(cond string, arg any) {
+		args = append(args, arg)
+		where = append(where, strings.ReplaceAll(cond, "?", "$"+strconv.Itoa(len(args))))
+	}
+	if q.Search != "" {
+		add(`(t.name ilike '%' || replace(replace(replace(?, '\', '\\'), '%', '\%'), '_', '\_') || '%' or t.id::text = ?)`, q.Search)
+	}
+	if len(q.Shops) > 0 {
+		add("t.shop_number = any(?)", q.Shops)
+	}
+	if q.From != nil {
+		add("t.opens_at >= ?", *q.From)
+	}
+	if q.To != nil {
+		add("t.opens_at < ?", *q.To)
+	}
+	if len(q.States) > 0 {
+		add(stateSQL+" = any(?)", q.States)
+	}
+	return where, args
+}
+
+// stateSQL computes the visible state; it must agree with [template.Template.State].
+const stateSQL = `(case when t.state not in ('published', 'paused') then t.state
+	when t.closes_at <= now() then 'closed' when t.state = 'paused' then 'paused'
+	when t.opens_at > now() then 'scheduled' when t.issued >= t.stock then 'sold_out' else 'open' end)`
+
+// Insert creates a draft, and its shop if that is new. A second call with the
+// same request key returns the template of the first.
+func (s Templates) Insert(ctx context.Context, c template.Change) (template.Template, error) {
+	var id int64
+	err := s.tx(ctx, func(tx pgx.Tx) error {
+		created, err := s.insert(ctx, tx, c, &id)
+		if err != nil || !created {
+			return err
+		}
+		c.Entry.ObjectID = strconv.FormatInt(id, 10)
+		if err := insertAudit(ctx, tx, c.Entry); err != nil {
+			return err
+		}
+		return announce(ctx, tx, c.Event, event.Template{TemplateID: id, Version: 1, OpensAt: c.Template.OpensAt})
+	})
+	if err != nil {
+		return c.Template, err
+	}
+	return s.Template(ctx, id)
+}
+
+func (s Templates) insert(ctx context.Context, tx pgx.Tx, c template.Change, id *int64) (created bool, err error) {
+	t := c.Template
+	_, err = tx.Exec(ctx, `insert into shops (number, name, timezone) values ($1, 'Shop ' || $1::bigint, 'UTC') on conflict do nothing`, t.ShopNumber)
+	if err != nil {
+		return false, err
+	}
+	err = tx.QueryRow(ctx, `
+		insert into templates (shop_number, name, description, kind, amount_off, threshold, percent_off, max_off, currency,
+			target, product, stock, per_user_limit, opens_at, closes_at, valid_until, valid_hours, obtain, claim_mode,
+			claim_url, state, request_key)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 'draft', nullif($21, ''))
+		on conflict (request_key) do nothing returning id`,
+		t.ShopNumber, t.Name, t.Description, t.Kind, t.AmountOff, t.Threshold, t.PercentOff, t.MaxOff, t.Currency,
+		t.Target, t.Product, t.Stock, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidUntil, t.ValidHours, t.Obtain,
+		t.ClaimMode, t.ClaimURL, c.RequestKey).Scan(id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, tx.QueryRow(ctx, `select id from templates where request_key = $1`, c.RequestKey).Scan(id)
+	}
+	return err == nil, err
+}
+
+// Save stores a change of an existing template, its slots, its audit entry
+// and its event in one transaction.
+func (s Templates) Save(ctx context.Context, c template.Change) (template.Template, error) {
+	t := c.Template
+	err := s.tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			update templates set shop_number = $3, name = $4, description = $5, kind = $6, amount_off = $7, threshold = $8,
+				percent_off = $9, max_off = $10, currency = $11, target = $12, product = $13, stock = $14,
+				per_user_limit = $15, opens_at = $16, closes_at = $17, valid_until = $18, valid_hours = $19, obtain = $20,
+				claim_mode = $21, claim_url = $22, state = $23, published_at = $24, ended_at = $25,
+				version = version + 1, updated_at = now()
+			where id = $1 and version = $2`,
+			t.ID, t.Version, t.ShopNumber, t.Name, t.Description, t.Kind, t.AmountOff, t.Threshold, t.PercentOff, t.MaxOff,
+			t.Currency, t.Target, t.Product, t.Stock, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidUntil, t.ValidHours,
+			t.Obtain, t.ClaimMode, t.ClaimURL, t.Stored, t.PublishedAt, t.EndedAt)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return fault.ErrStale
+		}
+		if err := reschedule(ctx, tx, t, c.Schedule); err != nil {
+			return err
+		}
+		if err := insertAudit(ctx, tx, c.Entry); err != nil {
+			return err
+		}
+		return announce(ctx, tx, c.Event, event.Template{TemplateID: t.ID, Version: t.Version + 1, OpensAt: t.OpensAt})
+	})
+	if violates(err, "templates_shop_number_fkey") {
+		e := &fault.Fields{}
+		e.Add("shop_number", "rule.unknown_shop", "there is no such shop")
+		return t, e
+	}
+	if err != nil {
+		return t, err
+	}
+	return s.Template(ctx, t.ID)
+}
+
+// reschedule makes the slots follow the template. The updates wait for
+// groups of reservations being committed and make later ones look again.
+func reschedule(ctx context.Context, tx pgx.Tx, t template.Template, how template.Schedule) error {
+	switch how {
+	case template.OpenSlots:
+		return insertSlots(ctx, tx, t, string(reminder.Passed))
+	case template.MoveSlots:
+		if err := endSlots(ctx, tx, t, reminder.Moved, delivery.ReasonMoved); err != nil {
+			return err
+		}
+		// Reminders whose new instant has passed go out at once: late, but
+		// with the new time and before the opening.
+		return insertSlots(ctx, tx, t, string(reminder.Waiting))
+	case template.CloseSlots:
+		return endSlots(ctx, tx, t, reminder.SlotEnded, "")
+	case template.CancelSlots:
+		return endSlots(ctx, tx, t, reminder.SlotEnded, delivery.ReasonCancelled)
+	}
+	return nil
+}
+
+// insertSlots adds the twelve slots of the template's opening. One that is
+// already past gets the state given. A slot that waited for this very opening
+// before (moved there and back) waits again; one that fired for it stays as
+// it is: once per slot and opening.
+func insertSlots(ctx context.Context, tx pgx.Tx, t template.Template, ifPast string) error {
+	due := make([]time.Time, template.Slots)
+	for i, s := range template.AllSlots() {
+		due[i] = s.DueAt(t.OpensAt)
+	}
+	_, err := tx.Exec(ctx, `
+		insert into slots (template_id, slot, opens_at, due_at, state)
+		select $1, n, $2, due, case when due > clock_timestamp() then 'waiting' else $4 end
+		from unnest($3::timestamptz[]) with ordinality as d (due, n)
+		on conflict (template_id, slot, due_at) do update
+			set state = 'waiting', opens_at = excluded.opens_at where slots.state in ('moved', 'passed')`,
+		t.ID, t.OpensAt, due, ifPast)
+	return err
+}
+
+// endSlots ends what waits; with a reason also what is being delivered: its
+// batches skip everybody not yet sent.
+func endSlots(ctx context.Context, tx pgx.Tx, t template.Template, waiting reminder.SlotState, reason string) error {
+	_, err := tx.Exec(ctx, `
+		with mine as (select id from slots where template_id = $1 and state = 'waiting' order by id for update)
+		update slots set state = $2 where id in (select id from mine)`, t.ID, waiting)
+	if err != nil || reason == "" {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		with stopped as (
+			update slots set stop_reason = $2 where template_id = $1 and state in ('firing', 'sending') returning id
+		)
+		update batches set stop_reason = $2, next_run_at = least(next_run_at, now())
+		where kind = 'reminder' and owner_id in (select id from stopped) and state <> 'done'`, t.ID, reason)
+	return err
+}
+
+// DueToClose returns published templates whose closing has passed.
+func (s Templates) DueToClose(ctx context.Context, limit int) ([]template.Template, error) {
+	rows, err := s.pool.Query(ctx, `select `+templateColumns+templateFrom+
+		`where t.state in ('published', 'paused') and t.closes_at <= now() order by t.closes_at limit $1`, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanTemplate)
+	return list, translate(err)
+}
+
+// WaitingSlots returns the ids and due instants of the template's slots that
+// wait, and the ids of those that no longer do.
+func (s Templates) WaitingSlots(ctx context.Context, templateID int64) (waiting, gone []reminder.Slot, err error) {
+	rows, err := s.pool.Query(ctx, `select `+slotColumns+` from slots s where template_id = $1 order by due_at, id`, templateID)
+	if err != nil {
+		return nil, nil, translate(err)
+	}
+	all, err := pgx.CollectRows(rows, scanSlot)
+	for _, sl := range all {
+		if sl.State == reminder.Waiting {
+			waiting = append(waiting, sl)
+		} else {
+			gone = append(gone, sl)
+		}
+	}
+	return waiting, gone, translate(err)
+}
+
+// SaveShop creates a shop or changes its name and time zone.
+func (s Templates) SaveShop(ctx context.Context, number int64, name, timezone string) error {
+	_, err := s.pool.Exec(ctx, `insert into shops (number, name, timezone) values ($1, $2, $3)
+		on conflict (number) do update set name = excluded.name, timezone = excluded.timezone`, number, name, timezone)
+	return translate(err)
+}
+
+// Shops lists every shop.
+func (s Templates) Shops(ctx context.Context) ([]template.Shop, error) {
+	rows, err := s.pool.Query(ctx, `select number, name, timezone from shops order by number`)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[template.Shop])
+	return list, translate(err)
+}

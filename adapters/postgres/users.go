@@ -1,0 +1,194 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/event"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// Users keeps what the shop and the users themselves tell about users.
+type Users struct{ *DB }
+
+// NewUsers returns the user store of db.
+func NewUsers(db *DB) Users { return Users{db} }
+
+const userColumns = `id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, updated_at`
+
+func scanUser(row pgx.CollectableRow) (user.User, error) {
+	var u user.User
+	var push []byte
+	var optOuts int16
+	err := row.Scan(&u.ID, &u.Name, &u.Email, &u.Phone, &u.Locale, &u.Timezone, &push, &optOuts,
+		&u.Quiet.From, &u.Quiet.To, &u.UpdatedAt)
+	if err != nil {
+		return u, err
+	}
+	u.OptOuts = uint8(optOuts)
+	return u, json.Unmarshal(push, &u.Push)
+}
+
+// User returns [user.ErrNotFound] if nothing is known about the id.
+func (s Users) User(ctx context.Context, id user.ID) (user.User, error) {
+	rows, err := s.pool.Query(ctx, `select `+userColumns+` from users where id = $1`, id)
+	if err != nil {
+		return user.User{}, translate(err)
+	}
+	u, err := pgx.CollectExactlyOneRow(rows, scanUser)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return u, user.ErrNotFound
+	}
+	return u, translate(err)
+}
+
+// Find returns users above after, by ascending id: the one whose id is text,
+// and those whose name, e-mail or phone begins with it, in any case. An empty
+// text finds everybody.
+func (s Users) Find(ctx context.Context, text string, after user.ID, limit int) ([]user.User, error) {
+	text = strings.TrimSpace(text)
+	where, args := "true", []any{after, max(1, limit)}
+	if text != "" {
+		// Each branch has an index of its own; one condition with "or" has none.
+		id, _ := user.ParseID(text)
+		where = `id in (
+			select id from users where id = $3
+			union all (select id from users where lower(name) like $4 and name <> '' and id > $1 order by id limit $2)
+			union all (select id from users where lower(email) like $4 and email <> '' and id > $1 order by id limit $2)
+			union all (select id from users where phone like $4 and phone <> '' and id > $1 order by id limit $2))`
+		args = append(args, id, prefixOf(text))
+	}
+	rows, err := s.pool.Query(ctx, `select `+userColumns+` from users where id > $1 and `+where+` order by id limit $2`, args...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanUser)
+	return list, translate(err)
+}
+
+func prefixOf(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(text)) + "%"
+}
+
+// userInput is the table of changes that both statements read; a null keeps
+// what is stored.
+const userInput = `unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[],
+	$8::smallint[], $9::smallint[], $10::smallint[], $11::jsonb[])
+	as i (id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes)`
+
+const insertUsers = `
+	insert into users (id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes)
+	select id, coalesce(name, ''), coalesce(email, ''), coalesce(phone, ''), coalesce(locale, ''), coalesce(timezone, ''),
+		coalesce(push, '[]'), coalesce(opt_outs, 0), coalesce(quiet_from, 0), coalesce(quiet_to, 0), coalesce(attributes, '{}')
+	from ` + userInput + ` order by id
+	on conflict do nothing returning id`
+
+// updateUsers skips rows that stay as they are, so that importing the same
+// list every night writes next to nothing.
+const updateUsers = `
+	update users u set name = coalesce(i.name, u.name), email = coalesce(i.email, u.email), phone = coalesce(i.phone, u.phone),
+		locale = coalesce(i.locale, u.locale), timezone = coalesce(i.timezone, u.timezone), push = coalesce(i.push, u.push),
+		opt_outs = coalesce(i.opt_outs, u.opt_outs), quiet_from = coalesce(i.quiet_from, u.quiet_from),
+		quiet_to = coalesce(i.quiet_to, u.quiet_to), attributes = coalesce(i.attributes, u.attributes), updated_at = now()
+	from ` + userInput + `
+	where u.id = i.id and (u.name, u.email, u.phone, u.locale, u.timezone, u.push, u.opt_outs, u.quiet_from, u.quiet_to, u.attributes)
+		is distinct from (coalesce(i.name, u.name), coalesce(i.email, u.email), coalesce(i.phone, u.phone),
+			coalesce(i.locale, u.locale), coalesce(i.timezone, u.timezone), coalesce(i.push, u.push),
+			coalesce(i.opt_outs, u.opt_outs), coalesce(i.quiet_from, u.quiet_from), coalesce(i.quiet_to, u.quiet_to),
+			coalesce(i.attributes, u.attributes))`
+
+// Upsert applies all changes or none; see [user.Store].
+func (s Users) Upsert(ctx context.Context, changes []user.Change, e staff.Entry) error {
+	sorted := slices.SortedFunc(slices.Values(changes), func(a, b user.Change) int { return int(min(max(a.ID-b.ID, -1), 1)) })
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		if err := upsert(ctx, tx, sorted); err != nil {
+			return err
+		}
+		if e.Action != "" {
+			if err := insertAudit(ctx, tx, e); err != nil {
+				return err
+			}
+		}
+		return announce(ctx, tx, event.UsersChanged,
+			event.Users{FromUser: int64(sorted[0].ID), ToUser: int64(sorted[len(sorted)-1].ID)})
+	})
+}
+
+func upsert(ctx context.Context, tx pgx.Tx, sorted []user.Change) error {
+	args, err := userArgs(sorted)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, insertUsers, args...)
+	if err != nil {
+		return err
+	}
+	created, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
+	if err != nil || len(created) == len(sorted) {
+		return err
+	}
+	known := slices.DeleteFunc(sorted, func(c user.Change) bool {
+		_, found := slices.BinarySearch(created, c.ID)
+		return found
+	})
+	// An update through a join locks in no particular order, and two imports
+	// of the same users would wait for each other.
+	if _, err := tx.Exec(ctx, `select 1 from users where id = any($1) order by id for update`, ids(known)); err != nil {
+		return err
+	}
+	if args, err = userArgs(known); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, updateUsers, args...)
+	return err
+}
+
+func ids(changes []user.Change) []user.ID {
+	list := make([]user.ID, len(changes))
+	for i, c := range changes {
+		list[i] = c.ID
+	}
+	return list
+}
+
+// userArgs returns the columns of userInput.
+func userArgs(changes []user.Change) ([]any, error) {
+	n := len(changes)
+	texts := [5][]*string{}
+	for i := range texts {
+		texts[i] = make([]*string, n)
+	}
+	push, attributes := make([]*string, n), make([]*string, n)
+	optOuts, quietFrom, quietTo := make([]*int16, n), make([]*int16, n), make([]*int16, n)
+	for i, c := range changes {
+		texts[0][i], texts[1][i], texts[2][i], texts[3][i], texts[4][i] = c.Name, c.Email, c.Phone, c.Locale, c.Timezone
+		if c.OptOuts != nil {
+			optOuts[i] = new(int16(*c.OptOuts))
+		}
+		if c.Quiet != nil {
+			quietFrom[i], quietTo[i] = new(int16(c.Quiet.From)), new(int16(c.Quiet.To))
+		}
+		var err error
+		if c.Push != nil {
+			push[i], err = jsonText(append([]user.PushSubscription{}, *c.Push...))
+		}
+		if err == nil && c.Attributes != nil {
+			attributes[i], err = jsonText(*c.Attributes)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return []any{ids(changes), texts[0], texts[1], texts[2], texts[3], texts[4], push, optOuts, quietFrom, quietTo, attributes}, nil
+}
+
+func jsonText(v any) (*string, error) {
+	b, err := json.Marshal(v)
+	return new(string(b)), err
+}

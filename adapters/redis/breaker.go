@@ -1,0 +1,190 @@
+package redis
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/delivery"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// States of a breaker: calls pass, calls wait, one call probes.
+const (
+	StateClosed   = "closed"
+	StateOpen     = "open"
+	StateHalfOpen = "half-open"
+)
+
+const maxDetail = 200
+
+//go:embed breaker.lua
+var breakerSource string
+
+// BreakerConfig holds a breaker's limits. A zero field takes the default
+// named beside it.
+type BreakerConfig struct {
+	// Failures in a row that open the breaker: 5.
+	Failures int
+	// Window over which calls are counted: 10 s.
+	Window time.Duration
+	// MinCalls in a window from which on half of them failing opens it: 20.
+	MinCalls int
+	// OpenFor is the first pause, 5 s; each failed probe doubles it up to
+	// MaxOpen, 60 s.
+	OpenFor, MaxOpen time.Duration
+	// ProbeLease is how long a probe may be silent before somebody else
+	// probes, 15 s. It must exceed a provider call's time-out, or two probes
+	// run at a time.
+	ProbeLease time.Duration
+}
+
+func (c BreakerConfig) withDefaults() BreakerConfig {
+	return BreakerConfig{
+		Failures: or(c.Failures, 5), Window: or(c.Window, 10*time.Second), MinCalls: or(c.MinCalls, 20),
+		OpenFor: or(c.OpenFor, 5*time.Second), MaxOpen: or(c.MaxOpen, time.Minute),
+		ProbeLease: or(c.ProbeLease, 15*time.Second),
+	}
+}
+
+func or[T int | time.Duration](value, fallback T) T {
+	if value <= 0 {
+		return fallback
+	}
+	return value
+}
+
+// A Breaker holds one circuit per channel, shared by all workers. It opens
+// after failures in a row or when half the calls of a window failed, lets one
+// probe through after a pause, and closes when that succeeds. Its clock is
+// that of Redis, so workers need not agree on the time.
+type Breaker struct {
+	client goredis.UniversalClient
+	script *goredis.Script
+	config BreakerConfig
+}
+
+// NewBreaker returns a breaker that uses client and does not close it.
+func NewBreaker(client goredis.UniversalClient, config BreakerConfig) *Breaker {
+	return &Breaker{client: client, script: goredis.NewScript(breakerSource), config: config.withDefaults()}
+}
+
+// Admit returns 0 if a call may be made now, else how long to wait before
+// asking again, and the circuit's state. Whoever is admitted must [Breaker.Report].
+// It returns [ErrUnavailable] when Redis does not answer; going on is then
+// better than stopping.
+func (b *Breaker) Admit(ctx context.Context, channel delivery.Channel) (time.Duration, string, error) {
+	return b.step(ctx, channel, "admit", "")
+}
+
+// Report tells how a call went. A refusal of single recipients is a working
+// provider and counts as ok. Detail is the provider's answer, shown to
+// operators; the first 200 bytes are kept.
+func (b *Breaker) Report(ctx context.Context, channel delivery.Channel, ok bool, detail string) error {
+	event := "fail"
+	if ok {
+		event = "ok"
+	}
+	_, _, err := b.step(ctx, channel, event, detail)
+	return err
+}
+
+func (b *Breaker) step(ctx context.Context, channel delivery.Channel, event, detail string) (time.Duration, string, error) {
+	c := b.config
+	reply, err := b.script.Run(ctx, b.client, []string{breakerKey(channel)}, event, c.Failures,
+		c.Window.Milliseconds(), c.MinCalls, c.OpenFor.Milliseconds(), c.MaxOpen.Milliseconds(),
+		c.ProbeLease.Milliseconds(), shortened(detail)).Slice()
+	if err != nil {
+		return 0, "", unavailable("breaker", err)
+	}
+	wait, isNumber := reply[0].(int64)
+	state, isText := reply[1].(string)
+	if !isNumber || !isText {
+		return 0, "", fmt.Errorf("breaker: unexpected reply %v", reply)
+	}
+	return time.Duration(wait) * time.Millisecond, state, nil
+}
+
+// A State is one circuit as operators see it.
+type State struct {
+	Channel delivery.Channel
+	State   string
+	// Failures in a row up to now.
+	Failures int
+	// Since is when the state was entered; zero for a circuit never used.
+	Since time.Time
+	// Until is the end of the pause, or of the probe's lease; zero when closed.
+	Until time.Time
+	// Detail is the provider's last failing answer; empty if there was none
+	// since the circuit last closed.
+	Detail string
+}
+
+// States returns the circuit of every channel, in channel order. Instants are
+// on the clock of Redis.
+func (b *Breaker) States(ctx context.Context) ([]State, error) {
+	var replies [delivery.Channels]*goredis.MapStringStringCmd
+	_, err := b.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		for i, channel := range delivery.AllChannels() {
+			replies[i] = p.HGetAll(ctx, breakerKey(channel))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, unavailable("breaker states", err)
+	}
+	states := make([]State, 0, len(replies))
+	for i, channel := range delivery.AllChannels() {
+		state, err := readState(channel, replies[i].Val())
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, state)
+	}
+	return states, nil
+}
+
+func readState(channel delivery.Channel, stored map[string]string) (State, error) {
+	if len(stored) == 0 {
+		return State{Channel: channel, State: StateClosed}, nil
+	}
+	failures, err1 := number(stored["failures"])
+	since, err2 := number(stored["since"])
+	until, err3 := number(stored["until"])
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return State{}, fmt.Errorf("breaker of %s: %w", channel, err)
+	}
+	state := State{Channel: channel, State: stored["state"], Failures: int(failures), Since: instant(since), Detail: stored["detail"]}
+	if state.State != StateClosed {
+		state.Until = instant(until)
+	}
+	return state, nil
+}
+
+func number(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	return strconv.ParseInt(text, 10, 64)
+}
+
+func instant(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+func shortened(detail string) string {
+	if len(detail) > maxDetail {
+		detail = detail[:maxDetail]
+	}
+	return strings.ToValidUTF8(detail, "")
+}
+
+func breakerKey(channel delivery.Channel) string { return "breaker:" + channel.String() }

@@ -1,0 +1,159 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+func open(t *testing.T, s *redisServer) goredis.UniversalClient {
+	t.Helper()
+	client, err := Open(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func TestLimiterAllowsExactlyTheLimitAcrossClients(t *testing.T) {
+	s := startRedis(t)
+	limiters := []*Limiter{NewLimiter(open(t, s)), NewLimiter(open(t, s))}
+	var allowed atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			d, err := limiters[i%2].Allow(t.Context(), "sign-in:1", PerMinute(10))
+			if err != nil {
+				t.Error(err)
+			}
+			if d.Allowed {
+				allowed.Add(1)
+			} else if d.RetryAfter <= 0 || d.Remaining != 0 {
+				t.Errorf("refused without a time to come back: %+v", d)
+			}
+		})
+	}
+	wg.Wait()
+	// GCRA gives one back every 6 s, more than this test takes.
+	if allowed.Load() != 10 {
+		t.Errorf("allowed %d of 40, want 10", allowed.Load())
+	}
+}
+
+func TestLimiterKeysAreSeparateAndHideTheirText(t *testing.T) {
+	s := startRedis(t)
+	client := open(t, s)
+	l := NewLimiter(client)
+	for _, key := range []string{"somebody@example.com", "else@example.com"} {
+		if d, err := l.Allow(t.Context(), key, PerMinute(1)); err != nil || !d.Allowed {
+			t.Fatalf("%s: %+v %v", key, d, err)
+		}
+	}
+	keys := client.Keys(t.Context(), "*").Val()
+	if len(keys) != 2 {
+		t.Fatalf("keys %q", keys)
+	}
+	for _, key := range keys {
+		if strings.Contains(key, "example.com") {
+			t.Errorf("key %q shows an address", key)
+		}
+	}
+}
+
+func TestZeroLimitAllowsEverything(t *testing.T) {
+	l := NewLimiter(open(t, startRedis(t)))
+	for range 50 {
+		if d, err := l.Allow(t.Context(), "k", Limit{}); err != nil || !d.Allowed {
+			t.Fatalf("%+v %v", d, err)
+		}
+	}
+}
+
+func TestPacerSharesARateAndTakesWholeChunks(t *testing.T) {
+	s := startRedis(t)
+	a, b := NewPacer(open(t, s)), NewPacer(open(t, s))
+	admit := func(p *Pacer, n int) time.Duration {
+		t.Helper()
+		wait, err := p.Admit(t.Context(), delivery.SMS, n, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wait
+	}
+	if wait := admit(a, 10); wait != 0 {
+		t.Fatalf("first second's worth had to wait %v", wait)
+	}
+	wait := admit(b, 10)
+	if wait < 500*time.Millisecond || wait > time.Second {
+		t.Fatalf("the other worker waits %v, want nearly a second", wait)
+	}
+	if wait, err := b.Admit(t.Context(), delivery.Email, 10, 10); err != nil || wait != 0 {
+		t.Fatalf("another channel waits %v, %v", wait, err)
+	}
+	// A refusal takes nothing: after the named wait the chunk passes.
+	eventually(t, "the refused chunk passes", func() bool { return admit(b, 10) == 0 })
+}
+
+func TestPacerAdmitsAChunkLargerThanTheRate(t *testing.T) {
+	p := NewPacer(open(t, startRedis(t)))
+	if wait, err := p.Admit(t.Context(), delivery.SMS, 100, 50); err != nil || wait != 0 {
+		t.Fatalf("wait %v, %v", wait, err)
+	}
+	wait, err := p.Admit(t.Context(), delivery.SMS, 100, 50)
+	if err != nil || wait < 1500*time.Millisecond || wait > 2*time.Second {
+		t.Fatalf("second chunk waits %v (%v), want nearly 2s", wait, err)
+	}
+}
+
+func TestWithoutRedisEveryCallSaysUnavailable(t *testing.T) {
+	s := startRedis(t)
+	client := open(t, s)
+	s.kill()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, limitErr := NewLimiter(client).Allow(ctx, "k", PerSecond(1))
+	_, paceErr := NewPacer(client).Admit(ctx, delivery.SMS, 1, 1)
+	_, _, breakErr := NewBreaker(client, BreakerConfig{}).Admit(ctx, delivery.SMS)
+	for name, err := range map[string]error{"limit": limitErr, "pace": paceErr, "breaker": breakErr} {
+		if !errors.Is(err, ErrUnavailable) || fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOpenRefusesWhatItCannotReadWithoutRepeatingIt(t *testing.T) {
+	for _, address := range []string{"redis://:se%cret@host", "http://:secret@host", "redis://:secret@h:1,:::", ""} {
+		client, err := Open(address)
+		if err == nil {
+			client.Close()
+			t.Errorf("%q: no error", address)
+		} else if strings.Contains(err.Error(), "cret") {
+			t.Errorf("%q: the error shows the password: %v", address, err)
+		}
+	}
+}
+
+func TestCommasMeanACluster(t *testing.T) {
+	client, err := newClient("redis://u:p@a:1,redis://u:p@b:2/0, c:3", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	options := client.(*goredis.ClusterClient).Options()
+	if got := strings.Join(options.Addrs, " "); got != "a:1 b:2 c:3" {
+		t.Errorf("addresses %q", got)
+	}
+	if options.Password != "p" || options.PoolSize < 7 {
+		t.Errorf("password %q, pool %d", options.Password, options.PoolSize)
+	}
+}

@@ -1,0 +1,45 @@
+// Package redis keeps what several processes share for seconds or minutes:
+// rate limits, the pace of a channel, and circuit breakers. Nothing here is
+// the only record of anything; losing it costs fairness for a moment.
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dropbell/domain/fault"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// ErrUnavailable is returned when Redis does not answer. Limits and breakers
+// are helpers: each caller decides whether to go on without them.
+var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the service is busy; try again in a moment")
+
+const pingTimeout = 5 * time.Second
+
+// Open returns a connected client for address, which has the form
+// redis://user:password@host:port/db (rediss: for TLS, unix: for a socket).
+// Several addresses separated by commas mean a Redis Cluster; all but the
+// first may be a bare host:port. It returns an error if address cannot be read
+// or nobody answers a ping within five seconds.
+func Open(address string) (goredis.UniversalClient, error) {
+	client, err := newClient(address, 0)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
+	defer cancel()
+	if err := client.Ping(ctx).Err(); err != nil {
+		return nil, errors.Join(unavailable("ping", err), client.Close())
+	}
+	return client, nil
+}
+
+// unavailable marks a failed call as [ErrUnavailable] and keeps its cause for
+// the log.
+func unavailable(call string, err error) error {
+	return fmt.Errorf("redis %s: %w: %w", call, ErrUnavailable, err)
+}

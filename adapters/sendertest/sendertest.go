@@ -1,0 +1,188 @@
+// Package sendertest holds every channel's sender to one contract, that of
+// [delivery.Sender]. Only tests import it.
+package sendertest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// prompt is how long a sender may take to notice that its context ended, on a
+// machine that is busy with other tests.
+const prompt = 3 * time.Second
+
+// A Harness says how to build the sender under test.
+type Harness struct {
+	// Accepting returns a sender whose provider accepts everything.
+	Accepting func(t *testing.T) delivery.Sender
+	// Stalled returns a sender whose provider takes calls and never answers;
+	// nil for a channel without a provider.
+	Stalled func(t *testing.T) delivery.Sender
+	// Unreachable spoils a user for this channel; nil where every user can be
+	// reached.
+	Unreachable func(u *user.User)
+	// Prepare completes a user for this channel; may be nil.
+	Prepare func(u *user.User)
+}
+
+// Run checks the sender of h.
+func Run(t *testing.T, h Harness) {
+	t.Run("describes itself", h.describes)
+	t.Run("no messages, no results", h.none)
+	t.Run("one result per message", h.onePerMessage)
+	t.Run("results are in order", h.inOrder)
+	t.Run("context ended before", h.endedBefore)
+	t.Run("context ends inside", h.endsInside)
+	t.Run("concurrent use", h.concurrent)
+}
+
+// Messages returns n messages on channel about one drop that opens in ten
+// minutes, to users 1…n who have every contact.
+func Messages(channel delivery.Channel, n int) []delivery.Message {
+	now := time.Now().Truncate(time.Second)
+	subject := &delivery.Subject{
+		Kind:         delivery.KindReminder,
+		TemplateID:   7,
+		TemplateName: "Spring & friends",
+		ShopNumber:   "S1",
+		Slot:         2,
+		DueAt:        now,
+		OpensAt:      now.Add(10 * time.Minute),
+		ClaimURL:     "https://shop.example/claim/7",
+	}
+	content := delivery.Render(*subject, "en", time.UTC)
+	messages := make([]delivery.Message, n)
+	for i := range messages {
+		messages[i] = delivery.Message{To: person(i + 1), Channel: channel, Subject: subject, Content: &content}
+	}
+	return messages
+}
+
+func person(n int) user.User {
+	return user.User{
+		ID:     user.ID(n),
+		Name:   fmt.Sprintf("Reader %d", n),
+		Email:  fmt.Sprintf("reader%d@example.com", n),
+		Phone:  fmt.Sprintf("+86138%08d", n),
+		Locale: "en",
+	}
+}
+
+func (h Harness) messages(s delivery.Sender, n int) []delivery.Message {
+	messages := Messages(s.Channel(), n)
+	for i := range messages {
+		if h.Prepare != nil {
+			h.Prepare(&messages[i].To)
+		}
+	}
+	return messages
+}
+
+func (h Harness) describes(t *testing.T) {
+	s := h.Accepting(t)
+	if !s.Channel().Valid() {
+		t.Errorf("channel %d does not exist", s.Channel())
+	}
+	if s.ChunkSize() < 1 {
+		t.Errorf("chunk size is %d", s.ChunkSize())
+	}
+}
+
+func (h Harness) none(t *testing.T) {
+	if got := h.Accepting(t).Send(t.Context(), nil); len(got) != 0 {
+		t.Errorf("got %d results for no messages", len(got))
+	}
+}
+
+func (h Harness) onePerMessage(t *testing.T) {
+	s := h.Accepting(t)
+	for _, n := range []int{1, 2, s.ChunkSize()} {
+		expect(t, s.Send(t.Context(), h.messages(s, n)), n, delivery.Delivered)
+	}
+}
+
+func (h Harness) inOrder(t *testing.T) {
+	if h.Unreachable == nil {
+		return
+	}
+	s := h.Accepting(t)
+	n := min(s.ChunkSize(), 7)
+	messages := h.messages(s, n)
+	for i := 0; i < n; i += 3 {
+		h.Unreachable(&messages[i].To)
+	}
+	results := s.Send(t.Context(), messages)
+	if len(results) != n {
+		t.Fatalf("got %d results for %d messages", len(results), n)
+	}
+	for i, r := range results {
+		want := delivery.Delivered
+		if i%3 == 0 {
+			want = delivery.Permanent
+		}
+		if r.Status != want {
+			t.Errorf("message %d: got %+v, want status %d", i, r, want)
+		}
+		if want == delivery.Permanent && r.Detail == "" {
+			t.Errorf("message %d: no detail says why", i)
+		}
+	}
+}
+
+func (h Harness) endedBefore(t *testing.T) {
+	s := h.Accepting(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	began := time.Now()
+	expect(t, s.Send(ctx, h.messages(s, 3)), 3, delivery.Transient)
+	if took := time.Since(began); took > prompt {
+		t.Errorf("took %v to see that there is nothing to do", took)
+	}
+}
+
+func (h Harness) endsInside(t *testing.T) {
+	if h.Stalled == nil {
+		return
+	}
+	s := h.Stalled(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	expect(t, s.Send(ctx, h.messages(s, 3)), 3, delivery.Transient)
+	if took := time.Since(began); took > prompt {
+		t.Errorf("returned %v after its context ended", took-100*time.Millisecond)
+	}
+}
+
+func (h Harness) concurrent(t *testing.T) {
+	s := h.Accepting(t)
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			for range 5 {
+				n := min(s.ChunkSize(), 5)
+				expect(t, s.Send(t.Context(), h.messages(s, n)), n, delivery.Delivered)
+			}
+		})
+	}
+	callers.Wait()
+}
+
+func expect(t *testing.T, results []delivery.Result, n int, want delivery.Status) {
+	t.Helper()
+	if len(results) != n {
+		t.Errorf("got %d results for %d messages", len(results), n)
+	}
+	for i, r := range results {
+		if r.Status != want {
+			t.Errorf("message %d: got %+v, want status %d", i, r, want)
+			return
+		}
+	}
+}

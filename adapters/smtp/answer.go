@@ -1,0 +1,112 @@
+package smtp
+
+import (
+	"context"
+	"errors"
+	"net/textproto"
+	"regexp"
+	"strconv"
+	"strings"
+
+	gomail "github.com/wneessen/go-mail"
+
+	"dropbell/domain/delivery"
+)
+
+// enhanced matches an enhanced status code (RFC 3463) before the server's words.
+var enhanced = regexp.MustCompile(`^[245]\.\d{1,3}\.\d{1,3}\b`)
+
+// An answer is what became of one mail.
+type answer struct {
+	result delivery.Result
+	// broken tells that the connection must not be used again.
+	broken bool
+	// unsent tells that the server cannot have taken the mail, so that it may
+	// be tried again on another connection at once.
+	unsent bool
+	// open tells that the transaction was refused half-way and must be reset:
+	// the library does so after every other refusal.
+	open bool
+}
+
+// read turns the library's error for one mail into an answer.
+func read(err error) answer {
+	if err == nil {
+		return answer{result: delivery.Result{Status: delivery.Delivered}}
+	}
+	sendErr, ok := errors.AsType[*gomail.SendError](err)
+	if !ok {
+		return answer{result: delivery.Result{Detail: delivery.CauseOf(err)}, broken: true}
+	}
+	// 421 announces that the server hangs up (RFC 5321, section 4.2.2).
+	code := sendErr.ErrorCode()
+	return answer{
+		result: classify(sendErr.Reason, code, wordsOf(sendErr, code)),
+		broken: code == 0 || code == 421,
+		unsent: sendErr.Reason == gomail.ErrSMTPMailFrom || sendErr.Reason == gomail.ErrSMTPRcptTo ||
+			sendErr.Reason == gomail.ErrConnCheck,
+		open: sendErr.Reason == gomail.ErrSMTPData && code != 0 && code != 421,
+	}
+}
+
+// wordsOf returns what the server said after its code. The library only gives
+// it quoted inside a sentence that also names the recipient.
+func wordsOf(err *gomail.SendError, code int) string {
+	_, words, _ := strings.Cut(err.Error(), " "+strconv.Itoa(code)+" ")
+	quoted, prefixErr := strconv.QuotedPrefix(words)
+	if prefixErr != nil {
+		return ""
+	}
+	words, _ = strconv.Unquote(quoted)
+	return words
+}
+
+// classify sorts a server's reply to the command that reason names; code 0
+// means there was no reply.
+func classify(reason gomail.SendErrReason, code int, words string) delivery.Result {
+	if code == 0 {
+		return delivery.Result{Detail: "connection lost while " + reason.String()}
+	}
+	result := delivery.Result{Detail: delivery.DetailOf(strconv.Itoa(code) + " " + words)}
+	switch {
+	case throttles(code, enhanced.FindString(words)):
+		result.Status = delivery.Throttled
+	case permanent(reason, code):
+		result.Status = delivery.Permanent
+	}
+	return result
+}
+
+// throttles recognises replies that ask for patience: class 4.7 is policy, which
+// is how servers say "too many" and "not so fast".
+func throttles(code int, status string) bool {
+	return (code == 421 || code == 450 || code == 451) && strings.HasPrefix(status, "4.7.")
+}
+
+// permanent tells whether a reply is about this recipient or this mail and for
+// good. A refused sender (MAIL FROM), missing authentication (530, 535) and
+// commands out of order (503) are mistakes of this side: nobody may be lost to them.
+func permanent(reason gomail.SendErrReason, code int) bool {
+	if code < 500 || code == 503 || code == 530 || code == 535 {
+		return false
+	}
+	return reason == gomail.ErrSMTPRcptTo || reason == gomail.ErrSMTPData || reason == gomail.ErrSMTPDataClose
+}
+
+// refused is the answer to every message when no connection could be had.
+func refused(err error) delivery.Result {
+	words := ""
+	reply, ok := errors.AsType[*textproto.Error](err)
+	if ok {
+		words = strconv.Itoa(reply.Code) + " " + reply.Msg
+	}
+	switch {
+	case ok && throttles(reply.Code, enhanced.FindString(reply.Msg)):
+		return delivery.Result{Status: delivery.Throttled, Detail: delivery.DetailOf(words)}
+	case ok:
+		return delivery.Result{Detail: delivery.DetailOf("the mail server refused us: " + words)}
+	case errors.Is(err, errClosed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return delivery.Result{Detail: delivery.CauseOf(err)}
+	}
+	return delivery.Result{Detail: delivery.DetailOf("no connection to the mail server: " + delivery.CauseOf(err))}
+}

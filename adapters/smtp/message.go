@@ -1,0 +1,85 @@
+package smtp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/mail"
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	gomail "github.com/wneessen/go-mail"
+
+	"dropbell/domain/delivery"
+)
+
+// maxSubject and maxDisplayName bound two header lines, in runes.
+const (
+	maxSubject     = 200
+	maxDisplayName = 80
+)
+
+// compose builds the mail for m: plain text and HTML, to one recipient.
+func (s *Sender) compose(m delivery.Message) *gomail.Msg {
+	mime := gomail.NewMsg(gomail.WithEncoding(encodingOf(m.Content)), gomail.WithNoDefaultUserAgent())
+	mime.FromMailAddress(&s.cfg.From)
+	mime.ToMailAddress(&mail.Address{Name: headerText(m.To.Name, maxDisplayName), Address: m.To.Email})
+	mime.Subject(headerText(m.Content.Title, maxSubject))
+	mime.SetDate()
+	mime.SetMessageIDWithValue(s.messageID(m))
+	// RFC 3834: nobody's holiday answer shall come back.
+	mime.SetGenHeader("Auto-Submitted", "auto-generated")
+	s.addUnsubscribe(mime, m)
+	mime.SetBodyString(gomail.TypeTextPlain, m.Content.Text)
+	if m.Content.HTML != "" {
+		mime.AddAlternativeString(gomail.TypeTextHTML, m.Content.HTML)
+	}
+	return mime
+}
+
+// messageID is the same for every attempt at one delivery, so that servers and
+// mail programs can recognise a repetition.
+func (s *Sender) messageID(m delivery.Message) string {
+	sum := sha256.Sum256([]byte(m.IdempotencyKey()))
+	return hex.EncodeToString(sum[:16]) + "@" + s.domain
+}
+
+func (s *Sender) addUnsubscribe(to *gomail.Msg, m delivery.Message) {
+	if s.cfg.Unsubscribe == nil {
+		return
+	}
+	u, err := url.Parse(s.cfg.Unsubscribe(m))
+	if err != nil || u.Scheme != "https" || u.Host == "" {
+		return
+	}
+	to.SetGenHeaderPreformatted("List-Unsubscribe", "<"+strings.NewReplacer("<", "%3C", ">", "%3E").Replace(u.String())+">")
+	to.SetGenHeaderPreformatted("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
+}
+
+// headerText makes s fit one header line: no control characters, hence no line
+// of somebody else's making, and at most n runes.
+func headerText(s string, n int) string {
+	s = strings.ToValidUTF8(s, "")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
+	}), " ")
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n-1]) + "…"
+}
+
+// encodingOf picks the encoding that is shorter for the text's script.
+func encodingOf(c *delivery.Content) gomail.Encoding {
+	foreign := 0
+	for _, r := range c.Text {
+		if r >= utf8.RuneSelf {
+			foreign++
+		}
+	}
+	if foreign > len(c.Text)/6 {
+		return gomail.EncodingB64
+	}
+	return gomail.EncodingQP
+}

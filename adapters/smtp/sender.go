@@ -1,0 +1,186 @@
+// Package smtp sends mail (RFC 5321) through a relay, over kept connections.
+package smtp
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	gomail "github.com/wneessen/go-mail"
+
+	"dropbell/domain/delivery"
+)
+
+// chunkSize is how many mails go over one connection in one Send. SMTP has no
+// batches of its own; this many take well under a second on a good relay.
+const chunkSize = 50
+
+// A Sender sends one mail per message. It is safe for concurrent use; as many
+// Sends make progress at once as there may be connections.
+type Sender struct {
+	cfg    Config
+	domain string // right-hand side of message ids
+	pool   *pool
+}
+
+// New returns a sender. It does not connect: a mail server that is down must
+// not keep the product from starting. It errors when cfg lacks something.
+func New(cfg Config) (*Sender, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	cfg.setDefaults()
+	// The library says clearly and early what it does not like.
+	p := newPool(cfg)
+	if _, err := gomail.NewClient(cfg.Host, p.options()...); err != nil {
+		return nil, err
+	}
+	_, domain, _ := strings.Cut(cfg.From.Address, "@")
+	return &Sender{cfg: cfg, domain: domain, pool: p}, nil
+}
+
+// Channel returns [delivery.Email].
+func (s *Sender) Channel() delivery.Channel { return delivery.Email }
+
+// ChunkSize returns how many mails go over one connection in one Send.
+func (s *Sender) ChunkSize() int { return chunkSize }
+
+// Close says goodbye to the server on all idle connections. Sends that are
+// under way finish; later ones are answered with Transient.
+func (s *Sender) Close() error {
+	s.pool.close()
+	return nil
+}
+
+// Send sends the messages one after the other over one connection. An empty or
+// impossible address is Permanent without asking the server. A connection that
+// breaks is replaced; a mail that the server cannot have taken yet is then tried
+// once more, and one that was in its hands is Transient, because nobody knows.
+func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
+	results := make([]delivery.Result, len(messages))
+	if len(messages) == 0 {
+		return results
+	}
+	if err := s.pool.enter(ctx); err != nil {
+		return delivery.Repeat(refused(err), len(messages))
+	}
+	defer func() { <-s.pool.slots }()
+
+	r := &run{sender: s, ctx: ctx}
+	for i, m := range messages {
+		results[i] = r.deliver(m)
+	}
+	r.finish()
+	return results
+}
+
+// A run is one Send: its connection and how often that broke.
+type run struct {
+	sender *Sender
+	ctx    context.Context
+	conn   *conn
+	stop   func() bool
+	// losses counts the connections lost since a mail last got through.
+	losses int
+	// over is the answer to everything that is left, once there is no hope.
+	over *delivery.Result
+}
+
+// maxLosses is enough for a kept connection that grew old and one mail on which
+// the server chokes, and few enough not to hammer a server in trouble.
+const maxLosses = 3
+
+func (r *run) deliver(m delivery.Message) delivery.Result {
+	switch {
+	case m.To.Email == "":
+		return delivery.Result{Status: delivery.Permanent, Detail: "no mail address"}
+	case !validAddress(m.To.Email):
+		return delivery.Result{Status: delivery.Permanent, Detail: "not a mail address"}
+	}
+	for first := true; ; first = false {
+		if !r.connect() {
+			return *r.over
+		}
+		a := r.try(m)
+		if a.result.Status == delivery.Delivered {
+			r.losses = 0
+		}
+		if !a.broken {
+			return a.result
+		}
+		r.lose(a.result)
+		if !first || !a.unsent {
+			return a.result
+		}
+	}
+}
+
+// connect makes sure that there is a connection, or says why there is none.
+func (r *run) connect() bool {
+	if r.over != nil {
+		return false
+	}
+	if r.conn != nil {
+		return true
+	}
+	c, err := r.sender.pool.get(r.ctx)
+	if err != nil {
+		answer := refused(err)
+		r.over = &answer
+		return false
+	}
+	r.conn = c
+	r.stop = context.AfterFunc(r.ctx, func() { _ = c.raw.Close() })
+	return true
+}
+
+// lose gives up the connection. A server that hangs up because we are too many
+// is not asked again.
+func (r *run) lose(last delivery.Result) {
+	r.stop()
+	_ = r.conn.raw.Close()
+	if r.conn.reused {
+		r.sender.pool.forget()
+	}
+	r.conn = nil
+	r.losses++
+	if r.losses >= maxLosses || last.Status == delivery.Throttled || r.ctx.Err() != nil {
+		r.over = &last
+	}
+}
+
+// finish keeps the connection for the next Send, unless ctx ended and it is
+// being closed under us.
+func (r *run) finish() {
+	if r.conn != nil && r.stop() {
+		r.sender.pool.put(r.conn)
+	}
+}
+
+func (r *run) try(m delivery.Message) answer {
+	international := !ascii(m.To.Email)
+	if ok, _ := r.conn.session.Extension("SMTPUTF8"); international && !ok {
+		return answer{result: delivery.Result{
+			Status: delivery.Permanent,
+			Detail: "the mail server does not accept international addresses",
+		}}
+	}
+	r.conn.session.SkipSMTPUTF8(!international)
+	a := read(r.conn.client.SendWithSMTPClient(r.conn.session, r.sender.compose(m)))
+	if err := r.ctx.Err(); err != nil && a.broken {
+		return answer{result: refused(err), broken: true}
+	}
+	if a.open {
+		a.broken = r.conn.session.Reset() != nil
+	}
+	return a
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,199 @@
+// Package watermill carries events between processes over Redis Streams, with
+// the library of the same name. Delivery is at least once and unordered;
+// handlers are idempotent. An event that no attempt could handle is handed to
+// the caller to be kept, and only then acknowledged.
+package watermill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dropbell/domain/fault"
+
+	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
+	"github.com/ThreeDotsLabs/watermill/message"
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// ErrUnavailable is returned when Redis does not answer.
+var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the event bus is not reachable; try again in a moment")
+
+// publishChunk bounds the memory of one pipeline.
+const publishChunk = 1000
+
+// An Event is one message of the bus.
+type Event struct {
+	// ID tells deliveries of one event from other events.
+	ID    string
+	Topic string
+	// Payload is the JSON of one of the structs in domain/event.
+	Payload []byte
+	// Metadata travels along, for trace context; it may be nil.
+	Metadata map[string]string
+}
+
+// A DeadMessage is an event that one handler will not get any more.
+type DeadMessage struct {
+	Event
+	// Handler is the name under which the handler was registered.
+	Handler string
+	// Reason is the last error. It may be long (a panic brings its stack).
+	Reason string
+}
+
+// BusConfig configures [NewBus]. Zero fields take the default named beside them.
+type BusConfig struct {
+	// RedisURL may name several addresses separated by commas: a cluster.
+	RedisURL string
+	Logger   *slog.Logger
+	// Consumer names this process among all others, never reused.
+	Consumer string
+	// DeadMessage keeps an event that cannot be handled. While it fails, the
+	// event is tried again from the start, so nothing is lost. It must be
+	// idempotent by (ID, Handler). Required for [Bus.Handle].
+	DeadMessage func(ctx context.Context, dead DeadMessage) error
+	Metrics     Metrics
+	// Attempts per delivery: 5, with RetryInterval (200 ms) doubling up to
+	// MaxRetryInterval (2 s) between them.
+	Attempts                        int
+	RetryInterval, MaxRetryInterval time.Duration
+	// NackPause is the time between two rounds of attempts when not even
+	// DeadMessage works: 1 s.
+	NackPause time.Duration
+	// ClaimAfter is how long an event may stay with a silent process before
+	// another one takes it: 60 s, at least the longest possible round of attempts.
+	ClaimAfter time.Duration
+	// DrainTimeout is how long Run waits at its end for handlers: 10 s.
+	DrainTimeout time.Duration
+}
+
+// Metrics are hooks; each may be nil and must return at once.
+type Metrics struct {
+	// Handled is told of every attempt.
+	Handled func(handler, topic string, took time.Duration, err error)
+	// Dead is told of every event that was given up.
+	Dead func(handler, topic string)
+	// Resubscribed is told whenever a lost subscription is restored.
+	Resubscribed func(handler, topic string)
+}
+
+// A Bus publishes events and runs handlers. Publishing works without
+// [Bus.Run]; handlers are registered before it.
+type Bus struct {
+	config        BusConfig
+	client        goredis.UniversalClient
+	subscriptions []*subscription
+	started       atomic.Bool
+	missing       atomic.Int64
+	running       chan struct{}
+}
+
+// NewBus returns a bus that has not connected yet.
+func NewBus(config BusConfig) (*Bus, error) {
+	if config.Logger == nil || config.Consumer == "" {
+		return nil, errors.New("event bus: logger and consumer name are required")
+	}
+	client, err := newClient(config.RedisURL, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Bus{config: config.withDefaults(), client: client, running: make(chan struct{})}, nil
+}
+
+func (c BusConfig) withDefaults() BusConfig {
+	c.Attempts = or(c.Attempts, 5)
+	c.RetryInterval = or(c.RetryInterval, 200*time.Millisecond)
+	c.MaxRetryInterval = or(c.MaxRetryInterval, 2*time.Second)
+	c.NackPause = or(c.NackPause, time.Second)
+	c.ClaimAfter = or(c.ClaimAfter, time.Minute)
+	c.DrainTimeout = or(c.DrainTimeout, 10*time.Second)
+	return c
+}
+
+func or[T int | time.Duration](value, fallback T) T {
+	if value <= 0 {
+		return fallback
+	}
+	return value
+}
+
+// Close frees the connections; call it after Run has returned.
+func (b *Bus) Close() error { return b.client.Close() }
+
+// Publish appends events to their streams, up to a thousand per round trip.
+// On error some of them may have been published; publishing all of them again
+// is safe because handlers are idempotent. It returns [ErrUnavailable] when
+// Redis does not answer.
+func (b *Bus) Publish(ctx context.Context, events []Event) error {
+	for len(events) > 0 {
+		n := min(len(events), publishChunk)
+		if err := b.publish(ctx, events[:n]); err != nil {
+			return fmt.Errorf("publish events: %w: %w", ErrUnavailable, err)
+		}
+		events = events[n:]
+	}
+	return nil
+}
+
+func (b *Bus) publish(ctx context.Context, events []Event) error {
+	_, err := b.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		for _, e := range events {
+			m := message.NewMessage(e.ID, e.Payload)
+			m.Metadata = e.Metadata
+			values, err := redisstream.DefaultMarshallerUnmarshaller{}.Marshal(e.Topic, m)
+			if err != nil {
+				return err
+			}
+			p.XAdd(ctx, &goredis.XAddArgs{Stream: e.Topic, Values: values})
+		}
+		return nil
+	})
+	return err
+}
+
+// Run serves all handlers until ctx ends, then lets running handlers finish
+// and acknowledges what they did. It survives every failure of Redis, an
+// emptied one included, by subscribing again. It returns nil, and not before
+// ctx ends.
+func (b *Bus) Run(ctx context.Context) error {
+	if b.started.Swap(true) {
+		return errors.New("event bus: Run was called twice")
+	}
+	if len(b.subscriptions) == 0 {
+		close(b.running)
+	}
+	var all sync.WaitGroup
+	for _, s := range b.subscriptions {
+		all.Go(func() { s.supervise(ctx) })
+	}
+	all.Wait()
+	<-ctx.Done()
+	return nil
+}
+
+// Running is closed once every handler has been subscribed for the first time.
+func (b *Bus) Running() <-chan struct{} { return b.running }
+
+// subscribedOnce counts down to [Bus.Running].
+func (b *Bus) subscribedOnce() {
+	if b.missing.Add(-1) == 0 {
+		close(b.running)
+	}
+}
+
+// Health returns an error that names the handlers without a subscription at
+// this moment; nil means that all are connected.
+func (b *Bus) Health() error {
+	var errs []error
+	for _, s := range b.subscriptions {
+		if !s.connected.Load() {
+			errs = append(errs, fmt.Errorf("handler %s is not subscribed to %s", s.handler, s.topic))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,57 @@
+package watermill
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// newClient returns an unconnected client with at least pool connections.
+// Several addresses separated by commas mean a Redis Cluster; all but the
+// first may be a bare host:port. Errors never repeat the address, which may
+// hold a password.
+func newClient(address string, pool int) (goredis.UniversalClient, error) {
+	first, rest, cluster := strings.Cut(strings.TrimSpace(address), ",")
+	if cluster {
+		return newClusterClient(first, strings.Split(rest, ","), pool)
+	}
+	options, err := goredis.ParseURL(first)
+	if err != nil {
+		return nil, addressError(err)
+	}
+	options.ContextTimeoutEnabled = true
+	options.PoolSize = max(options.PoolSize, pool)
+	return goredis.NewClient(options), nil
+}
+
+func newClusterClient(first string, rest []string, pool int) (goredis.UniversalClient, error) {
+	seed, err := url.Parse(first)
+	if err != nil {
+		return nil, addressError(err)
+	}
+	query := seed.Query()
+	for _, address := range rest {
+		if u, err := url.Parse(address); err == nil && u.Host != "" {
+			address = u.Host
+		}
+		query.Add("addr", strings.TrimSpace(address))
+	}
+	seed.RawQuery = query.Encode()
+	options, err := goredis.ParseClusterURL(seed.String())
+	if err != nil {
+		return nil, addressError(err)
+	}
+	options.ContextTimeoutEnabled = true
+	options.PoolSize = max(options.PoolSize, pool)
+	return goredis.NewClusterClient(options), nil
+}
+
+func addressError(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	return fmt.Errorf("redis address: %w", err)
+}

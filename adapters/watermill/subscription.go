@@ -1,0 +1,214 @@
+package watermill
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
+	"github.com/ThreeDotsLabs/watermill/message"
+	goredis "github.com/redis/go-redis/v9"
+)
+
+const (
+	// blockTime bounds how long a stop waits for a read in flight.
+	blockTime     = 500 * time.Millisecond
+	claimInterval = 5 * time.Second
+	firstPause    = 50 * time.Millisecond
+	longestPause  = 5 * time.Second
+	// A subscription that lasted this long starts with the first pause again.
+	soundAfter     = 10 * time.Second
+	attemptTimeout = 10 * time.Second
+)
+
+// A HandlerFunc handles one event. A fault of kind Invalid, NotFound or
+// Conflict gives the event up at once; any other error, a panic included, is
+// tried again a few times. The context ends with the attempt's time-out.
+type HandlerFunc func(ctx context.Context, e Event) error
+
+// An Option changes how a handler is served.
+type Option func(*options)
+
+type options struct {
+	parallel int
+	timeout  time.Duration
+}
+
+// Parallel lets n events be handled at a time in this process; the default is
+// one. They are then handled out of order even within the process.
+func Parallel(n int) Option { return func(o *options) { o.parallel = max(1, n) } }
+
+// Timeout bounds one attempt; the default is 10 s.
+func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
+
+// Handle gives every event of topic to h once over all processes: handlers of
+// one name share a consumer group, which begins with the oldest event kept.
+// It panics when name handles topic already or [BusConfig.DeadMessage] is not
+// set, and must not be called after [Bus.Run].
+func (b *Bus) Handle(name, topic string, h HandlerFunc, opts ...Option) {
+	if b.config.DeadMessage == nil {
+		panic("watermill: handler " + name + " without a place for dead messages")
+	}
+	o := options{parallel: 1, timeout: attemptTimeout}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	for i := range o.parallel {
+		s := b.subscription(name, topic)
+		s.group = name
+		s.consumer = b.config.Consumer + "-" + strconv.Itoa(i)
+		s.serve = b.salvaging(s, b.retrying(s, h, o.timeout))
+		b.add(s, i == 0)
+	}
+}
+
+// Listen gives every event of topic that is published from now on to h in
+// this process, beside all other processes that listen. It is for caches and
+// live views: an event whose handling fails is logged and not repeated, and
+// what is published while the process is away is missed. It panics when name
+// listens to topic already, and must not be called after [Bus.Run].
+func (b *Bus) Listen(name, topic string, h HandlerFunc) {
+	s := b.subscription(name, topic)
+	s.serve = b.listening(s, h)
+	b.add(s, true)
+}
+
+func (b *Bus) subscription(name, topic string) *subscription {
+	return &subscription{bus: b, handler: name, topic: topic,
+		logger: b.config.Logger.With("handler", name, "topic", topic)}
+}
+
+func (b *Bus) add(s *subscription, first bool) {
+	for _, other := range b.subscriptions {
+		if first && other.handler == s.handler && other.topic == s.topic {
+			panic("watermill: " + s.handler + " handles " + s.topic + " twice")
+		}
+	}
+	b.subscriptions = append(b.subscriptions, s)
+	b.missing.Add(1)
+}
+
+// A subscription reads one stream for one handler, one event at a time.
+type subscription struct {
+	bus      *Bus
+	handler  string
+	topic    string
+	group    string // "" = every process gets each event
+	consumer string
+	serve    message.NoPublishHandlerFunc
+	logger   *slog.Logger
+
+	connected atomic.Bool
+	// position is where a listener stands in the stream; "" before the first
+	// subscription.
+	position atomic.Pointer[string]
+}
+
+// supervise keeps s subscribed until ctx ends.
+func (s *subscription) supervise(ctx context.Context) {
+	pause, first := firstPause, true
+	for ctx.Err() == nil {
+		started := time.Now()
+		err := s.subscribe(ctx, func() {
+			s.connected.Store(true)
+			if first {
+				s.bus.subscribedOnce()
+			} else if hook := s.bus.config.Metrics.Resubscribed; hook != nil {
+				hook(s.handler, s.topic)
+			}
+			first = false
+		})
+		s.connected.Store(false)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(started) > soundAfter {
+			pause = firstPause
+		}
+		s.logger.WarnContext(ctx, "event subscription lost; subscribing again", "pause", pause, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// subscribe serves events until the subscription breaks or ctx ends, and
+// calls ready once it reads.
+func (s *subscription) subscribe(ctx context.Context, ready func()) error {
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	client, err := newClient(s.bus.config.RedisURL, 4)
+	if err != nil {
+		return err
+	}
+	reads := newReads(s)
+	client.AddHook(reads)
+	subscriber, err := redisstream.NewSubscriber(s.libraryConfig(client), logAdapter{s.logger})
+	if err != nil {
+		return fmt.Errorf("subscriber: %w", err)
+	}
+	// Handlers outlive ctx until they are drained.
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	messages, err := subscriber.Subscribe(work, s.topic)
+	if err != nil {
+		return fmt.Errorf("subscribe: %w", closing(err, subscriber))
+	}
+	ready()
+	stopped := context.AfterFunc(ctx, func() {
+		s.drain(work, reads)
+		cancel()
+	})
+	defer stopped()
+	s.consume(messages)
+	cancel()
+	reads.release()
+	return closing(reads.lastError(), subscriber)
+}
+
+func closing(err error, subscriber *redisstream.Subscriber) error {
+	if closeErr := subscriber.Close(); err == nil {
+		return closeErr
+	}
+	return err
+}
+
+func (s *subscription) consume(messages <-chan *message.Message) {
+	for m := range messages {
+		if err := s.serve(m); err != nil {
+			m.Nack()
+			continue
+		}
+		m.Ack()
+	}
+}
+
+func (s *subscription) libraryConfig(client goredis.UniversalClient) redisstream.SubscriberConfig {
+	c := redisstream.SubscriberConfig{
+		Client:          client,
+		Unmarshaller:    unmarshaller{},
+		ConsumerGroup:   s.group,
+		Consumer:        s.consumer,
+		NackResendSleep: s.bus.config.NackPause,
+		BlockTime:       blockTime,
+		ClaimInterval:   claimInterval,
+		MaxIdleTime:     s.bus.config.ClaimAfter,
+		OldestId:        "0",
+		// An endless first read could not be stopped.
+		DisableIndefiniteInitialBlock: true,
+		// The library would go on after any error, for ever and twice a
+		// second: also after NOGROUP, which only a new subscription cures.
+		ShouldStopOnReadErrors: func(error) bool { return true },
+	}
+	if position := s.position.Load(); position != nil {
+		c.FanOutOldestId = *position
+	}
+	return c
+}

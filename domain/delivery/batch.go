@@ -1,0 +1,138 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+)
+
+// BatchSize is how many recipients a batch has at most.
+const BatchSize = 1000
+
+// Faults of working on batches.
+var (
+	// ErrNoWork is returned when no batch of the channel is ready.
+	ErrNoWork = fault.New(fault.NotFound, "no_work", "no batch is ready")
+	// ErrLeaseLost is returned when somebody else has taken the batch over.
+	// What was done since the last checkpoint is not recorded.
+	ErrLeaseLost = fault.New(fault.Conflict, "lease_lost", "the batch was taken over by another worker")
+)
+
+// A Batch is a range of recipients as its worker sees it.
+type Batch struct {
+	ID             int64
+	Subject        Subject
+	Channel        Channel
+	WorthlessAfter time.Time
+	// StopReason, if set, says why nobody else is to be reached.
+	StopReason string
+	// Left are the recipients without a sent mark, in ascending order.
+	Left []user.ID
+	// Exceptions are the rows of those among Left that have one.
+	Exceptions map[user.ID]Exception
+	// OptedOut are those among the batch's users who do not want the channel.
+	OptedOut map[user.ID]bool
+	// Now is the database's clock when the batch was leased.
+	Now time.Time
+}
+
+// Plan divides the recipients who are left at now: those to send to now, and
+// the next instant at which somebody can be tried again (zero = nobody waits).
+func (b *Batch) Plan(now time.Time) (ready []user.ID, next time.Time) {
+	for _, id := range b.Left {
+		e, tried := b.Exceptions[id]
+		switch {
+		case tried && e.Outcome.Final():
+		case tried && e.NextRetryAt.After(now):
+			if next.IsZero() || e.NextRetryAt.Before(next) {
+				next = e.NextRetryAt
+			}
+		default:
+			ready = append(ready, id)
+		}
+	}
+	return ready, next
+}
+
+// Settled reports whether everybody has a final outcome.
+func (b *Batch) Settled() bool {
+	for _, id := range b.Left {
+		if e, ok := b.Exceptions[id]; !ok || !e.Outcome.Final() {
+			return false
+		}
+	}
+	return true
+}
+
+// record applies what was checkpointed to the batch in memory.
+func (b *Batch) record(p Progress) {
+	sent := make(map[user.ID]struct{}, len(p.Sent))
+	for _, id := range p.Sent {
+		sent[id] = struct{}{}
+	}
+	b.Left = slices.DeleteFunc(b.Left, func(id user.ID) bool { _, ok := sent[id]; return ok })
+	for _, e := range p.Exceptions {
+		b.Exceptions[e.UserID] = e
+	}
+}
+
+// Progress is what one checkpoint records.
+type Progress struct {
+	Sent       []user.ID
+	Exceptions []Exception // including Recovered ones for users in Sent
+	// Rest, if not empty, is the outcome (Skipped or Expired) of everybody
+	// who has none yet, and RestReason its reason; it ends the batch.
+	Rest       Outcome
+	RestReason string
+	// Done ends the batch: everybody has a final outcome.
+	Done bool
+	// ReleaseUntil gives the lease back and makes the batch ready at that
+	// instant. Zero keeps the lease.
+	ReleaseUntil time.Time
+}
+
+// A Lease is the exclusive right to work on one batch. It ends by itself
+// unless extended, and every method returns [ErrLeaseLost] once another
+// worker has it.
+type Lease interface {
+	Batch() *Batch
+	// Checkpoint records progress durably and extends the lease. stop is
+	// the reason to stop that appeared meanwhile, if any.
+	Checkpoint(ctx context.Context, p Progress) (stop string, err error)
+	Extend(ctx context.Context) error
+}
+
+// CutIntoBatches divides ascending user ids into batches of at most size.
+// Ranges in covered, ascending and disjoint, exist already: their users are
+// left out and no new range reaches across one, so that cutting again after
+// a crash repeats nobody and misses nobody.
+func CutIntoBatches(ids []user.ID, covered []Range, size int) [][]user.ID {
+	var cut [][]user.ID
+	flush := func(part []user.ID) {
+		for chunk := range slices.Chunk(part, size) {
+			cut = append(cut, chunk)
+		}
+	}
+	start := 0
+	for _, c := range covered {
+		from, _ := slices.BinarySearch(ids, c.From)
+		to, found := slices.BinarySearch(ids, c.To)
+		if found {
+			to++
+		}
+		if from > start {
+			flush(ids[start:from])
+		}
+		start = max(start, to)
+	}
+	if start < len(ids) {
+		flush(ids[start:])
+	}
+	return cut
+}
+
+// Range is an inclusive range of user ids.
+type Range struct{ From, To user.ID }

@@ -1,0 +1,176 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dropbell/domain/user"
+)
+
+// patience is how long a chunk waits for admission while it keeps the lease;
+// beyond it the batch is given back so that the worker can do other things.
+const patience = 2 * time.Second
+
+// lastCall is how long before the deadline the last call may begin, so that
+// it also arrives before.
+const lastCall = 200 * time.Millisecond
+
+// chunkResult is what became of one chunk.
+type chunkResult struct {
+	messages    []Message
+	results     []Result
+	unreachable []user.ID // no contact for the channel
+}
+
+// calls is a bounded set of provider calls in flight for one run. results is
+// closed when no more will come.
+type calls struct {
+	results chan chunkResult
+	cancel  context.CancelFunc
+	left    atomic.Int64 // chunks without a result
+	wait    atomic.Int64 // nanoseconds to postpone the batch, 0 = not
+}
+
+func (c *calls) exhausted() bool          { return c.left.Load() == 0 }
+func (c *calls) postponed() time.Duration { return time.Duration(c.wait.Load()) }
+
+// start begins sending to the recipients in chunks of the sender's size. stop
+// must be called; it waits for the calls in flight. The end of ctx and
+// [calls.cancel] keep new chunks from starting; calls in flight are left to
+// finish, since cutting them off would leave their outcome unknown.
+func (r *run) start(ctx context.Context, ready []user.ID) (*calls, func()) {
+	window := r.batch.WorthlessAfter.Sub(r.clock())
+	ctx, cancel := context.WithTimeout(ctx, window-lastCall)
+	chunks := slices.Collect(slices.Chunk(ready, r.sender.ChunkSize()))
+	c := &calls{results: make(chan chunkResult, len(chunks)), cancel: cancel}
+	c.left.Store(int64(len(chunks)))
+	next := make(chan []user.ID, len(chunks))
+	for _, chunk := range chunks {
+		next <- chunk
+	}
+	close(next)
+	var working sync.WaitGroup
+	for range min(len(chunks), max(1, r.Parallel[r.batch.Channel])) {
+		working.Go(func() { r.work(ctx, c, next) })
+	}
+	go func() {
+		working.Wait()
+		close(c.results)
+	}()
+	return c, func() {
+		cancel()
+		working.Wait()
+	}
+}
+
+// work sends chunks until there are none, the run is stopped or postponed.
+func (r *run) work(ctx context.Context, c *calls, next <-chan []user.ID) {
+	for ids := range next {
+		if ctx.Err() != nil || c.postponed() > 0 || !r.admitted(ctx, c, len(ids)) {
+			return
+		}
+		res, ok := r.send(ctx, ids)
+		if !ok {
+			return
+		}
+		c.results <- res
+		c.left.Add(-1)
+	}
+}
+
+// admitted waits a little for admission; it postpones the run when that is not enough.
+func (r *run) admitted(ctx context.Context, c *calls, n int) bool {
+	for {
+		wait, _ := r.Admission.Admit(ctx, r.batch.Channel, n)
+		if wait <= 0 {
+			return ctx.Err() == nil
+		}
+		if wait > patience {
+			c.wait.Store(int64(wait))
+			return false
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return false
+		}
+	}
+}
+
+// send hands one chunk to the provider, which has until the deadline. It returns false if the contacts
+// could not be read, in which case nobody was sent anything.
+func (r *run) send(ctx context.Context, ids []user.ID) (chunkResult, bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.batch.WorthlessAfter.Sub(r.clock()))
+	defer cancel()
+	var c chunkResult
+	if r.batch.Channel == App {
+		c.messages = make([]Message, len(ids))
+		for i, id := range ids {
+			c.messages[i] = Message{To: user.User{ID: id}, Channel: App, Subject: &r.batch.Subject}
+		}
+	} else if err := r.address(ctx, ids, &c); err != nil {
+		return c, false
+	}
+	if len(c.messages) > 0 {
+		c.results = r.sender.Send(ctx, c.messages)
+		r.report(ctx, c.results)
+	}
+	return c, true
+}
+
+// address looks contacts up and skips those who have none for the channel.
+func (r *run) address(ctx context.Context, ids []user.ID, c *chunkResult) error {
+	known, err := r.Store.Recipients(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		u, ok := known[id]
+		if !ok {
+			u = user.User{ID: id}
+		}
+		if !r.batch.Channel.Reaches(u) {
+			c.unreachable = append(c.unreachable, id)
+			continue
+		}
+		c.messages = append(c.messages, Message{To: u, Channel: r.batch.Channel,
+			Subject: &r.batch.Subject, Content: r.render.For(u)})
+	}
+	return nil
+}
+
+// report feeds the circuit breaker: a call counts as failed when it got
+// nobody through and at least one failure was the provider's own.
+func (r *run) report(ctx context.Context, results []Result) {
+	ok, detail := false, ""
+	for _, res := range results {
+		switch res.Status {
+		case Delivered, Permanent, Throttled:
+			ok = true
+		default:
+			detail = res.Detail
+		}
+	}
+	if ctx.Err() == nil {
+		r.Admission.Report(ctx, r.batch.Channel, ok, detail)
+	}
+}
+
+// Reaches reports whether u has a contact for the channel. The app and the
+// shop's own webhook need none beyond the id.
+func (c Channel) Reaches(u user.User) bool {
+	switch c {
+	case Email:
+		return u.Email != ""
+	case SMS:
+		return u.Phone != ""
+	case WebPush:
+		return len(u.Push) > 0
+	}
+	return true
+}

@@ -1,0 +1,54 @@
+// Package delivery brings messages to people: batches of recipients, what
+// became of each of them, retries inside a deadline, and dead letters. It is
+// used by reminders, campaigns and notices alike and knows none of them.
+package delivery
+
+import "dropbell/domain/fault"
+
+// Channel is a way to reach a user. The number is storage; the name is used
+// in the API and the console.
+type Channel uint8
+
+// The channels in storage order.
+const (
+	App Channel = iota
+	Email
+	SMS
+	WebPush
+	Webhook
+
+	// Channels is how many there are.
+	Channels = 5
+)
+
+var channelNames = [Channels]string{"app", "email", "sms", "webpush", "webhook"}
+
+// ErrChannelUnavailable is returned for a channel that does not exist or has
+// no configured sender.
+var ErrChannelUnavailable = fault.New(fault.Invalid, "channel_unavailable", "this channel is not available")
+
+// AllChannels returns every channel in storage order.
+func AllChannels() []Channel { return []Channel{App, Email, SMS, WebPush, Webhook} }
+
+// ParseChannel returns the channel called name, or [ErrChannelUnavailable].
+func ParseChannel(name string) (Channel, error) {
+	for i, n := range channelNames {
+		if n == name {
+			return Channel(i), nil
+		}
+	}
+	return 0, ErrChannelUnavailable.Because("unknown channel; use one of app, email, sms, webpush, webhook")
+}
+
+// Valid reports whether c is one of the five channels.
+func (c Channel) Valid() bool { return c < Channels }
+
+func (c Channel) String() string {
+	if !c.Valid() {
+		return "invalid"
+	}
+	return channelNames[c]
+}
+
+// Bit returns the channel's bit in an opt-out set.
+func (c Channel) Bit() uint8 { return 1 << c }

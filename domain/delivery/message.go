@@ -1,0 +1,67 @@
+package delivery
+
+import (
+	"strconv"
+	"time"
+
+	"dropbell/domain/user"
+)
+
+// Kind says on whose behalf a batch is delivered.
+type Kind string
+
+// The kinds of batches.
+const (
+	KindReminder   Kind = "reminder"
+	KindCorrection Kind = "correction"
+	KindCancelled  Kind = "cancelled"
+	KindCampaign   Kind = "campaign"
+	KindNotice     Kind = "notice"
+	KindTest       Kind = "test"
+)
+
+// A Subject is what a batch's messages are about. It is the same for every
+// recipient and comes with the batch when it is leased.
+type Subject struct {
+	Kind         Kind
+	TemplateID   int64
+	TemplateName string
+	ShopNumber   string
+	Slot         int // 1…12 for reminders, else 0
+	DueAt        time.Time
+	OpensAt      time.Time
+	// ClaimURL is where the reader can claim; empty when the shop has none.
+	ClaimURL string
+}
+
+// Content is a rendered message, shared between recipients of one locale and zone.
+type Content struct {
+	Title string
+	Text  string
+	HTML  string
+}
+
+// A Message is one content for one recipient on one channel.
+type Message struct {
+	To      user.User
+	Channel Channel
+	Subject *Subject
+	Content *Content
+}
+
+// IdempotencyKey names this delivery for providers that can recognise a
+// repetition: one per (kind, template, slot, due instant, channel, user).
+func (m Message) IdempotencyKey() string {
+	b := make([]byte, 0, 64)
+	b = append(b, m.Subject.Kind...)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, m.Subject.TemplateID, 10)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, int64(m.Subject.Slot), 10)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, m.Subject.DueAt.Unix(), 10)
+	b = append(b, '-')
+	b = append(b, m.Channel.String()...)
+	b = append(b, '-')
+	return string(strconv.AppendInt(b, int64(m.To.ID), 10))
+}

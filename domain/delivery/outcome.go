@@ -1,0 +1,84 @@
+package delivery
+
+import (
+	"time"
+
+	"dropbell/domain/user"
+)
+
+// Outcome is what became of one recipient of a batch.
+type Outcome string
+
+// The outcomes. InFlight is everything that has no outcome yet.
+const (
+	InFlight  Outcome = "in_flight"
+	Sent      Outcome = "sent"
+	Failed    Outcome = "failed"    // waits for a retry
+	Recovered Outcome = "recovered" // sent after at least one failure
+	Skipped   Outcome = "skipped"
+	Expired   Outcome = "expired"
+	Dead      Outcome = "dead"
+	Discarded Outcome = "discarded" // was dead, given up by an operator
+)
+
+// Final reports whether nothing more happens to the recipient by itself.
+func (o Outcome) Final() bool { return o != InFlight && o != Failed }
+
+// Reasons for not simply being sent; they are keys of the catalogues.
+const (
+	ReasonOptedOut       = "opted_out"
+	ReasonNoContact      = "no_contact"
+	ReasonMoved          = "opening_moved"
+	ReasonCancelled      = "drop_cancelled"
+	ReasonDeadline       = "deadline" // the opening came first
+	ReasonTooManyTries   = "attempts_used_up"
+	ReasonRefused        = "refused_by_provider" // permanent
+	ReasonProvider       = "provider_error"      // transient
+	ReasonThrottled      = "provider_throttled"
+	ReasonNoSender       = "channel_not_configured"
+	ReasonOperator       = "discarded_by_operator"
+	ReasonChannelPaused  = "channel_paused"
+	ReasonQuietHours     = "quiet_hours"
+	ReasonFrequencyCap   = "frequency_cap"
+	ReasonUserDeleted    = "user_deleted"
+	ReasonCampaignEnded  = "campaign_ended"
+	ReasonCampaignCancel = "campaign_cancelled"
+)
+
+// An Exception is one recipient to whom the message did not simply go out.
+type Exception struct {
+	UserID      user.ID
+	Outcome     Outcome
+	Reason      string
+	Detail      string // the provider's last answer
+	Fingerprint string // groups equal errors
+	Attempts    int
+	NextRetryAt time.Time // zero unless Failed
+	FirstAt     time.Time
+	LastAt      time.Time
+}
+
+// Counts is one line of the balance sheet.
+type Counts struct {
+	Reserved int64
+	Sent     int64
+	Skipped  int64
+	Expired  int64
+	Dead     int64
+	InFlight int64
+}
+
+// Difference is what the identity
+//
+//	reserved at fire = sent + skipped + expired + dead + in flight
+//
+// is off by; it is 0 unless something was lost or counted twice.
+func (c Counts) Difference() int64 {
+	return c.Reserved - c.Sent - c.Skipped - c.Expired - c.Dead - c.InFlight
+}
+
+// Plus returns the sums of both.
+func (c Counts) Plus(o Counts) Counts {
+	return Counts{c.Reserved + o.Reserved, c.Sent + o.Sent, c.Skipped + o.Skipped,
+		c.Expired + o.Expired, c.Dead + o.Dead, c.InFlight + o.InFlight}
+}

@@ -1,0 +1,162 @@
+package delivery
+
+import (
+	"html/template"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"dropbell/domain/user"
+)
+
+// maxName bounds a template's name inside a message, in runes.
+const maxName = 200
+
+// maxRendered bounds how many contents one [Renderer] keeps. Every zone that
+// exists in two languages is about 1,200; real audiences use a few dozen.
+const maxRendered = 1024
+
+// slotMinutes is the distance of neighbouring slots from the opening.
+const slotMinutes = 5
+
+// Render returns the message about s for a reader of locale in zone. Every
+// zh locale reads Chinese, everybody else English. Text says everything in one
+// paragraph, so that it can stand alone in an SMS; HTML is a complete mail.
+//
+// Names are printed on one line, without control and direction marks, and cut
+// after 200 runes. A claim address that is not http or https is left out.
+func Render(s Subject, locale string, zone *time.Location) Content {
+	language := wordingFor(locale)
+	f := facts{
+		kind: s.Kind,
+		name: printable(s.TemplateName, language.unnamed),
+		url:  claimURL(s),
+	}
+	if s.Kind == KindReminder {
+		f.minutes = s.Slot * slotMinutes
+	}
+	if !s.OpensAt.IsZero() {
+		f.when = language.when(s.OpensAt.In(zone))
+	}
+
+	w := language.words(f)
+	text := w.lead
+	if f.url != "" {
+		text += w.link + f.url
+	}
+	return Content{Title: w.title, Text: text, HTML: page(w, f)}
+}
+
+// printable keeps a name from breaking lines, hiding text or turning the
+// sentence around it. Joiners stay: scripts and emoji are written with them.
+func printable(name, unnamed string) string {
+	visible := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r), unicode.IsControl(r):
+			return ' '
+		case r == '\u200c' || r == '\u200d':
+			return r
+		case unicode.Is(unicode.Cf, r), r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, name)
+	visible = strings.Join(strings.Fields(visible), " ")
+	if visible == "" {
+		return unnamed
+	}
+	if runes := []rune(visible); len(runes) > maxName {
+		return string(runes[:maxName-1]) + "…"
+	}
+	return visible
+}
+
+// claimURL is empty where there is nothing to claim or no address to trust.
+func claimURL(s Subject) string {
+	u, err := url.Parse(s.ClaimURL)
+	if s.Kind == KindCancelled || err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		return ""
+	}
+	return u.String()
+}
+
+func page(w words, f facts) string {
+	var b strings.Builder
+	// Executing a parsed template on strings into memory cannot fail.
+	_ = mail.Execute(&b, map[string]string{
+		"Lang": w.lang, "Title": w.title, "Eyebrow": w.eyebrow, "Name": f.name,
+		"Lead": w.lead, "URL": f.url, "Button": w.button, "Footer": w.footer,
+	})
+	return b.String()
+}
+
+// mail uses tables and inline styles because mail programs know little else;
+// those that know style sheets get a dark page at night.
+var mail = template.Must(template.New("mail").Parse(`<!DOCTYPE html>
+<html lang="{{.Lang}}"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><meta name="supported-color-schemes" content="light dark">
+<title>{{.Title}}</title>
+<style>
+@media (prefers-color-scheme: dark) {
+  .page { background: #11151c !important; } .card { background: #1b212b !important; border-color: #2c3440 !important; }
+  .name { color: #f4f6fa !important; } .lead { color: #c6cdd8 !important; } .foot { color: #8b95a5 !important; }
+  .eyebrow { color: #ff9d7a !important; }
+}
+</style></head>
+<body class="page" style="margin:0;padding:0;background:#f3f4f7;">
+<table role="presentation" class="page" width="100%" cellpadding="0" cellspacing="0" style="background:#f3f4f7;"><tr><td align="center" style="padding:32px 12px;">
+<table role="presentation" class="card" width="100%" cellpadding="0" cellspacing="0" style="max-width:520px;background:#ffffff;border:1px solid #e3e6ec;border-radius:14px;font-family:-apple-system,'Segoe UI',Roboto,'PingFang SC','Microsoft YaHei',sans-serif;">
+<tr><td style="padding:32px;">
+{{with .Eyebrow}}<p class="eyebrow" style="margin:0 0 8px;font-size:14px;font-weight:600;color:#c2410c;">{{.}}</p>
+{{end}}<h1 class="name" style="margin:0 0 16px;font-size:24px;line-height:1.3;color:#161a22;overflow-wrap:anywhere;"><bdi>{{.Name}}</bdi></h1>
+<p class="lead" style="margin:0;font-size:16px;line-height:1.6;color:#3d4554;overflow-wrap:anywhere;">{{.Lead}}</p>
+{{if .URL}}<table role="presentation" cellpadding="0" cellspacing="0" style="margin-top:24px;"><tr><td style="background:#c2410c;border-radius:8px;"><a href="{{.URL}}" style="display:inline-block;padding:13px 28px;font-size:16px;font-weight:600;color:#ffffff;text-decoration:none;">{{.Button}}</a></td></tr></table>
+{{end}}</td></tr></table>
+{{with .Footer}}<p class="foot" style="max-width:520px;margin:20px 0 0;font-family:-apple-system,'Segoe UI',Roboto,'PingFang SC','Microsoft YaHei',sans-serif;font-size:12px;line-height:1.5;color:#5f6878;">{{.}}</p>
+{{end}}</td></tr></table>
+</body></html>
+`))
+
+// A Renderer renders one subject once per language and zone. It is safe for
+// concurrent use.
+type Renderer struct {
+	subject Subject
+
+	mu       sync.RWMutex
+	contents map[reader]*Content
+}
+
+// reader is what one rendering depends on. The zone is kept by name: looking
+// up a location parses its rules, which costs more than rendering.
+type reader struct{ lang, zone string }
+
+// NewRenderer returns a renderer for messages about s.
+func NewRenderer(s Subject) *Renderer {
+	return &Renderer{subject: s, contents: make(map[reader]*Content)}
+}
+
+// For returns the message in u's language and zone. Readers who share both
+// share the content, which must not be changed.
+func (r *Renderer) For(u user.User) *Content {
+	key := reader{wordingFor(u.Locale).lang, u.Timezone}
+	r.mu.RLock()
+	content := r.contents[key]
+	r.mu.RUnlock()
+	if content != nil {
+		return content
+	}
+
+	rendered := Render(r.subject, key.lang, u.Zone())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if first := r.contents[key]; first != nil {
+		return first
+	}
+	if len(r.contents) < maxRendered {
+		r.contents[key] = &rendered
+	}
+	return &rendered
+}

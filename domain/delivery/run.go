@@ -1,0 +1,286 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/task"
+	"dropbell/domain/user"
+)
+
+// Drain works ready batches of the channel off until none is left or ctx
+// ends. A worker that is woken once therefore finishes what several others
+// were woken for; they then find nothing to do.
+func (s *Service) Drain(ctx context.Context, c Channel) error {
+	for ctx.Err() == nil {
+		err := s.RunNext(ctx, c)
+		switch {
+		case errors.Is(err, ErrNoWork):
+			return nil
+		case errors.Is(err, ErrLeaseLost): // another worker goes on with that batch
+		case err != nil:
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// RunNext leases the channel's most urgent batch and delivers it as far as
+// possible: finished, or released until the next retry. It returns
+// [ErrNoWork], or [ErrLeaseLost] if another worker took the batch over.
+func (s *Service) RunNext(ctx context.Context, c Channel) error {
+	lease, err := s.Store.LeaseNext(ctx, c, s.LeaseFor)
+	if err != nil {
+		return err
+	}
+	r := s.newRun(lease)
+	if err := r.settleWithoutSending(ctx); err != nil || r.over {
+		return err
+	}
+	return r.deliver(ctx)
+}
+
+// saveFor is how long a checkpoint is tried before the lease is left to others.
+const saveFor = 30 * time.Second
+
+// A run is one lease of one batch.
+type run struct {
+	*Service
+	lease  Lease
+	batch  *Batch
+	drift  time.Duration // database clock − this machine's clock
+	render *Renderer
+	sender Sender
+	over   bool // finished or released
+}
+
+func (s *Service) newRun(lease Lease) *run {
+	b := lease.Batch()
+	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(s.Now()),
+		render: NewRenderer(b.Subject), sender: s.Senders[b.Channel]}
+}
+
+// clock returns the database's time, so that a worker whose own clock is
+// wrong neither sends too late nor expires too early.
+func (r *run) clock() time.Time { return r.Now().Add(r.drift) }
+
+// settleWithoutSending ends the batch if nothing may be sent any more, and
+// skips those who do not want the message or cannot be reached.
+func (r *run) settleWithoutSending(ctx context.Context) error {
+	switch {
+	case r.batch.StopReason != "":
+		return r.end(ctx, Skipped, r.batch.StopReason)
+	case !r.clock().Before(r.batch.WorthlessAfter):
+		return r.end(ctx, Expired, ReasonDeadline)
+	case r.sender == nil:
+		return r.end(ctx, Skipped, ReasonNoSender)
+	}
+	var skips []Exception
+	for _, id := range r.batch.Left {
+		if r.batch.OptedOut[id] {
+			skips = append(skips, r.skip(id, ReasonOptedOut))
+		}
+	}
+	r.batch.record(Progress{Exceptions: skips})
+	if len(skips) == 0 {
+		return nil
+	}
+	_, err := r.save(ctx, Progress{Exceptions: skips})
+	return err
+}
+
+func (r *run) skip(id user.ID, reason string) Exception {
+	e := r.batch.Exceptions[id]
+	now := r.clock()
+	e.UserID, e.Outcome, e.Reason, e.LastAt, e.NextRetryAt = id, Skipped, reason, now, time.Time{}
+	if e.FirstAt.IsZero() {
+		e.FirstAt = now
+	}
+	return e
+}
+
+// end gives everybody without an outcome the same one.
+func (r *run) end(ctx context.Context, rest Outcome, reason string) error {
+	r.over = true
+	var failed []Exception
+	for _, id := range r.batch.Left {
+		if e, ok := r.batch.Exceptions[id]; ok && e.Outcome == Failed {
+			if rest == Skipped {
+				e.Reason = reason // an expired one keeps its last error as the cause
+			}
+			e.Outcome, e.NextRetryAt, e.LastAt = rest, time.Time{}, r.clock()
+			failed = append(failed, e)
+		}
+	}
+	_, err := r.save(ctx, Progress{Exceptions: failed, Rest: rest, RestReason: reason, Done: true})
+	return err
+}
+
+// release gives the lease back and makes the batch ready again after wait.
+func (r *run) release(ctx context.Context, p Progress, wait time.Duration) error {
+	r.over = true
+	wait = max(wait, 10*time.Millisecond)
+	p.ReleaseUntil = r.clock().Add(wait)
+	if p.ReleaseUntil.After(r.batch.WorthlessAfter) {
+		p.ReleaseUntil = r.batch.WorthlessAfter
+	}
+	if _, err := r.save(ctx, p); err != nil {
+		return err
+	}
+	r.tell(p)
+	// If this fails, or the queue is lost, the sweep finds the batch overdue.
+	at := r.Now().Add(p.ReleaseUntil.Sub(r.clock()))
+	return r.Queue.Enqueue(ctx, task.Run(r.batch.ID, r.batch.Channel.String(), int(p.ReleaseUntil.Unix()), at))
+}
+
+// deliver sends to everybody who is ready, chunk by chunk, and checkpoints
+// after each. It owns the batch; the calls of the provider run beside it.
+func (r *run) deliver(ctx context.Context) error {
+	ready, next := r.batch.Plan(r.clock())
+	if len(ready) == 0 {
+		return r.finish(ctx, Progress{}, next)
+	}
+	calls, stop := r.start(ctx, ready)
+	defer stop()
+	keepAlive := time.NewTicker(r.LeaseFor / 3)
+	defer keepAlive.Stop()
+	for {
+		select {
+		case first, more := <-calls.results:
+			if !more {
+				return r.conclude(ctx, calls)
+			}
+			p := r.collect(first, calls.results)
+			if len(calls.results) == 0 && calls.exhausted() && calls.postponed() == 0 {
+				// Nothing is in flight: the last checkpoint can end the batch too.
+				r.batch.record(p)
+				_, next := r.batch.Plan(r.clock())
+				return r.finish(ctx, p, next)
+			}
+			if err := r.checkpoint(ctx, p, calls); err != nil {
+				return err
+			}
+		case <-keepAlive.C:
+			if err := r.lease.Extend(ctx); errors.Is(err, ErrLeaseLost) {
+				return err // others: the next checkpoint tells
+			}
+		}
+	}
+}
+
+func (r *run) checkpoint(ctx context.Context, p Progress, calls *calls) error {
+	stop, err := r.save(ctx, p)
+	if err != nil {
+		return err
+	}
+	r.batch.record(p)
+	r.tell(p)
+	if stop != "" {
+		r.batch.StopReason = stop
+		calls.cancel()
+	}
+	return nil
+}
+
+// save is a checkpoint that survives shutdown and a database that is away
+// for a while: giving up means that people are sent the same message again.
+func (r *run) save(ctx context.Context, p Progress) (stop string, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveFor)
+	defer cancel()
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		stop, err = r.lease.Checkpoint(ctx, p)
+		if err == nil || fault.KindOf(err) != fault.Unavailable {
+			return stop, err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return stop, err
+		}
+	}
+}
+
+func (r *run) tell(p Progress) {
+	if r.Observe != nil && len(p.Sent) > 0 {
+		r.Observe(r.batch.Channel, len(p.Sent), r.clock().Sub(r.batch.Subject.DueAt))
+	}
+}
+
+// conclude decides what becomes of the batch once no call is in flight.
+func (r *run) conclude(ctx context.Context, calls *calls) error {
+	now := r.clock()
+	switch {
+	case r.batch.StopReason != "":
+		return r.end(ctx, Skipped, r.batch.StopReason)
+	case !now.Before(r.batch.WorthlessAfter):
+		return r.end(ctx, Expired, ReasonDeadline)
+	case calls.postponed() > 0:
+		return r.release(ctx, Progress{}, calls.postponed())
+	case ctx.Err() != nil: // shutting down: somebody else may go on at once
+		return r.release(ctx, Progress{}, 0)
+	}
+	_, next := r.batch.Plan(now)
+	return r.finish(ctx, Progress{}, next)
+}
+
+// finish records p and ends the batch, or releases it until next.
+func (r *run) finish(ctx context.Context, p Progress, next time.Time) error {
+	ready, _ := r.batch.Plan(r.clock())
+	switch {
+	case r.batch.Settled():
+		p.Done, r.over = true, true
+		_, err := r.save(ctx, p)
+		if err == nil {
+			r.tell(p)
+		}
+		return err
+	case len(ready) > 0: // due for a retry meanwhile, or their contacts could not be read
+		return r.release(ctx, p, time.Second/5)
+	}
+	return r.release(ctx, p, next.Sub(r.clock()))
+}
+
+// collect turns a chunk's results, and those of other chunks that are ready
+// as well, into one checkpoint.
+func (r *run) collect(first chunkResult, more <-chan chunkResult) Progress {
+	var p Progress
+	r.add(&p, first)
+	for {
+		select {
+		case c, ok := <-more:
+			if !ok {
+				return p
+			}
+			r.add(&p, c)
+		default:
+			return p
+		}
+	}
+}
+
+func (r *run) add(p *Progress, c chunkResult) {
+	for _, id := range c.unreachable {
+		p.Exceptions = append(p.Exceptions, r.skip(id, ReasonNoContact))
+	}
+	now := r.clock()
+	for i, m := range c.messages {
+		id := m.To.ID
+		before, tried := r.batch.Exceptions[id]
+		before.UserID = id
+		if c.results[i].Status != Delivered {
+			p.Exceptions = append(p.Exceptions, r.Policy.judge(before, c.results[i], r.Random(), now, r.batch.WorthlessAfter))
+			continue
+		}
+		p.Sent = append(p.Sent, id)
+		if tried {
+			before.Outcome, before.LastAt, before.NextRetryAt = Recovered, now, time.Time{}
+			p.Exceptions = append(p.Exceptions, before)
+		}
+	}
+	slices.Sort(p.Sent)
+}

@@ -1,0 +1,79 @@
+// Package event holds the payloads of domain events and nothing else. Events
+// are facts in the past tense, announced at least once and in no particular
+// order to any number of readers. A name ends in its version; a payload, once
+// sent, keeps its meaning for ever (golden files hold the tests to it).
+package event
+
+import "time"
+
+// Names of events; each is also the name of its stream.
+const (
+	TemplatePublished   = "template.published.v1"
+	TemplateMoved       = "template.moved.v1"
+	TemplateChanged     = "template.changed.v1"
+	TemplateClosed      = "template.closed.v1"
+	TemplateCancelled   = "template.cancelled.v1"
+	ReservationsChanged = "reservations.changed.v1"
+	SlotFired           = "slot.fired.v1"
+	BatchFinished       = "batch.finished.v1"
+	SlotFinished        = "slot.finished.v1"
+	UsersChanged        = "users.changed.v1"
+)
+
+// All returns every event name.
+func All() []string {
+	return []string{TemplatePublished, TemplateMoved, TemplateChanged, TemplateClosed, TemplateCancelled,
+		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged}
+}
+
+// Template is the payload of every template event: which one, and its
+// version after the change. Readers load the rest.
+type Template struct {
+	TemplateID int64     `json:"template_id,string"`
+	Version    int64     `json:"version"`
+	OpensAt    time.Time `json:"opens_at"`
+}
+
+// Booking says that so many users now have, or no longer have, the
+// reminders of one bitmap.
+type Booking struct {
+	TemplateID int64 `json:"template_id,string"`
+	Bits       int64 `json:"bits,string"`
+	Users      int64 `json:"users"`
+}
+
+// Reservations is the payload of [ReservationsChanged]: the sums of one
+// committed group of reservations or cancellations.
+type Reservations struct {
+	At      time.Time `json:"at"`
+	Added   []Booking `json:"added,omitempty"`
+	Removed []Booking `json:"removed,omitempty"`
+}
+
+// Slot is the payload of [SlotFired] and [SlotFinished].
+type Slot struct {
+	SlotID     int64     `json:"slot_id,string"`
+	TemplateID int64     `json:"template_id,string"`
+	Slot       int       `json:"slot"`
+	DueAt      time.Time `json:"due_at"`
+	At         time.Time `json:"at"`
+}
+
+// Batch is the payload of [BatchFinished]. Sent counts recipients reached by
+// the whole batch.
+type Batch struct {
+	BatchID    int64     `json:"batch_id,string"`
+	Kind       string    `json:"kind"`
+	OwnerID    int64     `json:"owner_id,string"`
+	TemplateID int64     `json:"template_id,string"`
+	Channel    int       `json:"channel"`
+	Sent       int       `json:"sent"`
+	At         time.Time `json:"at"`
+}
+
+// Users is the payload of [UsersChanged]: contacts or preferences of the
+// users in the range may have changed.
+type Users struct {
+	FromUser int64 `json:"from_user,string"`
+	ToUser   int64 `json:"to_user,string"`
+}

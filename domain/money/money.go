@@ -1,0 +1,45 @@
+// Package money holds amounts in minor units of a currency.
+package money
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// Amount is a number of minor units (cents, fen).
+type Amount int64
+
+var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
+
+// ValidCurrency reports whether code has the form of an ISO 4217 code.
+func ValidCurrency(code string) bool { return currencyCode.MatchString(code) }
+
+// Exponent returns how many decimal digits a currency's minor unit stands
+// for (ISO 4217: most have two, a few none, a few three).
+func Exponent(code string) int {
+	switch code {
+	case "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF":
+		return 0
+	case "BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND":
+		return 3
+	}
+	return 2
+}
+
+// Decimal returns the amount as a plain decimal number of major units, such as "12.50".
+func (a Amount) Decimal(currency string) string {
+	e := Exponent(currency)
+	if e == 0 {
+		return strconv.FormatInt(int64(a), 10)
+	}
+	unit := int64(1)
+	for range e {
+		unit *= 10
+	}
+	sign, v := "", int64(a)
+	if v < 0 {
+		sign, v = "-", -v
+	}
+	return fmt.Sprintf("%s%d.%0*d", sign, v/unit, e, v%unit)
+}

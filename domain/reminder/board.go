@@ -1,0 +1,79 @@
+package reminder
+
+import (
+	"context"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// BoardStore reads what staff watch.
+type BoardStore interface {
+	// Board returns the template's twelve current slots, the farthest first;
+	// for a draft the list is empty. Stopped slots of earlier openings that
+	// had fired follow in Earlier.
+	Board(ctx context.Context, templateID int64) (Board, error)
+	// Growth returns the booking curve, at most points values.
+	Growth(ctx context.Context, templateID int64, points int) ([]Growth, error)
+	// Balance recomputes the balance sheet from bitmaps and exception rows.
+	Balance(ctx context.Context, templateID int64) ([]BalanceLine, error)
+}
+
+// Board is the state of all slots of one template.
+type Board struct {
+	Rows    []Row
+	Earlier []Row
+	// Users is how many reservations the template has, about.
+	Users int64
+}
+
+// Totals sums the board's current rows per channel.
+func (b Board) Totals() [delivery.Channels]Cell {
+	var sum [delivery.Channels]Cell
+	for i := range sum {
+		sum[i].Channel = delivery.Channel(i)
+	}
+	for _, r := range b.Rows {
+		for i, c := range r.Cells {
+			sum[i].Booked += c.Booked
+			sum[i].Counts = sum[i].Counts.Plus(c.Counts)
+		}
+	}
+	return sum
+}
+
+// A BalanceLine compares what was kept with what the rows say.
+type BalanceLine struct {
+	Slot    Slot
+	Channel delivery.Channel
+	// Kept is what the counters say, Counted what the rows add up to.
+	Kept    delivery.Counts
+	Counted delivery.Counts
+	// Twice is how many users are in more than one batch of the slot and channel.
+	Twice int64
+}
+
+// Difference is 0 if the line balances and counters and rows agree.
+func (l BalanceLine) Difference() int64 {
+	d := abs(l.Counted.Difference()) + abs(l.Kept.Reserved-l.Counted.Reserved) + l.Twice
+	if l.Slot.State == Finished {
+		d += abs(l.Kept.Sent-l.Counted.Sent) + abs(l.Kept.Skipped-l.Counted.Skipped) +
+			abs(l.Kept.Expired-l.Counted.Expired) + abs(l.Kept.Dead-l.Counted.Dead)
+	}
+	return d
+}
+
+func abs(n int64) int64 {
+	if n < 0 {
+		return -n
+	}
+	return n
+}
+
+// Users finds users for staff and keeps what the shop tells about them.
+type Users interface {
+	// User returns [user.ErrNotFound] if nothing is known about the id.
+	User(ctx context.Context, id user.ID) (user.User, error)
+	// Find returns users by id, or by the beginning of name, e-mail or phone.
+	Find(ctx context.Context, text string, after user.ID, limit int) ([]user.User, error)
+}

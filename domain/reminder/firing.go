@@ -1,0 +1,294 @@
+package reminder
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/task"
+	"dropbell/domain/user"
+)
+
+// ErrNotFirable is returned for a slot that somebody else fires, has fired or
+// that ended.
+var ErrNotFirable = fault.New(fault.Conflict, "not_firable", "the slot is not waiting")
+
+// A Cut is the exclusive right to cut one slot's batches.
+type Cut struct {
+	Slot
+	Token string
+	// Wait is how long the slot still has to wait; if it is positive nothing
+	// else is meaningful.
+	Wait time.Duration
+	// Covered are the ranges of batches that exist already, per channel, ascending.
+	Covered [delivery.Channels][]delivery.Range
+	// Parts divide the user ids so that no part needs much memory.
+	Parts []delivery.Range
+}
+
+// Due are the users due in one part, per channel, ascending.
+type Due [delivery.Channels][]user.ID
+
+// NewBatch is a batch to be stored.
+type NewBatch struct {
+	Channel delivery.Channel
+	Users   []user.ID // ascending, not empty
+}
+
+// FiringStore keeps slots and their batches.
+type FiringStore interface {
+	// BeginFiring makes a due, waiting slot firing, or takes over one whose
+	// firing process fell silent. It waits for reservations being committed;
+	// later ones are refused. Not yet due: Cut.Wait. Else [ErrNotFirable].
+	BeginFiring(ctx context.Context, slotID int64, lasting time.Duration) (Cut, error)
+	// ReadDue reads who is due in the part.
+	ReadDue(ctx context.Context, c Cut, part delivery.Range) (Due, error)
+	// StoreBatches stores batches and extends the right to cut; it returns
+	// their ids, or [delivery.ErrLeaseLost] if somebody has taken over.
+	StoreBatches(ctx context.Context, c Cut, bs []NewBatch) ([]int64, error)
+	// EndFiring records that every batch is stored and how many users were
+	// found per channel.
+	EndFiring(ctx context.Context, c Cut, reserved [delivery.Channels]int64) error
+	// DueSlots returns slots that wait although they were due longer ago
+	// than grace, and those whose cutting was abandoned.
+	DueSlots(ctx context.Context, grace time.Duration, limit int) ([]int64, error)
+	// FinishSlots finishes slots whose batches are all done.
+	FinishSlots(ctx context.Context) (int, error)
+	// Unfinished reports whether the slot still has work to do.
+	Unfinished(ctx context.Context, slotID int64) (bool, error)
+	// TakeBack and Overdue are those of [delivery.Store].
+	TakeBack(ctx context.Context) (int, error)
+	Overdue(ctx context.Context, grace time.Duration) ([]delivery.Channel, error)
+	// WaitingSlots returns the template's slots that wait, and the others.
+	WaitingSlots(ctx context.Context, templateID int64) (waiting, gone []Slot, err error)
+}
+
+// Queue holds timers and tasks.
+type Queue interface {
+	Enqueue(ctx context.Context, tasks ...task.Task) error
+	Remove(ctx context.Context, tasks ...task.Task) error
+}
+
+// Timers holds the use cases of timers: at most twelve per template,
+// whatever the number of users.
+type Timers struct {
+	Store FiringStore
+	Queue Queue
+	Now   func() time.Time
+	// LeaseFor is how long a silent process keeps the right to cut.
+	LeaseFor time.Duration
+	// WatchEvery is the watchdog's period.
+	WatchEvery time.Duration
+}
+
+// Schedule makes the template's timers agree with its slots. It may run any
+// number of times: a timer has one id per slot.
+func (f *Timers) Schedule(ctx context.Context, templateID int64) error {
+	waiting, gone, err := f.Store.WaitingSlots(ctx, templateID)
+	if err != nil {
+		return err
+	}
+	var add, remove []task.Task
+	for _, s := range waiting {
+		add = append(add, task.Fire(s.ID, s.DueAt))
+	}
+	for _, s := range gone {
+		remove = append(remove, task.Fire(s.ID, s.DueAt))
+	}
+	return errors.Join(f.Queue.Remove(ctx, remove...), f.Queue.Enqueue(ctx, add...))
+}
+
+// longestWait is how much too early a timer may wake and still stay awake
+// until its instant; queues know whole seconds only.
+const longestWait = 3 * time.Second
+
+// Fire cuts a due slot into batches, stores them and wakes the workers while
+// it goes on cutting. It returns nil if there was nothing to do: fired
+// already, ended, or somebody else is at it.
+func (f *Timers) Fire(ctx context.Context, slotID int64) error {
+	cut, err := f.begin(ctx, slotID)
+	switch {
+	case errors.Is(err, ErrNotFirable):
+		return nil
+	case err != nil:
+		return err
+	case cut.Wait > 0: // far too early: a clock is wrong or the timer is stale
+		return f.Queue.Enqueue(ctx, task.Fire(slotID, f.Now().Add(cut.Wait)).Again(strconv.FormatInt(f.Now().Unix(), 10)))
+	}
+	reserved, err := f.cutAll(ctx, cut)
+	if errors.Is(err, delivery.ErrLeaseLost) {
+		return nil // whoever took over finishes
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.Store.EndFiring(ctx, cut, reserved); err != nil {
+		return err
+	}
+	return f.Queue.Enqueue(ctx, task.WatchSlot(slotID, f.Now().Add(f.WatchEvery)))
+}
+
+// begin waits for the database's clock if the timer woke a little early.
+func (f *Timers) begin(ctx context.Context, slotID int64) (Cut, error) {
+	for {
+		cut, err := f.Store.BeginFiring(ctx, slotID, f.LeaseFor)
+		if err != nil || cut.Wait <= 0 || cut.Wait > longestWait {
+			return cut, err
+		}
+		t := time.NewTimer(cut.Wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return cut, ctx.Err()
+		}
+	}
+}
+
+// readers is how many parts are read ahead while earlier ones are stored.
+const readers = 2
+
+func (f *Timers) cutAll(ctx context.Context, cut Cut) (reserved [delivery.Channels]int64, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for part := range f.readAhead(ctx, cut) {
+		if part.err != nil {
+			return reserved, part.err
+		}
+		for c, ids := range part.due {
+			reserved[c] += int64(len(ids))
+		}
+		if err := f.storeAll(ctx, cut, part.due); err != nil {
+			return reserved, err
+		}
+	}
+	return reserved, ctx.Err()
+}
+
+type readPart struct {
+	due Due
+	err error
+}
+
+// readAhead reads the parts with a bounded number of readers.
+func (f *Timers) readAhead(ctx context.Context, cut Cut) <-chan readPart {
+	out := make(chan readPart)
+	next := make(chan delivery.Range, len(cut.Parts))
+	for _, p := range cut.Parts {
+		next <- p
+	}
+	close(next)
+	alive := make(chan struct{}, readers)
+	for range readers {
+		go func() {
+			for p := range next {
+				due, err := f.Store.ReadDue(ctx, cut, p)
+				select {
+				case out <- readPart{due, err}:
+				case <-ctx.Done():
+				}
+			}
+			alive <- struct{}{}
+		}()
+	}
+	go func() {
+		for range readers {
+			<-alive
+		}
+		close(out)
+	}()
+	return out
+}
+
+// storeGroup is how many batches are stored by one statement.
+const storeGroup = 50
+
+func (f *Timers) storeAll(ctx context.Context, cut Cut, due Due) error {
+	var group []NewBatch
+	flush := func() error {
+		if len(group) == 0 {
+			return nil
+		}
+		ids, err := f.Store.StoreBatches(ctx, cut, group)
+		if err != nil {
+			return err
+		}
+		tasks := make([]task.Task, len(ids))
+		for i, id := range ids {
+			tasks[i] = task.Run(id, group[i].Channel.String(), 0, time.Time{})
+		}
+		group = group[:0]
+		// A queue that is away costs time, not reminders: the sweep wakes workers.
+		_ = f.Queue.Enqueue(ctx, tasks...)
+		return nil
+	}
+	for c, ids := range due {
+		for _, users := range delivery.CutIntoBatches(ids, cut.Covered[c], delivery.BatchSize) {
+			group = append(group, NewBatch{delivery.Channel(c), users})
+			if len(group) == storeGroup {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return flush()
+}
+
+// Watch is the watchdog's look at one slot: it takes batches back from
+// workers that fell silent, goes on with abandoned cutting, finishes what is
+// finished, and looks again until the slot is.
+func (f *Timers) Watch(ctx context.Context, slotID int64) error {
+	if err := f.Sweep(ctx); err != nil {
+		return err
+	}
+	open, err := f.Store.Unfinished(ctx, slotID)
+	if err != nil || !open {
+		return err
+	}
+	return f.Queue.Enqueue(ctx, task.WatchSlot(slotID, f.Now().Add(f.WatchEvery)))
+}
+
+// sweepGrace is how long the timer of a due slot is waited for.
+const sweepGrace = 1500 * time.Millisecond
+
+// Sweep finds in PostgreSQL what the queue should have done and has not:
+// slots due and not fired, cutting that was abandoned, batches nobody works
+// on, slots whose batches are all done. It needs no timer to have survived.
+func (f *Timers) Sweep(ctx context.Context) error {
+	due, err := f.Store.DueSlots(ctx, sweepGrace, 100)
+	if err != nil {
+		return err
+	}
+	var tasks []task.Task
+	for _, id := range due {
+		// A key of its own: the lost timer's id may be taken by a dead worker.
+		tasks = append(tasks, task.Fire(id, time.Time{}).Again(bucket(f.Now(), 5*time.Second)))
+	}
+	if _, err := f.Store.TakeBack(ctx); err != nil {
+		return err
+	}
+	idle, err := f.Store.Overdue(ctx, sweepGrace)
+	if err != nil {
+		return err
+	}
+	for _, c := range idle {
+		for i := range wakers {
+			tasks = append(tasks, task.Wake(c.String(), i, bucket(f.Now(), 5*time.Second)))
+		}
+	}
+	if _, err := f.Store.FinishSlots(ctx); err != nil {
+		return err
+	}
+	return f.Queue.Enqueue(ctx, tasks...)
+}
+
+// wakers is how many workers the sweep wakes per channel; each drains.
+const wakers = 4
+
+func bucket(now time.Time, size time.Duration) string {
+	return strconv.FormatInt(now.UnixNano()/int64(size), 10)
+}

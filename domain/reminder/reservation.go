@@ -1,0 +1,99 @@
+package reminder
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// Faults of reserving and cancelling.
+var (
+	ErrAlreadyReserved = fault.New(fault.Conflict, "already_reserved", "already reserved")
+	ErrAlreadyDue      = fault.New(fault.Conflict, "already_due", "already due")
+	ErrNotReserved     = fault.New(fault.NotFound, "not_reserved", "not reserved")
+)
+
+// A Reservation is every reminder one user has for one template.
+type Reservation struct {
+	TemplateID int64
+	UserID     user.ID
+	Slots      Bitmap
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+}
+
+// A Refusal says which of the requested reminders stand in the way. It
+// unwraps to its fault.
+type Refusal struct {
+	Fault     *fault.Fault
+	Offending []Reminder
+}
+
+func (r *Refusal) Error() string {
+	names := make([]string, len(r.Offending))
+	for i, o := range r.Offending {
+		names[i] = fmt.Sprintf("%s %d minutes", o.Channel, o.Slot.Minutes())
+	}
+	return r.Fault.Text + ": " + strings.Join(names, ", ")
+}
+
+// Unwrap returns the fault.
+func (r *Refusal) Unwrap() error { return r.Fault }
+
+// refuse returns a Refusal for the reminders in b, or nil if there are none.
+func refuse(f *fault.Fault, b Bitmap) error {
+	if b.IsEmpty() {
+		return nil
+	}
+	return &Refusal{f, b.Reminders()}
+}
+
+// Verdict is what the store found, in one statement under one database
+// clock, when it tried to apply a change.
+type Verdict struct {
+	// Applied says that the change is committed; After is the row then
+	// (empty = the row is gone) and Created whether it is new.
+	Applied bool
+	Created bool
+	After   Bitmap
+	// Before is the row as the statement saw it, Open the reminders whose
+	// slots were still waiting and not due. Meaningful if not applied.
+	Before Bitmap
+	Open   Bitmap
+	// Opened says that the opening itself had passed.
+	Opened bool
+}
+
+// reserveError explains a verdict that refused to add asked.
+func (v Verdict) reserveError(asked Bitmap) error {
+	if v.Opened {
+		return template.ErrOpened
+	}
+	if err := refuse(ErrAlreadyDue, asked.Without(v.Open)); err != nil {
+		return err
+	}
+	if err := refuse(ErrAlreadyReserved, asked.Intersect(v.Before)); err != nil {
+		return err
+	}
+	// The row changed between the refusal and the look at it.
+	return refuse(ErrAlreadyReserved, asked)
+}
+
+// cancelError explains a verdict that refused to remove asked; an empty asked
+// means whatever can still be cancelled.
+func (v Verdict) cancelError(asked Bitmap) error {
+	if v.Before.IsEmpty() {
+		return ErrNotReserved.Because("nothing is reserved for this template")
+	}
+	if asked.IsEmpty() {
+		return refuse(ErrAlreadyDue, v.Before)
+	}
+	if err := refuse(ErrNotReserved, asked.Without(v.Before)); err != nil {
+		return err
+	}
+	return refuse(ErrAlreadyDue, asked.Without(v.Open))
+}

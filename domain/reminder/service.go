@@ -1,0 +1,226 @@
+package reminder
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// A Change adds reminders to a user's reservation or removes them.
+type Change struct {
+	TemplateID int64
+	UserID     user.ID
+	Bits       Bitmap // empty in a cancellation = whatever can still be cancelled
+}
+
+// Store keeps reservations.
+type Store interface {
+	// Reserve adds all of c.Bits or nothing, durably, judged by the
+	// database's clock in the statement that stores them.
+	Reserve(ctx context.Context, c Change) (Verdict, error)
+	// Cancel removes all of c.Bits or nothing, judged likewise.
+	Cancel(ctx context.Context, c Change) (Verdict, error)
+	// Reservation returns [ErrNotReserved] if there is none.
+	Reservation(ctx context.Context, templateID int64, by user.ID) (Reservation, error)
+	// Reservations lists a user's reservations by descending template id,
+	// those below before (0 = from the newest).
+	Reservations(ctx context.Context, by user.ID, before int64, limit int) ([]Reservation, error)
+	// Delivered returns what became of the user's fired reminders of these templates.
+	Delivered(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
+	// Inbox returns the newest in-app messages recorded before the instant.
+	Inbox(ctx context.Context, by user.ID, before time.Time, limit int) (Inbox, error)
+	// MarkRead records that everything up to through was read.
+	MarkRead(ctx context.Context, by user.ID, through time.Time) error
+}
+
+// Templates looks templates up, through a cache; see [template.ErrNotFound].
+type Templates interface {
+	Template(ctx context.Context, id int64) (template.Template, error)
+}
+
+// Service holds the use cases of end users around reminders.
+type Service struct {
+	Store     Store
+	Templates Templates
+	Channels  delivery.ChannelSet
+	Now       func() time.Time
+}
+
+// A Request asks for reminders of one template.
+type Request struct {
+	TemplateID int64
+	UserID     user.ID
+	ShopNumber int64
+	Reminders  []Reminder
+}
+
+// Reserve adds the reminders, all or none, and reports whether the
+// reservation is new. It returns [template.ErrNotFound],
+// [template.ErrNotOpen], [template.ErrOpened],
+// [delivery.ErrChannelUnavailable], a [fault.Fields], or a [Refusal] naming
+// every reminder that is already due or already reserved. When it returns
+// nil the reservation is committed.
+func (s *Service) Reserve(ctx context.Context, r Request) (View, bool, error) {
+	t, err := s.Templates.Template(ctx, r.TemplateID)
+	if err != nil {
+		return View{}, false, err
+	}
+	if err := s.check(t, r); err != nil {
+		return View{}, false, err
+	}
+	bits := BitmapOf(r.Reminders...)
+	v, err := s.Store.Reserve(detach(ctx), Change{r.TemplateID, r.UserID, bits})
+	if err != nil {
+		return View{}, false, err
+	}
+	if !v.Applied {
+		return View{}, false, v.reserveError(bits)
+	}
+	return s.waitingView(t, Reservation{TemplateID: r.TemplateID, UserID: r.UserID, Slots: v.After}), v.Created, nil
+}
+
+func (s *Service) check(t template.Template, r Request) error {
+	if err := t.AcceptsReservations(s.Now()); err != nil {
+		return err
+	}
+	e := &fault.Fields{}
+	if t.ShopNumber != r.ShopNumber {
+		e.Add("shop_number", "rule.other_shop", "is not the shop of this template")
+	}
+	if len(r.Reminders) == 0 {
+		e.Add("reminders", "rule.required", "name at least one reminder")
+	}
+	if BitmapOf(r.Reminders...).Len() != len(r.Reminders) {
+		e.Add("reminders", "rule.repeated", "the same reminder is named twice")
+	}
+	if err := e.Err(); err != nil {
+		return err
+	}
+	var missing Bitmap
+	for _, rem := range r.Reminders {
+		if !s.Channels.Has(rem.Channel) {
+			missing = missing.Union(BitmapOf(rem))
+		}
+	}
+	return refuse(delivery.ErrChannelUnavailable.Because("this channel has no configured sender"), missing)
+}
+
+// Cancel removes the reminders, all or none; without any it removes whatever
+// is not due yet. It returns what remains. It works on templates in every
+// state and returns [ErrNotReserved] or [ErrAlreadyDue], the latter two as a
+// [Refusal] when particular reminders are to blame.
+func (s *Service) Cancel(ctx context.Context, by user.ID, templateID int64, rs []Reminder) (View, error) {
+	t, err := s.Templates.Template(ctx, templateID)
+	if err != nil {
+		return View{}, err
+	}
+	bits := BitmapOf(rs...)
+	v, err := s.Store.Cancel(detach(ctx), Change{templateID, by, bits})
+	if err != nil {
+		return View{}, err
+	}
+	if !v.Applied {
+		return View{}, v.cancelError(bits)
+	}
+	left := Reservation{TemplateID: templateID, UserID: by, Slots: v.After}
+	if v.After.IsEmpty() {
+		return s.waitingView(t, left), nil
+	}
+	return s.view(ctx, t, left)
+}
+
+// Reservation returns the user's reservation, or [ErrNotReserved], or
+// [template.ErrNotFound].
+func (s *Service) Reservation(ctx context.Context, by user.ID, templateID int64) (View, error) {
+	t, err := s.Templates.Template(ctx, templateID)
+	if err != nil {
+		return View{}, err
+	}
+	r, err := s.Store.Reservation(ctx, templateID, by)
+	if err != nil {
+		return View{}, err
+	}
+	return s.view(ctx, t, r)
+}
+
+// Reservations lists the user's reservations, newest template first; before
+// is the last template id of the page before, 0 at first.
+func (s *Service) Reservations(ctx context.Context, by user.ID, before int64, limit int) ([]View, error) {
+	rs, err := s.Store.Reservations(ctx, by, before, limit)
+	if err != nil || len(rs) == 0 {
+		return nil, err
+	}
+	ids := make([]int64, len(rs))
+	for i, r := range rs {
+		ids[i] = r.TemplateID
+	}
+	done, err := s.Store.Delivered(ctx, by, ids)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]View, 0, len(rs))
+	for _, r := range rs {
+		t, err := s.Templates.Template(ctx, r.TemplateID)
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, s.compose(t, r, done))
+	}
+	return views, nil
+}
+
+// Inbox returns the user's in-app messages recorded before the instant (zero
+// = now), newest first.
+func (s *Service) Inbox(ctx context.Context, by user.ID, before time.Time, limit int) (Inbox, error) {
+	return s.Store.Inbox(ctx, by, before, limit)
+}
+
+// MarkRead records that the user has read everything up to through.
+func (s *Service) MarkRead(ctx context.Context, by user.ID, through time.Time) error {
+	return s.Store.MarkRead(ctx, by, through)
+}
+
+func (s *Service) view(ctx context.Context, t template.Template, r Reservation) (View, error) {
+	done, err := s.Store.Delivered(ctx, r.UserID, []int64{t.ID})
+	if err != nil {
+		return View{}, err
+	}
+	return s.compose(t, r, done), nil
+}
+
+func (s *Service) waitingView(t template.Template, r Reservation) View {
+	return s.compose(t, r, nil)
+}
+
+// compose puts together what is known; a reminder with no outcome for the
+// current opening is waiting, or due once its instant has passed.
+func (s *Service) compose(t template.Template, r Reservation, done []Delivered) View {
+	v := View{Reservation: r, ShopNumber: t.ShopNumber, TemplateName: t.Name, OpensAt: t.OpensAt, Items: []Item{}}
+	now := s.Now()
+	for _, rem := range r.Slots.Reminders() {
+		it := Item{Reminder: rem, DueAt: rem.DueAt(t.OpensAt), State: string(Waiting)}
+		if !now.Before(it.DueAt) {
+			it.State = "due"
+		}
+		for _, d := range done {
+			if d.TemplateID == t.ID && d.Slot == rem.Slot && d.Channel == rem.Channel && d.OpensAt.Equal(t.OpensAt) {
+				it.State, it.Reason = string(d.Outcome), d.Reason
+			}
+		}
+		if it.State == string(delivery.Recovered) {
+			it.State = string(delivery.Sent)
+		}
+		v.Items = append(v.Items, it)
+	}
+	return v
+}
+
+// detach keeps a write from being dropped half-way by a caller who hangs up,
+// but not for ever.
+func detach(ctx context.Context) context.Context {
+	return context.WithoutCancel(ctx)
+}

@@ -1,0 +1,125 @@
+package reminder
+
+import (
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// SlotState is where a slot is between waiting and finished.
+type SlotState string
+
+// The states of a slot. A slot belongs to one due instant: moving the opening
+// makes new slots.
+const (
+	Waiting   SlotState = "waiting"
+	Firing    SlotState = "firing"    // batches are being cut
+	Sending   SlotState = "sending"   // all batches are stored
+	Finished  SlotState = "finished"  // everybody has an outcome
+	Passed    SlotState = "passed"    // was due before the template was published
+	Moved     SlotState = "moved"     // the opening moved before it was due
+	SlotEnded SlotState = "cancelled" // the template ended before it was due
+)
+
+// A Slot is one due instant of one template.
+type Slot struct {
+	ID         int64
+	TemplateID int64
+	Slot       template.Slot
+	OpensAt    time.Time
+	DueAt      time.Time
+	State      SlotState
+	StopReason string
+	FiredAt    *time.Time
+	CutAt      *time.Time
+	FinishedAt *time.Time
+}
+
+// A Cell is one channel of a slot: how many have it booked now, and once the
+// slot has fired what became of those who had.
+type Cell struct {
+	Channel delivery.Channel
+	Booked  int64
+	delivery.Counts
+}
+
+// A Row is a slot with its cells in channel order.
+type Row struct {
+	Slot
+	Cells [delivery.Channels]Cell
+}
+
+// Item is one reminder of a user as the user sees it.
+type Item struct {
+	Reminder
+	DueAt time.Time
+	// State is "waiting", "due" (being delivered) or a [delivery.Outcome].
+	State string
+	// Reason explains an outcome other than sent.
+	Reason string
+}
+
+// View is a reservation as its user sees it, the farthest reminder first.
+type View struct {
+	Reservation
+	ShopNumber   int64
+	TemplateName string
+	OpensAt      time.Time
+	Items        []Item
+}
+
+// Delivered is one outcome of one user, found by one indexed read.
+type Delivered struct {
+	SlotID     int64
+	TemplateID int64
+	Slot       template.Slot
+	OpensAt    time.Time
+	DueAt      time.Time
+	FiredAt    time.Time
+	Channel    delivery.Channel
+	BatchID    int64
+	Outcome    delivery.Outcome
+	Reason     string
+	Detail     string
+	Attempts   int
+	At         time.Time // when the outcome was recorded; zero while in flight
+}
+
+// InboxItem is one in-app message.
+type InboxItem struct {
+	ID         string // stable, unique per user
+	TemplateID int64
+	ShopNumber int64
+	Kind       delivery.Kind
+	Slot       template.Slot
+	OpensAt    time.Time
+	DueAt      time.Time
+	At         time.Time
+	Name       string // of the template
+	ClaimURL   string
+	Read       bool
+}
+
+// Inbox is a page of messages, newest first.
+type Inbox struct {
+	UserID      user.ID
+	Items       []InboxItem
+	Unread      int
+	ReadThrough time.Time
+}
+
+// Growth is how many reminders were booked up to an instant.
+type Growth struct {
+	At     time.Time
+	Booked int64
+}
+
+// Pushed is one finished in-app batch for clients that are connected now.
+type Pushed struct {
+	From, To user.ID
+	Item     InboxItem
+	// Reached reports whether the batch reached the user.
+	Reached func(user.ID) bool
+}

@@ -1,0 +1,94 @@
+package staff
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"dropbell/domain/fault"
+)
+
+// A KeyInput is what an admin types about a new service key.
+type KeyInput struct {
+	Name      string
+	Scopes    []Scope
+	ExpiresAt *time.Time
+}
+
+// Keys lists every service key, the newest first.
+func (s *Service) Keys(ctx context.Context, by Actor) ([]Key, error) {
+	if err := by.May(ManageStaff, 0); err != nil {
+		return nil, err
+	}
+	return s.Store.Keys(ctx)
+}
+
+// CreateKey returns a new key and its secret, which cannot be had again. It
+// returns a [fault.Fields] if a rule is broken.
+func (s *Service) CreateKey(ctx context.Context, by Actor, in KeyInput) (Key, string, error) {
+	if err := by.May(ManageStaff, 0); err != nil {
+		return Key{}, "", err
+	}
+	if err := in.check(s.Now()); err != nil {
+		return Key{}, "", err
+	}
+	secret := NewSecret()
+	k := keyOf(in, secret, by)
+	k, err := s.Store.InsertKey(ctx, k, HashSecret(secret), Entry{Actor: by, Action: "key.create", ObjectKind: "key", After: k.shown()})
+	if err != nil {
+		return Key{}, "", err
+	}
+	return k, secret, nil
+}
+
+// EnsureKey makes secret usable with the scopes given, unless a key with this
+// secret exists already, whatever has become of it: a key that was revoked
+// stays revoked. It reports whether it created one.
+func (s *Service) EnsureKey(ctx context.Context, secret, name string, scopes []Scope) (bool, error) {
+	if len(secret) < 16 {
+		return false, fault.ErrInvalid.Because("an API key must have at least 16 characters")
+	}
+	k := keyOf(KeyInput{Name: name, Scopes: scopes}, secret, System())
+	return s.Store.EnsureKey(ctx, k, HashSecret(secret), Entry{Actor: System(), Action: "key.create", ObjectKind: "key", After: k.shown()})
+}
+
+// RevokeKey makes a key useless for ever. It returns [ErrKeyNotFound].
+func (s *Service) RevokeKey(ctx context.Context, by Actor, id int64, reason string) error {
+	if err := by.May(ManageStaff, 0); err != nil {
+		return err
+	}
+	return s.Store.RevokeKey(ctx, id, s.Now(), Entry{Actor: by, Action: "key.revoke", ObjectKind: "key", ObjectID: itoa(id), Reason: reason})
+}
+
+func (in KeyInput) check(now time.Time) error {
+	e := &fault.Fields{}
+	if strings.TrimSpace(in.Name) == "" {
+		e.Add("name", "rule.required", "is required")
+	} else if utf8.RuneCountInString(in.Name) > 80 {
+		e.Add("name", "rule.too_long", "must have at most %d characters", 80)
+	}
+	known := func(sc Scope) bool { return slices.Contains(Scopes(), sc) }
+	if len(in.Scopes) == 0 || !all(in.Scopes, known) {
+		e.Add("scopes", "rule.scopes", "choose at least one scope")
+	}
+	if in.ExpiresAt != nil && !in.ExpiresAt.After(now) {
+		e.Add("expires_at", "rule.ahead", "must lie in the future")
+	}
+	return e.Err()
+}
+
+// keyOf shows enough of the secret to tell keys apart and too little to guess it.
+func keyOf(in KeyInput, secret string, by Actor) Key {
+	return Key{Name: strings.TrimSpace(in.Name), Prefix: secret[:min(len(KeyPrefix)+4, len(secret)/3)], Scopes: in.Scopes,
+		CreatedBy: by.Label, ExpiresAt: in.ExpiresAt}
+}
+
+func (k Key) shown() map[string]any {
+	return map[string]any{"name": k.Name, "prefix": k.Prefix, "scopes": k.Scopes, "expires_at": k.ExpiresAt}
+}
+
+func all[T any](list []T, ok func(T) bool) bool {
+	return !slices.ContainsFunc(list, func(v T) bool { return !ok(v) })
+}

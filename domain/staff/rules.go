@@ -1,0 +1,66 @@
+package staff
+
+import (
+	"net/mail"
+	"strings"
+	"unicode/utf8"
+
+	"dropbell/domain/fault"
+)
+
+// Bounds of a password, in characters. The upper one keeps hashing from being
+// used to exhaust memory.
+const (
+	MinPassword = 8
+	MaxPassword = 200
+)
+
+func (in MemberInput) check(isNew bool) error {
+	e := &fault.Fields{}
+	checkEmail(e, NormalEmail(in.Email))
+	if utf8.RuneCountInString(in.Name) > 120 {
+		e.Add("name", "rule.too_long", "must have at most %d characters", 120)
+	}
+	if !in.Role.Valid() {
+		e.Add("role", "rule.role", "must be viewer, marketer, operator or admin")
+	}
+	for _, shop := range in.Shops {
+		if shop <= 0 {
+			e.Add("shops", "rule.shop_number", "must be a positive number")
+			break
+		}
+	}
+	if isNew || in.Password != "" {
+		checkPassword(e, in.Password)
+	}
+	return e.Err()
+}
+
+func checkEmail(e *fault.Fields, email string) {
+	a, err := mail.ParseAddress(email)
+	if err != nil || a.Address != email || len(email) > 254 || !strings.Contains(email, "@") {
+		e.Add("email", "rule.email", "must be an e-mail address")
+	}
+}
+
+func checkPassword(e *fault.Fields, password string) {
+	if n := utf8.RuneCountInString(password); n < MinPassword || n > MaxPassword {
+		e.Add("password", "rule.password", "must have between %d and %d characters", MinPassword, MaxPassword)
+	}
+}
+
+// A Shown is what the audit log keeps of a member: never a hash.
+type Shown struct {
+	Email       string  `json:"email"`
+	Name        string  `json:"name,omitempty"`
+	Role        Role    `json:"role"`
+	Shops       []int64 `json:"shops,omitempty"`
+	Disabled    bool    `json:"disabled,omitempty"`
+	NewPassword bool    `json:"new_password,omitempty"`
+}
+
+func shown(m Member) Shown { return shownWith(m, false) }
+
+func shownWith(m Member, newPassword bool) Shown {
+	return Shown{m.Email, m.Name, m.Role, m.Shops, m.DisabledAt != nil, newPassword}
+}

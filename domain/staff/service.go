@@ -1,0 +1,187 @@
+package staff
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/fault"
+)
+
+// Store keeps members, their sign-ins and service keys. Every method that
+// takes an [Entry] records it in the transaction of the change.
+type Store interface {
+	// Member and MemberByEmail return [ErrNotFound] if there is none.
+	Member(ctx context.Context, id int64) (Member, error)
+	MemberByEmail(ctx context.Context, email string) (Member, error)
+	Members(ctx context.Context) ([]Member, error)
+	// InsertMember returns [ErrEmailTaken] if the address is in use.
+	InsertMember(ctx context.Context, m Member, e Entry) (Member, error)
+	// InsertFirstAdmin does nothing and returns false if there is an enabled
+	// admin. Of several calls at once one creates the admin.
+	InsertFirstAdmin(ctx context.Context, m Member, e Entry) (created bool, err error)
+	// SaveMember returns [ErrLastAdmin] if no enabled admin would remain. It
+	// ends the member's sign-ins if revoke is set.
+	SaveMember(ctx context.Context, m Member, revoke bool, e Entry) error
+	SavePassword(ctx context.Context, id int64, hash string, e Entry) error
+	// SavePreferences changes language and theme only.
+	SavePreferences(ctx context.Context, id int64, locale, theme string) error
+
+	InsertSignIn(ctx context.Context, in SignIn) error
+	Present(ctx context.Context, signInID string, now time.Time) (Member, error)
+	SignIns(ctx context.Context, staffID int64) ([]SignIn, error)
+	RevokeSignIns(ctx context.Context, r Revocation) (ended int, err error)
+
+	Keys(ctx context.Context) ([]Key, error)
+	InsertKey(ctx context.Context, k Key, hash []byte, e Entry) (Key, error)
+	// EnsureKey does nothing and returns false if a key with this hash exists.
+	EnsureKey(ctx context.Context, k Key, hash []byte, e Entry) (created bool, err error)
+	// RevokeKey returns [ErrKeyNotFound]; revoking twice keeps the first instant.
+	RevokeKey(ctx context.Context, id int64, at time.Time, e Entry) error
+}
+
+// Service holds the use cases around the people and services that operate
+// Dropbell.
+type Service struct {
+	Store     Store
+	Passwords Passwords
+	Now       func() time.Time
+}
+
+// EnsureFirstAdmin creates an admin if there is none that can sign in, and
+// reports whether it did. It may run in several processes at once.
+func (s *Service) EnsureFirstAdmin(ctx context.Context, email, password string) (bool, error) {
+	m := Member{Email: NormalEmail(email), Role: Admin}
+	e := &fault.Fields{}
+	checkEmail(e, m.Email)
+	// Whoever can set the environment decides how strong it must be.
+	if password == "" || len(password) > MaxPassword {
+		e.Add("password", "rule.password", "must have between %d and %d characters", 1, MaxPassword)
+	}
+	if err := e.Err(); err != nil {
+		return false, err
+	}
+	hash, err := s.Passwords.Hash(ctx, password)
+	if err != nil {
+		return false, err
+	}
+	m.PasswordHash = hash
+	return s.Store.InsertFirstAdmin(ctx, m, Entry{Actor: System(), Action: "staff.create", ObjectKind: "staff",
+		Reason: "first admin", After: shown(m)})
+}
+
+// Members lists everybody with access, by e-mail.
+func (s *Service) Members(ctx context.Context, by Actor) ([]Member, error) {
+	if err := by.May(ManageStaff, 0); err != nil {
+		return nil, err
+	}
+	return s.Store.Members(ctx)
+}
+
+// Member returns one of them, or [ErrNotFound].
+func (s *Service) Member(ctx context.Context, by Actor, id int64) (Member, error) {
+	if err := by.May(ManageStaff, 0); err != nil {
+		return Member{}, err
+	}
+	return s.Store.Member(ctx, id)
+}
+
+// A MemberInput is what an admin types about a member. An empty password
+// keeps the one there is.
+type MemberInput struct {
+	Email    string
+	Name     string
+	Role     Role
+	Shops    []int64
+	Password string
+	Disabled bool
+}
+
+// CreateMember gives somebody access. It returns a [fault.Fields] or
+// [ErrEmailTaken].
+func (s *Service) CreateMember(ctx context.Context, by Actor, in MemberInput) (Member, error) {
+	if err := by.May(ManageStaff, 0); err != nil {
+		return Member{}, err
+	}
+	if err := in.check(true); err != nil {
+		return Member{}, err
+	}
+	m, err := s.apply(ctx, Member{}, in)
+	if err != nil {
+		return m, err
+	}
+	return s.Store.InsertMember(ctx, m, Entry{Actor: by, Action: "staff.create", ObjectKind: "staff", After: shown(m)})
+}
+
+// ChangeMember changes role, shops, name, address, password or access. It
+// returns a [fault.Fields], [ErrEmailTaken], or [ErrLastAdmin]. Whoever is
+// disabled or gets a new password is signed out everywhere.
+func (s *Service) ChangeMember(ctx context.Context, by Actor, id int64, in MemberInput) (Member, error) {
+	old, err := s.Member(ctx, by, id)
+	if err != nil {
+		return old, err
+	}
+	if err := in.check(false); err != nil {
+		return old, err
+	}
+	m, err := s.apply(ctx, old, in)
+	if err != nil {
+		return old, err
+	}
+	revoke := in.Password != "" || m.DisabledAt != nil
+	return m, s.Store.SaveMember(ctx, m, revoke, Entry{Actor: by, Action: "staff.change", ObjectKind: "staff",
+		ObjectID: itoa(id), Before: shown(old), After: shownWith(m, in.Password != "")})
+}
+
+func (s *Service) apply(ctx context.Context, m Member, in MemberInput) (Member, error) {
+	m.Email, m.Name, m.Role, m.Shops = NormalEmail(in.Email), in.Name, in.Role, in.Shops
+	switch {
+	case !in.Disabled:
+		m.DisabledAt = nil
+	case m.DisabledAt == nil:
+		now := s.Now()
+		m.DisabledAt = &now
+	}
+	if in.Password == "" {
+		return m, nil
+	}
+	hash, err := s.Passwords.Hash(ctx, in.Password)
+	m.PasswordHash = hash
+	return m, err
+}
+
+// ChangeOwnPassword returns a [fault.Fields] if the old password is wrong or
+// the new one too weak. Other sign-ins of the member end.
+func (s *Service) ChangeOwnPassword(ctx context.Context, m Member, old, next, inUse string) error {
+	m, err := s.Store.Member(ctx, m.ID)
+	if err != nil {
+		return err
+	}
+	ok, err := s.Passwords.Matches(ctx, old, m.PasswordHash)
+	if err != nil {
+		return err
+	}
+	e := &fault.Fields{}
+	if !ok {
+		e.Add("old_password", "rule.old_password", "is not your current password")
+	}
+	checkPassword(e, next)
+	if err := e.Err(); err != nil {
+		return err
+	}
+	hash, err := s.Passwords.Hash(ctx, next)
+	if err != nil {
+		return err
+	}
+	entry := Entry{Actor: m.Actor(), Action: "staff.password", ObjectKind: "staff", ObjectID: itoa(m.ID)}
+	if err := s.Store.SavePassword(ctx, m.ID, hash, entry); err != nil {
+		return err
+	}
+	_, err = s.Store.RevokeSignIns(ctx, Revocation{StaffID: m.ID, Except: inUse, At: s.Now()})
+	return err
+}
+
+// SetPreferences stores the member's language and theme; empty follows the
+// browser.
+func (s *Service) SetPreferences(ctx context.Context, m Member, locale, theme string) error {
+	return s.Store.SavePreferences(ctx, m.ID, locale, theme)
+}

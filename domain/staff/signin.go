@@ -1,0 +1,118 @@
+package staff
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"time"
+
+	"dropbell/domain/fault"
+)
+
+// ErrSignIn is the refusal of a sign-in. It does not say whether the address
+// or the password was wrong, nor whether the account is disabled.
+var ErrSignIn = fault.New(fault.Unauthenticated, "sign_in_refused", "e-mail or password is not right")
+
+// A Client is where a sign-in comes from.
+type Client struct{ IP, UserAgent string }
+
+// A SignIn is one browser in which a member signed in.
+type SignIn struct {
+	ID         string // UUID
+	StaffID    int64
+	IP         string
+	UserAgent  string
+	CreatedAt  time.Time
+	LastSeenAt time.Time
+	RevokedAt  *time.Time
+}
+
+// A Throttle bounds how often something is tried.
+type Throttle interface {
+	// Allow counts one attempt for key. It returns 0 if the attempt may go
+	// ahead, else the time after which the next one may.
+	Allow(ctx context.Context, key string) (retryAfter time.Duration, err error)
+}
+
+// Passwords turns passwords into what is stored and compares them. Both cost
+// time and memory on purpose and wait for their turn.
+type Passwords interface {
+	Hash(ctx context.Context, password string) (string, error)
+	// Matches reports whether hash was made from password. For an empty hash
+	// it takes as long as for any other and reports false.
+	Matches(ctx context.Context, password, hash string) (bool, error)
+}
+
+// SignIn checks a member's password and opens a sign-in. Whatever is wrong,
+// it returns [ErrSignIn], after the same time.
+func (s *Service) SignIn(ctx context.Context, email, password string, from Client) (Member, SignIn, error) {
+	m, err := s.Store.MemberByEmail(ctx, NormalEmail(email))
+	if err != nil && fault.KindOf(err) != fault.NotFound {
+		return Member{}, SignIn{}, err
+	}
+	ok, err := s.Passwords.Matches(ctx, password, m.PasswordHash)
+	if err != nil {
+		return Member{}, SignIn{}, err
+	}
+	if !ok || m.DisabledAt != nil {
+		return Member{}, SignIn{}, ErrSignIn
+	}
+	now := s.Now()
+	in := SignIn{ID: newUUID(), StaffID: m.ID, IP: from.IP, UserAgent: cut(from.UserAgent, 300), CreatedAt: now, LastSeenAt: now}
+	return m, in, s.Store.InsertSignIn(ctx, in)
+}
+
+// Present returns the member behind a sign-in and notes that they were seen.
+// It returns [ErrUnauthenticated] if the sign-in was revoked or the member
+// disabled.
+func (s *Service) Present(ctx context.Context, signInID string) (Member, error) {
+	return s.Store.Present(ctx, signInID, s.Now())
+}
+
+// SignOut ends a sign-in. One that has ended already stays as it is.
+func (s *Service) SignOut(ctx context.Context, m Member, signInID string) error {
+	_, err := s.Store.RevokeSignIns(ctx, Revocation{StaffID: m.ID, Only: signInID, At: s.Now()})
+	return err
+}
+
+// SignIns lists the member's sign-ins that still hold, the latest first.
+func (s *Service) SignIns(ctx context.Context, m Member) ([]SignIn, error) {
+	return s.Store.SignIns(ctx, m.ID)
+}
+
+// Revoke ends one of the member's own sign-ins, or with an empty id all
+// except the one in use, and returns how many it ended.
+func (s *Service) Revoke(ctx context.Context, m Member, id, inUse string) (int, error) {
+	r := Revocation{StaffID: m.ID, Only: id, At: s.Now()}
+	r.Entry = &Entry{Actor: m.Actor(), Action: "staff.revoke_sign_in", ObjectKind: "staff", ObjectID: itoa(m.ID)}
+	if id == "" {
+		r.Except = inUse
+	}
+	return s.Store.RevokeSignIns(ctx, r)
+}
+
+// A Revocation selects sign-ins of one member to be ended.
+type Revocation struct {
+	StaffID int64
+	Only    string // id; empty = all
+	Except  string // id; empty = none
+	At      time.Time
+	Entry   *Entry // recorded if anything ended; nil = not worth recording
+}
+
+func cut(s string, most int) string {
+	r := []rune(s)
+	if len(r) > most {
+		r = r[:most]
+	}
+	return string(r)
+}
+
+// newUUID returns a random UUID (version 4, RFC 9562).
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails, see crypto/rand
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}

@@ -1,0 +1,113 @@
+// Package staff holds the people and services that operate Dropbell: roles,
+// what each may do, and the record of what they did.
+package staff
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+)
+
+// Role is what a person is employed for.
+type Role string
+
+// The roles, each including what the one before may do, except that only an
+// admin manages people and keys.
+const (
+	Viewer   Role = "viewer"
+	Marketer Role = "marketer"
+	Operator Role = "operator"
+	Admin    Role = "admin"
+)
+
+// Roles returns every role, the least powerful first.
+func Roles() []Role { return []Role{Viewer, Marketer, Operator, Admin} }
+
+// Valid reports whether r is one of the four roles.
+func (r Role) Valid() bool { return slices.Contains(Roles(), r) }
+
+// Permission is one thing that can be allowed or not.
+type Permission string
+
+// The permissions.
+const (
+	View            Permission = "view"
+	ManageTemplates Permission = "manage_templates"
+	ManageUsers     Permission = "manage_users"
+	Operate         Permission = "operate" // dead letters, channels, queues
+	ManageStaff     Permission = "manage_staff"
+)
+
+var granted = map[Role][]Permission{
+	Viewer:   {View},
+	Marketer: {View, ManageTemplates, ManageUsers},
+	Operator: {View, ManageTemplates, ManageUsers, Operate},
+	Admin:    {View, ManageTemplates, ManageUsers, Operate, ManageStaff},
+}
+
+// Faults of this room.
+var (
+	ErrForbidden       = fault.New(fault.Denied, "forbidden", "you may not do this")
+	ErrUnauthenticated = fault.New(fault.Unauthenticated, "unauthenticated", "sign in or send valid credentials")
+	ErrNotFound        = fault.New(fault.NotFound, "staff_not_found", "no such staff member")
+	ErrKeyNotFound     = fault.New(fault.NotFound, "key_not_found", "no such API key")
+	ErrEmailTaken      = fault.New(fault.Conflict, "email_taken", "somebody with this e-mail address exists already")
+	ErrLastAdmin       = fault.New(fault.Conflict, "last_admin", "this is the last admin; make somebody else admin first")
+)
+
+// An Actor is whoever causes a change. The zero Actor may do nothing.
+type Actor struct {
+	// Label names the actor in the audit log: "staff:1", "key:3" or "system".
+	Label string
+	// Name is for people to read.
+	Name  string
+	Role  Role
+	Shops []int64 // empty = all shops
+}
+
+// System is the actor of changes that nobody asked for, such as a drop that
+// closes by the clock.
+func System() Actor { return Actor{Label: "system", Name: "Dropbell", Role: Admin} }
+
+// May returns nil if a may do p for the shop, else [ErrForbidden]. Shop 0
+// stands for things that belong to no shop.
+func (a Actor) May(p Permission, shop int64) error {
+	if !slices.Contains(granted[a.Role], p) {
+		return ErrForbidden.Because("your role does not allow this (%s)", p)
+	}
+	if shop != 0 && len(a.Shops) > 0 && !slices.Contains(a.Shops, shop) {
+		return ErrForbidden.Because("you are limited to other shops")
+	}
+	return nil
+}
+
+// Can is [Actor.May] for pages that show or hide a button.
+func (a Actor) Can(p Permission, shop int64) bool { return a.May(p, shop) == nil }
+
+// A Member is one person with access to the console.
+type Member struct {
+	ID           int64
+	Email        string
+	Name         string
+	Role         Role
+	Shops        []int64
+	PasswordHash string
+	Locale       string
+	Theme        string
+	DisabledAt   *time.Time
+	CreatedAt    time.Time
+}
+
+// Actor returns the member as the cause of a change.
+func (m Member) Actor() Actor {
+	name := m.Name
+	if name == "" {
+		name = m.Email
+	}
+	return Actor{Label: "staff:" + itoa(m.ID), Name: name, Role: m.Role, Shops: m.Shops}
+}
+
+// NormalEmail returns the form under which addresses are compared and stored.
+func NormalEmail(s string) string { return strings.ToLower(strings.TrimSpace(s)) }

@@ -1,0 +1,96 @@
+// Package task holds the payloads of queued tasks and nothing else. A task is
+// one piece of work for one worker at a time, executed at least once. Payloads
+// carry keys only: whoever runs the task reads the truth again.
+package task
+
+import (
+	"fmt"
+	"time"
+)
+
+// Names of tasks. The version stands last because handlers match by prefix.
+const (
+	FireSlot = "reminder.fire.v1"
+	Watch    = "reminder.watch.v1"
+	Deliver  = "delivery.run.v1"
+	CleanUp  = "housekeeping.clean.v1"
+	Recount  = "housekeeping.recount.v1"
+)
+
+// Queues other than those of the channels.
+const (
+	TimerQueue = "timers"
+	HouseQueue = "housekeeping"
+)
+
+// ChannelQueue returns the queue of a channel's batches.
+func ChannelQueue(channel string) string { return "deliver-" + channel }
+
+// A Task is one entry for the queue. Two tasks with one Name and Key are the
+// same task: queueing it again while it waits changes nothing.
+type Task struct {
+	Name    string
+	Key     string
+	Queue   string
+	Payload any
+	// At is the earliest instant to run; the zero time means now. Queues may
+	// round it up to a whole second.
+	At time.Time
+	// Timeout bounds one execution; at least one second.
+	Timeout time.Duration
+}
+
+// ID returns the name under which the queue knows the task.
+func (t Task) ID() string { return t.Name + ":" + t.Key }
+
+// SlotPayload is the payload of [FireSlot] and [Watch].
+type SlotPayload struct {
+	SlotID int64 `json:"slot_id,string"`
+}
+
+// BatchPayload is the payload of [Deliver]: the batch whose readiness caused
+// it. The worker takes the most urgent ready batch of the channel, which
+// need not be the same one.
+type BatchPayload struct {
+	BatchID int64  `json:"batch_id,string"`
+	Channel string `json:"channel"`
+}
+
+// Fire returns the timer of a slot. Its key changes with the slot's row, so
+// that a moved opening gets timers of its own.
+func Fire(slotID int64, at time.Time) Task {
+	return Task{Name: FireSlot, Key: fmt.Sprint(slotID), Queue: TimerQueue,
+		Payload: SlotPayload{slotID}, At: at, Timeout: 10 * time.Minute}
+}
+
+// WatchSlot returns the watchdog's next look at a slot.
+func WatchSlot(slotID int64, at time.Time) Task {
+	return Task{Name: Watch, Key: fmt.Sprintf("%d:%d", slotID, at.Unix()), Queue: TimerQueue,
+		Payload: SlotPayload{slotID}, At: at, Timeout: time.Minute}
+}
+
+// Run returns the task that makes a worker of the channel look for a ready
+// batch; run tells repeated readiness of one batch apart.
+func Run(batchID int64, channel string, run int, at time.Time) Task {
+	return Task{Name: Deliver, Key: fmt.Sprintf("%d:%d", batchID, run), Queue: ChannelQueue(channel),
+		Payload: BatchPayload{batchID, channel}, At: at, Timeout: 10 * time.Minute}
+}
+
+// House returns a periodic housekeeping task; bucket names the period, so
+// that several schedulers queue it once.
+func House(name, bucket string) Task {
+	return Task{Name: name, Key: bucket, Queue: HouseQueue, Payload: struct{}{}, Timeout: 15 * time.Minute}
+}
+
+// Again returns t under another key, for when the first may be stuck.
+func (t Task) Again(suffix string) Task {
+	t.Key += ":" + suffix
+	return t
+}
+
+// Wake returns a task that makes a worker of the channel look for ready
+// batches although no batch announced itself; i and bucket tell such tasks apart.
+func Wake(channel string, i int, bucket string) Task {
+	return Task{Name: Deliver, Key: fmt.Sprintf("wake:%d:%s", i, bucket), Queue: ChannelQueue(channel),
+		Payload: BatchPayload{Channel: channel}, Timeout: 10 * time.Minute}
+}

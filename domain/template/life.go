@@ -1,0 +1,141 @@
+package template
+
+import (
+	"slices"
+	"time"
+
+	"dropbell/domain/fault"
+)
+
+// Publish returns t as published at now. It returns [ErrTransition] unless t
+// is a draft, and a [fault.Fields] if its spec cannot be published.
+func (t Template) Publish(now time.Time) (Template, error) {
+	if err := t.in(now, Draft); err != nil {
+		return t, err
+	}
+	if err := t.Check(); err != nil {
+		return t, err
+	}
+	if err := t.CheckOpening(now); err != nil {
+		return t, err
+	}
+	t.Stored, t.PublishedAt = Published, &now
+	return t, nil
+}
+
+// Pause returns t with claims stopped; reminders still go out.
+func (t Template) Pause(now time.Time) (Template, error) {
+	if err := t.in(now, Scheduled, Open, SoldOut); err != nil {
+		return t, err
+	}
+	t.Stored = Paused
+	return t, nil
+}
+
+// Resume returns t with claims possible again.
+func (t Template) Resume(now time.Time) (Template, error) {
+	if err := t.in(now, Paused); err != nil {
+		return t, err
+	}
+	t.Stored = Published
+	return t, nil
+}
+
+// Close returns t as ended: nothing more is reserved, reminded or claimed;
+// coupons that were issued keep their validity.
+func (t Template) Close(now time.Time) (Template, error) {
+	if err := t.in(now, Scheduled, Open, SoldOut, Paused); err != nil {
+		return t, err
+	}
+	t.Stored, t.EndedAt = Closed, &now
+	return t, nil
+}
+
+// Cancel returns t as called off. A drop that has opened can only be closed.
+func (t Template) Cancel(now time.Time) (Template, error) {
+	if err := t.in(now, Draft, Scheduled, Paused); err != nil {
+		return t, err
+	}
+	if t.Stored != Draft && !now.Before(t.OpensAt) {
+		return t, ErrTransition.Because("the drop has opened; close it instead of cancelling")
+	}
+	t.Stored, t.EndedAt = Cancelled, &now
+	return t, nil
+}
+
+// Edit returns t with the new spec. A draft may change in every way. Once
+// published, what users have been promised stays: only name, description,
+// claim link, a later or earlier opening and closing, and more stock are
+// accepted; the error names each other field.
+func (t Template) Edit(s Spec, now time.Time) (Template, error) {
+	if err := s.Check(); err != nil {
+		return t, err
+	}
+	if t.Stored == Draft {
+		t.Spec = s
+		return t, nil
+	}
+	if err := t.in(now, Scheduled, Open, SoldOut, Paused); err != nil {
+		return t, err
+	}
+	if err := t.checkPromises(s); err != nil {
+		return t, err
+	}
+	if s.Stock < t.Stock {
+		return t, ErrStockBelow.Because("stock can only be raised once the template is published (now %d, %d issued)", t.Stock, t.Issued)
+	}
+	if !s.OpensAt.Equal(t.OpensAt) {
+		if !now.Before(t.OpensAt) {
+			return t, ErrTransition.Because("the drop has opened; its opening can no longer be moved")
+		}
+		if err := s.CheckOpening(now); err != nil {
+			return t, err
+		}
+	}
+	if !s.ClosesAt.After(now) {
+		e := &fault.Fields{}
+		e.Add("closes_at", "rule.closes_ahead", "must lie in the future; to end the drop now, close it")
+		return t, e
+	}
+	t.Spec = s
+	return t, nil
+}
+
+// checkPromises refuses changes of what is fixed by publication.
+func (t Template) checkPromises(s Spec) error {
+	e := &fault.Fields{}
+	fixed := func(name string, same bool) {
+		if !same {
+			e.Add(name, "rule.fixed", "cannot change once the template is published")
+		}
+	}
+	fixed("shop_number", s.ShopNumber == t.ShopNumber)
+	fixed("kind", s.Kind == t.Kind)
+	fixed("amount_off", s.AmountOff == t.AmountOff)
+	fixed("threshold", s.Threshold == t.Threshold)
+	fixed("percent_off", s.PercentOff == t.PercentOff)
+	fixed("max_off", s.MaxOff == t.MaxOff)
+	fixed("currency", s.Currency == t.Currency)
+	fixed("target", s.Target == t.Target)
+	fixed("product", s.Product == t.Product)
+	fixed("per_user_limit", s.PerUserLimit == t.PerUserLimit)
+	fixed("valid_hours", s.ValidHours == t.ValidHours)
+	fixed("valid_until", sameInstant(s.ValidUntil, t.ValidUntil))
+	fixed("obtain", s.Obtain == t.Obtain)
+	fixed("claim_mode", s.ClaimMode == t.ClaimMode)
+	return e.Err()
+}
+
+func sameInstant(a, b *time.Time) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Equal(*b)
+}
+
+func (t Template) in(now time.Time, legal ...State) error {
+	if s := t.State(now); !slices.Contains(legal, s) {
+		return ErrTransition.Because("the template is %s; this needs %v", s, legal)
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package template
+
+import (
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/money"
+)
+
+// Limits of a spec.
+const (
+	MaxName        = 120
+	MaxDescription = 4000
+	MaxStock       = 1_000_000_000
+	MaxAmount      = money.Amount(1_000_000_000_000)
+	MaxHorizon     = 2 * 365 * 24 * time.Hour
+)
+
+// Check returns a [fault.Fields] that names every rule s breaks, or nil.
+// Whether the opening lies ahead is asked at publication, not of a draft.
+func (s Spec) Check() error {
+	e := &fault.Fields{}
+	if s.ShopNumber <= 0 {
+		e.Add("shop_number", "rule.shop_number", "must be a positive number")
+	}
+	checkText(e, "name", s.Name, 1, MaxName)
+	checkText(e, "description", s.Description, 0, MaxDescription)
+	s.checkDiscount(e)
+	s.checkReach(e)
+	s.checkTimes(e)
+	return e.Err()
+}
+
+func (s Spec) checkDiscount(e *fault.Fields) {
+	if !money.ValidCurrency(s.Currency) {
+		e.Add("currency", "rule.currency", "must be a three-letter ISO 4217 code such as CNY")
+	}
+	amount := func(name string, a money.Amount, least money.Amount) {
+		if a < least || a > MaxAmount {
+			e.Add(name, "rule.amount", "must be between %d and %d minor units", least, MaxAmount)
+		}
+	}
+	switch s.Kind {
+	case AmountOff:
+		amount("amount_off", s.AmountOff, 1)
+	case ThresholdOff:
+		amount("amount_off", s.AmountOff, 1)
+		amount("threshold", s.Threshold, 1)
+		if s.AmountOff > s.Threshold {
+			e.Add("amount_off", "rule.amount_over_threshold", "must not exceed the threshold")
+		}
+	case PercentOff:
+		if s.PercentOff < 1 || s.PercentOff > 100 {
+			e.Add("percent_off", "rule.percent", "must be between 1 and 100")
+		}
+		amount("max_off", s.MaxOff, 1)
+		amount("threshold", s.Threshold, 0)
+	default:
+		e.Add("kind", "rule.kind", "must be amount_off, threshold_off or percent_off")
+	}
+}
+
+func (s Spec) checkReach(e *fault.Fields) {
+	switch s.Target {
+	case WholeShop:
+	case Product:
+		checkText(e, "product", s.Product, 1, MaxName)
+	default:
+		e.Add("target", "rule.target", "must be shop or product")
+	}
+	if s.Stock < 1 || s.Stock > MaxStock {
+		e.Add("stock", "rule.stock", "must be between 1 and %d", MaxStock)
+	}
+	if s.PerUserLimit < 1 || s.PerUserLimit > 1000 {
+		e.Add("per_user_limit", "rule.per_user_limit", "must be between 1 and 1000")
+	}
+	if s.Obtain != ByClaim && s.Obtain != ByCode {
+		e.Add("obtain", "rule.obtain", "must be claim or code")
+	}
+	if s.ClaimMode != Durable && s.ClaimMode != Gate {
+		e.Add("claim_mode", "rule.claim_mode", "must be durable or gate")
+	}
+	if s.ClaimURL == "" {
+		return
+	}
+	if u, err := url.Parse(s.ClaimURL); err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || len(s.ClaimURL) > 500 {
+		e.Add("claim_url", "rule.claim_url", "must be an http or https address of at most 500 characters")
+	}
+}
+
+func (s Spec) checkTimes(e *fault.Fields) {
+	whole := func(name string, t time.Time) {
+		if t.IsZero() {
+			e.Add(name, "rule.required", "is required")
+		} else if t.Nanosecond() != 0 {
+			e.Add(name, "rule.whole_second", "must be a whole second")
+		} else if t.Year() > 9000 {
+			e.Add(name, "rule.too_far", "lies too far in the future")
+		}
+	}
+	whole("opens_at", s.OpensAt)
+	whole("closes_at", s.ClosesAt)
+	if !s.OpensAt.IsZero() && !s.ClosesAt.IsZero() && !s.ClosesAt.After(s.OpensAt) {
+		e.Add("closes_at", "rule.closes_after_opens", "must be after the opening")
+	}
+	if s.ValidHours < 0 || s.ValidHours > 24*3650 {
+		e.Add("valid_hours", "rule.valid_hours", "must be between 1 and 87600 hours")
+	}
+	switch {
+	case s.ValidUntil == nil && s.ValidHours == 0:
+		e.Add("valid_hours", "rule.validity", "give valid_hours or valid_until")
+	case s.ValidUntil != nil && s.ValidHours != 0:
+		e.Add("valid_hours", "rule.validity_one", "give either valid_hours or valid_until, not both")
+	case s.ValidUntil != nil && !s.ValidUntil.After(s.OpensAt):
+		e.Add("valid_until", "rule.valid_until", "must be after the opening")
+	}
+}
+
+// CheckOpening returns a [fault.Fields] unless the opening lies ahead of now
+// and near enough to be meant.
+func (s Spec) CheckOpening(now time.Time) error {
+	e := &fault.Fields{}
+	if !s.OpensAt.After(now) {
+		e.Add("opens_at", "rule.opens_ahead", "must lie in the future")
+	} else if s.OpensAt.Sub(now) > MaxHorizon {
+		e.Add("opens_at", "rule.too_far", "lies more than two years ahead")
+	}
+	return e.Err()
+}
+
+func checkText(e *fault.Fields, name, text string, least, most int) {
+	n := utf8.RuneCountInString(text)
+	switch {
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		e.Add(name, "rule.text", "must be valid text without NUL characters")
+	case strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }):
+		e.Add(name, "rule.text", "must not contain control characters")
+	case n > most:
+		e.Add(name, "rule.too_long", "must have at most %d characters", most)
+	case least > 0 && strings.TrimSpace(text) == "":
+		e.Add(name, "rule.required", "is required")
+	}
+}

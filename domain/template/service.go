@@ -1,0 +1,251 @@
+package template
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+// A Change is everything one save stores in one transaction.
+type Change struct {
+	// Template is the new value; Template.Version is the version it is based on.
+	Template Template
+	// Schedule says what happens to the reminder slots.
+	Schedule Schedule
+	Event    string // name of the event to announce
+	Entry    staff.Entry
+	// RequestKey makes a creation repeatable: a second one with the same key
+	// returns the first's template. Empty = none.
+	RequestKey string
+}
+
+// Schedule says what a change does to the reminder slots.
+type Schedule int
+
+// The effects on the slots.
+const (
+	KeepSlots   Schedule = iota
+	OpenSlots            // published: twelve slots; those already past stay silent
+	MoveSlots            // the opening moved: waiting slots are replaced, running ones stop
+	CloseSlots           // ended: waiting slots are removed, running ones go on until the opening
+	CancelSlots          // called off: waiting slots are removed, running ones stop
+)
+
+// A Query selects templates, soonest opening first or last.
+type Query struct {
+	Search     string
+	States     []State
+	Shops      []int64 // empty = all
+	From, To   *time.Time
+	Descending bool
+	After      Cursor
+	Limit      int
+}
+
+// A Cursor is the last row of the page before; the zero Cursor is the start.
+type Cursor struct {
+	OpensAt time.Time
+	ID      int64
+}
+
+// Store keeps templates.
+type Store interface {
+	// Template returns [ErrNotFound] if there is none.
+	Template(ctx context.Context, id int64) (Template, error)
+	Templates(ctx context.Context, q Query) ([]Template, error)
+	// Insert creates a draft and returns it with its id.
+	Insert(ctx context.Context, c Change) (Template, error)
+	// Save stores the change if the version is still current, else it
+	// returns [fault.ErrStale].
+	Save(ctx context.Context, c Change) (Template, error)
+	// DueToClose returns published templates whose closing has passed.
+	DueToClose(ctx context.Context, limit int) ([]Template, error)
+}
+
+// Service holds the use cases of staff around templates.
+type Service struct {
+	Store Store
+	Now   func() time.Time
+}
+
+// Create stores a draft. It returns a [fault.Fields] that names every broken
+// rule, or [staff.ErrForbidden].
+func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, requestKey string) (Template, error) {
+	if err := by.May(staff.ManageTemplates, spec.ShopNumber); err != nil {
+		return Template{}, err
+	}
+	if err := spec.Check(); err != nil {
+		return Template{}, err
+	}
+	t := Template{Spec: spec, Stored: Draft, Version: 1}
+	return s.Store.Insert(ctx, Change{
+		Template: t, Event: event.TemplateChanged, RequestKey: requestKey,
+		Entry: entry(by, "template.create", t, "", nil, spec),
+	})
+}
+
+// Template returns one template as staff may see it, or [ErrNotFound].
+func (s *Service) Template(ctx context.Context, by staff.Actor, id int64) (Template, error) {
+	t, err := s.Store.Template(ctx, id)
+	if err != nil {
+		return t, err
+	}
+	return t, by.May(staff.View, t.ShopNumber)
+}
+
+// Templates lists what the actor may see.
+func (s *Service) Templates(ctx context.Context, by staff.Actor, q Query) ([]Template, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, err
+	}
+	if len(by.Shops) > 0 {
+		q.Shops = intersect(by.Shops, q.Shops)
+		if len(q.Shops) == 0 {
+			return nil, nil
+		}
+	}
+	return s.Store.Templates(ctx, q)
+}
+
+// Edit replaces the spec of version; see [Template.Edit] for what may change
+// when. It returns [fault.ErrStale] if version is no longer current.
+func (s *Service) Edit(ctx context.Context, by staff.Actor, id, version int64, spec Spec) (Template, error) {
+	old, err := s.load(ctx, by, id)
+	if err != nil {
+		return old, err
+	}
+	if old.Version != version {
+		return old, fault.ErrStale
+	}
+	if err := by.May(staff.ManageTemplates, spec.ShopNumber); err != nil {
+		return old, err
+	}
+	edited, err := old.Edit(spec, s.Now())
+	if err != nil {
+		return old, err
+	}
+	c := Change{Template: edited, Event: event.TemplateChanged,
+		Entry: entry(by, "template.edit", old, "", old.Spec, edited.Spec)}
+	if old.Stored != Draft && !edited.OpensAt.Equal(old.OpensAt) {
+		c.Schedule, c.Event, c.Entry.Action = MoveSlots, event.TemplateMoved, "template.move"
+	}
+	return s.Store.Save(ctx, c)
+}
+
+// A Transition is one step in a template's life that staff can take.
+type Transition string
+
+// The transitions.
+const (
+	Publishing Transition = "publish"
+	Pausing    Transition = "pause"
+	Resuming   Transition = "resume"
+	Closing    Transition = "close"
+	Cancelling Transition = "cancel"
+)
+
+// Do takes template id one step on, for the reason given. It returns
+// [ErrTransition] where the state does not allow it. A version other than 0
+// must be current, else [fault.ErrStale] is returned.
+func (s *Service) Do(ctx context.Context, by staff.Actor, id, version int64, tr Transition, reason string) (Template, error) {
+	old, err := s.load(ctx, by, id)
+	if err != nil {
+		return old, err
+	}
+	if version != 0 && old.Version != version {
+		return old, fault.ErrStale
+	}
+	next, err := old.step(tr, s.Now())
+	if err != nil {
+		return old, err
+	}
+	return s.Store.Save(ctx, changeOf(by, tr, old, next, reason))
+}
+
+// CloseEnded closes up to limit templates whose closing instant has passed
+// and returns how many it closed. It may run anywhere, any number of times.
+func (s *Service) CloseEnded(ctx context.Context, limit int) (int, error) {
+	due, err := s.Store.DueToClose(ctx, limit)
+	if err != nil {
+		return 0, err
+	}
+	closed := 0
+	for _, old := range due {
+		next, now := old, s.Now()
+		next.Stored, next.EndedAt = Closed, &now
+		_, err := s.Store.Save(ctx, changeOf(staff.System(), Closing, old, next, "closes_at has passed"))
+		switch {
+		case err == nil:
+			closed++
+		case fault.KindOf(err) != fault.Conflict:
+			return closed, err
+		}
+	}
+	return closed, nil
+}
+
+func (s *Service) load(ctx context.Context, by staff.Actor, id int64) (Template, error) {
+	t, err := s.Store.Template(ctx, id)
+	if err != nil {
+		return t, err
+	}
+	return t, by.May(staff.ManageTemplates, t.ShopNumber)
+}
+
+func (t Template) step(tr Transition, now time.Time) (Template, error) {
+	switch tr {
+	case Publishing:
+		return t.Publish(now)
+	case Pausing:
+		return t.Pause(now)
+	case Resuming:
+		return t.Resume(now)
+	case Closing:
+		return t.Close(now)
+	case Cancelling:
+		return t.Cancel(now)
+	}
+	return t, fault.ErrInvalid.Because("unknown transition %q", tr)
+}
+
+func changeOf(by staff.Actor, tr Transition, old, next Template, reason string) Change {
+	c := Change{Template: next, Event: event.TemplateChanged,
+		Entry: entry(by, "template."+string(tr), old, reason, old.Stored, next.Stored)}
+	switch tr {
+	case Publishing:
+		c.Schedule, c.Event = OpenSlots, event.TemplatePublished
+	case Closing:
+		c.Schedule, c.Event = CloseSlots, event.TemplateClosed
+	case Cancelling:
+		c.Schedule, c.Event = CancelSlots, event.TemplateCancelled
+	}
+	return c
+}
+
+func entry(by staff.Actor, action string, t Template, reason string, before, after any) staff.Entry {
+	id := ""
+	if t.ID != 0 {
+		id = strconv.FormatInt(t.ID, 10)
+	}
+	return staff.Entry{Actor: by, Action: action, ObjectKind: "template", ObjectID: id,
+		ShopNumber: t.ShopNumber, Reason: reason, Before: before, After: after}
+}
+
+func intersect(allowed, asked []int64) []int64 {
+	if len(asked) == 0 {
+		return allowed
+	}
+	var both []int64
+	for _, a := range asked {
+		for _, b := range allowed {
+			if a == b {
+				both = append(both, a)
+			}
+		}
+	}
+	return both
+}

@@ -1,0 +1,171 @@
+// Package template holds the coupon template: what a coupon is worth, when its
+// drop opens and closes, and which transitions its life allows.
+package template
+
+import (
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/money"
+)
+
+// State is where a template is in its life.
+type State string
+
+// The states as people see them. Open, SoldOut and Ended-by-clock follow from
+// the clock and the stock; only draft, published, paused, closed and
+// cancelled are stored.
+const (
+	Draft     State = "draft"
+	Scheduled State = "scheduled"
+	Open      State = "open"
+	SoldOut   State = "sold_out"
+	Paused    State = "paused"
+	Closed    State = "closed"
+	Cancelled State = "cancelled"
+
+	// published is stored for everything between publication and the end.
+	Published State = "published"
+)
+
+// States returns every visible state in the order of a template's life.
+func States() []State { return []State{Draft, Scheduled, Open, SoldOut, Paused, Closed, Cancelled} }
+
+// Kind is how the discount is computed.
+type Kind string
+
+// The kinds of discounts.
+const (
+	AmountOff    Kind = "amount_off"
+	ThresholdOff Kind = "threshold_off"
+	PercentOff   Kind = "percent_off"
+)
+
+// Target is what the coupon can be used for.
+type Target string
+
+// The targets.
+const (
+	WholeShop Target = "shop"
+	Product   Target = "product"
+)
+
+// Obtain is how users get the coupon.
+type Obtain string
+
+// The ways.
+const (
+	ByClaim Obtain = "claim"
+	ByCode  Obtain = "code"
+)
+
+// ClaimMode is the gate that decides claims.
+type ClaimMode string
+
+// The gates.
+const (
+	Durable ClaimMode = "durable"
+	Gate    ClaimMode = "gate"
+)
+
+// Faults of this room.
+var (
+	ErrNotFound   = fault.New(fault.NotFound, "template_not_found", "there is no such template")
+	ErrTransition = fault.New(fault.Conflict, "invalid_transition", "the template's state does not allow this")
+	ErrNotOpen    = fault.New(fault.Conflict, "template_not_open", "this drop does not take reservations")
+	ErrOpened     = fault.New(fault.Conflict, "drop_opened", "this drop has opened already; reminders come before the opening")
+	ErrStockBelow = fault.New(fault.Conflict, "stock_below_issued", "stock cannot be lowered once the template is published")
+)
+
+// Spec is what staff decide about a template. Amounts are minor units of
+// Currency; instants are whole seconds.
+type Spec struct {
+	ShopNumber   int64
+	Name         string
+	Description  string
+	Kind         Kind
+	AmountOff    money.Amount
+	Threshold    money.Amount
+	PercentOff   int
+	MaxOff       money.Amount
+	Currency     string
+	Target       Target
+	Product      string
+	Stock        int64
+	PerUserLimit int
+	OpensAt      time.Time
+	ClosesAt     time.Time
+	ValidUntil   *time.Time
+	ValidHours   int
+	Obtain       Obtain
+	ClaimMode    ClaimMode
+	ClaimURL     string
+}
+
+// A Template is a spec with a life.
+type Template struct {
+	ID int64
+	Spec
+	ShopName     string
+	ShopTimezone string
+	Issued       int64
+	// Stored is the stored state; see [Template.State].
+	Stored      State
+	Version     int64
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	PublishedAt *time.Time
+	EndedAt     *time.Time
+}
+
+// State returns what the template is at now.
+func (t Template) State(now time.Time) State {
+	if t.Stored != Published && t.Stored != Paused {
+		return t.Stored
+	}
+	switch {
+	case !now.Before(t.ClosesAt):
+		return Closed
+	case t.Stored == Paused:
+		return Paused
+	case now.Before(t.OpensAt):
+		return Scheduled
+	case t.Issued >= t.Stock:
+		return SoldOut
+	}
+	return Open
+}
+
+// StockLeft returns how many coupons nobody has yet.
+func (t Template) StockLeft() int64 { return t.Stock - t.Issued }
+
+// Zone returns the shop's time zone, UTC when unknown.
+func (t Template) Zone() *time.Location {
+	if loc, err := time.LoadLocation(t.ShopTimezone); err == nil {
+		return loc
+	}
+	return time.UTC
+}
+
+// AcceptsReservations returns nil while reminders can be reserved. It returns
+// [ErrNotFound] for a draft, whose existence is nobody's business,
+// [ErrOpened] from the opening on, and [ErrNotOpen] after the end.
+func (t Template) AcceptsReservations(now time.Time) error {
+	switch t.State(now) {
+	case Draft:
+		return ErrNotFound
+	case Closed, Cancelled:
+		return ErrNotOpen
+	}
+	if !now.Before(t.OpensAt) {
+		return ErrOpened
+	}
+	return nil
+}
+
+// A Shop is where templates belong.
+type Shop struct {
+	Number   int64
+	Name     string
+	Timezone string // IANA
+}

@@ -1,0 +1,98 @@
+package user
+
+import (
+	"context"
+	"errors"
+
+	"dropbell/domain/staff"
+)
+
+// Store keeps users.
+type Store interface {
+	// User returns [ErrNotFound] if nothing is known about the id.
+	User(ctx context.Context, id ID) (User, error)
+	// Upsert applies all changes, each to another user, or none of them, and
+	// creates the users that are not known yet. An entry without an action is
+	// not recorded.
+	Upsert(ctx context.Context, changes []Change, e staff.Entry) error
+}
+
+// Service holds the use cases around what is known about users.
+type Service struct {
+	Store Store
+	// AllowLocalPush accepts push endpoints without TLS and on addresses
+	// instead of names. Only for development: with it any user can make the
+	// sender call hosts inside the network.
+	AllowLocalPush bool
+}
+
+// Upsert applies a batch of changes that the shop tells about its users. A
+// change that breaks a rule is left out as a whole and reported, by its index,
+// as a [fault.Fields]; the others are stored together. Several changes of one
+// user are applied in order. It returns how many changes were stored, or
+// [staff.ErrForbidden].
+func (s *Service) Upsert(ctx context.Context, by staff.Actor, batch []Change) (int, map[int]error, error) {
+	if err := by.May(staff.ManageUsers, 0); err != nil {
+		return 0, nil, err
+	}
+	rules := s.rules()
+	refused := map[int]error{}
+	place := make(map[ID]int, len(batch))
+	distinct := make([]Change, 0, len(batch))
+	for i, c := range batch {
+		if err := rules.check(c); err != nil {
+			refused[i] = err
+			continue
+		}
+		if at, ok := place[c.ID]; ok {
+			distinct[at] = distinct[at].then(c)
+			continue
+		}
+		place[c.ID] = len(distinct)
+		distinct = append(distinct, c)
+	}
+	if len(distinct) == 0 {
+		return 0, refused, nil
+	}
+	if err := s.Store.Upsert(ctx, distinct, imported(by, distinct)); err != nil {
+		return 0, nil, err
+	}
+	return len(batch) - len(refused), refused, nil
+}
+
+// imported records that users changed, not how: contacts do not belong in a log.
+func imported(by staff.Actor, changes []Change) staff.Entry {
+	first, last := changes[0].ID, changes[0].ID
+	for _, c := range changes {
+		first, last = min(first, c.ID), max(last, c.ID)
+	}
+	return staff.Entry{Actor: by, Action: "user.import", ObjectKind: "user", ObjectID: first.String(),
+		After: map[string]any{"users": len(changes), "first": first.String(), "last": last.String()}}
+}
+
+// Preferences returns what the user is known by; about an unknown user that
+// is nothing but the id.
+func (s *Service) Preferences(ctx context.Context, id ID) (User, error) {
+	u, err := s.Store.User(ctx, id)
+	if errors.Is(err, ErrNotFound) {
+		return User{ID: id}, nil
+	}
+	return u, err
+}
+
+// SetPreferences applies the user's own change and returns the result. It
+// returns a [fault.Fields] that names every broken rule. A user who was not
+// known is from then on.
+func (s *Service) SetPreferences(ctx context.Context, c Change) (User, error) {
+	if err := s.rules().check(c); err != nil {
+		return User{}, err
+	}
+	if err := s.Store.Upsert(ctx, []Change{c}, staff.Entry{}); err != nil {
+		return User{}, err
+	}
+	return s.Store.User(ctx, c.ID)
+}
+
+func (s *Service) rules() *rules {
+	return &rules{localPush: s.AllowLocalPush, zones: map[string]bool{}}
+}

@@ -1,0 +1,75 @@
+// Package user holds end users: who they are, how they are reached and what
+// they want to be left alone with.
+package user
+
+import (
+	"strconv"
+	"time"
+	_ "time/tzdata" // time zones must not depend on the machine
+
+	"dropbell/domain/fault"
+)
+
+// ID identifies an end user; it is the decimal `sub` of the shop's tokens.
+type ID int64
+
+// ErrNotFound is returned when no such user is known.
+var ErrNotFound = fault.New(fault.NotFound, "user_not_found", "no such user")
+
+// ParseID reads a positive decimal id that fits 63 bits.
+func ParseID(s string) (ID, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != s {
+		return 0, fault.ErrInvalid.Because("user id must be a positive decimal number")
+	}
+	return ID(n), nil
+}
+
+func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// QuietHours is a daily span in the user's zone, in minutes after midnight;
+// it may wrap over midnight. From == To means no quiet hours.
+type QuietHours struct{ From, To int }
+
+// Contains reports whether t, seen in zone, lies inside the span.
+func (q QuietHours) Contains(t time.Time, zone *time.Location) bool {
+	if q.From == q.To {
+		return false
+	}
+	local := t.In(zone)
+	m := local.Hour()*60 + local.Minute()
+	if q.From < q.To {
+		return q.From <= m && m < q.To
+	}
+	return m >= q.From || m < q.To
+}
+
+// A PushSubscription is one browser's web push registration (RFC 8030).
+type PushSubscription struct {
+	Endpoint string `json:"endpoint"`
+	P256dh   string `json:"p256dh"`
+	Auth     string `json:"auth"`
+}
+
+// A User is one person with contacts and preferences. Empty contact = none.
+type User struct {
+	ID       ID
+	Name     string
+	Email    string
+	Phone    string // E.164
+	Locale   string // BCP 47, e.g. "en", "zh-CN"
+	Timezone string // IANA, e.g. "Asia/Shanghai"
+	Push     []PushSubscription
+	// OptOuts is a bit per channel (1<<channel).
+	OptOuts   uint8
+	Quiet     QuietHours
+	UpdatedAt time.Time
+}
+
+// Zone returns the user's time zone, UTC when unknown.
+func (u User) Zone() *time.Location {
+	if loc, err := time.LoadLocation(u.Timezone); err == nil && u.Timezone != "" && u.Timezone != "Local" {
+		return loc
+	}
+	return time.UTC
+}

@@ -1,0 +1,179 @@
+package i18n
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/text/currency"
+	"golang.org/x/text/number"
+
+	"dropbell/domain/money"
+)
+
+// Number writes n with the language's digit groups.
+func (l *Locale) Number(n int64) string { return l.printer.Sprint(number.Decimal(n)) }
+
+// Percent writes part of whole; a part that is not nothing is never written
+// as 0 %, nor one that is not all as 100 %.
+func (l *Locale) Percent(part, whole int64) string {
+	if whole <= 0 {
+		return l.printer.Sprint(number.Percent(0))
+	}
+	share := float64(part) / float64(whole)
+	switch {
+	case part > 0 && share < 0.001:
+		return "<" + l.printer.Sprint(number.Percent(0.001, number.MaxFractionDigits(1)))
+	case part < whole && share > 0.999:
+		return ">" + l.printer.Sprint(number.Percent(0.999, number.MaxFractionDigits(1)))
+	}
+	return l.printer.Sprint(number.Percent(share, number.MaxFractionDigits(1)))
+}
+
+// Compact writes n in at most five characters or so, for tight places.
+func (l *Locale) Compact(n int64) string {
+	for _, u := range l.times.units {
+		if n >= max(u.size, 10_000) {
+			v := float64(n) / float64(u.size)
+			digits := 1
+			if v >= 100 {
+				digits = 0
+			}
+			// Rounding down: 9,999 is not 10k.
+			scale := 1.0
+			if digits == 1 {
+				scale = 10
+			}
+			v = float64(int64(v*scale)) / scale
+			return l.printer.Sprint(number.Decimal(v, number.MaxFractionDigits(digits))) + u.name
+		}
+	}
+	return l.Number(n)
+}
+
+// Money writes an amount with its currency's symbol, without decimals where
+// they are all zero.
+func (l *Locale) Money(a money.Amount, code string) string {
+	whole, rest, _ := strings.Cut(a.Decimal(code), ".")
+	sign := ""
+	if strings.HasPrefix(whole, "-") {
+		sign, whole = "−", whole[1:]
+	}
+	var n int64
+	_, _ = fmt.Sscan(whole, &n) // digits by construction
+	text := l.Number(n)
+	if strings.Trim(rest, "0") != "" {
+		text += "." + rest
+	}
+	unit, err := currency.ParseISO(code)
+	if err != nil {
+		return sign + code + " " + text
+	}
+	symbol := strings.ReplaceAll(l.printer.Sprint(currency.Symbol(unit)), "￥", "¥")
+	if len(symbol) > 2 && symbol == code {
+		symbol += " "
+	}
+	return sign + symbol + text
+}
+
+// DateTime writes an instant as seen in zone; seconds only where there are any.
+func (l *Locale) DateTime(t time.Time, zone *time.Location) string {
+	return l.Date(t, zone) + l.times.join + l.Clock(t, zone)
+}
+
+// Date writes the day, with the weekday.
+func (l *Locale) Date(t time.Time, zone *time.Location) string { return l.times.date(t.In(zone)) }
+
+// Day writes the day in short, without the year.
+func (l *Locale) Day(t time.Time, zone *time.Location) string { return l.times.day(t.In(zone)) }
+
+// Clock writes the time of day; seconds only where there are any.
+func (l *Locale) Clock(t time.Time, zone *time.Location) string {
+	t = t.In(zone)
+	if t.Second() != 0 {
+		return t.Format("15:04:05")
+	}
+	return t.Format("15:04")
+}
+
+// Zone names t's zone in short, with its offset where the name says little.
+func (l *Locale) Zone(t time.Time, zone *time.Location) string {
+	name, seconds := t.In(zone).Zone()
+	if name == "UTC" || name == "GMT" {
+		return name
+	}
+	sign := "+"
+	if seconds < 0 {
+		sign, seconds = "−", -seconds
+	}
+	offset := fmt.Sprintf("UTC%s%d", sign, seconds/3600)
+	if m := seconds / 60 % 60; m != 0 {
+		offset += fmt.Sprintf(":%02d", m)
+	}
+	if strings.HasPrefix(name, "+") || strings.HasPrefix(name, "-") {
+		return offset
+	}
+	return name + " (" + offset + ")"
+}
+
+// Duration writes d in its two largest units, such as "3 h 12 min".
+func (l *Locale) Duration(d time.Duration) string {
+	d = d.Abs()
+	switch {
+	case d >= 48*time.Hour:
+		return l.T("duration.days", int64(d/(24*time.Hour)))
+	case d >= 24*time.Hour:
+		return l.T("duration.days_hours", int64(d/(24*time.Hour)), int64(d/time.Hour)%24)
+	case d >= time.Hour:
+		return l.T("duration.hours_minutes", int64(d/time.Hour), int64(d/time.Minute)%60)
+	case d >= 10*time.Minute:
+		return l.T("duration.minutes", int64(d/time.Minute))
+	case d >= time.Minute:
+		return l.T("duration.minutes_seconds", int64(d/time.Minute), int64(d/time.Second)%60)
+	}
+	return l.T("duration.seconds", int64(d/time.Second))
+}
+
+// Ago writes how t lies relative to now.
+func (l *Locale) Ago(t, now time.Time) string {
+	d := now.Sub(t)
+	switch {
+	case d.Abs() < 5*time.Second:
+		return l.T("duration.now")
+	case d < 0:
+		return l.T("duration.in", l.Duration(d))
+	}
+	return l.T("duration.ago", l.Duration(d))
+}
+
+// timeLayout is how a language writes days.
+type timeLayout struct {
+	date, day func(time.Time) string
+	join      string
+	units     []unit // largest first
+}
+
+type unit struct {
+	size int64
+	name string
+}
+
+func englishTimes() timeLayout {
+	return timeLayout{
+		date:  func(t time.Time) string { return t.Format("Mon 2 Jan 2006") },
+		day:   func(t time.Time) string { return t.Format("2 Jan") },
+		join:  ", ",
+		units: []unit{{1_000_000_000, "B"}, {1_000_000, "M"}, {1_000, "k"}},
+	}
+}
+
+// chineseTimes also counts in ten thousands, as people do.
+func chineseTimes() timeLayout {
+	weekday := func(t time.Time) string { return "周" + string([]rune("日一二三四五六")[t.Weekday()]) }
+	return timeLayout{
+		date:  func(t time.Time) string { return t.Format("2006年1月2日") + " " + weekday(t) },
+		day:   func(t time.Time) string { return t.Format("1月2日") },
+		join:  " ",
+		units: []unit{{100_000_000, "亿"}, {10_000, "万"}},
+	}
+}

@@ -1,0 +1,142 @@
+// Package i18n holds the console's words in every language it speaks, and how
+// each language writes numbers, money and times.
+package i18n
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+//go:embed *.json
+var files embed.FS
+
+// A Locale is one language with its catalogue. It is safe for concurrent use.
+type Locale struct {
+	// Tag is the BCP 47 name, as in <html lang>.
+	Tag string
+	// Name is what the language calls itself.
+	Name string
+
+	messages map[string]string
+	printer  *message.Printer
+	times    timeLayout
+}
+
+// Languages are the locales the console speaks, English first.
+type Languages struct {
+	list    []*Locale
+	matcher language.Matcher
+}
+
+// Load reads the catalogues that are part of the program.
+func Load() (*Languages, error) {
+	l := &Languages{}
+	var tags []language.Tag
+	for _, known := range []Locale{
+		{Tag: "en", Name: "English", times: englishTimes()},
+		{Tag: "zh-CN", Name: "简体中文", times: chineseTimes()},
+	} {
+		loc := known
+		raw, err := files.ReadFile(loc.Tag + ".json")
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(raw, &loc.messages); err != nil {
+			return nil, fmt.Errorf("catalogue %s: %w", loc.Tag, err)
+		}
+		tag := language.MustParse(loc.Tag)
+		loc.printer = message.NewPrinter(tag)
+		l.list, tags = append(l.list, &loc), append(tags, tag)
+	}
+	l.matcher = language.NewMatcher(tags)
+	return l, nil
+}
+
+// All returns every locale, English first.
+func (l *Languages) All() []*Locale { return l.list }
+
+// Default returns English.
+func (l *Languages) Default() *Locale { return l.list[0] }
+
+// Match returns the locale that serves the first usable wish best. A wish is
+// a BCP 47 tag or the value of an Accept-Language header; empty ones are
+// passed over.
+func (l *Languages) Match(wishes ...string) *Locale {
+	for _, wish := range wishes {
+		tags, _, err := language.ParseAcceptLanguage(wish)
+		if err != nil || len(tags) == 0 {
+			continue
+		}
+		if _, i, sure := l.matcher.Match(tags...); sure != language.No {
+			return l.list[i]
+		}
+	}
+	return l.Default()
+}
+
+// Has reports whether the catalogue has key.
+func (l *Locale) Has(key string) bool {
+	_, ok := l.messages[key]
+	return ok
+}
+
+// Keys returns every key, sorted.
+func (l *Locale) Keys() []string {
+	keys := make([]string, 0, len(l.messages))
+	for k := range l.messages {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// T returns the message key with {0}, {1}, … replaced by the arguments;
+// integers are written in the way of the language. A key that does not exist
+// stands for itself.
+func (l *Locale) T(key string, args ...any) string {
+	text, ok := l.messages[key]
+	if !ok {
+		return key
+	}
+	return l.fill(text, args)
+}
+
+// N is T for a message that depends on a number: "key.one" where the language
+// has a singular and n is 1, else "key.other". {0} is the number.
+func (l *Locale) N(key string, n int64, args ...any) string {
+	form := ".other"
+	if n == 1 && l.Has(key+".one") {
+		form = ".one"
+	}
+	return l.T(key+form, append([]any{n}, args...)...)
+}
+
+func (l *Locale) fill(text string, args []any) string {
+	if len(args) == 0 || !strings.Contains(text, "{") {
+		return text
+	}
+	pairs := make([]string, 0, 2*len(args))
+	for i, a := range args {
+		pairs = append(pairs, "{"+strconv.Itoa(i)+"}", l.show(a))
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+func (l *Locale) show(a any) string {
+	switch v := a.(type) {
+	case string:
+		return v
+	case int:
+		return l.Number(int64(v))
+	case int64:
+		return l.Number(v)
+	}
+	return fmt.Sprint(a)
+}

@@ -1,0 +1,90 @@
+// Package static holds the console's style sheet, scripts and images. Every
+// file is served under a name that contains a hash of its content, so that
+// browsers may keep it for ever.
+package static
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed files
+var files embed.FS
+
+// Prefix begins the path of every asset.
+const Prefix = "/static/"
+
+// Assets are the files by their hashed names.
+type Assets struct {
+	byName map[string]string // "app.css" → "/static/app.3f2a….css"
+	byPath map[string]asset
+}
+
+type asset struct {
+	content []byte
+	kind    string
+}
+
+// Load reads the files that are part of the program.
+func Load() (*Assets, error) {
+	a := &Assets{byName: map[string]string{}, byPath: map[string]asset{}}
+	err := fs.WalkDir(files, "files", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return a.add(strings.TrimPrefix(name, "files/"), content)
+	})
+	return a, err
+}
+
+func (a *Assets) add(name string, content []byte) error {
+	kind, ok := map[string]string{
+		".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+		".txt": "text/plain; charset=utf-8", ".webmanifest": "application/manifest+json",
+	}[path.Ext(name)]
+	if !ok {
+		return fmt.Errorf("asset %s: no content type is known for it", name)
+	}
+	sum := sha256.Sum256(content)
+	ext := path.Ext(name)
+	hashed := Prefix + strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
+	a.byName[name], a.byPath[hashed] = hashed, asset{content, kind}
+	return nil
+}
+
+// URL returns where name is served. It panics if there is no such file,
+// which any test that renders the page finds.
+func (a *Assets) URL(name string) string {
+	url, ok := a.byName[name]
+	if !ok {
+		panic("no asset " + name)
+	}
+	return url
+}
+
+// ServeHTTP answers GET and HEAD below [Prefix].
+func (a *Assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f, ok := a.byPath[r.URL.Path]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Length", fmt.Sprint(len(f.content)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(f.content) // whoever hangs up misses it
+	}
+}

@@ -1,0 +1,147 @@
+// Package api is the public JSON API under /api/v1: what end users, the
+// shop's services and automation call. It reads requests, calls one use case
+// and writes the answer; it decides nothing.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-chi/chi/v5"
+	chimw "github.com/go-chi/chi/v5/middleware"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/web/middleware"
+)
+
+// Shops keeps the shops that templates belong to.
+type Shops interface {
+	SaveShop(ctx context.Context, number int64, name, timezone string) error
+	Shops(ctx context.Context) ([]template.Shop, error)
+}
+
+// Keys keeps service keys.
+type Keys interface {
+	// Key returns the key whose secret has this hash, or [staff.ErrKeyNotFound].
+	Key(ctx context.Context, hash []byte) (staff.Key, error)
+	// TouchKey records that the key was used now.
+	TouchKey(ctx context.Context, id int64) error
+}
+
+// Idempotency keeps answers by key; see [postgres.Idempotency].
+type Idempotency interface {
+	Begin(ctx context.Context, r postgres.IdempotencyRequest, lock time.Duration) (postgres.Recorded, error)
+	Finish(ctx context.Context, r postgres.IdempotencyRequest, a postgres.Recorded) error
+	Fail(ctx context.Context, r postgres.IdempotencyRequest) error
+}
+
+// Deps is everything the API needs. All fields are required but those that
+// say otherwise.
+type Deps struct {
+	Reminders   *reminder.Service
+	Templates   *template.Service
+	Users       *user.Service
+	Board       reminder.BoardStore
+	Shops       Shops
+	Keys        Keys
+	Tokens      *Tokens // nil = no end user tokens are accepted
+	Idempotency Idempotency
+	Hub         *Hub
+	Channels    delivery.ChannelSet
+	Now         func() time.Time
+	Log         *slog.Logger // nil = slog.Default()
+	// UserLimit and KeyLimit are requests per minute and caller, 0 = any
+	// number. Callers without credentials are counted by address, like users.
+	UserLimit int
+	KeyLimit  int
+	// PublicURL is the address at which clients reach this server, such as
+	// https://drops.example.com; empty = whatever they used.
+	PublicURL string
+}
+
+// API serves everything under /api/v1. Mount it on a chi router there.
+type API struct {
+	Deps
+	mux    *chi.Mux
+	huma   huma.API
+	log    *slog.Logger
+	keys   *keyring
+	users  *middleware.Limiter
+	keyed  *middleware.Limiter
+	failed *middleware.Limiter
+	spec   []byte
+}
+
+// Limits of every request but streams.
+const (
+	maxBody        = 1 << 20
+	bodyTimeout    = 10 * time.Second
+	requestTimeout = 15 * time.Second
+	// failuresPerMinute bounds guessing keys and tokens, per address.
+	failuresPerMinute = 60
+)
+
+// New returns the API.
+func New(d Deps) *API {
+	a := &API{Deps: d, mux: chi.NewMux(), log: d.Log,
+		users: middleware.NewLimiter(d.UserLimit), keyed: middleware.NewLimiter(d.KeyLimit),
+		failed: middleware.NewLimiter(failuresPerMinute)}
+	if a.log == nil {
+		a.log = slog.Default()
+	}
+	a.keys = newKeyring(d.Keys, d.Now, a.log)
+	a.mux.Use(chimw.GetHead)
+	a.mux.NotFound(a.noRoute)
+	a.mux.MethodNotAllowed(a.noMethod)
+	a.huma = huma.NewAPI(config(d.PublicURL), adapter{a})
+	a.reservationRoutes()
+	a.templateRoutes()
+	a.inboxRoutes()
+	a.preferenceRoutes()
+	a.adminTemplateRoutes()
+	a.adminUserRoutes()
+	a.adminShopRoutes()
+	a.finishDocument()
+	return a
+}
+
+// ServeHTTP answers a request below the mount point.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+
+func (a *API) noRoute(w http.ResponseWriter, r *http.Request) {
+	_, r = middleware.Ensure(r)
+	a.problem(r.Context(), errNoRoute).write(w)
+}
+
+func (a *API) noMethod(w http.ResponseWriter, r *http.Request) {
+	_, r = middleware.Ensure(r)
+	path := r.URL.Path
+	if rc := chi.RouteContext(r.Context()); rc != nil && rc.RoutePath != "" {
+		path = rc.RoutePath
+	}
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if a.mux.Match(chi.NewRouteContext(), m, path) {
+			w.Header().Add("Allow", m)
+		}
+	}
+	a.problem(r.Context(), errMethod).write(w)
+}
+
+// register adds an operation whose errors are turned into problems.
+func register[I, O any](a *API, op huma.Operation, do func(context.Context, *I) (*O, error)) {
+	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := do(ctx, in)
+		if err != nil {
+			return nil, a.problem(ctx, err)
+		}
+		return out, nil
+	})
+}

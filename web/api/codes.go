@@ -1,0 +1,101 @@
+package api
+
+import (
+	"net/http"
+
+	"dropbell/domain/fault"
+)
+
+// Faults of the protocol itself; those of the rules live beside their rules.
+var (
+	errMalformed     = fault.New(fault.Invalid, "malformed_json", "the body is not valid JSON in UTF-8")
+	errNoRoute       = fault.New(fault.NotFound, "not_found", "there is nothing at this address")
+	errMethod        = fault.New(fault.Invalid, "method_not_allowed", "this address does not take this method; see the Allow header")
+	errTooLarge      = fault.New(fault.Invalid, "too_large", "the body is larger than 1 MiB")
+	errMediaType     = fault.New(fault.Invalid, "unsupported_media_type", "send the body as application/json")
+	errTimeout       = fault.New(fault.Invalid, "request_timeout", "the body did not arrive in time")
+	errPrecondition  = fault.New(fault.Invalid, "precondition_required", "send If-Match with the version your change is based on")
+	errRateLimited   = fault.New(fault.Throttled, "rate_limited", "too many requests; see the Retry-After header")
+	errKeyConflict   = fault.New(fault.Invalid, "idempotency_conflict", "this Idempotency-Key was used for another request")
+	errKeyInProgress = fault.New(fault.Conflict, "idempotency_in_progress", "the first request with this Idempotency-Key is still being answered")
+	errOverloaded    = fault.New(fault.Unavailable, "overloaded", "this cannot be answered right now; try again")
+	errInternal      = fault.New(0, "internal", "something went wrong here; quote the request id when you report it")
+)
+
+// A code is one row of the table that decides what a fault is on the wire.
+type code struct {
+	Code    string
+	Status  int
+	Meaning string
+}
+
+// codes lists every code an answer can carry. The document, the readable
+// page and the status line are all made from it.
+var codes = []code{
+	{"malformed_json", http.StatusBadRequest, "The body is missing, not JSON, or not UTF-8."},
+	{"unauthenticated", http.StatusUnauthorized, "No valid token or key was sent, or no user was named."},
+	{"forbidden", http.StatusForbidden, "The caller is known and may not do this."},
+	{"not_found", http.StatusNotFound, "There is nothing at this address."},
+	{"template_not_found", http.StatusNotFound, "There is no such template, or it is a draft."},
+	{"not_reserved", http.StatusNotFound, "The user has no such reminder."},
+	{"method_not_allowed", http.StatusMethodNotAllowed, "The address exists and does not take this method."},
+	{"request_timeout", http.StatusRequestTimeout, "The body did not arrive in time."},
+	{"already_reserved", http.StatusConflict, "At least one of the reminders is reserved already; nothing was stored."},
+	{"already_due", http.StatusConflict, "At least one of the reminders is due already; nothing was changed."},
+	{"drop_opened", http.StatusConflict, "The drop has opened."},
+	{"template_not_open", http.StatusConflict, "The template is closed or cancelled."},
+	{"invalid_transition", http.StatusConflict, "The template's state does not allow this."},
+	{"stock_below_issued", http.StatusConflict, "Stock cannot be lowered once the template is published."},
+	{"stale_version", http.StatusConflict, "Somebody changed it in the meantime: load it again and repeat the change."},
+	{"idempotency_in_progress", http.StatusConflict, "The first request with this Idempotency-Key is still being answered."},
+	{"too_large", http.StatusRequestEntityTooLarge, "The body is larger than 1 MiB."},
+	{"unsupported_media_type", http.StatusUnsupportedMediaType, "The body is not sent as application/json."},
+	{"invalid_request", http.StatusUnprocessableEntity, "The request breaks at least one rule; errors lists each one."},
+	{"channel_unavailable", http.StatusUnprocessableEntity, "The channel does not exist or has no sender."},
+	{"idempotency_conflict", http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request."},
+	{"precondition_required", http.StatusPreconditionRequired, "If-Match is missing."},
+	{"rate_limited", http.StatusTooManyRequests, "Too many requests; Retry-After says when to come back."},
+	{"internal", http.StatusInternalServerError, "A defect of Dropbell; quote the request id."},
+	{"overloaded", http.StatusServiceUnavailable, "Something needed is down or busy; try again after Retry-After."},
+}
+
+// kinds says what a fault is on the wire whose code has no row of its own,
+// so that a new rule answers sensibly before it is documented.
+var kinds = map[fault.Kind]int{
+	fault.Invalid:         http.StatusUnprocessableEntity,
+	fault.NotFound:        http.StatusNotFound,
+	fault.Conflict:        http.StatusConflict,
+	fault.Denied:          http.StatusForbidden,
+	fault.Unauthenticated: http.StatusUnauthorized,
+	fault.Throttled:       http.StatusTooManyRequests,
+	fault.Unavailable:     http.StatusServiceUnavailable,
+}
+
+func statusOf(kind fault.Kind, name string) int {
+	for _, c := range codes {
+		if c.Code == name {
+			return c.Status
+		}
+	}
+	if status, ok := kinds[kind]; ok {
+		return status
+	}
+	return http.StatusInternalServerError
+}
+
+// codeOf names a refusal that was found before any rule was asked.
+func codeOf(status int) *fault.Fault {
+	switch status {
+	case http.StatusBadRequest:
+		return errMalformed
+	case http.StatusRequestTimeout:
+		return errTimeout
+	case http.StatusRequestEntityTooLarge:
+		return errTooLarge
+	case http.StatusUnsupportedMediaType:
+		return errMediaType
+	case http.StatusUnprocessableEntity:
+		return fault.ErrInvalid
+	}
+	return errInternal
+}

@@ -1,0 +1,107 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"dropbell/domain/fault"
+)
+
+var jsonFormat = huma.Format{
+	Marshal:   func(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) },
+	Unmarshal: unmarshal,
+}
+
+// unmarshal says what is wrong in terms of JSON, not of Go.
+func unmarshal(data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return errors.New(wrong.Field + ": a " + wrong.Value + " does not fit here")
+	}
+	return err
+}
+
+// Optional is a field that can be absent, null or given.
+type Optional[T any] struct {
+	Set   bool // given, or null
+	Null  bool
+	Value T
+}
+
+// UnmarshalJSON is called only for fields that are present.
+func (o *Optional[T]) UnmarshalJSON(b []byte) error {
+	o.Set, o.Null = true, string(b) == "null"
+	if o.Null {
+		return nil
+	}
+	return json.Unmarshal(b, &o.Value)
+}
+
+// Schema describes the field as what it holds.
+func (o Optional[T]) Schema(r huma.Registry) *huma.Schema {
+	return r.Schema(reflect.TypeFor[T](), true, "")
+}
+
+// into overwrites *to with what was given; null stands for the zero value.
+func (o Optional[T]) into(to *T) {
+	if o.Set {
+		*to = o.Value
+	}
+}
+
+// pointer returns nil if the field was absent.
+func (o Optional[T]) pointer() *T {
+	if !o.Set {
+		return nil
+	}
+	return &o.Value
+}
+
+// parseID reads what the schema has matched with [idPattern].
+func parseID(place, s string) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n <= 0 {
+		return 0, refused(place, "must be a positive decimal number below 2^63, as a string")
+	}
+	return n, nil
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// instant reads an instant from a query parameter; nil if it is empty.
+func instant(place, s string) (*time.Time, error) {
+	if s == "" {
+		return nil, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil || t.Year() < 1 || t.Year() > 9000 {
+		return nil, refused(place, "must be an RFC 3339 instant such as 2027-01-01T12:00:00Z")
+	}
+	return new(t.UTC()), nil
+}
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	return new(t.UTC())
+}
+
+// Fields may hold several refusals; merge keeps all of them.
+func merge(errs ...error) error {
+	e := &fault.Fields{}
+	for _, err := range errs {
+		if fields, ok := errors.AsType[*fault.Fields](err); ok {
+			e.List = append(e.List, fields.List...)
+		} else if err != nil {
+			return err
+		}
+	}
+	return e.Err()
+}

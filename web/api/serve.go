@@ -1,0 +1,183 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"dropbell/web/middleware"
+)
+
+// traits is what the pipeline needs to know about an operation.
+type traits struct {
+	access access
+	// stream is set for operations that read or write for longer than a
+	// request may take; they handle body and deadlines themselves.
+	stream bool
+	// hot operations are logged only when they fail.
+	hot bool
+}
+
+const traitsKey = "traits"
+
+// adapter puts the pipeline in front of every operation.
+type adapter struct{ *API }
+
+// Handle is part of [huma.Adapter].
+func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
+	t, _ := op.Metadata[traitsKey].(traits)
+	a.mux.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
+		q, r := middleware.Ensure(r)
+		q.Hot = t.hot
+		defer a.rescue(w, r)
+		if err := a.admit(w, r, t.access); err != nil {
+			a.problem(r.Context(), err).write(w)
+			return
+		}
+		h := w.Header()
+		h["Cache-Control"] = noStore
+		if t.stream {
+			next(humachi.NewContext(op, r, w))
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		defer cancel()
+		a.serve(w, r.WithContext(ctx), func(w http.ResponseWriter, r *http.Request) {
+			next(humachi.NewContext(op, r, w))
+		})
+	})
+}
+
+var noStore = []string{"no-store"}
+
+// admit finds out who calls and whether it is not too often.
+func (a *API) admit(w http.ResponseWriter, r *http.Request, needed access) error {
+	q := middleware.From(r.Context())
+	c, err := a.authenticate(r, needed)
+	if err != nil {
+		return a.countFailure(q, r, err)
+	}
+	q.Principal, q.Actor = c, c.kind()
+	limiter, key := a.users, middleware.LimitKey{Kind: 'u', Low: uint64(c.user)}
+	switch {
+	case c.key != nil:
+		limiter, key = a.keyed, middleware.LimitKey{Kind: 'k', Low: uint64(c.key.ID)}
+	case c.user == 0:
+		key = middleware.AddressKey('a', q.ClientIP(r))
+	}
+	if limiter.Unlimited() {
+		return nil
+	}
+	return limited(w, limiter.Allow(key, a.Now()))
+}
+
+// limited writes the headers of draft-ietf-httpapi-ratelimit-headers-06.
+func limited(w http.ResponseWriter, d middleware.Decision) error {
+	h := w.Header()
+	h["Ratelimit-Limit"] = []string{strconv.Itoa(d.Limit)}
+	h["Ratelimit-Remaining"] = []string{strconv.Itoa(d.Remaining)}
+	h["Ratelimit-Reset"] = []string{strconv.Itoa(seconds(d.Reset))}
+	if d.Allowed {
+		return nil
+	}
+	return retryLater(errRateLimited, d.RetryAfter)
+}
+
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+
+// serve reads the body before anything looks at it, so that what is wrong
+// with it is told in our words, and answers repeated requests from memory.
+func (a *API) serve(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete {
+		next(w, r)
+		return
+	}
+	b := bodies.Get().(*body)
+	defer b.free()
+	if err := b.read(w, r); err != nil {
+		a.problem(r.Context(), err).write(w)
+		return
+	}
+	if keys := r.Header[idempotencyHeader]; len(keys) > 0 && r.Method == http.MethodPost {
+		a.once(w, r, b.buf.Bytes(), next)
+		return
+	}
+	next(w, r)
+}
+
+// body is a request's body in memory that is used again.
+type body struct {
+	buf bytes.Buffer
+	rd  bytes.Reader
+}
+
+var bodies = sync.Pool{New: func() any { return new(body) }}
+
+func (b *body) free() {
+	if b.buf.Cap() <= 64<<10 {
+		b.buf.Reset()
+		bodies.Put(b)
+	}
+}
+
+// Read is part of [io.ReadCloser].
+func (b *body) Read(p []byte) (int, error) { return b.rd.Read(p) }
+
+// Close is part of [io.ReadCloser].
+func (b *body) Close() error { return nil }
+
+// read replaces r.Body by what it held. It returns errTooLarge, errTimeout
+// or errMalformed.
+func (b *body) read(w http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength > maxBody {
+		return errTooLarge
+	}
+	if r.ContentLength != 0 {
+		// Not every writer has deadlines, and none is needed then.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	}
+	_, err := io.Copy(&b.buf, io.LimitReader(r.Body, maxBody+1))
+	switch {
+	case b.buf.Len() > maxBody:
+		return errTooLarge
+	case isTimeout(err):
+		return errTimeout
+	case err != nil:
+		return errMalformed.Because("the body could not be read to its end")
+	case !utf8.Valid(b.buf.Bytes()):
+		return errMalformed.Because("the body is not valid UTF-8")
+	}
+	b.rd.Reset(b.buf.Bytes())
+	r.Body = b
+	return nil
+}
+
+func isTimeout(err error) bool {
+	n, ok := errors.AsType[net.Error](err)
+	return ok && n.Timeout()
+}
+
+// rescue turns a panic into a problem, unless an answer has begun.
+func (a *API) rescue(w http.ResponseWriter, r *http.Request) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if p == http.ErrAbortHandler {
+		panic(p)
+	}
+	q := middleware.From(r.Context())
+	a.log.ErrorContext(r.Context(), "handler panicked", "request_id", q.ID, "panic", p, "stack", string(debug.Stack()))
+	newProblem(errInternal, q.ID).write(w)
+}

@@ -1,0 +1,39 @@
+package middleware
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	chimw "github.com/go-chi/chi/v5/middleware"
+)
+
+// BodyLimit makes reading more than n bytes of a request's body fail.
+func BodyLimit(n int64) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Body = http.MaxBytesReader(w, r.Body, n)
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// Timeout gives the request's context a deadline. It interrupts nothing by
+// itself; streams must not be behind it.
+func Timeout(d time.Duration) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), d)
+			defer cancel()
+			next.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+}
+
+// Compress compresses pages, scripts, styles and JSON for clients that accept
+// it; event streams pass as they are. Keep it off hot paths: compressing an
+// answer of 300 bytes costs more than it saves.
+func Compress() func(http.Handler) http.Handler {
+	return chimw.Compress(5, "text/html", "text/css", "text/javascript", "application/javascript",
+		"application/json", "application/openapi+json", "image/svg+xml")
+}

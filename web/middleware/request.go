@@ -1,0 +1,175 @@
+// Package middleware holds what every request passes through, whatever it is
+// for: an id, one log line, a measurement, recovery from panics, the client's
+// address and protective headers.
+package middleware
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	chimw "github.com/go-chi/chi/v5/middleware"
+)
+
+// RequestIDHeader carries the id that ties an answer to the log.
+const RequestIDHeader = "X-Request-Id"
+
+// Options configure [Requests].
+type Options struct {
+	Log     *slog.Logger // nil = slog.Default()
+	Metrics *Metrics     // nil = nothing is measured
+	// TrustedProxies are the CIDR prefixes whose X-Forwarded-For is believed;
+	// without any, the client is whoever opened the connection.
+	TrustedProxies []string
+	// Panicked answers a request whose handler panicked before it answered;
+	// nil = a bare 500.
+	Panicked http.HandlerFunc
+}
+
+// A Request is what is known about one request beyond HTTP. It belongs to the
+// goroutine that serves the request.
+type Request struct {
+	ID string
+	// Principal is who makes the request, set by whoever found out.
+	Principal any
+	// Actor says in the log line what kind of caller it was, never who.
+	Actor string
+	// Hot requests that succeed are logged at debug level only: at tens of
+	// thousands a second the log would cost more than the request.
+	Hot bool
+
+	start  time.Time
+	status int
+	bytes  int64
+	w      http.ResponseWriter
+	ip     func(http.Handler) http.Handler
+}
+
+type requestKey struct{}
+
+// From returns the request of ctx, or nil outside [Requests].
+func From(ctx context.Context) *Request {
+	q, _ := ctx.Value(requestKey{}).(*Request)
+	return q
+}
+
+// Ensure returns the request and r, or if r has not passed [Requests] a new
+// one and the r that carries it.
+func Ensure(r *http.Request) (*Request, *http.Request) {
+	if q := From(r.Context()); q != nil {
+		return q, r
+	}
+	q := &Request{ID: newID(), start: time.Now(), ip: chimw.ClientIPFromRemoteAddr}
+	return q, r.WithContext(context.WithValue(r.Context(), requestKey{}, q))
+}
+
+// ClientIP returns the address of the client behind trusted proxies; it is
+// invalid if the proxies told nonsense.
+func (q *Request) ClientIP(r *http.Request) (ip netip.Addr) {
+	q.ip(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		ip = chimw.GetClientIPAddr(r.Context())
+	})).ServeHTTP(nil, r)
+	return ip
+}
+
+// Requests returns the outermost middleware; use it on the root chi router,
+// whose route patterns it reports.
+func Requests(o Options) func(http.Handler) http.Handler {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Panicked == nil {
+		o.Panicked = func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "internal error", http.StatusInternalServerError)
+		}
+	}
+	ip := chimw.ClientIPFromRemoteAddr
+	if len(o.TrustedProxies) > 0 {
+		ip = chimw.ClientIPFromXFF(o.TrustedProxies...)
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			q := &Request{ID: inboundID(r), start: time.Now(), w: w, ip: ip}
+			r = r.WithContext(context.WithValue(r.Context(), requestKey{}, q))
+			protect(w.Header(), q.ID)
+			defer o.finish(q, r)
+			defer o.rescue(q, r)
+			next.ServeHTTP(q, r)
+		})
+	}
+}
+
+// rescue turns a panic into an answer. What was sent already cannot be taken
+// back; then the connection is cut so that nobody takes it for complete.
+func (o Options) rescue(q *Request, r *http.Request) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if p == http.ErrAbortHandler {
+		panic(p)
+	}
+	o.Log.ErrorContext(r.Context(), "handler panicked", "request_id", q.ID, "panic", p, "stack", string(debug.Stack()))
+	if q.status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	o.Panicked(q, r)
+}
+
+// finish logs the one line of the request. Neither path nor query nor address
+// is in it: they name people.
+func (o Options) finish(q *Request, r *http.Request) {
+	took, route := time.Since(q.start), routeOf(r)
+	if q.status == 0 {
+		q.status = http.StatusOK
+	}
+	o.Metrics.observe(r.Method, route, q.status, took)
+	level := slog.LevelInfo
+	if q.Hot && q.status < 300 {
+		level = slog.LevelDebug
+	}
+	if !o.Log.Enabled(r.Context(), level) {
+		return
+	}
+	o.Log.LogAttrs(r.Context(), level, "request", slog.String("request_id", q.ID), slog.String("method", knownMethod(r.Method)),
+		slog.String("route", route), slog.Int("status", q.status), slog.Int64("bytes", q.bytes),
+		slog.Float64("ms", float64(took.Microseconds())/1000), slog.String("actor", q.Actor))
+}
+
+func routeOf(r *http.Request) string {
+	if rc := chi.RouteContext(r.Context()); rc != nil {
+		if p := rc.RoutePattern(); p != "" {
+			return p
+		}
+	}
+	return "none"
+}
+
+// inboundID keeps an id that a proxy gave if it is harmless in a log.
+func inboundID(r *http.Request) string {
+	id := r.Header.Get(RequestIDHeader)
+	if id == "" || len(id) > 64 {
+		return newID()
+	}
+	for i := range len(id) {
+		c := id[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.') {
+			return newID()
+		}
+	}
+	return id
+}
+
+// newID needs to be unique, not secret.
+func newID() string {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], rand.Uint64())
+	return hex.EncodeToString(b[:])
+}

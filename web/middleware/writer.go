@@ -1,0 +1,49 @@
+package middleware
+
+import "net/http"
+
+// Header is part of [http.ResponseWriter].
+func (q *Request) Header() http.Header { return q.w.Header() }
+
+// WriteHeader is part of [http.ResponseWriter].
+func (q *Request) WriteHeader(status int) {
+	if q.status == 0 && status >= 200 {
+		q.status = status
+	}
+	q.w.WriteHeader(status)
+}
+
+// Write is part of [http.ResponseWriter].
+func (q *Request) Write(b []byte) (int, error) {
+	if q.status == 0 {
+		q.status = http.StatusOK
+	}
+	n, err := q.w.Write(b)
+	q.bytes += int64(n)
+	return n, err
+}
+
+// Flush is for libraries that ask for [http.Flusher] instead of using
+// [http.ResponseController].
+func (q *Request) Flush() { _ = http.NewResponseController(q.w).Flush() }
+
+// Unwrap is for [http.ResponseController].
+func (q *Request) Unwrap() http.ResponseWriter { return q.w }
+
+// The values are shared by all answers; appending to one of them copies it.
+var (
+	nosniff    = []string{"nosniff"}
+	noReferrer = []string{"no-referrer"}
+	deny       = []string{"DENY"}
+	sameOrigin = []string{"same-origin"}
+)
+
+// protect sets what holds for every answer. Pages add a policy of their own.
+func protect(h http.Header, id string) {
+	h[RequestIDHeader] = []string{id}
+	h["X-Content-Type-Options"] = nosniff
+	h["Referrer-Policy"] = noReferrer
+	h["X-Frame-Options"] = deny
+	h["Cross-Origin-Opener-Policy"] = sameOrigin
+	h["Cross-Origin-Resource-Policy"] = sameOrigin
+}
