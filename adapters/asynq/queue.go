@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -224,21 +223,4 @@ func (q *Queue) register(ctx context.Context, names ...string) error {
 		return fmt.Errorf("register queues: %w: %w", ErrUnavailable, err)
 	}
 	return nil
-}
-
-// CheckRedis returns a warning if Redis is set up to evict keys: an evicted
-// task is lost without trace and leaves its queue with an entry that is never
-// finished. It returns [ErrUnavailable] when Redis does not answer.
-func (q *Queue) CheckRedis(ctx context.Context) (warning string, err error) {
-	info, err := q.redis.Info(ctx, "memory").Result()
-	if err != nil {
-		return "", fmt.Errorf("check redis: %w: %w", ErrUnavailable, err)
-	}
-	for line := range strings.Lines(info) {
-		policy, found := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:")
-		if found && policy != "noeviction" {
-			return fmt.Sprintf("Redis runs with maxmemory-policy %q and may drop tasks and events; set it to noeviction", policy), nil
-		}
-	}
-	return "", nil
 }

@@ -176,7 +176,7 @@ func TestAfterRedisWasEmptied(t *testing.T) {
 func TestWithoutRedisTheQueueIsUnavailable(t *testing.T) {
 	s := startRedis(t)
 	q := newQueue(t, s)
-	s.kill()
+	s.kill(t)
 	one := task.Run(1, "sms", 0, time.Time{})
 	_, depthErr := q.Depth(t.Context())
 	_, checkErr := q.CheckRedis(t.Context())

@@ -110,7 +110,7 @@ func (w *world) slot(t template.Template, k template.Slot) reminder.Slot {
 func (w *world) dueNow(t template.Template, k template.Slot) reminder.Slot {
 	w.Helper()
 	s := w.slot(t, k)
-	w.exec(`update slots set due_at = date_trunc('second', clock_timestamp()) where id = $1`, s.ID)
+	w.exec(`update slots set due_at = clock_timestamp() - id * interval '1 second' where id = $1`, s.ID)
 	return s
 }
 

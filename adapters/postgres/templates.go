@@ -287,3 +287,10 @@ func (s Templates) Shops(ctx context.Context) ([]template.Shop, error) {
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[template.Shop])
 	return list, translate(err)
 }
+
+// NewestTemplate returns the greatest id there is, 0 if there is none.
+func (s Templates) NewestTemplate(ctx context.Context) (int64, error) {
+	var id int64
+	err := s.pool.QueryRow(ctx, `select coalesce(max(id), 0) from templates`).Scan(&id)
+	return id, translate(err)
+}

@@ -95,6 +95,8 @@ func (b *Breaker) Report(ctx context.Context, channel delivery.Channel, ok bool,
 }
 
 func (b *Breaker) step(ctx context.Context, channel delivery.Channel, event, detail string) (time.Duration, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	c := b.config
 	reply, err := b.script.Run(ctx, b.client, []string{breakerKey(channel)}, event, c.Failures,
 		c.Window.Milliseconds(), c.MinCalls, c.OpenFor.Milliseconds(), c.MaxOpen.Milliseconds(),

@@ -48,11 +48,13 @@ func NewLimiter(client goredis.UniversalClient) *Limiter {
 
 // Allow counts one request under key, which is stored hashed because callers
 // put addresses and user names into it. It returns [ErrUnavailable] when Redis
-// does not answer; whether to let the request pass is the route's decision.
+// does not answer within half a second; whether to let the request pass is the route's decision.
 func (l *Limiter) Allow(ctx context.Context, key string, limit Limit) (Decision, error) {
 	if limit.Rate <= 0 {
 		return Decision{Allowed: true}, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	rate := redis_rate.Limit{Rate: limit.Rate, Burst: limit.Rate, Period: limit.Period}
 	r, err := l.rate.Allow(ctx, hashed(key), rate)
 	if err != nil {
@@ -84,6 +86,8 @@ func (p *Pacer) Admit(ctx context.Context, channel delivery.Channel, n int, rate
 	if n <= 0 || ratePerSecond <= 0 {
 		return 0, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	limit := redis_rate.Limit{Rate: ratePerSecond, Burst: max(ratePerSecond, n), Period: time.Second}
 	r, err := p.rate.AllowN(ctx, "pace:"+channel.String(), limit, n)
 	if err != nil {

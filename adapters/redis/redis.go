@@ -18,7 +18,12 @@ import (
 // are helpers: each caller decides whether to go on without them.
 var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the service is busy; try again in a moment")
 
-const pingTimeout = 5 * time.Second
+const (
+	pingTimeout = 5 * time.Second
+	// callTimeout bounds a limit or breaker check: callers go on without it,
+	// so waiting for a Redis that is away would only slow them down.
+	callTimeout = 500 * time.Millisecond
+)
 
 // Open returns a connected client for address, which has the form
 // redis://user:password@host:port/db (rediss: for TLS, unix: for a socket).

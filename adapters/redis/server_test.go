@@ -1,69 +1,29 @@
 package redis
 
 import (
-	"bytes"
-	"context"
-	"net"
-	"os/exec"
-	"strconv"
 	"testing"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
+	"dropbell/adapters/localstack"
 )
 
-// A redisServer is a redis-server process of one test, without persistence.
+// A redisServer is a real Redis of one test, without anything in it.
 type redisServer struct {
-	port int
-	URL  string
-	cmd  *exec.Cmd
+	*localstack.Redis
+	URL string
 }
 
 func startRedis(t *testing.T) *redisServer {
 	t.Helper()
-	s := &redisServer{port: freePort(t)}
-	s.URL = "redis://127.0.0.1:" + strconv.Itoa(s.port)
-	s.start(t)
-	t.Cleanup(func() { s.kill() })
-	return s
+	r := localstack.RedisServer(t)
+	return &redisServer{Redis: r, URL: r.URL()}
 }
 
-func (s *redisServer) start(t *testing.T) {
+func (s *redisServer) kill(t *testing.T) {
 	t.Helper()
-	var log bytes.Buffer
-	s.cmd = exec.Command("redis-server", "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1",
-		"--save", "", "--appendonly", "no", "--dir", t.TempDir())
-	s.cmd.Stdout, s.cmd.Stderr = &log, &log
-	if err := s.cmd.Start(); err != nil {
+	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	client := s.client(t)
-	defer client.Close()
-	eventually(t, "redis-server answers", func() bool { return client.Ping(context.Background()).Err() == nil })
-}
-
-func (s *redisServer) kill() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-}
-
-func (s *redisServer) client(t *testing.T) *goredis.Client {
-	t.Helper()
-	options, err := goredis.ParseURL(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return goredis.NewClient(options)
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // eventually polls until done holds, for at most twenty seconds.

@@ -259,6 +259,25 @@ func TestServerIsDown(t *testing.T) {
 	}
 }
 
+func TestServerWithTooManyConnections(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	go func() {
+		if c, err := listener.Accept(); err == nil {
+			_, _ = c.Write([]byte("421 4.7.0 too many connections\r\n"))
+			_ = c.Close()
+		}
+	}()
+	results := newSender(t, listener.Addr().String(), nil).Send(t.Context(), sendertest.Messages(delivery.Email, 3))
+	want(t, results, delivery.Throttled)
+	if got, want := results[2].Detail, "421 4.7.0 too many connections"; got != want {
+		t.Errorf("got detail %q, want %q", got, want)
+	}
+}
+
 func TestSilentServerTimesOut(t *testing.T) {
 	s := newSender(t, mute(t), func(c *smtp.Config) { c.Timeout = 50 * time.Millisecond })
 	results := s.Send(t.Context(), sendertest.Messages(delivery.Email, 2))

@@ -65,9 +65,6 @@ type BusConfig struct {
 	// NackPause is the time between two rounds of attempts when not even
 	// DeadMessage works: 1 s.
 	NackPause time.Duration
-	// ClaimAfter is how long an event may stay with a silent process before
-	// another one takes it: 60 s, at least the longest possible round of attempts.
-	ClaimAfter time.Duration
 	// DrainTimeout is how long Run waits at its end for handlers: 10 s.
 	DrainTimeout time.Duration
 }
@@ -110,7 +107,6 @@ func (c BusConfig) withDefaults() BusConfig {
 	c.RetryInterval = or(c.RetryInterval, 200*time.Millisecond)
 	c.MaxRetryInterval = or(c.MaxRetryInterval, 2*time.Second)
 	c.NackPause = or(c.NackPause, time.Second)
-	c.ClaimAfter = or(c.ClaimAfter, time.Minute)
 	c.DrainTimeout = or(c.DrainTimeout, 10*time.Second)
 	return c
 }

@@ -61,7 +61,8 @@ func (b *Bus) Handle(name, topic string, h HandlerFunc, opts ...Option) {
 		s := b.subscription(name, topic)
 		s.group = name
 		s.consumer = b.config.Consumer + "-" + strconv.Itoa(i)
-		s.serve = b.salvaging(s, b.retrying(s, h, o.timeout))
+		s.claimAfter = b.longestRound(o.timeout)
+		s.serve = s.salvaging(s.retrying(h, o.timeout))
 		b.add(s, i == 0)
 	}
 }
@@ -73,8 +74,14 @@ func (b *Bus) Handle(name, topic string, h HandlerFunc, opts ...Option) {
 // listens to topic already, and must not be called after [Bus.Run].
 func (b *Bus) Listen(name, topic string, h HandlerFunc) {
 	s := b.subscription(name, topic)
-	s.serve = b.listening(s, h)
+	s.serve = s.listening(h)
 	b.add(s, true)
+}
+
+// longestRound is the time all attempts of one delivery may take. Taking an
+// event away from a consumer earlier would handle it twice at a time.
+func (b *Bus) longestRound(timeout time.Duration) time.Duration {
+	return time.Duration(b.config.Attempts) * (timeout + b.config.MaxRetryInterval*3/2)
 }
 
 func (b *Bus) subscription(name, topic string) *subscription {
@@ -99,8 +106,11 @@ type subscription struct {
 	topic    string
 	group    string // "" = every process gets each event
 	consumer string
-	serve    message.NoPublishHandlerFunc
-	logger   *slog.Logger
+	serve    message.HandlerFunc
+	// claimAfter is how long an event may stay with a silent consumer before
+	// another one takes it.
+	claimAfter time.Duration
+	logger     *slog.Logger
 
 	connected atomic.Bool
 	// position is where a listener stands in the stream; "" before the first
@@ -129,13 +139,21 @@ func (s *subscription) supervise(ctx context.Context) {
 		if time.Since(started) > soundAfter {
 			pause = firstPause
 		}
-		s.logger.WarnContext(ctx, "event subscription lost; subscribing again", "pause", pause, "error", err)
+		s.logger.Log(ctx, levelFor(pause), "event subscription lost; subscribing again", "pause", pause, "error", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause/2 + rand.N(pause)):
 		}
 		pause = min(2*pause, longestPause)
 	}
+}
+
+// levelFor makes an outage one warning per handler, not one every few seconds.
+func levelFor(pause time.Duration) slog.Level {
+	if pause == firstPause {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
 }
 
 // subscribe serves events until the subscription breaks or ctx ends, and
@@ -148,7 +166,7 @@ func (s *subscription) subscribe(ctx context.Context, ready func()) error {
 	if err != nil {
 		return err
 	}
-	reads := newReads(s)
+	reads := &reads{subscription: s}
 	client.AddHook(reads)
 	subscriber, err := redisstream.NewSubscriber(s.libraryConfig(client), logAdapter{s.logger})
 	if err != nil {
@@ -162,14 +180,14 @@ func (s *subscription) subscribe(ctx context.Context, ready func()) error {
 		return fmt.Errorf("subscribe: %w", closing(err, subscriber))
 	}
 	ready()
-	stopped := context.AfterFunc(ctx, func() {
+	unhook := context.AfterFunc(ctx, func() {
+		defer cancel()
 		s.drain(work, reads)
-		cancel()
 	})
-	defer stopped()
+	defer unhook()
 	s.consume(messages)
+	// Frees a reader that was held back for the drain.
 	cancel()
-	reads.release()
 	return closing(reads.lastError(), subscriber)
 }
 
@@ -182,7 +200,8 @@ func closing(err error, subscriber *redisstream.Subscriber) error {
 
 func (s *subscription) consume(messages <-chan *message.Message) {
 	for m := range messages {
-		if err := s.serve(m); err != nil {
+		if _, err := s.serve(m); err != nil {
+			s.logger.Warn("event goes back", "event", m.UUID, "error", err)
 			m.Nack()
 			continue
 		}
@@ -199,7 +218,7 @@ func (s *subscription) libraryConfig(client goredis.UniversalClient) redisstream
 		NackResendSleep: s.bus.config.NackPause,
 		BlockTime:       blockTime,
 		ClaimInterval:   claimInterval,
-		MaxIdleTime:     s.bus.config.ClaimAfter,
+		MaxIdleTime:     s.claimAfter,
 		OldestId:        "0",
 		// An endless first read could not be stopped.
 		DisableIndefiniteInitialBlock: true,

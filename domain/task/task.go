@@ -56,11 +56,19 @@ type BatchPayload struct {
 	Channel string `json:"channel"`
 }
 
-// Fire returns the timer of a slot. Its key changes with the slot's row, so
-// that a moved opening gets timers of its own.
-func Fire(slotID int64, at time.Time) Task {
+// ahead is how much before its instant a timer wakes. Queues look for due
+// tasks once in a while only; awake, the timer waits for the database's clock
+// and is on time to the millisecond.
+const ahead = 1500 * time.Millisecond
+
+// Fire returns the timer of a slot that is due at the instant given. Its key
+// changes with the slot's row, so that a moved opening gets timers of its own.
+func Fire(slotID int64, dueAt time.Time) Task {
+	if !dueAt.IsZero() {
+		dueAt = dueAt.Add(-ahead)
+	}
 	return Task{Name: FireSlot, Key: fmt.Sprint(slotID), Queue: TimerQueue,
-		Payload: SlotPayload{slotID}, At: at, Timeout: 10 * time.Minute}
+		Payload: SlotPayload{slotID}, At: dueAt, Timeout: 10 * time.Minute}
 }
 
 // WatchSlot returns the watchdog's next look at a slot.

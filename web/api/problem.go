@@ -56,7 +56,6 @@ func (p *Problem) GetHeaders() http.Header {
 }
 
 func (p *Problem) headers(h http.Header) {
-	h.Set("Cache-Control", "no-store")
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="dropbell"`)
 	}
@@ -101,7 +100,9 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 		f = errInternal
 	}
 	if f.Kind == fault.Unavailable {
-		a.log.WarnContext(ctx, "dependency unavailable", "request_id", id, "err", err)
+		if !errors.Is(err, context.Canceled) { // then nobody waits for the answer
+			a.log.WarnContext(ctx, "dependency unavailable", "request_id", id, "err", err)
+		}
 		f = &fault.Fault{Kind: f.Kind, Code: f.Code, Text: errOverloaded.Text}
 	}
 	p := newProblem(f, id)
@@ -157,6 +158,7 @@ func blame(p *Problem, err error, asked []reminder.Reminder, place func(int) str
 func (p *Problem) write(w http.ResponseWriter) {
 	h := w.Header()
 	p.headers(h)
+	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // the client may be gone
@@ -178,7 +180,7 @@ func transform(ctx huma.Context, _ string, v any) (any, error) {
 	}
 	for _, d := range m.Errors {
 		if d != nil {
-			p.Errors = append(p.Errors, Offence{d.Location, short(d.Message), harmless(d)})
+			p.Errors = append(p.Errors, Offence{short(d.Location), short(d.Message), harmless(d)})
 		}
 	}
 	if len(p.Errors) > maxOffences {

@@ -178,6 +178,9 @@ func (a *API) rescue(w http.ResponseWriter, r *http.Request) {
 		panic(p)
 	}
 	q := middleware.From(r.Context())
+	if q.Answered() {
+		panic(p) // too late for another answer; the middleware cuts the connection
+	}
 	a.log.ErrorContext(r.Context(), "handler panicked", "request_id", q.ID, "panic", p, "stack", string(debug.Stack()))
 	newProblem(errInternal, q.ID).write(w)
 }

@@ -27,6 +27,9 @@ func (q *Request) Write(b []byte) (int, error) {
 // [http.ResponseController].
 func (q *Request) Flush() { _ = http.NewResponseController(q.w).Flush() }
 
+// Answered reports whether an answer has begun.
+func (q *Request) Answered() bool { return q.status != 0 }
+
 // Unwrap is for [http.ResponseController].
 func (q *Request) Unwrap() http.ResponseWriter { return q.w }
 

@@ -55,3 +55,10 @@ func Gone(ctx context.Context, pids ...int) error {
 	}
 	return nil
 }
+
+// Parent returns the id of the process that pid is a child of, 0 when pid is
+// not running.
+func Parent(pid int) int {
+	s, _ := process(pid)
+	return s.parent
+}

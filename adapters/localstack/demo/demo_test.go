@@ -1,0 +1,136 @@
+package demo
+
+import (
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwt"
+	"github.com/nyaruka/phonenumbers"
+)
+
+func TestUsersAreDistinctAndReachable(t *testing.T) {
+	emails, phones := map[string]bool{}, map[string]bool{}
+	for id := FirstUser; id <= LastUser; id++ {
+		u := demoUser(id)
+		emails[u.Email], phones[u.Phone] = true, true
+		number, err := phonenumbers.Parse(u.Phone, "")
+		if err != nil || !phonenumbers.IsValidNumber(number) {
+			t.Fatalf("user %d has the impossible number %s (%v)", id, u.Phone, err)
+		}
+		if !strings.Contains(u.Phone, "55501") {
+			t.Fatalf("user %d has a number that may be somebody's: %s", id, u.Phone)
+		}
+		if _, err := time.LoadLocation(u.Timezone); err != nil || u.Name == "" || u.Locale == "" {
+			t.Fatalf("user %+v: %v", u, err)
+		}
+	}
+	if n := LastUser - FirstUser + 1; len(emails) != n || len(phones) != n {
+		t.Errorf("%d e-mail addresses and %d numbers for %d users", len(emails), len(phones), n)
+	}
+}
+
+func TestBookings(t *testing.T) {
+	for _, five := range []bool{false, true} {
+		slots, users := map[int]int{}, map[int64]bool{}
+		for _, b := range bookings(rand.New(rand.NewPCG(1, 2)), Spread{Users: 4000, FiveMinutes: five}) {
+			if b.user <= FirstUser || b.user > LastUser || users[b.user] {
+				t.Fatalf("user %d: outside, first, or twice", b.user)
+			}
+			users[b.user] = true
+			seen := map[reminder]bool{}
+			for _, r := range b.reminders {
+				if r.Minutes < 5 || r.Minutes > 60 || r.Minutes%5 != 0 || seen[r] {
+					t.Fatalf("reminder %+v: not allowed, or twice", r)
+				}
+				seen[r] = true
+				slots[r.Minutes]++
+			}
+		}
+		if want := map[bool]int{false: 12, true: 1}[five]; len(slots) != want || slots[5] == 0 {
+			t.Errorf("five=%v uses the slots %v", five, slots)
+		}
+	}
+}
+
+func TestSoonLeavesTimeToReserve(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	good := Drop{ID: "3", Shop: shop, State: "scheduled", OpensAt: now.Add(7 * time.Minute)}
+	for name, change := range map[string]func(*Drop){
+		"too soon":      func(d *Drop) { d.OpensAt = now.Add(6 * time.Minute) },
+		"too late":      func(d *Drop) { d.OpensAt = now.Add(20 * time.Minute) },
+		"draft":         func(d *Drop) { d.State = "draft" },
+		"somebody's":    func(d *Drop) { d.Shop = "11" },
+		"already there": func(d *Drop) { d.OpensAt = now },
+	} {
+		bad := good
+		change(&bad)
+		if d, ok := Soon([]Drop{bad}, now); ok {
+			t.Errorf("%s: %+v was taken", name, d)
+		}
+		if d, ok := Soon([]Drop{bad, good}, now); !ok || d.ID != "3" {
+			t.Errorf("%s: the good one was not found", name)
+		}
+	}
+}
+
+func TestCallWaitsWhenAskedTo(t *testing.T) {
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if calls++; calls == 1 {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		json.NewEncoder(w).Encode(map[string]string{"id": string(body)})
+	}))
+	defer server.Close()
+	began := time.Now()
+	var d Drop
+	err := NewClient(server.URL, "dbk_x").call(t.Context(), request{method: "POST", path: "/x", body: strings.NewReader("7")}, &d)
+	if err != nil || d.ID != "7" || calls != 2 {
+		t.Errorf("%v, %+v after %d calls: the body must be sent again", err, d, calls)
+	}
+	if waited := time.Since(began); waited < time.Second {
+		t.Errorf("waited %v instead of the second it was asked to", waited)
+	}
+}
+
+func TestCallReportsTheProblem(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusConflict)
+		io.WriteString(w, `{"code":"already_due","detail":"too late"}`)
+	}))
+	defer server.Close()
+	err := NewClient(server.URL, "dbk_x").call(t.Context(), request{method: "POST", path: "/x"}, nil)
+	if err == nil || err.Error() != "answer 409 already_due: too late" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestToken(t *testing.T) {
+	now := time.Now()
+	signed, err := Token("a secret of some length, as it should be", FirstUser, now, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := jwt.WithKey(jwa.HS256(), []byte("a secret of some length, as it should be"))
+	token, err := jwt.Parse([]byte(signed), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sub, _ := token.Subject(); sub != "1001" {
+		t.Errorf("subject %q", sub)
+	}
+	late := jwt.WithClock(jwt.ClockFunc(func() time.Time { return now.Add(2 * time.Hour) }))
+	if _, err := jwt.Parse([]byte(signed), key, late); err == nil {
+		t.Error("the token does not expire")
+	}
+}

@@ -1,0 +1,136 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Drop is a template as far as the demo needs it.
+type Drop struct {
+	ID      string    `json:"id"`
+	Shop    string    `json:"shop_number"`
+	Name    string    `json:"name"`
+	State   string    `json:"state"`
+	OpensAt time.Time `json:"opens_at"`
+}
+
+// shop is the demo's shop.
+const shop = "10"
+
+// Drops returns the templates that the server lists first, newest or next.
+func (c *Client) Drops(ctx context.Context) ([]Drop, error) {
+	var answer struct {
+		Templates []Drop `json:"items"`
+	}
+	if err := c.call(ctx, request{method: "GET", path: "/admin/templates"}, &answer); err != nil {
+		return nil, fmt.Errorf("list templates: %w", err)
+	}
+	return answer.Templates, nil
+}
+
+// Soon returns a drop of the demo's shop that opens late enough to reserve a
+// five-minute reminder for, and early enough to wait for it.
+func Soon(drops []Drop, now time.Time) (Drop, bool) {
+	i := slices.IndexFunc(drops, func(d Drop) bool {
+		in := d.OpensAt.Sub(now)
+		return d.Shop == shop && d.State == "scheduled" && in > 6*time.Minute && in < 20*time.Minute
+	})
+	if i < 0 {
+		return Drop{}, false
+	}
+	return drops[i], true
+}
+
+// Until its first reminders are due, a soon drop leaves the time to reserve
+// some and to get hold of one more by hand.
+const soonOpensIn = 6*time.Minute + 45*time.Second
+
+// AddSoon makes a drop whose five-minute reminders are due within two minutes.
+func (c *Client) AddSoon(ctx context.Context, now time.Time) (Drop, error) {
+	return c.publish(ctx, coupon{
+		Name: "满 100 减 30 · Lunch rush", Kind: "threshold_off", AmountOff: 3000, Threshold: 10000,
+		OpensAt: now.Add(soonOpensIn).Truncate(time.Second), Open: 2 * time.Hour, Stock: 2000,
+	})
+}
+
+// AddTomorrow makes a drop at 20:00 of the next day in the shop's country.
+func (c *Client) AddTomorrow(ctx context.Context, now time.Time) (Drop, error) {
+	return c.publish(ctx, coupon{
+		Name: "Night market, 20 % off", Kind: "percent_off", PercentOff: 20, MaxOff: 5000,
+		OpensAt: atHour(now, 1, 20), Open: 4 * time.Hour, Stock: 5000,
+	})
+}
+
+// AddLater makes a drop in three days.
+func (c *Client) AddLater(ctx context.Context, now time.Time) (Drop, error) {
+	return c.publish(ctx, coupon{
+		Name: "周末早餐 5 元券", Kind: "amount_off", AmountOff: 500,
+		OpensAt: atHour(now, 3, 9), Open: 12 * time.Hour, Stock: 10000,
+	})
+}
+
+// AddDraft makes a template that is not published.
+func (c *Client) AddDraft(ctx context.Context, now time.Time) (Drop, error) {
+	return c.create(ctx, coupon{
+		Name: "Winter festival, 15 % off", Kind: "percent_off", PercentOff: 15, MaxOff: 8000,
+		OpensAt: atHour(now, 14, 12), Open: 48 * time.Hour, Stock: 20000,
+	})
+}
+
+// atHour is a full hour some days from now in China, which has one zone and no
+// summer time.
+func atHour(now time.Time, days, hour int) time.Time {
+	local := now.In(time.FixedZone("CST", 8*3600))
+	return time.Date(local.Year(), local.Month(), local.Day()+days, hour, 0, 0, 0, local.Location())
+}
+
+// coupon is what the demo's templates differ in.
+type coupon struct {
+	Name, Kind string
+	AmountOff  int64
+	Threshold  int64
+	PercentOff int
+	MaxOff     int64
+	OpensAt    time.Time
+	Open       time.Duration
+	Stock      int64
+}
+
+func (k coupon) body() map[string]any {
+	b := map[string]any{
+		"shop_number": shop, "name": k.Name, "kind": k.Kind, "currency": "CNY", "target": "shop",
+		"stock": k.Stock, "per_user_limit": 1, "valid_hours": 48, "obtain": "claim", "claim_mode": "durable",
+		"opens_at":  k.OpensAt.UTC().Format(time.RFC3339),
+		"closes_at": k.OpensAt.Add(k.Open).UTC().Format(time.RFC3339),
+	}
+	switch k.Kind {
+	case "amount_off":
+		b["amount_off"] = k.AmountOff
+	case "threshold_off":
+		b["amount_off"], b["threshold"] = k.AmountOff, k.Threshold
+	case "percent_off":
+		b["percent_off"], b["max_off"] = k.PercentOff, k.MaxOff
+	}
+	return b
+}
+
+func (c *Client) create(ctx context.Context, k coupon) (Drop, error) {
+	d := Drop{Shop: shop, Name: k.Name, OpensAt: k.OpensAt}
+	if err := c.call(ctx, request{method: "POST", path: "/admin/templates", body: k.body()}, &d); err != nil {
+		return Drop{}, fmt.Errorf("create template %q: %w", k.Name, err)
+	}
+	return d, nil
+}
+
+func (c *Client) publish(ctx context.Context, k coupon) (Drop, error) {
+	d, err := c.create(ctx, k)
+	if err != nil {
+		return Drop{}, err
+	}
+	if err := c.call(ctx, request{method: "POST", path: "/admin/templates/" + d.ID + "/publish"}, nil); err != nil {
+		return Drop{}, fmt.Errorf("publish template %q: %w", k.Name, err)
+	}
+	return d, nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"dropbell/adapters/localstack/child"
+)
+
+// crashWorker kills the worker as a crash would.
+func crashWorker() error {
+	raw, err := os.ReadFile(pidFile("worker"))
+	if err != nil {
+		return errNotRunning
+	}
+	pid, err := running(string(raw), "worker")
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return err
+	}
+	say("killed the worker (process %d); it is started again within a second.\n"+
+		"Nobody is missed: what it had leased is taken over, see the deliveries in the console.", pid)
+	return nil
+}
+
+// down asks the up of another terminal to stop and waits for it.
+func down(ctx context.Context) error {
+	state, err := readEnv(stateFile())
+	if err != nil {
+		return err
+	}
+	pid, err := running(state["PID"], "up")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		return err
+	}
+	if err := child.Gone(ctx, pid); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	say("stopped")
+	return nil
+}
+
+// running makes sure that a noted process id still is the program it was.
+func running(note, program string) (int, error) {
+	pid, err := strconv.Atoi(strings.TrimSpace(note))
+	if err != nil || !strings.Contains(child.CommandLine(pid), binary(program)) {
+		return 0, errNotRunning
+	}
+	return pid, nil
+}

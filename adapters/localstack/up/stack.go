@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/localstack/catcher"
+)
+
+// stack is what runs, in the order in which it was started.
+type stack struct {
+	settings *settings
+	stops    []func(context.Context) error
+	services []*service
+	running  sync.WaitGroup
+}
+
+// up returns when everything has stopped again.
+func up(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go watchParents(ctx, cancel)
+	s := &stack{settings: newSettings(os.Getenv)}
+	err := s.start(ctx)
+	if err == nil {
+		<-ctx.Done()
+	}
+	say("\nstopping …")
+	err = errors.Join(err, s.stop())
+	if err == nil {
+		say("stopped; the data is kept in %s", local)
+	}
+	return err
+}
+
+func (s *stack) start(ctx context.Context) error {
+	if err := os.MkdirAll(filepath.Join(local, "log"), 0o755); err != nil {
+		return err
+	}
+	if err := s.settings.loadSecrets(filepath.Join(local, "secrets.env")); err != nil {
+		return err
+	}
+	steps := []func(context.Context) error{
+		s.startPostgres, s.startRedis, s.startCatcher, s.choosePorts, s.build, s.migrate, s.startServices, s.awaitReady,
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.settings.record(); err != nil {
+		return err
+	}
+	offer, err := s.seed(ctx)
+	if err != nil {
+		// The stack itself is fine and worth keeping.
+		say("the demo data is incomplete: %v", err)
+	}
+	if ctx.Err() == nil {
+		printBlock(s.settings, offer)
+	}
+	return nil
+}
+
+func (s *stack) startPostgres(ctx context.Context) error {
+	if s.settings.get("DATABASE_URL") != "" {
+		say("using the PostgreSQL of DATABASE_URL")
+		return nil
+	}
+	p, err := localstack.StartPostgres(ctx, localstack.Options{Dir: local, Durable: true, Port: 5432, Log: os.Stdout})
+	if err != nil {
+		return err
+	}
+	s.settings.set("DATABASE_URL", p.URL())
+	s.keepAlive("PostgreSQL", p.Done, p.Restart, p.Stop)
+	say("PostgreSQL listens on 127.0.0.1:%d", p.Port())
+	return nil
+}
+
+func (s *stack) startRedis(ctx context.Context) error {
+	if s.settings.get("REDIS_URL") != "" {
+		say("using the Redis of REDIS_URL")
+		return nil
+	}
+	r, err := localstack.StartRedis(ctx, localstack.Options{Dir: local, Durable: true, Port: 6379, Log: os.Stdout})
+	if err != nil {
+		return err
+	}
+	s.settings.set("REDIS_URL", r.URL())
+	restart := func(ctx context.Context) error { return r.Restart(ctx, false) }
+	s.keepAlive("Redis", r.Done, restart, r.Stop)
+	say("Redis listens on 127.0.0.1:%d", r.Port())
+	return nil
+}
+
+// startCatcher provides whichever of the channels' providers nobody named.
+func (s *stack) startCatcher(context.Context) error {
+	smtp, err := port(1025, "the mail catcher")
+	if err != nil {
+		return err
+	}
+	page, err := port(8025, "the mail page")
+	if err != nil {
+		return err
+	}
+	s.settings.catcher = fmt.Sprintf("http://127.0.0.1:%d", page)
+	s.settings.setDefault("SMTP_URL", fmt.Sprintf("smtp://127.0.0.1:%d?from=drops@dropbell.test", smtp))
+	s.settings.setDefault("SMS_URL", s.settings.catcher+"/sms")
+	s.settings.setDefault("WEBHOOK_URL", s.settings.catcher+"/webhook")
+	c, err := catcher.Start(catcher.Config{
+		Dir:           filepath.Join(local, "mail"),
+		SMTPAddr:      fmt.Sprintf("127.0.0.1:%d", smtp),
+		HTTPAddr:      fmt.Sprintf("127.0.0.1:%d", page),
+		SMSToken:      s.settings.get("SMS_TOKEN"),
+		WebhookSecret: s.settings.get("WEBHOOK_SECRET"),
+	})
+	if err != nil {
+		return err
+	}
+	s.stops = append(s.stops, c.Close)
+	return nil
+}
+
+func (s *stack) choosePorts(context.Context) error {
+	if s.settings.get("HTTP_ADDR") == "" {
+		p, err := port(8080, "the console")
+		if err != nil {
+			return err
+		}
+		s.settings.set("HTTP_ADDR", fmt.Sprintf("127.0.0.1:%d", p))
+	}
+	if s.settings.get("WORKER_HTTP_ADDR") == "" {
+		p, err := port(8081, "the worker's metrics")
+		if err != nil {
+			return err
+		}
+		s.settings.set("WORKER_HTTP_ADDR", fmt.Sprintf("127.0.0.1:%d", p))
+	}
+	s.settings.setDefault("PUBLIC_URL", "http://"+dialable(s.settings.get("HTTP_ADDR")))
+	return nil
+}
+
+// port returns first, or the next free port and says so.
+func port(first int, use string) (int, error) {
+	p, err := localstack.FreePort(first)
+	if err == nil && p != first {
+		say("port %d is taken, %s uses %d", first, use, p)
+	}
+	return p, err
+}
+
+func (s *stack) build(ctx context.Context) error {
+	say("building web and worker …")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary("")+"/", "./web", "./worker")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build web and worker: %w", err)
+	}
+	return nil
+}
+
+func (s *stack) migrate(ctx context.Context) error {
+	say("migrating the database …")
+	cmd := exec.CommandContext(ctx, binary("worker"), "migrate")
+	cmd.Env = s.settings.environment()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("migrate: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func binary(name string) string { return filepath.Join(local, "bin", name) }
+
+func (s *stack) startServices(context.Context) error {
+	for _, name := range []string{"worker", "web"} {
+		log, err := openLog(filepath.Join(local, "log", name+".log"), os.Stderr)
+		if err != nil {
+			return err
+		}
+		v := &service{name: name, env: s.settings.environment(), log: log}
+		ctx, stop := context.WithCancel(context.Background())
+		v.stop = stop
+		s.services = append(s.services, v)
+		s.running.Go(func() { v.run(ctx) })
+	}
+	return nil
+}
+
+// awaitReady waits for web's own opinion.
+func (s *stack) awaitReady(ctx context.Context) error {
+	url := "http://" + dialable(s.settings.get("HTTP_ADDR")) + "/readyz"
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if ready(ctx, url) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("web is not ready (%w); see %s/log/web.log", context.Cause(ctx), local)
+		case <-tick.C:
+		}
+	}
+}
+
+func ready(ctx context.Context, url string) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// stop ends web and worker first, side by side, because they need the others
+// to finish what they are doing.
+func (s *stack) stop() error {
+	for _, v := range s.services {
+		v.stop()
+	}
+	s.running.Wait()
+	var err error
+	for i := range s.stops {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		err = errors.Join(err, s.stops[len(s.stops)-1-i](ctx))
+		cancel()
+	}
+	return err
+}

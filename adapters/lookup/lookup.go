@@ -1,0 +1,123 @@
+// Package lookup is the protected way to a template on the hot paths: a
+// bounded cache in the process, filled by one load at a time per template,
+// that no caller can fill with ids that do not exist.
+package lookup
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"dropbell/domain/template"
+)
+
+// Source is where templates really are.
+type Source interface {
+	// Template returns [template.ErrNotFound] if there is none.
+	Template(ctx context.Context, id int64) (template.Template, error)
+	// NewestTemplate returns the greatest id there is, 0 if there is none.
+	NewestTemplate(ctx context.Context) (int64, error)
+}
+
+const (
+	// life bounds how stale an answer can be even if no event arrives.
+	life = 900 * time.Millisecond
+	// refreshAfter reloads what is in use before it expires, behind the
+	// callers' backs.
+	refreshAfter = 500 * time.Millisecond
+	// newestEvery bounds what asking for unknown ids can cost: one cheap
+	// query per interval, whatever the number of askers.
+	newestEvery = 50 * time.Millisecond
+	maxEntries  = 20_000
+)
+
+// entry is a template or the knowledge that there is none (a gap in the ids).
+type entry struct {
+	template template.Template
+	missing  bool
+}
+
+// Templates looks templates up.
+type Templates struct {
+	source Source
+	cache  *otter.Cache[int64, entry]
+	now    func() time.Time
+
+	newest  atomic.Int64
+	asking  sync.Mutex
+	askedAt time.Time
+}
+
+// New returns an empty cache in front of source.
+func New(source Source, now func() time.Time) (*Templates, error) {
+	cache, err := otter.New(&otter.Options[int64, entry]{
+		MaximumSize:       maxEntries,
+		ExpiryCalculator:  otter.ExpiryWriting[int64, entry](life),
+		RefreshCalculator: otter.RefreshWriting[int64, entry](refreshAfter),
+		Logger:            &otter.NoopLogger{}, // a failed refresh shows when the entry expires
+	})
+	return &Templates{source: source, cache: cache, now: now}, err
+}
+
+// Template returns the template, at most a second old, or
+// [template.ErrNotFound]. Ids beyond the newest are refused without a look
+// into the database or the cache; ids begin at 1 and have no large gaps.
+func (t *Templates) Template(ctx context.Context, id int64) (template.Template, error) {
+	if id <= 0 {
+		return template.Template{}, template.ErrNotFound
+	}
+	if err := t.checkNewest(ctx, id); err != nil {
+		return template.Template{}, err
+	}
+	e, err := t.cache.Get(ctx, id, otter.LoaderFunc[int64, entry](t.load))
+	if err != nil {
+		return template.Template{}, err
+	}
+	if e.missing {
+		return template.Template{}, template.ErrNotFound
+	}
+	return e.template, nil
+}
+
+func (t *Templates) load(ctx context.Context, id int64) (entry, error) {
+	// One caller loads for many: its hanging up must not fail the others.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	found, err := t.source.Template(ctx, id)
+	if errors.Is(err, template.ErrNotFound) {
+		return entry{missing: true}, nil
+	}
+	return entry{template: found}, err
+}
+
+// checkNewest returns [template.ErrNotFound] for ids that no template has yet.
+func (t *Templates) checkNewest(ctx context.Context, id int64) error {
+	if id <= t.newest.Load() {
+		return nil
+	}
+	t.asking.Lock()
+	defer t.asking.Unlock()
+	if now := t.now(); now.Sub(t.askedAt) >= newestEvery || now.Before(t.askedAt) {
+		newest, err := t.source.NewestTemplate(ctx)
+		if err != nil {
+			return err
+		}
+		t.newest.Store(max(t.newest.Load(), newest))
+		t.askedAt = now
+	}
+	if id > t.newest.Load() {
+		return template.ErrNotFound
+	}
+	return nil
+}
+
+// Forget makes the next look load the template again. Call it when the
+// template has changed, here or elsewhere.
+func (t *Templates) Forget(id int64) { t.cache.Invalidate(id) }
+
+// Size returns how many templates are cached, about.
+func (t *Templates) Size() int { return t.cache.EstimatedSize() }

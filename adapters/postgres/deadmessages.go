@@ -1,0 +1,86 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+// ErrNoDeadMessage is returned when there is no such message, or somebody has
+// dealt with it already.
+var ErrNoDeadMessage = fault.New(fault.NotFound, "dead_message_not_found", "there is no such message, or it has been dealt with")
+
+// A DeadMessage is an event that a handler could not take.
+type DeadMessage struct {
+	ID        int64
+	MessageID string
+	Topic     string
+	Handler   string
+	Reason    string
+	Payload   []byte
+	At        time.Time
+}
+
+// DeadMessages keeps events that handlers gave up on, for operators to see,
+// send again or discard.
+type DeadMessages struct{ *DB }
+
+// NewDeadMessages returns the dead messages of db.
+func NewDeadMessages(db *DB) DeadMessages { return DeadMessages{db} }
+
+// Keep stores a message once per handler.
+func (s DeadMessages) Keep(ctx context.Context, m DeadMessage) error {
+	_, err := s.pool.Exec(ctx, `insert into dead_messages (message_id, topic, handler, reason, payload) values ($1, $2, $3, left($4, 4000), $5)
+		on conflict (message_id, handler) do update set reason = excluded.reason, at = now(), requeued_at = null, discarded_at = null`,
+		m.MessageID, m.Topic, m.Handler, m.Reason, m.Payload)
+	return translate(err)
+}
+
+// Open lists messages nobody has dealt with, newest first, those below before
+// (0 = from the newest).
+func (s DeadMessages) Open(ctx context.Context, before int64, limit int) ([]DeadMessage, error) {
+	rows, err := s.pool.Query(ctx, `select id, message_id, topic, handler, reason, payload, at from dead_messages
+		where requeued_at is null and discarded_at is null and ($1 = 0 or id < $1) order by id desc limit $2`, before, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DeadMessage])
+	return list, translate(err)
+}
+
+// Requeue announces the message again through the outbox. Handlers that took
+// it the first time recognise it.
+func (s DeadMessages) Requeue(ctx context.Context, by staff.Actor, id int64) error {
+	return s.settle(ctx, by, id, "requeue", `
+		with m as (update dead_messages set requeued_at = now() where id = $1 and requeued_at is null and discarded_at is null returning *)
+		insert into outbox (event_id, topic, payload)
+		select case when message_id ~ '^[0-9a-f-]{36}$' then message_id::uuid else gen_random_uuid() end,
+			topic, convert_from(payload, 'UTF8')::jsonb from m`)
+}
+
+// Discard gives the message up.
+func (s DeadMessages) Discard(ctx context.Context, by staff.Actor, id int64) error {
+	return s.settle(ctx, by, id, "discard", `update dead_messages set discarded_at = now() where id = $1 and requeued_at is null and discarded_at is null`)
+}
+
+func (s DeadMessages) settle(ctx context.Context, by staff.Actor, id int64, action, sql string) error {
+	err := s.tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, sql, id)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return ErrNoDeadMessage
+		}
+		return insertAudit(ctx, tx, staff.Entry{Actor: by, Action: "dead_message." + action, ObjectKind: "dead_message", ObjectID: itoa(id)})
+	})
+	if refusedData(errors.Unwrap(err)) || refusedData(err) {
+		return fault.ErrInvalid.Because("this message's content is not an event and cannot be sent again; discard it")
+	}
+	return err
+}

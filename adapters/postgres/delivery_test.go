@@ -1,0 +1,457 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/task"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// memoryQueue collects tasks; the tests run them when they like.
+type memoryQueue struct {
+	mu      sync.Mutex
+	tasks   []task.Task
+	removed []task.Task
+}
+
+func (q *memoryQueue) Enqueue(_ context.Context, ts ...task.Task) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.tasks = append(q.tasks, ts...)
+	return nil
+}
+
+func (q *memoryQueue) Remove(_ context.Context, ts ...task.Task) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.removed = append(q.removed, ts...)
+	return nil
+}
+
+type openGate struct{}
+
+func (openGate) Admit(context.Context, delivery.Channel, int) (time.Duration, string) { return 0, "" }
+func (openGate) Report(context.Context, delivery.Channel, bool, string)               {}
+
+// sink is a provider that counts what it got and answers as told.
+type sink struct {
+	channel delivery.Channel
+	chunk   int
+	mu      sync.Mutex
+	got     map[string]int
+	answer  func(m delivery.Message, times int) delivery.Result
+}
+
+func newSink(c delivery.Channel, chunk int) *sink {
+	return &sink{channel: c, chunk: chunk, got: map[string]int{}}
+}
+
+func (s *sink) Channel() delivery.Channel { return s.channel }
+func (s *sink) ChunkSize() int            { return s.chunk }
+func (s *sink) Send(_ context.Context, ms []delivery.Message) []delivery.Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]delivery.Result, len(ms))
+	for i, m := range ms {
+		s.got[m.IdempotencyKey()]++
+		out[i] = delivery.Result{Status: delivery.Delivered}
+		if s.answer != nil {
+			out[i] = s.answer(m, s.got[m.IdempotencyKey()])
+		}
+	}
+	return out
+}
+
+func (w *world) timers(q *memoryQueue) *reminder.Timers {
+	return &reminder.Timers{Store: w.slots, Queue: q, Now: clock, LeaseFor: 10 * time.Second, WatchEvery: 10 * time.Second}
+}
+
+func (w *world) deliverer(q *memoryQueue, senders ...delivery.Sender) *delivery.Service {
+	s := &delivery.Service{Store: w.batches, Queue: q, Admission: openGate{}, Senders: map[delivery.Channel]delivery.Sender{},
+		Parallel: map[delivery.Channel]int{delivery.Webhook: 4}, Policy: delivery.DefaultPolicy(), LeaseFor: 8 * time.Second,
+		Random: rand.Float64, Now: clock}
+	for _, snd := range senders {
+		s.Senders[snd.Channel()] = snd
+	}
+	return s
+}
+
+// seed reserves slots 1 and 2 on some channels for many users, in a shuffled order.
+func (w *world) seed(t template.Template, users int, rs ...reminder.Reminder) {
+	w.Helper()
+	var all sync.WaitGroup
+	for _, i := range rand.Perm(users) {
+		all.Go(func() {
+			id := user.ID(int64(i)*7919 + 1)
+			if v, err := w.reservations.Reserve(context.Background(), reminder.Change{TemplateID: t.ID, UserID: id, Bits: reminder.BitmapOf(rs...)}); err != nil || !v.Applied {
+				w.Errorf("seed %d: %+v %v", id, v, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// balanced fails unless the template's books are in order; it returns the
+// counted sums per channel.
+func (w *world) balanced(t template.Template) map[delivery.Channel]delivery.Counts {
+	w.Helper()
+	lines, err := w.boards.Balance(w.Context(), t.ID)
+	w.must(err)
+	sums := map[delivery.Channel]delivery.Counts{}
+	for _, l := range lines {
+		if l.Difference() != 0 {
+			w.Errorf("slot %d %s is off by %d: %+v", l.Slot.Slot, l.Channel, l.Difference(), l)
+		}
+		sums[l.Channel] = sums[l.Channel].Plus(l.Counted)
+	}
+	return sums
+}
+
+func TestFireAndDeliverEverybodyOnce(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(30 * time.Minute)
+	w.seed(tpl, 2500, append(reminders(delivery.App, 5), reminders(delivery.Webhook, 5, 10)...)...)
+	sl := w.dueNow(tpl, 1)
+	q := &memoryQueue{}
+	timers := w.timers(q)
+	w.must(timers.Fire(t.Context(), sl.ID))
+	w.must(timers.Fire(t.Context(), sl.ID)) // a second timer finds nothing to do
+	app, hook := newSink(delivery.App, 1000), newSink(delivery.Webhook, 100)
+	d := w.deliverer(q, app, hook)
+	w.must(d.Drain(t.Context(), delivery.App))
+	w.must(d.Drain(t.Context(), delivery.Webhook))
+	if n, err := w.slots.FinishSlots(t.Context()); n != 1 || err != nil {
+		t.Fatalf("finished %d %v", n, err)
+	}
+	for _, s := range []*sink{app, hook} {
+		if len(s.got) != 2500 {
+			t.Errorf("%s: %d users reached", s.channel, len(s.got))
+		}
+		for key, n := range s.got {
+			if n != 1 {
+				t.Errorf("%s sent %d times", key, n)
+			}
+		}
+	}
+	sums := w.balanced(tpl)
+	want := delivery.Counts{Reserved: 2500, Sent: 2500}
+	if sums[delivery.App] != want || sums[delivery.Webhook] != want {
+		t.Errorf("balance %+v", sums)
+	}
+	// The other reserved slot is untouched, and this one is closed for cancelling.
+	if v := w.cancel(tpl, 1, reminders(delivery.App, 5)...); v.Applied {
+		t.Error("cancelled a reminder that was sent")
+	}
+	if v := w.cancel(tpl, 1, reminders(delivery.Webhook, 10)...); !v.Applied {
+		t.Errorf("%+v", v)
+	}
+	outcomes, err := w.reservations.Delivered(t.Context(), 1, []int64{tpl.ID})
+	w.must(err)
+	if len(outcomes) != 2 || outcomes[0].Outcome != delivery.Sent || outcomes[1].Outcome != delivery.Sent {
+		t.Errorf("outcomes %+v", outcomes)
+	}
+	inbox, err := w.reservations.Inbox(t.Context(), 1, time.Time{}, 10)
+	w.must(err)
+	if len(inbox.Items) != 1 || inbox.Unread != 1 || inbox.Items[0].Name != tpl.Name {
+		t.Errorf("inbox %+v", inbox)
+	}
+	w.must(w.reservations.MarkRead(t.Context(), 1, inbox.Items[0].At))
+	if inbox, err = w.reservations.Inbox(t.Context(), 1, time.Time{}, 10); err != nil || inbox.Unread != 0 || !inbox.Items[0].Read {
+		t.Errorf("after reading: %+v %v", inbox, err)
+	}
+}
+
+// TestCuttingAgainAfterACrash stores a part of the batches, lets another
+// process take over and checks that everybody is in exactly one batch.
+func TestCuttingAgainAfterACrash(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(30 * time.Minute)
+	w.seed(tpl, 3300, reminders(delivery.App, 5)...)
+	sl := w.dueNow(tpl, 1)
+	cut, err := w.slots.BeginFiring(t.Context(), sl.ID, time.Minute)
+	w.must(err)
+	due, err := w.slots.ReadDue(t.Context(), cut, delivery.Range{From: 1, To: 1 << 40})
+	w.must(err)
+	parts := delivery.CutIntoBatches(due[delivery.App], nil, 700)
+	_, err = w.slots.StoreBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: parts[1]}, {Channel: delivery.App, Users: parts[3]}})
+	w.must(err)
+	w.exec(`update slots set cut_lease_until = now() - interval '1 second' where id = $1`, sl.ID)
+	if ids, err := w.slots.DueSlots(t.Context(), time.Second, 10); err != nil || len(ids) != 1 || ids[0] != sl.ID {
+		t.Fatalf("abandoned cutting is not found: %v %v", ids, err)
+	}
+	q := &memoryQueue{}
+	w.must(w.timers(q).Fire(t.Context(), sl.ID))
+	if _, err := w.slots.StoreBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: parts[0]}}); !errors.Is(err, delivery.ErrLeaseLost) {
+		t.Fatalf("the first process could still store: %v", err)
+	}
+	app := newSink(delivery.App, 1000)
+	w.must(w.deliverer(q, app).Drain(t.Context(), delivery.App))
+	if len(app.got) != 3300 {
+		t.Errorf("%d reached", len(app.got))
+	}
+	if sums := w.balanced(tpl); sums[delivery.App] != (delivery.Counts{Reserved: 3300, Sent: 3300}) {
+		t.Errorf("%+v", sums)
+	}
+}
+
+func TestOutcomesOtherThanSent(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(30 * time.Minute)
+	w.seed(tpl, 50, reminders(delivery.Webhook, 5)...)
+	w.exec(`insert into users (id, opt_outs) values (1, 16)`) // user 1 has opted out of webhook
+	sl := w.dueNow(tpl, 1)
+	q := &memoryQueue{}
+	w.must(w.timers(q).Fire(t.Context(), sl.ID))
+	hook := newSink(delivery.Webhook, 7)
+	hook.answer = func(m delivery.Message, times int) delivery.Result {
+		switch i := (int64(m.To.ID) - 1) / 7919; {
+		case i == 1:
+			return delivery.Result{Status: delivery.Permanent, Detail: "unknown user 17"}
+		case i == 2 && times < 3:
+			return delivery.Result{Status: delivery.Transient, Detail: "status 500"}
+		case i == 3:
+			return delivery.Result{Status: delivery.Transient, Detail: "status 502"}
+		case i == 4 && times == 1:
+			return delivery.Result{Status: delivery.Throttled, After: time.Second}
+		}
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	d := w.deliverer(q, hook)
+	d.Policy = delivery.Policy{MaxAttempts: 3, Base: time.Second, Max: time.Second}
+	for range 6 { // time passes: whatever waits for a retry is due
+		w.must(d.Drain(t.Context(), delivery.Webhook))
+		w.exec(`update exceptions set next_retry_at = now() - interval '1 second' where outcome = 'failed'`)
+		w.exec(`update batches set next_run_at = now() where state = 'ready'`)
+	}
+	if n, _ := w.slots.FinishSlots(t.Context()); n != 1 {
+		t.Error("the slot did not finish")
+	}
+	want := delivery.Counts{Reserved: 50, Sent: 47, Skipped: 1, Dead: 2}
+	if sums := w.balanced(tpl); sums[delivery.Webhook] != want {
+		t.Errorf("%+v, want %+v", sums, want)
+	}
+	check := func(i int64, outcome delivery.Outcome, reason string, attempts int) {
+		t.Helper()
+		got, err := w.reservations.Delivered(t.Context(), user.ID(i*7919+1), []int64{tpl.ID})
+		w.must(err)
+		if len(got) != 1 || got[0].Outcome != outcome || got[0].Reason != reason || got[0].Attempts != attempts {
+			t.Errorf("user %d: %+v", i, got)
+		}
+	}
+	check(0, delivery.Skipped, delivery.ReasonOptedOut, 0)
+	check(1, delivery.Dead, delivery.ReasonRefused, 1)
+	check(2, delivery.Recovered, delivery.ReasonProvider, 2)
+	check(3, delivery.Dead, delivery.ReasonTooManyTries, 3)
+	check(4, delivery.Recovered, delivery.ReasonThrottled, 0)
+	check(5, delivery.Sent, "", 0)
+}
+
+func TestNothingIsSentAfterTheOpening(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(30 * time.Minute)
+	w.seed(tpl, 30, reminders(delivery.Webhook, 5)...)
+	sl := w.dueNow(tpl, 1)
+	q := &memoryQueue{}
+	w.must(w.timers(q).Fire(t.Context(), sl.ID))
+	hook := newSink(delivery.Webhook, 10)
+	hook.answer = func(m delivery.Message, _ int) delivery.Result {
+		if m.To.ID == 1 {
+			return delivery.Result{Status: delivery.Delivered}
+		}
+		return delivery.Result{Status: delivery.Transient, Detail: "status 503"}
+	}
+	d := w.deliverer(q, hook)
+	w.must(d.Drain(t.Context(), delivery.Webhook))
+	calls := len(hook.got)
+	w.exec(`update batches set worthless_after = now() - interval '1 second', next_run_at = now()`)
+	w.must(d.Drain(t.Context(), delivery.Webhook))
+	if len(hook.got) != calls {
+		t.Error("somebody was sent something after the opening")
+	}
+	if sums := w.balanced(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 30, Sent: 1, Expired: 29}) {
+		t.Errorf("%+v", sums)
+	}
+	got, err := w.reservations.Delivered(t.Context(), 7920, []int64{tpl.ID})
+	w.must(err)
+	if got[0].Outcome != delivery.Expired || got[0].Reason != delivery.ReasonProvider || got[0].Detail != "status 503" {
+		t.Errorf("the cause is lost: %+v", got[0])
+	}
+}
+
+// TestTwoWorkersOneBatch: the second does nothing; a worker whose lease was
+// taken over can no longer record anything.
+func TestTwoWorkersOneBatch(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(30 * time.Minute)
+	w.seed(tpl, 100, reminders(delivery.App, 5)...)
+	sl := w.dueNow(tpl, 1)
+	w.must(w.timers(&memoryQueue{}).Fire(t.Context(), sl.ID))
+	first, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+	w.must(err)
+	if _, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute); !errors.Is(err, delivery.ErrNoWork) {
+		t.Fatalf("leased twice: %v", err)
+	}
+	w.exec(`update batches set lease_until = now() - interval '1 second'`)
+	if n, err := w.batches.TakeBack(t.Context()); n != 1 || err != nil {
+		t.Fatalf("%d %v", n, err)
+	}
+	second, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+	w.must(err)
+	if _, err := first.Checkpoint(t.Context(), delivery.Progress{Sent: first.Batch().Left[:10]}); !errors.Is(err, delivery.ErrLeaseLost) {
+		t.Errorf("the first worker could still record: %v", err)
+	}
+	if err := first.Extend(t.Context()); !errors.Is(err, delivery.ErrLeaseLost) {
+		t.Errorf("the first worker could still extend: %v", err)
+	}
+	all := delivery.Progress{Sent: second.Batch().Left, Done: true}
+	if _, err := second.Checkpoint(t.Context(), all); err != nil {
+		t.Error(err)
+	}
+	if _, err := second.Checkpoint(t.Context(), all); err != nil {
+		t.Errorf("repeating the last checkpoint: %v", err)
+	}
+}
+
+func TestMovedOpening(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(30 * time.Minute)
+	w.seed(tpl, 1500, reminders(delivery.App, 5, 10)...)
+	old := w.dueNow(tpl, 2)
+	q := &memoryQueue{}
+	timers := w.timers(q)
+	w.must(timers.Fire(t.Context(), old.ID))
+	app := newSink(delivery.App, 1000)
+	d := w.deliverer(q, app)
+	w.must(d.RunNext(t.Context(), delivery.App)) // one of two batches goes out
+	changed := tpl.Spec
+	changed.OpensAt = changed.OpensAt.Add(2 * time.Hour)
+	changed.ClosesAt = changed.ClosesAt.Add(2 * time.Hour)
+	moved, err := w.service.Edit(t.Context(), staff.System(), tpl.ID, tpl.Version, changed)
+	w.must(err)
+	w.must(d.Drain(t.Context(), delivery.App))
+	if _, err := w.slots.FinishSlots(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sums := w.balanced(moved)
+	if c := sums[delivery.App]; c.Reserved != 1500 || c.Sent+c.Skipped != 1500 || c.Skipped == 0 || c.Sent == 0 {
+		t.Errorf("%+v", c)
+	}
+	sent := len(app.got)
+	again := w.dueNow(moved, 2)
+	if again.ID == old.ID {
+		t.Fatal("the moved slot kept its row")
+	}
+	w.must(timers.Fire(t.Context(), again.ID))
+	w.must(d.Drain(t.Context(), delivery.App))
+	if len(app.got) != sent+1500 {
+		t.Errorf("%d messages for the new time", len(app.got)-sent)
+	}
+	for key, n := range app.got {
+		if n != 1 {
+			t.Errorf("%s sent %d times", key, n)
+		}
+	}
+	w.must(timers.Schedule(t.Context(), tpl.ID))
+	if len(q.removed) == 0 {
+		t.Error("no old timer was removed")
+	}
+	w.balanced(moved)
+}
+
+func TestCancelledDropSendsNothingMore(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(30 * time.Minute)
+	w.seed(tpl, 1500, reminders(delivery.App, 5, 10)...)
+	sl := w.dueNow(tpl, 2)
+	q := &memoryQueue{}
+	w.must(w.timers(q).Fire(t.Context(), sl.ID))
+	_, err := w.service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "supplier failed")
+	w.must(err)
+	app := newSink(delivery.App, 1000)
+	w.must(w.deliverer(q, app).Drain(t.Context(), delivery.App))
+	if len(app.got) != 0 {
+		t.Errorf("%d messages after cancellation", len(app.got))
+	}
+	if sums := w.balanced(tpl); sums[delivery.App] != (delivery.Counts{Reserved: 1500, Skipped: 1500}) {
+		t.Errorf("%+v", sums)
+	}
+	if n := w.number(`select count(*) from slots where template_id = $1 and state = 'waiting'`, tpl.ID); n != 0 {
+		t.Errorf("%d slots still wait", n)
+	}
+	if n := w.number(`select count(*) from exceptions`); n != 0 {
+		t.Errorf("%d rows for a reason that all share", n)
+	}
+}
+
+// TestNoGapAtTheEdge reserves and cancels as fast as it can while the slot
+// fires: whatever was accepted is in a batch, whatever was cancelled is not.
+func TestNoGapAtTheEdge(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(30 * time.Minute)
+	sl := w.slot(tpl, 1)
+	w.exec(`update slots set due_at = clock_timestamp() + interval '700 milliseconds' where id = $1`, sl.ID)
+	bit := reminders(delivery.App, 5)
+	accepted := make([]atomic.Bool, 4001)
+	var after atomic.Int64
+	var all sync.WaitGroup
+	for g := range 16 {
+		all.Go(func() {
+			for i := g + 1; i < len(accepted); i += 16 {
+				c := reminder.Change{TemplateID: tpl.ID, UserID: user.ID(i), Bits: reminder.BitmapOf(bit...)}
+				v, err := w.reservations.Reserve(context.Background(), c)
+				if err != nil {
+					t.Error(err)
+				}
+				accepted[i].Store(v.Applied)
+				if !v.Applied {
+					after.Add(1)
+				} else if i%3 == 0 {
+					v, err := w.reservations.Cancel(context.Background(), c)
+					if err != nil {
+						t.Error(err)
+					}
+					accepted[i].Store(!v.Applied)
+				}
+			}
+		})
+	}
+	w.must(w.timers(&memoryQueue{}).Fire(t.Context(), sl.ID))
+	all.Wait()
+	for i := len(accepted) - 1; i > 0 && after.Load() == 0; i-- {
+		// The machine was fast enough to be done before the instant: still one refused.
+		if v := w.reserve(tpl, user.ID(100000+i), bit...); v.Applied {
+			t.Fatal("accepted after firing")
+		}
+		after.Add(1)
+	}
+	found := map[user.ID]bool{}
+	for {
+		l, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+		if errors.Is(err, delivery.ErrNoWork) {
+			break
+		}
+		w.must(err)
+		for _, id := range l.Batch().Left {
+			if found[id] {
+				t.Errorf("user %d is in two batches", id)
+			}
+			found[id] = true
+		}
+	}
+	for i := 1; i < len(accepted); i++ {
+		if accepted[i].Load() != found[user.ID(i)] {
+			t.Errorf("user %d: accepted %v, in a batch %v", i, accepted[i].Load(), found[user.ID(i)])
+		}
+	}
+	t.Logf("%d accepted, %d refused", len(found), after.Load())
+}

@@ -1,0 +1,333 @@
+package watermill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dropbell/domain/fault"
+
+	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
+	"github.com/ThreeDotsLabs/watermill/message"
+	goredis "github.com/redis/go-redis/v9"
+)
+
+const topic = "things.happened.v1"
+
+// A seen collects what handlers got.
+type seen struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+func (s *seen) add(_ context.Context, e Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids = append(s.ids, e.ID)
+	return nil
+}
+
+func (s *seen) sorted() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(slices.Values(s.ids))
+}
+
+func (s *seen) count() int { return len(s.sorted()) }
+
+// A cemetery collects dead messages; the first failures are refused.
+type cemetery struct {
+	mu       sync.Mutex
+	failures int
+	dead     []DeadMessage
+}
+
+func (c *cemetery) bury(_ context.Context, dead DeadMessage) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failures > 0 {
+		c.failures--
+		return errors.New("database down")
+	}
+	c.dead = append(c.dead, dead)
+	return nil
+}
+
+func (c *cemetery) graves() []DeadMessage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.dead)
+}
+
+var consumers atomic.Int64
+
+// newBus returns a bus as one more process would have it, with short pauses.
+func newBus(t *testing.T, s *redisServer, change ...func(*BusConfig)) *Bus {
+	t.Helper()
+	config := BusConfig{
+		RedisURL: s.URL, Logger: slog.New(slog.DiscardHandler), Consumer: fmt.Sprint("process-", consumers.Add(1)),
+		DeadMessage: (&cemetery{}).bury, Attempts: 3, RetryInterval: time.Millisecond,
+		MaxRetryInterval: 5 * time.Millisecond, NackPause: 10 * time.Millisecond, DrainTimeout: 5 * time.Second,
+	}
+	for _, c := range change {
+		c(&config)
+	}
+	bus, err := NewBus(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { bus.Close() })
+	return bus
+}
+
+// run serves bus until the returned function is called.
+func run(t *testing.T, bus *Bus) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- bus.Run(ctx) }()
+	select {
+	case <-bus.Running():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the bus does not come up")
+	}
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("the bus does not stop")
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func events(from, to int) []Event {
+	var list []Event
+	for i := from; i < to; i++ {
+		list = append(list, Event{ID: fmt.Sprintf("id-%05d", i), Topic: topic, Payload: fmt.Appendf(nil, `{"n":%d}`, i)})
+	}
+	return list
+}
+
+func ids(list []Event) []string {
+	var all []string
+	for _, e := range list {
+		all = append(all, e.ID)
+	}
+	return all
+}
+
+func publish(t *testing.T, bus *Bus, list []Event) {
+	t.Helper()
+	if err := bus.Publish(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantAcknowledged(t *testing.T, s *redisServer, group string) {
+	t.Helper()
+	client := s.client(t)
+	defer client.Close()
+	eventually(t, group+" has nothing pending", func() bool {
+		pending, err := client.XPending(t.Context(), topic, group).Result()
+		return err == nil && pending.Count == 0
+	})
+}
+
+func TestTwoProcessesOfOneGroupShareTheEvents(t *testing.T) {
+	s := startRedis(t)
+	var a, b, other seen
+	first, second := newBus(t, s), newBus(t, s)
+	first.Handle("count", topic, a.add)
+	second.Handle("count", topic, b.add, Parallel(3))
+	second.Handle("audit", topic, other.add)
+	run(t, first)
+	run(t, second)
+	list := events(0, 500)
+	publish(t, first, list)
+	eventually(t, "everything is handled", func() bool { return a.count()+b.count() == 500 && other.count() == 500 })
+	if a.count() == 0 || b.count() == 0 {
+		t.Errorf("shared %d to %d", a.count(), b.count())
+	}
+	if all := append(a.sorted(), b.sorted()...); !slices.Equal(slices.Sorted(slices.Values(all)), ids(list)) {
+		t.Error("not each event once in the group")
+	}
+	if !slices.Equal(other.sorted(), ids(list)) {
+		t.Error("the other group missed events")
+	}
+	wantAcknowledged(t, s, "count")
+}
+
+func TestAGroupBeginsWithTheOldestEvent(t *testing.T) {
+	s := startRedis(t)
+	var got seen
+	bus := newBus(t, s)
+	list := events(0, 3)
+	publish(t, bus, list)
+	bus.Handle("late", topic, got.add)
+	run(t, bus)
+	eventually(t, "earlier events arrive", func() bool { return slices.Equal(got.sorted(), ids(list)) })
+}
+
+func TestAnEventArrivesWhole(t *testing.T) {
+	s := startRedis(t)
+	bus := newBus(t, s)
+	got := make(chan Event, 1)
+	bus.Handle("h", topic, func(_ context.Context, e Event) error { got <- e; return nil })
+	run(t, bus)
+	sent := Event{ID: "1", Topic: topic, Payload: []byte("{\"x\":\"\x00é\"}"), Metadata: map[string]string{"traceparent": "00-1"}}
+	publish(t, bus, []Event{sent})
+	e := <-got
+	if e.ID != sent.ID || e.Topic != topic || string(e.Payload) != string(sent.Payload) || e.Metadata["traceparent"] != "00-1" {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestTheLibrarysOwnPublisherIsUnderstoodAndUnderstands(t *testing.T) {
+	s := startRedis(t)
+	var got seen
+	bus := newBus(t, s)
+	bus.Handle("h", topic, got.add)
+	run(t, bus)
+	publisher, err := redisstream.NewPublisher(redisstream.PublisherConfig{Client: s.client(t)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer publisher.Close()
+	if err := publisher.Publish(topic, message.NewMessage("theirs", []byte("{}"))); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, bus, []Event{{ID: "ours", Topic: topic}})
+	eventually(t, "both arrive", func() bool { return slices.Equal(got.sorted(), []string{"ours", "theirs"}) })
+	client := s.client(t)
+	defer client.Close()
+	entries := client.XRange(t.Context(), topic, "-", "+").Val()
+	theirs, ours := entries[0].Values, entries[1].Values
+	for key := range theirs {
+		if _, ok := ours[key]; !ok || len(ours) != len(theirs) {
+			t.Errorf("entry %v differs in shape from the library's %v", ours, theirs)
+		}
+	}
+}
+
+func TestEveryListenerGetsEachEventFromNowOn(t *testing.T) {
+	s := startRedis(t)
+	var a, b seen
+	first, second := newBus(t, s), newBus(t, s, func(c *BusConfig) { c.DeadMessage = nil })
+	publish(t, first, events(0, 3))
+	first.Listen("cache", topic, a.add)
+	second.Listen("cache", topic, func(ctx context.Context, e Event) error {
+		if err := b.add(ctx, e); err != nil {
+			return err
+		}
+		// Neither stops a listener.
+		if b.count()%2 == 0 {
+			panic("listener")
+		}
+		return errors.New("listener")
+	})
+	run(t, first)
+	run(t, second)
+	// Several polls with nothing to read must not move the position.
+	idle := time.Now()
+	eventually(t, "idle polls", func() bool { return time.Since(idle) > 2*blockTime+100*time.Millisecond })
+	list := events(3, 40)
+	for _, e := range list {
+		publish(t, first, []Event{e})
+	}
+	eventually(t, "both got everything", func() bool { return a.count() >= 37 && b.count() >= 37 })
+	if !slices.Equal(a.sorted(), ids(list)) || !slices.Equal(b.sorted(), ids(list)) {
+		t.Errorf("got %d and %d", a.count(), b.count())
+	}
+}
+
+func TestPublishingAThousandEventsIsOneRoundTrip(t *testing.T) {
+	s := startRedis(t)
+	bus := newBus(t, s)
+	publish(t, bus, events(0, 1))
+	started := time.Now()
+	publish(t, bus, events(1, 1001))
+	took := time.Since(started)
+	t.Logf("1000 events in %v", took)
+	publish(t, bus, events(1001, 3500))
+	client := s.client(t)
+	defer client.Close()
+	if n := client.XLen(t.Context(), topic).Val(); n != 3500 {
+		t.Errorf("stream holds %d", n)
+	}
+	if stats := commandCalls(t, client, "xadd"); stats != 3500 {
+		t.Errorf("%d XADDs", stats)
+	}
+	if took > time.Second {
+		t.Errorf("1000 events took %v: not pipelined", took)
+	}
+	if err := bus.Publish(t.Context(), nil); err != nil {
+		t.Errorf("publishing nothing: %v", err)
+	}
+}
+
+func commandCalls(t *testing.T, client *goredis.Client, command string) int {
+	t.Helper()
+	info := client.Info(t.Context(), "commandstats").Val()
+	_, rest, _ := strings.Cut(info, "cmdstat_"+command+":calls=")
+	var n int
+	if _, err := fmt.Sscanf(rest, "%d", &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestPublishWithoutRedisIsUnavailable(t *testing.T) {
+	s := startRedis(t)
+	bus := newBus(t, s)
+	s.kill(t)
+	if err := bus.Publish(t.Context(), events(0, 1)); fault.KindOf(err) != fault.Unavailable {
+		t.Error(err)
+	}
+	if _, err := bus.Lag(t.Context()); fault.KindOf(err) != fault.Unavailable {
+		t.Error(err)
+	}
+	if _, err := bus.Trim(t.Context(), 0); fault.KindOf(err) != fault.Unavailable {
+		t.Error(err)
+	}
+}
+
+func TestWrongUseIsNoticedAtOnce(t *testing.T) {
+	s := startRedis(t)
+	nothing := func(context.Context, Event) error { return nil }
+	panics := func(name string, f func()) {
+		defer func() {
+			if recover() == nil {
+				t.Errorf("%s: no panic", name)
+			}
+		}()
+		f()
+	}
+	bus := newBus(t, s)
+	bus.Handle("h", topic, nothing)
+	bus.Handle("h", "other.v1", nothing)
+	panics("handler twice", func() { bus.Handle("h", topic, nothing) })
+	panics("listener twice", func() { bus.Listen("h", topic, nothing) })
+	web := newBus(t, s, func(c *BusConfig) { c.DeadMessage = nil })
+	panics("no place for the dead", func() { web.Handle("h", topic, nothing) })
+	stop := run(t, web)
+	stop()
+	if err := web.Run(t.Context()); err == nil {
+		t.Error("a second Run is accepted")
+	}
+	if _, err := NewBus(BusConfig{RedisURL: s.URL, Logger: slog.Default()}); err == nil {
+		t.Error("a bus without a consumer name is accepted")
+	}
+}

@@ -1,0 +1,177 @@
+package watermill
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dropbell/domain/fault"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// handleOne runs h for one published event and returns what died of it.
+func handleOne(t *testing.T, s *redisServer, c *cemetery, h HandlerFunc) {
+	t.Helper()
+	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage = c.bury })
+	bus.Handle("h", topic, h)
+	run(t, bus)
+	publish(t, bus, []Event{{ID: "1", Topic: topic, Payload: []byte(`{"a":1}`)}})
+}
+
+func TestAFailingHandlerIsTriedAgain(t *testing.T) {
+	s, c := startRedis(t), &cemetery{}
+	var calls atomic.Int64
+	done := make(chan struct{})
+	handleOne(t, s, c, func(ctx context.Context, _ Event) error {
+		if ctx.Err() != nil {
+			t.Error("an attempt starts with a context that has ended")
+		}
+		if calls.Add(1) < 3 {
+			return errors.New("not yet")
+		}
+		close(done)
+		return nil
+	})
+	<-done
+	wantAcknowledged(t, s, "h")
+	if calls.Load() != 3 || len(c.graves()) != 0 {
+		t.Errorf("%d calls, dead %v", calls.Load(), c.graves())
+	}
+}
+
+func TestAnEventThatAlwaysFailsIsKeptOnceAndAcknowledged(t *testing.T) {
+	s, c := startRedis(t), &cemetery{}
+	var calls atomic.Int64
+	handleOne(t, s, c, func(context.Context, Event) error {
+		calls.Add(1)
+		return errors.New("never\x00 ever")
+	})
+	eventually(t, "it is kept", func() bool { return len(c.graves()) == 1 })
+	wantAcknowledged(t, s, "h")
+	dead := c.graves()[0]
+	if dead.ID != "1" || dead.Topic != topic || dead.Handler != "h" || string(dead.Payload) != `{"a":1}` || dead.Reason != "never ever" {
+		t.Errorf("%+v", dead)
+	}
+	if calls.Load() != 3 || len(c.graves()) != 1 {
+		t.Errorf("%d calls, %d graves", calls.Load(), len(c.graves()))
+	}
+}
+
+func TestPermanentFaultsAreNotRetried(t *testing.T) {
+	for kind, want := range map[fault.Kind]int64{fault.Invalid: 1, fault.NotFound: 1, fault.Conflict: 1, fault.Unavailable: 3, fault.Denied: 3} {
+		s, c := startRedis(t), &cemetery{}
+		var calls atomic.Int64
+		handleOne(t, s, c, func(context.Context, Event) error {
+			calls.Add(1)
+			return fault.New(kind, "x", "no")
+		})
+		eventually(t, "it is kept", func() bool { return len(c.graves()) == 1 })
+		if calls.Load() != want {
+			t.Errorf("kind %d: %d calls, want %d", kind, calls.Load(), want)
+		}
+	}
+}
+
+func TestWhileTheDeadCannotBeKeptTheEventComesAgain(t *testing.T) {
+	s, c := startRedis(t), &cemetery{failures: 3}
+	var calls atomic.Int64
+	handleOne(t, s, c, func(context.Context, Event) error {
+		calls.Add(1)
+		return errors.New("never")
+	})
+	eventually(t, "it is kept", func() bool { return len(c.graves()) == 1 })
+	wantAcknowledged(t, s, "h")
+	if calls.Load() != 12 {
+		t.Errorf("%d calls in four rounds of three", calls.Load())
+	}
+}
+
+func TestAPanicIsAFailure(t *testing.T) {
+	s, c := startRedis(t), &cemetery{}
+	handleOne(t, s, c, func(context.Context, Event) error { panic("nil map") })
+	eventually(t, "it is kept", func() bool { return len(c.graves()) == 1 })
+	if reason := c.graves()[0].Reason; !strings.Contains(reason, "nil map") || !strings.Contains(reason, "failure_test.go") {
+		t.Errorf("reason %q", reason)
+	}
+}
+
+func TestAnAttemptEndsWithItsTimeout(t *testing.T) {
+	s, c := startRedis(t), &cemetery{}
+	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage = c.bury })
+	var calls atomic.Int64
+	bus.Handle("h", topic, func(ctx context.Context, _ Event) error {
+		calls.Add(1)
+		<-ctx.Done()
+		return ctx.Err()
+	}, Timeout(50*time.Millisecond))
+	run(t, bus)
+	publish(t, bus, events(0, 1))
+	eventually(t, "it is kept", func() bool { return len(c.graves()) == 1 })
+	if calls.Load() != 3 {
+		t.Errorf("%d calls", calls.Load())
+	}
+}
+
+func TestAForeignEntryIsKeptAndStopsNobody(t *testing.T) {
+	s, c := startRedis(t), &cemetery{}
+	var got, heard seen
+	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage = c.bury })
+	bus.Handle("h", topic, got.add)
+	bus.Listen("l", topic, heard.add)
+	run(t, bus)
+	client := s.client(t)
+	defer client.Close()
+	publish(t, bus, events(0, 1))
+	for _, values := range [][]any{{"hello", "world\xff"}, {"_watermill_message_uuid", "x", "metadata", "not msgpack"}} {
+		if err := client.XAdd(t.Context(), &goredis.XAddArgs{Stream: topic, Values: values}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish(t, bus, events(1, 2))
+	eventually(t, "events around it arrive", func() bool { return got.count() == 2 && heard.count() == 2 })
+	eventually(t, "both are kept", func() bool { return len(c.graves()) == 2 })
+	wantAcknowledged(t, s, "h")
+	dead := c.graves()[0]
+	if !strings.HasPrefix(dead.ID, "foreign-") || !strings.Contains(string(dead.Payload), "hello") || !strings.Contains(dead.Reason, "not an event") {
+		t.Errorf("%+v", dead)
+	}
+	if c.graves()[1].ID == dead.ID {
+		t.Error("two entries share an id")
+	}
+}
+
+func TestMetricsAreTold(t *testing.T) {
+	s := startRedis(t)
+	var handled, failed, dead atomic.Int64
+	bus := newBus(t, s, func(config *BusConfig) {
+		config.Metrics = Metrics{
+			Handled: func(handler, on string, took time.Duration, err error) {
+				if handler != "h" || on != topic || took <= 0 {
+					t.Errorf("handled %s %s %v", handler, on, took)
+				}
+				handled.Add(1)
+				if err != nil {
+					failed.Add(1)
+				}
+			},
+			Dead: func(handler, on string) { dead.Add(1) },
+		}
+	})
+	var calls atomic.Int64
+	bus.Handle("h", topic, func(context.Context, Event) error {
+		if calls.Add(1) == 1 {
+			return nil
+		}
+		panic("x")
+	})
+	run(t, bus)
+	publish(t, bus, events(0, 2))
+	eventually(t, "one died", func() bool { return dead.Load() == 1 })
+	if handled.Load() != 4 || failed.Load() != 3 {
+		t.Errorf("handled %d, failed %d", handled.Load(), failed.Load())
+	}
+}

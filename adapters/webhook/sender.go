@@ -1,0 +1,151 @@
+// Package webhook delivers messages to an HTTP endpoint of the shop, signed
+// according to the Standard Webhooks specification (standardwebhooks.com, 1.0).
+//
+// One call is POST {"messages":[{"user_id","template_id","kind","slot","title",
+// "text","idempotency_key"}]}, at most 100. The header webhook-id is the same
+// when the same messages are sent together again.
+package webhook
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"dropbell/domain/delivery"
+)
+
+const (
+	chunkSize      = 100
+	defaultTimeout = 15 * time.Second
+	// maxDrain is how much of an answer is read to keep the connection.
+	maxDrain = 64 << 10
+	// maxIdle keeps a connection for every parallel call there is likely to be.
+	maxIdle = 64
+)
+
+// Config says where to deliver.
+type Config struct {
+	// URL is the endpoint; http or https; required.
+	URL string
+	// Secret signs the calls: "whsec_" and base64, as the specification has it; required.
+	Secret string
+	// Timeout bounds one call from dialling to the answer; default 15 s.
+	Timeout time.Duration
+	// Now is the clock for timestamps and Retry-After dates; default [time.Now].
+	Now func() time.Time
+}
+
+// A Sender posts messages to the endpoint. It is safe for concurrent use.
+type Sender struct {
+	cfg     Config
+	client  *http.Client
+	signer  *standardwebhooks.Webhook
+	buffers sync.Pool
+}
+
+// New returns a sender, or an error that says what is wrong with cfg, without
+// the secret. It does not connect.
+func New(cfg Config) (*Sender, error) {
+	u, err := url.Parse(cfg.URL)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, errors.New("webhook address: not an http or https URL")
+	}
+	signer, err := standardwebhooks.NewWebhook(cfg.Secret)
+	if err != nil || strings.TrimPrefix(cfg.Secret, "whsec_") == "" {
+		return nil, errors.New("webhook secret: not of the form whsec_ followed by base64")
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Sender{cfg: cfg, client: newClient(cfg.Timeout), signer: signer}, nil
+}
+
+func newClient(timeout time.Duration) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConns = maxIdle
+	transport.MaxIdleConnsPerHost = maxIdle
+	return &http.Client{
+		Transport: transport,
+		Timeout:   timeout,
+		// Following could hand a signed call to somebody else, or turn it into a GET.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Channel returns [delivery.Webhook].
+func (s *Sender) Channel() delivery.Channel { return delivery.Webhook }
+
+// ChunkSize returns the most messages in one call.
+func (s *Sender) ChunkSize() int { return chunkSize }
+
+// Close ends idle connections.
+func (s *Sender) Close() error {
+	s.client.CloseIdleConnections()
+	return nil
+}
+
+// Send posts the messages in one call, and the status of the answer holds for
+// all of them: 2xx is Delivered.
+func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
+	if len(messages) == 0 {
+		return nil
+	}
+	result, err := s.post(ctx, messages)
+	if err != nil {
+		result = delivery.Result{Detail: delivery.CauseOf(err)}
+	}
+	return delivery.Repeat(result, len(messages))
+}
+
+func (s *Sender) post(ctx context.Context, messages []delivery.Message) (delivery.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return delivery.Result{}, err
+	}
+	body := newPayload(&s.buffers)
+	defer body.release()
+	req, err := s.request(ctx, body, body.fill(messages))
+	if err != nil {
+		return delivery.Result{}, err
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return delivery.Result{}, err
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
+	_ = resp.Body.Close()
+	return delivery.HTTPResult(resp.StatusCode, resp.Header.Get("Retry-After"), s.cfg.Now()), nil
+}
+
+func (s *Sender) request(ctx context.Context, body *payload, id string) (*http.Request, error) {
+	now := s.cfg.Now()
+	signature, err := s.signer.Sign(id, now, body.data)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	// With GetBody the transport can repeat the call by itself when a kept
+	// connection turns out to be closed.
+	req.Body = body.open()
+	req.GetBody = func() (io.ReadCloser, error) { return body.open(), nil }
+	req.ContentLength = int64(len(body.data))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "Dropbell")
+	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
+	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	return req, nil
+}

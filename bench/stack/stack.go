@@ -1,0 +1,126 @@
+// Package stack starts what a benchmark measures against: PostgreSQL and
+// Redis with durable settings, filled by the benchmark itself.
+package stack
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres"
+	"dropbell/domain/money"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/migrations"
+)
+
+// Stack is a running database and queue with a raw connection beside.
+type Stack struct {
+	PostgresURL, RedisURL string
+	SQL                   *pgxpool.Pool
+	DB                    *postgres.DB
+	close                 []func()
+}
+
+// Start starts servers of its own with durable settings, in a folder that is
+// removed at the end.
+func Start(ctx context.Context) (*Stack, error) {
+	dir, err := os.MkdirTemp("", "dropbell-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Stack{}
+	s.close = append(s.close, func() { _ = os.RemoveAll(dir) })
+	pg, err := localstack.StartPostgres(ctx, localstack.Options{Dir: dir, Durable: true, Log: io.Discard})
+	if err != nil {
+		return nil, err
+	}
+	s.close = append(s.close, func() { _ = pg.Stop(context.Background()) })
+	rd, err := localstack.StartRedis(ctx, localstack.Options{Dir: dir, Durable: true, Log: io.Discard})
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.close = append(s.close, func() { _ = rd.Stop(context.Background()) })
+	s.PostgresURL, s.RedisURL = pg.URL(), rd.URL()
+	if err := migrations.Up(ctx, s.PostgresURL); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if s.SQL, err = pgxpool.New(ctx, s.PostgresURL); err == nil {
+		s.close = append(s.close, s.SQL.Close)
+		s.DB, err = postgres.Open(ctx, s.PostgresURL, postgres.Options{MaxConns: 24, AppName: "bench", Log: slog.New(slog.DiscardHandler)})
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.close = append(s.close, s.DB.Close)
+	return s, nil
+}
+
+// Close stops the servers and removes their data.
+func (s *Stack) Close() {
+	for _, f := range slices.Backward(s.close) {
+		f()
+	}
+}
+
+// Drop publishes a template that opens after the given time.
+func (s *Stack) Drop(ctx context.Context, opensIn time.Duration) (template.Template, error) {
+	now := func() time.Time { return time.Now().UTC() }
+	service := &template.Service{Store: postgres.NewTemplates(s.DB), Now: now}
+	opens := now().Add(opensIn).Truncate(time.Second)
+	t, err := service.Create(ctx, staff.System(), template.Spec{ShopNumber: 10, Name: "Bench drop", Kind: template.AmountOff,
+		AmountOff: money.Amount(1000), Currency: "CNY", Target: template.WholeShop, Stock: 1_000_000, PerUserLimit: 1,
+		OpensAt: opens, ClosesAt: opens.Add(24 * time.Hour), ValidHours: 24, Obtain: template.ByClaim, ClaimMode: template.Durable}, "")
+	if err != nil {
+		return t, err
+	}
+	return service.Do(ctx, staff.System(), t.ID, 0, template.Publishing, "bench")
+}
+
+// Reserve gives users 1…n the reminders in bits, in a shuffled order as if
+// they had arrived one by one, without going through the API.
+func (s *Stack) Reserve(ctx context.Context, templateID int64, n int, bits int64) error {
+	const step = 7_368_787 // prime: walks all residues, far from key order
+	at := func(i int) int64 { return int64(i)*step%int64(n) + 1 }
+	if n%step == 0 {
+		return fmt.Errorf("choose another number than %d", n)
+	}
+	_, err := s.SQL.CopyFrom(ctx, pgx.Identifier{"reservations"}, []string{"template_id", "user_id", "slots"},
+		pgx.CopyFromSlice(n, func(i int) ([]any, error) { return []any{templateID, at(i), bits}, nil }))
+	if err != nil {
+		return err
+	}
+	_, err = s.SQL.Exec(ctx, `insert into bookings (template_id, slot, channel, booked)
+		select $1, b % 12 + 1, b / 12, $3 from generate_series(0, 59) b where $2::bigint & (1::bigint << b) <> 0
+		on conflict (template_id, slot, channel) do update set booked = bookings.booked + excluded.booked`, templateID, bits, n)
+	if err != nil {
+		return err
+	}
+	_, err = s.SQL.Exec(ctx, `vacuum (analyze) reservations`)
+	return err
+}
+
+// Machine returns a line about where the numbers come from.
+func Machine(ctx context.Context, s *Stack) string {
+	var pg string
+	_ = s.SQL.QueryRow(ctx, `select split_part(version(), ' on ', 1)`).Scan(&pg)
+	return fmt.Sprintf("%s, 2 cores shared with database, queue and load", pg)
+}
+
+// Median returns the median of the values.
+func Median[T interface{ ~int64 | ~float64 }](v []T) T {
+	c := slices.Clone(v)
+	slices.Sort(c)
+	return c[len(c)/2]
+}

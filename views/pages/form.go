@@ -1,0 +1,34 @@
+package pages
+
+import (
+	"context"
+
+	"dropbell/views/ui"
+)
+
+func (p TemplateForm) err(ctx context.Context, name string) string {
+	return ui.ErrorOf(ctx, p.Errors, name)
+}
+
+// ambiguous reports whether the named time was refused for happening twice,
+// or its meaning was chosen already.
+func (p TemplateForm) ambiguous(name string) bool {
+	return p.Values[name+"_fold"] != "" || TimeHappensTwice(p.Errors, name)
+}
+
+// choice describes a choice whose options are explained in the catalogue.
+func (p TemplateForm) choice(ctx context.Context, name string, values ...string) ui.ChoiceProps {
+	c := ui.ChoiceProps{Name: name, Label: fieldLabel(ctx, name), Value: p.Values[name], Error: p.err(ctx, name), Fixed: p.Published}
+	for _, v := range values {
+		c.Options = append(c.Options, ui.Option{Value: v, Label: ui.T(ctx, name+"."+v), Help: ui.T(ctx, name+"."+v+".help")})
+	}
+	return c
+}
+
+// fieldLabel is the label of a field of a template, by its wire name.
+func fieldLabel(ctx context.Context, name string) string {
+	if key := "field." + name; ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key)
+	}
+	return name
+}

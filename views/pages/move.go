@@ -1,0 +1,55 @@
+package pages
+
+import (
+	"context"
+	"sort"
+
+	"dropbell/views/ui"
+)
+
+func (p Blast) shiftText(ctx context.Context) string {
+	l := ui.From(ctx).Locale
+	switch {
+	case p.Shift > 0:
+		return l.T("move.later", l.Duration(p.Shift))
+	case p.Shift < 0:
+		return l.T("move.earlier", l.Duration(p.Shift))
+	}
+	return l.T("move.same")
+}
+
+func (p Conflict) lead(ctx context.Context) string {
+	if p.Who == "" {
+		return ui.T(ctx, "conflict.lead")
+	}
+	return ui.T(ctx, "conflict.lead_who", p.Who)
+}
+
+// lines are the fields in which both versions differ.
+func (p Conflict) lines() []changeLine {
+	var list []changeLine
+	for name, mine := range p.Mine.Values {
+		if theirs, ok := p.Theirs[name]; ok && theirs != mine {
+			list = append(list, changeLine{name, theirs, mine})
+		}
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })
+	return list
+}
+
+// hidden sends the typed values again, now based on the current version.
+func (p Conflict) hidden() [][2]string {
+	list := [][2]string{{"version", id(p.Version)}}
+	for name, value := range p.Mine.Values {
+		list = append(list, [2]string{name, value})
+	}
+	sort.Slice(list[1:], func(i, j int) bool { return list[i+1][0] < list[j+1][0] })
+	return list
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}

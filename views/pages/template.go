@@ -1,0 +1,45 @@
+package pages
+
+import (
+	"context"
+
+	"dropbell/domain/template"
+	"dropbell/views/ui"
+)
+
+func (p Template) sentNote(ctx context.Context) string {
+	c := p.counts()
+	if c.Reserved == 0 {
+		return ui.T(ctx, "stat.sent_none")
+	}
+	return ui.T(ctx, "stat.sent_note", ui.From(ctx).Locale.Percent(c.Sent, c.Reserved), c.Reserved)
+}
+
+// problems are what somebody should know who looks at this drop.
+func (p Template) problems(ctx context.Context) []string {
+	var list []string
+	if p.state(ctx) == template.Paused {
+		list = append(list, ui.T(ctx, "problem.paused"))
+	}
+	for _, c := range p.Board.Totals() {
+		if c.Booked > 0 && !p.Channels.Has(c.Channel) {
+			list = append(list, ui.T(ctx, "problem.no_sender", ui.T(ctx, "channel."+c.Channel.String()), c.Booked))
+		}
+	}
+	c := p.counts()
+	if c.Dead > 0 {
+		list = append(list, ui.N(ctx, "problem.dead", c.Dead))
+	}
+	if c.Expired > 0 {
+		list = append(list, ui.N(ctx, "problem.expired", c.Expired))
+	}
+	for _, r := range p.Board.Rows {
+		if ui.Overdue(r, ui.From(ctx).Now) {
+			list = append(list, ui.T(ctx, "problem.overdue", r.Slot.Slot.Minutes()))
+		}
+	}
+	if p.Difference != 0 {
+		list = append(list, ui.N(ctx, "problem.balance", p.Difference))
+	}
+	return list
+}

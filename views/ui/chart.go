@@ -1,0 +1,190 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+)
+
+// HeatLevels is how many shades a heat map has besides the one for nothing.
+const HeatLevels = 7
+
+// heat returns the shade of n where most is the darkest. Shades follow the
+// square root, so that small numbers beside a huge one still differ.
+func heat(n, most int64) string {
+	if n <= 0 || most <= 0 {
+		return "heat-0"
+	}
+	level := int(math.Ceil(math.Sqrt(float64(n)/float64(most)) * HeatLevels))
+	return fmt.Sprintf("heat-%d", min(level, HeatLevels))
+}
+
+// peak is the highest number booked in any cell.
+func peak(rows []reminder.Row) int64 {
+	var most int64
+	for _, r := range rows {
+		for _, c := range r.Cells {
+			most = max(most, c.Booked, c.Reserved)
+		}
+	}
+	return most
+}
+
+// cellCount is what a cell shows: booked until the slot fires, then what it
+// found.
+func cellCount(r reminder.Row, c reminder.Cell) int64 {
+	if r.FiredAt != nil {
+		return c.Reserved
+	}
+	return c.Booked
+}
+
+func rowCount(r reminder.Row) int64 {
+	var n int64
+	for _, c := range r.Cells {
+		n += cellCount(r, c)
+	}
+	return n
+}
+
+func rowCounts(r reminder.Row) delivery.Counts {
+	var sum delivery.Counts
+	for _, c := range r.Cells {
+		sum = sum.Plus(c.Counts)
+	}
+	return sum
+}
+
+// A part is one colour of a bar, in thousandths of its length.
+type part struct {
+	class    string
+	from, to float64
+	n        int64
+}
+
+// parts divides a bar. Whatever is not nothing is at least visible.
+func parts(c delivery.Counts) []part {
+	total := float64(max(1, c.Reserved))
+	list := []part{}
+	at := 0.0
+	for _, p := range []struct {
+		class string
+		n     int64
+	}{{"sent", c.Sent}, {"inflight", c.InFlight}, {"skipped", c.Skipped}, {"expired", c.Expired}, {"dead", c.Dead}} {
+		if p.n <= 0 {
+			continue
+		}
+		width := max(8, 1000*float64(p.n)/total)
+		list = append(list, part{p.class, at, at + width, p.n})
+		at += width
+	}
+	if at > 1000 { // the least widths made it too long
+		for i := range list {
+			list[i].from, list[i].to = list[i].from/at*1000, list[i].to/at*1000
+		}
+	}
+	return list
+}
+
+func num(f float64) string { return fmt.Sprintf("%.1f", f) }
+
+// barText says in words what the bar shows.
+func barText(ctx context.Context, c delivery.Counts) string {
+	l := From(ctx).Locale
+	words := []string{l.T("bar.sent", c.Sent, l.Percent(c.Sent, c.Reserved))}
+	for _, p := range []struct {
+		key string
+		n   int64
+	}{{"bar.in_flight", c.InFlight}, {"bar.skipped", c.Skipped}, {"bar.expired", c.Expired}, {"bar.dead", c.Dead}} {
+		if p.n > 0 {
+			words = append(words, l.T(p.key, p.n))
+		}
+	}
+	return strings.Join(words, l.T("ui.list_join"))
+}
+
+// The growth chart's inner size, in units of its view box.
+const (
+	chartWidth  = 600.0
+	chartHeight = 160.0
+)
+
+// curve is the booking curve as SVG paths: the line and the area below it.
+func curve(points []reminder.Growth) (line, area string) {
+	if len(points) < 2 {
+		return "", ""
+	}
+	first, last := points[0].At, points[len(points)-1].At
+	span := max(1, last.Sub(first).Seconds())
+	top := float64(max(1, most(points)))
+	var b strings.Builder
+	for i, p := range points {
+		x := p.At.Sub(first).Seconds() / span * chartWidth
+		y := chartHeight - float64(p.Booked)/top*(chartHeight-8)
+		fmt.Fprintf(&b, "%c%.1f %.1f", "ML"[min(i, 1)], x, y)
+	}
+	line = b.String()
+	return line, fmt.Sprintf("%sL%.1f %.1fL0 %.1fZ", line, chartWidth, chartHeight, chartHeight)
+}
+
+func most(points []reminder.Growth) int64 {
+	var n int64
+	for _, p := range points {
+		n = max(n, p.Booked)
+	}
+	return n
+}
+
+// sampled returns at most n of the points, the last among them, for the table
+// beside the curve.
+func sampled(points []reminder.Growth, n int) []reminder.Growth {
+	if len(points) <= n {
+		return points
+	}
+	out := make([]reminder.Growth, 0, n)
+	for i := range n {
+		out = append(out, points[(i+1)*len(points)/n-1])
+	}
+	return out
+}
+
+// lateness is how long after its due instant a slot fired.
+func lateness(r reminder.Row) time.Duration {
+	if r.FiredAt == nil {
+		return 0
+	}
+	return max(0, r.FiredAt.Sub(r.DueAt))
+}
+
+// Overdue reports whether a slot should have fired by now and has not. A few
+// seconds are the timers' own.
+func Overdue(r reminder.Row, now time.Time) bool {
+	return r.State == reminder.Waiting && now.Sub(r.DueAt) > 5*time.Second
+}
+
+func slotTone(r reminder.Row, now time.Time) Tone {
+	switch {
+	case Overdue(r, now):
+		return Bad
+	case r.State == reminder.Firing || r.State == reminder.Sending:
+		return Info
+	case r.State == reminder.Finished:
+		if c := rowCounts(r); c.Dead > 0 || c.Expired > 0 {
+			return Warn
+		}
+		return Good
+	}
+	return Neutral
+}
+
+func slotStateKey(r reminder.Row, now time.Time) string {
+	if Overdue(r, now) {
+		return "slot.overdue"
+	}
+	return "slot." + string(r.State)
+}

@@ -1,0 +1,80 @@
+// Package ui holds the parts that every page of the console is made of:
+// layout, navigation, tables, forms, badges and charts.
+//
+// Components know nothing of requests: what depends on the viewer (language,
+// theme, rights, clock) travels in a [Frame] inside the context.
+package ui
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/views/i18n"
+	"dropbell/views/static"
+)
+
+// A Frame is what every component of one page may ask for.
+type Frame struct {
+	Locale    *i18n.Locale
+	Languages []*i18n.Locale
+	Assets    *static.Assets
+	// Theme is "light", "dark" or, to follow the device, empty.
+	Theme string
+	// Nonce allows the page's own scripts.
+	Nonce string
+	// Path is the page's own address, with its query.
+	Path string
+	Now  time.Time
+	// Zone is shown where an instant belongs to no shop.
+	Zone *time.Location
+	// Member is who is signed in; its ID is 0 for nobody.
+	Member  staff.Member
+	Flashes []Flash
+}
+
+// A Flash is one line about what just happened.
+type Flash struct {
+	Kind Tone
+	Text string
+}
+
+// Tone is the meaning of a colour.
+type Tone string
+
+// The tones.
+const (
+	Neutral Tone = "neutral"
+	Info    Tone = "info"
+	Good    Tone = "good"
+	Warn    Tone = "warn"
+	Bad     Tone = "bad"
+	Late    Tone = "late"
+)
+
+type frameKey struct{}
+
+// With returns a context whose components see f.
+func With(ctx context.Context, f *Frame) context.Context {
+	return context.WithValue(ctx, frameKey{}, f)
+}
+
+// From returns the frame of ctx. It panics without one: a component was
+// rendered outside of a page.
+func From(ctx context.Context) *Frame { return ctx.Value(frameKey{}).(*Frame) }
+
+// T returns the message key in the viewer's language; see [i18n.Locale.T].
+func T(ctx context.Context, key string, args ...any) string { return From(ctx).Locale.T(key, args...) }
+
+// N returns a message that depends on a number; see [i18n.Locale.N].
+func N(ctx context.Context, key string, n int64, args ...any) string {
+	return From(ctx).Locale.N(key, n, args...)
+}
+
+// Num writes a number in the viewer's language.
+func Num(ctx context.Context, n int64) string { return From(ctx).Locale.Number(n) }
+
+// May reports whether the viewer may do p for the shop; see [staff.Actor.May].
+func May(ctx context.Context, p staff.Permission, shop int64) bool {
+	return From(ctx).Member.Actor().Can(p, shop)
+}

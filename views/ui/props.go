@@ -1,0 +1,64 @@
+package ui
+
+import (
+	"github.com/a-h/templ"
+
+	"dropbell/domain/template"
+)
+
+func buttonKind(kind string) string {
+	if kind == "" {
+		return "is-plain"
+	}
+	return "is-" + kind
+}
+
+func stateTone(s template.State) Tone {
+	switch s {
+	case template.Scheduled:
+		return Info
+	case template.Open:
+		return Good
+	case template.SoldOut:
+		return Late
+	case template.Paused:
+		return Warn
+	case template.Cancelled:
+		return Bad
+	}
+	return Neutral
+}
+
+func fieldType(p FieldProps) string {
+	if p.Type == "" {
+		return "text"
+	}
+	return p.Type
+}
+
+// fieldAttrs are the attributes that input and textarea share. Rules are
+// checked by the server, which can explain them; the browser's own bubbles
+// would hide the explanation.
+func fieldAttrs(p FieldProps) templ.Attributes {
+	a := templ.Attributes{}
+	set := func(name, value string) {
+		if value != "" {
+			a[name] = value
+		}
+	}
+	set("aria-describedby", p.describedBy())
+	set("autocomplete", p.Autocomplete)
+	set("inputmode", p.InputMode)
+	set("step", p.Step)
+	set("maxlength", p.MaxLength)
+	if p.Error != "" {
+		a["aria-invalid"] = "true"
+	}
+	if p.Fixed {
+		a["readonly"] = true
+	}
+	if p.Required {
+		a["aria-required"] = "true"
+	}
+	return a
+}

@@ -1,0 +1,112 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+// machine writes an instant for <time datetime> and for scripts.
+func machine(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func boolWord(b bool) string {
+	if b {
+		return "true"
+	}
+	return "false"
+}
+
+func memberName(m staff.Member) string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return m.Email
+}
+
+// initials are at most two letters; for names without spaces, such as Chinese
+// ones, the first.
+func initials(m staff.Member) string {
+	words := strings.FieldsFunc(memberName(m), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	out := ""
+	for _, w := range words[:min(2, len(words))] {
+		out += strings.ToUpper(string([]rune(w)[0]))
+		if !strings.Contains(memberName(m), " ") {
+			break
+		}
+	}
+	return out
+}
+
+func toneIcon(t Tone) string {
+	switch t {
+	case Good:
+		return "circle-check"
+	case Warn, Late:
+		return "alert-triangle"
+	case Bad:
+		return "alert-circle"
+	}
+	return "info-circle"
+}
+
+// Countdown writes how long it is until t the way app.js goes on writing it.
+func Countdown(ctx context.Context, t time.Time) string {
+	d := max(0, t.Sub(From(ctx).Now).Truncate(time.Second))
+	days, h, m, s := d/(24*time.Hour), d/time.Hour%24, d/time.Minute%60, d/time.Second%60
+	switch {
+	case days > 0:
+		return fmt.Sprintf("%d%s %02d:%02d:%02d", days, T(ctx, "ui.day_unit"), h, m, s)
+	case h > 0:
+		return fmt.Sprintf("%d:%02d:%02d", h, m, s)
+	}
+	return fmt.Sprintf("%d:%02d", m, s)
+}
+
+var numbers = regexp.MustCompile(`[0-9]+`)
+
+// FieldText says in the viewer's language which rule a field breaks. The
+// bounds of a rule are the numbers in its English message.
+func FieldText(ctx context.Context, f fault.Field) string {
+	l := From(ctx).Locale
+	if !l.Has(f.Key) {
+		return f.Message
+	}
+	var args []any
+	for _, n := range numbers.FindAllString(f.Message, -1) {
+		var v int64
+		_, _ = fmt.Sscan(n, &v) // digits by construction; a number beyond 63 bits shows as the largest
+		args = append(args, v)
+	}
+	return l.T(f.Key, args...)
+}
+
+// ErrorOf returns what is wrong with the named field, or "".
+func ErrorOf(ctx context.Context, errs []fault.Field, name string) string {
+	for _, f := range errs {
+		if f.Name == name {
+			return FieldText(ctx, f)
+		}
+	}
+	return ""
+}
+
+// FaultText says in the viewer's language why something was refused.
+func FaultText(ctx context.Context, err error) string {
+	code := fault.CodeOf(err)
+	if l := From(ctx).Locale; l.Has("fault." + code) {
+		return l.T("fault." + code)
+	}
+	if code == "" {
+		return T(ctx, "fault.bug")
+	}
+	return err.Error()
+}
+
+// Code writes an HTTP status the way it is known.
+func Code(status int) string { return fmt.Sprint(status) }

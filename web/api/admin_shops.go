@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+// Shop is where templates belong.
+type Shop struct {
+	Number   string `json:"number" example:"10"`
+	Name     string `json:"name" example:"Tea House"`
+	Timezone string `json:"timezone" example:"Asia/Shanghai"`
+}
+
+// ShopWish is what can be said about a shop.
+type ShopWish struct {
+	Name     string `json:"name" minLength:"1" maxLength:"120" example:"Tea House"`
+	Timezone string `json:"timezone" maxLength:"64" doc:"IANA; the console shows the shop's instants in it." example:"Asia/Shanghai"`
+}
+
+// ShopList is every shop the caller may see.
+type ShopList struct {
+	Shops []Shop `json:"shops" nullable:"false"`
+}
+
+func (a *API) adminShopRoutes() {
+	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodGet, Path: "/admin/shops", ID: "list-shops", Tag: tagStaff,
+		Summary: "List shops"}), a.listShops)
+	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPut, Path: "/admin/shops/{number}", ID: "put-shop", Tag: tagStaff,
+		Summary: "Name a shop and set its time zone", Description: "Creates the shop if there is none with the number.",
+		Example: `{"name":"Tea House","timezone":"Asia/Shanghai"}`}), a.putShop)
+}
+
+func (a *API) listShops(ctx context.Context, _ *struct{}) (*struct{ Body ShopList }, error) {
+	by := actorOf(ctx)
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, err
+	}
+	shops, err := a.Shops.Shops(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shops = slices.DeleteFunc(shops, func(s template.Shop) bool { return !by.Can(staff.View, s.Number) })
+	list := ShopList{Shops: make([]Shop, len(shops))}
+	for i, s := range shops {
+		list.Shops[i] = Shop{decimal(s.Number), s.Name, s.Timezone}
+	}
+	return &struct{ Body ShopList }{list}, nil
+}
+
+func (a *API) putShop(ctx context.Context, in *struct {
+	Number string `path:"number" pattern:"^[1-9][0-9]{0,18}$"`
+	Body   ShopWish
+}) (*struct{ Body Shop }, error) {
+	number, err := parseID("path.number", in.Number)
+	if err != nil {
+		return nil, err
+	}
+	if err := actorOf(ctx).May(staff.ManageTemplates, number); err != nil {
+		return nil, err
+	}
+	if err := merge(checkName("name", in.Body.Name), checkZone("timezone", in.Body.Timezone)); err != nil {
+		return nil, err
+	}
+	if err := a.Shops.SaveShop(ctx, number, in.Body.Name, in.Body.Timezone); err != nil {
+		return nil, err
+	}
+	return &struct{ Body Shop }{Shop{in.Number, in.Body.Name, in.Body.Timezone}}, nil
+}
+
+func checkName(place, s string) error {
+	if strings.TrimSpace(s) == "" || strings.ContainsFunc(s, unicode.IsControl) {
+		return refused(place, "must be text without control characters")
+	}
+	return nil
+}
+
+func checkZone(place, s string) error {
+	if _, err := time.LoadLocation(s); err != nil || s == "" || s == "Local" {
+		return refused(place, "must be an IANA time zone such as Asia/Shanghai")
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package api
+
+import (
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/money"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+)
+
+// TemplateWish is a template to be created.
+type TemplateWish struct {
+	ShopNumber   string     `json:"shop_number" pattern:"^[1-9][0-9]{0,18}$" example:"10"`
+	Name         string     `json:"name" doc:"At most 120 characters." example:"20 off"`
+	Description  string     `json:"description,omitempty" doc:"At most 4000 characters."`
+	Kind         string     `json:"kind" enum:"amount_off,threshold_off,percent_off" example:"amount_off"`
+	AmountOff    int64      `json:"amount_off,omitempty" doc:"For amount_off and threshold_off: minor units of the currency." example:"1000"`
+	Threshold    int64      `json:"threshold,omitempty" doc:"For threshold_off, and if wanted percent_off: least order value in minor units." example:"5000"`
+	PercentOff   int        `json:"percent_off,omitempty" doc:"For percent_off: 1 to 100." example:"20"`
+	MaxOff       int64      `json:"max_off,omitempty" doc:"For percent_off: most that is taken off, in minor units." example:"3000"`
+	Currency     string     `json:"currency" doc:"ISO 4217." example:"CNY"`
+	Target       string     `json:"target,omitempty" enum:"shop,product" default:"shop" doc:"What the coupon can be used for."`
+	Product      string     `json:"product,omitempty" doc:"For target product: which one."`
+	Stock        int64      `json:"stock" doc:"How many coupons there are." example:"100"`
+	PerUserLimit int        `json:"per_user_limit,omitempty" default:"1" minimum:"1" doc:"How many of them one user can get."`
+	OpensAt      time.Time  `json:"opens_at" doc:"Any whole second." example:"2027-01-01T12:00:00Z"`
+	ClosesAt     time.Time  `json:"closes_at" doc:"Any whole second after the opening." example:"2027-01-02T12:00:00Z"`
+	ValidUntil   *time.Time `json:"valid_until,omitempty" doc:"How long a claimed coupon is valid; either this or valid_hours."`
+	ValidHours   int        `json:"valid_hours,omitempty" doc:"Hours a coupon is valid from claiming; either this or valid_until." example:"48"`
+	Obtain       string     `json:"obtain,omitempty" enum:"claim,code" default:"claim" doc:"How users get the coupon."`
+	ClaimMode    string     `json:"claim_mode,omitempty" enum:"durable,gate" default:"durable" doc:"Which gate decides claims."`
+	ClaimURL     string     `json:"claim_url,omitempty" doc:"Where messages lead to."`
+}
+
+// TemplatePatch is a change of a template: what is absent stays as it is.
+type TemplatePatch struct {
+	ShopNumber   Optional[string]    `json:"shop_number,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
+	Name         Optional[string]    `json:"name,omitempty"`
+	Description  Optional[string]    `json:"description,omitempty"`
+	Kind         Optional[string]    `json:"kind,omitempty" enum:"amount_off,threshold_off,percent_off"`
+	AmountOff    Optional[int64]     `json:"amount_off,omitempty"`
+	Threshold    Optional[int64]     `json:"threshold,omitempty"`
+	PercentOff   Optional[int]       `json:"percent_off,omitempty"`
+	MaxOff       Optional[int64]     `json:"max_off,omitempty"`
+	Currency     Optional[string]    `json:"currency,omitempty"`
+	Target       Optional[string]    `json:"target,omitempty" enum:"shop,product"`
+	Product      Optional[string]    `json:"product,omitempty"`
+	Stock        Optional[int64]     `json:"stock,omitempty"`
+	PerUserLimit Optional[int]       `json:"per_user_limit,omitempty"`
+	OpensAt      Optional[time.Time] `json:"opens_at,omitempty"`
+	ClosesAt     Optional[time.Time] `json:"closes_at,omitempty"`
+	ValidUntil   Optional[time.Time] `json:"valid_until,omitempty" doc:"null = by valid_hours."`
+	ValidHours   Optional[int]       `json:"valid_hours,omitempty" doc:"null = by valid_until."`
+	Obtain       Optional[string]    `json:"obtain,omitempty" enum:"claim,code"`
+	ClaimMode    Optional[string]    `json:"claim_mode,omitempty" enum:"durable,gate"`
+	ClaimURL     Optional[string]    `json:"claim_url,omitempty"`
+}
+
+// Template is a template as staff see it.
+type Template struct {
+	ID           string `json:"id" example:"1"`
+	State        string `json:"state" enum:"draft,scheduled,open,sold_out,paused,closed,cancelled" example:"draft"`
+	Version      int64  `json:"version" doc:"Grows with every change; send it as If-Match." example:"1"`
+	ShopNumber   string `json:"shop_number" example:"10"`
+	ShopName     string `json:"shop_name" example:"Shop 10"`
+	ShopTimezone string `json:"shop_timezone" example:"Asia/Shanghai"`
+	Name         string `json:"name" example:"20 off"`
+	Description  string `json:"description"`
+	Discount
+	Target       string     `json:"target" enum:"shop,product" example:"shop"`
+	Product      string     `json:"product,omitempty"`
+	Stock        int64      `json:"stock" example:"100"`
+	Ledger       Ledger     `json:"stock_ledger"`
+	PerUserLimit int        `json:"per_user_limit" example:"1"`
+	OpensAt      time.Time  `json:"opens_at" example:"2027-01-01T12:00:00Z"`
+	ClosesAt     time.Time  `json:"closes_at" example:"2027-01-02T12:00:00Z"`
+	ValidUntil   *time.Time `json:"valid_until,omitempty"`
+	ValidHours   int        `json:"valid_hours,omitempty" example:"48"`
+	Obtain       string     `json:"obtain" enum:"claim,code" example:"claim"`
+	ClaimMode    string     `json:"claim_mode" enum:"durable,gate" example:"durable"`
+	ClaimURL     string     `json:"claim_url,omitempty"`
+	CreatedAt    time.Time  `json:"created_at"`
+	UpdatedAt    time.Time  `json:"updated_at"`
+	PublishedAt  *time.Time `json:"published_at,omitempty"`
+	EndedAt      *time.Time `json:"ended_at,omitempty"`
+	Slots        []Slot     `json:"slots,omitempty" doc:"The reminder slots of the current opening, the farthest first; none for a draft, and not in lists."`
+	Earlier      []Slot     `json:"earlier_slots,omitempty" doc:"Slots that fired for an opening that was moved since."`
+}
+
+// Ledger accounts for the stock.
+type Ledger struct {
+	Total  int64 `json:"total" example:"100"`
+	Issued int64 `json:"issued" example:"0"`
+	Left   int64 `json:"left" example:"100"`
+}
+
+// Slot is one due instant.
+type Slot struct {
+	Slot     int       `json:"slot" doc:"1 to 12; slot k is 5k minutes before the opening." example:"1"`
+	Minutes  int       `json:"minutes" example:"5"`
+	DueAt    time.Time `json:"due_at" example:"2027-01-01T11:55:00Z"`
+	State    string    `json:"state" enum:"waiting,firing,sending,finished,passed,moved,cancelled" example:"waiting"`
+	Channels []Cell    `json:"channels" nullable:"false"`
+}
+
+// Cell is one channel of a slot.
+type Cell struct {
+	Channel string `json:"channel" example:"app"`
+	Booked  int64  `json:"booked" doc:"Reminders reserved now." example:"12"`
+	Account
+}
+
+// Account says what became of the reminders of one slot and channel.
+type Account struct {
+	Reserved int64 `json:"reserved" doc:"Reminders reserved when the slot fired; always the sum of those that follow."`
+	Sent     int64 `json:"sent"`
+	Skipped  int64 `json:"skipped"`
+	Expired  int64 `json:"expired"`
+	Dead     int64 `json:"dead"`
+	InFlight int64 `json:"in_flight"`
+}
+
+func (w TemplateWish) spec() (template.Spec, error) {
+	shop, err := parseID("body.shop_number", w.ShopNumber)
+	return template.Spec{
+		ShopNumber: shop, Name: w.Name, Description: w.Description, Kind: template.Kind(w.Kind),
+		AmountOff: money.Amount(w.AmountOff), Threshold: money.Amount(w.Threshold), PercentOff: w.PercentOff,
+		MaxOff: money.Amount(w.MaxOff), Currency: w.Currency, Target: template.Target(w.Target), Product: w.Product,
+		Stock: w.Stock, PerUserLimit: w.PerUserLimit, OpensAt: w.OpensAt.UTC(), ClosesAt: w.ClosesAt.UTC(),
+		ValidUntil: utc(w.ValidUntil), ValidHours: w.ValidHours, Obtain: template.Obtain(w.Obtain),
+		ClaimMode: template.ClaimMode(w.ClaimMode), ClaimURL: w.ClaimURL,
+	}, err
+}
+
+// apply returns s with the patch applied.
+func (p TemplatePatch) apply(s template.Spec) (template.Spec, error) {
+	if p.ShopNumber.Set {
+		shop, err := parseID("body.shop_number", p.ShopNumber.Value)
+		if err != nil {
+			return s, err
+		}
+		s.ShopNumber = shop
+	}
+	p.Name.into(&s.Name)
+	p.Description.into(&s.Description)
+	p.Kind.into((*string)(&s.Kind))
+	p.AmountOff.into((*int64)(&s.AmountOff))
+	p.Threshold.into((*int64)(&s.Threshold))
+	p.PercentOff.into(&s.PercentOff)
+	p.MaxOff.into((*int64)(&s.MaxOff))
+	p.Currency.into(&s.Currency)
+	p.Target.into((*string)(&s.Target))
+	p.Product.into(&s.Product)
+	p.Stock.into(&s.Stock)
+	p.PerUserLimit.into(&s.PerUserLimit)
+	p.OpensAt.into(&s.OpensAt)
+	p.ClosesAt.into(&s.ClosesAt)
+	s.OpensAt, s.ClosesAt = s.OpensAt.UTC(), s.ClosesAt.UTC()
+	if p.ValidUntil.Set {
+		s.ValidUntil = nil
+		if !p.ValidUntil.Null {
+			s.ValidUntil = utc(&p.ValidUntil.Value)
+		}
+	}
+	p.ValidHours.into(&s.ValidHours)
+	p.Obtain.into((*string)(&s.Obtain))
+	p.ClaimMode.into((*string)(&s.ClaimMode))
+	p.ClaimURL.into(&s.ClaimURL)
+	return s, nil
+}
+
+func templateJSON(t template.Template, now time.Time) Template {
+	return Template{
+		ID: decimal(t.ID), State: string(t.State(now)), Version: t.Version, ShopNumber: decimal(t.ShopNumber),
+		ShopName: t.ShopName, ShopTimezone: t.ShopTimezone, Name: t.Name, Description: t.Description,
+		Discount: discountJSON(t.Spec), Target: string(t.Target), Product: t.Product, Stock: t.Stock,
+		Ledger: Ledger{t.Stock, t.Issued, t.StockLeft()}, PerUserLimit: t.PerUserLimit, OpensAt: t.OpensAt.UTC(),
+		ClosesAt: t.ClosesAt.UTC(), ValidUntil: utc(t.ValidUntil), ValidHours: t.ValidHours, Obtain: string(t.Obtain),
+		ClaimMode: string(t.ClaimMode), ClaimURL: t.ClaimURL, CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC(),
+		PublishedAt: utc(t.PublishedAt), EndedAt: utc(t.EndedAt),
+	}
+}
+
+func slotsJSON(rows []reminder.Row) []Slot {
+	list := make([]Slot, len(rows))
+	for i, r := range rows {
+		list[i] = Slot{int(r.Slot.Slot), r.Slot.Slot.Minutes(), r.DueAt.UTC(), string(r.State), make([]Cell, len(r.Cells))}
+		for j, c := range r.Cells {
+			list[i].Channels[j] = Cell{c.Channel.String(), c.Booked, accountJSON(c.Counts)}
+		}
+	}
+	return list
+}
+
+func accountJSON(n delivery.Counts) Account {
+	return Account{n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight}
+}

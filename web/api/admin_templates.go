@@ -1,0 +1,316 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+)
+
+// TemplateList is one page of templates.
+type TemplateList struct {
+	Templates []Template `json:"templates" nullable:"false"`
+	Next      string     `json:"next,omitempty" doc:"Pass as after to get the next page; absent on the last one."`
+}
+
+// Balance is a template's balance sheet, recomputed from the rows.
+type Balance struct {
+	TemplateID string        `json:"template_id" example:"1"`
+	Balanced   bool          `json:"balanced" doc:"Whether every line balances and agrees with the counters."`
+	Difference int64         `json:"difference" doc:"The sum of all differences."`
+	Lines      []BalanceLine `json:"lines" nullable:"false" doc:"One for each slot and channel that has fired."`
+}
+
+// BalanceLine is the account of one slot and channel.
+type BalanceLine struct {
+	Slot       int       `json:"slot" example:"1"`
+	Minutes    int       `json:"minutes" example:"5"`
+	DueAt      time.Time `json:"due_at"`
+	State      string    `json:"state" enum:"waiting,firing,sending,finished,passed,moved,cancelled"`
+	Channel    string    `json:"channel" example:"app"`
+	Counted    Account   `json:"counted" doc:"What the rows add up to."`
+	Kept       Account   `json:"kept" doc:"What the counters say."`
+	Twice      int64     `json:"twice" doc:"Users in more than one batch."`
+	Difference int64     `json:"difference"`
+}
+
+type templateAnswer struct {
+	ETag string `header:"ETag"`
+	Body Template
+}
+
+// TemplateRef names a template in the path.
+type TemplateRef struct {
+	ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
+}
+
+const templateExample = `{"shop_number":"10","name":"20 off","kind":"amount_off","amount_off":2000,"currency":"CNY","stock":100,` +
+	`"opens_at":"2027-01-01T12:00:00Z","closes_at":"2027-01-02T12:00:00Z","valid_hours":48}`
+
+func (a *API) adminTemplateRoutes() {
+	staffOnly := traits{access: forStaff}
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates", ID: "create-template", Tag: tagStaff,
+		Summary: "Create a template", Description: "It is a draft, which nobody can reserve, until it is published. A shop number that is new creates the shop.",
+		Status: http.StatusCreated, Example: templateExample}), a.createTemplate)
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates", ID: "list-templates", Tag: tagStaff,
+		Summary: "List templates", Description: "By opening."}), a.listTemplates)
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}", ID: "get-admin-template", Tag: tagStaff,
+		Summary: "Show a template with its reminder slots and stock ledger", Codes: []string{"template_not_found"}}), a.adminTemplate)
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPatch, Path: "/admin/templates/{id}", ID: "change-template", Tag: tagStaff,
+		Summary: "Change a template",
+		Description: "A draft may change in every way; once published, only its texts, link, opening, closing, and more stock. " +
+			"Moving the opening moves every reminder that is not due yet.",
+		Codes:   []string{"template_not_found", "precondition_required", "stale_version", "invalid_transition", "stock_below_issued"},
+		Example: `{"stock":200}`}), a.changeTemplate)
+	for _, tr := range []struct {
+		name template.Transition
+		text string
+	}{
+		{template.Publishing, "Open a template for reservations"},
+		{template.Pausing, "Stop claims; reminders still go out"},
+		{template.Resuming, "Let claims go on"},
+		{template.Closing, "End a drop"},
+		{template.Cancelling, "Call a drop off before it opens"},
+	} {
+		register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/" + string(tr.name),
+			ID: string(tr.name) + "-template", Tag: tagStaff, Summary: tr.text,
+			Codes:   []string{"template_not_found", "stale_version", "invalid_transition"},
+			Example: `{"reason":"as planned"}`}), a.transition(tr.name))
+	}
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/balance", ID: "template-balance", Tag: tagStaff,
+		Summary:     "Recompute a template's balance sheet",
+		Description: "For every slot and channel: reserved at fire = sent + skipped + expired + dead + in flight, counted from the rows.",
+		Codes:       []string{"template_not_found"}}), a.balance)
+}
+
+func (a *API) createTemplate(ctx context.Context, in *struct{ Body TemplateWish }) (*templateAnswer, error) {
+	spec, err := in.Body.spec()
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.Templates.Create(ctx, actorOf(ctx), spec, requestKey(ctx))
+	return a.withoutSlots(t), err
+}
+
+func (a *API) withoutSlots(t template.Template) *templateAnswer {
+	return &templateAnswer{etag(t.Version), templateJSON(t, a.Now())}
+}
+
+func etag(version int64) string { return `"` + decimal(version) + `"` }
+
+// withSlots completes the answer about one template.
+func (a *API) withSlots(ctx context.Context, t template.Template) (*templateAnswer, error) {
+	board, err := a.Board.Board(ctx, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	answer := a.withoutSlots(t)
+	answer.Body.Slots, answer.Body.Earlier = slotsJSON(board.Rows), slotsJSON(board.Earlier)
+	return answer, nil
+}
+
+func (a *API) adminTemplate(ctx context.Context, in *TemplateRef) (*templateAnswer, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.Templates.Template(ctx, actorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	return a.withSlots(ctx, t)
+}
+
+func (a *API) changeTemplate(ctx context.Context, in *struct {
+	TemplateRef
+	IfMatch string `header:"If-Match" doc:"The version the change is based on." example:"\"1\""`
+	Body    TemplatePatch
+}) (*templateAnswer, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	version, err := parseVersion(in.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		return nil, errPrecondition
+	}
+	old, err := a.Templates.Template(ctx, actorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := in.Body.apply(old.Spec)
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.Templates.Edit(ctx, actorOf(ctx), id, version, spec)
+	if err != nil {
+		return nil, err
+	}
+	return a.withSlots(ctx, t)
+}
+
+// parseVersion reads an If-Match header; without one the version is 0.
+func parseVersion(header string) (int64, error) {
+	if header == "" {
+		return 0, nil
+	}
+	s := strings.Trim(strings.TrimPrefix(header, "W/"), `"`)
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n <= 0 {
+		return 0, refused("header.If-Match", "must be the version of the template, such as \"3\"")
+	}
+	return n, nil
+}
+
+type transitionWish struct {
+	TemplateRef
+	IfMatch string `header:"If-Match" doc:"If given: the version the decision is based on." example:"\"1\""`
+	Body    *struct {
+		Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log."`
+	} `nameHint:"Reason"`
+}
+
+func (a *API) transition(tr template.Transition) func(context.Context, *transitionWish) (*templateAnswer, error) {
+	return func(ctx context.Context, in *transitionWish) (*templateAnswer, error) {
+		id, err1 := parseID("path.id", in.ID)
+		version, err2 := parseVersion(in.IfMatch)
+		reason := ""
+		if in.Body != nil {
+			reason = in.Body.Reason
+		}
+		if err := merge(err1, err2, checkText("body.reason", reason)); err != nil {
+			return nil, err
+		}
+		t, err := a.Templates.Do(ctx, actorOf(ctx), id, version, tr, reason)
+		if err != nil && Recovering(ctx) {
+			t, err = a.stepDone(ctx, id, tr, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return a.withSlots(ctx, t)
+	}
+}
+
+// stepDone returns the template if the step that was refused has been taken,
+// by the attempt that never answered, else the refusal.
+func (a *API) stepDone(ctx context.Context, id int64, tr template.Transition, refusal error) (template.Template, error) {
+	t, err := a.Templates.Template(ctx, actorOf(ctx), id)
+	if err != nil {
+		return t, refusal
+	}
+	done := map[template.Transition]template.State{template.Publishing: template.Published, template.Pausing: template.Paused,
+		template.Resuming: template.Published, template.Closing: template.Closed, template.Cancelling: template.Cancelled}
+	if t.Stored != done[tr] {
+		return t, refusal
+	}
+	return t, nil
+}
+
+type templateFilter struct {
+	State []string `query:"state" doc:"Only these states, separated by commas." enum:"draft,scheduled,open,sold_out,paused,closed,cancelled"`
+	Shop  string   `query:"shop" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this shop."`
+	Q     string   `query:"q" maxLength:"120" doc:"A part of the name, or the id."`
+	From  string   `query:"from" doc:"Only openings from this instant on." example:"2027-01-01T00:00:00Z"`
+	To    string   `query:"to" doc:"Only openings before this instant." example:"2027-02-01T00:00:00Z"`
+	Order string   `query:"order" enum:"asc,desc" default:"desc" doc:"By opening."`
+	Limit int      `query:"limit" minimum:"1" maximum:"200" default:"50"`
+	After string   `query:"after" maxLength:"60" doc:"What next said on the page before."`
+}
+
+func (a *API) listTemplates(ctx context.Context, in *templateFilter) (*struct{ Body TemplateList }, error) {
+	q, err := in.query()
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.Templates.Templates(ctx, actorOf(ctx), q)
+	if err != nil {
+		return nil, err
+	}
+	page := TemplateList{Templates: make([]Template, len(list))}
+	for i, t := range list {
+		page.Templates[i] = templateJSON(t, a.Now())
+	}
+	if n := len(list); n == in.Limit {
+		page.Next = fmt.Sprintf("%d.%d", list[n-1].OpensAt.Unix(), list[n-1].ID)
+	}
+	return &struct{ Body TemplateList }{page}, nil
+}
+
+func (in *templateFilter) query() (template.Query, error) {
+	q := template.Query{Search: in.Q, Descending: in.Order == "desc", Limit: in.Limit}
+	for _, s := range in.State {
+		q.States = append(q.States, template.State(s))
+	}
+	errs := []error{checkText("query.q", in.Q)}
+	if in.Shop != "" {
+		shop, err := parseID("query.shop", in.Shop)
+		q.Shops, errs = []int64{shop}, append(errs, err)
+	}
+	var err error
+	q.From, err = instant("query.from", in.From)
+	errs = append(errs, err)
+	q.To, err = instant("query.to", in.To)
+	errs = append(errs, err)
+	q.After, err = parseCursor(in.After)
+	return q, merge(append(errs, err)...)
+}
+
+// parseCursor reads the opening and id of the last template of a page.
+func parseCursor(s string) (template.Cursor, error) {
+	if s == "" {
+		return template.Cursor{}, nil
+	}
+	opens, id, _ := strings.Cut(s, ".")
+	second, err1 := strconv.ParseInt(opens, 10, 64)
+	n, err2 := strconv.ParseInt(id, 10, 64)
+	// The seconds of the years 1 to 9000.
+	if err := errors.Join(err1, err2); err != nil || n <= 0 || second < -62135596800 || second > 221845392000 {
+		return template.Cursor{}, refused("query.after", "must be what next said on the page before")
+	}
+	return template.Cursor{OpensAt: time.Unix(second, 0).UTC(), ID: n}, nil
+}
+
+// checkText refuses text that no database can hold.
+func checkText(place, s string) error {
+	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+		return refused(place, "must be valid text without NUL characters")
+	}
+	return nil
+}
+
+func (a *API) balance(ctx context.Context, in *TemplateRef) (*struct{ Body Balance }, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.Templates.Template(ctx, actorOf(ctx), id); err != nil {
+		return nil, err
+	}
+	lines, err := a.Board.Balance(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	b := Balance{TemplateID: in.ID, Balanced: true, Lines: make([]BalanceLine, len(lines))}
+	for i, l := range lines {
+		b.Lines[i] = balanceJSON(l)
+		b.Difference += l.Difference()
+		b.Balanced = b.Balanced && l.Difference() == 0
+	}
+	return &struct{ Body Balance }{b}, nil
+}
+
+func balanceJSON(l reminder.BalanceLine) BalanceLine {
+	return BalanceLine{Slot: int(l.Slot.Slot), Minutes: l.Slot.Slot.Minutes(), DueAt: l.Slot.DueAt.UTC(), State: string(l.Slot.State),
+		Channel: l.Channel.String(), Counted: accountJSON(l.Counted), Kept: accountJSON(l.Kept), Twice: l.Twice, Difference: l.Difference()}
+}

@@ -1,0 +1,236 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+const (
+	importBatch   = 1000
+	maxLine       = 64 << 10
+	maxLineErrors = 1000
+	// importStall is how long the client may take for the next batch.
+	importStall = 60 * time.Second
+)
+
+// UserLine is one line of an import.
+type UserLine struct {
+	ID         string                   `json:"id" pattern:"^[1-9][0-9]{0,18}$" example:"1001"`
+	Name       Optional[string]         `json:"name,omitempty" example:"Ann"`
+	Email      Optional[string]         `json:"email,omitempty" example:"ann@example.com"`
+	Phone      Optional[string]         `json:"phone,omitempty" doc:"E.164." example:"+8613800138000"`
+	Locale     Optional[string]         `json:"locale,omitempty" doc:"BCP 47." example:"zh-CN"`
+	Timezone   Optional[string]         `json:"timezone,omitempty" doc:"IANA." example:"Asia/Shanghai"`
+	OptOuts    Optional[[]string]       `json:"opt_outs,omitempty" doc:"Channels the user does not want to be reached by." example:"[\"sms\"]"`
+	QuietHours Optional[QuietHours]     `json:"quiet_hours,omitempty"`
+	Attributes Optional[map[string]any] `json:"attributes,omitempty" doc:"Up to 50 texts, numbers or booleans to tell users apart by."`
+}
+
+// ImportResult says what became of the lines.
+type ImportResult struct {
+	Upserted   int         `json:"upserted" doc:"Lines that were stored." example:"2"`
+	Errors     []LineError `json:"errors" nullable:"false" doc:"Lines that were left out, the first 1,000."`
+	MoreErrors int         `json:"more_errors,omitempty" doc:"How many more were left out."`
+}
+
+// LineError says why a line was left out.
+type LineError struct {
+	Line  int    `json:"line" doc:"The first line is 1." example:"3"`
+	Error string `json:"error" example:"email: must be an e-mail address such as ann@example.com"`
+}
+
+func (a *API) adminUserRoutes() {
+	op := a.operation(route{traits: traits{access: forStaff, stream: true}, Method: http.MethodPut, Path: "/admin/users", ID: "import-users", Tag: tagStaff,
+		Summary: "Tell about users, a line of JSON each",
+		Description: "NDJSON of any length; a line has at most 64 KiB. Users that are not known are created; fields that a line leaves out " +
+			"stay as they are, null clears one. Lines are applied in order. A line that is wrong is left out as a whole and reported; " +
+			"the others are stored. If the answer is an error, or none comes, send everything again.",
+		Codes: []string{"unsupported_media_type", "malformed_json", "request_timeout"}})
+	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/x-ndjson": {
+		Schema:  &huma.Schema{Type: huma.TypeString, Format: "binary", Description: "Each line is a UserLine."},
+		Example: `{"id":"1001","name":"Ann","email":"ann@example.com","phone":"+8613800138000","locale":"zh-CN","timezone":"Asia/Shanghai"}` + "\n"}}}
+	schemas := a.huma.OpenAPI().Components.Schemas
+	op.Responses["200"] = &huma.Response{Description: "What became of the lines.", Content: map[string]*huma.MediaType{
+		"application/json": {Schema: schemas.Schema(typeOf[ImportResult](), true, "")}}}
+	schemas.Schema(typeOf[UserLine](), true, "")
+	register(a, op, func(ctx context.Context, _ *struct{}) (*struct{ Body func(huma.Context) }, error) {
+		if err := actorOf(ctx).May(staff.ManageUsers, 0); err != nil {
+			return nil, err
+		}
+		return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
+			r, w := humachi.Unwrap(hc)
+			a.importUsers(w, r)
+		}}, nil
+	})
+}
+
+func (a *API) importUsers(w http.ResponseWriter, r *http.Request) {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); strings.HasPrefix(kind, "multipart/") {
+		a.problem(r.Context(), errMediaType.Because("send the lines themselves, as application/x-ndjson")).write(w)
+		return
+	}
+	im := &importer{api: a, ctx: r.Context(), control: http.NewResponseController(w), in: bufio.NewReaderSize(r.Body, maxLine)}
+	if err := im.run(); err != nil {
+		a.problem(r.Context(), err).write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(im.result()) // the client may be gone
+}
+
+// importer holds one batch in memory, whatever the size of the whole.
+type importer struct {
+	api     *API
+	ctx     context.Context
+	control *http.ResponseController
+	in      *bufio.Reader
+	line    int
+	batch   []user.Change
+	lines   []int // of each change
+	stored  int
+	errors  []LineError
+	more    int
+}
+
+func (im *importer) run() error {
+	im.extend()
+	for {
+		text, err := im.next()
+		if err != nil && err != io.EOF {
+			return im.broken(err)
+		}
+		if len(text) > 0 {
+			im.take(text)
+		}
+		if len(im.batch) == importBatch || err == io.EOF {
+			if err := im.store(); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+	}
+}
+
+// extend gives the client time for the next batch, beyond the deadlines that
+// hold for requests of ordinary size.
+func (im *importer) extend() {
+	at := time.Now().Add(importStall)
+	_ = im.control.SetReadDeadline(at)
+	_ = im.control.SetWriteDeadline(at.Add(importStall))
+}
+
+// next returns one line, valid until the next call; empty for a blank line
+// and for one that is too long. At the end it returns [io.EOF] as well.
+func (im *importer) next() ([]byte, error) {
+	im.line++
+	text, err := im.in.ReadSlice('\n')
+	if err == bufio.ErrBufferFull {
+		for err == bufio.ErrBufferFull {
+			_, err = im.in.ReadSlice('\n')
+		}
+		im.fail(im.line, "the line is longer than 64 KiB")
+		return nil, err
+	}
+	return bytes.TrimSpace(text), err
+}
+
+func (im *importer) take(text []byte) {
+	c, err := parseUser(text)
+	if err != nil {
+		im.fail(im.line, err.Error())
+		return
+	}
+	im.batch, im.lines = append(im.batch, c), append(im.lines, im.line)
+}
+
+func (im *importer) store() error {
+	if len(im.batch) == 0 {
+		return nil
+	}
+	n, refused, err := im.api.Users.Upsert(im.ctx, actorOf(im.ctx), im.batch)
+	if err != nil {
+		return err
+	}
+	im.stored += n
+	for i, err := range refused {
+		im.fail(im.lines[i], err.Error())
+	}
+	im.batch, im.lines = im.batch[:0], im.lines[:0]
+	im.extend()
+	return nil
+}
+
+func (im *importer) fail(line int, text string) {
+	if len(im.errors) == maxLineErrors {
+		im.more++
+		return
+	}
+	im.errors = append(im.errors, LineError{line, short(text)})
+}
+
+func (im *importer) broken(err error) error {
+	if isTimeout(err) {
+		return errTimeout
+	}
+	return errMalformed.Because("the body could not be read to its end; %d lines were stored", im.stored)
+}
+
+func (im *importer) result() ImportResult {
+	slices.SortStableFunc(im.errors, func(a, b LineError) int { return a.Line - b.Line })
+	return ImportResult{Upserted: im.stored, Errors: append([]LineError{}, im.errors...), MoreErrors: im.more}
+}
+
+// parseUser reads one line; the error is meant for its sender.
+func parseUser(text []byte) (user.Change, error) {
+	var l UserLine
+	if !utf8.Valid(text) {
+		return user.Change{}, errors.New("the line is not valid UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil {
+		return user.Change{}, lineError(err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return user.Change{}, errors.New("the line holds more than one JSON object")
+	}
+	id, err := user.ParseID(l.ID)
+	if err != nil {
+		return user.Change{}, errors.New("id: must be a positive decimal number below 2^63, as a string")
+	}
+	c := user.Change{ID: id, Name: l.Name.pointer(), Email: l.Email.pointer(), Phone: l.Phone.pointer(), Locale: l.Locale.pointer(),
+		Timezone: l.Timezone.pointer(), Attributes: l.Attributes.pointer()}
+	return c, wishes(&c, l.OptOuts, l.QuietHours)
+}
+
+// lineError says what is wrong with a line without quoting Go.
+func lineError(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if wrong.Field == "" {
+			return errors.New("must be a JSON object with an id; a " + wrong.Value + " does not fit")
+		}
+		return errors.New(wrong.Field + ": a " + wrong.Value + " does not fit here")
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return errors.New("unknown field " + name)
+	}
+	return errors.New("is not valid JSON")
+}

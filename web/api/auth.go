@@ -1,0 +1,170 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+	"dropbell/web/middleware"
+)
+
+// access is who may call an operation.
+type access int
+
+const (
+	// forUsers takes a user's token, or a service key that names the user.
+	forUsers access = iota
+	// forAnybody also takes nobody's request; credentials, if sent, must be valid.
+	forAnybody
+	// forStaff takes service keys that stand for a role.
+	forStaff
+)
+
+// caller is who makes a request.
+type caller struct {
+	// user is whom the request is about; 0 for staff and anonymous calls.
+	user user.ID
+	// key is the service key used, nil for a user's own token.
+	key *staff.Key
+	// until is when the credentials end; zero = never.
+	until time.Time
+}
+
+func (c *caller) kind() string {
+	switch {
+	case c.key != nil:
+		return c.key.Actor().Label
+	case c.user != 0:
+		return "user"
+	}
+	return "anonymous"
+}
+
+// scope separates one caller's idempotency keys from another's.
+func (c *caller) scope() string {
+	label := "user:" + c.user.String()
+	if c.key != nil {
+		label = c.key.Actor().Label + "/" + label
+	}
+	return label
+}
+
+// userOf returns whom the request is about.
+func userOf(ctx context.Context) user.ID { return callerOf(ctx).user }
+
+// actorOf returns who makes a staff request.
+func actorOf(ctx context.Context) staff.Actor {
+	if c := callerOf(ctx); c.key != nil {
+		return c.key.Actor()
+	}
+	return staff.Actor{}
+}
+
+// callerOf returns the zero caller, who may do nothing, outside the pipeline.
+func callerOf(ctx context.Context) *caller {
+	if q := middleware.From(ctx); q != nil {
+		if c, ok := q.Principal.(*caller); ok {
+			return c
+		}
+	}
+	return &caller{}
+}
+
+// authenticate finds out who calls and whether an operation is for them.
+func (a *API) authenticate(r *http.Request, needed access) (*caller, error) {
+	header := r.Header.Get("Authorization")
+	if header == "" && needed == forAnybody {
+		return &caller{}, nil
+	}
+	scheme, credential, _ := strings.Cut(header, " ")
+	credential = strings.TrimSpace(credential)
+	if !strings.EqualFold(scheme, "Bearer") || credential == "" {
+		return nil, staff.ErrUnauthenticated.Because("send a token or an API key as Authorization: Bearer …")
+	}
+	if looksLikeToken(credential) {
+		return a.byToken(r, credential, needed)
+	}
+	return a.byKey(r, credential, needed)
+}
+
+// looksLikeToken tells a JWT, three parts between dots, from a service key.
+func looksLikeToken(s string) bool {
+	return strings.Count(s, ".") == 2 && !strings.HasPrefix(s, staff.KeyPrefix)
+}
+
+func (a *API) byToken(r *http.Request, token string, needed access) (*caller, error) {
+	if a.Tokens == nil {
+		return nil, staff.ErrUnauthenticated.Because("this server takes no user tokens")
+	}
+	c, err := a.Tokens.caller(r.Context(), token)
+	if err != nil {
+		return nil, err
+	}
+	if needed == forStaff {
+		return nil, staff.ErrForbidden.Because("this is for service keys; user tokens are not accepted here")
+	}
+	if named := r.Header.Get(userHeader); named != "" && named != c.user.String() {
+		return nil, staff.ErrForbidden.Because("the token belongs to another user than X-User-ID names")
+	}
+	return c, nil
+}
+
+const userHeader = "X-User-Id"
+
+func (a *API) byKey(r *http.Request, secret string, needed access) (*caller, error) {
+	key, err := a.keys.key(r.Context(), secret)
+	if err != nil {
+		return nil, err
+	}
+	c := &caller{key: key}
+	if key.ExpiresAt != nil {
+		c.until = *key.ExpiresAt
+	}
+	switch needed {
+	case forAnybody:
+		return c, nil
+	case forStaff:
+		if !key.Has(staff.ScopeAdmin) && !key.Has(staff.ScopeRead) {
+			return nil, staff.ErrForbidden.Because("this needs a key with the scope admin or, for reading, read")
+		}
+		return c, nil
+	}
+	named := r.Header.Get(userHeader)
+	if named == "" {
+		return nil, staff.ErrUnauthenticated.Because("name the user in X-User-ID; the key must have the scope act-as-user")
+	}
+	if !key.Has(staff.ScopeActAsUser) {
+		return nil, staff.ErrForbidden.Because("this needs a key with the scope act-as-user")
+	}
+	if c.user, err = user.ParseID(named); err != nil {
+		return nil, refused("header.X-User-ID", "must be a positive decimal number below 2^63")
+	}
+	return c, nil
+}
+
+// countFailure slows down whoever tries credentials out.
+func (a *API) countFailure(q *middleware.Request, r *http.Request, err error) error {
+	if fault.KindOf(err) != fault.Unauthenticated || r.Header.Get("Authorization") == "" {
+		return err
+	}
+	d := a.failed.Allow(middleware.AddressKey('f', q.ClientIP(r)), a.Now())
+	if d.Allowed {
+		return err
+	}
+	return retryLater(errRateLimited.Because("too many attempts with invalid credentials"), d.RetryAfter)
+}
+
+func retryLater(f *fault.Fault, after time.Duration) error {
+	return &fault.RetryAfter{Err: f, After: max(after, time.Millisecond)}
+}
+
+// invalid refuses credentials; why names what is wrong with them, never what
+// would be right.
+func invalid(why string) error { return staff.ErrUnauthenticated.Because("%s", why) }
+
+func notFound(err error) bool { return errors.Is(err, staff.ErrKeyNotFound) }

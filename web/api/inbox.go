@@ -1,0 +1,99 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"dropbell/domain/reminder"
+)
+
+// Message is one in-app message.
+type Message struct {
+	ID           string    `json:"id" doc:"Stable and unique for the user: the same message has the same id in the list and in the stream."`
+	Kind         string    `json:"kind" doc:"What the message is about." example:"reminder"`
+	TemplateID   string    `json:"template_id" example:"1"`
+	ShopNumber   string    `json:"shop_number" example:"10"`
+	TemplateName string    `json:"template_name" example:"20 off"`
+	Minutes      int       `json:"minutes,omitempty" doc:"How long before the opening the reminder was due." example:"10"`
+	OpensAt      time.Time `json:"opens_at" example:"2027-01-01T12:00:00Z"`
+	DueAt        time.Time `json:"due_at" example:"2027-01-01T11:50:00Z"`
+	At           time.Time `json:"at" doc:"When it was delivered." example:"2027-01-01T11:50:00.4Z"`
+	ClaimURL     string    `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
+	Read         bool      `json:"read"`
+}
+
+// Inbox is one page of messages, the newest first.
+type Inbox struct {
+	Items       []Message  `json:"items" nullable:"false"`
+	Unread      int        `json:"unread" doc:"How many messages of the whole inbox are unread."`
+	ReadThrough *time.Time `json:"read_through,omitempty" doc:"Everything up to here counts as read."`
+	Next        string     `json:"next,omitempty" doc:"Pass as before to get the next page; absent on the last one."`
+}
+
+// ReadMark says how far the user has read.
+type ReadMark struct {
+	Through *time.Time `json:"through,omitempty" doc:"Everything delivered up to here is read; absent = everything so far."`
+}
+
+// ReadState is how far the user has read.
+type ReadState struct {
+	ReadThrough time.Time `json:"read_through"`
+}
+
+func (a *API) inboxRoutes() {
+	register(a, a.operation(route{Method: http.MethodGet, Path: "/inbox", ID: "inbox", Tag: tagUsers,
+		Summary: "List the user's in-app messages", Description: "The newest first."}), a.inbox)
+	register(a, a.operation(route{Method: http.MethodPost, Path: "/inbox/read", ID: "mark-read", Tag: tagUsers,
+		Summary: "Mark messages as read", Example: `{"through":"2027-01-01T12:00:00Z"}`}), a.markRead)
+	a.streamRoute()
+}
+
+func (a *API) inbox(ctx context.Context, in *struct {
+	Before string `query:"before" doc:"Only messages delivered before this instant." example:"2027-01-01T12:00:00Z"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
+}) (*struct{ Body Inbox }, error) {
+	before, err := instant("query.before", in.Before)
+	if err != nil {
+		return nil, err
+	}
+	if before == nil {
+		before = new(time.Time)
+	}
+	box, err := a.Reminders.Inbox(ctx, userOf(ctx), *before, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	page := Inbox{Items: make([]Message, len(box.Items)), Unread: box.Unread}
+	if !box.ReadThrough.IsZero() {
+		page.ReadThrough = utc(&box.ReadThrough)
+	}
+	for i, it := range box.Items {
+		page.Items[i] = messageJSON(it)
+	}
+	if n := len(page.Items); n == in.Limit {
+		page.Next = page.Items[n-1].At.Format(time.RFC3339Nano)
+	}
+	return &struct{ Body Inbox }{page}, nil
+}
+
+// markRead never marks what is yet to come.
+func (a *API) markRead(ctx context.Context, in *struct{ Body *ReadMark }) (*struct{ Body ReadState }, error) {
+	through := a.Now().UTC()
+	if in.Body != nil && in.Body.Through != nil && in.Body.Through.Before(through) {
+		through = in.Body.Through.UTC()
+	}
+	if through.Year() < 1970 {
+		return nil, refused("body.through", "must not lie before 1970")
+	}
+	if err := a.Reminders.MarkRead(ctx, userOf(ctx), through); err != nil {
+		return nil, err
+	}
+	return &struct{ Body ReadState }{ReadState{through}}, nil
+}
+
+func messageJSON(it reminder.InboxItem) Message {
+	return Message{ID: it.ID, Kind: string(it.Kind), TemplateID: decimal(it.TemplateID), ShopNumber: decimal(it.ShopNumber),
+		TemplateName: it.Name, Minutes: it.Slot.Minutes(), OpensAt: it.OpensAt.UTC(), DueAt: it.DueAt.UTC(), At: it.At.UTC(),
+		ClaimURL: it.ClaimURL, Read: it.Read}
+}

@@ -1,0 +1,125 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+)
+
+// PushSubscription is what a browser's PushManager returned.
+type PushSubscription struct {
+	Endpoint string `json:"endpoint" maxLength:"2000" example:"https://push.example.com/send/abc"`
+	P256dh   string `json:"p256dh" maxLength:"200" doc:"keys.p256dh of the subscription."`
+	Auth     string `json:"auth" maxLength:"100" doc:"keys.auth of the subscription."`
+}
+
+// QuietHours is a daily span in the user's zone.
+type QuietHours struct {
+	From string `json:"from" doc:"24-hour time." example:"22:00"`
+	To   string `json:"to" doc:"24-hour time; may lie after midnight. The same as from = no quiet hours." example:"08:00"`
+}
+
+// Preferences is how a user is reached and what they want to be left alone with.
+type Preferences struct {
+	Email      string             `json:"email" doc:"Empty = none."`
+	Phone      string             `json:"phone" doc:"E.164; empty = none." example:"+8613800138000"`
+	Push       []PushSubscription `json:"push" nullable:"false"`
+	OptOuts    []string           `json:"opt_outs" nullable:"false" doc:"Channels the user does not want to be reached by." example:"[\"sms\"]"`
+	QuietHours *QuietHours        `json:"quiet_hours,omitempty" doc:"Absent = none."`
+	Locale     string             `json:"locale" doc:"BCP 47; empty = unknown." example:"zh-CN"`
+	Timezone   string             `json:"timezone" doc:"IANA; empty = UTC." example:"Asia/Shanghai"`
+}
+
+// PreferencesChange is a change of preferences: what is absent stays as it is.
+type PreferencesChange struct {
+	Email      Optional[string]             `json:"email,omitempty" maxLength:"254" doc:"Empty or null = none." example:"ann@example.com"`
+	Phone      Optional[string]             `json:"phone,omitempty" maxLength:"20" doc:"E.164; empty or null = none." example:"+8613800138000"`
+	Push       Optional[[]PushSubscription] `json:"push,omitempty" maxItems:"20" doc:"All of the user's browsers; null or [] = none."`
+	OptOuts    Optional[[]string]           `json:"opt_outs,omitempty" maxItems:"5" doc:"Channels the user does not want to be reached by; null or [] = all are fine." example:"[\"sms\"]"`
+	QuietHours Optional[QuietHours]         `json:"quiet_hours,omitempty" doc:"null = none."`
+	Locale     Optional[string]             `json:"locale,omitempty" maxLength:"35" doc:"BCP 47; empty or null = unknown." example:"zh-CN"`
+	Timezone   Optional[string]             `json:"timezone,omitempty" maxLength:"64" doc:"IANA; empty or null = UTC." example:"Asia/Shanghai"`
+}
+
+type preferencesAnswer struct{ Body Preferences }
+
+func (a *API) preferenceRoutes() {
+	register(a, a.operation(route{Method: http.MethodGet, Path: "/preferences", ID: "get-preferences", Tag: tagUsers,
+		Summary: "Show the user's contacts and preferences"}),
+		func(ctx context.Context, _ *struct{}) (*preferencesAnswer, error) {
+			u, err := a.Users.Preferences(ctx, userOf(ctx))
+			return &preferencesAnswer{preferencesJSON(u)}, err
+		})
+	register(a, a.operation(route{Method: http.MethodPut, Path: "/preferences", ID: "set-preferences", Tag: tagUsers,
+		Summary:     "Change the user's contacts and preferences",
+		Description: "Fields that are left out stay as they are. Answers with everything as it is now.",
+		Codes:       []string{"channel_unavailable"},
+		Example:     `{"email":"ann@example.com","opt_outs":["sms"],"quiet_hours":{"from":"22:00","to":"08:00"},"locale":"zh-CN","timezone":"Asia/Shanghai"}`}),
+		func(ctx context.Context, in *struct{ Body PreferencesChange }) (*preferencesAnswer, error) {
+			c, err := in.Body.change(userOf(ctx))
+			if err != nil {
+				return nil, err
+			}
+			u, err := a.Users.SetPreferences(ctx, c)
+			return &preferencesAnswer{preferencesJSON(u)}, err
+		})
+}
+
+func (p PreferencesChange) change(id user.ID) (user.Change, error) {
+	c := user.Change{ID: id, Email: p.Email.pointer(), Phone: p.Phone.pointer(), Locale: p.Locale.pointer(), Timezone: p.Timezone.pointer()}
+	if p.Push.Set {
+		subs := make([]user.PushSubscription, len(p.Push.Value))
+		for i, s := range p.Push.Value {
+			subs[i] = user.PushSubscription(s)
+		}
+		c.Push = &subs
+	}
+	return c, wishes(&c, p.OptOuts, p.QuietHours)
+}
+
+// wishes adds opt-outs and quiet hours, which users and the shop both set.
+func wishes(c *user.Change, optOuts Optional[[]string], quiet Optional[QuietHours]) error {
+	e := &fault.Fields{}
+	if optOuts.Set {
+		c.OptOuts = new(uint8)
+		for i, name := range optOuts.Value {
+			channel, err := delivery.ParseChannel(name)
+			if err != nil {
+				e.Add(fmt.Sprintf("opt_outs[%d]", i), "rule.channel", "%s", err.Error())
+				continue
+			}
+			*c.OptOuts |= channel.Bit()
+		}
+	}
+	if quiet.Set {
+		c.Quiet = &user.QuietHours{}
+		if span, ok := user.ParseQuietHours(quiet.Value.From, quiet.Value.To); ok {
+			c.Quiet = &span
+		} else if !quiet.Null {
+			e.Add("quiet_hours", "rule.quiet_hours", "from and to must be times of day such as 22:00")
+		}
+	}
+	return e.Err()
+}
+
+func preferencesJSON(u user.User) Preferences {
+	p := Preferences{Email: u.Email, Phone: u.Phone, Push: make([]PushSubscription, len(u.Push)), OptOuts: []string{},
+		Locale: u.Locale, Timezone: u.Timezone}
+	for i, s := range u.Push {
+		p.Push[i] = PushSubscription(s)
+	}
+	for _, c := range delivery.AllChannels() {
+		if u.OptOuts&c.Bit() != 0 {
+			p.OptOuts = append(p.OptOuts, c.String())
+		}
+	}
+	if u.Quiet.From != u.Quiet.To {
+		from, to := u.Quiet.Clock()
+		p.QuietHours = &QuietHours{from, to}
+	}
+	return p
+}

@@ -1,0 +1,248 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+)
+
+// ReminderWish is one reminder as users name it.
+type ReminderWish struct {
+	Channel string `json:"channel" doc:"app, email, sms, webpush or webhook, as far as this server has a sender for it." example:"app"`
+	Minutes int    `json:"minutes" enum:"5,10,15,20,25,30,35,40,45,50,55,60" doc:"How long before the opening." example:"10"`
+}
+
+// ReservationWish asks for reminders of one drop.
+type ReservationWish struct {
+	TemplateID string         `json:"template_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The drop." example:"1"`
+	ShopNumber string         `json:"shop_number" pattern:"^[1-9][0-9]{0,18}$" doc:"The shop the drop belongs to." example:"10"`
+	Reminders  []ReminderWish `json:"reminders" minItems:"1" maxItems:"60" nullable:"false" doc:"All of them are reserved, or none."`
+}
+
+// Reservation is all reminders of one user for one drop.
+type Reservation struct {
+	TemplateID   string          `json:"template_id" example:"1"`
+	ShopNumber   string          `json:"shop_number" example:"10"`
+	TemplateName string          `json:"template_name" example:"20 off"`
+	OpensAt      time.Time       `json:"opens_at" doc:"When the drop opens." example:"2027-01-01T12:00:00Z"`
+	Slots        string          `json:"slots" doc:"The reminders as one number: bit 12 × channel + minutes ÷ 5 − 1." example:"2"`
+	Reminders    []ReminderState `json:"reminders" nullable:"false" doc:"The farthest from the opening first; empty if none is left."`
+}
+
+// ReminderState is what became of one reminder.
+type ReminderState struct {
+	Channel string    `json:"channel" example:"app"`
+	Minutes int       `json:"minutes" example:"10"`
+	DueAt   time.Time `json:"due_at" example:"2027-01-01T11:50:00Z"`
+	State   string    `json:"state" enum:"waiting,due,in_flight,sent,failed,skipped,expired,dead,discarded" doc:"waiting: not due yet; due, in_flight: being delivered; failed: will be tried again." example:"waiting"`
+	Reason  string    `json:"reason,omitempty" doc:"Why it was not simply sent." example:"opted_out"`
+}
+
+// ReservationList is one page of reservations.
+type ReservationList struct {
+	Reservations []Reservation `json:"reservations" nullable:"false"`
+	Next         string        `json:"next,omitempty" doc:"Pass as before to get the next page; absent on the last one."`
+}
+
+type reservationAnswer struct {
+	Status int
+	Body   Reservation
+}
+
+func (a *API) reservationRoutes() {
+	register(a, a.operation(route{traits: traits{hot: true}, Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: tagUsers,
+		Summary: "Reserve reminders of a drop", Status: http.StatusCreated,
+		Description: "All reminders are reserved, or none; the answer comes after they are stored durably. They add up: a second request " +
+			"for the same drop adds its reminders to the first one's.",
+		Also:    map[int]string{http.StatusOK: "Added to the user's reservation."},
+		Codes:   []string{"template_not_found", "already_reserved", "already_due", "drop_opened", "template_not_open", "channel_unavailable"},
+		Example: `{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":10}]}`}), a.reserve)
+	register(a, a.operation(route{Method: http.MethodGet, Path: "/reservations", ID: "list-reservations", Tag: tagUsers,
+		Summary: "List the user's reservations", Description: "The newest drop first."}), a.reservations)
+	register(a, a.operation(route{Method: http.MethodGet, Path: "/reservations/{template_id}", ID: "get-reservation", Tag: tagUsers,
+		Summary: "Show the user's reservation for a drop", Codes: []string{"template_not_found", "not_reserved"}}), a.reservation)
+	register(a, a.operation(route{Method: http.MethodDelete, Path: "/reservations/{template_id}", ID: "cancel-reservation", Tag: tagUsers,
+		Summary: "Cancel reminders of a drop",
+		Description: "Cancels one reminder, given by channel and minutes, several, given by reminders, or else all that are not due yet. " +
+			"Answers with what remains. Also works for a drop that was closed.",
+		Codes: []string{"template_not_found", "not_reserved", "already_due", "channel_unavailable"}}), a.cancel)
+}
+
+func (a *API) reserve(ctx context.Context, in *struct{ Body ReservationWish }) (*reservationAnswer, error) {
+	template, err1 := parseID("body.template_id", in.Body.TemplateID)
+	shop, err2 := parseID("body.shop_number", in.Body.ShopNumber)
+	if err := merge(err1, err2); err != nil {
+		return nil, err
+	}
+	wishes, err := parseWishes(in.Body.Reminders)
+	if err != nil {
+		return nil, a.wishProblem(ctx, in.Body.Reminders, err)
+	}
+	view, created, err := a.Reminders.Reserve(ctx, reminder.Request{
+		TemplateID: template, UserID: userOf(ctx), ShopNumber: shop, Reminders: wishes})
+	if err != nil && Recovering(ctx) && reservedBefore(err, wishes) {
+		view, err = a.Reminders.Reservation(ctx, userOf(ctx), template)
+	}
+	if err != nil {
+		return nil, blame(a.problem(ctx, err), err, wishes, inBody)
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	return &reservationAnswer{status, reservationJSON(view)}, nil
+}
+
+func inBody(i int) string { return fmt.Sprintf("body.reminders[%d]", i) }
+
+// reservedBefore reports whether err says that all of asked is reserved.
+func reservedBefore(err error, asked []reminder.Reminder) bool {
+	r, ok := errors.AsType[*reminder.Refusal](err)
+	return ok && errors.Is(err, reminder.ErrAlreadyReserved) && len(r.Offending) == len(asked)
+}
+
+func parseWishes(ws []ReminderWish) ([]reminder.Reminder, error) {
+	list := make([]reminder.Reminder, len(ws))
+	for i, w := range ws {
+		c, err := delivery.ParseChannel(w.Channel)
+		if err != nil {
+			return nil, err
+		}
+		if list[i], err = reminder.NewReminder(c, w.Minutes); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// wishProblem names every wish that cannot be understood.
+func (a *API) wishProblem(ctx context.Context, ws []ReminderWish, err error) error {
+	p := a.problem(ctx, err)
+	for i, w := range ws {
+		if _, err := parseWishes(ws[i : i+1]); err != nil {
+			p.Errors = append(p.Errors, Offence{Location: inBody(i) + ".channel", Message: err.Error(), Value: short(w.Channel)})
+		}
+	}
+	return p
+}
+
+func (a *API) reservations(ctx context.Context, in *struct {
+	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
+}) (*struct{ Body ReservationList }, error) {
+	var before int64
+	if in.Before != "" {
+		var err error
+		if before, err = parseID("query.before", in.Before); err != nil {
+			return nil, err
+		}
+	}
+	views, err := a.Reminders.Reservations(ctx, userOf(ctx), before, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	list := ReservationList{Reservations: make([]Reservation, len(views))}
+	for i, v := range views {
+		list.Reservations[i] = reservationJSON(v)
+	}
+	if len(views) == in.Limit {
+		list.Next = list.Reservations[len(views)-1].TemplateID
+	}
+	return &struct{ Body ReservationList }{list}, nil
+}
+
+func (a *API) reservation(ctx context.Context, in *struct {
+	TemplateID string `path:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
+}) (*reservationAnswer, error) {
+	template, err := parseID("path.template_id", in.TemplateID)
+	if err != nil {
+		return nil, err
+	}
+	view, err := a.Reminders.Reservation(ctx, userOf(ctx), template)
+	return &reservationAnswer{http.StatusOK, reservationJSON(view)}, err
+}
+
+// cancelWish names what to cancel; nothing but the drop = all of it.
+type cancelWish struct {
+	TemplateID string `path:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
+	Channel    string `query:"channel" doc:"With minutes: the one reminder to cancel." example:"app"`
+	Minutes    string `query:"minutes" doc:"With channel: the one reminder to cancel." example:"10"`
+	Reminders  string `query:"reminders" doc:"Several reminders to cancel, all or none." example:"app:10,email:5"`
+	// narrowed is set if anything but the drop was named.
+	narrowed bool
+}
+
+// Resolve is part of [huma.Resolver].
+func (in *cancelWish) Resolve(ctx huma.Context) []error {
+	u := ctx.URL()
+	in.narrowed = u.RawQuery != ""
+	return nil
+}
+
+func (a *API) cancel(ctx context.Context, in *cancelWish) (*reservationAnswer, error) {
+	template, err := parseID("path.template_id", in.TemplateID)
+	if err != nil {
+		return nil, err
+	}
+	wishes, err := in.parse()
+	if err != nil {
+		return nil, err
+	}
+	view, err := a.Reminders.Cancel(ctx, userOf(ctx), template, wishes)
+	if err != nil {
+		return nil, blame(a.problem(ctx, err), err, wishes, func(int) string { return "query" })
+	}
+	return &reservationAnswer{http.StatusOK, reservationJSON(view)}, nil
+}
+
+func (in *cancelWish) parse() ([]reminder.Reminder, error) {
+	single := in.Channel != "" || in.Minutes != ""
+	switch {
+	case single && in.Reminders != "":
+		return nil, refused("query.reminders", "give either reminders or channel and minutes")
+	case single && (in.Channel == "" || in.Minutes == ""):
+		return nil, refused("query", "channel and minutes belong together")
+	case single:
+		return parsePairs([]string{in.Channel + ":" + in.Minutes})
+	case in.Reminders != "":
+		return parsePairs(strings.Split(in.Reminders, ","))
+	case in.narrowed:
+		// "?channel=" must not cancel everything.
+		return nil, refused("query", "name a reminder, or leave the query out to cancel all")
+	}
+	return nil, nil
+}
+
+func parsePairs(pairs []string) ([]reminder.Reminder, error) {
+	if len(pairs) > 60 {
+		return nil, refused("query.reminders", "there are only 60 reminders")
+	}
+	wishes := make([]ReminderWish, len(pairs))
+	for i, pair := range pairs {
+		channel, minutes, _ := strings.Cut(pair, ":")
+		n, err := strconv.Atoi(minutes)
+		if err != nil {
+			return nil, refused("query.minutes", "must be one of 5, 10, …, 60")
+		}
+		wishes[i] = ReminderWish{channel, n}
+	}
+	return parseWishes(wishes)
+}
+
+func reservationJSON(v reminder.View) Reservation {
+	r := Reservation{TemplateID: decimal(v.TemplateID), ShopNumber: decimal(v.ShopNumber), TemplateName: v.TemplateName,
+		OpensAt: v.OpensAt.UTC(), Slots: v.Slots.String(), Reminders: make([]ReminderState, len(v.Items))}
+	for i, it := range v.Items {
+		r.Reminders[i] = ReminderState{it.Channel.String(), it.Slot.Minutes(), it.DueAt.UTC(), it.State, it.Reason}
+	}
+	return r
+}

@@ -1,0 +1,69 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"dropbell/domain/template"
+)
+
+// Drop is a template as everybody may see it.
+type Drop struct {
+	ID           string    `json:"id" example:"1"`
+	ShopNumber   string    `json:"shop_number" example:"10"`
+	ShopName     string    `json:"shop_name" example:"Tea House"`
+	Name         string    `json:"name" example:"20 off"`
+	Description  string    `json:"description,omitempty"`
+	State        string    `json:"state" enum:"scheduled,open,sold_out,paused,closed,cancelled" example:"scheduled"`
+	OpensAt      time.Time `json:"opens_at" doc:"When the drop opens." example:"2027-01-01T12:00:00Z"`
+	ClosesAt     time.Time `json:"closes_at" example:"2027-01-02T12:00:00Z"`
+	StockLeft    int64     `json:"stock_left" doc:"Coupons that nobody has yet." example:"100"`
+	PerUserLimit int       `json:"per_user_limit" example:"1"`
+	Discount
+	ClaimURL string `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
+}
+
+// Discount is what a coupon is worth, in minor units of the currency.
+type Discount struct {
+	Kind       string `json:"kind" enum:"amount_off,threshold_off,percent_off" example:"amount_off"`
+	AmountOff  int64  `json:"amount_off,omitempty" doc:"Minor units of the currency." example:"1000"`
+	Threshold  int64  `json:"threshold,omitempty" doc:"Least order value, in minor units." example:"5000"`
+	PercentOff int    `json:"percent_off,omitempty" example:"20"`
+	MaxOff     int64  `json:"max_off,omitempty" doc:"Most that a percentage takes off, in minor units." example:"3000"`
+	Currency   string `json:"currency" doc:"ISO 4217." example:"CNY"`
+}
+
+func (a *API) templateRoutes() {
+	register(a, a.operation(route{traits: traits{access: forAnybody}, Method: http.MethodGet, Path: "/templates/{id}", ID: "get-template",
+		Tag: tagUsers, Summary: "Show a drop", Description: "Needs no credentials. What it shows may be a second old.",
+		Codes: []string{"template_not_found"}}),
+		func(ctx context.Context, in *struct {
+			ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
+		}) (*struct{ Body Drop }, error) {
+			id, err := parseID("path.id", in.ID)
+			if err != nil {
+				return nil, err
+			}
+			t, err := a.Reminders.Templates.Template(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			state := t.State(a.Now())
+			if state == template.Draft {
+				return nil, template.ErrNotFound
+			}
+			return &struct{ Body Drop }{dropJSON(t, state)}, nil
+		})
+}
+
+func dropJSON(t template.Template, state template.State) Drop {
+	return Drop{ID: decimal(t.ID), ShopNumber: decimal(t.ShopNumber), ShopName: t.ShopName, Name: t.Name, Description: t.Description,
+		State: string(state), OpensAt: t.OpensAt.UTC(), ClosesAt: t.ClosesAt.UTC(), StockLeft: t.StockLeft(),
+		PerUserLimit: t.PerUserLimit, Discount: discountJSON(t.Spec), ClaimURL: t.ClaimURL}
+}
+
+func discountJSON(s template.Spec) Discount {
+	return Discount{Kind: string(s.Kind), AmountOff: int64(s.AmountOff), Threshold: int64(s.Threshold),
+		PercentOff: s.PercentOff, MaxOff: int64(s.MaxOff), Currency: s.Currency}
+}

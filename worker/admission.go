@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/domain/delivery"
+)
+
+// settingsLife is how old the channel settings in use may be: an operator's
+// pause takes effect within it.
+const settingsLife = 500 * time.Millisecond
+
+// pausedFor is how long a paused channel's batches are put off at a time.
+const pausedFor = 3 * time.Second
+
+// admission joins what may hold a channel back: the operator's pause, the
+// rate shared by all workers, the provider's circuit breaker. If Redis does
+// not answer, deliveries go on without rate and breaker: late is worse.
+type admission struct {
+	channels postgres.Channels
+	pacer    *redis.Pacer
+	breaker  *redis.Breaker
+	log      *slog.Logger
+
+	mu       sync.Mutex
+	settings [delivery.Channels]delivery.Setting
+	readAt   time.Time
+}
+
+func newAdmission(channels postgres.Channels, client goredis.UniversalClient, log *slog.Logger) *admission {
+	return &admission{channels: channels, pacer: redis.NewPacer(client), breaker: redis.NewBreaker(client, redis.BreakerConfig{}), log: log}
+}
+
+// Admit returns zero if n messages may go out now, else how long to wait and why.
+func (a *admission) Admit(ctx context.Context, c delivery.Channel, n int) (time.Duration, string) {
+	s := a.setting(ctx, c)
+	if s.Paused {
+		return pausedFor, delivery.ReasonChannelPaused
+	}
+	if c == delivery.App && s.RatePerSecond == 0 {
+		return 0, "" // no provider that could fail
+	}
+	if wait, _, err := a.breaker.Admit(ctx, c); err == nil && wait > 0 {
+		return wait, delivery.ReasonProvider
+	}
+	if wait, err := a.pacer.Admit(ctx, c, n, s.RatePerSecond); err == nil && wait > 0 {
+		return wait, delivery.ReasonThrottled
+	}
+	return 0, ""
+}
+
+// Report feeds the circuit breaker.
+func (a *admission) Report(ctx context.Context, c delivery.Channel, ok bool, detail string) {
+	if c == delivery.App {
+		return
+	}
+	if err := a.breaker.Report(ctx, c, ok, detail); err != nil {
+		a.log.Debug("circuit breaker did not take a report", "channel", c.String(), "error", err)
+	}
+}
+
+// setting returns the channel's settings, at most [settingsLife] old; when
+// they cannot be read the last known ones stay in force.
+func (a *admission) setting(ctx context.Context, c delivery.Channel) delivery.Setting {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if time.Since(a.readAt) > settingsLife {
+		if fresh, err := a.channels.Settings(ctx); err == nil {
+			a.settings = fresh
+		}
+		a.readAt = time.Now()
+	}
+	return a.settings[c]
+}

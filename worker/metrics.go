@@ -1,0 +1,76 @@
+package main
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"dropbell/domain/delivery"
+)
+
+// metrics is what a worker measures. Names are in docs/operations.md.
+type metrics struct {
+	registry   *prometheus.Registry
+	lateness   *prometheus.HistogramVec
+	sent       *prometheus.CounterVec
+	tasks      *prometheus.HistogramVec
+	events     *prometheus.HistogramVec
+	deadEvents *prometheus.CounterVec
+	failures   *prometheus.CounterVec
+	backlog    *prometheus.GaugeVec
+	oldest     *prometheus.GaugeVec
+	queues     *prometheus.GaugeVec
+	lag        *prometheus.GaugeVec
+	outbox     prometheus.Gauge
+	outboxAge  prometheus.Gauge
+}
+
+func newMetrics(r *prometheus.Registry) *metrics {
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m := &metrics{
+		registry: r,
+		lateness: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dropbell_lateness_seconds",
+			Help: "From due to recorded, per recipient.", Buckets: []float64{.05, .1, .25, .5, 1, 1.5, 2, 3, 5, 10, 30, 60, 300}}, []string{"channel"}),
+		sent:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_sent_total", Help: "Messages handed over."}, []string{"channel"}),
+		tasks:      prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dropbell_task_seconds", Help: "Execution of queued tasks."}, []string{"task", "result"}),
+		events:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dropbell_event_seconds", Help: "Handling of events, per attempt."}, []string{"handler", "topic", "result"}),
+		deadEvents: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_dead_events_total", Help: "Events given up by a handler."}, []string{"handler", "topic"}),
+		failures:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_job_failures_total", Help: "Failed runs of background jobs."}, []string{"job"}),
+		backlog:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_backlog_recipients", Help: "Recipients of fired batches without an outcome."}, []string{"channel"}),
+		oldest:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_backlog_age_seconds", Help: "How long ago the oldest unfinished batch was due."}, []string{"channel"}),
+		queues:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_queue_tasks", Help: "Tasks per queue and state."}, []string{"queue", "state"}),
+		lag:        prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_event_lag", Help: "Events a group has not handled."}, []string{"topic", "handler"}),
+		outbox:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_outbox_events", Help: "Events waiting for the relay."}),
+		outboxAge:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_outbox_age_seconds", Help: "Age of the oldest waiting event."}),
+	}
+	r.MustRegister(m.lateness, m.sent, m.tasks, m.events, m.deadEvents, m.failures, m.backlog, m.oldest, m.queues, m.lag, m.outbox, m.outboxAge)
+	return m
+}
+
+func (m *metrics) delivered(c delivery.Channel, sent int, late time.Duration) {
+	m.sent.WithLabelValues(c.String()).Add(float64(sent))
+	observer := m.lateness.WithLabelValues(c.String())
+	for range sent { // each recipient counts, a batch is up to a thousand
+		observer.Observe(late.Seconds())
+	}
+}
+
+func (m *metrics) handled(handler, topic string, took time.Duration, err error) {
+	m.events.WithLabelValues(handler, topic, result(err)).Observe(took.Seconds())
+}
+
+func (m *metrics) deadMessage(handler, topic string) { m.deadEvents.WithLabelValues(handler, topic).Inc() }
+
+func (m *metrics) taskDone(name string, took time.Duration, err error) {
+	m.tasks.WithLabelValues(name, result(err)).Observe(took.Seconds())
+}
+
+func (m *metrics) jobFailed(name string) { m.failures.WithLabelValues(name).Inc() }
+
+func result(err error) string {
+	if err != nil {
+		return "error"
+	}
+	return "ok"
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"dropbell/adapters/postgres"
+)
+
+// serveHTTP answers /livez, /readyz and /metrics until ctx ends.
+func (p *program) serveHTTP(ctx context.Context) error {
+	listener, err := net.Listen("tcp", p.cfg.WorkerHTTPAddr)
+	if err != nil {
+		return fmt.Errorf("WORKER_HTTP_ADDR: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", p.ready)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
+	stopped := make(chan struct{})
+	go func() {
+		<-ctx.Done()
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = server.Shutdown(end)
+		close(stopped)
+	}()
+	p.log.Info("operations server is listening", "address", listener.Addr().String())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	<-stopped
+	return nil
+}
+
+// ready says which dependency fails, if one does.
+func (p *program) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	failed := ""
+	if p.db.Ping(ctx) != nil {
+		failed += "postgresql does not answer\n"
+	}
+	if p.redis.Ping(ctx).Err() != nil {
+		failed += "redis does not answer\n"
+	} else if err := p.bus.Health(); err != nil {
+		failed += "event bus: " + err.Error() + "\n"
+	}
+	if failed != "" {
+		http.Error(w, failed, http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// gauge refreshes the gauges and, with them, the queue's registry.
+func (p *program) gauge(ctx context.Context) error {
+	return errors.Join(p.gaugeDatabase(ctx), p.gaugeQueues(ctx))
+}
+
+func (p *program) gaugeDatabase(ctx context.Context) error {
+	waiting, age, err := p.outbox.Backlog(ctx)
+	if err != nil {
+		return err
+	}
+	p.metrics.outbox.Set(float64(waiting))
+	p.metrics.outboxAge.Set(age)
+	backlogs, err := postgres.NewChannels(p.db).Backlogs(ctx)
+	p.metrics.backlog.Reset()
+	p.metrics.oldest.Reset()
+	for _, b := range backlogs {
+		p.metrics.backlog.WithLabelValues(b.Channel.String()).Set(float64(b.People))
+		p.metrics.oldest.WithLabelValues(b.Channel.String()).Set(b.Oldest.Seconds())
+	}
+	return err
+}
+
+func (p *program) gaugeQueues(ctx context.Context) error {
+	depths, err := p.queue.Depth(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range depths {
+		set := func(state string, n int) { p.metrics.queues.WithLabelValues(d.Queue, state).Set(float64(n)) }
+		set("pending", d.Pending)
+		set("active", d.Active)
+		set("scheduled", d.Scheduled)
+		set("retry", d.Retry)
+		set("archived", d.Archived)
+	}
+	lag, err := p.bus.Lag(ctx)
+	for g, n := range lag {
+		p.metrics.lag.WithLabelValues(g.Topic, g.Name).Set(float64(n))
+	}
+	return err
+}

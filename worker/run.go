@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/asynq"
+	"dropbell/adapters/config"
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/adapters/watermill"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+)
+
+const (
+	leaseFor   = 8 * time.Second  // a silent worker's batch is taken over after this
+	watchEvery = 10 * time.Second // the watchdog's period
+	sweepEvery = time.Second
+	relayIdle  = 50 * time.Millisecond
+	houseEvery = 10 * time.Minute
+	drainFor   = 25 * time.Second // shutdown waits this long for running batches
+)
+
+// program is everything a worker consists of.
+type program struct {
+	cfg      config.Config
+	log      *slog.Logger
+	db       *postgres.DB
+	redis    goredis.UniversalClient
+	queue    *asynq.Queue
+	bus      *watermill.Bus
+	servers  *asynq.Servers
+	timers   *reminder.Timers
+	delivery *delivery.Service
+	template *template.Service
+	outbox   postgres.Outbox
+	metrics  *metrics
+	life     context.Context // ends when shutdown begins
+	closers  []func() error
+}
+
+// run works until ctx ends, then finishes what is in hand and returns.
+func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
+	cfg, err := config.Load(getenv)
+	if err != nil {
+		return fmt.Errorf("the environment is not complete:\n%w", err)
+	}
+	log := newLogger(cfg.LogLevel, out)
+	p, err := build(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	return p.serve(ctx)
+}
+
+func newLogger(level string, out io.Writer) *slog.Logger {
+	var l slog.Level
+	_ = l.UnmarshalText([]byte(level)) // config has checked it
+	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: l})).With("program", "worker", "pid", os.Getpid())
+}
+
+func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// build connects adapters and use cases. Nothing runs yet.
+func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
+	p := &program{cfg: cfg, log: log, metrics: newMetrics(prometheus.NewRegistry())}
+	var err error
+	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-worker", Log: log}); err != nil {
+		return nil, err
+	}
+	p.closers = append(p.closers, func() error { p.db.Close(); return nil })
+	if p.redis, err = redis.Open(cfg.RedisURL); err != nil {
+		return p, errors.Join(err, p.close())
+	}
+	p.closers = append(p.closers, p.redis.Close)
+	if p.queue, err = asynq.NewQueue(cfg.RedisURL, log); err != nil {
+		return p, errors.Join(err, p.close())
+	}
+	p.closers = append(p.closers, p.queue.Close)
+	senders, parallel, closers, err := newSenders(cfg)
+	p.closers = append(p.closers, closers...)
+	if err != nil {
+		return p, errors.Join(err, p.close())
+	}
+	p.useCases(senders, parallel)
+	if err := p.wireBus(); err != nil {
+		return p, errors.Join(err, p.close())
+	}
+	if err := p.wireTasks(); err != nil {
+		return p, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int) {
+	p.outbox = postgres.NewOutbox(p.db)
+	p.template = &template.Service{Store: postgres.NewTemplates(p.db), Now: clock}
+	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.db), Queue: p.queue, Now: clock,
+		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
+	p.delivery = &delivery.Service{
+		Store: postgres.NewBatches(p.db), Queue: p.queue, Senders: senders, Parallel: parallel,
+		Admission: newAdmission(postgres.NewChannels(p.db), p.redis, p.log),
+		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: clock,
+		Observe: p.metrics.delivered,
+	}
+}
+
+func (p *program) wireBus() (err error) {
+	dead := postgres.NewDeadMessages(p.db)
+	p.bus, err = watermill.NewBus(watermill.BusConfig{
+		RedisURL: p.cfg.RedisURL, Logger: p.log, Consumer: "worker-" + uuid.NewString(),
+		DeadMessage: func(ctx context.Context, m watermill.DeadMessage) error {
+			return dead.Keep(ctx, postgres.DeadMessage{MessageID: m.ID, Topic: m.Topic, Handler: m.Handler, Reason: m.Reason, Payload: m.Payload})
+		},
+		Metrics: watermill.Metrics{Handled: p.metrics.handled, Dead: p.metrics.deadMessage},
+	})
+	if err != nil {
+		return err
+	}
+	p.closers = append(p.closers, p.bus.Close)
+	p.handleEvents()
+	return nil
+}
+
+// serve runs every loop until ctx ends or one of them fails for good.
+func (p *program) serve(ctx context.Context) error {
+	if warning, err := p.queue.CheckRedis(ctx); err != nil {
+		p.log.Warn("redis is not reachable yet; going on, the database keeps what is due", "error", err)
+	} else if warning != "" {
+		p.log.Warn(warning)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p.life = ctx
+	var loops sync.WaitGroup
+	start := func(name string, loop func(context.Context) error) {
+		loops.Go(func() {
+			if err := loop(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	start("operations server", p.serveHTTP)
+	start("event bus", p.bus.Run)
+	start("outbox relay", p.relay)
+	start("sweep", p.every(sweepEvery, "sweep", p.sweep))
+	start("housekeeping", p.every(houseEvery, "housekeeping", p.scheduleHouse))
+	start("gauges", p.every(5*time.Second, "gauges", p.gauge))
+	start("task servers", p.serveTasks)
+	p.log.Info("worker is running", "channels", p.channelNames())
+	loops.Wait()
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	p.log.Info("worker has stopped")
+	return nil
+}
+
+// serveTasks starts the queue's servers as soon as Redis answers and drains
+// them at the end.
+func (p *program) serveTasks(ctx context.Context) error {
+	for {
+		err := p.servers.Start()
+		if err == nil {
+			break
+		}
+		p.log.Warn("task servers cannot start yet", "error", err)
+		if !sleep(ctx, time.Second) {
+			return nil
+		}
+	}
+	<-ctx.Done()
+	p.servers.Shutdown()
+	return nil
+}
+
+// every returns a loop that runs job at once and then each period. Its
+// failures are logged, at most one line per kind of trouble and minute.
+func (p *program) every(period time.Duration, name string, job func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var lastText string
+		var lastAt time.Time
+		for {
+			if err := job(ctx); err != nil && ctx.Err() == nil {
+				p.metrics.jobFailed(name)
+				if err.Error() != lastText || time.Since(lastAt) > time.Minute {
+					p.log.Error("job failed", "job", name, "error", err)
+					lastText, lastAt = err.Error(), time.Now()
+				}
+			}
+			if !sleep(ctx, period) {
+				return nil
+			}
+		}
+	}
+}
+
+// sleep returns false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (p *program) close() error {
+	var errs []error
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		errs = append(errs, p.closers[i]())
+	}
+	return errors.Join(errs...)
+}
+
+func (p *program) channelNames() []string {
+	var names []string
+	for _, c := range delivery.AllChannels() {
+		if p.delivery.Senders[c] != nil {
+			names = append(names, c.String())
+		}
+	}
+	return names
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"dropbell/adapters/asynq"
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/task"
+)
+
+// concurrency is how many batches of a channel one worker has in hand. The
+// app channel is bound by the database, the others by their providers.
+var concurrency = map[delivery.Channel]int{
+	delivery.App: 4, delivery.Email: 4, delivery.SMS: 8, delivery.WebPush: 8, delivery.Webhook: 8,
+}
+
+func (p *program) wireTasks() (err error) {
+	queues := []asynq.QueueSpec{{Name: task.TimerQueue, Concurrency: 32}, {Name: task.HouseQueue, Concurrency: 1}}
+	for _, c := range delivery.AllChannels() {
+		queues = append(queues, asynq.QueueSpec{Name: task.ChannelQueue(c.String()), Concurrency: concurrency[c]})
+	}
+	p.servers, err = asynq.NewServers(asynq.ServersConfig{RedisURL: p.cfg.RedisURL, Queues: queues, Logger: p.log,
+		ShutdownTimeout: drainFor, Done: p.metrics.taskDone})
+	if err != nil {
+		return err
+	}
+	p.servers.Handle(task.FireSlot, slotTask(p.timers.Fire))
+	p.servers.Handle(task.Watch, slotTask(p.timers.Watch))
+	p.servers.Handle(task.Deliver, p.deliverTask)
+	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
+	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
+		return postgres.NewCounters(p.db).Recount(ctx, 24*time.Hour)
+	})
+	return nil
+}
+
+func slotTask(do func(context.Context, int64) error) asynq.Handler {
+	return func(ctx context.Context, payload []byte) error {
+		var s task.SlotPayload
+		if err := json.Unmarshal(payload, &s); err != nil {
+			return fault.ErrInvalid.Because("payload: %v", err)
+		}
+		return do(ctx, s.SlotID)
+	}
+}
+
+func (p *program) deliverTask(ctx context.Context, payload []byte) error {
+	var b task.BatchPayload
+	if err := json.Unmarshal(payload, &b); err != nil {
+		return fault.ErrInvalid.Because("payload: %v", err)
+	}
+	c, err := delivery.ParseChannel(b.Channel)
+	if err != nil {
+		return err
+	}
+	// Shutdown stops the drain after the batch in hand, whose calls in flight
+	// are left to finish; the queue's own context ends only when time is up.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.life, cancel)()
+	if err := p.delivery.Drain(ctx, c); err != nil && p.life.Err() == nil {
+		return err
+	}
+	return nil
+}
