@@ -46,7 +46,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(sql.Close)
-	w := &world{T: t, db: db, sql: sql, templates: postgres.NewTemplates(db), reservations: postgres.NewReservations(db, nil),
+	w := &world{T: t, db: db, sql: sql, templates: postgres.NewTemplates(db), reservations: postgres.NewReservations(db, postgres.Grouping{}),
 		slots: postgres.NewSlots(db), batches: postgres.NewBatches(db), boards: postgres.NewBoards(db)}
 	t.Cleanup(w.reservations.Close)
 	w.service = &template.Service{Store: w.templates, Now: clock}

@@ -119,11 +119,3 @@ func (s Idempotency) Fail(ctx context.Context, r IdempotencyRequest) error {
 		where actor = $1 and key = $2 and request_hash = $3 and status is null`, r.Actor, r.Key, r.Hash)
 	return translate(err)
 }
-
-// DeleteIdempotencyKeys removes up to limit keys created before the instant
-// and returns how many there were.
-func (s Idempotency) DeleteIdempotencyKeys(ctx context.Context, olderThan time.Time, limit int) (int, error) {
-	tag, err := s.pool.Exec(ctx, `delete from idempotency_keys where ctid = any(array(
-		select ctid from idempotency_keys where created_at < $1 order by created_at limit $2 for update skip locked))`, olderThan, limit)
-	return int(tag.RowsAffected()), translate(err)
-}

@@ -110,3 +110,14 @@ func violates(err error, constraint string) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.ConstraintName == constraint
 }
+
+// SchemaVersion returns the number of the newest migration the database has,
+// 0 if it has none.
+func (db *DB) SchemaVersion(ctx context.Context) (int64, error) {
+	var version int64
+	err := db.pool.QueryRow(ctx, `select coalesce(max(version_id), 0) from goose_db_version where is_applied`).Scan(&version)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42P01" {
+		return 0, nil
+	}
+	return version, translate(err)
+}

@@ -25,12 +25,25 @@ type rowKey struct {
 	user     user.ID
 }
 
-// NewReservations starts the committers; observe, if not nil, is told the
-// size and duration of every committed group.
-func NewReservations(db *DB, observe func(size int, took time.Duration)) *Reservations {
+// Grouping tunes group commit. The zero value is what was measured best.
+type Grouping struct {
+	Workers  int // statements in flight, 0 = 2
+	MaxGroup int // rows per statement, 0 = 256
+	// Observe, if not nil, is told the size and duration of every group.
+	Observe func(size int, took time.Duration)
+}
+
+// NewReservations starts the committers.
+func NewReservations(db *DB, g Grouping) *Reservations {
 	r := &Reservations{DB: db}
 	cfg := defaultGroups()
-	cfg.observe = observe
+	cfg.observe = g.Observe
+	if g.Workers > 0 {
+		cfg.workers = g.Workers
+	}
+	if g.MaxGroup > 0 {
+		cfg.maxGroup = g.MaxGroup
+	}
 	key := func(c reminder.Change) rowKey { return rowKey{c.TemplateID, c.UserID} }
 	r.reserve = newCommitter(cfg, key, r.flush(reserveSQL))
 	r.cancel = newCommitter(cfg, key, r.flush(cancelSQL))

@@ -28,7 +28,7 @@ type reads struct {
 
 // stop waits for a read in flight; none follows it.
 func (r *reads) stop() {
-	
+	r.stopping.Store(true)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 }

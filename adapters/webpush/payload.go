@@ -37,8 +37,8 @@ func payload(m delivery.Message) []byte {
 		Body:  cut(m.Content.Text, maxPayload),
 		Tag:   m.IdempotencyKey(),
 	}
-	if len(m.Subject.ClaimURL) <= maxURL {
-		n.URL = m.Subject.ClaimURL
+	if link := m.Subject.Link(); len(link) <= maxURL {
+		n.URL = link
 	}
 	for {
 		encoded := encode(n)

@@ -32,7 +32,7 @@ func Render(s Subject, locale string, zone *time.Location) Content {
 	f := facts{
 		kind: s.Kind,
 		name: printable(s.TemplateName, language.unnamed),
-		url:  claimURL(s),
+		url:  s.Link(),
 	}
 	if s.Kind == KindReminder {
 		f.minutes = s.Slot * slotMinutes
@@ -73,8 +73,9 @@ func printable(name, unnamed string) string {
 	return visible
 }
 
-// claimURL is empty where there is nothing to claim or no address to trust.
-func claimURL(s Subject) string {
+// Link returns ClaimURL if a reader may be sent there, else "": there is
+// nothing to claim in a cancelled drop, and only http and https are followed.
+func (s Subject) Link() string {
 	u, err := url.Parse(s.ClaimURL)
 	if s.Kind == KindCancelled || err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
 		return ""

@@ -70,7 +70,7 @@ func english(f facts) words {
 			w.lead += fmt.Sprintf(" It opens on %s.", f.when)
 		}
 	default:
-		w.title, w.lead, w.footer = f.name, f.name, ""
+		w.title, w.lead, w.link, w.footer = f.name, f.name, ": ", ""
 		return w
 	}
 	w.title = w.eyebrow + ": " + f.name
@@ -104,7 +104,7 @@ func chinese(f facts) words {
 			w.lead += fmt.Sprintf("开抢时间：%s。", f.when)
 		}
 	default:
-		w.title, w.lead, w.footer, w.link = f.name, f.name, "", " 领取："
+		w.title, w.lead, w.link, w.footer = f.name, f.name, "：", ""
 		return w
 	}
 	w.title = w.eyebrow + "：" + f.name
@@ -122,10 +122,10 @@ func whenEnglish(t time.Time) string {
 func whenChinese(t time.Time) string {
 	name, offset := zoneOf(t)
 	if name != "" && offset != "" {
-		offset = "（" + offset + "）"
+		name += "，"
 	}
 	weekday := string([]rune("日一二三四五六")[t.Weekday()])
-	return t.Format("2006年1月2日") + "（星期" + weekday + "）" + clock(t) + " " + name + offset
+	return t.Format("2006年1月2日") + "（星期" + weekday + "）" + clock(t) + "（" + name + offset + "）"
 }
 
 // clock shows seconds only where there are any.

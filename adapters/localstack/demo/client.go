@@ -137,14 +137,24 @@ func refused(response *http.Response, raw []byte) *refusal {
 	return e
 }
 
-// Token returns a JWT with which user calls the API for the given time, as the
-// shop's own sign-in would issue it.
-func Token(secret string, user int64, now time.Time, life time.Duration) (string, error) {
-	t, err := jwt.NewBuilder().Subject(strconv.FormatInt(user, 10)).IssuedAt(now).Expiration(now.Add(life)).Build()
+// Issuer makes users' tokens, as the shop's own sign-in would. Name and
+// Audience may be empty.
+type Issuer struct{ Secret, Name, Audience string }
+
+// Token returns a JWT with which user calls the API for the given time.
+func (i Issuer) Token(user int64, now time.Time, life time.Duration) (string, error) {
+	b := jwt.NewBuilder().Subject(strconv.FormatInt(user, 10)).IssuedAt(now).Expiration(now.Add(life))
+	if i.Name != "" {
+		b = b.Issuer(i.Name)
+	}
+	if i.Audience != "" {
+		b = b.Audience([]string{i.Audience})
+	}
+	t, err := b.Build()
 	if err != nil {
 		return "", fmt.Errorf("make token: %w", err)
 	}
-	signed, err := jwt.Sign(t, jwt.WithKey(jwa.HS256(), []byte(secret)))
+	signed, err := jwt.Sign(t, jwt.WithKey(jwa.HS256(), []byte(i.Secret)))
 	if err != nil {
 		return "", fmt.Errorf("sign token: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -61,22 +62,24 @@ func TestBookings(t *testing.T) {
 
 func TestSoonLeavesTimeToReserve(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	good := Drop{ID: "3", Shop: shop, State: "scheduled", OpensAt: now.Add(7 * time.Minute)}
-	for name, change := range map[string]func(*Drop){
-		"too soon":      func(d *Drop) { d.OpensAt = now.Add(6 * time.Minute) },
-		"too late":      func(d *Drop) { d.OpensAt = now.Add(20 * time.Minute) },
-		"draft":         func(d *Drop) { d.State = "draft" },
-		"somebody's":    func(d *Drop) { d.Shop = "11" },
-		"already there": func(d *Drop) { d.OpensAt = now },
-	} {
-		bad := good
-		change(&bad)
-		if d, ok := Soon([]Drop{bad}, now); ok {
-			t.Errorf("%s: %+v was taken", name, d)
-		}
-		if d, ok := Soon([]Drop{bad, good}, now); !ok || d.ID != "3" {
-			t.Errorf("%s: the good one was not found", name)
-		}
+	var asked url.Values
+	answer := `{"templates":[{"id":"3","opens_at":"2026-11-20T12:07:00Z"}]}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Query()
+		io.WriteString(w, answer)
+	}))
+	defer server.Close()
+	c := NewClient(server.URL, "dbk_x")
+	d, ok, err := c.Soon(t.Context(), now)
+	if err != nil || !ok || d.ID != "3" || !d.OpensAt.Equal(now.Add(7*time.Minute)) {
+		t.Errorf("%+v %v %v", d, ok, err)
+	}
+	if asked.Get("from") != "2026-11-20T12:06:00Z" || asked.Get("state") != "scheduled" || asked.Get("order") != "asc" {
+		t.Errorf("asked for %v", asked)
+	}
+	answer = `{"templates":[]}`
+	if d, ok, err := c.Soon(t.Context(), now); ok || err != nil {
+		t.Errorf("found %+v in an empty list (%v)", d, err)
 	}
 }
 
@@ -117,12 +120,13 @@ func TestCallReportsTheProblem(t *testing.T) {
 
 func TestToken(t *testing.T) {
 	now := time.Now()
-	signed, err := Token("a secret of some length, as it should be", FirstUser, now, time.Hour)
+	issuer := Issuer{Secret: "a secret of some length, as it should be", Name: "shop", Audience: "drops"}
+	signed, err := issuer.Token(FirstUser, now, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := jwt.WithKey(jwa.HS256(), []byte("a secret of some length, as it should be"))
-	token, err := jwt.Parse([]byte(signed), key)
+	key := jwt.WithKey(jwa.HS256(), []byte(issuer.Secret))
+	token, err := jwt.Parse([]byte(signed), key, jwt.WithIssuer("shop"), jwt.WithAudience("drops"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
-	"slices"
+	"net/url"
 	"time"
 )
 
@@ -19,28 +19,45 @@ type Drop struct {
 // shop is the demo's shop.
 const shop = "10"
 
-// Drops returns the templates that the server lists first, newest or next.
-func (c *Client) Drops(ctx context.Context) ([]Drop, error) {
-	var answer struct {
-		Templates []Drop `json:"items"`
+// IsNew reports whether the server has no template yet.
+func (c *Client) IsNew(ctx context.Context) (bool, error) {
+	drops, err := c.drops(ctx, url.Values{"limit": {"1"}})
+	return len(drops) == 0, err
+}
+
+// Soon returns a drop of the demo's shop that opens late enough to reserve a
+// five-minute reminder for, and early enough to wait for it; ok is false when
+// there is none.
+func (c *Client) Soon(ctx context.Context, now time.Time) (d Drop, ok bool, err error) {
+	drops, err := c.drops(ctx, url.Values{
+		"state": {"scheduled"}, "shop": {shop}, "order": {"asc"}, "limit": {"1"},
+		"from": {now.Add(6 * time.Minute).UTC().Format(time.RFC3339)},
+		"to":   {now.Add(20 * time.Minute).UTC().Format(time.RFC3339)},
+	})
+	if err != nil || len(drops) == 0 {
+		return Drop{}, false, err
 	}
-	if err := c.call(ctx, request{method: "GET", path: "/admin/templates"}, &answer); err != nil {
+	return drops[0], true, nil
+}
+
+func (c *Client) drops(ctx context.Context, filter url.Values) ([]Drop, error) {
+	var answer struct {
+		Templates []Drop `json:"templates"`
+	}
+	err := c.call(ctx, request{method: "GET", path: "/admin/templates?" + filter.Encode()}, &answer)
+	if err != nil {
 		return nil, fmt.Errorf("list templates: %w", err)
 	}
 	return answer.Templates, nil
 }
 
-// Soon returns a drop of the demo's shop that opens late enough to reserve a
-// five-minute reminder for, and early enough to wait for it.
-func Soon(drops []Drop, now time.Time) (Drop, bool) {
-	i := slices.IndexFunc(drops, func(d Drop) bool {
-		in := d.OpensAt.Sub(now)
-		return d.Shop == shop && d.State == "scheduled" && in > 6*time.Minute && in < 20*time.Minute
-	})
-	if i < 0 {
-		return Drop{}, false
+// NameShop gives the demo's shop a name and its time zone.
+func (c *Client) NameShop(ctx context.Context) error {
+	body := map[string]string{"name": "茶馆 · Tea House", "timezone": "Asia/Shanghai"}
+	if err := c.call(ctx, request{method: "PUT", path: "/admin/shops/" + shop, body: body}, nil); err != nil {
+		return fmt.Errorf("name the shop: %w", err)
 	}
-	return drops[i], true
+	return nil
 }
 
 // Until its first reminders are due, a soon drop leaves the time to reserve

@@ -22,27 +22,24 @@ func (s *stack) seed(ctx context.Context) (offer, error) {
 		return offer{}, nil
 	}
 	client := demo.NewClient(s.settings.url(), s.settings.get("ADMIN_API_KEY"))
-	drops, err := client.Drops(ctx)
+	empty, err := client.IsNew(ctx)
 	if err != nil {
 		return offer{}, err
 	}
 	var o offer
-	if len(drops) == 0 {
+	if empty {
 		o.drop, err = seedAll(ctx, client)
 	} else {
-		o.drop, err = seedSoon(ctx, client, drops)
+		o.drop, err = seedSoon(ctx, client)
 	}
-	if err != nil {
-		return o, err
-	}
-	return o, o.sign(s.settings.get("AUTH_JWT_SECRET"))
+	return o, errors.Join(err, o.sign(s.settings.issuer()))
 }
 
-func (o *offer) sign(secret string) (err error) {
-	if secret == "" {
+func (o *offer) sign(by demo.Issuer) (err error) {
+	if by.Secret == "" {
 		return nil
 	}
-	o.token, err = demo.Token(secret, demo.FirstUser, time.Now(), 24*time.Hour)
+	o.token, err = by.Token(demo.FirstUser, time.Now(), 24*time.Hour)
 	return err
 }
 
@@ -55,9 +52,12 @@ func seedAll(ctx context.Context, client *demo.Client) (demo.Drop, error) {
 		return demo.Drop{}, err
 	}
 	say("  %d users", users)
+	if err := client.NameShop(ctx); err != nil {
+		return demo.Drop{}, err
+	}
 	soon, err := addSoon(ctx, client)
 	if err != nil {
-		return demo.Drop{}, err
+		return soon, err
 	}
 	for _, next := range []struct {
 		add   func(context.Context, time.Time) (demo.Drop, error)
@@ -76,9 +76,10 @@ func seedAll(ctx context.Context, client *demo.Client) (demo.Drop, error) {
 }
 
 // seedSoon adds a drop to an old database that has none to wait for.
-func seedSoon(ctx context.Context, client *demo.Client, drops []demo.Drop) (demo.Drop, error) {
-	if d, ok := demo.Soon(drops, time.Now()); ok {
-		return d, nil
+func seedSoon(ctx context.Context, client *demo.Client) (demo.Drop, error) {
+	d, ok, err := client.Soon(ctx, time.Now())
+	if err != nil || ok {
+		return d, err
 	}
 	say("no drop opens in the next minutes: adding one …")
 	return addSoon(ctx, client)
@@ -118,11 +119,12 @@ func addDrop(ctx context.Context) error {
 	if o.drop, err = addSoon(ctx, client); err != nil {
 		return err
 	}
-	if err := o.sign(state["AUTH_JWT_SECRET"]); err != nil {
+	by := demo.Issuer{Secret: state["AUTH_JWT_SECRET"], Name: state["AUTH_JWT_ISSUER"], Audience: state["AUTH_JWT_AUDIENCE"]}
+	if err := o.sign(by); err != nil {
 		return err
 	}
 	printOffer(os.Stdout, state["URL"], o)
 	return nil
 }
 
-var errNotRunning = errors.New("Dropbell does not run here: start it with `go tool task up`")
+var errNotRunning = errors.New("nothing runs here: start it with `go tool task up`")

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	webpush "github.com/SherClockHolmes/webpush-go"
+
+	"dropbell/adapters/localstack/demo"
 )
 
 // What whoever tries Dropbell signs in with.
@@ -158,12 +160,16 @@ func writeEnv(path string, values map[string]string) error {
 
 // record notes for the other commands how to reach what runs.
 func (s *settings) record() error {
-	return writeEnv(stateFile(), map[string]string{
-		"URL":             s.url(),
-		"ADMIN_API_KEY":   s.get("ADMIN_API_KEY"),
-		"AUTH_JWT_SECRET": s.get("AUTH_JWT_SECRET"),
-		"PID":             fmt.Sprint(os.Getpid()),
-	})
+	state := map[string]string{"URL": s.url(), "PID": fmt.Sprint(os.Getpid())}
+	for _, name := range []string{"ADMIN_API_KEY", "AUTH_JWT_SECRET", "AUTH_JWT_ISSUER", "AUTH_JWT_AUDIENCE"} {
+		state[name] = s.get(name)
+	}
+	return writeEnv(stateFile(), state)
+}
+
+// issuer makes tokens that web accepts, unless somebody else issues them.
+func (s *settings) issuer() demo.Issuer {
+	return demo.Issuer{Secret: s.get("AUTH_JWT_SECRET"), Name: s.get("AUTH_JWT_ISSUER"), Audience: s.get("AUTH_JWT_AUDIENCE")}
 }
 
 func stateFile() string { return filepath.Join(local, "up.env") }

@@ -60,7 +60,7 @@ func (s *stack) start(ctx context.Context) error {
 		return err
 	}
 	offer, err := s.seed(ctx)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		// The stack itself is fine and worth keeping.
 		say("the demo data is incomplete: %v", err)
 	}

@@ -40,6 +40,7 @@ func main() {
 	mux.HandleFunc("POST /api/v1/admin/templates", s.create)
 	mux.HandleFunc("POST /api/v1/admin/templates/{id}/publish", s.publish)
 	mux.HandleFunc("PUT /api/v1/admin/users", s.users)
+	mux.HandleFunc("PUT /api/v1/admin/shops/{number}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
 	mux.HandleFunc("POST /api/v1/reservations", s.reserve)
 	mux.HandleFunc("POST /save", s.save)
 	fmt.Fprintln(os.Stderr, `{"level":"WARN","msg":"a warning for the terminal"}`)
@@ -56,8 +57,16 @@ func (s *state) locked(next http.Handler) http.Handler {
 	})
 }
 
-func (s *state) list(w http.ResponseWriter, _ *http.Request) {
-	json.NewEncoder(w).Encode(map[string]any{"items": s.Templates})
+// list knows only the filters from and to.
+func (s *state) list(w http.ResponseWriter, r *http.Request) {
+	from, to := r.FormValue("from"), r.FormValue("to")
+	found := []*template{}
+	for _, t := range s.Templates {
+		if t.OpensAt >= from && (to == "" || t.OpensAt < to) {
+			found = append(found, t)
+		}
+	}
+	json.NewEncoder(w).Encode(map[string]any{"templates": found})
 }
 
 func (s *state) create(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,154 @@
+// Reserve measures POST /api/v1/reservations with token, JSON and durable
+// commit from 256 kept connections, beside three peers in the same run: a
+// bare chi handler, the same middleware and JSON without a database, and the
+// same server with one statement per request.
+//
+//	go run ./bench/reserve -seconds 8 -runs 3
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"dropbell/bench/load"
+	"dropbell/bench/stack"
+)
+
+func main() {
+	serve := flag.String("serve", "", "internal: be the server of this kind")
+	conns := flag.Int("c", 256, "connections")
+	seconds := flag.Int("seconds", 8, "seconds per measurement")
+	runs := flag.Int("runs", 3, "repetitions")
+	flag.Parse()
+	err := error(nil)
+	if *serve != "" {
+		err = server(*serve)
+	} else {
+		err = bench(context.Background(), *conns, *seconds, *runs)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// kinds are the servers in the order of the table.
+var kinds = []string{"bare", "parse", "single", "group"}
+
+var titles = map[string]string{
+	"bare":   "bare chi handler",
+	"parse":  "middleware + token + JSON, no database",
+	"single": "one statement per request",
+	"group":  "group commit (what web does)",
+}
+
+func bench(ctx context.Context, conns, seconds, runs int) error {
+	s, err := stack.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	t, err := s.Drop(ctx, 3*time.Hour)
+	if err != nil {
+		return err
+	}
+	tokens, err := newTokens(20_000)
+	if err != nil {
+		return err
+	}
+	fmt.Println(stack.Machine(ctx, s))
+	fmt.Printf("%d connections, %d s each\n%-42s %10s %9s %9s %9s\n", conns, seconds, "server", "req/s", "p50", "p99", "max")
+	rates := map[string][]float64{}
+	for range runs {
+		for _, kind := range kinds {
+			r, err := measure(ctx, s, kind, plan(kind, t.ID, tokens, conns, seconds))
+			if err != nil {
+				return fmt.Errorf("%s: %w", kind, err)
+			}
+			rates[kind] = append(rates[kind], r.PerSecond)
+			fmt.Printf("%-42s %10.0f %9s %9s %9s\n", titles[kind], r.PerSecond, round(r.P50), round(r.P99), round(r.Max))
+		}
+	}
+	ratio := func(a, b string) float64 {
+		var rs []float64
+		for i := range rates[a] {
+			rs = append(rs, rates[a][i]/rates[b][i])
+		}
+		return stack.Median(rs)
+	}
+	fmt.Printf("medians: group/parse %.2f, group/single %.1f, parse/bare %.2f\n", ratio("group", "parse"), ratio("group", "single"), ratio("parse", "bare"))
+	return nil
+}
+
+func round(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
+
+func measure(ctx context.Context, s *stack.Stack, kind string, p load.Plan) (load.Result, error) {
+	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox`); err != nil {
+		return load.Result{}, err
+	}
+	cmd := exec.CommandContext(ctx, os.Args[0], "-serve", kind)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+s.PostgresURL, "LOG_LEVEL=warn")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return load.Result{}, err
+	}
+	if err := cmd.Start(); err != nil {
+		return load.Result{}, err
+	}
+	defer func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() }()
+	ready := make([]byte, 64) // the server prints its address when it listens
+	n, err := out.Read(ready)
+	if err != nil {
+		return load.Result{}, err
+	}
+	p.Addr = string(ready[:n])
+	r, err := load.Run(p)
+	if err == nil && r.Failures > 0 {
+		err = fmt.Errorf("%d of %d requests failed, e.g. %s", r.Failures, r.Requests, r.Example)
+	}
+	if err == nil && (kind == "group" || kind == "single") {
+		err = stored(ctx, s, r.Requests)
+	}
+	return r, err
+}
+
+// stored fails unless every answered request is in the table.
+func stored(ctx context.Context, s *stack.Stack, answered int64) error {
+	var bits int64
+	if err := s.SQL.QueryRow(ctx, `select coalesce(sum(bit_count(slots::bit(64))), 0) from reservations`).Scan(&bits); err != nil {
+		return err
+	}
+	if bits < answered {
+		return fmt.Errorf("%d requests were answered, %d reminders are stored", answered, bits)
+	}
+	return nil
+}
+
+// plan sends reminder i/len(tokens) of the sixty for user i%len(tokens), so
+// that no request repeats another and rows are both inserted and updated.
+func plan(kind string, templateID int64, tokens []string, conns, seconds int) load.Plan {
+	channels := []string{"app", "email", "sms", "webpush", "webhook"}
+	users := int64(len(tokens))
+	template := strconv.FormatInt(templateID, 10)
+	return load.Plan{Connections: conns, Warmup: time.Second, Duration: time.Duration(seconds) * time.Second, Expect: []int{200, 201},
+		Request: func(b []byte, i int64) []byte {
+			if kind == "bare" {
+				return append(b, "GET /hello HTTP/1.1\r\nHost: bench\r\n\r\n"...)
+			}
+			round := i / users
+			body := `{"template_id":"` + template + `","shop_number":"10","reminders":[{"channel":"` + channels[round%5] +
+				`","minutes":` + strconv.FormatInt(5*(1+round/5%12), 10) + `}]}`
+			b = append(b, "POST /api/v1/reservations HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAuthorization: Bearer "...)
+			b = append(b, tokens[i%users]...)
+			b = append(b, "\r\nContent-Length: "...)
+			b = strconv.AppendInt(b, int64(len(body)), 10)
+			b = append(b, "\r\n\r\n"...)
+			return append(b, body...)
+		}}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwt"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dropbell/adapters/lookup"
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/web/api"
+	"dropbell/web/middleware"
+)
+
+const secret = "a secret that only this benchmark knows"
+
+// newTokens returns one token for each of n users.
+func newTokens(n int) ([]string, error) {
+	tokens := make([]string, n)
+	for i := range tokens {
+		t, err := jwt.NewBuilder().Subject(fmt.Sprint(i + 1)).Expiration(time.Now().Add(time.Hour)).Build()
+		if err != nil {
+			return nil, err
+		}
+		signed, err := jwt.Sign(t, jwt.WithKey(jwa.HS256(), []byte(secret)))
+		if err != nil {
+			return nil, err
+		}
+		tokens[i] = string(signed)
+	}
+	return tokens, nil
+}
+
+// agreeable is a store that accepts everything and keeps nothing.
+type agreeable struct{ reminder.Store }
+
+func (agreeable) Reserve(_ context.Context, c reminder.Change) (reminder.Verdict, error) {
+	return reminder.Verdict{Applied: true, Created: true, After: c.Bits}, nil
+}
+
+// server serves one kind until it is interrupted; it prints its address.
+func server(kind string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	router := chi.NewRouter()
+	if kind == "bare" {
+		router.Get("/hello", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
+	} else {
+		handler, closeAll, err := reserving(ctx, kind)
+		if err != nil {
+			return err
+		}
+		defer closeAll()
+		router.Use(middleware.Requests(middleware.Options{Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
+			Metrics: middleware.NewMetrics(prometheus.NewRegistry())}))
+		router.Mount("/api/v1", handler)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{Handler: router}
+	go func() { <-ctx.Done(); _ = srv.Close() }()
+	fmt.Print(listener.Addr())
+	_ = srv.Serve(listener)
+	return nil
+}
+
+// reserving composes the API as the web program does, over the store of the kind.
+func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
+	clock := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+	discard := slog.New(slog.DiscardHandler)
+	db, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Options{MaxConns: 16, AppName: "bench", Log: discard})
+	if err != nil {
+		return nil, nil, err
+	}
+	grouping := postgres.Grouping{}
+	if kind == "single" {
+		grouping = postgres.Grouping{Workers: 16, MaxGroup: 1}
+	}
+	reservations := postgres.NewReservations(db, grouping)
+	var store reminder.Store = reservations
+	if kind == "parse" {
+		store = agreeable{}
+	}
+	cache, err := lookup.New(postgres.NewTemplates(db), clock)
+	if err != nil {
+		return nil, nil, err
+	}
+	tokens, err := api.NewTokens(ctx, api.TokenOptions{Secret: secret, Now: clock, Log: discard})
+	if err != nil {
+		return nil, nil, err
+	}
+	channels := delivery.ChannelSetOf(delivery.AllChannels()...)
+	handler := api.New(api.Deps{
+		Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock},
+		Board:     postgres.NewBoards(db), Keys: postgres.NewStaff(db), Tokens: tokens, Shops: postgres.NewTemplates(db),
+		Idempotency: postgres.NewIdempotency(db), Hub: &api.Hub{}, Channels: channels, Now: clock, Log: discard,
+	})
+	return handler, func() { reservations.Close(); db.Close() }, nil
+}

@@ -1,0 +1,70 @@
+package pages
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"dropbell/domain/delivery"
+	"dropbell/views/ui"
+)
+
+// kindOptions are the kinds of things that the audit log speaks of.
+func kindOptions(ctx context.Context) []ui.Option {
+	list := []ui.Option{{Value: "", Label: ui.T(ctx, "audit.all_kinds")}}
+	for _, k := range []string{"template", "shop", "staff", "key", "channel", "dead_message", "user"} {
+		list = append(list, ui.Option{Value: k, Label: ui.T(ctx, "kind_of."+k)})
+	}
+	return list
+}
+
+// channelVariable names the environment variable that configures a channel.
+func channelVariable(c delivery.Channel) string {
+	switch c {
+	case delivery.Email:
+		return "SMTP_URL"
+	case delivery.SMS:
+		return "SMS_URL"
+	case delivery.WebPush:
+		return "VAPID_PRIVATE_KEY"
+	case delivery.Webhook:
+		return "WEBHOOK_URL"
+	}
+	return ""
+}
+
+func (p ShopForm) title(ctx context.Context) string {
+	if p.New {
+		return ui.T(ctx, "shops.new")
+	}
+	return p.Values["name"]
+}
+
+func (p ShopForm) action() string {
+	if p.New {
+		return "/shops"
+	}
+	return "/shops/" + p.Values["shop_number"]
+}
+
+func zoneOptions(zones []string) []ui.Option {
+	list := make([]ui.Option, len(zones))
+	for i, z := range zones {
+		list[i] = ui.Option{Value: z, Label: strings.ReplaceAll(z, "_", " ")}
+	}
+	return list
+}
+
+// payloadText shows JSON indented and anything else as it is, as far as it is text.
+func payloadText(raw []byte) string {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") == nil {
+		return b.String()
+	}
+	if !utf8.Valid(raw) {
+		return strings.ToValidUTF8(string(raw), "\uFFFD")
+	}
+	return string(raw)
+}

@@ -1,0 +1,40 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+	"dropbell/views/ui"
+)
+
+func userName(ctx context.Context, u user.User) string {
+	if u.Name != "" {
+		return u.Name
+	}
+	return ui.T(ctx, "user.nameless", u.ID.String())
+}
+
+func quietText(ctx context.Context, q user.QuietHours) string {
+	if q.From == q.To {
+		return ui.T(ctx, "user.quiet_none")
+	}
+	return fmt.Sprintf("%02d:%02d – %02d:%02d", q.From/60, q.From%60, q.To/60, q.To%60)
+}
+
+// reasonText falls back to the reason's own name: providers and later
+// releases may have more of them.
+func reasonText(ctx context.Context, reason string) string {
+	if key := "reason." + reason; ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key)
+	}
+	return reason
+}
+
+func subjectOf(it reminder.InboxItem) delivery.Subject {
+	return delivery.Subject{Kind: it.Kind, TemplateID: it.TemplateID, TemplateName: it.Name,
+		ShopNumber: strconv.FormatInt(it.ShopNumber, 10), Slot: int(it.Slot), DueAt: it.DueAt, OpensAt: it.OpensAt, ClaimURL: it.ClaimURL}
+}

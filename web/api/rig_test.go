@@ -1,0 +1,269 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwt"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/web/api"
+	"dropbell/web/middleware"
+)
+
+const secret = "a-secret-of-32-bytes-for-tests-only"
+
+// rig is the whole API, as the server mounts it, over a database of its own.
+type rig struct {
+	testing.TB
+	http.Handler
+	api  *api.API
+	hub  *api.Hub
+	db   *postgres.DB
+	sql  *pgxpool.Pool
+	logs *bytes.Buffer
+	// keys are secrets of service keys by scope.
+	keys map[staff.Scope]string
+	// late moves the clock of the API, not the database's.
+	late atomic.Int64
+	// about names the case being tried, for messages.
+	about string
+}
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+func (r *rig) now() time.Time { return now().Add(time.Duration(r.late.Load())) }
+
+// newRig returns a rig; change, if not nil, may replace what it needs.
+func newRig(t testing.TB, change func(*api.Deps)) *rig {
+	t.Helper()
+	url := localstack.Database(t)
+	r := &rig{TB: t, hub: &api.Hub{}, logs: &bytes.Buffer{}, keys: map[staff.Scope]string{}}
+	log := slog.New(slog.NewJSONHandler(r.logs, nil))
+	db, err := postgres.Open(context.Background(), url, postgres.Options{AppName: "test", Log: log})
+	r.must(err)
+	t.Cleanup(db.Close)
+	r.db = db
+	r.sql, err = pgxpool.New(context.Background(), url)
+	r.must(err)
+	t.Cleanup(r.sql.Close)
+	r.build(log, change)
+	r.makeKeys()
+	return r
+}
+
+func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
+	templates, reservations := postgres.NewTemplates(r.db), postgres.NewReservations(r.db, postgres.Grouping{})
+	r.Cleanup(reservations.Close)
+	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
+	tokens, err := api.NewTokens(context.Background(), api.TokenOptions{Secret: secret, Now: r.now, Log: log})
+	r.must(err)
+	d := api.Deps{
+		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
+		Templates: &template.Service{Store: templates, Now: r.now},
+		Users:     &user.Service{Store: postgres.NewUsers(r.db)},
+		Board:     postgres.NewBoards(r.db), Shops: templates, Keys: postgres.NewStaff(r.db), Tokens: tokens,
+		Idempotency: postgres.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
+	}
+	if change != nil {
+		change(&d)
+	}
+	r.api = api.New(d)
+	root := chi.NewMux()
+	root.Use(middleware.Requests(middleware.Options{Log: slog.New(slog.DiscardHandler)}))
+	root.Mount("/api/v1", r.api)
+	root.Get("/openapi.json", r.api.ServeOpenAPI)
+	root.Handle("/docs", r.api.Docs())
+	root.Handle("/docs/*", r.api.Docs())
+	r.Handler = root
+}
+
+func (r *rig) makeKeys() {
+	for _, scopes := range [][]staff.Scope{{staff.ScopeAdmin}, {staff.ScopeActAsUser}, {staff.ScopePayment}, {staff.ScopeRead}} {
+		r.keys[scopes[0]] = r.key(staff.Key{Scopes: scopes})
+	}
+}
+
+// key stores a service key and returns its secret.
+func (r *rig) key(k staff.Key) string {
+	r.Helper()
+	s := staff.NewSecret()
+	k.Name, k.Prefix, k.CreatedBy = "test", s[:8], "test"
+	_, err := postgres.NewStaff(r.db).InsertKey(context.Background(), k, staff.HashSecret(s), staff.Entry{Actor: staff.System(), Action: "key.create"})
+	r.must(err)
+	return s
+}
+
+func (r *rig) must(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) exec(sql string, args ...any) {
+	r.Helper()
+	_, err := r.sql.Exec(context.Background(), sql, args...)
+	r.must(err)
+}
+
+func (r *rig) number(sql string, args ...any) (n int64) {
+	r.Helper()
+	r.must(r.sql.QueryRow(context.Background(), sql, args...).Scan(&n))
+	return n
+}
+
+// token returns a good token of the user.
+func token(id any) string {
+	return sign(jwa.HS256(), []byte(secret), map[string]any{"sub": fmt.Sprint(id), "exp": time.Now().Add(time.Hour).Unix()})
+}
+
+func sign(alg jwa.SignatureAlgorithm, key any, claims map[string]any) string {
+	t := jwt.New()
+	for k, v := range claims {
+		if err := t.Set(k, v); err != nil {
+			panic(err)
+		}
+	}
+	b, err := jwt.Sign(t, jwt.WithKey(alg, key))
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// answer is a response with its body in JSON, if it is.
+type answer struct {
+	*httptest.ResponseRecorder
+	json map[string]any
+}
+
+func (a answer) code() string { s, _ := a.json["code"].(string); return s }
+
+// at returns a value inside the body: "reminders.0.channel".
+func (a answer) at(path string) any {
+	var v any = a.json
+	for part := range strings.SplitSeq(path, ".") {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[part]
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(part, &i); err != nil || i >= len(x) {
+				return nil
+			}
+			v = x[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// as names who calls: a credential and further headers, in pairs.
+func as(credential string, headers ...string) http.Header {
+	h := http.Header{}
+	if credential != "" {
+		h.Set("Authorization", "Bearer "+credential)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		h.Set(headers[i], headers[i+1])
+	}
+	return h
+}
+
+// call sends a request; body is a string, or anything to be sent as JSON.
+func (r *rig) call(who http.Header, method, path string, body any) answer {
+	r.Helper()
+	var content io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		content = strings.NewReader(b)
+	case io.Reader:
+		content = b
+	default:
+		j, err := json.Marshal(b)
+		r.must(err)
+		content = bytes.NewReader(j)
+	}
+	q := httptest.NewRequest(method, "/api/v1"+path, content)
+	for k, v := range who {
+		q.Header[k] = v
+	}
+	if body != nil && q.Header.Get("Content-Type") == "" {
+		q.Header.Set("Content-Type", "application/json")
+	}
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, q)
+	a := answer{ResponseRecorder: w}
+	if strings.Contains(w.Header().Get("Content-Type"), "json") {
+		if err := json.Unmarshal(w.Body.Bytes(), &a.json); err != nil {
+			r.Fatalf("%s %s answered what is not JSON: %v: %q", method, path, err, w.Body)
+		}
+	}
+	return a
+}
+
+// want fails unless the answer has the status and, for an error, the code.
+func (r *rig) want(a answer, status int, code string) answer {
+	r.Helper()
+	if a.Code != status || a.code() != code {
+		r.Fatalf("%s: got %d %q, want %d %q: %s\nlog: %s", r.about, a.Code, a.code(), status, code, a.Body, r.logs)
+	}
+	if code != "" && a.Header().Get("Content-Type") != "application/problem+json" {
+		r.Fatalf("an error is sent as %q", a.Header().Get("Content-Type"))
+	}
+	return a
+}
+
+func (r *rig) admin(headers ...string) http.Header { return as(r.keys[staff.ScopeAdmin], headers...) }
+
+// wish is a valid template that opens after the given time.
+func wish(opensIn time.Duration) map[string]any {
+	opens := now().Add(opensIn).Truncate(time.Second)
+	return map[string]any{"shop_number": "10", "name": "20 off", "kind": "amount_off", "amount_off": 2000, "currency": "CNY",
+		"stock": 100, "opens_at": opens, "closes_at": opens.Add(time.Hour), "valid_hours": 48}
+}
+
+// draft creates a template and returns its id.
+func (r *rig) draft(opensIn time.Duration) string {
+	r.Helper()
+	return r.want(r.call(r.admin(), "POST", "/admin/templates", wish(opensIn)), 201, "").json["id"].(string)
+}
+
+// drop creates and publishes a template and returns its id.
+func (r *rig) drop(opensIn time.Duration) string {
+	r.Helper()
+	id := r.draft(opensIn)
+	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/publish", nil), 200, "")
+	return id
+}
+
+// reserve is a valid reservation: "app", 10, "email", 5.
+func reserve(id string, pairs ...any) map[string]any {
+	var list []map[string]any
+	for i := 0; i < len(pairs); i += 2 {
+		list = append(list, map[string]any{"channel": pairs[i], "minutes": pairs[i+1]})
+	}
+	return map[string]any{"template_id": id, "shop_number": "10", "reminders": list}
+}

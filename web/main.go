@@ -1,0 +1,40 @@
+// Web serves the console and the HTTP API. Any number of them run side by side.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"dropbell/adapters/config"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+const usage = `web serves the console and the HTTP API until SIGTERM. It takes no arguments;
+the environment configures it. Bring the database up to date first: worker migrate.
+
+`
+
+func command(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
+	if len(args) == 0 {
+		return run(ctx, getenv, out)
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		fmt.Fprint(out, usage)
+		config.Help(out)
+		return nil
+	}
+	return fmt.Errorf("unknown argument %q; see web --help", args[0])
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"dropbell/adapters/postgres"
+	"dropbell/migrations"
+	"dropbell/web/api"
+	"dropbell/web/middleware"
+)
+
+// handler puts everything on one address: operations, API and console.
+func (p *program) handler(ctx context.Context) (http.Handler, error) {
+	apiHandler, err := p.api(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_inbox_streams", Help: "Connected inbox clients."},
+			func() float64 { return float64(p.hub.Streams()) }))
+	r := chi.NewRouter()
+	r.Use(middleware.Requests(middleware.Options{Log: p.log, Metrics: middleware.NewMetrics(p.registry), TrustedProxies: p.cfg.TrustedProxies}))
+	r.Get("/livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	r.Get("/readyz", p.ready)
+	r.Handle("/metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
+	r.Mount("/api/v1", apiHandler)
+	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
+	r.Handle("/docs", apiHandler.Docs())
+	r.Handle("/docs/*", apiHandler.Docs())
+	return r, nil
+}
+
+func (p *program) api(ctx context.Context) (*api.API, error) {
+	var tokens *api.Tokens
+	if p.cfg.JWTSecret != "" || p.cfg.JWKSURL != "" {
+		var err error
+		if tokens, err = api.NewTokens(ctx, api.TokenOptions{Secret: p.cfg.JWTSecret, JWKSURL: p.cfg.JWKSURL,
+			Issuer: p.cfg.JWTIssuer, Audience: p.cfg.JWTAud, Now: clock, Log: p.log}); err != nil {
+			return nil, err
+		}
+	}
+	return api.New(api.Deps{
+		Reminders: p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.db),
+		Shops: postgres.NewTemplates(p.db), Keys: postgres.NewStaff(p.db), Tokens: tokens,
+		Idempotency: postgres.NewIdempotency(p.db), Hub: p.hub, Channels: p.channels, Now: clock, Log: p.log,
+		UserLimit: p.cfg.RatePerUser, KeyLimit: p.cfg.RatePerKey, PublicURL: p.cfg.PublicURL,
+	}), nil
+}
+
+// ready says which dependency fails, if one does.
+func (p *program) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	failed := ""
+	if p.db.Ping(ctx) != nil {
+		failed += "postgresql does not answer\n"
+	} else if err := p.schemaReady(ctx); err != nil {
+		failed += err.Error() + "\n"
+	}
+	if p.redis.Ping(ctx).Err() != nil {
+		failed += "redis does not answer\n"
+	} else if err := p.bus.Health(); err != nil {
+		failed += "event bus: " + err.Error() + "\n"
+	}
+	if failed != "" {
+		http.Error(w, failed, http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// schemaReady returns an error while the database lacks migrations that this
+// program needs.
+func (p *program) schemaReady(ctx context.Context) error {
+	latest, err := migrations.Latest()
+	if err != nil {
+		return err
+	}
+	have, err := p.db.SchemaVersion(ctx)
+	if err != nil || have < latest {
+		return fmt.Errorf("the database is at migration %d and needs %d: run worker migrate", have, latest)
+	}
+	return nil
+}
+
+// groupMetrics measures group commits.
+func (p *program) groupMetrics() func(int, time.Duration) {
+	size := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_group_size",
+		Help: "Reservations or cancellations committed by one statement.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}})
+	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_group_seconds",
+		Help: "Time to commit one group.", Buckets: prometheus.ExponentialBuckets(.0005, 2, 14)})
+	p.registry.MustRegister(size, took)
+	return func(n int, d time.Duration) {
+		size.Observe(float64(n))
+		took.Observe(d.Seconds())
+	}
+}

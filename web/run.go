@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/argon2"
+	"dropbell/adapters/asynq"
+	"dropbell/adapters/config"
+	"dropbell/adapters/lookup"
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/adapters/watermill"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/web/api"
+)
+
+// program is everything a web process consists of.
+type program struct {
+	cfg          config.Config
+	log          *slog.Logger
+	registry     *prometheus.Registry
+	db           *postgres.DB
+	redis        goredis.UniversalClient
+	bus          *watermill.Bus
+	monitor      *asynq.Monitor
+	reservations *postgres.Reservations
+	lookup       *lookup.Templates
+	templates    *template.Service
+	reminders    *reminder.Service
+	users        *user.Service
+	staff        *staff.Service
+	channels     delivery.ChannelSet
+	hub          *api.Hub
+	started      sync.Once
+	closers      []func() error
+}
+
+// run serves until ctx ends, then finishes the requests in hand and returns.
+func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
+	cfg, err := config.Load(getenv)
+	if err != nil {
+		return fmt.Errorf("the environment is not complete:\n%w", err)
+	}
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(cfg.LogLevel)) // config has checked it
+	log := slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level})).With("program", "web", "pid", os.Getpid())
+	p, err := build(ctx, cfg, log)
+	if err != nil {
+		return errors.Join(err, p.close())
+	}
+	defer func() { _ = p.close() }()
+	return p.serve(ctx)
+}
+
+func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// build connects adapters and use cases. Nothing is served yet.
+func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
+	p := &program{cfg: cfg, log: log, registry: prometheus.NewRegistry(), hub: &api.Hub{}}
+	var err error
+	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-web", Log: log}); err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, func() error { p.db.Close(); return nil })
+	if p.redis, err = redis.Open(cfg.RedisURL); err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, p.redis.Close)
+	if p.monitor, err = asynq.NewMonitor(cfg.RedisURL, "/monitor/queues"); err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, p.monitor.Close)
+	p.reservations = postgres.NewReservations(p.db, postgres.Grouping{Observe: p.groupMetrics()})
+	p.closers = append(p.closers, func() error { p.reservations.Close(); return nil })
+	if err := p.useCases(); err != nil {
+		return p, err
+	}
+	return p, p.wireBus()
+}
+
+// keeper saves templates and makes this process see the change at once;
+// others learn of it from the event.
+type keeper struct {
+	template.Store
+	cache *lookup.Templates
+}
+
+func (k keeper) Save(ctx context.Context, c template.Change) (template.Template, error) {
+	defer k.cache.Forget(c.Template.ID)
+	return k.Store.Save(ctx, c)
+}
+
+func (p *program) useCases() (err error) {
+	store := postgres.NewTemplates(p.db)
+	if p.lookup, err = lookup.New(store, clock); err != nil {
+		return err
+	}
+	p.channels = configured(p.cfg)
+	p.templates = &template.Service{Store: keeper{store, p.lookup}, Now: clock}
+	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: clock}
+	p.users = &user.Service{Store: postgres.NewUsers(p.db)}
+	p.staff = &staff.Service{Store: postgres.NewStaff(p.db), Passwords: argon2.New(2), Now: clock}
+	return nil
+}
+
+// configured returns the channels that the workers have senders for.
+func configured(cfg config.Config) delivery.ChannelSet {
+	set := delivery.ChannelSetOf(delivery.App)
+	for c, address := range map[delivery.Channel]string{delivery.Email: cfg.SMTPURL, delivery.SMS: cfg.SMSURL,
+		delivery.WebPush: cfg.VAPIDPublicKey, delivery.Webhook: cfg.WebhookURL} {
+		if address != "" {
+			set |= delivery.ChannelSetOf(c)
+		}
+	}
+	return set
+}
+
+func (p *program) wireBus() (err error) {
+	p.bus, err = watermill.NewBus(watermill.BusConfig{RedisURL: p.cfg.RedisURL, Logger: p.log, Consumer: "web-" + uuid.NewString()})
+	if err != nil {
+		return err
+	}
+	p.closers = append(p.closers, p.bus.Close)
+	p.listen()
+	return nil
+}
+
+// serve listens at once and becomes ready when the database answers.
+func (p *program) serve(ctx context.Context) error {
+	handler, err := p.handler(ctx)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", p.cfg.HTTPAddr)
+	if err != nil {
+		return fmt.Errorf("HTTP_ADDR: %w", err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Minute,
+		WriteTimeout: 10 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
+	background, stop := context.WithCancel(ctx)
+	defer stop()
+	var loops sync.WaitGroup
+	loops.Go(func() { _ = p.bus.Run(background) })
+	loops.Go(func() { p.firstAccess(background) })
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		p.shutdown(server)
+	}()
+	p.log.Info("web is listening", "address", listener.Addr().String())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	<-stopped
+	stop()
+	loops.Wait()
+	p.log.Info("web has stopped")
+	return nil
+}
+
+// shutdown ends streams, which would never end by themselves, and waits for
+// the requests in hand.
+func (p *program) shutdown(server *http.Server) {
+	p.hub.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		p.log.Warn("some requests did not finish in time", "error", err)
+		_ = server.Close()
+	}
+}
+
+// firstAccess creates the first admin and the first key as soon as the
+// database answers.
+func (p *program) firstAccess(ctx context.Context) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := p.ensureAccess(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		p.log.Warn("first admin and key cannot be set up yet", "error", err)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *program) ensureAccess(ctx context.Context) error {
+	if p.cfg.AdminEmail != "" {
+		if _, err := p.staff.EnsureFirstAdmin(ctx, p.cfg.AdminEmail, p.cfg.AdminPassword); err != nil {
+			return err
+		}
+	}
+	if p.cfg.AdminAPIKey == "" {
+		return nil
+	}
+	_, err := p.staff.EnsureKey(ctx, p.cfg.AdminAPIKey, "ADMIN_API_KEY", staff.Scopes())
+	return err
+}
+
+func (p *program) close() error {
+	var errs []error
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		errs = append(errs, p.closers[i]())
+	}
+	return errors.Join(errs...)
+}
