@@ -60,7 +60,9 @@ func (m *metrics) handled(handler, topic string, took time.Duration, err error) 
 	m.events.WithLabelValues(handler, topic, result(err)).Observe(took.Seconds())
 }
 
-func (m *metrics) deadMessage(handler, topic string) { m.deadEvents.WithLabelValues(handler, topic).Inc() }
+func (m *metrics) deadMessage(handler, topic string) {
+	m.deadEvents.WithLabelValues(handler, topic).Inc()
+}
 
 func (m *metrics) taskDone(name string, took time.Duration, err error) {
 	m.tasks.WithLabelValues(name, result(err)).Observe(took.Seconds())

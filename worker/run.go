@@ -36,20 +36,21 @@ const (
 
 // program is everything a worker consists of.
 type program struct {
-	cfg      config.Config
-	log      *slog.Logger
-	db       *postgres.DB
-	redis    goredis.UniversalClient
-	queue    *asynq.Queue
-	bus      *watermill.Bus
-	servers  *asynq.Servers
-	timers   *reminder.Timers
-	delivery *delivery.Service
-	template *template.Service
-	outbox   postgres.Outbox
-	metrics  *metrics
-	life     context.Context // ends when shutdown begins
-	closers  []func() error
+	cfg         config.Config
+	log         *slog.Logger
+	db          *postgres.DB
+	redis       goredis.UniversalClient
+	queue       *asynq.Queue
+	bus         *watermill.Bus
+	servers     *asynq.Servers
+	timers      *reminder.Timers
+	delivery    *delivery.Service
+	template    *template.Service
+	deadLetters *delivery.DeadLetters
+	outbox      postgres.Outbox
+	metrics     *metrics
+	life        context.Context // ends when shutdown begins
+	closers     []func() error
 }
 
 // run works until ctx ends, then finishes what is in hand and returns.
@@ -108,6 +109,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 
 func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int) {
 	p.outbox = postgres.NewOutbox(p.db)
+	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
 	p.template = &template.Service{Store: postgres.NewTemplates(p.db), Now: clock}
 	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.db), Queue: p.queue, Now: clock,
 		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
@@ -159,6 +161,7 @@ func (p *program) serve(ctx context.Context) error {
 	start("outbox relay", p.relay)
 	start("sweep", p.every(sweepEvery, "sweep", p.sweep))
 	start("housekeeping", p.every(houseEvery, "housekeeping", p.scheduleHouse))
+	start("dead letters", p.every(sweepEvery, "dead letters", p.deadLetters.Step))
 	start("gauges", p.every(5*time.Second, "gauges", p.gauge))
 	start("task servers", p.serveTasks)
 	p.log.Info("worker is running", "channels", p.channelNames())

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"dropbell/adapters/asynq"
@@ -33,7 +34,7 @@ func (p *program) wireTasks() (err error) {
 	p.servers.Handle(task.Deliver, p.deliverTask)
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
-		return postgres.NewCounters(p.db).Recount(ctx, 24*time.Hour)
+		return errors.Join(postgres.NewCounters(p.db).Recount(ctx, 24*time.Hour), postgres.NewDeadLetters(p.db).RecountDeadLetters(ctx))
 	})
 	return nil
 }

@@ -25,6 +25,13 @@ func newQueue(t *testing.T, s *redisServer) *Queue {
 	return q
 }
 
+// timerAt returns a task for exactly that instant; the product's own timers are
+// queued a moment ahead.
+func timerAt(key int, at time.Time) task.Task {
+	return task.Task{Name: task.FireSlot, Key: fmt.Sprint(key), Queue: task.TimerQueue,
+		Payload: task.SlotPayload{SlotID: int64(key)}, At: at, Timeout: time.Minute}
+}
+
 func enqueue(t *testing.T, q *Queue, tasks ...task.Task) {
 	t.Helper()
 	if err := q.Enqueue(t.Context(), tasks...); err != nil {
@@ -47,7 +54,7 @@ func depthOf(t *testing.T, q *Queue, name string) Depth {
 
 func TestEnqueueingATaskTwiceQueuesItOnce(t *testing.T) {
 	q := newQueue(t, startRedis(t))
-	now, later := task.Run(1, "sms", 0, time.Time{}), task.Fire(7, time.Now().Add(time.Hour))
+	now, later := task.Run(1, "sms", 0, time.Time{}), timerAt(7, time.Now().Add(time.Hour))
 	enqueue(t, q, now, now, later)
 	enqueue(t, q, now, later)
 	if d := depthOf(t, q, now.Queue); d.Pending != 1 || d.Scheduled != 0 {
@@ -69,7 +76,7 @@ func TestTimersAreNeverEarly(t *testing.T) {
 	q := newQueue(t, startRedis(t))
 	base := time.Now().Add(time.Hour).Truncate(time.Second)
 	for i, offset := range []time.Duration{0, 1, 500 * time.Millisecond, 999_999_999} {
-		timer := task.Fire(int64(i), base.Add(offset))
+		timer := timerAt(i, base.Add(offset))
 		enqueue(t, q, timer)
 		info, err := q.inspector.GetTaskInfo(timer.Queue, timer.ID())
 		if err != nil {
@@ -95,7 +102,7 @@ func TestOptionsAtTheEdges(t *testing.T) {
 		}
 	}
 	for _, at := range []time.Time{{}, now.Add(-time.Hour), now} {
-		for _, o := range optionsOf(task.Fire(1, at), now) {
+		for _, o := range optionsOf(timerAt(1, at), now) {
 			if o.Type() == queue.ProcessAtOpt {
 				t.Errorf("a task due at %v is scheduled", at)
 			}
@@ -105,7 +112,7 @@ func TestOptionsAtTheEdges(t *testing.T) {
 
 func TestRemove(t *testing.T) {
 	q := newQueue(t, startRedis(t))
-	timer, pending := task.Fire(1, time.Now().Add(time.Hour)), task.Run(2, "sms", 0, time.Time{})
+	timer, pending := timerAt(1, time.Now().Add(time.Hour)), task.Run(2, "sms", 0, time.Time{})
 	never := task.Run(3, "email", 0, time.Time{})
 	enqueue(t, q, timer, pending)
 	if err := q.Remove(t.Context(), timer, pending, never); err != nil {
@@ -125,12 +132,12 @@ func TestRemove(t *testing.T) {
 func TestARemovedTaskCanBeQueuedAgain(t *testing.T) {
 	q := newQueue(t, startRedis(t))
 	first, moved := time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
-	enqueue(t, q, task.Fire(1, first))
-	if err := q.Remove(t.Context(), task.Fire(1, first)); err != nil {
+	enqueue(t, q, timerAt(1, first))
+	if err := q.Remove(t.Context(), timerAt(1, first)); err != nil {
 		t.Fatal(err)
 	}
-	enqueue(t, q, task.Fire(1, moved))
-	info, err := q.inspector.GetTaskInfo(task.TimerQueue, task.Fire(1, moved).ID())
+	enqueue(t, q, timerAt(1, moved))
+	info, err := q.inspector.GetTaskInfo(task.TimerQueue, timerAt(1, moved).ID())
 	if err != nil || info.NextProcessAt.Before(moved) {
 		t.Errorf("%+v, %v", info, err)
 	}
@@ -139,7 +146,7 @@ func TestARemovedTaskCanBeQueuedAgain(t *testing.T) {
 func TestAfterRedisWasEmptied(t *testing.T) {
 	s := startRedis(t)
 	q := newQueue(t, s)
-	timer := task.Fire(1, time.Now().Add(time.Hour))
+	timer := timerAt(1, time.Now().Add(time.Hour))
 	enqueue(t, q, timer)
 	client := s.client(t)
 	defer client.Close()

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// The oldest versions with what Dropbell uses.
+// oldestPostgres is the first major version with what Dropbell uses.
 const oldestPostgres = 15
 
 // program is something found on this machine.

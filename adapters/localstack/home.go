@@ -24,7 +24,7 @@ type home struct {
 // process; a second process gets an error that says so.
 func openHome(ctx context.Context, o Options, server string) (home, error) {
 	if o.Dir == "" {
-		return temporaryHome(server)
+		return temporaryHome(o, server)
 	}
 	base, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -67,8 +67,14 @@ func dataDir(ctx context.Context, o Options, base, server string) (string, error
 	return data, nil
 }
 
-func temporaryHome(server string) (home, error) {
-	dir, err := os.MkdirTemp("", "dropbell-"+server+"-")
+// temporaryHome is on disk for a durable server, because what is measured or
+// crashed there must be the real thing.
+func temporaryHome(o Options, server string) (home, error) {
+	parent := ""
+	if !o.Durable {
+		parent = memoryDir()
+	}
+	dir, err := os.MkdirTemp(parent, "dropbell-"+server+"-")
 	if err != nil {
 		return home{}, err
 	}

@@ -98,7 +98,7 @@ func (p *Postgres) serve(ctx context.Context) error {
 	// The server outlives ctx, which only bounds the start.
 	cmd := p.account.command(context.Background(), p.program.env, p.program.path+"/postgres", p.arguments()...)
 	cmd.Stdout, cmd.Stderr = log, log
-	if p.process, err = child.Start(cmd, p.orphanSignal()); err != nil {
+	if p.process, err = child.Start(cmd, p.endSignal()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, postgresStart)
@@ -111,8 +111,8 @@ func (p *Postgres) serve(ctx context.Context) error {
 	return nil
 }
 
-// orphanSignal stops a durable server in order and a throw-away one at once.
-func (p *Postgres) orphanSignal() syscall.Signal {
+// endSignal stops a server whose data is kept in order, and another one at once.
+func (p *Postgres) endSignal() syscall.Signal {
 	if p.options.Dir == "" {
 		return syscall.SIGQUIT
 	}
@@ -123,12 +123,12 @@ func (p *Postgres) arguments() []string {
 	settings := []string{
 		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(p.port),
 		"unix_socket_directories=", "max_connections=400", "shared_buffers=256MB",
-		"timezone=UTC", "log_timezone=UTC", "log_min_messages=warning", "max_wal_size=2GB",
+		"timezone=UTC", "log_timezone=UTC", "log_min_messages=warning",
 	}
 	if p.options.Durable {
-		settings = append(settings, "fsync=on", "synchronous_commit=on", "full_page_writes=on")
+		settings = append(settings, "fsync=on", "synchronous_commit=on", "full_page_writes=on", "max_wal_size=2GB")
 	} else {
-		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
+		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_wal_size=256MB")
 	}
 	args := []string{"-D", p.home.data}
 	for _, s := range settings {
@@ -162,7 +162,7 @@ func (p *Postgres) ready(ctx context.Context) error {
 // be kept. Stopping a stopped or killed server only does the latter.
 func (p *Postgres) Stop(ctx context.Context) error {
 	p.Resume() // a halted process would not hear the request
-	err := p.process.Stop(ctx, syscall.SIGINT, postgresStop)
+	err := p.process.Stop(ctx, p.endSignal(), postgresStop)
 	p.home.release()
 	return err
 }

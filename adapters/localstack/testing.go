@@ -36,7 +36,7 @@ func Database(tb testing.TB) string {
 		tb.Fatalf("no database for tests: %v", server.err)
 	}
 	name := "test_" + strings.ToLower(rand.Text()[:16])
-	err := administer(ctx, server.url, fmt.Sprintf("create database %s template %s", name, server.template))
+	err := administer(ctx, server.url, fmt.Sprintf("create database %s template %s strategy file_copy", name, server.template))
 	if err != nil {
 		tb.Fatalf("create test database: %v", err)
 	}

@@ -168,6 +168,12 @@ with mine as (
         as e (user_id, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at)
     on conflict (batch_id, user_id) do update set outcome = excluded.outcome, reason = excluded.reason, detail = excluded.detail,
         fingerprint = excluded.fingerprint, attempts = excluded.attempts, next_retry_at = excluded.next_retry_at, last_at = excluded.last_at
+), grouped as (
+    insert into dead_letter_groups as g (channel, fingerprint, dead, first_at, last_at, sample)
+    select m.channel, e.fingerprint, count(*), min(e.last_at), max(e.last_at), max(e.detail)
+    from mine m, unnest($15::text[], $17::text[], $18::text[], $22::timestamptz[]) as e (outcome, detail, fingerprint, last_at)
+    where e.outcome = 'dead' group by 1, 2 order by 1, 2
+    on conflict (channel, fingerprint) do update set dead = g.dead + excluded.dead, last_at = excluded.last_at, sample = excluded.sample
 ), announced as (
     insert into outbox (topic, payload)
     select $23, jsonb_build_object('batch_id', id::text, 'kind', kind, 'owner_id', owner_id::text, 'template_id', template_id::text,

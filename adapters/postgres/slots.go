@@ -279,5 +279,8 @@ func finishSlot(ctx context.Context, tx pgx.Tx, sl reminder.Slot) error {
 	if err != nil {
 		return err
 	}
+	if err := recordRates(ctx, tx, sl.ID); err != nil {
+		return err
+	}
 	return announce(ctx, tx, event.SlotFinished, slotEvent(sl, *sl.FinishedAt))
 }

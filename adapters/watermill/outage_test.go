@@ -2,11 +2,15 @@ package watermill
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
+	goredis "github.com/redis/go-redis/v9"
 )
 
 // publishUntil publishes one event after the other until arrived holds. Redis
@@ -183,4 +187,24 @@ func TestEventsOfADeadProcessAreTakenOver(t *testing.T) {
 	run(t, bus)
 	eventually(t, "all three arrive", func() bool { return slices.Equal(got.sorted(), ids(events(0, 3))) })
 	wantAcknowledged(t, s, "h")
+}
+
+func TestAListenerSurvivesAClockThatWentBack(t *testing.T) {
+	s := startRedis(t)
+	var heard seen
+	bus := newBus(t, s)
+	bus.Listen("l", topic, heard.add)
+	run(t, bus)
+	client := s.client(t)
+	ahead := fmt.Sprintf("%d-0", time.Now().Add(time.Hour).UnixMilli())
+	values := []any{redisstream.UUIDHeaderKey, "ahead", "payload", "{}"}
+	if err := client.XAdd(t.Context(), &goredis.XAddArgs{Stream: topic, ID: ahead, Values: values}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	client.Close()
+	eventually(t, "the first event is heard", func() bool { return heard.count() == 1 })
+	s.kill(t)
+	eventually(t, "the loss shows", func() bool { return bus.Health() != nil })
+	s.restart(t)
+	publishUntil(t, bus, func() bool { return heard.count() > 1 })
 }

@@ -33,12 +33,12 @@ func (a Amount) Decimal(currency string) string {
 	if e == 0 {
 		return strconv.FormatInt(int64(a), 10)
 	}
-	unit := int64(1)
+	unit := uint64(1)
 	for range e {
 		unit *= 10
 	}
-	sign, v := "", int64(a)
-	if v < 0 {
+	sign, v := "", uint64(a)
+	if a < 0 { // unsigned: the least amount has no positive counterpart
 		sign, v = "-", -v
 	}
 	return fmt.Sprintf("%s%d.%0*d", sign, v/unit, e, v%unit)

@@ -39,39 +39,46 @@ func (s Spec) checkDiscount(e *fault.Fields) {
 	if !money.ValidCurrency(s.Currency) {
 		e.Add("currency", "rule.currency", "must be a three-letter ISO 4217 code such as CNY")
 	}
-	amount := func(name string, a money.Amount, least money.Amount) {
-		if a < least || a > MaxAmount {
-			e.Add(name, "rule.amount", "must be between %d and %d minor units", least, MaxAmount)
-		}
-	}
+	// What the kind does not use is stored all the same and must be storable.
+	percent := 0
+	var least struct{ off, threshold, most money.Amount }
 	switch s.Kind {
 	case AmountOff:
-		amount("amount_off", s.AmountOff, 1)
+		least.off = 1
 	case ThresholdOff:
-		amount("amount_off", s.AmountOff, 1)
-		amount("threshold", s.Threshold, 1)
-		if s.AmountOff > s.Threshold {
-			e.Add("amount_off", "rule.amount_over_threshold", "must not exceed the threshold")
-		}
+		least.off, least.threshold = 1, 1
 	case PercentOff:
-		if s.PercentOff < 1 || s.PercentOff > 100 {
-			e.Add("percent_off", "rule.percent", "must be between 1 and 100")
-		}
-		amount("max_off", s.MaxOff, 1)
-		amount("threshold", s.Threshold, 0)
+		percent, least.most = 1, 1
 	default:
 		e.Add("kind", "rule.kind", "must be amount_off, threshold_off or percent_off")
+	}
+	checkAmount(e, "amount_off", s.AmountOff, least.off)
+	checkAmount(e, "threshold", s.Threshold, least.threshold)
+	checkAmount(e, "max_off", s.MaxOff, least.most)
+	if s.PercentOff < percent || s.PercentOff > 100 {
+		e.Add("percent_off", "rule.percent", "must be between 1 and 100")
+	}
+	if s.Kind == ThresholdOff && s.AmountOff > s.Threshold {
+		e.Add("amount_off", "rule.amount_over_threshold", "must not exceed the threshold")
+	}
+}
+
+func checkAmount(e *fault.Fields, name string, a, least money.Amount) {
+	if a < least || a > MaxAmount {
+		e.Add(name, "rule.amount", "must be between %d and %d minor units", least, MaxAmount)
 	}
 }
 
 func (s Spec) checkReach(e *fault.Fields) {
+	named := 0
 	switch s.Target {
 	case WholeShop:
 	case Product:
-		checkText(e, "product", s.Product, 1, MaxName)
+		named = 1
 	default:
 		e.Add("target", "rule.target", "must be shop or product")
 	}
+	checkText(e, "product", s.Product, named, MaxName)
 	if s.Stock < 1 || s.Stock > MaxStock {
 		e.Add("stock", "rule.stock", "must be between 1 and %d", MaxStock)
 	}
@@ -87,7 +94,7 @@ func (s Spec) checkReach(e *fault.Fields) {
 	if s.ClaimURL == "" {
 		return
 	}
-	if u, err := url.Parse(s.ClaimURL); err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || len(s.ClaimURL) > 500 {
+	if u, err := url.Parse(s.ClaimURL); err != nil || !utf8.ValidString(s.ClaimURL) || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || len(s.ClaimURL) > 500 {
 		e.Add("claim_url", "rule.claim_url", "must be an http or https address of at most 500 characters")
 	}
 }
@@ -117,6 +124,8 @@ func (s Spec) checkTimes(e *fault.Fields) {
 		e.Add("valid_hours", "rule.validity_one", "give either valid_hours or valid_until, not both")
 	case s.ValidUntil != nil && !s.ValidUntil.After(s.OpensAt):
 		e.Add("valid_until", "rule.valid_until", "must be after the opening")
+	case s.ValidUntil != nil && s.ValidUntil.Year() > 9000:
+		e.Add("valid_until", "rule.too_far", "lies too far in the future")
 	}
 }
 

@@ -78,3 +78,10 @@ func Num(ctx context.Context, n int64) string { return From(ctx).Locale.Number(n
 func May(ctx context.Context, p staff.Permission, shop int64) bool {
 	return From(ctx).Member.Actor().Can(p, shop)
 }
+
+// ContentSecurityPolicy is what pages are to be served with: their own files
+// only, no inline styles, and no scripts but those that carry the nonce.
+func ContentSecurityPolicy(nonce string) string {
+	return "default-src 'none'; script-src 'nonce-" + nonce + "'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
+		"connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+}

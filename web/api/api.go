@@ -99,8 +99,8 @@ func New(d Deps) *API {
 	}
 	a.keys = newKeyring(d.Keys, d.Now, a.log)
 	a.mux.Use(chimw.GetHead)
-	a.mux.NotFound(a.noRoute)
-	a.mux.MethodNotAllowed(a.noMethod)
+	a.mux.NotFound(a.NotFound)
+	a.mux.MethodNotAllowed(a.MethodNotAllowed)
 	a.huma = huma.NewAPI(config(d.PublicURL), adapter{a})
 	a.reservationRoutes()
 	a.templateRoutes()
@@ -116,12 +116,16 @@ func New(d Deps) *API {
 // ServeHTTP answers a request below the mount point.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
 
-func (a *API) noRoute(w http.ResponseWriter, r *http.Request) {
+// NotFound answers requests for addresses that do not exist; for root routers
+// as well.
+func (a *API) NotFound(w http.ResponseWriter, r *http.Request) {
 	_, r = middleware.Ensure(r)
 	a.problem(r.Context(), errNoRoute).write(w)
 }
 
-func (a *API) noMethod(w http.ResponseWriter, r *http.Request) {
+// MethodNotAllowed answers requests with a method that an address does not
+// take; for root routers as well.
+func (a *API) MethodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	_, r = middleware.Ensure(r)
 	path := r.URL.Path
 	if rc := chi.RouteContext(r.Context()); rc != nil && rc.RoutePath != "" {

@@ -50,10 +50,12 @@ func (k *keyring) key(ctx context.Context, secret string) (*staff.Key, error) {
 		}
 		key = &found
 		k.known.Set(hash, key)
-		k.touch(ctx, key)
 	}
 	if !key.Usable(k.now()) {
 		return nil, invalid("the API key has expired or was revoked")
+	}
+	if !ok {
+		k.touch(ctx, key)
 	}
 	return key, nil
 }

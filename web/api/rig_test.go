@@ -90,6 +90,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	r.api = api.New(d)
 	root := chi.NewMux()
 	root.Use(middleware.Requests(middleware.Options{Log: slog.New(slog.DiscardHandler)}))
+	root.MethodNotAllowed(r.api.MethodNotAllowed)
 	root.Mount("/api/v1", r.api)
 	root.Get("/openapi.json", r.api.ServeOpenAPI)
 	root.Handle("/docs", r.api.Docs())

@@ -111,8 +111,8 @@ func addDrop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if state["URL"] == "" {
-		return errNotRunning
+	if _, err := running(state["PID"], "up"); err != nil {
+		return err
 	}
 	client := demo.NewClient(state["URL"], state["ADMIN_API_KEY"])
 	o := offer{}

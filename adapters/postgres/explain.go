@@ -1,0 +1,50 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/reminder"
+)
+
+// stepOf maps what the audit log calls a change to the timeline's words.
+var stepOf = map[string]reminder.StepKind{
+	"template.publish": reminder.StepPublished, "template.move": reminder.StepMoved, "template.pause": reminder.StepPaused,
+	"template.resume": reminder.StepResumed, "template.close": reminder.StepClosed, "template.cancel": reminder.StepCancelled,
+}
+
+// TemplateSteps returns what happened to the template, oldest first.
+func (r *Reservations) TemplateSteps(ctx context.Context, templateID int64) ([]reminder.TemplateStep, error) {
+	actions := make([]string, 0, len(stepOf))
+	for a := range stepOf {
+		actions = append(actions, a)
+	}
+	rows, err := r.pool.Query(ctx, `select at, action, actor, before, after from audit
+		where object_kind = 'template' and object_id = $1 and action = any($2) order by id limit 500`, itoa(templateID), actions)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s reminder.TemplateStep, err error) {
+		var action string
+		var before, after []byte
+		if err := row.Scan(&s.At, &action, &s.By, &before, &after); err != nil {
+			return s, err
+		}
+		s.Kind = stepOf[action]
+		if s.Kind == reminder.StepMoved {
+			s.From, s.To = openingIn(before), openingIn(after)
+		}
+		return s, nil
+	})
+	return list, translate(err)
+}
+
+// openingIn returns the opening of a spec as the audit log keeps it.
+func openingIn(spec []byte) *time.Time {
+	var s struct{ OpensAt *time.Time }
+	_ = json.Unmarshal(spec, &s) // an older form of the entry has no opening to show
+	return s.OpensAt
+}

@@ -1,0 +1,178 @@
+package delivery
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// ErrNoDeadLetterJob is returned when there is no such replay or discard.
+var ErrNoDeadLetterJob = fault.New(fault.NotFound, "dead_letter_job_not_found", "there is no such replay or discard")
+
+// A DeadLetter is a delivery that used up its attempts or was refused for good.
+type DeadLetter struct {
+	BatchID        int64
+	UserID         user.ID
+	Channel        Channel
+	TemplateID     int64
+	TemplateName   string
+	Reason         string
+	Detail         string
+	Fingerprint    string
+	Attempts       int
+	FirstAt        time.Time
+	LastAt         time.Time
+	WorthlessAfter time.Time
+}
+
+// A DeadLetterGroup is how many died of one kind of error on one channel.
+type DeadLetterGroup struct {
+	Channel     Channel
+	Fingerprint string
+	Dead        int64
+	FirstAt     time.Time
+	LastAt      time.Time
+	Sample      string
+}
+
+// A DeadLetterFilter selects dead letters; zero fields select everything.
+type DeadLetterFilter struct {
+	Channel     *Channel `json:"channel,omitempty"`
+	Fingerprint *string  `json:"fingerprint,omitempty"`
+	TemplateID  int64    `json:"template_id,omitempty"`
+	BatchID     int64    `json:"batch_id,omitempty"`
+	UserID      user.ID  `json:"user_id,omitempty"`
+	// Shops limits the filter to what the actor may see; empty = all.
+	Shops []int64 `json:"shops,omitempty"`
+}
+
+// Triage is what a replay of a filter would do, or has done.
+type Triage struct {
+	Total       int64 // dead letters the filter selects
+	InTime      int64 // would be tried again
+	TooLate     int64 // their deadline has passed; they stay dead
+	AlreadySent int64 // another attempt got through; never sent again
+}
+
+// DeadLetterAction is what to do with dead letters.
+type DeadLetterAction string
+
+// The actions.
+const (
+	Replay  DeadLetterAction = "replay"
+	Discard DeadLetterAction = "discard"
+)
+
+// A DeadLetterJob is a replay or discard working through its filter.
+type DeadLetterJob struct {
+	ID         int64
+	Action     DeadLetterAction
+	Filter     DeadLetterFilter
+	Rate       int // recipients per second, 0 = as fast as the channel allows
+	State      string
+	Total      int64 // when it began
+	Done       int64 // tried again, or discarded
+	Late       int64
+	Sent       int64 // had been sent by another attempt
+	CreatedBy  string
+	CreatedAt  time.Time
+	FinishedAt *time.Time
+}
+
+// DeadLetterStore keeps dead letters and the jobs on them.
+type DeadLetterStore interface {
+	DeadLetterGroups(ctx context.Context, f DeadLetterFilter) ([]DeadLetterGroup, error)
+	// DeadLetters lists by batch and user, those after the cursor.
+	DeadLetters(ctx context.Context, f DeadLetterFilter, afterBatch int64, afterUser user.ID, limit int) ([]DeadLetter, error)
+	Triage(ctx context.Context, f DeadLetterFilter) (Triage, error)
+	StartDeadLetterJob(ctx context.Context, j DeadLetterJob, e staff.Entry) (DeadLetterJob, error)
+	DeadLetterJobs(ctx context.Context, limit int) ([]DeadLetterJob, error)
+	CancelDeadLetterJob(ctx context.Context, id int64, e staff.Entry) error
+	// StepDeadLetterJob works one batch of the oldest unleased job off and
+	// reports whether there was anything to do.
+	StepDeadLetterJob(ctx context.Context) (bool, error)
+}
+
+// DeadLetters holds the use cases of operators around dead letters.
+type DeadLetters struct{ Store DeadLetterStore }
+
+// Groups returns the dead letters by channel and kind of error, most first.
+func (s *DeadLetters) Groups(ctx context.Context, by staff.Actor, f DeadLetterFilter) ([]DeadLetterGroup, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, err
+	}
+	f.Shops = by.Shops
+	return s.Store.DeadLetterGroups(ctx, f)
+}
+
+// List returns single dead letters, those after the cursor.
+func (s *DeadLetters) List(ctx context.Context, by staff.Actor, f DeadLetterFilter, afterBatch int64, afterUser user.ID, limit int) ([]DeadLetter, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, err
+	}
+	f.Shops = by.Shops
+	return s.Store.DeadLetters(ctx, f, afterBatch, afterUser, limit)
+}
+
+// DryRun says what a replay would do. It changes nothing.
+func (s *DeadLetters) DryRun(ctx context.Context, by staff.Actor, f DeadLetterFilter) (Triage, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return Triage{}, err
+	}
+	f.Shops = by.Shops
+	return s.Store.Triage(ctx, f)
+}
+
+// Start begins a replay or discard in the background. A replay never sends to
+// somebody who was sent the message by another attempt, nor after the
+// deadline.
+func (s *DeadLetters) Start(ctx context.Context, by staff.Actor, a DeadLetterAction, f DeadLetterFilter, rate int) (DeadLetterJob, error) {
+	if err := by.May(staff.Operate, 0); err != nil {
+		return DeadLetterJob{}, err
+	}
+	if rate < 0 || rate > 1_000_000 {
+		e := &fault.Fields{}
+		e.Add("rate_per_second", "rule.rate", "must be between 0 and 1000000")
+		return DeadLetterJob{}, e
+	}
+	f.Shops = by.Shops
+	t, err := s.Store.Triage(ctx, f)
+	if err != nil {
+		return DeadLetterJob{}, err
+	}
+	j := DeadLetterJob{Action: a, Filter: f, Rate: rate, Total: t.Total, CreatedBy: by.Label + " " + by.Name}
+	return s.Store.StartDeadLetterJob(ctx, j, staff.Entry{Actor: by, Action: "dead_letters." + string(a), ObjectKind: "dead_letters", After: j})
+}
+
+// Jobs lists recent replays and discards, newest first.
+func (s *DeadLetters) Jobs(ctx context.Context, by staff.Actor, limit int) ([]DeadLetterJob, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, err
+	}
+	return s.Store.DeadLetterJobs(ctx, limit)
+}
+
+// Cancel stops a running job; what it has done stays done.
+func (s *DeadLetters) Cancel(ctx context.Context, by staff.Actor, id int64) error {
+	if err := by.May(staff.Operate, 0); err != nil {
+		return err
+	}
+	return s.Store.CancelDeadLetterJob(ctx, id, staff.Entry{Actor: by, Action: "dead_letters.cancel",
+		ObjectKind: "dead_letters", ObjectID: strconv.FormatInt(id, 10)})
+}
+
+// Step works running jobs off, batch by batch, until there is nothing to do
+// or ctx ends. Any number of workers may do it.
+func (s *DeadLetters) Step(ctx context.Context) error {
+	for ctx.Err() == nil {
+		more, err := s.Store.StepDeadLetterJob(ctx)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,96 @@
+package event_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/domain/event"
+)
+
+var (
+	due = time.Date(2026, 11, 20, 11, 55, 0, 0, time.UTC)
+	at  = time.Date(2026, 11, 20, 11, 55, 0, 123456000, time.UTC)
+)
+
+// golden has one value per event. Files of versions once sent stay as they
+// are for ever: a reader may meet the old payload long after an upgrade. Ids
+// lie above 2^53, where a number would lose its last digits.
+var golden = map[string]any{
+	event.TemplatePublished: event.Template{TemplateID: 9007199254740993, Version: 2, OpensAt: due.Add(5 * time.Minute)},
+	event.TemplateMoved:     event.Template{TemplateID: 9007199254740993, Version: 3, OpensAt: due.Add(time.Hour)},
+	event.TemplateChanged:   event.Template{TemplateID: 1, Version: 1, OpensAt: due},
+	event.TemplateClosed:    event.Template{TemplateID: 1, Version: 5, OpensAt: due},
+	event.TemplateCancelled: event.Template{TemplateID: 1, Version: 6, OpensAt: due},
+	event.ReservationsChanged: event.Reservations{At: at,
+		Added:   []event.Booking{{TemplateID: 9007199254740993, Bits: 1<<60 - 1, Users: 250}, {TemplateID: 2, Bits: 1, Users: 1}},
+		Removed: []event.Booking{{TemplateID: 2, Bits: 576460752303423488, Users: 3}}},
+	event.SlotFired: event.Slot{SlotID: 9007199254740993, TemplateID: 1, Slot: 1, DueAt: due, At: at},
+	event.BatchFinished: event.Batch{BatchID: 9007199254740993, Kind: "reminder", OwnerID: 9007199254740994, TemplateID: 1,
+		Channel: 4, Sent: 999, At: at},
+	event.SlotFinished: event.Slot{SlotID: 9007199254740993, TemplateID: 1, Slot: 12, DueAt: due, At: at},
+	event.UsersChanged: event.Users{FromUser: 1, ToUser: 9223372036854775807},
+}
+
+func TestPayloadsKeepTheirMeaning(t *testing.T) {
+	for _, name := range event.All() {
+		value, ok := golden[name]
+		if !ok {
+			t.Errorf("%s has no golden value", name)
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		got, err := json.MarshalIndent(value, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(bytes.TrimSpace(raw), got) {
+			t.Errorf("%s is now sent as\n%s\nand was sent as\n%s", name, got, raw)
+		}
+		back := reflect.New(reflect.TypeOf(value))
+		strict := json.NewDecoder(bytes.NewReader(raw))
+		strict.DisallowUnknownFields()
+		if err := strict.Decode(back.Interface()); err != nil {
+			t.Errorf("%s cannot be read any more: %v", name, err)
+		}
+		if !reflect.DeepEqual(back.Elem().Interface(), value) {
+			t.Errorf("%s is read as %+v, want %+v", name, back.Elem().Interface(), value)
+		}
+	}
+}
+
+func TestEveryGoldenFileIsAnEvent(t *testing.T) {
+	files, err := os.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if name := strings.TrimSuffix(f.Name(), ".json"); !slices.Contains(event.All(), name) {
+			t.Errorf("%s belongs to no event; a version once sent must stay readable", f.Name())
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	form, seen := regexp.MustCompile(`^[a-z]+\.[a-z]+\.v[1-9][0-9]*$`), map[string]bool{}
+	for _, name := range event.All() {
+		if !form.MatchString(name) || seen[name] {
+			t.Errorf("%q is not a name that ends in its version, or stands twice", name)
+		}
+		seen[name] = true
+	}
+	if len(seen) != len(golden) {
+		t.Errorf("%d events and %d golden values", len(seen), len(golden))
+	}
+}

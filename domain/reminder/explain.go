@@ -1,0 +1,140 @@
+package reminder
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// StepKind says what happened, or will.
+type StepKind string
+
+// The kinds of steps in the order in which they usually come.
+const (
+	StepReserved  StepKind = "reserved"
+	StepChanged   StepKind = "changed"
+	StepPublished StepKind = "published"
+	StepMoved     StepKind = "opening_moved"
+	StepPaused    StepKind = "paused"
+	StepResumed   StepKind = "resumed"
+	StepClosed    StepKind = "closed"
+	StepCancelled StepKind = "cancelled"
+	StepFired     StepKind = "fired"
+	StepTried     StepKind = "tried"   // failed attempts, the last of them
+	StepOutcome   StepKind = "outcome" // sent, skipped, expired, dead, …
+	StepExpected  StepKind = "expected"
+)
+
+// A Step is one line of a timeline.
+type Step struct {
+	At   time.Time
+	Kind StepKind
+	// Planned is when it should have happened, if that was planned.
+	Planned *time.Time
+	// Reminder is which reminder the step is about, if it is about one.
+	Reminder *Reminder
+	BatchID  int64
+	Outcome  delivery.Outcome
+	Reason   string
+	// Detail is the provider's last answer.
+	Detail   string
+	Attempts int
+	// From and To are the openings before and after a move.
+	From, To *time.Time
+	By       string // who did it, when somebody did
+}
+
+// Timeline is everything known about one user and one template.
+type Timeline struct {
+	View
+	Steps []Step
+}
+
+// Change of a template as the audit log has it.
+type TemplateStep struct {
+	At       time.Time
+	Kind     StepKind
+	By       string
+	From, To *time.Time
+}
+
+// ExplainStore reads what explains an outcome.
+type ExplainStore interface {
+	Reservation(ctx context.Context, templateID int64, by user.ID) (Reservation, error)
+	Delivered(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
+	TemplateSteps(ctx context.Context, templateID int64) ([]TemplateStep, error)
+}
+
+// Explainer answers "why was this user reminded, or not".
+type Explainer struct {
+	Store     ExplainStore
+	Reminders *Service
+}
+
+// Explain returns the timeline of a user and a template, or [ErrNotReserved],
+// or [template.ErrNotFound]. For staff it names who changed the template.
+func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (Timeline, error) {
+	t, err := x.Reminders.Templates.Template(ctx, templateID)
+	if err != nil {
+		return Timeline{}, err
+	}
+	r, err := x.Store.Reservation(ctx, templateID, by)
+	if err != nil {
+		return Timeline{}, err
+	}
+	done, err := x.Store.Delivered(ctx, by, []int64{templateID})
+	if err != nil {
+		return Timeline{}, err
+	}
+	changes, err := x.Store.TemplateSteps(ctx, templateID)
+	if err != nil {
+		return Timeline{}, err
+	}
+	view := x.Reminders.compose(t, r, done)
+	return Timeline{view, explain(view, t, done, changes)}, nil
+}
+
+// explain puts the steps in order of time; what is still to come stands last.
+func explain(v View, t template.Template, done []Delivered, changes []TemplateStep) []Step {
+	steps := []Step{{At: v.CreatedAt, Kind: StepReserved}}
+	if v.UpdatedAt.After(v.CreatedAt) {
+		steps = append(steps, Step{At: v.UpdatedAt, Kind: StepChanged})
+	}
+	for _, c := range changes {
+		if c.At.After(v.CreatedAt) {
+			steps = append(steps, Step{At: c.At, Kind: c.Kind, By: c.By, From: c.From, To: c.To})
+		}
+	}
+	for _, d := range done {
+		steps = append(steps, outcomeSteps(d)...)
+	}
+	for _, it := range v.Items {
+		if it.State == string(Waiting) && t.EndedAt == nil {
+			rem, due := it.Reminder, it.DueAt
+			steps = append(steps, Step{At: due, Kind: StepExpected, Planned: &due, Reminder: &rem})
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b Step) int { return a.At.Compare(b.At) })
+	return steps
+}
+
+func outcomeSteps(d Delivered) []Step {
+	rem, due := Reminder{d.Channel, d.Slot}, d.DueAt
+	steps := []Step{{At: d.FiredAt, Kind: StepFired, Planned: &due, Reminder: &rem, BatchID: d.BatchID}}
+	if d.Attempts > 0 {
+		steps = append(steps, Step{At: d.At, Kind: StepTried, Reminder: &rem, BatchID: d.BatchID, Attempts: d.Attempts,
+			Reason: d.Reason, Detail: d.Detail})
+	}
+	if d.Outcome == delivery.InFlight {
+		return steps
+	}
+	last := Step{At: d.At, Kind: StepOutcome, Planned: &due, Reminder: &rem, BatchID: d.BatchID, Outcome: d.Outcome}
+	if d.Outcome != delivery.Recovered && d.Outcome != delivery.Sent {
+		last.Reason, last.Detail = d.Reason, d.Detail
+	}
+	return append(steps, last)
+}

@@ -1,0 +1,233 @@
+package reminder
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/template"
+)
+
+// A Job is the messages of one slot on one channel that will fall due, or
+// have fallen due and wait.
+type Job struct {
+	TemplateID int64
+	Name       string
+	Slot       template.Slot
+	Channel    delivery.Channel
+	DueAt      time.Time
+	Deadline   time.Time
+	Messages   int64
+}
+
+// A Rate is how many messages per second a channel gets through.
+type Rate struct {
+	PerSecond float64
+	// Source says where the number is from.
+	Source RateSource
+}
+
+// RateSource says where a rate is from.
+type RateSource string
+
+// The sources, the most trustworthy first.
+const (
+	Configured RateSource = "configured" // by an operator, and below what was measured
+	Measured   RateSource = "measured"
+	Assumed    RateSource = "assumed"
+)
+
+// AssumedRate is what a channel is trusted with before anything was measured.
+func AssumedRate(c delivery.Channel) Rate {
+	perSecond := [delivery.Channels]float64{delivery.App: 100_000, delivery.Email: 500, delivery.SMS: 500,
+		delivery.WebPush: 500, delivery.Webhook: 10_000}
+	return Rate{perSecond[c], Assumed}
+}
+
+// A Prognosis is what will become of a job.
+type Prognosis struct {
+	Job
+	Rate Rate
+	// StartAt and FinishAt are when its first and last message go out, or
+	// stop going out at the deadline.
+	StartAt  time.Time
+	FinishAt time.Time
+	// Missed is how many would still be unsent at the deadline.
+	Missed int64
+}
+
+// Share returns which part of the job would miss the deadline, 0…1.
+func (p Prognosis) Share() float64 {
+	if p.Messages == 0 {
+		return 0
+	}
+	return float64(p.Missed) / float64(p.Messages)
+}
+
+// Forecast plays one channel's jobs through at its rate, as the workers will:
+// whatever is due, the nearest deadline first. It returns a prognosis per job
+// in the order of their instants.
+func Forecast(jobs []Job, rate Rate, now time.Time) []Prognosis {
+	out := make([]Prognosis, len(jobs))
+	left := make([]float64, len(jobs))
+	for i, j := range jobs {
+		out[i] = Prognosis{Job: j, Rate: rate}
+	}
+	slices.SortStableFunc(out, func(a, b Prognosis) int { return a.DueAt.Compare(b.DueAt) })
+	for i := range out {
+		left[i] = float64(out[i].Messages)
+	}
+	for at := now; ; {
+		i, next := mostUrgent(out, left, at)
+		if i < 0 {
+			if next.IsZero() {
+				return out
+			}
+			at = next
+			continue
+		}
+		at = out[i].advance(&left[i], at, next)
+	}
+}
+
+// mostUrgent returns the due job with the nearest deadline that has messages
+// left, or -1, and the next instant at which another one falls due.
+func mostUrgent(jobs []Prognosis, left []float64, at time.Time) (best int, next time.Time) {
+	best = -1
+	for i, j := range jobs {
+		switch {
+		case left[i] <= 0:
+		case j.DueAt.After(at):
+			if next.IsZero() || j.DueAt.Before(next) {
+				next = j.DueAt
+			}
+		case best < 0 || j.Deadline.Before(jobs[best].Deadline):
+			best = i
+		}
+	}
+	return best, next
+}
+
+// advance sends p's messages from at until they are out, the deadline, or
+// next, and returns that instant.
+func (p *Prognosis) advance(left *float64, at, next time.Time) time.Time {
+	if p.StartAt.IsZero() {
+		p.StartAt = at
+	}
+	end := p.Deadline
+	if p.Rate.PerSecond > 0 {
+		seconds := min(*left/p.Rate.PerSecond, 1e8) // a Duration holds 292 years
+		if full := at.Add(time.Duration(seconds * float64(time.Second))); full.Before(end) {
+			end = full
+		}
+	}
+	stopped := !next.IsZero() && next.Before(end)
+	if stopped {
+		end = next
+	}
+	if end.Before(at) {
+		end = at
+	}
+	*left -= end.Sub(at).Seconds() * p.Rate.PerSecond
+	p.FinishAt = end
+	if stopped {
+		return end
+	}
+	if *left > 0.5 && !end.Before(p.Deadline) {
+		p.Missed = int64(*left + 0.5)
+	}
+	*left = 0
+	return end
+}
+
+// NeededRate returns the messages per second at which nothing of these jobs
+// would be missed, found by bisection; what would fix a bad forecast.
+func NeededRate(jobs []Job, now time.Time) float64 {
+	missed := func(perSecond float64) bool {
+		for _, p := range Forecast(jobs, Rate{PerSecond: perSecond}, now) {
+			if p.Missed > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	low, high := 0.0, 1.0
+	for missed(high) && high < 1e9 {
+		low, high = high, high*2
+	}
+	for range 20 {
+		if mid := (low + high) / 2; missed(mid) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return high
+}
+
+// ForecastStore reads what a forecast is made from.
+type ForecastStore interface {
+	// Jobs returns what waits or is being sent and falls due before until.
+	Jobs(ctx context.Context, until time.Time) ([]Job, error)
+	// Rates returns every channel's measured throughput, zero where nothing
+	// was measured, and the operators' limits, zero where there are none.
+	Rates(ctx context.Context) (measured, limits [delivery.Channels]float64, err error)
+}
+
+// Forecaster tells before a drop whether everybody can be reminded in time.
+type Forecaster struct {
+	Store ForecastStore
+	Now   func() time.Time
+}
+
+// A ChannelForecast is one channel's forecast for everything that is due.
+type ChannelForecast struct {
+	Channel delivery.Channel
+	Rate    Rate
+	Jobs    []Prognosis
+	Missed  int64
+	// Needed is the rate at which nothing would be missed; 0 if nothing is.
+	Needed float64
+}
+
+// Forecast returns the forecast per channel until the given horizon from now.
+func (f *Forecaster) Forecast(ctx context.Context, horizon time.Duration) ([]ChannelForecast, error) {
+	now := f.Now()
+	jobs, err := f.Store.Jobs(ctx, now.Add(horizon))
+	if err != nil {
+		return nil, err
+	}
+	measured, limits, err := f.Store.Rates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []ChannelForecast
+	for _, c := range delivery.AllChannels() {
+		mine := slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool { return j.Channel != c })
+		out = append(out, forecastChannel(c, mine, rateOf(c, measured[c], limits[c]), now))
+	}
+	return out, nil
+}
+
+func forecastChannel(c delivery.Channel, jobs []Job, rate Rate, now time.Time) ChannelForecast {
+	f := ChannelForecast{Channel: c, Rate: rate, Jobs: Forecast(jobs, rate, now)}
+	for _, p := range f.Jobs {
+		f.Missed += p.Missed
+	}
+	if f.Missed > 0 {
+		f.Needed = NeededRate(jobs, now)
+	}
+	return f
+}
+
+func rateOf(c delivery.Channel, measured, limit float64) Rate {
+	r := AssumedRate(c)
+	if measured > 0 {
+		r = Rate{measured, Measured}
+	}
+	if limit > 0 && limit < r.PerSecond {
+		r = Rate{limit, Configured}
+	}
+	return r
+}

@@ -1,0 +1,230 @@
+package template_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/template"
+)
+
+var opens = time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func validSpec() template.Spec {
+	return template.Spec{ShopNumber: 10, Name: "Half price", Kind: template.AmountOff, AmountOff: 1000, Currency: "CNY",
+		Target: template.WholeShop, Stock: 100, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(time.Hour),
+		ValidHours: 48, Obtain: template.ByClaim, ClaimMode: template.Durable}
+}
+
+// inState returns a template that is in the state at the instant returned.
+func inState(s template.State) (template.Template, time.Time) {
+	t := template.Template{ID: 7, Spec: validSpec(), Stored: template.Published, Version: 3, Issued: 5}
+	now := opens.Add(-time.Hour)
+	switch s {
+	case template.Draft, template.Closed, template.Cancelled, template.Paused:
+		t.Stored = s
+	case template.Open:
+		now = opens.Add(time.Minute)
+	case template.SoldOut:
+		now, t.Issued = opens.Add(time.Minute), t.Stock
+	}
+	return t, now
+}
+
+// actions are the steps of a template's life by name.
+var actions = map[string]func(template.Template, time.Time) (template.Template, error){
+	"publish": template.Template.Publish,
+	"pause":   template.Template.Pause,
+	"resume":  template.Template.Resume,
+	"close":   template.Template.Close,
+	"cancel":  template.Template.Cancel,
+	"edit": func(t template.Template, now time.Time) (template.Template, error) {
+		s := t.Spec
+		s.Name = "Another name"
+		return t.Edit(s, now)
+	},
+}
+
+// legal says which state follows an action; what is not here is refused.
+var legal = map[string]map[template.State]template.State{
+	"publish": {template.Draft: template.Scheduled},
+	"pause":   {template.Scheduled: template.Paused, template.Open: template.Paused, template.SoldOut: template.Paused},
+	"resume":  {template.Paused: template.Scheduled},
+	"close": {template.Scheduled: template.Closed, template.Open: template.Closed, template.SoldOut: template.Closed,
+		template.Paused: template.Closed},
+	"cancel": {template.Draft: template.Cancelled, template.Scheduled: template.Cancelled, template.Paused: template.Cancelled},
+	"edit": {template.Draft: template.Draft, template.Scheduled: template.Scheduled, template.Open: template.Open,
+		template.SoldOut: template.SoldOut, template.Paused: template.Paused},
+}
+
+func TestEveryActionInEveryState(t *testing.T) {
+	for name, act := range actions {
+		for _, s := range template.States() {
+			before, now := inState(s)
+			if got := before.State(now); got != s {
+				t.Fatalf("the sample for %s is %s", s, got)
+			}
+			after, err := act(before, now)
+			want, ok := legal[name][s]
+			switch {
+			case ok && err != nil:
+				t.Errorf("%s a template that is %s: %v", name, s, err)
+			case ok && after.State(now) != want:
+				t.Errorf("%s a template that is %s: now %s, want %s", name, s, after.State(now), want)
+			case !ok && !errors.Is(err, template.ErrTransition):
+				t.Errorf("%s a template that is %s: %v, want ErrTransition", name, s, err)
+			case !ok && (after.Stored != before.Stored || after.Name != before.Name):
+				t.Errorf("%s a template that is %s was refused and changed it", name, s)
+			}
+			if after.Version != before.Version || after.ID != before.ID || after.Issued != before.Issued {
+				t.Errorf("%s a template that is %s changed what is not its business: %+v", name, s, after)
+			}
+		}
+	}
+}
+
+func TestStateAtExactInstants(t *testing.T) {
+	closes := opens.Add(time.Hour)
+	for _, c := range []struct {
+		name   string
+		stored template.State
+		issued int64
+		now    time.Time
+		want   template.State
+	}{
+		{"a moment before the opening", template.Published, 0, opens.Add(-1), template.Scheduled},
+		{"at the opening", template.Published, 0, opens, template.Open},
+		{"one left", template.Published, 99, opens, template.Open},
+		{"none left", template.Published, 100, opens, template.SoldOut},
+		{"more gone than there were", template.Published, 101, opens, template.SoldOut},
+		{"none left before the opening", template.Published, 100, opens.Add(-1), template.Scheduled},
+		{"a moment before the end", template.Published, 0, closes.Add(-1), template.Open},
+		{"at the end", template.Published, 0, closes, template.Closed},
+		{"sold out at the end", template.Published, 100, closes, template.Closed},
+		{"paused before the opening", template.Paused, 0, opens.Add(-1), template.Paused},
+		{"paused and none left", template.Paused, 100, opens, template.Paused},
+		{"paused a moment before the end", template.Paused, 0, closes.Add(-1), template.Paused},
+		{"paused at the end", template.Paused, 0, closes, template.Closed},
+		{"a draft for ever", template.Draft, 0, closes.Add(time.Hour), template.Draft},
+		{"closed before its time", template.Closed, 0, opens.Add(-1), template.Closed},
+		{"cancelled for ever", template.Cancelled, 0, closes, template.Cancelled},
+	} {
+		tpl := template.Template{Spec: validSpec(), Stored: c.stored, Issued: c.issued}
+		if got := tpl.State(c.now); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestAcceptsReservations(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		stored template.State
+		now    time.Time
+		want   error
+	}{
+		{"draft", template.Draft, opens.Add(-time.Hour), template.ErrNotFound},
+		{"scheduled", template.Published, opens.Add(-1), nil},
+		{"paused before the opening", template.Paused, opens.Add(-1), nil},
+		{"at the opening", template.Published, opens, template.ErrOpened},
+		{"paused at the opening", template.Paused, opens, template.ErrOpened},
+		{"ended by the clock", template.Published, opens.Add(time.Hour), template.ErrNotOpen},
+		{"closed", template.Closed, opens.Add(-1), template.ErrNotOpen},
+		{"cancelled", template.Cancelled, opens.Add(-1), template.ErrNotOpen},
+	} {
+		tpl := template.Template{Spec: validSpec(), Stored: c.stored}
+		if got := tpl.AcceptsReservations(c.now); !errors.Is(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestPublishRemembersWhen(t *testing.T) {
+	draft, now := inState(template.Draft)
+	got, err := draft.Publish(now)
+	if err != nil || got.PublishedAt == nil || !got.PublishedAt.Equal(now) || got.EndedAt != nil {
+		t.Errorf("%+v %v", got, err)
+	}
+	for name, end := range map[string]func(template.Template, time.Time) (template.Template, error){
+		"close": template.Template.Close, "cancel": template.Template.Cancel} {
+		ended, err := end(got, now.Add(time.Minute))
+		if err != nil || ended.EndedAt == nil || !ended.EndedAt.Equal(now.Add(time.Minute)) || !ended.PublishedAt.Equal(now) {
+			t.Errorf("%s: %+v %v", name, ended, err)
+		}
+	}
+}
+
+func TestPublishChecksTheOpening(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		now  time.Time
+		ok   bool
+	}{
+		{"a moment ahead", opens.Add(-1), true},
+		{"now", opens, false},
+		{"past", opens.Add(time.Minute), false},
+		{"two years ahead", opens.Add(-template.MaxHorizon), true},
+		{"more than two years ahead", opens.Add(-template.MaxHorizon - 1), false},
+	} {
+		draft := template.Template{Spec: validSpec(), Stored: template.Draft}
+		_, err := draft.Publish(c.now)
+		if named := brokenFields(err); (err == nil) != c.ok || !c.ok && len(named) != 1 || !c.ok && named[0] != "opens_at" {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if err := draft.CheckOpening(c.now); (err == nil) != c.ok {
+			t.Errorf("%s: CheckOpening %v", c.name, err)
+		}
+	}
+	broken := template.Template{Spec: validSpec(), Stored: template.Draft}
+	broken.Stock = 0
+	if _, err := broken.Publish(opens.Add(-time.Hour)); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("a draft without stock was published: %v", err)
+	}
+}
+
+// TestCancelEndsAtTheOpening: whoever was promised a coupon may hold one.
+func TestCancelEndsAtTheOpening(t *testing.T) {
+	for _, stored := range []template.State{template.Published, template.Paused} {
+		tpl := template.Template{Spec: validSpec(), Stored: stored}
+		if _, err := tpl.Cancel(opens.Add(-1)); err != nil {
+			t.Errorf("%s a moment before the opening: %v", stored, err)
+		}
+		if got, err := tpl.Cancel(opens); !errors.Is(err, template.ErrTransition) || got.Stored != stored {
+			t.Errorf("%s at the opening: %v, stored %s", stored, err, got.Stored)
+		}
+	}
+	draft := template.Template{Spec: validSpec(), Stored: template.Draft}
+	if _, err := draft.Cancel(opens.Add(time.Hour)); err != nil {
+		t.Errorf("a draft whose opening went by: %v", err)
+	}
+}
+
+func TestResumeGoesOnWhereTheClockIs(t *testing.T) {
+	paused := template.Template{Spec: validSpec(), Stored: template.Paused, Issued: 100}
+	for now, want := range map[time.Time]template.State{opens.Add(-1): template.Scheduled, opens: template.SoldOut} {
+		got, err := paused.Resume(now)
+		if err != nil || got.State(now) != want {
+			t.Errorf("at %v: %s %v, want %s", now, got.State(now), err, want)
+		}
+	}
+	if _, err := paused.Resume(opens.Add(time.Hour)); !errors.Is(err, template.ErrTransition) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestDraftMayChangeInEveryWay(t *testing.T) {
+	draft := template.Template{Spec: validSpec(), Stored: template.Draft}
+	until := opens.Add(48 * time.Hour)
+	next := template.Spec{ShopNumber: 11, Name: "Other", Description: "d", Kind: template.PercentOff, PercentOff: 20, MaxOff: 5,
+		Currency: "JPY", Target: template.Product, Product: "p", Stock: 1, PerUserLimit: 2, OpensAt: opens.Add(-time.Hour),
+		ClosesAt: opens, ValidUntil: &until, Obtain: template.ByCode, ClaimMode: template.Gate, ClaimURL: "https://shop.example/c"}
+	got, err := draft.Edit(next, opens.Add(time.Hour)) // a draft may lie in the past
+	if err != nil || got.Spec != next {
+		t.Errorf("%+v %v", got.Spec, err)
+	}
+	next.Name = ""
+	if _, err := draft.Edit(next, opens); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("an invalid draft: %v", err)
+	}
+}

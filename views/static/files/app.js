@@ -1,0 +1,172 @@
+// What the console can do better where scripts run. Every page works without
+// this file; nothing here decides anything.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  root.classList.add("js");
+  const all = (selector, from = document) => from.querySelectorAll(selector);
+  const texts = document.body.dataset;
+
+  // The server's clock, as seen from here: viewers' clocks may be wrong.
+  const arrived = performance.timeOrigin + (performance.getEntriesByType("navigation")[0]?.responseStart ?? performance.now());
+  const skew = Date.parse(root.dataset.now) - arrived;
+
+  // Countdowns go on writing what the server began; see ui.Countdown.
+  const two = (n) => String(n).padStart(2, "0");
+  function countdown(ms) {
+    const s = Math.max(0, Math.floor(ms / 1000));
+    const d = Math.floor(s / 86400), h = Math.floor(s / 3600) % 24, m = Math.floor(s / 60) % 60;
+    if (d > 0) return d + texts.dayUnit + " " + two(h) + ":" + two(m) + ":" + two(s % 60);
+    return (h > 0 ? h + ":" + two(m) : m) + ":" + two(s % 60);
+  }
+  const reached = new Set();
+  function tick() {
+    const now = Date.now() + skew;
+    for (const el of all("[data-countdown]")) {
+      const left = Date.parse(el.dataset.countdown) - now;
+      const text = countdown(left);
+      if (el.textContent !== text) el.textContent = text;
+      el.classList.toggle("is-near", left > 0 && left < 300000);
+      if (left <= 0 && left > -5000 && !reached.has(el.dataset.countdown)) {
+        // The state has changed with the clock: look again a moment later.
+        reached.add(el.dataset.countdown);
+        setTimeout(refresh, 1200);
+      }
+    }
+  }
+  setInterval(tick, 250);
+
+  // The viewer's own time appears over every instant.
+  const own = new Intl.DateTimeFormat(root.lang, { dateStyle: "full", timeStyle: "long" });
+  function localTimes() {
+    for (const el of all("time[data-local]")) {
+      if (!el.title) el.title = texts.yourTime + ": " + own.format(new Date(el.dateTime));
+    }
+  }
+
+  // Fields that belong to one choice show with it.
+  function dependents() {
+    for (const [attribute, name] of [["kinds", "kind"], ["targets", "target"], ["validity", "validity"]]) {
+      const chosen = document.querySelector(`[name="${name}"]:checked`)?.value;
+      if (!chosen) continue;
+      for (const el of all(`[data-${attribute}]`)) el.hidden = !el.dataset[attribute].split(" ").includes(chosen);
+    }
+    const currency = document.getElementById("f-currency")?.value;
+    if (currency) for (const el of all("#f-amount_off, #f-max_off, #f-threshold")) {
+      const suffix = el.parentElement.querySelector(".suffix");
+      if (suffix) suffix.textContent = currency.toUpperCase();
+    }
+  }
+
+  function enhance() { localTimes(); dependents(); tick(); }
+  enhance();
+  document.addEventListener("htmx:after:swap", enhance);
+  document.addEventListener("change", dependents);
+
+  // Dialogs.
+  const dialog = document.getElementById("dialog");
+  document.addEventListener("htmx:after:swap", (e) => {
+    if (!dialog || !dialog.querySelector("#confirm")) return;
+    const title = dialog.querySelector(".dialog-title");
+    if (title) dialog.setAttribute("aria-label", title.textContent);
+    if (!dialog.open) dialog.showModal();
+    const first = dialog.querySelector("[aria-invalid=true]") ?? dialog.querySelector("input:not([type=hidden]), textarea");
+    if (!dialog.querySelector("#blast")?.contains(e.target) && !dialog.contains(document.activeElement)) first?.focus();
+  });
+  document.addEventListener("click", (e) => {
+    const closer = e.target.closest("[data-close-dialog]");
+    const open = closer?.closest("dialog");
+    if (open) { e.preventDefault(); open.close(); return; }
+    if (e.target instanceof HTMLDialogElement) e.target.close(); // the backdrop
+  });
+  dialog?.addEventListener("close", () => { document.getElementById("dialog-body").replaceChildren(); });
+
+  // Menus close when the viewer turns to something else.
+  document.addEventListener("click", (e) => {
+    for (const el of all("details[data-menu][open], .tab-more[open]")) if (!el.contains(e.target)) el.open = false;
+  });
+
+  // Copy, dismiss.
+  document.addEventListener("click", async (e) => {
+    const copy = e.target.closest("[data-copy]");
+    if (copy) {
+      await navigator.clipboard.writeText(copy.dataset.copy);
+      const before = copy.getAttribute("aria-label");
+      copy.setAttribute("aria-label", texts.copied);
+      copy.title = texts.copied;
+      setTimeout(() => { copy.setAttribute("aria-label", before); copy.removeAttribute("title"); }, 1500);
+    }
+    e.target.closest("[data-dismiss]")?.closest(".flash")?.remove();
+  });
+
+  // The theme changes at once and is stored meanwhile.
+  document.addEventListener("submit", (e) => {
+    if (!e.target.matches("[data-theme-form]") || !e.submitter) return;
+    e.preventDefault();
+    root.dataset.theme = e.submitter.value;
+    for (const b of all("[data-theme-form] button")) b.setAttribute("aria-pressed", String(b.value === e.submitter.value));
+    fetch(e.target.action, { method: "POST", body: new URLSearchParams([["theme", e.submitter.value]]), redirect: "manual" });
+  });
+
+  // Nothing typed is lost by a stray click.
+  let guarded = null;
+  document.addEventListener("input", (e) => { guarded = e.target.closest("form[data-guard]") ?? guarded; });
+  document.addEventListener("submit", (e) => { if (e.target === guarded) guarded = null; });
+  addEventListener("beforeunload", (e) => { if (guarded?.isConnected) e.preventDefault(); });
+  document.querySelector("[data-focus]")?.focus();
+
+  // Live parts: one stream per page, or a fragment fetched again and again.
+  const place = document.getElementById("live-place");
+  const source = document.getElementById("live-source");
+  const note = document.getElementById("live-note");
+  let held = false;
+  function connect() {
+    if (!place || !source || held) return;
+    place.replaceChildren(source.content.cloneNode(true));
+    htmx.process(place);
+  }
+  let stream = null;
+  function disconnect() {
+    place?.replaceChildren();
+    stream?.reader?.cancel();
+    stream?.abortController.abort();
+    stream = null;
+  }
+  function lost(yes) { if (note) note.hidden = !yes || held; }
+  document.addEventListener("htmx:sse:error", (e) => {
+    if (e.detail.status === 401 || e.detail.status === 403) location.reload(); else lost(true);
+  });
+  document.addEventListener("htmx:error", (e) => { if (place?.contains(e.target)) { lost(true); setTimeout(connect, 3000); } });
+  document.addEventListener("htmx:response:error", (e) => { if (place?.contains(e.target)) location.reload(); });
+  document.addEventListener("htmx:sse:after:connection", (e) => { stream = e.detail.connection; lost(false); });
+  document.addEventListener("htmx:sse:after:message", () => lost(false));
+  document.addEventListener("dropbell:signed-out", () => location.reload());
+  document.addEventListener("dropbell:reload", () => { if (!dialog?.open) location.reload(); });
+  document.addEventListener("htmx:before:request", (e) => { if (held && e.target.closest("[data-live]")) e.preventDefault(); });
+  function refresh() {
+    if (held) return;
+    for (const el of all("[data-live]")) htmx.trigger(el, "dropbell:refresh");
+  }
+  document.addEventListener("click", (e) => {
+    const b = e.target.closest("[data-live-switch]");
+    if (!b) return;
+    held = !held;
+    b.setAttribute("aria-pressed", String(held));
+    if (held) { disconnect(); lost(false); } else { connect(); refresh(); }
+  });
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", connect); else setTimeout(connect);
+
+  // Keyboard.
+  let prefix = "";
+  document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select, [contenteditable]") || document.querySelector("dialog[open]")) return;
+    const key = prefix + e.key;
+    prefix = "";
+    const to = { "g o": "/", "g t": "/templates", "g u": "/users" }[key];
+    if (to) { location.href = to; }
+    else if (e.key === "g") { prefix = "g "; setTimeout(() => { prefix = ""; }, 1200); }
+    else if (e.key === "/") { const q = document.getElementById("q"); if (q) { e.preventDefault(); q.focus(); q.select(); } }
+    else if (e.key === "n") { document.getElementById("new")?.click(); }
+    else if (e.key === "?") { document.getElementById("shortcuts")?.showModal(); }
+  });
+})();

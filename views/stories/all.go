@@ -1,0 +1,210 @@
+package stories
+
+import (
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// All returns every story.
+func All() []Story {
+	var all []Story
+	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), users(), people(), operations()} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+func doors() []Story {
+	return []Story{
+		{Name: "signin/empty", Page: pages.SignIn{}.Page(), Outside: true},
+		{Name: "signin/refused", Page: pages.SignIn{Email: "lin@example.com", Error: "E-mail or password is not right."}.Page(), Outside: true},
+		{Name: "failure/missing", Page: pages.Failure{Status: 404}.Page()},
+		{Name: "failure/forbidden", Page: pages.Failure{Status: 403}.Page(), Role: staff.Viewer},
+		{Name: "failure/conflict", Page: pages.Failure{Status: 409, Text: "Its current state does not allow this."}.Page()},
+		{Name: "failure/bug", Page: pages.Failure{Status: 500, RequestID: "7Q2K9ZD4", Retry: "/"}.Page()},
+		{Name: "failure/unavailable", Page: pages.Failure{Status: 503, Retry: "/"}.Page(), Outside: true},
+	}
+}
+
+func health(busy bool) []pages.ChannelHealth {
+	var list []pages.ChannelHealth
+	for _, c := range delivery.AllChannels() {
+		h := pages.ChannelHealth{Channel: c, Configured: c != delivery.Webhook, Paused: busy && c == delivery.WebPush}
+		if busy && c <= delivery.SMS {
+			h.Counts = outcome(40_000/int64(c+1), c != delivery.App, c == delivery.SMS)
+		}
+		list = append(list, h)
+	}
+	return list
+}
+
+func overviews() []Story {
+	next := drop(1, "Moon cake night: ¥20 off everything at Harbour Tea House", time.Minute, 184_220)
+	next.Board = deliver(next.Board, true)
+	open := drop(5, "Morning rush", -20*time.Minute, 22_000)
+	open.Issued, open.Board = 31_400, deliver(open.Board, false)
+	later := []pages.Drop{drop(2, "Winter warm-up", 26*time.Hour, 9_310), drop(3, "Twelve-twelve", 22*24*time.Hour, 412), drop(4, "New year", 41*24*time.Hour, 0)}
+	trouble := []pages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Warn, Text: "Web push is paused", URL: "/channels"}}
+	return []Story{
+		{Name: "overview/first", Page: pages.Overview{First: true, Health: health(false)}.Page()},
+		{Name: "overview/quiet", Page: pages.Overview{Health: health(false), Activity: records()}.Page(), Role: staff.Viewer},
+		{Name: "overview/one", Page: pages.Overview{Upcoming: later[:1], Health: health(false), Activity: records()[:1]}.Page()},
+		{Name: "overview/rush", Page: pages.Overview{Upcoming: append([]pages.Drop{next}, later...), Open: []pages.Drop{open}, Attention: trouble, Health: health(true), Activity: records()}.Page(),
+			Flashes: []ui.Flash{{Kind: ui.Good, Text: "“Moon cake night” has been published. Users can reserve reminders now."}}},
+	}
+}
+
+func lists() []Story {
+	list := []template.Template{coupon(1, "Moon cake night", time.Minute), coupon(2, "Winter warm-up", 26*time.Hour), coupon(3, "Twelve-twelve", 22*24*time.Hour)}
+	draft := coupon(6, "Untitled idea with a name that goes on for rather longer than anybody would like to read in a list", 40*24*time.Hour)
+	draft.Stored = template.Draft
+	open, gone, off, paused, ended := coupon(5, "Morning rush", -time.Hour), coupon(7, "Lunch", -time.Hour), coupon(8, "Rained off", time.Hour), coupon(9, "Second try", time.Hour), coupon(10, "Yesterday", -20*time.Hour)
+	gone.Issued, off.Stored, paused.Stored = gone.Stock, template.Cancelled, template.Paused
+	draft.Kind, draft.PercentOff, draft.MaxOff, draft.Threshold = template.PercentOff, 20, 3050, 0
+	off.Kind, off.Currency = template.AmountOff, "EUR"
+	list = append(list, open, gone, paused, off, ended, draft)
+	return []Story{
+		{Name: "templates/empty", Page: pages.Templates{Sort: "soonest"}.Page()},
+		{Name: "templates/one", Page: pages.Templates{List: list[:1], Sort: "soonest", Shops: shops()}.Page(), Role: staff.Viewer},
+		{Name: "templates/many", Page: pages.Templates{List: list, Sort: "soonest", Shops: shops(), Next: "/templates?after=x", First: "/templates"}.Page()},
+		{Name: "templates/none", Page: pages.Templates{Search: "moon", States: []template.State{template.Open}, Shop: "10", Sort: "latest", Shops: shops()}.Page()},
+	}
+}
+
+func shops() []template.Shop {
+	return []template.Shop{{Number: 10, Name: "Harbour Tea House", Timezone: "Asia/Shanghai"}, {Number: 11, Name: "Isar Bakery", Timezone: "Europe/Berlin"}}
+}
+
+func typed() map[string]string {
+	return map[string]string{"name": "Moon cake night", "shop_number": "10", "description": "", "claim_url": "https://shop.example/claim", "kind": "threshold_off", "amount_off": "20",
+		"threshold": "100", "percent_off": "", "max_off": "", "currency": "CNY", "target": "shop", "product": "", "opens_at": "2026-11-20T20:00", "closes_at": "2026-11-21T00:00",
+		"validity": "hours", "valid_hours": "72", "valid_until": "", "stock": "50000", "per_user_limit": "1", "obtain": "claim", "claim_mode": "durable"}
+}
+
+func forms() []Story {
+	t := coupon(1, "Moon cake night", time.Minute)
+	preview := pages.CouponPreview{Template: t, Times: []pages.TimeHint{{Label: "Opening", Text: "Fri 20 Nov 2026, 20:00 (in 1 min)"}, {Label: "Reminders", Text: "from 19:00 on; 12 of 12 slots are already past"}}}
+	bad := typed()
+	bad["name"], bad["amount_off"], bad["opens_at"], bad["opens_at_fold"] = "", "200", "2026-10-25T02:30", ""
+	errs := []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "amount_off", Key: "rule.amount_over_threshold", Message: "must not exceed the threshold"},
+		{Name: "opens_at", Key: pages.KeyTimeTwice, Message: "happens twice"}, {Name: "per_user_limit", Key: "rule.per_user_limit", Message: "must be between 1 and 1000"}}
+	mine := pages.TemplateForm{ID: 1, Version: 3, Values: typed(), Shops: shops()}
+	theirs := typed()
+	theirs["stock"], theirs["name"], theirs["description"] = "80000", "Moon cake evening", "With tea"
+	return []Story{
+		{Name: "form/no-shop", Page: pages.TemplateForm{Title: "New template", Values: map[string]string{}}.Page()},
+		{Name: "form/new", Page: pages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview}.Page()},
+		{Name: "form/errors", Page: pages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview}.Page()},
+		{Name: "form/published", Page: pages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview}.Page()},
+		{Name: "form/conflict", Page: pages.Conflict{Mine: mine, Theirs: theirs, Version: 4, Who: "Ada Okafor"}.Page()},
+	}
+}
+
+func drops() []Story {
+	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.WebPush)
+	page := func(d pages.Drop) pages.Template {
+		return pages.Template{Drop: d, Channels: configured, Growth: growth(d.Booked()), History: records()[:3]}
+	}
+	draft := page(drop(6, "Untitled idea", 40*24*time.Hour, 0))
+	draft.Stored, draft.Board, draft.Growth, draft.History = template.Draft, reminder.Board{}, nil, nil
+	waiting := page(drop(2, "Winter warm-up", 26*time.Hour, 9_310))
+	fresh := page(drop(4, "New year", 41*24*time.Hour, 0))
+	fresh.Growth = nil
+	rush := page(drop(1, "Moon cake night", time.Minute, 184_220))
+	rush.Board = deliver(rush.Board, false)
+	trouble := page(drop(1, "Moon cake night", 13*time.Minute, 1_184_220))
+	trouble.Board = deliver(trouble.Board, true)
+	trouble.Board.Rows[9].State, trouble.Board.Rows[9].FiredAt, trouble.Board.Rows[9].Cells = reminder.Waiting, nil, board(trouble.Drop.Template, 100).Rows[9].Cells
+	trouble.Board.Earlier, trouble.Difference = rush.Board.Rows[:2], 3
+	open := page(drop(5, "Morning rush", -20*time.Minute, 22_000))
+	open.Issued, open.Board = 31_400, deliver(open.Board, false)
+	paused := page(drop(9, "Second try", time.Hour+90*time.Second, 300))
+	paused.Stored = template.Paused
+	ended := page(drop(8, "Rained off", time.Hour, 1_200))
+	ended.Stored = template.Cancelled
+	return []Story{
+		{Name: "template/draft", Page: draft.Page()},
+		{Name: "template/scheduled", Page: waiting.Page()},
+		{Name: "template/fresh", Page: fresh.Page(), Role: staff.Viewer},
+		{Name: "template/rush", Page: rush.Page()},
+		{Name: "template/trouble", Page: trouble.Page()},
+		{Name: "template/open", Page: open.Page()},
+		{Name: "template/paused", Page: paused.Page()},
+		{Name: "template/cancelled", Page: ended.Page()},
+	}
+}
+
+func confirms() []Story {
+	t := coupon(1, "Moon cake night", 3*time.Hour)
+	cancel := pages.Confirmation{Active: "templates", ConfirmProps: ui.ConfirmProps{Title: "Cancel “Moon cake night”?", Action: "/templates/1/cancel", Cancel: "/templates/1", Submit: "Cancel drop", Kind: "danger",
+		Points: []string{"The drop will not take place. This cannot be undone.", "184,220 users hold reservations. None of the 401,993 reminders still waiting will go out."}}}
+	refused := cancel
+	refused.Error = "Its current state does not allow this."
+	when := pages.WhenProps{Name: "opens_at", Label: "Opening", Help: "When claiming starts. Reminders go out 5 to 60 minutes before.", Value: "2026-11-20T20:30"}
+	return []Story{
+		{Name: "confirm/cancel", Page: cancel.Page()},
+		{Name: "confirm/refused", Page: refused.Page()},
+		{Name: "move/empty", Page: pages.Move{Template: t, Opens: when, Follow: true}.Page()},
+		{Name: "move/blast", Page: pages.Move{Template: t, Opens: when, Follow: true, Blast: pages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Users: 184_220, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page()},
+	}
+}
+
+func users() []Story {
+	list := []user.User{person(1001), {ID: 1002, Email: "a-very-long-address-that-somebody-really-has@subdomain.of.a.company.example", Name: "Ünal Öztürk"}, {ID: 9_007_199_254_740_993}}
+	return []Story{
+		{Name: "users/start", Page: pages.Users{}.Page()},
+		{Name: "users/none", Page: pages.Users{Search: "nobody"}.Page()},
+		{Name: "users/many", Page: pages.Users{Search: "x", List: list, Next: "/users?q=x&after=1002"}.Page()},
+		{Name: "user/busy", Page: pages.User{User: person(1001), Known: true, Reservations: views(), Inbox: inbox()}.Page()},
+		{Name: "user/unknown", Page: pages.User{User: user.User{ID: 42}}.Page()},
+	}
+}
+
+func people() []Story {
+	gone := Now().Add(-24 * time.Hour)
+	members := []staff.Member{{ID: 1, Email: "lin@example.com", Name: "Lin Mei", Role: staff.Admin, CreatedAt: gone}, {ID: 2, Email: "ada@example.com", Name: "Ada Okafor", Role: staff.Marketer, Shops: []int64{10, 11}, CreatedAt: gone},
+		{ID: 3, Email: "former@example.com", Role: staff.Viewer, DisabledAt: &gone, CreatedAt: gone}}
+	keys := []staff.Key{{ID: 3, Name: "checkout", Prefix: "dbk_7f3a", Scopes: []staff.Scope{staff.ScopePayment}, CreatedAt: gone, LastUsedAt: &gone}, {ID: 2, Name: "app backend", Prefix: "dbk_x2n9", Scopes: []staff.Scope{staff.ScopeRead, staff.ScopeActAsUser}, CreatedAt: gone},
+		{ID: 1, Name: "old", Prefix: "dbk_aaaa", Scopes: []staff.Scope{staff.ScopeAdmin}, CreatedAt: gone, RevokedAt: &gone}}
+	signIns := []staff.SignIn{{ID: "a", IP: "203.0.113.7", UserAgent: "Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0 Safari/537.36", LastSeenAt: Now(), CreatedAt: gone}, {ID: "b", IP: "198.51.100.20", UserAgent: "Mozilla/5.0 (iPhone; CPU iPhone OS 20_0 like Mac OS X) Mobile Safari/604.1", LastSeenAt: gone, CreatedAt: gone}}
+	values := map[string]string{"email": "ada@example.com", "name": "Ada Okafor", "role": "marketer", "shops": "10, 11"}
+	wrong := []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "password", Key: "rule.password", Message: "must have between 8 and 200 characters"}}
+	return []Story{
+		{Name: "staff/many", Page: pages.Staff{List: members}.Page()},
+		{Name: "member/new", Page: pages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
+		{Name: "member/errors", Page: pages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "This is the last admin. Make somebody else admin first."}.Page()},
+		{Name: "keys/empty", Page: pages.Keys{}.Page()},
+		{Name: "keys/created", Page: pages.Keys{List: keys, Secret: "dbk_mfzg6ylqmvzxg5dborsw4ytboq4dkn3a", Name: "checkout"}.Page()},
+		{Name: "key/errors", Page: pages.KeyForm{Values: map[string]string{"name": ""}, Errors: []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "scopes", Key: "rule.scopes", Message: "choose at least one scope"}}}.Page()},
+		{Name: "account/two", Page: pages.Account{SignIns: signIns, InUse: "a"}.Page()},
+		{Name: "account/errors", Page: pages.Account{SignIns: signIns[:1], InUse: "a", Errors: []fault.Field{{Name: "old_password", Key: "rule.old_password", Message: "is not your current password"}}}.Page()},
+	}
+}
+
+func operations() []Story {
+	settings := [delivery.Channels]delivery.Setting{}
+	for i := range settings {
+		settings[i].Channel = delivery.Channel(i)
+	}
+	settings[delivery.SMS].Paused, settings[delivery.SMS].PausedReason, settings[delivery.SMS].RatePerSecond = true, "provider asks for a break", 500
+	dead := []pages.DeadMessage{{ID: 1, MessageID: "0198f2c4-9a40-7c11-8d1e-2f51c2f0a0b1", Topic: "reservations.changed.v1", Handler: "counters", Reason: "decode payload: unexpected end of JSON input", Payload: []byte(`{"at":"2026-11-20T11:00:00Z","added":[{"template_id":"1","bits":"1","users":3}]}`), At: Now().Add(-time.Hour)}}
+	return []Story{
+		{Name: "audit/empty", Page: pages.Audit{}.Page()},
+		{Name: "audit/many", Page: pages.Audit{List: records(), Next: "/audit?before=5"}.Page()},
+		{Name: "audit/none", Page: pages.Audit{Kind: "key", Actor: "staff:9"}.Page()},
+		{Name: "channels/mixed", Page: pages.Channels{Configured: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS), Settings: settings, Waiting: [delivery.Channels]int64{0, 310, 41_220}, Oldest: [delivery.Channels]time.Duration{0, 4 * time.Second, 3 * time.Minute}}.Page()},
+		{Name: "shops/empty", Page: pages.Shops{}.Page()},
+		{Name: "shops/many", Page: pages.Shops{List: shops()}.Page()},
+		{Name: "shop/errors", Page: pages.ShopForm{New: true, Values: map[string]string{"timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai", "Europe/Berlin", "UTC"}, Errors: []fault.Field{{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"}}}.Page()},
+		{Name: "dead/empty", Page: pages.DeadMessages{}.Page()},
+		{Name: "dead/one", Page: pages.DeadMessages{List: dead}.Page()},
+	}
+}

@@ -1,0 +1,150 @@
+package stories
+
+import (
+	"fmt"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+)
+
+func coupon(id int64, name string, opensIn time.Duration) template.Template {
+	opens := Now().Add(opensIn)
+	published := Now().Add(-72 * time.Hour)
+	return template.Template{
+		ID: id, ShopName: "Harbour Tea House", ShopTimezone: "Asia/Shanghai", Stored: template.Published, Version: 3,
+		CreatedAt: published, UpdatedAt: published, PublishedAt: &published,
+		Spec: template.Spec{ShopNumber: 10, Name: name, Description: "For the autumn festival.\nOne per person.",
+			Kind: template.ThresholdOff, AmountOff: 2000, Threshold: 10000, Currency: "CNY", Target: template.WholeShop,
+			Stock: 50_000, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(4 * time.Hour), ValidHours: 72,
+			Obtain: template.ByClaim, ClaimMode: template.Durable, ClaimURL: "https://shop.example/claim/" + fmt.Sprint(id)},
+	}
+}
+
+// board is a board with weights that look like real ones: most people choose
+// few slots and the app.
+func board(t template.Template, users int64) reminder.Board {
+	b := reminder.Board{Users: users}
+	slotShare := [template.Slots + 1]float64{0, .62, .18, .21, .08, .05, .19, .02, .02, .01, .03, .01, .11}
+	channelShare := [delivery.Channels]float64{.71, .34, .22, .09, 0}
+	for s := template.Slot(template.Slots); s >= 1; s-- {
+		r := reminder.Row{Slot: reminder.Slot{ID: int64(s), TemplateID: t.ID, Slot: s, OpensAt: t.OpensAt, DueAt: s.DueAt(t.OpensAt), State: reminder.Waiting}}
+		for c := range r.Cells {
+			r.Cells[c] = reminder.Cell{Channel: delivery.Channel(c), Booked: int64(float64(users) * slotShare[s] * channelShare[c])}
+		}
+		b.Rows = append(b.Rows, r)
+	}
+	return b
+}
+
+// deliver lets every slot fire that is due.
+func deliver(b reminder.Board, trouble bool) reminder.Board {
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		since := Now().Sub(r.DueAt)
+		if since < 0 {
+			continue
+		}
+		fired := r.DueAt.Add(40 * time.Millisecond)
+		r.FiredAt, r.State = &fired, reminder.Finished
+		if since < 3*time.Minute {
+			r.State = reminder.Sending
+		}
+		for c := range r.Cells {
+			cell := &r.Cells[c]
+			cell.Counts = outcome(cell.Booked, r.State == reminder.Sending, trouble && c == int(delivery.SMS))
+		}
+	}
+	return b
+}
+
+func outcome(n int64, sending, trouble bool) delivery.Counts {
+	c := delivery.Counts{Reserved: n, Skipped: n / 90}
+	if trouble {
+		c.Dead, c.Expired = n/12, n/20
+	}
+	if sending {
+		c.InFlight = n / 3
+	}
+	c.Sent = n - c.Skipped - c.Dead - c.Expired - c.InFlight
+	return c
+}
+
+func drop(id int64, name string, opensIn time.Duration, users int64) pages.Drop {
+	t := coupon(id, name, opensIn)
+	return pages.Drop{Template: t, Board: board(t, users)}
+}
+
+func growth(n int64) []reminder.Growth {
+	var list []reminder.Growth
+	for i := range int64(73) {
+		share := float64(i) / 72
+		list = append(list, reminder.Growth{At: Now().Add(-72*time.Hour + time.Duration(i)*time.Hour), Booked: int64(float64(n) * share * share * (3 - 2*share))})
+	}
+	return list
+}
+
+func records() []staff.Record {
+	at := func(ago time.Duration) time.Time { return Now().Add(-ago) }
+	return []staff.Record{
+		{ID: 9, At: at(4 * time.Minute), Actor: "staff:2 Ada Okafor", Action: "template.move", ObjectKind: "template", ObjectID: "1", ShopNumber: 10,
+			Before: []byte(`{"Name":"Moon cake night","OpensAt":"2026-11-20T11:30:00Z","Stock":50000}`), After: []byte(`{"Name":"Moon cake night","OpensAt":"2026-11-20T12:00:00Z","Stock":50000}`)},
+		{ID: 8, At: at(3 * time.Hour), Actor: "staff:1 Lin Mei", Action: "template.publish", ObjectKind: "template", ObjectID: "1", Reason: "approved by the shop", Before: []byte(`"draft"`), After: []byte(`"published"`)},
+		{ID: 7, At: at(5 * time.Hour), Actor: "key:3 checkout", Action: "template.create", ObjectKind: "template", ObjectID: "1", After: []byte(`{"Name":"Moon cake night","Stock":50000,"ClaimURL":""}`)},
+		{ID: 6, At: at(26 * time.Hour), Actor: "system Dropbell", Action: "template.close", ObjectKind: "template", ObjectID: "12", Reason: "closes_at has passed"},
+		{ID: 5, At: at(50 * time.Hour), Actor: "staff:1 Lin Mei", Action: "key.create", ObjectKind: "key", ObjectID: "3", After: []byte(`{"name":"checkout","scopes":["payment"]}`)},
+	}
+}
+
+func person(id user.ID) user.User {
+	return user.User{ID: id, Name: "陈晓雨", Email: "xiaoyu@example.com", Phone: "+8613800138000", Locale: "zh-CN", Timezone: "Asia/Shanghai",
+		OptOuts: delivery.WebPush.Bit(), Quiet: user.QuietHours{From: 22 * 60, To: 8 * 60}, Push: make([]user.PushSubscription, 2)}
+}
+
+func reservation(t template.Template, states map[reminder.Reminder]string) reminder.View {
+	v := reminder.View{ShopNumber: t.ShopNumber, TemplateName: t.Name, OpensAt: t.OpensAt}
+	v.TemplateID = t.ID
+	for r, state := range states {
+		v.Slots = v.Slots.Union(reminder.BitmapOf(r))
+		_ = state
+	}
+	for _, r := range v.Slots.Reminders() {
+		it := reminder.Item{Reminder: r, DueAt: r.DueAt(t.OpensAt), State: states[r]}
+		switch delivery.Outcome(it.State) {
+		case delivery.Skipped:
+			it.Reason = delivery.ReasonOptedOut
+		case delivery.Dead:
+			it.Reason = delivery.ReasonTooManyTries
+		}
+		v.Items = append(v.Items, it)
+	}
+	return v
+}
+
+func views() []reminder.View {
+	r := func(c delivery.Channel, minutes int) reminder.Reminder {
+		s, _ := template.SlotOfMinutes(minutes)
+		return reminder.Reminder{Channel: c, Slot: s}
+	}
+	soon := coupon(1, "Moon cake night", time.Minute)
+	later := coupon(2, "Winter warm-up", 26*time.Hour)
+	return []reminder.View{
+		reservation(later, map[reminder.Reminder]string{r(delivery.App, 5): "waiting", r(delivery.Email, 60): "waiting"}),
+		reservation(soon, map[reminder.Reminder]string{r(delivery.App, 60): "sent", r(delivery.App, 5): "sent", r(delivery.Email, 30): "recovered",
+			r(delivery.SMS, 15): "dead", r(delivery.WebPush, 15): "skipped", r(delivery.SMS, 5): "due"}),
+	}
+}
+
+func inbox() reminder.Inbox {
+	soon := coupon(1, "Moon cake night", time.Minute)
+	item := func(id string, minutes int, ago time.Duration, read bool) reminder.InboxItem {
+		s, _ := template.SlotOfMinutes(minutes)
+		return reminder.InboxItem{ID: id, TemplateID: 1, ShopNumber: 10, Kind: delivery.KindReminder, Slot: s, OpensAt: soon.OpensAt,
+			DueAt: s.DueAt(soon.OpensAt), At: Now().Add(-ago), Name: soon.Name, ClaimURL: soon.ClaimURL, Read: read}
+	}
+	return reminder.Inbox{UserID: 1001, Unread: 1, Items: []reminder.InboxItem{item("b", 5, 4*time.Minute, false), item("a", 60, 59*time.Minute, true)}}
+}

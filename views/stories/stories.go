@@ -1,0 +1,76 @@
+// Package stories draws every page of the console in every state with made-up
+// data, to be looked at and to be tested.
+package stories
+
+import (
+	"context"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"dropbell/domain/staff"
+	"dropbell/views/i18n"
+	"dropbell/views/static"
+	"dropbell/views/ui"
+)
+
+// A Story is one page in one state.
+type Story struct {
+	// Name is "page/state".
+	Name string
+	Page templ.Component
+	// Role is who looks at it; empty is an admin.
+	Role staff.Role
+	// Outside is true for pages that are seen before signing in.
+	Outside bool
+	Flashes []ui.Flash
+}
+
+// A Look is how a story is seen.
+type Look struct{ Theme, Locale string }
+
+// Looks returns every theme in every language.
+func Looks() []Look {
+	return []Look{{"light", "en"}, {"dark", "en"}, {"light", "zh-CN"}, {"dark", "zh-CN"}}
+}
+
+// Now is the moment at which all stories take place: one minute before eight
+// in the evening in Shanghai.
+func Now() time.Time { return time.Date(2026, 11, 20, 11, 59, 0, 0, time.UTC) }
+
+// Book draws stories.
+type Book struct {
+	Languages *i18n.Languages
+	Assets    *static.Assets
+}
+
+// NewBook returns a book with the catalogues and assets of the program.
+func NewBook() (*Book, error) {
+	languages, err := i18n.Load()
+	if err != nil {
+		return nil, err
+	}
+	assets, err := static.Load()
+	return &Book{languages, assets}, err
+}
+
+// Context returns a context in which s can be drawn.
+func (b *Book) Context(ctx context.Context, s Story, look Look, nonce string) context.Context {
+	f := &ui.Frame{Locale: b.Languages.Match(look.Locale), Languages: b.Languages.All(), Assets: b.Assets,
+		Theme: look.Theme, Nonce: nonce, Path: "/", Now: Now(), Zone: shanghai(), Flashes: s.Flashes}
+	if !s.Outside {
+		f.Member = staff.Member{ID: 1, Email: "lin@example.com", Name: "Lin Mei", Role: staff.Admin}
+		if s.Role != "" {
+			f.Member.Role = s.Role
+		}
+	}
+	return ui.With(ctx, f)
+}
+
+func shanghai() *time.Location {
+	zone, err := time.LoadLocation("Asia/Shanghai")
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
