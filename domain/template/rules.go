@@ -40,21 +40,21 @@ func (s Spec) checkDiscount(e *fault.Fields) {
 		e.Add("currency", "rule.currency", "must be a three-letter ISO 4217 code such as CNY")
 	}
 	// What the kind does not use is stored all the same and must be storable.
+	var off, threshold, most money.Amount // the least of each
 	percent := 0
-	var least struct{ off, threshold, most money.Amount }
 	switch s.Kind {
 	case AmountOff:
-		least.off = 1
+		off = 1
 	case ThresholdOff:
-		least.off, least.threshold = 1, 1
+		off, threshold = 1, 1
 	case PercentOff:
-		percent, least.most = 1, 1
+		percent, most = 1, 1
 	default:
 		e.Add("kind", "rule.kind", "must be amount_off, threshold_off or percent_off")
 	}
-	checkAmount(e, "amount_off", s.AmountOff, least.off)
-	checkAmount(e, "threshold", s.Threshold, least.threshold)
-	checkAmount(e, "max_off", s.MaxOff, least.most)
+	checkAmount(e, "amount_off", s.AmountOff, off)
+	checkAmount(e, "threshold", s.Threshold, threshold)
+	checkAmount(e, "max_off", s.MaxOff, most)
 	if s.PercentOff < percent || s.PercentOff > 100 {
 		e.Add("percent_off", "rule.percent", "must be between 1 and 100")
 	}

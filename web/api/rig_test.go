@@ -71,6 +71,13 @@ func newRig(t testing.TB, change func(*api.Deps)) *rig {
 	return r
 }
 
+// second returns another process over the same database.
+func (r *rig) second() *rig {
+	other := &rig{TB: r.TB, hub: &api.Hub{}, db: r.db, sql: r.sql, logs: &bytes.Buffer{}, keys: r.keys}
+	other.build(slog.New(slog.NewJSONHandler(other.logs, nil)), nil)
+	return other
+}
+
 func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	templates, reservations := postgres.NewTemplates(r.db), postgres.NewReservations(r.db, postgres.Grouping{})
 	r.Cleanup(reservations.Close)

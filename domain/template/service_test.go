@@ -1,0 +1,233 @@
+package template_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+// shelf is a store of one template that remembers what it was told.
+type shelf struct {
+	held    template.Template
+	changes []template.Change
+	queries []template.Query
+	due     []template.Template
+	refuse  map[int64]error
+}
+
+func (s *shelf) Template(_ context.Context, id int64) (template.Template, error) {
+	if id != s.held.ID {
+		return template.Template{}, template.ErrNotFound
+	}
+	return s.held, nil
+}
+
+func (s *shelf) Templates(_ context.Context, q template.Query) ([]template.Template, error) {
+	s.queries = append(s.queries, q)
+	return []template.Template{s.held}, nil
+}
+
+func (s *shelf) Insert(_ context.Context, c template.Change) (template.Template, error) {
+	return s.Save(nil, c)
+}
+
+func (s *shelf) Save(_ context.Context, c template.Change) (template.Template, error) {
+	if err := s.refuse[c.Template.ID]; err != nil {
+		return c.Template, err
+	}
+	s.changes = append(s.changes, c)
+	return c.Template, nil
+}
+
+func (s *shelf) DueToClose(context.Context, int) ([]template.Template, error) { return s.due, nil }
+
+func serviceAt(state template.State) (*template.Service, *shelf) {
+	tpl, now := inState(state)
+	s := &shelf{held: tpl, refuse: map[int64]error{}}
+	return &template.Service{Store: s, Now: func() time.Time { return now }}, s
+}
+
+func TestEveryTransitionSaysWhoWhyAndWhat(t *testing.T) {
+	by := staff.Actor{Label: "staff:1", Role: staff.Marketer}
+	for _, c := range []struct {
+		do       template.Transition
+		from     template.State
+		schedule template.Schedule
+		event    string
+		stored   template.State
+	}{
+		{template.Publishing, template.Draft, template.OpenSlots, event.TemplatePublished, template.Published},
+		{template.Pausing, template.Scheduled, template.KeepSlots, event.TemplateChanged, template.Paused},
+		{template.Resuming, template.Paused, template.KeepSlots, event.TemplateChanged, template.Published},
+		{template.Closing, template.Open, template.CloseSlots, event.TemplateClosed, template.Closed},
+		{template.Cancelling, template.Scheduled, template.CancelSlots, event.TemplateCancelled, template.Cancelled},
+	} {
+		service, store := serviceAt(c.from)
+		before := store.held.Stored
+		if _, err := service.Do(t.Context(), by, 7, 3, c.do, "because"); err != nil || len(store.changes) != 1 {
+			t.Errorf("%s: %v, %d changes", c.do, err, len(store.changes))
+			continue
+		}
+		got := store.changes[0]
+		if got.Schedule != c.schedule || got.Event != c.event || got.Template.Stored != c.stored || got.Template.Version != 3 {
+			t.Errorf("%s: %+v", c.do, got)
+		}
+		want := staff.Entry{Actor: by, Action: "template." + string(c.do), ObjectKind: "template", ObjectID: "7", ShopNumber: 10,
+			Reason: "because", Before: before, After: c.stored}
+		if e := got.Entry; e.Actor.Label != "staff:1" || e.Action != want.Action || e.ObjectID != want.ObjectID || e.Reason != want.Reason ||
+			e.ShopNumber != want.ShopNumber || e.Before != want.Before || e.After != want.After {
+			t.Errorf("%s: entry %+v, want %+v", c.do, e, want)
+		}
+	}
+}
+
+func TestRefusedChangesAreNotStored(t *testing.T) {
+	marketer, viewer := staff.Actor{Role: staff.Marketer}, staff.Actor{Role: staff.Viewer}
+	elsewhere := staff.Actor{Role: staff.Marketer, Shops: []int64{11}}
+	moved := validSpec()
+	moved.ShopNumber = 11
+	broken := validSpec()
+	broken.Name = ""
+	for name, c := range map[string]struct {
+		try  func(*template.Service) error
+		want error
+	}{
+		"a viewer publishes":   {do(viewer, 7, 0, template.Publishing), staff.ErrForbidden},
+		"another shop's staff": {do(elsewhere, 7, 0, template.Publishing), staff.ErrForbidden},
+		"no such template":     {do(marketer, 8, 0, template.Publishing), template.ErrNotFound},
+		"an old version":       {do(marketer, 7, 2, template.Publishing), fault.ErrStale},
+		"an illegal step":      {do(marketer, 7, 3, template.Resuming), template.ErrTransition},
+		"an unknown step":      {do(marketer, 7, 3, "explode"), fault.ErrInvalid},
+		"a viewer edits":       {edit(viewer, 3, validSpec()), staff.ErrForbidden},
+		"an old edit":          {edit(marketer, 2, validSpec()), fault.ErrStale},
+		"an edit by version 0": {edit(marketer, 0, validSpec()), fault.ErrStale},
+		"a broken edit":        {edit(marketer, 3, broken), fault.ErrInvalid},
+		"moving it to a shop one may not manage": {
+			edit(staff.Actor{Role: staff.Marketer, Shops: []int64{10}}, 3, moved), staff.ErrForbidden},
+		"a viewer creates": {create(viewer, validSpec()), staff.ErrForbidden},
+		"creating elsewhere": {
+			create(elsewhere, validSpec()), staff.ErrForbidden},
+		"creating a broken one": {create(marketer, broken), fault.ErrInvalid},
+	} {
+		service, store := serviceAt(template.Draft)
+		if err := c.try(service); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if len(store.changes) != 0 {
+			t.Errorf("%s was refused and stored", name)
+		}
+	}
+}
+
+func do(by staff.Actor, id, version int64, tr template.Transition) func(*template.Service) error {
+	return func(s *template.Service) error {
+		_, err := s.Do(context.Background(), by, id, version, tr, "")
+		return err
+	}
+}
+
+func edit(by staff.Actor, version int64, spec template.Spec) func(*template.Service) error {
+	return func(s *template.Service) error {
+		_, err := s.Edit(context.Background(), by, 7, version, spec)
+		return err
+	}
+}
+
+func create(by staff.Actor, spec template.Spec) func(*template.Service) error {
+	return func(s *template.Service) error {
+		_, err := s.Create(context.Background(), by, spec, "")
+		return err
+	}
+}
+
+func TestOnlyAMoveOfAPublishedOpeningMovesSlots(t *testing.T) {
+	for _, c := range []struct {
+		from   template.State
+		move   time.Duration
+		want   template.Schedule
+		event  string
+		action string
+	}{
+		{template.Scheduled, time.Minute, template.MoveSlots, event.TemplateMoved, "template.move"},
+		{template.Paused, time.Minute, template.MoveSlots, event.TemplateMoved, "template.move"},
+		{template.Scheduled, 0, template.KeepSlots, event.TemplateChanged, "template.edit"},
+		{template.Draft, time.Minute, template.KeepSlots, event.TemplateChanged, "template.edit"},
+	} {
+		service, store := serviceAt(c.from)
+		s := store.held.Spec
+		s.OpensAt = s.OpensAt.Add(c.move)
+		if err := edit(staff.System(), 3, s)(service); err != nil {
+			t.Errorf("%s by %v: %v", c.from, c.move, err)
+			continue
+		}
+		if got := store.changes[0]; got.Schedule != c.want || got.Event != c.event || got.Entry.Action != c.action {
+			t.Errorf("%s by %v: %+v", c.from, c.move, got)
+		}
+	}
+}
+
+func TestListsShowOnlyTheActorsShops(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		mine, asked  []int64
+		want         []int64
+		nothingAsked bool
+	}{
+		{"everybody's", nil, nil, nil, false},
+		{"asked for", nil, []int64{10}, []int64{10}, false},
+		{"mine", []int64{10, 11}, nil, []int64{10, 11}, false},
+		{"mine among those asked for", []int64{10, 11}, []int64{11, 12}, []int64{11}, false},
+		{"none of mine", []int64{10}, []int64{12}, nil, true},
+	} {
+		service, store := serviceAt(template.Draft)
+		got, err := service.Templates(t.Context(), staff.Actor{Role: staff.Viewer, Shops: c.mine}, template.Query{Shops: c.asked})
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.nothingAsked && (len(store.queries) != 0 || len(got) != 0):
+			t.Errorf("%s: asked %+v", c.name, store.queries)
+		case !c.nothingAsked && (len(store.queries) != 1 || !slices.Equal(store.queries[0].Shops, c.want)):
+			t.Errorf("%s: asked %+v", c.name, store.queries)
+		}
+	}
+	service, _ := serviceAt(template.Draft)
+	if _, err := service.Templates(t.Context(), staff.Actor{}, template.Query{}); !errors.Is(err, staff.ErrForbidden) {
+		t.Errorf("somebody without a role: %v", err)
+	}
+	if _, err := service.Template(t.Context(), staff.Actor{Role: staff.Viewer, Shops: []int64{11}}, 7); !errors.Is(err, staff.ErrForbidden) {
+		t.Errorf("another shop's viewer: %v", err)
+	}
+}
+
+// TestCloseEndedSkipsWhatSomebodyElseChanged: of several sweeps at once each
+// template is closed by one, and a failure keeps those that follow for later.
+func TestCloseEndedSkipsWhatSomebodyElseChanged(t *testing.T) {
+	service, store := serviceAt(template.Open)
+	for id := range int64(4) {
+		tpl := store.held
+		tpl.ID = id + 1
+		store.due = append(store.due, tpl)
+	}
+	store.refuse[2] = fault.ErrStale
+	if n, err := service.CloseEnded(t.Context(), 10); n != 3 || err != nil {
+		t.Errorf("%d closed, %v", n, err)
+	}
+	for _, c := range store.changes {
+		if c.Template.Stored != template.Closed || c.Template.EndedAt == nil || c.Schedule != template.CloseSlots ||
+			c.Event != event.TemplateClosed || c.Entry.Actor.Label != "system" {
+			t.Errorf("%+v", c)
+		}
+	}
+	broken := errors.New("disk full")
+	store.refuse[3] = broken
+	if n, err := service.CloseEnded(t.Context(), 10); n != 1 || !errors.Is(err, broken) {
+		t.Errorf("%d closed, %v", n, err)
+	}
+}

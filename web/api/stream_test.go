@@ -1,0 +1,379 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+	"github.com/lestrrat-go/jwx/v3/jwa"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+)
+
+// deliver pretends that the template's slot went out to the users in the app,
+// and returns the message they got.
+func (r *rig) deliver(template string, slot int, users ...uint64) reminder.InboxItem {
+	r.Helper()
+	set := roaring64.BitmapOf(users...)
+	b, err := set.ToBytes()
+	r.must(err)
+	r.exec(`update slots set state = 'finished', fired_at = now(), finished_at = now() where template_id = $1 and slot = $2`, template, slot)
+	r.exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, sent, due_count, sent_count, finished_at)
+		select 'reminder', id, template_id, 0, $3, $4, 'done', due_at, opens_at, $5, $5, $6, $6, clock_timestamp() from slots where template_id = $1 and slot = $2`,
+		template, slot, int64(set.Minimum()), int64(set.Maximum()), b, len(users))
+	var it reminder.InboxItem
+	r.must(r.sql.QueryRow(context.Background(), `select s.id::text, s.template_id, s.slot, s.opens_at, s.due_at, b.finished_at from batches b
+		join slots s on s.id = b.owner_id where s.template_id = $1 and s.slot = $2`, template, slot).
+		Scan(&it.ID, &it.TemplateID, &it.Slot, &it.OpensAt, &it.DueAt, &it.At))
+	it.Kind, it.ShopNumber, it.Name = delivery.KindReminder, 10, "20 off"
+	return it
+}
+
+// push tells a process that a batch is done, as the bus does.
+func (r *rig) push(it reminder.InboxItem, users ...user.ID) {
+	r.hub.Notify(slices.Min(users), slices.Max(users), func(id user.ID) bool { return slices.Contains(users, id) },
+		func(user.ID) reminder.InboxItem { return it })
+}
+
+type sseEvent struct{ name, id, data string }
+
+func (e sseEvent) item() (m map[string]any) {
+	_ = json.Unmarshal([]byte(e.data), &m)
+	return m
+}
+
+// client is one open stream.
+type client struct {
+	t      *testing.T
+	events chan sseEvent
+	beats  chan struct{}
+	stop   func()
+	answer *http.Response
+}
+
+func connect(t *testing.T, s *httptest.Server, credential, lastID string) *client {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	q, _ := http.NewRequestWithContext(ctx, "GET", s.URL+"/api/v1/inbox/stream", nil)
+	q.Header.Set("Authorization", "Bearer "+credential)
+	if lastID != "" {
+		q.Header.Set("Last-Event-ID", lastID)
+	}
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t: t, events: make(chan sseEvent, 1000), beats: make(chan struct{}, 1000), stop: cancel, answer: answer}
+	t.Cleanup(cancel)
+	go c.read()
+	return c
+}
+
+func (c *client) read() {
+	defer close(c.events)
+	defer c.answer.Body.Close()
+	var e sseEvent
+	for lines := bufio.NewScanner(c.answer.Body); lines.Scan(); {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "event":
+			e.name = value
+		case "id":
+			e.id = value
+		case "data":
+			e.data = value
+		case "":
+			if value != "" {
+				c.beats <- struct{}{}
+			} else if e.name != "" {
+				c.events <- e
+			}
+			e = sseEvent{}
+		}
+	}
+}
+
+// next returns the next event, or fails; a zero event says that the stream ended.
+func (c *client) next() sseEvent {
+	c.t.Helper()
+	select {
+	case e := <-c.events:
+		return e
+	case <-time.After(10 * time.Second):
+		c.t.Fatal("no event within 10 s")
+		return sseEvent{}
+	}
+}
+
+func (c *client) expect(name, itemID string) sseEvent {
+	c.t.Helper()
+	e := c.next()
+	if e.name != name || (itemID != "" && e.item()["id"] != itemID) {
+		c.t.Fatalf("got %+v, want %s of %s", e, name, itemID)
+	}
+	return e
+}
+
+// nothing fails if there is an event before the other client, told later,
+// has got its own.
+func (c *client) nothing() {
+	c.t.Helper()
+	select {
+	case e, open := <-c.events:
+		if open {
+			c.t.Fatalf("unexpected %+v", e)
+		}
+	default:
+	}
+}
+
+func (r *rig) server(t *testing.T) *httptest.Server {
+	s := httptest.NewUnstartedServer(r)
+	s.Config.WriteTimeout, s.Config.ReadTimeout = 300*time.Millisecond, 300*time.Millisecond
+	s.Start()
+	t.Cleanup(func() {
+		r.hub.Close()
+		s.Close()
+	})
+	return s
+}
+
+func TestStream(t *testing.T) {
+	r := newRig(t, nil)
+	r.hub.Heartbeat = 50 * time.Millisecond
+	s := r.server(t)
+	id := r.drop(2 * time.Hour)
+	for _, u := range []string{"7", "8"} {
+		r.want(r.call(as(token(u)), "POST", "/reservations", reserve(id, "app", 5, "app", 10)), 201, "")
+	}
+	seven, eight := connect(t, s, token(7), ""), connect(t, s, token(8), "")
+	if kind := seven.answer.Header.Get("Content-Type"); kind != "text/event-stream" || seven.answer.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("answered %v", seven.answer.Header)
+	}
+	seven.expect("ready", "")
+	eight.expect("ready", "")
+	// Longer than the server's own deadlines.
+	for range 10 {
+		select {
+		case <-seven.beats:
+		case <-time.After(5 * time.Second):
+			t.Fatal("no heartbeat")
+		}
+	}
+	first := r.deliver(id, 2, 7)
+	r.push(first, 7)
+	e := seven.expect("message", first.ID)
+	if m := e.item(); m["template_id"] != id || m["minutes"] != 10.0 || m["template_name"] != "20 off" || m["read"] != false {
+		t.Fatalf("message %v", m)
+	}
+	second := r.deliver(id, 1, 7, 8)
+	r.push(second, 7, 8)
+	eight.expect("message", second.ID) // and not the first
+	seven.expect("message", second.ID)
+	r.push(second, 7, 8) // events come at least once, messages exactly once
+	third := r.deliver(r.drop(2*time.Hour), 1, 7, 8)
+	r.push(third, 7, 8)
+	seven.expect("message", third.ID)
+	eight.expect("message", third.ID)
+	seven.nothing()
+	seven.stop()
+	for deadline := time.Now().Add(10 * time.Second); r.hub.Streams() != 1; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d streams are held after one of two left", r.hub.Streams())
+		}
+		time.Sleep(time.Millisecond) // polling
+	}
+}
+
+// A client that was away gets what it missed, once, from another process.
+func TestStreamResume(t *testing.T) {
+	r := newRig(t, nil)
+	other := r.second()
+	here, there := r.server(t), other.server(t)
+	id := r.drop(2 * time.Hour)
+	r.want(r.call(as(token(7)), "POST", "/reservations", reserve(id, "app", 5, "app", 10, "app", 15, "app", 20)), 201, "")
+	c := connect(t, here, token(7), "")
+	ready := c.expect("ready", "")
+	one := r.deliver(id, 4, 7)
+	r.push(one, 7)
+	seen := c.expect("message", one.ID)
+	c.stop()
+	two := r.deliver(id, 3, 7) // nobody is told
+	d := connect(t, there, token(7), seen.id)
+	d.expect("ready", "")
+	d.expect("message", two.ID)
+	three := r.deliver(id, 2, 7)
+	other.push(two, 7) // the event comes late, after the message was found
+	other.push(three, 7)
+	last := d.expect("message", three.ID)
+	d.stop()
+
+	// Two batches that finish together may become visible in any order.
+	four := r.deliver(id, 1, 7)
+	r.exec(`update batches set finished_at = $1 where owner_id = $2`, three.At.Add(-time.Second), four.ID)
+	e := connect(t, here, token(7), last.id)
+	e.expect("ready", "")
+	e.expect("message", four.ID)
+	e.stop()
+
+	// Whoever got nothing but ready resumes from there.
+	f := connect(t, here, token(7), ready.id)
+	f.expect("ready", "")
+	got := map[string]bool{}
+	for range 4 {
+		got[f.next().item()["id"].(string)] = true
+	}
+	if len(got) != 4 || !got[one.ID] || !got[two.ID] || !got[three.ID] || !got[four.ID] {
+		t.Fatalf("resumed from the start with %v", got)
+	}
+	f.stop()
+	for _, nonsense := range []string{"x", "-1", "99999999999999999999999", "9000000000000000000", "1,1=%zz", strings.Repeat("1,", 5000)} {
+		g := connect(t, here, token(7), nonsense)
+		if g.answer.StatusCode != 200 && g.answer.StatusCode != 431 {
+			t.Fatalf("Last-Event-ID %.20q answers %d", nonsense, g.answer.StatusCode)
+		}
+		g.stop()
+	}
+}
+
+func TestStreamEnds(t *testing.T) {
+	r := newRig(t, nil)
+	s := r.server(t)
+	if c := connect(t, s, "dbk_wrong", ""); c.answer.StatusCode != 401 {
+		t.Fatalf("a wrong key gets %d", c.answer.StatusCode)
+	}
+	brief := connect(t, s, sign(jwa.HS256(), []byte(secret), map[string]any{"sub": "7", "exp": in(-28 * time.Second)}), "")
+	brief.expect("ready", "")
+	if e := brief.next(); e.name != "" {
+		t.Fatalf("after the token's end: %+v", e)
+	}
+	// The ninth stream ends the first.
+	var streams []*client
+	for range 9 {
+		streams = append(streams, connect(t, s, token(9), ""))
+		streams[len(streams)-1].expect("ready", "")
+	}
+	if e := streams[0].next(); e.name != "" {
+		t.Fatalf("the oldest of nine streams got %+v", e)
+	}
+	r.hub.Close()
+	for _, c := range streams[1:] {
+		if e := c.next(); e.name != "" {
+			t.Fatalf("a stream outlived the hub: %+v", e)
+		}
+	}
+	if c := connect(t, s, token(9), ""); c.answer.StatusCode != 503 {
+		t.Fatalf("a closed hub answers %d", c.answer.StatusCode)
+	}
+}
+
+// A slow client is cut off; nobody waits for it.
+func TestHubNeverWaits(t *testing.T) {
+	r := newRig(t, nil)
+	slow, err := r.hub.Subscribe(7)
+	r.must(err)
+	fast, err := r.hub.Subscribe(8)
+	r.must(err)
+	var got sync.WaitGroup
+	got.Go(func() {
+		for range 200 {
+			<-fast.Items
+		}
+	})
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for i := range 200 {
+			for deadline := time.Now().Add(10 * time.Second); len(fast.Items) > 16 && time.Now().Before(deadline); {
+				time.Sleep(time.Millisecond) // polling: the fast one must keep up
+			}
+			r.push(reminder.InboxItem{ID: string(rune('a' + i))}, 7, 8)
+		}
+	}()
+	select {
+	case <-told:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the slow client holds everybody up")
+	}
+	got.Wait()
+	select {
+	case <-slow.Done:
+	default:
+		t.Fatal("a client that is 200 messages behind is not cut off")
+	}
+	select {
+	case <-fast.Done:
+		t.Fatal("the fast client was cut off")
+	default:
+	}
+	r.hub.Cancel(7, slow)
+	r.hub.Cancel(7, slow)
+	r.hub.Cancel(8, fast)
+	if n := r.hub.Streams(); n != 0 {
+		t.Fatalf("%d streams left", n)
+	}
+}
+
+func TestInbox(t *testing.T) {
+	r := newRig(t, nil)
+	me, id := as(token(7)), r.drop(2*time.Hour)
+	if a := r.want(r.call(me, "GET", "/inbox", nil), 200, ""); len(a.at("items").([]any)) != 0 || a.at("unread") != 0.0 || a.at("read_through") != nil {
+		t.Fatalf("empty inbox: %s", a.Body)
+	}
+	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5, "app", 10, "app", 15)), 201, "")
+	var ids []string
+	for slot := 3; slot > 0; slot-- {
+		ids = append(ids, r.deliver(id, slot, 7).ID)
+	}
+	var seen []string
+	for next := "?limit=2"; ; {
+		a := r.want(r.call(me, "GET", "/inbox"+next, nil), 200, "")
+		if a.at("unread") != 3.0 {
+			t.Fatalf("unread: %s", a.Body)
+		}
+		for _, m := range a.at("items").([]any) {
+			seen = append(seen, m.(map[string]any)["id"].(string))
+		}
+		before, more := a.json["next"].(string)
+		if !more {
+			break
+		}
+		next = "?limit=2&before=" + before
+	}
+	slices.Reverse(ids)
+	if !slices.Equal(seen, ids) {
+		t.Fatalf("inbox shows %v, want %v", seen, ids)
+	}
+	r.want(r.call(me, "POST", "/inbox/read", `{"through":"2999-01-01T00:00:00Z"}`), 200, "")
+	if a := r.want(r.call(me, "GET", "/inbox", nil), 200, ""); a.at("unread") != 0.0 || a.at("items.0.read") != true {
+		t.Fatalf("after reading: %s", a.Body)
+	}
+	later := r.drop(2 * time.Hour)
+	r.want(r.call(me, "POST", "/reservations", reserve(later, "app", 5)), 201, "")
+	r.deliver(later, 1, 7)
+	if a := r.want(r.call(me, "GET", "/inbox", nil), 200, ""); a.at("unread") != 1.0 {
+		t.Fatalf("marking the future as read hid what came later: %s", a.Body)
+	}
+	r.want(r.call(me, "POST", "/inbox/read", nil), 200, "")
+	if a := r.want(r.call(me, "GET", "/inbox", nil), 200, ""); a.at("unread") != 0.0 {
+		t.Fatalf("after reading all: %s", a.Body)
+	}
+	for _, bad := range []string{"?before=x", "?before=0000-01-01T00:00:00Z", "?limit=0", "?limit=1e3"} {
+		r.about = bad
+		r.want(r.call(me, "GET", "/inbox"+bad, nil), 422, "invalid_request")
+	}
+	for _, bad := range []string{`{"through":"x"}`, `{"through":5}`, `{"through":"0001-01-01T00:00:00Z"}`, `{"all":true}`} {
+		r.about = bad
+		r.want(r.call(me, "POST", "/inbox/read", bad), 422, "invalid_request")
+	}
+}
