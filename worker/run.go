@@ -31,7 +31,7 @@ const (
 	sweepEvery = time.Second
 	relayIdle  = 50 * time.Millisecond
 	houseEvery = 10 * time.Minute
-	drainFor   = 25 * time.Second // shutdown waits this long for running batches
+	drainFor   = 10 * time.Second // shutdown waits this long for running batches
 )
 
 // program is everything a worker consists of.

@@ -2,6 +2,7 @@ package asynq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -47,5 +48,5 @@ func evictionPolicy(ctx context.Context, node *goredis.Client) (string, error) {
 			return policy, nil
 		}
 	}
-	return "", fmt.Errorf("no maxmemory_policy in INFO")
+	return "", errors.New("no maxmemory_policy in INFO")
 }

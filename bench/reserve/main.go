@@ -4,6 +4,8 @@
 // same server with one statement per request.
 //
 //	go run ./bench/reserve -seconds 8 -runs 3
+//
+// CPU_PROFILE=/tmp/reserve writes a profile per server kind.
 package main
 
 import (

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -70,6 +71,17 @@ func server(kind string) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
+	}
+	if path := os.Getenv("CPU_PROFILE"); path != "" {
+		f, err := os.Create(path + "." + kind)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
 	}
 	srv := &http.Server{Handler: router}
 	go func() { <-ctx.Done(); _ = srv.Close() }()

@@ -95,5 +95,9 @@ func (v Verdict) cancelError(asked Bitmap) error {
 	if err := refuse(ErrNotReserved, asked.Without(v.Before)); err != nil {
 		return err
 	}
-	return refuse(ErrAlreadyDue, asked.Without(v.Open))
+	if err := refuse(ErrAlreadyDue, asked.Without(v.Open)); err != nil {
+		return err
+	}
+	// The row changed between the refusal and the look at it.
+	return refuse(ErrNotReserved, asked)
 }

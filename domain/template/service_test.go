@@ -34,8 +34,8 @@ func (s *shelf) Templates(_ context.Context, q template.Query) ([]template.Templ
 	return []template.Template{s.held}, nil
 }
 
-func (s *shelf) Insert(_ context.Context, c template.Change) (template.Template, error) {
-	return s.Save(nil, c)
+func (s *shelf) Insert(ctx context.Context, c template.Change) (template.Template, error) {
+	return s.Save(ctx, c)
 }
 
 func (s *shelf) Save(_ context.Context, c template.Change) (template.Template, error) {

@@ -229,6 +229,7 @@ func (r *rig) call(who http.Header, method, path string, body any) answer {
 			r.Fatalf("%s %s answered what is not JSON: %v: %q", method, path, err, w.Body)
 		}
 	}
+	r.conforms(method, path, a)
 	return a
 }
 
@@ -274,4 +275,16 @@ func reserve(id string, pairs ...any) map[string]any {
 		list = append(list, map[string]any{"channel": pairs[i], "minutes": pairs[i+1]})
 	}
 	return map[string]any{"template_id": id, "shop_number": "10", "reminders": list}
+}
+
+// conforms fails unless the document says that the operation can answer so.
+func (r *rig) conforms(method, path string, a answer) {
+	r.Helper()
+	path, _, _ = strings.Cut(path, "?")
+	if method == "HEAD" {
+		return
+	}
+	if err := r.api.Conforms(method, path, a.Code, a.Body.Bytes()); err != nil {
+		r.Fatalf("%s: %s %s: %v: %s", r.about, method, path, err, a.Body)
+	}
 }

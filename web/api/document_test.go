@@ -1,0 +1,80 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"dropbell/web/api"
+)
+
+func TestDocument(t *testing.T) {
+	r := newRig(t, nil)
+	if wrong := r.api.Undocumented(); len(wrong) > 0 {
+		t.Fatalf("routes and document differ: %v", wrong)
+	}
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, httptest.NewRequest("GET", "/openapi.json", nil))
+	var doc struct {
+		OpenAPI    string
+		Paths      map[string]map[string]json.RawMessage
+		Components struct{ Schemas map[string]json.RawMessage }
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil || w.Code != 200 {
+		t.Fatalf("%d %v", w.Code, err)
+	}
+	if doc.OpenAPI != "3.1.0" || doc.Paths["/reservations"]["post"] == nil || doc.Components.Schemas["Problem"] == nil || doc.Components.Schemas["ErrorModel"] != nil {
+		t.Fatalf("document: %.500s", w.Body)
+	}
+	for _, ref := range regexp.MustCompile(`"\$ref": ?"#/components/schemas/([^"]+)"`).FindAllStringSubmatch(w.Body.String(), -1) {
+		if doc.Components.Schemas[ref[1]] == nil {
+			t.Fatalf("%s is referred to and not there", ref[1])
+		}
+	}
+	for _, code := range api.Codes() {
+		if !strings.Contains(w.Body.String(), "`"+code+"`") && code != "not_found" && code != "method_not_allowed" {
+			t.Errorf("no operation documents %s", code)
+		}
+	}
+	// The contract that clients were given.
+	for _, code := range strings.Fields(`invalid_request malformed_json unauthenticated forbidden template_not_found not_reserved already_reserved
+		already_due drop_opened template_not_open channel_unavailable idempotency_conflict rate_limited overloaded`) {
+		if !strings.Contains(strings.Join(api.Codes(), " ")+" ", code+" ") {
+			t.Errorf("%s is missing", code)
+		}
+	}
+}
+
+func TestDocsPage(t *testing.T) {
+	r := newRig(t, nil)
+	page := httptest.NewRecorder()
+	r.ServeHTTP(page, httptest.NewRequest("GET", "/docs", nil))
+	html := page.Body.String()
+	policy := page.Header().Get("Content-Security-Policy")
+	if page.Code != 200 || !strings.HasPrefix(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+		t.Fatalf("%d, policy %q", page.Code, policy)
+	}
+	for _, foreign := range []string{"<script", "<style", "style=", "onclick", "src=\"http", "href=\"http"} {
+		if strings.Contains(html, foreign) {
+			t.Errorf("the page has %s", foreign)
+		}
+	}
+	for _, needed := range []string{`<html lang="en">`, `name="viewport"`, `id="reserve"`, `id="code-already_due"`, "Idempotency-Key", "reminders[].minutes",
+		"curl -X POST &#34;$DROPBELL/api/v1/reservations&#34;", `href="/docs/docs.css"`, "PUT", "ndjson"} {
+		if !strings.Contains(html, needed) {
+			t.Errorf("the page has no %s", needed)
+		}
+	}
+	for _, m := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(html, -1) {
+		if strings.Count(html, `id="`+m[1]+`"`) != 1 {
+			t.Errorf("a link leads to #%s, which is there %d times", m[1], strings.Count(html, `id="`+m[1]+`"`))
+		}
+	}
+	style := httptest.NewRecorder()
+	r.ServeHTTP(style, httptest.NewRequest("GET", "/docs/docs.css", nil))
+	if style.Code != 200 || !strings.HasPrefix(style.Header().Get("Content-Type"), "text/css") || !strings.Contains(style.Body.String(), "prefers-color-scheme: dark") {
+		t.Fatalf("style sheet: %d %v", style.Code, style.Header())
+	}
+}

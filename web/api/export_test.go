@@ -1,0 +1,89 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-chi/chi/v5"
+)
+
+// Conforms returns an error unless the document has the operation with this
+// status, and for it this code and this body.
+func (a *API) Conforms(method, path string, status int, body []byte) error {
+	rc := chi.NewRouteContext()
+	if !a.mux.Match(rc, method, path) {
+		if status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
+			return fmt.Errorf("no route answers %d", status)
+		}
+		return nil
+	}
+	doc := a.huma.OpenAPI()
+	for _, op := range a.operations() {
+		if op.Method == method && op.Path == rc.RoutePattern() {
+			return conforms(doc.Components.Schemas, op.Responses[strconv.Itoa(status)], status, body)
+		}
+	}
+	return fmt.Errorf("%s is not documented", rc.RoutePattern())
+}
+
+func conforms(schemas huma.Registry, r *huma.Response, status int, body []byte) error {
+	if r == nil {
+		return fmt.Errorf("status %d is not documented", status)
+	}
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil {
+		return err
+	}
+	kind := "application/json"
+	if status >= 400 {
+		kind = "application/problem+json"
+		code, _ := v.(map[string]any)["code"].(string)
+		if !strings.Contains(r.Description, "`"+code+"`") {
+			return fmt.Errorf("code %s is not documented for %d: %s", code, status, r.Description)
+		}
+	}
+	if r.Content[kind] == nil {
+		return nil
+	}
+	res := &huma.ValidateResult{}
+	huma.Validate(schemas, r.Content[kind].Schema, huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, v, res)
+	if len(res.Errors) > 0 {
+		return res.Errors[0]
+	}
+	return nil
+}
+
+// Undocumented returns the routes that the document does not have, and the
+// other way round.
+func (a *API) Undocumented() []string {
+	routes := map[string]int{}
+	_ = chi.Walk(a.mux, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		routes[method+" "+route]++
+		return nil
+	})
+	for _, op := range a.operations() {
+		routes[op.Method+" "+op.Path]--
+	}
+	var wrong []string
+	for r, n := range routes {
+		if n != 0 {
+			wrong = append(wrong, r)
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+// Codes returns every code of the table.
+func Codes() []string {
+	var names []string
+	for _, c := range codes {
+		names = append(names, c.Code)
+	}
+	return names
+}
