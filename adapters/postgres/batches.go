@@ -156,7 +156,8 @@ with mine as (
         next_run_at = coalesce($12, next_run_at),
         lease_until = case when $11 or $12::timestamptz is not null then null else clock_timestamp() + $13 end,
         lease_token = case when $11 or $12::timestamptz is not null then null else lease_token end,
-        finished_at = case when $11 then clock_timestamp() end
+        -- The first end counts: a batch whose dead letters are replayed was delivered then.
+        finished_at = case when $11 then coalesce(finished_at, clock_timestamp()) else finished_at end
     where id = $1 and lease_token = $2 and state = 'running'
     returning id, channel, kind, owner_id, template_id, sent_count, stop_reason
 ), rows as (
@@ -171,8 +172,10 @@ with mine as (
 ), grouped as (
     insert into dead_letter_groups as g (channel, fingerprint, dead, first_at, last_at, sample)
     select m.channel, e.fingerprint, count(*), min(e.last_at), max(e.last_at), max(e.detail)
-    from mine m, unnest($15::text[], $17::text[], $18::text[], $22::timestamptz[]) as e (outcome, detail, fingerprint, last_at)
-    where e.outcome = 'dead' group by 1, 2 order by 1, 2
+    from mine m, unnest($14::bigint[], $15::text[], $17::text[], $18::text[], $22::timestamptz[]) as e (user_id, outcome, detail, fingerprint, last_at)
+    -- A checkpoint may be repeated whose answer got lost: whoever is dead is counted.
+    where e.outcome = 'dead' and not exists (select from exceptions x where x.batch_id = m.id and x.user_id = e.user_id and x.outcome = 'dead')
+    group by 1, 2 order by 1, 2
     on conflict (channel, fingerprint) do update set dead = g.dead + excluded.dead, last_at = excluded.last_at, sample = excluded.sample
 ), announced as (
     insert into outbox (topic, payload)

@@ -27,7 +27,7 @@ func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]reminder.Job, e
 		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at,
 			sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count)
 		from slots s join templates t on t.id = s.template_id join batches b on b.kind = 'reminder' and b.owner_id = s.id
-		where s.state in ('firing', 'sending') and b.state <> 'done' group by s.id, t.name, b.channel
+		where s.state in ('firing', 'sending') and s.stop_reason is null and b.state <> 'done' group by s.id, t.name, b.channel
 		order by 5, 1, 4`, until)
 	if err != nil {
 		return nil, translate(err)
@@ -60,12 +60,16 @@ func (s Forecasts) Rates(ctx context.Context) (measured, limits [delivery.Channe
 // throughput to say something.
 const leastSample = 200
 
-// recordRates keeps the throughput of a finished slot.
+// recordRates keeps the throughput of a slot that finishes for the first
+// time; one that was finished before has results, and only replayed dead
+// letters since. It runs before the results are written.
 func recordRates(ctx context.Context, tx pgx.Tx, slotID int64) error {
 	_, err := tx.Exec(ctx, `
 		insert into channel_rates (channel, at, per_second, messages)
 		select channel, clock_timestamp(), sum(sent_count) / greatest(extract(epoch from max(finished_at) - min(started_at)), 0.001), sum(sent_count)
-		from batches where kind = 'reminder' and owner_id = $1 group by channel having sum(sent_count) >= $2
+		from batches where kind = 'reminder' and owner_id = $1
+			and not exists (select from slot_results where slot_id = $1 and sent + skipped + expired + dead > 0)
+		group by channel having sum(sent_count) >= $2
 		on conflict do nothing`, slotID, leastSample)
 	return err
 }

@@ -84,21 +84,9 @@ func slotEvent(s reminder.Slot, at time.Time) event.Slot {
 const partSize = 500_000
 
 // prepare finds what is covered already and divides the template's users.
-// The division only bounds memory, so a rough one will do: equal widths, as
-// many as the counters suggest.
-func (s Slots) prepare(ctx context.Context, cut *reminder.Cut) error {
-	rows, err := s.Templates.pool.Query(ctx, `select channel, from_user, to_user from batches
-		where kind = 'reminder' and owner_id = $1 order by channel, from_user`, cut.ID)
-	if err != nil {
-		return translate(err)
-	}
-	var c delivery.Channel
-	var r delivery.Range
-	if _, err := pgx.ForEachRow(rows, []any{&c, &r.From, &r.To}, func() error {
-		cut.Covered[c] = append(cut.Covered[c], r)
-		return nil
-	}); err != nil {
-		return translate(err)
+func (s Slots) prepare(ctx context.Context, cut *reminder.Cut) (err error) {
+	if cut.Covered, err = s.Templates.covered(ctx, delivery.KindReminder, cut.ID); err != nil {
+		return err
 	}
 	var first, last, booked int64
 	err = s.Templates.pool.QueryRow(ctx, `select
@@ -106,18 +94,42 @@ func (s Slots) prepare(ctx context.Context, cut *reminder.Cut) error {
 		coalesce((select user_id from reservations where template_id = $1 order by user_id desc limit 1), 0),
 		coalesce((select sum(booked) from bookings where template_id = $1 and slot = $2), 0)`,
 		cut.TemplateID, cut.Slot.Slot).Scan(&first, &last, &booked)
-	if err != nil || last < first {
-		return translate(err)
+	cut.Parts = divide(first, last, booked)
+	return translate(err)
+}
+
+// covered returns the ranges of the batches that an owner has already.
+func (db *DB) covered(ctx context.Context, kind delivery.Kind, owner int64) (all [delivery.Channels][]delivery.Range, err error) {
+	rows, err := db.pool.Query(ctx, `select channel, from_user, to_user from batches
+		where kind = $1 and owner_id = $2 order by channel, from_user`, kind, owner)
+	if err != nil {
+		return all, translate(err)
 	}
-	parts := 1 + booked/partSize
-	if parts == 1 && booked > partSize/5 {
-		parts = 2 // one for each reader
+	var c delivery.Channel
+	var r delivery.Range
+	_, err = pgx.ForEachRow(rows, []any{&c, &r.From, &r.To}, func() error {
+		all[c] = append(all[c], r)
+		return nil
+	})
+	return all, translate(err)
+}
+
+// divide cuts the users from first to last into ranges. It only bounds
+// memory, so a rough division will do: equal widths, as many as the expected
+// number of users suggests.
+func divide(first, last, expected int64) (parts []delivery.Range) {
+	if last < first {
+		return nil
 	}
-	width := (last-first)/parts + 1
+	n := 1 + expected/partSize
+	if n == 1 && expected > partSize/5 {
+		n = 2 // one for each reader
+	}
+	width := (last-first)/n + 1
 	for from := first; from <= last && from >= first; from += width {
-		cut.Parts = append(cut.Parts, delivery.Range{From: user.ID(from), To: user.ID(min(last, from+width-1))})
+		parts = append(parts, delivery.Range{From: user.ID(from), To: user.ID(min(last, from+width-1))})
 	}
-	return nil
+	return parts
 }
 
 // ReadDue reads the part in the order of the rows, not of the key: rows lie
@@ -170,17 +182,11 @@ func beUint64(b []byte) uint64 {
 // StoreBatches stores batches; see [reminder.FiringStore]. A stop of the slot
 // that came first is inherited by its batches.
 func (s Slots) StoreBatches(ctx context.Context, cut reminder.Cut, bs []reminder.NewBatch) ([]int64, error) {
-	n := len(bs)
-	channels, from, to, counts, due := make([]int16, n), make([]int64, n), make([]int64, n), make([]int32, n), make([][]byte, n)
-	for i, b := range bs {
-		encoded, err := encodeSet(b.Users)
-		if err != nil {
-			return nil, err
-		}
-		channels[i], from[i], to[i] = int16(b.Channel), int64(b.Users[0]), int64(b.Users[len(b.Users)-1])
-		counts[i], due[i] = int32(len(b.Users)), encoded
+	columns, err := batchColumns(bs)
+	if err != nil {
+		return nil, err
 	}
-	rows, err := s.Templates.pool.Query(ctx, `
+	return s.Templates.storeBatches(ctx, `
 		with mine as (
 			update slots set cut_lease_until = clock_timestamp() + interval '10 seconds'
 			where id = $1 and cut_token = $2 and state = 'firing' returning id, template_id, due_at, opens_at, stop_reason
@@ -191,7 +197,27 @@ func (s Slots) StoreBatches(ctx context.Context, cut reminder.Cut, bs []reminder
 		from mine m, unnest($3::smallint[], $4::bigint[], $5::bigint[], $6::int[], $7::bytea[])
 			with ordinality as b (channel, from_user, to_user, n, due, i)
 		order by b.i
-		returning id`, cut.ID, cut.Token, channels, from, to, counts, due)
+		returning id`, append([]any{cut.ID, cut.Token}, columns...)...)
+}
+
+// batchColumns returns what [Slots.StoreBatches] unnests.
+func batchColumns(bs []reminder.NewBatch) ([]any, error) {
+	n := len(bs)
+	channels, from, to, counts, due := make([]int16, n), make([]int64, n), make([]int64, n), make([]int32, n), make([][]byte, n)
+	for i, b := range bs {
+		encoded, err := encodeSet(b.Users)
+		if err != nil {
+			return nil, err
+		}
+		channels[i], from[i], to[i] = int16(b.Channel), int64(b.Users[0]), int64(b.Users[len(b.Users)-1])
+		counts[i], due[i] = int32(len(b.Users)), encoded
+	}
+	return []any{channels, from, to, counts, due}, nil
+}
+
+// storeBatches runs an insert that is fenced by its owner's token.
+func (db *DB) storeBatches(ctx context.Context, sql string, args ...any) ([]int64, error) {
+	rows, err := db.pool.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -242,16 +268,19 @@ func (s Slots) Unfinished(ctx context.Context, slotID int64) (bool, error) {
 	return open, translate(err)
 }
 
-// FinishSlots finishes slots whose batches are all done and writes their counters.
+// FinishSlots finishes slots whose batches are all done and writes their
+// counters. The batches are looked at once more under the slots' locks, in a
+// statement that sees what a replay of dead letters committed meanwhile.
 func (s Slots) FinishSlots(ctx context.Context) (int, error) {
 	finished := 0
 	err := s.Templates.tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
-			update slots s set state = 'finished', finished_at = clock_timestamp()
-			where id in (select id from slots o where state = 'sending' and not exists (
-				select from batches b where b.kind = 'reminder' and b.owner_id = o.id and b.state <> 'done')
-				order by id limit 100 for update skip locked)
-			returning `+slotColumns)
+		const settled = ` and not exists (select from batches b where b.kind = 'reminder' and b.owner_id = s.id and b.state <> 'done')`
+		ids, err := lockIDs(ctx, tx, `select id from slots s where s.state = 'sending'`+settled+` order by id limit 100 for update skip locked`)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		rows, err := tx.Query(ctx, `update slots s set state = 'finished', finished_at = clock_timestamp()
+			where s.id = any($1)`+settled+` returning `+slotColumns, ids)
 		if err != nil {
 			return err
 		}
@@ -270,16 +299,24 @@ func (s Slots) FinishSlots(ctx context.Context) (int, error) {
 	return finished, err
 }
 
+func lockIDs(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]int64, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
+}
+
 func finishSlot(ctx context.Context, tx pgx.Tx, sl reminder.Slot) error {
+	if err := recordRates(ctx, tx, sl.ID); err != nil {
+		return err
+	}
 	_, err := tx.Exec(ctx, `
 		update slot_results r set sent = b.sent, skipped = b.skipped, expired = b.expired, dead = b.dead
 		from (select channel, sum(sent_count) as sent, sum(skipped_count) as skipped, sum(expired_count) as expired, sum(dead_count) as dead
 			from batches where kind = 'reminder' and owner_id = $1 group by channel) b
 		where r.slot_id = $1 and r.channel = b.channel`, sl.ID)
 	if err != nil {
-		return err
-	}
-	if err := recordRates(ctx, tx, sl.ID); err != nil {
 		return err
 	}
 	return announce(ctx, tx, event.SlotFinished, slotEvent(sl, *sl.FinishedAt))

@@ -194,12 +194,18 @@ func reschedule(ctx context.Context, tx pgx.Tx, t template.Template, how templat
 		if err := endSlots(ctx, tx, t, reminder.Moved, delivery.ReasonMoved); err != nil {
 			return err
 		}
+		if err := endAnnouncements(ctx, tx, t.ID, delivery.ReasonMoved); err != nil {
+			return err
+		}
 		// Reminders whose new instant has passed go out at once: late, but
 		// with the new time and before the opening.
 		return insertSlots(ctx, tx, t, string(reminder.Waiting))
 	case template.CloseSlots:
 		return endSlots(ctx, tx, t, reminder.SlotEnded, "")
 	case template.CancelSlots:
+		if err := endAnnouncements(ctx, tx, t.ID, delivery.ReasonCancelled); err != nil {
+			return err
+		}
 		return endSlots(ctx, tx, t, reminder.SlotEnded, delivery.ReasonCancelled)
 	}
 	return nil
@@ -233,12 +239,19 @@ func endSlots(ctx context.Context, tx pgx.Tx, t template.Template, waiting remin
 	if err != nil || reason == "" {
 		return err
 	}
-	_, err = tx.Exec(ctx, `
-		with stopped as (
-			update slots set stop_reason = $2 where template_id = $1 and state in ('firing', 'sending') returning id
-		)
-		update batches set stop_reason = $2, next_run_at = least(next_run_at, now())
-		where kind = 'reminder' and owner_id in (select id from stopped) and state <> 'done'`, t.ID, reason)
+	stopped, err := lockIDs(ctx, tx, `update slots set stop_reason = $2 where template_id = $1 and state in ('firing', 'sending') returning id`, t.ID, reason)
+	if err != nil {
+		return err
+	}
+	// A statement of its own: the one above may have waited for batches being
+	// stored, and only a later one sees them.
+	return stopBatches(ctx, tx, delivery.KindReminder, stopped, reason)
+}
+
+// stopBatches makes whoever works on these owners' batches skip the rest.
+func stopBatches(ctx context.Context, tx pgx.Tx, kind delivery.Kind, owners []int64, reason string) error {
+	_, err := tx.Exec(ctx, `update batches set stop_reason = $3, next_run_at = least(next_run_at, now())
+		where kind = $1 and owner_id = any($2) and state <> 'done'`, kind, owners, reason)
 	return err
 }
 

@@ -4,63 +4,84 @@
 // two readers.
 //
 //	go run ./bench/fanout -n 1000000 -runs 3
+//
+// With -json it prints a line of JSON per repetition instead, for bench/peers.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"sync"
 	"time"
 
-	"dropbell/adapters/postgres"
 	"dropbell/bench/stack"
-	"dropbell/domain/staff"
-	"dropbell/domain/template"
+	"dropbell/domain/delivery"
 )
 
 func main() {
 	n := flag.Int("n", 1_000_000, "reminders due in the same second")
 	runs := flag.Int("runs", 3, "repetitions")
+	asJSON := flag.Bool("json", false, "print JSON")
 	flag.Parse()
-	if err := bench(context.Background(), *n, *runs); err != nil {
+	if err := bench(context.Background(), *n, *runs, *asJSON); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
+// result is one repetition, in seconds and bytes.
 type result struct {
-	floor, first, p50, p99, all time.Duration
-	peakMiB                     float64
+	Reminders   int     `json:"reminders"`
+	Floor       float64 `json:"floor_seconds"`
+	First       float64 `json:"first_seconds"`
+	P50         float64 `json:"p50_seconds"`
+	P99         float64 `json:"p99_seconds"`
+	All         float64 `json:"all_seconds"`
+	PeakMiB     float64 `json:"peak_mib"`
+	RedisPer    float64 `json:"redis_bytes_per_reminder"`
+	PostgresPer float64 `json:"postgres_bytes_per_reminder"`
 }
 
-func bench(ctx context.Context, n, runs int) error {
+func bench(ctx context.Context, n, runs int, asJSON bool) error {
 	s, err := stack.Start(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	fmt.Println(stack.Machine(ctx, s))
-	fmt.Printf("%12s %8s %8s %8s %8s %8s %8s %9s\n", "reminders", "floor", "first", "p50", "p99", "all", "all/floor", "peak MiB")
+	show := printTable
+	if asJSON {
+		show = func(r result) { _ = json.NewEncoder(os.Stdout).Encode(r) }
+	} else {
+		fmt.Println(stack.Machine(ctx, s))
+		fmt.Printf("%12s %8s %8s %8s %8s %8s %9s %9s %11s %11s\n", "reminders", "floor", "first", "p50", "p99", "all",
+			"all/floor", "peak MiB", "Redis B/r", "PG B/r")
+	}
 	var ratios []float64
 	for range runs {
 		r, err := once(ctx, s, n)
 		if err != nil {
 			return err
 		}
-		ratio := r.all.Seconds() / r.floor.Seconds()
-		ratios = append(ratios, ratio)
-		fmt.Printf("%12d %7.2fs %7.2fs %7.2fs %7.2fs %7.2fs %9.2f %9.0f\n", n, r.floor.Seconds(), r.first.Seconds(),
-			r.p50.Seconds(), r.p99.Seconds(), r.all.Seconds(), ratio, r.peakMiB)
+		show(r)
+		ratios = append(ratios, r.All/r.Floor)
 	}
-	fmt.Printf("median of all/floor: %.2f\n", stack.Median(ratios))
+	if !asJSON {
+		fmt.Printf("median of all/floor: %.2f\n", stack.Median(ratios))
+	}
 	return nil
 }
 
+func printTable(r result) {
+	fmt.Printf("%12d %7.2fs %7.2fs %7.2fs %7.2fs %7.2fs %9.2f %9.0f %11.2f %11.1f\n", r.Reminders, r.Floor, r.First, r.P50,
+		r.P99, r.All, r.All/r.Floor, r.PeakMiB, r.RedisPer, r.PostgresPer)
+}
+
 func once(ctx context.Context, s *stack.Stack, n int) (result, error) {
-	var r result
-	if _, err := s.SQL.Exec(ctx, `truncate reservations, bookings, batches, exceptions`); err != nil {
+	r := result{Reminders: n}
+	if err := s.Empty(ctx); err != nil {
 		return r, err
 	}
 	worker, err := s.StartProgram(ctx, "worker")
@@ -72,25 +93,50 @@ func once(ctx context.Context, s *stack.Stack, n int) (result, error) {
 	if err != nil {
 		return r, err
 	}
-	if err := s.Reserve(ctx, t.ID, n, 1); err != nil {
+	if err := reserve(ctx, s, t.ID, &r); err != nil {
 		return r, err
 	}
-	if r.floor, err = floor(ctx, s, t.ID, n); err != nil {
+	floor, err := floor(ctx, s, t.ID, n)
+	if err != nil {
 		return r, err
 	}
-	// Move the opening so that the five-minute slot is due in a few seconds:
-	// the timer takes the way it always takes.
-	spec := t.Spec
-	spec.OpensAt = time.Now().Add(5*time.Minute + 4*time.Second).Truncate(time.Second)
-	service := &template.Service{Store: postgres.NewTemplates(s.DB), Now: time.Now}
-	if _, err := service.Edit(ctx, staff.System(), t.ID, t.Version, spec); err != nil {
+	if err := s.FireSoon(ctx, t, 4*time.Second); err != nil {
 		return r, err
 	}
-	if err := waitFinished(ctx, s, t.ID); err != nil {
+	if err := s.WaitFinished(ctx, t.ID); err != nil {
 		return r, err
 	}
-	_, r.peakMiB = worker.Memory()
-	return r, measure(ctx, s, t.ID, n, &r)
+	_, r.PeakMiB = worker.Memory()
+	late, err := s.Lateness(ctx, t.ID, n)
+	r.Floor, r.First, r.P50, r.P99, r.All = floor.Seconds(), late.First.Seconds(), late.P50.Seconds(), late.P99.Seconds(), late.Last.Seconds()
+	return r, err
+}
+
+// reserve stores the reservations and measures what they occupy while they wait.
+func reserve(ctx context.Context, s *stack.Stack, templateID int64, r *result) error {
+	client, err := s.RedisClient()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := stack.WaitTimers(ctx, client, 11); err != nil { // the hour's own slot is past
+		return err
+	}
+	before, err := stack.RedisMemory(ctx, client)
+	if err != nil {
+		return err
+	}
+	if err := s.Reserve(ctx, templateID, r.Reminders, stack.Bit(delivery.App)); err != nil {
+		return err
+	}
+	after, err := stack.RedisMemory(ctx, client)
+	if err != nil {
+		return err
+	}
+	var size int64
+	err = s.SQL.QueryRow(ctx, `select pg_total_relation_size('reservations')`).Scan(&size)
+	r.RedisPer, r.PostgresPer = float64(after-before)/float64(r.Reminders), float64(size)/float64(r.Reminders)
+	return err
 }
 
 // floor streams the due ids with two readers, as the cutter must.
@@ -119,33 +165,4 @@ func floor(ctx context.Context, s *stack.Stack, templateID int64, n int) (time.D
 		}
 	}
 	return time.Since(start), nil
-}
-
-func waitFinished(ctx context.Context, s *stack.Stack, templateID int64) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		var done bool
-		if err := s.SQL.QueryRow(ctx, `select exists (select from slots s join templates t on t.id = s.template_id
-			where t.id = $1 and s.opens_at = t.opens_at and s.slot = 1 and s.state = 'finished')`, templateID).Scan(&done); err != nil || done {
-			return err
-		}
-		<-tick.C
-	}
-}
-
-// measure reads the lateness of every recipient from when its batch was recorded.
-func measure(ctx context.Context, s *stack.Stack, templateID int64, n int, r *result) error {
-	var sent int
-	err := s.SQL.QueryRow(ctx, `
-		with b as (select finished_at - due_at as late, sent_count from batches where template_id = $1)
-		select sum(sent_count), min(late), percentile_disc(0.5) within group (order by late),
-			percentile_disc(0.99) within group (order by late), max(late) from b`, templateID).
-		Scan(&sent, &r.first, &r.p50, &r.p99, &r.all)
-	if err == nil && sent != n {
-		return fmt.Errorf("%d of %d were sent", sent, n)
-	}
-	return err
 }

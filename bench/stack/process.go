@@ -4,21 +4,46 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/localstack/child"
 )
 
-// A Process is one of the product's programs, built from this checkout.
+// stopFor is how long a program may take to end in order.
+const stopFor = 40 * time.Second
+
+// A Process is one of the product's programs, built from this checkout. It
+// ends with the program that started it.
 type Process struct {
-	cmd  *exec.Cmd
-	Addr string // of its HTTP server
-	dir  string
+	Addr  string // of its HTTP server
+	child *child.Process
+	dir   string // removed at the end, if set
+}
+
+// Launch says how to start a program.
+type Launch struct {
+	Addr string    // of its HTTP server; empty = any
+	Log  io.Writer // nil = standard error
+	Env  []string
+}
+
+// Build builds ./web or ./worker into dir and returns its path.
+func Build(ctx context.Context, dir, name string) (string, error) {
+	bin := filepath.Join(dir, name)
+	build := exec.CommandContext(ctx, "go", "build", "-o", bin, "dropbell/"+name)
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return "", fmt.Errorf("build %s: %w", name, err)
+	}
+	return bin, nil
 }
 
 // StartProgram builds ./web or ./worker and starts it with the environment
@@ -28,63 +53,79 @@ func (s *Stack) StartProgram(ctx context.Context, name string, env ...string) (*
 	if err != nil {
 		return nil, err
 	}
-	bin := filepath.Join(dir, name)
-	build := exec.CommandContext(ctx, "go", "build", "-o", bin, "./"+name)
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return nil, fmt.Errorf("build %s: %w", name, err)
-	}
-	addr, err := freeAddr()
+	bin, err := Build(ctx, dir, name)
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: exec.Command(bin), Addr: addr, dir: dir}
-	p.cmd.Env = append([]string{"DATABASE_URL=" + s.PostgresURL, "REDIS_URL=" + s.RedisURL, "HTTP_ADDR=" + addr,
-		"WORKER_HTTP_ADDR=" + addr, "LOG_LEVEL=warn", "PATH=" + os.Getenv("PATH")}, env...)
-	p.cmd.Stdout, p.cmd.Stderr = os.Stderr, os.Stderr
-	if err := p.cmd.Start(); err != nil {
+	p, err := s.Launch(bin, Launch{Env: env})
+	if err != nil {
 		return nil, err
 	}
-	return p, p.waitReady(ctx)
+	p.dir = dir
+	return p, p.Ready(ctx, 30*time.Second)
 }
 
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// Launch starts a built program and does not wait until it is ready.
+func (s *Stack) Launch(bin string, l Launch) (*Process, error) {
+	if l.Addr == "" {
+		port, err := localstack.FreePort(0)
+		if err != nil {
+			return nil, err
+		}
+		l.Addr = "127.0.0.1:" + strconv.Itoa(port)
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	if l.Log == nil {
+		l.Log = os.Stderr
+	}
+	cmd := exec.Command(bin)
+	cmd.Env = append([]string{"DATABASE_URL=" + s.PostgresURL, "REDIS_URL=" + s.RedisURL, "HTTP_ADDR=" + l.Addr,
+		"WORKER_HTTP_ADDR=" + l.Addr, "LOG_LEVEL=warn", "PATH=" + os.Getenv("PATH")}, l.Env...)
+	cmd.Stdout, cmd.Stderr = l.Log, l.Log
+	c, err := child.Start(cmd, syscall.SIGKILL)
+	if err != nil {
+		return nil, err
+	}
+	return &Process{Addr: l.Addr, child: c}, nil
 }
 
-func (p *Process) waitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+// Ready returns once the program says that it is ready; it errors when the
+// program ends or is not ready in time.
+func (p *Process) Ready(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Addr+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		if resp, err := http.DefaultClient.Do(req); err == nil {
-			_, _ = io.Copy(io.Discard, resp.Body)
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
-			}
+		if p.answers(ctx) {
+			return nil
 		}
 		select {
 		case <-tick.C:
+		case <-p.child.Done():
+			return fmt.Errorf("the program ended at once: %w", p.child.Err())
 		case <-ctx.Done():
 			return fmt.Errorf("the program did not get ready: %w", ctx.Err())
 		}
 	}
 }
 
+func (p *Process) answers(ctx context.Context) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Addr+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
 // Memory returns the resident and the peak resident size in MiB.
 func (p *Process) Memory() (now, peak float64) {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.child.PID()))
 	for line := range strings.Lines(string(b)) {
 		f := strings.Fields(line)
 		if len(f) < 2 {
@@ -101,9 +142,22 @@ func (p *Process) Memory() (now, peak float64) {
 	return now, peak
 }
 
-// Stop ends the program as an operator would.
+// Done is closed when the program has ended.
+func (p *Process) Done() <-chan struct{} { return p.child.Done() }
+
+// Err returns how the program ended; it waits for the end.
+func (p *Process) Err() error { return p.child.Err() }
+
+// Kill ends the program with SIGKILL and returns when it is gone.
+func (p *Process) Kill() {
+	defer p.child.Forget()
+	p.child.Signal(syscall.SIGKILL)
+	<-p.child.Done()
+}
+
+// Stop ends the program as an operator would; see [Process.Err] for whether it
+// ended well.
 func (p *Process) Stop() {
-	_ = p.cmd.Process.Signal(os.Interrupt)
-	_ = p.cmd.Wait()
-	_ = os.RemoveAll(p.dir)
+	_ = p.child.Stop(context.Background(), syscall.SIGTERM, stopFor)
+	_ = os.RemoveAll(p.dir) // "" is nothing
 }

@@ -25,6 +25,8 @@ import (
 // Stack is a running database and queue with a raw connection beside.
 type Stack struct {
 	PostgresURL, RedisURL string
+	Postgres              *localstack.Postgres
+	Redis                 *localstack.Redis
 	SQL                   *pgxpool.Pool
 	DB                    *postgres.DB
 	close                 []func()
@@ -41,6 +43,7 @@ func Start(ctx context.Context) (*Stack, error) {
 	s.close = append(s.close, func() { _ = os.RemoveAll(dir) })
 	pg, err := localstack.StartPostgres(ctx, localstack.Options{Dir: dir, Durable: true, Log: io.Discard})
 	if err != nil {
+		s.Close()
 		return nil, err
 	}
 	s.close = append(s.close, func() { _ = pg.Stop(context.Background()) })
@@ -50,6 +53,7 @@ func Start(ctx context.Context) (*Stack, error) {
 		return nil, err
 	}
 	s.close = append(s.close, func() { _ = rd.Stop(context.Background()) })
+	s.Postgres, s.Redis = pg, rd
 	s.PostgresURL, s.RedisURL = pg.URL(), rd.URL()
 	if err := migrations.Up(ctx, s.PostgresURL); err != nil {
 		s.Close()

@@ -88,7 +88,10 @@ func (r *run) settleWithoutSending(ctx context.Context) error {
 	if len(skips) == 0 {
 		return nil
 	}
-	_, err := r.save(ctx, Progress{Exceptions: skips})
+	stop, err := r.save(ctx, Progress{Exceptions: skips})
+	if err == nil && stop != "" {
+		return r.end(ctx, Skipped, stop)
+	}
 	return err
 }
 
@@ -132,6 +135,9 @@ func (r *run) release(ctx context.Context, p Progress, wait time.Duration) error
 	}
 	r.tell(p)
 	// If this fails, or the queue is lost, the sweep finds the batch overdue.
+	// A shutdown wakes somebody else first.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
 	at := r.Now().Add(p.ReleaseUntil.Sub(r.clock()))
 	return r.Queue.Enqueue(ctx, task.Run(r.batch.ID, r.batch.Channel.String(), int(p.ReleaseUntil.Unix()), at))
 }
@@ -154,7 +160,8 @@ func (r *run) deliver(ctx context.Context) error {
 				return r.conclude(ctx, calls)
 			}
 			p := r.collect(first, calls.results)
-			if len(calls.results) == 0 && calls.exhausted() && calls.postponed() == 0 {
+			// In this order: a chunk is counted after its result can be read.
+			if calls.exhausted() && len(calls.results) == 0 && calls.postponed() == 0 {
 				// Nothing is in flight: the last checkpoint can end the batch too.
 				r.batch.record(p)
 				_, next := r.batch.Plan(r.clock())

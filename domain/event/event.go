@@ -18,12 +18,13 @@ const (
 	BatchFinished       = "batch.finished.v1"
 	SlotFinished        = "slot.finished.v1"
 	UsersChanged        = "users.changed.v1"
+	AnnouncementCreated = "announcement.created.v1"
 )
 
 // All returns every event name.
 func All() []string {
 	return []string{TemplatePublished, TemplateMoved, TemplateChanged, TemplateClosed, TemplateCancelled,
-		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged}
+		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated}
 }
 
 // Template is the payload of every template event: which one, and its
@@ -76,4 +77,14 @@ type Batch struct {
 type Users struct {
 	FromUser int64 `json:"from_user,string"`
 	ToUser   int64 `json:"to_user,string"`
+}
+
+// Announcement is the payload of [AnnouncementCreated]: a correction or
+// notice waits to be cut.
+type Announcement struct {
+	AnnouncementID int64     `json:"announcement_id,string"`
+	TemplateID     int64     `json:"template_id,string"`
+	Kind           string    `json:"kind"`
+	OpensAt        time.Time `json:"opens_at"`
+	At             time.Time `json:"at"`
 }

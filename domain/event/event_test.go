@@ -36,6 +36,8 @@ var golden = map[string]any{
 	event.BatchFinished: event.Batch{BatchID: 9007199254740993, Kind: "reminder", OwnerID: 9007199254740994, TemplateID: 1,
 		Channel: 4, Sent: 999, At: at},
 	event.SlotFinished: event.Slot{SlotID: 9007199254740993, TemplateID: 1, Slot: 12, DueAt: due, At: at},
+	event.AnnouncementCreated: event.Announcement{AnnouncementID: 9007199254740993, TemplateID: 9007199254740994, Kind: "correction",
+		OpensAt: due.Add(time.Hour), At: at},
 	event.UsersChanged: event.Users{FromUser: 1, ToUser: 9223372036854775807},
 }
 

@@ -118,7 +118,7 @@ func (f *Timers) Fire(ctx context.Context, slotID int64) error {
 	case cut.Wait > 0: // far too early: a clock is wrong or the timer is stale
 		return f.Queue.Enqueue(ctx, task.Fire(slotID, f.Now().Add(cut.Wait)).Again(strconv.FormatInt(f.Now().Unix(), 10)))
 	}
-	reserved, err := f.cutAll(ctx, cut)
+	reserved, err := f.cutting(cut).run(ctx)
 	if errors.Is(err, delivery.ErrLeaseLost) {
 		return nil // whoever took over finishes
 	}
@@ -148,94 +148,10 @@ func (f *Timers) begin(ctx context.Context, slotID int64) (Cut, error) {
 	}
 }
 
-// readers is how many parts are read ahead while earlier ones are stored.
-const readers = 2
-
-func (f *Timers) cutAll(ctx context.Context, cut Cut) (reserved [delivery.Channels]int64, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for part := range f.readAhead(ctx, cut) {
-		if part.err != nil {
-			return reserved, part.err
-		}
-		for c, ids := range part.due {
-			reserved[c] += int64(len(ids))
-		}
-		if err := f.storeAll(ctx, cut, part.due); err != nil {
-			return reserved, err
-		}
-	}
-	return reserved, ctx.Err()
-}
-
-type readPart struct {
-	due Due
-	err error
-}
-
-// readAhead reads the parts with a bounded number of readers.
-func (f *Timers) readAhead(ctx context.Context, cut Cut) <-chan readPart {
-	out := make(chan readPart)
-	next := make(chan delivery.Range, len(cut.Parts))
-	for _, p := range cut.Parts {
-		next <- p
-	}
-	close(next)
-	alive := make(chan struct{}, readers)
-	for range readers {
-		go func() {
-			for p := range next {
-				due, err := f.Store.ReadDue(ctx, cut, p)
-				select {
-				case out <- readPart{due, err}:
-				case <-ctx.Done():
-				}
-			}
-			alive <- struct{}{}
-		}()
-	}
-	go func() {
-		for range readers {
-			<-alive
-		}
-		close(out)
-	}()
-	return out
-}
-
-// storeGroup is how many batches are stored by one statement.
-const storeGroup = 50
-
-func (f *Timers) storeAll(ctx context.Context, cut Cut, due Due) error {
-	var group []NewBatch
-	flush := func() error {
-		if len(group) == 0 {
-			return nil
-		}
-		ids, err := f.Store.StoreBatches(ctx, cut, group)
-		if err != nil {
-			return err
-		}
-		tasks := make([]task.Task, len(ids))
-		for i, id := range ids {
-			tasks[i] = task.Run(id, group[i].Channel.String(), 0, time.Time{})
-		}
-		group = group[:0]
-		// A queue that is away costs time, not reminders: the sweep wakes workers.
-		_ = f.Queue.Enqueue(ctx, tasks...)
-		return nil
-	}
-	for c, ids := range due {
-		for _, users := range delivery.CutIntoBatches(ids, cut.Covered[c], delivery.BatchSize) {
-			group = append(group, NewBatch{delivery.Channel(c), users})
-			if len(group) == storeGroup {
-				if err := flush(); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return flush()
+func (f *Timers) cutting(cut Cut) cutting {
+	return cutting{f.Queue, cut.Parts, cut.Covered,
+		func(ctx context.Context, part delivery.Range) (Due, error) { return f.Store.ReadDue(ctx, cut, part) },
+		func(ctx context.Context, bs []NewBatch) ([]int64, error) { return f.Store.StoreBatches(ctx, cut, bs) }}
 }
 
 // Watch is the watchdog's look at one slot: it takes batches back from

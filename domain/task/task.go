@@ -10,11 +10,12 @@ import (
 
 // Names of tasks. The version stands last because handlers match by prefix.
 const (
-	FireSlot = "reminder.fire.v1"
-	Watch    = "reminder.watch.v1"
-	Deliver  = "delivery.run.v1"
-	CleanUp  = "housekeeping.clean.v1"
-	Recount  = "housekeeping.recount.v1"
+	FireSlot   = "reminder.fire.v1"
+	Announcing = "reminder.announce.v1"
+	Watch      = "reminder.watch.v1"
+	Deliver    = "delivery.run.v1"
+	CleanUp    = "housekeeping.clean.v1"
+	Recount    = "housekeeping.recount.v1"
 )
 
 // Queues other than those of the channels.
@@ -48,6 +49,11 @@ type SlotPayload struct {
 	SlotID int64 `json:"slot_id,string"`
 }
 
+// AnnouncementPayload is the payload of [Announcing].
+type AnnouncementPayload struct {
+	AnnouncementID int64 `json:"announcement_id,string"`
+}
+
 // BatchPayload is the payload of [Deliver]: the batch whose readiness caused
 // it. The worker takes the most urgent ready batch of the channel, which
 // need not be the same one.
@@ -69,6 +75,12 @@ func Fire(slotID int64, dueAt time.Time) Task {
 	}
 	return Task{Name: FireSlot, Key: fmt.Sprint(slotID), Queue: TimerQueue,
 		Payload: SlotPayload{slotID}, At: dueAt, Timeout: 10 * time.Minute}
+}
+
+// Announce returns the task that cuts an announcement into batches.
+func Announce(announcementID int64) Task {
+	return Task{Name: Announcing, Key: fmt.Sprint(announcementID), Queue: TimerQueue,
+		Payload: AnnouncementPayload{announcementID}, Timeout: 10 * time.Minute}
 }
 
 // WatchSlot returns the watchdog's next look at a slot.

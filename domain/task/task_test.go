@@ -21,6 +21,7 @@ func TestPayloadsKeepTheirMeaning(t *testing.T) {
 	for name, made := range map[string]task.Task{
 		task.FireSlot:          task.Fire(id, due),
 		task.Watch:             task.WatchSlot(id, due),
+		task.Announcing:        task.Announce(id),
 		task.Deliver:           task.Run(id, "email", 3, due),
 		task.Deliver + ".wake": task.Wake("sms", 2, "b"),
 		task.CleanUp:           task.House(task.CleanUp, "2026-11-20"),
@@ -67,6 +68,7 @@ func TestIdentity(t *testing.T) {
 	for _, other := range []task.Task{
 		task.Fire(7, due), task.Fire(8, due), task.Fire(7, due).Again("1"), task.Fire(7, due).Again("2"), task.Fire(71, due),
 		task.WatchSlot(7, due), task.WatchSlot(7, due.Add(time.Second)), task.WatchSlot(8, due),
+		task.Announce(7), task.Announce(8), task.Announce(7).Again("1"),
 		task.Run(7, "email", 1, due), task.Run(7, "email", 2, due), task.Run(8, "email", 1, due), task.Run(71, "email", 1, due),
 		task.Wake("email", 0, "b"), task.Wake("email", 1, "b"), task.Wake("email", 0, "c"),
 		task.House(task.CleanUp, "d1"), task.House(task.Recount, "d1"), task.House(task.CleanUp, "d2"),
@@ -90,6 +92,7 @@ func TestEveryTaskSaysWhereWhenAndHowLong(t *testing.T) {
 		{task.Fire(7, time.Time{}), "timers", time.Time{}},
 		{task.Fire(7, time.Time{}).Again("x"), "timers", time.Time{}},
 		{task.WatchSlot(7, due), "timers", due},
+		{task.Announce(7), "timers", time.Time{}},
 		{task.Run(7, "webpush", 1, due), "deliver-webpush", due},
 		{task.Run(7, "app", 0, time.Time{}), "deliver-app", time.Time{}},
 		{task.Wake("sms", 0, "b"), "deliver-sms", time.Time{}},

@@ -119,22 +119,26 @@ func (l *Locale) Zone(t time.Time, zone *time.Location) string {
 // Duration writes d in its two largest units, such as "3 h 12 min".
 func (l *Locale) Duration(d time.Duration) string {
 	d = d.Abs()
+	days, hours, minutes, seconds := int64(d/(24*time.Hour)), int64(d/time.Hour)%24, int64(d/time.Minute)%60, int64(d/time.Second)%60
 	switch {
-	case d >= 48*time.Hour:
-		return l.T("duration.days", int64(d/(24*time.Hour)))
-	case d >= 24*time.Hour:
-		return l.T("duration.days_hours", int64(d/(24*time.Hour)), int64(d/time.Hour)%24)
-	case d >= time.Hour:
-		return l.T("duration.hours_minutes", int64(d/time.Hour), int64(d/time.Minute)%60)
-	case d >= 10*time.Minute:
-		return l.T("duration.minutes", int64(d/time.Minute))
-	case d >= time.Minute:
-		return l.T("duration.minutes_seconds", int64(d/time.Minute), int64(d/time.Second)%60)
+	case days >= 2 || days == 1 && hours == 0:
+		return l.N("duration.days", days)
+	case days == 1:
+		return l.N("duration.days", days) + " " + l.T("duration.hours", hours)
+	case hours > 0 && minutes == 0:
+		return l.T("duration.hours", hours)
+	case hours > 0:
+		return l.T("duration.hours", hours) + " " + l.T("duration.minutes", minutes)
+	case minutes >= 10 || minutes > 0 && seconds == 0:
+		return l.T("duration.minutes", minutes)
+	case minutes > 0:
+		return l.T("duration.minutes", minutes) + " " + l.T("duration.seconds", seconds)
 	}
-	return l.T("duration.seconds", int64(d/time.Second))
+	return l.T("duration.seconds", seconds)
 }
 
-// Ago writes how t lies relative to now.
+// Ago writes how t lies relative to now: roughly for the past, in two units
+// for the future.
 func (l *Locale) Ago(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {
@@ -142,6 +146,12 @@ func (l *Locale) Ago(t, now time.Time) string {
 		return l.T("duration.now")
 	case d < 0:
 		return l.T("duration.in", l.Duration(d))
+	case d >= 24*time.Hour:
+		d = d.Truncate(24 * time.Hour)
+	case d >= time.Hour:
+		d = d.Truncate(time.Hour)
+	case d >= time.Minute:
+		d = d.Truncate(time.Minute)
 	}
 	return l.T("duration.ago", l.Duration(d))
 }

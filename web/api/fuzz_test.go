@@ -80,7 +80,11 @@ func FuzzAPI(f *testing.F) {
 		}
 		q.Header.Set("If-Match", header)
 		if method == "PATCH" && len(header)%2 == 0 {
-			q.Header.Set("If-Match", fmt.Sprint(r.number(`select version from templates where id = $1`, draft)))
+			var version int64
+			if err := r.sql.QueryRow(t.Context(), `select version from templates where id = $1`, draft).Scan(&version); err != nil {
+				t.Fatal(err)
+			}
+			q.Header.Set("If-Match", fmt.Sprint(version))
 		}
 		if len(body)%2 == 0 {
 			q.Header.Set("Idempotency-Key", fmt.Sprintf("%x", sha256.Sum256([]byte(header+path+body))))

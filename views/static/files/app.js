@@ -133,11 +133,15 @@
     stream = null;
   }
   function lost(yes) { if (note) note.hidden = !yes || held; }
-  document.addEventListener("htmx:sse:error", (e) => {
-    if (e.detail.status === 401 || e.detail.status === 403) location.reload(); else lost(true);
+  const signedOut = (status) => status === 401 || status === 403;
+  function retry() { lost(true); setTimeout(connect, 5000); }
+  document.addEventListener("htmx:sse:error", (e) => { if (signedOut(e.detail.status)) location.reload(); else lost(true); });
+  document.addEventListener("htmx:error", (e) => { if (place?.contains(e.target)) retry(); });
+  document.addEventListener("htmx:before:swap", (e) => {
+    if (!place?.contains(e.target) || !(e.detail.ctx.response?.status >= 400)) return;
+    e.preventDefault(); // an error page has no place in a stream
+    if (signedOut(e.detail.ctx.response.status)) location.reload(); else retry();
   });
-  document.addEventListener("htmx:error", (e) => { if (place?.contains(e.target)) { lost(true); setTimeout(connect, 3000); } });
-  document.addEventListener("htmx:response:error", (e) => { if (place?.contains(e.target)) location.reload(); });
   document.addEventListener("htmx:sse:after:connection", (e) => { stream = e.detail.connection; lost(false); });
   document.addEventListener("htmx:sse:after:message", () => lost(false));
   document.addEventListener("dropbell:signed-out", () => location.reload());

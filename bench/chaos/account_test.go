@@ -1,0 +1,219 @@
+package chaos_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// A verdict is what may have become of the reminders of a drop.
+type verdict bool
+
+const (
+	everybodySent verdict = false
+	sentOrExpired verdict = true
+)
+
+// A line is what the database says about one channel of one drop, read from
+// the bitmaps and rows without the product's own code.
+type line struct {
+	due, sent *roaring64.Bitmap
+	cause     map[int64]string // of everybody who is expired
+	other     map[int64]string // outcome of everybody else who was not simply sent
+	batch     map[int64]int64  // of every user
+}
+
+// account checks that every reservation that was acknowledged is in exactly
+// one batch, that its outcome is the one expected, that the sinks have seen
+// exactly those that are recorded as sent, nothing of it after the opening, and
+// that the product's own balance sheet agrees.
+func (w *world) account(d *drop, v verdict) {
+	w.t.Helper()
+	seen := w.seen(d)
+	for _, c := range channels {
+		l := w.read(d, c)
+		w.complete(d, c, l)
+		w.outcomes(d, c, l, v)
+		if c != delivery.App {
+			w.compare(d, c, l, seen)
+		}
+		w.report.reminders += int64(l.due.GetCardinality())
+		w.report.sent += int64(l.sent.GetCardinality())
+		w.report.expired += int64(len(l.cause))
+	}
+	w.repetitions(d, seen)
+	w.balance(d)
+}
+
+func (w *world) read(d *drop, c delivery.Channel) line {
+	l := line{roaring64.New(), roaring64.New(), map[int64]string{}, map[int64]string{}, map[int64]int64{}}
+	rows, err := w.stack.SQL.Query(w.ctx, `select id, due, coalesce(sent, ''), coalesce(rest_outcome, ''), coalesce(rest_reason, '') from batches
+		where kind = 'reminder' and owner_id = $1 and channel = $2`, d.slot, c)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		var due, sent []byte
+		var rest, reason string
+		if err := rows.Scan(&id, &due, &sent, &rest, &reason); err != nil {
+			w.t.Fatal(err)
+		}
+		dueSet, sentSet := bitmap(w.t, due), bitmap(w.t, sent)
+		if both := l.due.AndCardinality(dueSet); both > 0 {
+			w.t.Errorf("drop %d, %s: %d users are in two batches", d.id, c, both)
+		}
+		for it := dueSet.Iterator(); it.HasNext(); {
+			u := int64(it.Next())
+			l.batch[u] = id
+			if rest == string(delivery.Expired) && !sentSet.Contains(uint64(u)) {
+				l.cause[u] = reason
+			}
+		}
+		l.due.Or(dueSet)
+		l.sent.Or(sentSet)
+	}
+	w.readExceptions(d, c, &l)
+	return l
+}
+
+func bitmap(t *testing.T, raw []byte) *roaring64.Bitmap {
+	set := roaring64.New()
+	if len(raw) > 0 {
+		if err := set.UnmarshalBinary(raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return set
+}
+
+func (w *world) readExceptions(d *drop, c delivery.Channel, l *line) {
+	rows, err := w.stack.SQL.Query(w.ctx, `select e.user_id, e.outcome, e.reason || ': ' || e.detail from exceptions e
+		join batches b on b.id = e.batch_id where b.kind = 'reminder' and b.owner_id = $1 and b.channel = $2`, d.slot, c)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var u int64
+		var outcome, why string
+		if err := rows.Scan(&u, &outcome, &why); err != nil {
+			w.t.Fatal(err)
+		}
+		switch delivery.Outcome(outcome) {
+		case delivery.Recovered:
+			w.report.recovered++
+		case delivery.Expired:
+			l.cause[u] = why
+		default:
+			delete(l.cause, u)
+			l.other[u] = outcome + " (" + why + ")"
+		}
+	}
+}
+
+// complete checks that whom the firing found is exactly whom the users were
+// promised, with those in between whom nobody was promised anything.
+func (w *world) complete(d *drop, c delivery.Channel, l line) {
+	w.crowd.ledger.mu.Lock()
+	defer w.crowd.ledger.mu.Unlock()
+	var missed, ghosts []int64
+	for s, f := range w.crowd.ledger.fates {
+		if s.drop != d.id || s.channel != c {
+			continue
+		}
+		due := l.due.Contains(uint64(s.user))
+		switch {
+		case f == accepted && !due:
+			missed = append(missed, s.user)
+		case (f == refused || f == withdrawn) && due:
+			ghosts = append(ghosts, s.user)
+		}
+	}
+	for it := l.due.Iterator(); it.HasNext(); {
+		if u := int64(it.Next()); w.crowd.ledger.fates[seat{d.id, u, c}] == nothing {
+			ghosts = append(ghosts, u)
+		}
+	}
+	if len(missed)+len(ghosts) > 0 {
+		w.t.Errorf("drop %d, %s: missed although promised: %s; due although not: %s", d.id, c, some(missed), some(ghosts))
+	}
+}
+
+// outcomes checks that everybody has exactly one outcome, and the right one.
+func (w *world) outcomes(d *drop, c delivery.Channel, l line, v verdict) {
+	var lost, twofold, causeless []int64
+	for it := l.due.Iterator(); it.HasNext(); {
+		u := int64(it.Next())
+		cause, expired := l.cause[u]
+		sent := l.sent.Contains(uint64(u))
+		switch {
+		case sent && expired:
+			twofold = append(twofold, u)
+		case expired && cause == "":
+			causeless = append(causeless, u)
+		case !sent && !(expired && v == sentOrExpired):
+			lost = append(lost, u)
+		}
+	}
+	if stray := l.sent.Clone(); true {
+		stray.AndNot(l.due)
+		if stray.GetCardinality() > 0 {
+			w.t.Errorf("drop %d, %s: %d recorded as sent who were not due", d.id, c, stray.GetCardinality())
+		}
+	}
+	if len(lost)+len(twofold)+len(causeless)+len(l.other) > 0 {
+		w.t.Errorf("drop %d, %s: not sent %s (%s), two outcomes %s, expired without a cause %s, neither %d %s", d.id, c,
+			some(lost), why(l.cause), some(twofold), some(causeless), len(l.other), why(l.other))
+	}
+}
+
+func some(users []int64) string {
+	return fmt.Sprintf("%d users %v", len(users), users[:min(5, len(users))])
+}
+
+// why returns one of the reasons.
+func why(reasons map[int64]string) string {
+	for _, r := range reasons {
+		return r
+	}
+	return "no reason given"
+}
+
+// keyOf is the idempotency key under which the sink must know a message.
+func keyOf(d *drop, u int64, c delivery.Channel) string {
+	key := delivery.Message{To: user.User{ID: user.ID(u)}, Channel: c, Subject: &delivery.Subject{
+		Kind: delivery.KindReminder, TemplateID: d.id, Slot: 1, DueAt: d.dueAt}}.IdempotencyKey()
+	if c == delivery.Email {
+		sum := sha256.Sum256([]byte(key))
+		return hex.EncodeToString(sum[:16])
+	}
+	return key
+}
+
+// balance asks the product for its own proof.
+func (w *world) balance(d *drop) {
+	lines, err := postgres.NewBoards(w.stack.DB).Balance(w.ctx, d.id)
+	if err != nil || len(lines) == 0 {
+		w.t.Errorf("balance sheet of drop %d: %d lines, %v", d.id, len(lines), err)
+	}
+	for _, l := range lines {
+		w.report.lines++
+		if l.Difference() != 0 || l.Twice != 0 || l.Counted.InFlight != 0 {
+			w.t.Errorf("drop %d, %s does not balance: %+v", d.id, l.Channel, l)
+		}
+	}
+}
+
+// deliveredAround is how near to the opening a message may arrive whose
+// sender had to give up before it knew.
+const deliveredAround = time.Second

@@ -1,0 +1,76 @@
+package chaos_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+)
+
+// A fault is one way in which a provider lets us down.
+type fault string
+
+const (
+	none       fault = ""
+	refuse     fault = "answers 500 (SMTP 451)"
+	throttle   fault = "answers 429 (SMTP 451 4.7.1)"
+	hang       fault = "hangs and takes nothing"
+	dropBefore fault = "closes the connection and takes nothing"
+	dropAfter  fault = "takes it and closes the connection"
+	late       fault = "takes it and answers after the client gave up"
+)
+
+// A deck deals a provider's faults to calls at random, until none is left.
+type deck struct {
+	mu    sync.Mutex
+	rng   *rand.Rand
+	cards []fault
+	gap   int // calls until the next card
+	every int // a card at the latest after so many calls
+	dealt map[fault]int
+	open  atomic.Bool
+	// down makes every call fail, as long as it is set.
+	down atomic.Bool
+}
+
+func newDeck(rng *rand.Rand, every int, cards map[fault]int) *deck {
+	d := &deck{rng: rng, every: every, dealt: map[fault]int{}}
+	for _, f := range []fault{refuse, throttle, dropBefore, dropAfter, hang, late} { // a map has no order to repeat
+		for range cards[f] {
+			d.cards = append(d.cards, f)
+		}
+	}
+	rng.Shuffle(len(d.cards), func(i, j int) { d.cards[i], d.cards[j] = d.cards[j], d.cards[i] })
+	return d
+}
+
+// deal returns what goes wrong with the next call.
+func (d *deck) deal() fault {
+	if !d.open.Load() {
+		return none
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.gap > 0 || len(d.cards) == 0 {
+		d.gap--
+		return none
+	}
+	d.gap = d.rng.IntN(d.every)
+	card := d.cards[0]
+	d.cards = d.cards[1:]
+	d.dealt[card]++
+	return card
+}
+
+// left returns the faults that did not happen.
+func (d *deck) left() []fault {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cards
+}
+
+// between returns a random number in [from, to).
+func (d *deck) between(from, to int64) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return from + d.rng.Int64N(to-from)
+}

@@ -1,0 +1,191 @@
+package chaos_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/localstack"
+	"dropbell/bench/stack"
+)
+
+const (
+	adminKey  = "dbk_chaos_0123456789abcdefghij"
+	jwtSecret = "chaos-chaos-chaos-chaos"
+)
+
+// A fleet is the product's processes, each started again when it was killed.
+type fleet struct {
+	t         *testing.T
+	stack     *stack.Stack
+	sink      *sink
+	log       *os.File
+	webBin    string
+	workerBin string
+
+	mu      sync.Mutex
+	webs    []*member
+	workers []*member
+	started int
+	killed  map[string]time.Time // process names
+	ending  bool
+}
+
+// A member is one place of the fleet; processes come and go in it.
+type member struct {
+	kind    string
+	addr    string
+	name    string // of the process that runs here now
+	process *stack.Process
+	up      bool
+}
+
+func newFleet(ctx context.Context, t *testing.T, s *stack.Stack, k *sink) *fleet {
+	dir := t.TempDir()
+	log, err := os.Create(filepath.Join(dir, "programs.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fleet{t: t, stack: s, sink: k, log: log, killed: map[string]time.Time{}}
+	if f.webBin, err = stack.Build(ctx, dir, "web"); err == nil {
+		f.workerBin, err = stack.Build(ctx, dir, "worker")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		f.webs, f.workers = append(f.webs, f.place("web")), append(f.workers, f.place("worker"))
+	}
+	for _, m := range append(f.webs, f.workers...) {
+		f.start(m)
+		if err := m.process.Ready(ctx, time.Minute); err != nil {
+			t.Fatalf("%s: %v", m.name, err)
+		}
+	}
+	t.Cleanup(f.end)
+	return f
+}
+
+func (f *fleet) place(kind string) *member {
+	port, err := localstack.FreePort(0)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return &member{kind: kind, addr: fmt.Sprintf("127.0.0.1:%d", port)}
+}
+
+// start runs a new process in the member's place, under a new name, and does
+// not wait for it: it may have to wait for what it needs itself.
+func (f *fleet) start(m *member) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ending {
+		return
+	}
+	f.started++
+	m.name = fmt.Sprintf("%s-%d", m.kind, f.started)
+	bin := map[string]string{"web": f.webBin, "worker": f.workerBin}[m.kind]
+	env := append(f.sink.env(m.name), "AUTH_JWT_SECRET="+jwtSecret, "ADMIN_API_KEY="+adminKey, "RATE_LIMIT_PER_MINUTE=0")
+	p, err := f.stack.Launch(bin, stack.Launch{Addr: m.addr, Log: f.log, Env: env})
+	if err != nil {
+		f.t.Errorf("start %s: %v", m.name, err)
+		return
+	}
+	m.process, m.up = p, true
+	go f.watch(m.name, p)
+}
+
+// watch fails the test if a process ends that nobody has ended: whatever is
+// missing, programs have to wait for it.
+func (f *fleet) watch(name string, p *stack.Process) {
+	<-p.Done()
+	f.mu.Lock()
+	_, killed := f.killed[name]
+	expected := killed || f.ending
+	f.mu.Unlock()
+	if !expected {
+		f.t.Errorf("%s ended by itself: %v", name, p.Err())
+	}
+}
+
+// kill ends the process in the member's place with kill -9 and returns its
+// name; it does nothing while none runs there.
+func (f *fleet) kill(m *member) (name string, ok bool) {
+	f.mu.Lock()
+	if !m.up {
+		f.mu.Unlock()
+		return "", false
+	}
+	name, m.up = m.name, false
+	f.killed[name] = time.Now()
+	f.mu.Unlock()
+	m.process.Kill()
+	return name, true
+}
+
+// memberOf returns the place in which the process runs or ran last.
+func (f *fleet) memberOf(name string) *member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range append(append([]*member{}, f.webs...), f.workers...) {
+		if m.name == name {
+			return m
+		}
+	}
+	f.t.Fatalf("no process is called %q", name)
+	return nil
+}
+
+// killedAt returns when the process was killed, if it was.
+func (f *fleet) killedAt(name string) (time.Time, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, ok := f.killed[name]
+	return at, ok
+}
+
+// kills returns how many processes of the kind were killed.
+func (f *fleet) kills(kind string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name := range f.killed {
+		if name[:len(kind)+1] == kind+"-" {
+			n++
+		}
+	}
+	return n
+}
+
+// end stops everything as an operator would, which must work too.
+func (f *fleet) end() {
+	f.mu.Lock()
+	f.ending = true
+	all := append(append([]*member{}, f.webs...), f.workers...)
+	f.mu.Unlock()
+	var stops sync.WaitGroup
+	for _, m := range all {
+		stops.Go(func() {
+			m.process.Stop()
+			if err := m.process.Err(); err != nil {
+				f.t.Errorf("%s did not end in order: %v", m.name, err)
+			}
+		})
+	}
+	stops.Wait()
+	if f.t.Failed() {
+		f.t.Logf("what the programs said last:\n%s", tail(f.log.Name(), 12_000))
+	}
+	_ = f.log.Close()
+}
+
+func tail(path string, n int) []byte {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return raw[max(0, len(raw)-n):]
+}

@@ -1,0 +1,161 @@
+package chaos_test
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"dropbell/domain/delivery"
+)
+
+// inFlight is how many messages of one batch a worker may have with its
+// provider at once: calls in parallel times messages in a call.
+var inFlight = map[delivery.Channel]int{delivery.Email: 2 * 50, delivery.Webhook: 4 * 100}
+
+// A spot is one user and channel of a drop.
+type spot struct {
+	channel delivery.Channel
+	user    int64
+}
+
+// seen returns what arrived of the drop, in order of arrival.
+func (w *world) seen(d *drop) map[spot][]arrival {
+	expected := map[string]spot{}
+	for s := range w.crowd.ledger.fates {
+		if s.drop == d.id {
+			expected[keyOf(d, s.user, s.channel)] = spot{s.channel, s.user}
+		}
+	}
+	found := map[spot][]arrival{}
+	for _, a := range w.sink.all() {
+		s, ok := expected[a.key]
+		switch {
+		case !ok: // of another drop; print checks that every arrival was of some drop
+		case s != spot{a.channel, a.user}:
+			w.t.Errorf("user %d got %s under the key of user %d", a.user, a.channel, s.user)
+		default:
+			found[s] = append(found[s], a)
+			w.report.arrivals++
+		}
+	}
+	for _, list := range found {
+		slices.SortFunc(list, func(a, b arrival) int { return a.at.Compare(b.at) })
+	}
+	return found
+}
+
+// compare checks the sink against the record: everybody recorded as sent was
+// reached, nobody else was, and nobody after the opening.
+func (w *world) compare(d *drop, c delivery.Channel, l line, seen map[spot][]arrival) {
+	for it := l.sent.Iterator(); it.HasNext(); {
+		if u := int64(it.Next()); len(seen[spot{c, u}]) == 0 {
+			w.t.Errorf("drop %d, %s: user %d is recorded as sent and was not reached", d.id, c, u)
+		}
+	}
+	for s, list := range seen {
+		if s.channel != c {
+			continue
+		}
+		last := list[len(list)-1]
+		if !last.at.Before(d.opensAt) {
+			w.t.Errorf("drop %d, %s: user %d was reached %v after the opening", d.id, c, s.user, last.at.Sub(d.opensAt))
+		}
+		// Its sender could not know: it was cut off while the sink took it.
+		crossed := last.answer != answered || d.opensAt.Sub(last.ended) < deliveredAround
+		if !l.sent.Contains(uint64(s.user)) && !crossed {
+			w.t.Errorf("drop %d, %s: user %d was reached and is recorded as %q", d.id, c, s.user, l.cause[s.user])
+		}
+	}
+}
+
+// A hand is one worker process working on one batch.
+type hand struct {
+	worker string
+	batch  int64
+}
+
+// repetitions checks that whoever was reached more than once has a reason: the
+// provider concealed that it had taken the message, or the worker was killed
+// before it could record it. The latter are at most the calls that one worker
+// had in flight.
+func (w *world) repetitions(d *drop, seen map[spot][]arrival) {
+	lines := map[delivery.Channel]line{}
+	for c := range inFlight {
+		lines[c] = w.read(d, c)
+	}
+	atKill := map[delivery.Channel]map[hand]int{delivery.Email: {}, delivery.Webhook: {}}
+	for s, list := range seen {
+		for _, a := range list[:len(list)-1] {
+			_, killed := w.fleet.killedAt(a.worker)
+			switch {
+			case a.answer == concealed:
+				w.report.concealed++
+			case killed:
+				w.report.atKill++
+				atKill[s.channel][hand{a.worker, lines[s.channel].batch[s.user]}]++
+			default:
+				w.t.Errorf("drop %d, %s: user %d was reached twice: by %s at %s and by %s at %s, without a cause", d.id, s.channel, s.user,
+					a.worker, a.at.Format(clock), list[len(list)-1].worker, list[len(list)-1].at.Format(clock))
+			}
+		}
+	}
+	for c, hands := range atKill {
+		for h, n := range hands {
+			w.report.largest = max(w.report.largest, n)
+			if n > inFlight[c] {
+				w.t.Errorf("drop %d, %s: %s was killed and %d messages of batch %d were repeated; at most %d were in flight",
+					d.id, c, h.worker, n, h.batch, inFlight[c])
+			}
+		}
+	}
+}
+
+const clock = "15:04:05.000"
+
+// A report is what a run adds up to.
+type report struct {
+	reminders, sent, recovered, expired int64
+	arrivals, concealed, atKill         int64
+	largest                             int // messages repeated because of one kill, in one batch
+	lines                               int
+	takeover                            time.Duration
+	twice                               atomic.Int64
+}
+
+// print checks what concerns the run as a whole and says what it was.
+func (w *world) print() {
+	r := &w.report
+	all := w.sink.all()
+	if int64(len(all)) != r.arrivals {
+		w.t.Errorf("%d messages arrived that belong to no drop", int64(len(all))-r.arrivals)
+	}
+	for name, d := range map[string]*deck{"webhook": w.sink.hooks, "mail": w.sink.mails} {
+		if left := d.left(); len(left) > 0 {
+			w.t.Errorf("the %s provider never did: %v", name, left)
+		}
+	}
+	if got := w.fleet.kills("web"); got != w.webKills {
+		w.t.Errorf("%d web processes were killed, want %d", got, w.webKills)
+	}
+	if r.twice.Load() == 0 {
+		w.t.Error("no batch was given to two workers")
+	}
+	l := w.crowd.ledger
+	w.say("seed %d\n%s", w.seed, table(
+		"reminders accounted for", r.reminders, "  sent", r.sent, "    of them after a retry", r.recovered, "  expired, with their cause", r.expired,
+		"acknowledged", l.count(accepted), "refused at the due instant", l.count(refused), "cancelled", l.count(withdrawn),
+		"without an answer", l.count(unknown), "missed", 0, "requests repeated by clients", w.crowd.repeats.Load(),
+		"kill -9 of workers", w.fleet.kills("worker"), "kill -9 of web", w.fleet.kills("web"),
+		"batches queued twice", r.twice.Load(), "messages turned away by providers", w.sink.refused.Load(),
+		"messages at the sinks", r.arrivals, "  repeated: provider concealed its yes", r.concealed,
+		"  repeated: in flight at a kill", r.atKill, "    most of one batch at one kill", r.largest, "  after the opening", 0,
+		"balance sheet lines, all with difference 0", r.lines, "take-over of a killed worker's batch", r.takeover.Round(100*time.Millisecond)))
+}
+
+func table(cells ...any) (text string) {
+	for i := 0; i < len(cells); i += 2 {
+		text += fmt.Sprintf("        %-44s %8v\n", cells[i], cells[i+1])
+	}
+	return text
+}

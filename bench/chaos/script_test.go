@@ -1,0 +1,162 @@
+package chaos_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/task"
+)
+
+// A trouble is something that happens to a server or a provider.
+type trouble struct {
+	name string
+	do   func(w *world) error
+}
+
+var (
+	restartPostgres = trouble{"PostgreSQL restarts", func(w *world) error { return w.stack.Postgres.Restart(w.ctx) }}
+	crashPostgres   = trouble{"PostgreSQL crashes and recovers", func(w *world) error {
+		if err := w.stack.Postgres.Kill(); err != nil {
+			return err
+		}
+		return w.stack.Postgres.Restart(w.ctx)
+	}}
+	pausePostgres = trouble{"PostgreSQL hangs for 5 s", func(w *world) error {
+		w.stack.Postgres.Pause()
+		wait(5*time.Second, w.ctx.Done())
+		w.stack.Postgres.Resume()
+		return nil
+	}}
+	emptyRedis = trouble{"Redis restarts empty", func(w *world) error { return w.stack.Redis.Restart(w.ctx, true) }}
+	stopRedis  = trouble{"Redis is gone for 10 s", func(w *world) error {
+		if err := w.stack.Redis.Kill(); err != nil {
+			return err
+		}
+		wait(10*time.Second, w.ctx.Done())
+		return w.stack.Redis.Restart(w.ctx, false)
+	}}
+	providersDown = trouble{"both providers are down for 4 s", func(w *world) error {
+		w.sink.hooks.down.Store(true)
+		w.sink.mails.down.Store(true)
+		wait(4*time.Second, w.ctx.Done())
+		w.sink.hooks.down.Store(false)
+		w.sink.mails.down.Store(false)
+		return nil
+	}}
+)
+
+// A lane is one sequence of troubles; it ends early when over is closed only
+// if it would go on for ever.
+type lane func(span time.Duration, over <-chan struct{})
+
+// begin starts the lanes; the function returned waits for the end of the span
+// and of every lane.
+func (w *world) begin(span time.Duration, lanes ...lane) (end func()) {
+	over := make(chan struct{})
+	var all sync.WaitGroup
+	for _, l := range lanes {
+		all.Go(func() { l(span, over) })
+	}
+	began := time.Now()
+	return func() {
+		wait(time.Until(began.Add(span)), w.ctx.Done())
+		close(over)
+		all.Wait()
+	}
+}
+
+// moments divides the span into n parts and returns a random instant in each.
+func moments(rng *rand.Rand, span time.Duration, n int) []time.Time {
+	now, part := time.Now(), span/time.Duration(max(1, n))
+	list := make([]time.Time, n)
+	for i := range list {
+		list[i] = now.Add(time.Duration(i)*part + time.Duration(rng.Int64N(int64(part))))
+	}
+	return list
+}
+
+// troubles happen one after the other, in random order.
+func (w *world) troubles(list []trouble, purpose uint64) lane {
+	return func(span time.Duration, _ <-chan struct{}) {
+		rng := w.random(purpose)
+		at := moments(rng, span, len(list))
+		for i, n := range rng.Perm(len(list)) {
+			wait(time.Until(at[i]), w.ctx.Done())
+			w.say("%s", list[n].name)
+			if err := list[n].do(w); err != nil {
+				w.t.Errorf("%s: %v", list[n].name, err)
+			}
+		}
+	}
+}
+
+func (w *world) webTroubles(span time.Duration, _ <-chan struct{}) {
+	w.killAny(w.fleet.webs, moments(w.random(7), span, w.webKills), w.random(8))
+}
+
+func (w *world) workerTroubles(span time.Duration, _ <-chan struct{}) {
+	w.killAny(w.fleet.workers, moments(w.random(9), span, w.workerKills), w.random(10))
+}
+
+// killAny ends a random one of the processes at each of the instants; up to
+// two seconds later another one takes its place.
+func (w *world) killAny(among []*member, at []time.Time, rng *rand.Rand) {
+	var restarts sync.WaitGroup
+	for _, instant := range at {
+		wait(time.Until(instant), w.ctx.Done())
+		victim, other := rng.IntN(len(among)), rng.IntN(2000)
+		name, ok := w.fleet.kill(among[victim])
+		if !ok { // it is down already
+			victim = (victim + 1) % len(among)
+			name, ok = w.fleet.kill(among[victim])
+		}
+		if !ok {
+			w.t.Errorf("nothing was left to kill")
+			continue
+		}
+		w.say("kill -9 %s", name)
+		restarts.Go(func() {
+			wait(time.Duration(other)*time.Millisecond, w.ctx.Done())
+			w.fleet.start(among[victim])
+		})
+	}
+	restarts.Wait()
+}
+
+// sameBatchTwice goes on queueing every unfinished batch, twice, under names
+// that the queue has not seen.
+func (w *world) sameBatchTwice(_ time.Duration, over <-chan struct{}) {
+	for n := 0; ; n++ {
+		select {
+		case <-over:
+			return
+		case <-w.ctx.Done():
+			return
+		default:
+		}
+		ctx, cancel := context.WithTimeout(w.ctx, 2*time.Second)
+		rows, err := w.stack.SQL.Query(ctx, `select id, channel from batches where state <> 'done'`)
+		if err == nil {
+			var id int64
+			var c delivery.Channel
+			for rows.Next() && rows.Scan(&id, &c) == nil {
+				t := task.Run(id, c.String(), 0, time.Time{})
+				// A server that is away is what the other lane is for.
+				if w.queue.Enqueue(ctx, t.Again("one"+strconv.Itoa(n)), t.Again("two"+strconv.Itoa(n))) == nil {
+					w.report.twice.Add(1)
+				}
+			}
+			rows.Close()
+		}
+		cancel()
+		wait(500*time.Millisecond, over)
+	}
+}
+
+func quietLog() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }

@@ -1,0 +1,114 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+// Bit returns the bit of the five-minute reminder on the channel, the one that
+// [Stack.FireSoon] makes due.
+func Bit(c delivery.Channel) int64 { return 1 << (template.Slots * int(c)) }
+
+// Empty removes what an earlier repetition reserved and delivered.
+func (s *Stack) Empty(ctx context.Context) error {
+	_, err := s.SQL.Exec(ctx, `truncate reservations, bookings, batches, exceptions`)
+	return err
+}
+
+// FireSoon moves the opening so that the five-minute slot is due after about
+// the given time: its timer takes the way it always takes.
+func (s *Stack) FireSoon(ctx context.Context, t template.Template, after time.Duration) error {
+	spec := t.Spec
+	spec.OpensAt = time.Now().Add(5*time.Minute + after).Truncate(time.Second)
+	service := &template.Service{Store: postgres.NewTemplates(s.DB), Now: time.Now}
+	_, err := service.Edit(ctx, staff.System(), t.ID, t.Version, spec)
+	return err
+}
+
+// WaitFinished waits until everybody in the moved five-minute slot has an outcome.
+func (s *Stack) WaitFinished(ctx context.Context, templateID int64) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	return Until(ctx, 200*time.Millisecond, func() (bool, error) {
+		var done bool
+		err := s.SQL.QueryRow(ctx, `select exists (select from slots s join templates t on t.id = s.template_id
+			where t.id = $1 and s.opens_at = t.opens_at and s.slot = 1 and s.state = 'finished')`, templateID).Scan(&done)
+		return done, err
+	})
+}
+
+// Until calls check each period until it returns true, fails, or ctx ends.
+func Until(ctx context.Context, period time.Duration, check func() (bool, error)) error {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		if done, err := check(); err != nil || done {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waited in vain: %w", ctx.Err())
+		}
+	}
+}
+
+// Lateness is how long after the due instant batches were recorded, weighted
+// by batch, and how many recipients were sent.
+type Lateness struct {
+	Sent                  int
+	First, P50, P99, Last time.Duration
+}
+
+// Lateness reads the template's batches, and fails unless n were sent.
+func (s *Stack) Lateness(ctx context.Context, templateID int64, n int) (l Lateness, err error) {
+	err = s.SQL.QueryRow(ctx, `
+		with b as (select finished_at - due_at as late, sent_count from batches where template_id = $1)
+		select coalesce(sum(sent_count), 0), min(late), percentile_disc(0.5) within group (order by late),
+			percentile_disc(0.99) within group (order by late), max(late) from b`, templateID).
+		Scan(&l.Sent, &l.First, &l.P50, &l.P99, &l.Last)
+	if err == nil && l.Sent != n {
+		err = fmt.Errorf("%d of %d were sent", l.Sent, n)
+	}
+	return l, err
+}
+
+// Users makes users 1…n known, with an address each, in two languages and zones.
+func (s *Stack) Users(ctx context.Context, n int) error {
+	if _, err := s.SQL.Exec(ctx, `truncate users`); err != nil {
+		return err
+	}
+	locales, zones := []string{"en", "zh-CN"}, []string{"Europe/Berlin", "Asia/Shanghai"}
+	_, err := s.SQL.CopyFrom(ctx, pgx.Identifier{"users"}, []string{"id", "name", "email", "locale", "timezone"},
+		pgx.CopyFromSlice(n, func(i int) ([]any, error) {
+			id := strconv.Itoa(i + 1)
+			return []any{int64(i + 1), "User " + id, Address(i + 1), locales[i%2], zones[i%2]}, nil
+		}))
+	if err == nil {
+		_, err = s.SQL.Exec(ctx, `vacuum (analyze) users`)
+	}
+	return err
+}
+
+// addressee begins the local part of every address; see [Address].
+const addressee = "user-"
+
+// Address is the mail address of user id.
+func Address(id int) string { return addressee + strconv.Itoa(id) + "@bench.example" }
+
+// UserOf returns whose address it is, 0 if nobody's.
+func UserOf(address string) int {
+	local, _, _ := strings.Cut(strings.TrimPrefix(address, addressee), "@")
+	id, _ := strconv.Atoi(local)
+	return id
+}

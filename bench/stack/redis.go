@@ -1,0 +1,59 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// RedisClient returns a client of the queue's server, for looking and tuning.
+func (s *Stack) RedisClient() (*redis.Client, error) {
+	o, err := redis.ParseURL(s.RedisURL)
+	if err != nil {
+		return nil, err
+	}
+	return redis.NewClient(o), nil
+}
+
+// RedisMemory returns the bytes that Redis has allocated for what it keeps:
+// without the buffers of connections and of the log it writes.
+func RedisMemory(ctx context.Context, client *redis.Client) (int64, error) {
+	info, err := client.Info(ctx, "memory").Result()
+	if err != nil {
+		return 0, err
+	}
+	sum, found := int64(0), 0
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		bytes, _ := strconv.ParseInt(value, 10, 64)
+		switch name {
+		case "used_memory":
+			sum, found = sum+bytes, found+1
+		case "mem_clients_normal", "mem_aof_buffer":
+			sum -= bytes
+		}
+	}
+	if found != 1 {
+		return 0, fmt.Errorf("redis does not tell its memory")
+	}
+	return sum, nil
+}
+
+// Timers returns how many timers wait in the queue.
+func Timers(ctx context.Context, client *redis.Client) (int64, error) {
+	return client.ZCard(ctx, "asynq:{timers}:scheduled").Result()
+}
+
+// WaitTimers waits until n timers or more are there.
+func WaitTimers(ctx context.Context, client *redis.Client, n int64) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	return Until(ctx, 50*time.Millisecond, func() (bool, error) {
+		have, err := Timers(ctx, client)
+		return have >= n, err
+	})
+}

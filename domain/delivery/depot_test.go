@@ -1,0 +1,349 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/task"
+	"dropbell/domain/user"
+)
+
+var errAway = fault.New(fault.Unavailable, "overloaded", "the database is away")
+
+// depot is a store with one batch that keeps the contract of [Lease]. Its
+// clock is the bubble's; the service's may be off.
+type depot struct {
+	mu         sync.Mutex
+	channel    Channel
+	due        []user.ID
+	worthless  time.Time
+	subject    Subject
+	optedOut   map[user.ID]bool
+	sent       map[user.ID]int
+	exceptions map[user.ID]Exception
+	rest       Outcome
+	restReason string
+	done       bool
+	stop       string
+	readyAt    time.Time
+	holder     *holding // nil = nobody
+	until      time.Time
+
+	known       map[user.ID]user.User
+	contactsErr error
+	checkpoints []Progress
+	attempts    int                     // checkpoints tried
+	refuse      func(attempt int) error // decides about each checkpoint
+}
+
+func newDepot(c Channel, users int, window time.Duration) *depot {
+	now := time.Now()
+	d := &depot{channel: c, worthless: now.Add(window), sent: map[user.ID]int{}, exceptions: map[user.ID]Exception{}, optedOut: map[user.ID]bool{},
+		known: map[user.ID]user.User{}, subject: Subject{Kind: KindReminder, TemplateID: 1, TemplateName: "Half price", Slot: 1, DueAt: now, OpensAt: now.Add(window)}}
+	for i := range users {
+		id := user.ID(i + 1)
+		d.due = append(d.due, id)
+		d.known[id] = user.User{ID: id, Email: "u@example.com", Phone: "+8613800138000"}
+	}
+	return d
+}
+
+func (d *depot) LeaseNext(_ context.Context, c Channel, lasting time.Duration) (Lease, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	held := d.holder != nil && now.Before(d.until)
+	if c != d.channel || d.done || held || now.Before(d.readyAt) {
+		return nil, ErrNoWork
+	}
+	d.until = now.Add(lasting)
+	d.holder = &holding{depot: d, lasting: lasting, batch: Batch{ID: 7, Subject: d.subject, Channel: c, WorthlessAfter: d.worthless,
+		StopReason: d.stop, Exceptions: maps.Clone(d.exceptions), OptedOut: d.optedOut, Now: now}}
+	for _, id := range d.due {
+		if d.sent[id] == 0 {
+			d.holder.batch.Left = append(d.holder.batch.Left, id)
+		}
+	}
+	return d.holder, nil
+}
+
+func (d *depot) Recipients(_ context.Context, ids []user.ID) (map[user.ID]user.User, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	found := map[user.ID]user.User{}
+	for _, id := range ids {
+		if u, ok := d.known[id]; ok {
+			found[id] = u
+		}
+	}
+	return found, d.contactsErr
+}
+
+// steal takes the batch away from whoever holds it.
+func (d *depot) steal() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.holder = &holding{depot: d}
+	d.until = time.Now().Add(time.Hour)
+}
+
+func (d *depot) setStop(reason string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stop = reason
+}
+
+// outcomes counts what became of everybody, the rest included.
+func (d *depot) outcomes() map[Outcome]int {
+	counts := map[Outcome]int{}
+	for _, id := range d.due {
+		e, has := d.exceptions[id]
+		switch {
+		case d.sent[id] > 0:
+			counts[Sent]++
+		case has:
+			counts[e.Outcome]++
+		case d.rest != "":
+			counts[d.rest]++
+		default:
+			counts[InFlight]++
+		}
+	}
+	return counts
+}
+
+// holding is one lease of the depot's batch.
+type holding struct {
+	depot   *depot
+	lasting time.Duration
+	batch   Batch
+}
+
+func (h *holding) Batch() *Batch { return &h.batch }
+
+func (h *holding) mine() bool { return h.depot.holder == h && time.Now().Before(h.depot.until) }
+
+func (h *holding) Extend(ctx context.Context) error {
+	d := h.depot
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !h.mine() {
+		return ErrLeaseLost
+	}
+	d.until = time.Now().Add(h.lasting)
+	return nil
+}
+
+func (h *holding) Checkpoint(ctx context.Context, p Progress) (string, error) {
+	d := h.depot
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.attempts++
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if d.refuse != nil {
+		if err := d.refuse(d.attempts); err != nil {
+			return "", err
+		}
+	}
+	if !h.mine() {
+		return "", ErrLeaseLost
+	}
+	d.until = time.Now().Add(h.lasting)
+	d.apply(p)
+	return d.stop, nil
+}
+
+func (d *depot) apply(p Progress) {
+	d.checkpoints = append(d.checkpoints, p)
+	for _, id := range p.Sent {
+		d.sent[id]++
+	}
+	for _, e := range p.Exceptions {
+		d.exceptions[e.UserID] = e
+	}
+	d.rest, d.restReason = p.Rest, p.RestReason
+	if p.Done || !p.ReleaseUntil.IsZero() {
+		d.holder, d.done, d.readyAt = nil, p.Done, p.ReleaseUntil
+	}
+}
+
+// provider is a sender that takes its time and answers as told.
+type provider struct {
+	channel Channel
+	chunk   int
+	takes   time.Duration
+	answer  func(id user.ID, time int) Result // nil = delivered
+
+	mu       sync.Mutex
+	calls    []time.Time
+	got      map[user.ID]int // how often the provider took responsibility
+	tried    map[user.ID]int
+	inFlight int
+	most     int
+}
+
+func newProvider(c Channel, chunk int, takes time.Duration) *provider {
+	return &provider{channel: c, chunk: chunk, takes: takes, got: map[user.ID]int{}, tried: map[user.ID]int{}}
+}
+
+func (p *provider) Channel() Channel { return p.channel }
+func (p *provider) ChunkSize() int   { return p.chunk }
+
+func (p *provider) Send(ctx context.Context, ms []Message) []Result {
+	p.enter()
+	defer p.leave()
+	if p.takes > 0 {
+		t := time.NewTimer(p.takes)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return Repeat(Result{Status: Transient, Detail: "cut off"}, len(ms))
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]Result, len(ms))
+	for i, m := range ms {
+		p.tried[m.To.ID]++
+		out[i] = Result{Status: Delivered}
+		if p.answer != nil {
+			out[i] = p.answer(m.To.ID, p.tried[m.To.ID])
+		}
+		if out[i].Status == Delivered {
+			p.got[m.To.ID]++
+		}
+	}
+	return out
+}
+
+func (p *provider) enter() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, time.Now())
+	p.inFlight++
+	p.most = max(p.most, p.inFlight)
+}
+
+func (p *provider) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inFlight--
+}
+
+// gate is an admission that answers as told.
+type gate struct {
+	mu     sync.Mutex
+	admit  func(call int) time.Duration // nil = at once
+	asked  int
+	people int
+	good   int
+	bad    []string
+}
+
+func (g *gate) Admit(_ context.Context, _ Channel, n int) (time.Duration, string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked++
+	if g.admit != nil {
+		if wait := g.admit(g.asked); wait > 0 {
+			return wait, "told to"
+		}
+	}
+	g.people += n
+	return 0, ""
+}
+
+func (g *gate) Report(_ context.Context, _ Channel, ok bool, detail string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if ok {
+		g.good++
+		return
+	}
+	g.bad = append(g.bad, detail)
+}
+
+// bell is a queue that remembers; like a real one it refuses a dead context.
+type bell struct{ tasks []task.Task }
+
+func (b *bell) Enqueue(ctx context.Context, ts ...task.Task) error {
+	b.tasks = append(b.tasks, ts...)
+	return ctx.Err()
+}
+
+// rig is a service on a depot with one provider.
+type rig struct {
+	*Service
+	t        *testing.T
+	depot    *depot
+	provider *provider
+	gate     *gate
+	bell     *bell
+}
+
+func newRig(t *testing.T, d *depot, p *provider) *rig {
+	r := &rig{t: t, depot: d, provider: p, gate: &gate{}, bell: &bell{}}
+	r.Service = &Service{Store: d, Queue: r.bell, Admission: r.gate, Senders: map[Channel]Sender{p.channel: p},
+		Parallel: map[Channel]int{}, Policy: DefaultPolicy(), LeaseFor: 9 * time.Second,
+		Random: func() float64 { return 0.5 }, Now: time.Now}
+	return r
+}
+
+func (r *rig) run() error { return r.RunNext(r.t.Context(), r.depot.channel) }
+
+// must runs the batch once and fails unless that goes well.
+func (r *rig) must() {
+	r.t.Helper()
+	if err := r.run(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// finish runs the batch whenever it is ready until it is done.
+func (r *rig) finish() {
+	r.t.Helper()
+	for range 10_000 {
+		switch err := r.run(); {
+		case r.depot.done:
+			return
+		case errors.Is(err, ErrNoWork):
+			time.Sleep(max(time.Until(r.depot.readyAt), time.Millisecond)) // the bubble's clock
+		case err != nil:
+			r.t.Fatal(err)
+		}
+	}
+	r.t.Fatalf("the batch is never done: %v", r.depot.outcomes())
+}
+
+// want fails unless exactly these outcomes were recorded.
+func (r *rig) want(counts map[Outcome]int) {
+	r.t.Helper()
+	if got := r.depot.outcomes(); !maps.Equal(got, counts) {
+		r.t.Errorf("outcomes %v, want %v", got, counts)
+	}
+}
+
+// once fails unless what the provider took is what is recorded, each once.
+func (r *rig) once() {
+	r.t.Helper()
+	for _, id := range r.depot.due {
+		if got, recorded := r.provider.got[id], r.depot.sent[id]; got != recorded || got > 1 {
+			r.t.Errorf("user %d was sent %d times and recorded %d times", id, got, recorded)
+		}
+	}
+	if extra := slices.Collect(maps.Keys(r.provider.got)); len(extra) > len(r.depot.due) {
+		r.t.Errorf("sent to %d of %d users", len(extra), len(r.depot.due))
+	}
+}

@@ -1,0 +1,165 @@
+package reminder
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+// AnnouncementState is where an announcement is between waiting and finished.
+type AnnouncementState string
+
+// The states of an announcement.
+const (
+	AnnouncementWaiting  AnnouncementState = "waiting"
+	AnnouncementCutting  AnnouncementState = "cutting"
+	AnnouncementSending  AnnouncementState = "sending"
+	AnnouncementFinished AnnouncementState = "finished"
+)
+
+// An Announcement is one message to those who were told, or expect, something
+// that no longer holds: a [delivery.KindCorrection] after a moved opening, a
+// [delivery.KindCancelled] after a drop was called off.
+type Announcement struct {
+	ID         int64
+	TemplateID int64
+	Kind       delivery.Kind
+	// OpensAt is the opening it tells about.
+	OpensAt time.Time
+	State   AnnouncementState
+	// StopReason says why whoever was left is skipped: the opening moved once
+	// more, or the drop was cancelled.
+	StopReason     string
+	CreatedBy      string
+	CreatedAt      time.Time
+	WorthlessAfter time.Time
+	CutAt          *time.Time
+	FinishedAt     *time.Time
+}
+
+// AnnouncementStatus is an announcement with what became of its recipients.
+type AnnouncementStatus struct {
+	Announcement
+	Channels [delivery.Channels]delivery.Counts
+}
+
+// Audience is how many users an announcement has per channel. One user counts
+// once on each channel, however many reminders there were.
+type Audience [delivery.Channels]int64
+
+// Messages returns the sum over the channels.
+func (a Audience) Messages() int64 {
+	var sum int64
+	for _, n := range a {
+		sum += n
+	}
+	return sum
+}
+
+// noticeLife is how long somebody still wants to know that a drop is off.
+const noticeLife = 24 * time.Hour
+
+// announcementFor returns the announcement that kind means for t at now, or
+// [template.ErrTransition] where t's state does not fit, or a [fault.Fields]
+// for an unknown kind.
+func announcementFor(t template.Template, kind delivery.Kind, now time.Time) (Announcement, error) {
+	a := Announcement{TemplateID: t.ID, Kind: kind, OpensAt: t.OpensAt, State: AnnouncementWaiting}
+	switch kind {
+	case delivery.KindCorrection:
+		if t.Stored != template.Published && t.Stored != template.Paused || !now.Before(t.OpensAt) {
+			return a, template.ErrTransition.Because("a correction tells about an opening that lies ahead; this drop is %s", t.State(now))
+		}
+		a.WorthlessAfter = t.OpensAt
+	case delivery.KindCancelled:
+		if t.Stored != template.Cancelled || t.PublishedAt == nil {
+			return a, template.ErrTransition.Because("only a published drop that was cancelled has anybody to notify; this one is %s", t.State(now))
+		}
+		a.WorthlessAfter = now.Add(noticeLife)
+	default:
+		e := &fault.Fields{}
+		e.Add("kind", "rule.announcement_kind", "must be correction or cancelled")
+		return a, e
+	}
+	return a, nil
+}
+
+// AnnouncementStore keeps announcements.
+type AnnouncementStore interface {
+	// Template returns [template.ErrNotFound] if there is none.
+	Template(ctx context.Context, id int64) (template.Template, error)
+	// Misled reports whether reminders went out for an opening of the
+	// template other than opensAt.
+	Misled(ctx context.Context, templateID int64, opensAt time.Time) (bool, error)
+	// Audience counts whom a would reach.
+	Audience(ctx context.Context, a Announcement) (Audience, error)
+	// CreateAnnouncement stores a for the workers, with e and an event, or
+	// returns the one that exists for its template, kind and opening. If the
+	// template is no longer as a says it returns [fault.ErrStale].
+	CreateAnnouncement(ctx context.Context, a Announcement, e staff.Entry) (Announcement, error)
+	// Announcements lists the template's announcements, newest first.
+	Announcements(ctx context.Context, templateID int64) ([]AnnouncementStatus, error)
+}
+
+// Announcements holds the use cases of staff around corrections and notices.
+type Announcements struct {
+	Store AnnouncementStore
+	Now   func() time.Time
+}
+
+// Preview says whom Send would reach now. Its errors are those of Send.
+func (s *Announcements) Preview(ctx context.Context, by staff.Actor, templateID int64, kind delivery.Kind) (Audience, error) {
+	a, _, err := s.prepare(ctx, by, templateID, kind)
+	if err != nil {
+		return Audience{}, err
+	}
+	return s.Store.Audience(ctx, a)
+}
+
+// Send begins to send the correction or notice in the background, once per
+// template, kind and opening: whoever calls it again gets the first one. It
+// returns [template.ErrNotFound], [staff.ErrForbidden], or
+// [template.ErrTransition] where there is nothing to correct or to call off.
+func (s *Announcements) Send(ctx context.Context, by staff.Actor, templateID int64, kind delivery.Kind) (Announcement, error) {
+	a, t, err := s.prepare(ctx, by, templateID, kind)
+	if err != nil {
+		return Announcement{}, err
+	}
+	a.CreatedBy = by.Label + " " + by.Name
+	return s.Store.CreateAnnouncement(detach(ctx), a, staff.Entry{Actor: by, Action: "template.announce", ObjectKind: "template",
+		ObjectID: strconv.FormatInt(templateID, 10), ShopNumber: t.ShopNumber,
+		After: map[string]any{"kind": kind, "opens_at": a.OpensAt}})
+}
+
+// List returns the template's announcements with their balance, newest first.
+func (s *Announcements) List(ctx context.Context, by staff.Actor, templateID int64) ([]AnnouncementStatus, error) {
+	t, err := s.Store.Template(ctx, templateID)
+	if err != nil {
+		return nil, err
+	}
+	if err := by.May(staff.View, t.ShopNumber); err != nil {
+		return nil, err
+	}
+	return s.Store.Announcements(ctx, templateID)
+}
+
+func (s *Announcements) prepare(ctx context.Context, by staff.Actor, templateID int64, kind delivery.Kind) (a Announcement, t template.Template, err error) {
+	if t, err = s.Store.Template(ctx, templateID); err != nil {
+		return a, t, err
+	}
+	if err = by.May(staff.ManageTemplates, t.ShopNumber); err != nil {
+		return a, t, err
+	}
+	if a, err = announcementFor(t, kind, s.Now()); err != nil || kind != delivery.KindCorrection {
+		return a, t, err
+	}
+	misled, err := s.Store.Misled(ctx, templateID, t.OpensAt)
+	if err == nil && !misled {
+		err = template.ErrTransition.Because("nobody was reminded of another opening; there is nothing to correct")
+	}
+	return a, t, err
+}

@@ -1,0 +1,88 @@
+package reminder
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/task"
+)
+
+// AnnouncementCut is the exclusive right to cut one announcement's batches.
+type AnnouncementCut struct {
+	Announcement
+	Token   string
+	Covered [delivery.Channels][]delivery.Range // as in [Cut]
+	Parts   []delivery.Range
+}
+
+// AnnouncingStore cuts announcements; see [FiringStore] for what a token and
+// a lease promise.
+type AnnouncingStore interface {
+	// BeginAnnouncing takes an announcement that waits, or whose cutting was
+	// abandoned, once nobody is being sent what it corrects any more. Else it
+	// returns [ErrNotFirable].
+	BeginAnnouncing(ctx context.Context, id int64, lasting time.Duration) (AnnouncementCut, error)
+	ReadAudience(ctx context.Context, c AnnouncementCut, part delivery.Range) (Due, error)
+	StoreAnnouncementBatches(ctx context.Context, c AnnouncementCut, bs []NewBatch) ([]int64, error)
+	EndAnnouncing(ctx context.Context, c AnnouncementCut) error
+	// DueAnnouncements returns those that could be taken and were created
+	// longer ago than grace.
+	DueAnnouncements(ctx context.Context, grace time.Duration, limit int) ([]int64, error)
+	// FinishAnnouncements finishes those whose batches are all done.
+	FinishAnnouncements(ctx context.Context) (int, error)
+}
+
+// Announcer cuts announcements into batches, which the ordinary workers deliver.
+type Announcer struct {
+	Store AnnouncingStore
+	Queue Queue
+	Now   func() time.Time
+	// LeaseFor is how long a silent process keeps the right to cut.
+	LeaseFor time.Duration
+}
+
+// Cut cuts one announcement. It returns nil if there was nothing to do:
+// cut already, stopped, not yet possible, or somebody else is at it.
+func (x *Announcer) Cut(ctx context.Context, id int64) error {
+	cut, err := x.Store.BeginAnnouncing(ctx, id, x.LeaseFor)
+	if errors.Is(err, ErrNotFirable) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = cutting{x.Queue, cut.Parts, cut.Covered,
+		func(ctx context.Context, part delivery.Range) (Due, error) {
+			return x.Store.ReadAudience(ctx, cut, part)
+		},
+		func(ctx context.Context, bs []NewBatch) ([]int64, error) {
+			return x.Store.StoreAnnouncementBatches(ctx, cut, bs)
+		},
+	}.run(ctx)
+	if errors.Is(err, delivery.ErrLeaseLost) {
+		return nil // whoever took over finishes
+	}
+	if err != nil {
+		return err
+	}
+	return x.Store.EndAnnouncing(ctx, cut)
+}
+
+// Sweep queues what the event should have queued and finishes what is done;
+// it needs nothing in the queue to have survived.
+func (x *Announcer) Sweep(ctx context.Context) error {
+	due, err := x.Store.DueAnnouncements(ctx, sweepGrace, 100)
+	if err != nil {
+		return err
+	}
+	var tasks []task.Task
+	for _, id := range due {
+		tasks = append(tasks, task.Announce(id).Again(bucket(x.Now(), 5*time.Second)))
+	}
+	if _, err := x.Store.FinishAnnouncements(ctx); err != nil {
+		return err
+	}
+	return x.Queue.Enqueue(ctx, tasks...)
+}

@@ -1,0 +1,110 @@
+package reminder
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/task"
+)
+
+// readers is how many parts are read ahead while earlier ones are stored.
+const readers = 2
+
+// cutting divides the users of a slot, or of whatever else has an audience,
+// into stored batches and wakes the workers while it goes on.
+type cutting struct {
+	queue   Queue
+	parts   []delivery.Range
+	covered [delivery.Channels][]delivery.Range
+	read    func(ctx context.Context, part delivery.Range) (Due, error)
+	store   func(ctx context.Context, bs []NewBatch) ([]int64, error)
+}
+
+// run returns how many users were found per channel, those covered included.
+func (c cutting) run(ctx context.Context) (found [delivery.Channels]int64, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for part := range c.readAhead(ctx) {
+		if part.err != nil {
+			return found, part.err
+		}
+		for i, ids := range part.due {
+			found[i] += int64(len(ids))
+		}
+		if err := c.storeAll(ctx, part.due); err != nil {
+			return found, err
+		}
+	}
+	return found, ctx.Err()
+}
+
+type readPart struct {
+	due Due
+	err error
+}
+
+// readAhead reads the parts with a bounded number of readers.
+func (c cutting) readAhead(ctx context.Context) <-chan readPart {
+	out := make(chan readPart)
+	next := make(chan delivery.Range, len(c.parts))
+	for _, p := range c.parts {
+		next <- p
+	}
+	close(next)
+	alive := make(chan struct{}, readers)
+	for range readers {
+		go func() {
+			for p := range next {
+				due, err := c.read(ctx, p)
+				select {
+				case out <- readPart{due, err}:
+				case <-ctx.Done():
+				}
+			}
+			alive <- struct{}{}
+		}()
+	}
+	go func() {
+		for range readers {
+			<-alive
+		}
+		close(out)
+	}()
+	return out
+}
+
+// storeGroup is how many batches are stored by one statement.
+const storeGroup = 50
+
+func (c cutting) storeAll(ctx context.Context, due Due) error {
+	var group []NewBatch
+	flush := func() error {
+		if len(group) == 0 {
+			return nil
+		}
+		ids, err := c.store(ctx, group)
+		if err != nil {
+			return err
+		}
+		tasks := make([]task.Task, len(ids))
+		for i, id := range ids {
+			tasks[i] = task.Run(id, group[i].Channel.String(), 0, time.Time{})
+		}
+		group = group[:0]
+		// A queue that is away costs time, not reminders: the sweep wakes workers.
+		_ = c.queue.Enqueue(ctx, tasks...)
+		return nil
+	}
+	for i, ids := range due {
+		for _, users := range delivery.CutIntoBatches(ids, c.covered[i], delivery.BatchSize) {
+			group = append(group, NewBatch{delivery.Channel(i), users})
+			if len(group) == storeGroup {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return flush()
+}
