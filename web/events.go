@@ -26,7 +26,7 @@ func (p *program) listen() {
 
 // push brings a finished in-app batch to the clients that are connected here.
 func (p *program) push(ctx context.Context, e event.Batch) error {
-	if e.Channel != int(delivery.App) || e.Kind != string(delivery.KindReminder) || p.hub.Streams() == 0 {
+	if e.Channel != int(delivery.App) || !reminder.InInbox(delivery.Kind(e.Kind)) || p.hub.Streams() == 0 {
 		return nil
 	}
 	batch, err := p.reservations.PushBatch(ctx, e.BatchID)

@@ -26,8 +26,13 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_inbox_streams", Help: "Connected inbox clients."},
 			func() float64 { return float64(p.hub.Streams()) }))
+	p.poolMetrics()
+	options := middleware.Options{Log: p.log, Metrics: middleware.NewMetrics(p.registry), TrustedProxies: p.cfg.TrustedProxies}
+	if p.tracing != nil {
+		options.Trace = p.tracing.Request
+	}
 	r := chi.NewRouter()
-	r.Use(middleware.Requests(middleware.Options{Log: p.log, Metrics: middleware.NewMetrics(p.registry), TrustedProxies: p.cfg.TrustedProxies}))
+	r.Use(middleware.Requests(options))
 	r.Get("/livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	r.Get("/readyz", p.ready)
 	r.Handle("/metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
@@ -102,4 +107,13 @@ func (p *program) groupMetrics() func(int, time.Duration) {
 		size.Observe(float64(n))
 		took.Observe(d.Seconds())
 	}
+}
+
+// poolMetrics shows how many database connections are in use.
+func (p *program) poolMetrics() {
+	p.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_db_connections", Help: "Database connections in use."},
+			func() float64 { used, _ := p.db.Stat(); return float64(used) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_db_connections_limit", Help: "Database connections there can be."},
+			func() float64 { _, limit := p.db.Stat(); return float64(limit) }))
 }

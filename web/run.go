@@ -22,6 +22,7 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/adapters/telemetry"
 	"dropbell/adapters/watermill"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -36,6 +37,7 @@ type program struct {
 	cfg          config.Config
 	log          *slog.Logger
 	registry     *prometheus.Registry
+	tracing      *telemetry.Tracing
 	db           *postgres.DB
 	redis        goredis.UniversalClient
 	bus          *watermill.Bus
@@ -75,7 +77,12 @@ func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
 	p := &program{cfg: cfg, log: log, registry: prometheus.NewRegistry(), hub: &api.Hub{}}
 	var err error
-	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-web", Log: log}); err != nil {
+	if p.tracing, err = telemetry.Start(ctx, telemetry.Options{Service: "dropbell-web", Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Log: log}); err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, p.tracing.Shutdown)
+	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-web", Log: log,
+		Tracer: p.tracing.Queries()}); err != nil {
 		return p, err
 	}
 	p.closers = append(p.closers, func() error { p.db.Close(); return nil })
@@ -83,6 +90,9 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 		return p, err
 	}
 	p.closers = append(p.closers, p.redis.Close)
+	if err = p.tracing.Redis(p.redis); err != nil {
+		return p, err
+	}
 	if p.monitor, err = asynq.NewMonitor(cfg.RedisURL, "/monitor/queues"); err != nil {
 		return p, err
 	}
@@ -133,7 +143,8 @@ func configured(cfg config.Config) delivery.ChannelSet {
 }
 
 func (p *program) wireBus() (err error) {
-	p.bus, err = watermill.NewBus(watermill.BusConfig{RedisURL: p.cfg.RedisURL, Logger: p.log, Consumer: "web-" + uuid.NewString()})
+	p.bus, err = watermill.NewBus(watermill.BusConfig{RedisURL: p.cfg.RedisURL, Logger: p.log, Consumer: "web-" + uuid.NewString(),
+		Trace: p.tracing.Event})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"dropbell/adapters/watermill"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
+	"dropbell/domain/task"
 )
 
 // handleEvents turns facts into work. Every handler is idempotent: events
@@ -18,6 +19,9 @@ func (p *program) handleEvents() {
 			return p.timers.Schedule(ctx, e.TemplateID)
 		}))
 	}
+	p.bus.Handle("announcements", event.AnnouncementCreated, decoded(func(ctx context.Context, _ string, e event.Announcement) error {
+		return p.queue.Enqueue(ctx, task.Announce(e.AnnouncementID))
+	}))
 	counters := postgres.NewCounters(p.db)
 	p.bus.Handle("bookings", event.ReservationsChanged, decoded(counters.Count), watermill.Parallel(2))
 }

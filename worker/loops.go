@@ -31,6 +31,9 @@ func (p *program) publish(ctx context.Context, list []postgres.Announcement) err
 	events := make([]watermill.Event, len(list))
 	for i, a := range list {
 		events[i] = watermill.Event{ID: a.ID, Topic: a.Topic, Payload: a.Payload}
+		if a.Trace != "" {
+			events[i].Metadata = map[string]string{"traceparent": a.Trace}
+		}
 	}
 	return p.bus.Publish(ctx, events)
 }
@@ -39,6 +42,9 @@ func (p *program) publish(ctx context.Context, list []postgres.Announcement) err
 // so that losing Redis or a worker costs a second or two.
 func (p *program) sweep(ctx context.Context) error {
 	if err := p.timers.Sweep(ctx); err != nil {
+		return err
+	}
+	if err := p.announcer.Sweep(ctx); err != nil {
 		return err
 	}
 	_, err := p.template.CloseEnded(ctx, 100)

@@ -24,6 +24,11 @@ type metrics struct {
 	lag        *prometheus.GaugeVec
 	outbox     prometheus.Gauge
 	outboxAge  prometheus.Gauge
+	queueAge   *prometheus.GaugeVec
+	calls      *prometheus.HistogramVec
+	answers    *prometheus.CounterVec
+	breaker    *prometheus.GaugeVec
+	paused     *prometheus.GaugeVec
 }
 
 func newMetrics(r *prometheus.Registry) *metrics {
@@ -43,9 +48,37 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		lag:        prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_event_lag", Help: "Events a group has not handled."}, []string{"topic", "handler"}),
 		outbox:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_outbox_events", Help: "Events waiting for the relay."}),
 		outboxAge:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_outbox_age_seconds", Help: "Age of the oldest waiting event."}),
+		queueAge:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_queue_age_seconds", Help: "How long the oldest due task has waited for a worker."}, []string{"queue"}),
+		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dropbell_provider_call_seconds", Help: "Calls of a channel's provider, a chunk of messages each.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20}}, []string{"channel"}),
+		answers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_provider_answers_total", Help: "Answers of a channel's provider, one per message."}, []string{"channel", "class"}),
+		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_breaker_state", Help: "Circuit of a channel's provider: 0 closed, 1 half-open, 2 open."}, []string{"channel"}),
+		paused:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_channel_paused", Help: "1 while an operator has paused the channel."}, []string{"channel"}),
 	}
-	r.MustRegister(m.lateness, m.sent, m.tasks, m.events, m.deadEvents, m.failures, m.backlog, m.oldest, m.queues, m.lag, m.outbox, m.outboxAge)
+	r.MustRegister(m.lateness, m.sent, m.tasks, m.events, m.deadEvents, m.failures, m.backlog, m.oldest, m.queues, m.lag, m.outbox, m.outboxAge,
+		m.queueAge, m.calls, m.answers, m.breaker, m.paused)
+	m.startAtZero()
 	return m
+}
+
+// startAtZero makes counters visible before the first event: an increase from
+// nothing to one is none.
+func (m *metrics) startAtZero() {
+	for _, c := range delivery.AllChannels() {
+		m.sent.WithLabelValues(c.String())
+		for _, class := range classes {
+			m.answers.WithLabelValues(c.String(), class)
+		}
+	}
+}
+
+// poolGauges shows how many database connections are in use.
+func (m *metrics) poolGauges(stat func() (used, limit int32)) {
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_db_connections", Help: "Database connections in use."},
+			func() float64 { used, _ := stat(); return float64(used) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_db_connections_limit", Help: "Database connections there can be."},
+			func() float64 { _, limit := stat(); return float64(limit) }))
 }
 
 func (m *metrics) delivered(c delivery.Channel, sent int, late time.Duration) {

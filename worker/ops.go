@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/domain/delivery"
 )
 
 // serveHTTP answers /livez, /readyz and /metrics until ctx ends.
@@ -62,7 +64,29 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 
 // gauge refreshes the gauges and, with them, the queue's registry.
 func (p *program) gauge(ctx context.Context) error {
-	return errors.Join(p.gaugeDatabase(ctx), p.gaugeQueues(ctx))
+	return errors.Join(p.gaugeDatabase(ctx), p.gaugeQueues(ctx), p.gaugeChannels(ctx))
+}
+
+// circuits are the values of dropbell_breaker_state.
+var circuits = map[string]float64{redis.StateClosed: 0, redis.StateHalfOpen: 1, redis.StateOpen: 2}
+
+func (p *program) gaugeChannels(ctx context.Context) error {
+	settings, err := postgres.NewChannels(p.db).Settings(ctx)
+	if err != nil {
+		return err
+	}
+	for c, s := range settings {
+		paused := 0.0
+		if s.Paused {
+			paused = 1
+		}
+		p.metrics.paused.WithLabelValues(delivery.Channel(c).String()).Set(paused)
+	}
+	states, err := redis.NewBreaker(p.redis, redis.BreakerConfig{}).States(ctx)
+	for _, s := range states {
+		p.metrics.breaker.WithLabelValues(s.Channel.String()).Set(circuits[s.State])
+	}
+	return err
 }
 
 func (p *program) gaugeDatabase(ctx context.Context) error {
@@ -94,6 +118,7 @@ func (p *program) gaugeQueues(ctx context.Context) error {
 		set("scheduled", d.Scheduled)
 		set("retry", d.Retry)
 		set("archived", d.Archived)
+		p.metrics.queueAge.WithLabelValues(d.Queue).Set(d.Oldest.Seconds())
 	}
 	lag, err := p.bus.Lag(ctx)
 	for g, n := range lag {

@@ -19,6 +19,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/adapters/telemetry"
 	"dropbell/adapters/watermill"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -46,9 +47,12 @@ type program struct {
 	timers      *reminder.Timers
 	delivery    *delivery.Service
 	template    *template.Service
+	announcer   *reminder.Announcer
 	deadLetters *delivery.DeadLetters
 	outbox      postgres.Outbox
 	metrics     *metrics
+	tracing     *telemetry.Tracing
+	census      *census
 	life        context.Context // ends when shutdown begins
 	closers     []func() error
 }
@@ -80,14 +84,23 @@ func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
 	p := &program{cfg: cfg, log: log, metrics: newMetrics(prometheus.NewRegistry())}
 	var err error
-	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-worker", Log: log}); err != nil {
+	if p.tracing, err = telemetry.Start(ctx, telemetry.Options{Service: "dropbell-worker", Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Log: log}); err != nil {
 		return nil, err
 	}
+	p.closers = append(p.closers, p.tracing.Shutdown)
+	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-worker", Log: log,
+		Tracer: p.tracing.Queries()}); err != nil {
+		return p, errors.Join(err, p.close())
+	}
 	p.closers = append(p.closers, func() error { p.db.Close(); return nil })
+	p.metrics.poolGauges(p.db.Stat)
 	if p.redis, err = redis.Open(cfg.RedisURL); err != nil {
 		return p, errors.Join(err, p.close())
 	}
 	p.closers = append(p.closers, p.redis.Close)
+	if err = p.tracing.Redis(p.redis); err != nil {
+		return p, errors.Join(err, p.close())
+	}
 	if p.queue, err = asynq.NewQueue(cfg.RedisURL, log); err != nil {
 		return p, errors.Join(err, p.close())
 	}
@@ -97,7 +110,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	if err != nil {
 		return p, errors.Join(err, p.close())
 	}
-	p.useCases(senders, parallel)
+	p.useCases(p.observed(senders), parallel)
 	if err := p.wireBus(); err != nil {
 		return p, errors.Join(err, p.close())
 	}
@@ -109,10 +122,12 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 
 func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int) {
 	p.outbox = postgres.NewOutbox(p.db)
+	p.census = newCensus(p)
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
 	p.template = &template.Service{Store: postgres.NewTemplates(p.db), Now: clock}
 	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.db), Queue: p.queue, Now: clock,
 		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
+	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.db), Queue: p.queue, Now: clock, LeaseFor: 10 * time.Second}
 	p.delivery = &delivery.Service{
 		Store: postgres.NewBatches(p.db), Queue: p.queue, Senders: senders, Parallel: parallel,
 		Admission: newAdmission(postgres.NewChannels(p.db), p.redis, p.log),
@@ -129,6 +144,7 @@ func (p *program) wireBus() (err error) {
 			return dead.Keep(ctx, postgres.DeadMessage{MessageID: m.ID, Topic: m.Topic, Handler: m.Handler, Reason: m.Reason, Payload: m.Payload})
 		},
 		Metrics: watermill.Metrics{Handled: p.metrics.handled, Dead: p.metrics.deadMessage},
+		Trace:   p.tracing.Event,
 	})
 	if err != nil {
 		return err
@@ -163,6 +179,7 @@ func (p *program) serve(ctx context.Context) error {
 	start("housekeeping", p.every(houseEvery, "housekeeping", p.scheduleHouse))
 	start("dead letters", p.every(sweepEvery, "dead letters", p.deadLetters.Step))
 	start("gauges", p.every(5*time.Second, "gauges", p.gauge))
+	start("census", p.every(5*time.Second, "census", p.takeCensus))
 	start("task servers", p.serveTasks)
 	p.log.Info("worker is running", "channels", p.channelNames())
 	loops.Wait()

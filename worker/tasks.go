@@ -25,12 +25,13 @@ func (p *program) wireTasks() (err error) {
 		queues = append(queues, asynq.QueueSpec{Name: task.ChannelQueue(c.String()), Concurrency: concurrency[c]})
 	}
 	p.servers, err = asynq.NewServers(asynq.ServersConfig{RedisURL: p.cfg.RedisURL, Queues: queues, Logger: p.log,
-		ShutdownTimeout: drainFor, Done: p.metrics.taskDone})
+		ShutdownTimeout: drainFor, Done: p.metrics.taskDone, Trace: p.tracing.Task})
 	if err != nil {
 		return err
 	}
 	p.servers.Handle(task.FireSlot, slotTask(p.timers.Fire))
 	p.servers.Handle(task.Watch, slotTask(p.timers.Watch))
+	p.servers.Handle(task.Announcing, p.announceTask)
 	p.servers.Handle(task.Deliver, p.deliverTask)
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
@@ -47,6 +48,14 @@ func slotTask(do func(context.Context, int64) error) asynq.Handler {
 		}
 		return do(ctx, s.SlotID)
 	}
+}
+
+func (p *program) announceTask(ctx context.Context, payload []byte) error {
+	var a task.AnnouncementPayload
+	if err := json.Unmarshal(payload, &a); err != nil {
+		return fault.ErrInvalid.Because("payload: %v", err)
+	}
+	return p.announcer.Cut(ctx, a.AnnouncementID)
 }
 
 func (p *program) deliverTask(ctx context.Context, payload []byte) error {

@@ -87,7 +87,7 @@ func (q *Queue) enqueue(ctx context.Context, t task.Task) error {
 	if err != nil {
 		return fmt.Errorf("payload of task %s: %w", t.ID(), err)
 	}
-	entry, options := queue.NewTask(t.Name, payload), optionsOf(t, time.Now())
+	entry, options := queue.NewTaskWithHeaders(t.Name, payload, traceOf(ctx, t)), optionsOf(t, time.Now())
 	_, err = q.client.EnqueueContext(ctx, entry, options...)
 	if !alreadyThere(err) {
 		return q.failed("enqueue", t, err)

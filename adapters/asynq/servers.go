@@ -57,6 +57,9 @@ type ServersConfig struct {
 	ShutdownTimeout time.Duration
 	// Done, if set, is told of every execution, for metrics.
 	Done func(name string, took time.Duration, err error)
+	// Trace, if set, surrounds every execution: it may change the handler's
+	// context, and done is told how the execution ended.
+	Trace func(ctx context.Context, name string, headers map[string]string) (_ context.Context, done func(error))
 }
 
 // Servers executes the tasks of some queues in this process.
@@ -149,7 +152,7 @@ func (s *Servers) Shutdown() {
 
 func (s *Servers) process(ctx context.Context, t *queue.Task) error {
 	started := time.Now()
-	err := s.run(ctx, t)
+	err := s.traced(ctx, t)
 	if s.config.Done != nil {
 		s.config.Done(t.Type(), time.Since(started), err)
 	}
@@ -170,6 +173,20 @@ func (s *Servers) process(ctx context.Context, t *queue.Task) error {
 		log.WarnContext(ctx, "task failed")
 		return err
 	}
+}
+
+func (s *Servers) traced(ctx context.Context, t *queue.Task) error {
+	if s.config.Trace == nil {
+		return s.run(ctx, t)
+	}
+	ctx, done := s.config.Trace(ctx, t.Type(), t.Headers())
+	err := s.run(ctx, t)
+	if countsAsAttempt(err) {
+		done(err)
+	} else {
+		done(nil) // asking to run later is no failure
+	}
+	return err
 }
 
 // run finds the handler by its exact name; the library's own multiplexer

@@ -48,6 +48,9 @@ type Config struct {
 	DBConns     int
 	RetainFor   time.Duration
 	RetainAudit time.Duration
+
+	TraceEndpoint string
+	TraceRatio    float64
 }
 
 // A Variable describes one environment variable.
@@ -62,6 +65,7 @@ func text(field func(*Config) *string) func(*Config, string) error {
 
 func address(field func(*Config) *string, schemes ...string) func(*Config, string) error {
 	return func(c *Config, v string) error {
+		*field(c) = v // even if wrong: what is there is not also missing
 		if v == "" {
 			return nil
 		}
@@ -74,7 +78,6 @@ func address(field func(*Config) *string, schemes ...string) func(*Config, strin
 				return fmt.Errorf("must begin with %s://", strings.Join(schemes, ":// or "))
 			}
 		}
-		*field(c) = v
 		return nil
 	}
 }
@@ -134,10 +137,10 @@ func Variables() []Variable {
 			return nil
 		}},
 		{"AUTH_JWT_SECRET", "", "shared secret of end users' tokens (HS256), at least 16 bytes", func(c *Config, v string) error {
+			c.JWTSecret = v
 			if v != "" && len(v) < 16 {
 				return errors.New("must have at least 16 bytes")
 			}
-			c.JWTSecret = v
 			return nil
 		}},
 		{"AUTH_JWKS_URL", "", "or: where the public keys of end users' tokens are published", address(func(c *Config) *string { return &c.JWKSURL }, "http", "https")},
@@ -145,10 +148,10 @@ func Variables() []Variable {
 		{"AUTH_JWT_AUDIENCE", "", "required audience of end users' tokens; empty = any", text(func(c *Config) *string { return &c.JWTAud })},
 		{"ADMIN_EMAIL", "", "the first admin, created when there is none", text(func(c *Config) *string { return &c.AdminEmail })},
 		{"ADMIN_PASSWORD", "", "the first admin's password, at least 12 characters", func(c *Config, v string) error {
+			c.AdminPassword = v
 			if v != "" && len([]rune(v)) < 12 {
 				return errors.New("must have at least 12 characters")
 			}
-			c.AdminPassword = v
 			return nil
 		}},
 		{"ADMIN_API_KEY", "", "a service key with every scope, dbk_ followed by at least 20 characters", func(c *Config, v string) error {
@@ -163,10 +166,10 @@ func Variables() []Variable {
 		{"SMS_TOKEN", "", "channel sms: bearer token", text(func(c *Config) *string { return &c.SMSToken })},
 		{"WEBHOOK_URL", "", "channel webhook: where messages are posted", address(func(c *Config) *string { return &c.WebhookURL }, "http", "https")},
 		{"WEBHOOK_SECRET", "", "channel webhook: whsec_… (Standard Webhooks)", func(c *Config, v string) error {
+			c.WebhookSecret = v
 			if v != "" && !strings.HasPrefix(v, "whsec_") {
 				return errors.New("must begin with whsec_")
 			}
-			c.WebhookSecret = v
 			return nil
 		}},
 		{"VAPID_PUBLIC_KEY", "", "channel webpush: public key, base64url", text(func(c *Config) *string { return &c.VAPIDPublicKey })},
@@ -177,6 +180,15 @@ func Variables() []Variable {
 		{"DATABASE_MAX_CONNS", "16", "connections one process opens to PostgreSQL at most", number(func(c *Config) *int { return &c.DBConns }, 4, 1000)},
 		{"RETENTION_DAYS", "90", "days after its opening that a drop's reservations and deliveries are kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainFor })},
 		{"AUDIT_RETENTION_DAYS", "1095", "days that the audit log is kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainAudit })},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "", "OpenTelemetry collector that traces are sent to over HTTP, e.g. http://localhost:4318; empty = none", address(func(c *Config) *string { return &c.TraceEndpoint }, "http", "https")},
+		{"OTEL_TRACES_SAMPLER_ARG", "1", "share of requests that are traced, 0 to 1; timers and deliveries always are", func(c *Config, v string) error {
+			n, err := strconv.ParseFloat(v, 64)
+			if err != nil || !(n >= 0 && n <= 1) {
+				return errors.New("must be a number between 0 and 1")
+			}
+			c.TraceRatio = n
+			return nil
+		}},
 	}
 }
 

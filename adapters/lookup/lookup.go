@@ -33,6 +33,7 @@ const (
 	// query per interval, whatever the number of askers.
 	newestEvery = 50 * time.Millisecond
 	maxEntries  = 20_000
+	loadFor     = 5 * time.Second // then a query is given up
 )
 
 // entry is a template or the knowledge that there is none (a gap in the ids).
@@ -50,6 +51,7 @@ type Templates struct {
 	newest  atomic.Int64
 	asking  sync.Mutex
 	askedAt time.Time
+	askErr  error // of the last time; it holds for as long as an answer
 }
 
 // New returns an empty cache in front of source.
@@ -85,7 +87,7 @@ func (t *Templates) Template(ctx context.Context, id int64) (template.Template, 
 
 func (t *Templates) load(ctx context.Context, id int64) (entry, error) {
 	// One caller loads for many: its hanging up must not fail the others.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadFor)
 	defer cancel()
 	found, err := t.source.Template(ctx, id)
 	if errors.Is(err, template.ErrNotFound) {
@@ -102,17 +104,27 @@ func (t *Templates) checkNewest(ctx context.Context, id int64) error {
 	t.asking.Lock()
 	defer t.asking.Unlock()
 	if now := t.now(); now.Sub(t.askedAt) >= newestEvery || now.Before(t.askedAt) {
-		newest, err := t.source.NewestTemplate(ctx)
-		if err != nil {
-			return err
-		}
+		t.ask(ctx)
+	}
+	switch {
+	case id <= t.newest.Load():
+		return nil
+	case t.askErr != nil:
+		return t.askErr
+	}
+	return template.ErrNotFound
+}
+
+// ask learns the newest id for everybody who waits. A failure counts as well:
+// a database that is away must not be asked by each of them in turn.
+func (t *Templates) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadFor)
+	defer cancel()
+	newest, err := t.source.NewestTemplate(ctx)
+	if err == nil {
 		t.newest.Store(max(t.newest.Load(), newest))
-		t.askedAt = now
 	}
-	if id > t.newest.Load() {
-		return template.ErrNotFound
-	}
-	return nil
+	t.askErr, t.askedAt = err, t.now()
 }
 
 // Forget makes the next look load the template again. Call it when the

@@ -178,9 +178,9 @@ with mine as (
     group by 1, 2 order by 1, 2
     on conflict (channel, fingerprint) do update set dead = g.dead + excluded.dead, last_at = excluded.last_at, sample = excluded.sample
 ), announced as (
-    insert into outbox (topic, payload)
+    insert into outbox (topic, payload, trace)
     select $23, jsonb_build_object('batch_id', id::text, 'kind', kind, 'owner_id', owner_id::text, 'template_id', template_id::text,
-        'channel', channel, 'sent', sent_count, 'at', clock_timestamp())
+        'channel', channel, 'sent', sent_count, 'at', clock_timestamp()), $24
     from mine where $11
 )
 select coalesce(stop_reason, '') from mine`
@@ -204,7 +204,7 @@ func (l *lease) Checkpoint(ctx context.Context, p delivery.Progress) (stop strin
 	}
 	args := []any{l.batch.ID, l.token, encoded, counts.sent, counts.skipped, counts.expired, counts.dead, counts.failed,
 		string(p.Rest), p.RestReason, p.Done, until, l.lasting}
-	args = append(append(args, exceptionColumns(p.Exceptions)...), event.BatchFinished)
+	args = append(append(args, exceptionColumns(p.Exceptions)...), event.BatchFinished, traceOf(ctx))
 	err = l.db.pool.QueryRow(ctx, checkpointSQL, args...).Scan(&stop)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", l.lostOrRecorded(ctx, p, counts)

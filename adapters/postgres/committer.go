@@ -38,6 +38,8 @@ type groupConfig struct {
 	timeout  time.Duration
 	// observe, if set, is told the size of every group stored and how long it took.
 	observe func(size int, took time.Duration)
+	// traced makes each group part of its first traced caller's trace.
+	traced bool
 }
 
 func defaultGroups() groupConfig {
@@ -47,6 +49,7 @@ func defaultGroups() groupConfig {
 type pending[Op, Res any] struct {
 	op     Op
 	answer chan answer[Res]
+	ctx    context.Context // of a traced caller, else nil
 }
 
 type answer[Res any] struct {
@@ -68,7 +71,10 @@ func newCommitter[K comparable, Op, Res any](cfg groupConfig, key func(Op) K,
 // [ErrQueueFull] at once when the queue is full. If ctx ends first the
 // operation may still be committed.
 func (c *committer[K, Op, Res]) do(ctx context.Context, op Op) (Res, error) {
-	p := &pending[Op, Res]{op, make(chan answer[Res], 1)}
+	p := &pending[Op, Res]{op: op, answer: make(chan answer[Res], 1)}
+	if c.cfg.traced && sampled(ctx) {
+		p.ctx = ctx
+	}
 	var none Res
 	c.stop.RLock()
 	if c.ended {
@@ -159,7 +165,7 @@ func (c *committer[K, Op, Res]) commit(group []*pending[Op, Res]) {
 		ops[i] = p.op
 	}
 	start := time.Now()
-	results, err := c.attempt(ops)
+	results, err := c.attempt(traceOfGroup(group), ops)
 	if err == nil {
 		for i, p := range group {
 			p.answer <- answer[Res]{res: results[i]}
@@ -179,9 +185,20 @@ func (c *committer[K, Op, Res]) commit(group []*pending[Op, Res]) {
 	}
 }
 
+// traceOfGroup returns a context that never ends and carries the trace of the
+// first caller that has one.
+func traceOfGroup[Op, Res any](group []*pending[Op, Res]) context.Context {
+	for _, p := range group {
+		if p.ctx != nil {
+			return context.WithoutCancel(p.ctx)
+		}
+	}
+	return context.Background()
+}
+
 // attempt runs the statement, once more if it lost a deadlock.
-func (c *committer[K, Op, Res]) attempt(ops []Op) ([]Res, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.timeout)
+func (c *committer[K, Op, Res]) attempt(ctx context.Context, ops []Op) ([]Res, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.timeout)
 	defer cancel()
 	results, err := c.flush(ctx, ops)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(pg.Code, "40") {

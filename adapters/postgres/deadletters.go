@@ -2,16 +2,12 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
 
@@ -95,27 +91,36 @@ func (s DeadLetters) DeadLetters(ctx context.Context, f delivery.DeadLetterFilte
 	return list, translate(err)
 }
 
+// inTime says of a batch b that what it tells still holds and is worth
+// telling: its deadline lies ahead, and the opening has neither moved nor been
+// called off since. Its template's row must be locked for the answer to last.
+const inTime = `(b.worthless_after > clock_timestamp() and b.stop_reason is null and not exists (
+	select from templates t where t.id = b.template_id and (
+		b.kind in ('reminder', 'correction') and t.state in ('closed', 'cancelled')
+		or b.kind = 'reminder' and not exists (select from slots s where s.id = b.owner_id and s.opens_at = t.opens_at)
+		or b.kind = 'correction' and not exists (select from announcements a where a.id = b.owner_id and a.opens_at = t.opens_at))))`
+
 // Triage says what a replay would do, batch by batch, by looking at who has a
 // sent mark all the same.
 func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter) (delivery.Triage, error) {
 	where, args := conditions(f)
-	rows, err := s.pool.Query(ctx, `select b.sent, b.worthless_after > clock_timestamp(), d.users from batches b join (
+	rows, err := s.pool.Query(ctx, `select b.sent, `+inTime+`, d.users from batches b join (
 		select e.batch_id, array_agg(e.user_id) as users`+deadFrom+where+` group by 1) d on d.batch_id = b.id`, args...)
 	if err != nil {
 		return delivery.Triage{}, translate(err)
 	}
 	var t delivery.Triage
 	var sent []byte
-	var inTime bool
+	var timely bool
 	var users []int64
-	_, err = pgx.ForEachRow(rows, []any{&sent, &inTime, &users}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&sent, &timely, &users}, func() error {
 		left, done, err := split(users, sent)
 		if err != nil {
 			return err
 		}
 		t.Total += int64(len(users))
 		t.AlreadySent += int64(len(done))
-		if inTime {
+		if timely {
 			t.InTime += int64(len(left))
 		} else {
 			t.TooLate += int64(len(left))
@@ -136,207 +141,6 @@ func split(users []int64, sent []byte) (left, done []int64, err error) {
 		}
 	}
 	return left, done, err
-}
-
-const jobColumns = `id, action, filter, rate, state, total, done, late, sent, created_by, created_at, finished_at`
-
-func scanJob(row pgx.CollectableRow) (j delivery.DeadLetterJob, err error) {
-	var filter []byte
-	if err = row.Scan(&j.ID, &j.Action, &filter, &j.Rate, &j.State, &j.Total, &j.Done, &j.Late, &j.Sent, &j.CreatedBy, &j.CreatedAt, &j.FinishedAt); err != nil {
-		return j, err
-	}
-	return j, json.Unmarshal(filter, &j.Filter)
-}
-
-// StartDeadLetterJob stores a job for the workers to find.
-func (s DeadLetters) StartDeadLetterJob(ctx context.Context, j delivery.DeadLetterJob, e staff.Entry) (delivery.DeadLetterJob, error) {
-	filter, err := json.Marshal(j.Filter)
-	if err != nil {
-		return j, err
-	}
-	err = s.tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `insert into dead_letter_jobs (action, filter, rate, total, created_by) values ($1, $2, $3, $4, $5)
-			returning `+jobColumns, j.Action, filter, j.Rate, j.Total, j.CreatedBy)
-		if err != nil {
-			return err
-		}
-		if j, err = pgx.CollectExactlyOneRow(rows, scanJob); err != nil {
-			return err
-		}
-		e.ObjectID = itoa(j.ID)
-		return insertAudit(ctx, tx, e)
-	})
-	return j, err
-}
-
-// DeadLetterJobs lists recent jobs, newest first.
-func (s DeadLetters) DeadLetterJobs(ctx context.Context, limit int) ([]delivery.DeadLetterJob, error) {
-	rows, err := s.pool.Query(ctx, `select `+jobColumns+` from dead_letter_jobs order by id desc limit $1`, limit)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanJob)
-	return list, translate(err)
-}
-
-// CancelDeadLetterJob stops a running job.
-func (s DeadLetters) CancelDeadLetterJob(ctx context.Context, id int64, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `update dead_letter_jobs set state = 'cancelled', finished_at = now() where id = $1 and state = 'running'`, id)
-		if err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return delivery.ErrNoDeadLetterJob
-		}
-		return insertAudit(ctx, tx, e)
-	})
-}
-
-// StepDeadLetterJob takes the next batch of the oldest job that no other
-// worker has in hand, and settles it in one transaction with the job's
-// progress: a worker that dies leaves neither half a batch nor a wrong count.
-func (s DeadLetters) StepDeadLetterJob(ctx context.Context) (more bool, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `select `+jobColumns+` from dead_letter_jobs where state = 'running'
-			and coalesce(lease_until, '-infinity') <= clock_timestamp() order by id limit 1 for update skip locked`)
-		if err != nil {
-			return err
-		}
-		j, err := pgx.CollectExactlyOneRow(rows, scanJob)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		more = true
-		return s.step(ctx, tx, j)
-	})
-	return more, err
-}
-
-// busyPause is how long a job waits for a batch that a worker is delivering.
-const busyPause = 2 * time.Second
-
-func (s DeadLetters) step(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob) error {
-	where, args := conditions(j.Filter)
-	args = append(args, j.ID)
-	var batch int64
-	err := tx.QueryRow(ctx, `select e.batch_id`+deadFrom+where+fmt.Sprintf(
-		` and e.batch_id > (select after_batch from dead_letter_jobs where id = $%d) order by e.batch_id limit 1`, len(args)), args...).Scan(&batch)
-	if errors.Is(err, pgx.ErrNoRows) {
-		_, err = tx.Exec(ctx, `update dead_letter_jobs set state = 'finished', finished_at = now() where id = $1`, j.ID)
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	var state string
-	var inTime bool
-	var sent []byte
-	if err := tx.QueryRow(ctx, `select state, worthless_after > clock_timestamp(), sent from batches where id = $1 for update`, batch).
-		Scan(&state, &inTime, &sent); err != nil {
-		return err
-	}
-	if state == "running" { // its worker holds outcomes in memory: come back later
-		_, err := tx.Exec(ctx, `update dead_letter_jobs set lease_until = clock_timestamp() + $2 where id = $1`, j.ID, busyPause)
-		return err
-	}
-	return s.settle(ctx, tx, j, deadBatch{batch, inTime, sent})
-}
-
-type deadBatch struct {
-	id     int64
-	inTime bool
-	sent   []byte
-}
-
-// settle applies the job to the dead letters of one batch.
-func (s DeadLetters) settle(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, b deadBatch) error {
-	f := j.Filter
-	f.BatchID = b.id
-	where, args := conditions(f)
-	var users []int64
-	if err := tx.QueryRow(ctx, `select array_agg(e.user_id)`+deadFrom+where, args...).Scan(&users); err != nil {
-		return err
-	}
-	left, done, err := split(users, b.sent)
-	if err != nil {
-		return err
-	}
-	if err := s.retire(ctx, tx, b.id, done, delivery.Recovered); err != nil {
-		return err
-	}
-	acted, late := len(left), 0
-	switch {
-	case j.Action == delivery.Discard:
-		err = s.retire(ctx, tx, b.id, left, delivery.Discarded)
-	case b.inTime:
-		err = s.revive(ctx, tx, j, b.id, left)
-	default:
-		acted, late = 0, len(left)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `update dead_letter_jobs set after_batch = $2, done = done + $3, late = late + $4, sent = sent + $5 where id = $1`,
-		j.ID, b.id, acted, late, len(done))
-	return err
-}
-
-// retire gives dead letters a final outcome other than dead.
-func (s DeadLetters) retire(ctx context.Context, tx pgx.Tx, batch int64, users []int64, outcome delivery.Outcome) error {
-	if len(users) == 0 {
-		return nil
-	}
-	if err := ungroup(ctx, tx, batch, users); err != nil {
-		return err
-	}
-	if outcome == delivery.Recovered {
-		if _, err := tx.Exec(ctx, `update batches set dead_count = dead_count - $2 where id = $1`, batch, len(users)); err != nil {
-			return err
-		}
-	}
-	_, err := tx.Exec(ctx, `update exceptions set outcome = $3 where batch_id = $1 and user_id = any($2)`, batch, users, outcome)
-	return err
-}
-
-// revive makes dead letters wait for a retry with all attempts before them,
-// spread by the job's rate, and their batch and slot unfinished again.
-func (s DeadLetters) revive(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, batch int64, users []int64) error {
-	if len(users) == 0 {
-		return nil
-	}
-	if err := ungroup(ctx, tx, batch, users); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, `
-		update exceptions e set outcome = 'failed', attempts = 0,
-			next_retry_at = clock_timestamp() + case when $3 = 0 then interval '0' else interval '1 second' * (($4 + u.n - 1) / $3::float8) end
-		from unnest($2::bigint[]) with ordinality as u (id, n) where e.batch_id = $1 and e.user_id = u.id`,
-		batch, users, j.Rate, j.Done); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, `
-		update batches set state = 'ready', finished_at = null, dead_count = dead_count - $2, failed_count = failed_count + $2,
-			next_run_at = (select min(next_retry_at) from exceptions where batch_id = $1 and outcome = 'failed') where id = $1`,
-		batch, len(users)); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, `update slots set state = 'sending', finished_at = null
-		where state = 'finished' and id = (select owner_id from batches where id = $1 and kind = 'reminder')`, batch)
-	return err
-}
-
-// ungroup takes dead letters out of the counters; it runs before they change.
-func ungroup(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
-	_, err := tx.Exec(ctx, `
-		with gone as (select channel, fingerprint, count(*) as n from exceptions
-			where batch_id = $1 and user_id = any($2) and outcome = 'dead' group by 1, 2)
-		update dead_letter_groups g set dead = greatest(0, g.dead - gone.n) from gone
-		where g.channel = gone.channel and g.fingerprint = gone.fingerprint`, batch, users)
-	return err
 }
 
 // RecountDeadLetters replaces the counters by what the rows say.

@@ -66,11 +66,14 @@ func (h Housekeeping) inChunks(ctx context.Context, sql string, age time.Duratio
 	}
 }
 
-// Leader runs do if no other process is running the same job right now.
+// Leader runs do if no other process is running the same job right now. It
+// keeps a connection for as long as do takes, which may be minutes: idle, and
+// without anything that would hold vacuum back.
 func (h Housekeeping) Leader(ctx context.Context, job string, do func(context.Context) error) error {
 	return h.tx(ctx, func(tx pgx.Tx) error {
 		var mine bool
-		if err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock(hashtextextended($1, 0))`, "dropbell:"+job).Scan(&mine); err != nil || !mine {
+		if err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock(hashtextextended($1, 0))
+			from set_config('idle_in_transaction_session_timeout', '0', true)`, "dropbell:"+job).Scan(&mine); err != nil || !mine {
 			return err
 		}
 		return do(ctx)

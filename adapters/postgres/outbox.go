@@ -12,6 +12,8 @@ type Announcement struct {
 	ID      string
 	Topic   string
 	Payload []byte
+	// Trace is the W3C traceparent of what caused it, or "".
+	Trace string
 }
 
 // announce writes an event into the outbox of the running transaction.
@@ -20,7 +22,7 @@ func announce(ctx context.Context, tx pgx.Tx, topic string, payload any) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `insert into outbox (topic, payload) values ($1, $2)`, topic, b)
+	_, err = tx.Exec(ctx, `insert into outbox (topic, payload, trace) values ($1, $2, $3)`, topic, b, traceOf(ctx))
 	return err
 }
 
@@ -39,7 +41,7 @@ func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Conte
 		// The tuples deleted here come back if the transaction fails.
 		rows, err := tx.Query(ctx, `
 			delete from outbox where id in (select id from outbox order by id limit $1 for update skip locked)
-			returning event_id::text, topic, payload::text`, limit)
+			returning event_id::text, topic, payload::text, trace`, limit)
 		if err != nil {
 			return err
 		}

@@ -15,33 +15,45 @@ import (
 )
 
 // outcomeSQL finds the batches that hold user $1's fired reminders of
-// templates $2 on channels $3: per fired slot and channel one step into the
-// unique index of ranges.
+// templates $2 on channels $3, and the announcements of kinds $4: per owner and
+// channel one step into the unique index of ranges.
 const outcomeSQL = `
-select s.id, s.template_id, s.slot, s.opens_at, s.due_at, s.fired_at, c.channel, b.id, b.due, b.sent,
+with owners as (
+    select 'reminder' as kind, id, template_id, slot, opens_at, due_at, fired_at from slots
+    where template_id = any($2) and fired_at is not null and 'reminder' = any($4)
+    union all
+    select kind, id, template_id, 0, opens_at, created_at, created_at from announcements
+    where template_id = any($2) and state <> 'waiting' and kind = any($4)
+)
+select o.kind, o.id, o.template_id, o.slot, o.opens_at, o.due_at, o.fired_at, c.channel, b.id, b.due, b.sent,
     coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(e.outcome, ''), coalesce(e.reason, ''),
-    coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(b.finished_at, e.last_at, b.started_at, b.created_at)
-from slots s
+    coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at)
+from owners o
 cross join unnest($3::smallint[]) as c (channel)
 cross join lateral (
-    select * from batches b where b.kind = 'reminder' and b.owner_id = s.id and b.channel = c.channel and b.from_user <= $1
+    select * from batches b where b.kind = o.kind and b.owner_id = o.id and b.channel = c.channel and b.from_user <= $1
     order by b.from_user desc limit 1
 ) b
 left join exceptions e on e.batch_id = b.id and e.user_id = $1
-where s.template_id = any($2) and s.fired_at is not null and b.to_user >= $1
-order by s.due_at desc, c.channel`
+where b.to_user >= $1
+order by o.due_at desc, o.kind, c.channel`
 
 // Delivered returns what became of the user's fired reminders.
 func (r *Reservations) Delivered(ctx context.Context, by user.ID, templateIDs []int64) ([]reminder.Delivered, error) {
-	return r.outcomes(ctx, by, templateIDs, delivery.AllChannels())
+	return r.outcomes(ctx, by, templateIDs, delivery.AllChannels(), delivery.KindReminder)
 }
 
-func (db *DB) outcomes(ctx context.Context, by user.ID, templateIDs []int64, channels []delivery.Channel) ([]reminder.Delivered, error) {
+// Announced returns what became of the corrections and notices for the user.
+func (r *Reservations) Announced(ctx context.Context, by user.ID, templateIDs []int64) ([]reminder.Delivered, error) {
+	return r.outcomes(ctx, by, templateIDs, delivery.AllChannels(), delivery.KindCorrection, delivery.KindCancelled)
+}
+
+func (db *DB) outcomes(ctx context.Context, by user.ID, templateIDs []int64, channels []delivery.Channel, kinds ...delivery.Kind) ([]reminder.Delivered, error) {
 	cs := make([]int16, len(channels))
 	for i, c := range channels {
 		cs[i] = int16(c)
 	}
-	rows, err := db.pool.Query(ctx, outcomeSQL, by, templateIDs, cs)
+	rows, err := db.pool.Query(ctx, outcomeSQL, by, templateIDs, cs, kinds)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -63,9 +75,9 @@ func (db *DB) outcomes(ctx context.Context, by user.ID, templateIDs []int64, cha
 // is false if the user is not in it.
 func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, err error) {
 	var due, sent []byte
-	var rest, restReason, exception, reason string
-	if err := rows.Scan(&d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &d.FiredAt, &d.Channel, &d.BatchID, &due, &sent,
-		&rest, &restReason, &exception, &reason, &d.Detail, &d.Attempts, &d.At); err != nil {
+	var known recorded
+	if err := rows.Scan(&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &d.FiredAt, &d.Channel, &d.BatchID, &due, &sent,
+		&known.rest, &known.restReason, &known.exception, &known.reason, &d.Detail, &d.Attempts, &d.At); err != nil {
 		return d, false, err
 	}
 	dueSet, err := decodeSet(due)
@@ -76,20 +88,32 @@ func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, er
 	if err != nil {
 		return d, false, err
 	}
-	switch {
-	case sentSet.Contains(uint64(by)):
-		d.Outcome, d.Reason = delivery.Sent, reason
-		if exception != "" {
-			d.Outcome = delivery.Recovered
-		}
-	case exception != "":
-		d.Outcome, d.Reason = delivery.Outcome(exception), reason
-	case rest != "":
-		d.Outcome, d.Reason = delivery.Outcome(rest), restReason
-	default:
-		d.Outcome, d.At = delivery.InFlight, time.Time{}
+	known.reached = sentSet.Contains(uint64(by))
+	if d.Outcome, d.Reason = known.outcome(); d.Outcome == delivery.InFlight {
+		d.At = time.Time{}
 	}
 	return d, true, nil
+}
+
+// recorded is what a batch and its exceptions say about one recipient.
+type recorded struct {
+	reached           bool // has a sent mark, which wins over everything else
+	exception, reason string
+	rest, restReason  string // what became of everybody else in the batch
+}
+
+func (r recorded) outcome() (o delivery.Outcome, reason string) {
+	switch {
+	case r.reached && r.exception != "":
+		return delivery.Recovered, r.reason
+	case r.reached:
+		return delivery.Sent, ""
+	case r.exception != "":
+		return delivery.Outcome(r.exception), r.reason
+	case r.rest != "":
+		return delivery.Outcome(r.rest), r.restReason
+	}
+	return delivery.InFlight, ""
 }
 
 // inboxWindow is how many of a user's newest reservations the inbox looks at.
@@ -107,7 +131,7 @@ func (r *Reservations) Inbox(ctx context.Context, by user.ID, before time.Time, 
 	if err != nil || len(ids) == 0 {
 		return inbox, translate(err)
 	}
-	all, err := r.outcomes(ctx, by, ids, []delivery.Channel{delivery.App})
+	all, err := r.outcomes(ctx, by, ids, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled)
 	if err != nil {
 		return inbox, err
 	}
@@ -136,12 +160,19 @@ func (r *Reservations) Inbox(ctx context.Context, by user.ID, before time.Time, 
 }
 
 func inboxItem(d reminder.Delivered, t template.Template, readThrough time.Time) reminder.InboxItem {
-	return reminder.InboxItem{
+	item := reminder.InboxItem{
 		ID:         strconv.FormatInt(d.SlotID, 10),
-		TemplateID: d.TemplateID, ShopNumber: t.ShopNumber, Kind: delivery.KindReminder, Slot: d.Slot,
+		TemplateID: d.TemplateID, ShopNumber: t.ShopNumber, Kind: d.Kind, Slot: d.Slot,
 		OpensAt: d.OpensAt, DueAt: d.DueAt, At: d.At, Name: t.Name, ClaimURL: t.ClaimURL,
 		Read: !d.At.After(readThrough),
 	}
+	if d.Kind != delivery.KindReminder {
+		item.ID = "a" + item.ID
+	}
+	if d.Kind == delivery.KindCancelled {
+		item.ClaimURL = "" // there is nothing to claim
+	}
+	return item
 }
 
 // templateHeads returns what messages show of the templates.
@@ -167,19 +198,22 @@ func (r *Reservations) MarkRead(ctx context.Context, by user.ID, through time.Ti
 	return translate(err)
 }
 
-// PushBatch returns a finished app batch's slot and who was reached, for live
-// push to connected clients.
+// PushBatch returns what a finished app batch tells and who was reached, for
+// live push to connected clients.
 func (r *Reservations) PushBatch(ctx context.Context, batchID int64) (reminder.Pushed, error) {
 	var p reminder.Pushed
 	var d reminder.Delivered
 	var sent []byte
 	var t template.Template
 	err := r.pool.QueryRow(ctx, `
-		select s.id, s.template_id, s.slot, s.opens_at, s.due_at, b.from_user, b.to_user, b.sent,
-			coalesce(b.finished_at, now()), t.shop_number, t.name, t.claim_url
-		from batches b join slots s on s.id = b.owner_id join templates t on t.id = s.template_id
-		where b.id = $1 and b.kind = 'reminder' and b.channel = 0`, batchID).
-		Scan(&d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &p.From, &p.To, &sent, &d.At, &t.ShopNumber, &t.Name, &t.ClaimURL)
+		select b.kind, b.owner_id, b.template_id, coalesce(s.slot, 0), coalesce(s.opens_at, a.opens_at), b.due_at, b.from_user, b.to_user,
+			b.sent, coalesce(b.finished_at, now()), t.shop_number, t.name, t.claim_url
+		from batches b
+		left join slots s on b.kind = 'reminder' and s.id = b.owner_id
+		left join announcements a on b.kind in ('correction', 'cancelled') and a.id = b.owner_id
+		join templates t on t.id = b.template_id
+		where b.id = $1 and b.channel = 0 and coalesce(s.id, a.id) is not null`, batchID).
+		Scan(&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &p.From, &p.To, &sent, &d.At, &t.ShopNumber, &t.Name, &t.ClaimURL)
 	if err != nil {
 		return p, translate(err)
 	}

@@ -25,8 +25,9 @@ var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the database ca
 
 // DB is a pool of connections to one database.
 type DB struct {
-	pool *pgxpool.Pool
-	log  *slog.Logger
+	pool   *pgxpool.Pool
+	log    *slog.Logger
+	traced bool
 }
 
 // Options tune a pool.
@@ -34,6 +35,9 @@ type Options struct {
 	MaxConns int32 // 0 = 16
 	AppName  string
 	Log      *slog.Logger // nil = slog.Default()
+	// Tracer, if set, is told of every statement; without it, not even the
+	// context of callers is looked at.
+	Tracer pgx.QueryTracer
 }
 
 // Open returns a pool for url. It does not wait for the database to be
@@ -51,6 +55,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	cfg.MaxConnIdleTime = 5 * time.Minute
 	cfg.ConnConfig.RuntimeParams["application_name"] = o.AppName
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	cfg.ConnConfig.Tracer = o.Tracer
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open database pool: %w", err)
@@ -58,7 +63,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &DB{pool, o.Log}, nil
+	return &DB{pool, o.Log, o.Tracer != nil}, nil
 }
 
 // Close waits for running statements and closes every connection.

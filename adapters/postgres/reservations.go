@@ -37,7 +37,7 @@ type Grouping struct {
 func NewReservations(db *DB, g Grouping) *Reservations {
 	r := &Reservations{DB: db}
 	cfg := defaultGroups()
-	cfg.observe = g.Observe
+	cfg.observe, cfg.traced = g.Observe, db.traced
 	if g.Workers > 0 {
 		cfg.workers = g.Workers
 	}
@@ -67,7 +67,7 @@ func (r *Reservations) Cancel(ctx context.Context, c reminder.Change) (reminder.
 }
 
 // reserveSQL stores a group of reservations. $1 templates, $2 users, $3 bits,
-// $4 the bits of slot 1 on every channel.
+// $4 the bits of slot 1 on every channel, $5 the event's name, $6 its trace.
 //
 // FOR SHARE on the slots is what closes the gap at the edge: firing a slot
 // and moving an opening update these rows, so either this group commits
@@ -93,18 +93,20 @@ with asked as (
         where r.slots & excluded.slots = 0
     returning r.template_id, r.user_id, r.slots, xmax = 0 as created
 ), announced as (
-    insert into outbox (topic, payload)
+    insert into outbox (topic, payload, trace)
     select $5, jsonb_build_object('at', now(), 'added', jsonb_agg(jsonb_build_object(
-               'template_id', template_id::text, 'bits', bits::text, 'users', users)))
+               'template_id', template_id::text, 'bits', bits::text, 'users', users))), $6
     from (select a.template_id, a.bits, count(*) as users from stored join asked a using (template_id, user_id) group by 1, 2) g
     having count(*) > 0
 )
-select a.n, s.slots, coalesce(s.created, false), coalesce(o.mask, 0), coalesce(r.slots, 0),
+select a.n, s.slots, coalesce(s.created, false), coalesce(o.mask, 0),
+    -- asked of the refused only: a join would look every row up
+    coalesce(case when s.slots is null then (select r.slots from reservations r
+        where r.template_id = a.template_id and r.user_id = a.user_id) end, 0),
     coalesce((select t.opens_at <= clock_timestamp() from templates t where s.slots is null and t.id = a.template_id), false)
 from asked a
 left join stored s using (template_id, user_id)
-left join still_open o using (template_id)
-left join reservations r on s.slots is null and r.template_id = a.template_id and r.user_id = a.user_id`
+left join still_open o using (template_id)`
 
 // cancelSQL removes a group of reminders. Bits 0 asks for whatever is still
 // open. Slots of a template that was closed before they were due stay open
@@ -138,9 +140,9 @@ with asked as (
     where r.template_id = x.template_id and r.user_id = x.user_id and x.slots <> x.bits
     returning r.template_id, r.user_id, r.slots
 ), announced as (
-    insert into outbox (topic, payload)
+    insert into outbox (topic, payload, trace)
     select $5, jsonb_build_object('at', now(), 'removed', jsonb_agg(jsonb_build_object(
-               'template_id', template_id::text, 'bits', bits::text, 'users', users)))
+               'template_id', template_id::text, 'bits', bits::text, 'users', users))), $6
     from (select template_id, bits, count(*) as users from removable group by 1, 2) g
     having count(*) > 0
 )
@@ -155,7 +157,7 @@ left join rows on rows.template_id = a.template_id and rows.user_id = a.user_id`
 func (r *Reservations) flush(sql string) func(context.Context, []reminder.Change) ([]reminder.Verdict, error) {
 	return func(ctx context.Context, group []reminder.Change) ([]reminder.Verdict, error) {
 		templates, users, bits := columns(group)
-		rows, err := r.pool.Query(ctx, sql, templates, users, bits, reminder.EveryChannel, event.ReservationsChanged)
+		rows, err := r.pool.Query(ctx, sql, templates, users, bits, reminder.EveryChannel, event.ReservationsChanged, traceOf(ctx))
 		if err != nil {
 			return nil, err
 		}

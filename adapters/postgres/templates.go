@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
-	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 )
 
@@ -184,77 +181,6 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 	return s.Template(ctx, t.ID)
 }
 
-// reschedule makes the slots follow the template. The updates wait for
-// groups of reservations being committed and make later ones look again.
-func reschedule(ctx context.Context, tx pgx.Tx, t template.Template, how template.Schedule) error {
-	switch how {
-	case template.OpenSlots:
-		return insertSlots(ctx, tx, t, string(reminder.Passed))
-	case template.MoveSlots:
-		if err := endSlots(ctx, tx, t, reminder.Moved, delivery.ReasonMoved); err != nil {
-			return err
-		}
-		if err := endAnnouncements(ctx, tx, t.ID, delivery.ReasonMoved); err != nil {
-			return err
-		}
-		// Reminders whose new instant has passed go out at once: late, but
-		// with the new time and before the opening.
-		return insertSlots(ctx, tx, t, string(reminder.Waiting))
-	case template.CloseSlots:
-		return endSlots(ctx, tx, t, reminder.SlotEnded, "")
-	case template.CancelSlots:
-		if err := endAnnouncements(ctx, tx, t.ID, delivery.ReasonCancelled); err != nil {
-			return err
-		}
-		return endSlots(ctx, tx, t, reminder.SlotEnded, delivery.ReasonCancelled)
-	}
-	return nil
-}
-
-// insertSlots adds the twelve slots of the template's opening. One that is
-// already past gets the state given. A slot that waited for this very opening
-// before (moved there and back) waits again; one that fired for it stays as
-// it is: once per slot and opening.
-func insertSlots(ctx context.Context, tx pgx.Tx, t template.Template, ifPast string) error {
-	due := make([]time.Time, template.Slots)
-	for i, s := range template.AllSlots() {
-		due[i] = s.DueAt(t.OpensAt)
-	}
-	_, err := tx.Exec(ctx, `
-		insert into slots (template_id, slot, opens_at, due_at, state)
-		select $1, n, $2, due, case when due > clock_timestamp() then 'waiting' else $4 end
-		from unnest($3::timestamptz[]) with ordinality as d (due, n)
-		on conflict (template_id, slot, due_at) do update
-			set state = 'waiting', opens_at = excluded.opens_at where slots.state in ('moved', 'passed')`,
-		t.ID, t.OpensAt, due, ifPast)
-	return err
-}
-
-// endSlots ends what waits; with a reason also what is being delivered: its
-// batches skip everybody not yet sent.
-func endSlots(ctx context.Context, tx pgx.Tx, t template.Template, waiting reminder.SlotState, reason string) error {
-	_, err := tx.Exec(ctx, `
-		with mine as (select id from slots where template_id = $1 and state = 'waiting' order by id for update)
-		update slots set state = $2 where id in (select id from mine)`, t.ID, waiting)
-	if err != nil || reason == "" {
-		return err
-	}
-	stopped, err := lockIDs(ctx, tx, `update slots set stop_reason = $2 where template_id = $1 and state in ('firing', 'sending') returning id`, t.ID, reason)
-	if err != nil {
-		return err
-	}
-	// A statement of its own: the one above may have waited for batches being
-	// stored, and only a later one sees them.
-	return stopBatches(ctx, tx, delivery.KindReminder, stopped, reason)
-}
-
-// stopBatches makes whoever works on these owners' batches skip the rest.
-func stopBatches(ctx context.Context, tx pgx.Tx, kind delivery.Kind, owners []int64, reason string) error {
-	_, err := tx.Exec(ctx, `update batches set stop_reason = $3, next_run_at = least(next_run_at, now())
-		where kind = $1 and owner_id = any($2) and state <> 'done'`, kind, owners, reason)
-	return err
-}
-
 // DueToClose returns published templates whose closing has passed.
 func (s Templates) DueToClose(ctx context.Context, limit int) ([]template.Template, error) {
 	rows, err := s.pool.Query(ctx, `select `+templateColumns+templateFrom+
@@ -264,24 +190,6 @@ func (s Templates) DueToClose(ctx context.Context, limit int) ([]template.Templa
 	}
 	list, err := pgx.CollectRows(rows, scanTemplate)
 	return list, translate(err)
-}
-
-// WaitingSlots returns the ids and due instants of the template's slots that
-// wait, and the ids of those that no longer do.
-func (s Templates) WaitingSlots(ctx context.Context, templateID int64) (waiting, gone []reminder.Slot, err error) {
-	rows, err := s.pool.Query(ctx, `select `+slotColumns+` from slots s where template_id = $1 order by due_at, id`, templateID)
-	if err != nil {
-		return nil, nil, translate(err)
-	}
-	all, err := pgx.CollectRows(rows, scanSlot)
-	for _, sl := range all {
-		if sl.State == reminder.Waiting {
-			waiting = append(waiting, sl)
-		} else {
-			gone = append(gone, sl)
-		}
-	}
-	return waiting, gone, translate(err)
 }
 
 // SaveShop creates a shop or changes its name and time zone.

@@ -58,6 +58,9 @@ type BusConfig struct {
 	// idempotent by (ID, Handler). Required for [Bus.Handle].
 	DeadMessage func(ctx context.Context, dead DeadMessage) error
 	Metrics     Metrics
+	// Trace, if set, surrounds every attempt: it may change the handler's
+	// context, and done is told how the attempt ended.
+	Trace func(ctx context.Context, name string, metadata map[string]string) (_ context.Context, done func(error))
 	// Attempts per delivery: 5, with RetryInterval (200 ms) doubling up to
 	// MaxRetryInterval (2 s) between them.
 	Attempts                        int

@@ -29,15 +29,24 @@ const (
 func (s *subscription) attempt(h HandlerFunc) message.HandlerFunc {
 	return func(m *message.Message) (_ []*message.Message, err error) {
 		started, hook := time.Now(), s.bus.config.Metrics.Handled
+		ctx, done := s.trace(m)
 		err = errors.New("panic")
 		defer func() {
+			done(err)
 			if hook != nil {
 				hook(s.handler, s.topic, time.Since(started), err)
 			}
 		}()
-		err = h(m.Context(), s.event(m))
+		err = h(ctx, s.event(m))
 		return nil, err
 	}
+}
+
+func (s *subscription) trace(m *message.Message) (context.Context, func(error)) {
+	if s.bus.config.Trace == nil {
+		return m.Context(), func(error) {}
+	}
+	return s.bus.config.Trace(m.Context(), s.handler+" "+s.topic, m.Metadata)
 }
 
 func (s *subscription) event(m *message.Message) Event {

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
@@ -29,6 +28,7 @@ type line struct {
 	cause     map[int64]string // of everybody who is expired
 	other     map[int64]string // outcome of everybody else who was not simply sent
 	batch     map[int64]int64  // of every user
+	recovered int64            // sent after at least one failure
 }
 
 // account checks that every reservation that was acknowledged is in exactly
@@ -48,13 +48,14 @@ func (w *world) account(d *drop, v verdict) {
 		w.report.reminders += int64(l.due.GetCardinality())
 		w.report.sent += int64(l.sent.GetCardinality())
 		w.report.expired += int64(len(l.cause))
+		w.report.recovered += l.recovered
 	}
 	w.repetitions(d, seen)
 	w.balance(d)
 }
 
 func (w *world) read(d *drop, c delivery.Channel) line {
-	l := line{roaring64.New(), roaring64.New(), map[int64]string{}, map[int64]string{}, map[int64]int64{}}
+	l := line{roaring64.New(), roaring64.New(), map[int64]string{}, map[int64]string{}, map[int64]int64{}, 0}
 	rows, err := w.stack.SQL.Query(w.ctx, `select id, due, coalesce(sent, ''), coalesce(rest_outcome, ''), coalesce(rest_reason, '') from batches
 		where kind = 'reminder' and owner_id = $1 and channel = $2`, d.slot, c)
 	if err != nil {
@@ -111,7 +112,7 @@ func (w *world) readExceptions(d *drop, c delivery.Channel, l *line) {
 		}
 		switch delivery.Outcome(outcome) {
 		case delivery.Recovered:
-			w.report.recovered++
+			l.recovered++
 		case delivery.Expired:
 			l.cause[u] = why
 		default:
@@ -144,6 +145,7 @@ func (w *world) complete(d *drop, c delivery.Channel, l line) {
 			ghosts = append(ghosts, u)
 		}
 	}
+	w.report.missed += int64(len(missed))
 	if len(missed)+len(ghosts) > 0 {
 		w.t.Errorf("drop %d, %s: missed although promised: %s; due although not: %s", d.id, c, some(missed), some(ghosts))
 	}
@@ -165,12 +167,12 @@ func (w *world) outcomes(d *drop, c delivery.Channel, l line, v verdict) {
 			lost = append(lost, u)
 		}
 	}
-	if stray := l.sent.Clone(); true {
-		stray.AndNot(l.due)
-		if stray.GetCardinality() > 0 {
-			w.t.Errorf("drop %d, %s: %d recorded as sent who were not due", d.id, c, stray.GetCardinality())
-		}
+	stray := l.sent.Clone()
+	stray.AndNot(l.due)
+	if n := stray.GetCardinality(); n > 0 {
+		w.t.Errorf("drop %d, %s: %d are recorded as sent who were not due", d.id, c, n)
 	}
+	w.report.missed += int64(len(lost))
 	if len(lost)+len(twofold)+len(causeless)+len(l.other) > 0 {
 		w.t.Errorf("drop %d, %s: not sent %s (%s), two outcomes %s, expired without a cause %s, neither %d %s", d.id, c,
 			some(lost), why(l.cause), some(twofold), some(causeless), len(l.other), why(l.other))
@@ -213,7 +215,3 @@ func (w *world) balance(d *drop) {
 		}
 	}
 }
-
-// deliveredAround is how near to the opening a message may arrive whose
-// sender had to give up before it knew.
-const deliveredAround = time.Second

@@ -75,6 +75,7 @@ func (w *world) random(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(
 
 // say logs a line with the seconds since the start.
 func (w *world) say(format string, args ...any) {
+	w.t.Helper()
 	w.t.Logf("%6.1f s  %s", time.Since(w.start).Seconds(), fmt.Sprintf(format, args...))
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -153,7 +154,7 @@ func (f *fleet) kills(kind string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name := range f.killed {
-		if name[:len(kind)+1] == kind+"-" {
+		if strings.HasPrefix(name, kind+"-") {
 			n++
 		}
 	}

@@ -13,6 +13,10 @@ import (
 // provider at once: calls in parallel times messages in a call.
 var inFlight = map[delivery.Channel]int{delivery.Email: 2 * 50, delivery.Webhook: 4 * 100}
 
+// deliveredAround is how near to the opening a message may arrive whose
+// sender had to give up before it knew.
+const deliveredAround = time.Second
+
 // A spot is one user and channel of a drop.
 type spot struct {
 	channel delivery.Channel
@@ -59,6 +63,7 @@ func (w *world) compare(d *drop, c delivery.Channel, l line, seen map[spot][]arr
 		}
 		last := list[len(list)-1]
 		if !last.at.Before(d.opensAt) {
+			w.report.after++
 			w.t.Errorf("drop %d, %s: user %d was reached %v after the opening", d.id, c, s.user, last.at.Sub(d.opensAt))
 		}
 		// Its sender could not know: it was cut off while the sink took it.
@@ -116,6 +121,7 @@ const clock = "15:04:05.000"
 // A report is what a run adds up to.
 type report struct {
 	reminders, sent, recovered, expired int64
+	missed, after                       int64
 	arrivals, concealed, atKill         int64
 	largest                             int // messages repeated because of one kill, in one batch
 	lines                               int
@@ -145,11 +151,11 @@ func (w *world) print() {
 	w.say("seed %d\n%s", w.seed, table(
 		"reminders accounted for", r.reminders, "  sent", r.sent, "    of them after a retry", r.recovered, "  expired, with their cause", r.expired,
 		"acknowledged", l.count(accepted), "refused at the due instant", l.count(refused), "cancelled", l.count(withdrawn),
-		"without an answer", l.count(unknown), "missed", 0, "requests repeated by clients", w.crowd.repeats.Load(),
+		"without an answer", l.count(unknown), "missed", r.missed, "requests repeated by clients", w.crowd.repeats.Load(),
 		"kill -9 of workers", w.fleet.kills("worker"), "kill -9 of web", w.fleet.kills("web"),
 		"batches queued twice", r.twice.Load(), "messages turned away by providers", w.sink.refused.Load(),
 		"messages at the sinks", r.arrivals, "  repeated: provider concealed its yes", r.concealed,
-		"  repeated: in flight at a kill", r.atKill, "    most of one batch at one kill", r.largest, "  after the opening", 0,
+		"  repeated: in flight at a kill", r.atKill, "    most of one batch at one kill", r.largest, "  after the opening", r.after,
 		"balance sheet lines, all with difference 0", r.lines, "take-over of a killed worker's batch", r.takeover.Round(100*time.Millisecond)))
 }
 

@@ -54,7 +54,7 @@ type DeadLetterFilter struct {
 type Triage struct {
 	Total       int64 // dead letters the filter selects
 	InTime      int64 // would be tried again
-	TooLate     int64 // their deadline has passed; they stay dead
+	TooLate     int64 // their deadline has passed, or what they tell no longer holds; they stay dead
 	AlreadySent int64 // another attempt got through; never sent again
 }
 
@@ -129,15 +129,13 @@ func (s *DeadLetters) DryRun(ctx context.Context, by staff.Actor, f DeadLetterFi
 
 // Start begins a replay or discard in the background. A replay never sends to
 // somebody who was sent the message by another attempt, nor after the
-// deadline.
+// deadline, nor what was true of an opening that has moved or was cancelled.
 func (s *DeadLetters) Start(ctx context.Context, by staff.Actor, a DeadLetterAction, f DeadLetterFilter, rate int) (DeadLetterJob, error) {
 	if err := by.May(staff.Operate, 0); err != nil {
 		return DeadLetterJob{}, err
 	}
-	if rate < 0 || rate > 1_000_000 {
-		e := &fault.Fields{}
-		e.Add("rate_per_second", "rule.rate", "must be between 0 and 1000000")
-		return DeadLetterJob{}, e
+	if err := checkJob(a, rate); err != nil {
+		return DeadLetterJob{}, err
 	}
 	f.Shops = by.Shops
 	t, err := s.Store.Triage(ctx, f)
@@ -146,6 +144,17 @@ func (s *DeadLetters) Start(ctx context.Context, by staff.Actor, a DeadLetterAct
 	}
 	j := DeadLetterJob{Action: a, Filter: f, Rate: rate, Total: t.Total, CreatedBy: by.Label + " " + by.Name}
 	return s.Store.StartDeadLetterJob(ctx, j, staff.Entry{Actor: by, Action: "dead_letters." + string(a), ObjectKind: "dead_letters", After: j})
+}
+
+func checkJob(a DeadLetterAction, rate int) error {
+	e := &fault.Fields{}
+	if a != Replay && a != Discard {
+		e.Add("action", "rule.dead_letter_action", "must be replay or discard")
+	}
+	if rate < 0 || rate > 1_000_000 {
+		e.Add("rate_per_second", "rule.rate", "must be between 0 and 1000000")
+	}
+	return e.Err()
 }
 
 // Jobs lists recent replays and discards, newest first.

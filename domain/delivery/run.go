@@ -80,7 +80,8 @@ func (r *run) settleWithoutSending(ctx context.Context) error {
 	}
 	var skips []Exception
 	for _, id := range r.batch.Left {
-		if r.batch.OptedOut[id] {
+		e, tried := r.batch.Exceptions[id]
+		if r.batch.OptedOut[id] && !(tried && e.Outcome.Final()) {
 			skips = append(skips, r.skip(id, ReasonOptedOut))
 		}
 	}

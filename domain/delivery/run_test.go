@@ -322,6 +322,26 @@ func TestSkips(t *testing.T) {
 	})
 }
 
+// TestOptingOutChangesNoOutcome: it ends a retry, and leaves alone whoever has
+// an outcome already.
+func TestOptingOutChangesNoOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newDepot(SMS, 4, time.Hour), newProvider(SMS, 5, 0))
+		r.depot.optedOut = map[user.ID]bool{1: true, 2: true, 3: true}
+		r.depot.exceptions[1] = Exception{UserID: 1, Outcome: Dead, Reason: ReasonRefused, Attempts: 1}
+		r.depot.exceptions[2] = Exception{UserID: 2, Outcome: Failed, Reason: ReasonProvider, Attempts: 2, NextRetryAt: time.Now().Add(time.Minute)}
+		r.depot.exceptions[3] = Exception{UserID: 3, Outcome: Skipped, Reason: ReasonOptedOut}
+		r.must()
+		r.want(map[Outcome]int{Sent: 1, Dead: 1, Skipped: 2})
+		if e := r.depot.exceptions[2]; e.Reason != ReasonOptedOut || e.Attempts != 2 || !e.NextRetryAt.IsZero() {
+			t.Errorf("one who waited for a retry: %+v", e)
+		}
+		if first := r.depot.checkpoints[0].Exceptions; len(first) != 1 {
+			t.Errorf("recorded again: %+v", first)
+		}
+	})
+}
+
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 5, 0))

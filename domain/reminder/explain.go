@@ -2,6 +2,7 @@ package reminder
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -24,8 +25,9 @@ const (
 	StepClosed    StepKind = "closed"
 	StepCancelled StepKind = "cancelled"
 	StepFired     StepKind = "fired"
-	StepTried     StepKind = "tried"   // failed attempts, the last of them
-	StepOutcome   StepKind = "outcome" // sent, skipped, expired, dead, …
+	StepTried     StepKind = "tried"     // failed attempts, the last of them
+	StepOutcome   StepKind = "outcome"   // sent, skipped, expired, dead, …
+	StepAnnounced StepKind = "announced" // a correction or notice was sent off
 	StepExpected  StepKind = "expected"
 )
 
@@ -35,11 +37,14 @@ type Step struct {
 	Kind StepKind
 	// Planned is when it should have happened, if that was planned.
 	Planned *time.Time
-	// Reminder is which reminder the step is about, if it is about one.
+	// Reminder is which reminder the step is about, if it is about one. About
+	// an announcement it has the channel and slot 0.
 	Reminder *Reminder
-	BatchID  int64
-	Outcome  delivery.Outcome
-	Reason   string
+	// Message is what kind of message the step is about, if it is about one.
+	Message delivery.Kind
+	BatchID int64
+	Outcome delivery.Outcome
+	Reason  string
 	// Detail is the provider's last answer.
 	Detail   string
 	Attempts int
@@ -66,6 +71,8 @@ type TemplateStep struct {
 type ExplainStore interface {
 	Reservation(ctx context.Context, templateID int64, by user.ID) (Reservation, error)
 	Delivered(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
+	// Announced returns what became of corrections and notices for the user.
+	Announced(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
 	TemplateSteps(ctx context.Context, templateID int64) ([]TemplateStep, error)
 }
 
@@ -76,17 +83,22 @@ type Explainer struct {
 }
 
 // Explain returns the timeline of a user and a template, or [ErrNotReserved],
-// or [template.ErrNotFound]. For staff it names who changed the template.
+// or [template.ErrNotFound]. Somebody who was reminded and then cancelled the
+// rest has a timeline all the same. Steps name who changed the template, which
+// is for staff only.
 func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (Timeline, error) {
 	t, err := x.Reminders.Templates.Template(ctx, templateID)
 	if err != nil {
 		return Timeline{}, err
 	}
-	r, err := x.Store.Reservation(ctx, templateID, by)
+	done, err := x.delivered(ctx, by, templateID)
 	if err != nil {
 		return Timeline{}, err
 	}
-	done, err := x.Store.Delivered(ctx, by, []int64{templateID})
+	r, err := x.Store.Reservation(ctx, templateID, by)
+	if errors.Is(err, ErrNotReserved) && len(done) > 0 {
+		r, err = Reservation{TemplateID: templateID, UserID: by}, nil
+	}
 	if err != nil {
 		return Timeline{}, err
 	}
@@ -98,9 +110,21 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 	return Timeline{view, explain(view, t, done, changes)}, nil
 }
 
+func (x *Explainer) delivered(ctx context.Context, by user.ID, templateID int64) ([]Delivered, error) {
+	reminded, err := x.Store.Delivered(ctx, by, []int64{templateID})
+	if err != nil {
+		return nil, err
+	}
+	announced, err := x.Store.Announced(ctx, by, []int64{templateID})
+	return append(reminded, announced...), err
+}
+
 // explain puts the steps in order of time; what is still to come stands last.
 func explain(v View, t template.Template, done []Delivered, changes []TemplateStep) []Step {
-	steps := []Step{{At: v.CreatedAt, Kind: StepReserved}}
+	var steps []Step
+	if !v.CreatedAt.IsZero() {
+		steps = append(steps, Step{At: v.CreatedAt, Kind: StepReserved})
+	}
 	if v.UpdatedAt.After(v.CreatedAt) {
 		steps = append(steps, Step{At: v.UpdatedAt, Kind: StepChanged})
 	}
@@ -115,24 +139,37 @@ func explain(v View, t template.Template, done []Delivered, changes []TemplateSt
 	for _, it := range v.Items {
 		if it.State == string(Waiting) && t.EndedAt == nil {
 			rem, due := it.Reminder, it.DueAt
-			steps = append(steps, Step{At: due, Kind: StepExpected, Planned: &due, Reminder: &rem})
+			steps = append(steps, Step{At: due, Kind: StepExpected, Planned: &due, Reminder: &rem, Message: delivery.KindReminder})
 		}
 	}
 	slices.SortStableFunc(steps, func(a, b Step) int { return a.At.Compare(b.At) })
 	return steps
 }
 
+// outcomeSteps tells one delivery: when it was fired, that it failed before
+// it ended, how it ended. One that waits for a retry has not ended.
 func outcomeSteps(d Delivered) []Step {
-	rem, due := Reminder{d.Channel, d.Slot}, d.DueAt
-	steps := []Step{{At: d.FiredAt, Kind: StepFired, Planned: &due, Reminder: &rem, BatchID: d.BatchID}}
-	if d.Attempts > 0 {
-		steps = append(steps, Step{At: d.At, Kind: StepTried, Reminder: &rem, BatchID: d.BatchID, Attempts: d.Attempts,
-			Reason: d.Reason, Detail: d.Detail})
+	about := Step{At: d.At, Reminder: &Reminder{d.Channel, d.Slot}, Message: d.Kind, BatchID: d.BatchID}
+	if d.Kind == delivery.KindReminder {
+		due := d.DueAt
+		about.Planned = &due
 	}
-	if d.Outcome == delivery.InFlight {
+	fired := about
+	fired.At, fired.Kind = d.FiredAt, StepFired
+	if d.Kind != delivery.KindReminder {
+		fired.Kind = StepAnnounced
+	}
+	steps := []Step{fired}
+	if d.Attempts > 0 || d.Reason == delivery.ReasonThrottled {
+		tried := about
+		tried.Kind, tried.Attempts, tried.Reason, tried.Detail, tried.Planned = StepTried, d.Attempts, d.Reason, d.Detail, nil
+		steps = append(steps, tried)
+	}
+	if !d.Outcome.Final() {
 		return steps
 	}
-	last := Step{At: d.At, Kind: StepOutcome, Planned: &due, Reminder: &rem, BatchID: d.BatchID, Outcome: d.Outcome}
+	last := about
+	last.Kind, last.Outcome = StepOutcome, d.Outcome
 	if d.Outcome != delivery.Recovered && d.Outcome != delivery.Sent {
 		last.Reason, last.Detail = d.Reason, d.Detail
 	}

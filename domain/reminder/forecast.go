@@ -112,6 +112,11 @@ func mostUrgent(jobs []Prognosis, left []float64, at time.Time) (best int, next 
 // advance sends p's messages from at until they are out, the deadline, or
 // next, and returns that instant.
 func (p *Prognosis) advance(left *float64, at, next time.Time) time.Time {
+	if p.Deadline.Before(at) { // it was over before anything could go out
+		p.StartAt, p.FinishAt, p.Missed = p.Deadline, p.Deadline, p.Messages // nothing was sent: jobs with a nearer deadline ended before it
+		*left = 0
+		return at
+	}
 	if p.StartAt.IsZero() {
 		p.StartAt = at
 	}
@@ -126,9 +131,6 @@ func (p *Prognosis) advance(left *float64, at, next time.Time) time.Time {
 	if stopped {
 		end = next
 	}
-	if end.Before(at) {
-		end = at
-	}
 	*left -= end.Sub(at).Seconds() * p.Rate.PerSecond
 	p.FinishAt = end
 	if stopped {
@@ -142,8 +144,10 @@ func (p *Prognosis) advance(left *float64, at, next time.Time) time.Time {
 }
 
 // NeededRate returns the messages per second at which nothing of these jobs
-// would be missed, found by bisection; what would fix a bad forecast.
+// would be missed, found by bisection; what would fix a bad forecast. Jobs
+// that no rate can save any more are left out.
 func NeededRate(jobs []Job, now time.Time) float64 {
+	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool { return !j.Deadline.After(now) || !j.Deadline.After(j.DueAt) })
 	missed := func(perSecond float64) bool {
 		for _, p := range Forecast(jobs, Rate{PerSecond: perSecond}, now) {
 			if p.Missed > 0 {

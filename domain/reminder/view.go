@@ -72,6 +72,10 @@ type View struct {
 
 // Delivered is one outcome of one user, found by one indexed read.
 type Delivered struct {
+	// Kind is [delivery.KindReminder] unless an announcement was delivered;
+	// then SlotID is the announcement's id, Slot is 0, and DueAt and FiredAt
+	// are when it was created.
+	Kind       delivery.Kind
 	SlotID     int64
 	TemplateID int64
 	Slot       template.Slot
@@ -100,6 +104,11 @@ type InboxItem struct {
 	Name       string // of the template
 	ClaimURL   string
 	Read       bool
+}
+
+// InInbox reports whether messages of the kind appear in the inbox.
+func InInbox(k delivery.Kind) bool {
+	return k == delivery.KindReminder || k == delivery.KindCorrection || k == delivery.KindCancelled
 }
 
 // Inbox is a page of messages, newest first.

@@ -18,15 +18,15 @@ func (p TemplateForm) ambiguous(name string) bool {
 
 // choice describes a choice whose options are explained in the catalogue.
 func (p TemplateForm) choice(ctx context.Context, name string, values ...string) ui.ChoiceProps {
-	c := ui.ChoiceProps{Name: name, Label: fieldLabel(ctx, name), Value: p.Values[name], Error: p.err(ctx, name), Fixed: p.Published}
+	c := ui.ChoiceProps{Name: name, Label: FieldLabel(ctx, name), Value: p.Values[name], Error: p.err(ctx, name), Fixed: p.Published}
 	for _, v := range values {
 		c.Options = append(c.Options, ui.Option{Value: v, Label: ui.T(ctx, name+"."+v), Help: ui.T(ctx, name+"."+v+".help")})
 	}
 	return c
 }
 
-// fieldLabel is the label of a field of a template, by its wire name.
-func fieldLabel(ctx context.Context, name string) string {
+// FieldLabel is the label of a field of a template, by its wire name.
+func FieldLabel(ctx context.Context, name string) string {
 	if key := "field." + name; ui.From(ctx).Locale.Has(key) {
 		return ui.T(ctx, key)
 	}

@@ -15,8 +15,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// actorName drops the label from "staff:1 Ada".
-func actorName(ctx context.Context, actor string) string {
+// ActorName drops the label from "staff:1 Ada".
+func ActorName(ctx context.Context, actor string) string {
 	label, name, _ := strings.Cut(actor, " ")
 	if label == "system" {
 		return ui.T(ctx, "actor.system")

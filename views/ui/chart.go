@@ -24,8 +24,8 @@ func heat(n, most int64) string {
 	return fmt.Sprintf("heat-%d", min(level, HeatLevels))
 }
 
-// peak is the highest number booked in any cell.
-func peak(rows []reminder.Row) int64 {
+// Peak is the highest number booked in any cell.
+func Peak(rows []reminder.Row) int64 {
 	var most int64
 	for _, r := range rows {
 		for _, c := range r.Cells {

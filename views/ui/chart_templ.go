@@ -349,7 +349,7 @@ func Board(b reminder.Board, zone *time.Location) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, r := range b.Rows {
-			templ_7745c5c3_Err = BoardRow(r, peak(b.Rows), zone).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = BoardRow(r, Peak(b.Rows), zone).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -215,70 +213,6 @@ func (a *API) stepDone(ctx context.Context, id int64, tr template.Transition, re
 		return t, refusal
 	}
 	return t, nil
-}
-
-type templateFilter struct {
-	State []string `query:"state" doc:"Only these states, separated by commas." enum:"draft,scheduled,open,sold_out,paused,closed,cancelled"`
-	Shop  string   `query:"shop" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this shop."`
-	Q     string   `query:"q" maxLength:"120" doc:"A part of the name, or the id."`
-	From  string   `query:"from" doc:"Only openings from this instant on." example:"2027-01-01T00:00:00Z"`
-	To    string   `query:"to" doc:"Only openings before this instant." example:"2027-02-01T00:00:00Z"`
-	Order string   `query:"order" enum:"asc,desc" default:"desc" doc:"By opening."`
-	Limit int      `query:"limit" minimum:"1" maximum:"200" default:"50"`
-	After string   `query:"after" maxLength:"60" doc:"What next said on the page before."`
-}
-
-func (a *API) listTemplates(ctx context.Context, in *templateFilter) (*struct{ Body TemplateList }, error) {
-	q, err := in.query()
-	if err != nil {
-		return nil, err
-	}
-	list, err := a.Templates.Templates(ctx, actorOf(ctx), q)
-	if err != nil {
-		return nil, err
-	}
-	page := TemplateList{Templates: make([]Template, len(list))}
-	for i, t := range list {
-		page.Templates[i] = templateJSON(t, a.Now())
-	}
-	if n := len(list); n == in.Limit {
-		page.Next = fmt.Sprintf("%d.%d", list[n-1].OpensAt.Unix(), list[n-1].ID)
-	}
-	return &struct{ Body TemplateList }{page}, nil
-}
-
-func (in *templateFilter) query() (template.Query, error) {
-	q := template.Query{Search: in.Q, Descending: in.Order == "desc", Limit: in.Limit}
-	for _, s := range in.State {
-		q.States = append(q.States, template.State(s))
-	}
-	errs := []error{checkText("query.q", in.Q)}
-	if in.Shop != "" {
-		shop, err := parseID("query.shop", in.Shop)
-		q.Shops, errs = []int64{shop}, append(errs, err)
-	}
-	var err error
-	q.From, err = instant("query.from", in.From)
-	errs = append(errs, err)
-	q.To, err = instant("query.to", in.To)
-	errs = append(errs, err)
-	q.After, err = parseCursor(in.After)
-	return q, merge(append(errs, err)...)
-}
-
-// parseCursor reads the opening and id of the last template of a page.
-func parseCursor(s string) (template.Cursor, error) {
-	if s == "" {
-		return template.Cursor{}, nil
-	}
-	opens, id, _ := strings.Cut(s, ".")
-	second, err1 := strconv.ParseInt(opens, 10, 64)
-	n, err2 := strconv.ParseInt(id, 10, 64)
-	// The seconds of the years 1 to 9000.
-	if err := errors.Join(err1, err2); err != nil || n <= 0 || second < -62135596800 || second > 221845392000 {
-		return template.Cursor{}, refused("query.after", "must be what next said on the page before")
-	}
-	return template.Cursor{OpensAt: time.Unix(second, 0).UTC(), ID: n}, nil
 }
 
 // checkText refuses text that no database can hold.

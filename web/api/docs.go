@@ -204,6 +204,12 @@ func (a *API) docsField(name string, s *huma.Schema) docsField {
 		values[i] = fmt.Sprint(v)
 	}
 	f.Values = strings.Join(values, ", ")
+	if inner.Minimum != nil && inner.Maximum != nil {
+		f.Text = strings.TrimSpace(fmt.Sprintf("%s %v to %v.", f.Text, *inner.Minimum, *inner.Maximum))
+	}
+	if s.Default != nil {
+		f.Text = strings.TrimSpace(fmt.Sprintf("%s %v if left out.", f.Text, s.Default))
+	}
 	if len(s.Examples) > 0 && f.Values == "" {
 		b, _ := json.Marshal(s.Examples[0]) // it came from JSON
 		f.Example = string(b)

@@ -39,7 +39,7 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 	t, _ := op.Metadata[traitsKey].(traits)
 	a.mux.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
 		q, r := middleware.Ensure(r)
-		q.Hot = t.hot
+		q.Hot, q.Stream = t.hot, t.stream
 		defer a.rescue(w, r)
 		if err := a.admit(w, r, t.access); err != nil {
 			a.problem(r.Context(), err).write(w)

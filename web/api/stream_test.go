@@ -1,9 +1,7 @@
 package api_test
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -43,85 +41,6 @@ func (r *rig) deliver(template string, slot int, users ...uint64) reminder.Inbox
 func (r *rig) push(it reminder.InboxItem, users ...user.ID) {
 	r.hub.Notify(slices.Min(users), slices.Max(users), func(id user.ID) bool { return slices.Contains(users, id) },
 		func(user.ID) reminder.InboxItem { return it })
-}
-
-type sseEvent struct{ name, id, data string }
-
-func (e sseEvent) item() (m map[string]any) {
-	_ = json.Unmarshal([]byte(e.data), &m)
-	return m
-}
-
-// client is one open stream.
-type client struct {
-	t      *testing.T
-	events chan sseEvent
-	beats  chan struct{}
-	stop   func()
-	answer *http.Response
-}
-
-func connect(t *testing.T, s *httptest.Server, credential, lastID string) *client {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	q, _ := http.NewRequestWithContext(ctx, "GET", s.URL+"/api/v1/inbox/stream", nil)
-	q.Header.Set("Authorization", "Bearer "+credential)
-	if lastID != "" {
-		q.Header.Set("Last-Event-ID", lastID)
-	}
-	answer, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &client{t: t, events: make(chan sseEvent, 1000), beats: make(chan struct{}, 1000), stop: cancel, answer: answer}
-	t.Cleanup(cancel)
-	go c.read()
-	return c
-}
-
-func (c *client) read() {
-	defer close(c.events)
-	defer c.answer.Body.Close()
-	var e sseEvent
-	for lines := bufio.NewScanner(c.answer.Body); lines.Scan(); {
-		field, value, _ := strings.Cut(lines.Text(), ": ")
-		switch field {
-		case "event":
-			e.name = value
-		case "id":
-			e.id = value
-		case "data":
-			e.data = value
-		case "":
-			if value != "" {
-				c.beats <- struct{}{}
-			} else if e.name != "" {
-				c.events <- e
-			}
-			e = sseEvent{}
-		}
-	}
-}
-
-// next returns the next event, or fails; a zero event says that the stream ended.
-func (c *client) next() sseEvent {
-	c.t.Helper()
-	select {
-	case e := <-c.events:
-		return e
-	case <-time.After(10 * time.Second):
-		c.t.Fatal("no event within 10 s")
-		return sseEvent{}
-	}
-}
-
-func (c *client) expect(name, itemID string) sseEvent {
-	c.t.Helper()
-	e := c.next()
-	if e.name != name || (itemID != "" && e.item()["id"] != itemID) {
-		c.t.Fatalf("got %+v, want %s of %s", e, name, itemID)
-	}
-	return e
 }
 
 func (r *rig) server(t *testing.T) *httptest.Server {
@@ -307,59 +226,5 @@ func TestHubNeverWaits(t *testing.T) {
 	r.hub.Cancel(8, fast)
 	if n := r.hub.Streams(); n != 0 {
 		t.Fatalf("%d streams left", n)
-	}
-}
-
-func TestInbox(t *testing.T) {
-	r := newRig(t, nil)
-	me, id := as(token(7)), r.drop(2*time.Hour)
-	if a := r.want(r.call(me, "GET", "/inbox", nil), 200, ""); len(a.at("items").([]any)) != 0 || a.at("unread") != 0.0 || a.at("read_through") != nil {
-		t.Fatalf("empty inbox: %s", a.Body)
-	}
-	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5, "app", 10, "app", 15)), 201, "")
-	var ids []string
-	for slot := 3; slot > 0; slot-- {
-		ids = append(ids, r.deliver(id, slot, 7).ID)
-	}
-	var seen []string
-	for next := "?limit=2"; ; {
-		a := r.want(r.call(me, "GET", "/inbox"+next, nil), 200, "")
-		if a.at("unread") != 3.0 {
-			t.Fatalf("unread: %s", a.Body)
-		}
-		for _, m := range a.at("items").([]any) {
-			seen = append(seen, m.(map[string]any)["id"].(string))
-		}
-		before, more := a.json["next"].(string)
-		if !more {
-			break
-		}
-		next = "?limit=2&before=" + before
-	}
-	slices.Reverse(ids)
-	if !slices.Equal(seen, ids) {
-		t.Fatalf("inbox shows %v, want %v", seen, ids)
-	}
-	r.want(r.call(me, "POST", "/inbox/read", `{"through":"2999-01-01T00:00:00Z"}`), 200, "")
-	if a := r.want(r.call(me, "GET", "/inbox", nil), 200, ""); a.at("unread") != 0.0 || a.at("items.0.read") != true {
-		t.Fatalf("after reading: %s", a.Body)
-	}
-	later := r.drop(2 * time.Hour)
-	r.want(r.call(me, "POST", "/reservations", reserve(later, "app", 5)), 201, "")
-	r.deliver(later, 1, 7)
-	if a := r.want(r.call(me, "GET", "/inbox", nil), 200, ""); a.at("unread") != 1.0 {
-		t.Fatalf("marking the future as read hid what came later: %s", a.Body)
-	}
-	r.want(r.call(me, "POST", "/inbox/read", nil), 200, "")
-	if a := r.want(r.call(me, "GET", "/inbox", nil), 200, ""); a.at("unread") != 0.0 {
-		t.Fatalf("after reading all: %s", a.Body)
-	}
-	for _, bad := range []string{"?before=x", "?before=0000-01-01T00:00:00Z", "?limit=0", "?limit=1e3"} {
-		r.about = bad
-		r.want(r.call(me, "GET", "/inbox"+bad, nil), 422, "invalid_request")
-	}
-	for _, bad := range []string{`{"through":"x"}`, `{"through":5}`, `{"through":"0001-01-01T00:00:00Z"}`, `{"all":true}`} {
-		r.about = bad
-		r.want(r.call(me, "POST", "/inbox/read", bad), 422, "invalid_request")
 	}
 }

@@ -31,6 +31,9 @@ type Options struct {
 	// Panicked answers a request whose handler panicked before it answered;
 	// nil = a bare 500.
 	Panicked http.HandlerFunc
+	// Trace, if set, may change the context of a request and is told how the
+	// request ended.
+	Trace func(*http.Request) (_ context.Context, done func(method, route string, status int))
 }
 
 // A Request is what is known about one request beyond HTTP. It belongs to the
@@ -44,12 +47,16 @@ type Request struct {
 	// Hot requests that succeed are logged at debug level only: at tens of
 	// thousands a second the log would cost more than the request.
 	Hot bool
+	// Stream requests last as long as their client stays; their duration is
+	// not measured.
+	Stream bool
 
 	start  time.Time
 	status int
 	bytes  int64
 	w      http.ResponseWriter
 	ip     func(http.Handler) http.Handler
+	traced func(method, route string, status int)
 }
 
 type requestKey struct{}
@@ -97,7 +104,11 @@ func Requests(o Options) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			q := &Request{ID: inboundID(r), start: time.Now(), w: w, ip: ip}
-			r = r.WithContext(context.WithValue(r.Context(), requestKey{}, q))
+			ctx := r.Context()
+			if o.Trace != nil {
+				ctx, q.traced = o.Trace(r)
+			}
+			r = r.WithContext(context.WithValue(ctx, requestKey{}, q))
 			protect(w.Header(), q.ID)
 			defer o.finish(q, r)
 			defer o.rescue(q, r)
@@ -130,7 +141,12 @@ func (o Options) finish(q *Request, r *http.Request) {
 	if q.status == 0 {
 		q.status = http.StatusOK
 	}
-	o.Metrics.observe(r.Method, route, q.status, took)
+	if !q.Stream {
+		o.Metrics.observe(r.Method, route, q.status, took)
+	}
+	if q.traced != nil {
+		q.traced(knownMethod(r.Method), route, q.status)
+	}
 	level := slog.LevelInfo
 	if q.Hot && q.status < 300 {
 		level = slog.LevelDebug

@@ -1,0 +1,171 @@
+package config_test
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/adapters/config"
+)
+
+func env(pairs ...string) func(string) string {
+	set := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		set[pairs[i]] = pairs[i+1]
+	}
+	return func(name string) string { return set[name] }
+}
+
+// least is what the programs cannot start without.
+func least(more ...string) func(string) string {
+	return env(append([]string{"DATABASE_URL", "postgres://u:p@db:5432/dropbell", "REDIS_URL", "redis://cache:6379/0"}, more...)...)
+}
+
+func TestDefaults(t *testing.T) {
+	got, err := config.Load(least())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: "127.0.0.1:8080",
+		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", RatePerUser: 600, DBConns: 16,
+		RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, TraceRatio: 1}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v, want\n%+v", got, want)
+	}
+}
+
+func TestEveryVariableIsRead(t *testing.T) {
+	got, err := config.Load(least("HTTP_ADDR", " :80 ", "WORKER_HTTP_ADDR", ":81", "PUBLIC_URL", "https://drops.example",
+		"TRUSTED_PROXIES", "10.0.0.0/8, ,192.168.0.0/16,", "LOG_LEVEL", "debug", "AUTH_JWT_SECRET", "0123456789abcdef",
+		"AUTH_JWT_ISSUER", "iss", "AUTH_JWT_AUDIENCE", "aud", "ADMIN_EMAIL", "a@example.com", "ADMIN_PASSWORD", "correct horse",
+		"ADMIN_API_KEY", "dbk_abcdefghijklmnopqrst", "SMTP_URL", "smtps://u:p@mail:465?from=a@example.com", "SMS_URL", "https://sms.example/v1",
+		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_abc", "VAPID_PUBLIC_KEY", "pub",
+		"VAPID_PRIVATE_KEY", "priv", "VAPID_SUBJECT", "mailto:a@example.com", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
+		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500",
+		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
+		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", TrustedProxies: []string{"10.0.0.0/8", "192.168.0.0/16"}, LogLevel: "debug",
+		JWTSecret: "0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", AdminEmail: "a@example.com", AdminPassword: "correct horse",
+		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMSURL: "https://sms.example/v1",
+		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_abc", VAPIDPublicKey: "pub", VAPIDPrivateKey: "priv",
+		VAPIDSubject: "mailto:a@example.com", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour,
+		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v, want\n%+v", got, want)
+	}
+	cluster, err := config.Load(least("REDIS_URL", "redis://a:1,rediss://b:2, redis://c:3", "AUTH_JWKS_URL", "https://id.example/keys"))
+	if err != nil || cluster.RedisURL != "redis://a:1,rediss://b:2, redis://c:3" || cluster.JWKSURL != "https://id.example/keys" {
+		t.Errorf("%+v %v", cluster, err)
+	}
+}
+
+// secret is in every wrong value; no message may show it.
+const secret = "hunter2"
+
+// mistakes are one wrong value per variable that can be wrong.
+var mistakes = map[string]string{
+	"DATABASE_URL": "mysql://u:" + secret + "@db/x", "REDIS_URL": "http://:" + secret + "@cache", "PUBLIC_URL": "ftp://" + secret,
+	"LOG_LEVEL": secret, "AUTH_JWT_SECRET": secret, "AUTH_JWKS_URL": "file:///" + secret, "ADMIN_PASSWORD": secret,
+	"ADMIN_API_KEY": secret + "-long-enough-but-not-dbk", "SMTP_URL": "mail://u:" + secret + "@mail", "SMS_URL": secret,
+	"WEBHOOK_URL": "gopher://" + secret, "WEBHOOK_SECRET": secret, "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
+	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
+	"OTEL_EXPORTER_OTLP_ENDPOINT": secret, "OTEL_TRACES_SAMPLER_ARG": secret,
+}
+
+func TestEveryMistakeIsNamedAtOnce(t *testing.T) {
+	_, err := config.Load(func(name string) string { return mistakes[name] })
+	if err == nil {
+		t.Fatal("nothing is wrong")
+	}
+	for name := range mistakes {
+		if !strings.Contains(err.Error(), name+" ") {
+			t.Errorf("%s is not named", name)
+		}
+	}
+	if n := strings.Count(err.Error(), "\n") + 1; n > len(mistakes)+3 { // and three that stand alone
+		t.Errorf("%d lines for %d mistakes: %v", n, len(mistakes), err)
+	}
+	if strings.Contains(err.Error(), secret) {
+		t.Errorf("a value is shown: %v", err)
+	}
+}
+
+func TestEachMistakeAlone(t *testing.T) {
+	for name, value := range map[string][]string{
+		"DATABASE_URL":              {"", "postgres://", "host=db user=u", "postgres://u:" + secret + "@%zz/x", "://" + secret},
+		"REDIS_URL":                 {"", "redis://a,b", "redis://a,", "cache:6379"},
+		"PUBLIC_URL":                {"drops.example", "//drops.example"},
+		"ADMIN_API_KEY":             {"dbk_short" + "4567890123", "DBK_abcdefghijklmnopqrst"},
+		"AUTH_JWT_SECRET":           {"fifteen bytes.."},
+		"RATE_LIMIT_PER_MINUTE":     {"1.5", "1e3", "ten", "10000001", "99999999999999999999"},
+		"RATE_LIMIT_KEY_PER_MINUTE": {"100000001"},
+		"DATABASE_MAX_CONNS":        {"0", "1001"},
+		"RETENTION_DAYS":            {"36501", "90d"},
+		"OTEL_TRACES_SAMPLER_ARG":   {"1.01", "-0.1", "NaN", "Inf"},
+		"LOG_LEVEL":                 {"INFO", "trace"},
+	} {
+		for _, v := range value {
+			_, err := config.Load(least(name, v))
+			if err == nil || !strings.HasPrefix(err.Error(), name+" ") || strings.Contains(err.Error(), secret) {
+				t.Errorf("%s=%q: %v", name, v, err)
+			} else if strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s=%q is one mistake: %v", name, v, err)
+			}
+		}
+	}
+}
+
+func TestWhatBelongsTogether(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		env  []string
+		want string // "" = fine
+	}{
+		{"both ways to verify tokens", []string{"AUTH_JWT_SECRET", "0123456789abcdef", "AUTH_JWKS_URL", "https://x.example"}, "not both"},
+		{"an admin without a password", []string{"ADMIN_EMAIL", "a@example.com"}, "ADMIN_EMAIL and ADMIN_PASSWORD"},
+		{"a password for nobody", []string{"ADMIN_PASSWORD", "correct horse"}, "ADMIN_EMAIL and ADMIN_PASSWORD"},
+		{"a webhook without a secret", []string{"WEBHOOK_URL", "https://x.example"}, "WEBHOOK_URL and WEBHOOK_SECRET"},
+		{"a secret without a webhook", []string{"WEBHOOK_SECRET", "whsec_x"}, "WEBHOOK_URL and WEBHOOK_SECRET"},
+		{"sms without a token", []string{"SMS_URL", "https://x.example"}, "SMS_TOKEN"},
+		{"one VAPID key", []string{"VAPID_PUBLIC_KEY", "x"}, "VAPID"},
+		{"VAPID without a subject", []string{"VAPID_PUBLIC_KEY", "x", "VAPID_PRIVATE_KEY", "y"}, "VAPID"},
+		{"all of VAPID", []string{"VAPID_PUBLIC_KEY", "x", "VAPID_PRIVATE_KEY", "y", "VAPID_SUBJECT", "mailto:a@example.com"}, ""},
+		{"only space", []string{"WEBHOOK_URL", "  ", "ADMIN_EMAIL", "\t"}, ""},
+	} {
+		_, err := config.Load(least(c.env...))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestHelpListsEveryVariable(t *testing.T) {
+	var out bytes.Buffer
+	config.Help(&out)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != len(config.Variables())+1 {
+		t.Fatalf("%d lines for %d variables", len(lines), len(config.Variables()))
+	}
+	seen := map[string]bool{}
+	for i, v := range config.Variables() {
+		fields := strings.Fields(lines[i+1])
+		if fields[0] != v.Name || v.Default != "" && fields[1] != v.Default || !strings.HasSuffix(lines[i+1], v.Meaning) || v.Meaning == "" {
+			t.Errorf("%s: %q", v.Name, lines[i+1])
+		}
+		if seen[v.Name] {
+			t.Errorf("%s stands twice", v.Name)
+		}
+		seen[v.Name] = true
+	}
+	for _, promised := range []string{"DATABASE_URL", "REDIS_URL", "HTTP_ADDR", "AUTH_JWT_SECRET", "AUTH_JWKS_URL", "ADMIN_EMAIL", "ADMIN_PASSWORD",
+		"ADMIN_API_KEY", "SMTP_URL", "SMS_URL", "SMS_TOKEN", "WEBHOOK_URL", "WEBHOOK_SECRET", "VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_SUBJECT"} {
+		if !seen[promised] {
+			t.Errorf("%s is promised and not read", promised)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+)
+
+// cuttable says that announcement a may be cut now. A correction waits for
+// batches about other openings to end: who was reached until then has to be
+// corrected too, and a second look after a crash must find the same users.
+const cuttable = `(a.state = 'waiting' or a.state = 'cutting' and a.cut_lease_until < clock_timestamp())
+	and (a.kind <> 'correction' or a.stop_reason is not null
+		or not exists (select from slots s where s.template_id = a.template_id and s.opens_at <> a.opens_at and s.state in ('firing', 'sending'))
+		and not exists (select from announcements o where o.template_id = a.template_id and o.kind = 'correction'
+			and o.opens_at <> a.opens_at and o.state in ('cutting', 'sending')))`
+
+// BeginAnnouncing claims the announcement; see [reminder.AnnouncingStore].
+func (s Announcements) BeginAnnouncing(ctx context.Context, id int64, lasting time.Duration) (reminder.AnnouncementCut, error) {
+	cut := reminder.AnnouncementCut{Token: uuid.NewString()}
+	err := s.pool.QueryRow(ctx, `update announcements a set state = 'cutting', cut_token = $2, cut_lease_until = clock_timestamp() + $3
+		where a.id = $1 and `+cuttable+` returning `+announcementColumns, id, cut.Token, lasting).Scan(announcementFields(&cut.Announcement)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return cut, reminder.ErrNotFirable
+	}
+	if err != nil {
+		return cut, translate(err)
+	}
+	if cut.Covered, err = s.covered(ctx, cut.Kind, cut.ID); err != nil {
+		return cut, err
+	}
+	cut.Parts, err = s.audienceParts(ctx, cut.Announcement)
+	return cut, err
+}
+
+// misinformed selects the batches b whose recipients were told an opening of
+// template $1 other than $2, by a reminder or by an earlier correction.
+const misinformed = ` from batches b where b.template_id = $1 and b.sent_count > 0 and (
+	b.kind = 'reminder' and exists (select from slots s where s.id = b.owner_id and s.opens_at <> $2)
+	or b.kind = 'correction' and exists (select from announcements a where a.id = b.owner_id and a.opens_at <> $2))`
+
+func (s Announcements) audienceParts(ctx context.Context, a reminder.Announcement) ([]delivery.Range, error) {
+	sql, args := `select coalesce(min(b.from_user), 1), coalesce(max(b.to_user), 0), coalesce(sum(b.sent_count), 0)`+misinformed,
+		[]any{a.TemplateID, a.OpensAt}
+	if a.Kind == delivery.KindCancelled {
+		sql, args = `select
+			coalesce((select user_id from reservations where template_id = $1 order by user_id limit 1), 1),
+			coalesce((select user_id from reservations where template_id = $1 order by user_id desc limit 1), 0),
+			coalesce((select sum(booked) from bookings where template_id = $1), 0)`, args[:1]
+	}
+	var first, last, expected int64
+	err := s.pool.QueryRow(ctx, sql, args...).Scan(&first, &last, &expected)
+	return divide(first, last, expected), translate(err)
+}
+
+// channelBits reduces a reservation to one bit per channel, where [readDue]
+// looks for it: has the user any reminder there?
+const channelBits = `(slots & 4095 <> 0)::int::bigint
+	| ((slots & (4095::bigint << 12) <> 0)::int::bigint << 12)
+	| ((slots & (4095::bigint << 24) <> 0)::int::bigint << 24)
+	| ((slots & (4095::bigint << 36) <> 0)::int::bigint << 36)
+	| ((slots & (4095::bigint << 48) <> 0)::int::bigint << 48)`
+
+// ReadAudience reads whom the announcement is for in the part.
+func (s Announcements) ReadAudience(ctx context.Context, cut reminder.AnnouncementCut, part delivery.Range) (reminder.Due, error) {
+	if cut.Kind == delivery.KindCancelled {
+		return s.readUsers(ctx, `select user_id, `+channelBits+` from reservations
+			where template_id = $1 and user_id between $2 and $3`, cut.TemplateID, part.From, part.To)
+	}
+	return s.readMisinformed(ctx, cut.Announcement, part)
+}
+
+// readMisinformed unites the sent sets: whoever was reminded in several slots
+// is corrected once.
+func (s Announcements) readMisinformed(ctx context.Context, a reminder.Announcement, part delivery.Range) (due reminder.Due, err error) {
+	rows, err := s.pool.Query(ctx, `select b.channel, b.sent`+misinformed+` and b.from_user <= $4 and b.to_user >= $3`,
+		a.TemplateID, a.OpensAt, part.From, part.To)
+	if err != nil {
+		return due, translate(err)
+	}
+	var sets [delivery.Channels]roaring64.Bitmap
+	var c delivery.Channel
+	var sent []byte
+	if _, err := pgx.ForEachRow(rows, []any{&c, &sent}, func() error {
+		set, err := decodeSet(sent)
+		if err == nil {
+			sets[c].Or(set)
+		}
+		return err
+	}); err != nil {
+		return due, translate(err)
+	}
+	for c := range sets {
+		due[c] = idsWithin(&sets[c], part)
+	}
+	return due, nil
+}
+
+// idsWithin returns the ids of set that lie in r, ascending.
+func idsWithin(set *roaring64.Bitmap, r delivery.Range) (ids []user.ID) {
+	it := set.Iterator()
+	for it.AdvanceIfNeeded(uint64(r.From)); it.HasNext(); {
+		id := user.ID(it.Next())
+		if id > r.To {
+			break
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// Audience counts whom the announcement would reach.
+func (s Announcements) Audience(ctx context.Context, a reminder.Announcement) (n reminder.Audience, err error) {
+	parts, err := s.audienceParts(ctx, a)
+	if err != nil {
+		return n, err
+	}
+	for _, part := range parts {
+		due, err := s.ReadAudience(ctx, reminder.AnnouncementCut{Announcement: a}, part)
+		if err != nil {
+			return n, err
+		}
+		for c, ids := range due {
+			n[c] += int64(len(ids))
+		}
+	}
+	return n, nil
+}
+
+// announcementPriority puts announcements behind reminders.
+const announcementPriority = 5
+
+// StoreAnnouncementBatches stores batches; a stop of the announcement that
+// came first is inherited by them.
+func (s Announcements) StoreAnnouncementBatches(ctx context.Context, cut reminder.AnnouncementCut, bs []reminder.NewBatch) ([]int64, error) {
+	columns, err := batchColumns(bs)
+	if err != nil {
+		return nil, err
+	}
+	return s.storeBatches(ctx, `
+		with mine as (
+			update announcements set cut_lease_until = clock_timestamp() + interval '10 seconds'
+			where id = $1 and cut_token = $2 and state = 'cutting'
+			returning id, kind, template_id, created_at, worthless_after, stop_reason
+		)
+		insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at,
+			worthless_after, stop_reason, priority, next_run_at)
+		select m.kind, m.id, m.template_id, b.channel, b.from_user, b.to_user, b.n, b.due, m.created_at, m.worthless_after, m.stop_reason, $8,
+			clock_timestamp()
+		from mine m, unnest($3::smallint[], $4::bigint[], $5::bigint[], $6::int[], $7::bytea[])
+			with ordinality as b (channel, from_user, to_user, n, due, i)
+		order by b.i
+		returning id`, append(append([]any{cut.ID, cut.Token}, columns...), announcementPriority)...)
+}
+
+// EndAnnouncing records that every batch is stored.
+func (s Announcements) EndAnnouncing(ctx context.Context, cut reminder.AnnouncementCut) error {
+	_, err := s.pool.Exec(ctx, `update announcements set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
+		where id = $1 and cut_token = $2 and state = 'cutting'`, cut.ID, cut.Token)
+	return translate(err)
+}
+
+// DueAnnouncements returns announcements that no task has taken, and those
+// whose cutting was abandoned.
+func (s Announcements) DueAnnouncements(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
+	rows, err := s.pool.Query(ctx, `select a.id from announcements a where a.state in ('waiting', 'cutting')
+		and a.created_at < clock_timestamp() - $1::interval and `+cuttable+` order by a.id limit $2`, grace, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return ids, translate(err)
+}
+
+// FinishAnnouncements finishes announcements whose batches are all done, the
+// way [Slots.FinishSlots] does.
+func (s Announcements) FinishAnnouncements(ctx context.Context) (int, error) {
+	finished := 0
+	err := s.tx(ctx, func(tx pgx.Tx) error {
+		const settled = ` and not exists (select from batches b where b.kind = a.kind and b.owner_id = a.id and b.state <> 'done')`
+		ids, err := lockIDs(ctx, tx, `select id from announcements a where a.state = 'sending'`+settled+` order by id limit 100 for update skip locked`)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `update announcements a set state = 'finished', finished_at = clock_timestamp() where a.id = any($1)`+settled, ids)
+		finished = int(tag.RowsAffected())
+		return err
+	})
+	return finished, err
+}

@@ -1,0 +1,388 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"dropbell/domain/fault"
+)
+
+// op is one operation: its key and its place in the order of arrival.
+type op struct{ key, n int }
+
+// press stores groups in memory; while hold is not nil a group waits for a
+// value from it.
+type press struct {
+	mu     sync.Mutex
+	groups [][]op
+	hold   chan struct{}
+	fail   func(group []op, call int) error
+	calls  int
+}
+
+func (p *press) flush(ctx context.Context, group []op) ([]string, error) {
+	if p.hold != nil {
+		select {
+		case <-p.hold:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls++
+	if p.fail != nil {
+		if err := p.fail(group, p.calls); err != nil {
+			return nil, err
+		}
+	}
+	p.groups = append(p.groups, slices.Clone(group))
+	res := make([]string, len(group))
+	for i, o := range group {
+		res[i] = fmt.Sprint(o)
+	}
+	return res, nil
+}
+
+func (p *press) sizes() []int {
+	var list []int
+	for _, g := range p.groups {
+		list = append(list, len(g))
+	}
+	return list
+}
+
+func committerOn(p *press, change func(*groupConfig)) *committer[int, op, string] {
+	cfg := defaultGroups()
+	cfg.workers = 1
+	if change != nil {
+		change(&cfg)
+	}
+	return newCommitter(cfg, func(o op) int { return o.key }, p.flush)
+}
+
+// submit starts one caller per operation, in order, and returns a function
+// that waits for all answers and returns their errors by place.
+func submit(t *testing.T, c *committer[int, op, string], ops []op) func() []error {
+	t.Helper()
+	errs := make([]error, len(ops))
+	var all sync.WaitGroup
+	for i, o := range ops {
+		all.Go(func() {
+			res, err := c.do(context.Background(), o)
+			if errs[i] = err; err == nil && res != fmt.Sprint(o) {
+				t.Errorf("%v was answered %s", o, res)
+			}
+		})
+		synctest.Wait() // it has queued before the next one
+	}
+	return func() []error { all.Wait(); return errs }
+}
+
+func distinctOps(n int) []op {
+	list := make([]op, n)
+	for i := range list {
+		list[i] = op{i, i}
+	}
+	return list
+}
+
+func TestWhateverQueuedIsOneGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &press{hold: make(chan struct{})}
+		var told []int
+		c := committerOn(p, func(cfg *groupConfig) { cfg.observe = func(n int, _ time.Duration) { told = append(told, n) } })
+		answers := submit(t, c, distinctOps(601))
+		close(p.hold)
+		for i, err := range answers() {
+			if err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		c.close()
+		// The first did not wait for company; the others came while it was stored.
+		if want := []int{1, 256, 256, 88}; !slices.Equal(p.sizes(), want) || !slices.Equal(told, want) {
+			t.Errorf("groups of %v, told %v, want %v", p.sizes(), told, want)
+		}
+	})
+}
+
+func TestEqualKeysWaitForTheNextGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &press{hold: make(chan struct{})}
+		c := committerOn(p, func(cfg *groupConfig) { cfg.maxGroup = 8 })
+		var ops []op
+		for i := range 200 {
+			ops = append(ops, op{key: rand.IntN(1 + i%20), n: i})
+		}
+		answers := submit(t, c, ops)
+		close(p.hold)
+		answers()
+		c.close()
+		last := map[int]int{}
+		stored := 0
+		for _, g := range p.groups {
+			seen := map[int]bool{}
+			for _, o := range g {
+				if seen[o.key] {
+					t.Fatalf("key %d stands twice in %v", o.key, g)
+				}
+				if before, ok := last[o.key]; ok && before > o.n {
+					t.Fatalf("key %d: %d was stored after %d", o.key, o.n, before)
+				}
+				seen[o.key], last[o.key] = true, o.n
+				stored++
+			}
+			if len(g) > 8 {
+				t.Errorf("a group of %d", len(g))
+			}
+		}
+		if stored != len(ops) {
+			t.Errorf("%d of %d stored", stored, len(ops))
+		}
+	})
+}
+
+func TestSeveralWorkersKeepEqualKeysApart(t *testing.T) {
+	p := &press{}
+	c := committerOn(p, func(cfg *groupConfig) { cfg.workers, cfg.maxGroup = 3, 16 })
+	var all sync.WaitGroup
+	for i := range 2000 {
+		all.Go(func() {
+			if _, err := c.do(t.Context(), op{i % 7, i}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	c.close()
+	stored := 0
+	for _, g := range p.groups {
+		stored += len(g)
+		keys := map[int]bool{}
+		for _, o := range g {
+			keys[o.key] = true
+		}
+		if len(keys) != len(g) {
+			t.Fatalf("equal keys in %v", g)
+		}
+	}
+	if stored != 2000 {
+		t.Errorf("%d stored", stored)
+	}
+}
+
+func TestARefusedRowFailsAlone(t *testing.T) {
+	for _, code := range []string{"23514", "22003", "22021"} {
+		synctest.Test(t, func(t *testing.T) {
+			bad := map[int]bool{17: true, 18: true, 200: true}
+			p := &press{hold: make(chan struct{}), fail: func(g []op, _ int) error {
+				if slices.ContainsFunc(g, func(o op) bool { return bad[o.n] }) {
+					return &pgconn.PgError{Code: code}
+				}
+				return nil
+			}}
+			c := committerOn(p, nil)
+			answers := submit(t, c, distinctOps(257)) // one alone, then 256 together
+			close(p.hold)
+			for n, err := range answers() {
+				if pg, ok := errors.AsType[*pgconn.PgError](err); ok != bad[n] || ok && pg.Code != code {
+					t.Errorf("%s: operation %d: %v", code, n, err)
+				}
+			}
+			c.close()
+			if p.calls > 1+3*2*8 {
+				t.Errorf("%s: %d statements to find three rows", code, p.calls)
+			}
+		})
+	}
+}
+
+func TestOtherErrorsFailTheGroupAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		err         error
+		calls       int
+		unavailable bool
+	}{
+		"the connection broke":   {&pgconn.PgError{Code: "57P01"}, 1, true},
+		"a bug in the statement": {&pgconn.PgError{Code: "42703"}, 1, false},
+		"a deadlock, twice":      {&pgconn.PgError{Code: "40P01"}, 2, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &press{hold: make(chan struct{}), fail: func(g []op, call int) error {
+				if call > 1 { // the first one went alone
+					return c.err
+				}
+				return nil
+			}}
+			com := committerOn(p, nil)
+			answers := submit(t, com, distinctOps(11))
+			close(p.hold)
+			for n, err := range answers() {
+				if (err == nil) != (n == 0) || n > 0 && (fault.KindOf(err) == fault.Unavailable) != c.unavailable {
+					t.Errorf("%s: operation %d: %v", name, n, err)
+				}
+			}
+			com.close()
+			if p.calls != 1+c.calls {
+				t.Errorf("%s: %d statements, want %d", name, p.calls-1, c.calls)
+			}
+		})
+	}
+}
+
+func TestADeadlockIsTriedAgain(t *testing.T) {
+	p := &press{fail: func(_ []op, call int) error {
+		if call == 1 {
+			return &pgconn.PgError{Code: "40P01"}
+		}
+		return nil
+	}}
+	c := committerOn(p, nil)
+	defer c.close()
+	if _, err := c.do(t.Context(), op{1, 1}); err != nil || p.calls != 2 {
+		t.Errorf("%v after %d statements", err, p.calls)
+	}
+}
+
+func TestAFullQueueRefusesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &press{hold: make(chan struct{})}
+		c := committerOn(p, func(cfg *groupConfig) { cfg.maxQueue, cfg.maxGroup = 10, 4 })
+		answers := submit(t, c, distinctOps(11)) // one is being stored, ten wait
+		if _, err := c.do(t.Context(), op{99, 99}); !errors.Is(err, ErrQueueFull) || fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("%v", err)
+		}
+		close(p.hold)
+		for n, err := range answers() {
+			if err != nil {
+				t.Errorf("operation %d: %v", n, err)
+			}
+		}
+		if _, err := c.do(t.Context(), op{99, 99}); err != nil {
+			t.Errorf("once there is room: %v", err)
+		}
+		c.close()
+	})
+}
+
+func TestCloseAnswersEverybody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &press{hold: make(chan struct{})}
+		c := committerOn(p, func(cfg *groupConfig) { cfg.maxGroup = 4 })
+		ops := distinctOps(30)
+		for i := range ops {
+			ops[i].key = i % 3 // some are put off to later groups
+		}
+		answers := submit(t, c, ops)
+		closed := make(chan struct{})
+		go func() { c.close(); close(closed) }()
+		synctest.Wait()
+		if _, err := c.do(t.Context(), op{99, 99}); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("after closing: %v", err)
+		}
+		select {
+		case <-closed:
+			t.Error("closed before everybody was answered")
+		default:
+		}
+		close(p.hold)
+		for n, err := range answers() {
+			if err != nil {
+				t.Errorf("operation %d: %v", n, err)
+			}
+		}
+		<-closed
+		c.close() // a second time does nothing
+	})
+}
+
+// TestCloseUnderLoad: whoever comes while it closes is either stored or told.
+func TestCloseUnderLoad(t *testing.T) {
+	for range 50 {
+		p := &press{}
+		c := committerOn(p, func(cfg *groupConfig) { cfg.workers = 2 })
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		accepted := 0
+		for i := range 100 {
+			all.Go(func() {
+				_, err := c.do(context.Background(), op{i, i})
+				if err != nil && !errors.Is(err, ErrUnavailable) {
+					t.Error(err)
+				}
+				if err == nil {
+					mu.Lock()
+					accepted++
+					mu.Unlock()
+				}
+			})
+			if i == 50 {
+				all.Go(c.close)
+			}
+		}
+		all.Wait()
+		stored := 0
+		for _, g := range p.groups {
+			stored += len(g)
+		}
+		if stored != accepted {
+			t.Fatalf("%d stored, %d told so", stored, accepted)
+		}
+	}
+}
+
+func TestACallerWhoLeavesHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &press{hold: make(chan struct{})}
+		c := committerOn(p, nil)
+		first := submit(t, c, distinctOps(1))
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error, 1)
+		go func() {
+			_, err := c.do(ctx, op{500, 500})
+			left <- err
+		}()
+		synctest.Wait()
+		others := submit(t, c, []op{{501, 501}, {500, 502}})
+		leave()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("the one who left: %v", err)
+		}
+		close(p.hold)
+		for _, err := range append(first(), others()...) {
+			if err != nil {
+				t.Errorf("the others: %v", err)
+			}
+		}
+		c.close()
+		if stored := slices.Concat(p.groups...); !slices.Contains(stored, op{500, 500}) || len(stored) != 4 {
+			t.Errorf("stored %v", stored)
+		}
+	})
+}
+
+func TestAStatementThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &press{hold: make(chan struct{})}
+		c := committerOn(p, nil)
+		start := time.Now()
+		if _, err := c.do(t.Context(), op{1, 1}); fault.KindOf(err) != fault.Unavailable || time.Since(start) != 15*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		close(p.hold)
+		if _, err := c.do(t.Context(), op{1, 2}); err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+		c.close()
+	})
+}

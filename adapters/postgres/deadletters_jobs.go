@@ -1,0 +1,274 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+)
+
+const jobColumns = `id, action, filter, rate, state, total, done, late, sent, created_by, created_at, finished_at`
+
+func scanJob(row pgx.CollectableRow) (j delivery.DeadLetterJob, err error) {
+	var filter []byte
+	if err = row.Scan(&j.ID, &j.Action, &filter, &j.Rate, &j.State, &j.Total, &j.Done, &j.Late, &j.Sent, &j.CreatedBy, &j.CreatedAt, &j.FinishedAt); err != nil {
+		return j, err
+	}
+	return j, json.Unmarshal(filter, &j.Filter)
+}
+
+// StartDeadLetterJob stores a job for the workers to find.
+func (s DeadLetters) StartDeadLetterJob(ctx context.Context, j delivery.DeadLetterJob, e staff.Entry) (delivery.DeadLetterJob, error) {
+	filter, err := json.Marshal(j.Filter)
+	if err != nil {
+		return j, err
+	}
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `insert into dead_letter_jobs (action, filter, rate, total, created_by) values ($1, $2, $3, $4, $5)
+			returning `+jobColumns, j.Action, filter, j.Rate, j.Total, j.CreatedBy)
+		if err != nil {
+			return err
+		}
+		if j, err = pgx.CollectExactlyOneRow(rows, scanJob); err != nil {
+			return err
+		}
+		e.ObjectID = itoa(j.ID)
+		return insertAudit(ctx, tx, e)
+	})
+	return j, err
+}
+
+// DeadLetterJobs lists recent jobs, newest first.
+func (s DeadLetters) DeadLetterJobs(ctx context.Context, limit int) ([]delivery.DeadLetterJob, error) {
+	rows, err := s.pool.Query(ctx, `select `+jobColumns+` from dead_letter_jobs order by id desc limit $1`, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanJob)
+	return list, translate(err)
+}
+
+// CancelDeadLetterJob stops a running job.
+func (s DeadLetters) CancelDeadLetterJob(ctx context.Context, id int64, e staff.Entry) error {
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `update dead_letter_jobs set state = 'cancelled', finished_at = now() where id = $1 and state = 'running'`, id)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return delivery.ErrNoDeadLetterJob
+		}
+		return insertAudit(ctx, tx, e)
+	})
+}
+
+// StepDeadLetterJob takes the next batch of the oldest job that no other
+// worker has in hand, and settles it in one transaction with the job's
+// progress: a worker that dies leaves neither half a batch nor a wrong count.
+func (s DeadLetters) StepDeadLetterJob(ctx context.Context) (more bool, err error) {
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `select `+jobColumns+` from dead_letter_jobs where state = 'running'
+			and coalesce(lease_until, '-infinity') <= clock_timestamp() order by id limit 1 for update skip locked`)
+		if err != nil {
+			return err
+		}
+		j, err := pgx.CollectExactlyOneRow(rows, scanJob)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		more = true
+		return stepJob(ctx, tx, j)
+	})
+	return more, err
+}
+
+// busyPause is how long a job waits for a batch that a worker is delivering.
+const busyPause = 2 * time.Second
+
+func stepJob(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob) error {
+	where, args := conditions(j.Filter)
+	args = append(args, j.ID)
+	var id int64
+	err := tx.QueryRow(ctx, `select e.batch_id`+deadFrom+where+fmt.Sprintf(
+		` and e.batch_id > (select after_batch from dead_letter_jobs where id = $%d) order by e.batch_id limit 1`, len(args)), args...).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		_, err = tx.Exec(ctx, `update dead_letter_jobs set state = 'finished', finished_at = now() where id = $1`, j.ID)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	b, err := lockDead(ctx, tx, id)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows): // removed meanwhile, and its dead letters with it
+		return nil
+	case err != nil:
+		return err
+	case b.running: // its worker holds outcomes in memory: come back later
+		_, err := tx.Exec(ctx, `update dead_letter_jobs set lease_until = clock_timestamp() + $2 where id = $1`, j.ID, busyPause)
+		return err
+	}
+	return settle(ctx, tx, j, b)
+}
+
+// deadBatch is a locked batch with dead letters.
+type deadBatch struct {
+	id      int64
+	running bool
+	inTime  bool
+	sent    []byte
+}
+
+// lockDead locks a batch after its template and its slot or announcement, in
+// the order in which moving an opening does. The template's lock keeps the
+// answer whether the batch is in time; the owner's keeps it from being
+// finished while its batch is made ready again.
+func lockDead(ctx context.Context, tx pgx.Tx, id int64) (b deadBatch, err error) {
+	for _, sql := range []string{
+		`select from templates where id = (select template_id from batches where id = $1) for share`,
+		`select from slots where id = (select owner_id from batches where id = $1 and kind = 'reminder') for update`,
+		`select from announcements where id = (select owner_id from batches where id = $1 and kind in ('correction', 'cancelled')) for update`,
+	} {
+		if _, err := tx.Exec(ctx, sql, id); err != nil {
+			return b, err
+		}
+	}
+	err = tx.QueryRow(ctx, `select b.id, b.state = 'running', `+inTime+`, b.sent from batches b where b.id = $1 for update of b`, id).
+		Scan(&b.id, &b.running, &b.inTime, &b.sent)
+	return b, err
+}
+
+// settle applies the job to the dead letters of one batch.
+func settle(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, b deadBatch) error {
+	f := j.Filter
+	f.BatchID = b.id
+	where, args := conditions(f)
+	var users []int64
+	if err := tx.QueryRow(ctx, `select array_agg(e.user_id order by e.user_id)`+deadFrom+where, args...).Scan(&users); err != nil {
+		return err
+	}
+	left, done, err := split(users, b.sent)
+	if err != nil {
+		return err
+	}
+	if err := lockGroups(ctx, tx, b.id, users); err != nil {
+		return err
+	}
+	if err := acknowledge(ctx, tx, b.id, done); err != nil {
+		return err
+	}
+	acted, late := len(left), 0
+	switch {
+	case j.Action == delivery.Discard:
+		err = discard(ctx, tx, b.id, left)
+	case b.inTime:
+		err = revive(ctx, tx, j, b.id, left)
+	default:
+		acted, late = 0, len(left)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `update dead_letter_jobs set after_batch = $2, done = done + $3, late = late + $4, sent = sent + $5 where id = $1`,
+		j.ID, b.id, acted, late, len(done))
+	return err
+}
+
+// lockGroups locks the counters that are about to change in the order in
+// which checkpoints change them.
+func lockGroups(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
+	_, err := tx.Exec(ctx, `select from dead_letter_groups where (channel, fingerprint) in (
+			select channel, fingerprint from exceptions where batch_id = $1 and user_id = any($2) and outcome = 'dead')
+		order by channel, fingerprint for update`, batch, users)
+	return err
+}
+
+// acknowledge takes dead letters of people who have a sent mark all the same
+// for what they are.
+func acknowledge(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
+	if len(users) == 0 {
+		return nil
+	}
+	if err := ungroup(ctx, tx, batch, users); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `update exceptions set outcome = $3 where batch_id = $1 and user_id = any($2)`, batch, users, delivery.Recovered); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `update batches set dead_count = dead_count - $2 where id = $1`, batch, len(users)); err != nil {
+		return err
+	}
+	return reopen(ctx, tx, batch)
+}
+
+// discard gives dead letters up; they count as dead for ever.
+func discard(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
+	if len(users) == 0 {
+		return nil
+	}
+	if err := ungroup(ctx, tx, batch, users); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `update exceptions set outcome = $3, reason = $4, last_at = clock_timestamp()
+		where batch_id = $1 and user_id = any($2)`, batch, users, delivery.Discarded, delivery.ReasonOperator)
+	return err
+}
+
+// revive makes dead letters wait for a retry with all attempts before them,
+// spread by the job's rate, and their batch and its owner unfinished again.
+func revive(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, batch int64, users []int64) error {
+	if len(users) == 0 {
+		return nil
+	}
+	if err := ungroup(ctx, tx, batch, users); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `
+		update exceptions e set outcome = 'failed', attempts = 0,
+			next_retry_at = clock_timestamp() + case when $3 = 0 then interval '0' else interval '1 second' * (($4 + u.n - 1) / $3::float8) end
+		from unnest($2::bigint[]) with ordinality as u (id, n) where e.batch_id = $1 and e.user_id = u.id`,
+		batch, users, j.Rate, j.Done); err != nil {
+		return err
+	}
+	// A batch that was ready keeps its turn: others in it may be due before.
+	if _, err := tx.Exec(ctx, `
+		update batches b set state = 'ready', dead_count = dead_count - $2, failed_count = failed_count + $2,
+			next_run_at = least(case when b.state = 'ready' then b.next_run_at end, b.worthless_after,
+				(select min(next_retry_at) from exceptions where batch_id = $1 and outcome = 'failed')) where id = $1`,
+		batch, len(users)); err != nil {
+		return err
+	}
+	return reopen(ctx, tx, batch)
+}
+
+// reopen makes the batch's slot or announcement unfinished, so that its
+// results are written once more when the batch is done.
+func reopen(ctx context.Context, tx pgx.Tx, batch int64) error {
+	_, err := tx.Exec(ctx, `
+		with slot as (
+			update slots set state = 'sending', finished_at = null
+			where state = 'finished' and id = (select owner_id from batches where id = $1 and kind = 'reminder')
+		)
+		update announcements set state = 'sending', finished_at = null
+		where state = 'finished' and id = (select owner_id from batches where id = $1 and kind in ('correction', 'cancelled'))`, batch)
+	return err
+}
+
+// ungroup takes dead letters out of the counters; it runs before they change.
+func ungroup(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
+	_, err := tx.Exec(ctx, `
+		with gone as (select channel, fingerprint, count(*) as n from exceptions
+			where batch_id = $1 and user_id = any($2) and outcome = 'dead' group by 1, 2)
+		update dead_letter_groups g set dead = greatest(0, g.dead - gone.n) from gone
+		where g.channel = gone.channel and g.fingerprint = gone.fingerprint`, batch, users)
+	return err
+}

@@ -1,0 +1,99 @@
+package postgres_test
+
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+)
+
+func request(key, hash string) postgres.IdempotencyRequest {
+	return postgres.IdempotencyRequest{Actor: "user:7", Key: key, Hash: []byte(hash)}
+}
+
+func TestIdempotencyKey(t *testing.T) {
+	w := newWorld(t)
+	s := postgres.NewIdempotency(w.db)
+	begin := func(key, hash string) postgres.Recorded {
+		t.Helper()
+		r, err := s.Begin(t.Context(), request(key, hash), time.Minute)
+		w.must(err)
+		return r
+	}
+	if r := begin("k", "a"); r.Answered || r.Busy || r.Conflict || r.Again {
+		t.Fatalf("a new key: %+v", r)
+	}
+	if r := begin("k", "a"); !r.Busy {
+		t.Fatalf("while the first runs: %+v", r)
+	}
+	if r := begin("k", "b"); !r.Conflict {
+		t.Fatalf("another request: %+v", r)
+	}
+	if r, err := s.Begin(t.Context(), postgres.IdempotencyRequest{Actor: "user:8", Key: "k", Hash: []byte("b")}, time.Minute); err != nil || r.Conflict || r.Busy {
+		t.Fatalf("somebody else's: %+v %v", r, err)
+	}
+	answer := postgres.Recorded{Status: 201, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte{0, 1, 255}}
+	w.must(s.Finish(t.Context(), request("k", "a"), answer))
+	w.must(s.Finish(t.Context(), request("k", "a"), postgres.Recorded{Status: 500}))
+	if r := begin("k", "a"); !r.Answered || r.Status != 201 || string(r.Body) != "\x00\x01\xff" || r.Header.Get("Content-Type") != "application/json" {
+		t.Fatalf("answered: %+v", r)
+	}
+	if r := begin("k", "b"); !r.Conflict {
+		t.Fatalf("another request after the answer: %+v", r)
+	}
+}
+
+func TestCrashedAttempt(t *testing.T) {
+	w := newWorld(t)
+	s := postgres.NewIdempotency(w.db)
+	_, err := s.Begin(t.Context(), request("k", "a"), time.Minute)
+	w.must(err)
+	w.exec(`update idempotency_keys set locked_until = now() - interval '1 second'`)
+	if r, err := s.Begin(t.Context(), request("k", "b"), time.Minute); err != nil || !r.Conflict {
+		t.Fatalf("another request must not take over: %+v %v", r, err)
+	}
+	if r, err := s.Begin(t.Context(), request("k", "a"), time.Minute); err != nil || !r.Again {
+		t.Fatalf("after a crash: %+v %v", r, err)
+	}
+	if r, err := s.Begin(t.Context(), request("k", "a"), time.Minute); err != nil || !r.Busy {
+		t.Fatalf("while the second attempt runs: %+v %v", r, err)
+	}
+	w.must(s.Fail(t.Context(), request("k", "a")))
+	if r, err := s.Begin(t.Context(), request("k", "a"), time.Minute); err != nil || !r.Again {
+		t.Fatalf("after a failure: %+v %v", r, err)
+	}
+	// A day later the key is free for anything.
+	w.exec(`update idempotency_keys set created_at = now() - interval '25 hours'`)
+	if r, err := s.Begin(t.Context(), request("k", "c"), time.Minute); err != nil || r.Again || r.Conflict || r.Busy || r.Answered {
+		t.Fatalf("after its life: %+v %v", r, err)
+	}
+}
+
+// Of many at once exactly one may go, also when the first has crashed.
+func TestIdempotencyKeyRace(t *testing.T) {
+	w := newWorld(t)
+	s := postgres.NewIdempotency(w.db)
+	for round := range 3 {
+		var taken atomic.Int64
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				r, err := s.Begin(t.Context(), request("k", "a"), time.Minute)
+				if err != nil {
+					t.Error(err)
+				}
+				if !r.Busy && !r.Conflict && !r.Answered {
+					taken.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if taken.Load() != 1 {
+			t.Fatalf("round %d: %d requests were let through", round, taken.Load())
+		}
+		w.exec(`update idempotency_keys set locked_until = now() - interval '1 second'`)
+	}
+}

@@ -1,0 +1,21 @@
+package postgres
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// traceOf returns the W3C traceparent under which ctx is traced, "" if it is
+// not. Events take it along, so that their handlers belong to the same trace.
+func traceOf(ctx context.Context) string {
+	if !sampled(ctx) {
+		return ""
+	}
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier["traceparent"]
+}
+
+func sampled(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsSampled() }

@@ -1,0 +1,213 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+const sampledParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+func traced(ctx context.Context, parent string) context.Context {
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": parent})
+}
+
+// watcher is a tracer that remembers under which traces statements ran.
+type watcher struct {
+	mu     sync.Mutex
+	traces map[string]int
+}
+
+func (w *watcher) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.traces[trace.SpanContextFromContext(ctx).TraceID().String()]++
+	return ctx
+}
+
+func (*watcher) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func relayed(t *testing.T, db *postgres.DB, topic string) []string {
+	t.Helper()
+	var traces []string
+	_, err := postgres.NewOutbox(db).Relay(t.Context(), 1000, func(_ context.Context, list []postgres.Announcement) error {
+		for _, a := range list {
+			if a.Topic == topic {
+				traces = append(traces, a.Trace)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return traces
+}
+
+// TestEventsCarryTheTraceOfTheirCause reserves and cancels under every kind of
+// context there is.
+func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {
+	w := newWorld(t)
+	statements := &watcher{traces: map[string]int{}}
+	db, err := postgres.Open(t.Context(), w.sql.Config().ConnString(), postgres.Options{Tracer: statements, Log: slog.New(slog.DiscardHandler)})
+	w.must(err)
+	t.Cleanup(db.Close)
+	on := postgres.NewReservations(db, postgres.Grouping{})
+	t.Cleanup(on.Close)
+	tpl := w.published(time.Hour)
+	relayed(t, w.db, "")
+	for name, c := range map[string]struct {
+		store  *postgres.Reservations
+		parent string
+		want   string
+	}{
+		"sampled":     {on, sampledParent, sampledParent},
+		"not sampled": {on, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", ""},
+		"untraced":    {on, "", ""},
+		"off":         {w.reservations, sampledParent, ""},
+	} {
+		change := reminder.Change{TemplateID: tpl.ID, UserID: 7, Bits: reminder.BitmapOf(reminders(delivery.App, 5)...)}
+		ctx := traced(t.Context(), c.parent)
+		for _, do := range []func(context.Context, reminder.Change) (reminder.Verdict, error){c.store.Reserve, c.store.Cancel} {
+			if v, err := do(ctx, change); err != nil || !v.Applied {
+				t.Fatalf("%s: %+v %v", name, v, err)
+			}
+			if got := relayed(t, w.db, event.ReservationsChanged); len(got) != 1 || got[0] != c.want {
+				t.Errorf("%s: events with %q, want %q", name, got, c.want)
+			}
+		}
+	}
+	if n := statements.traces[sampledParent[3:35]]; n == 0 {
+		t.Error("the group's statement is not part of the trace")
+	}
+}
+
+func TestBatchEventsCarryTheTraceOfTheDelivery(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(time.Hour)
+	w.seed(tpl, 3, reminders(delivery.App, 5)...)
+	w.must(w.timers(&memoryQueue{}).Fire(traced(t.Context(), sampledParent), w.dueNow(tpl, 1).ID))
+	w.must(w.deliverer(&memoryQueue{}, newSink(delivery.App, 10)).Drain(traced(t.Context(), sampledParent), delivery.App))
+	for _, topic := range []string{event.SlotFired, event.BatchFinished} {
+		var got string
+		w.must(w.sql.QueryRow(t.Context(), `select trace from outbox where topic = $1`, topic).Scan(&got))
+		if got != sampledParent {
+			t.Errorf("%s carries %q", topic, got)
+		}
+	}
+}
+
+func TestRecountFindsWhatIsOff(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(30 * time.Minute)
+	w.seed(tpl, 30, append(reminders(delivery.App, 5), reminders(delivery.Webhook, 5, 10)...)...)
+	finish := func(k template.Slot) {
+		w.must(w.timers(&memoryQueue{}).Fire(t.Context(), w.dueNow(tpl, k).ID))
+		d := w.deliverer(&memoryQueue{}, newSink(delivery.App, 10), newSink(delivery.Webhook, 10))
+		w.must(errors.Join(d.Drain(t.Context(), delivery.App), d.Drain(t.Context(), delivery.Webhook)))
+		_, err := w.slots.FinishSlots(t.Context())
+		w.must(err)
+	}
+	finish(1)
+	finish(2)
+	recount := func(window time.Duration, limit int) postgres.Recount {
+		r, err := w.boards.Recount(t.Context(), window, limit)
+		w.must(err)
+		return r
+	}
+	if r := recount(time.Hour, 10); r.Slots != 2 || len(r.Differences) != 0 {
+		t.Fatalf("sound books: %+v", r)
+	}
+	if r := recount(time.Hour, 1); r.Slots != 1 {
+		t.Errorf("%d slots with a limit of 1", r.Slots)
+	}
+	w.exec(`update batches set sent = null where channel = 4 and owner_id = $1`, w.slot(tpl, 2).ID) // 30 outcomes vanish
+	r := recount(time.Hour, 10)
+	if len(r.Differences) != 1 || r.Differences[0].Slot.Slot != 2 || r.Differences[0].Channel != delivery.Webhook || r.Differences[0].Difference() == 0 {
+		t.Errorf("lost outcomes: %+v", r)
+	}
+	w.exec(`update batches set rest_outcome = 'expired', rest_reason = 'deadline' where sent is null`)
+	if r := recount(time.Hour, 10); r.Expired[delivery.Webhook] != 30 || r.Expired[delivery.App] != 0 {
+		t.Errorf("expired: %v", r.Expired)
+	}
+	w.exec(`update slots set finished_at = now() - interval '2 hours' where state = 'finished'`)
+	if r := recount(time.Hour, 10); r.Slots != 0 || len(r.Differences) != 0 {
+		t.Errorf("slots of long ago: %+v", r)
+	}
+}
+
+func TestOneLeader(t *testing.T) {
+	w := newWorld(t)
+	house := postgres.NewHousekeeping(w.db)
+	w.exec(`alter database ` + w.sql.Config().ConnConfig.Database + ` set idle_in_transaction_session_timeout = '100ms'`)
+	inside, leave, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- house.Leader(t.Context(), "count", func(context.Context) error {
+			close(inside)
+			<-leave
+			return nil
+		})
+	}()
+	<-inside
+	ran := false
+	other := func(context.Context) error { ran = true; return nil }
+	for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); { // longer than idle transactions may live
+		w.must(house.Leader(t.Context(), "count", other))
+		<-time.After(10 * time.Millisecond)
+	}
+	if ran {
+		t.Error("two leaders")
+	}
+	w.must(house.Leader(t.Context(), "another job", other))
+	if !ran {
+		t.Error("an unrelated job was kept out")
+	}
+	close(leave)
+	w.must(<-ended)
+	ran = false
+	w.must(house.Leader(t.Context(), "count", other))
+	if !ran {
+		t.Error("nobody succeeds the leader")
+	}
+}
+
+func BenchmarkUntracedReserve(b *testing.B) {
+	url := localstack.Database(b)
+	db, err := postgres.Open(b.Context(), url, postgres.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	r := postgres.NewReservations(db, postgres.Grouping{})
+	defer r.Close()
+	b.SetParallelism(256)
+	var next sync.Mutex
+	id := user.ID(0)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			next.Lock()
+			id++
+			mine := id
+			next.Unlock()
+			if _, err := r.Reserve(context.Background(), reminder.Change{TemplateID: 1, UserID: mine, Bits: reminder.StoredBitmap(1)}); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}

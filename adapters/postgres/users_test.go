@@ -1,0 +1,151 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+func (w *world) upsert(changes ...user.Change) {
+	w.Helper()
+	w.must(postgres.NewUsers(w.db).Upsert(w.Context(), changes, staff.Entry{}))
+}
+
+func TestUsers(t *testing.T) {
+	w := newWorld(t)
+	users := postgres.NewUsers(w.db)
+	if _, err := users.User(t.Context(), 1); !errors.Is(err, user.ErrNotFound) {
+		t.Fatalf("an unknown user: %v", err)
+	}
+	push := []user.PushSubscription{{Endpoint: "https://p.example.com/1", P256dh: "k", Auth: "a"}}
+	w.upsert(user.Change{ID: 1, Name: new("Ann"), Email: new("Ann@example.com"), Push: &push, OptOuts: new(uint8(6)),
+		Quiet: &user.QuietHours{From: 1320, To: 480}, Attributes: &map[string]any{"tier": "gold"}}, user.Change{ID: 2})
+	u, err := users.User(t.Context(), 1)
+	w.must(err)
+	if u.Name != "Ann" || u.Email != "Ann@example.com" || len(u.Push) != 1 || u.Push[0] != push[0] || u.OptOuts != 6 || u.Quiet.To != 480 || u.Locale != "" {
+		t.Fatalf("stored %+v", u)
+	}
+	w.upsert(user.Change{ID: 1, Email: new("")}, user.Change{ID: 3, Name: new("New")})
+	if u, err = users.User(t.Context(), 1); err != nil || u.Email != "" || u.Name != "Ann" || u.OptOuts != 6 || len(u.Push) != 1 {
+		t.Fatalf("after clearing the address: %+v %v", u, err)
+	}
+	if n := w.number(`select count(*) from users where attributes->>'tier' = 'gold'`); n != 1 {
+		t.Fatal("attributes are lost")
+	}
+	if n := w.number(`select count(*) from outbox where topic = 'users.changed.v1' and payload->>'from_user' = '1'`); n != 2 {
+		t.Fatalf("%d announcements, want 2", n)
+	}
+}
+
+// Importing the same list again must not write every row again.
+func TestUnchangedUsersAreNotWritten(t *testing.T) {
+	w := newWorld(t)
+	w.upsert(user.Change{ID: 1, Name: new("Ann")}, user.Change{ID: 2, Name: new("Bob")})
+	before := w.number(`select sum(xmin::text::bigint) from users`)
+	w.upsert(user.Change{ID: 1, Name: new("Ann")}, user.Change{ID: 2, Name: new("Bob"), Email: nil})
+	// The lock that orders updates leaves its mark in xmax, not in xmin.
+	if after := w.number(`select sum(xmin::text::bigint) from users`); after != before {
+		t.Fatal("unchanged rows were written")
+	}
+}
+
+// Imports of the same users in any order wait for each other without deadlock
+// and lose nothing.
+func TestConcurrentUpserts(t *testing.T) {
+	w := newWorld(t)
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			for round := range 10 {
+				var changes []user.Change
+				for i := range 200 {
+					id := user.ID(i + 1)
+					if g%2 == 1 {
+						id = user.ID(200 - i)
+					}
+					c := user.Change{ID: id}
+					if g%2 == 0 {
+						c.Name = new(fmt.Sprint("n", g, round))
+					} else {
+						c.Email = new(fmt.Sprintf("e%d-%d@example.com", g, round))
+					}
+					changes = append(changes, c)
+				}
+				if err := postgres.NewUsers(w.db).Upsert(t.Context(), changes, staff.Entry{}); err != nil {
+					t.Errorf("import: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := w.number(`select count(*) from users where name <> '' and email <> ''`); n != 200 {
+		t.Fatalf("%d of 200 users have what both imports told", n)
+	}
+}
+
+func TestFindUsers(t *testing.T) {
+	w := newWorld(t)
+	users := postgres.NewUsers(w.db)
+	w.upsert(user.Change{ID: 13, Name: new("Ann Lee")}, user.Change{ID: 7, Email: new("Ann@example.com")}, user.Change{ID: 138, Phone: new("+8613800138000")},
+		user.Change{ID: 20, Name: new("100% sure")}, user.Change{ID: 21, Name: new("100 percent")}, user.Change{ID: 9, Name: new("Joann")},
+		user.Change{ID: 30, Name: new("Annie"), Email: new("annie@example.com")})
+	for text, want := range map[string]string{"ann": "[7 13 30]", "ANN ": "[7 13 30]", "13": "[13]", "+86138": "[138]", "100%": "[20]", "100": "[20 21]",
+		"100_": "[]", "nobody": "[]", "": "[7 9 13 20 21 30 138]", `\`: "[]", "' or true --": "[]", "99999999999999999999": "[]"} {
+		found, err := users.Find(t.Context(), text, 0, 100)
+		w.must(err)
+		if got := fmt.Sprint(idsOf(found)); got != want {
+			t.Errorf("%q finds %s, want %s", text, got, want)
+		}
+	}
+	var seen []user.ID
+	for after := user.ID(0); ; {
+		page, err := users.Find(t.Context(), "ann", after, 1)
+		w.must(err)
+		if len(page) == 0 {
+			break
+		}
+		after = page[0].ID
+		seen = append(seen, after)
+	}
+	if fmt.Sprint(seen) != "[7 13 30]" {
+		t.Fatalf("pages show %v", seen)
+	}
+}
+
+func idsOf(us []user.User) []user.ID {
+	ids := []user.ID{}
+	for _, u := range us {
+		ids = append(ids, u.ID)
+	}
+	return ids
+}
+
+// A search must use the indexes, however large the table.
+func TestFindUsesIndexes(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`insert into users (id, name, email, phone) select n, 'user ' || n, 'u' || n || '@example.com', '+86' || (13000000000 + n) from generate_series(1, 50000) n`)
+	w.exec(`analyze users`)
+	for _, column := range []string{"lower(name)", "lower(email)", "phone"} {
+		var plan string
+		w.must(w.sql.QueryRow(t.Context(), `explain (format json) select id from users where `+column+` like 'u4711%' and `+
+			map[string]string{"lower(name)": "name", "lower(email)": "email", "phone": "phone"}[column]+` <> '' and id > 0 order by id limit 20`).Scan(&plan))
+		if !containsIndex(plan) {
+			t.Errorf("%s is searched without its index: %s", column, plan)
+		}
+	}
+}
+
+func containsIndex(plan string) bool {
+	for _, name := range []string{"users_name", "users_email", "users_phone"} {
+		if strings.Contains(plan, name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,30 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// quiet is how long after a line about failed exports no other follows.
+const quiet = time.Minute
+
+// patient is an exporter whose failures are one line a minute. The library
+// would tell a process-wide error handler, which writes past the log.
+type patient struct {
+	sdk.SpanExporter
+	log    *slog.Logger
+	toldAt time.Time // exports are one at a time
+}
+
+// ExportSpans never fails: spans that cannot be delivered are gone either way.
+func (p *patient) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	err := p.SpanExporter.ExportSpans(ctx, spans)
+	if err != nil && time.Since(p.toldAt) > quiet {
+		p.toldAt = time.Now()
+		p.log.Warn("traces cannot be exported", "spans", len(spans), "error", err)
+	}
+	return nil
+}

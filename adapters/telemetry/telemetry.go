@@ -1,0 +1,107 @@
+// Package telemetry traces one piece of work through both programs: from a
+// request through events and tasks to the call of a provider. Spans go to an
+// OpenTelemetry collector over OTLP/HTTP; between processes the context
+// travels as W3C traceparent, beside payloads and never in them.
+//
+// A nil [Tracing] does nothing, and nothing of it is on any path then. No
+// attribute names a person: no user ids, addresses, contacts or texts.
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/exaring/otelpgx"
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/extra/redisotel/v9"
+	goredis "github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// shutdownFor is how long the last spans may take to be exported.
+const shutdownFor = 5 * time.Second
+
+// Options configure [Start].
+type Options struct {
+	// Service is the program's name.
+	Service string
+	// Endpoint is the collector's base address, such as
+	// http://localhost:4318; spans are posted to /v1/traces below it. Empty
+	// turns tracing off.
+	Endpoint string
+	// Ratio is which share of requests is traced, 0…1. Work that no request
+	// caused (timers, deliveries) is always traced.
+	Ratio float64
+	Log   *slog.Logger
+}
+
+// Tracing makes spans and sends them away in the background. All its methods
+// may be called on nil.
+type Tracing struct {
+	provider *sdk.TracerProvider
+	tracer   trace.Tracer
+}
+
+// Start returns the tracing of this process, nil if o names no endpoint. It
+// does not connect: a collector that is away costs spans, which are dropped,
+// and nothing else. The exporter's other settings (OTEL_EXPORTER_OTLP_HEADERS,
+// …_TIMEOUT, OTEL_RESOURCE_ATTRIBUTES) are read from the environment as
+// OpenTelemetry specifies.
+func Start(ctx context.Context, o Options) (*Tracing, error) {
+	if o.Endpoint == "" {
+		return nil, nil
+	}
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(strings.TrimSuffix(o.Endpoint, "/")+"/v1/traces"))
+	if err != nil {
+		return nil, fmt.Errorf("trace exporter: %w", err)
+	}
+	host, _ := os.Hostname()
+	about, err := resource.New(ctx, resource.WithFromEnv(), resource.WithAttributes(
+		attribute.String("service.name", o.Service), attribute.String("service.namespace", "dropbell"),
+		attribute.String("service.instance.id", fmt.Sprintf("%s-%d", host, os.Getpid()))))
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
+		return nil, fmt.Errorf("trace resource: %w", err)
+	}
+	provider := sdk.NewTracerProvider(sdk.WithBatcher(&patient{SpanExporter: exporter, log: o.Log}), sdk.WithResource(about),
+		sdk.WithSampler(newSampler(o.Ratio)))
+	return &Tracing{provider, provider.Tracer("dropbell")}, nil
+}
+
+// Shutdown exports what is left, for at most five seconds.
+func (t *Tracing) Shutdown() error {
+	if t == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownFor)
+	defer cancel()
+	return t.provider.Shutdown(ctx)
+}
+
+// Queries returns what traces statements, as part of a traced request or
+// task only; nil if t is. Statements appear with their text and without
+// their arguments.
+func (t *Tracing) Queries() pgx.QueryTracer {
+	if t == nil {
+		return nil
+	}
+	return otelpgx.NewTracer(otelpgx.WithTracerProvider(t.provider), otelpgx.WithDisableConnectionDetailsInAttributes(),
+		otelpgx.WithDisableAcquireTracer())
+}
+
+// Redis traces the client's commands by name, without their arguments.
+func (t *Tracing) Redis(client goredis.UniversalClient) error {
+	if t == nil {
+		return nil
+	}
+	return redisotel.InstrumentTracing(client, redisotel.WithTracerProvider(t.provider), redisotel.WithDBStatement(false),
+		redisotel.WithDialFilter(true))
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/bench/stack"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+)
+
+// tenMinutes is the app reminder ten minutes before the opening, which does
+// not fall due while it is measured.
+const tenMinutes = 2
+
+// pace is a modest load: reservations per second, begun on time whether or not
+// the earlier ones are answered, for some seconds.
+type pace struct{ rate, seconds int }
+
+// reserve adds reminders to the template's reservations, in turn to a row that
+// exists, anywhere in the table, and to a new one.
+func (p pace) reserve(ctx context.Context, s *stack.Stack, templateID int64, n int) (p50, p99 time.Duration, err error) {
+	store := postgres.NewReservations(s.DB, postgres.Grouping{})
+	defer store.Close()
+	count := p.rate * p.seconds
+	if count/2 > n {
+		return 0, 0, fmt.Errorf("%d reservations are too few to add to at this rate", n)
+	}
+	took, errs := make([]time.Duration, count), make([]error, count)
+	begin := time.Now()
+	tick := time.NewTicker(time.Second / time.Duration(p.rate))
+	defer tick.Stop()
+	var all sync.WaitGroup
+	for i := range count {
+		all.Go(func() {
+			at := begin.Add(time.Duration(i) * time.Second / time.Duration(p.rate))
+			v, err := store.Reserve(ctx, reminder.Change{TemplateID: templateID, UserID: someone(i, n), Bits: reminder.StoredBitmap(tenMinutes)})
+			if took[i] = time.Since(at); err == nil && !v.Applied {
+				err = fmt.Errorf("refused: %+v", v)
+			}
+			errs[i] = err
+		})
+		<-tick.C
+	}
+	all.Wait()
+	slices.Sort(took)
+	for _, err := range errs {
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	return took[count/2], took[count*99/100], nil
+}
+
+// someone is, for even i, one of users 1…n, far from the one before, and for
+// odd i somebody new.
+func someone(i, n int) user.ID {
+	if i%2 == 1 {
+		return user.ID(n + i)
+	}
+	const step = 104_729 // prime, so that nobody comes twice unless n is a multiple
+	return user.ID(i/2*step%n + 1)
+}

@@ -1,0 +1,116 @@
+// Package console is the web console of the people who run drops. Pages are
+// drawn by views; what they may do is decided by the use cases; this package
+// reads requests, asks one use case and answers.
+//
+// Every page works without scripts. Where scripts run, htmx asks for parts of
+// pages: the same address answers with the part alone.
+package console
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/i18n"
+	"dropbell/views/static"
+)
+
+// AuditReader reads the audit log.
+type AuditReader interface {
+	Records(ctx context.Context, q staff.AuditQuery) ([]staff.Record, error)
+}
+
+// Shops keeps the shops.
+type Shops interface {
+	Shops(ctx context.Context) ([]template.Shop, error)
+	// ChangeShop creates the shop or changes its name and time zone.
+	ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error
+}
+
+// ChannelSettings keeps what operators decide about channels.
+type ChannelSettings interface {
+	Settings(ctx context.Context) ([delivery.Channels]delivery.Setting, error)
+	SaveSetting(ctx context.Context, next delivery.Setting, e staff.Entry) error
+	Backlogs(ctx context.Context) ([]postgres.Backlog, error)
+}
+
+// DeadMessages keeps the events that handlers gave up on.
+type DeadMessages interface {
+	Open(ctx context.Context, before int64, limit int) ([]postgres.DeadMessage, error)
+	Requeue(ctx context.Context, by staff.Actor, id int64) error
+	Discard(ctx context.Context, by staff.Actor, id int64) error
+}
+
+// Deps are everything the console stands on. All are required.
+type Deps struct {
+	Staff        *staff.Service
+	Templates    *template.Service
+	Reminders    *reminder.Service
+	Board        reminder.BoardStore
+	Users        reminder.Users
+	Audit        AuditReader
+	Shops        Shops
+	Settings     ChannelSettings
+	DeadMessages DeadMessages
+	// Channels are those with a configured sender.
+	Channels delivery.ChannelSet
+	Sessions scs.CtxStore
+	Throttle staff.Throttle
+	// Monitor returns the queue dashboard, which serves [MonitorPath] and
+	// everything below and sets its own content security policy.
+	Monitor func(writable bool) http.Handler
+	// PublicURL is where browsers reach the console; with https its cookies
+	// are never sent over anything else.
+	PublicURL string
+	// DefaultZone shows instants that belong to no shop.
+	DefaultZone *time.Location
+	Now         func() time.Time
+	Log         *slog.Logger
+}
+
+// MonitorPath is where the queue dashboard lives.
+const MonitorPath = "/monitor/queues"
+
+// Console serves the console.
+type Console struct {
+	Deps
+	languages *i18n.Languages
+	assets    *static.Assets
+	sessions  *scs.SessionManager
+	present   *presence
+	live      *hub
+	handler   http.Handler
+}
+
+// New returns the console. It panics if its own catalogues or assets, which
+// are part of the program, cannot be read.
+func New(d Deps) *Console {
+	languages, err := i18n.Load()
+	if err != nil {
+		panic(err)
+	}
+	assets, err := static.Load()
+	if err != nil {
+		panic(err)
+	}
+	c := &Console{Deps: d, languages: languages, assets: assets}
+	c.sessions = newSessions(d, c.refuse)
+	c.present = newPresence(d.Staff.Present, d.Now)
+	c.live = newHub(c.snapshot, time.Second)
+	c.handler = c.routes()
+	return c
+}
+
+// ServeHTTP answers every address that is not the API's.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
+
+// Close ends all live streams, which would never end by themselves.
+func (c *Console) Close() { c.live.close() }

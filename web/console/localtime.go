@@ -1,0 +1,129 @@
+package console
+
+import (
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/views/pages"
+)
+
+// localLayouts are what browsers send for <input type="datetime-local">.
+func localLayouts() []string {
+	return []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"}
+}
+
+// Which of the two instants is meant by a local time that happens twice.
+const (
+	firstTime  = "first"
+	secondTime = "second"
+)
+
+// instant reads a local time typed for zone. fold decides where the time
+// happens twice because clocks go back. On failure it returns the key of the
+// rule that is broken.
+func instant(text, fold string, zone *time.Location) (at time.Time, broken string) {
+	wall, ok := parseWall(text)
+	if !ok {
+		return at, "rule.time_format"
+	}
+	early, late := meanings(wall, zone)
+	switch {
+	case len(early) == 0 && len(late) == 0:
+		return at, "rule.time_gap"
+	case len(late) == 0:
+		return early[0], ""
+	case fold == firstTime:
+		return early[0], ""
+	case fold == secondTime:
+		return late[0], ""
+	}
+	return at, pages.KeyTimeTwice
+}
+
+func parseWall(text string) (time.Time, bool) {
+	for _, layout := range localLayouts() {
+		if t, err := time.Parse(layout, strings.TrimSpace(text)); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// meanings returns the instants at which clocks in zone show wall: none while
+// they are put forward over it, two when they are put back. Offsets a day
+// around it are the only ones it can have.
+func meanings(wall time.Time, zone *time.Location) (early, late []time.Time) {
+	var found []time.Time
+	for _, around := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := wall.Add(around).In(zone).Zone()
+		at := wall.Add(-time.Duration(offset) * time.Second)
+		same := at.In(zone).Format(time.DateTime) == wall.Format(time.DateTime)
+		if same && (len(found) == 0 || !found[0].Equal(at)) {
+			found = append(found, at)
+		}
+	}
+	if len(found) < 2 {
+		return found, nil
+	}
+	if found[1].Before(found[0]) {
+		found[0], found[1] = found[1], found[0]
+	}
+	return found[:1], found[1:]
+}
+
+// typedTime writes t as it would be typed in zone, and which of two equal
+// times it is.
+func typedTime(t time.Time, zone *time.Location) (text, fold string) {
+	local := t.In(zone)
+	text = local.Format("2006-01-02T15:04")
+	if local.Second() != 0 {
+		text = local.Format("2006-01-02T15:04:05")
+	}
+	wall, _ := parseWall(local.Format("2006-01-02T15:04:05"))
+	early, late := meanings(wall, zone)
+	switch {
+	case len(late) == 0:
+		return text, ""
+	case early[0].Equal(t):
+		return text, firstTime
+	}
+	return text, secondTime
+}
+
+// day reads a date, such as "2026-11-20", as the beginning of that day in
+// zone. It returns nil for an empty or impossible one.
+func day(text string, zone *time.Location) *time.Time {
+	t, err := time.ParseInLocation(time.DateOnly, text, zone)
+	if err != nil || t.Year() < 1970 || t.Year() > 9000 {
+		return nil
+	}
+	return &t
+}
+
+// dayAfter is the end of a day that is still included.
+func dayAfter(text string, zone *time.Location) *time.Time {
+	t := day(text, zone)
+	if t == nil {
+		return nil
+	}
+	next := t.AddDate(0, 0, 1)
+	return &next
+}
+
+// timeMessages are the English texts of what can be wrong with a typed time.
+func timeMessages(broken string) string {
+	return map[string]string{
+		"rule.required":     "is required",
+		"rule.time_format":  "is not a date and time",
+		"rule.time_gap":     "does not exist that day: the clocks go forward over it",
+		pages.KeyTimeTwice:  "happens twice that day, because the clocks go back: choose which one",
+		"rule.number":       "must be a whole number",
+		"rule.shop_exists":  "exists already",
+		"rule.date_format":  "is not a date",
+		"rule.unknown_shop": "there is no such shop",
+	}[broken]
+}
+
+// breaks adds that the named field breaks a rule that only typing can break.
+func breaks(e *fault.Fields, name, rule string) { e.Add(name, rule, "%s", timeMessages(rule)) }

@@ -1,0 +1,177 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+const (
+	upcomingDrops = 6
+	openDrops     = 3
+	recentRecords = 8
+	// oldBacklog is how long a message may be on its way before somebody
+	// should look.
+	oldBacklog = time.Minute
+	// maxStuck bounds how many stuck messages are counted on the first page.
+	maxStuck = 100
+)
+
+func (c *Console) overview(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.overviewPage(r)
+	if err != nil {
+		return err
+	}
+	return c.either(w, r, p.Live(), p.Page())
+}
+
+func (c *Console) overviewPage(r *http.Request) (pages.Overview, error) {
+	ctx, by := r.Context(), actor(r)
+	var p pages.Overview
+	var err error
+	if p.Upcoming, err = c.drops(ctx, by, upcomingDrops, func(q *template.Query) {
+		now := c.Now()
+		q.States, q.From = []template.State{template.Scheduled, template.Paused}, &now
+	}); err != nil {
+		return p, err
+	}
+	if p.Open, err = c.drops(ctx, by, openDrops, func(q *template.Query) {
+		q.States, q.Descending = []template.State{template.Open, template.SoldOut}, true
+	}); err != nil {
+		return p, err
+	}
+	if p.First, err = c.first(ctx, by, p); err != nil || p.First {
+		return p, err
+	}
+	if p.Activity, err = c.Audit.Records(ctx, staff.AuditQuery{Shops: by.Shops, Limit: recentRecords}); err != nil {
+		return p, err
+	}
+	return p, c.judge(r, &p)
+}
+
+// drops returns templates with their boards.
+func (c *Console) drops(ctx context.Context, by staff.Actor, limit int, narrow func(*template.Query)) ([]pages.Drop, error) {
+	q := template.Query{Limit: limit}
+	narrow(&q)
+	list, err := c.Templates.Templates(ctx, by, q)
+	if err != nil {
+		return nil, err
+	}
+	drops := make([]pages.Drop, len(list))
+	for i, t := range list {
+		board, err := c.Board.Board(ctx, t.ID)
+		if err != nil {
+			return nil, err
+		}
+		drops[i] = pages.Drop{Template: t, Board: board}
+	}
+	return drops, nil
+}
+
+func (c *Console) first(ctx context.Context, by staff.Actor, p pages.Overview) (bool, error) {
+	if len(p.Upcoming) > 0 || len(p.Open) > 0 {
+		return false, nil
+	}
+	any, err := c.Templates.Templates(ctx, by, template.Query{Limit: 1})
+	return len(any) == 0, err
+}
+
+// judge fills in how delivery is doing and what needs attention.
+func (c *Console) judge(r *http.Request, p *pages.Overview) error {
+	settings, err := c.Settings.Settings(r.Context())
+	if err != nil {
+		return err
+	}
+	backlogs, err := c.Settings.Backlogs(r.Context())
+	if err != nil {
+		return err
+	}
+	drops := append(append([]pages.Drop{}, p.Open...), p.Upcoming...)
+	p.Health = c.health(drops, settings)
+	for _, d := range drops {
+		p.Attention = append(p.Attention, c.concerns(r, d)...)
+	}
+	p.Attention = append(p.Attention, c.channelConcerns(r, settings, backlogs)...)
+	if !actor(r).Can(staff.Operate, 0) {
+		return nil
+	}
+	stuck, err := c.DeadMessages.Open(r.Context(), 0, maxStuck)
+	if len(stuck) > 0 {
+		p.Attention = append(p.Attention, pages.Attention{Tone: ui.Bad, URL: "/dead-messages", Text: frame(r).Locale.N("attention.dead_messages", int64(len(stuck)))})
+	}
+	return err
+}
+
+func (c *Console) health(drops []pages.Drop, settings [delivery.Channels]delivery.Setting) []pages.ChannelHealth {
+	list := make([]pages.ChannelHealth, delivery.Channels)
+	for i, ch := range delivery.AllChannels() {
+		list[i] = pages.ChannelHealth{Channel: ch, Configured: c.Channels.Has(ch), Paused: settings[ch].Paused}
+	}
+	for _, d := range drops {
+		for _, row := range d.Board.Rows {
+			if !c.running(row) {
+				continue
+			}
+			for i, cell := range row.Cells {
+				list[i].Counts = list[i].Counts.Plus(cell.Counts)
+			}
+		}
+	}
+	return list
+}
+
+// running reports whether a slot is being delivered or was in the last hour.
+func (c *Console) running(row reminder.Row) bool {
+	return row.FiredAt != nil && (row.State == reminder.Firing || row.State == reminder.Sending || c.Now().Sub(*row.FiredAt) < time.Hour)
+}
+
+func (c *Console) concerns(r *http.Request, d pages.Drop) (list []pages.Attention) {
+	l, url := frame(r).Locale, fmt.Sprintf("/templates/%d", d.ID)
+	add := func(tone ui.Tone, text string) {
+		list = append(list, pages.Attention{Tone: tone, Text: text, URL: url})
+	}
+	var sum delivery.Counts
+	for _, ch := range d.Board.Totals() {
+		sum = sum.Plus(ch.Counts)
+		if ch.Booked > 0 && !c.Channels.Has(ch.Channel) {
+			add(ui.Warn, l.T("attention.no_sender", d.Name, say(r, "channel."+ch.Channel.String()), ch.Booked))
+		}
+	}
+	if sum.Dead > 0 {
+		add(ui.Bad, l.N("attention.dead", sum.Dead, d.Name))
+	}
+	if sum.Expired > 0 {
+		add(ui.Warn, l.N("attention.expired", sum.Expired, d.Name))
+	}
+	for _, row := range d.Board.Rows {
+		if ui.Overdue(row, c.Now()) {
+			add(ui.Bad, l.T("attention.overdue", d.Name, row.Slot.Slot.Minutes()))
+		}
+	}
+	return list
+}
+
+func (c *Console) channelConcerns(r *http.Request, settings [delivery.Channels]delivery.Setting, backlogs []postgres.Backlog) (list []pages.Attention) {
+	l := frame(r).Locale
+	name := func(ch delivery.Channel) string { return say(r, "channel."+ch.String()) }
+	for _, s := range settings {
+		if s.Paused {
+			list = append(list, pages.Attention{Tone: ui.Warn, URL: "/channels", Text: l.T("attention.channel_paused", name(s.Channel))})
+		}
+	}
+	for _, b := range backlogs {
+		if b.Oldest > oldBacklog {
+			list = append(list, pages.Attention{Tone: ui.Warn, URL: "/channels", Text: l.N("attention.backlog", b.People, name(b.Channel), l.Duration(b.Oldest))})
+		}
+	}
+	return list
+}

@@ -1,0 +1,158 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"dropbell/domain/staff"
+	"dropbell/views/static"
+)
+
+// A route is one address with who may use it. Rights that depend on a shop
+// are checked by the use cases as well.
+type route struct {
+	method  string
+	pattern string
+	// needs is the permission; open routes need none, not even a sign-in.
+	needs staff.Permission
+	open  bool
+	serve handler
+}
+
+// handler answers a request or returns why it cannot.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+func get(pattern string, needs staff.Permission, h handler) route {
+	return route{method: http.MethodGet, pattern: pattern, needs: needs, serve: h}
+}
+
+func post(pattern string, needs staff.Permission, h handler) route {
+	return route{method: http.MethodPost, pattern: pattern, needs: needs, serve: h}
+}
+
+func open(r route) route {
+	r.open = true
+	return r
+}
+
+// table lists every route of the console except static files and the queue
+// dashboard.
+func (c *Console) table() []route {
+	return []route{
+		open(get("/signin", "", c.signInForm)),
+		open(post("/signin", "", c.signIn)),
+		open(post("/signout", "", c.signOut)),
+		open(post("/preferences", "", c.savePreferences)),
+
+		get("/", staff.View, c.overview),
+
+		get("/templates", staff.View, c.listTemplates),
+		post("/templates", staff.ManageTemplates, c.createTemplate),
+		get("/templates/new", staff.ManageTemplates, c.newTemplate),
+		post("/templates/preview", staff.ManageTemplates, c.previewTemplate),
+		get("/templates/{id}", staff.View, c.showTemplate),
+		get("/templates/{id}/live", staff.View, c.streamTemplate),
+		get("/templates/{id}/edit", staff.ManageTemplates, c.editTemplate),
+		post("/templates/{id}/edit", staff.ManageTemplates, c.saveTemplate),
+		get("/templates/{id}/move", staff.ManageTemplates, c.moveForm),
+		post("/templates/{id}/move", staff.ManageTemplates, c.move),
+		get("/templates/{id}/stock", staff.ManageTemplates, c.stockForm),
+		post("/templates/{id}/stock", staff.ManageTemplates, c.raiseStock),
+		get("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.confirmStep),
+		post("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.takeStep),
+
+		get("/users", staff.View, c.findUsers),
+		get("/users/{id}", staff.View, c.showUser),
+
+		get("/channels", staff.View, c.listChannels),
+		get("/channels/{channel}/{step:pause|resume}", staff.Operate, c.confirmChannel),
+		post("/channels/{channel}/{step:pause|resume}", staff.Operate, c.changeChannel),
+		get("/dead-messages", staff.Operate, c.listDeadMessages),
+		get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.confirmDeadMessage),
+		post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.settleDeadMessage),
+
+		get("/shops", staff.View, c.listShops),
+		post("/shops", staff.ManageTemplates, c.createShop),
+		get("/shops/new", staff.ManageTemplates, c.newShop),
+		get("/shops/{id}", staff.ManageTemplates, c.editShop),
+		post("/shops/{id}", staff.ManageTemplates, c.saveShop),
+
+		get("/staff", staff.ManageStaff, c.listStaff),
+		post("/staff", staff.ManageStaff, c.createMember),
+		get("/staff/new", staff.ManageStaff, c.newMember),
+		get("/staff/{id}", staff.ManageStaff, c.editMember),
+		post("/staff/{id}", staff.ManageStaff, c.saveMember),
+		get("/keys", staff.ManageStaff, c.listKeys),
+		post("/keys", staff.ManageStaff, c.createKey),
+		get("/keys/new", staff.ManageStaff, c.newKey),
+		get("/keys/{id}/revoke", staff.ManageStaff, c.confirmRevokeKey),
+		post("/keys/{id}/revoke", staff.ManageStaff, c.revokeKey),
+
+		get("/audit", staff.View, c.showAudit),
+		get("/account", staff.View, c.account),
+		post("/account/password", staff.View, c.changePassword),
+		post("/account/revoke", staff.View, c.revokeSignIns),
+	}
+}
+
+func (c *Console) routes() http.Handler {
+	r := chi.NewRouter()
+	r.Handle(static.Prefix+"*", c.assets)
+	r.Group(func(r chi.Router) {
+		r.Use(c.protect, c.sessions.LoadAndSave, c.identify, c.crossOrigin(), c.readable)
+		for _, rt := range c.table() {
+			r.Method(rt.method, rt.pattern, c.serve(rt))
+		}
+		monitor := c.monitor()
+		r.Handle(MonitorPath, monitor)
+		r.Handle(MonitorPath+"/*", monitor)
+		r.NotFound(func(w http.ResponseWriter, r *http.Request) { c.fail(w, r, errNoPage) })
+		r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) { c.fail(w, r, errNoPage) })
+	})
+	return r
+}
+
+// serve checks who asks before the route's handler sees the request.
+func (c *Console) serve(rt route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := c.admit(r, rt); err != nil {
+			c.fail(w, r, err)
+			return
+		}
+		if err := rt.serve(w, r); err != nil {
+			c.fail(w, r, err)
+		}
+	})
+}
+
+func (c *Console) admit(r *http.Request, rt route) error {
+	if rt.open {
+		return nil
+	}
+	member := frame(r).Member
+	if member.ID == 0 {
+		return staff.ErrUnauthenticated
+	}
+	return member.Actor().May(rt.needs, 0)
+}
+
+// monitor lets operators work on the queues and everybody else look.
+func (c *Console) monitor() http.Handler {
+	readOnly, writable := c.Monitor(false), c.Monitor(true)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := c.admit(r, route{needs: staff.View}); err != nil {
+			c.fail(w, r, err)
+			return
+		}
+		if actor(r).Can(staff.Operate, 0) {
+			writable.ServeHTTP(w, r)
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			c.fail(w, r, staff.ErrForbidden)
+			return
+		}
+		readOnly.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,265 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+	"dropbell/web/middleware"
+)
+
+const (
+	idleTimeout  = 12 * time.Hour
+	signInLife   = 7 * 24 * time.Hour
+	signInKey    = "sign_in"
+	localeCookie = "dropbell_locale"
+	themeCookie  = "dropbell_theme"
+	cookieLife   = 365 * 24 * time.Hour
+)
+
+func newSessions(d Deps, failed func(http.ResponseWriter, *http.Request, error)) *scs.SessionManager {
+	s := scs.New()
+	s.Store, s.HashTokenInStore = d.Sessions, true
+	s.IdleTimeout, s.Lifetime = idleTimeout, signInLife
+	s.Cookie.Name, s.Cookie.HttpOnly, s.Cookie.SameSite = "dropbell_session", true, http.SameSiteLaxMode
+	if secure(d.PublicURL) {
+		s.Cookie.Name, s.Cookie.Secure = "__Host-dropbell_session", true
+	}
+	s.ErrorFunc = failed
+	return s
+}
+
+func secure(publicURL string) bool { return strings.HasPrefix(publicURL, "https://") }
+
+// identify finds out who asks. A session whose sign-in was revoked, or whose
+// member was disabled, is nobody's.
+func (c *Console) identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := c.sessions.GetString(r.Context(), signInKey)
+		if id == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		m, err := c.present.of(r.Context(), id)
+		if errors.Is(err, staff.ErrUnauthenticated) {
+			c.sessions.Remove(r.Context(), signInKey)
+			next.ServeHTTP(w, r)
+			return
+		}
+		if err != nil {
+			c.fail(w, r, err)
+			return
+		}
+		f := frame(r)
+		f.Member = m
+		f.Locale = c.languages.Match(m.Locale, cookie(r, localeCookie), r.Header.Get("Accept-Language"))
+		if m.Theme != "" {
+			f.Theme = theme(m.Theme)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
+	to := "/signin"
+	if r.Method == http.MethodGet && !partial(r) && r.URL.Path != "/" {
+		to += "?return=" + url.QueryEscape(r.URL.RequestURI())
+	}
+	if partial(r) {
+		w.Header().Set("HX-Redirect", to)
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/live") {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) error {
+	to := localPath(r.FormValue("return"))
+	if frame(r).Member.ID != 0 {
+		redirect(w, r, to)
+		return nil
+	}
+	return c.show(w, r, http.StatusOK, pages.SignIn{Return: to}.Page())
+}
+
+func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
+	email, to := r.PostFormValue("email"), localPath(r.PostFormValue("return"))
+	again := pages.SignIn{Email: email, Return: to}
+	wait, err := c.throttled(r, email)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		w.Header().Set("Retry-After", seconds(wait))
+		again.Error = say(r, "signin.throttled", frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
+		return c.show(w, r, http.StatusTooManyRequests, again.Page())
+	}
+	from := staff.Client{IP: clientIP(r), UserAgent: r.UserAgent()}
+	m, in, err := c.Staff.SignIn(r.Context(), email, r.PostFormValue("password"), from)
+	if errors.Is(err, staff.ErrSignIn) {
+		again.Error = say(r, "signin.refused")
+		return c.show(w, r, http.StatusUnprocessableEntity, again.Page())
+	}
+	if err != nil {
+		return err
+	}
+	// A new token: whoever planted the old one does not know it.
+	if err := c.sessions.RenewToken(r.Context()); err != nil {
+		return err
+	}
+	c.sessions.Put(r.Context(), signInKey, in.ID)
+	c.Log.InfoContext(r.Context(), "signed in", "staff", m.ID)
+	redirect(w, r, to)
+	return nil
+}
+
+// throttled counts the attempt for the address that asks and for the account
+// that is asked for.
+func (c *Console) throttled(r *http.Request, email string) (time.Duration, error) {
+	for _, key := range []string{"signin:ip:" + clientIP(r), "signin:email:" + staff.NormalEmail(email)} {
+		wait, err := c.Throttle.Allow(r.Context(), key)
+		if err != nil || wait > 0 {
+			return wait, err
+		}
+	}
+	return 0, nil
+}
+
+func (c *Console) signOut(w http.ResponseWriter, r *http.Request) error {
+	id := c.sessions.GetString(r.Context(), signInKey)
+	if m := frame(r).Member; m.ID != 0 && id != "" {
+		if err := c.Staff.SignOut(context.WithoutCancel(r.Context()), m, id); err != nil {
+			return err
+		}
+		c.present.forget(id)
+	}
+	if err := c.sessions.Destroy(r.Context()); err != nil {
+		return err
+	}
+	redirect(w, r, "/signin")
+	return nil
+}
+
+// savePreferences keeps language and theme: in cookies, and for members also
+// with their account.
+func (c *Console) savePreferences(w http.ResponseWriter, r *http.Request) error {
+	m := frame(r).Member
+	if r.PostForm.Has("theme") {
+		m.Theme = theme(r.PostFormValue("theme"))
+		c.keep(w, themeCookie, m.Theme)
+	}
+	if tag := r.PostFormValue("locale"); tag != "" {
+		m.Locale = c.languages.Match(tag).Tag
+		c.keep(w, localeCookie, m.Locale)
+	}
+	if m.ID != 0 {
+		if err := c.Staff.SetPreferences(r.Context(), m, m.Locale, m.Theme); err != nil {
+			return err
+		}
+		c.present.forget(c.sessions.GetString(r.Context(), signInKey))
+	}
+	redirect(w, r, localPath(r.PostFormValue("return")))
+	return nil
+}
+
+func (c *Console) keep(w http.ResponseWriter, name, value string) {
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(cookieLife / time.Second),
+		HttpOnly: true, Secure: secure(c.PublicURL), SameSite: http.SameSiteLaxMode})
+}
+
+func cookie(r *http.Request, name string) string {
+	if k, err := r.Cookie(name); err == nil {
+		return k.Value
+	}
+	return ""
+}
+
+func theme(s string) string {
+	if s == "light" || s == "dark" {
+		return s
+	}
+	return ""
+}
+
+// localPath returns s if it is a path of this site, else "/": nobody is sent
+// to another site by a link to ours.
+func localPath(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") ||
+		strings.ContainsAny(s, "\\\r\n\t") || strings.HasPrefix(u.Path, "//") || strings.HasPrefix(u.Path, "/signin") {
+		return "/"
+	}
+	return s
+}
+
+func clientIP(r *http.Request) string {
+	if q := middleware.From(r.Context()); q != nil {
+		if ip := q.ClientIP(r); ip.IsValid() {
+			return ip.String()
+		}
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second)+1, 10) }
+
+func (c *Console) account(w http.ResponseWriter, r *http.Request) error {
+	return c.accountPage(w, r, http.StatusOK, nil)
+}
+
+func (c *Console) accountPage(w http.ResponseWriter, r *http.Request, status int, errs []fault.Field) error {
+	list, err := c.Staff.SignIns(r.Context(), frame(r).Member)
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, status, pages.Account{SignIns: list, InUse: c.sessions.GetString(r.Context(), signInKey), Errors: errs}.Page())
+}
+
+func (c *Console) changePassword(w http.ResponseWriter, r *http.Request) error {
+	id := c.sessions.GetString(r.Context(), signInKey)
+	// Guessing the old password here must not be easier than at the door.
+	wait, err := c.Throttle.Allow(r.Context(), "password:"+frame(r).Member.Actor().Label)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return &fault.RetryAfter{Err: fault.New(fault.Throttled, "rate_limited", "too many attempts"), After: wait}
+	}
+	err = c.Staff.ChangeOwnPassword(r.Context(), frame(r).Member, r.PostFormValue("old_password"), r.PostFormValue("password"), id)
+	if f, ok := errors.AsType[*fault.Fields](err); ok {
+		return c.accountPage(w, r, http.StatusUnprocessableEntity, f.List)
+	}
+	if err != nil {
+		return err
+	}
+	c.present.clear()
+	return c.done(w, r, "/account", ui.Good, say(r, "account.password_changed"))
+}
+
+func (c *Console) revokeSignIns(w http.ResponseWriter, r *http.Request) error {
+	ended, err := c.Staff.Revoke(r.Context(), frame(r).Member, r.PostFormValue("id"), c.sessions.GetString(r.Context(), signInKey))
+	if err != nil {
+		return err
+	}
+	c.present.clear()
+	return c.done(w, r, "/account", ui.Good, frame(r).Locale.N("account.revoked", int64(ended)))
+}

@@ -1,0 +1,292 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// maxReason bounds what is kept of a reason, in bytes.
+const maxReason = 2000
+
+func reason(r *http.Request) string {
+	s := strings.TrimSpace(r.PostFormValue("reason"))
+	return strings.ToValidUTF8(s[:min(len(s), maxReason)], "")
+}
+
+// ask shows a confirmation: the dialog's inside or a page of its own.
+func (c *Console) ask(w http.ResponseWriter, r *http.Request, status int, p pages.Confirmation) error {
+	if partial(r) {
+		return c.show(w, r, status, p.Fragment())
+	}
+	return c.show(w, r, status, p.Page())
+}
+
+func (c *Console) confirmStep(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadOwn(r)
+	if err != nil {
+		return err
+	}
+	p, err := c.stepQuestion(r, t)
+	if err != nil {
+		return err
+	}
+	return c.ask(w, r, http.StatusOK, p)
+}
+
+func (c *Console) takeStep(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadOwn(r)
+	if err != nil {
+		return err
+	}
+	step := r.PathValue("step")
+	next, err := c.Templates.Do(r.Context(), actor(r), t.ID, 0, template.Transition(step), reason(r))
+	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
+		return c.refuseStep(w, r, t, err)
+	}
+	if err != nil {
+		return err
+	}
+	return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done."+step, next.Name))
+}
+
+// refuseStep asks again and says why it was not possible.
+func (c *Console) refuseStep(w http.ResponseWriter, r *http.Request, t template.Template, cause error) error {
+	p, err := c.stepQuestion(r, t)
+	if err != nil {
+		return err
+	}
+	p.Error, p.Reason = ui.FaultText(r.Context(), cause), reason(r)
+	for _, f := range fieldsOf(cause) {
+		p.Error = pages.FieldLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+	}
+	status := http.StatusConflict
+	if fault.KindOf(cause) == fault.Invalid {
+		status = http.StatusUnprocessableEntity
+	}
+	return c.ask(w, r, status, p)
+}
+
+func (c *Console) stepQuestion(r *http.Request, t template.Template) (pages.Confirmation, error) {
+	step := r.PathValue("step")
+	points, err := c.stepPoints(r, t, step)
+	kind := "primary"
+	if step == string(template.Closing) || step == string(template.Cancelling) {
+		kind = "danger"
+	}
+	return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
+		Title: say(r, "confirm."+step+".title", t.Name), Points: points, Action: templateURL(t.ID) + "/" + step,
+		Cancel: templateURL(t.ID), Submit: say(r, "do."+step), Kind: kind}}, err
+}
+
+func templateCrumbs(r *http.Request, t template.Template) []ui.Crumb {
+	return []ui.Crumb{{Label: say(r, "nav.templates"), URL: "/templates"}, {Label: t.Name, URL: templateURL(t.ID)}}
+}
+
+// stepPoints says what the step will do, in numbers where there are any.
+func (c *Console) stepPoints(r *http.Request, t template.Template, step string) ([]string, error) {
+	l := frame(r).Locale
+	board, err := c.Board.Board(r.Context(), t.ID)
+	if err != nil {
+		return nil, err
+	}
+	switch template.Transition(step) {
+	case template.Publishing:
+		points := []string{l.T("confirm.publish.1"), l.T("confirm.publish.2", l.DateTime(t.OpensAt, t.Zone())+" "+l.Zone(t.OpensAt, t.Zone()))}
+		if n := c.missed(t.OpensAt); n > 0 {
+			points = append(points, l.T("confirm.publish.missed", n))
+		}
+		return append(points, l.T("confirm.publish.3")), nil
+	case template.Pausing:
+		return []string{l.T("confirm.pause.1"), l.T("confirm.pause.2")}, nil
+	case template.Resuming:
+		return []string{l.T("confirm.resume.1", t.StockLeft())}, nil
+	case template.Closing:
+		return []string{l.T("confirm.close.1"), l.T("confirm.close.2", waiting(board)), l.T("confirm.close.3", t.Issued)}, nil
+	}
+	if t.Stored == template.Draft {
+		return []string{l.T("confirm.cancel.1"), l.T("confirm.cancel.draft")}, nil
+	}
+	return []string{l.T("confirm.cancel.1"), l.T("confirm.cancel.2", board.Users, waiting(board))}, nil
+}
+
+// waiting counts the reminders that have not been fired.
+func waiting(b reminder.Board) (n int64) {
+	for _, row := range b.Rows {
+		if row.State != reminder.Waiting {
+			continue
+		}
+		for _, cell := range row.Cells {
+			n += cell.Booked
+		}
+	}
+	return n
+}
+
+func (c *Console) moveForm(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.movable(r)
+	if err != nil {
+		return err
+	}
+	p := c.moveQuestion(r, t)
+	if r.FormValue("opens_at") == "" {
+		p.Opens.Value, p.Opens.Fold = typedTime(t.OpensAt, t.Zone())
+		p.Opens.Ambiguous, p.Follow = p.Opens.Fold != "", true
+		return c.either(w, r, p.Fragment(), p.Page())
+	}
+	if err := c.fillMove(r, t, &p); err != nil {
+		return err
+	}
+	if r.FormValue("part") == "blast" && partial(r) {
+		return c.show(w, r, http.StatusOK, p.Blast.Fragment(t))
+	}
+	return c.either(w, r, p.Fragment(), p.Page())
+}
+
+// movable refuses the form where the opening is in the past or not public.
+func (c *Console) movable(r *http.Request) (template.Template, error) {
+	t, err := c.loadOwn(r)
+	if err != nil {
+		return t, err
+	}
+	if err := c.editable(t); err != nil {
+		return t, err
+	}
+	if t.Stored != template.Draft && !c.Now().Before(t.OpensAt) {
+		return t, template.ErrTransition
+	}
+	return t, nil
+}
+
+func (c *Console) moveQuestion(r *http.Request, t template.Template) pages.Move {
+	return pages.Move{Template: t, Follow: r.FormValue("follow") != "", Opens: pages.WhenProps{Name: "opens_at", Label: say(r, "field.opens_at"),
+		Help: say(r, "help.opens_at"), Value: r.FormValue("opens_at"), Fold: r.FormValue("opens_at_fold")}}
+}
+
+// fillMove reads the typed opening and finds out what moving there would do.
+func (c *Console) fillMove(r *http.Request, t template.Template, p *pages.Move) error {
+	at, broken := instant(p.Opens.Value, p.Opens.Fold, t.Zone())
+	if broken != "" {
+		p.Opens.Error, p.Opens.Ambiguous = say(r, broken), broken == pages.KeyTimeTwice
+		return nil
+	}
+	_, p.Opens.Fold = typedTime(at, t.Zone())
+	p.Opens.Ambiguous = p.Opens.Fold != ""
+	if err := (template.Spec{OpensAt: at}).CheckOpening(c.Now()); err != nil {
+		p.Opens.Error = ui.FieldText(r.Context(), fieldsOf(err)[0])
+		return nil
+	}
+	board, err := c.Board.Board(r.Context(), t.ID)
+	p.Blast = c.blast(t, board, at.UTC())
+	return err
+}
+
+// blast tells what moving t's opening to at would do.
+func (c *Console) blast(t template.Template, b reminder.Board, at time.Time) pages.Blast {
+	p := pages.Blast{Valid: true, OpensAt: at, Users: b.Users, Shift: at.Sub(t.OpensAt)}
+	for _, row := range b.Rows {
+		past := !row.Slot.Slot.DueAt(at).After(c.Now())
+		for _, cell := range row.Cells {
+			p.Reminded += cell.Sent
+			if past {
+				p.Late += cell.Booked
+			}
+		}
+	}
+	return p
+}
+
+func (c *Console) move(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.movable(r)
+	if err != nil {
+		return err
+	}
+	p := c.moveQuestion(r, t)
+	if err := c.fillMove(r, t, &p); err != nil {
+		return err
+	}
+	if p.Opens.Error != "" {
+		return c.askMove(w, r, http.StatusUnprocessableEntity, p)
+	}
+	spec := t.Spec
+	spec.OpensAt = p.Blast.OpensAt
+	if p.Follow {
+		spec.ClosesAt = spec.ClosesAt.Add(p.Blast.Shift)
+	}
+	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
+	moved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, version, spec)
+	for _, f := range fieldsOf(err) {
+		p.Error = pages.FieldLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+		return c.askMove(w, r, http.StatusUnprocessableEntity, p)
+	}
+	if fault.KindOf(err) == fault.Conflict {
+		p.Error = ui.FaultText(r.Context(), err)
+		return c.askMove(w, r, http.StatusConflict, p)
+	}
+	if err != nil {
+		return err
+	}
+	return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done.move", moved.Name, frame(r).Locale.DateTime(moved.OpensAt, moved.Zone())))
+}
+
+func (c *Console) askMove(w http.ResponseWriter, r *http.Request, status int, p pages.Move) error {
+	if partial(r) {
+		return c.show(w, r, status, p.Fragment())
+	}
+	return c.show(w, r, status, p.Page())
+}
+
+func (c *Console) stockForm(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadOwn(r)
+	if err != nil {
+		return err
+	}
+	if err := c.editable(t); err != nil {
+		return err
+	}
+	return c.ask(w, r, http.StatusOK, c.stockQuestion(r, t, strconv.FormatInt(t.Stock, 10), ""))
+}
+
+func (c *Console) stockQuestion(r *http.Request, t template.Template, typed, broken string) pages.Confirmation {
+	l := frame(r).Locale
+	return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t),
+		Inside: ui.Field(ui.FieldProps{Name: "stock", Label: l.T("confirm.stock.field"), Value: typed, Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off"}),
+		ConfirmProps: ui.ConfirmProps{Title: l.T("confirm.stock.title", t.Name), Points: []string{l.T("confirm.stock.1", t.Stock, t.Issued), l.T("confirm.stock.2")},
+			Action: templateURL(t.ID) + "/stock", Cancel: templateURL(t.ID), Submit: l.T("do.stock"), Kind: "primary", NoReason: true,
+			Hidden: [][2]string{{"version", fmt.Sprint(t.Version)}}}}
+}
+
+func (c *Console) raiseStock(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadOwn(r)
+	if err != nil {
+		return err
+	}
+	typed := r.PostFormValue("stock")
+	again := func(status int, text string) error { return c.ask(w, r, status, c.stockQuestion(r, t, typed, text)) }
+	rd := &reading{values: map[string]string{"stock": typed}}
+	spec := t.Spec
+	spec.Stock = rd.number("stock")
+	for _, f := range rd.broken.List {
+		return again(http.StatusUnprocessableEntity, ui.FieldText(r.Context(), f))
+	}
+	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
+	saved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, version, spec)
+	switch {
+	case errors.Is(err, template.ErrStockBelow), errors.Is(err, fault.ErrStale), errors.Is(err, template.ErrTransition):
+		return again(http.StatusConflict, ui.FaultText(r.Context(), err))
+	case fieldsOf(err) != nil:
+		return again(http.StatusUnprocessableEntity, ui.FieldText(r.Context(), fieldsOf(err)[0]))
+	case err != nil:
+		return err
+	}
+	return c.done(w, r, templateURL(t.ID), ui.Good, frame(r).Locale.T("done.stock", saved.Name, saved.Stock))
+}

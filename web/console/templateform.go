@@ -1,0 +1,217 @@
+package console
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+func (c *Console) newTemplate(w http.ResponseWriter, r *http.Request) error {
+	shops, err := c.shopsOf(r)
+	if err != nil {
+		return err
+	}
+	f := pages.TemplateForm{Values: blankValues(shops), Shops: shops, RequestKey: rand.Text()}
+	if from, err := strconv.ParseInt(r.FormValue("from"), 10, 64); err == nil {
+		model, err := c.Templates.Template(r.Context(), actor(r), from)
+		if err != nil {
+			return err
+		}
+		f.Values = valuesOf(model)
+		// What is about to happen again happens at another time.
+		for _, name := range []string{"opens_at", "closes_at", "valid_until"} {
+			f.Values[name], f.Values[name+"_fold"] = "", ""
+		}
+	}
+	return c.showForm(w, r, http.StatusOK, f)
+}
+
+func (c *Console) createTemplate(w http.ResponseWriter, r *http.Request) error {
+	shops, err := c.shopsOf(r)
+	if err != nil {
+		return err
+	}
+	f := pages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
+	spec, broken := readSpec(f.Values, shops, c.DefaultZone)
+	if len(broken) > 0 {
+		f.Errors = broken
+		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
+	}
+	t, err := c.Templates.Create(r.Context(), actor(r), spec, creationKey(r))
+	if fields := fieldsOf(err); fields != nil {
+		f.Errors = fields
+		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
+	}
+	if err != nil {
+		return err
+	}
+	return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done.create", t.Name))
+}
+
+// creationKey makes sending a form twice create one template. It is the
+// member's own: nobody's form can name another's.
+func creationKey(r *http.Request) string {
+	key := r.PostFormValue("request_key")
+	if key == "" {
+		return ""
+	}
+	return "console:" + actor(r).Label + ":" + key[:min(64, len(key))]
+}
+
+func templateURL(id int64) string { return "/templates/" + strconv.FormatInt(id, 10) }
+
+func (c *Console) editTemplate(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadOwn(r)
+	if err != nil {
+		return err
+	}
+	if err := c.editable(t); err != nil {
+		return err
+	}
+	shops, err := c.shopsOf(r)
+	if err != nil {
+		return err
+	}
+	f := c.formOf(t, shops)
+	f.Values = valuesOf(t)
+	return c.showForm(w, r, http.StatusOK, f)
+}
+
+// editable refuses forms that could never be saved.
+func (c *Console) editable(t template.Template) error {
+	if s := t.State(c.Now()); s == template.Closed || s == template.Cancelled {
+		return template.ErrTransition
+	}
+	return nil
+}
+
+func (c *Console) formOf(t template.Template, shops []template.Shop) pages.TemplateForm {
+	return pages.TemplateForm{ID: t.ID, Version: t.Version, Shops: shops, Published: t.Stored != template.Draft,
+		Opened: t.Stored != template.Draft && !c.Now().Before(t.OpensAt)}
+}
+
+func (c *Console) saveTemplate(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadOwn(r)
+	if err != nil {
+		return err
+	}
+	shops, err := c.shopsOf(r)
+	if err != nil {
+		return err
+	}
+	f := c.formOf(t, shops)
+	f.Values = typedValues(r)
+	if r.PostFormValue("again") != "" {
+		return c.showForm(w, r, http.StatusOK, f)
+	}
+	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
+	if version != t.Version {
+		return c.showConflict(w, r, t, f)
+	}
+	spec, broken := readSpec(f.Values, shops, c.DefaultZone)
+	if len(broken) > 0 {
+		f.Errors = broken
+		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
+	}
+	saved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, version, spec)
+	switch {
+	case errors.Is(err, fault.ErrStale):
+		if t, err = c.loadOwn(r); err != nil {
+			return err
+		}
+		return c.showConflict(w, r, t, f)
+	case errors.Is(err, template.ErrStockBelow):
+		f.Errors = []fault.Field{{Name: "stock", Key: "fault.stock_below_issued", Message: err.Error()}}
+		return c.showForm(w, r, http.StatusConflict, f)
+	case fieldsOf(err) != nil:
+		f.Errors = fieldsOf(err)
+		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
+	case err != nil:
+		return err
+	}
+	return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done.edit", saved.Name))
+}
+
+func (c *Console) showForm(w http.ResponseWriter, r *http.Request, status int, f pages.TemplateForm) error {
+	f.Title = say(r, "form.new")
+	if f.ID != 0 {
+		f.Title = say(r, "form.edit", f.Values["name"])
+	}
+	f.Preview = c.preview(r, f.Values, f.Shops)
+	return c.show(w, r, status, f.Page())
+}
+
+// showConflict shows both versions side by side.
+func (c *Console) showConflict(w http.ResponseWriter, r *http.Request, t template.Template, mine pages.TemplateForm) error {
+	p := pages.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version}
+	last, err := c.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(last) > 0 {
+		p.Who = pages.ActorName(r.Context(), last[0].Actor)
+	}
+	return c.show(w, r, http.StatusConflict, p.Page())
+}
+
+func (c *Console) previewTemplate(w http.ResponseWriter, r *http.Request) error {
+	shops, err := c.shopsOf(r)
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusOK, c.preview(r, typedValues(r), shops).Fragment())
+}
+
+// preview shows as much as can be understood of what is typed so far.
+func (c *Console) preview(r *http.Request, values map[string]string, shops []template.Shop) pages.CouponPreview {
+	spec, _ := readSpec(values, shops, c.DefaultZone)
+	t := template.Template{Spec: spec}
+	if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == spec.ShopNumber }); i >= 0 {
+		t.ShopName, t.ShopTimezone = shops[i].Name, shops[i].Timezone
+	}
+	p := pages.CouponPreview{Template: t}
+	l, now := frame(r).Locale, c.Now()
+	hint := func(label, text string) {
+		p.Times = append(p.Times, pages.TimeHint{Label: say(r, label), Text: text})
+	}
+	when := func(at time.Time) string {
+		return l.T("time.is", l.DateTime(at, t.Zone())+" "+l.Zone(at, t.Zone()), l.Ago(at, now))
+	}
+	if !spec.OpensAt.IsZero() {
+		hint("field.opens_at", when(spec.OpensAt))
+		hint("time.reminders", c.reminderHint(r, t))
+	}
+	if !spec.ClosesAt.IsZero() {
+		hint("field.closes_at", when(spec.ClosesAt))
+	}
+	return p
+}
+
+// reminderHint says when the first reminder goes out.
+func (c *Console) reminderHint(r *http.Request, t template.Template) string {
+	l := frame(r).Locale
+	first := l.DateTime(template.Slot(template.Slots).DueAt(t.OpensAt), t.Zone())
+	if missed := c.missed(t.OpensAt); missed > 0 {
+		return l.T("time.reminders_missed", first, missed)
+	}
+	return l.T("time.reminders_from", first)
+}
+
+// missed counts the slots of an opening that lie in the past.
+func (c *Console) missed(opensAt time.Time) (n int) {
+	for _, s := range template.AllSlots() {
+		if !s.DueAt(opensAt).After(c.Now()) {
+			n++
+		}
+	}
+	return n
+}

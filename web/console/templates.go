@@ -1,0 +1,147 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/pages"
+)
+
+const (
+	pageSize     = 25
+	growthPoints = 120
+	latestFirst  = "latest"
+	soonestFirst = "soonest"
+)
+
+func (c *Console) listTemplates(w http.ResponseWriter, r *http.Request) error {
+	shops, err := c.shopsOf(r)
+	if err != nil {
+		return err
+	}
+	p := pages.Templates{Search: strings.TrimSpace(r.FormValue("q")), Shop: r.FormValue("shop"), From: r.FormValue("from"),
+		To: r.FormValue("to"), Sort: soonestFirst, Shops: shops}
+	if r.FormValue("sort") == latestFirst {
+		p.Sort = latestFirst
+	}
+	for _, s := range template.States() {
+		if slices.Contains(r.Form["state"], string(s)) {
+			p.States = append(p.States, s)
+		}
+	}
+	q := template.Query{Search: p.Search, States: p.States, From: day(p.From, c.DefaultZone), To: dayAfter(p.To, c.DefaultZone),
+		Descending: p.Sort == latestFirst, Limit: pageSize + 1, After: cursor(r.FormValue("after"))}
+	if n, err := strconv.ParseInt(p.Shop, 10, 64); err == nil {
+		q.Shops = []int64{n}
+	}
+	if p.List, err = c.Templates.Templates(r.Context(), actor(r), q); err != nil {
+		return err
+	}
+	if len(p.List) > pageSize {
+		p.List = p.List[:pageSize]
+		last := p.List[pageSize-1]
+		p.Next = withQuery(r, "after", fmt.Sprintf("%d_%d", last.OpensAt.UnixMicro(), last.ID))
+	}
+	if q.After.ID != 0 {
+		p.First = withQuery(r, "after", "")
+	}
+	return c.either(w, r, p.Results(), p.Page())
+}
+
+// cursor reads the "after" of a keyset page; nonsense is the beginning.
+func cursor(s string) template.Cursor {
+	at, id, _ := strings.Cut(s, "_")
+	micros, err1 := strconv.ParseInt(at, 10, 64)
+	n, err2 := strconv.ParseInt(id, 10, 64)
+	if err1 != nil || err2 != nil || micros < 0 || micros > 1<<58 {
+		return template.Cursor{}
+	}
+	return template.Cursor{OpensAt: time.UnixMicro(micros).UTC(), ID: n}
+}
+
+// withQuery is the page's own address with one parameter changed.
+func withQuery(r *http.Request, name, value string) string {
+	q := url.Values{}
+	for k, v := range r.URL.Query() {
+		if k != name && !(len(v) == 1 && v[0] == "") {
+			q[k] = v
+		}
+	}
+	if value != "" {
+		q.Set(name, value)
+	}
+	if len(q) == 0 {
+		return r.URL.Path
+	}
+	return r.URL.Path + "?" + q.Encode()
+}
+
+// shopsOf lists the shops the viewer is in charge of.
+func (c *Console) shopsOf(r *http.Request) ([]template.Shop, error) {
+	all, err := c.Shops.Shops(r.Context())
+	return slices.DeleteFunc(all, func(s template.Shop) bool { return !actor(r).Can(staff.View, s.Number) }), err
+}
+
+func (c *Console) loadTemplate(r *http.Request) (template.Template, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return template.Template{}, err
+	}
+	return c.Templates.Template(r.Context(), actor(r), id)
+}
+
+// loadOwn is loadTemplate for who wants to change it.
+func (c *Console) loadOwn(r *http.Request) (template.Template, error) {
+	t, err := c.loadTemplate(r)
+	if err != nil {
+		return t, err
+	}
+	return t, actor(r).May(staff.ManageTemplates, t.ShopNumber)
+}
+
+func (c *Console) showTemplate(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadTemplate(r)
+	if err != nil {
+		return err
+	}
+	p, err := c.templatePage(r.Context(), t)
+	if err != nil {
+		return err
+	}
+	if p.Growth, err = c.Board.Growth(r.Context(), t.ID, growthPoints); err != nil {
+		return err
+	}
+	p.History, err = c.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), Limit: recentRecords})
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+// templatePage is the part of the page that changes by itself.
+func (c *Console) templatePage(ctx context.Context, t template.Template) (pages.Template, error) {
+	board, err := c.Board.Board(ctx, t.ID)
+	p := pages.Template{Drop: pages.Drop{Template: t, Board: board}, Channels: c.Channels}
+	for _, row := range board.Rows {
+		for _, cell := range row.Cells {
+			p.Difference += off(cell.Counts)
+		}
+	}
+	return p, err
+}
+
+func off(c delivery.Counts) int64 {
+	if d := c.Difference(); d < 0 {
+		return -d
+	}
+	return c.Difference()
+}

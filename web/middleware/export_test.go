@@ -1,0 +1,9 @@
+package middleware
+
+// Keys returns how many keys a limiter keeps.
+func Keys(l *Limiter) (n int) {
+	for i := range l.shards {
+		n += len(l.shards[i].full)
+	}
+	return n
+}
