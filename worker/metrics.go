@@ -41,7 +41,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		tasks:      prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dropbell_task_seconds", Help: "Execution of queued tasks."}, []string{"task", "result"}),
 		events:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dropbell_event_seconds", Help: "Handling of events, per attempt."}, []string{"handler", "topic", "result"}),
 		deadEvents: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_dead_events_total", Help: "Events given up by a handler."}, []string{"handler", "topic"}),
-		failures:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_job_failures_total", Help: "Failed runs of background jobs."}, []string{"job"}),
+		failures:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_job_failures_total", Help: "Failed runs of background jobs."}, []string{"loop"}),
 		backlog:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_backlog_recipients", Help: "Recipients of fired batches without an outcome."}, []string{"channel"}),
 		oldest:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_backlog_age_seconds", Help: "How long ago the oldest unfinished batch was due."}, []string{"channel"}),
 		queues:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_queue_tasks", Help: "Tasks per queue and state."}, []string{"queue", "state"}),

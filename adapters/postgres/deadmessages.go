@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,12 +34,18 @@ type DeadMessages struct{ *DB }
 // NewDeadMessages returns the dead messages of db.
 func NewDeadMessages(db *DB) DeadMessages { return DeadMessages{db} }
 
-// Keep stores a message once per handler.
+// Keep stores a message once per handler, whatever is in it: one that cannot
+// be kept would be delivered for ever.
 func (s DeadMessages) Keep(ctx context.Context, m DeadMessage) error {
 	_, err := s.pool.Exec(ctx, `insert into dead_messages (message_id, topic, handler, reason, payload) values ($1, $2, $3, left($4, 4000), $5)
 		on conflict (message_id, handler) do update set reason = excluded.reason, at = now(), requeued_at = null, discarded_at = null`,
-		m.MessageID, m.Topic, m.Handler, m.Reason, m.Payload)
+		storable(m.MessageID), storable(m.Topic), m.Handler, storable(m.Reason), m.Payload)
 	return translate(err)
+}
+
+// storable returns s as text that PostgreSQL takes.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // Open lists messages nobody has dealt with, newest first, those below before

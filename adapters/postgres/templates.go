@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -51,6 +52,9 @@ func (s Templates) Template(ctx context.Context, id int64) (template.Template, e
 
 // Templates lists templates by opening.
 func (s Templates) Templates(ctx context.Context, q template.Query) ([]template.Template, error) {
+	if !utf8.ValidString(q.Search) || strings.ContainsRune(q.Search, 0) {
+		return nil, nil // nothing can be called that, and PostgreSQL would not even look
+	}
 	where, args := templateFilter(q)
 	order, past := "t.opens_at, t.id", ">"
 	if q.Descending {

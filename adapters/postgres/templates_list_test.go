@@ -74,7 +74,7 @@ func TestFilters(t *testing.T) {
 		"from is in":    {template.Query{From: new(opens.Add(time.Second))}, []int64{b.ID, c.ID}},
 		"to is not in":  {template.Query{To: new(opens.Add(time.Second))}, []int64{a.ID}},
 		"from and to":   {template.Query{From: &opens, To: new(opens.Add(2 * time.Second))}, []int64{a.ID, b.ID}},
-		"everything":    {template.Query{Search: "Half", Shops: []int64{1, 2}, From: new(opens.Add(1)), States: []template.State{template.Draft}}, []int64{b.ID}},
+		"everything":    {template.Query{Search: "Half", Shops: []int64{1, 2}, From: new(opens.Add(time.Microsecond)), States: []template.State{template.Draft}}, []int64{b.ID}},
 		"nothing":       {template.Query{Shops: []int64{99}}, nil},
 		"another state": {template.Query{States: []template.State{template.Open}}, nil},
 		"unknown state": {template.Query{States: []template.State{"'; drop table templates; --"}}, nil},

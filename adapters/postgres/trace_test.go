@@ -12,13 +12,11 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
-	"dropbell/domain/user"
 )
 
 const sampledParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -153,8 +151,11 @@ func TestRecountFindsWhatIsOff(t *testing.T) {
 
 func TestOneLeader(t *testing.T) {
 	w := newWorld(t)
-	house := postgres.NewHousekeeping(w.db)
 	w.exec(`alter database ` + w.sql.Config().ConnConfig.Database + ` set idle_in_transaction_session_timeout = '100ms'`)
+	db, err := postgres.Open(t.Context(), w.sql.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler)})
+	w.must(err)
+	t.Cleanup(db.Close)
+	house := postgres.NewHousekeeping(db)
 	inside, leave, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- house.Leader(t.Context(), "count", func(context.Context) error {
@@ -184,30 +185,4 @@ func TestOneLeader(t *testing.T) {
 	if !ran {
 		t.Error("nobody succeeds the leader")
 	}
-}
-
-func BenchmarkUntracedReserve(b *testing.B) {
-	url := localstack.Database(b)
-	db, err := postgres.Open(b.Context(), url, postgres.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer db.Close()
-	r := postgres.NewReservations(db, postgres.Grouping{})
-	defer r.Close()
-	b.SetParallelism(256)
-	var next sync.Mutex
-	id := user.ID(0)
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			next.Lock()
-			id++
-			mine := id
-			next.Unlock()
-			if _, err := r.Reserve(context.Background(), reminder.Change{TemplateID: 1, UserID: mine, Bits: reminder.StoredBitmap(1)}); err != nil {
-				b.Error(err)
-			}
-		}
-	})
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -51,29 +53,73 @@ func (s Users) User(ctx context.Context, id user.ID) (user.User, error) {
 // Find returns users above after, by ascending id: the one whose id is text,
 // and those whose name, e-mail or phone begins with it, in any case. An empty
 // text finds everybody.
-func (s Users) Find(ctx context.Context, text string, after user.ID, limit int) ([]user.User, error) {
+func (s Users) Find(ctx context.Context, text string, after user.ID, limit int) (list []user.User, err error) {
 	text = strings.TrimSpace(text)
-	where, args := "true", []any{after, max(1, limit)}
-	if text != "" {
-		// Each branch has an index of its own; one condition with "or" has none.
-		id, _ := user.ParseID(text)
-		where = `id in (
-			select id from users where id = $3
-			union all (select id from users where lower(name) like $4 and name <> '' and id > $1 order by id limit $2)
-			union all (select id from users where lower(email) like $4 and email <> '' and id > $1 order by id limit $2)
-			union all (select id from users where phone like $4 and phone <> '' and id > $1 order by id limit $2))`
-		args = append(args, id, prefixOf(text))
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return nil, nil
 	}
-	rows, err := s.pool.Query(ctx, `select `+userColumns+` from users where id > $1 and `+where+` order by id limit $2`, args...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanUser)
-	return list, translate(err)
+	where, args := `true`, []any{after, max(1, limit)}
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		if text != "" {
+			if where, args, err = narrow(ctx, tx, text, args); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(ctx, `select `+userColumns+` from users where id > $1 and `+where+` order by id limit $2`, args...)
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, scanUser)
+		return err
+	})
+	return list, err
 }
 
-func prefixOf(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(text)) + "%"
+// fewMatches is up to how many matches are all looked up to sort them by id.
+const fewMatches = 10_000
+
+// beginsWith compares in the order of the indexes, which the planner can use
+// whatever the text is; it could not do that with "like $1".
+const beginsWith = `lower(%s) ~>=~ lower($3) and lower(%[1]s) ~<~ lower($3) || chr(1114111) and %[1]s <> ''`
+
+// narrow returns a condition that is cheap for this text. A rare beginning is
+// found through the indexes. A common one is found soon by walking the ids,
+// which for a rare one would read the whole table; the planner cannot know
+// which it is, so we count.
+func narrow(ctx context.Context, tx pgx.Tx, text string, args []any) (string, []any, error) {
+	id, _ := user.ParseID(text)
+	found := []user.ID{id}
+	if _, err := tx.Exec(ctx, `set local enable_seqscan = off`); err != nil {
+		return "", nil, err
+	}
+	for _, column := range []string{"name", "email", "phone"} {
+		rows, err := tx.Query(ctx, matches(column), text, fewMatches+1)
+		if err != nil {
+			return "", nil, err
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
+		if err != nil {
+			return "", nil, err
+		}
+		if len(ids) > fewMatches {
+			where := `(id = $4 or ` + begins("name") + ` or ` + begins("email") + ` or ` + begins("phone") + `)`
+			return where, append(args, text, id), nil
+		}
+		found = append(found, ids...)
+	}
+	return `id = any($3)`, append(args, found), nil
+}
+
+// matches is the statement for the ids of a beginning.
+func matches(column string) string {
+	return strings.ReplaceAll(`select id from users where `+begins(column)+` limit $2`, "$3", "$1")
+}
+
+func begins(column string) string {
+	if column == "phone" { // its index is on the column itself
+		return `phone ~>=~ $3 and phone ~<~ $3 || chr(1114111) and phone <> ''`
+	}
+	return fmt.Sprintf(beginsWith, column)
 }
 
 // userInput is the table of changes that both statements read; a null keeps

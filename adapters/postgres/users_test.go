@@ -126,26 +126,59 @@ func idsOf(us []user.User) []user.ID {
 	return ids
 }
 
-// A search must use the indexes, however large the table.
-func TestFindUsesIndexes(t *testing.T) {
+// Common and rare beginnings are looked for in different ways, with the same
+// result.
+func TestFindCommonAndRare(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`insert into users (id, name, email, phone) select n, 'user ' || n, 'u' || n || '@example.com', '+86' || (13000000000 + n) from generate_series(1, 50000) n`)
+	users := postgres.NewUsers(w.db)
+	w.exec(`insert into users (id, name, email) select n, 'Common ' || n, 'u' || n || '@example.com' from generate_series(1, 30000) n`)
 	w.exec(`analyze users`)
-	for _, column := range []string{"lower(name)", "lower(email)", "phone"} {
-		var plan string
-		w.must(w.sql.QueryRow(t.Context(), `explain (format json) select id from users where `+column+` like 'u4711%' and `+
-			map[string]string{"lower(name)": "name", "lower(email)": "email", "phone": "phone"}[column]+` <> '' and id > 0 order by id limit 20`).Scan(&plan))
-		if !containsIndex(plan) {
-			t.Errorf("%s is searched without its index: %s", column, plan)
+	found, err := users.Find(t.Context(), "common", 29_990, 100)
+	w.must(err)
+	if got := fmt.Sprint(idsOf(found)); got != "[29991 29992 29993 29994 29995 29996 29997 29998 29999 30000]" {
+		t.Fatalf("common: %s", got)
+	}
+	found, err = users.Find(t.Context(), "COMMON 2999", 29_994, 3)
+	w.must(err)
+	if got := fmt.Sprint(idsOf(found)); got != "[29995 29996 29997]" {
+		t.Fatalf("rare: %s", got)
+	}
+	if found, err = users.Find(t.Context(), "u4711@", 0, 3); err != nil || fmt.Sprint(idsOf(found)) != "[4711]" {
+		t.Fatalf("address: %v %v", idsOf(found), err)
+	}
+	// The id itself counts besides a common beginning.
+	w.exec(`update users set name = '7' || name where id > 10`)
+	if found, err = users.Find(t.Context(), "7", 0, 2); err != nil || fmt.Sprint(idsOf(found)) != "[7 11]" {
+		t.Fatalf("an id that is a common beginning as well: %v %v", idsOf(found), err)
+	}
+	for _, bad := range []string{"\x00", "\xff", strings.Repeat("x", 100_000)} {
+		if found, err := users.Find(t.Context(), bad, 0, 2); err != nil || len(found) > 0 {
+			t.Fatalf("%.10q finds %v %v", bad, idsOf(found), err)
 		}
 	}
 }
 
-func containsIndex(plan string) bool {
-	for _, name := range []string{"users_name", "users_email", "users_phone"} {
-		if strings.Contains(plan, name) {
-			return true
+// The statement that looks for a rare beginning must use the index, also when
+// the plan is made before the text is known.
+func TestFindUsesIndexes(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`insert into users (id, name, email, phone) select n, 'user ' || n, 'u' || n || '@example.com', '+86' || (13000000000 + n) from generate_series(1, 50000) n`)
+	w.exec(`analyze users`)
+	for column, index := range map[string]string{"name": "users_name", "email": "users_email", "phone": "users_phone"} {
+		var plan string
+		tx, err := w.sql.Begin(t.Context())
+		w.must(err)
+		for _, sql := range []string{`set local plan_cache_mode = force_generic_plan`, `set local enable_seqscan = off`,
+			`prepare find (text, bigint) as ` + postgres.FindSQL(column)} {
+			_, err = tx.Exec(t.Context(), sql)
+			w.must(err)
+		}
+		w.must(tx.QueryRow(t.Context(), `explain (format json) execute find ('u4711', 10001)`).Scan(&plan))
+		_, err = tx.Exec(t.Context(), `deallocate find`)
+		w.must(err)
+		w.must(tx.Rollback(t.Context()))
+		if !strings.Contains(plan, index) {
+			t.Errorf("%s is searched without its index: %s", column, plan)
 		}
 	}
-	return false
 }

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -15,10 +16,13 @@ import (
 // the other.
 const LinkKey = "tracelink"
 
+// probes are asked every few seconds by machines.
+var probes = []string{"/livez", "/readyz", "/metrics"}
+
 // Request begins the span of an HTTP request; done ends it. The client's own
-// trace is continued.
+// trace is continued. Probes are not traced.
 func (t *Tracing) Request(r *http.Request) (ctx context.Context, done func(method, route string, status int)) {
-	if t == nil {
+	if t == nil || slices.Contains(probes, r.URL.Path) {
 		return r.Context(), func(string, string, int) {}
 	}
 	ctx = propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))

@@ -103,5 +103,5 @@ func (t *Tracing) Redis(client goredis.UniversalClient) error {
 		return nil
 	}
 	return redisotel.InstrumentTracing(client, redisotel.WithTracerProvider(t.provider), redisotel.WithDBStatement(false),
-		redisotel.WithDialFilter(true))
+		redisotel.WithCallerEnabled(false), redisotel.WithDialFilter(true))
 }

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"dropbell/adapters/asynq"
 	"dropbell/bench/stack"
 )
@@ -44,7 +46,7 @@ var short = size{
 	booking: 7 * time.Second, apart: 3 * time.Second, storm: 20 * time.Second,
 	webKills: 1, workerKills: 3,
 	whileBooking: []trouble{restartPostgres},
-	whileSending: []trouble{emptyRedis, providersDown},
+	whileSending: []trouble{emptyRedis, killInPause, providersDown},
 	hook:         [2]time.Duration{400 * time.Millisecond, 1500 * time.Millisecond},
 	mail:         [2]time.Duration{10 * time.Millisecond, 50 * time.Millisecond},
 	hooks:        map[fault]int{refuse: 2, throttle: 2, dropBefore: 2, dropAfter: 2, hang: 1, late: 1},
@@ -119,6 +121,7 @@ func (w *world) build() {
 	w.sink = newSink(w.t, *w.size, hooks, mails)
 	w.fleet = newFleet(w.ctx, w.t, w.stack, w.sink)
 	w.crowd = &crowd{newClient(w.t, w.fleet, w.patience), &ledger{fates: map[seat]fate{}}, w.random(3)}
+	redis.SetLogger(quiet{})
 	if w.queue, err = asynq.NewQueue(w.stack.RedisURL, quietLog()); err != nil {
 		w.t.Fatal(err)
 	}

@@ -66,8 +66,10 @@ func (w *world) compare(d *drop, c delivery.Channel, l line, seen map[spot][]arr
 			w.report.after++
 			w.t.Errorf("drop %d, %s: user %d was reached %v after the opening", d.id, c, s.user, last.at.Sub(d.opensAt))
 		}
-		// Its sender could not know: it was cut off while the sink took it.
-		crossed := last.answer != answered || d.opensAt.Sub(last.ended) < deliveredAround
+		// Its sender could not know, or could no longer say: it was cut off
+		// while the sink took it, or killed.
+		_, killed := w.fleet.killedAt(last.worker)
+		crossed := last.answer != answered || killed || d.opensAt.Sub(last.ended) < deliveredAround
 		if !l.sent.Contains(uint64(s.user)) && !crossed {
 			w.t.Errorf("drop %d, %s: user %d was reached and is recorded as %q", d.id, c, s.user, l.cause[s.user])
 		}

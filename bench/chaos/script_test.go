@@ -33,6 +33,22 @@ var (
 		w.stack.Postgres.Resume()
 		return nil
 	}}
+	// Longer than any worker's lease: nobody can extend one, and yet nobody is dead.
+	longPause = trouble{"PostgreSQL hangs for 12 s", func(w *world) error {
+		w.stack.Postgres.Pause()
+		wait(12*time.Second, w.ctx.Done())
+		w.stack.Postgres.Resume()
+		return nil
+	}}
+	// Nothing can be recorded for a while, and then whoever knows is gone.
+	killInPause = trouble{"PostgreSQL hangs for 5 s, and a worker is killed meanwhile", func(w *world) error {
+		w.stack.Postgres.Pause()
+		wait(4*time.Second, w.ctx.Done())
+		w.killAny(w.fleet.workers, []time.Time{time.Now()}, w.random(12))
+		wait(time.Second, w.ctx.Done())
+		w.stack.Postgres.Resume()
+		return nil
+	}}
 	emptyRedis = trouble{"Redis restarts empty", func(w *world) error { return w.stack.Redis.Restart(w.ctx, true) }}
 	stopRedis  = trouble{"Redis is gone for 10 s", func(w *world) error {
 		if err := w.stack.Redis.Kill(); err != nil {
@@ -158,5 +174,10 @@ func (w *world) sameBatchTwice(_ time.Duration, over <-chan struct{}) {
 		wait(500*time.Millisecond, over)
 	}
 }
+
+// quiet drops what a client library says about a server that is away on purpose.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
 
 func quietLog() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }

@@ -156,12 +156,12 @@ func (k *sink) mailServer() *smtp.Server {
 		return &letter{sink: k, conn: c.Conn()}, nil
 	}))
 	server.Domain = "sink.example"
-	server.ErrorLog = quiet{}
+	server.ErrorLog = mute{}
 	return server
 }
 
-// quiet drops the server's complaints about clients that were killed.
-type quiet struct{}
+// mute drops the server's complaints about clients that were killed.
+type mute struct{}
 
-func (quiet) Printf(string, ...any) {}
-func (quiet) Println(...any)        {}
+func (mute) Printf(string, ...any) {}
+func (mute) Println(...any)        {}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -57,7 +58,7 @@ func server(kind string) error {
 	defer stop()
 	router := chi.NewRouter()
 	if kind == "bare" {
-		router.Get("/hello", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
+		router.Post("/api/v1/reservations", bare)
 	} else {
 		handler, closeAll, err := reserving(ctx, kind)
 		if err != nil {
@@ -88,6 +89,20 @@ func server(kind string) error {
 	fmt.Print(listener.Addr())
 	_ = srv.Serve(listener)
 	return nil
+}
+
+// bare parses and answers the same JSON with nothing around it.
+func bare(w http.ResponseWriter, r *http.Request) {
+	var wish api.ReservationWish
+	if err := json.NewDecoder(r.Body).Decode(&wish); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	now := time.Now()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(api.Reservation{TemplateID: wish.TemplateID, ShopNumber: wish.ShopNumber, OpensAt: now, Slots: "1",
+		Reminders: []api.ReminderState{{Channel: wish.Reminders[0].Channel, Minutes: wish.Reminders[0].Minutes, DueAt: now, State: "waiting"}}})
 }
 
 // reserving composes the API as the web program does, over the store of the kind.

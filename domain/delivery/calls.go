@@ -18,6 +18,10 @@ const patience = 2 * time.Second
 // it also arrives before.
 const lastCall = 200 * time.Millisecond
 
+// hangUp is how long before the deadline a call that is still going on is
+// ended: one message after the other may be leaving in it.
+const hangUp = lastCall / 2
+
 // chunkResult is what became of one chunk.
 type chunkResult struct {
 	messages    []Message
@@ -27,11 +31,36 @@ type chunkResult struct {
 
 // calls is a bounded set of provider calls in flight for one run. results is
 // closed when no more will come.
+//
+// Every call takes a turn, which comes back when its result has been recorded
+// and not earlier: while the database is away no further call begins, and if
+// this process dies, no more is repeated than what was in flight.
 type calls struct {
 	results chan chunkResult
-	cancel  context.CancelFunc
-	left    atomic.Int64 // chunks without a result
-	wait    atomic.Int64 // nanoseconds to postpone the batch, 0 = not
+	turns   chan struct{}
+	// unrecorded is how many results were collected since the last
+	// checkpoint. It belongs to whoever owns the run.
+	unrecorded int
+	cancel     context.CancelFunc
+	left       atomic.Int64 // chunks without a result
+	wait       atomic.Int64 // nanoseconds to postpone the batch, 0 = not
+}
+
+// goOn lets as many calls begin as have been recorded.
+func (c *calls) goOn() {
+	for ; c.unrecorded > 0; c.unrecorded-- {
+		c.turns <- struct{}{}
+	}
+}
+
+// turn waits for the permission to make a call.
+func (c *calls) turn(ctx context.Context) bool {
+	select {
+	case <-c.turns:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (c *calls) exhausted() bool          { return c.left.Load() == 0 }
@@ -53,7 +82,10 @@ func (r *run) start(ctx context.Context, ready []user.ID) (*calls, func()) {
 	}
 	close(next)
 	var working sync.WaitGroup
-	for range min(len(chunks), max(1, r.Parallel[r.batch.Channel])) {
+	parallel := min(len(chunks), max(1, r.Parallel[r.batch.Channel]))
+	c.turns, c.unrecorded = make(chan struct{}, parallel), parallel
+	c.goOn()
+	for range parallel {
 		working.Go(func() { r.work(ctx, c, next) })
 	}
 	go func() {
@@ -69,7 +101,7 @@ func (r *run) start(ctx context.Context, ready []user.ID) (*calls, func()) {
 // work sends chunks until there are none, the run is stopped or postponed.
 func (r *run) work(ctx context.Context, c *calls, next <-chan []user.ID) {
 	for ids := range next {
-		if ctx.Err() != nil || c.postponed() > 0 || !r.admitted(ctx, c, len(ids)) {
+		if !c.turn(ctx) || c.postponed() > 0 || !r.admitted(ctx, c, len(ids)) {
 			return
 		}
 		res, ok := r.send(ctx, ids)
@@ -102,10 +134,11 @@ func (r *run) admitted(ctx context.Context, c *calls, n int) bool {
 	}
 }
 
-// send hands one chunk to the provider, which has until the deadline. It returns false if the contacts
-// could not be read, in which case nobody was sent anything.
+// send hands one chunk to the provider, which has until shortly before the
+// deadline. It returns false if the contacts could not be read, in which case
+// nobody was sent anything.
 func (r *run) send(ctx context.Context, ids []user.ID) (chunkResult, bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.batch.WorthlessAfter.Sub(r.clock()))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.batch.WorthlessAfter.Sub(r.clock())-hangUp)
 	defer cancel()
 	var c chunkResult
 	if r.batch.Channel == App {

@@ -32,11 +32,12 @@ func (s *Service) Drain(ctx context.Context, c Channel) error {
 // possible: finished, or released until the next retry. It returns
 // [ErrNoWork], or [ErrLeaseLost] if another worker took the batch over.
 func (s *Service) RunNext(ctx context.Context, c Channel) error {
+	asked := s.Now()
 	lease, err := s.Store.LeaseNext(ctx, c, s.LeaseFor)
 	if err != nil {
 		return err
 	}
-	r := s.newRun(lease)
+	r := s.newRun(lease, asked)
 	if err := r.settleWithoutSending(ctx); err != nil || r.over {
 		return err
 	}
@@ -57,9 +58,12 @@ type run struct {
 	over   bool // finished or released
 }
 
-func (s *Service) newRun(lease Lease) *run {
+// newRun compares the clocks by the moment at which the lease was asked for. If
+// the database was slow, the run then believes that it is later than it is,
+// and gives up early rather than sending too late.
+func (s *Service) newRun(lease Lease, asked time.Time) *run {
 	b := lease.Batch()
-	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(s.Now()),
+	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked),
 		render: NewRenderer(b.Subject), sender: s.Senders[b.Channel]}
 }
 
@@ -160,7 +164,7 @@ func (r *run) deliver(ctx context.Context) error {
 			if !more {
 				return r.conclude(ctx, calls)
 			}
-			p := r.collect(first, calls.results)
+			p := r.collect(first, calls)
 			// In this order: a chunk is counted after its result can be read.
 			if calls.exhausted() && len(calls.results) == 0 && calls.postponed() == 0 {
 				// Nothing is in flight: the last checkpoint can end the batch too.
@@ -186,6 +190,7 @@ func (r *run) checkpoint(ctx context.Context, p Progress, calls *calls) error {
 	}
 	r.batch.record(p)
 	r.tell(p)
+	calls.goOn()
 	if stop != "" {
 		r.batch.StopReason = stop
 		calls.cancel()
@@ -255,16 +260,18 @@ func (r *run) finish(ctx context.Context, p Progress, next time.Time) error {
 
 // collect turns a chunk's results, and those of other chunks that are ready
 // as well, into one checkpoint.
-func (r *run) collect(first chunkResult, more <-chan chunkResult) Progress {
+func (r *run) collect(first chunkResult, calls *calls) Progress {
 	var p Progress
 	r.add(&p, first)
+	calls.unrecorded++
 	for {
 		select {
-		case c, ok := <-more:
+		case c, ok := <-calls.results:
 			if !ok {
 				return p
 			}
 			r.add(&p, c)
+			calls.unrecorded++
 		default:
 			return p
 		}

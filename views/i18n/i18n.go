@@ -30,15 +30,11 @@ type Locale struct {
 }
 
 // Languages are the locales the console speaks, English first.
-type Languages struct {
-	list    []*Locale
-	matcher language.Matcher
-}
+type Languages struct{ list []*Locale }
 
 // Load reads the catalogues that are part of the program.
 func Load() (*Languages, error) {
 	l := &Languages{}
-	var tags []language.Tag
 	for _, known := range []Locale{
 		{Tag: "en", Name: "English", times: englishTimes()},
 		{Tag: "zh-CN", Name: "简体中文", times: chineseTimes()},
@@ -51,11 +47,9 @@ func Load() (*Languages, error) {
 		if err := json.Unmarshal(raw, &loc.messages); err != nil {
 			return nil, fmt.Errorf("catalogue %s: %w", loc.Tag, err)
 		}
-		tag := language.MustParse(loc.Tag)
-		loc.printer = message.NewPrinter(tag)
-		l.list, tags = append(l.list, &loc), append(tags, tag)
+		loc.printer = message.NewPrinter(language.MustParse(loc.Tag))
+		l.list = append(l.list, &loc)
 	}
-	l.matcher = language.NewMatcher(tags)
 	return l, nil
 }
 
@@ -65,17 +59,22 @@ func (l *Languages) All() []*Locale { return l.list }
 // Default returns English.
 func (l *Languages) Default() *Locale { return l.list[0] }
 
-// Match returns the locale that serves the first usable wish best. A wish is
-// a BCP 47 tag or the value of an Accept-Language header; empty ones are
-// passed over.
+// Match returns the locale of the first wish whose language the console
+// speaks; script and region do not matter, as in messages to users. A wish is
+// a BCP 47 tag or the value of an Accept-Language header.
 func (l *Languages) Match(wishes ...string) *Locale {
 	for _, wish := range wishes {
 		tags, _, err := language.ParseAcceptLanguage(wish)
-		if err != nil || len(tags) == 0 {
+		if err != nil {
 			continue
 		}
-		if _, i, sure := l.matcher.Match(tags...); sure != language.No {
-			return l.list[i]
+		for _, tag := range tags {
+			base, _ := tag.Base()
+			for _, loc := range l.list {
+				if name, _, _ := strings.Cut(loc.Tag, "-"); name == base.String() {
+					return loc
+				}
+			}
 		}
 	}
 	return l.Default()

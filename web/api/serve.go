@@ -27,6 +27,8 @@ type traits struct {
 	stream bool
 	// hot operations are logged only when they fail.
 	hot bool
+	// quick operations try [API.quick] first.
+	quick bool
 }
 
 const traitsKey = "traits"
@@ -49,6 +51,12 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 		h["Cache-Control"] = noStore
 		if t.stream {
 			next(humachi.NewContext(op, r, w))
+			return
+		}
+		if t.quick {
+			a.reserveQuickly(w, r, func(w http.ResponseWriter, r *http.Request) {
+				next(humachi.NewContext(op, r, w))
+			})
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)

@@ -89,7 +89,7 @@ func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) error {
-	to := localPath(r.FormValue("return"))
+	to := afterSignIn(r)
 	if frame(r).Member.ID != 0 {
 		redirect(w, r, to)
 		return nil
@@ -98,7 +98,7 @@ func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
-	email, to := r.PostFormValue("email"), localPath(r.PostFormValue("return"))
+	email, to := r.PostFormValue("email"), afterSignIn(r)
 	again := pages.SignIn{Email: email, Return: to}
 	wait, err := c.throttled(r, email)
 	if err != nil {
@@ -201,10 +201,19 @@ func theme(s string) string {
 func localPath(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") ||
-		strings.ContainsAny(s, "\\\r\n\t") || strings.HasPrefix(u.Path, "//") || strings.HasPrefix(u.Path, "/signin") {
+		strings.ContainsAny(s, "\\\r\n\t") || strings.HasPrefix(u.Path, "//") {
 		return "/"
 	}
 	return s
+}
+
+// afterSignIn is where a sign-in leads: to the page that asked for it.
+func afterSignIn(r *http.Request) string {
+	to := localPath(r.FormValue("return"))
+	if strings.HasPrefix(to, "/signin") {
+		return "/"
+	}
+	return to
 }
 
 func clientIP(r *http.Request) string {

@@ -1,0 +1,613 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/task"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// newsroom is a world with the use cases of announcements.
+type newsroom struct {
+	*world
+	staff  *reminder.Announcements
+	worker *reminder.Announcer
+	store  postgres.Announcements
+	queue  *memoryQueue
+	app    *sink
+	hook   *sink
+	daemon *delivery.Service
+}
+
+func newNewsroom(t *testing.T) *newsroom {
+	w := newWorld(t)
+	n := &newsroom{world: w, store: postgres.NewAnnouncements(w.db), queue: &memoryQueue{},
+		app: newSink(delivery.App, 1000), hook: newSink(delivery.Webhook, 100)}
+	n.staff = &reminder.Announcements{Store: n.store, Now: clock}
+	n.worker = &reminder.Announcer{Store: n.store, Queue: n.queue, Now: clock, LeaseFor: 10 * time.Second}
+	n.daemon = w.deliverer(n.queue, n.app, n.hook)
+	return n
+}
+
+// drain works off whatever is ready on the two channels.
+func (n *newsroom) drain() {
+	n.Helper()
+	n.must(n.daemon.Drain(n.Context(), delivery.App))
+	n.must(n.daemon.Drain(n.Context(), delivery.Webhook))
+}
+
+// remind fires the present slot k and delivers it.
+func (n *newsroom) remind(t template.Template, k template.Slot) reminder.Slot {
+	n.Helper()
+	sl := n.dueNow(t, k)
+	n.must(n.world.timers(n.queue).Fire(n.Context(), sl.ID))
+	n.drain()
+	_, err := n.slots.FinishSlots(n.Context())
+	n.must(err)
+	return sl
+}
+
+func (n *newsroom) moveBy(t template.Template, by time.Duration) template.Template {
+	n.Helper()
+	now, err := n.templates.Template(n.Context(), t.ID)
+	n.must(err)
+	return n.move(t, now.OpensAt.Add(by))
+}
+
+// send creates, cuts, delivers and finishes an announcement.
+func (n *newsroom) send(t template.Template, kind delivery.Kind) reminder.Announcement {
+	n.Helper()
+	a, err := n.staff.Send(n.Context(), staff.System(), t.ID, kind)
+	n.must(err)
+	n.must(n.worker.Cut(n.Context(), a.ID))
+	n.drain()
+	_, err = n.store.FinishAnnouncements(n.Context())
+	n.must(err)
+	return a
+}
+
+func (n *newsroom) status(t template.Template, id int64) reminder.AnnouncementStatus {
+	n.Helper()
+	list, err := n.staff.List(n.Context(), staff.System(), t.ID)
+	n.must(err)
+	for _, s := range list {
+		if s.ID == id {
+			return s
+		}
+	}
+	n.Fatalf("announcement %d is not listed", id)
+	return reminder.AnnouncementStatus{}
+}
+
+// reached returns the users a sink got messages of the kind for, and fails if
+// one of them got the same message twice.
+func reached(t *testing.T, s *sink, kind delivery.Kind) []user.ID {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []user.ID
+	for key, times := range s.got {
+		if !strings.HasPrefix(key, string(kind)+"-") {
+			continue
+		}
+		if times != 1 {
+			t.Errorf("%s was sent %d times", key, times)
+		}
+		id, err := user.ParseID(key[strings.LastIndex(key, "-")+1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func users(from, to int) []user.ID {
+	var ids []user.ID
+	for i := from; i <= to; i++ {
+		ids = append(ids, user.ID(i))
+	}
+	return ids
+}
+
+func (n *newsroom) reserveAll(t template.Template, ids []user.ID, rs ...reminder.Reminder) {
+	n.Helper()
+	var all sync.WaitGroup
+	for _, id := range ids {
+		all.Go(func() {
+			if v := n.reserve(t, id, rs...); !v.Applied {
+				n.Errorf("user %d: %+v", id, v)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestCorrectionReachesWhoeverWasReminded: users 1–40 are reminded twice in
+// app, 21–60 once by webhook, 61–80 were not reminded yet. One of those
+// reminded could not be reached and knows nothing wrong.
+func TestCorrectionReachesWhoeverWasReminded(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 20), reminders(delivery.App, 60, 55)...)
+	n.reserveAll(tpl, users(21, 40), append(reminders(delivery.App, 60, 55), reminders(delivery.Webhook, 55)...)...)
+	n.reserveAll(tpl, users(41, 60), reminders(delivery.Webhook, 55)...)
+	n.reserveAll(tpl, users(61, 80), reminders(delivery.App, 5)...)
+	n.hook.answer = func(m delivery.Message, _ int) delivery.Result {
+		if m.To.ID == 60 {
+			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
+		}
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	n.remind(tpl, 12)
+	n.remind(tpl, 11)
+	moved := n.moveBy(tpl, 3*time.Hour)
+	preview, err := n.staff.Preview(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection)
+	n.must(err)
+	want := reminder.Audience{delivery.App: 40, delivery.Webhook: 39}
+	if preview != want || preview.Messages() != 79 {
+		t.Errorf("preview %v, want %v", preview, want)
+	}
+	var told []delivery.Subject
+	n.hook.answer = func(m delivery.Message, _ int) delivery.Result {
+		told = append(told, *m.Subject)
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	a := n.send(tpl, delivery.KindCorrection)
+	if got := reached(t, n.app, delivery.KindCorrection); !slices.Equal(got, users(1, 40)) {
+		t.Errorf("app reached %v", got)
+	}
+	if got := reached(t, n.hook, delivery.KindCorrection); !slices.Equal(got, users(21, 59)) {
+		t.Errorf("webhook reached %v", got)
+	}
+	for _, s := range told {
+		if s.Kind != delivery.KindCorrection || s.Slot != 0 || !s.OpensAt.Equal(moved.OpensAt) || !s.DueAt.Equal(a.CreatedAt) ||
+			s.TemplateID != tpl.ID || s.TemplateName != tpl.Name {
+			t.Fatalf("told %+v", s)
+		}
+	}
+	s := n.status(tpl, a.ID)
+	if s.State != reminder.AnnouncementFinished || s.FinishedAt == nil || !s.WorthlessAfter.Equal(moved.OpensAt) ||
+		s.Channels[delivery.App] != (delivery.Counts{Reserved: 40, Sent: 40}) || s.Channels[delivery.Webhook] != (delivery.Counts{Reserved: 39, Sent: 39}) {
+		t.Errorf("status %+v", s)
+	}
+	if p := n.number(`select count(*) from batches where kind = 'correction' and priority = 5`); p != 2 {
+		t.Errorf("%d batches", p)
+	}
+	n.balanced(moved)
+}
+
+// TestCorrectionAfterSecondMove: those who were corrected once are told again,
+// also when the opening comes back to where it was before.
+func TestCorrectionAfterSecondMove(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 10), reminders(delivery.App, 60)...)
+	n.reserveAll(tpl, users(11, 20), reminders(delivery.App, 55)...)
+	n.remind(tpl, 12)
+	n.moveBy(tpl, 3*time.Hour)
+	first := n.send(tpl, delivery.KindCorrection)
+	n.remind(tpl, 11) // 11–20 are reminded of the second opening only
+	n.moveBy(tpl, time.Hour)
+	second := n.send(tpl, delivery.KindCorrection)
+	n.moveBy(tpl, -time.Hour)
+	third := n.send(tpl, delivery.KindCorrection) // back at the second opening
+	if first.ID == second.ID || third.ID == first.ID || !third.OpensAt.Equal(first.OpensAt) {
+		t.Fatalf("%+v %+v %+v", first, second, third)
+	}
+	for _, c := range []struct {
+		a    reminder.Announcement
+		want int64
+	}{{first, 10}, {second, 20}, {third, 20}} {
+		if s := n.status(tpl, c.a.ID); s.Channels[delivery.App] != (delivery.Counts{Reserved: c.want, Sent: c.want}) || s.StopReason != "" {
+			t.Errorf("correction %d: %+v", c.a.ID, s)
+		}
+	}
+	got := map[user.ID]int{}
+	for key, times := range n.app.got {
+		if strings.HasPrefix(key, "correction-") {
+			id, _ := user.ParseID(key[strings.LastIndex(key, "-")+1:])
+			got[id] += times
+		}
+	}
+	for id := user.ID(1); id <= 20; id++ {
+		if want := 2 + map[bool]int{true: 1}[id <= 10]; got[id] != want {
+			t.Errorf("user %d was corrected %d times, want %d", id, got[id], want)
+		}
+	}
+}
+
+func TestAnnouncementsAreRefusedWhereNothingChanged(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 3), reminders(delivery.App, 60, 5)...)
+	draft, err := n.service.Create(t.Context(), staff.System(), spec(time.Hour), "")
+	n.must(err)
+	refused := func(what string, id int64, kind delivery.Kind) {
+		t.Helper()
+		_, previewed := n.staff.Preview(t.Context(), staff.System(), id, kind)
+		_, sent := n.staff.Send(t.Context(), staff.System(), id, kind)
+		for _, err := range []error{previewed, sent} {
+			if !errors.Is(err, template.ErrTransition) || fault.CodeOf(err) != "invalid_transition" {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+	refused("never moved", tpl.ID, delivery.KindCorrection)
+	refused("not cancelled", tpl.ID, delivery.KindCancelled)
+	refused("a draft", draft.ID, delivery.KindCorrection)
+	n.moveBy(tpl, time.Hour)
+	refused("moved before anybody was reminded", tpl.ID, delivery.KindCorrection)
+	n.remind(tpl, 12)
+	n.moveBy(tpl, time.Hour)
+	if _, err := n.staff.Preview(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection); err != nil {
+		t.Errorf("moved after reminding: %v", err)
+	}
+	if _, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, delivery.KindReminder); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("another kind: %v", err)
+	}
+	if _, err := n.staff.Send(t.Context(), staff.System(), 1<<40, delivery.KindCorrection); !errors.Is(err, template.ErrNotFound) {
+		t.Errorf("no template: %v", err)
+	}
+	for _, by := range []staff.Actor{{Label: "staff:1", Role: staff.Viewer}, {Label: "staff:2", Role: staff.Admin, Shops: []int64{11}}} {
+		if _, err := n.staff.Send(t.Context(), by, tpl.ID, delivery.KindCorrection); !errors.Is(err, staff.ErrForbidden) {
+			t.Errorf("%+v: %v", by, err)
+		}
+		if _, err := n.staff.Preview(t.Context(), by, tpl.ID, delivery.KindCorrection); !errors.Is(err, staff.ErrForbidden) {
+			t.Errorf("%+v: %v", by, err)
+		}
+	}
+	if _, err := n.staff.List(t.Context(), staff.Actor{Role: staff.Viewer, Shops: []int64{11}}, tpl.ID); !errors.Is(err, staff.ErrForbidden) {
+		t.Errorf("listed for another shop: %v", err)
+	}
+	n.exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 second' where id = $1`, tpl.ID)
+	refused("opened", tpl.ID, delivery.KindCorrection)
+	_, err = n.service.Do(t.Context(), staff.System(), draft.ID, 0, template.Cancelling, "")
+	n.must(err)
+	refused("a draft that was cancelled", draft.ID, delivery.KindCancelled)
+	if rows := n.number(`select count(*) from announcements`); rows != 0 {
+		t.Errorf("%d announcements were stored", rows)
+	}
+}
+
+// TestSendingTwiceSendsOnce: whoever presses the button first, in whatever
+// interleaving, there is one announcement, one event and one audit entry.
+func TestSendingTwiceSendsOnce(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 5), reminders(delivery.App, 60)...)
+	n.remind(tpl, 12)
+	n.moveBy(tpl, time.Hour)
+	by := staff.Actor{Label: "staff:7", Name: "Mei", Role: staff.Marketer, Shops: []int64{10}}
+	ids := make([]int64, 8)
+	var all sync.WaitGroup
+	for i := range ids {
+		all.Go(func() {
+			a, err := n.staff.Send(t.Context(), by, tpl.ID, delivery.KindCorrection)
+			if err != nil {
+				t.Error(err)
+			}
+			ids[i] = a.ID
+		})
+	}
+	all.Wait()
+	for _, id := range ids {
+		if id == 0 || id != ids[0] {
+			t.Fatalf("several announcements: %v", ids)
+		}
+	}
+	all.Go(func() { n.must(n.worker.Cut(t.Context(), ids[0])) })
+	all.Go(func() { n.must(n.worker.Cut(t.Context(), ids[0])) })
+	all.Wait()
+	n.drain()
+	_, err := n.store.FinishAnnouncements(t.Context())
+	n.must(err)
+	again := n.send(tpl, delivery.KindCorrection)
+	if again.ID != ids[0] || again.State != reminder.AnnouncementFinished || again.CreatedBy != "staff:7 Mei" {
+		t.Errorf("later: %+v", again)
+	}
+	if got := reached(t, n.app, delivery.KindCorrection); !slices.Equal(got, users(1, 5)) {
+		t.Errorf("reached %v", got)
+	}
+	if e := n.number(`select count(*) from outbox where topic = $1 and payload ->> 'announcement_id' = $2`, event.AnnouncementCreated, fmt.Sprint(ids[0])); e != 1 {
+		t.Errorf("%d events", e)
+	}
+	if e := n.number(`select count(*) from audit where action = 'template.announce' and actor = 'staff:7 Mei' and object_id = $1`, fmt.Sprint(tpl.ID)); e != 1 {
+		t.Errorf("%d audit entries", e)
+	}
+}
+
+// TestCuttingAnAnnouncementAgainAfterACrash stores a part, lets another
+// process take over and checks that everybody is told exactly once.
+func TestCuttingAnAnnouncementAgainAfterACrash(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.seed(tpl, 2600, reminders(delivery.App, 60)...)
+	n.remind(tpl, 12)
+	n.moveBy(tpl, time.Hour)
+	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection)
+	n.must(err)
+	cut, err := n.store.BeginAnnouncing(t.Context(), a.ID, time.Minute)
+	n.must(err)
+	var ids []user.ID
+	for _, part := range cut.Parts {
+		due, err := n.store.ReadAudience(t.Context(), cut, part)
+		n.must(err)
+		ids = append(ids, due[delivery.App]...)
+	}
+	if len(ids) != 2600 || !slices.IsSorted(ids) {
+		t.Fatalf("%d users in the parts", len(ids))
+	}
+	parts := delivery.CutIntoBatches(ids, nil, 400)
+	_, err = n.store.StoreAnnouncementBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: parts[1]}, {Channel: delivery.App, Users: parts[4]}})
+	n.must(err)
+	if _, err := n.store.BeginAnnouncing(t.Context(), a.ID, time.Minute); !errors.Is(err, reminder.ErrNotFirable) {
+		t.Fatalf("taken while somebody cuts: %v", err)
+	}
+	n.exec(`update announcements set cut_lease_until = now() - interval '1 second', created_at = created_at - interval '1 minute'`)
+	if ids, err := n.store.DueAnnouncements(t.Context(), time.Second, 10); err != nil || !slices.Equal(ids, []int64{a.ID}) {
+		t.Fatalf("abandoned cutting is not found: %v %v", ids, err)
+	}
+	n.must(n.worker.Cut(t.Context(), a.ID))
+	if _, err := n.store.StoreAnnouncementBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: parts[0]}}); !errors.Is(err, delivery.ErrLeaseLost) {
+		t.Errorf("the first process could still store: %v", err)
+	}
+	n.must(n.store.EndAnnouncing(t.Context(), cut)) // does nothing
+	n.drain()
+	if got := reached(t, n.app, delivery.KindCorrection); len(got) != 2600 {
+		t.Errorf("%d reached", len(got))
+	}
+	if s := n.status(tpl, a.ID); s.Channels[delivery.App] != (delivery.Counts{Reserved: 2600, Sent: 2600}) || s.State != reminder.AnnouncementSending {
+		t.Errorf("%+v", s)
+	}
+	if f, err := n.store.FinishAnnouncements(t.Context()); f != 1 || err != nil {
+		t.Errorf("finished %d %v", f, err)
+	}
+	if f, err := n.store.FinishAnnouncements(t.Context()); f != 0 || err != nil {
+		t.Errorf("finished again: %d %v", f, err)
+	}
+}
+
+// TestCorrectionWaitsForWhatItCorrects: while reminders of the old opening
+// are still ending, nobody knows whom to correct.
+func TestCorrectionWaitsForWhatItCorrects(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.seed(tpl, 1500, reminders(delivery.App, 60)...)
+	sl := n.dueNow(tpl, 12)
+	n.must(n.timers(n.queue).Fire(t.Context(), sl.ID))
+	running, err := n.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+	n.must(err)
+	n.moveBy(tpl, time.Hour)
+	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection)
+	n.must(err)
+	n.must(n.worker.Cut(t.Context(), a.ID))
+	n.exec(`update announcements set created_at = created_at - interval '1 minute'`)
+	if ids, err := n.store.DueAnnouncements(t.Context(), time.Second, 10); err != nil || len(ids) != 0 {
+		t.Errorf("due although reminders are still on their way: %v %v", ids, err)
+	}
+	if s := n.status(tpl, a.ID); s.State != reminder.AnnouncementWaiting {
+		t.Fatalf("%+v", s)
+	}
+	// A call that was in flight got through to 100 people after all.
+	reachedLate := running.Batch().Left[:100]
+	stop, err := running.Checkpoint(t.Context(), delivery.Progress{Sent: slices.Clone(reachedLate), Rest: delivery.Skipped, RestReason: delivery.ReasonMoved, Done: true})
+	n.must(err)
+	if stop != delivery.ReasonMoved {
+		t.Errorf("stop %q", stop)
+	}
+	n.drain()
+	if f, err := n.slots.FinishSlots(t.Context()); f != 1 || err != nil {
+		t.Fatalf("%d %v", f, err)
+	}
+	n.must(n.worker.Sweep(t.Context())) // what the lost event should have done
+	if !slices.ContainsFunc(n.queue.tasks, func(q task.Task) bool { return q.Name == task.Announcing && q.Payload == task.AnnouncementPayload{AnnouncementID: a.ID} }) {
+		t.Error("the sweep queued nothing")
+	}
+	n.must(n.worker.Cut(t.Context(), a.ID))
+	n.drain()
+	n.must(n.worker.Sweep(t.Context()))
+	if got := reached(t, n.app, delivery.KindCorrection); !slices.Equal(got, reachedLate) {
+		t.Errorf("%d reached", len(got))
+	}
+	if s := n.status(tpl, a.ID); s.State != reminder.AnnouncementFinished {
+		t.Errorf("the sweep did not finish it: %+v", s)
+	}
+}
+
+// TestCorrectionStopsWhenItIsWrong: moved or cancelled meanwhile, whatever the
+// correction is at.
+func TestCorrectionStopsWhenItIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		name, reason string
+		change       func(n *newsroom, tpl template.Template)
+	}{
+		{"moved", delivery.ReasonMoved, func(n *newsroom, tpl template.Template) { n.moveBy(tpl, time.Hour) }},
+		{"cancelled", delivery.ReasonCancelled, func(n *newsroom, tpl template.Template) {
+			_, err := n.service.Do(n.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
+			n.must(err)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newNewsroom(t)
+			start := func() (template.Template, reminder.Announcement) {
+				tpl := n.published(2 * time.Hour)
+				n.reserveAll(tpl, users(1, 30), reminders(delivery.App, 60)...)
+				n.remind(tpl, 12)
+				n.moveBy(tpl, time.Hour)
+				a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection)
+				n.must(err)
+				return tpl, a
+			}
+			waiting, first := start()
+			c.change(n, waiting)
+			if s := n.status(waiting, first.ID); s.State != reminder.AnnouncementFinished || s.StopReason != c.reason || s.FinishedAt == nil {
+				t.Errorf("waiting: %+v", s)
+			}
+			n.must(n.worker.Cut(t.Context(), first.ID)) // the task that was queued finds nothing to do
+			cutting, second := start()
+			cut, err := n.store.BeginAnnouncing(t.Context(), second.ID, time.Minute)
+			n.must(err)
+			_, err = n.store.StoreAnnouncementBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: users(1, 10)}})
+			n.must(err)
+			c.change(n, cutting)
+			_, err = n.store.StoreAnnouncementBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: users(11, 30)}})
+			n.must(err)
+			n.must(n.store.EndAnnouncing(t.Context(), cut))
+			n.drain()
+			_, err = n.store.FinishAnnouncements(t.Context())
+			n.must(err)
+			if s := n.status(cutting, second.ID); s.State != reminder.AnnouncementFinished || s.Channels[delivery.App] != (delivery.Counts{Reserved: 30, Skipped: 30}) {
+				t.Errorf("cutting: %+v", s)
+			}
+			if got := reached(t, n.app, delivery.KindCorrection); len(got) != 0 {
+				t.Errorf("reached %v", got)
+			}
+			if bad := n.number(`select count(*) from batches where kind = 'correction' and rest_reason is distinct from $1`, c.reason); bad != 0 {
+				t.Errorf("%d batches ended for another reason", bad)
+			}
+		})
+	}
+}
+
+// TestNoticeOfACancelledDrop: on each channel whoever has any reminder there,
+// reminded or not.
+func TestNoticeOfACancelledDrop(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 20), reminders(delivery.App, 60, 5)...)
+	n.reserveAll(tpl, users(21, 30), append(reminders(delivery.App, 10), reminders(delivery.Webhook, 60, 5)...)...)
+	n.reserveAll(tpl, users(31, 35), reminders(delivery.Webhook, 30)...)
+	n.cancel(tpl, 35, reminders(delivery.Webhook, 30)...)
+	n.exec(`insert into users (id, opt_outs) values (34, 16)`)
+	n.remind(tpl, 12)
+	_, err := n.service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "supplier failed")
+	n.must(err)
+	preview, err := n.staff.Preview(t.Context(), staff.System(), tpl.ID, delivery.KindCancelled)
+	n.must(err)
+	if preview != (reminder.Audience{delivery.App: 30, delivery.Webhook: 14}) {
+		t.Errorf("preview %v", preview)
+	}
+	a := n.send(tpl, delivery.KindCancelled)
+	if got := reached(t, n.app, delivery.KindCancelled); !slices.Equal(got, users(1, 30)) {
+		t.Errorf("app %v", got)
+	}
+	if got := reached(t, n.hook, delivery.KindCancelled); !slices.Equal(got, users(21, 33)) {
+		t.Errorf("webhook %v", got)
+	}
+	s := n.status(tpl, a.ID)
+	if s.Channels[delivery.Webhook] != (delivery.Counts{Reserved: 14, Sent: 13, Skipped: 1}) || s.State != reminder.AnnouncementFinished {
+		t.Errorf("%+v", s)
+	}
+	if life := s.WorthlessAfter.Sub(s.CreatedAt); life < 24*time.Hour-time.Minute || life > 24*time.Hour+time.Minute {
+		t.Errorf("worth sending for %v", life)
+	}
+	if again := n.send(tpl, delivery.KindCancelled); again.ID != a.ID {
+		t.Errorf("a second notice %+v", again)
+	}
+}
+
+// TestInboxShowsAnnouncements: and live push brings the same items.
+func TestInboxShowsAnnouncements(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.exec(`update templates set claim_url = 'https://shop.example/1' where id = $1`, tpl.ID)
+	n.reserveAll(tpl, users(1, 3), reminders(delivery.App, 60)...)
+	n.reserveAll(tpl, users(4, 4), reminders(delivery.App, 5)...)
+	n.remind(tpl, 12)
+	moved := n.moveBy(tpl, time.Hour)
+	correction := n.send(tpl, delivery.KindCorrection)
+	_, err := n.service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
+	n.must(err)
+	notice := n.send(tpl, delivery.KindCancelled)
+	box, err := n.reservations.Inbox(t.Context(), 2, time.Time{}, 10)
+	n.must(err)
+	if len(box.Items) != 3 || box.Unread != 3 {
+		t.Fatalf("%+v", box)
+	}
+	for i, want := range []struct {
+		id, url string
+		kind    delivery.Kind
+		opens   time.Time
+		due     time.Time
+	}{
+		{fmt.Sprintf("a%d", notice.ID), "", delivery.KindCancelled, moved.OpensAt, notice.CreatedAt},
+		{fmt.Sprintf("a%d", correction.ID), "https://shop.example/1", delivery.KindCorrection, moved.OpensAt, correction.CreatedAt},
+		{"", "https://shop.example/1", delivery.KindReminder, tpl.OpensAt, time.Time{}},
+	} {
+		it := box.Items[i]
+		if want.id != "" && it.ID != want.id || it.Kind != want.kind || it.ClaimURL != want.url || !it.OpensAt.Equal(want.opens) ||
+			!want.due.IsZero() && (!it.DueAt.Equal(want.due) || it.Slot != 0) || it.Name != tpl.Name || it.Read {
+			t.Errorf("item %d: %+v", i, it)
+		}
+	}
+	rows, err := n.sql.Query(t.Context(), `select id from batches where channel = 0 order by id`)
+	n.must(err)
+	var pushed []string
+	for rows.Next() {
+		var id int64
+		n.must(rows.Scan(&id))
+		p, err := n.reservations.PushBatch(t.Context(), id)
+		n.must(err)
+		pushed = append(pushed, p.Item.ID)
+		if i := slices.IndexFunc(box.Items, func(it reminder.InboxItem) bool { return it == p.Item }); i < 0 || !p.Reached(2) || p.Reached(9) {
+			t.Errorf("pushed %+v", p.Item)
+		}
+	}
+	if len(pushed) != 3 {
+		t.Errorf("pushed %v", pushed)
+	}
+	only, err := n.reservations.Inbox(t.Context(), 4, time.Time{}, 10) // was never reminded
+	n.must(err)
+	if len(only.Items) != 1 || only.Items[0].Kind != delivery.KindCancelled {
+		t.Errorf("%+v", only)
+	}
+}
+
+// TestNoticesRetryAndDie: announcements have what reminders have.
+func TestNoticesRetryAndDie(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 10), reminders(delivery.Webhook, 5)...)
+	_, err := n.service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
+	n.must(err)
+	down := true
+	n.hook.answer = func(m delivery.Message, _ int) delivery.Result {
+		if m.To.ID > 5 && down {
+			return delivery.Result{Status: delivery.Permanent, Detail: "unknown user"}
+		}
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	a := n.send(tpl, delivery.KindCancelled)
+	if s := n.status(tpl, a.ID); s.Channels[delivery.Webhook] != (delivery.Counts{Reserved: 10, Sent: 5, Dead: 5}) || s.State != reminder.AnnouncementFinished {
+		t.Fatalf("%+v", s)
+	}
+	down = false
+	letters := &delivery.DeadLetters{Store: postgres.NewDeadLetters(n.db)}
+	_, err = letters.Start(t.Context(), staff.System(), delivery.Replay, delivery.DeadLetterFilter{TemplateID: tpl.ID}, 0)
+	n.must(err)
+	n.must(letters.Step(t.Context()))
+	if s := n.status(tpl, a.ID); s.State != reminder.AnnouncementSending || s.Channels[delivery.Webhook] != (delivery.Counts{Reserved: 10, Sent: 5, InFlight: 5}) {
+		t.Errorf("being replayed: %+v", s)
+	}
+	n.drain()
+	_, err = n.store.FinishAnnouncements(t.Context())
+	n.must(err)
+	if s := n.status(tpl, a.ID); s.State != reminder.AnnouncementFinished || s.Channels[delivery.Webhook] != (delivery.Counts{Reserved: 10, Sent: 10}) {
+		t.Errorf("replayed: %+v", s)
+	}
+}

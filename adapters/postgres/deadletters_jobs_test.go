@@ -1,0 +1,245 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// TestDyingInMidJobRepeatsNothing lets every step fail at its very end a few
+// times: the work of the step is undone with it.
+func TestDyingInMidJobRepeatsNothing(t *testing.T) {
+	m := newMorgue(t)
+	m.cause = func(user.ID) string { return "status 500" }
+	tpl, sl := m.bury(1, 30, 10)
+	j, err := m.letters.Start(t.Context(), staff.System(), delivery.Replay, delivery.DeadLetterFilter{}, 0)
+	m.must(err)
+	m.exec(`create function die() returns trigger language plpgsql as $$ begin raise exception 'power cut'; end $$`)
+	for step := range 3 {
+		m.exec(`create trigger die before update on dead_letter_jobs for each row execute function die()`)
+		if err := m.letters.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "power cut") {
+			t.Fatalf("the step did not die: %v", err)
+		}
+		m.exec(`drop trigger die on dead_letter_jobs`)
+		if n := m.number(`select count(*) from exceptions where outcome = 'dead'`); n != int64(30-10*step) {
+			t.Errorf("step %d: %d are dead after the rollback", step, n)
+		}
+		m.balanced(tpl)
+		m.countersAgree("after a rollback")
+		if more, err := m.store.StepDeadLetterJob(t.Context()); !more || err != nil {
+			t.Fatalf("%v %v", more, err)
+		}
+	}
+	m.must(m.letters.Step(t.Context()))
+	if got := m.job(j.ID); got.Done != 30 || got.State != "finished" {
+		t.Errorf("%+v", got)
+	}
+	m.cause = func(user.ID) string { return "" }
+	m.drain()
+	if sums := m.finish(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 30, Sent: 30}) || m.slotState(sl.ID) != "finished" {
+		t.Errorf("%+v", sums)
+	}
+	for id := user.ID(1); id <= 30; id++ {
+		if n := m.times(tpl, id); n != 2 {
+			t.Errorf("user %d: %d calls, one each was due before and after", id, n)
+		}
+	}
+}
+
+// TestWorkersStepAtOnce: several workers on two jobs while others deliver
+// what comes back to life and finish slots.
+func TestWorkersStepAtOnce(t *testing.T) {
+	m := newMorgue(t)
+	m.cause = func(id user.ID) string { return fmt.Sprintf("cause %c", 'a'+id%3) }
+	tpl, sl := m.bury(1, 240, 10)
+	m.cause = func(user.ID) string { return "" }
+	var jobs []delivery.DeadLetterJob
+	for _, f := range []delivery.DeadLetterFilter{{Fingerprint: only("cause a")}, {Fingerprint: only("cause b")}, {}} {
+		action := delivery.Replay
+		if f.Fingerprint != nil && *f.Fingerprint == "cause b" {
+			action = delivery.Discard
+		}
+		j, err := m.letters.Start(t.Context(), staff.System(), action, f, 0)
+		m.must(err)
+		jobs = append(jobs, j)
+	}
+	deadline, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	unfinished := func() int64 { return m.number(`select count(*) from dead_letter_jobs where state = 'running'`) }
+	var all sync.WaitGroup
+	loop := func(what string, do func() error) {
+		all.Go(func() {
+			for deadline.Err() == nil {
+				if err := do(); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+				if unfinished() == 0 {
+					return
+				}
+			}
+		})
+	}
+	for range 3 {
+		loop("step", func() error {
+			m.exec(`update dead_letter_jobs set lease_until = null where lease_until is not null`) // no pause
+			return m.letters.Step(t.Context())
+		})
+		loop("deliver", func() error { return m.daemon.Drain(t.Context(), delivery.Webhook) })
+	}
+	loop("finish", func() error { _, err := m.slots.FinishSlots(t.Context()); return err })
+	all.Wait()
+	if unfinished() != 0 {
+		t.Fatal("the jobs did not end")
+	}
+	m.drain()
+	sums := m.finish(tpl)
+	a, b, rest := m.job(jobs[0].ID), m.job(jobs[1].ID), m.job(jobs[2].ID)
+	if a.Done+b.Done+rest.Done != 240 || a.Late+b.Late+rest.Late+a.Sent+b.Sent+rest.Sent != 0 {
+		t.Errorf("%+v\n%+v\n%+v", a, b, rest)
+	}
+	if sums[delivery.Webhook] != (delivery.Counts{Reserved: 240, Sent: 240 - b.Done, Dead: b.Done}) || m.slotState(sl.ID) != "finished" {
+		t.Errorf("%d discarded, %+v, the slot is %s", b.Done, sums, m.slotState(sl.ID))
+	}
+	if n := m.number(`select count(*) from exceptions where outcome = 'discarded' and reason = $1`, delivery.ReasonOperator); n != b.Done {
+		t.Errorf("%d rows say that an operator gave up", n)
+	}
+	for id := user.ID(1); id <= 240; id++ {
+		if n := m.times(tpl, id); n > 2 {
+			t.Errorf("user %d: %d calls", id, n)
+		}
+	}
+	m.countersAgree("in the end")
+}
+
+// TestReplayRate: the rate holds across batches, and a batch that waits for
+// somebody else's retry does not wait longer for the replay.
+func TestReplayRate(t *testing.T) {
+	m := newMorgue(t)
+	m.cause = func(user.ID) string { return "status 500" }
+	m.bury(1, 25, 10)
+	begin := clock()
+	if j := m.work(delivery.Replay, delivery.DeadLetterFilter{}, 10); j.Done != 25 {
+		t.Fatalf("%+v", j)
+	}
+	rows, err := m.sql.Query(t.Context(), `select next_retry_at from exceptions order by next_retry_at`)
+	m.must(err)
+	var at []time.Time
+	for rows.Next() {
+		var next time.Time
+		m.must(rows.Scan(&next))
+		at = append(at, next)
+	}
+	if len(at) != 25 || at[0].Before(begin) || at[0].After(begin.Add(2*time.Second)) {
+		t.Fatalf("%d retries, the first at %v after %v", len(at), at[0], begin)
+	}
+	for i := range at[1:] {
+		if gap := at[i+1].Sub(at[i]); gap < 99*time.Millisecond {
+			t.Errorf("retry %d follows after %v", i+1, gap)
+		}
+	}
+	if n := m.number(`select count(*) from batches b where next_run_at <> (select min(next_retry_at) from exceptions e where e.batch_id = b.id)`); n != 0 {
+		t.Errorf("%d batches wake at another instant than their first retry", n)
+	}
+}
+
+func TestReplayLeavesAWaitingBatchItsTurn(t *testing.T) {
+	m := newMorgue(t)
+	m.cause = func(user.ID) string { return "status 500" }
+	m.bury(1, 10, 10)
+	m.work(delivery.Replay, delivery.DeadLetterFilter{UserID: 10}, 0)
+	m.exec(`update batches set next_run_at = clock_timestamp() + interval '1 second'`)
+	soon := m.number(`select (extract(epoch from next_run_at) * 1000)::bigint from batches`)
+	m.exec(`update exceptions set next_retry_at = clock_timestamp() + interval '20 seconds' where user_id = 10`)
+	m.exec(`update dead_letter_jobs set done = 0`)
+	if j := m.work(delivery.Replay, delivery.DeadLetterFilter{UserID: 1}, 1); j.Done != 1 {
+		t.Fatalf("%+v", j)
+	}
+	if now := m.number(`select (extract(epoch from next_run_at) * 1000)::bigint from batches`); now > soon {
+		t.Errorf("the batch was put off by %d ms", now-soon)
+	}
+}
+
+// TestDeadLetterCountersInRandomHistories: deaths, replays, discards and
+// recounts in any order; after each the counters are what the rows say.
+func TestDeadLetterCountersInRandomHistories(t *testing.T) {
+	m := newMorgue(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var mu sync.Mutex
+	m.cause = func(user.ID) string {
+		mu.Lock()
+		defer mu.Unlock()
+		return []string{"", "status 500", "no route", "teapot"}[rng.IntN(4)]
+	}
+	tpl, _ := m.bury(1, 120, 17)
+	pick := func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return rng.IntN(n)
+	}
+	for i := range 25 {
+		filter := delivery.DeadLetterFilter{}
+		switch pick(4) {
+		case 0:
+			filter.Fingerprint = only([]string{"status #", "no route", "teapot", "no such"}[pick(4)])
+		case 1:
+			filter.UserID = user.ID(1 + pick(120))
+		case 2:
+			filter.BatchID = m.number(`select min(id) from batches`) + int64(pick(8))
+		}
+		what := ""
+		switch pick(8) {
+		case 0:
+			what = "recount"
+			m.exec(`update dead_letter_groups set dead = dead + 3 where fingerprint = 'teapot'`)
+			m.must(m.store.RecountDeadLetters(t.Context()))
+		case 1, 2:
+			what = "discard"
+			m.work(delivery.Discard, filter, 0)
+		default:
+			what = "replay"
+			m.work(delivery.Replay, filter, 0)
+		}
+		when := fmt.Sprintf("step %d, %s %+v", i, what, filter)
+		m.countersAgree(when)
+		m.drain()
+		m.countersAgree(when + ", delivered")
+		sums := m.finish(tpl)
+		if c := sums[delivery.Webhook]; c.Reserved != 120 || c.Sent+c.Dead != 120 {
+			t.Errorf("%s: %+v", when, c)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// TestRepeatedCheckpointCountsTheDeadOnce: an answer that got lost is asked
+// for again.
+func TestRepeatedCheckpointCountsTheDeadOnce(t *testing.T) {
+	m := newMorgue(t)
+	tpl := m.published(2 * time.Hour)
+	m.reserveAll(tpl, users(1, 5), reminders(delivery.Webhook, 5)...)
+	m.cutSlot(tpl, 1, 10)
+	lease, err := m.batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
+	m.must(err)
+	died := delivery.Progress{Exceptions: []delivery.Exception{{UserID: 2, Outcome: delivery.Dead, Reason: delivery.ReasonRefused, Detail: "gone",
+		Fingerprint: "gone", Attempts: 1, FirstAt: clock(), LastAt: clock()}}}
+	for range 3 {
+		_, err := lease.Checkpoint(t.Context(), died)
+		m.must(err)
+	}
+	m.countersAgree("after three equal checkpoints")
+	if n := m.number(`select dead from dead_letter_groups`); n != 1 {
+		t.Errorf("counted %d times", n)
+	}
+}

@@ -1,0 +1,465 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// morgue is a world in which the webhook refuses whoever has a cause of death.
+type morgue struct {
+	*newsroom
+	letters *delivery.DeadLetters
+	store   postgres.DeadLetters
+	cause   func(user.ID) string // "" = delivered
+}
+
+func newMorgue(t *testing.T) *morgue {
+	m := &morgue{newsroom: newNewsroom(t), cause: func(user.ID) string { return "" }}
+	m.store = postgres.NewDeadLetters(m.db)
+	m.letters = &delivery.DeadLetters{Store: m.store}
+	m.daemon.Policy.MaxAttempts = 1
+	m.hook.answer = func(msg delivery.Message, _ int) delivery.Result {
+		if cause := m.cause(msg.To.ID); cause != "" {
+			return delivery.Result{Status: delivery.Transient, Detail: cause}
+		}
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	return m
+}
+
+// cutSlot fires slot k in batches of at most size users.
+func (w *world) cutSlot(t template.Template, k template.Slot, size int) reminder.Slot {
+	w.Helper()
+	sl := w.dueNow(t, k)
+	cut, err := w.slots.BeginFiring(w.Context(), sl.ID, time.Minute)
+	w.must(err)
+	due, err := w.slots.ReadDue(w.Context(), cut, delivery.Range{From: 1, To: 1 << 40})
+	w.must(err)
+	var found [delivery.Channels]int64
+	for c, ids := range due {
+		found[c] = int64(len(ids))
+		for _, part := range delivery.CutIntoBatches(ids, nil, size) {
+			_, err := w.slots.StoreBatches(w.Context(), cut, []reminder.NewBatch{{Channel: delivery.Channel(c), Users: part}})
+			w.must(err)
+		}
+	}
+	w.must(w.slots.EndFiring(w.Context(), cut, found))
+	return sl
+}
+
+// bury delivers slot 1 of a new template to users from–to, each in a batch of
+// at most size, and finishes the slot.
+func (m *morgue) bury(from, to, size int) (template.Template, reminder.Slot) {
+	m.Helper()
+	tpl := m.published(2 * time.Hour)
+	m.reserveAll(tpl, users(from, to), reminders(delivery.Webhook, 5)...)
+	sl := m.cutSlot(tpl, 1, size)
+	m.drain()
+	m.finish(tpl)
+	return tpl, sl
+}
+
+func (m *morgue) finish(tpl template.Template) map[delivery.Channel]delivery.Counts {
+	m.Helper()
+	_, err := m.slots.FinishSlots(m.Context())
+	m.must(err)
+	return m.balanced(tpl)
+}
+
+// work runs a job to its end and returns it.
+func (m *morgue) work(a delivery.DeadLetterAction, f delivery.DeadLetterFilter, rate int) delivery.DeadLetterJob {
+	m.Helper()
+	j, err := m.letters.Start(m.Context(), staff.System(), a, f, rate)
+	m.must(err)
+	m.must(m.letters.Step(m.Context()))
+	return m.job(j.ID)
+}
+
+func (m *morgue) job(id int64) delivery.DeadLetterJob {
+	m.Helper()
+	jobs, err := m.letters.Jobs(m.Context(), staff.System(), 100)
+	m.must(err)
+	i := slices.IndexFunc(jobs, func(j delivery.DeadLetterJob) bool { return j.ID == id })
+	if i < 0 {
+		m.Fatalf("job %d is not listed", id)
+	}
+	return jobs[i]
+}
+
+func (m *morgue) slotState(id int64) (state string) {
+	m.Helper()
+	m.must(m.sql.QueryRow(m.Context(), `select state from slots where id = $1`, id).Scan(&state))
+	return state
+}
+
+// countersAgree fails unless the groups' counters are what the rows say.
+func (m *morgue) countersAgree(when string) {
+	m.Helper()
+	if off := m.number(`select count(*) from dead_letter_groups g full join (
+			select channel, fingerprint, count(*) as n from exceptions where outcome = 'dead' group by 1, 2) c using (channel, fingerprint)
+		where coalesce(g.dead, 0) <> coalesce(c.n, 0)`); off != 0 {
+		m.Errorf("%s: %d groups are counted wrongly", when, off)
+	}
+}
+
+func only[T any](v T) *T { return &v }
+
+func TestDeadLettersAreFoundByGroupFilterAndOneByOne(t *testing.T) {
+	m := newMorgue(t)
+	m.cause = func(id user.ID) string {
+		switch {
+		case id <= 3:
+			return fmt.Sprintf("status 50%d", id)
+		case id <= 5:
+			return "no route"
+		}
+		return ""
+	}
+	first, _ := m.bury(1, 8, 3)
+	second, _ := m.bury(1, 2, 3)
+	other := delivery.Webhook
+	groups := func(f delivery.DeadLetterFilter, by staff.Actor) string {
+		t.Helper()
+		list, err := m.letters.Groups(t.Context(), by, f)
+		m.must(err)
+		text := ""
+		for _, g := range list {
+			if g.Channel != delivery.Webhook || g.Sample == "" || g.FirstAt.IsZero() || g.LastAt.Before(g.FirstAt) {
+				t.Errorf("%+v", g)
+			}
+			text += fmt.Sprintf("%s=%d ", g.Fingerprint, g.Dead)
+		}
+		return text
+	}
+	viewer := staff.Actor{Role: staff.Viewer}
+	for _, c := range []struct {
+		f    delivery.DeadLetterFilter
+		by   staff.Actor
+		want string
+	}{
+		{delivery.DeadLetterFilter{}, viewer, "status #=5 no route=2 "},
+		{delivery.DeadLetterFilter{Channel: only(delivery.Email)}, viewer, ""},
+		{delivery.DeadLetterFilter{Channel: &other, Fingerprint: only("no route")}, viewer, "no route=2 "},
+		{delivery.DeadLetterFilter{TemplateID: first.ID}, viewer, "status #=3 no route=2 "},
+		{delivery.DeadLetterFilter{TemplateID: second.ID}, viewer, "status #=2 "},
+		{delivery.DeadLetterFilter{UserID: 2}, viewer, "status #=2 "},
+		{delivery.DeadLetterFilter{UserID: 7}, viewer, ""},
+		{delivery.DeadLetterFilter{}, staff.Actor{Role: staff.Viewer, Shops: []int64{10}}, "status #=5 no route=2 "},
+		{delivery.DeadLetterFilter{Shops: []int64{10}}, staff.Actor{Role: staff.Viewer, Shops: []int64{11}}, ""},
+	} {
+		if got := groups(c.f, c.by); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.f, got, c.want)
+		}
+	}
+	all, err := m.letters.List(t.Context(), viewer, delivery.DeadLetterFilter{}, 0, 0, 100)
+	m.must(err)
+	if len(all) != 7 {
+		t.Fatalf("%d letters", len(all))
+	}
+	one := all[0]
+	if one.UserID != 1 || one.TemplateID != first.ID || one.TemplateName != first.Name || one.Reason != delivery.ReasonTooManyTries ||
+		one.Detail != "status 501" || one.Attempts != 1 || !one.WorthlessAfter.Equal(first.OpensAt) {
+		t.Errorf("%+v", one)
+	}
+	var paged []delivery.DeadLetter
+	for batch, id := int64(0), user.ID(0); ; {
+		page, err := m.letters.List(t.Context(), viewer, delivery.DeadLetterFilter{}, batch, id, 2)
+		m.must(err)
+		if len(page) == 0 {
+			break
+		}
+		paged = append(paged, page...)
+		batch, id = page[len(page)-1].BatchID, page[len(page)-1].UserID
+	}
+	if !slices.Equal(all, paged) {
+		t.Errorf("pages differ: %+v", paged)
+	}
+	if _, err := m.letters.Groups(t.Context(), staff.Actor{}, delivery.DeadLetterFilter{}); !errors.Is(err, staff.ErrForbidden) {
+		t.Errorf("nobody may look: %v", err)
+	}
+}
+
+// TestDryRunIsWhatTheJobDoes: in time, too late, moved, cancelled, closed and
+// sent all the same, by every kind of filter.
+func TestDryRunIsWhatTheJobDoes(t *testing.T) {
+	m := newMorgue(t)
+	m.cause = func(id user.ID) string { return fmt.Sprintf("cause %c", 'a'+id%2) }
+	live, liveSlot := m.bury(1, 10, 4)
+	late, _ := m.bury(11, 14, 4)
+	m.exec(`update batches set worthless_after = now() - interval '1 second' where template_id = $1`, late.ID)
+	moved, _ := m.bury(15, 18, 4)
+	m.moveBy(moved, time.Hour)
+	cancelled, _ := m.bury(19, 22, 4)
+	closed, _ := m.bury(23, 26, 4)
+	for tr, tpl := range map[template.Transition]template.Template{template.Cancelling: cancelled, template.Closing: closed} {
+		_, err := m.service.Do(t.Context(), staff.System(), tpl.ID, 0, tr, "")
+		m.must(err)
+	}
+	m.markSent(live, 3)
+	m.markSent(late, 12)
+	m.cause = func(user.ID) string { return "" }
+	batch := m.number(`select min(id) from batches where template_id = $1`, live.ID)
+	for _, c := range []struct {
+		f    delivery.DeadLetterFilter
+		want delivery.Triage
+	}{
+		{delivery.DeadLetterFilter{UserID: 1}, delivery.Triage{Total: 1, InTime: 1}},
+		{delivery.DeadLetterFilter{UserID: 1}, delivery.Triage{}}, // waits for its retry now
+		{delivery.DeadLetterFilter{BatchID: batch}, delivery.Triage{Total: 3, InTime: 2, AlreadySent: 1}},
+		{delivery.DeadLetterFilter{Fingerprint: only("cause a"), TemplateID: live.ID}, delivery.Triage{Total: 3, InTime: 3}},
+		{delivery.DeadLetterFilter{TemplateID: late.ID}, delivery.Triage{Total: 4, TooLate: 3, AlreadySent: 1}},
+		{delivery.DeadLetterFilter{TemplateID: moved.ID}, delivery.Triage{Total: 4, TooLate: 4}},
+		{delivery.DeadLetterFilter{TemplateID: cancelled.ID}, delivery.Triage{Total: 4, TooLate: 4}},
+		{delivery.DeadLetterFilter{TemplateID: closed.ID}, delivery.Triage{Total: 4, TooLate: 4}},
+		{delivery.DeadLetterFilter{}, delivery.Triage{Total: 18, InTime: 3, TooLate: 15}},
+	} {
+		before := m.number(`select hashtext(string_agg(e::text, '' order by batch_id, user_id)) from exceptions e`)
+		got, err := m.letters.DryRun(t.Context(), staff.Actor{Role: staff.Viewer}, c.f)
+		m.must(err)
+		if got != c.want {
+			t.Errorf("%+v: dry run %+v, want %+v", c.f, got, c.want)
+		}
+		if after := m.number(`select hashtext(string_agg(e::text, '' order by batch_id, user_id)) from exceptions e`); after != before {
+			t.Errorf("%+v: the dry run changed something", c.f)
+		}
+		j := m.work(delivery.Replay, c.f, 0)
+		if j.State != "finished" || j.FinishedAt == nil || j.Total != got.Total || j.Done != got.InTime || j.Late != got.TooLate || j.Sent != got.AlreadySent {
+			t.Errorf("%+v: dry run %+v, job %+v", c.f, got, j)
+		}
+		m.countersAgree("after a replay")
+	}
+	if state := m.slotState(liveSlot.ID); state != "sending" {
+		t.Errorf("the slot is %s", state)
+	}
+	before := len(m.hook.got)
+	m.drain()
+	if len(m.hook.got) != before {
+		t.Errorf("somebody got a message of another name")
+	}
+	for _, tpl := range []template.Template{live, late} {
+		m.finish(tpl)
+	}
+	again := map[user.ID]bool{}
+	for id := user.ID(1); id <= 26; id++ {
+		for _, tpl := range []template.Template{live, late, moved, cancelled, closed} {
+			if m.times(tpl, id) > 1 {
+				again[id] = true
+			}
+		}
+	}
+	for id := user.ID(1); id <= 26; id++ {
+		if want := id <= 10 && id != 3; again[id] != want {
+			t.Errorf("user %d was tried again: %v", id, again[id])
+		}
+	}
+	if sums := m.balanced(live); sums[delivery.Webhook] != (delivery.Counts{Reserved: 10, Sent: 10}) {
+		t.Errorf("%+v", sums)
+	}
+	if sums := m.balanced(late); sums[delivery.Webhook] != (delivery.Counts{Reserved: 4, Sent: 1, Dead: 3}) {
+		t.Errorf("%+v", sums)
+	}
+}
+
+// markSent gives a dead user a sent mark, as if two workers had both been at it.
+func (m *morgue) markSent(tpl template.Template, id user.ID) {
+	m.Helper()
+	var raw []byte
+	m.must(m.sql.QueryRow(m.Context(), `select sent from batches where template_id = $1 and $2 between from_user and to_user`, tpl.ID, id).Scan(&raw))
+	set := roaring64.New()
+	if len(raw) > 0 {
+		m.must(set.UnmarshalBinary(raw))
+	}
+	set.Add(uint64(id))
+	raw, err := set.ToBytes()
+	m.must(err)
+	m.exec(`update batches set sent = $3, sent_count = sent_count + 1 where template_id = $1 and $2 between from_user and to_user`, tpl.ID, id, raw)
+}
+
+// times returns how often the webhook was asked to reach the user about tpl.
+func (m *morgue) times(tpl template.Template, id user.ID) int {
+	m.hook.mu.Lock()
+	defer m.hook.mu.Unlock()
+	sum := 0
+	for key, n := range m.hook.got {
+		var kind string
+		var template, slot, due int64
+		var to user.ID
+		if _, err := fmt.Sscanf(key, "reminder-%d-%d-%d-webhook-%d", &template, &slot, &due, &to); err != nil {
+			m.Fatalf("%s (%s): %v", key, kind, err)
+		}
+		if template == tpl.ID && to == id {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// TestReplayedSlotFinishesOnceMore: finished → sending → finished, balanced
+// at every step, with all attempts before the recipients and the first end
+// of the batch kept.
+func TestReplayedSlotFinishesOnceMore(t *testing.T) {
+	m := newMorgue(t)
+	m.cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id <= 20] }
+	tpl, sl := m.bury(1, 60, 25)
+	if sums := m.balanced(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 60, Sent: 40, Dead: 20}) || m.slotState(sl.ID) != "finished" {
+		t.Fatalf("%+v", sums)
+	}
+	ended := m.number(`select sum(extract(epoch from finished_at) * 1000000)::bigint from batches`)
+	if j := m.work(delivery.Replay, delivery.DeadLetterFilter{}, 0); j.Done != 20 {
+		t.Errorf("%+v", j)
+	}
+	if sums := m.balanced(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 60, Sent: 40, InFlight: 20}) || m.slotState(sl.ID) != "sending" {
+		t.Errorf("replay begun: %+v", sums)
+	}
+	if n, err := m.slots.FinishSlots(t.Context()); n != 0 || err != nil {
+		t.Errorf("finished with a batch to go: %d %v", n, err)
+	}
+	if n := m.number(`select count(*) from exceptions where outcome = 'failed' and attempts = 0 and next_retry_at <= clock_timestamp()`); n != 20 {
+		t.Errorf("%d wait with all attempts before them", n)
+	}
+	m.daemon.Policy.MaxAttempts = 3
+	m.cause = func(id user.ID) string { return map[bool]string{true: "status 502"}[id <= 5] }
+	for range 4 {
+		m.drain()
+		m.balanced(tpl)
+		m.exec(`update exceptions set next_retry_at = now() - interval '1 second' where outcome = 'failed'`)
+		m.exec(`update batches set next_run_at = now() where state = 'ready'`)
+	}
+	if sums := m.finish(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 60, Sent: 55, Dead: 5}) || m.slotState(sl.ID) != "finished" {
+		t.Errorf("replay ended: %+v", sums)
+	}
+	if n := m.number(`select count(*) from exceptions where outcome = 'dead' and attempts = 3`); n != 5 {
+		t.Errorf("%d died after three more attempts", n)
+	}
+	for id := user.ID(1); id <= 60; id++ {
+		if want := map[bool]int{true: 1, false: 2}[id > 20] + map[bool]int{true: 2}[id <= 5]; m.times(tpl, id) != want {
+			t.Errorf("user %d: %d calls, want %d", id, m.times(tpl, id), want)
+		}
+	}
+	if now := m.number(`select sum(extract(epoch from finished_at) * 1000000)::bigint from batches`); now != ended {
+		t.Error("the replay changed when the batches were delivered")
+	}
+	m.countersAgree("in the end")
+}
+
+// TestReplayDoesNotOutliveTheDeadline: what is replayed with time left and
+// then not sent expires.
+func TestReplayDoesNotOutliveTheDeadline(t *testing.T) {
+	m := newMorgue(t)
+	m.cause = func(user.ID) string { return "status 500" }
+	tpl, _ := m.bury(1, 10, 10)
+	if j := m.work(delivery.Replay, delivery.DeadLetterFilter{}, 1); j.Done != 10 {
+		t.Fatalf("%+v", j)
+	}
+	m.exec(`update batches set worthless_after = clock_timestamp(), next_run_at = clock_timestamp()`)
+	m.drain()
+	for id := user.ID(1); id <= 10; id++ {
+		if n := m.times(tpl, id); n != 1 {
+			t.Errorf("user %d: %d calls", id, n)
+		}
+	}
+	if sums := m.finish(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 10, Expired: 10}) {
+		t.Errorf("%+v", sums)
+	}
+	if n := m.number(`select count(*) from exceptions where outcome = 'expired' and detail = 'status 500'`); n != 10 {
+		t.Errorf("%d know why", n)
+	}
+}
+
+// TestReplayWaitsForAWorker: a worker that holds the batch has outcomes in
+// memory that a replay must not change under it.
+func TestReplayWaitsForAWorker(t *testing.T) {
+	m := newMorgue(t)
+	m.cause = func(user.ID) string { return "status 500" }
+	tpl, _ := m.bury(1, 10, 10)
+	m.work(delivery.Replay, delivery.DeadLetterFilter{UserID: 1}, 0)
+	lease, err := m.batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
+	m.must(err)
+	j, err := m.letters.Start(t.Context(), staff.System(), delivery.Replay, delivery.DeadLetterFilter{}, 0)
+	m.must(err)
+	m.must(m.letters.Step(t.Context()))
+	if got := m.job(j.ID); got.State != "running" || got.Done != 0 {
+		t.Fatalf("did not wait: %+v", got)
+	}
+	if more, err := m.store.StepDeadLetterJob(t.Context()); more || err != nil {
+		t.Errorf("looks again without a pause: %v %v", more, err)
+	}
+	_, err = lease.Checkpoint(t.Context(), delivery.Progress{Sent: []user.ID{1}, Done: true,
+		Exceptions: []delivery.Exception{{UserID: 1, Outcome: delivery.Recovered, Reason: delivery.ReasonProvider, FirstAt: clock(), LastAt: clock()}}})
+	m.must(err)
+	m.exec(`update dead_letter_jobs set lease_until = now() where id = $1`, j.ID)
+	m.must(m.letters.Step(t.Context()))
+	if got := m.job(j.ID); got.State != "finished" || got.Done != 9 || got.Total != 9 {
+		t.Errorf("%+v", got)
+	}
+	m.cause = func(user.ID) string { return "" }
+	m.drain()
+	if sums := m.finish(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 10, Sent: 10}) {
+		t.Errorf("%+v", sums)
+	}
+	if n := m.times(tpl, 1); n != 1 {
+		t.Errorf("user 1 was called %d times", n)
+	}
+}
+
+func TestDeadLetterJobsAreChecked(t *testing.T) {
+	m := newMorgue(t)
+	m.cause = func(user.ID) string { return "status 500" }
+	m.bury(1, 4, 4)
+	for _, by := range []staff.Actor{{}, {Role: staff.Viewer}, {Role: staff.Marketer}} {
+		if _, err := m.letters.Start(t.Context(), by, delivery.Replay, delivery.DeadLetterFilter{}, 0); !errors.Is(err, staff.ErrForbidden) {
+			t.Errorf("%s may replay: %v", by.Role, err)
+		}
+		if err := m.letters.Cancel(t.Context(), by, 1); !errors.Is(err, staff.ErrForbidden) {
+			t.Errorf("%s may cancel: %v", by.Role, err)
+		}
+	}
+	operator := staff.Actor{Label: "staff:3", Name: "Op", Role: staff.Operator}
+	for _, rate := range []int{-1, 1_000_001} {
+		if _, err := m.letters.Start(t.Context(), operator, delivery.Replay, delivery.DeadLetterFilter{}, rate); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("rate %d: %v", rate, err)
+		}
+	}
+	if _, err := m.letters.Start(t.Context(), operator, "resend", delivery.DeadLetterFilter{}, 0); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("another action: %v", err)
+	}
+	elsewhere := operator
+	elsewhere.Shops = []int64{11}
+	foreign, err := m.letters.Start(t.Context(), elsewhere, delivery.Discard, delivery.DeadLetterFilter{Shops: []int64{10}}, 0)
+	m.must(err)
+	m.must(m.letters.Step(t.Context()))
+	if got := m.job(foreign.ID); got.Total != 0 || got.Done != 0 || got.State != "finished" {
+		t.Errorf("another shop's letters: %+v", got)
+	}
+	j, err := m.letters.Start(t.Context(), operator, delivery.Replay, delivery.DeadLetterFilter{UserID: 2}, 7)
+	m.must(err)
+	if j.ID == 0 || j.Total != 1 || j.Rate != 7 || j.State != "running" || j.Filter.UserID != 2 || j.CreatedBy != "staff:3 Op" {
+		t.Errorf("%+v", j)
+	}
+	m.must(m.letters.Cancel(t.Context(), operator, j.ID))
+	if err := m.letters.Cancel(t.Context(), operator, j.ID); !errors.Is(err, delivery.ErrNoDeadLetterJob) {
+		t.Errorf("cancelled twice: %v", err)
+	}
+	m.must(m.letters.Step(t.Context()))
+	if got := m.job(j.ID); got.State != "cancelled" || got.Done != 0 || got.FinishedAt == nil {
+		t.Errorf("went on after being cancelled: %+v", got)
+	}
+	for action, want := range map[string]int64{"dead_letters.replay": 1, "dead_letters.discard": 1, "dead_letters.cancel": 1} {
+		if n := m.number(`select count(*) from audit where action = $1 and actor = 'staff:3 Op' and object_kind = 'dead_letters' and object_id <> ''`, action); n != want {
+			t.Errorf("%s: %d audit entries", action, n)
+		}
+	}
+}

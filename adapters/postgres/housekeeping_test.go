@@ -1,0 +1,109 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+)
+
+const day = 24 * time.Hour
+
+// aged fills every table that is cleaned with rows on both sides of their
+// retention: ten days for deliveries, and so on as in keepTen.
+func (w *world) aged() {
+	w.Helper()
+	old, recent := w.published(2*time.Hour), w.published(2*time.Hour)
+	w.exec(`update templates set opens_at = date_trunc('second', now()) - interval '10 days 1 minute', closes_at = now() - interval '9 days' where id = $1`, old.ID)
+	w.exec(`update templates set opens_at = date_trunc('second', now()) - interval '9 days 23 hours', closes_at = now() where id = $1`, recent.ID)
+	w.exec(`insert into reservations (template_id, user_id, slots) select t, n, 1 from unnest($1::bigint[]) t, generate_series(1, 6000) n`, []int64{old.ID, recent.ID})
+	w.exec(`insert into booking_growth (template_id, minute, delta) select t, now(), 1 from unnest($1::bigint[]) t`, []int64{old.ID, recent.ID})
+	w.exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count)
+		select 'reminder', n, $1, 0, 1, 1, case when n % 2 = 0 then 'done' else 'ready' end, now(), now() - (n || ' days')::interval - interval '1 hour', '', 1
+		from generate_series(8, 11) n`, old.ID)
+	w.exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason) select id, 1, 0, 'dead', 'x' from batches`)
+	w.exec(`delete from audit; insert into audit (at, actor, action, object_kind, object_id) select now() - (n || ' days')::interval, 'system', 'x', 'x', 'x' from generate_series(1, 30) n`)
+	w.exec(`insert into idempotency_keys (actor, key, request_hash, locked_until, created_at)
+		select 'a', n, '', now(), now() - case when n <= 12000 then interval '25 hours' else interval '23 hours' end from generate_series(1, 12100) n`)
+	w.exec(`insert into handled_events (handler, event_id, at) select 'h', gen_random_uuid(), now() - (n || ' days')::interval from generate_series(1, 9) n`)
+	w.exec(`insert into sessions (token, data, expiry) values ('old', '', now() - interval '2 hours'), ('new', '', now() + interval '1 minute'), ('just', '', now() - interval '1 minute')`)
+}
+
+// left counts the rows of every cleaned table.
+func (w *world) left() map[string]int64 {
+	w.Helper()
+	rows := map[string]int64{}
+	for _, table := range []string{"batches", "exceptions", "reservations", "booking_growth", "audit", "idempotency_keys", "handled_events", "sessions"} {
+		rows[table] = w.number(`select count(*) from ` + table)
+	}
+	return rows
+}
+
+var keepTen = postgres.Retention{Delivery: 10 * day, Audit: 20*day + time.Hour, Idempotency: day, Events: 7*day + time.Hour}
+
+var afterCleaning = map[string]int64{
+	"batches":    3, // the oldest is not done, and one that is done is not old enough
+	"exceptions": 3, "reservations": 6000, "booking_growth": 1, "audit": 20, "idempotency_keys": 100, "handled_events": 7, "sessions": 2,
+}
+
+func same(a, b map[string]int64) bool {
+	for k := range a {
+		if a[k] != b[k] {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+func TestCleanRemovesOnlyWhatIsPast(t *testing.T) {
+	w := newWorld(t)
+	w.aged()
+	h := postgres.NewHousekeeping(w.db)
+	n, err := h.Clean(t.Context(), keepTen)
+	if want := int64(1 + 6000 + 1 + 10 + 12000 + 2 + 1); err != nil || n != want {
+		t.Errorf("%d removed (%v), want %d", n, err, want)
+	}
+	if got := w.left(); !same(got, afterCleaning) {
+		t.Errorf("left %v, want %v", got, afterCleaning)
+	}
+	if n := w.number(`select count(*) from templates`) + w.number(`select count(*) from slots`); n != 2+24 {
+		t.Errorf("%d templates and slots", n)
+	}
+	if n, err := h.Clean(t.Context(), keepTen); n != 0 || err != nil {
+		t.Errorf("again: %d %v", n, err)
+	}
+}
+
+func TestZeroKeepsForEver(t *testing.T) {
+	w := newWorld(t)
+	w.aged()
+	before := w.left()
+	n, err := postgres.NewHousekeeping(w.db).Clean(t.Context(), postgres.Retention{})
+	before["sessions"]-- // the only ones without a setting
+	if err != nil || n != 1 || !same(w.left(), before) {
+		t.Errorf("%d removed (%v), left %v of %v", n, err, w.left(), before)
+	}
+}
+
+// TestCleaningMayBeStoppedAnywhere: by a shutdown, and by another process
+// that cleans at the same time.
+func TestCleaningMayBeStoppedAnywhere(t *testing.T) {
+	w := newWorld(t)
+	w.aged()
+	h := postgres.NewHousekeeping(w.db)
+	stopped := 0
+	for wait := time.Millisecond; wait < 30*time.Millisecond; wait += 3 * time.Millisecond {
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		if _, err := h.Clean(ctx, keepTen); err != nil {
+			stopped++
+		}
+		cancel()
+	}
+	for _, err := range together(3, func(int) error { _, err := h.Clean(context.Background(), keepTen); return err }) {
+		w.must(err)
+	}
+	if got := w.left(); stopped == 0 || !same(got, afterCleaning) {
+		t.Errorf("stopped %d times, left %v, want %v", stopped, got, afterCleaning)
+	}
+}

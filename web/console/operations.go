@@ -1,0 +1,258 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+func (c *Console) showAudit(w http.ResponseWriter, r *http.Request) error {
+	p := pages.Audit{Kind: r.FormValue("kind"), Object: strings.TrimSpace(r.FormValue("id")), Actor: strings.TrimSpace(r.FormValue("actor")),
+		Action: r.FormValue("action"), From: r.FormValue("from"), To: r.FormValue("to")}
+	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
+	list, err := c.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: p.Kind, ObjectID: p.Object, Actor: p.Actor, Action: p.Action,
+		From: day(p.From, c.DefaultZone), To: dayAfter(p.To, c.DefaultZone), Shops: actor(r).Shops, BeforeID: max(0, before), Limit: pageSize + 1})
+	if err != nil {
+		return err
+	}
+	p.List = list
+	if len(list) > pageSize {
+		p.List = list[:pageSize]
+		p.Next = withQuery(r, "before", strconv.FormatInt(p.List[pageSize-1].ID, 10))
+	}
+	if before > 0 {
+		p.First = withQuery(r, "before", "")
+	}
+	return c.either(w, r, p.Results(), p.Page())
+}
+
+func (c *Console) listChannels(w http.ResponseWriter, r *http.Request) error {
+	settings, err := c.Settings.Settings(r.Context())
+	if err != nil {
+		return err
+	}
+	backlogs, err := c.Settings.Backlogs(r.Context())
+	if err != nil {
+		return err
+	}
+	p := pages.Channels{Configured: c.Channels, Settings: settings}
+	for _, b := range backlogs {
+		p.Waiting[b.Channel], p.Oldest[b.Channel] = b.People, b.Oldest
+	}
+	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+func (c *Console) confirmChannel(w http.ResponseWriter, r *http.Request) error {
+	ch, err := delivery.ParseChannel(r.PathValue("channel"))
+	if err != nil {
+		return errNoPage
+	}
+	step, name := r.PathValue("step"), say(r, "channel."+ch.String())
+	p := ui.ConfirmProps{Title: say(r, "confirm.channel_"+step+".title", name), Points: []string{say(r, "confirm.channel_"+step+".1")},
+		Action: fmt.Sprintf("/channels/%s/%s", ch, step), Cancel: "/channels", Submit: say(r, "channels."+step), Kind: "primary"}
+	if step == "pause" {
+		p.Points, p.Kind = append(p.Points, say(r, "confirm.channel_pause.2")), "danger"
+	}
+	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "channels", Crumbs: []ui.Crumb{{Label: say(r, "nav.channels"), URL: "/channels"}}, ConfirmProps: p})
+}
+
+func (c *Console) changeChannel(w http.ResponseWriter, r *http.Request) error {
+	ch, err := delivery.ParseChannel(r.PathValue("channel"))
+	if err != nil {
+		return errNoPage
+	}
+	settings, err := c.Settings.Settings(r.Context())
+	if err != nil {
+		return err
+	}
+	step, old := r.PathValue("step"), settings[ch]
+	next := old
+	next.Channel, next.Paused, next.PausedReason = ch, step == "pause", ""
+	if next.Paused {
+		next.PausedReason = reason(r)
+	}
+	err = c.Settings.SaveSetting(r.Context(), next, staff.Entry{Actor: actor(r), Action: "channel." + step, ObjectKind: "channel", ObjectID: ch.String(),
+		Reason: reason(r), Before: map[string]any{"paused": old.Paused}, After: map[string]any{"paused": next.Paused}})
+	if err != nil {
+		return err
+	}
+	text := "channels.resumed_now"
+	if next.Paused {
+		text = "channels.paused_now"
+	}
+	return c.done(w, r, "/channels", ui.Good, say(r, text, say(r, "channel."+ch.String())))
+}
+
+func (c *Console) listDeadMessages(w http.ResponseWriter, r *http.Request) error {
+	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
+	list, err := c.DeadMessages.Open(r.Context(), max(0, before), pageSize+1)
+	if err != nil {
+		return err
+	}
+	var p pages.DeadMessages
+	for _, m := range list[:min(len(list), pageSize)] {
+		p.List = append(p.List, pages.DeadMessage(m))
+	}
+	if len(list) > pageSize {
+		p.Next = withQuery(r, "before", strconv.FormatInt(p.List[pageSize-1].ID, 10))
+	}
+	if before > 0 {
+		p.First = withQuery(r, "before", "")
+	}
+	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+func (c *Console) deadMessageQuestion(r *http.Request, id int64) pages.Confirmation {
+	step, kind := r.PathValue("step"), "primary"
+	if step == "discard" {
+		kind = "danger"
+	}
+	return pages.Confirmation{Active: "dead_messages", Crumbs: []ui.Crumb{{Label: say(r, "nav.dead_messages"), URL: "/dead-messages"}},
+		ConfirmProps: ui.ConfirmProps{Title: say(r, "confirm."+step+".title"), Points: []string{say(r, "confirm."+step+".1")}, NoReason: true,
+			Action: fmt.Sprintf("/dead-messages/%d/%s", id, step), Cancel: "/dead-messages", Submit: say(r, "dead."+step), Kind: kind}}
+}
+
+func (c *Console) confirmDeadMessage(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	return c.ask(w, r, http.StatusOK, c.deadMessageQuestion(r, id))
+}
+
+func (c *Console) settleDeadMessage(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	settle, text := c.DeadMessages.Discard, "dead.discarded_now"
+	if r.PathValue("step") == "requeue" {
+		settle, text = c.DeadMessages.Requeue, "dead.requeued_now"
+	}
+	err = settle(r.Context(), actor(r), id)
+	if fault.KindOf(err) == fault.Invalid || fault.KindOf(err) == fault.NotFound {
+		p := c.deadMessageQuestion(r, id)
+		p.Error = ui.FaultText(r.Context(), err)
+		return c.ask(w, r, http.StatusConflict, p)
+	}
+	if err != nil {
+		return err
+	}
+	return c.done(w, r, "/dead-messages", ui.Good, say(r, text))
+}
+
+func (c *Console) listShops(w http.ResponseWriter, r *http.Request) error {
+	list, err := c.shopsOf(r)
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusOK, pages.Shops{List: list}.Page())
+}
+
+func (c *Console) newShop(w http.ResponseWriter, r *http.Request) error {
+	zone := c.DefaultZone.String()
+	return c.show(w, r, http.StatusOK, pages.ShopForm{New: true, Values: map[string]string{"timezone": zone}, Zones: zones(zone)}.Page())
+}
+
+func (c *Console) shop(r *http.Request) (template.Shop, error) {
+	number, err := pathID(r)
+	if err != nil {
+		return template.Shop{}, err
+	}
+	list, err := c.shopsOf(r)
+	for _, s := range list {
+		if s.Number == number {
+			return s, actor(r).May(staff.ManageTemplates, number)
+		}
+	}
+	if err == nil {
+		err = errNoPage
+	}
+	return template.Shop{}, err
+}
+
+func (c *Console) editShop(w http.ResponseWriter, r *http.Request) error {
+	s, err := c.shop(r)
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusOK, pages.ShopForm{Zones: zones(s.Timezone), Values: map[string]string{
+		"shop_number": strconv.FormatInt(s.Number, 10), "name": s.Name, "timezone": s.Timezone}}.Page())
+}
+
+func (c *Console) createShop(w http.ResponseWriter, r *http.Request) error {
+	s, f := typedShop(r)
+	all, err := c.Shops.Shops(r.Context())
+	if err != nil {
+		return err
+	}
+	f.New = true
+	for _, old := range all {
+		if old.Number == s.Number {
+			f.Errors = append(f.Errors, fault.Field{Name: "shop_number", Key: "rule.shop_exists", Message: timeMessages("rule.shop_exists")})
+		}
+	}
+	if s.Number <= 0 {
+		f.Errors = append(f.Errors, fault.Field{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"})
+	}
+	return c.keepShop(w, r, s, f, nil)
+}
+
+func (c *Console) saveShop(w http.ResponseWriter, r *http.Request) error {
+	old, err := c.shop(r)
+	if err != nil {
+		return err
+	}
+	s, f := typedShop(r)
+	s.Number, f.Values["shop_number"] = old.Number, strconv.FormatInt(old.Number, 10)
+	return c.keepShop(w, r, s, f, shownShop(old))
+}
+
+func (c *Console) keepShop(w http.ResponseWriter, r *http.Request, s template.Shop, f pages.ShopForm, before any) error {
+	if len(f.Errors) > 0 {
+		f.Zones = zones(s.Timezone)
+		return c.show(w, r, http.StatusUnprocessableEntity, f.Page())
+	}
+	if err := actor(r).May(staff.ManageTemplates, s.Number); err != nil {
+		return err
+	}
+	err := c.Shops.ChangeShop(r.Context(), s, staff.Entry{Actor: actor(r), Action: "shop.save", ObjectKind: "shop",
+		ObjectID: strconv.FormatInt(s.Number, 10), ShopNumber: s.Number, Before: before, After: shownShop(s)})
+	if err != nil {
+		return err
+	}
+	return c.done(w, r, "/shops", ui.Good, say(r, "shops.saved", s.Name))
+}
+
+func shownShop(s template.Shop) map[string]string {
+	return map[string]string{"name": s.Name, "timezone": s.Timezone}
+}
+
+func typedShop(r *http.Request) (template.Shop, pages.ShopForm) {
+	f := pages.ShopForm{Values: map[string]string{}}
+	for _, name := range []string{"shop_number", "name", "timezone"} {
+		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
+	}
+	number, _ := strconv.ParseInt(f.Values["shop_number"], 10, 64)
+	e := &fault.Fields{}
+	if f.Values["name"] == "" {
+		breaks(e, "name", "rule.required")
+	} else if utf8.RuneCountInString(f.Values["name"]) > template.MaxName {
+		e.Add("name", "rule.too_long", "must have at most %d characters", template.MaxName)
+	}
+	if _, err := time.LoadLocation(f.Values["timezone"]); err != nil || f.Values["timezone"] == "" || f.Values["timezone"] == "Local" {
+		e.Add("timezone", "rule.timezone", "must be a time zone such as Asia/Shanghai")
+	}
+	f.Errors = e.List
+	return template.Shop{Number: number, Name: f.Values["name"], Timezone: f.Values["timezone"]}, f
+}

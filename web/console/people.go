@@ -1,0 +1,203 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+func (c *Console) listStaff(w http.ResponseWriter, r *http.Request) error {
+	list, err := c.Staff.Members(r.Context(), actor(r))
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusOK, pages.Staff{List: list}.Page())
+}
+
+func (c *Console) newMember(w http.ResponseWriter, r *http.Request) error {
+	return c.show(w, r, http.StatusOK, pages.MemberForm{Values: map[string]string{"role": string(staff.Viewer)}}.Page())
+}
+
+func (c *Console) createMember(w http.ResponseWriter, r *http.Request) error {
+	f, in := memberForm(r)
+	if len(f.Errors) == 0 {
+		m, err := c.Staff.CreateMember(r.Context(), actor(r), in)
+		if err == nil {
+			return c.done(w, r, "/staff", ui.Good, say(r, "staff.created", m.Actor().Name))
+		}
+		if err := f.take(r, err); err != nil {
+			return err
+		}
+	}
+	return c.show(w, r, f.status(), f.Page())
+}
+
+func (c *Console) editMember(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	m, err := c.Staff.Member(r.Context(), actor(r), id)
+	if err != nil {
+		return err
+	}
+	f := pages.MemberForm{ID: id, Name: m.Actor().Name, Disabled: m.DisabledAt != nil, Values: map[string]string{
+		"email": m.Email, "name": m.Name, "role": string(m.Role), "shops": joinShops(m.Shops)}}
+	return c.show(w, r, http.StatusOK, f.Page())
+}
+
+func (c *Console) saveMember(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	f, in := memberForm(r)
+	f.ID, f.Name = id, in.Email
+	if len(f.Errors) == 0 {
+		m, err := c.Staff.ChangeMember(r.Context(), actor(r), id, in)
+		if err == nil {
+			c.present.clear()
+			return c.done(w, r, "/staff", ui.Good, say(r, "staff.saved", m.Actor().Name))
+		}
+		if err := f.take(r, err); err != nil {
+			return err
+		}
+	}
+	return c.show(w, r, f.status(), f.Page())
+}
+
+// typedMember is a member's form on its way back to who typed it.
+type typedMember struct{ pages.MemberForm }
+
+func memberForm(r *http.Request) (typedMember, staff.MemberInput) {
+	f := typedMember{pages.MemberForm{Disabled: r.PostFormValue("disabled") != "", Values: map[string]string{}}}
+	for _, name := range []string{"email", "name", "role", "shops"} {
+		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
+	}
+	shops, ok := parseShops(f.Values["shops"])
+	if !ok {
+		f.Errors = []fault.Field{{Name: "shops", Key: "rule.shop_number", Message: "must be a positive number"}}
+	}
+	return f, staff.MemberInput{Email: f.Values["email"], Name: f.Values["name"], Role: staff.Role(f.Values["role"]), Shops: shops,
+		Password: r.PostFormValue("password"), Disabled: f.Disabled}
+}
+
+// take shows in the form why it was refused; what the form cannot help with
+// it returns.
+func (f *typedMember) take(r *http.Request, err error) error {
+	if fields := fieldsOf(err); fields != nil {
+		f.Errors = fields
+		return nil
+	}
+	if errors.Is(err, staff.ErrEmailTaken) {
+		f.Errors = []fault.Field{{Name: "email", Key: "fault.email_taken", Message: err.Error()}}
+		return nil
+	}
+	if errors.Is(err, staff.ErrLastAdmin) {
+		f.Refused = ui.FaultText(r.Context(), err)
+		return nil
+	}
+	return err
+}
+
+func (f *typedMember) status() int {
+	if f.Refused != "" {
+		return http.StatusConflict
+	}
+	return http.StatusUnprocessableEntity
+}
+
+func joinShops(shops []int64) string {
+	words := make([]string, len(shops))
+	for i, s := range shops {
+		words[i] = strconv.FormatInt(s, 10)
+	}
+	return strings.Join(words, ", ")
+}
+
+func parseShops(text string) ([]int64, bool) {
+	var list []int64
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", ;，、\t", r) }) {
+		n, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return nil, false
+		}
+		list = append(list, n)
+	}
+	return list, true
+}
+
+func (c *Console) listKeys(w http.ResponseWriter, r *http.Request) error {
+	list, err := c.Staff.Keys(r.Context(), actor(r))
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusOK, pages.Keys{List: list}.Page())
+}
+
+func (c *Console) newKey(w http.ResponseWriter, r *http.Request) error {
+	return c.show(w, r, http.StatusOK, pages.KeyForm{Values: map[string]string{}}.Page())
+}
+
+func (c *Console) createKey(w http.ResponseWriter, r *http.Request) error {
+	f := pages.KeyForm{Values: map[string]string{"name": r.PostFormValue("name"), "expires_at": r.PostFormValue("expires_at")}}
+	for _, s := range r.PostForm["scopes"] {
+		f.Scopes = append(f.Scopes, staff.Scope(s))
+	}
+	in := staff.KeyInput{Name: f.Values["name"], Scopes: f.Scopes, ExpiresAt: day(f.Values["expires_at"], c.DefaultZone)}
+	if in.ExpiresAt == nil && f.Values["expires_at"] != "" {
+		f.Errors = []fault.Field{{Name: "expires_at", Key: "rule.date_format", Message: timeMessages("rule.date_format")}}
+		return c.show(w, r, http.StatusUnprocessableEntity, f.Page())
+	}
+	k, secret, err := c.Staff.CreateKey(r.Context(), actor(r), in)
+	if fields := fieldsOf(err); fields != nil {
+		f.Errors = fields
+		return c.show(w, r, http.StatusUnprocessableEntity, f.Page())
+	}
+	if err != nil {
+		return err
+	}
+	list, err := c.Staff.Keys(r.Context(), actor(r))
+	if err != nil {
+		return err
+	}
+	// No redirect: the secret is nowhere but in this answer.
+	return c.show(w, r, http.StatusCreated, pages.Keys{List: list, Secret: secret, Name: k.Name}.Page())
+}
+
+func (c *Console) confirmRevokeKey(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	list, err := c.Staff.Keys(r.Context(), actor(r))
+	if err != nil {
+		return err
+	}
+	for _, k := range list {
+		if k.ID == id {
+			return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "keys", Crumbs: []ui.Crumb{{Label: say(r, "nav.keys"), URL: "/keys"}},
+				ConfirmProps: ui.ConfirmProps{Title: say(r, "confirm.key.title", k.Name), Points: []string{say(r, "confirm.key.1")},
+					Action: fmt.Sprintf("/keys/%d/revoke", id), Cancel: "/keys", Submit: say(r, "apikeys.revoke"), Kind: "danger"}})
+		}
+	}
+	return staff.ErrKeyNotFound
+}
+
+func (c *Console) revokeKey(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	if err := c.Staff.RevokeKey(r.Context(), actor(r), id, reason(r)); err != nil {
+		return err
+	}
+	return c.done(w, r, "/keys", ui.Good, say(r, "apikeys.revoked_now"))
+}

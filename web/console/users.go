@@ -1,0 +1,72 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+)
+
+const (
+	userReservations = 10
+	inboxPreview     = 10
+	maxSearch        = 200
+)
+
+func (c *Console) findUsers(w http.ResponseWriter, r *http.Request) error {
+	p := pages.Users{Search: strings.TrimSpace(r.FormValue("q"))}
+	after, _ := user.ParseID(r.FormValue("after")) // nonsense is the beginning
+	if p.Search != "" && len(p.Search) <= maxSearch {
+		list, err := c.Users.Find(r.Context(), p.Search, after, pageSize+1)
+		if err != nil {
+			return err
+		}
+		p.List = list
+	}
+	if len(p.List) > pageSize {
+		p.List = p.List[:pageSize]
+		p.Next = withQuery(r, "after", p.List[pageSize-1].ID.String())
+	}
+	if after != 0 {
+		p.First = withQuery(r, "after", "")
+	}
+	return c.either(w, r, p.Results(), p.Page())
+}
+
+func (c *Console) showUser(w http.ResponseWriter, r *http.Request) error {
+	id, err := user.ParseID(r.PathValue("id"))
+	if err != nil {
+		return errNoPage
+	}
+	p := pages.User{User: user.User{ID: id}}
+	switch u, err := c.Users.User(r.Context(), id); {
+	case err == nil:
+		p.User, p.Known = u, true
+	case !errors.Is(err, user.ErrNotFound):
+		return err
+	}
+	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
+	all, err := c.Reminders.Reservations(r.Context(), id, max(0, before), userReservations+1)
+	if err != nil {
+		return err
+	}
+	if len(all) > userReservations {
+		all = all[:userReservations]
+		p.Next = withQuery(r, "before", strconv.FormatInt(all[userReservations-1].TemplateID, 10))
+	}
+	if p.Inbox, err = c.Reminders.Inbox(r.Context(), id, time.Time{}, inboxPreview); err != nil {
+		return err
+	}
+	// Who is in charge of some shops sees what concerns these.
+	hidden := func(shop int64) bool { return !actor(r).Can(staff.View, shop) }
+	p.Reservations = slices.DeleteFunc(all, func(v reminder.View) bool { return hidden(v.ShopNumber) })
+	p.Inbox.Items = slices.DeleteFunc(p.Inbox.Items, func(it reminder.InboxItem) bool { return hidden(it.ShopNumber) })
+	return c.show(w, r, http.StatusOK, p.Page())
+}
