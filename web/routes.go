@@ -14,6 +14,7 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/migrations"
 	"dropbell/web/api"
+	"dropbell/web/console"
 	"dropbell/web/middleware"
 )
 
@@ -40,7 +41,25 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
 	r.Handle("/docs", apiHandler.Docs())
 	r.Handle("/docs/*", apiHandler.Docs())
+	p.console = p.newConsole()
+	r.With(middleware.Compress()).Mount("/", p.console)
 	return r, nil
+}
+
+// Sign-in is slowed down after a handful of attempts per address or account.
+const (
+	signInBurst = 5
+	signInEvery = 10 * time.Second
+)
+
+func (p *program) newConsole() *console.Console {
+	return console.New(console.Deps{
+		Staff: p.staff, Templates: p.templates, Reminders: p.reminders, Board: postgres.NewBoards(p.db),
+		Users: postgres.NewUsers(p.db), Audit: postgres.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
+		Settings: postgres.NewChannels(p.db), DeadMessages: postgres.NewDeadMessages(p.db), Channels: p.channels,
+		Sessions: postgres.NewSessions(p.db), Throttle: console.NewThrottle(signInBurst, signInEvery, clock),
+		Monitor: p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: clock, Log: p.log,
+	})
 }
 
 func (p *program) api(ctx context.Context) (*api.API, error) {
@@ -69,6 +88,8 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 		failed += "postgresql does not answer\n"
 	} else if err := p.schemaReady(ctx); err != nil {
 		failed += err.Error() + "\n"
+	} else if !p.access.Load() {
+		failed += "the first admin and key are not set up yet\n"
 	}
 	if p.redis.Ping(ctx).Err() != nil {
 		failed += "redis does not answer\n"

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,6 +31,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/api"
+	"dropbell/web/console"
 )
 
 // program is everything a web process consists of.
@@ -50,8 +52,10 @@ type program struct {
 	staff        *staff.Service
 	channels     delivery.ChannelSet
 	hub          *api.Hub
-	started      sync.Once
-	closers      []func() error
+	console      *console.Console
+	// access is set once the first admin and the first key exist.
+	access  atomic.Bool
+	closers []func() error
 }
 
 // run serves until ctx ends, then finishes the requests in hand and returns.
@@ -192,6 +196,7 @@ func (p *program) serve(ctx context.Context) error {
 // the requests in hand.
 func (p *program) shutdown(server *http.Server) {
 	p.hub.Close()
+	p.console.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
@@ -207,6 +212,7 @@ func (p *program) firstAccess(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		err := p.ensureAccess(ctx)
+		p.access.Store(err == nil)
 		if err == nil || ctx.Err() != nil {
 			return
 		}

@@ -26,7 +26,7 @@ const pausedFor = 3 * time.Second
 type admission struct {
 	channels postgres.Channels
 	pacer    *redis.Pacer
-	breaker  *redis.Breaker
+	breaker  *redis.CachedBreaker
 	log      *slog.Logger
 
 	mu       sync.Mutex
@@ -35,7 +35,7 @@ type admission struct {
 }
 
 func newAdmission(channels postgres.Channels, client goredis.UniversalClient, log *slog.Logger) *admission {
-	return &admission{channels: channels, pacer: redis.NewPacer(client), breaker: redis.NewBreaker(client, redis.BreakerConfig{}), log: log}
+	return &admission{channels: channels, pacer: redis.NewPacer(client), breaker: redis.NewCachedBreaker(redis.NewBreaker(client, redis.BreakerConfig{})), log: log}
 }
 
 // Admit returns zero if n messages may go out now, else how long to wait and why.

@@ -12,12 +12,14 @@ import (
 	"syscall"
 
 	"dropbell/adapters/config"
+	"dropbell/adapters/redis"
 	"dropbell/migrations"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	redis.Quiet()
 	if err := command(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

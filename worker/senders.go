@@ -16,7 +16,7 @@ import (
 // calls of its provider one batch makes at once.
 func newSenders(cfg config.Config) (senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int, closers []func() error, err error) {
 	senders = map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}
-	parallel = map[delivery.Channel]int{delivery.App: 1, delivery.Email: 2, delivery.SMS: 4, delivery.WebPush: 4, delivery.Webhook: 4}
+	parallel = map[delivery.Channel]int{delivery.App: 1, delivery.Email: 4, delivery.SMS: 4, delivery.WebPush: 4, delivery.Webhook: 10}
 	add := func(s delivery.Sender, close func() error, err error) error {
 		if err != nil {
 			return err

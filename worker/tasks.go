@@ -16,7 +16,7 @@ import (
 // concurrency is how many batches of a channel one worker has in hand. The
 // app channel is bound by the database, the others by their providers.
 var concurrency = map[delivery.Channel]int{
-	delivery.App: 4, delivery.Email: 4, delivery.SMS: 8, delivery.WebPush: 8, delivery.Webhook: 8,
+	delivery.App: 4, delivery.Email: 4, delivery.SMS: 8, delivery.WebPush: 8, delivery.Webhook: 4,
 }
 
 func (p *program) wireTasks() (err error) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"runtime/debug"
+	"time"
 
 	"github.com/alexedwards/argon2id"
 )
@@ -15,7 +17,13 @@ type Hasher struct {
 	params *argon2id.Params
 	turns  chan struct{}
 	nobody string
+	tidy   *time.Timer
 }
+
+// tidyAfter is how long after the last password its memory goes back to the
+// system. By itself that would take minutes, since a program at rest collects
+// no garbage; at once would be too often when many sign in together.
+const tidyAfter = 3 * time.Second
 
 // Memory is what one hash takes, in KiB. With one pass this is the first
 // choice of RFC 9106 scaled to what a small server can spare.
@@ -28,7 +36,10 @@ func newHasher(concurrent int, memory uint32) *Hasher {
 	p := &argon2id.Params{Memory: memory, Iterations: 2, Parallelism: 2, SaltLength: 16, KeyLength: 32}
 	zero := func(n uint32) string { return base64.RawStdEncoding.EncodeToString(make([]byte, n)) }
 	nobody := fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=%d$%s$%s", p.Memory, p.Iterations, p.Parallelism, zero(p.SaltLength), zero(p.KeyLength))
-	return &Hasher{params: p, turns: make(chan struct{}, max(1, concurrent)), nobody: nobody}
+	h := &Hasher{params: p, turns: make(chan struct{}, max(1, concurrent)), nobody: nobody}
+	h.tidy = time.AfterFunc(tidyAfter, debug.FreeOSMemory)
+	h.tidy.Stop()
+	return h
 }
 
 // Hash returns what is stored of password.
@@ -64,4 +75,7 @@ func (h *Hasher) wait(ctx context.Context) error {
 	}
 }
 
-func (h *Hasher) done() { <-h.turns }
+func (h *Hasher) done() {
+	<-h.turns
+	h.tidy.Reset(tidyAfter)
+}

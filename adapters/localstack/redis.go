@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -90,7 +91,15 @@ func (r *Redis) serve(ctx context.Context) error {
 	defer cancel()
 	client := redis.NewClient(&redis.Options{Addr: r.addr(), MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second})
 	defer client.Close()
-	err = until(ctx, r.process.Done(), func(ctx context.Context) error { return client.Ping(ctx).Err() })
+	err = until(ctx, r.process.Done(), func(ctx context.Context) error {
+		// The client library complains on the terminal about a closed port.
+		probe, err := (&net.Dialer{}).DialContext(ctx, "tcp", r.addr())
+		if err != nil {
+			return err
+		}
+		_ = probe.Close()
+		return client.Ping(ctx).Err()
+	})
 	if err != nil {
 		_ = r.process.Stop(context.WithoutCancel(ctx), syscall.SIGTERM, redisStop) // the start failed already
 		return fmt.Errorf("%w\n%s", err, r.home.tail())

@@ -285,23 +285,3 @@ func exceptionColumns(es []delivery.Exception) []any {
 	}
 	return []any{users, outcomes, reasons, details, prints, attempts, next, first, last}
 }
-
-// TakeBack makes batches whose worker fell silent ready again.
-func (s Batches) TakeBack(ctx context.Context) (int, error) {
-	tag, err := s.pool.Exec(ctx, `
-		update batches set state = 'ready', lease_token = null, lease_until = null, next_run_at = clock_timestamp()
-		where id in (select id from batches where state = 'running' and lease_until < clock_timestamp()
-			order by lease_until limit 1000 for update skip locked)`)
-	return int(tag.RowsAffected()), translate(err)
-}
-
-// Overdue returns channels that have a batch ready for longer than grace.
-func (s Batches) Overdue(ctx context.Context, grace time.Duration) ([]delivery.Channel, error) {
-	rows, err := s.pool.Query(ctx, `select c.channel from channel_settings c where exists (
-		select from batches b where b.channel = c.channel and b.state = 'ready' and b.next_run_at < clock_timestamp() - $1::interval)`, grace)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[delivery.Channel])
-	return list, translate(err)
-}

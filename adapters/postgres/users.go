@@ -80,7 +80,7 @@ const fewMatches = 10_000
 
 // beginsWith compares in the order of the indexes, which the planner can use
 // whatever the text is; it could not do that with "like $1".
-const beginsWith = `lower(%s) ~>=~ lower($3) and lower(%[1]s) ~<~ lower($3) || chr(1114111) and %[1]s <> ''`
+const beginsWith = `lower(%s) ~>=~ lower($3) and lower(%[1]s) ~<~ (lower($3) || chr(1114111)) and %[1]s <> ''`
 
 // narrow returns a condition that is cheap for this text. A rare beginning is
 // found through the indexes. A common one is found soon by walking the ids,
@@ -117,7 +117,7 @@ func matches(column string) string {
 
 func begins(column string) string {
 	if column == "phone" { // its index is on the column itself
-		return `phone ~>=~ $3 and phone ~<~ $3 || chr(1114111) and phone <> ''`
+		return `phone ~>=~ $3 and phone ~<~ ($3 || chr(1114111)) and phone <> ''`
 	}
 	return fmt.Sprintf(beginsWith, column)
 }

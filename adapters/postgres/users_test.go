@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"dropbell/adapters/postgres"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -166,17 +168,15 @@ func TestFindUsesIndexes(t *testing.T) {
 	w.exec(`analyze users`)
 	for column, index := range map[string]string{"name": "users_name", "email": "users_email", "phone": "users_phone"} {
 		var plan string
-		tx, err := w.sql.Begin(t.Context())
+		conn, err := w.sql.Acquire(t.Context())
 		w.must(err)
-		for _, sql := range []string{`set local plan_cache_mode = force_generic_plan`, `set local enable_seqscan = off`,
-			`prepare find (text, bigint) as ` + postgres.FindSQL(column)} {
-			_, err = tx.Exec(t.Context(), sql)
+		t.Cleanup(conn.Release)
+		for _, sql := range []string{`set plan_cache_mode = force_generic_plan`, `set enable_seqscan = off`,
+			`prepare find_` + column + ` (text, bigint) as ` + postgres.FindSQL(column)} {
+			_, err = conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
 			w.must(err)
 		}
-		w.must(tx.QueryRow(t.Context(), `explain (format json) execute find ('u4711', 10001)`).Scan(&plan))
-		_, err = tx.Exec(t.Context(), `deallocate find`)
-		w.must(err)
-		w.must(tx.Rollback(t.Context()))
+		w.must(conn.QueryRow(t.Context(), `explain (format json) execute find_`+column+` ('u4711', 10001)`, pgx.QueryExecModeSimpleProtocol).Scan(&plan))
 		if !strings.Contains(plan, index) {
 			t.Errorf("%s is searched without its index: %s", column, plan)
 		}

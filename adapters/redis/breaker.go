@@ -79,28 +79,39 @@ func NewBreaker(client goredis.UniversalClient, config BreakerConfig) *Breaker {
 // It returns [ErrUnavailable] when Redis does not answer; going on is then
 // better than stopping.
 func (b *Breaker) Admit(ctx context.Context, channel delivery.Channel) (time.Duration, string, error) {
-	return b.step(ctx, channel, "admit", "")
+	return b.step(ctx, channel, news{event: "admit"})
 }
 
 // Report tells how a call went. A refusal of single recipients is a working
 // provider and counts as ok. Detail is the provider's answer, shown to
 // operators; the first 200 bytes are kept.
 func (b *Breaker) Report(ctx context.Context, channel delivery.Channel, ok bool, detail string) error {
-	event := "fail"
 	if ok {
-		event = "ok"
+		return b.succeeded(ctx, channel, 1)
 	}
-	_, _, err := b.step(ctx, channel, event, detail)
+	_, _, err := b.step(ctx, channel, news{event: "fail", detail: detail})
 	return err
 }
 
-func (b *Breaker) step(ctx context.Context, channel delivery.Channel, event, detail string) (time.Duration, string, error) {
+// succeeded reports that many calls at once.
+func (b *Breaker) succeeded(ctx context.Context, channel delivery.Channel, calls int) error {
+	_, _, err := b.step(ctx, channel, news{event: "ok", calls: calls})
+	return err
+}
+
+// news is what a step tells the circuit.
+type news struct {
+	event, detail string
+	calls         int // that went well
+}
+
+func (b *Breaker) step(ctx context.Context, channel delivery.Channel, n news) (time.Duration, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	c := b.config
-	reply, err := b.script.Run(ctx, b.client, []string{breakerKey(channel)}, event, c.Failures,
+	reply, err := b.script.Run(ctx, b.client, []string{breakerKey(channel)}, n.event, c.Failures,
 		c.Window.Milliseconds(), c.MinCalls, c.OpenFor.Milliseconds(), c.MaxOpen.Milliseconds(),
-		c.ProbeLease.Milliseconds(), shortened(detail)).Slice()
+		c.ProbeLease.Milliseconds(), shortened(n.detail), n.calls).Slice()
 	if err != nil {
 		return 0, "", unavailable("breaker", err)
 	}

@@ -11,6 +11,7 @@
 -- ARGV[6]  longest time in the open state, ms
 -- ARGV[7]  lease of a probe, ms
 -- ARGV[8]  the provider's answer, for 'fail'
+-- ARGV[9]  how many calls went well, for 'ok'
 --
 -- Returns {ms to wait before the call (0 = go ahead), state}
 
@@ -59,11 +60,10 @@ if b.state == 'half-open' then
 end
 
 if now - b.window >= tonumber(ARGV[3]) then b.window, b.calls, b.failed = now, 0, 0 end
-b.calls = b.calls + 1
 if event == 'ok' then
-  b.failures = 0
+  b.calls, b.failures = b.calls + tonumber(ARGV[9]), 0
 else
-  b.failures, b.failed = b.failures + 1, b.failed + 1
+  b.calls, b.failures, b.failed = b.calls + 1, b.failures + 1, b.failed + 1
   local many = b.calls >= tonumber(ARGV[4]) and b.failed * 2 >= b.calls
   if many or b.failures >= tonumber(ARGV[2]) then return open(tonumber(ARGV[5])) end
   redis.call('HSET', key, 'detail', ARGV[8])

@@ -48,3 +48,12 @@ func Open(address string) (goredis.UniversalClient, error) {
 func unavailable(call string, err error) error {
 	return fmt.Errorf("redis %s: %w: %w", call, ErrUnavailable, err)
 }
+
+// Quiet keeps the client library from writing to the terminal by itself; what
+// it would say is also in the errors of its calls. It is for package main.
+func Quiet() { goredis.SetLogger(silence{}) }
+
+type silence struct{}
+
+// Printf is part of the library's logger.
+func (silence) Printf(context.Context, string, ...any) {}

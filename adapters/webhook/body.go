@@ -78,26 +78,19 @@ func (r *reader) Close() error {
 // fill writes the body for messages and returns the id of the call, which is
 // the same whenever the same deliveries are sent together again.
 func (p *payload) fill(messages []delivery.Message) (id string) {
-	var (
-		keys   = sha256.New()
-		common = make([]byte, 0, 1024)
-		last   delivery.Message
-	)
+	keys := sha256.New()
+	var said shared
 	p.data = append(p.data, `{"messages":[`...)
-	for i, m := range messages {
+	for i := range messages {
+		m := &messages[i]
 		if i > 0 {
 			p.data = append(p.data, ',')
-		}
-		// Neighbours mostly share what they say; it is encoded once.
-		if i == 0 || m.Subject != last.Subject || m.Content != last.Content {
-			common = appendCommon(common[:0], m)
-			last = m
 		}
 		key := m.IdempotencyKey()
 		_, _ = io.WriteString(keys, key+"\n")
 		p.data = append(p.data, `{"user_id":"`...)
 		p.data = strconv.AppendInt(p.data, int64(m.To.ID), 10)
-		p.data = append(p.data, common...)
+		p.data = append(p.data, said.common(m)...)
 		p.data = appendJSON(p.data, key)
 		p.data = append(p.data, '}')
 	}
@@ -105,8 +98,32 @@ func (p *payload) fill(messages []delivery.Message) (id string) {
 	return "msg_" + base64.RawURLEncoding.EncodeToString(keys.Sum(nil)[:18])
 }
 
+// shared are the parts that messages of one call have in common, so that each
+// is encoded once: a few languages and zones. A call that says more than fits
+// encodes the last part over and over.
+type shared struct {
+	parts [8]struct {
+		subject *delivery.Subject
+		content *delivery.Content
+		json    []byte
+	}
+	n int
+}
+
+func (s *shared) common(m *delivery.Message) []byte {
+	for i := range s.n {
+		if p := &s.parts[i]; p.subject == m.Subject && p.content == m.Content {
+			return p.json
+		}
+	}
+	s.n = min(s.n+1, len(s.parts))
+	p := &s.parts[s.n-1]
+	p.subject, p.content, p.json = m.Subject, m.Content, appendCommon(p.json[:0], m)
+	return p.json
+}
+
 // appendCommon writes everything between the user's id and the key.
-func appendCommon(b []byte, m delivery.Message) []byte {
+func appendCommon(b []byte, m *delivery.Message) []byte {
 	b = append(b, `","template_id":"`...)
 	b = strconv.AppendInt(b, m.Subject.TemplateID, 10)
 	b = append(b, `","kind":`...)

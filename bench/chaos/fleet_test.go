@@ -32,7 +32,8 @@ type fleet struct {
 	webs    []*member
 	workers []*member
 	started int
-	killed  map[string]time.Time // process names
+	killed  map[string]bool // process names
+	halted  map[string]bool
 	ending  bool
 }
 
@@ -51,7 +52,7 @@ func newFleet(ctx context.Context, t *testing.T, s *stack.Stack, k *sink) *fleet
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{t: t, stack: s, sink: k, log: log, killed: map[string]time.Time{}}
+	f := &fleet{t: t, stack: s, sink: k, log: log, killed: map[string]bool{}, halted: map[string]bool{}}
 	if f.webBin, err = stack.Build(ctx, dir, "web"); err == nil {
 		f.workerBin, err = stack.Build(ctx, dir, "worker")
 	}
@@ -105,8 +106,7 @@ func (f *fleet) start(m *member) {
 func (f *fleet) watch(name string, p *stack.Process) {
 	<-p.Done()
 	f.mu.Lock()
-	_, killed := f.killed[name]
-	expected := killed || f.ending
+	expected := f.killed[name] || f.ending
 	f.mu.Unlock()
 	if !expected {
 		f.t.Errorf("%s ended by itself: %v", name, p.Err())
@@ -122,7 +122,7 @@ func (f *fleet) kill(m *member) (name string, ok bool) {
 		return "", false
 	}
 	name, m.up = m.name, false
-	f.killed[name] = time.Now()
+	f.killed[name] = true
 	f.mu.Unlock()
 	m.process.Kill()
 	return name, true
@@ -141,12 +141,32 @@ func (f *fleet) memberOf(name string) *member {
 	return nil
 }
 
-// killedAt returns when the process was killed, if it was.
-func (f *fleet) killedAt(name string) (time.Time, bool) {
+// halt stops the process in the member's place for longer than its leases
+// last, so that others take its work over, and lets it go on.
+func (f *fleet) halt(m *member, over <-chan struct{}) (name string, ok bool) {
+	f.mu.Lock()
+	if !m.up {
+		f.mu.Unlock()
+		return "", false
+	}
+	name, m.up = m.name, false
+	f.halted[name] = true
+	f.mu.Unlock()
+	m.process.Pause()
+	wait(13*time.Second, over)
+	m.process.Resume()
+	f.mu.Lock()
+	m.up = true
+	f.mu.Unlock()
+	return name, true
+}
+
+// cutOff reports whether the process was killed or halted, so that others had
+// to repeat what it had not recorded.
+func (f *fleet) cutOff(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at, ok := f.killed[name]
-	return at, ok
+	return f.killed[name] || f.halted[name]
 }
 
 // kills returns how many processes of the kind were killed.

@@ -13,12 +13,13 @@ var full = size{
 	booking: 45 * time.Second, apart: 18 * time.Second, storm: 190 * time.Second,
 	webKills: 4, workerKills: 20,
 	whileBooking: []trouble{restartPostgres, crashPostgres, emptyRedis},
-	whileSending: []trouble{emptyRedis, stopRedis, restartPostgres, crashPostgres, pausePostgres, providersDown, emptyRedis},
-	hook:         [2]time.Duration{400 * time.Millisecond, 2500 * time.Millisecond},
-	mail:         [2]time.Duration{10 * time.Millisecond, 50 * time.Millisecond},
-	hooks:        map[fault]int{refuse: 12, throttle: 12, dropBefore: 12, dropAfter: 12, hang: 5, late: 5},
-	mails:        map[fault]int{refuse: 40, throttle: 40, dropBefore: 40, dropAfter: 40, hang: 4, late: 4},
-	patience:     90 * time.Second,
+	whileSending: []trouble{emptyRedis, stopRedis, restartPostgres, crashPostgres, pausePostgres, longPause, killInPause, haltWorker,
+		providersDown, emptyRedis},
+	hook:     [2]time.Duration{400 * time.Millisecond, 2500 * time.Millisecond},
+	mail:     [2]time.Duration{10 * time.Millisecond, 50 * time.Millisecond},
+	hooks:    map[fault]int{refuse: 12, throttle: 12, dropBefore: 12, dropAfter: 12, hang: 5, late: 5},
+	mails:    map[fault]int{refuse: 40, throttle: 40, dropBefore: 40, dropAfter: 40, hang: 4, late: 4},
+	patience: 90 * time.Second,
 }
 
 func TestChaosFull(t *testing.T) { destroy(t, full) }

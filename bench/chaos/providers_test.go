@@ -23,7 +23,7 @@ func (k *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer k.inHand.Add(-1)
 	list, err := k.readHook(r)
 	if err != nil {
-		if r.Context().Err() == nil && !cutOff(err) {
+		if r.Context().Err() == nil && !broken(err) {
 			k.t.Errorf("a webhook call cannot be read: %v", err)
 		}
 		http.Error(w, "unreadable", http.StatusBadRequest)
@@ -118,8 +118,8 @@ func (k *sink) readHook(r *http.Request) ([]*arrival, error) {
 	return list, nil
 }
 
-// cutOff reports whether a body ended early because its sender did.
-func cutOff(err error) bool {
+// broken reports whether a body ended early because its sender did.
+func broken(err error) bool {
 	_, isNet := err.(net.Error)
 	return isNet || err == io.ErrUnexpectedEOF
 }

@@ -3,7 +3,9 @@ package chaos_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -49,12 +51,33 @@ func (w *world) seen(d *drop) map[spot][]arrival {
 	return found
 }
 
+// complaints of one kind may be thousands; the first few tell enough.
+type complaints struct {
+	number int
+	first  []string
+}
+
+func (c *complaints) add(format string, args ...any) {
+	if c.number++; c.number <= 3 {
+		c.first = append(c.first, fmt.Sprintf(format, args...))
+	}
+}
+
+func (c *complaints) report(t *testing.T, d *drop, channel delivery.Channel) {
+	t.Helper()
+	if c.number > 0 {
+		t.Errorf("drop %d, %s: %d complaints, the first are:\n%s", d.id, channel, c.number, strings.Join(c.first, "\n"))
+	}
+}
+
 // compare checks the sink against the record: everybody recorded as sent was
 // reached, nobody else was, and nobody after the opening.
 func (w *world) compare(d *drop, c delivery.Channel, l line, seen map[spot][]arrival) {
+	var wrong complaints
+	defer func() { wrong.report(w.t, d, c) }()
 	for it := l.sent.Iterator(); it.HasNext(); {
 		if u := int64(it.Next()); len(seen[spot{c, u}]) == 0 {
-			w.t.Errorf("drop %d, %s: user %d is recorded as sent and was not reached", d.id, c, u)
+			wrong.add("user %d is recorded as sent and was not reached", u)
 		}
 	}
 	for s, list := range seen {
@@ -64,14 +87,13 @@ func (w *world) compare(d *drop, c delivery.Channel, l line, seen map[spot][]arr
 		last := list[len(list)-1]
 		if !last.at.Before(d.opensAt) {
 			w.report.after++
-			w.t.Errorf("drop %d, %s: user %d was reached %v after the opening", d.id, c, s.user, last.at.Sub(d.opensAt))
+			wrong.add("user %d was reached %v after the opening", s.user, last.at.Sub(d.opensAt))
 		}
 		// Its sender could not know, or could no longer say: it was cut off
 		// while the sink took it, or killed.
-		_, killed := w.fleet.killedAt(last.worker)
-		crossed := last.answer != answered || killed || d.opensAt.Sub(last.ended) < deliveredAround
+		crossed := last.answer != answered || w.fleet.cutOff(last.worker) || d.opensAt.Sub(last.ended) < deliveredAround
 		if !l.sent.Contains(uint64(s.user)) && !crossed {
-			w.t.Errorf("drop %d, %s: user %d was reached and is recorded as %q", d.id, c, s.user, l.cause[s.user])
+			wrong.add("user %d was reached and is recorded as %q", s.user, l.cause[s.user])
 		}
 	}
 }
@@ -84,34 +106,38 @@ type hand struct {
 
 // repetitions checks that whoever was reached more than once has a reason: the
 // provider concealed that it had taken the message, or the worker was killed
-// before it could record it. The latter are at most the calls that one worker
+// (or halted) before it could record it. The latter are at most the calls that one worker
 // had in flight.
 func (w *world) repetitions(d *drop, seen map[spot][]arrival) {
 	lines := map[delivery.Channel]line{}
 	for c := range inFlight {
 		lines[c] = w.read(d, c)
 	}
+	var wrong [delivery.Channels]complaints
 	atKill := map[delivery.Channel]map[hand]int{delivery.Email: {}, delivery.Webhook: {}}
 	for s, list := range seen {
 		for _, a := range list[:len(list)-1] {
-			_, killed := w.fleet.killedAt(a.worker)
 			switch {
 			case a.answer == concealed:
 				w.report.concealed++
-			case killed:
+			case w.fleet.cutOff(a.worker):
 				w.report.atKill++
 				atKill[s.channel][hand{a.worker, lines[s.channel].batch[s.user]}]++
 			default:
-				w.t.Errorf("drop %d, %s: user %d was reached twice: by %s at %s and by %s at %s, without a cause", d.id, s.channel, s.user,
-					a.worker, a.at.Format(clock), list[len(list)-1].worker, list[len(list)-1].at.Format(clock))
+				last := list[len(list)-1]
+				wrong[s.channel].add("user %d was reached twice without a cause: by %s at %s and by %s at %s", s.user,
+					a.worker, a.at.Format(clock), last.worker, last.at.Format(clock))
 			}
 		}
+	}
+	for c := range wrong {
+		wrong[c].report(w.t, d, delivery.Channel(c))
 	}
 	for c, hands := range atKill {
 		for h, n := range hands {
 			w.report.largest = max(w.report.largest, n)
 			if n > inFlight[c] {
-				w.t.Errorf("drop %d, %s: %s was killed and %d messages of batch %d were repeated; at most %d were in flight",
+				w.t.Errorf("drop %d, %s: %s was cut off and %d messages of batch %d were repeated; at most %d were in flight",
 					d.id, c, h.worker, n, h.batch, inFlight[c])
 			}
 		}
@@ -157,7 +183,7 @@ func (w *world) print() {
 		"kill -9 of workers", w.fleet.kills("worker"), "kill -9 of web", w.fleet.kills("web"),
 		"batches queued twice", r.twice.Load(), "messages turned away by providers", w.sink.refused.Load(),
 		"messages at the sinks", r.arrivals, "  repeated: provider concealed its yes", r.concealed,
-		"  repeated: in flight at a kill", r.atKill, "    most of one batch at one kill", r.largest, "  after the opening", r.after,
+		"  repeated: in flight at a kill or halt", r.atKill, "    most of one batch at one of them", r.largest, "  after the opening", r.after,
 		"balance sheet lines, all with difference 0", r.lines, "take-over of a killed worker's batch", r.takeover.Round(100*time.Millisecond)))
 }
 

@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -47,6 +48,17 @@ var (
 		w.killAny(w.fleet.workers, []time.Time{time.Now()}, w.random(12))
 		wait(time.Second, w.ctx.Done())
 		w.stack.Postgres.Resume()
+		return nil
+	}}
+	haltWorker = trouble{"a worker is halted for 13 s", func(w *world) error {
+		name, ok := w.fleet.halt(w.fleet.workers[0], w.ctx.Done())
+		if !ok {
+			name, ok = w.fleet.halt(w.fleet.workers[1], w.ctx.Done())
+		}
+		if !ok {
+			return errors.New("there was none")
+		}
+		w.say("%s goes on", name)
 		return nil
 	}}
 	emptyRedis = trouble{"Redis restarts empty", func(w *world) error { return w.stack.Redis.Restart(w.ctx, true) }}

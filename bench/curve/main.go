@@ -91,7 +91,7 @@ func measure(ctx context.Context, s *stack.Stack, n int, p pace) (pt point, err 
 	if pt.p50, pt.p99, err = p.reserve(ctx, s, t.ID, n); err != nil {
 		return pt, err
 	}
-	if err := s.FireSoon(ctx, t, 4*time.Second); err != nil {
+	if err := s.FireSoon(ctx, t, stack.Ahead(n)); err != nil {
 		return pt, err
 	}
 	if err := s.WaitFinished(ctx, t.ID); err != nil {

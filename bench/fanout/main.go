@@ -100,7 +100,7 @@ func once(ctx context.Context, s *stack.Stack, n int) (result, error) {
 	if err != nil {
 		return r, err
 	}
-	if err := s.FireSoon(ctx, t, 4*time.Second); err != nil {
+	if err := s.FireSoon(ctx, t, stack.Ahead(n)); err != nil {
 		return r, err
 	}
 	if err := s.WaitFinished(ctx, t.ID); err != nil {

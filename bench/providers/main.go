@@ -139,7 +139,7 @@ func (t trial) product(ctx context.Context, s *stack.Stack, sink *sink) (v speed
 	if err := sink.expect(ctx, t.n); err != nil {
 		return v, err
 	}
-	if err := s.FireSoon(ctx, drop, 4*time.Second); err != nil {
+	if err := s.FireSoon(ctx, drop, stack.Ahead(t.n)); err != nil {
 		return v, err
 	}
 	if err := s.WaitFinished(ctx, drop.ID); err != nil {

@@ -25,6 +25,11 @@ func (s *Stack) Empty(ctx context.Context) error {
 	return err
 }
 
+// Ahead is how long before its instant a slot with n reminders is to be moved:
+// moving makes the template's earlier slots overdue, and reading n rows for each
+// of them, to find nobody, must be over by then.
+func Ahead(n int) time.Duration { return 4*time.Second + time.Duration(n/250)*time.Millisecond }
+
 // FireSoon moves the opening so that the five-minute slot is due after about
 // the given time: its timer takes the way it always takes.
 func (s *Stack) FireSoon(ctx context.Context, t template.Template, after time.Duration) error {

@@ -148,6 +148,12 @@ func (p *Process) Done() <-chan struct{} { return p.child.Done() }
 // Err returns how the program ended; it waits for the end.
 func (p *Process) Err() error { return p.child.Err() }
 
+// Pause halts the program, as a virtual machine that is moved does.
+func (p *Process) Pause() { p.child.Signal(syscall.SIGSTOP) }
+
+// Resume undoes Pause.
+func (p *Process) Resume() { p.child.Signal(syscall.SIGCONT) }
+
 // Kill ends the program with SIGKILL and returns when it is gone.
 func (p *Process) Kill() {
 	defer p.child.Forget()

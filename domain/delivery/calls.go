@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -41,6 +42,7 @@ type calls struct {
 	// unrecorded is how many results were collected since the last
 	// checkpoint. It belongs to whoever owns the run.
 	unrecorded int
+	known      []user.User // ascending
 	cancel     context.CancelFunc
 	left       atomic.Int64 // chunks without a result
 	wait       atomic.Int64 // nanoseconds to postpone the batch, 0 = not
@@ -70,11 +72,11 @@ func (c *calls) postponed() time.Duration { return time.Duration(c.wait.Load()) 
 // must be called; it waits for the calls in flight. The end of ctx and
 // [calls.cancel] keep new chunks from starting; calls in flight are left to
 // finish, since cutting them off would leave their outcome unknown.
-func (r *run) start(ctx context.Context, ready []user.ID) (*calls, func()) {
+func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*calls, func()) {
 	window := r.batch.WorthlessAfter.Sub(r.clock())
 	ctx, cancel := context.WithTimeout(ctx, window-lastCall)
 	chunks := slices.Collect(slices.Chunk(ready, r.sender.ChunkSize()))
-	c := &calls{results: make(chan chunkResult, len(chunks)), cancel: cancel}
+	c := &calls{results: make(chan chunkResult, len(chunks)), cancel: cancel, known: known}
 	c.left.Store(int64(len(chunks)))
 	next := make(chan []user.ID, len(chunks))
 	for _, chunk := range chunks {
@@ -104,11 +106,7 @@ func (r *run) work(ctx context.Context, c *calls, next <-chan []user.ID) {
 		if !c.turn(ctx) || c.postponed() > 0 || !r.admitted(ctx, c, len(ids)) {
 			return
 		}
-		res, ok := r.send(ctx, ids)
-		if !ok {
-			return
-		}
-		c.results <- res
+		c.results <- r.send(ctx, r.address(ids, c.known))
 		c.left.Add(-1)
 	}
 }
@@ -134,47 +132,97 @@ func (r *run) admitted(ctx context.Context, c *calls, n int) bool {
 	}
 }
 
-// send hands one chunk to the provider, which has until shortly before the
-// deadline. It returns false if the contacts could not be read, in which case
-// nobody was sent anything.
-func (r *run) send(ctx context.Context, ids []user.ID) (chunkResult, bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.batch.WorthlessAfter.Sub(r.clock())-hangUp)
-	defer cancel()
-	var c chunkResult
+// recipients reads, once per run, what reaching them takes.
+func (r *run) recipients(ctx context.Context, ready []user.ID) ([]user.User, error) {
 	if r.batch.Channel == App {
-		c.messages = make([]Message, len(ids))
-		for i, id := range ids {
-			c.messages[i] = Message{To: user.User{ID: id}, Channel: App, Subject: &r.batch.Subject}
-		}
-	} else if err := r.address(ctx, ids, &c); err != nil {
-		return c, false
+		return nil, nil // its messages need no more than the id
 	}
-	if len(c.messages) > 0 {
-		c.results = r.sender.Send(ctx, c.messages)
-		r.report(ctx, c.results)
-	}
-	return c, true
+	return r.Store.Recipients(ctx, r.batch.Channel, ready)
 }
 
-// address looks contacts up and skips those who have none for the channel.
-func (r *run) address(ctx context.Context, ids []user.ID, c *chunkResult) error {
-	known, err := r.Store.Recipients(ctx, ids)
-	if err != nil {
-		return err
-	}
+// address makes the messages of one chunk and leaves out those who have no
+// contact for the channel.
+func (r *run) address(ids []user.ID, known []user.User) chunkResult {
+	c := chunkResult{messages: make([]Message, 0, len(ids))}
+	at, _ := slices.BinarySearchFunc(known, ids[0], func(u user.User, id user.ID) int { return cmp.Compare(u.ID, id) })
 	for _, id := range ids {
-		u, ok := known[id]
-		if !ok {
-			u = user.User{ID: id}
+		for at < len(known) && known[at].ID < id {
+			at++
+		}
+		u := user.User{ID: id}
+		if at < len(known) && known[at].ID == id {
+			u = known[at]
 		}
 		if !r.batch.Channel.Reaches(u) {
 			c.unreachable = append(c.unreachable, id)
 			continue
 		}
-		c.messages = append(c.messages, Message{To: u, Channel: r.batch.Channel,
-			Subject: &r.batch.Subject, Content: r.render.For(u)})
+		c.messages = append(c.messages, Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject, Content: r.content(u)})
 	}
-	return nil
+	return c
+}
+
+// content is nil for the app, which shows what it finds in its own way.
+func (r *run) content(u user.User) *Content {
+	if r.batch.Channel == App {
+		return nil
+	}
+	return r.render.For(u)
+}
+
+// send hands one chunk to the provider, which has until shortly before the
+// deadline.
+func (r *run) send(ctx context.Context, c chunkResult) chunkResult {
+	if len(c.messages) == 0 {
+		return c
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.batch.WorthlessAfter.Sub(r.clock())-hangUp)
+	defer cancel()
+	c.results = r.sender.Send(ctx, c.messages)
+	r.report(ctx, c.results)
+	return c
+}
+
+// collect turns a chunk's results, and those of other chunks that are ready
+// as well, into one checkpoint.
+func (r *run) collect(first chunkResult, calls *calls) Progress {
+	var p Progress
+	r.add(&p, first)
+	calls.unrecorded++
+	for {
+		select {
+		case c, ok := <-calls.results:
+			if !ok {
+				return p
+			}
+			r.add(&p, c)
+			calls.unrecorded++
+		default:
+			return p
+		}
+	}
+}
+
+func (r *run) add(p *Progress, c chunkResult) {
+	for _, id := range c.unreachable {
+		p.Exceptions = append(p.Exceptions, r.skip(id, ReasonNoContact))
+	}
+	now := r.clock()
+	for i, m := range c.messages {
+		id := m.To.ID
+		before, tried := r.batch.Exceptions[id]
+		before.UserID = id
+		if c.results[i].Status != Delivered {
+			p.Exceptions = append(p.Exceptions, r.Policy.judge(before, c.results[i], r.Random(), now, r.batch.WorthlessAfter))
+			continue
+		}
+		p.Sent = append(p.Sent, id)
+		if tried {
+			before.Outcome, before.LastAt, before.NextRetryAt = Recovered, now, time.Time{}
+			p.Exceptions = append(p.Exceptions, before)
+		}
+	}
+	slices.Sort(p.Sent)
 }
 
 // report feeds the circuit breaker: a call counts as failed when it got

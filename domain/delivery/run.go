@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"dropbell/domain/fault"
@@ -154,7 +153,11 @@ func (r *run) deliver(ctx context.Context) error {
 	if len(ready) == 0 {
 		return r.finish(ctx, Progress{}, next)
 	}
-	calls, stop := r.start(ctx, ready)
+	known, err := r.recipients(ctx, ready)
+	if err != nil { // nobody was sent anything yet
+		return r.release(ctx, Progress{}, time.Second/5)
+	}
+	calls, stop := r.start(ctx, ready, known)
 	defer stop()
 	keepAlive := time.NewTicker(r.LeaseFor / 3)
 	defer keepAlive.Stop()
@@ -252,50 +255,8 @@ func (r *run) finish(ctx context.Context, p Progress, next time.Time) error {
 			r.tell(p)
 		}
 		return err
-	case len(ready) > 0: // due for a retry meanwhile, or their contacts could not be read
+	case len(ready) > 0: // due for a retry meanwhile
 		return r.release(ctx, p, time.Second/5)
 	}
 	return r.release(ctx, p, next.Sub(r.clock()))
-}
-
-// collect turns a chunk's results, and those of other chunks that are ready
-// as well, into one checkpoint.
-func (r *run) collect(first chunkResult, calls *calls) Progress {
-	var p Progress
-	r.add(&p, first)
-	calls.unrecorded++
-	for {
-		select {
-		case c, ok := <-calls.results:
-			if !ok {
-				return p
-			}
-			r.add(&p, c)
-			calls.unrecorded++
-		default:
-			return p
-		}
-	}
-}
-
-func (r *run) add(p *Progress, c chunkResult) {
-	for _, id := range c.unreachable {
-		p.Exceptions = append(p.Exceptions, r.skip(id, ReasonNoContact))
-	}
-	now := r.clock()
-	for i, m := range c.messages {
-		id := m.To.ID
-		before, tried := r.batch.Exceptions[id]
-		before.UserID = id
-		if c.results[i].Status != Delivered {
-			p.Exceptions = append(p.Exceptions, r.Policy.judge(before, c.results[i], r.Random(), now, r.batch.WorthlessAfter))
-			continue
-		}
-		p.Sent = append(p.Sent, id)
-		if tried {
-			before.Outcome, before.LastAt, before.NextRetryAt = Recovered, now, time.Time{}
-			p.Exceptions = append(p.Exceptions, before)
-		}
-	}
-	slices.Sort(p.Sent)
 }

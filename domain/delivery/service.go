@@ -13,8 +13,10 @@ type Store interface {
 	// LeaseNext leases the most urgent ready batch of the channel, nearest
 	// deadline first, or returns [ErrNoWork].
 	LeaseNext(ctx context.Context, c Channel, lasting time.Duration) (Lease, error)
-	// Recipients returns what is known of these users.
-	Recipients(ctx context.Context, ids []user.ID) (map[user.ID]user.User, error)
+	// Recipients returns those of the users, given in ascending order, who
+	// are known, in the same order and perhaps with others between them:
+	// language, zone, and what reaching them over the channel takes.
+	Recipients(ctx context.Context, c Channel, ids []user.ID) ([]user.User, error)
 }
 
 // Queue wakes workers.

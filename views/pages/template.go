@@ -3,6 +3,7 @@ package pages
 import (
 	"context"
 
+	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/views/ui"
 )
@@ -42,4 +43,34 @@ func (p Template) problems(ctx context.Context) []string {
 		list = append(list, ui.N(ctx, "problem.balance", p.Difference))
 	}
 	return list
+}
+
+// next is the slot that fires next, or nil. Rows are in the order in which
+// they fire.
+func (p Template) next() *reminder.Row {
+	for i, r := range p.Board.Rows {
+		if r.State == reminder.Waiting {
+			return &p.Board.Rows[i]
+		}
+	}
+	return nil
+}
+
+func (p Template) nextClock(ctx context.Context) string {
+	if r := p.next(); r != nil {
+		return ui.From(ctx).Locale.Clock(r.DueAt, p.Zone())
+	}
+	return "–"
+}
+
+func (p Template) nextNote(ctx context.Context) string {
+	r := p.next()
+	if r == nil {
+		return ui.T(ctx, "stat.next_none")
+	}
+	var n int64
+	for _, c := range r.Cells {
+		n += c.Booked
+	}
+	return ui.N(ctx, "stat.next_note", n)
 }

@@ -145,7 +145,7 @@ func drops() []Story {
 func confirms() []Story {
 	t := coupon(1, "Moon cake night", 3*time.Hour)
 	cancel := pages.Confirmation{Active: "templates", ConfirmProps: ui.ConfirmProps{Title: "Cancel “Moon cake night”?", Action: "/templates/1/cancel", Cancel: "/templates/1", Submit: "Cancel drop", Kind: "danger",
-		Points: []string{"The drop will not take place. This cannot be undone.", "184,220 users hold reservations. None of the 401,993 reminders still waiting will go out."}}}
+		Points: []string{"The drop will not take place. This cannot be undone.", "None of the 401,993 reminders still waiting will go out."}}}
 	refused := cancel
 	refused.Error = "Its current state does not allow this."
 	when := pages.WhenProps{Name: "opens_at", Label: "Opening", Help: "When claiming starts. Reminders go out 5 to 60 minutes before.", Value: "2026-11-20T20:30"}
@@ -153,7 +153,7 @@ func confirms() []Story {
 		{Name: "confirm/cancel", Page: cancel.Page()},
 		{Name: "confirm/refused", Page: refused.Page()},
 		{Name: "move/empty", Page: pages.Move{Template: t, Opens: when, Follow: true}.Page()},
-		{Name: "move/blast", Page: pages.Move{Template: t, Opens: when, Follow: true, Blast: pages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Users: 184_220, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page()},
+		{Name: "move/blast", Page: pages.Move{Template: t, Opens: when, Follow: true, Blast: pages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page()},
 	}
 }
 

@@ -97,7 +97,9 @@ func (g *rig) deps() Deps {
 		Settings: postgres.NewChannels(g.db), DeadMessages: postgres.NewDeadMessages(g.db), Channels: configured,
 		Sessions: postgres.NewSessions(g.db), Throttle: NewThrottle(1000, time.Millisecond, g.now),
 		Monitor: func(writable bool) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method) })
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)
+			})
 		},
 		PublicURL: "http://127.0.0.1", DefaultZone: shanghai, Now: g.now, Log: slog.New(slog.NewTextHandler(failOnError{g.T}, nil)),
 	}

@@ -94,6 +94,9 @@ func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) error {
 		redirect(w, r, to)
 		return nil
 	}
+	if to != "/" {
+		frame(r).Flashes = append(frame(r).Flashes, ui.Flash{Kind: ui.Info, Text: say(r, "signin.again")})
+	}
 	return c.show(w, r, http.StatusOK, pages.SignIn{Return: to}.Page())
 }
 

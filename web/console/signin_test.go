@@ -23,7 +23,9 @@ func TestSignInTellsNothing(t *testing.T) {
 	wrong := b.try(m.Email, "not it", "/").is(http.StatusUnprocessableEntity)
 	unknown := b.try("nobody@example.com", password, "/").is(http.StatusUnprocessableEntity)
 	disabled := b.try(off.Email, password, "/").is(http.StatusUnprocessableEntity)
-	same := func(a answer) string { return strings.NewReplacer(m.Email, "", off.Email, "", "nobody@example.com", "").Replace(a.text()) }
+	same := func(a answer) string {
+		return strings.NewReplacer(m.Email, "", off.Email, "", "nobody@example.com", "").Replace(a.text())
+	}
 	if same(wrong) != same(unknown) || same(wrong) != same(disabled) {
 		t.Errorf("the answers differ:\n%s\n%s\n%s", same(wrong), same(unknown), same(disabled))
 	}

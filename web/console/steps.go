@@ -116,7 +116,7 @@ func (c *Console) stepPoints(r *http.Request, t template.Template, step string) 
 	if t.Stored == template.Draft {
 		return []string{l.T("confirm.cancel.1"), l.T("confirm.cancel.draft")}, nil
 	}
-	return []string{l.T("confirm.cancel.1"), l.T("confirm.cancel.2", board.Users, waiting(board))}, nil
+	return []string{l.T("confirm.cancel.1"), l.T("confirm.cancel.2", waiting(board))}, nil
 }
 
 // waiting counts the reminders that have not been fired.
@@ -192,10 +192,11 @@ func (c *Console) fillMove(r *http.Request, t template.Template, p *pages.Move) 
 
 // blast tells what moving t's opening to at would do.
 func (c *Console) blast(t template.Template, b reminder.Board, at time.Time) pages.Blast {
-	p := pages.Blast{Valid: true, OpensAt: at, Users: b.Users, Shift: at.Sub(t.OpensAt)}
+	p := pages.Blast{Valid: true, OpensAt: at, Shift: at.Sub(t.OpensAt)}
 	for _, row := range b.Rows {
 		past := !row.Slot.Slot.DueAt(at).After(c.Now())
 		for _, cell := range row.Cells {
+			p.Booked += cell.Booked
 			p.Reminded += cell.Sent
 			if past {
 				p.Late += cell.Booked

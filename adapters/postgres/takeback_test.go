@@ -1,0 +1,61 @@
+package postgres_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+)
+
+// TestALivingWorkerKeepsItsBatchAfterAnOutage: when the database comes back
+// and every lease has run out meanwhile, a worker that speaks up in time keeps
+// its batch although somebody has looked for silent ones before; one that
+// stays silent loses it soon.
+func TestALivingWorkerKeepsItsBatchAfterAnOutage(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(30 * time.Minute)
+	w.seed(tpl, 100, reminders(delivery.App, 5)...)
+	w.must(w.timers(&memoryQueue{}).Fire(t.Context(), w.dueNow(tpl, 1).ID))
+	lease, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+	w.must(err)
+	runOut := func() {
+		w.exec(`update batches set next_run_at = now() - interval '2 minutes', lease_until = now() - interval '1 second'`)
+	}
+	takeBack := func() int {
+		n, err := w.batches.TakeBack(t.Context())
+		w.must(err)
+		return n
+	}
+
+	runOut()
+	if takeBack()+takeBack() != 0 {
+		t.Fatal("a worker lost its batch at first sight")
+	}
+	if err := lease.Extend(t.Context()); err != nil {
+		t.Fatalf("a living worker lost its batch: %v", err)
+	}
+	if takeBack() != 0 {
+		t.Fatal("a worker lost a batch that it had extended")
+	}
+
+	runOut()
+	began := time.Now()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for takeBack() == 0 {
+		if time.Since(began) > 20*time.Second {
+			t.Fatal("a silent worker keeps its batch")
+		}
+		<-tick.C
+	}
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("a silent worker lost its batch after %v", took)
+	}
+	if idle, err := w.batches.Overdue(t.Context(), 1500*time.Millisecond); err != nil || len(idle) != 1 {
+		t.Errorf("nobody would be woken for the batch: %v %v", idle, err)
+	}
+	if _, err := lease.Checkpoint(t.Context(), delivery.Progress{}); !errors.Is(err, delivery.ErrLeaseLost) {
+		t.Errorf("the silent worker could still record: %v", err)
+	}
+}

@@ -1,0 +1,203 @@
+// Package operations_test holds the handbook, the dashboard and the alert
+// rules to each other and to the database. That the handbook lists exactly
+// the metrics which the programs register is tested beside the programs.
+package operations_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"go.yaml.in/yaml/v3"
+
+	"dropbell/adapters/localstack"
+)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// documented returns every metric of the handbook's tables.
+func documented(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for line := range strings.Lines(read(t, "../operations.md")) {
+		if cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " |"); ok {
+			for _, m := range regexp.MustCompile("`(dropbell_[a-z_]+)`").FindAllStringSubmatch(cell, -1) {
+				found[m[1]] = true
+			}
+		}
+	}
+	if len(found) < 20 {
+		t.Fatalf("only %d metrics found in the handbook", len(found))
+	}
+	return found
+}
+
+// anchors returns what headings of the handbook can be linked to.
+func anchors(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for line := range strings.Lines(read(t, "../operations.md")) {
+		if title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); ok && strings.HasPrefix(line, "#") {
+			id := strings.ToLower(strings.TrimSpace(title))
+			found[strings.ReplaceAll(regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(id, ""), " ", "-")] = true
+		}
+	}
+	return found
+}
+
+// others are metrics that are not ours.
+var others = []string{"up", "process_resident_memory_bytes", "process_cpu_seconds_total", "go_goroutines"}
+
+// unknown returns names in the expression that are neither metrics nor words
+// of the query language.
+func unknown(expression string, metrics map[string]bool) []string {
+	bare := regexp.MustCompile(`"[^"]*"|\b(by|on|ignoring|without)\s*\([^)]*\)|\[[^]]*\]|\{[^}]*\}|\boffset \w+`).ReplaceAllString(expression, " ")
+	words := []string{"sum", "max", "min", "rate", "increase", "histogram_quantile", "absent", "time", "vector", "and", "or", "unless"}
+	var list []string
+	for _, name := range regexp.MustCompile(`[a-z][a-z_]*`).FindAllString(bare, -1) {
+		base := regexp.MustCompile(`_(bucket|count|sum)$`).ReplaceAllString(name, "")
+		if !metrics[name] && !metrics[base] && !slices.Contains(words, name) && !slices.Contains(others, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func TestUnknownNamesAreFound(t *testing.T) {
+	metrics := map[string]bool{"dropbell_sent_total": true, "dropbell_late_seconds": true}
+	for expression, want := range map[string]string{
+		`sum by (channel) (rate(dropbell_sent_total{channel=~"app|sms"}[5m])) > 0.2`:              "",
+		`histogram_quantile(0.99, sum by (le) (rate(dropbell_late_seconds_bucket[$__interval])))`: "",
+		`max(dropbell_sent)`:                           "dropbell_sent",
+		`avg_over_time(dropbell_sent_total[5m])`:       "avg_over_time",
+		`dropbell_sent_total / dropbell_other_seconds`: "dropbell_other_seconds",
+	} {
+		if got := strings.Join(unknown(expression, metrics), " "); got != want {
+			t.Errorf("%s: %q, want %q", expression, got, want)
+		}
+	}
+}
+
+type panel struct {
+	ID          int
+	Type, Title string
+	Description string
+	GridPos     struct{ X, Y, W, H int }
+	Targets     []struct{ Expr, RefID string }
+}
+
+func TestDashboard(t *testing.T) {
+	var board struct {
+		UID    string
+		Panels []panel
+	}
+	if err := json.Unmarshal([]byte(read(t, "grafana-dropbell.json")), &board); err != nil {
+		t.Fatal(err)
+	}
+	metrics, shown, ids := documented(t), read(t, "grafana-dropbell.json"), map[int]bool{}
+	for _, p := range board.Panels {
+		if ids[p.ID] || p.GridPos.W == 0 || p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("%s: id %d at %+v", p.Title, p.ID, p.GridPos)
+		}
+		ids[p.ID] = true
+		if p.Type != "row" && (len(p.Targets) == 0 || p.Description == "") {
+			t.Errorf("%s shows nothing, or does not say what", p.Title)
+		}
+		for _, target := range p.Targets {
+			if bad := unknown(target.Expr, metrics); len(bad) > 0 {
+				t.Errorf("%s: %v in %s", p.Title, bad, target.Expr)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(metrics)) {
+		if !strings.Contains(shown, name) {
+			t.Errorf("no panel shows %s", name)
+		}
+	}
+}
+
+func TestAlerts(t *testing.T) {
+	var file struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr, For    string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(read(t, "alerts.yml")))
+	if err := decoder.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	metrics, sections, handbook, seen := documented(t), anchors(t), read(t, "../operations.md"), map[string]bool{}
+	for _, group := range file.Groups {
+		for _, r := range group.Rules {
+			if bad := unknown(r.Expr, metrics); r.Alert == "" || seen[r.Alert] || len(bad) > 0 {
+				t.Errorf("%s: %v in %s", r.Alert, bad, r.Expr)
+			}
+			seen[r.Alert] = true
+			section, ok := strings.CutPrefix(r.Annotations["runbook_url"], "docs/operations.md#")
+			if !ok || !sections[section] {
+				t.Errorf("%s: no runbook at %s", r.Alert, r.Annotations["runbook_url"])
+			}
+			if !strings.Contains(handbook, "`"+r.Alert+"`") {
+				t.Errorf("%s is not in the handbook", r.Alert)
+			}
+			if s := r.Labels["severity"]; r.Annotations["summary"] == "" || s != "warning" && s != "critical" {
+				t.Errorf("%s: severity %q, summary %q", r.Alert, s, r.Annotations["summary"])
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile("`(Dropbell[A-Z][A-Za-z]+)`").FindAllStringSubmatch(handbook, -1) {
+		if !seen[m[1]] {
+			t.Errorf("the handbook knows an alert %s that does not exist", m[1])
+		}
+	}
+}
+
+func TestHandbookLinks(t *testing.T) {
+	sections := anchors(t)
+	for _, m := range regexp.MustCompile(`\]\(#([^)]+)\)`).FindAllStringSubmatch(read(t, "../operations.md"), -1) {
+		if !sections[m[1]] {
+			t.Errorf("#%s is no heading", m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile(`\]\((operations/[^)#]+|[a-z]+\.md)[^)]*\)`).FindAllStringSubmatch(read(t, "../operations.md"), -1) {
+		if _, err := os.Stat("../" + m[1]); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestStatements runs every statement of the handbook against the schema.
+func TestStatements(t *testing.T) {
+	conn, err := pgx.Connect(t.Context(), localstack.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	handbook := read(t, "../operations.md")
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(handbook, -1)
+	inline := regexp.MustCompile("`((?:select|update|insert|delete) [^`]+)`").FindAllStringSubmatch(handbook, -1)
+	if len(blocks) < 5 || len(inline) < 4 {
+		t.Fatalf("%d blocks and %d statements found", len(blocks), len(inline))
+	}
+	for _, m := range append(blocks, inline...) {
+		sql := strings.ReplaceAll(m[1], "pg_terminate_backend(…)", "pg_terminate_backend(0)")
+		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Errorf("%v in\n%s", err, sql)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package stories
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+// sources are all files that may use messages: the views and the console.
+func sources(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, root := range []string{"../ui", "../pages", "../i18n", "../../web/console"} {
+		files, err := filepath.Glob(root + "/*")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no sources in %s: %v", root, err)
+		}
+		for _, f := range files {
+			if !strings.HasSuffix(f, ".go") && !strings.HasSuffix(f, ".templ") || strings.HasSuffix(f, "_test.go") || strings.HasSuffix(f, "_templ.go") {
+				continue
+			}
+			raw, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(raw)
+		}
+	}
+	return all.String()
+}
+
+// composed are the keys that the sources put together, each with every value
+// that can come in.
+func composed() map[string]bool {
+	keys := map[string]bool{}
+	add := func(format string, values ...any) {
+		for _, v := range values {
+			keys[fmt.Sprintf(format, v)] = true
+		}
+	}
+	for _, s := range template.States() {
+		add("state.%s", s)
+	}
+	for _, r := range staff.Roles() {
+		add("role.%s", r)
+		add("role.%s.help", r)
+	}
+	for _, s := range staff.Scopes() {
+		add("scope.%s", s)
+		add("scope.%s.help", s)
+	}
+	for _, c := range delivery.AllChannels() {
+		add("channel.%s", c)
+		add("channel.%s.help", c)
+	}
+	add("slot.%s", reminder.Waiting, reminder.Firing, reminder.Sending, reminder.Finished, reminder.Passed, reminder.Moved, reminder.SlotEnded)
+	add("outcome.%s", reminder.Waiting, "due", delivery.InFlight, delivery.Sent, delivery.Failed, delivery.Recovered, delivery.Skipped, delivery.Expired, delivery.Dead, delivery.Discarded)
+	add("reason.%s", delivery.ReasonOptedOut, delivery.ReasonNoContact, delivery.ReasonMoved, delivery.ReasonCancelled, delivery.ReasonDeadline, delivery.ReasonTooManyTries,
+		delivery.ReasonRefused, delivery.ReasonProvider, delivery.ReasonThrottled, delivery.ReasonNoSender, delivery.ReasonOperator, delivery.ReasonChannelPaused,
+		delivery.ReasonQuietHours, delivery.ReasonFrequencyCap, delivery.ReasonUserDeleted, delivery.ReasonCampaignEnded, delivery.ReasonCampaignCancel)
+	for _, f := range []string{"kind.amount_off", "kind.threshold_off", "kind.percent_off", "target.shop", "target.product", "validity.hours", "validity.until",
+		"obtain.claim", "obtain.code", "claim_mode.durable", "claim_mode.gate"} {
+		add("%s", f)
+		add("%s.help", f)
+	}
+	for _, step := range []string{"publish", "pause", "resume", "close", "cancel"} {
+		add("confirm.%s.title", step)
+		add("do.%s", step)
+		add("done.%s", step)
+	}
+	add("confirm.%s.title", "requeue", "discard", "channel_pause", "channel_resume")
+	add("confirm.%s.1", "requeue", "discard", "channel_pause", "channel_resume")
+	add("nav.group.%s", "drops", "delivery", "settings")
+	add("nav.%s", "overview", "templates", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit")
+	add("legend.%s", "sent", "inflight", "skipped", "expired", "dead")
+	add("help.%s", "name", "amount_off", "max_off", "threshold", "opens_at", "closes_at", "valid_until")
+	add("kind_of.%s", "template", "shop", "staff", "key", "channel", "dead_message", "user")
+	add("object.%s", "template", "shop", "staff", "key", "channel", "dead_message", "user")
+	for _, k := range []string{"malformed", "forbidden", "missing", "conflict", "busy", "unavailable", "bug"} {
+		add("failure.%s.title", k)
+		add("failure.%s.help", k)
+	}
+	return keys
+}
+
+// Families of keys whose last part comes from the domain at run time, where
+// one without a message falls back to a text that says as much.
+var open = regexp.MustCompile(`^(rule|fault|action|field)\.`)
+
+var literal = regexp.MustCompile(`"([a-z_]+(?:\.[a-z0-9_-]+)+)"`)
+
+func TestEveryMessageIsUsedAndEveryKeyDefined(t *testing.T) {
+	book, err := NewBook()
+	if err != nil {
+		t.Fatal(err)
+	}
+	en := book.Languages.Default()
+	used := composed()
+	for key := range used {
+		if !en.Has(key) {
+			t.Errorf("%q is used but not defined", key)
+		}
+	}
+	code := sources(t)
+	for _, m := range literal.FindAllStringSubmatch(code, -1) {
+		used[m[1]] = true
+	}
+	calls := regexp.MustCompile(`\b[TN]\((?:ctx, )?"([a-z0-9_.-]+)"[,)]|\bsay\(r, "([a-z0-9_.-]+)"[,)]`)
+	for _, m := range calls.FindAllStringSubmatch(code, -1) {
+		key := m[1] + m[2]
+		if !en.Has(key) && !en.Has(key+".other") {
+			t.Errorf("%q is used but not defined", key)
+		}
+	}
+	for _, key := range en.Keys() {
+		stem := strings.TrimSuffix(strings.TrimSuffix(key, ".one"), ".other")
+		if !used[key] && !used[stem] && !open.MatchString(key) {
+			t.Errorf("%q is defined but not used", key)
+		}
+	}
+}
+
+// The open families are checked against what the sources of the domain say.
+func TestRulesAndFaultsHaveWords(t *testing.T) {
+	book, err := NewBook()
+	if err != nil {
+		t.Fatal(err)
+	}
+	en := book.Languages.Default()
+	var code strings.Builder
+	for _, f := range []string{"../../domain/template/*.go", "../../domain/staff/*.go", "../../web/console/*.go", "../pages/*.go"} {
+		files, err := filepath.Glob(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			raw, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code.Write(raw)
+		}
+	}
+	for _, m := range regexp.MustCompile(`"(rule\.[a-z_]+)"`).FindAllStringSubmatch(code.String(), -1) {
+		if !en.Has(m[1]) {
+			t.Errorf("%s has no message", m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile(`Action: "([a-z_]+\.[a-z_]+)"`).FindAllStringSubmatch(code.String(), -1) {
+		if !en.Has("action." + m[1]) {
+			t.Errorf("the action %s has no message", m[1])
+		}
+	}
+	rules := code.String()
+	for _, key := range en.Keys() {
+		if strings.HasPrefix(key, "rule.") && !strings.Contains(rules, `"`+key+`"`) {
+			t.Errorf("%q is defined, but nothing breaks it", key)
+		}
+	}
+}

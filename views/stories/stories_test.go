@@ -1,0 +1,55 @@
+package stories
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	inlineStyle   = regexp.MustCompile(`<[^>]+\sstyle=`)
+	inlineHandler = regexp.MustCompile(`<[^>]+\son[a-z]+=`)
+	bareScript    = regexp.MustCompile(`<script(?: |>)`)
+	idAttribute   = regexp.MustCompile(`\sid="([^"]+)"`)
+	htmx2         = regexp.MustCompile(`\shx-(ext|vars|params|prompt|disabled-elt|history-elt)=|\s(sse|ws)-(connect|swap)=|hx-on:htmx:[a-z]+[A-Z]`)
+	rawKey        = regexp.MustCompile(`>\s*[a-z_]+\.[a-z_]+(\.[a-z_]+)?\s*<`)
+)
+
+// Each story is drawn in every look without what the content security policy
+// would block and without what belongs to an older htmx.
+func TestStories(t *testing.T) {
+	book, err := NewBook()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range All() {
+		for _, look := range Looks() {
+			var b bytes.Buffer
+			if err := s.Page.Render(book.Context(t.Context(), s, look, "nonce"), &b); err != nil {
+				t.Errorf("%s: %v", s.Name, err)
+				continue
+			}
+			page := b.String()
+			for what, found := range map[string]string{"an inline style": inlineStyle.FindString(page), "an inline handler": inlineHandler.FindString(page),
+				"an attribute of htmx 2": htmx2.FindString(page), "a bare key": rawKey.FindString(strings.ReplaceAll(page, "<code>", "<code"))} {
+				if found != "" && !strings.HasPrefix(s.Name, "audit/") && !strings.HasPrefix(s.Name, "dead/") {
+					t.Errorf("%s %v: %s: %s", s.Name, look, what, found)
+				}
+			}
+			if n := len(bareScript.FindAllString(page, -1)); n != strings.Count(page, `<script nonce="nonce"`) {
+				t.Errorf("%s: a script without nonce", s.Name)
+			}
+			if strings.Count(page, "<h1") != 1 {
+				t.Errorf("%s: %d main headings", s.Name, strings.Count(page, "<h1"))
+			}
+			seen := map[string]bool{}
+			for _, m := range idAttribute.FindAllStringSubmatch(page, -1) {
+				if seen[m[1]] {
+					t.Errorf("%s: the id %q twice", s.Name, m[1])
+				}
+				seen[m[1]] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/pages"
+)
+
+// message is one server-sent event.
+type message struct{ id, event, data string }
+
+// listen opens a template's stream and returns what arrives.
+func (b *browser) listen(id int64, lastEventID string) (<-chan message, *http.Response) {
+	b.Helper()
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.server.URL+templateURL(id)+"/live", nil)
+	b.must(err)
+	if lastEventID != "" {
+		req.Header.Set("Last-Event-ID", lastEventID)
+	}
+	client := *b.client
+	client.Timeout = 0
+	res, err := client.Do(req)
+	b.must(err)
+	b.Cleanup(func() { res.Body.Close() })
+	out := make(chan message, 100)
+	go func() {
+		defer close(out)
+		var m message
+		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+			name, value, _ := strings.Cut(lines.Text(), ": ")
+			switch name {
+			case "id":
+				m.id = value
+			case "event":
+				m.event = value
+			case "data":
+				m.data += value
+			case "":
+				if m != (message{}) {
+					out <- m
+				}
+				m = message{}
+			}
+		}
+	}()
+	return out, res
+}
+
+// next returns the next event, or fails after some seconds.
+func (g *rig) next(from <-chan message) message {
+	g.Helper()
+	select {
+	case m, ok := <-from:
+		if !ok {
+			g.Fatal("the stream has ended")
+		}
+		return m
+	case <-time.After(10 * time.Second):
+		g.Fatal("nothing arrives")
+	}
+	return message{}
+}
+
+func (g *rig) ends(stream <-chan message) {
+	g.Helper()
+	for deadline := time.After(10 * time.Second); ; {
+		select {
+		case _, ok := <-stream:
+			if !ok {
+				return
+			}
+		case <-deadline:
+			g.Fatal("the stream does not end")
+		}
+	}
+}
+
+func TestLiveBoard(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 2*time.Hour)
+	one, res := g.as(staff.Viewer).listen(d.ID, "")
+	two, _ := g.as(staff.Operator).listen(d.ID, "")
+	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("%d %v", res.StatusCode, res.Header)
+	}
+	first := g.next(one)
+	for _, want := range []string{"#slot-1", "#slot-12", "#drop-stats", "#drop-head"} {
+		if !strings.Contains(first.data, want) {
+			t.Errorf("the first event lacks %s", want)
+		}
+	}
+	g.next(two)
+
+	g.exec(`insert into bookings values ($1, 12, 0, 4242)`, d.ID)
+	for _, viewer := range []<-chan message{one, two} {
+		m := g.next(viewer)
+		if !strings.Contains(m.data, "4,242") || m.id == first.id || m.id == "" {
+			t.Errorf("after a booking: %+v", m)
+		}
+	}
+	g.exec(`insert into bookings values ($1, 3, 1, 7)`, d.ID)
+	m := g.next(one)
+	if !strings.Contains(m.data, "#slot-3") || strings.Contains(m.data, "#slot-12") || strings.Contains(m.data, "#drop-head") || len(m.data) > 8000 {
+		t.Errorf("one cell changed and %d bytes came: %.300s", len(m.data), m.data)
+	}
+	g.next(two)
+
+	// Whoever comes back with the last id has missed nothing.
+	again, _ := g.as(staff.Viewer).listen(d.ID, m.id)
+	late, _ := g.as(staff.Viewer).listen(d.ID, first.id)
+	if got := g.next(late); !strings.Contains(got.data, "#slot-12") {
+		t.Errorf("with an old id: %.300s", got.data)
+	}
+	_, err := g.Templates.Do(t.Context(), staff.System(), d.ID, 0, template.Pausing, "")
+	g.must(err)
+	if got := g.next(again); !strings.Contains(got.data, "#drop-head") || !strings.Contains(got.data, "Paused") || strings.Contains(got.data, "#slot-3") {
+		t.Errorf("resumed, then paused: %.300s", got.data)
+	}
+}
+
+func TestLiveReloadsWhenTheBoardIsAnother(t *testing.T) {
+	g := newRig(t)
+	d := g.draft(10, 2*time.Hour)
+	viewer, _ := g.as(staff.Viewer).listen(d.ID, "")
+	g.next(viewer)
+	_, err := g.Templates.Do(t.Context(), staff.System(), d.ID, 0, template.Publishing, "")
+	g.must(err)
+	if m := g.next(viewer); m.event != "dropbell:reload" {
+		t.Errorf("published: %+v", m)
+	}
+}
+
+func TestLiveEndsForWhoIsSignedOut(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 2*time.Hour)
+	m := g.hire(staff.Viewer)
+	b := g.browser()
+	b.signIn(m.Email)
+	stream, _ := b.listen(d.ID, "")
+	g.next(stream)
+	g.exec(`update staff set disabled_at = now() where id = $1`, m.ID)
+	g.wait(presenceLife)
+	if got := g.next(stream); got.event != "dropbell:signed-out" {
+		t.Errorf("disabled: %+v", got)
+	}
+	g.ends(stream)
+	b.get(templateURL(d.ID) + "/live").is(http.StatusUnauthorized)
+}
+
+func TestLiveEndsWithTheProgram(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 2*time.Hour)
+	b := g.as(staff.Viewer)
+	stream, _ := b.listen(d.ID, "")
+	g.next(stream)
+	g.Console.Close()
+	g.ends(stream)
+	after, _ := b.listen(d.ID, "")
+	g.ends(after)
+}
+
+// looker counts how often it is asked and answers what it is told to.
+type looker struct {
+	asked atomic.Int64
+	mu    sync.Mutex
+	sum   string
+	err   error
+}
+
+func (l *looker) set(sum string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sum, l.err = sum, err
+}
+
+func (l *looker) look(context.Context, int64) (snapshot, error) {
+	l.asked.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return snapshot{sum: l.sum, page: pages.Template{}}, l.err
+}
+
+func within(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within ten seconds", what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+func TestHubLooksOnceForAll(t *testing.T) {
+	l := &looker{sum: "a"}
+	h := newHub(l.look, time.Hour) // one look, then never again
+	leaves := []func(){}
+	for range 50 {
+		states, leave := h.join(1)
+		leaves = append(leaves, leave)
+		if s := <-states; s.sum != "a" {
+			t.Fatalf("state %q", s.sum)
+		}
+	}
+	if n := l.asked.Load(); n != 1 {
+		t.Errorf("50 viewers cost %d looks, want 1", n)
+	}
+	for _, leave := range leaves {
+		leave()
+	}
+	if len(h.watched) != 0 {
+		t.Error("a template nobody watches is still followed")
+	}
+	states, leave := h.join(1)
+	defer leave()
+	<-states
+	if n := l.asked.Load(); n != 2 {
+		t.Errorf("a new viewer costs %d looks more, want 1", n-1)
+	}
+}
+
+func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
+	l := &looker{sum: "a"}
+	h := newHub(l.look, time.Millisecond)
+	quick, leave := h.join(1)
+	defer leave()
+	slow, leaveSlow := h.join(1)
+	defer leaveSlow()
+	<-quick
+	before := l.asked.Load()
+	within(t, "looks", func() bool { return l.asked.Load() > before+20 })
+	select {
+	case s := <-quick:
+		t.Errorf("nothing changed and %q was told", s.sum)
+	default:
+	}
+	for i := range 5 {
+		l.set(fmt.Sprint(i), nil)
+		if s := <-quick; s.sum != fmt.Sprint(i) {
+			t.Errorf("told %q, want %d", s.sum, i)
+		}
+	}
+	within(t, "the slow viewer's state", func() bool { return len(slow) == 1 })
+	if s := <-slow; s.sum != "4" {
+		t.Errorf("the slow viewer is told %q, want the last one", s.sum)
+	}
+}
+
+func TestHubEndsStreamsItCannotServe(t *testing.T) {
+	l := &looker{sum: "a"}
+	h := newHub(l.look, time.Millisecond)
+	states, leave := h.join(1)
+	<-states
+	l.set("", errors.New("no database"))
+	within(t, "the end", func() bool {
+		select {
+		case _, ok := <-states:
+			return !ok
+		default:
+			return false
+		}
+	})
+	leave() // must not close it a second time
+	l.set("b", nil)
+	again, leave := h.join(1)
+	defer leave()
+	if s := <-again; s.sum != "b" {
+		t.Errorf("after the trouble: %q", s.sum)
+	}
+	h.close()
+	if _, ok := <-again; ok {
+		t.Error("a closed hub goes on")
+	}
+}
