@@ -48,6 +48,8 @@ type program struct {
 	lookup       *lookup.Templates
 	templates    *template.Service
 	reminders    *reminder.Service
+	explainer    *reminder.Explainer
+	deadLetters  *delivery.DeadLetters
 	users        *user.Service
 	staff        *staff.Service
 	channels     delivery.ChannelSet
@@ -129,6 +131,8 @@ func (p *program) useCases() (err error) {
 	p.channels = configured(p.cfg)
 	p.templates = &template.Service{Store: keeper{store, p.lookup}, Now: clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: clock}
+	p.explainer = &reminder.Explainer{Store: p.reservations, Reminders: p.reminders}
+	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
 	p.users = &user.Service{Store: postgres.NewUsers(p.db)}
 	p.staff = &staff.Service{Store: postgres.NewStaff(p.db), Passwords: argon2.New(2), Now: clock}
 	return nil

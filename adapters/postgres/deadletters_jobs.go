@@ -134,6 +134,7 @@ type deadBatch struct {
 // finished while its batch is made ready again.
 func lockDead(ctx context.Context, tx pgx.Tx, id int64) (b deadBatch, err error) {
 	for _, sql := range []string{
+		`select from templates where id = (select template_id from batches where id = $1) for share`,
 		`select from slots where id = (select owner_id from batches where id = $1 and kind = 'reminder') for update`,
 		`select from announcements where id = (select owner_id from batches where id = $1 and kind in ('correction', 'cancelled')) for update`,
 	} {

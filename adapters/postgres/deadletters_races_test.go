@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ func (w *world) hold(sql string, args ...any) (pgx.Tx, func()) {
 	w.Helper()
 	tx, err := w.sql.Begin(w.Context())
 	w.must(err)
+	w.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(w.Context())) }) // after a failure, so that nobody waits for ever
 	_, err = tx.Exec(w.Context(), sql, args...)
 	w.must(err)
 	return tx, func() { w.must(tx.Commit(w.Context())) }

@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -119,26 +120,37 @@ func (w *world) unfinished(d *drop) string {
 
 // sample asks the API what became of some users' reminders.
 func (w *world) sample(drops []*drop, users []int64) {
-	for i, u := range users[:min(50, len(users))] {
+	asked := 0
+	for i, u := range users {
 		d := drops[i%len(drops)]
-		r, final := w.crowd.send(w.ctx, call{method: "GET", path: fmt.Sprintf("/reservations/%d", d.id), user: u})
-		var view struct {
-			Reminders []struct{ Channel, State string }
-		}
-		if !final || !r.ok() || json.Unmarshal(r.body, &view) != nil {
-			w.t.Errorf("GET reservation of user %d: %d %s", u, r.status, r.body)
-			continue
-		}
-		shown := map[string]string{}
-		for _, x := range view.Reminders {
-			shown[x.Channel] = x.State
-		}
+		want := map[string]string{}
 		for _, c := range channels {
-			want := map[fate]string{accepted: "sent", withdrawn: ""}
-			f := w.crowd.ledger.fates[seat{d.id, u, c}]
-			if state, known := want[f]; known && shown[c.String()] != state {
-				w.t.Errorf("user %d, drop %d, %s: the API says %q, want %q", u, d.id, c, shown[c.String()], state)
+			if w.crowd.ledger.fates[seat{d.id, u, c}] == accepted {
+				want[c.String()] = "sent"
 			}
 		}
+		if asked == 50 || len(want) < len(channels) {
+			continue
+		}
+		asked++
+		if got := w.shown(d, u); !maps.Equal(got, want) {
+			w.t.Errorf("user %d, drop %d: the API says %v, want %v", u, d.id, got, want)
+		}
 	}
+}
+
+// shown returns the states of a user's reminders as the API tells them.
+func (w *world) shown(d *drop, user int64) map[string]string {
+	r, final := w.crowd.send(w.ctx, call{method: "GET", path: fmt.Sprintf("/reservations/%d", d.id), user: user})
+	var view struct {
+		Reminders []struct{ Channel, State string }
+	}
+	if !final || !r.ok() || json.Unmarshal(r.body, &view) != nil {
+		w.t.Errorf("GET reservation of user %d: answer %d %s", user, r.status, r.body)
+	}
+	states := map[string]string{}
+	for _, x := range view.Reminders {
+		states[x.Channel] = x.State
+	}
+	return states
 }

@@ -17,6 +17,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,7 +61,7 @@ func bench(ctx context.Context, n, runs int, names []string) error {
 	fmt.Printf("%-20s %10s %9s %9s %11s %13s %14s\n", "", "reminders", "first", "all", "per second", "enqueued/s", "bytes waiting")
 	for range runs {
 		for _, c := range contenders {
-			if !contains(names, c.name) {
+			if !slices.Contains(names, c.name) {
 				continue
 			}
 			o, err := c.run(ctx, n)
@@ -67,8 +69,12 @@ func bench(ctx context.Context, n, runs int, names []string) error {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
 			times[c.name] = append(times[c.name], o.All.Seconds())
-			fmt.Printf("%-20s %10d %8.2fs %8.2fs %11.0f %13.0f %14.1f\n", c.title, n, o.First.Seconds(), o.All.Seconds(),
-				float64(n)/o.All.Seconds(), o.Enqueued, o.Bytes)
+			enqueued := "-" // Dropbell enqueues nothing
+			if o.Enqueued > 0 {
+				enqueued = strconv.FormatFloat(o.Enqueued, 'f', 0, 64)
+			}
+			fmt.Printf("%-20s %10d %8.2fs %8.2fs %11.0f %13s %14.1f\n", c.title, n, o.First.Seconds(), o.All.Seconds(),
+				float64(n)/o.All.Seconds(), enqueued, o.Bytes)
 		}
 	}
 	for _, peer := range []string{"asynq", "river"} {
@@ -77,15 +83,6 @@ func bench(ctx context.Context, n, runs int, names []string) error {
 		}
 	}
 	return nil
-}
-
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }
 
 // quotients divides run by run, since runs differ more than contenders of one run.

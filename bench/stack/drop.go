@@ -75,10 +75,12 @@ type Lateness struct {
 	First, P50, P99, Last time.Duration
 }
 
-// Lateness reads the template's batches, and fails unless n were sent.
+// Lateness reads the batches of the template's five-minute slot, and fails
+// unless n were sent.
 func (s *Stack) Lateness(ctx context.Context, templateID int64, n int) (l Lateness, err error) {
 	err = s.SQL.QueryRow(ctx, `
-		with b as (select finished_at - due_at as late, sent_count from batches where template_id = $1)
+		with b as (select b.finished_at - b.due_at as late, sent_count from batches b
+			join slots s on b.kind = 'reminder' and s.id = b.owner_id where b.template_id = $1 and s.slot = 1)
 		select coalesce(sum(sent_count), 0), min(late), percentile_disc(0.5) within group (order by late),
 			percentile_disc(0.99) within group (order by late), max(late) from b`, templateID).
 		Scan(&l.Sent, &l.First, &l.P50, &l.P99, &l.Last)

@@ -2,12 +2,15 @@ package stack
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"dropbell/domain/task"
 )
 
 // RedisClient returns a client of the queue's server, for looking and tuning.
@@ -20,8 +23,19 @@ func (s *Stack) RedisClient() (*redis.Client, error) {
 }
 
 // RedisMemory returns the bytes that Redis has allocated for what it keeps:
-// without the buffers of connections and of the log it writes.
+// without the buffers of connections and of the log it writes. Redis measures
+// those now and then only, so the least of two seconds is taken.
 func RedisMemory(ctx context.Context, client *redis.Client) (int64, error) {
+	least, looks := int64(math.MaxInt64), 0
+	err := Until(ctx, 200*time.Millisecond, func() (bool, error) {
+		now, err := redisMemory(ctx, client)
+		least, looks = min(least, now), looks+1
+		return looks == 10, err
+	})
+	return least, err
+}
+
+func redisMemory(ctx context.Context, client *redis.Client) (int64, error) {
 	info, err := client.Info(ctx, "memory").Result()
 	if err != nil {
 		return 0, err
@@ -38,14 +52,21 @@ func RedisMemory(ctx context.Context, client *redis.Client) (int64, error) {
 		}
 	}
 	if found != 1 {
-		return 0, fmt.Errorf("redis does not tell its memory")
+		return 0, errors.New("redis does not tell its memory")
 	}
 	return sum, nil
 }
 
-// Timers returns how many timers wait in the queue.
+// Timers returns how many timers of slots wait in the queue.
 func Timers(ctx context.Context, client *redis.Client) (int64, error) {
-	return client.ZCard(ctx, "asynq:{timers}:scheduled").Result()
+	ids, err := client.ZRange(ctx, "asynq:{"+task.TimerQueue+"}:scheduled", 0, -1).Result()
+	n := int64(0)
+	for _, id := range ids {
+		if strings.HasPrefix(id, task.FireSlot) {
+			n++
+		}
+	}
+	return n, err
 }
 
 // WaitTimers waits until n timers or more are there.

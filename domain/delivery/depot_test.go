@@ -38,6 +38,7 @@ type depot struct {
 	known       map[user.ID]user.User
 	contactsErr error
 	checkpoints []Progress
+	extensions  int
 	attempts    int                     // checkpoints tried
 	refuse      func(attempt int) error // decides about each checkpoint
 }
@@ -134,6 +135,7 @@ func (h *holding) Extend(ctx context.Context) error {
 	d := h.depot
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.extensions++
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ package i18n
 
 import (
 	"embed"
-	"encoding/json"
 	"fmt"
 	"sort"
 	"strconv"
@@ -40,12 +39,9 @@ func Load() (*Languages, error) {
 		{Tag: "zh-CN", Name: "简体中文", times: chineseTimes()},
 	} {
 		loc := known
-		raw, err := files.ReadFile(loc.Tag + ".json")
-		if err != nil {
+		var err error
+		if loc.messages, err = catalogue(files, loc.Tag); err != nil {
 			return nil, err
-		}
-		if err := json.Unmarshal(raw, &loc.messages); err != nil {
-			return nil, fmt.Errorf("catalogue %s: %w", loc.Tag, err)
 		}
 		loc.printer = message.NewPrinter(language.MustParse(loc.Tag))
 		l.list = append(l.list, &loc)

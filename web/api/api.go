@@ -50,6 +50,8 @@ type Deps struct {
 	Templates   *template.Service
 	Users       *user.Service
 	Board       reminder.BoardStore
+	Explainer   *reminder.Explainer
+	DeadLetters *delivery.DeadLetters
 	Shops       Shops
 	Keys        Keys
 	Tokens      *Tokens // nil = no end user tokens are accepted
@@ -109,6 +111,8 @@ func New(d Deps) *API {
 	a.adminTemplateRoutes()
 	a.adminUserRoutes()
 	a.adminShopRoutes()
+	a.explainRoutes()
+	a.deadLetterRoutes()
 	a.finishDocument()
 	return a
 }

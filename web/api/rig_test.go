@@ -91,6 +91,8 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Board:     postgres.NewBoards(r.db), Shops: templates, Keys: postgres.NewStaff(r.db), Tokens: tokens,
 		Idempotency: postgres.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
 	}
+	d.Explainer = &reminder.Explainer{Store: reservations, Reminders: d.Reminders}
+	d.DeadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(r.db)}
 	if change != nil {
 		change(&d)
 	}

@@ -1,0 +1,250 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+func (m *morgue) explainer() *reminder.Explainer {
+	return &reminder.Explainer{Store: m.reservations, Reminders: &reminder.Service{Store: m.reservations, Templates: m.templates,
+		Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Now: clock}}
+}
+
+func (m *morgue) explain(tpl template.Template, id user.ID) reminder.Timeline {
+	m.Helper()
+	line, err := m.explainer().Explain(m.Context(), id, tpl.ID)
+	m.must(err)
+	for i, s := range line.Steps {
+		if s.At.IsZero() {
+			m.Errorf("step %d has no instant: %+v", i, s)
+		}
+		if i > 0 && s.At.Before(line.Steps[i-1].At) {
+			m.Errorf("step %d lies before step %d: %+v", i, i-1, line.Steps)
+		}
+	}
+	return line
+}
+
+// story writes a timeline in one line.
+func story(steps []reminder.Step) string {
+	var words []string
+	for _, s := range steps {
+		word := string(s.Kind)
+		if s.Reminder != nil {
+			word += fmt.Sprintf(" %s%d", s.Reminder.Channel, s.Reminder.Slot.Minutes())
+		}
+		if s.Message != "" && s.Message != delivery.KindReminder {
+			word += " " + string(s.Message)
+		}
+		if s.Attempts > 0 {
+			word += fmt.Sprintf(" %d×", s.Attempts)
+		}
+		for _, more := range []string{string(s.Outcome), s.Reason, s.Detail} {
+			if more != "" {
+				word += " " + more
+			}
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, ", ")
+}
+
+func (m *morgue) tells(tpl template.Template, id user.ID, want ...string) reminder.Timeline {
+	m.Helper()
+	line := m.explain(tpl, id)
+	if got := story(line.Steps); got != strings.Join(want, ", ") {
+		m.Errorf("user %d:\n got %s\nwant %s", id, got, strings.Join(want, ", "))
+	}
+	return line
+}
+
+// TestExplainBeforeTheDrop: what will happen, and that it changed.
+func TestExplainBeforeTheDrop(t *testing.T) {
+	m := newMorgue(t)
+	tpl := m.published(2 * time.Hour)
+	m.reserve(tpl, 1, reminders(delivery.App, 10)...)
+	line := m.tells(tpl, 1, "reserved", "expected app10")
+	if at := line.Steps[1]; !at.At.Equal(tpl.OpensAt.Add(-10*time.Minute)) || at.Planned == nil || !at.Planned.Equal(at.At) {
+		t.Errorf("expected at %v", at.At)
+	}
+	m.reserve(tpl, 1, reminders(delivery.Webhook, 60)...)
+	m.tells(tpl, 1, "reserved", "changed", "expected webhook60", "expected app10")
+	by := staff.Actor{Label: "staff:4", Name: "Mei", Role: staff.Admin}
+	changed := tpl.Spec
+	changed.OpensAt, changed.ClosesAt = changed.OpensAt.Add(time.Hour), changed.ClosesAt.Add(time.Hour)
+	moved, err := m.service.Edit(t.Context(), by, tpl.ID, tpl.Version, changed)
+	m.must(err)
+	m.do(tpl, template.Pausing)
+	m.do(tpl, template.Resuming)
+	line = m.tells(tpl, 1, "reserved", "changed", "opening_moved", "paused", "resumed", "expected webhook60", "expected app10")
+	move := line.Steps[2]
+	if move.By != "staff:4 Mei" || move.From == nil || !move.From.Equal(tpl.OpensAt) || move.To == nil || !move.To.Equal(moved.OpensAt) {
+		t.Errorf("%+v", move)
+	}
+	if due := line.Steps[6].At; !due.Equal(moved.OpensAt.Add(-10 * time.Minute)) {
+		t.Errorf("expected at %v", due)
+	}
+	m.do(tpl, template.Cancelling)
+	m.tells(tpl, 1, "reserved", "changed", "opening_moved", "paused", "resumed", "cancelled")
+	if _, err := m.explainer().Explain(t.Context(), 2, tpl.ID); !errors.Is(err, reminder.ErrNotReserved) {
+		t.Errorf("nothing reserved: %v", err)
+	}
+	if _, err := m.explainer().Explain(t.Context(), 1, 1<<40); !errors.Is(err, template.ErrNotFound) {
+		t.Errorf("no template: %v", err)
+	}
+}
+
+// TestExplainOutcomes: one user for each way a delivery can end.
+func TestExplainOutcomes(t *testing.T) {
+	m := newMorgue(t)
+	m.daemon.Policy = delivery.Policy{MaxAttempts: 3, Base: time.Second, Max: time.Second}
+	const sent, recovers, fails, refused, dies, optedOut, throttled = 1, 2, 3, 4, 5, 6, 7
+	tpl := m.published(2 * time.Hour)
+	m.reserveAll(tpl, users(1, 7), reminders(delivery.Webhook, 5)...)
+	m.exec(`insert into users (id, opt_outs) values (6, 16)`)
+	rounds := 0
+	m.hook.answer = func(msg delivery.Message, times int) delivery.Result {
+		switch id := msg.To.ID; {
+		case id == recovers && times < 3:
+			return delivery.Result{Status: delivery.Transient, Detail: fmt.Sprintf("status 50%d", times)}
+		case id == fails, id == dies && rounds < 3:
+			return delivery.Result{Status: delivery.Transient, Detail: "status 503"}
+		case id == refused:
+			return delivery.Result{Status: delivery.Permanent, Detail: "unknown user"}
+		case id == throttled && times == 1:
+			return delivery.Result{Status: delivery.Throttled, Detail: "slow down", After: time.Second}
+		}
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	sl := m.cutSlot(tpl, 1, 100)
+	m.drain()
+	m.tells(tpl, sent, "reserved", "fired webhook5", "outcome webhook5 sent")
+	m.tells(tpl, fails, "reserved", "fired webhook5", "tried webhook5 1× provider_error status 503")
+	m.tells(tpl, throttled, "reserved", "fired webhook5", "tried webhook5 provider_throttled slow down")
+	for rounds = 1; rounds < 3; rounds++ {
+		m.exec(`update exceptions set next_retry_at = now() - interval '1 second' where outcome = 'failed' and user_id <> 3`)
+		m.exec(`update batches set next_run_at = now() where state = 'ready'`)
+		m.drain()
+	}
+	rounds = 3
+	line := m.tells(tpl, recovers, "reserved", "fired webhook5", "tried webhook5 2× provider_error status 502", "outcome webhook5 recovered")
+	var planned, actual time.Time
+	m.must(m.sql.QueryRow(t.Context(), `select due_at, fired_at from slots where id = $1`, sl.ID).Scan(&planned, &actual))
+	if s := line.Steps[1]; !s.At.Equal(actual) || s.Planned == nil || !s.Planned.Equal(planned) || s.BatchID == 0 {
+		t.Errorf("fired %+v, want %v planned for %v", s, actual, planned)
+	}
+	m.tells(tpl, throttled, "reserved", "fired webhook5", "tried webhook5 provider_throttled slow down", "outcome webhook5 recovered")
+	m.tells(tpl, refused, "reserved", "fired webhook5", "tried webhook5 1× refused_by_provider unknown user",
+		"outcome webhook5 dead refused_by_provider unknown user")
+	m.tells(tpl, dies, "reserved", "fired webhook5", "tried webhook5 3× attempts_used_up status 503",
+		"outcome webhook5 dead attempts_used_up status 503")
+	m.tells(tpl, optedOut, "reserved", "fired webhook5", "outcome webhook5 skipped opted_out")
+
+	m.work(delivery.Discard, delivery.DeadLetterFilter{UserID: refused}, 0)
+	m.tells(tpl, refused, "reserved", "fired webhook5", "tried webhook5 1× discarded_by_operator unknown user",
+		"outcome webhook5 discarded discarded_by_operator unknown user")
+	m.work(delivery.Replay, delivery.DeadLetterFilter{UserID: dies}, 0)
+	m.drain()
+	m.tells(tpl, dies, "reserved", "fired webhook5", "outcome webhook5 recovered")
+	// What still waits when the drop opens has expired, and says why.
+	m.exec(`update batches set worthless_after = clock_timestamp(), next_run_at = clock_timestamp()`)
+	m.drain()
+	m.tells(tpl, fails, "reserved", "fired webhook5", "tried webhook5 1× provider_error status 503",
+		"outcome webhook5 expired provider_error status 503")
+	m.finish(tpl)
+}
+
+// TestExplainMovedWhileBeingSent: reminded of one opening, skipped at it,
+// reminded of the next.
+func TestExplainMovedWhileBeingSent(t *testing.T) {
+	m := newMorgue(t)
+	tpl := m.published(2 * time.Hour)
+	m.reserveAll(tpl, users(1, 2), reminders(delivery.App, 60)...)
+	old := m.cutSlot(tpl, 12, 1)
+	m.must(m.daemon.RunNext(t.Context(), delivery.App)) // user 1 is reached
+	m.moveBy(tpl, time.Hour)
+	m.drain()
+	m.finish(tpl)
+	m.tells(tpl, 1, "reserved", "fired app60", "outcome app60 sent", "opening_moved", "expected app60")
+	m.tells(tpl, 2, "reserved", "fired app60", "opening_moved", "outcome app60 skipped opening_moved", "expected app60")
+	m.send(tpl, delivery.KindCorrection)
+	line := m.tells(tpl, 1, "reserved", "fired app60", "outcome app60 sent", "opening_moved",
+		"announced app0 correction", "outcome app0 correction sent", "expected app60")
+	if s := line.Steps[4]; s.Planned != nil || s.BatchID == 0 {
+		t.Errorf("%+v", s)
+	}
+	again := m.cutSlot(tpl, 12, 1)
+	m.drain()
+	line = m.explain(tpl, 2)
+	if got := story(line.Steps); !strings.HasSuffix(got, "fired app60, outcome app60 sent") || strings.Contains(got, "expected") || old.ID == again.ID {
+		t.Errorf("after the new firing: %s", got)
+	}
+	if it := line.Items[0]; it.State != string(delivery.Sent) {
+		t.Errorf("%+v", it)
+	}
+}
+
+// TestExplainWhoeverLeftAfterBeingReminded: the row is gone, the past is not.
+func TestExplainWhoeverLeftAfterBeingReminded(t *testing.T) {
+	m := newMorgue(t)
+	tpl := m.published(2 * time.Hour)
+	m.reserve(tpl, 1, reminders(delivery.App, 60)...)
+	m.cutSlot(tpl, 12, 10)
+	m.drain()
+	m.moveBy(tpl, time.Hour)
+	if v := m.cancel(tpl, 1); !v.Applied || !v.After.IsEmpty() {
+		t.Fatalf("%+v", v)
+	}
+	line := m.explain(tpl, 1)
+	if got := story(line.Steps); !strings.HasSuffix(got, "fired app60, outcome app60 sent, opening_moved") || strings.Contains(got, "reserved") {
+		t.Errorf("%s", got)
+	}
+	if len(line.Items) != 0 || line.UserID != 1 || line.TemplateID != tpl.ID {
+		t.Errorf("%+v", line.View)
+	}
+}
+
+// faulty fails one of the reads.
+type faulty struct {
+	reminder.ExplainStore
+	at string
+}
+
+var errBroken = errors.New("broken")
+
+func (f faulty) err(at string) error { return map[bool]error{true: errBroken}[f.at == at] }
+
+func (f faulty) Reservation(ctx context.Context, id int64, by user.ID) (reminder.Reservation, error) {
+	return reminder.Reservation{}, f.err("reservation")
+}
+func (f faulty) Delivered(context.Context, user.ID, []int64) ([]reminder.Delivered, error) {
+	return nil, f.err("delivered")
+}
+func (f faulty) Announced(context.Context, user.ID, []int64) ([]reminder.Delivered, error) {
+	return nil, f.err("announced")
+}
+func (f faulty) TemplateSteps(context.Context, int64) ([]reminder.TemplateStep, error) {
+	return nil, f.err("steps")
+}
+
+func TestExplainSaysWhenItCannotKnow(t *testing.T) {
+	m := newMorgue(t)
+	tpl := m.published(time.Hour)
+	for _, at := range []string{"reservation", "delivered", "announced", "steps"} {
+		x := m.explainer()
+		x.Store = faulty{at: at}
+		if _, err := x.Explain(t.Context(), 1, tpl.ID); !errors.Is(err, errBroken) {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package i18n
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestFilesOfALanguageAreMerged(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	from := fstest.MapFS{"en.json": file(`{"a":"1"}`), "en.more.json": file(`{"b":"2"}`), "de.json": file(`{"c":"3"}`), "de.more.json": file(`{"c":"4"}`),
+		"fr.json": file(`[]`), "en-GB.json": file(`{"d":"5"}`)}
+	got, err := catalogue(from, "en")
+	if err != nil || len(got) != 2 || got["a"] != "1" || got["b"] != "2" {
+		t.Errorf("merged %v, %v", got, err)
+	}
+	for tag, want := range map[string]string{"de": `"c"`, "fr": "fr.json", "it": "it.json"} {
+		if _, err := catalogue(from, tag); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v does not name %s", tag, err, want)
+		}
+	}
+}
+
+// Both languages say the same things; only plural forms may differ.
+func TestLanguagesHaveTheSameKeys(t *testing.T) {
+	l, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := func(keys []string) []string {
+		return slices.DeleteFunc(keys, func(k string) bool { return strings.HasSuffix(k, ".one") })
+	}
+	want := other(l.Default().Keys())
+	for _, loc := range l.All()[1:] {
+		have := other(loc.Keys())
+		for _, k := range want {
+			if !slices.Contains(have, k) {
+				t.Errorf("%s lacks %q", loc.Tag, k)
+			}
+		}
+		for _, k := range have {
+			if !slices.Contains(want, k) {
+				t.Errorf("%s has %q, which English lacks", loc.Tag, k)
+			}
+		}
+	}
+}
+
+// A placeholder that only one language has would show as "{1}" or lose a number.
+func TestLanguagesUseTheSamePlaceholders(t *testing.T) {
+	l, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, loc := range l.All()[1:] {
+		for key, text := range loc.messages {
+			for _, p := range []string{"{0}", "{1}", "{2}", "{3}", "{4}"} {
+				if strings.Contains(text, p) != strings.Contains(l.Default().messages[key], p) {
+					t.Errorf("%s: %q and English disagree about %s", loc.Tag, key, p)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/views/ui"
+)
+
+// A DeadFilter selects dead letters the way it was typed and stands in
+// addresses; empty fields select everything.
+type DeadFilter struct {
+	Channel, Template, User string
+	// Fingerprint selects one kind of error; nil selects all of them, "" those
+	// without any words.
+	Fingerprint *string
+}
+
+func (f DeadFilter) active() bool {
+	return f.Channel != "" || f.Template != "" || f.User != "" || f.Fingerprint != nil
+}
+
+// pairs are the parts that select something, for addresses and hidden fields.
+func (f DeadFilter) pairs() [][2]string {
+	var list [][2]string
+	for _, p := range [][2]string{{"channel", f.Channel}, {"template", f.Template}, {"user", f.User}} {
+		if p[1] != "" {
+			list = append(list, p)
+		}
+	}
+	if f.Fingerprint != nil {
+		list = append(list, [2]string{"fingerprint", *f.Fingerprint})
+	}
+	return list
+}
+
+// URL is the page at path with the filter, and more parameters if given.
+func (f DeadFilter) URL(path string, more ...[2]string) string {
+	q := url.Values{}
+	for _, p := range append(f.pairs(), more...) {
+		q.Set(p[0], p[1])
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
+
+func (f DeadFilter) group(g delivery.DeadLetterGroup) DeadFilter {
+	f.Channel, f.Fingerprint = g.Channel.String(), &g.Fingerprint
+	return f
+}
+
+// words tells in a sentence's part what the filter selects.
+func (f DeadFilter) words(ctx context.Context) string {
+	var list []string
+	if f.Channel != "" {
+		list = append(list, ui.T(ctx, "channel."+f.Channel))
+	}
+	if f.Fingerprint != nil {
+		list = append(list, "“"+answerText(ctx, *f.Fingerprint)+"”")
+	}
+	if f.Template != "" {
+		list = append(list, ui.T(ctx, "object.template", f.Template))
+	}
+	if f.User != "" {
+		list = append(list, ui.T(ctx, "object.user", f.User))
+	}
+	if len(list) == 0 {
+		return ui.T(ctx, "letters.all")
+	}
+	return strings.Join(list, ui.T(ctx, "ui.list_join"))
+}
+
+// FilterOf is how a stored filter would be typed.
+func FilterOf(f delivery.DeadLetterFilter) DeadFilter {
+	typed := DeadFilter{Fingerprint: f.Fingerprint}
+	if f.Channel != nil {
+		typed.Channel = f.Channel.String()
+	}
+	if f.TemplateID != 0 {
+		typed.Template = id(f.TemplateID)
+	}
+	if f.UserID != 0 {
+		typed.User = f.UserID.String()
+	}
+	return typed
+}
+
+// answerText shows a provider's answer; some have no words.
+func answerText(ctx context.Context, answer string) string {
+	if answer == "" {
+		return ui.T(ctx, "letters.no_answer")
+	}
+	return answer
+}
+
+func channelOptions(ctx context.Context) []ui.Option {
+	list := []ui.Option{{Value: "", Label: ui.T(ctx, "letters.all_channels")}}
+	for _, c := range delivery.AllChannels() {
+		list = append(list, ui.Option{Value: c.String(), Label: ui.T(ctx, "channel."+c.String())})
+	}
+	return list
+}
+
+// total counts the groups' letters; most is the largest group.
+func (p DeadLetters) total() (sum, most int64) {
+	for _, g := range p.Groups {
+		sum, most = sum+g.Dead, max(most, g.Dead)
+	}
+	return sum, most
+}
+
+func mayOperate(ctx context.Context) bool { return ui.May(ctx, staff.Operate, 0) }
+
+// jobRunning is the state of a job that is being worked on.
+const jobRunning = "running"
+
+// Running reports whether one of the jobs is being worked on.
+func (p Jobs) Running() bool {
+	for _, j := range p.List {
+		if j.State == jobRunning {
+			return true
+		}
+	}
+	return false
+}
+
+func jobTone(j delivery.DeadLetterJob) ui.Tone {
+	switch j.State {
+	case jobRunning:
+		return ui.Info
+	case "finished":
+		return ui.Good
+	}
+	return ui.Neutral
+}
+
+func jobPieces(j delivery.DeadLetterJob) []piece {
+	done := "bar-inflight"
+	if j.Action == delivery.Discard {
+		done = "bar-skipped"
+	}
+	return []piece{{"bar-sent", j.Sent}, {done, j.Done}, {"bar-expired", j.Late}}
+}
+
+// jobText says how far a job has come.
+func jobText(ctx context.Context, j delivery.DeadLetterJob) string {
+	l := ui.From(ctx).Locale
+	parts := []string{l.T("letters.job.done."+string(j.Action), j.Done)}
+	if j.Late > 0 {
+		parts = append(parts, l.T("letters.job.late", j.Late))
+	}
+	if j.Sent > 0 {
+		parts = append(parts, l.T("letters.job.sent", j.Sent))
+	}
+	return l.T("letters.job.progress", worked(j), max(j.Total, worked(j))) + ": " + strings.Join(parts, l.T("ui.list_join"))
+}
+
+func worked(j delivery.DeadLetterJob) int64 { return j.Done + j.Late + j.Sent }
+
+// jobLeft says how long a job with a rate has to go, about.
+func jobLeft(ctx context.Context, j delivery.DeadLetterJob) string {
+	if j.State != jobRunning || j.Rate == 0 || j.Total <= worked(j) {
+		return ""
+	}
+	left := time.Duration(float64(j.Total-worked(j)) / float64(j.Rate) * float64(time.Second))
+	return ui.T(ctx, "letters.job.left", ui.From(ctx).Locale.Duration(max(left, time.Second)))
+}
+
+func (p Replay) pieces() []piece {
+	return []piece{{"bar-inflight", p.Triage.InTime}, {"bar-expired", p.Triage.TooLate}, {"bar-sent", p.Triage.AlreadySent}}
+}
+
+// sentence is the whole result of the dry run.
+func (p Replay) sentence(ctx context.Context) string {
+	return ui.T(ctx, "replay.sentence", p.Triage.InTime, p.Triage.TooLate, p.Triage.AlreadySent)
+}
+
+// useless reports whether a replay would change nothing.
+func (p Replay) useless() bool { return p.Triage.InTime == 0 && p.Triage.AlreadySent == 0 }
+
+// submit names the button: where nobody can be reached in time any more, there
+// are still those to settle who were reached by another attempt.
+func (p Replay) submit(ctx context.Context) string {
+	if p.Triage.InTime == 0 {
+		return ui.T(ctx, "replay.settle")
+	}
+	return ui.N(ctx, "replay.submit", p.Triage.InTime)
+}
+
+func explainURL(templateID int64, user string) string {
+	return fmt.Sprintf("/templates/%d/users/%s", templateID, user)
+}

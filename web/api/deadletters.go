@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// DeadLetterFilter selects dead letters; absent fields select everything.
+type DeadLetterFilter struct {
+	Channel     *string `json:"channel,omitempty" enum:"app,email,sms,webpush,webhook"`
+	Fingerprint *string `json:"fingerprint,omitempty" maxLength:"200" doc:"Groups equal errors; see GET /admin/dead-letters."`
+	TemplateID  *string `json:"template_id,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
+	UserID      *string `json:"user_id,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
+}
+
+// DeadLetterGroup is how many died of one kind of error on one channel.
+type DeadLetterGroup struct {
+	Channel     string    `json:"channel" example:"email"`
+	Fingerprint string    `json:"fingerprint" example:"status #"`
+	Count       int64     `json:"count"`
+	FirstAt     time.Time `json:"first_at"`
+	LastAt      time.Time `json:"last_at"`
+	Sample      string    `json:"sample" doc:"One provider's answer as it came."`
+}
+
+// DeadLetterGroups is the answer of the list.
+type DeadLetterGroups struct {
+	Groups []DeadLetterGroup `json:"groups" nullable:"false"`
+	Jobs   []DeadLetterJob   `json:"jobs" nullable:"false" doc:"The newest replays and discards."`
+}
+
+// DeadLetterOrder asks for a replay or a discard.
+type DeadLetterOrder struct {
+	Filter        DeadLetterFilter `json:"filter"`
+	DryRun        bool             `json:"dry_run,omitempty" doc:"Only say what would happen."`
+	RatePerSecond int              `json:"rate_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"At most so many per second; 0 = as fast as the channel allows."`
+}
+
+// DeadLetterAnswer says what an order would do, and names the job that does it.
+type DeadLetterAnswer struct {
+	DryRun      bool           `json:"dry_run"`
+	Total       int64          `json:"total" doc:"Dead letters the filter selects."`
+	InTime      int64          `json:"in_time" doc:"Still before their opening."`
+	TooLate     int64          `json:"too_late" doc:"Their opening has passed; a replay leaves them dead."`
+	AlreadySent int64          `json:"already_sent" doc:"Another attempt got through; never sent again."`
+	Job         *DeadLetterJob `json:"job,omitempty"`
+}
+
+// DeadLetterJob is a replay or discard at work.
+type DeadLetterJob struct {
+	ID        string    `json:"id"`
+	Action    string    `json:"action" enum:"replay,discard"`
+	State     string    `json:"state" enum:"running,finished,cancelled"`
+	Total     int64     `json:"total"`
+	Done      int64     `json:"done"`
+	TooLate   int64     `json:"too_late"`
+	Sent      int64     `json:"already_sent"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+type deadLetterOrder struct {
+	Status int
+	Body   DeadLetterAnswer
+}
+
+func (a *API) deadLetterRoutes() {
+	staffOnly := traits{access: forStaff}
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/dead-letters", ID: "list-dead-letters", Tag: tagStaff,
+		Summary: "Count dead letters by channel and kind of error", Description: "The most frequent first."}), a.deadLetters)
+	for _, action := range []delivery.DeadLetterAction{delivery.Replay, delivery.Discard} {
+		summary, text := "Try dead letters again", "In the background. Nobody is sent a message that another attempt got through, and nothing after the opening."
+		if action == delivery.Discard {
+			summary, text = "Give dead letters up", "In the background. They keep counting as dead in the balance sheet."
+		}
+		register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/dead-letters/" + string(action), Tag: tagStaff,
+			ID: string(action) + "-dead-letters", Summary: summary, Description: text, Status: http.StatusAccepted,
+			Also:    map[int]string{http.StatusOK: "The dry run: nothing was changed."},
+			Codes:   []string{"channel_unavailable"},
+			Example: `{"filter":{"channel":"email"},"dry_run":true}`}), a.order(action))
+	}
+}
+
+func (a *API) deadLetters(ctx context.Context, in *struct {
+	Channel     string `query:"channel" enum:"app,email,sms,webpush,webhook"`
+	Fingerprint string `query:"fingerprint" maxLength:"200"`
+	TemplateID  string `query:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
+	UserID      string `query:"user_id" pattern:"^[1-9][0-9]{0,18}$"`
+}) (*struct{ Body DeadLetterGroups }, error) {
+	f, err := DeadLetterFilter{given(in.Channel), given(in.Fingerprint), given(in.TemplateID), given(in.UserID)}.filter("query")
+	if err != nil {
+		return nil, err
+	}
+	groups, err := a.DeadLetters.Groups(ctx, actorOf(ctx), f)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := a.DeadLetters.Jobs(ctx, actorOf(ctx), 20)
+	if err != nil {
+		return nil, err
+	}
+	out := DeadLetterGroups{Groups: make([]DeadLetterGroup, len(groups)), Jobs: make([]DeadLetterJob, len(jobs))}
+	for i, g := range groups {
+		out.Groups[i] = DeadLetterGroup{g.Channel.String(), g.Fingerprint, g.Dead, g.FirstAt, g.LastAt, g.Sample}
+	}
+	for i, j := range jobs {
+		out.Jobs[i] = jobJSON(j)
+	}
+	return &struct{ Body DeadLetterGroups }{out}, nil
+}
+
+func (a *API) order(action delivery.DeadLetterAction) func(context.Context, *struct{ Body DeadLetterOrder }) (*deadLetterOrder, error) {
+	return func(ctx context.Context, in *struct{ Body DeadLetterOrder }) (*deadLetterOrder, error) {
+		f, err := in.Body.Filter.filter("body.filter")
+		if err != nil {
+			return nil, err
+		}
+		t, err := a.DeadLetters.DryRun(ctx, actorOf(ctx), f)
+		if err != nil {
+			return nil, err
+		}
+		out := &deadLetterOrder{http.StatusOK, DeadLetterAnswer{DryRun: in.Body.DryRun, Total: t.Total, InTime: t.InTime,
+			TooLate: t.TooLate, AlreadySent: t.AlreadySent}}
+		if in.Body.DryRun {
+			return out, nil
+		}
+		j, err := a.DeadLetters.Start(ctx, actorOf(ctx), action, f, in.Body.RatePerSecond)
+		if err != nil {
+			return nil, err
+		}
+		job := jobJSON(j)
+		out.Status, out.Body.Job = http.StatusAccepted, &job
+		return out, nil
+	}
+}
+
+func jobJSON(j delivery.DeadLetterJob) DeadLetterJob {
+	return DeadLetterJob{ID: decimal(j.ID), Action: string(j.Action), State: j.State, Total: j.Total, Done: j.Done,
+		TooLate: j.Late, Sent: j.Sent, CreatedAt: j.CreatedAt}
+}
+
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func (f DeadLetterFilter) filter(place string) (delivery.DeadLetterFilter, error) {
+	out := delivery.DeadLetterFilter{Fingerprint: f.Fingerprint}
+	if f.Channel != nil {
+		c, err := delivery.ParseChannel(*f.Channel)
+		if err != nil {
+			return out, err
+		}
+		out.Channel = &c
+	}
+	if f.TemplateID != nil {
+		id, err := parseID(place+".template_id", *f.TemplateID)
+		if err != nil {
+			return out, err
+		}
+		out.TemplateID = id
+	}
+	if f.UserID != nil {
+		id, err := parseID(place+".user_id", *f.UserID)
+		if err != nil {
+			return out, err
+		}
+		out.UserID = user.ID(id)
+	}
+	return out, nil
+}

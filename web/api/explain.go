@@ -1,0 +1,71 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"dropbell/domain/reminder"
+)
+
+// Timeline is everything that happened, and will happen, to one user's
+// reminders of one drop.
+type Timeline struct {
+	Reservation Reservation `json:"reservation"`
+	Steps       []Step      `json:"steps" nullable:"false" doc:"In the order of time; what is still expected stands last."`
+}
+
+// Step is one thing that happened or is expected.
+type Step struct {
+	At        time.Time  `json:"at" doc:"When it happened, or will."`
+	Kind      string     `json:"kind" enum:"reserved,changed,published,opening_moved,paused,resumed,closed,cancelled,fired,tried,outcome,expected"`
+	PlannedAt *time.Time `json:"planned_at,omitempty" doc:"When it should have happened."`
+	Channel   string     `json:"channel,omitempty" example:"app"`
+	Minutes   int        `json:"minutes,omitempty" example:"10"`
+	BatchID   string     `json:"batch_id,omitempty" example:"17"`
+	Outcome   string     `json:"outcome,omitempty" enum:"sent,recovered,failed,skipped,expired,dead,discarded" doc:"recovered: sent after at least one failure."`
+	Reason    string     `json:"reason,omitempty" example:"opted_out"`
+	Detail    string     `json:"detail,omitempty" doc:"The provider's last answer."`
+	Attempts  int        `json:"attempts,omitempty"`
+	From      *time.Time `json:"from,omitempty" doc:"The opening before a move."`
+	To        *time.Time `json:"to,omitempty" doc:"The opening after a move."`
+}
+
+func (a *API) explainRoutes() {
+	register(a, a.operation(route{Method: http.MethodGet, Path: "/reservations/{template_id}/explain", ID: "explain-reservation", Tag: tagUsers,
+		Summary: "Explain what became of the user's reminders",
+		Description: "The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the " +
+			"provider's answer, outcome and why; ahead of time what is expected.",
+		Codes: []string{"template_not_found", "not_reserved"}}), a.explain)
+}
+
+func (a *API) explain(ctx context.Context, in *struct {
+	ID string `path:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
+}) (*struct{ Body Timeline }, error) {
+	id, err := parseID("path.template_id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.Explainer.Explain(ctx, userOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	out := Timeline{Reservation: reservationJSON(t.View), Steps: make([]Step, len(t.Steps))}
+	for i, s := range t.Steps {
+		out.Steps[i] = stepJSON(s)
+	}
+	return &struct{ Body Timeline }{out}, nil
+}
+
+// stepJSON leaves out who did it: users need not know the staff.
+func stepJSON(s reminder.Step) Step {
+	j := Step{At: s.At, Kind: string(s.Kind), PlannedAt: s.Planned, Outcome: string(s.Outcome), Reason: s.Reason,
+		Detail: s.Detail, Attempts: s.Attempts, From: s.From, To: s.To}
+	if s.Reminder != nil {
+		j.Channel, j.Minutes = s.Reminder.Channel.String(), s.Reminder.Slot.Minutes()
+	}
+	if s.BatchID != 0 {
+		j.BatchID = decimal(s.BatchID)
+	}
+	return j
+}

@@ -1,0 +1,430 @@
+package console
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"dropbell/adapters/localstack"
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/views/stories"
+)
+
+//go:embed testdata/axe-4.14.1.min.js
+var axe string
+
+// tab is one tab of a real browser.
+type tab struct {
+	*testing.T
+	ctx context.Context
+	// expected begins the complaints that the test provokes.
+	expected string
+}
+
+// newTab opens a browser, which must not complain about anything until the
+// test ends: a blocked script or style, an exception, an error of ours.
+func newTab(t *testing.T) *tab {
+	t.Helper()
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(localstack.Chromium(t)))
+	alloc, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), opts...)
+	t.Cleanup(stop)
+	ctx, closeTab := chromedp.NewContext(alloc)
+	t.Cleanup(closeTab)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	t.Cleanup(cancel)
+	messages := chromedp.Console(ctx)
+	b := &tab{T: t, ctx: ctx, expected: "(none)"}
+	b.do(chromedp.EmulateViewport(1280, 800))
+	var mu sync.Mutex
+	var complaints []string
+	go func() {
+		for m, err := range messages {
+			if err != nil {
+				return
+			}
+			// The browser itself reports answers of 4xx, which htmx shows.
+			if m.Type == "debug" || m.Type == "log" || m.Type == "info" || strings.HasPrefix(m.Text, "Failed to load resource") {
+				continue
+			}
+			mu.Lock()
+			complaints = append(complaints, m.Text)
+			mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range complaints {
+			if !strings.HasPrefix(c, b.expected) {
+				t.Errorf("the browser complains: %s", c)
+			}
+		}
+	})
+	return b
+}
+
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		b.Fatalf("%v; the page says:\n%s", err, b.text("body"))
+	}
+}
+
+func (b *tab) open(url string) { b.Helper(); b.do(chromedp.Navigate(url)) }
+
+func evaluate[T any](b *tab, js string) T {
+	b.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.Fatalf("%v in %.200s", err, js)
+	}
+	return v
+}
+
+func (b *tab) text(selector string) string {
+	b.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector)))
+	if err != nil {
+		return err.Error()
+	}
+	return v
+}
+
+// sees waits until the page, as a person sees it, has the words.
+func (b *tab) sees(selector string, words ...string) {
+	b.Helper()
+	var text string
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
+		text = b.text(selector)
+		missing := 0
+		for _, w := range words {
+			if !strings.Contains(text, w) {
+				missing++
+			}
+		}
+		if missing == 0 {
+			return
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	b.Fatalf("%s does not show %q but:\n%s", selector, words, text)
+}
+
+func (b *tab) click(selector string) { b.Helper(); b.do(chromedp.Click(chromedp.CSS(selector))) }
+
+// press clicks the visible button or link with this text.
+func (b *tab) press(within, label string) {
+	b.Helper()
+	js := fmt.Sprintf(`[...document.querySelectorAll(%q)].find(e => e.innerText.trim() === %q && e.checkVisibility())`, within+" a, "+within+" button", label)
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
+		if evaluate[bool](b, js+" != null") {
+			evaluate[chromedp.Void](b, js+".click()")
+			return
+		}
+	}
+	b.Fatalf("there is no %q in %s:\n%s", label, within, b.text("body"))
+}
+
+func (b *tab) fill(selector, value string) {
+	b.Helper()
+	b.do(chromedp.WaitVisible(chromedp.CSS(selector)))
+	evaluate[chromedp.Void](b, fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.value = %q;
+		e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); })()`, selector, value))
+}
+
+func (b *tab) signIn(g *rig, m staff.Member) {
+	b.Helper()
+	b.open(g.server.URL + "/signin")
+	b.do(chromedp.SendKeys(chromedp.CSS("#f-email"), m.Email), chromedp.SendKeys(chromedp.CSS("#f-password"), password))
+	b.click(`button.is-wide`)
+	b.sees("h1", "Overview")
+}
+
+// narrow fails if the page is wider than the screen.
+func (b *tab) narrow(what string) {
+	b.Helper()
+	if wide := evaluate[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide > 0 {
+		culprit := evaluate[string](b, `[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".table-wrap")).map(e => e.tagName + "." + e.className).slice(0, 4).join(" ")`)
+		b.Errorf("%s is %d pixels too wide: %s", what, wide, culprit)
+	}
+}
+
+// accessible fails on violations of WCAG 2.2 A and AA.
+func (b *tab) accessible(what string) {
+	b.Helper()
+	if !evaluate[bool](b, `typeof axe === "object"`) {
+		evaluate[chromedp.Void](b, axe+"; undefined")
+	}
+	raw := evaluate[string](b, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], resultTypes: ["violations"]})
+		.then(r => JSON.stringify(r.violations.map(v => ({rule: v.id, why: v.help, where: v.nodes.slice(0, 3).map(n => n.target.join(" ") + " " + n.failureSummary)}))))`)
+	var violations []struct {
+		Rule, Why string
+		Where     []string
+	}
+	if err := json.Unmarshal([]byte(raw), &violations); err != nil {
+		b.Fatal(err)
+	}
+	for _, v := range violations {
+		b.Errorf("%s: %s (%s)\n  %s", what, v.Rule, v.Why, strings.Join(v.Where, "\n  "))
+	}
+}
+
+// Every page in every state, theme and language: nothing blocked, nothing
+// inaccessible, nothing wider than a phone.
+func TestEveryPageInTheBrowser(t *testing.T) {
+	book, err := stories.NewBook()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(book.Handler())
+	defer server.Close()
+	for _, look := range stories.Looks() {
+		t.Run(look.Theme+" "+look.Locale, func(t *testing.T) {
+			b := newTab(t)
+			for _, s := range stories.All() {
+				what := s.Name + " " + look.Theme + " " + look.Locale
+				b.do(chromedp.EmulateViewport(1280, 800))
+				b.open(server.URL + s.Path(look))
+				b.accessible(what)
+				b.do(chromedp.EmulateViewport(390, 844))
+				b.narrow(what)
+				b.do(chromedp.EmulateViewport(320, 700))
+				b.narrow(what + " on a small phone")
+			}
+		})
+	}
+}
+
+func TestADropFromBeginningToEnd(t *testing.T) {
+	g := newRig(t)
+	g.shop(10)
+	b := newTab(t)
+	b.signIn(g, g.hire(staff.Marketer))
+	b.sees("main", "Welcome to Dropbell")
+	b.click("#new")
+	b.sees("h1", "New template")
+	if evaluate[bool](b, `document.querySelector("#f-percent_off").checkVisibility()`) {
+		t.Error("the percentage is asked for although the kind is another")
+	}
+	b.fill("#f-name", "Moon cake night")
+	b.sees("#preview", "Moon cake night")
+	b.click(`input[name=kind][value=percent_off]`)
+	b.fill("#f-percent_off", "20")
+	b.fill("#f-max_off", "30")
+	b.sees("#preview", "20% off", "at most CN¥30")
+	opens := g.now().Add(3 * time.Hour)
+	b.fill("#f-opens_at", opens.In(berlin(t)).Format("2006-01-02T15:04"))
+	b.sees("#preview", "Reminders", "from")
+	b.press("form", "Save as draft")
+	b.sees("main", "3 things need your attention", "Closing: is required", "Stock: is required")
+	b.fill("#f-closes_at", opens.Add(time.Hour).In(berlin(t)).Format("2006-01-02T15:04"))
+	b.fill("#f-stock", "1000")
+	b.press("form", "Save as draft")
+	b.sees("main", "The draft of “Moon cake night” has been saved.", "Not published yet")
+
+	b.press("#drop-head", "Publish")
+	b.sees("#dialog", "Publish “Moon cake night”?", "Users can see it")
+	b.accessible("the dialog")
+	b.press("#dialog", "Cancel")
+	if evaluate[bool](b, `document.querySelector("#dialog").open`) {
+		t.Error("the dialog stays open")
+	}
+	b.press("#drop-head", "Publish")
+	b.fill("#dialog #f-reason", "the shop agreed")
+	b.press("#dialog", "Publish")
+	b.sees("main", "has been published", "Scheduled", "the shop agreed", "60 min")
+
+	d, err := g.Templates.Template(t.Context(), staff.System(), 1)
+	g.must(err)
+	g.book(d, 1001, delivery.App, 5, 60)
+	b.sees("#slot-12", "1")
+	b.sees("#drop-stats", "2")
+
+	b.press("#drop-head", "Move opening")
+	b.sees("#dialog", "Move the opening of")
+	b.fill("#dialog #f-opens_at", g.now().Add(30*time.Minute).In(berlin(t)).Format("2006-01-02T15:04"))
+	b.sees("#blast", "2 reminders are booked.", "1 reminder would now lie in the past", "earlier than now planned")
+	b.fill("#dialog #f-opens_at", g.now().Add(-time.Hour).In(berlin(t)).Format("2006-01-02T15:04"))
+	b.press("#dialog .dialog-foot", "Move opening")
+	b.sees("#dialog", "must lie in the future")
+	b.fill("#dialog #f-opens_at", g.now().Add(50*time.Hour).In(berlin(t)).Format("2006-01-02T15:04"))
+	b.press("#dialog .dialog-foot", "Move opening")
+	b.sees("main", "now opens on", "moved the opening of")
+
+	b.press("#drop-head", "Cancel drop")
+	b.sees("#dialog", "None of the 2 reminders still waiting will go out.")
+	g.exec(`update templates set state = 'closed', version = version + 1`)
+	b.press("#dialog", "Cancel drop")
+	b.sees("#dialog", "Its current state does not allow this.")
+	g.exec(`update templates set state = 'published', version = version + 1`)
+	b.press("#dialog .dialog-foot", "Cancel drop")
+	b.sees("main", "“Moon cake night” is cancelled.", "Cancelled")
+}
+
+func TestLivePageInTheBrowser(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 4*time.Hour)
+	b := newTab(t)
+	b.signIn(g, g.hire(staff.Viewer))
+	b.open(g.server.URL + templateURL(d.ID))
+	b.sees("#drop-head", "Scheduled", "Opens in")
+	before := b.text("#drop-head .ticker")
+	within(t, "a tick of the countdown", func() bool { return b.text("#drop-head .ticker") != before })
+	if evaluate[string](b, `document.querySelector("#drop-head time").title`) == "" {
+		t.Error("the viewer's own time does not appear")
+	}
+	g.exec(`insert into bookings values ($1, 12, 0, 77)`, d.ID)
+	b.sees("#slot-12", "77")
+	b.click("[data-live-switch]")
+	b.sees("[data-live-switch]", "Paused")
+	within(t, "the end of the stream", func() bool { g.live.mu.Lock(); defer g.live.mu.Unlock(); return len(g.live.watched) == 0 })
+	g.exec(`update bookings set booked = 88`)
+	b.click("[data-live-switch]")
+	b.sees("#slot-12", "88")
+
+	// A slot is being delivered, seen from the outside.
+	g.exec(`update slots set state = 'sending', fired_at = due_at where template_id = $1 and slot = 12`, d.ID)
+	g.exec(`insert into slot_results (slot_id, channel, reserved) select id, 0, 88 from slots where slot = 12`)
+	g.exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_at, worthless_after, due, due_count, sent_count, dead_count)
+		select 'reminder', id, template_id, 0, 1, 1000, due_at, opens_at, '', 88, 44, 2 from slots where slot = 12`)
+	b.sees("#slot-12", "Sending", "50%", "2 failed")
+	if label := evaluate[string](b, `document.querySelector("#slot-12 .bar").getAttribute("aria-label")`); !strings.Contains(label, "44 delivered (50%), 42 on the way, 2 failed") {
+		t.Errorf("the bar says %q", label)
+	}
+	b.sees("#drop-warnings", "2 reminders could not be delivered")
+	b.accessible("the live page")
+
+	b.expected = "htmx: htmx:sse:error"
+	g.server.CloseClientConnections()
+	g.server.Listener.Close()
+	b.sees("main", "The live connection is lost.")
+}
+
+func TestRolesInTheBrowser(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 4*time.Hour)
+	b := newTab(t)
+	b.signIn(g, g.hire(staff.Viewer))
+	b.open(g.server.URL + templateURL(d.ID))
+	b.sees("#drop-head", "Scheduled")
+	if text := b.text("#drop-head"); strings.Contains(text, "Cancel drop") || strings.Contains(text, "Move opening") {
+		t.Errorf("a viewer is offered changes: %s", text)
+	}
+	if text := b.text(".sidebar"); strings.Contains(text, "API keys") || strings.Contains(text, "Stuck messages") {
+		t.Errorf("a viewer is led to %s", text)
+	}
+	b.open(g.server.URL + "/staff")
+	b.sees("main", "You may not do this", "An admin can change that.")
+}
+
+func TestWithoutScripts(t *testing.T) {
+	g := newRig(t)
+	g.shop(10)
+	b := newTab(t)
+	b.do(func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		return chromedp.Void{}, err
+	})
+	m := g.hire(staff.Marketer)
+	b.open(g.server.URL + "/templates/new")
+	b.do(chromedp.SendKeys(chromedp.CSS("#f-email"), m.Email), chromedp.SendKeys(chromedp.CSS("#f-password"), password))
+	b.click("button.is-wide")
+	b.sees("h1", "New template")
+	set := func(selector, value string) {
+		b.do(chromedp.SetValue(chromedp.CSS(selector), value))
+	}
+	opens := g.now().Add(5 * time.Hour).In(berlin(t))
+	set("#f-name", "Without scripts")
+	set("#f-amount_off", "5")
+	set("#f-stock", "10")
+	set("#f-opens_at", opens.Format("2006-01-02T15:04"))
+	set("#f-closes_at", opens.Add(time.Hour).Format("2006-01-02T15:04"))
+	b.click(".form-foot button[type=submit]")
+	b.sees("main", "The draft of “Without scripts” has been saved.")
+	b.click(`#drop-head a[href$="/publish"]`)
+	b.sees("main", "Publish “Without scripts”?")
+	b.click(`#confirm button[type=submit]`)
+	b.sees("main", "has been published", "Scheduled")
+	b.click(`#drop-head a[href$="/move"]`)
+	set("#f-opens_at", opens.Add(time.Hour).Format("2006-01-02T15:04"))
+	b.click(`noscript button`)
+	b.sees("#blast", "1 h later than now planned")
+	b.click(`#confirm .dialog-foot button[type=submit]`)
+	b.sees("main", "now opens on")
+	b.open(g.server.URL + "/templates?q=without")
+	b.sees("#results", "Without scripts")
+	b.open(g.server.URL + templateURL(1) + "/cancel")
+	b.click(`#confirm button[type=submit]`)
+	b.sees("main", "“Without scripts” is cancelled.")
+}
+
+func TestOnAPhone(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 4*time.Hour)
+	g.book(d, 1001, delivery.App, 5)
+	b := newTab(t)
+	b.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile, chromedp.EmulateTouch))
+	b.signIn(g, g.hire(staff.Admin))
+	for _, path := range []string{"/", "/templates", templateURL(d.ID), templateURL(d.ID) + "/edit", "/users?q=1001", "/users/1001", "/channels", "/staff", "/keys", "/audit", "/account", "/shops", "/dead-messages"} {
+		b.open(g.server.URL + path)
+		b.narrow(path)
+	}
+	b.open(g.server.URL + "/")
+	b.click(".tab-more summary")
+	b.press(".tab-sheet", "Audit log")
+	b.sees("h1", "Audit log")
+}
+
+func TestFiltersAndKeyboardInTheBrowser(t *testing.T) {
+	g := newRig(t)
+	g.draft(10, 4*time.Hour)
+	b := newTab(t)
+	b.signIn(g, g.hire(staff.Viewer))
+	b.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("t"))
+	b.sees("h1", "Templates")
+	b.do(chromedp.KeyEvent("/"))
+	b.do(chromedp.SendKeys(chromedp.CSS("#q"), "nothing like it"))
+	b.sees("#results", "Nothing fits")
+	within(t, "the search in the address", func() bool { return strings.Contains(evaluate[string](b, "location.search"), "q=nothing+like+it") })
+	b.press("#results", "Clear filters")
+	b.sees("#results", "Moon cake night")
+	b.click(".chip:nth-of-type(3) span, .chips label:nth-of-type(3)")
+	b.sees("#results", "Nothing fits")
+	evaluate[chromedp.Void](b, "history.back()")
+	b.sees("#results", "Moon cake night")
+	b.do(chromedp.KeyEvent("?"))
+	b.sees("#shortcuts", "Keyboard shortcuts")
+}
+
+func TestThemeChangesAtOnce(t *testing.T) {
+	g := newRig(t)
+	b := newTab(t)
+	b.signIn(g, g.hire(staff.Viewer))
+	b.open(g.server.URL + "/account")
+	light := evaluate[string](b, `getComputedStyle(document.body).backgroundColor`)
+	b.click(`main [name=theme][value=dark]`)
+	within(t, "the dark theme", func() bool {
+		return evaluate[string](b, `getComputedStyle(document.body).backgroundColor`) != light && evaluate[string](b, `document.documentElement.dataset.theme`) == "dark"
+	})
+	within(t, "the stored theme", func() bool {
+		var theme string
+		g.must(g.sql.QueryRow(t.Context(), `select theme from staff`).Scan(&theme))
+		return theme == "dark"
+	})
+	b.open(g.server.URL + "/")
+	if got := evaluate[string](b, `document.documentElement.dataset.theme`); got != "dark" {
+		t.Errorf("the next page has the theme %q", got)
+	}
+}
