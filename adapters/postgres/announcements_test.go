@@ -415,7 +415,9 @@ func TestCorrectionWaitsForWhatItCorrects(t *testing.T) {
 		t.Fatalf("%d %v", f, err)
 	}
 	n.must(n.worker.Sweep(t.Context())) // what the lost event should have done
-	if !slices.ContainsFunc(n.queue.tasks, func(q task.Task) bool { return q.Name == task.Announcing && q.Payload == task.AnnouncementPayload{AnnouncementID: a.ID} }) {
+	if !slices.ContainsFunc(n.queue.tasks, func(q task.Task) bool {
+		return q.Name == task.Announcing && q.Payload == task.AnnouncementPayload{AnnouncementID: a.ID}
+	}) {
 		t.Error("the sweep queued nothing")
 	}
 	n.must(n.worker.Cut(t.Context(), a.ID))

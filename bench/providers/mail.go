@@ -19,26 +19,26 @@ import (
 const mailConns = 8
 
 func mailing(n int) trial {
-	return trial{name: "mail", channel: delivery.Email, n: n, peer: mailAll, env: func(addr string) []string {
+	return trial{name: "mail", channel: delivery.Email, n: n, loops: []loop{{"bare loop", mailAll}}, env: func(addr string) []string {
 		return []string{"SMTP_URL=smtp://" + addr + "?from=drops@shop.example"}
 	}}
 }
 
 // mailAll sends one mail after the other over each of the kept connections.
-func mailAll(ctx context.Context, addr string, about delivery.Subject, n int) error {
-	contents := [2]delivery.Content{delivery.Render(about, "zh-CN", time.UTC), delivery.Render(about, "en", time.UTC)}
+func mailAll(ctx context.Context, j job) error {
+	contents := [2]delivery.Content{delivery.Render(j.about, "zh-CN", time.UTC), delivery.Render(j.about, "en", time.UTC)}
 	var next atomic.Int64
 	errs := make([]error, mailConns)
 	var all sync.WaitGroup
 	for g := range mailConns {
 		all.Go(func() {
-			client, err := dial(ctx, addr)
+			client, err := dial(ctx, j.addr)
 			if err != nil {
 				errs[g] = err
 				return
 			}
 			defer client.Close()
-			for id := int(next.Add(1)); id <= n && errs[g] == nil; id = int(next.Add(1)) {
+			for id := int(next.Add(1)); id <= j.n && errs[g] == nil; id = int(next.Add(1)) {
 				errs[g] = mailOne(client, id, contents[id%2])
 			}
 		})

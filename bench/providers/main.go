@@ -2,7 +2,9 @@
 // machine, each in a process of its own: a webhook endpoint and a mail server
 // that count what arrives and do little else. The peer in the same run does
 // the least anybody could: a bare loop that sends the same messages to the same
-// provider over as many connections, and records nothing.
+// provider over as many connections, and records nothing. For webhooks, which
+// it renders beforehand, a second loop shows what reading the recipients and
+// rendering for them costs alone.
 //
 //	go run ./bench/providers -webhooks 1000000 -mails 100000 -runs 3
 package main
@@ -43,8 +45,21 @@ type trial struct {
 	n       int
 	// env tells the worker where the provider is.
 	env func(addr string) []string
-	// peer sends the messages about the subject to users 1…n and returns when all are answered.
-	peer func(ctx context.Context, addr string, about delivery.Subject, n int) error
+	loops []loop // the first is the peer
+}
+
+// A loop sends what the job says and returns when every call is answered.
+type loop struct {
+	name string
+	send func(ctx context.Context, j job) error
+}
+
+// A job is to send messages about something to users 1…n at addr.
+type job struct {
+	stack *stack.Stack
+	addr  string
+	about delivery.Subject
+	n     int
 }
 
 // speeds are messages per second.
@@ -57,7 +72,7 @@ func bench(ctx context.Context, trials []trial, runs int) error {
 	}
 	defer s.Close()
 	fmt.Println(stack.Machine(ctx, s))
-	fmt.Printf("%-10s %-10s %10s %12s %14s %8s %8s\n", "provider", "sender", "messages", "arrived/s", "recorded/s", "missing", "twice")
+	fmt.Printf("%-10s %-14s %10s %12s %14s %8s %8s\n", "provider", "sender", "messages", "arrived/s", "recorded/s", "missing", "twice")
 	for _, t := range trials {
 		if t.n == 0 {
 			continue
@@ -73,51 +88,58 @@ func (t trial) repeat(ctx context.Context, s *stack.Stack, runs int) error {
 	if err := s.Users(ctx, t.n); err != nil {
 		return err
 	}
-	var arrived, recorded []float64
+	arrived, recorded := make([][]float64, len(t.loops)), make([][]float64, len(t.loops))
 	for range runs {
-		ours, peers, err := t.once(ctx, s)
+		ours, loops, err := t.once(ctx, s)
 		if err != nil {
 			return err
 		}
-		arrived = append(arrived, ours.arrived/peers.arrived)
-		recorded = append(recorded, ours.recorded/peers.arrived)
+		for i, l := range loops {
+			arrived[i] = append(arrived[i], ours.arrived/l.arrived)
+			recorded[i] = append(recorded[i], ours.recorded/l.arrived)
+		}
 	}
-	fmt.Printf("%s, medians of Dropbell/bare loop: arrived %.2f, due to recorded %.2f (floor 0.50)\n",
-		t.name, stack.Median(arrived), stack.Median(recorded))
+	for i, l := range t.loops {
+		fmt.Printf("%s, medians of Dropbell/%s: arrived %.2f, due to recorded %.2f\n",
+			t.name, l.name, stack.Median(arrived[i]), stack.Median(recorded[i]))
+	}
 	return nil
 }
 
-// once lets the bare loop and then the worker send to the same provider.
-func (t trial) once(ctx context.Context, s *stack.Stack) (ours, peers speeds, err error) {
+// once lets every loop and then the worker send to the same provider.
+func (t trial) once(ctx context.Context, s *stack.Stack) (ours speeds, loops []speeds, err error) {
 	sink, err := startSink(ctx, t.name)
 	if err != nil {
-		return ours, peers, err
+		return ours, nil, err
 	}
 	defer sink.stop()
-	drop, err := s.Drop(ctx, time.Hour)
-	if err != nil {
-		return ours, peers, err
-	}
-	if peers, err = t.bare(ctx, sink, drop.ID); err != nil {
-		return ours, peers, err
+	about := delivery.Subject{Kind: delivery.KindReminder, TemplateID: 1, TemplateName: "Bench drop", ShopNumber: "10", Slot: 1,
+		DueAt: time.Now(), OpensAt: time.Now().Add(5 * time.Minute)}
+	for _, l := range t.loops {
+		v, err := t.drive(ctx, sink, l, job{s, sink.addr, about, t.n})
+		if err != nil {
+			return ours, nil, err
+		}
+		loops = append(loops, v)
 	}
 	ours, err = t.product(ctx, s, sink)
-	return ours, peers, err
+	return ours, loops, err
 }
 
-func (t trial) bare(ctx context.Context, sink *sink, templateID int64) (v speeds, err error) {
+func (t trial) drive(ctx context.Context, sink *sink, l loop, j job) (v speeds, err error) {
 	if err := sink.expect(ctx, t.n); err != nil {
 		return v, err
 	}
-	about := delivery.Subject{Kind: delivery.KindReminder, TemplateID: templateID, TemplateName: "Bench drop", ShopNumber: "10", Slot: 1,
-		DueAt: time.Now(), OpensAt: time.Now().Add(5 * time.Minute)}
-	if err := t.peer(ctx, sink.addr, about, t.n); err != nil {
+	if err := l.send(ctx, j); err != nil {
 		return v, err
 	}
 	c, err := sink.counted(ctx)
+	if err != nil {
+		return v, err
+	}
 	v.arrived = c.perSecond()
-	c.print(t.name, "bare loop", v)
-	return v, err
+	c.print(t.name, l.name, v)
+	return v, c.complete()
 }
 
 func (t trial) product(ctx context.Context, s *stack.Stack, sink *sink) (v speeds, err error) {

@@ -61,7 +61,7 @@ func (c counted) print(provider, sender string, v speeds) {
 	if v.recorded > 0 {
 		recorded = strconv.FormatFloat(v.recorded, 'f', 0, 64)
 	}
-	fmt.Printf("%-10s %-10s %10d %12.0f %14s %8d %8d\n", provider, sender, c.Messages, v.arrived, recorded, c.missing(), c.Twice)
+	fmt.Printf("%-10s %-14s %10d %12.0f %14s %8d %8d\n", provider, sender, c.Messages, v.arrived, recorded, c.missing(), c.Twice)
 }
 
 // A counter serves the tally in use: POST /expect?n=… begins a new one,

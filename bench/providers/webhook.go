@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"dropbell/domain/delivery"
@@ -27,30 +28,65 @@ const (
 )
 
 func hooks(n int) trial {
-	return trial{name: "webhook", channel: delivery.Webhook, n: n, peer: postAll, env: func(addr string) []string {
-		return []string{"WEBHOOK_URL=http://" + addr + "/", "WEBHOOK_SECRET=" + webhookSecret}
-	}}
+	return trial{name: "webhook", channel: delivery.Webhook, n: n, loops: []loop{{"bare loop", postReady}, {"reading loop", postReading}},
+		env: func(addr string) []string {
+			return []string{"WEBHOOK_URL=http://" + addr + "/", "WEBHOOK_SECRET=" + webhookSecret}
+		}}
 }
 
-// postAll renders every body before the first is posted.
-func postAll(ctx context.Context, addr string, about delivery.Subject, n int) error {
-	signer, err := standardwebhooks.NewWebhook(webhookSecret)
-	if err != nil {
-		return err
+// postReady renders every body before the first is posted.
+func postReady(ctx context.Context, j job) error {
+	var bodies [][]byte
+	for first := 1; first <= j.n; first += webhookChunk {
+		locales := make([]string, min(webhookChunk, j.n-first+1))
+		for i := range locales {
+			locales[i] = []string{"zh-CN", "en"}[(first+i)%2]
+		}
+		body, err := render(j.about, first, locales)
+		if err != nil {
+			return err
+		}
+		bodies = append(bodies, body)
 	}
-	bodies, err := render(about, n)
+	return postAll(ctx, j, func(i int) ([]byte, error) { return bodies[i], nil })
+}
+
+// postReading reads a chunk's recipients and renders for them when their turn comes.
+func postReading(ctx context.Context, j job) error {
+	return postAll(ctx, j, func(i int) ([]byte, error) {
+		first := i*webhookChunk + 1
+		rows, err := j.stack.SQL.Query(ctx, `select locale from users where id between $1 and $2 order by id`, first, min(j.n, first+webhookChunk-1))
+		if err != nil {
+			return nil, err
+		}
+		locales, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return nil, err
+		}
+		return render(j.about, first, locales)
+	})
+}
+
+// postAll posts the body of every chunk from as many goroutines as the worker has.
+func postAll(ctx context.Context, j job, body func(i int) ([]byte, error)) error {
+	signer, err := standardwebhooks.NewWebhook(webhookSecret)
 	if err != nil {
 		return err
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: webhookParallel}}
 	defer client.CloseIdleConnections()
+	chunks := int64((j.n + webhookChunk - 1) / webhookChunk)
 	var next atomic.Int64
 	errs := make([]error, webhookParallel)
 	var all sync.WaitGroup
 	for g := range webhookParallel {
 		all.Go(func() {
-			for i := next.Add(1) - 1; int(i) < len(bodies) && errs[g] == nil; i = next.Add(1) - 1 {
-				errs[g] = post(ctx, client, signer, "http://"+addr+"/", "msg_"+strconv.FormatInt(i, 10), bodies[i])
+			for i := next.Add(1) - 1; i < chunks && errs[g] == nil; i = next.Add(1) - 1 {
+				b, err := body(int(i))
+				if err == nil {
+					err = post(ctx, client, signer, call{"http://" + j.addr + "/", "msg_" + strconv.FormatInt(i, 10), b})
+				}
+				errs[g] = err
 			}
 		})
 	}
@@ -58,8 +94,9 @@ func postAll(ctx context.Context, addr string, about delivery.Subject, n int) er
 	return errors.Join(errs...)
 }
 
-// render returns the bodies the worker would post, all but the spelling of the key.
-func render(about delivery.Subject, n int) ([][]byte, error) {
+// render returns the body the worker would post to the users from first on, who
+// read these languages.
+func render(about delivery.Subject, first int, locales []string) ([]byte, error) {
 	type message struct {
 		UserID         string        `json:"user_id"`
 		TemplateID     string        `json:"template_id"`
@@ -69,36 +106,38 @@ func render(about delivery.Subject, n int) ([][]byte, error) {
 		Text           string        `json:"text"`
 		IdempotencyKey string        `json:"idempotency_key"`
 	}
-	contents := [2]delivery.Content{delivery.Render(about, "zh-CN", time.UTC), delivery.Render(about, "en", time.UTC)}
-	var bodies [][]byte
-	for first := 1; first <= n; first += webhookChunk {
-		var list []message
-		for id := first; id < min(n+1, first+webhookChunk); id++ {
-			m := delivery.Message{To: user.User{ID: user.ID(id)}, Channel: delivery.Webhook, Subject: &about}
-			c := contents[id%2]
-			list = append(list, message{strconv.Itoa(id), strconv.FormatInt(about.TemplateID, 10), about.Kind, about.Slot, c.Title, c.Text, m.IdempotencyKey()})
+	contents := map[string]delivery.Content{}
+	list := make([]message, len(locales))
+	for i, locale := range locales {
+		c, known := contents[locale]
+		if !known {
+			c = delivery.Render(about, locale, time.UTC)
+			contents[locale] = c
 		}
-		body, err := json.Marshal(map[string]any{"messages": list})
-		if err != nil {
-			return nil, err
-		}
-		bodies = append(bodies, body)
+		m := delivery.Message{To: user.User{ID: user.ID(first + i)}, Channel: delivery.Webhook, Subject: &about}
+		list[i] = message{m.To.ID.String(), strconv.FormatInt(about.TemplateID, 10), about.Kind, about.Slot, c.Title, c.Text, m.IdempotencyKey()}
 	}
-	return bodies, nil
+	return json.Marshal(map[string]any{"messages": list})
 }
 
-func post(ctx context.Context, client *http.Client, signer *standardwebhooks.Webhook, url, id string, body []byte) error {
+// call is one POST.
+type call struct {
+	url, id string
+	body    []byte
+}
+
+func post(ctx context.Context, client *http.Client, signer *standardwebhooks.Webhook, c call) error {
 	now := time.Now()
-	signature, err := signer.Sign(id, now, body)
+	signature, err := signer.Sign(c.id, now, c.body)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(c.body))
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
+	req.Header.Set(standardwebhooks.HeaderWebhookID, c.id)
 	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
 	req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 	resp, err := client.Do(req)

@@ -114,7 +114,7 @@ func (b *tab) sees(selector string, words ...string) {
 				missing++
 			}
 		}
-		if missing == 0 {
+		if missing == 0 && evaluate[string](b, `document.readyState`) == "complete" {
 			return
 		}
 		<-time.After(20 * time.Millisecond)
@@ -122,19 +122,27 @@ func (b *tab) sees(selector string, words ...string) {
 	b.Fatalf("%s does not show %q but:\n%s", selector, words, text)
 }
 
-func (b *tab) click(selector string) { b.Helper(); b.do(chromedp.Click(chromedp.CSS(selector))) }
+// click clicks the first visible element that the selector finds.
+func (b *tab) click(selector string) {
+	b.Helper()
+	b.clickOn(selector, fmt.Sprintf(`[...document.querySelectorAll(%q)].find(e => e.checkVisibility())`, selector))
+}
 
 // press clicks the visible button or link with this text.
 func (b *tab) press(within, label string) {
 	b.Helper()
-	js := fmt.Sprintf(`[...document.querySelectorAll(%q)].find(e => e.innerText.trim() === %q && e.checkVisibility())`, within+" a, "+within+" button", label)
+	b.clickOn(label, fmt.Sprintf(`[...document.querySelectorAll(%q)].find(e => e.innerText.trim() === %q && e.checkVisibility())`, within+" a, "+within+" button", label))
+}
+
+func (b *tab) clickOn(what, js string) {
+	b.Helper()
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
-		if evaluate[bool](b, js+" != null") {
-			evaluate[chromedp.Void](b, js+".click()")
+		if evaluate[bool](b, `document.readyState === "complete" && !!(`+js+`)`) {
+			evaluate[chromedp.Void](b, `(`+js+`).click()`)
 			return
 		}
 	}
-	b.Fatalf("there is no %q in %s:\n%s", label, within, b.text("body"))
+	b.Fatalf("there is no %q to click:\n%s", what, b.text("body"))
 }
 
 func (b *tab) fill(selector, value string) {

@@ -1,0 +1,298 @@
+package pages
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/views/ui"
+)
+
+// An outlook is what is expected of one channel for one template, or for all.
+type outlook struct {
+	channel  delivery.Channel
+	rate     reminder.Rate
+	jobs     []reminder.Prognosis
+	messages int64
+	missed   int64
+	// worst is the job that misses most, or else has least time to spare.
+	worst reminder.Prognosis
+}
+
+// outlooks leaves out channels on which nothing is due; template 0 is all.
+func outlooks(f []reminder.ChannelForecast, templateID int64) []outlook {
+	var list []outlook
+	for _, c := range f {
+		o := outlook{channel: c.Channel, rate: c.Rate}
+		for _, p := range c.Jobs {
+			if templateID != 0 && p.TemplateID != templateID {
+				continue
+			}
+			if len(o.jobs) == 0 || worse(p, o.worst) {
+				o.worst = p
+			}
+			o.jobs = append(o.jobs, p)
+			o.messages, o.missed = o.messages+p.Messages, o.missed+p.Missed
+		}
+		if len(o.jobs) > 0 {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+func worse(a, b reminder.Prognosis) bool {
+	if a.Missed != b.Missed {
+		return a.Missed > b.Missed
+	}
+	return spare(a) < spare(b)
+}
+
+// spare is how long before its deadline a job is through.
+func spare(p reminder.Prognosis) time.Duration { return p.Deadline.Sub(p.FinishAt) }
+
+// overrun is how long a job would go on after its deadline, were it not stopped.
+func overrun(p reminder.Prognosis) time.Duration {
+	if p.Missed == 0 || p.Rate.PerSecond <= 0 {
+		return 0
+	}
+	return time.Duration(min(float64(p.Missed)/p.Rate.PerSecond, 1e8) * float64(time.Second))
+}
+
+// takes is how long it is from when a job is due, or from now if that is
+// past, until everybody would have been reached.
+func takes(p reminder.Prognosis, now time.Time) time.Duration {
+	from := p.DueAt
+	if from.Before(now) {
+		from = now
+	}
+	return max(0, p.FinishAt.Sub(from)) + overrun(p)
+}
+
+// duration writes d; what is over at once takes less than a second.
+func duration(ctx context.Context, d time.Duration) string {
+	if d < time.Second {
+		return ui.T(ctx, "forecast.instantly")
+	}
+	return ui.From(ctx).Locale.Duration(d)
+}
+
+// warning says in one line what is wrong: "4 min 10 s, 12 % would miss the opening".
+func (o outlook) warning(ctx context.Context) string {
+	l := ui.From(ctx).Locale
+	return l.T("forecast.warning", l.T("channel."+o.channel.String()), duration(ctx, takes(o.worst, ui.From(ctx).Now)),
+		l.Percent(o.worst.Missed, o.worst.Messages))
+}
+
+func (o outlook) note(ctx context.Context) string {
+	if o.missed > 0 {
+		return ui.N(ctx, "forecast.missed", o.missed)
+	}
+	return ui.T(ctx, "forecast.spare", ui.From(ctx).Locale.Duration(spare(o.worst)))
+}
+
+func total(list []outlook) (messages, missed int64) {
+	for _, o := range list {
+		messages, missed = messages+o.messages, missed+o.missed
+	}
+	return messages, missed
+}
+
+// rateText writes a rate with as many digits as mean something.
+func rateText(ctx context.Context, perSecond float64) string {
+	if perSecond < 10 && perSecond != math.Trunc(perSecond) {
+		return strconv.FormatFloat(perSecond, 'f', 1, 64)
+	}
+	return ui.Num(ctx, int64(math.Round(perSecond)))
+}
+
+// roundUp keeps two digits, so that a rate named as enough is enough.
+func roundUp(perSecond float64) float64 {
+	unit := 1.0
+	for perSecond/unit >= 100 {
+		unit *= 10
+	}
+	return math.Ceil(perSecond/unit) * unit
+}
+
+// fixes are what would let everybody be reached in time, the simplest first.
+func (p Forecast) fixes(ctx context.Context, f reminder.ChannelForecast) []string {
+	if f.Missed == 0 || f.Needed <= f.Rate.PerSecond || f.Rate.PerSecond <= 0 {
+		return nil
+	}
+	l := ui.From(ctx).Locale
+	list := []string{l.T("forecast.fix.rate."+string(f.Rate.Source), rateText(ctx, roundUp(f.Needed)))}
+	// At a rate r times as high, r times as many get through.
+	if share := math.Ceil((1 - f.Rate.PerSecond/f.Needed) * 100); share < 100 {
+		list = append(list, l.T("forecast.fix.move", l.Percent(int64(share), 100)))
+	}
+	if name, later := p.delay(f, ui.From(ctx).Now); later > 0 {
+		list = append(list, l.T("forecast.fix.later", name, l.Duration(later)))
+	}
+	return list
+}
+
+const (
+	delayStep = 5 * time.Minute
+	maxDelay  = 2 * time.Hour
+)
+
+// delay looks for the drop whose opening, moved by least, would let the
+// channel be through in time: reminders move along with their opening, so
+// this helps where drops stand in each other's way.
+func (p Forecast) delay(f reminder.ChannelForecast, now time.Time) (name string, later time.Duration) {
+	jobs := make([]reminder.Job, len(f.Jobs))
+	missed := map[int64]int64{}
+	for i, j := range f.Jobs {
+		jobs[i] = j.Job
+		missed[j.TemplateID] += j.Missed
+	}
+	worst := slices.MaxFunc(jobs, func(a, b reminder.Job) int { return cmp.Compare(missed[a.TemplateID], missed[b.TemplateID]) })
+	if p.Hidden[worst.TemplateID] {
+		return "", 0
+	}
+	for later = delayStep; later <= maxDelay; later += delayStep {
+		if missedWhen(jobs, worst.TemplateID, later, f.Rate, now) == 0 {
+			return worst.Name, later
+		}
+	}
+	return "", 0
+}
+
+// missedWhen counts who would be missed if the template opened later. What is
+// due already goes out as it is.
+func missedWhen(jobs []reminder.Job, templateID int64, later time.Duration, rate reminder.Rate, now time.Time) (n int64) {
+	moved := slices.Clone(jobs)
+	for i := range moved {
+		if moved[i].TemplateID == templateID && moved[i].DueAt.After(now) {
+			moved[i].DueAt, moved[i].Deadline = moved[i].DueAt.Add(later), moved[i].Deadline.Add(later)
+		}
+	}
+	for _, p := range reminder.Forecast(moved, rate, now) {
+		n += p.Missed
+	}
+	return n
+}
+
+// A forecastDrop is the part of one template in a channel's forecast.
+type forecastDrop struct {
+	outlook
+	templateID int64
+	name       string
+	deadline   time.Time
+}
+
+// drops divides a channel's jobs by template, in the order of their openings.
+func (p Forecast) drops(f reminder.ChannelForecast) []forecastDrop {
+	var list []forecastDrop
+	for _, j := range f.Jobs {
+		if slices.ContainsFunc(list, func(d forecastDrop) bool { return d.templateID == j.TemplateID && d.deadline.Equal(j.Deadline) }) {
+			continue
+		}
+		same := f
+		same.Jobs = slices.DeleteFunc(slices.Clone(f.Jobs), func(o reminder.Prognosis) bool {
+			return o.TemplateID != j.TemplateID || !o.Deadline.Equal(j.Deadline)
+		})
+		list = append(list, forecastDrop{outlooks([]reminder.ChannelForecast{same}, 0)[0], j.TemplateID, j.Name, j.Deadline})
+	}
+	slices.SortStableFunc(list, func(a, b forecastDrop) int { return a.deadline.Compare(b.deadline) })
+	return list
+}
+
+// An axis maps the time of one drop to thousandths.
+type axis struct{ from, to time.Time }
+
+// overhang bounds the part of the axis that lies behind the opening.
+const overhang = 0.2
+
+func (d forecastDrop) axis() axis {
+	a := axis{d.jobs[0].DueAt, d.deadline}
+	var over time.Duration
+	for _, j := range d.jobs {
+		if j.DueAt.Before(a.from) {
+			a.from = j.DueAt
+		}
+		over = max(over, overrun(j))
+	}
+	if over > 0 {
+		a.to = a.to.Add(max(min(over, time.Duration(float64(a.to.Sub(a.from))*overhang)), time.Second))
+	}
+	return a
+}
+
+func (a axis) x(t time.Time) float64 {
+	length := a.to.Sub(a.from)
+	if length <= 0 {
+		return 0
+	}
+	return min(1000, max(0, 1000*float64(t.Sub(a.from))/float64(length)))
+}
+
+// gantt are the parts of one job: waiting, going out, and what would miss.
+func (a axis) gantt(p reminder.Prognosis) []span {
+	var list []span
+	add := func(class string, from, to time.Time, least float64) {
+		x, end := a.x(from), a.x(to)
+		if width := max(end-x, least); width > 0 {
+			x = min(x, 1000-width)
+			list = append(list, span{class, unit(x), unit(width)})
+		}
+	}
+	add("gantt-wait", p.DueAt, p.StartAt, 0)
+	if p.Missed < p.Messages {
+		add("gantt-run", p.StartAt, p.FinishAt, least)
+	}
+	if p.Missed > 0 {
+		add("gantt-late", p.Deadline, p.Deadline.Add(overrun(p)), least)
+	}
+	return list
+}
+
+func (p Forecast) verdictTone() ui.Tone {
+	for _, c := range p.Channels {
+		if c.Missed > 0 {
+			return ui.Bad
+		}
+	}
+	return ui.Good
+}
+
+// quiet lists the channels on which nothing is due.
+func (p Forecast) quiet(ctx context.Context) []string {
+	var list []string
+	for _, c := range p.Channels {
+		if len(c.Jobs) == 0 {
+			list = append(list, ui.T(ctx, "channel."+c.Channel.String()))
+		}
+	}
+	return list
+}
+
+func (p Forecast) headline(ctx context.Context, messages, missed int64) string {
+	if missed > 0 {
+		return ui.N(ctx, "forecast.bad", missed, messages)
+	}
+	return ui.N(ctx, "forecast.good", messages)
+}
+
+// clockSpan writes from when to when a job goes out.
+func clockSpan(ctx context.Context, p reminder.Prognosis) string {
+	l, zone := ui.From(ctx).Locale, ui.From(ctx).Zone
+	from, to := l.Clock(p.StartAt.Truncate(time.Second), zone), l.Clock(p.FinishAt.Truncate(time.Second), zone)
+	if from == to {
+		return from
+	}
+	return from + " – " + to
+}
+
+func ganttText(ctx context.Context, p reminder.Prognosis) string {
+	if p.Missed > 0 {
+		return ui.T(ctx, "forecast.line_missed", clockSpan(ctx, p), p.Missed)
+	}
+	return ui.T(ctx, "forecast.line", clockSpan(ctx, p), ui.From(ctx).Locale.Duration(spare(p)))
+}
