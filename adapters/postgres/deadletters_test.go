@@ -294,11 +294,10 @@ func (m *morgue) times(tpl template.Template, id user.ID) int {
 	defer m.hook.mu.Unlock()
 	sum := 0
 	for key, n := range m.hook.got {
-		var kind string
 		var template, slot, due int64
 		var to user.ID
 		if _, err := fmt.Sscanf(key, "reminder-%d-%d-%d-webhook-%d", &template, &slot, &due, &to); err != nil {
-			m.Fatalf("%s (%s): %v", key, kind, err)
+			m.Fatalf("%s: %v", key, err)
 		}
 		if template == tpl.ID && to == id {
 			sum += n

@@ -152,6 +152,25 @@ func TestSeveralRelays(t *testing.T) {
 	}
 }
 
+// TestARelayThatIsSlowHoldsUpNobody: the others take what it has not.
+func TestARelayThatIsSlowHoldsUpNobody(t *testing.T) {
+	w := newWorld(t)
+	o := postgres.NewOutbox(w.db)
+	w.fillOutbox(20)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	slow, err := o.Relay(ctx, 10, func(ctx context.Context, _ []postgres.Announcement) error {
+		quick, err := o.Relay(ctx, 100, func(context.Context, []postgres.Announcement) error { return nil })
+		if quick != 10 {
+			t.Errorf("the quick one took %d", quick)
+		}
+		return err
+	})
+	if slow != 10 || err != nil || waitingIn(t, o) != 0 {
+		t.Errorf("the slow one took %d (%v)", slow, err)
+	}
+}
+
 // TestWhatIsAnnouncedIsAnEvent: several payloads are built by SQL, and must
 // be what the domain says an event is.
 func TestWhatIsAnnouncedIsAnEvent(t *testing.T) {

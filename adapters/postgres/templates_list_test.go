@@ -239,7 +239,7 @@ func wildly(t *rapid.T, s *template.Spec) {
 		func() { s.Target = template.Product },
 		func() { s.ClaimURL = "https://shop.example/" + text.Draw(t, "path") },
 		func() { s.OpensAt, s.ClosesAt = s.OpensAt.AddDate(6900, 0, 0), s.OpensAt.AddDate(6950, 0, 0) },
-		func() { s.OpensAt = s.OpensAt.AddDate(-2025, 0, 0) },
+		func() { s.OpensAt = s.OpensAt.AddDate(-rapid.SampledFrom([]int{20, 30, 2025}).Draw(t, "years"), 0, 0) },
 	}), 0, 4).Draw(t, "changes") {
 		change()
 	}

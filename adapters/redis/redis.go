@@ -5,7 +5,6 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,30 +17,17 @@ import (
 // are helpers: each caller decides whether to go on without them.
 var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the service is busy; try again in a moment")
 
-const (
-	pingTimeout = 5 * time.Second
-	// callTimeout bounds a limit or breaker check: callers go on without it,
-	// so waiting for a Redis that is away would only slow them down.
-	callTimeout = 500 * time.Millisecond
-)
+// callTimeout bounds a limit or breaker check: callers go on without it,
+// so waiting for a Redis that is away would only slow them down.
+const callTimeout = 500 * time.Millisecond
 
-// Open returns a connected client for address, which has the form
+// Open returns a client for address, which has the form
 // redis://user:password@host:port/db (rediss: for TLS, unix: for a socket).
 // Several addresses separated by commas mean a Redis Cluster; all but the
-// first may be a bare host:port. It returns an error if address cannot be read
-// or nobody answers a ping within five seconds.
-func Open(address string) (goredis.UniversalClient, error) {
-	client, err := newClient(address, 0)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
-	defer cancel()
-	if err := client.Ping(ctx).Err(); err != nil {
-		return nil, errors.Join(unavailable("ping", err), client.Close())
-	}
-	return client, nil
-}
+// first may be a bare host:port. It returns an error if address cannot be
+// read. It does not connect: a Redis that is away must not keep a program from
+// starting, since nothing depends on Redis alone.
+func Open(address string) (goredis.UniversalClient, error) { return newClient(address, 0) }
 
 // unavailable marks a failed call as [ErrUnavailable] and keeps its cause for
 // the log.

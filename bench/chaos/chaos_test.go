@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,6 +70,9 @@ type world struct {
 	crowd  *crowd
 	queue  *asynq.Queue
 	report report
+
+	mu      sync.Mutex
+	outages []span
 }
 
 // random returns numbers for one purpose, so that what else happens does not

@@ -32,7 +32,7 @@ type fleet struct {
 	webs    []*member
 	workers []*member
 	started int
-	killed  map[string]bool // process names
+	killed  map[string]time.Time // by process name
 	halted  map[string]bool
 	ending  bool
 }
@@ -52,7 +52,7 @@ func newFleet(ctx context.Context, t *testing.T, s *stack.Stack, k *sink) *fleet
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{t: t, stack: s, sink: k, log: log, killed: map[string]bool{}, halted: map[string]bool{}}
+	f := &fleet{t: t, stack: s, sink: k, log: log, killed: map[string]time.Time{}, halted: map[string]bool{}}
 	if f.webBin, err = stack.Build(ctx, dir, "web"); err == nil {
 		f.workerBin, err = stack.Build(ctx, dir, "worker")
 	}
@@ -106,7 +106,8 @@ func (f *fleet) start(m *member) {
 func (f *fleet) watch(name string, p *stack.Process) {
 	<-p.Done()
 	f.mu.Lock()
-	expected := f.killed[name] || f.ending
+	_, killed := f.killed[name]
+	expected := killed || f.ending
 	f.mu.Unlock()
 	if !expected {
 		f.t.Errorf("%s ended by itself: %v", name, p.Err())
@@ -122,7 +123,7 @@ func (f *fleet) kill(m *member) (name string, ok bool) {
 		return "", false
 	}
 	name, m.up = m.name, false
-	f.killed[name] = true
+	f.killed[name] = time.Now()
 	f.mu.Unlock()
 	m.process.Kill()
 	return name, true
@@ -161,12 +162,19 @@ func (f *fleet) halt(m *member, over <-chan struct{}) (name string, ok bool) {
 	return name, true
 }
 
-// cutOff reports whether the process was killed or halted, so that others had
-// to repeat what it had not recorded.
-func (f *fleet) cutOff(name string) bool {
+// killedAt returns when the process was killed, if it was.
+func (f *fleet) killedAt(name string) (time.Time, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.killed[name] || f.halted[name]
+	at, ok := f.killed[name]
+	return at, ok
+}
+
+// wasHalted reports whether the process was halted for a while.
+func (f *fleet) wasHalted(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.halted[name]
 }
 
 // kills returns how many processes of the kind were killed.

@@ -21,14 +21,19 @@ type trouble struct {
 }
 
 var (
-	restartPostgres = trouble{"PostgreSQL restarts", func(w *world) error { return w.stack.Postgres.Restart(w.ctx) }}
-	crashPostgres   = trouble{"PostgreSQL crashes and recovers", func(w *world) error {
+	restartPostgres = trouble{"PostgreSQL restarts", func(w *world) error {
+		defer w.outage()()
+		return w.stack.Postgres.Restart(w.ctx)
+	}}
+	crashPostgres = trouble{"PostgreSQL crashes and recovers", func(w *world) error {
+		defer w.outage()()
 		if err := w.stack.Postgres.Kill(); err != nil {
 			return err
 		}
 		return w.stack.Postgres.Restart(w.ctx)
 	}}
 	pausePostgres = trouble{"PostgreSQL hangs for 5 s", func(w *world) error {
+		defer w.outage()()
 		w.stack.Postgres.Pause()
 		wait(5*time.Second, w.ctx.Done())
 		w.stack.Postgres.Resume()
@@ -36,6 +41,7 @@ var (
 	}}
 	// Longer than any worker's lease: nobody can extend one, and yet nobody is dead.
 	longPause = trouble{"PostgreSQL hangs for 12 s", func(w *world) error {
+		defer w.outage()()
 		w.stack.Postgres.Pause()
 		wait(12*time.Second, w.ctx.Done())
 		w.stack.Postgres.Resume()
@@ -43,6 +49,7 @@ var (
 	}}
 	// Nothing can be recorded for a while, and then whoever knows is gone.
 	killInPause = trouble{"PostgreSQL hangs for 5 s, and a worker is killed meanwhile", func(w *world) error {
+		defer w.outage()()
 		w.stack.Postgres.Pause()
 		wait(4*time.Second, w.ctx.Done())
 		w.killAny(w.fleet.workers, []time.Time{time.Now()}, w.random(12))
@@ -62,10 +69,13 @@ var (
 		return nil
 	}}
 	emptyRedis = trouble{"Redis restarts empty", func(w *world) error { return w.stack.Redis.Restart(w.ctx, true) }}
-	stopRedis  = trouble{"Redis is gone for 10 s", func(w *world) error {
+	// Whatever is started meanwhile has to wait for it.
+	stopRedis = trouble{"Redis is gone for 10 s, and processes start meanwhile", func(w *world) error {
 		if err := w.stack.Redis.Kill(); err != nil {
 			return err
 		}
+		w.killAny(w.fleet.workers, []time.Time{time.Now()}, w.random(13))
+		w.killAny(w.fleet.webs, []time.Time{time.Now()}, w.random(14))
 		wait(10*time.Second, w.ctx.Done())
 		return w.stack.Redis.Restart(w.ctx, false)
 	}}
@@ -78,6 +88,36 @@ var (
 		return nil
 	}}
 )
+
+// A span is a time during which nothing could be recorded.
+type span struct{ from, to time.Time }
+
+// outage notes that PostgreSQL is away until the function returned is called.
+func (w *world) outage() (end func()) {
+	from := time.Now()
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.outages = append(w.outages, span{from, time.Now()})
+	}
+}
+
+// away returns for how long PostgreSQL was away between the two instants.
+func (w *world) away(from, to time.Time) (sum time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.outages {
+		begin, end := o.from, o.to
+		if begin.Before(from) {
+			begin = from
+		}
+		if end.After(to) {
+			end = to
+		}
+		sum += max(0, end.Sub(begin))
+	}
+	return sum
+}
 
 // A lane is one sequence of troubles; it ends early when over is closed only
 // if it would go on for ever.

@@ -79,7 +79,7 @@ func bench(ctx context.Context, n, runs int, names []string) error {
 	}
 	for _, peer := range []string{"asynq", "river"} {
 		if ratios := quotients(times[peer], times["dropbell"]); len(ratios) > 0 {
-			fmt.Printf("median of %s/dropbell: %.1f times as fast\n", peer, stack.Median(ratios))
+			fmt.Printf("Dropbell is %.1f times as fast as %s (median)\n", stack.Median(ratios), peer)
 		}
 	}
 	return nil

@@ -44,7 +44,7 @@ type trial struct {
 	channel delivery.Channel
 	n       int
 	// env tells the worker where the provider is.
-	env func(addr string) []string
+	env   func(addr string) []string
 	loops []loop // the first is the peer
 }
 

@@ -54,6 +54,6 @@ type slowly struct{ *depot }
 
 func (s slowly) LeaseNext(ctx context.Context, c Channel, lasting time.Duration) (Lease, error) {
 	l, err := s.depot.LeaseNext(ctx, c, 2*time.Minute)
-	time.Sleep(time.Minute) // the bubble's clock
+	<-time.After(time.Minute) // the bubble's clock
 	return l, err
 }

@@ -107,6 +107,8 @@ func (s Spec) checkTimes(e *fault.Fields) {
 			e.Add(name, "rule.whole_second", "must be a whole second")
 		} else if t.Year() > 9000 {
 			e.Add(name, "rule.too_far", "lies too far in the future")
+		} else if t.Year() < 2000 { // the year 0 cannot even be written as JSON in every zone
+			e.Add(name, "rule.opens_ahead", "must lie in the future")
 		}
 	}
 	whole("opens_at", s.OpensAt)

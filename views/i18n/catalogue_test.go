@@ -55,7 +55,7 @@ func TestLanguagesUseTheSamePlaceholders(t *testing.T) {
 	}
 	for _, loc := range l.All()[1:] {
 		for key, text := range loc.messages {
-			for _, p := range []string{"{0}", "{1}", "{2}", "{3}", "{4}"} {
+			for _, p := range []string{"{0}", "{1}", "{2}", "{3}", "{4}", "{5}"} {
 				if strings.Contains(text, p) != strings.Contains(l.Default().messages[key], p) {
 					t.Errorf("%s: %q and English disagree about %s", loc.Tag, key, p)
 				}

@@ -55,7 +55,7 @@ func (p Balance) sum() (all delivery.Counts, off int64, moving bool) {
 
 // identity writes the sheet's sentence with its numbers.
 func identity(ctx context.Context, c delivery.Counts) string {
-	return ui.T(ctx, "balance.identity", c.Reserved, c.Sent, c.Skipped, c.Expired, c.Dead) + " " + ui.T(ctx, "balance.identity_rest", c.InFlight)
+	return ui.T(ctx, "balance.identity", c.Reserved, c.Sent, c.Skipped, c.Expired, c.Dead, c.InFlight)
 }
 
 func (p Balance) receiptURL(s reminder.Slot) string {

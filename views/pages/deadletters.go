@@ -63,7 +63,7 @@ func (f DeadFilter) words(ctx context.Context) string {
 		list = append(list, ui.T(ctx, "channel."+f.Channel))
 	}
 	if f.Fingerprint != nil {
-		list = append(list, "“"+answerText(ctx, *f.Fingerprint)+"”")
+		list = append(list, ui.T(ctx, "letters.quoted", answerText(ctx, *f.Fingerprint)))
 	}
 	if f.Template != "" {
 		list = append(list, ui.T(ctx, "object.template", f.Template))

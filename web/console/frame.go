@@ -124,6 +124,15 @@ func (c *Console) either(w http.ResponseWriter, r *http.Request, part, whole tem
 	return c.show(w, r, http.StatusOK, whole)
 }
 
+// listed is either for lists with filters: the address that the browser then
+// shows has only the filters that are set.
+func (c *Console) listed(w http.ResponseWriter, r *http.Request, part, whole templ.Component) error {
+	if partial(r) {
+		w.Header().Set("HX-Push-Url", withQuery(r, "", ""))
+	}
+	return c.either(w, r, part, whole)
+}
+
 // done goes on to another page after a change, where text is shown.
 func (c *Console) done(w http.ResponseWriter, r *http.Request, to string, tone ui.Tone, text string) error {
 	if text != "" {
@@ -161,12 +170,15 @@ func (c *Console) popFlashes(r *http.Request) []ui.Flash {
 
 // fail answers what a handler could not.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // whoever asked has gone
+	}
 	f := c.failure(r, err)
 	if f.Status == http.StatusUnauthorized {
 		c.askToSignIn(w, r)
 		return
 	}
-	if f.Status == http.StatusInternalServerError && !errors.Is(err, r.Context().Err()) {
+	if f.Status == http.StatusInternalServerError {
 		c.Log.ErrorContext(r.Context(), "console request failed", "error", err, "request", f.RequestID, "method", r.Method)
 	}
 	if after, ok := errors.AsType[*fault.RetryAfter](err); ok {

@@ -33,7 +33,7 @@ func (c *Console) showAudit(w http.ResponseWriter, r *http.Request) error {
 	if before > 0 {
 		p.First = withQuery(r, "before", "")
 	}
-	return c.either(w, r, p.Results(), p.Page())
+	return c.listed(w, r, p.Results(), p.Page())
 }
 
 func (c *Console) listChannels(w http.ResponseWriter, r *http.Request) error {

@@ -54,7 +54,7 @@ func (c *Console) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	if q.After.ID != 0 {
 		p.First = withQuery(r, "after", "")
 	}
-	return c.either(w, r, p.Results(), p.Page())
+	return c.listed(w, r, p.Results(), p.Page())
 }
 
 // cursor reads the "after" of a keyset page; nonsense is the beginning.

@@ -37,7 +37,7 @@ func (c *Console) findUsers(w http.ResponseWriter, r *http.Request) error {
 	if after != 0 {
 		p.First = withQuery(r, "after", "")
 	}
-	return c.either(w, r, p.Results(), p.Page())
+	return c.listed(w, r, p.Results(), p.Page())
 }
 
 func (c *Console) showUser(w http.ResponseWriter, r *http.Request) error {

@@ -1,0 +1,170 @@
+package postgres_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/task"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// TestCuttingAnAnnouncementAgainAfterACrash stores a part, lets another
+// process take over and checks that everybody is told exactly once.
+func TestCuttingAnAnnouncementAgainAfterACrash(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.seed(tpl, 2600, reminders(delivery.App, 60)...)
+	n.remind(tpl, 12)
+	n.moveBy(tpl, time.Hour)
+	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection)
+	n.must(err)
+	cut, err := n.store.BeginAnnouncing(t.Context(), a.ID, time.Minute)
+	n.must(err)
+	var ids []user.ID
+	for _, part := range cut.Parts {
+		due, err := n.store.ReadAudience(t.Context(), cut, part)
+		n.must(err)
+		ids = append(ids, due[delivery.App]...)
+	}
+	if len(ids) != 2600 || !slices.IsSorted(ids) {
+		t.Fatalf("%d users in the parts", len(ids))
+	}
+	parts := delivery.CutIntoBatches(ids, nil, 400)
+	_, err = n.store.StoreAnnouncementBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: parts[1]}, {Channel: delivery.App, Users: parts[4]}})
+	n.must(err)
+	if _, err := n.store.BeginAnnouncing(t.Context(), a.ID, time.Minute); !errors.Is(err, reminder.ErrNotFirable) {
+		t.Fatalf("taken while somebody cuts: %v", err)
+	}
+	n.exec(`update announcements set cut_lease_until = now() - interval '1 second', created_at = created_at - interval '1 minute'`)
+	if ids, err := n.store.DueAnnouncements(t.Context(), time.Second, 10); err != nil || !slices.Equal(ids, []int64{a.ID}) {
+		t.Fatalf("abandoned cutting is not found: %v %v", ids, err)
+	}
+	n.must(n.worker.Cut(t.Context(), a.ID))
+	if _, err := n.store.StoreAnnouncementBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: parts[0]}}); !errors.Is(err, delivery.ErrLeaseLost) {
+		t.Errorf("the first process could still store: %v", err)
+	}
+	n.must(n.store.EndAnnouncing(t.Context(), cut)) // does nothing
+	n.drain()
+	if got := reached(t, n.app, delivery.KindCorrection); len(got) != 2600 {
+		t.Errorf("%d reached", len(got))
+	}
+	if s := n.status(tpl, a.ID); s.Channels[delivery.App] != (delivery.Counts{Reserved: 2600, Sent: 2600}) || s.State != reminder.AnnouncementSending {
+		t.Errorf("%+v", s)
+	}
+	if f, err := n.store.FinishAnnouncements(t.Context()); f != 1 || err != nil {
+		t.Errorf("finished %d %v", f, err)
+	}
+	if f, err := n.store.FinishAnnouncements(t.Context()); f != 0 || err != nil {
+		t.Errorf("finished again: %d %v", f, err)
+	}
+}
+
+// TestCorrectionWaitsForWhatItCorrects: while reminders of the old opening
+// are still ending, nobody knows whom to correct.
+func TestCorrectionWaitsForWhatItCorrects(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.seed(tpl, 1500, reminders(delivery.App, 60)...)
+	sl := n.dueNow(tpl, 12)
+	n.must(n.timers(n.queue).Fire(t.Context(), sl.ID))
+	running, err := n.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+	n.must(err)
+	n.moveBy(tpl, time.Hour)
+	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection)
+	n.must(err)
+	n.must(n.worker.Cut(t.Context(), a.ID))
+	n.exec(`update announcements set created_at = created_at - interval '1 minute'`)
+	if ids, err := n.store.DueAnnouncements(t.Context(), time.Second, 10); err != nil || len(ids) != 0 {
+		t.Errorf("due although reminders are still on their way: %v %v", ids, err)
+	}
+	if s := n.status(tpl, a.ID); s.State != reminder.AnnouncementWaiting {
+		t.Fatalf("%+v", s)
+	}
+	// A call that was in flight got through to 100 people after all.
+	reachedLate := running.Batch().Left[:100]
+	stop, err := running.Checkpoint(t.Context(), delivery.Progress{Sent: slices.Clone(reachedLate), Rest: delivery.Skipped, RestReason: delivery.ReasonMoved, Done: true})
+	n.must(err)
+	if stop != delivery.ReasonMoved {
+		t.Errorf("stop %q", stop)
+	}
+	n.drain()
+	if f, err := n.slots.FinishSlots(t.Context()); f != 1 || err != nil {
+		t.Fatalf("%d %v", f, err)
+	}
+	n.must(n.worker.Sweep(t.Context())) // what the lost event should have done
+	if !slices.ContainsFunc(n.queue.tasks, func(q task.Task) bool {
+		return q.Name == task.Announcing && q.Payload == task.AnnouncementPayload{AnnouncementID: a.ID}
+	}) {
+		t.Error("the sweep queued nothing")
+	}
+	n.must(n.worker.Cut(t.Context(), a.ID))
+	n.drain()
+	n.must(n.worker.Sweep(t.Context()))
+	if got := reached(t, n.app, delivery.KindCorrection); !slices.Equal(got, reachedLate) {
+		t.Errorf("%d reached", len(got))
+	}
+	if s := n.status(tpl, a.ID); s.State != reminder.AnnouncementFinished {
+		t.Errorf("the sweep did not finish it: %+v", s)
+	}
+}
+
+// TestCorrectionStopsWhenItIsWrong: moved or cancelled meanwhile, whatever the
+// correction is at.
+func TestCorrectionStopsWhenItIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		name, reason string
+		change       func(n *newsroom, tpl template.Template)
+	}{
+		{"moved", delivery.ReasonMoved, func(n *newsroom, tpl template.Template) { n.moveBy(tpl, time.Hour) }},
+		{"cancelled", delivery.ReasonCancelled, func(n *newsroom, tpl template.Template) {
+			_, err := n.service.Do(n.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
+			n.must(err)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newNewsroom(t)
+			start := func() (template.Template, reminder.Announcement) {
+				tpl := n.published(2 * time.Hour)
+				n.reserveAll(tpl, users(1, 30), reminders(delivery.App, 60)...)
+				n.remind(tpl, 12)
+				n.moveBy(tpl, time.Hour)
+				a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection)
+				n.must(err)
+				return tpl, a
+			}
+			waiting, first := start()
+			c.change(n, waiting)
+			if s := n.status(waiting, first.ID); s.State != reminder.AnnouncementFinished || s.StopReason != c.reason || s.FinishedAt == nil {
+				t.Errorf("waiting: %+v", s)
+			}
+			n.must(n.worker.Cut(t.Context(), first.ID)) // the task that was queued finds nothing to do
+			cutting, second := start()
+			cut, err := n.store.BeginAnnouncing(t.Context(), second.ID, time.Minute)
+			n.must(err)
+			_, err = n.store.StoreAnnouncementBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: users(1, 10)}})
+			n.must(err)
+			c.change(n, cutting)
+			_, err = n.store.StoreAnnouncementBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: users(11, 30)}})
+			n.must(err)
+			n.must(n.store.EndAnnouncing(t.Context(), cut))
+			n.drain()
+			_, err = n.store.FinishAnnouncements(t.Context())
+			n.must(err)
+			if s := n.status(cutting, second.ID); s.State != reminder.AnnouncementFinished || s.Channels[delivery.App] != (delivery.Counts{Reserved: 30, Skipped: 30}) {
+				t.Errorf("cutting: %+v", s)
+			}
+			if got := reached(t, n.app, delivery.KindCorrection); len(got) != 0 {
+				t.Errorf("reached %v", got)
+			}
+			if bad := n.number(`select count(*) from batches where kind = 'correction' and rest_reason is distinct from $1`, c.reason); bad != 0 {
+				t.Errorf("%d batches ended for another reason", bad)
+			}
+		})
+	}
+}

@@ -1,0 +1,195 @@
+package postgres_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dropbell/domain/event"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+)
+
+func TestPublishingMakesTwelveSlots(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(32*time.Minute + 30*time.Second)
+	if tpl.PublishedAt == nil || tpl.Version != 2 {
+		t.Errorf("%+v", tpl)
+	}
+	board, err := w.boards.Board(t.Context(), tpl.ID)
+	w.must(err)
+	if len(board.Rows) != 12 || len(board.Earlier) != 0 {
+		t.Fatalf("%d slots and %d earlier", len(board.Rows), len(board.Earlier))
+	}
+	for i, r := range board.Rows {
+		k := template.Slot(12 - i) // the farthest first
+		want := reminder.Waiting
+		if k > 6 { // 35 minutes and more ahead lie in the past
+			want = reminder.Passed
+		}
+		if r.Slot.Slot != k || r.State != want || !r.DueAt.Equal(k.DueAt(tpl.OpensAt)) || !r.OpensAt.Equal(tpl.OpensAt) || r.TemplateID != tpl.ID {
+			t.Errorf("slot %d: %+v", k, r.Slot)
+		}
+	}
+	if draft := w.draft(nil); w.number(`select count(*) from slots where template_id = $1`, draft.ID) != 0 {
+		t.Error("a draft has slots")
+	}
+}
+
+// states lists the template's slots as "slot state due" in order.
+func (w *world) states(t template.Template) map[string]int {
+	w.Helper()
+	waiting, gone, err := w.templates.WaitingSlots(w.Context(), t.ID)
+	w.must(err)
+	count := map[string]int{}
+	for _, s := range slices.Concat(waiting, gone) {
+		count[string(s.State)]++
+	}
+	if len(waiting) != count["waiting"] {
+		w.Errorf("%d wait, %v", len(waiting), count)
+	}
+	return count
+}
+
+func (w *world) move(t template.Template, to time.Time) template.Template {
+	w.Helper()
+	now, err := w.templates.Template(w.Context(), t.ID)
+	w.must(err)
+	s := now.Spec
+	s.OpensAt, s.ClosesAt = to, to.Add(time.Hour)
+	moved, err := w.service.Edit(w.Context(), actor, t.ID, now.Version, s)
+	w.must(err)
+	return moved
+}
+
+func TestMovingThereAndBack(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(32 * time.Minute)
+	first := w.slot(tpl, 1)
+	away := w.move(tpl, tpl.OpensAt.Add(3*time.Hour))
+	if got := w.states(tpl); got["waiting"] != 12 || got["moved"] != 6 || got["passed"] != 6 || len(got) != 3 {
+		t.Errorf("moved away: %v", got)
+	}
+	if s := w.slot(away, 1); s.ID == first.ID || !s.DueAt.Equal(away.OpensAt.Add(-5*time.Minute)) {
+		t.Errorf("the timer of the new opening: %+v", s)
+	}
+	back := w.move(tpl, tpl.OpensAt)
+	if s := w.slot(back, 1); s.ID != first.ID || s.State != reminder.Waiting {
+		t.Errorf("moved back: %+v, was %+v", s, first)
+	}
+	// Whoever reserved 60 minutes while it was away is reminded at once.
+	if got := w.states(tpl); got["waiting"] != 12 || got["moved"] != 12 || len(got) != 2 {
+		t.Errorf("moved back: %v", got)
+	}
+	if n := w.number(`select count(*) from (select slot, due_at from slots where template_id = $1 group by 1, 2 having count(*) > 1) d`, tpl.ID); n != 0 {
+		t.Errorf("%d slots stand twice", n)
+	}
+}
+
+func TestMovingBackFiresNothingTwice(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(2 * time.Hour)
+	w.exec(`update slots set state = 'finished', fired_at = now(), finished_at = now() where template_id = $1 and slot = 12`, tpl.ID)
+	w.move(tpl, tpl.OpensAt.Add(time.Hour))
+	back := w.move(tpl, tpl.OpensAt)
+	if s := w.slot(back, 12); s.State != reminder.Finished || s.FiredAt == nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestEndings: closing lets what is running go on until the opening,
+// cancelling and moving stop it.
+func TestEndings(t *testing.T) {
+	for name, c := range map[string]struct {
+		end    func(*world, template.Template)
+		ended  string
+		reason string
+	}{
+		"close":  {func(w *world, t template.Template) { w.do(t, template.Closing) }, "cancelled", ""},
+		"cancel": {func(w *world, t template.Template) { w.do(t, template.Cancelling) }, "cancelled", "drop_cancelled"},
+		"move":   {func(w *world, t template.Template) { w.move(t, t.OpensAt.Add(time.Hour)) }, "moved", "opening_moved"},
+		"pause":  {func(w *world, t template.Template) { w.do(t, template.Pausing) }, "waiting", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tpl, other := w.published(2*time.Hour), w.published(2*time.Hour)
+			w.exec(`update slots set state = 'firing' where slot = 12`)
+			w.exec(`update slots set state = 'sending' where slot = 11`)
+			w.exec(`update slots set state = 'finished' where slot = 10`)
+			w.exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, next_run_at, due, due_count)
+				select 'reminder', s.id, s.template_id, 0, n, n, (array['ready', 'running', 'done'])[n], s.due_at, s.opens_at, now() + interval '1 hour', '', 1
+				from slots s, generate_series(1, 3) n where s.state in ('sending', 'finished')`)
+			c.end(w, tpl)
+			got := w.states(tpl)
+			waits := map[bool]int{true: 9, false: 0}[c.ended == "waiting"]
+			if got["firing"] != 1 || got["sending"] != 1 || got["finished"] != 1 || got[c.ended] != 9 || c.ended != "moved" && got["waiting"] != waits {
+				t.Errorf("slots %v", got)
+			}
+			stopped := map[bool]int64{true: 2, false: 0}[c.reason != ""]
+			if n := w.number(`select count(*) from slots where template_id = $1 and stop_reason = $2`, tpl.ID, c.reason); n != stopped {
+				t.Errorf("%d running slots were stopped, want %d", n, stopped)
+			}
+			// Of the running slot's batches the two that are not done, and these at once.
+			if n := w.number(`select count(*) from batches where template_id = $1 and stop_reason = $2 and next_run_at <= now()`, tpl.ID, c.reason); n != stopped {
+				t.Errorf("%d batches were stopped, want %d", n, stopped)
+			}
+			if n := w.number(`select count(*) from batches where stop_reason is not null and (template_id = $1 or state = 'done')`, other.ID); n != 0 {
+				t.Errorf("%d batches of others were stopped", n)
+			}
+			if got := w.states(other); got["waiting"] != 9 {
+				t.Errorf("another template's slots: %v", got)
+			}
+		})
+	}
+}
+
+func TestClosingWhatHasEndedBySeveralAtOnce(t *testing.T) {
+	w := newWorld(t)
+	const ended = 30
+	var ids []int64
+	for range ended {
+		ids = append(ids, w.published(2*time.Hour).ID)
+	}
+	stillOpen, draft := w.published(2*time.Hour), w.draft(nil)
+	paused := w.do(w.published(2*time.Hour), template.Pausing)
+	w.exec(`update templates set opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = now() - interval '1 second'
+		where id = any($1) or id = $2 or id = $3`, ids, draft.ID, paused.ID)
+	due, err := w.templates.DueToClose(t.Context(), 7)
+	if err != nil || len(due) != 7 {
+		t.Errorf("%d due, %v", len(due), err)
+	}
+	var closed atomic.Int64
+	for _, err := range together(4, func(int) error {
+		for {
+			due, err := w.templates.DueToClose(context.Background(), 7)
+			if err != nil || len(due) == 0 {
+				return err
+			}
+			n, err := w.service.CloseEnded(context.Background(), 7)
+			if closed.Add(int64(n)); err != nil {
+				return err
+			}
+		}
+	}) {
+		w.must(err)
+	}
+	if n := closed.Load(); n != ended+1 {
+		t.Errorf("%d were closed, want %d", n, ended+1)
+	}
+	if n := w.number(`select count(*) from audit where action = 'template.close'`); n != ended+1 {
+		t.Errorf("%d entries", n)
+	}
+	if n := w.number(`select count(distinct payload->>'template_id') from outbox where topic = $1`, event.TemplateClosed); n != ended+1 {
+		t.Errorf("%d events", n)
+	}
+	if n := w.number(`select count(*) from templates where state = 'closed' and ended_at is not null`); n != ended+1 {
+		t.Errorf("%d closed in the table", n)
+	}
+	for id, want := range map[int64]template.State{stillOpen.ID: template.Published, draft.ID: template.Draft} {
+		if got, _ := w.templates.Template(t.Context(), id); got.Stored != want {
+			t.Errorf("%d is %s", id, got.Stored)
+		}
+	}
+}

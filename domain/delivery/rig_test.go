@@ -1,0 +1,184 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/domain/task"
+	"dropbell/domain/user"
+)
+
+// provider is a sender that takes its time and answers as told.
+type provider struct {
+	channel Channel
+	chunk   int
+	takes   time.Duration
+	answer  func(id user.ID, time int) Result // nil = delivered
+
+	mu       sync.Mutex
+	calls    []time.Time
+	got      map[user.ID]int // how often the provider took responsibility
+	tried    map[user.ID]int
+	inFlight int
+	most     int
+}
+
+func newProvider(c Channel, chunk int, takes time.Duration) *provider {
+	return &provider{channel: c, chunk: chunk, takes: takes, got: map[user.ID]int{}, tried: map[user.ID]int{}}
+}
+
+func (p *provider) Channel() Channel { return p.channel }
+func (p *provider) ChunkSize() int   { return p.chunk }
+
+func (p *provider) Send(ctx context.Context, ms []Message) []Result {
+	p.enter()
+	defer p.leave()
+	if p.takes > 0 {
+		t := time.NewTimer(p.takes)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return Repeat(Result{Status: Transient, Detail: "cut off"}, len(ms))
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]Result, len(ms))
+	for i, m := range ms {
+		p.tried[m.To.ID]++
+		out[i] = Result{Status: Delivered}
+		if p.answer != nil {
+			out[i] = p.answer(m.To.ID, p.tried[m.To.ID])
+		}
+		if out[i].Status == Delivered {
+			p.got[m.To.ID]++
+		}
+	}
+	return out
+}
+
+func (p *provider) enter() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, time.Now())
+	p.inFlight++
+	p.most = max(p.most, p.inFlight)
+}
+
+func (p *provider) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inFlight--
+}
+
+// gate is an admission that answers as told.
+type gate struct {
+	mu     sync.Mutex
+	admit  func(call int) time.Duration // nil = at once
+	asked  int
+	people int
+	good   int
+	bad    []string
+}
+
+func (g *gate) Admit(_ context.Context, _ Channel, n int) (time.Duration, string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked++
+	if g.admit != nil {
+		if wait := g.admit(g.asked); wait > 0 {
+			return wait, "told to"
+		}
+	}
+	g.people += n
+	return 0, ""
+}
+
+func (g *gate) Report(_ context.Context, _ Channel, ok bool, detail string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if ok {
+		g.good++
+		return
+	}
+	g.bad = append(g.bad, detail)
+}
+
+// bell is a queue that remembers; like a real one it refuses a dead context.
+type bell struct{ tasks []task.Task }
+
+func (b *bell) Enqueue(ctx context.Context, ts ...task.Task) error {
+	b.tasks = append(b.tasks, ts...)
+	return ctx.Err()
+}
+
+// rig is a service on a depot with one provider.
+type rig struct {
+	*Service
+	t        *testing.T
+	depot    *depot
+	provider *provider
+	gate     *gate
+	bell     *bell
+}
+
+func newRig(t *testing.T, d *depot, p *provider) *rig {
+	r := &rig{t: t, depot: d, provider: p, gate: &gate{}, bell: &bell{}}
+	r.Service = &Service{Store: d, Queue: r.bell, Admission: r.gate, Senders: map[Channel]Sender{p.channel: p},
+		Parallel: map[Channel]int{}, Policy: DefaultPolicy(), LeaseFor: 9 * time.Second,
+		Random: func() float64 { return 0.5 }, Now: time.Now}
+	return r
+}
+
+func (r *rig) run() error { return r.RunNext(r.t.Context(), r.depot.channel) }
+
+// must runs the batch once and fails unless that goes well.
+func (r *rig) must() {
+	r.t.Helper()
+	if err := r.run(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// finish runs the batch whenever it is ready until it is done.
+func (r *rig) finish() {
+	r.t.Helper()
+	for range 10_000 {
+		switch err := r.run(); {
+		case r.depot.done:
+			return
+		case errors.Is(err, ErrNoWork):
+			<-time.After(max(time.Until(r.depot.readyAt), time.Millisecond)) // the bubble's clock
+		case err != nil:
+			r.t.Fatal(err)
+		}
+	}
+	r.t.Fatalf("the batch is never done: %v", r.depot.outcomes())
+}
+
+// want fails unless exactly these outcomes were recorded.
+func (r *rig) want(counts map[Outcome]int) {
+	r.t.Helper()
+	if got := r.depot.outcomes(); !maps.Equal(got, counts) {
+		r.t.Errorf("outcomes %v, want %v", got, counts)
+	}
+}
+
+// once fails unless what the provider took is what is recorded, each once.
+func (r *rig) once() {
+	r.t.Helper()
+	for _, id := range r.depot.due {
+		if got, recorded := r.provider.got[id], r.depot.sent[id]; got != recorded || got > 1 {
+			r.t.Errorf("user %d was sent %d times and recorded %d times", id, got, recorded)
+		}
+	}
+	if extra := slices.Collect(maps.Keys(r.provider.got)); len(extra) > len(r.depot.due) {
+		r.t.Errorf("sent to %d of %d users", len(extra), len(r.depot.due))
+	}
+}

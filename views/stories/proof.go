@@ -1,0 +1,217 @@
+package stories
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// proofs are the pages that show what became of every message.
+func proofs() []Story {
+	var all []Story
+	for _, group := range [][]Story{deadLetters(), explanations(), forecasts(), balances(), announcements()} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func deadGroups() []delivery.DeadLetterGroup {
+	ago := func(d time.Duration) time.Time { return Now().Add(-d) }
+	return []delivery.DeadLetterGroup{
+		{Channel: delivery.SMS, Fingerprint: "the provider answered HTTP #", Dead: 1533, FirstAt: ago(6 * time.Minute), LastAt: ago(20 * time.Second), Sample: "the provider answered HTTP 503"},
+		{Channel: delivery.Email, Fingerprint: "#.#.# mailbox unavailable", Dead: 212, FirstAt: ago(26 * time.Hour), LastAt: ago(4 * time.Minute), Sample: "550 5.1.1 mailbox unavailable: the recipient’s server rejected this address and everything that was ever sent to it"},
+		{Channel: delivery.WebPush, Fingerprint: "", Dead: 3, FirstAt: ago(40 * time.Hour), LastAt: ago(39 * time.Hour)},
+	}
+}
+
+func jobs() pages.Jobs {
+	filter := delivery.DeadLetterFilter{Channel: ptr(delivery.SMS), Fingerprint: ptr("the provider answered HTTP #")}
+	return pages.Jobs{List: []delivery.DeadLetterJob{
+		{ID: 9, Action: delivery.Replay, Filter: filter, Rate: 20, State: "running", Total: 1533, Done: 604, Late: 102, Sent: 17, CreatedBy: "staff:1 Lin Mei", CreatedAt: Now().Add(-38 * time.Second)},
+		{ID: 8, Action: delivery.Discard, Filter: delivery.DeadLetterFilter{TemplateID: 3}, State: "finished", Total: 41, Done: 41, CreatedBy: "key:3 automation", CreatedAt: Now().Add(-3 * time.Hour)},
+		{ID: 7, Action: delivery.Replay, State: "cancelled", Total: 900, Done: 12, CreatedBy: "staff:2 Ada Okafor", CreatedAt: Now().Add(-26 * time.Hour)},
+	}}
+}
+
+func deadLetters() []Story {
+	filter := pages.DeadFilter{Channel: "sms", Fingerprint: ptr("the provider answered HTTP #")}
+	letter := func(id user.ID, worthless time.Duration) delivery.DeadLetter {
+		return delivery.DeadLetter{BatchID: 88, UserID: id, Channel: delivery.SMS, TemplateID: 1, TemplateName: "Moon cake night", Reason: delivery.ReasonTooManyTries, Detail: "the provider answered HTTP 503",
+			Attempts: 8, FirstAt: Now().Add(-5 * time.Minute), LastAt: Now().Add(-90 * time.Second), WorthlessAfter: Now().Add(worthless)}
+	}
+	list := []delivery.DeadLetter{letter(1001, 11*time.Minute), letter(1007, 11*time.Minute), letter(9_007_199_254_740_993, -time.Minute)}
+	return []Story{
+		{Name: "dead-letters/empty", Page: pages.DeadLetters{}.Page()},
+		{Name: "dead-letters/many", Page: pages.DeadLetters{Groups: deadGroups(), Jobs: jobs()}.Page()},
+		{Name: "dead-letters/viewer", Page: pages.DeadLetters{Groups: deadGroups()[:1], Jobs: pages.Jobs{List: jobs().List[:1]}, Filter: pages.DeadFilter{Channel: "sms"}}.Page(), Role: "viewer"},
+		{Name: "dead-letters/none", Page: pages.DeadLetters{Filter: pages.DeadFilter{Template: "4"}}.Page()},
+		{Name: "dead-letters/nonsense", Page: pages.DeadLetters{Filter: pages.DeadFilter{User: "ada"}, Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}.Page()},
+		{Name: "dead-letters/single", Page: pages.DeadLetterList{Filter: filter, List: list, Next: "/dead-letters/list?after=88_1007"}.Page()},
+		{Name: "dead-letters/replay", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1204, TooLate: 312, AlreadySent: 17}, Rate: "20"}.Page()},
+		{Name: "dead-letters/replay-refused", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 3, InTime: 3}, Rate: "-1", Errors: []fault.Field{{Name: "rate_per_second", Key: "rule.rate", Message: "must be between 0 and 1000000"}}}.Page()},
+		{Name: "dead-letters/replay-useless", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, TooLate: 1533}}.Page()},
+	}
+}
+
+// timeline has a step of every kind.
+func timeline(t template.Template) reminder.Timeline {
+	at := func(before time.Duration) time.Time { return t.OpensAt.Add(-before) }
+	by := func(c delivery.Channel, s template.Slot) *reminder.Reminder {
+		return &reminder.Reminder{Channel: c, Slot: s}
+	}
+	due := func(s template.Slot) *time.Time { return ptr(s.DueAt(t.OpensAt)) }
+	fired := func(c delivery.Channel, s template.Slot) reminder.Step {
+		return reminder.Step{At: due(s).Add(42 * time.Millisecond), Kind: reminder.StepFired, Planned: due(s), Reminder: by(c, s), Message: delivery.KindReminder, BatchID: 88}
+	}
+	ended := func(c delivery.Channel, s template.Slot, after time.Duration, o delivery.Outcome) reminder.Step {
+		return reminder.Step{At: due(s).Add(after), Kind: reminder.StepOutcome, Planned: due(s), Reminder: by(c, s), Message: delivery.KindReminder, BatchID: 88, Outcome: o}
+	}
+	sms := ended(delivery.SMS, 3, 97*time.Second, delivery.Dead)
+	sms.Reason, sms.Detail, sms.Attempts = delivery.ReasonTooManyTries, "the provider answered HTTP 503", 8
+	skipped := ended(delivery.WebPush, 3, 310*time.Millisecond, delivery.Skipped)
+	skipped.Reason = delivery.ReasonOptedOut
+	v := reservation(t, map[reminder.Reminder]string{*by(delivery.App, 12): "sent", *by(delivery.Email, 6): "recovered", *by(delivery.SMS, 3): "dead", *by(delivery.WebPush, 3): "skipped", *by(delivery.Email, 1): "waiting"})
+	v.CreatedAt, v.UpdatedAt = at(50*time.Hour), at(49*time.Hour)
+	return reminder.Timeline{View: v, Steps: []reminder.Step{
+		{At: at(50 * time.Hour), Kind: reminder.StepReserved},
+		{At: at(49 * time.Hour), Kind: reminder.StepChanged},
+		{At: at(26 * time.Hour), Kind: reminder.StepMoved, By: "staff:2 Ada Okafor", From: ptr(at(30 * time.Minute)), To: ptr(t.OpensAt)},
+		{At: at(25 * time.Hour), Kind: reminder.StepAnnounced, Reminder: by(delivery.App, 0), Message: delivery.KindCorrection},
+		fired(delivery.App, 12), ended(delivery.App, 12, 128*time.Millisecond, delivery.Sent),
+		fired(delivery.Email, 6), {At: due(6).Add(1900 * time.Millisecond), Kind: reminder.StepTried, Reminder: by(delivery.Email, 6), Message: delivery.KindReminder, Attempts: 2, Reason: delivery.ReasonProvider, Detail: "451 4.3.0 try again later"},
+		ended(delivery.Email, 6, 3210*time.Millisecond, delivery.Recovered),
+		fired(delivery.SMS, 3), fired(delivery.WebPush, 3), skipped, sms,
+		{At: *due(1), Kind: reminder.StepExpected, Planned: due(1), Reminder: by(delivery.Email, 1), Message: delivery.KindReminder},
+	}}
+}
+
+func explanations() []Story {
+	t := coupon(1, "Moon cake night", 11*time.Minute)
+	return []Story{
+		{Name: "explain/busy", Page: pages.Explain{Template: t, User: person(1001), Found: true, Timeline: timeline(t)}.Page()},
+		{Name: "explain/none", Page: pages.Explain{Template: t, User: user.User{ID: 42}}.Page()},
+	}
+}
+
+// outlook plays made-up bookings through at the rates given.
+func outlook(booked map[delivery.Channel]int64, rates map[delivery.Channel]reminder.Rate, drops ...template.Template) []reminder.ChannelForecast {
+	var list []reminder.ChannelForecast
+	for _, c := range delivery.AllChannels() {
+		var jobs []reminder.Job
+		for _, t := range drops {
+			for _, s := range []template.Slot{12, 6, 3, 2, 1} {
+				if n := booked[c] / int64(s); n > 0 && s.DueAt(t.OpensAt).After(Now()) {
+					jobs = append(jobs, reminder.Job{TemplateID: t.ID, Name: t.Name, Slot: s, Channel: c, DueAt: s.DueAt(t.OpensAt), Deadline: t.OpensAt, Messages: n})
+				}
+			}
+		}
+		rate, ok := rates[c]
+		if !ok {
+			rate = reminder.AssumedRate(c)
+		}
+		f := reminder.ChannelForecast{Channel: c, Rate: rate, Jobs: reminder.Forecast(jobs, rate, Now())}
+		for _, p := range f.Jobs {
+			f.Missed += p.Missed
+		}
+		if f.Missed > 0 {
+			f.Needed = reminder.NeededRate(jobs, Now())
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func forecasts() []Story {
+	moon, rush := coupon(1, "Moon cake night", 61*time.Minute), coupon(5, "Morning rush with a name that is rather long for a heading", 63*time.Minute)
+	booked := map[delivery.Channel]int64{delivery.App: 180_000, delivery.Email: 52_000, delivery.SMS: 41_000}
+	good := outlook(booked, map[delivery.Channel]reminder.Rate{delivery.Email: {PerSecond: 1800, Source: reminder.Measured}}, moon)
+	bad := outlook(booked, map[delivery.Channel]reminder.Rate{delivery.Email: {PerSecond: 240, Source: reminder.Measured}, delivery.SMS: {PerSecond: 120, Source: reminder.Configured}}, moon, rush)
+	return []Story{
+		{Name: "forecast/empty", Page: pages.Forecast{Horizon: 24 * time.Hour}.Page()},
+		{Name: "forecast/good", Page: pages.Forecast{Horizon: 24 * time.Hour, Channels: good}.Page()},
+		{Name: "forecast/bad", Page: pages.Forecast{Horizon: 24 * time.Hour, Channels: bad, Paused: [delivery.Channels]bool{delivery.Email: true}, Hidden: map[int64]bool{5: true}}.Page()},
+		{Name: "forecast/card", Page: alone("Forecast", pages.ForecastCard(bad, 1), pages.ForecastCard(good, 0), pages.ForecastCard(nil, 1))},
+	}
+}
+
+// alone shows cards that are parts of other pages.
+func alone(title string, cards ...templ.Component) templ.Component {
+	inside := templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+		for _, c := range cards {
+			if err := c.Render(ctx, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+		return ui.Page(ui.PageProps{Title: title}).Render(templ.WithChildren(ctx, inside), w)
+	})
+}
+
+// sheet is the balance of a board whose slots have fired.
+func sheet(b reminder.Board) []pages.BalanceLine {
+	var list []pages.BalanceLine
+	for _, r := range b.Rows {
+		for _, c := range r.Cells {
+			if c.Reserved > 0 {
+				kept := c.Counts
+				kept.InFlight = 0
+				list = append(list, pages.BalanceLine{BalanceLine: reminder.BalanceLine{Slot: r.Slot, Channel: c.Channel, Kept: kept, Counted: c.Counts}})
+			}
+		}
+	}
+	return list
+}
+
+func balances() []Story {
+	rush := drop(1, "Moon cake night", 11*time.Minute, 184_220)
+	rush.Board = deliver(rush.Board, true)
+	fine, wrong := sheet(rush.Board), sheet(rush.Board)[:12]
+	wrong[1].Counted.Reserved, wrong[1].Counted.Sent = wrong[1].Counted.Reserved-3, wrong[1].Counted.Sent-3
+	wrong[2].Twice = 1
+	wrong[5].Kept.Skipped += 2
+	wrong[7].Moving, wrong[7].Counted.Sent = true, wrong[7].Counted.Sent-40
+	at := Now()
+	return []Story{
+		{Name: "balance/empty", Page: pages.Balance{Template: rush.Template, At: at}.Page()},
+		{Name: "balance/fine", Page: pages.Balance{Template: rush.Template, Lines: fine, At: at}.Page()},
+		{Name: "balance/off", Page: pages.Balance{Template: rush.Template, Lines: wrong, At: at}.Page()},
+	}
+}
+
+func announcements() []Story {
+	moved, off := coupon(1, "Moon cake night", 31*time.Minute), coupon(8, "Rained off", time.Hour)
+	off.Stored = template.Cancelled
+	sent := func(id int64, kind delivery.Kind, state reminder.AnnouncementState, counts ...delivery.Counts) reminder.AnnouncementStatus {
+		a := reminder.AnnouncementStatus{Announcement: reminder.Announcement{ID: id, TemplateID: 1, Kind: kind, OpensAt: moved.OpensAt, State: state, CreatedBy: "staff:2 Ada Okafor", CreatedAt: Now().Add(-4 * time.Minute)}}
+		copy(a.Channels[:], counts)
+		return a
+	}
+	stopped := sent(3, delivery.KindCorrection, reminder.AnnouncementFinished, outcome(900, false, false))
+	stopped.StopReason, stopped.OpensAt = delivery.ReasonMoved, moved.OpensAt.Add(-20*time.Minute)
+	offer := pages.Announce{Template: moved, Kind: delivery.KindCorrection, Audience: reminder.Audience{2900, 512}, List: []reminder.AnnouncementStatus{stopped}}
+	going := pages.Announce{Template: off, List: []reminder.AnnouncementStatus{sent(5, delivery.KindCancelled, reminder.AnnouncementSending, outcome(40_000, true, false), outcome(8_000, true, true)), sent(4, delivery.KindCorrection, reminder.AnnouncementWaiting)}}
+	call := pages.Announce{Template: off, Kind: delivery.KindCancelled, Audience: reminder.Audience{1}}
+	confirm := pages.Confirmation{Active: "templates", Inside: pages.AudienceTable(offer.Audience), ConfirmProps: ui.ConfirmProps{Title: "Correct the opening of “Moon cake night”", NoReason: true, Kind: "primary",
+		Points: []string{"Everybody gets it once per channel, however many reminders there were."}, Action: "/templates/1/announcements/correction", Cancel: "/templates/1", Submit: "Send correction"}}
+	return []Story{
+		{Name: "announce/empty", Page: pages.Announce{Template: moved}.Page()},
+		{Name: "announce/offer", Page: offer.Page()},
+		{Name: "announce/going", Page: going.Page()},
+		{Name: "announce/cancelled", Page: call.Page()},
+		{Name: "announce/confirm", Page: confirm.Page()},
+	}
+}
