@@ -129,10 +129,11 @@ func (s Boards) Growth(ctx context.Context, templateID int64, points int) ([]rem
 }
 
 // Balance recomputes the balance sheet of every fired slot from the bitmaps
-// and the exception rows, not from any counter.
+// and the exception rows, not from any counter. Slots whose rows are past
+// their retention are left out.
 func (s Boards) Balance(ctx context.Context, templateID int64) ([]reminder.BalanceLine, error) {
 	rows, err := s.pool.Query(ctx, `select `+slotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
-		from slots s join slot_results r on r.slot_id = s.id where s.template_id = $1 order by s.opens_at, s.due_at, s.id, r.channel`, templateID)
+		from slots s join slot_results r on r.slot_id = s.id where s.template_id = $1 and not r.archived order by s.opens_at, s.due_at, s.id, r.channel`, templateID)
 	if err != nil {
 		return nil, translate(err)
 	}

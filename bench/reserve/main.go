@@ -5,7 +5,7 @@
 //
 //	go run ./bench/reserve -seconds 8 -runs 3
 //
-// CPU_PROFILE=/tmp/reserve writes a profile per server kind.
+// CPU_PROFILE=reserve.pprof writes a profile per server kind.
 package main
 
 import (
