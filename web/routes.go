@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"dropbell/adapters/postgres"
+	"dropbell/domain/reminder"
 	"dropbell/migrations"
 	"dropbell/web/api"
 	"dropbell/web/console"
@@ -33,7 +34,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 		options.Trace = p.tracing.Request
 	}
 	r := chi.NewRouter()
-	r.Use(middleware.Requests(options))
+	r.Use(p.drain, middleware.Requests(options))
 	r.Get("/livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	r.Get("/readyz", p.ready)
 	r.Handle("/metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
@@ -58,7 +59,11 @@ func (p *program) newConsole() *console.Console {
 		Users: postgres.NewUsers(p.db), Audit: postgres.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
 		Settings: postgres.NewChannels(p.db), DeadMessages: postgres.NewDeadMessages(p.db), Channels: p.channels,
 		Sessions: postgres.NewSessions(p.db), Throttle: console.NewThrottle(signInBurst, signInEvery, clock),
-		Monitor: p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: clock, Log: p.log,
+		DeadLetters: p.deadLetters, Explainer: p.explainer,
+		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: clock},
+		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.db), Now: clock},
+		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.db)},
+		Monitor:       p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: clock, Log: p.log,
 	})
 }
 
@@ -85,6 +90,9 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
 	failed := ""
+	if p.draining.Load() {
+		failed += "shutting down\n"
+	}
 	if p.db.Ping(ctx) != nil {
 		failed += "postgresql does not answer\n"
 	} else if err := p.schemaReady(ctx); err != nil {

@@ -56,8 +56,10 @@ type program struct {
 	hub          *api.Hub
 	console      *console.Console
 	// access is set once the first admin and the first key exist.
-	access  atomic.Bool
-	closers []func() error
+	access atomic.Bool
+	// draining is set while the process gets ready to stop.
+	draining atomic.Bool
+	closers  []func() error
 }
 
 // run serves until ctx ends, then finishes the requests in hand and returns.
@@ -196,9 +198,27 @@ func (p *program) serve(ctx context.Context) error {
 	return nil
 }
 
+// lameDuck is how long a stopping process goes on serving: long enough for
+// load balancers to see that it is no longer ready, and for clients to be told
+// to close their connections. Closing them under a client that is just
+// sending would drop its request.
+const lameDuck = time.Second
+
+// drain tells clients to connect anew, elsewhere, once the process is stopping.
+func (p *program) drain(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // shutdown ends streams, which would never end by themselves, and waits for
 // the requests in hand.
 func (p *program) shutdown(server *http.Server) {
+	p.draining.Store(true)
+	time.Sleep(lameDuck)
 	p.hub.Close()
 	p.console.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -43,7 +43,7 @@ type size struct {
 }
 
 var short = size{
-	drops: 5, users: 400, late: 20, deadline: 160,
+	drops: 5, users: 400, late: 60, deadline: 160,
 	booking: 7 * time.Second, apart: 3 * time.Second, storm: 20 * time.Second,
 	webKills: 1, workerKills: 3,
 	whileBooking: []trouble{restartPostgres},

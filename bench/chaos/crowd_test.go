@@ -187,12 +187,16 @@ func (c *crowd) cancel(ctx context.Context, d *drop, user int64, channel deliver
 }
 
 // latecomers plans visits around the instant at which the drop's reminders
-// become due: whoever is told yes must be reminded, whoever is told no must not.
+// become due: whoever is told yes must be reminded, whoever is told no must
+// not. Most of them try in the last moment.
 func (c *crowd) latecomers(d *drop, users []int64) []visit {
 	var plan []visit
-	for _, u := range users {
-		at := d.dueAt.Add(-1500*time.Millisecond + time.Duration(c.rng.Int64N(int64(2*time.Second))))
-		plan = append(plan, visit{at, d, u, allAtOnce})
+	for i, u := range users {
+		early, span := 1500*time.Millisecond, 2*time.Second
+		if i%4 != 0 {
+			early, span = 40*time.Millisecond, 50*time.Millisecond
+		}
+		plan = append(plan, visit{d.dueAt.Add(-early + time.Duration(c.rng.Int64N(int64(span)))), d, u, allAtOnce})
 	}
 	return plan
 }

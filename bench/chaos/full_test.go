@@ -9,7 +9,7 @@ import (
 
 // full is the proof: more than 50,000 reminders and everything that can break.
 var full = size{
-	drops: 8, users: 2150, late: 60, deadline: 400,
+	drops: 8, users: 2150, late: 120, deadline: 400,
 	booking: 45 * time.Second, apart: 18 * time.Second, storm: 190 * time.Second,
 	webKills: 4, workerKills: 20,
 	whileBooking: []trouble{restartPostgres, crashPostgres, emptyRedis},

@@ -62,7 +62,7 @@ func (w *world) takeover(users []int64) {
 func (w *world) pastDeadline(users []int64) {
 	d := w.reserveAll("Deadline", users)
 	w.sink.hooks.down.Store(true)
-	w.sink.perMail = [2]time.Duration{60 * time.Millisecond, 140 * time.Millisecond}
+	w.sink.perMail = [2]time.Duration{250 * time.Millisecond, 450 * time.Millisecond}
 	w.crowd.move(w.ctx, d, time.Now().Add(3*time.Second).Truncate(time.Second))
 	w.shorten(d, 12*time.Second)
 	wait(time.Until(d.dueAt.Add(2*time.Second)), w.ctx.Done())

@@ -1,68 +1,106 @@
-package staff_test
+package staff
 
 import (
+	"context"
 	"errors"
-	"slices"
+	"strings"
 	"testing"
+	"time"
 
-	"dropbell/domain/staff"
+	"dropbell/domain/fault"
 )
 
-// allowed is the whole matrix: what is not here is forbidden.
-var allowed = map[staff.Role][]staff.Permission{
-	staff.Viewer:   {staff.View},
-	staff.Marketer: {staff.View, staff.ManageTemplates, staff.ManageUsers},
-	staff.Operator: {staff.View, staff.ManageTemplates, staff.ManageUsers, staff.Operate},
-	staff.Admin:    {staff.View, staff.ManageTemplates, staff.ManageUsers, staff.Operate, staff.ManageStaff},
-}
-
-func TestPermissions(t *testing.T) {
-	permissions := []staff.Permission{staff.View, staff.ManageTemplates, staff.ManageUsers, staff.Operate, staff.ManageStaff, "fly"}
-	for _, role := range append(staff.Roles(), "", "root", "Admin") {
-		for _, p := range permissions {
-			want := slices.Contains(allowed[role], p)
-			a := staff.Actor{Role: role}
-			if err := a.May(p, 0); (err == nil) != want || !want && !errors.Is(err, staff.ErrForbidden) {
-				t.Errorf("%q may %s: %v, want %v", role, p, err, want)
-			}
-			if a.Can(p, 10) != want {
-				t.Errorf("%q can %s: %v", role, p, !want)
-			}
+func TestMay(t *testing.T) {
+	for _, c := range []struct {
+		role Role
+		p    Permission
+		shop int64
+		ok   bool
+	}{
+		{"", View, 0, false}, {"king", View, 0, false}, {Viewer, View, 1, true}, {Viewer, ManageTemplates, 1, false},
+		{Marketer, ManageTemplates, 1, true}, {Marketer, ManageTemplates, 0, true}, {Marketer, ManageTemplates, 2, false}, {Marketer, Operate, 0, false},
+		{Operator, Operate, 0, true}, {Operator, ManageStaff, 0, false}, {Admin, ManageStaff, 0, true}, {Admin, View, 2, false},
+	} {
+		err := Actor{Role: c.role, Shops: []int64{1, 3}}.May(c.p, c.shop)
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrForbidden) {
+			t.Errorf("%q may %s in shop %d: %v", c.role, c.p, c.shop, err)
 		}
-		if role.Valid() != (len(allowed[role]) > 0) {
-			t.Errorf("%q is valid: %v", role, role.Valid())
-		}
+	}
+	if err := (Actor{Role: Viewer}).May(View, 77); err != nil {
+		t.Errorf("without shops all are meant: %v", err)
 	}
 }
 
-func TestShopsLimitAnActor(t *testing.T) {
-	limited := staff.Actor{Role: staff.Admin, Shops: []int64{10, 11}}
-	for shop, want := range map[int64]bool{0: true, 10: true, 11: true, 12: false, -10: false} {
-		if err := limited.May(staff.View, shop); (err == nil) != want || !want && !errors.Is(err, staff.ErrForbidden) {
-			t.Errorf("shop %d: %v", shop, err)
+func TestMemberRules(t *testing.T) {
+	good := MemberInput{Email: "ada@example.com", Role: Viewer, Password: "12345678"}
+	change := func(f func(*MemberInput)) MemberInput { in := good; f(&in); return in }
+	for want, in := range map[string]MemberInput{
+		"":         good,
+		"email":    change(func(in *MemberInput) { in.Email = "Ada <ada@example.com>" }),
+		"email ":   change(func(in *MemberInput) { in.Email = strings.Repeat("a", 250) + "@example.com" }),
+		"name":     change(func(in *MemberInput) { in.Name = strings.Repeat("é", 121) }),
+		"role":     change(func(in *MemberInput) { in.Role = "Admin" }),
+		"shops":    change(func(in *MemberInput) { in.Shops = []int64{1, 0} }),
+		"password": change(func(in *MemberInput) { in.Password = "1234567" }),
+		// Long passwords are work for nothing.
+		"password ": change(func(in *MemberInput) { in.Password = strings.Repeat("x", MaxPassword+1) }),
+	} {
+		got := ""
+		if f, ok := errors.AsType[*fault.Fields](in.check(true)); ok {
+			got = f.List[0].Name
+		}
+		if got != strings.TrimSpace(want) {
+			t.Errorf("%+v breaks the rule of %q, want %q", in, got, strings.TrimSpace(want))
 		}
 	}
-	if !(staff.Actor{Role: staff.Viewer}).Can(staff.View, 999) {
-		t.Error("somebody without a limit is limited")
-	}
-	if (staff.Actor{}).Can(staff.View, 10) || (staff.Actor{Shops: []int64{10}}).Can(staff.View, 10) {
-		t.Error("an actor without a role may look")
-	}
-	if !staff.System().Can(staff.ManageTemplates, 10) || staff.System().Label != "system" {
-		t.Errorf("the system is %+v", staff.System())
+	if err := change(func(in *MemberInput) { in.Password = "" }).check(false); err != nil {
+		t.Errorf("a change without a password: %v", err)
 	}
 }
 
-func TestMemberAsActor(t *testing.T) {
-	m := staff.Member{ID: 7, Email: "ann@example.com", Role: staff.Operator, Shops: []int64{10}}
-	if a := m.Actor(); a.Label != "staff:7" || a.Name != "ann@example.com" || a.Role != staff.Operator || !slices.Equal(a.Shops, m.Shops) {
-		t.Errorf("%+v", a)
+// What the audit log and the list of keys show must not open anything.
+func TestNothingSecretIsShown(t *testing.T) {
+	secret := NewSecret()
+	k := keyOf(KeyInput{Name: " shop ", Scopes: []Scope{ScopeRead}}, secret, System())
+	if len(k.Prefix) > len(KeyPrefix)+4 || !strings.HasPrefix(secret, k.Prefix) || k.Name != "shop" {
+		t.Errorf("of %q the prefix %q is shown", secret, k.Prefix)
 	}
-	m.Name = "Ann"
-	if a := m.Actor(); a.Name != "Ann" {
-		t.Errorf("%+v", a)
+	if short := keyOf(KeyInput{}, "0123456789abcdef", System()); len(short.Prefix) > 5 {
+		t.Errorf("of a short secret %q is shown", short.Prefix)
 	}
-	if got := staff.NormalEmail("  Ann@Example.COM \n"); got != "ann@example.com" {
-		t.Errorf("%q", got)
+	m := Member{Email: "a@example.com", PasswordHash: "$argon2id$", Role: Admin}
+	if s := shownWith(m, true); !s.NewPassword || strings.Contains(s.Email+s.Name, "argon") {
+		t.Errorf("shown %+v", s)
+	}
+}
+
+// refusing fails the test that reaches the store.
+type refusing struct {
+	Store
+	*testing.T
+}
+
+func (r refusing) InsertFirstAdmin(context.Context, Member, Entry) (bool, error) {
+	r.Error("the store was asked")
+	return false, nil
+}
+
+type plain struct{ Passwords }
+
+func (plain) Hash(context.Context, string) (string, error) { return "", nil }
+
+func TestFirstAdminNeedsAnAddressAndAPassword(t *testing.T) {
+	s := &Service{Store: refusing{T: t}, Passwords: plain{}, Now: time.Now}
+	for _, c := range [][2]string{{"", "x"}, {"nobody", "x"}, {"a@example.com", ""}, {"a@example.com", strings.Repeat("x", MaxPassword+1)}} {
+		if _, err := s.EnsureFirstAdmin(t.Context(), c[0], c[1]); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%q: %v", c[0], err)
+		}
+	}
+}
+
+func TestNewUUID(t *testing.T) {
+	id := newUUID()
+	if len(id) != 36 || id[14] != '4' || !strings.ContainsRune("89ab", rune(id[19])) || id == newUUID() {
+		t.Errorf("%s is not a random UUID", id)
 	}
 }

@@ -25,8 +25,8 @@ func (f DeadFilter) active() bool {
 	return f.Channel != "" || f.Template != "" || f.User != "" || f.Fingerprint != nil
 }
 
-// pairs are the parts that select something, for addresses and hidden fields.
-func (f DeadFilter) pairs() [][2]string {
+// Pairs are the parts that select something, for addresses and hidden fields.
+func (f DeadFilter) Pairs() [][2]string {
 	var list [][2]string
 	for _, p := range [][2]string{{"channel", f.Channel}, {"template", f.Template}, {"user", f.User}} {
 		if p[1] != "" {
@@ -42,7 +42,7 @@ func (f DeadFilter) pairs() [][2]string {
 // URL is the page at path with the filter, and more parameters if given.
 func (f DeadFilter) URL(path string, more ...[2]string) string {
 	q := url.Values{}
-	for _, p := range append(f.pairs(), more...) {
+	for _, p := range append(f.Pairs(), more...) {
 		q.Set(p[0], p[1])
 	}
 	if len(q) == 0 {

@@ -19,6 +19,7 @@ func (b *Book) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(static.Prefix, b.Assets)
 	mux.HandleFunc("GET /{$}", index)
+	mux.HandleFunc("GET /templates/{id}/live", nothingNew)
 	for _, s := range All() {
 		mux.HandleFunc("GET /story/"+s.Name, func(w http.ResponseWriter, r *http.Request) {
 			var page bytes.Buffer
@@ -36,8 +37,8 @@ func (b *Book) Handler() http.Handler {
 }
 
 func index(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("HX-Request") != "" { // a story that asks for news: there are none
-		w.WriteHeader(http.StatusNoContent)
+	if r.Header.Get("HX-Request") != "" {
+		nothingNew(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -49,3 +50,6 @@ func index(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 }
+
+// nothingNew answers a story that asks for news.
+func nothingNew(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }

@@ -206,6 +206,9 @@ func TestEveryPageInTheBrowser(t *testing.T) {
 				b.do(chromedp.EmulateViewport(1280, 800))
 				b.open(server.URL + s.Path(look))
 				b.accessible(what)
+				if look.Theme == "dark" {
+					continue // as wide as in the light
+				}
 				b.do(chromedp.EmulateViewport(390, 844))
 				b.narrow(what)
 				b.do(chromedp.EmulateViewport(320, 700))

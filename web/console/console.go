@@ -60,6 +60,12 @@ type Deps struct {
 	Shops        Shops
 	Settings     ChannelSettings
 	DeadMessages DeadMessages
+	DeadLetters  *delivery.DeadLetters
+	Explainer    *reminder.Explainer
+	Forecaster   *reminder.Forecaster
+	// Announcements are corrections and notices.
+	Announcements *reminder.Announcements
+	Receipts      *reminder.Receipts
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
 	Sessions scs.CtxStore

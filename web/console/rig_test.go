@@ -89,10 +89,17 @@ func (g *rig) deps() Deps {
 	}
 	store := postgres.NewTemplates(g.db)
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
+	reminders := &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.now}
 	return Deps{
+		DeadLetters:   &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.db)},
+		Explainer:     &reminder.Explainer{Store: g.reserve, Reminders: reminders},
+		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(g.db), Now: g.now},
+		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.db), Now: g.now},
+		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
+
 		Staff:     &staff.Service{Store: postgres.NewStaff(g.db), Passwords: quick{}, Now: g.now},
 		Templates: &template.Service{Store: store, Now: g.now},
-		Reminders: &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.now},
+		Reminders: reminders,
 		Board:     postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: postgres.NewAudit(g.db), Shops: store,
 		Settings: postgres.NewChannels(g.db), DeadMessages: postgres.NewDeadMessages(g.db), Channels: configured,
 		Sessions: postgres.NewSessions(g.db), Throttle: NewThrottle(1000, time.Millisecond, g.now),

@@ -1,0 +1,297 @@
+package postgres_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+func entry(action string) staff.Entry {
+	return staff.Entry{Actor: staff.Actor{Label: "staff:1", Name: "Ada"}, Action: action, ObjectKind: "staff"}
+}
+
+func (w *world) member(email string, role staff.Role) staff.Member {
+	w.Helper()
+	m, err := postgres.NewStaff(w.db).InsertMember(w.Context(), staff.Member{Email: email, Role: role, PasswordHash: "h"}, entry("staff.create"))
+	w.must(err)
+	return m
+}
+
+// Several processes start at once; one admin comes of it.
+func TestFirstAdminIsOne(t *testing.T) {
+	w := newWorld(t)
+	store := postgres.NewStaff(w.db)
+	var created atomic.Int64
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			ok, err := store.InsertFirstAdmin(t.Context(), staff.Member{Email: fmt.Sprintf("a%d@example.com", i), Role: staff.Admin}, entry("staff.create"))
+			if err != nil {
+				t.Error(err)
+			}
+			if ok {
+				created.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := w.number(`select count(*) from staff`); n != 1 || created.Load() != 1 {
+		t.Errorf("%d admins, %d calls say they created one", n, created.Load())
+	}
+	if n := w.number(`select count(*) from audit where action = 'staff.create' and object_id = (select id::text from staff)`); n != 1 {
+		t.Errorf("%d lines in the audit log", n)
+	}
+	w.exec(`update staff set disabled_at = now()`)
+	if ok, err := store.InsertFirstAdmin(t.Context(), staff.Member{Email: "b@example.com", Role: staff.Admin}, entry("staff.create")); !ok || err != nil {
+		t.Errorf("with a disabled admin only: %v, %v", ok, err)
+	}
+}
+
+// Two admins who disable each other at the same moment must not both succeed.
+func TestLastAdminStaysUnderConcurrency(t *testing.T) {
+	w := newWorld(t)
+	store := postgres.NewStaff(w.db)
+	for round := range 10 {
+		w.exec(`delete from staff`)
+		a, b := w.member(fmt.Sprintf("a%d@example.com", round), staff.Admin), w.member(fmt.Sprintf("b%d@example.com", round), staff.Admin)
+		var refused atomic.Int64
+		var all sync.WaitGroup
+		for _, m := range []staff.Member{a, b} {
+			all.Go(func() {
+				m.Role = staff.Viewer
+				switch err := store.SaveMember(t.Context(), m, false, entry("staff.change")); {
+				case errors.Is(err, staff.ErrLastAdmin):
+					refused.Add(1)
+				case err != nil:
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := w.number(`select count(*) from staff where role = 'admin'`); n != 1 || refused.Load() != 1 {
+			t.Fatalf("%d admins are left, %d changes were refused", n, refused.Load())
+		}
+	}
+}
+
+func TestMembers(t *testing.T) {
+	w := newWorld(t)
+	store := postgres.NewStaff(w.db)
+	admin, ada := w.member("z@example.com", staff.Admin), w.member("ada@example.com", staff.Viewer)
+	if _, err := store.InsertMember(t.Context(), staff.Member{Email: "ADA@example.com", Role: staff.Viewer}, entry("x")); !errors.Is(err, staff.ErrEmailTaken) {
+		t.Errorf("the same address in capitals: %v", err)
+	}
+	ada.Email = admin.Email
+	if err := store.SaveMember(t.Context(), ada, false, entry("x")); !errors.Is(err, staff.ErrEmailTaken) {
+		t.Errorf("somebody else's address: %v", err)
+	}
+	if n := w.number(`select count(*) from audit where action = 'x'`); n != 0 {
+		t.Errorf("%d refused changes are in the audit log", n)
+	}
+	ada.Email, ada.Shops = "ada@example.org", []int64{3, 1}
+	w.must(store.SaveMember(t.Context(), ada, false, entry("x")))
+	got, err := store.MemberByEmail(t.Context(), "Ada@Example.org")
+	w.must(err)
+	if got.ID != ada.ID || fmt.Sprint(got.Shops) != "[3 1]" {
+		t.Errorf("member %+v", got)
+	}
+	list, err := store.Members(t.Context())
+	w.must(err)
+	if len(list) != 2 || list[0].ID != ada.ID {
+		t.Errorf("members %+v", list)
+	}
+	for _, err := range []error{store.SaveMember(t.Context(), staff.Member{ID: 99, Email: "q@example.com", Role: staff.Viewer}, false, entry("x")), func() error { _, err := store.Member(t.Context(), 99); return err }()} {
+		if !errors.Is(err, staff.ErrNotFound) {
+			t.Errorf("nobody: %v", err)
+		}
+	}
+}
+
+func TestSignIns(t *testing.T) {
+	w := newWorld(t)
+	store := postgres.NewStaff(w.db)
+	w.member("admin@example.com", staff.Admin)
+	m := w.member("a@example.com", staff.Viewer)
+	now := clock()
+	id := func(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
+	for n := range 3 {
+		w.must(store.InsertSignIn(t.Context(), staff.SignIn{ID: id(n), StaffID: m.ID, IP: "::1", CreatedAt: now.Add(time.Duration(n) * time.Second), LastSeenAt: now}))
+	}
+	present := func(n int) error { _, err := store.Present(t.Context(), id(n), now.Add(2*time.Minute)); return err }
+	w.must(present(0))
+	if n := w.number(`select count(*) from sign_ins where last_seen_at = $1`, now.Add(2*time.Minute)); n != 1 {
+		t.Errorf("%d sign-ins were seen", n)
+	}
+	if ended, err := store.RevokeSignIns(t.Context(), staff.Revocation{StaffID: m.ID + 1, Only: id(0), At: now}); ended != 0 || err != nil {
+		t.Errorf("somebody else's sign-in: %d, %v", ended, err)
+	}
+	if ended, err := store.RevokeSignIns(t.Context(), staff.Revocation{StaffID: m.ID, Only: "nonsense", At: now}); ended != 0 || err != nil {
+		t.Errorf("nonsense: %d, %v", ended, err)
+	}
+	e := entry("staff.revoke_sign_in")
+	if ended, err := store.RevokeSignIns(t.Context(), staff.Revocation{StaffID: m.ID, Except: id(1), At: now, Entry: &e}); ended != 2 || err != nil {
+		t.Errorf("all but one: %d, %v", ended, err)
+	}
+	if err := present(0); !errors.Is(err, staff.ErrUnauthenticated) {
+		t.Errorf("a revoked sign-in: %v", err)
+	}
+	w.must(present(1))
+	list, err := store.SignIns(t.Context(), m.ID)
+	w.must(err)
+	if len(list) != 1 || list[0].ID != id(1) {
+		t.Errorf("sign-ins %+v", list)
+	}
+	m.DisabledAt = &now
+	w.must(store.SaveMember(t.Context(), m, true, entry("staff.change")))
+	if err := present(1); !errors.Is(err, staff.ErrUnauthenticated) {
+		t.Errorf("a disabled member: %v", err)
+	}
+	m.DisabledAt = nil
+	w.must(store.SaveMember(t.Context(), m, false, entry("staff.change")))
+	if err := present(1); !errors.Is(err, staff.ErrUnauthenticated) {
+		t.Errorf("enabled again, the old sign-in holds again: %v", err)
+	}
+}
+
+func TestSessions(t *testing.T) {
+	w := newWorld(t)
+	s := postgres.NewSessions(w.db)
+	soon := time.Now().Add(time.Hour)
+	w.must(s.Commit("t1", []byte{1, 0, 2}, soon))
+	w.must(s.Commit("t1", []byte{3}, soon))
+	w.must(s.Commit("t2", []byte{4}, time.Now().Add(-time.Second)))
+	if data, found, err := s.Find("t1"); !bytes.Equal(data, []byte{3}) || !found || err != nil {
+		t.Errorf("t1: %v %v %v", data, found, err)
+	}
+	for _, token := range []string{"t2", "t3", ""} {
+		if data, found, err := s.Find(token); found || err != nil || data != nil {
+			t.Errorf("%q: %v %v %v", token, data, found, err)
+		}
+	}
+	if n, err := s.DeleteExpired(t.Context(), 10); n != 1 || err != nil {
+		t.Errorf("expired: %d %v", n, err)
+	}
+	w.must(s.Delete("t1"))
+	w.must(s.Delete("t1"))
+	if n := w.number(`select count(*) from sessions`); n != 0 {
+		t.Errorf("%d sessions are left", n)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	w := newWorld(t)
+	store := postgres.NewStaff(w.db)
+	service := &staff.Service{Store: store, Now: clock}
+	var created atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			ok, err := service.EnsureKey(t.Context(), "dbk_a-secret-from-the-environment", "automation", staff.Scopes())
+			if err != nil {
+				t.Error(err)
+			}
+			if ok {
+				created.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := w.number(`select count(*) from api_keys`); n != 1 || created.Load() != 1 {
+		t.Errorf("%d keys, %d calls created one", n, created.Load())
+	}
+	if _, err := service.EnsureKey(t.Context(), "short", "x", nil); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a short secret: %v", err)
+	}
+	hash := staff.HashSecret("dbk_a-secret-from-the-environment")
+	k, err := store.Key(t.Context(), hash)
+	w.must(err)
+	if k.Name != "automation" || !k.Has(staff.ScopeAdmin) || k.Prefix != "dbk_a-se" || k.LastUsedAt != nil {
+		t.Errorf("key %+v", k)
+	}
+	w.must(store.TouchKey(t.Context(), k.ID))
+	first := w.number(`select extract(epoch from last_used_at)::bigint * 1000000 + extract(microseconds from last_used_at)::bigint from api_keys`)
+	w.must(store.TouchKey(t.Context(), k.ID))
+	if again := w.number(`select extract(epoch from last_used_at)::bigint * 1000000 + extract(microseconds from last_used_at)::bigint from api_keys`); again != first {
+		t.Error("a key in use is written more than once a minute")
+	}
+	if _, err := store.Key(t.Context(), []byte("nothing")); !errors.Is(err, staff.ErrKeyNotFound) {
+		t.Errorf("an unknown key: %v", err)
+	}
+	w.must(store.RevokeKey(t.Context(), k.ID, clock(), entry("key.revoke")))
+	w.must(store.RevokeKey(t.Context(), k.ID, clock().Add(time.Hour), entry("key.revoke")))
+	if n := w.number(`select count(*) from audit where action = 'key.revoke'`); n != 1 {
+		t.Errorf("revoking twice left %d lines", n)
+	}
+	if err := store.RevokeKey(t.Context(), 99, clock(), entry("x")); !errors.Is(err, staff.ErrKeyNotFound) {
+		t.Errorf("an unknown key: %v", err)
+	}
+	if ok, err := service.EnsureKey(t.Context(), "dbk_a-secret-from-the-environment", "automation", staff.Scopes()); ok || err != nil {
+		t.Errorf("a revoked key came back: %v %v", ok, err)
+	}
+	if k, _ = store.Key(t.Context(), hash); k.Usable(clock()) {
+		t.Error("a revoked key is usable")
+	}
+}
+
+func TestAuditRecords(t *testing.T) {
+	w := newWorld(t)
+	audit := postgres.NewAudit(w.db)
+	w.exec(`insert into audit (actor, action, object_kind, object_id, shop_number, at) values
+		('staff:1 Ada', 'template.edit', 'template', '1', 10, '2026-01-01'), ('staff:12 Zoë', 'template.move', 'template', '11', 11, '2026-01-02'),
+		('system', 'key.create', 'key', '1', null, '2026-01-03')`)
+	at := func(s string) *time.Time {
+		parsed, err := time.Parse(time.DateOnly, s)
+		w.must(err)
+		return &parsed
+	}
+	for _, c := range []struct {
+		name string
+		q    staff.AuditQuery
+		want string
+	}{
+		{"all", staff.AuditQuery{}, "321"}, {"actor", staff.AuditQuery{Actor: "staff:1"}, "1"}, {"actor with name", staff.AuditQuery{Actor: "staff:12 Zoë"}, "2"},
+		{"action", staff.AuditQuery{Action: "template"}, "21"}, {"exact action", staff.AuditQuery{Action: "template.move"}, "2"}, {"not a prefix", staff.AuditQuery{Action: "temp"}, ""},
+		{"object", staff.AuditQuery{ObjectKind: "template", ObjectID: "1"}, "1"}, {"from", staff.AuditQuery{From: at("2026-01-02")}, "32"},
+		{"to", staff.AuditQuery{To: at("2026-01-02")}, "1"}, {"shops", staff.AuditQuery{Shops: []int64{10, 99}}, "1"}, {"before", staff.AuditQuery{BeforeID: 3}, "21"},
+	} {
+		c.q.Limit = 10
+		list, err := audit.Records(t.Context(), c.q)
+		w.must(err)
+		got := ""
+		for _, r := range list {
+			got += fmt.Sprint(r.ID)
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	page, err := audit.Records(t.Context(), staff.AuditQuery{Limit: 2})
+	w.must(err)
+	if len(page) != 2 {
+		t.Errorf("a page of two has %d", len(page))
+	}
+}
+
+func TestChangeShopIsRecorded(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.service.Create(t.Context(), actor, spec(time.Hour), "")
+	w.must(err)
+	shops, err := w.templates.Shops(t.Context())
+	w.must(err)
+	s := shops[0]
+	s.Name, s.Timezone = "Tea", "Asia/Shanghai"
+	w.must(w.templates.ChangeShop(t.Context(), s, entry("shop.save")))
+	shops, err = w.templates.Shops(t.Context())
+	w.must(err)
+	if len(shops) != 1 || shops[0] != s || w.number(`select count(*) from audit where action = 'shop.save'`) != 1 {
+		t.Errorf("shops %+v", shops)
+	}
+}

@@ -1,0 +1,123 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// announce finds out what can be told to the users of a template, and what has been.
+func (c *Console) announce(ctx context.Context, by staff.Actor, t template.Template) (pages.Announce, error) {
+	p := pages.Announce{Template: t}
+	var err error
+	if p.List, err = c.Announcements.List(ctx, by, t.ID); err != nil || !by.Can(staff.ManageTemplates, t.ShopNumber) {
+		return p, err
+	}
+	kind := delivery.KindCorrection
+	if t.Stored == template.Cancelled {
+		kind = delivery.KindCancelled
+	}
+	audience, err := c.Announcements.Preview(ctx, by, t.ID, kind)
+	if errors.Is(err, template.ErrTransition) {
+		return p, nil // nothing to correct or to call off
+	}
+	if err != nil || audience.Messages() == 0 {
+		return p, err
+	}
+	told, err := c.told(ctx, t, kind, p.List)
+	if !told {
+		p.Kind, p.Audience = kind, audience
+	}
+	return p, err
+}
+
+// told reports whether the kind of announcement has been sent and nobody was
+// told another opening since.
+func (c *Console) told(ctx context.Context, t template.Template, kind delivery.Kind, list []reminder.AnnouncementStatus) (bool, error) {
+	var sent *reminder.AnnouncementStatus
+	for i, a := range list { // newest first
+		if a.Kind == kind && a.OpensAt.Equal(t.OpensAt) {
+			sent = &list[i]
+			break
+		}
+		if a.Kind == delivery.KindCorrection && kind == delivery.KindCorrection {
+			return false, nil // what was told last is another opening
+		}
+	}
+	if sent == nil || kind == delivery.KindCancelled {
+		return sent != nil, nil
+	}
+	board, err := c.Board.Board(ctx, t.ID)
+	for _, row := range board.Earlier {
+		if row.FiredAt != nil && row.FiredAt.After(sent.CreatedAt) {
+			return false, err
+		}
+	}
+	return true, err
+}
+
+func (c *Console) listAnnouncements(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadTemplate(r)
+	if err != nil {
+		return err
+	}
+	p, err := c.announce(r.Context(), actor(r), t)
+	if err != nil {
+		return err
+	}
+	return c.either(w, r, pages.AnnounceCard(p), p.Page())
+}
+
+// announcementKind reads the kind in the address.
+func announcementKind(r *http.Request) (delivery.Kind, error) {
+	kind := delivery.Kind(r.PathValue("kind"))
+	if kind != delivery.KindCorrection && kind != delivery.KindCancelled {
+		return "", errNoPage
+	}
+	return kind, nil
+}
+
+func (c *Console) confirmAnnouncement(w http.ResponseWriter, r *http.Request) error {
+	kind, err := announcementKind(r)
+	if err != nil {
+		return err
+	}
+	t, err := c.loadOwn(r)
+	if err != nil {
+		return err
+	}
+	audience, err := c.Announcements.Preview(r.Context(), actor(r), t.ID, kind)
+	if err != nil {
+		return err
+	}
+	l := frame(r).Locale
+	if audience.Messages() == 0 {
+		return c.done(w, r, templateURL(t.ID), ui.Info, l.T("announce.confirm.nobody"))
+	}
+	points := []string{l.T("announce.confirm.1"), l.T("announce.confirm."+string(kind)+".2", l.DateTime(t.OpensAt, t.Zone())+" "+l.Zone(t.OpensAt, t.Zone())), l.T("announce.confirm.quiet")}
+	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), Inside: pages.AudienceTable(audience),
+		ConfirmProps: ui.ConfirmProps{Title: l.T("announce.title."+string(kind), t.Name), Points: points, Action: pages.Announce{Template: t}.URL(kind),
+			Cancel: templateURL(t.ID), Submit: l.T("announce.do." + string(kind)), Kind: "primary", NoReason: true}})
+}
+
+func (c *Console) sendAnnouncement(w http.ResponseWriter, r *http.Request) error {
+	kind, err := announcementKind(r)
+	if err != nil {
+		return err
+	}
+	t, err := c.loadOwn(r)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Announcements.Send(r.Context(), actor(r), t.ID, kind); err != nil {
+		return err
+	}
+	return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "announce.sent."+string(kind)))
+}

@@ -1,0 +1,111 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// spread cuts and delivers the announcement.
+func (g *rig) spread(id int64) {
+	g.Helper()
+	worker := &reminder.Announcer{Store: postgres.NewAnnouncements(g.db), Queue: idle{}, Now: g.now, LeaseFor: 10 * time.Second}
+	g.must(worker.Cut(g.Context(), id))
+	g.deliver(takes)
+}
+
+func TestCorrection(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 5*time.Hour)
+	for id := user.ID(1001); id <= 1003; id++ {
+		g.book(d, id, delivery.App, 60)
+	}
+	const page, send = "/templates/1/announcements", "/templates/1/announcements/correction"
+	marketer, viewer := g.as(staff.Marketer), g.as(staff.Viewer)
+	marketer.get(page).is(200).has("Nothing to correct")
+	g.fire(d, 12, takes)
+	marketer.get(send).is(http.StatusConflict) // nobody was told anything wrong
+	g.reopen(d.ID, time.Hour)
+	marketer.get(page).is(200).has("3 recipients were reminded of the old time.", "Send correction", send)
+	viewer.get(page).is(200).has("Nothing to correct").hasNot(send)
+	viewer.get(send).is(http.StatusForbidden)
+	viewer.post(send, nil).is(http.StatusForbidden)
+	marketer.get(send).is(200).has("Correct the opening of “Moon cake night”", "App 3", "Opt-outs are honoured")
+	marketer.get("/templates/1/announcements/cancelled").is(http.StatusConflict)
+	marketer.get("/templates/1/announcements/campaign").is(http.StatusNotFound)
+	for range 2 { // by an impatient finger
+		marketer.post(send, nil).to("/templates/1")
+	}
+	a := marketer.get(page).is(200).has("waiting", "Recipients are being gathered.", "The marketer", `hx-trigger="every 2s`).hasNot("were reminded of the old time")
+	if n := strings.Count(a.text(), "Correction about"); n != 1 {
+		t.Errorf("%d corrections are listed", n)
+	}
+	g.spread(1)
+	part := g.as(staff.Viewer).htmx()
+	part.get(page).is(200).has("3 of 3 delivered.", "finished").hasNot("<html", "hx-trigger")
+}
+
+// Whoever moves an opening there and back has to correct those who were told
+// of the time in between.
+func TestCorrectionThereAndBack(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 5*time.Hour)
+	g.book(d, 1001, delivery.App, 60, 55)
+	b := g.as(staff.Marketer)
+	const page, send = "/templates/1/announcements", "/templates/1/announcements/correction"
+	g.fire(d, 12, takes)
+	g.reopen(d.ID, time.Hour)
+	b.post(send, nil).to("/templates/1")
+	g.spread(1)
+	b.get(page).is(200).hasNot(send)
+	g.reopen(d.ID, time.Hour)
+	b.get(page).is(200).has(send) // the correction itself is wrong now
+	b.post(send, nil).to("/templates/1")
+	g.spread(2)
+	b.get(page).is(200).hasNot(send)
+	g.reopen(d.ID, -time.Hour)
+	b.get(page).is(200).has(send) // the newest correction told of another opening
+	b.post(send, nil).to("/templates/1")
+	g.spread(3)
+	b.get(page).is(200).hasNot(send)
+	g.reopen(d.ID, time.Hour)
+	g.fire(d, 11, takes)
+	g.reopen(d.ID, -time.Hour)
+	b.get(page).is(200).has(send) // the user was reminded of it since
+}
+
+func TestNoticeOfCancellation(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 5*time.Hour)
+	g.book(d, 1001, delivery.App, 60)
+	g.book(d, 1001, delivery.Email, 60)
+	g.book(d, 1002, delivery.App, 60)
+	_, err := g.Templates.Do(t.Context(), staff.System(), d.ID, 0, template.Cancelling, "")
+	g.must(err)
+	b := g.as(staff.Marketer)
+	b.get("/templates/1/announcements").is(200).has("3 recipients still expect this drop.", "Send notice")
+	b.get("/templates/1/announcements/cancelled").is(200).has("Tell users that “Moon cake night” is off", "App 2", "E-mail 1")
+	b.post("/templates/1/announcements/cancelled", nil).to("/templates/1")
+	b.get("/templates/1/announcements").is(200).has("Notice that the drop is off").hasNot("still expect this drop")
+	g.shop(11)
+	g.as(staff.Marketer, 11).post("/templates/1/announcements/cancelled", nil).is(http.StatusForbidden)
+}
+
+func TestNobodyToNotify(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 5*time.Hour)
+	_, err := g.Templates.Do(t.Context(), staff.System(), d.ID, 0, template.Cancelling, "")
+	g.must(err)
+	b := g.as(staff.Marketer)
+	b.get("/templates/1/announcements").is(200).has("Nothing to correct")
+	b.get("/templates/1/announcements/cancelled").to("/templates/1")
+	b.get("/templates/1").is(200).has("There is nobody to tell.")
+}

@@ -1,0 +1,261 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// recentJobs is how many replays and discards are shown, running or not.
+const recentJobs = 5
+
+// maxJobs bounds how far back a job is looked for.
+const maxJobs = 100
+
+// typedFilter reads which dead letters are meant. What cannot be read selects
+// nothing: an action must never reach further than what was typed.
+func typedFilter(r *http.Request) (pages.DeadFilter, delivery.DeadLetterFilter, []fault.Field) {
+	typed := pages.DeadFilter{Channel: r.FormValue("channel"), Template: strings.TrimSpace(r.FormValue("template")), User: strings.TrimSpace(r.FormValue("user"))}
+	if values, ok := r.Form["fingerprint"]; ok {
+		typed.Fingerprint = &values[0]
+	}
+	f := delivery.DeadLetterFilter{Fingerprint: typed.Fingerprint}
+	var broken fault.Fields
+	if typed.Channel != "" {
+		c, err := delivery.ParseChannel(typed.Channel)
+		if err != nil {
+			broken.Add("channel", "rule.kind", "must be a channel")
+		}
+		f.Channel = &c
+	}
+	if typed.Template != "" {
+		n, err := strconv.ParseInt(typed.Template, 10, 64)
+		if err != nil || n <= 0 {
+			broken.Add("template", "rule.user_id", "must be a positive whole number")
+		}
+		f.TemplateID = n
+	}
+	if typed.User != "" {
+		id, err := user.ParseID(typed.User)
+		if err != nil {
+			broken.Add("user", "rule.user_id", "must be a positive whole number")
+		}
+		f.UserID = id
+	}
+	return typed, f, broken.List
+}
+
+// meant is typedFilter for pages that act, or list what would be acted upon.
+func meant(r *http.Request) (pages.DeadFilter, delivery.DeadLetterFilter, error) {
+	typed, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return typed, f, &fault.Fields{List: broken}
+	}
+	return typed, f, nil
+}
+
+func (c *Console) listDeadLetters(w http.ResponseWriter, r *http.Request) error {
+	typed, f, broken := typedFilter(r)
+	p := pages.DeadLetters{Filter: typed, Errors: broken}
+	if len(broken) == 0 {
+		groups, err := c.DeadLetters.Groups(r.Context(), actor(r), f)
+		if err != nil {
+			return err
+		}
+		p.Groups = groups
+	}
+	var err error
+	if p.Jobs, err = c.deadLetterJobs(r); err != nil {
+		return err
+	}
+	return c.either(w, r, p.Results(), p.Page())
+}
+
+func (c *Console) deadLetterJobs(r *http.Request) (pages.Jobs, error) {
+	list, err := c.visibleJobs(r)
+	return pages.Jobs{List: list[:min(len(list), recentJobs)]}, err
+}
+
+// visibleJobs leaves out jobs on shops that the viewer is not in charge of.
+func (c *Console) visibleJobs(r *http.Request) ([]delivery.DeadLetterJob, error) {
+	by := actor(r)
+	list, err := c.DeadLetters.Jobs(r.Context(), by, maxJobs)
+	return slices.DeleteFunc(list, func(j delivery.DeadLetterJob) bool {
+		return len(by.Shops) > 0 && (len(j.Filter.Shops) == 0 ||
+			slices.ContainsFunc(j.Filter.Shops, func(shop int64) bool { return !by.Can(staff.View, shop) }))
+	}), err
+}
+
+// refreshJobs is asked again and again while a job runs. When none does any
+// more the page is told to load anew, since its counts have changed.
+func (c *Console) refreshJobs(w http.ResponseWriter, r *http.Request) error {
+	jobs, err := c.deadLetterJobs(r)
+	if err != nil {
+		return err
+	}
+	if !partial(r) {
+		redirect(w, r, "/dead-letters")
+		return nil
+	}
+	if !jobs.Running() {
+		w.Header().Set("HX-Trigger", "dropbell:reload")
+	}
+	return c.show(w, r, http.StatusOK, jobs.Lines())
+}
+
+func (c *Console) listSingleDeadLetters(w http.ResponseWriter, r *http.Request) error {
+	typed, f, err := meant(r)
+	if err != nil {
+		return err
+	}
+	batch, id := letterCursor(r.FormValue("after"))
+	list, err := c.DeadLetters.List(r.Context(), actor(r), f, batch, id, pageSize+1)
+	if err != nil {
+		return err
+	}
+	p := pages.DeadLetterList{Filter: typed, List: list[:min(len(list), pageSize)]}
+	if len(list) > pageSize {
+		last := p.List[pageSize-1]
+		p.Next = typed.URL("/dead-letters/list", [2]string{"after", fmt.Sprintf("%d_%d", last.BatchID, last.UserID)})
+	}
+	if batch != 0 {
+		p.First = typed.URL("/dead-letters/list")
+	}
+	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+// letterCursor reads the "after" of a keyset page; nonsense is the beginning.
+func letterCursor(s string) (int64, user.ID) {
+	batch, id, _ := strings.Cut(s, "_")
+	b, err1 := strconv.ParseInt(batch, 10, 64)
+	u, err2 := user.ParseID(id)
+	if err1 != nil || err2 != nil || b <= 0 {
+		return 0, 0
+	}
+	return b, u
+}
+
+// confirmReplay shows the dry run.
+func (c *Console) confirmReplay(w http.ResponseWriter, r *http.Request) error {
+	return c.askReplay(w, r, http.StatusOK, nil)
+}
+
+func (c *Console) askReplay(w http.ResponseWriter, r *http.Request, status int, broken []fault.Field) error {
+	typed, f, err := meant(r)
+	if err != nil {
+		return err
+	}
+	t, err := c.DeadLetters.DryRun(r.Context(), actor(r), f)
+	if err != nil {
+		return err
+	}
+	p := pages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), Errors: broken}
+	if partial(r) {
+		return c.show(w, r, status, p.Fragment())
+	}
+	return c.show(w, r, status, p.Page())
+}
+
+func (c *Console) replay(w http.ResponseWriter, r *http.Request) error {
+	typed, f, err := meant(r)
+	if err != nil {
+		return err
+	}
+	rate, broken := 0, []fault.Field(nil)
+	if text := r.PostFormValue("rate_per_second"); strings.TrimSpace(text) != "" {
+		rd := &reading{values: map[string]string{"rate_per_second": text}}
+		rate, broken = int(rd.number("rate_per_second")), rd.broken.List
+	}
+	if broken == nil {
+		_, err = c.DeadLetters.Start(r.Context(), actor(r), delivery.Replay, f, rate)
+		broken = fieldsOf(err)
+	}
+	if broken != nil {
+		return c.askReplay(w, r, http.StatusUnprocessableEntity, broken)
+	}
+	if err != nil {
+		return err
+	}
+	typed.Fingerprint = nil // its letters are on their way out of the list
+	return c.done(w, r, typed.URL("/dead-letters"), ui.Good, say(r, "letters.replaying"))
+}
+
+func (c *Console) confirmDiscard(w http.ResponseWriter, r *http.Request) error {
+	typed, f, err := meant(r)
+	if err != nil {
+		return err
+	}
+	t, err := c.DeadLetters.DryRun(r.Context(), actor(r), f)
+	if err != nil {
+		return err
+	}
+	l := frame(r).Locale
+	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
+		Title: l.T("letters.discard.title"), Points: []string{l.N("letters.discard.1", t.Total), l.T("letters.discard.2"), l.T("letters.discard.3")},
+		Action: "/dead-letters/discard", Cancel: typed.URL("/dead-letters"), Submit: l.T("letters.discard.do"), Kind: "danger",
+		Hidden: typed.Pairs(), NoReason: true}})
+}
+
+func letterCrumbs(r *http.Request) []ui.Crumb {
+	return []ui.Crumb{{Label: say(r, "nav.dead_letters"), URL: "/dead-letters"}}
+}
+
+func (c *Console) discard(w http.ResponseWriter, r *http.Request) error {
+	typed, f, err := meant(r)
+	if err != nil {
+		return err
+	}
+	if _, err := c.DeadLetters.Start(r.Context(), actor(r), delivery.Discard, f, 0); err != nil {
+		return err
+	}
+	typed.Fingerprint = nil
+	return c.done(w, r, typed.URL("/dead-letters"), ui.Good, say(r, "letters.discarding"))
+}
+
+// deadLetterJob returns the job in the address.
+func (c *Console) deadLetterJob(r *http.Request) (delivery.DeadLetterJob, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return delivery.DeadLetterJob{}, err
+	}
+	list, err := c.visibleJobs(r)
+	if err != nil {
+		return delivery.DeadLetterJob{}, err
+	}
+	i := slices.IndexFunc(list, func(j delivery.DeadLetterJob) bool { return j.ID == id })
+	if i < 0 {
+		return delivery.DeadLetterJob{}, delivery.ErrNoDeadLetterJob
+	}
+	return list[i], nil
+}
+
+func (c *Console) confirmCancelJob(w http.ResponseWriter, r *http.Request) error {
+	j, err := c.deadLetterJob(r)
+	if err != nil {
+		return err
+	}
+	l := frame(r).Locale
+	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
+		Title: l.T("letters.job.cancel.title"), Points: []string{l.T("letters.job.cancel.1", j.Done+j.Late+j.Sent, j.Total), l.T("letters.job.cancel.2")},
+		Action: fmt.Sprintf("/dead-letters/jobs/%d/cancel", j.ID), Cancel: "/dead-letters", Submit: l.T("letters.job.cancel"), Kind: "danger", NoReason: true}})
+}
+
+func (c *Console) cancelJob(w http.ResponseWriter, r *http.Request) error {
+	j, err := c.deadLetterJob(r)
+	if err != nil {
+		return err
+	}
+	if err := c.DeadLetters.Cancel(r.Context(), actor(r), j.ID); err != nil {
+		return err
+	}
+	return c.done(w, r, "/dead-letters", ui.Good, say(r, "letters.cancelled_now"))
+}

@@ -1,0 +1,164 @@
+package console
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// fails answers for the users who have a cause, and takes the others.
+func fails(causes map[user.ID]delivery.Result) func(delivery.Message) delivery.Result {
+	return func(m delivery.Message) delivery.Result {
+		if r, ok := causes[m.To.ID]; ok {
+			return r
+		}
+		return takes(m)
+	}
+}
+
+// buried is a rig with three reminders, of which two are dead.
+func buried(t *testing.T) *rig {
+	g := newRig(t)
+	d := g.published(10, 2*time.Hour)
+	for id := user.ID(1001); id <= 1003; id++ {
+		g.book(d, id, delivery.App, 5)
+	}
+	g.fire(d, 1, fails(map[user.ID]delivery.Result{1001: {Detail: "HTTP 503"}, 1002: {Status: delivery.Permanent}}))
+	return g
+}
+
+func TestDeadLettersAreShownToEverybody(t *testing.T) {
+	g := newRig(t)
+	viewer := g.as(staff.Viewer)
+	viewer.get("/dead-letters").is(200).has("No dead letters", "nothing is thrown away").hasNot("/dead-letters/replay")
+	d := g.published(10, 2*time.Hour)
+	for id := user.ID(1001); id <= 1003; id++ {
+		g.book(d, id, delivery.App, 5)
+	}
+	g.fire(d, 1, fails(map[user.ID]delivery.Result{1001: {Detail: "HTTP 503"}, 1002: {Status: delivery.Permanent}}))
+	viewer.get("/dead-letters").is(200).has("2 dead letters", "in 2 groups", "HTTP 503", "no answer recorded").hasNot("/dead-letters/replay", "/dead-letters/discard")
+	for query, want := range map[string][]string{"channel=app": {"2 dead letters"}, "template=1": {"2 dead letters"}, "user=1001": {"1 dead letter", "HTTP 503"},
+		"channel=email": {"None of these"}, "user=1003": {"None of these"}, "template=99": {"None of these"}} {
+		viewer.get("/dead-letters?" + query).is(200).has(want...)
+	}
+	for _, query := range []string{"user=ada", "template=-1", "channel=pigeon", "user=99999999999999999999"} {
+		viewer.get("/dead-letters?"+query).is(200).has("That is not a number").hasNot("HTTP 503")
+		viewer.get("/dead-letters/list?" + query).is(http.StatusUnprocessableEntity).hasNot("User 1001")
+	}
+	// A kind of error without any words is a kind of its own.
+	viewer.get("/dead-letters/list?channel=app&fingerprint=").is(200).has("/templates/1/users/1002").hasNot("/users/1001")
+	viewer.htmx().get("/dead-letters?user=1001").is(200).has("HTTP 503").hasNot("<html")
+}
+
+var links = regexp.MustCompile(`href="(/dead-letters/list[^"]*)"`)
+
+func TestGroupsLeadToTheirLetters(t *testing.T) {
+	g := buried(t)
+	viewer := g.as(staff.Viewer)
+	seen := ""
+	for _, m := range links.FindAllStringSubmatch(viewer.get("/dead-letters").is(200).body, -1) {
+		seen += viewer.get(html.UnescapeString(m[1])).is(200).body
+	}
+	for _, id := range []string{"1001", "1002"} {
+		if strings.Count(seen, `href="/templates/1/users/`+id+`"`) != 1 {
+			t.Errorf("user %s is not found once by following the groups", id)
+		}
+	}
+}
+
+func TestManyDeadLettersArePaged(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 2*time.Hour)
+	for id := user.ID(1); id <= pageSize+2; id++ {
+		g.book(d, id, delivery.App, 5)
+	}
+	g.fire(d, 1, func(delivery.Message) delivery.Result { return delivery.Result{Detail: "down"} })
+	viewer := g.as(staff.Viewer)
+	first := viewer.get("/dead-letters/list?template=1").is(200).has("Next page").hasNot("First page")
+	next := html.UnescapeString(between(between(first.body, `<nav class="pager"`, `</nav>`), `href="`, `"`))
+	second := viewer.get(next).is(200).has("First page").hasNot("Next page")
+	if a, b := strings.Count(first.body, `class="row-link"`), strings.Count(second.body, `class="row-link"`); a != pageSize || b != 2 {
+		t.Errorf("%d letters on the first page and %d on the second", a, b)
+	}
+	viewer.get("/dead-letters/list?after=x_y").is(200).has("Next page")
+}
+
+func TestReplay(t *testing.T) {
+	g := buried(t)
+	operator := g.as(staff.Operator)
+	operator.get("/dead-letters/replay?template=1").is(200).has("2 still in time, 0 would be too late, 0 already sent by another attempt", "Replay 2 messages", `name="template" value="1"`)
+	operator.get("/dead-letters/replay?template=99").is(200).has("A replay would reach nobody").hasNot("Replay 0")
+	operator.post("/dead-letters/replay", url.Values{"rate_per_second": {"plenty"}}).is(422).has("must be a whole number", `value="plenty"`)
+	operator.post("/dead-letters/replay", url.Values{"rate_per_second": {"-1"}}).is(422).has("must be between 0 and 1,000,000")
+	operator.post("/dead-letters/replay", url.Values{"user": {"ada"}}).is(422)
+	operator.get("/dead-letters").is(200).hasNot("Replays and discards")
+	operator.post("/dead-letters/replay", url.Values{"template": {"1"}, "rate_per_second": {"5"}}).to("/dead-letters?template=1")
+	operator.get("/dead-letters").is(200).has("The replay has begun.", "0 of 2", "The operator", "/dead-letters/jobs/1/cancel", `hx-get="/dead-letters/jobs"`, "Live")
+	part := g.as(staff.Viewer).htmx()
+	if a := part.get("/dead-letters/jobs").is(200).has("0 of 2", "running").hasNot("<html", "/cancel"); a.header.Get("HX-Trigger") != "" {
+		t.Error("the page is told to load anew while the job runs")
+	}
+	g.must(g.DeadLetters.Step(t.Context()))
+	if a := part.get("/dead-letters/jobs").is(200).has("2 of 2: 2 tried again", "finished"); a.header.Get("HX-Trigger") != "dropbell:reload" {
+		t.Error("the page is not told that the job has ended")
+	}
+	g.deliver(takes)
+	operator.get("/dead-letters").is(200).has("No dead letters").hasNot("hx-trigger=\"every 1s")
+	operator.get("/templates/1/balance").is(200).has("Nobody is missing", "3 reserved = 3 delivered")
+	operator.get("/dead-letters/jobs").to("/dead-letters")
+}
+
+func TestDryRunTellsWhoIsTooLateOrWasReached(t *testing.T) {
+	g := buried(t)
+	g.exec(`update batches set worthless_after = clock_timestamp()`)
+	g.as(staff.Operator).get("/dead-letters/replay").is(200).has("0 still in time, 2 would be too late", "You can discard these letters").hasNot("Replay 2")
+}
+
+func TestDiscard(t *testing.T) {
+	g := buried(t)
+	operator := g.as(staff.Operator).htmx()
+	operator.get("/dead-letters/discard?user=1001").is(200).has("1 message is given up", "This cannot be undone.", `name="user" value="1001"`).hasNot("<html", "Reason")
+	a := operator.post("/dead-letters/discard", url.Values{"user": {"1001"}}).is(200)
+	if a.header.Get("HX-Redirect") != "/dead-letters?user=1001" {
+		t.Errorf("leads to %q", a.header.Get("HX-Redirect"))
+	}
+	g.must(g.DeadLetters.Step(t.Context()))
+	operator.get("/dead-letters").is(200).has("1 dead letter").hasNot("HTTP 503")
+	operator.get("/templates/1/users/1001").is(200).has("was given up", "An operator gave it up.")
+	operator.get("/templates/1/balance").is(200).has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")
+}
+
+func TestStopAJob(t *testing.T) {
+	g := buried(t)
+	operator := g.as(staff.Operator)
+	operator.post("/dead-letters/replay", nil).to("/dead-letters")
+	operator.get("/dead-letters/jobs/1/cancel").is(200).has("Stop this job?", "What it has done stays done: 0 of 2.")
+	operator.post("/dead-letters/jobs/1/cancel", nil).to("/dead-letters")
+	operator.post("/dead-letters/jobs/1/cancel", nil).is(http.StatusNotFound).has("There is no such job, or it has ended.")
+	operator.get("/dead-letters/jobs/7/cancel").is(http.StatusNotFound)
+	g.must(g.DeadLetters.Step(t.Context()))
+	operator.get("/dead-letters").is(200).has("stopped", "2 dead letters")
+}
+
+func TestDeadLettersOfOtherShopsAreOutOfReach(t *testing.T) {
+	g := buried(t)
+	g.shop(11)
+	g.as(staff.Operator).post("/dead-letters/replay", nil).to("/dead-letters")
+	foreign := g.as(staff.Operator, 11)
+	foreign.get("/dead-letters").is(200).has("No dead letters").hasNot("HTTP 503", "Replays and discards")
+	foreign.get("/dead-letters/list").is(200).hasNot("User 1001")
+	foreign.get("/dead-letters/replay").is(200).has("0 still in time, 0 would be too late")
+	foreign.get("/dead-letters/jobs/1/cancel").is(http.StatusNotFound)
+	foreign.post("/dead-letters/jobs/1/cancel", nil).is(http.StatusNotFound)
+	foreign.post("/dead-letters/discard", nil).to("/dead-letters")
+	foreign.get("/dead-letters").is(200).has("Discard:") // their own job, on nothing
+	g.as(staff.Operator, 10).get("/dead-letters").is(200).has("2 dead letters")
+}
