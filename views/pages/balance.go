@@ -37,10 +37,16 @@ func (p Balance) slots() []balanceSlot {
 		if n := len(list); n == 0 || list[n-1].slot.ID != l.Slot.ID {
 			list = append(list, balanceSlot{slot: l.Slot})
 		}
-		last := &list[len(list)-1]
-		last.lines = append(last.lines, l)
+		if last := &list[len(list)-1]; !l.blank() {
+			last.lines = append(last.lines, l)
+		}
 	}
 	return list
+}
+
+// blank reports whether nobody was due on the line's channel, as it should be.
+func (l BalanceLine) blank() bool {
+	return l.Kept == (delivery.Counts{}) && l.Counted == (delivery.Counts{}) && l.Difference() == 0
 }
 
 // sum adds the recounted lines up.

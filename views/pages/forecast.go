@@ -198,10 +198,22 @@ func (p Forecast) drops(f reminder.ChannelForecast) []forecastDrop {
 		same.Jobs = slices.DeleteFunc(slices.Clone(f.Jobs), func(o reminder.Prognosis) bool {
 			return o.TemplateID != j.TemplateID || !o.Deadline.Equal(j.Deadline)
 		})
-		list = append(list, forecastDrop{outlooks([]reminder.ChannelForecast{same}, 0)[0], j.TemplateID, j.Name, j.Deadline})
+		d := forecastDrop{outlooks([]reminder.ChannelForecast{same}, 0)[0], j.TemplateID, j.Name, j.Deadline}
+		if p.Hidden[j.TemplateID] {
+			d.name = "" // not even where only screen readers see it
+		}
+		list = append(list, d)
 	}
 	slices.SortStableFunc(list, func(a, b forecastDrop) int { return a.deadline.Compare(b.deadline) })
 	return list
+}
+
+// title is the drop's name as far as the viewer may know it.
+func (d forecastDrop) title(ctx context.Context) string {
+	if d.name == "" {
+		return ui.T(ctx, "forecast.other_shop")
+	}
+	return d.name
 }
 
 // An axis maps the time of one drop to thousandths.

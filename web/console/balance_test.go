@@ -29,10 +29,10 @@ func TestBalance(t *testing.T) {
 		g.book(d, id, delivery.App, 5)
 	}
 	s := g.fire(d, 1, takes)
-	b.get("/templates/1/balance").is(200).has("Nobody is missing, nobody is counted twice", "5 reserved = 5 delivered + 0 skipped", fmt.Sprintf("/templates/1/slots/%d/receipt.csv", s.ID), "Counted from the rows at ")
-	g.exec(`update slot_results set reserved = reserved + 2 where slot_id = $1`, s.ID)
+	b.get("/templates/1/balance").is(200).has("Nobody is missing, nobody is counted twice", "5 reserved = 5 delivered + 0 skipped", fmt.Sprintf("/templates/1/slots/%d/receipt.csv", s.ID), "Counted from the rows at ").hasNot("E-mail 0")
+	g.exec(`update slot_results set reserved = reserved + 2 where slot_id = $1 and channel = 0`, s.ID)
 	b.get("/templates/1/balance").is(200).has("The sheet is off by 2", "2 people who were due at the firing are in no batch", "stored: 7").hasNot("Nobody is missing")
-	g.exec(`update slot_results set reserved = reserved - 2, sent = sent - 1 where slot_id = $1`, s.ID)
+	g.exec(`update slot_results set reserved = reserved - 2, sent = sent - 1 where slot_id = $1 and channel = 0`, s.ID)
 	b.get("/templates/1/balance").is(200).has("The sheet is off by 1", "Stored counters differ from the rows", "stored: 4")
 	g.shop(11)
 	g.as(staff.Viewer, 11).get("/templates/1/balance").is(http.StatusForbidden)
@@ -62,7 +62,9 @@ func TestReceipt(t *testing.T) {
 	g.book(d, 1001, delivery.App, 5)
 	g.book(d, 1002, delivery.App, 5)
 	s := g.fire(d, 1, takes)
-	path := func(template, slot int64) string { return fmt.Sprintf("/templates/%d/slots/%d/receipt.csv", template, slot) }
+	path := func(template, slot int64) string {
+		return fmt.Sprintf("/templates/%d/slots/%d/receipt.csv", template, slot)
+	}
 	a := g.as(staff.Viewer).get(path(d.ID, s.ID)).is(200).has("1001,app,sent", "1002,app,sent", "# template,1")
 	if got := a.header.Get("Content-Disposition"); a.header.Get("Content-Type") != "text/csv; charset=utf-8" || !strings.HasPrefix(got, `attachment; filename="receipt-1-5min-`) {
 		t.Errorf("headers %v", a.header)
@@ -127,8 +129,8 @@ func TestABrokenReceiptIsNotTakenForAWholeOne(t *testing.T) {
 		if after > 0 && err == nil {
 			t.Errorf("after %d bytes: the client does not notice", after)
 		}
-		if log.n.Load() != 1 {
-			t.Errorf("after %d bytes: %d errors are logged", after, log.n.Load())
+		if log.n.Load() == 0 { // the client may try again by itself
+			t.Errorf("after %d bytes: nothing is logged", after)
 		}
 	}
 }

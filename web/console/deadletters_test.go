@@ -50,7 +50,7 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 		viewer.get("/dead-letters?" + query).is(200).has(want...)
 	}
 	for _, query := range []string{"user=ada", "template=-1", "channel=pigeon", "user=99999999999999999999"} {
-		viewer.get("/dead-letters?"+query).is(200).has("That is not a number").hasNot("HTTP 503")
+		viewer.get("/dead-letters?" + query).is(200).has("That is not a number").hasNot("HTTP 503")
 		viewer.get("/dead-letters/list?" + query).is(http.StatusUnprocessableEntity).hasNot("User 1001")
 	}
 	// A kind of error without any words is a kind of its own.

@@ -20,7 +20,7 @@ func TestExplain(t *testing.T) {
 	g.fire(d, 12, fails(map[user.ID]delivery.Result{1003: {Detail: "HTTP 503 somewhere"}}))
 	b := g.as(staff.Viewer)
 	b.get("/templates/1/users/1001").is(200).has("What happened to Grace Hopper", "Moon cake night", "Reserved", "60-minute reminder by App fired", "60-minute reminder by App delivered",
-		"planned ", "happened ", "ms late", "Batch ", "1 delivered, 1 still ahead", "Will be reminded at "+d.OpensAt.Add(-5*time.Minute).In(berlin(t)).Format("15:04:05")[:5], "stored as 2049")
+		"planned ", "happened ", "ms late", "Batch ", "1 delivered, 1 still ahead", "Will be reminded at "+d.OpensAt.Add(-5 * time.Minute).In(berlin(t)).Format("15:04:05")[:5], "stored as 2049")
 	b.get("/templates/1/users/1002").is(200).has("was skipped", "The user has opted out of this channel.", "1 skipped").hasNot("Will be reminded")
 	b.get("/templates/1/users/1003").is(200).has("failed for good", "All attempts failed.", "HTTP 503 somewhere", "1 failed")
 	b.get("/users/1001").is(200).has(`href="/templates/1/users/1001"`)

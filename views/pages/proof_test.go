@@ -1,0 +1,106 @@
+package pages
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+)
+
+func number(t *testing.T, s string) float64 {
+	t.Helper()
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// laid fails unless the spans lie side by side inside the bar.
+func laid(t *testing.T, what string, list []span) (end float64) {
+	t.Helper()
+	for _, s := range list {
+		x, width := number(t, s.x), number(t, s.width)
+		if x < end-0.2 || width <= 0 || x+width > 1000.2 {
+			t.Errorf("%s: %+v does not fit behind %.1f", what, s, end)
+		}
+		end = x + width
+	}
+	return end
+}
+
+func TestBarsShowEveryPieceAndNeverOverflow(t *testing.T) {
+	for _, c := range []struct {
+		n     [3]int64
+		total int64
+		seen  int
+		full  bool
+	}{
+		{[3]int64{0, 0, 0}, 0, 0, false},
+		{[3]int64{5, 0, 0}, 0, 0, false},
+		{[3]int64{1, 0, 1}, 1_000_000, 2, false},
+		{[3]int64{999_998, 1, 1}, 1_000_000, 3, true},
+		{[3]int64{50, 25, 25}, 100, 3, true},
+		{[3]int64{80, 80, 80}, 100, 3, true},
+	} {
+		list := spans([]piece{{"a", c.n[0]}, {"b", c.n[1]}, {"c", c.n[2]}}, c.total)
+		end := laid(t, "bar", list)
+		if len(list) != c.seen || (end > 999) != c.full {
+			t.Errorf("%v of %d: %+v", c.n, c.total, list)
+		}
+	}
+}
+
+func TestGanttLinesStayOnTheirAxis(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	opens := now.Add(10 * time.Minute)
+	job := func(before time.Duration, n int64) reminder.Job {
+		return reminder.Job{TemplateID: 1, DueAt: opens.Add(-before), Deadline: opens, Messages: n}
+	}
+	for _, jobs := range [][]reminder.Job{
+		{job(5*time.Minute, 1)}, {job(5*time.Minute, 1_000_000)}, {job(60*time.Minute, 100_000), job(5*time.Minute, 100_000)},
+		{job(0, 5)}, {job(-time.Minute, 5)}, {job(10*time.Minute, 0)},
+	} {
+		f := reminder.ChannelForecast{Rate: reminder.Rate{PerSecond: 100}, Jobs: reminder.Forecast(jobs, reminder.Rate{PerSecond: 100}, now)}
+		for _, d := range (Forecast{}).drops(f) {
+			a := d.axis()
+			for _, j := range d.jobs {
+				list := a.gantt(j)
+				for _, s := range list {
+					laid(t, "gantt", []span{s})
+				}
+				if late := len(list) > 0 && list[len(list)-1].class == "gantt-late"; late != (j.Missed > 0) {
+					t.Errorf("%d missed, drawn %+v", j.Missed, list)
+				}
+			}
+		}
+	}
+}
+
+func TestWorstJob(t *testing.T) {
+	p := func(missed int64, spare time.Duration) reminder.Prognosis {
+		end := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+		return reminder.Prognosis{Job: reminder.Job{TemplateID: 1, Deadline: end, Messages: 10}, FinishAt: end.Add(-spare), Missed: missed}
+	}
+	list := outlooks([]reminder.ChannelForecast{
+		{Channel: delivery.App, Jobs: []reminder.Prognosis{p(0, time.Minute), p(3, time.Hour), p(2, 0)}},
+		{Channel: delivery.SMS, Jobs: []reminder.Prognosis{p(0, time.Minute), p(0, time.Second)}},
+		{Channel: delivery.Email},
+	}, 1)
+	if len(list) != 2 || list[0].worst.Missed != 3 || list[0].missed != 5 || list[0].messages != 30 || spare(list[1].worst) != time.Second {
+		t.Errorf("%+v", list)
+	}
+	if len(outlooks([]reminder.ChannelForecast{{Jobs: []reminder.Prognosis{p(0, 0)}}}, 2)) != 0 {
+		t.Error("another template's jobs are counted")
+	}
+}
+
+func TestARateNamedAsEnoughIsEnough(t *testing.T) {
+	for in, want := range map[float64]float64{0.4: 1, 9: 9, 99: 99, 100.5: 110, 666.7: 670, 1234: 1300, 99_500: 100_000} {
+		if got := roundUp(in); got != want || got < in {
+			t.Errorf("%v is rounded to %v, want %v", in, got, want)
+		}
+	}
+}
