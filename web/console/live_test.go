@@ -250,8 +250,11 @@ func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
 			t.Errorf("told %q, want %d", s.sum, i)
 		}
 	}
-	h.mu.Lock() // until everybody has been told
-	h.mu.Unlock()
+	within(t, "telling everybody", func() bool {
+		h.mu.Lock() // held while it tells
+		defer h.mu.Unlock()
+		return h.watched[1].last.sum == "4"
+	})
 	if s := <-slow; s.sum != "4" {
 		t.Errorf("the slow viewer is told %q, want the last one", s.sum)
 	}
