@@ -196,13 +196,6 @@ func (s Templates) DueToClose(ctx context.Context, limit int) ([]template.Templa
 	return list, translate(err)
 }
 
-// SaveShop creates a shop or changes its name and time zone.
-func (s Templates) SaveShop(ctx context.Context, number int64, name, timezone string) error {
-	_, err := s.pool.Exec(ctx, `insert into shops (number, name, timezone) values ($1, $2, $3)
-		on conflict (number) do update set name = excluded.name, timezone = excluded.timezone`, number, name, timezone)
-	return translate(err)
-}
-
 // Shops lists every shop.
 func (s Templates) Shops(ctx context.Context) ([]template.Shop, error) {
 	rows, err := s.pool.Query(ctx, `select number, name, timezone from shops order by number`)

@@ -178,12 +178,12 @@ func TestAnEditToAnUnknownShop(t *testing.T) {
 	if f, ok := errors.AsType[*fault.Fields](err); !ok || f.List[0].Name != "shop_number" {
 		t.Errorf("%v", err)
 	}
-	w.must(w.templates.SaveShop(t.Context(), 4711, "Corner shop", "Asia/Shanghai"))
+	w.must(w.templates.ChangeShop(t.Context(), template.Shop{Number: 4711, Name: "Corner shop", Timezone: "Asia/Shanghai"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
 	got, err := w.service.Edit(t.Context(), actor, tpl.ID, tpl.Version, s)
 	if err != nil || got.ShopName != "Corner shop" || got.ShopTimezone != "Asia/Shanghai" {
 		t.Errorf("%+v %v", got, err)
 	}
-	w.must(w.templates.SaveShop(t.Context(), 4711, "Corner shop 2", "UTC"))
+	w.must(w.templates.ChangeShop(t.Context(), template.Shop{Number: 4711, Name: "Corner shop 2", Timezone: "UTC"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
 	shops, err := w.templates.Shops(t.Context())
 	if want := []template.Shop{{Number: 10, Name: "Shop 10", Timezone: "UTC"}, {Number: 4711, Name: "Corner shop 2", Timezone: "UTC"}}; err != nil || !slices.Equal(shops, want) {
 		t.Errorf("%v %v", shops, err)

@@ -23,8 +23,6 @@ type BoardStore interface {
 type Board struct {
 	Rows    []Row
 	Earlier []Row
-	// Users is how many reservations the template has, about.
-	Users int64
 }
 
 // Totals sums the board's current rows per channel.

@@ -28,7 +28,7 @@ func coupon(id int64, name string, opensIn time.Duration) template.Template {
 // board is a board with weights that look like real ones: most people choose
 // few slots and the app.
 func board(t template.Template, users int64) reminder.Board {
-	b := reminder.Board{Users: users}
+	var b reminder.Board
 	slotShare := [template.Slots + 1]float64{0, .62, .18, .21, .08, .05, .19, .02, .02, .01, .03, .01, .11}
 	channelShare := [delivery.Channels]float64{.71, .34, .22, .09, 0}
 	for s := template.Slot(template.Slots); s >= 1; s-- {

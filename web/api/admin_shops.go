@@ -69,7 +69,9 @@ func (a *API) putShop(ctx context.Context, in *struct {
 	if err := merge(checkName("name", in.Body.Name), checkZone("timezone", in.Body.Timezone)); err != nil {
 		return nil, err
 	}
-	if err := a.Shops.SaveShop(ctx, number, in.Body.Name, in.Body.Timezone); err != nil {
+	shop := template.Shop{Number: number, Name: in.Body.Name, Timezone: in.Body.Timezone}
+	if err := a.Shops.ChangeShop(ctx, shop, staff.Entry{Actor: actorOf(ctx), Action: "shop.save", ObjectKind: "shop",
+		ObjectID: in.Number, ShopNumber: number, After: shop}); err != nil {
 		return nil, err
 	}
 	return &struct{ Body Shop }{Shop{in.Number, in.Body.Name, in.Body.Timezone}}, nil

@@ -24,7 +24,8 @@ import (
 
 // Shops keeps the shops that templates belong to.
 type Shops interface {
-	SaveShop(ctx context.Context, number int64, name, timezone string) error
+	// ChangeShop creates the shop or changes its name and time zone.
+	ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error
 	Shops(ctx context.Context) ([]template.Shop, error)
 }
 

@@ -159,7 +159,7 @@ func (g *rig) hire(role staff.Role, shops ...int64) staff.Member {
 // shop makes a shop in Berlin, which puts its clocks forward and back.
 func (g *rig) shop(number int64) {
 	g.Helper()
-	g.must(postgres.NewTemplates(g.db).SaveShop(g.Context(), number, fmt.Sprintf("Shop %d", number), "Europe/Berlin"))
+	g.must(postgres.NewTemplates(g.db).ChangeShop(g.Context(), template.Shop{Number: number, Name: fmt.Sprintf("Shop %d", number), Timezone: "Europe/Berlin"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
 }
 
 func (g *rig) spec(shop int64, opensIn time.Duration) template.Spec {
