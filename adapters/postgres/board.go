@@ -125,6 +125,9 @@ func (s Boards) Growth(ctx context.Context, templateID int64, points int) ([]rem
 		return nil, translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Growth])
+	if len(list) == 1 { // a curve needs a beginning
+		list = append([]reminder.Growth{{At: list[0].At.Add(-time.Minute)}}, list...)
+	}
 	return list, translate(err)
 }
 

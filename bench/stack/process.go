@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -55,11 +56,11 @@ func (s *Stack) StartProgram(ctx context.Context, name string, env ...string) (*
 	}
 	bin, err := Build(ctx, dir, name)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	p, err := s.Launch(bin, Launch{Env: env})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	p.dir = dir
 	return p, p.Ready(ctx, 30*time.Second)
