@@ -55,6 +55,9 @@ func (c *Console) overviewPage(r *http.Request) (pages.Overview, error) {
 	if p.Activity, err = c.Audit.Records(ctx, staff.AuditQuery{Shops: by.Shops, Limit: recentRecords}); err != nil {
 		return p, err
 	}
+	if p.Forecast, err = c.Forecaster.Forecast(ctx, forecastAhead); err != nil {
+		return p, err
+	}
 	return p, c.judge(r, &p)
 }
 

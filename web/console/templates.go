@@ -120,6 +120,14 @@ func (c *Console) showTemplate(w http.ResponseWriter, r *http.Request) error {
 	if p.Growth, err = c.Board.Growth(r.Context(), t.ID, growthPoints); err != nil {
 		return err
 	}
+	if p.Announce, err = c.announce(r.Context(), actor(r), t); err != nil {
+		return err
+	}
+	if s := t.State(c.Now()); s == template.Scheduled || s == template.Paused {
+		if p.Forecast, err = c.Forecaster.Forecast(r.Context(), forecastAhead); err != nil {
+			return err
+		}
+	}
 	p.History, err = c.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), Limit: recentRecords})
 	if err != nil {
 		return err
