@@ -161,7 +161,7 @@ func writeEnv(path string, values map[string]string) error {
 // record notes for the other commands how to reach what runs.
 func (s *settings) record() error {
 	state := map[string]string{"URL": s.url(), "PID": fmt.Sprint(os.Getpid())}
-	for _, name := range []string{"ADMIN_API_KEY", "AUTH_JWT_SECRET", "AUTH_JWT_ISSUER", "AUTH_JWT_AUDIENCE"} {
+	for _, name := range []string{"DATABASE_URL", "ADMIN_API_KEY", "AUTH_JWT_SECRET", "AUTH_JWT_ISSUER", "AUTH_JWT_AUDIENCE"} {
 		state[name] = s.get(name)
 	}
 	return writeEnv(stateFile(), state)
