@@ -61,10 +61,12 @@ func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Durat
 	return cut, s.prepare(ctx, &cut)
 }
 
-// stillWaiting finds out why a slot could not be claimed.
+// stillWaiting finds out why a slot could not be claimed. One that has become
+// due since the claim looked is asked again at once: taking it for gone would
+// leave it to the sweep.
 func stillWaiting(ctx context.Context, tx pgx.Tx, slotID int64, cut *reminder.Cut) error {
 	err := tx.QueryRow(ctx, `select due_at - clock_timestamp() from slots
-		where id = $1 and state = 'waiting' and due_at > clock_timestamp()`, slotID).Scan(&cut.Wait)
+		where id = $1 and state = 'waiting'`, slotID).Scan(&cut.Wait)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return reminder.ErrNotFirable
 	}
