@@ -19,12 +19,14 @@ const (
 	SlotFinished        = "slot.finished.v1"
 	UsersChanged        = "users.changed.v1"
 	AnnouncementCreated = "announcement.created.v1"
+	CouponsIssued       = "coupons.issued.v1"
 )
 
 // All returns every event name.
 func All() []string {
 	return []string{TemplatePublished, TemplateMoved, TemplateChanged, TemplateClosed, TemplateCancelled,
-		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated}
+		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
+		CouponsIssued}
 }
 
 // Template is the payload of every template event: which one, and its
@@ -87,4 +89,19 @@ type Announcement struct {
 	Kind           string    `json:"kind"`
 	OpensAt        time.Time `json:"opens_at"`
 	At             time.Time `json:"at"`
+}
+
+// Coupons is the payload of [CouponsIssued]: what one committed group of
+// claims issued.
+type Coupons struct {
+	At     time.Time `json:"at"`
+	Issued []Issue   `json:"issued"`
+}
+
+// Issue says that so many coupons of a template were issued, and how many
+// that makes since its publication.
+type Issue struct {
+	TemplateID int64 `json:"template_id,string"`
+	Issued     int64 `json:"issued"`
+	Total      int64 `json:"total"`
 }

@@ -38,7 +38,8 @@ var golden = map[string]any{
 	event.SlotFinished: event.Slot{SlotID: 9007199254740993, TemplateID: 1, Slot: 12, DueAt: due, At: at},
 	event.AnnouncementCreated: event.Announcement{AnnouncementID: 9007199254740993, TemplateID: 9007199254740994, Kind: "correction",
 		OpensAt: due.Add(time.Hour), At: at},
-	event.UsersChanged: event.Users{FromUser: 1, ToUser: 9223372036854775807},
+	event.CouponsIssued: event.Coupons{At: at, Issued: []event.Issue{{TemplateID: 9007199254740993, Issued: 256, Total: 1024}, {TemplateID: 2, Issued: 1, Total: 1}}},
+	event.UsersChanged:  event.Users{FromUser: 1, ToUser: 9223372036854775807},
 }
 
 func TestPayloadsKeepTheirMeaning(t *testing.T) {

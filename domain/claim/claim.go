@@ -1,0 +1,102 @@
+// Package claim holds the rush: who gets a coupon of a template whose stock,
+// window and limit per user allow only some of those who ask.
+package claim
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strconv"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+)
+
+// ID names one claim: a random positive number of 63 bits, so that it can be
+// given out before anything is stored and tells nobody how many there are.
+type ID int64
+
+// NewID returns the id made of 64 random bits.
+func NewID(random uint64) ID { return ID(max(random&(1<<63-1), 1)) }
+
+// ParseID reads what [ID.String] writes. It returns [ErrNotFound] for
+// anything else: nobody has a claim of that name.
+func ParseID(s string) (ID, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != s {
+		return 0, ErrNotFound
+	}
+	return ID(n), nil
+}
+
+func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// State is how far a claim is.
+type State string
+
+// The states. A claim of a durable template is issued or refused at once;
+// only a gate answers accepted.
+const (
+	Accepted State = "accepted" // decided and kept; the coupon is being written
+	Issued   State = "issued"   // the user owns the coupon
+	Failed   State = "failed"   // accepted and then refused while it was written
+)
+
+// Origin is the way in which somebody came by a coupon.
+type Origin string
+
+// The origins. Grants and campaigns are decided by staff: neither the window
+// nor the way of obtaining is judged for them; stock, limit and pause are.
+const (
+	ByTap      Origin = "claim"
+	ByCode     Origin = "code"
+	ByGrant    Origin = "grant"
+	ByCampaign Origin = "campaign"
+)
+
+// Windowed reports whether claims of this origin must fall between opening
+// and closing.
+func (o Origin) Windowed() bool { return o == ByTap || o == ByCode }
+
+// A Request asks for one coupon.
+type Request struct {
+	ID         ID
+	TemplateID int64
+	UserID     user.ID
+	Origin     Origin
+	// Key makes the request repeatable: at most one coupon is ever issued per
+	// (Origin, Key), and a repetition is answered with it. Empty = none.
+	Key string
+}
+
+// MaxKey bounds the length of a request's key in bytes.
+const MaxKey = 200
+
+// TapKey returns the key of a user's tap that carried this idempotency key.
+func TapKey(by user.ID, idempotencyKey string) string {
+	h := sha256.Sum256([]byte(idempotencyKey))
+	return by.String() + ":" + base64.RawURLEncoding.EncodeToString(h[:])
+}
+
+// A Claim is what became of a request.
+type Claim struct {
+	ID         ID
+	TemplateID int64
+	UserID     user.ID
+	State      State
+	CouponID   int64     // 0 until issued
+	Reason     string    // code of the fault if failed
+	At         time.Time // of the decision, by the clock of whoever decided
+}
+
+// Faults of this room. Beside them a gate answers [template.ErrNotFound] and
+// [template.ErrNotOpen].
+var (
+	ErrNotFound    = fault.New(fault.NotFound, "claim_not_found", "there is no such claim")
+	ErrNotStarted  = fault.New(fault.Conflict, "not_started", "this drop has not opened yet")
+	ErrEnded       = fault.New(fault.Conflict, "ended", "this drop has ended")
+	ErrSoldOut     = fault.New(fault.Conflict, "sold_out", "all coupons are gone")
+	ErrLimit       = fault.New(fault.Conflict, "limit_reached", "you have as many of these coupons as one person may have")
+	ErrOverloaded  = fault.New(fault.Unavailable, "overloaded", "claims cannot be decided right now; try again")
+	ErrIdempotency = fault.New(fault.Invalid, "idempotency_conflict", "this key was used for another claim")
+)
