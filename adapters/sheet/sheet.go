@@ -1,0 +1,157 @@
+// Package sheet reads tables that people upload, CSV or XLSX, row by row, so
+// that a file of a million rows needs no more memory than one of ten.
+package sheet
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"dropbell/domain/fault"
+)
+
+// Faults of files and of single rows.
+var (
+	// ErrUnreadable is the refusal of a file that is neither CSV nor XLSX, or
+	// is broken.
+	ErrUnreadable = fault.New(fault.Invalid, "sheet_unreadable", "the file cannot be read; use CSV in UTF-8 or XLSX")
+	// ErrTooLarge is the refusal of a file that is beyond the limits.
+	ErrTooLarge = fault.New(fault.Invalid, "sheet_too_large", "the file is too large")
+	// ErrBadRow says what is wrong with one row; reading may go on.
+	ErrBadRow = fault.New(fault.Invalid, "sheet_bad_row", "the row cannot be read")
+)
+
+// Limits bound what a file may make us hold and do. Zero means the default.
+type Limits struct {
+	Rows     int64 // rows, blank ones included; default 20,000,000
+	Columns  int   // cells of a row; default 100
+	Cell     int   // bytes of a cell; default 4 KiB
+	Workbook int64 // bytes of an XLSX file, which has to be held whole; default 32 MiB
+	Unpacked int64 // bytes of an XLSX file once unpacked; default 1 GiB
+}
+
+func (l Limits) withDefaults() Limits {
+	set := func(v *int64, most int64) {
+		if *v <= 0 {
+			*v = most
+		}
+	}
+	set(&l.Rows, 20_000_000)
+	set(&l.Workbook, 32<<20)
+	set(&l.Unpacked, 1<<30)
+	if l.Columns <= 0 {
+		l.Columns = 100
+	}
+	if l.Cell <= 0 {
+		l.Cell = 4 << 10
+	}
+	return l
+}
+
+// A source yields the raw rows of one kind of file.
+type source interface {
+	// next returns the row's line or number, counted from 1, and its cells,
+	// valid until the next call; [io.EOF] after the last, [ErrBadRow] for a row
+	// after which reading may go on.
+	next() (line int64, cells []string, err error)
+	close() error
+}
+
+// A Reader yields the rows of one file. It is not safe for concurrent use.
+type Reader struct {
+	rows   source
+	limits Limits
+	count  int64
+}
+
+// Open looks at the beginning of the file to find out what it is. It returns
+// [ErrUnreadable] or [ErrTooLarge]; other errors are those of r. It does not
+// close r.
+func Open(r io.Reader, l Limits) (*Reader, error) {
+	l = l.withDefaults()
+	head := bufio.NewReaderSize(r, sniffBytes)
+	start, err := head.Peek(sniffBytes)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	var rows source
+	switch {
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
+		rows, err = openWorkbook(head, l)
+	case bytes.HasPrefix(start, []byte{0xd0, 0xcf, 0x11, 0xe0}):
+		return nil, ErrUnreadable.Because("this is an old XLS file or has a password; save it as XLSX or CSV")
+	case bytes.HasPrefix(start, []byte{0xff, 0xfe}), bytes.HasPrefix(start, []byte{0xfe, 0xff}), bytes.IndexByte(start, 0) >= 0:
+		return nil, ErrUnreadable.Because("the file is not text in UTF-8; save it as “CSV UTF-8” or XLSX")
+	default:
+		rows, err = openCSV(head, start)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{rows: rows, limits: l}, nil
+}
+
+// Next returns the next row that is not blank: its line in the file, counted
+// from 1, and its cells without surrounding white space, valid until the next
+// call. After the last row it returns [io.EOF]. After an [ErrBadRow] reading
+// may go on; [ErrTooLarge], [ErrUnreadable] and errors of the underlying
+// reader are the end.
+func (r *Reader) Next() (line int64, cells []string, err error) {
+	for {
+		line, cells, err = r.rows.next()
+		if err == io.EOF {
+			return 0, nil, err
+		}
+		if r.count++; r.count > r.limits.Rows {
+			return line, nil, ErrTooLarge.Because("the file has more than %d rows", r.limits.Rows)
+		}
+		if err != nil {
+			return line, nil, err
+		}
+		if err := r.check(cells); err != nil {
+			return line, nil, err
+		}
+		if !blank(cells) {
+			return line, cells, nil
+		}
+	}
+}
+
+// Close frees what reading took, such as temporary files.
+func (r *Reader) Close() error { return r.rows.close() }
+
+// check tidies the cells and returns [ErrBadRow] if one of them cannot be used.
+func (r *Reader) check(cells []string) error {
+	if len(cells) > r.limits.Columns {
+		return ErrBadRow.Because("the row has %d columns; at most %d are read", len(cells), r.limits.Columns)
+	}
+	for i, c := range cells {
+		switch {
+		case len(c) > r.limits.Cell:
+			return ErrBadRow.Because("column %d is longer than %d bytes", i+1, r.limits.Cell)
+		case !utf8.ValidString(c) || strings.IndexByte(c, 0) >= 0:
+			return ErrBadRow.Because("column %d is not text in UTF-8", i+1)
+		}
+		cells[i] = strings.TrimSpace(c)
+	}
+	return nil
+}
+
+func blank(cells []string) bool {
+	for _, c := range cells {
+		if c != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// guard turns a panic of a library over a crafted file into a refusal.
+func guard(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w (%v)", ErrUnreadable, p)
+	}
+}
