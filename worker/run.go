@@ -23,6 +23,7 @@ import (
 	"dropbell/adapters/watermill"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
 	"dropbell/domain/template"
 )
 
@@ -141,7 +142,7 @@ func (p *program) wireBus() (err error) {
 	p.bus, err = watermill.NewBus(watermill.BusConfig{
 		RedisURL: p.cfg.RedisURL, Logger: p.log, Consumer: "worker-" + uuid.NewString(),
 		DeadMessage: func(ctx context.Context, m watermill.DeadMessage) error {
-			return dead.Keep(ctx, postgres.DeadMessage{MessageID: m.ID, Topic: m.Topic, Handler: m.Handler, Reason: m.Reason, Payload: m.Payload})
+			return dead.Keep(ctx, staff.DeadMessage{MessageID: m.ID, Topic: m.Topic, Handler: m.Handler, Reason: m.Reason, Payload: m.Payload})
 		},
 		Metrics: watermill.Metrics{Handled: p.metrics.handled, Dead: p.metrics.deadMessage},
 		Trace:   p.tracing.Event,

@@ -444,7 +444,7 @@ func TestNoticesRetryAndDie(t *testing.T) {
 	}
 	down = false
 	letters := &delivery.DeadLetters{Store: postgres.NewDeadLetters(n.db)}
-	_, err = letters.Start(t.Context(), staff.System(), delivery.Replay, delivery.DeadLetterFilter{TemplateID: tpl.ID}, 0)
+	_, err = letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{TemplateID: tpl.ID}})
 	n.must(err)
 	n.must(letters.Step(t.Context()))
 	if s := n.status(tpl, a.ID); s.State != reminder.AnnouncementSending || s.Channels[delivery.Webhook] != (delivery.Counts{Reserved: 10, Sent: 5, InFlight: 5}) {

@@ -44,9 +44,14 @@ func (s DeadLetters) StartDeadLetterJob(ctx context.Context, j delivery.DeadLett
 	return j, err
 }
 
-// DeadLetterJobs lists recent jobs, newest first.
-func (s DeadLetters) DeadLetterJobs(ctx context.Context, limit int) ([]delivery.DeadLetterJob, error) {
-	rows, err := s.pool.Query(ctx, `select `+jobColumns+` from dead_letter_jobs order by id desc limit $1`, limit)
+// withinShops selects the jobs that reach no further than the shops $1. One
+// without shops reaches everywhere.
+const withinShops = ` (cardinality($1::bigint[]) = 0 or filter->'shops' <> '[]' and filter->'shops' <@ to_jsonb($1::bigint[]))`
+
+// DeadLetterJobs lists recent jobs; see [delivery.DeadLetterStore].
+func (s DeadLetters) DeadLetterJobs(ctx context.Context, shops []int64, limit int) ([]delivery.DeadLetterJob, error) {
+	rows, err := s.pool.Query(ctx, `select `+jobColumns+` from dead_letter_jobs where`+withinShops+` order by id desc limit $2`,
+		append([]int64{}, shops...), limit)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -54,10 +59,11 @@ func (s DeadLetters) DeadLetterJobs(ctx context.Context, limit int) ([]delivery.
 	return list, translate(err)
 }
 
-// CancelDeadLetterJob stops a running job.
-func (s DeadLetters) CancelDeadLetterJob(ctx context.Context, id int64, e staff.Entry) error {
+// CancelDeadLetterJob stops a running job; see [delivery.DeadLetterStore].
+func (s DeadLetters) CancelDeadLetterJob(ctx context.Context, id int64, shops []int64, e staff.Entry) error {
 	return s.tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `update dead_letter_jobs set state = 'cancelled', finished_at = now() where id = $1 and state = 'running'`, id)
+		tag, err := tx.Exec(ctx, `update dead_letter_jobs set state = 'cancelled', finished_at = now()
+			where id = $2 and state = 'running' and`+withinShops, append([]int64{}, shops...), id)
 		if err != nil {
 			return err
 		}

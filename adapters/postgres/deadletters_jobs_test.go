@@ -20,7 +20,7 @@ func TestDyingInMidJobRepeatsNothing(t *testing.T) {
 	m := newMorgue(t)
 	m.cause = func(user.ID) string { return "status 500" }
 	tpl, sl := m.bury(1, 30, 10)
-	j, err := m.letters.Start(t.Context(), staff.System(), delivery.Replay, delivery.DeadLetterFilter{}, 0)
+	j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}})
 	m.must(err)
 	m.exec(`create function die() returns trigger language plpgsql as $$ begin raise exception 'power cut'; end $$`)
 	for step := range 3 {
@@ -67,7 +67,7 @@ func TestWorkersStepAtOnce(t *testing.T) {
 		if f.Fingerprint != nil && *f.Fingerprint == "cause b" {
 			action = delivery.Discard
 		}
-		j, err := m.letters.Start(t.Context(), staff.System(), action, f, 0)
+		j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: action, Filter: f})
 		m.must(err)
 		jobs = append(jobs, j)
 	}

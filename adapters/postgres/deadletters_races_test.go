@@ -65,7 +65,7 @@ func (m *morgue) replaying(state string) (tpl int64, slot int64, proceed func())
 	t, sl := m.bury(1, 5, 10)
 	m.exec(`update slots set state = $2 where id = $1`, sl.ID, state)
 	_, release := m.hold(`select from dead_letter_groups for update`)
-	_, err := m.letters.Start(m.Context(), actor, delivery.Replay, delivery.DeadLetterFilter{}, 0)
+	_, err := m.letters.Start(m.Context(), actor, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}})
 	m.must(err)
 	var step sync.WaitGroup
 	step.Go(func() {

@@ -82,7 +82,7 @@ func (m *morgue) finish(tpl template.Template) map[delivery.Channel]delivery.Cou
 // work runs a job to its end and returns it.
 func (m *morgue) work(a delivery.DeadLetterAction, f delivery.DeadLetterFilter, rate int) delivery.DeadLetterJob {
 	m.Helper()
-	j, err := m.letters.Start(m.Context(), staff.System(), a, f, rate)
+	j, err := m.letters.Start(m.Context(), staff.System(), delivery.DeadLetterOrder{Action: a, Filter: f, Rate: rate})
 	m.must(err)
 	m.must(m.letters.Step(m.Context()))
 	return m.job(j.ID)
@@ -387,7 +387,7 @@ func TestReplayWaitsForAWorker(t *testing.T) {
 	m.work(delivery.Replay, delivery.DeadLetterFilter{UserID: 1}, 0)
 	lease, err := m.batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
 	m.must(err)
-	j, err := m.letters.Start(t.Context(), staff.System(), delivery.Replay, delivery.DeadLetterFilter{}, 0)
+	j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}})
 	m.must(err)
 	m.must(m.letters.Step(t.Context()))
 	if got := m.job(j.ID); got.State != "running" || got.Done != 0 {
@@ -414,12 +414,58 @@ func TestReplayWaitsForAWorker(t *testing.T) {
 	}
 }
 
+// Somebody limited to shops neither sees nor stops what reaches further.
+func TestDeadLetterJobsStayWithinShops(t *testing.T) {
+	m := newMorgue(t)
+	operator := func(shops ...int64) staff.Actor {
+		return staff.Actor{Label: "staff:3", Name: "Op", Role: staff.Operator, Shops: shops}
+	}
+	begin := func(by staff.Actor) int64 {
+		j, err := m.letters.Start(t.Context(), by, delivery.DeadLetterOrder{Action: delivery.Replay, Reason: "provider is back"})
+		m.must(err)
+		return j.ID
+	}
+	everywhere, ten, both := begin(operator()), begin(operator(10)), begin(operator(10, 11))
+	for _, c := range []struct {
+		by   staff.Actor
+		sees []int64
+	}{
+		{operator(), []int64{both, ten, everywhere}}, {operator(10, 11, 12), []int64{both, ten}},
+		{operator(10), []int64{ten}}, {operator(12), nil},
+	} {
+		list, err := m.letters.Jobs(t.Context(), c.by, 10)
+		m.must(err)
+		var ids []int64
+		for _, j := range list {
+			ids = append(ids, j.ID)
+		}
+		if !slices.Equal(ids, c.sees) {
+			t.Errorf("shops %v see %v, want %v", c.by.Shops, ids, c.sees)
+		}
+	}
+	for _, c := range []struct {
+		by  staff.Actor
+		job int64
+		err error
+	}{
+		{operator(10), everywhere, delivery.ErrNoDeadLetterJob}, {operator(11), both, delivery.ErrNoDeadLetterJob},
+		{operator(12), ten, delivery.ErrNoDeadLetterJob}, {operator(10, 11), both, nil}, {operator(10), ten, nil}, {operator(), everywhere, nil},
+	} {
+		if err := m.letters.Cancel(t.Context(), c.by, c.job); !errors.Is(err, c.err) {
+			t.Errorf("shops %v cancel job %d: %v, want %v", c.by.Shops, c.job, err, c.err)
+		}
+	}
+	if n := m.number(`select count(*) from audit where action = 'dead_letters.replay' and reason = 'provider is back'`); n != 3 {
+		t.Errorf("%d audit entries have the reason, want 3", n)
+	}
+}
+
 func TestDeadLetterJobsAreChecked(t *testing.T) {
 	m := newMorgue(t)
 	m.cause = func(user.ID) string { return "status 500" }
 	m.bury(1, 4, 4)
 	for _, by := range []staff.Actor{{}, {Role: staff.Viewer}, {Role: staff.Marketer}} {
-		if _, err := m.letters.Start(t.Context(), by, delivery.Replay, delivery.DeadLetterFilter{}, 0); !errors.Is(err, staff.ErrForbidden) {
+		if _, err := m.letters.Start(t.Context(), by, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}}); !errors.Is(err, staff.ErrForbidden) {
 			t.Errorf("%s may replay: %v", by.Role, err)
 		}
 		if err := m.letters.Cancel(t.Context(), by, 1); !errors.Is(err, staff.ErrForbidden) {
@@ -428,22 +474,22 @@ func TestDeadLetterJobsAreChecked(t *testing.T) {
 	}
 	operator := staff.Actor{Label: "staff:3", Name: "Op", Role: staff.Operator}
 	for _, rate := range []int{-1, 1_000_001} {
-		if _, err := m.letters.Start(t.Context(), operator, delivery.Replay, delivery.DeadLetterFilter{}, rate); !errors.Is(err, fault.ErrInvalid) {
+		if _, err := m.letters.Start(t.Context(), operator, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}, Rate: rate}); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("rate %d: %v", rate, err)
 		}
 	}
-	if _, err := m.letters.Start(t.Context(), operator, "resend", delivery.DeadLetterFilter{}, 0); !errors.Is(err, fault.ErrInvalid) {
+	if _, err := m.letters.Start(t.Context(), operator, delivery.DeadLetterOrder{Action: "resend", Filter: delivery.DeadLetterFilter{}}); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("another action: %v", err)
 	}
 	elsewhere := operator
 	elsewhere.Shops = []int64{11}
-	foreign, err := m.letters.Start(t.Context(), elsewhere, delivery.Discard, delivery.DeadLetterFilter{Shops: []int64{10}}, 0)
+	foreign, err := m.letters.Start(t.Context(), elsewhere, delivery.DeadLetterOrder{Action: delivery.Discard, Filter: delivery.DeadLetterFilter{Shops: []int64{10}}})
 	m.must(err)
 	m.must(m.letters.Step(t.Context()))
 	if got := m.job(foreign.ID); got.Total != 0 || got.Done != 0 || got.State != "finished" {
 		t.Errorf("another shop's letters: %+v", got)
 	}
-	j, err := m.letters.Start(t.Context(), operator, delivery.Replay, delivery.DeadLetterFilter{UserID: 2}, 7)
+	j, err := m.letters.Start(t.Context(), operator, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{UserID: 2}, Rate: 7})
 	m.must(err)
 	if j.ID == 0 || j.Total != 1 || j.Rate != 7 || j.State != "running" || j.Filter.UserID != 2 || j.CreatedBy != "staff:3 Op" {
 		t.Errorf("%+v", j)

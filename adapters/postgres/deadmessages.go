@@ -4,28 +4,12 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 )
-
-// ErrNoDeadMessage is returned when there is no such message, or somebody has
-// dealt with it already.
-var ErrNoDeadMessage = fault.New(fault.NotFound, "dead_message_not_found", "there is no such message, or it has been dealt with")
-
-// A DeadMessage is an event that a handler could not take.
-type DeadMessage struct {
-	ID        int64
-	MessageID string
-	Topic     string
-	Handler   string
-	Reason    string
-	Payload   []byte
-	At        time.Time
-}
 
 // DeadMessages keeps events that handlers gave up on, for operators to see,
 // send again or discard.
@@ -36,7 +20,7 @@ func NewDeadMessages(db *DB) DeadMessages { return DeadMessages{db} }
 
 // Keep stores a message once per handler, whatever is in it: one that cannot
 // be kept would be delivered for ever.
-func (s DeadMessages) Keep(ctx context.Context, m DeadMessage) error {
+func (s DeadMessages) Keep(ctx context.Context, m staff.DeadMessage) error {
 	_, err := s.pool.Exec(ctx, `insert into dead_messages (message_id, topic, handler, reason, payload) values ($1, $2, $3, left($4, 4000), $5)
 		on conflict (message_id, handler) do update set reason = excluded.reason, at = now(), requeued_at = null, discarded_at = null`,
 		storable(m.MessageID), storable(m.Topic), m.Handler, storable(m.Reason), m.Payload)
@@ -50,13 +34,13 @@ func storable(s string) string {
 
 // Open lists messages nobody has dealt with, newest first, those below before
 // (0 = from the newest).
-func (s DeadMessages) Open(ctx context.Context, before int64, limit int) ([]DeadMessage, error) {
+func (s DeadMessages) Open(ctx context.Context, before int64, limit int) ([]staff.DeadMessage, error) {
 	rows, err := s.pool.Query(ctx, `select id, message_id, topic, handler, reason, payload, at from dead_messages
 		where requeued_at is null and discarded_at is null and ($1 = 0 or id < $1) order by id desc limit $2`, before, limit)
 	if err != nil {
 		return nil, translate(err)
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DeadMessage])
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[staff.DeadMessage])
 	return list, translate(err)
 }
 
@@ -82,7 +66,7 @@ func (s DeadMessages) settle(ctx context.Context, by staff.Actor, id int64, acti
 			return err
 		}
 		if tag.RowsAffected() == 0 {
-			return ErrNoDeadMessage
+			return staff.ErrNoDeadMessage
 		}
 		return insertAudit(ctx, tx, staff.Entry{Actor: by, Action: "dead_message." + action, ObjectKind: "dead_message", ObjectID: itoa(id)})
 	})

@@ -16,14 +16,14 @@ import (
 
 const someID = "0b6f2c1e-8f0a-4c59-9d61-2f4f4d0f7a11"
 
-func poisoned(id, handler string, payload []byte) postgres.DeadMessage {
-	return postgres.DeadMessage{MessageID: id, Topic: event.TemplateChanged, Handler: handler, Reason: "no such column", Payload: payload}
+func poisoned(id, handler string, payload []byte) staff.DeadMessage {
+	return staff.DeadMessage{MessageID: id, Topic: event.TemplateChanged, Handler: handler, Reason: "no such column", Payload: payload}
 }
 
 var operator = staff.Actor{Label: "staff:3", Name: "Olga", Role: staff.Operator}
 
 // open returns the messages nobody has dealt with.
-func open(t *testing.T, dead postgres.DeadMessages) []postgres.DeadMessage {
+func open(t *testing.T, dead postgres.DeadMessages) []staff.DeadMessage {
 	t.Helper()
 	list, err := dead.Open(t.Context(), 0, 100)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestRequeue(t *testing.T) {
 	for _, m := range open(t, dead) {
 		w.must(dead.Requeue(t.Context(), operator, m.ID))
 		for name, err := range map[string]error{"requeue": dead.Requeue(t.Context(), operator, m.ID), "discard": dead.Discard(t.Context(), operator, m.ID)} {
-			if !errors.Is(err, postgres.ErrNoDeadMessage) || fault.KindOf(err) != fault.NotFound {
+			if !errors.Is(err, staff.ErrNoDeadMessage) || fault.KindOf(err) != fault.NotFound {
 				t.Errorf("%s afterwards: %v", name, err)
 			}
 		}
@@ -105,7 +105,7 @@ func TestDiscard(t *testing.T) {
 	w.must(dead.Discard(t.Context(), operator, id))
 	for name, err := range map[string]error{"requeue": dead.Requeue(t.Context(), operator, id), "discard": dead.Discard(t.Context(), operator, id),
 		"unknown": dead.Discard(t.Context(), operator, id+1)} {
-		if !errors.Is(err, postgres.ErrNoDeadMessage) {
+		if !errors.Is(err, staff.ErrNoDeadMessage) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -145,7 +145,7 @@ func TestOneOfSeveralRequeues(t *testing.T) {
 	for _, err := range together(8, func(int) error { return dead.Requeue(context.Background(), operator, id) }) {
 		if err == nil {
 			won++
-		} else if !errors.Is(err, postgres.ErrNoDeadMessage) {
+		} else if !errors.Is(err, staff.ErrNoDeadMessage) {
 			t.Errorf("%v", err)
 		}
 	}

@@ -336,7 +336,7 @@ func TestMovedOpening(t *testing.T) {
 	changed := tpl.Spec
 	changed.OpensAt = changed.OpensAt.Add(2 * time.Hour)
 	changed.ClosesAt = changed.ClosesAt.Add(2 * time.Hour)
-	moved, err := w.service.Edit(t.Context(), staff.System(), tpl.ID, tpl.Version, changed)
+	moved, err := w.service.Edit(t.Context(), staff.System(), tpl.ID, template.Edition{Version: tpl.Version, Spec: changed})
 	w.must(err)
 	w.must(d.Drain(t.Context(), delivery.App))
 	if _, err := w.slots.FinishSlots(t.Context()); err != nil {

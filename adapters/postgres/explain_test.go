@@ -82,7 +82,7 @@ func TestExplainBeforeTheDrop(t *testing.T) {
 	by := staff.Actor{Label: "staff:4", Name: "Mei", Role: staff.Admin}
 	changed := tpl.Spec
 	changed.OpensAt, changed.ClosesAt = changed.OpensAt.Add(time.Hour), changed.ClosesAt.Add(time.Hour)
-	moved, err := m.service.Edit(t.Context(), by, tpl.ID, tpl.Version, changed)
+	moved, err := m.service.Edit(t.Context(), by, tpl.ID, template.Edition{Version: tpl.Version, Spec: changed})
 	m.must(err)
 	m.do(tpl, template.Pausing)
 	m.do(tpl, template.Resuming)

@@ -59,7 +59,7 @@ func (w *world) move(t template.Template, to time.Time) template.Template {
 	w.must(err)
 	s := now.Spec
 	s.OpensAt, s.ClosesAt = to, to.Add(time.Hour)
-	moved, err := w.service.Edit(w.Context(), actor, t.ID, now.Version, s)
+	moved, err := w.service.Edit(w.Context(), actor, t.ID, template.Edition{Version: now.Version, Spec: s})
 	w.must(err)
 	return moved
 }

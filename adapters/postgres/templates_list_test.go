@@ -189,7 +189,7 @@ func TestWhatTheRulesAcceptCanBeStored(t *testing.T) {
 		if s.Check() != nil {
 			return
 		}
-		if got, err = w.service.Edit(t.Context(), actor, got.ID, got.Version, s); err != nil || !sameSpec(got.Spec, s) {
+		if got, err = w.service.Edit(t.Context(), actor, got.ID, template.Edition{Version: got.Version, Spec: s}); err != nil || !sameSpec(got.Spec, s) {
 			rt.Fatalf("edited\n%+v (%v), asked\n%+v", got.Spec, err, s)
 		}
 	})

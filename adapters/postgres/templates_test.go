@@ -60,7 +60,7 @@ func TestOfConcurrentEditsOneWins(t *testing.T) {
 	errs := together(16, func(i int) error {
 		s := tpl.Spec
 		s.Name = fmt.Sprintf("by %d", i)
-		_, err := w.service.Edit(context.Background(), actor, tpl.ID, tpl.Version, s)
+		_, err := w.service.Edit(context.Background(), actor, tpl.ID, template.Edition{Version: tpl.Version, Spec: s})
 		return err
 	})
 	winner := slices.Index(errs, nil)
@@ -124,7 +124,7 @@ func TestEveryChangeLeavesAnEntryAndAnEvent(t *testing.T) {
 	w.do(tpl, template.Publishing)
 	moved, _ := w.templates.Template(t.Context(), tpl.ID)
 	moved.OpensAt, moved.ClosesAt = moved.OpensAt.Add(time.Minute), moved.ClosesAt.Add(time.Minute)
-	_, err := w.service.Edit(t.Context(), actor, tpl.ID, moved.Version, moved.Spec)
+	_, err := w.service.Edit(t.Context(), actor, tpl.ID, template.Edition{Version: moved.Version, Spec: moved.Spec})
 	w.must(err)
 	w.do(tpl, template.Pausing)
 	w.do(tpl, template.Resuming)
@@ -174,12 +174,12 @@ func TestAnEditToAnUnknownShop(t *testing.T) {
 	tpl := w.draft(nil)
 	s := tpl.Spec
 	s.ShopNumber = 4711
-	_, err := w.service.Edit(t.Context(), actor, tpl.ID, tpl.Version, s)
+	_, err := w.service.Edit(t.Context(), actor, tpl.ID, template.Edition{Version: tpl.Version, Spec: s})
 	if f, ok := errors.AsType[*fault.Fields](err); !ok || f.List[0].Name != "shop_number" {
 		t.Errorf("%v", err)
 	}
 	w.must(w.templates.ChangeShop(t.Context(), template.Shop{Number: 4711, Name: "Corner shop", Timezone: "Asia/Shanghai"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
-	got, err := w.service.Edit(t.Context(), actor, tpl.ID, tpl.Version, s)
+	got, err := w.service.Edit(t.Context(), actor, tpl.ID, template.Edition{Version: tpl.Version, Spec: s})
 	if err != nil || got.ShopName != "Corner shop" || got.ShopTimezone != "Asia/Shanghai" {
 		t.Errorf("%+v %v", got, err)
 	}

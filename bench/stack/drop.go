@@ -36,7 +36,7 @@ func (s *Stack) FireSoon(ctx context.Context, t template.Template, after time.Du
 	spec := t.Spec
 	spec.OpensAt = time.Now().Add(5*time.Minute + after).Truncate(time.Second)
 	service := &template.Service{Store: postgres.NewTemplates(s.DB), Now: time.Now}
-	_, err := service.Edit(ctx, staff.System(), t.ID, t.Version, spec)
+	_, err := service.Edit(ctx, staff.System(), t.ID, template.Edition{Version: t.Version, Spec: spec})
 	return err
 }
 

@@ -90,8 +90,12 @@ type DeadLetterStore interface {
 	DeadLetters(ctx context.Context, f DeadLetterFilter, afterBatch int64, afterUser user.ID, limit int) ([]DeadLetter, error)
 	Triage(ctx context.Context, f DeadLetterFilter) (Triage, error)
 	StartDeadLetterJob(ctx context.Context, j DeadLetterJob, e staff.Entry) (DeadLetterJob, error)
-	DeadLetterJobs(ctx context.Context, limit int) ([]DeadLetterJob, error)
-	CancelDeadLetterJob(ctx context.Context, id int64, e staff.Entry) error
+	// DeadLetterJobs lists jobs that reach no further than the shops (empty =
+	// all), newest first.
+	DeadLetterJobs(ctx context.Context, shops []int64, limit int) ([]DeadLetterJob, error)
+	// CancelDeadLetterJob returns [ErrNoDeadLetterJob] for a job that does not
+	// run or reaches further than the shops.
+	CancelDeadLetterJob(ctx context.Context, id int64, shops []int64, e staff.Entry) error
 	// StepDeadLetterJob works one batch of the oldest unleased job off and
 	// reports whether there was anything to do.
 	StepDeadLetterJob(ctx context.Context) (bool, error)
@@ -127,50 +131,69 @@ func (s *DeadLetters) DryRun(ctx context.Context, by staff.Actor, f DeadLetterFi
 	return s.Store.Triage(ctx, f)
 }
 
+// A DeadLetterOrder asks for a replay or discard.
+type DeadLetterOrder struct {
+	Action DeadLetterAction
+	Filter DeadLetterFilter
+	Rate   int // recipients per second, 0 = as fast as the channel allows
+	// Reason says why, for the audit log; it may be empty.
+	Reason string
+}
+
 // Start begins a replay or discard in the background. A replay never sends to
 // somebody who was sent the message by another attempt, nor after the
 // deadline, nor what was true of an opening that has moved or was cancelled.
-func (s *DeadLetters) Start(ctx context.Context, by staff.Actor, a DeadLetterAction, f DeadLetterFilter, rate int) (DeadLetterJob, error) {
+func (s *DeadLetters) Start(ctx context.Context, by staff.Actor, o DeadLetterOrder) (DeadLetterJob, error) {
 	if err := by.May(staff.Operate, 0); err != nil {
 		return DeadLetterJob{}, err
 	}
-	if err := checkJob(a, rate); err != nil {
+	if err := o.check(); err != nil {
 		return DeadLetterJob{}, err
 	}
-	f.Shops = by.Shops
-	t, err := s.Store.Triage(ctx, f)
+	o.Filter.Shops = by.Shops
+	t, err := s.Store.Triage(ctx, o.Filter)
 	if err != nil {
 		return DeadLetterJob{}, err
 	}
-	j := DeadLetterJob{Action: a, Filter: f, Rate: rate, Total: t.Total, CreatedBy: by.Label + " " + by.Name}
-	return s.Store.StartDeadLetterJob(ctx, j, staff.Entry{Actor: by, Action: "dead_letters." + string(a), ObjectKind: "dead_letters", After: j})
+	j := DeadLetterJob{Action: o.Action, Filter: o.Filter, Rate: o.Rate, Total: t.Total, CreatedBy: by.Label + " " + by.Name}
+	return s.Store.StartDeadLetterJob(ctx, j, staff.Entry{Actor: by, Action: "dead_letters." + string(o.Action),
+		ObjectKind: "dead_letters", Reason: o.Reason, After: j})
 }
 
-func checkJob(a DeadLetterAction, rate int) error {
+func (o DeadLetterOrder) check() error {
 	e := &fault.Fields{}
-	if a != Replay && a != Discard {
+	if o.Action != Replay && o.Action != Discard {
 		e.Add("action", "rule.dead_letter_action", "must be replay or discard")
 	}
-	if rate < 0 || rate > 1_000_000 {
-		e.Add("rate_per_second", "rule.rate", "must be between 0 and 1000000")
-	}
+	checkRate(e, o.Rate)
 	return e.Err()
 }
 
-// Jobs lists recent replays and discards, newest first.
+// MaxRate bounds what a rate can be set to, in messages per second.
+const MaxRate = 1_000_000
+
+func checkRate(e *fault.Fields, rate int) {
+	if rate < 0 || rate > MaxRate {
+		e.Add("rate_per_second", "rule.rate", "must be between 0 and %d", MaxRate)
+	}
+}
+
+// Jobs lists recent replays and discards, newest first; for somebody limited
+// to shops, those that reach no further.
 func (s *DeadLetters) Jobs(ctx context.Context, by staff.Actor, limit int) ([]DeadLetterJob, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
 	}
-	return s.Store.DeadLetterJobs(ctx, limit)
+	return s.Store.DeadLetterJobs(ctx, by.Shops, limit)
 }
 
-// Cancel stops a running job; what it has done stays done.
+// Cancel stops a running job; what it has done stays done. It returns
+// [ErrNoDeadLetterJob] if there is none that the actor is in charge of.
 func (s *DeadLetters) Cancel(ctx context.Context, by staff.Actor, id int64) error {
 	if err := by.May(staff.Operate, 0); err != nil {
 		return err
 	}
-	return s.Store.CancelDeadLetterJob(ctx, id, staff.Entry{Actor: by, Action: "dead_letters.cancel",
+	return s.Store.CancelDeadLetterJob(ctx, id, by.Shops, staff.Entry{Actor: by, Action: "dead_letters.cancel",
 		ObjectKind: "dead_letters", ObjectID: strconv.FormatInt(id, 10)})
 }
 

@@ -111,25 +111,33 @@ func (s *Service) Templates(ctx context.Context, by staff.Actor, q Query) ([]Tem
 	return s.Store.Templates(ctx, q)
 }
 
-// Edit replaces the spec of version; see [Template.Edit] for what may change
-// when. It returns [fault.ErrStale] if version is no longer current.
-func (s *Service) Edit(ctx context.Context, by staff.Actor, id, version int64, spec Spec) (Template, error) {
+// An Edition is a new spec for the version that it is based on.
+type Edition struct {
+	Version int64
+	Spec    Spec
+	// Reason says why, for the audit log; a moved opening asks for one.
+	Reason string
+}
+
+// Edit replaces the spec of a version; see [Template.Edit] for what may change
+// when. It returns [fault.ErrStale] if the version is no longer current.
+func (s *Service) Edit(ctx context.Context, by staff.Actor, id int64, e Edition) (Template, error) {
 	old, err := s.load(ctx, by, id)
 	if err != nil {
 		return old, err
 	}
-	if old.Version != version {
+	if old.Version != e.Version {
 		return old, fault.ErrStale
 	}
-	if err := by.May(staff.ManageTemplates, spec.ShopNumber); err != nil {
+	if err := by.May(staff.ManageTemplates, e.Spec.ShopNumber); err != nil {
 		return old, err
 	}
-	edited, err := old.Edit(spec, s.Now())
+	edited, err := old.Edit(e.Spec, s.Now())
 	if err != nil {
 		return old, err
 	}
 	c := Change{Template: edited, Event: event.TemplateChanged,
-		Entry: entry(by, "template.edit", old, "", old.Spec, edited.Spec)}
+		Entry: entry(by, "template.edit", old, e.Reason, old.Spec, edited.Spec)}
 	if old.Stored != Draft && !edited.OpensAt.Equal(old.OpensAt) {
 		c.Schedule, c.Event, c.Entry.Action = MoveSlots, event.TemplateMoved, "template.move"
 	}

@@ -135,7 +135,7 @@ func do(by staff.Actor, id, version int64, tr template.Transition) func(*templat
 
 func edit(by staff.Actor, version int64, spec template.Spec) func(*template.Service) error {
 	return func(s *template.Service) error {
-		_, err := s.Edit(context.Background(), by, 7, version, spec)
+		_, err := s.Edit(context.Background(), by, 7, template.Edition{Version: version, Spec: spec})
 		return err
 	}
 }

@@ -55,6 +55,7 @@ type TemplatePatch struct {
 	Obtain       Optional[string]    `json:"obtain,omitempty" enum:"claim,code"`
 	ClaimMode    Optional[string]    `json:"claim_mode,omitempty" enum:"durable,gate"`
 	ClaimURL     Optional[string]    `json:"claim_url,omitempty"`
+	Reason       string              `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log; worth saying when the opening moves."`
 }
 
 // Template is a template as staff see it.

@@ -142,6 +142,9 @@ func (a *API) changeTemplate(ctx context.Context, in *struct {
 	if version == 0 {
 		return nil, errPrecondition
 	}
+	if err := checkText("body.reason", in.Body.Reason); err != nil {
+		return nil, err
+	}
 	old, err := a.Templates.Template(ctx, actorOf(ctx), id)
 	if err != nil {
 		return nil, err
@@ -150,7 +153,7 @@ func (a *API) changeTemplate(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Templates.Edit(ctx, actorOf(ctx), id, version, spec)
+	t, err := a.Templates.Edit(ctx, actorOf(ctx), id, template.Edition{Version: version, Spec: spec, Reason: in.Body.Reason})
 	if err != nil {
 		return nil, err
 	}

@@ -116,8 +116,12 @@ func TestChangeTemplate(t *testing.T) {
 		t.Fatalf("changed: %s", a.Body)
 	}
 	r.want(r.call(r.admin("If-Match", `"1"`), "PATCH", path, `{"stock":6}`), 409, "stale_version")
-	r.want(r.call(r.admin("If-Match", `W/"2"`), "PATCH", path, `{"valid_until":null,"valid_hours":24}`), 200, "")
+	r.want(r.call(r.admin("If-Match", `W/"2"`), "PATCH", path, `{"valid_until":null,"valid_hours":24,"reason":"too short"}`), 200, "")
+	if n := r.number(`select count(*) from audit where action = 'template.edit' and reason = 'too short'`); n != 1 {
+		t.Fatalf("the reason is in %d audit entries", n)
+	}
 	r.want(r.call(r.admin("If-Match", `"3"`), "PATCH", path, `{"stock":0}`), 422, "invalid_request")
+	r.want(r.call(r.admin("If-Match", `"3"`), "PATCH", path, `{"stock":9,"reason":"a\u0000b"}`), 422, "invalid_request")
 	r.want(r.call(r.admin("If-Match", `"3"`), "PATCH", path, `{"stok":1}`), 422, "invalid_request")
 	r.want(r.call(r.admin("If-Match", `"3"`), "PATCH", path, `[]`), 422, "invalid_request")
 	r.want(r.call(r.admin("If-Match", `"3"`), "PATCH", path, `{`), 400, "malformed_json")

@@ -38,6 +38,7 @@ type DeadLetterOrder struct {
 	Filter        DeadLetterFilter `json:"filter"`
 	DryRun        bool             `json:"dry_run,omitempty" doc:"Only say what would happen."`
 	RatePerSecond int              `json:"rate_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"At most so many per second; 0 = as fast as the channel allows."`
+	Reason        string           `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log."`
 }
 
 // DeadLetterAnswer says what an order would do, and names the job that does it.
@@ -118,6 +119,9 @@ func (a *API) order(action delivery.DeadLetterAction) func(context.Context, *str
 		if err != nil {
 			return nil, err
 		}
+		if err := checkText("body.reason", in.Body.Reason); err != nil {
+			return nil, err
+		}
 		t, err := a.DeadLetters.DryRun(ctx, actorOf(ctx), f)
 		if err != nil {
 			return nil, err
@@ -127,7 +131,8 @@ func (a *API) order(action delivery.DeadLetterAction) func(context.Context, *str
 		if in.Body.DryRun {
 			return out, nil
 		}
-		j, err := a.DeadLetters.Start(ctx, actorOf(ctx), action, f, in.Body.RatePerSecond)
+		j, err := a.DeadLetters.Start(ctx, actorOf(ctx), delivery.DeadLetterOrder{Action: action, Filter: f,
+			Rate: in.Body.RatePerSecond, Reason: in.Body.Reason})
 		if err != nil {
 			return nil, err
 		}

@@ -43,9 +43,15 @@ func TestDeadLetters(t *testing.T) {
 		t.Fatal("a dry run started a job")
 	}
 	delete(order, "dry_run")
+	order["reason"] = "a\x00b"
+	r.want(r.call(r.admin(), "POST", "/admin/dead-letters/replay", order), 422, "invalid_request")
+	order["reason"] = "provider is back"
 	a = r.want(r.call(r.admin(), "POST", "/admin/dead-letters/replay", order), 202, "")
 	if a.at("job.state") != "running" || a.at("job.total") != 6.0 {
 		t.Fatalf("job: %s", a.Body)
+	}
+	if n := r.number(`select count(*) from audit where action = 'dead_letters.replay' and reason = 'provider is back'`); n != 1 {
+		t.Fatalf("the reason is in %d audit entries", n)
 	}
 	a = r.want(r.call(r.admin(), "POST", "/admin/dead-letters/discard", map[string]any{"filter": map[string]any{"user_id": "1"}}), 202, "")
 	if a.at("job.total") != 1.0 {

@@ -44,7 +44,7 @@ type ChannelSettings interface {
 
 // DeadMessages keeps the events that handlers gave up on.
 type DeadMessages interface {
-	Open(ctx context.Context, before int64, limit int) ([]postgres.DeadMessage, error)
+	Open(ctx context.Context, before int64, limit int) ([]staff.DeadMessage, error)
 	Requeue(ctx context.Context, by staff.Actor, id int64) error
 	Discard(ctx context.Context, by staff.Actor, id int64) error
 }

@@ -9,7 +9,6 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
-	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
@@ -81,18 +80,8 @@ func (c *Console) listDeadLetters(w http.ResponseWriter, r *http.Request) error 
 }
 
 func (c *Console) deadLetterJobs(r *http.Request) (pages.Jobs, error) {
-	list, err := c.visibleJobs(r)
-	return pages.Jobs{List: list[:min(len(list), recentJobs)]}, err
-}
-
-// visibleJobs leaves out jobs on shops that the viewer is not in charge of.
-func (c *Console) visibleJobs(r *http.Request) ([]delivery.DeadLetterJob, error) {
-	by := actor(r)
-	list, err := c.DeadLetters.Jobs(r.Context(), by, maxJobs)
-	return slices.DeleteFunc(list, func(j delivery.DeadLetterJob) bool {
-		return len(by.Shops) > 0 && (len(j.Filter.Shops) == 0 ||
-			slices.ContainsFunc(j.Filter.Shops, func(shop int64) bool { return !by.Can(staff.View, shop) }))
-	}), err
+	list, err := c.DeadLetters.Jobs(r.Context(), actor(r), recentJobs)
+	return pages.Jobs{List: list}, err
 }
 
 // refreshJobs is asked again and again while a job runs. When none does any
@@ -158,7 +147,7 @@ func (c *Console) askReplay(w http.ResponseWriter, r *http.Request, status int, 
 	if err != nil {
 		return err
 	}
-	p := pages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), Errors: broken}
+	p := pages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), Reason: reason(r), Errors: broken}
 	if partial(r) {
 		return c.show(w, r, status, p.Fragment())
 	}
@@ -176,7 +165,7 @@ func (c *Console) replay(w http.ResponseWriter, r *http.Request) error {
 		rate, broken = int(rd.number("rate_per_second")), rd.broken.List
 	}
 	if broken == nil {
-		_, err = c.DeadLetters.Start(r.Context(), actor(r), delivery.Replay, f, rate)
+		_, err = c.DeadLetters.Start(r.Context(), actor(r), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: f, Rate: rate, Reason: reason(r)})
 		broken = fieldsOf(err)
 	}
 	if broken != nil {
@@ -202,7 +191,7 @@ func (c *Console) confirmDiscard(w http.ResponseWriter, r *http.Request) error {
 	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("letters.discard.title"), Points: []string{l.N("letters.discard.1", t.Total), l.T("letters.discard.2"), l.T("letters.discard.3")},
 		Action: "/dead-letters/discard", Cancel: typed.URL("/dead-letters"), Submit: l.T("letters.discard.do"), Kind: "danger",
-		Hidden: typed.Pairs(), NoReason: true}})
+		Hidden: typed.Pairs()}})
 }
 
 func letterCrumbs(r *http.Request) []ui.Crumb {
@@ -214,7 +203,7 @@ func (c *Console) discard(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.DeadLetters.Start(r.Context(), actor(r), delivery.Discard, f, 0); err != nil {
+	if _, err := c.DeadLetters.Start(r.Context(), actor(r), delivery.DeadLetterOrder{Action: delivery.Discard, Filter: f, Reason: reason(r)}); err != nil {
 		return err
 	}
 	typed.Fingerprint = nil
@@ -227,7 +216,7 @@ func (c *Console) deadLetterJob(r *http.Request) (delivery.DeadLetterJob, error)
 	if err != nil {
 		return delivery.DeadLetterJob{}, err
 	}
-	list, err := c.visibleJobs(r)
+	list, err := c.DeadLetters.Jobs(r.Context(), actor(r), maxJobs)
 	if err != nil {
 		return delivery.DeadLetterJob{}, err
 	}

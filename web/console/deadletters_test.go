@@ -96,12 +96,13 @@ func TestReplay(t *testing.T) {
 	operator := g.as(staff.Operator)
 	operator.get("/dead-letters/replay?template=1").is(200).has("2 still in time, 0 would be too late, 0 already sent by another attempt", "Replay 2 messages", `name="template" value="1"`)
 	operator.get("/dead-letters/replay?template=99").is(200).has("A replay would reach nobody").hasNot("Replay 0")
-	operator.post("/dead-letters/replay", url.Values{"rate_per_second": {"plenty"}}).is(422).has("must be a whole number", `value="plenty"`)
+	operator.post("/dead-letters/replay", url.Values{"rate_per_second": {"plenty"}, "reason": {"it is back"}}).is(422).has("must be a whole number", `value="plenty"`, `value="it is back"`)
 	operator.post("/dead-letters/replay", url.Values{"rate_per_second": {"-1"}}).is(422).has("must be between 0 and 1,000,000")
 	operator.post("/dead-letters/replay", url.Values{"user": {"ada"}}).is(422)
 	operator.get("/dead-letters").is(200).hasNot("Replays and discards")
-	operator.post("/dead-letters/replay", url.Values{"template": {"1"}, "rate_per_second": {"5"}}).to("/dead-letters?template=1")
+	operator.post("/dead-letters/replay", url.Values{"template": {"1"}, "rate_per_second": {"5"}, "reason": {"it is back"}}).to("/dead-letters?template=1")
 	operator.get("/dead-letters").is(200).has("The replay has begun.", "0 of 2", "The operator", "/dead-letters/jobs/1/cancel", `hx-get="/dead-letters/jobs"`, "Live")
+	operator.get("/audit?kind=dead_letters").is(200).has("it is back")
 	part := g.as(staff.Viewer).htmx()
 	if a := part.get("/dead-letters/jobs").is(200).has("0 of 2", "running").hasNot("<html", "/cancel"); a.header.Get("HX-Trigger") != "" {
 		t.Error("the page is told to load anew while the job runs")
@@ -125,7 +126,7 @@ func TestDryRunTellsWhoIsTooLateOrWasReached(t *testing.T) {
 func TestDiscard(t *testing.T) {
 	g := buried(t)
 	operator := g.as(staff.Operator).htmx()
-	operator.get("/dead-letters/discard?user=1001").is(200).has("1 message is given up", "This cannot be undone.", `name="user" value="1001"`).hasNot("<html", "Reason")
+	operator.get("/dead-letters/discard?user=1001").is(200).has("1 message is given up", "This cannot be undone.", `name="user" value="1001"`, "Reason").hasNot("<html")
 	a := operator.post("/dead-letters/discard", url.Values{"user": {"1001"}}).is(200)
 	if a.header.Get("HX-Redirect") != "/dead-letters?user=1001" {
 		t.Errorf("leads to %q", a.header.Get("HX-Redirect"))

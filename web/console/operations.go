@@ -99,10 +99,7 @@ func (c *Console) listDeadMessages(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	var p pages.DeadMessages
-	for _, m := range list[:min(len(list), pageSize)] {
-		p.List = append(p.List, pages.DeadMessage(m))
-	}
+	p := pages.DeadMessages{List: list[:min(len(list), pageSize)]}
 	if len(list) > pageSize {
 		p.Next = withQuery(r, "before", strconv.FormatInt(p.List[pageSize-1].ID, 10))
 	}

@@ -19,7 +19,7 @@ import (
 const maxReason = 2000
 
 func reason(r *http.Request) string {
-	s := strings.TrimSpace(r.PostFormValue("reason"))
+	s := strings.TrimSpace(r.FormValue("reason"))
 	return strings.ToValidUTF8(s[:min(len(s), maxReason)], "")
 }
 
@@ -168,7 +168,7 @@ func (c *Console) movable(r *http.Request) (template.Template, error) {
 }
 
 func (c *Console) moveQuestion(r *http.Request, t template.Template) pages.Move {
-	return pages.Move{Template: t, Follow: r.FormValue("follow") != "", Opens: pages.WhenProps{Name: "opens_at", Label: say(r, "field.opens_at"),
+	return pages.Move{Template: t, Reason: reason(r), Follow: r.FormValue("follow") != "", Opens: pages.WhenProps{Name: "opens_at", Label: say(r, "field.opens_at"),
 		Help: say(r, "help.opens_at"), Value: r.FormValue("opens_at"), Fold: r.FormValue("opens_at_fold")}}
 }
 
@@ -224,7 +224,7 @@ func (c *Console) move(w http.ResponseWriter, r *http.Request) error {
 		spec.ClosesAt = spec.ClosesAt.Add(p.Blast.Shift)
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	moved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, version, spec)
+	moved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, template.Edition{Version: version, Spec: spec, Reason: p.Reason})
 	for _, f := range fieldsOf(err) {
 		p.Error = pages.FieldLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
 		return c.askMove(w, r, http.StatusUnprocessableEntity, p)
@@ -280,7 +280,7 @@ func (c *Console) raiseStock(w http.ResponseWriter, r *http.Request) error {
 		return again(http.StatusUnprocessableEntity, ui.FieldText(r.Context(), f))
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	saved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, version, spec)
+	saved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, template.Edition{Version: version, Spec: spec})
 	switch {
 	case errors.Is(err, template.ErrStockBelow), errors.Is(err, fault.ErrStale), errors.Is(err, template.ErrTransition):
 		return again(http.StatusConflict, ui.FaultText(r.Context(), err))

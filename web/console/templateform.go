@@ -122,7 +122,7 @@ func (c *Console) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 		f.Errors = broken
 		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
 	}
-	saved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, version, spec)
+	saved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, template.Edition{Version: version, Spec: spec})
 	switch {
 	case errors.Is(err, fault.ErrStale):
 		if t, err = c.loadOwn(r); err != nil {

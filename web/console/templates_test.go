@@ -153,7 +153,9 @@ func TestMove(t *testing.T) {
 	b.header = http.Header{}
 	b.post(page, url.Values{"version": {version}, "opens_at": {typed(-time.Hour)}}).is(422).has("must lie in the future")
 	b.post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}}).is(422).has("Closing: must be after the opening")
-	b.post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}, "follow": {"1"}}).to(templateURL(d.ID))
+	b.post(page, url.Values{"version": {version}, "opens_at": {typed(-time.Hour)}, "reason": {"late truck"}}).is(422).has(`value="late truck"`)
+	b.post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}, "follow": {"1"}, "reason": {"late truck"}}).to(templateURL(d.ID))
+	b.get(templateURL(d.ID)).is(200).has("late truck")
 	b.post(page, url.Values{"version": {version}, "opens_at": {typed(9 * time.Hour)}, "follow": {"1"}}).is(http.StatusConflict).has("Somebody changed this")
 	got, err := g.Templates.Template(t.Context(), staff.System(), d.ID)
 	g.must(err)

@@ -87,7 +87,7 @@ func (g *rig) reopen(id int64, by time.Duration) template.Template {
 	spec := t.Spec
 	spec.OpensAt, spec.ClosesAt = spec.OpensAt.Add(by), spec.ClosesAt.Add(by)
 	ada := staff.Actor{Label: "staff:9", Name: "Ada Okafor", Role: staff.Admin}
-	t, err = g.Templates.Edit(g.Context(), ada, id, t.Version, spec)
+	t, err = g.Templates.Edit(g.Context(), ada, id, template.Edition{Version: t.Version, Spec: spec})
 	g.must(err)
 	return t
 }

@@ -1,0 +1,23 @@
+package staff
+
+import (
+	"time"
+
+	"dropbell/domain/fault"
+)
+
+// ErrNoDeadMessage is returned when there is no such message, or somebody has
+// dealt with it already.
+var ErrNoDeadMessage = fault.New(fault.NotFound, "dead_message_not_found", "there is no such message, or it has been dealt with")
+
+// A DeadMessage is an event that a handler gave up on. It waits for operators,
+// who send it again or discard it.
+type DeadMessage struct {
+	ID        int64
+	MessageID string
+	Topic     string
+	Handler   string
+	Reason    string
+	Payload   []byte
+	At        time.Time
+}
