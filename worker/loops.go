@@ -63,7 +63,7 @@ const eventLife = time.Hour
 // cleanUp removes what nobody needs any more.
 func (p *program) cleanUp(ctx context.Context) error {
 	keep := postgres.Retention{Delivery: p.cfg.RetainFor, Audit: p.cfg.RetainAudit,
-		Idempotency: postgres.IdempotencyKeyLife, Events: 7 * 24 * time.Hour}
+		Idempotency: postgres.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour}
 	n, err := postgres.NewHousekeeping(p.db).Clean(ctx, keep)
 	if err != nil {
 		return err

@@ -29,6 +29,7 @@ type metrics struct {
 	answers    *prometheus.CounterVec
 	breaker    *prometheus.GaugeVec
 	paused     *prometheus.GaugeVec
+	jobs       *prometheus.GaugeVec
 }
 
 func newMetrics(r *prometheus.Registry) *metrics {
@@ -54,9 +55,10 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_provider_answers_total", Help: "Answers of a channel's provider, one per message."}, []string{"channel", "class"}),
 		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_breaker_state", Help: "Circuit of a channel's provider: 0 closed, 1 half-open, 2 open."}, []string{"channel"}),
 		paused:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_channel_paused", Help: "1 while an operator has paused the channel."}, []string{"channel"}),
+		jobs:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_background_jobs", Help: "Jobs in the background that are not over."}, []string{"state"}),
 	}
 	r.MustRegister(m.lateness, m.sent, m.tasks, m.events, m.deadEvents, m.failures, m.backlog, m.oldest, m.queues, m.lag, m.outbox, m.outboxAge,
-		m.queueAge, m.calls, m.answers, m.breaker, m.paused)
+		m.queueAge, m.calls, m.answers, m.breaker, m.paused, m.jobs)
 	m.startAtZero()
 	return m
 }

@@ -64,7 +64,7 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 
 // gauge refreshes the gauges and, with them, the queue's registry.
 func (p *program) gauge(ctx context.Context) error {
-	return errors.Join(p.gaugeDatabase(ctx), p.gaugeQueues(ctx), p.gaugeChannels(ctx))
+	return errors.Join(p.gaugeDatabase(ctx), p.gaugeQueues(ctx), p.gaugeChannels(ctx), p.gaugeJobs(ctx))
 }
 
 // circuits are the values of dropbell_breaker_state.

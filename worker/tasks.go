@@ -20,7 +20,7 @@ var concurrency = map[delivery.Channel]int{
 }
 
 func (p *program) wireTasks() (err error) {
-	queues := []asynq.QueueSpec{{Name: task.TimerQueue, Concurrency: 32}, {Name: task.HouseQueue, Concurrency: 1}}
+	queues := []asynq.QueueSpec{{Name: task.TimerQueue, Concurrency: 32}, {Name: task.HouseQueue, Concurrency: 1}, jobQueue()}
 	for _, c := range delivery.AllChannels() {
 		queues = append(queues, asynq.QueueSpec{Name: task.ChannelQueue(c.String()), Concurrency: concurrency[c]})
 	}
@@ -33,6 +33,7 @@ func (p *program) wireTasks() (err error) {
 	p.servers.Handle(task.Watch, slotTask(p.timers.Watch))
 	p.servers.Handle(task.Announcing, p.announceTask)
 	p.servers.Handle(task.Deliver, p.deliverTask)
+	p.wireJobs()
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
 		return errors.Join(postgres.NewCounters(p.db).Recount(ctx, 24*time.Hour), postgres.NewDeadLetters(p.db).RecountDeadLetters(ctx))

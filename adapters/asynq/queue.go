@@ -60,7 +60,7 @@ func QueueNames() []string {
 	for _, channel := range delivery.AllChannels() {
 		names = append(names, task.ChannelQueue(channel.String()))
 	}
-	return append(names, task.HouseQueue)
+	return append(names, task.JobQueue, task.HouseQueue)
 }
 
 // Close frees the connections.

@@ -20,6 +20,8 @@ type Retention struct {
 	Audit       time.Duration
 	Idempotency time.Duration
 	Events      time.Duration // ids of handled events
+	Jobs        time.Duration // jobs that are over, with their row errors
+	Uploads     time.Duration // files, once no job that goes on needs them
 }
 
 // chunk is how many rows one statement removes.
@@ -42,6 +44,13 @@ func (h Housekeeping) Clean(ctx context.Context, keep Retention) (int64, error) 
 		{`delete from audit where id in (select id from audit where at < now() - $1::interval order by at limit $2)`, keep.Audit},
 		{`delete from idempotency_keys where (actor, key) in (select actor, key from idempotency_keys where created_at < now() - $1::interval limit $2)`, keep.Idempotency},
 		{`delete from handled_events where (handler, event_id) in (select handler, event_id from handled_events where at < now() - $1::interval limit $2)`, keep.Events},
+		{`delete from job_errors e where (e.job_id, e.id) in (select e.job_id, e.id from jobs j
+			join job_errors e on e.job_id = j.id where j.finished_at < now() - $1::interval limit $2)`, keep.Jobs},
+		{`delete from jobs where id in (select id from jobs where finished_at < now() - $1::interval limit $2)`, keep.Jobs},
+		{`delete from upload_parts p where (p.upload_id, p.part) in (select p.upload_id, p.part from uploads u join upload_parts p on p.upload_id = u.id
+			where u.created_at < now() - $1::interval and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
+		{`delete from uploads u where u.id in (select u.id from uploads u where u.created_at < now() - $1::interval
+			and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
 		{`delete from sessions where token in (select token from sessions where expiry < now() - $1::interval limit $2)`, time.Hour},
 	}
 	var total int64

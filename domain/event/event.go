@@ -20,13 +20,14 @@ const (
 	UsersChanged        = "users.changed.v1"
 	AnnouncementCreated = "announcement.created.v1"
 	CouponsIssued       = "coupons.issued.v1"
+	JobCreated          = "job.created.v1"
 )
 
 // All returns every event name.
 func All() []string {
 	return []string{TemplatePublished, TemplateMoved, TemplateChanged, TemplateClosed, TemplateCancelled,
 		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
-		CouponsIssued}
+		CouponsIssued, JobCreated}
 }
 
 // Template is the payload of every template event: which one, and its
@@ -104,4 +105,11 @@ type Issue struct {
 	TemplateID int64 `json:"template_id,string"`
 	Issued     int64 `json:"issued"`
 	Total      int64 `json:"total"`
+}
+
+// Job is the payload of [JobCreated]: work in the background waits.
+type Job struct {
+	JobID int64     `json:"job_id,string"`
+	Kind  string    `json:"kind"`
+	At    time.Time `json:"at"`
 }

@@ -40,6 +40,7 @@ var golden = map[string]any{
 		OpensAt: due.Add(time.Hour), At: at},
 	event.CouponsIssued: event.Coupons{At: at, Issued: []event.Issue{{TemplateID: 9007199254740993, Issued: 256, Total: 1024}, {TemplateID: 2, Issued: 1, Total: 1}}},
 	event.UsersChanged:  event.Users{FromUser: 1, ToUser: 9223372036854775807},
+	event.JobCreated:    event.Job{JobID: 9007199254740993, Kind: "templates.bulk", At: at},
 }
 
 func TestPayloadsKeepTheirMeaning(t *testing.T) {

@@ -16,12 +16,14 @@ const (
 	Deliver    = "delivery.run.v1"
 	CleanUp    = "housekeeping.clean.v1"
 	Recount    = "housekeeping.recount.v1"
+	WorkJob    = "job.run.v1"
 )
 
 // Queues other than those of the channels.
 const (
 	TimerQueue = "timers"
 	HouseQueue = "housekeeping"
+	JobQueue   = "jobs"
 )
 
 // ChannelQueue returns the queue of a channel's batches.
@@ -67,6 +69,11 @@ type BatchPayload struct {
 // and is on time to the millisecond.
 const ahead = 1500 * time.Millisecond
 
+// JobPayload is the payload of [WorkJob].
+type JobPayload struct {
+	JobID int64 `json:"job_id,string"`
+}
+
 // Fire returns the timer of a slot that is due at the instant given. Its key
 // changes with the slot's row, so that a moved opening gets timers of its own.
 func Fire(slotID int64, dueAt time.Time) Task {
@@ -94,6 +101,11 @@ func WatchSlot(slotID int64, at time.Time) Task {
 func Run(batchID int64, channel string, run int, at time.Time) Task {
 	return Task{Name: Deliver, Key: fmt.Sprintf("%d:%d", batchID, run), Queue: ChannelQueue(channel),
 		Payload: BatchPayload{batchID, channel}, At: at, Timeout: 10 * time.Minute}
+}
+
+// RunJob returns the task that works on a job in the background for a turn.
+func RunJob(jobID int64) Task {
+	return Task{Name: WorkJob, Key: fmt.Sprint(jobID), Queue: JobQueue, Payload: JobPayload{jobID}, Timeout: 10 * time.Minute}
 }
 
 // House returns a periodic housekeeping task; bucket names the period, so

@@ -26,6 +26,7 @@ func TestPayloadsKeepTheirMeaning(t *testing.T) {
 		task.Deliver + ".wake": task.Wake("sms", 2, "b"),
 		task.CleanUp:           task.House(task.CleanUp, "2026-11-20"),
 		task.Recount:           task.House(task.Recount, "2026-11-20T11"),
+		task.WorkJob:           task.RunJob(id),
 	} {
 		raw, err := os.ReadFile(filepath.Join("testdata", name+".json"))
 		if err != nil {
@@ -71,6 +72,7 @@ func TestIdentity(t *testing.T) {
 		task.Announce(7), task.Announce(8), task.Announce(7).Again("1"),
 		task.Run(7, "email", 1, due), task.Run(7, "email", 2, due), task.Run(8, "email", 1, due), task.Run(71, "email", 1, due),
 		task.Wake("email", 0, "b"), task.Wake("email", 1, "b"), task.Wake("email", 0, "c"),
+		task.RunJob(7), task.RunJob(8), task.RunJob(7).Again("1"),
 		task.House(task.CleanUp, "d1"), task.House(task.Recount, "d1"), task.House(task.CleanUp, "d2"),
 	} {
 		if id := other.Queue + " " + other.ID(); ids[id] {
@@ -97,6 +99,7 @@ func TestEveryTaskSaysWhereWhenAndHowLong(t *testing.T) {
 		{task.Run(7, "app", 0, time.Time{}), "deliver-app", time.Time{}},
 		{task.Wake("sms", 0, "b"), "deliver-sms", time.Time{}},
 		{task.House(task.Recount, "b"), "housekeeping", time.Time{}},
+		{task.RunJob(7), "jobs", time.Time{}},
 	} {
 		if c.made.Queue != c.queue || !c.made.At.Equal(c.at) || c.made.At.IsZero() != c.at.IsZero() {
 			t.Errorf("%s: queue %s at %v, want %s at %v", c.made.ID(), c.made.Queue, c.made.At, c.queue, c.at)

@@ -1,0 +1,134 @@
+// Package job holds work in the background that takes longer than a request:
+// imports, grants, bulk actions. A job is worked off in small steps, each of
+// which is saved together with how far it came, so that any worker can go on
+// where another one stopped, died or was cut off.
+package job
+
+import (
+	"encoding/json"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+// State is where a job is in its life.
+type State string
+
+// The states of a job.
+const (
+	Waiting   State = "waiting"
+	Running   State = "running"
+	Done      State = "done"
+	Failed    State = "failed"
+	Cancelled State = "cancelled"
+)
+
+// States returns every state.
+func States() []State { return []State{Waiting, Running, Done, Failed, Cancelled} }
+
+// Over reports whether nothing happens in s any more.
+func (s State) Over() bool { return s == Done || s == Failed || s == Cancelled }
+
+// A Job is one piece of work in the background.
+type Job struct {
+	ID         int64
+	Kind       string // "templates.bulk"; decides which [Runner] works it off
+	Title      string
+	ShopNumber int64 // 0 = belongs to no shop
+	// Needs is the permission it took to start the job; whoever has it may
+	// stop the job and see the rows that failed.
+	Needs staff.Permission
+	// Params say what is to be done, Cursor how far it has been done and
+	// Result what came of it; the kind's runner decides what they mean.
+	Params, Cursor, Result json.RawMessage
+	State                  State
+	// Total is how many items there are, 0 while that is not known; Done and
+	// Failed are how many of them succeeded and did not.
+	Total, Done, Failed int64
+	// Reason is the code of the fault that ended a failed job, Detail its text.
+	Reason, Detail string
+	// Actor started the job, with the rights of that moment; a runner acts in
+	// this name. CreatedBy is its label and name, as in the audit log.
+	Actor      staff.Actor
+	CreatedBy  string
+	UploadID   int64 // 0 = none
+	CreatedAt  time.Time
+	StartedAt  *time.Time
+	FinishedAt *time.Time
+}
+
+// Worked returns how many items were looked at.
+func (j Job) Worked() int64 { return j.Done + j.Failed }
+
+// By reports whether the actor started the job.
+func (j Job) By(a staff.Actor) bool { return a.Label != "" && j.Actor.Label == a.Label }
+
+// visible returns [ErrNotFound] unless the actor may know about the job: who
+// is limited to shops sees the jobs of these and their own.
+func (j Job) visible(to staff.Actor) error {
+	if err := to.May(staff.View, 0); err != nil {
+		return err
+	}
+	if j.By(to) || len(to.Shops) == 0 || j.ShopNumber != 0 && to.Can(staff.View, j.ShopNumber) {
+		return nil
+	}
+	return ErrNotFound
+}
+
+// A RowError is one line of a list that could not be worked off, and why.
+type RowError struct {
+	Line  int64
+	Row   string
+	Error string
+}
+
+// Progress is how far a job is after a step. Total, Done and Failed are
+// absolute, so that saving the same progress twice counts nothing twice.
+type Progress struct {
+	Cursor, Result      json.RawMessage // nil leaves what was stored
+	Total, Done, Failed int64
+	Errors              []RowError // of this step only
+	Finished            bool
+}
+
+// New is what a job starts with.
+type New struct {
+	Kind, Title string
+	ShopNumber  int64
+	Params      json.RawMessage
+	UploadID    int64
+	// Total is how many items there are, if that is known already.
+	Total int64
+	// RequestKey makes starting repeatable: the same actor starting the same
+	// kind with the same key again gets the first job. Empty = none.
+	RequestKey string
+}
+
+// An Upload is a file that waits for a job to read it.
+type Upload struct {
+	ID        int64
+	Name      string
+	Bytes     int64
+	SHA256    []byte
+	CreatedBy string
+	CreatedAt time.Time
+}
+
+// Faults of this room.
+var (
+	ErrNotFound       = fault.New(fault.NotFound, "job_not_found", "there is no such job")
+	ErrOver           = fault.New(fault.Conflict, "job_over", "the job has ended already")
+	ErrNoRunner       = fault.New(fault.Invalid, "job_kind_unknown", "nothing works off jobs of this kind")
+	ErrUploadNotFound = fault.New(fault.NotFound, "upload_not_found", "there is no such uploaded file; it may have been removed")
+	ErrUploadTooLarge = fault.New(fault.Invalid, "upload_too_large", "the file is too large")
+	// ErrWorkersDied ends a job in whose steps one worker after another
+	// disappeared.
+	ErrWorkersDied = fault.New(fault.Unavailable, "job_workers_died", "one worker after another disappeared while working on this job")
+	// ErrNoWork is returned when there is nothing to take: another worker has
+	// the job, it has to wait, or it is over.
+	ErrNoWork = fault.New(fault.Conflict, "no_job", "there is no job to take")
+	// ErrLeaseLost is returned to a worker whose job was taken over or
+	// cancelled; what it did since its last save is not recorded.
+	ErrLeaseLost = fault.New(fault.Conflict, "job_lease_lost", "another worker has this job, or it was cancelled")
+)

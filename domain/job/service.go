@@ -1,0 +1,134 @@
+package job
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+// A Query selects jobs, newest first.
+type Query struct {
+	Kind   string // empty = all
+	States []State
+	// Shops limits the answer to jobs of these shops and those that Actor,
+	// an actor's label, started; empty = all.
+	Shops  []int64
+	Actor  string
+	Before int64 // keyset: only jobs older than this one
+	Limit  int
+}
+
+// Store keeps jobs for the people who start them.
+type Store interface {
+	// StartJob stores j for the workers, with an event and e, or returns the
+	// one that j's actor started with the same kind and key. It returns
+	// [ErrUploadNotFound] if j's upload is not there, or not whole.
+	StartJob(ctx context.Context, j Job, requestKey string, e staff.Entry) (Job, error)
+	// Job returns [ErrNotFound] if there is none.
+	Job(ctx context.Context, id int64) (Job, error)
+	Jobs(ctx context.Context, q Query) ([]Job, error)
+	// CancelJob ends a job that is not over and records e, else it returns
+	// [ErrOver].
+	CancelJob(ctx context.Context, id int64, e staff.Entry) (Job, error)
+	// RowErrors yields the rows that failed in the order in which they were
+	// met, until yield returns an error.
+	RowErrors(ctx context.Context, id int64, yield func(RowError) error) error
+}
+
+// Service holds the use cases of the people who start jobs.
+type Service struct{ Store Store }
+
+// maxTitle bounds a title, in characters.
+const maxTitle = 200
+
+// Start stores a job for the workers; it begins within about a second. The
+// actor needs the permission in the job's shop. It returns
+// [staff.ErrForbidden], [ErrUploadNotFound], or a [fault.Fields].
+func (s *Service) Start(ctx context.Context, by staff.Actor, n New, needs staff.Permission) (Job, error) {
+	if err := by.May(needs, n.ShopNumber); err != nil {
+		return Job{}, err
+	}
+	if err := n.check(); err != nil {
+		return Job{}, err
+	}
+	j := Job{Kind: n.Kind, Title: title(n.Title), ShopNumber: n.ShopNumber, Needs: needs, Params: n.Params, State: Waiting,
+		Total: n.Total, UploadID: n.UploadID, Actor: by, CreatedBy: strings.TrimSpace(by.Label + " " + by.Name)}
+	return s.Store.StartJob(context.WithoutCancel(ctx), j, n.RequestKey, staff.Entry{Actor: by, Action: "job.start", ObjectKind: "job",
+		ShopNumber: n.ShopNumber, After: map[string]any{"kind": j.Kind, "title": j.Title}})
+}
+
+func (n New) check() error {
+	e := &fault.Fields{}
+	if n.Kind == "" {
+		e.Add("kind", "rule.required", "is required")
+	}
+	if strings.TrimSpace(n.Title) == "" {
+		e.Add("title", "rule.required", "is required")
+	}
+	if len(n.RequestKey) > maxTitle {
+		e.Add("request_key", "rule.too_long", "must have at most %d characters", maxTitle)
+	}
+	return e.Err()
+}
+
+// title cuts what may have grown out of a name that people typed.
+func title(s string) string {
+	r := []rune(strings.TrimSpace(s))
+	if len(r) > maxTitle {
+		r = append(r[:maxTitle-1], '…')
+	}
+	return string(r)
+}
+
+// Job returns one job that the actor may know about, else [ErrNotFound].
+func (s *Service) Job(ctx context.Context, by staff.Actor, id int64) (Job, error) {
+	j, err := s.Store.Job(ctx, id)
+	if err != nil {
+		return Job{}, err
+	}
+	if err := j.visible(by); err != nil {
+		return Job{}, err
+	}
+	return j, nil
+}
+
+// Jobs lists what the actor may know about, newest first.
+func (s *Service) Jobs(ctx context.Context, by staff.Actor, q Query) ([]Job, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, err
+	}
+	q.Shops, q.Actor = by.Shops, by.Label
+	return s.Store.Jobs(ctx, q)
+}
+
+// Cancel ends a job at once: its worker records nothing any more. What was
+// done stays done. It returns [ErrNotFound], [staff.ErrForbidden] or
+// [ErrOver].
+func (s *Service) Cancel(ctx context.Context, by staff.Actor, id int64) (Job, error) {
+	j, err := s.own(ctx, by, id)
+	if err != nil {
+		return Job{}, err
+	}
+	return s.Store.CancelJob(context.WithoutCancel(ctx), id, staff.Entry{Actor: by, Action: "job.cancel", ObjectKind: "job",
+		ObjectID: strconv.FormatInt(id, 10), ShopNumber: j.ShopNumber})
+}
+
+// RowErrors yields the rows that failed; who may not start such a job may not
+// see them, since they hold what was uploaded.
+func (s *Service) RowErrors(ctx context.Context, by staff.Actor, id int64, yield func(RowError) error) error {
+	if _, err := s.own(ctx, by, id); err != nil {
+		return err
+	}
+	return s.Store.RowErrors(ctx, id, yield)
+}
+
+func (s *Service) own(ctx context.Context, by staff.Actor, id int64) (Job, error) {
+	j, err := s.Job(ctx, by, id)
+	if err != nil {
+		return Job{}, err
+	}
+	return j, by.May(j.Needs, j.ShopNumber)
+}
