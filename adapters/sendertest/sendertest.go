@@ -64,8 +64,8 @@ func Messages(channel delivery.Channel, n int) []delivery.Message {
 	return messages
 }
 
-func person(n int) user.User {
-	return user.User{
+func person(n int) *user.User {
+	return &user.User{
 		ID:     user.ID(n),
 		Name:   fmt.Sprintf("Reader %d", n),
 		Email:  fmt.Sprintf("reader%d@example.com", n),
@@ -78,7 +78,7 @@ func (h Harness) messages(s delivery.Sender, n int) []delivery.Message {
 	messages := Messages(s.Channel(), n)
 	for i := range messages {
 		if h.Prepare != nil {
-			h.Prepare(&messages[i].To)
+			h.Prepare(messages[i].To)
 		}
 	}
 	return messages
@@ -115,7 +115,7 @@ func (h Harness) inOrder(t *testing.T) {
 	n := min(s.ChunkSize(), 7)
 	messages := h.messages(s, n)
 	for i := 0; i < n; i += 3 {
-		h.Unreachable(&messages[i].To)
+		h.Unreachable(messages[i].To)
 	}
 	results := s.Send(t.Context(), messages)
 	if len(results) != n {

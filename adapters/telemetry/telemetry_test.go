@@ -99,7 +99,7 @@ func TestOneTraceFromRequestToProvider(t *testing.T) {
 	endEvent(nil)
 	s := &sender{answers: []delivery.Result{{Status: delivery.Permanent}, {Status: delivery.Throttled}}}
 	subject := &delivery.Subject{Kind: delivery.KindReminder, TemplateID: 9007199254740993, Slot: 2, TemplateName: "Half price"}
-	message := delivery.Message{To: user.User{ID: 815, Email: "lin@example.test", Name: "Lin"}, Channel: delivery.Email, Subject: subject}
+	message := delivery.Message{To: &user.User{ID: 815, Email: "lin@example.test", Name: "Lin"}, Channel: delivery.Email, Subject: subject}
 	tracing.Sender(s).Send(taskCtx, []delivery.Message{message, message})
 	endTask(errors.New("provider away"))
 	shutdown(t, tracing)

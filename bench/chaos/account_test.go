@@ -193,7 +193,7 @@ func why(reasons map[int64]string) string {
 
 // keyOf is the idempotency key under which the sink must know a message.
 func keyOf(d *drop, u int64, c delivery.Channel) string {
-	key := delivery.Message{To: user.User{ID: user.ID(u)}, Channel: c, Subject: &delivery.Subject{
+	key := delivery.Message{To: &user.User{ID: user.ID(u)}, Channel: c, Subject: &delivery.Subject{
 		Kind: delivery.KindReminder, TemplateID: d.id, Slot: 1, DueAt: d.dueAt}}.IdempotencyKey()
 	if c == delivery.Email {
 		sum := sha256.Sum256([]byte(key))

@@ -114,7 +114,7 @@ func render(about delivery.Subject, first int, locales []string) ([]byte, error)
 			c = delivery.Render(about, locale, time.UTC)
 			contents[locale] = c
 		}
-		m := delivery.Message{To: user.User{ID: user.ID(first + i)}, Channel: delivery.Webhook, Subject: &about}
+		m := delivery.Message{To: &user.User{ID: user.ID(first + i)}, Channel: delivery.Webhook, Subject: &about}
 		list[i] = message{m.To.ID.String(), strconv.FormatInt(about.TemplateID, 10), about.Kind, about.Slot, c.Title, c.Text, m.IdempotencyKey()}
 	}
 	return json.Marshal(map[string]any{"messages": list})

@@ -153,7 +153,7 @@ func TestChannels(t *testing.T) {
 
 func TestIdempotencyKey(t *testing.T) {
 	due := time.Date(2026, 11, 20, 11, 55, 0, 0, time.UTC)
-	base := delivery.Message{To: user.User{ID: 1001}, Channel: delivery.SMS,
+	base := delivery.Message{To: &user.User{ID: 1001}, Channel: delivery.SMS,
 		Subject: &delivery.Subject{Kind: delivery.KindReminder, TemplateID: 7, Slot: 1, DueAt: due}}
 	if got := base.IdempotencyKey(); got != "reminder-7-1-1795175700-sms-1001" {
 		t.Errorf("%q; a provider must recognise the keys of the version before", got)
@@ -167,7 +167,8 @@ func TestIdempotencyKey(t *testing.T) {
 		"channel":  func(m *delivery.Message, _ *delivery.Subject) { m.Channel = delivery.Webhook },
 		"user":     func(m *delivery.Message, _ *delivery.Subject) { m.To.ID = 1002 },
 	} {
-		m, s := base, *base.Subject
+		m, s, to := base, *base.Subject, *base.To
+		m.To = &to
 		m.Subject = &s
 		change(&m, &s)
 		if keys[m.IdempotencyKey()] {
@@ -178,8 +179,8 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 func TestReaches(t *testing.T) {
-	nobody := user.User{ID: 1}
-	everything := user.User{ID: 1, Email: "a@example.com", Phone: "+8613800138000", Push: []user.PushSubscription{{}}}
+	nobody := &user.User{ID: 1}
+	everything := &user.User{ID: 1, Email: "a@example.com", Phone: "+8613800138000", Push: []user.PushSubscription{{}}}
 	for _, c := range delivery.AllChannels() {
 		if want := c == delivery.App || c == delivery.Webhook; c.Reaches(nobody) != want {
 			t.Errorf("%s reaches somebody without contacts: %v", c, !want)

@@ -42,7 +42,8 @@ type calls struct {
 	// unrecorded is how many results were collected since the last
 	// checkpoint. It belongs to whoever owns the run.
 	unrecorded int
-	known      []user.User // ascending
+	known      []user.User  // ascending
+	unstarted  atomic.Int64 // chunks that nobody has taken yet
 	cancel     context.CancelFunc
 	left       atomic.Int64 // chunks without a result
 	wait       atomic.Int64 // nanoseconds to postpone the batch, 0 = not
@@ -78,6 +79,7 @@ func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*c
 	chunks := slices.Collect(slices.Chunk(ready, r.sender.ChunkSize()))
 	c := &calls{results: make(chan chunkResult, len(chunks)), cancel: cancel, known: known}
 	c.left.Store(int64(len(chunks)))
+	c.unstarted.Store(int64(len(chunks)))
 	next := make(chan []user.ID, len(chunks))
 	for _, chunk := range chunks {
 		next <- chunk
@@ -106,6 +108,7 @@ func (r *run) work(ctx context.Context, c *calls, next <-chan []user.ID) {
 		if !c.turn(ctx) || c.postponed() > 0 || !r.admitted(ctx, c, len(ids)) {
 			return
 		}
+		c.unstarted.Add(-1)
 		c.results <- r.send(ctx, r.address(ids, c.known))
 		c.left.Add(-1)
 	}
@@ -144,30 +147,58 @@ func (r *run) recipients(ctx context.Context, ready []user.ID) ([]user.User, err
 // contact for the channel.
 func (r *run) address(ids []user.ID, known []user.User) chunkResult {
 	c := chunkResult{messages: make([]Message, 0, len(ids))}
+	contents := contents{render: r.render}
+	var strangers []user.User // known by nothing but their ids
 	at, _ := slices.BinarySearchFunc(known, ids[0], func(u user.User, id user.ID) int { return cmp.Compare(u.ID, id) })
 	for _, id := range ids {
 		for at < len(known) && known[at].ID < id {
 			at++
 		}
-		u := user.User{ID: id}
+		var u *user.User
 		if at < len(known) && known[at].ID == id {
-			u = known[at]
+			u = &known[at]
+		} else {
+			if strangers == nil {
+				strangers = make([]user.User, 0, len(ids)) // never grows: pointers into it stay good
+			}
+			strangers = append(strangers, user.User{ID: id})
+			u = &strangers[len(strangers)-1]
 		}
 		if !r.batch.Channel.Reaches(u) {
 			c.unreachable = append(c.unreachable, id)
 			continue
 		}
-		c.messages = append(c.messages, Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject, Content: r.content(u)})
+		m := Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject}
+		if m.Channel != App { // which shows what it finds in its own way
+			m.Content = contents.of(u)
+		}
+		c.messages = append(c.messages, m)
 	}
 	return c
 }
 
-// content is nil for the app, which shows what it finds in its own way.
-func (r *run) content(u user.User) *Content {
-	if r.batch.Channel == App {
-		return nil
+// contents remembers the last few readers' contents: the people of one chunk
+// share two or three languages and zones, and comparing those is cheaper than
+// asking a table that everybody uses.
+type contents struct {
+	render *Renderer
+	recent [8]struct {
+		locale, zone string
+		content      *Content
 	}
-	return r.render.For(u)
+	n int
+}
+
+func (c *contents) of(u *user.User) *Content {
+	for i := range min(c.n, len(c.recent)) {
+		if k := &c.recent[i]; k.locale == u.Locale && k.zone == u.Timezone {
+			return k.content
+		}
+	}
+	k := &c.recent[c.n%len(c.recent)]
+	c.n++
+	k.locale, k.zone, k.content = u.Locale, u.Timezone, c.render.For(*u)
+	return k.content
 }
 
 // send hands one chunk to the provider, which has until shortly before the
@@ -183,24 +214,41 @@ func (r *run) send(ctx context.Context, c chunkResult) chunkResult {
 	return c
 }
 
+// gatherFor is how long a checkpoint waits for the rest of the calls, once all
+// have begun. A checkpoint costs as much as delivering hundreds of messages to
+// a quick provider. No call waits for it meanwhile, and not more is repeated
+// after a crash than the calls that were in flight at once.
+const gatherFor = 20 * time.Millisecond
+
 // collect turns a chunk's results, and those of other chunks that are ready
-// as well, into one checkpoint.
-func (r *run) collect(first chunkResult, calls *calls) Progress {
-	var p Progress
-	r.add(&p, first)
-	calls.unrecorded++
-	for {
-		select {
-		case c, ok := <-calls.results:
-			if !ok {
-				return p
-			}
-			r.add(&p, c)
-			calls.unrecorded++
-		default:
-			return p
-		}
+// as well or soon, into one checkpoint.
+func (r *run) collect(first chunkResult, calls *calls) (p Progress) {
+	enough := time.NewTimer(gatherFor)
+	defer enough.Stop()
+	for c, ok := first, true; ok; c, ok = calls.another(enough.C) {
+		r.add(&p, c)
+		calls.unrecorded++
 	}
+	slices.Sort(p.Sent)
+	return p
+}
+
+// another returns a result that is there, or, unless calls wait for their
+// turn, one that comes before enough.
+func (c *calls) another(enough <-chan time.Time) (result chunkResult, ok bool) {
+	select {
+	case result, ok = <-c.results:
+		return result, ok
+	default:
+	}
+	if c.unstarted.Load() > 0 || c.exhausted() {
+		return result, false
+	}
+	select {
+	case result, ok = <-c.results:
+	case <-enough:
+	}
+	return result, ok
 }
 
 func (r *run) add(p *Progress, c chunkResult) {
@@ -222,7 +270,6 @@ func (r *run) add(p *Progress, c chunkResult) {
 			p.Exceptions = append(p.Exceptions, before)
 		}
 	}
-	slices.Sort(p.Sent)
 }
 
 // report feeds the circuit breaker: a call counts as failed when it got
@@ -244,7 +291,7 @@ func (r *run) report(ctx context.Context, results []Result) {
 
 // Reaches reports whether u has a contact for the channel. The app and the
 // shop's own webhook need none beyond the id.
-func (c Channel) Reaches(u user.User) bool {
+func (c Channel) Reaches(u *user.User) bool {
 	switch c {
 	case Email:
 		return u.Email != ""

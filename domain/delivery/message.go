@@ -43,7 +43,7 @@ type Content struct {
 
 // A Message is one content for one recipient on one channel.
 type Message struct {
-	To      user.User
+	To      *user.User // shared; not to be changed
 	Channel Channel
 	Subject *Subject
 	Content *Content
