@@ -20,7 +20,7 @@ var ErrQueueFull = fault.New(fault.Unavailable, "overloaded", "too many requests
 // one statement, so that N callers share one fsync. A worker takes whatever
 // queued while its previous group was being stored; there is no timer to wait
 // for. Operations with equal keys never share a group: the later one waits
-// for the next.
+// for the next. Without a key function all may share one, in order of arrival.
 type committer[K comparable, Op, Res any] struct {
 	cfg   groupConfig
 	key   func(Op) K
@@ -123,8 +123,15 @@ func (c *committer[K, Op, Res]) work() {
 // blocks only if there is nothing at all. open is false once the queue is
 // closed and empty.
 func (c *committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, later []*pending[Op, Res], open bool) {
-	taken := make(map[K]struct{}, c.cfg.maxGroup)
+	var taken map[K]struct{}
+	if c.key != nil {
+		taken = make(map[K]struct{}, c.cfg.maxGroup)
+	}
 	add := func(p *pending[Op, Res]) {
+		if c.key == nil {
+			group = append(group, p)
+			return
+		}
 		k := c.key(p.op)
 		if _, dup := taken[k]; dup || len(group) >= c.cfg.maxGroup {
 			later = append(later, p)

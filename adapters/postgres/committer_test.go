@@ -253,3 +253,24 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 		t.Errorf("%v after %d statements", err, p.calls)
 	}
 }
+
+func TestWithoutKeysArrivalIsTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &press{hold: make(chan struct{})}
+		cfg := defaultGroups()
+		cfg.workers, cfg.maxGroup = 1, 4
+		c := newCommitter[int](cfg, nil, p.flush)
+		ops := []op{{0, 0}, {1, 1}, {1, 2}, {2, 3}, {1, 4}, {1, 5}}
+		wait := submit(t, c, ops)
+		close(p.hold)
+		for i, err := range wait() {
+			if err != nil {
+				t.Errorf("operation %d: %v", i, err)
+			}
+		}
+		c.close()
+		if got := slices.Concat(p.groups...); !slices.Equal(got, ops) || len(p.groups) != 3 {
+			t.Errorf("stored %v, want the order of arrival in groups of 1, 4 and 1", p.groups)
+		}
+	})
+}

@@ -33,9 +33,7 @@ type Grouping struct {
 	Observe func(size int, took time.Duration)
 }
 
-// NewReservations starts the committers.
-func NewReservations(db *DB, g Grouping) *Reservations {
-	r := &Reservations{DB: db}
+func (g Grouping) config(db *DB) groupConfig {
 	cfg := defaultGroups()
 	cfg.observe, cfg.traced = g.Observe, db.traced
 	if g.Workers > 0 {
@@ -44,6 +42,13 @@ func NewReservations(db *DB, g Grouping) *Reservations {
 	if g.MaxGroup > 0 {
 		cfg.maxGroup = g.MaxGroup
 	}
+	return cfg
+}
+
+// NewReservations starts the committers.
+func NewReservations(db *DB, g Grouping) *Reservations {
+	r := &Reservations{DB: db}
+	cfg := g.config(db)
 	key := func(c reminder.Change) rowKey { return rowKey{c.TemplateID, c.UserID} }
 	r.reserve = newCommitter(cfg, key, r.flush(reserveSQL))
 	r.cancel = newCommitter(cfg, key, r.flush(cancelSQL))

@@ -67,6 +67,10 @@ type Request struct {
 	// Key makes the request repeatable: at most one coupon is ever issued per
 	// (Origin, Key), and a repetition is answered with it. Empty = none.
 	Key string
+	// AcceptedAt is when another gate let the request in, which now only has
+	// to be written; the durable gate then judges stock and limit alone and
+	// recognises a repetition by ID. Zero = it is to be judged now.
+	AcceptedAt time.Time
 }
 
 // MaxKey bounds the length of a request's key in bytes.

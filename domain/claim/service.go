@@ -10,9 +10,11 @@ import "context"
 // [ErrIdempotency] if the key was used for another template or by another
 // user; a repetition is answered like the first time, whatever has happened
 // since; [template.ErrNotFound] (a draft does not exist for users);
-// [template.ErrNotOpen] (cancelled, not obtained this way);
-// [ErrEnded]; [template.ErrNotOpen] (paused); [ErrNotStarted]; [ErrSoldOut];
-// [ErrLimit]. [ErrOverloaded] and other faults of kind Unavailable leave open
+// [template.ErrNotOpen] (cancelled, not obtained this way); [ErrEnded];
+// [template.ErrNotOpen] (paused); [ErrNotStarted]; [ErrSoldOut], before the
+// limit so that the answer is the same whoever gives it; [ErrLimit]. A
+// refusal is not remembered: the same request is judged anew next time.
+// [ErrOverloaded] and other faults of kind Unavailable leave open
 // whether the claim was decided: ask again with the same key.
 type Gate interface {
 	Claim(ctx context.Context, r Request) (Claim, error)

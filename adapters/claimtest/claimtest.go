@@ -1,0 +1,219 @@
+// Package claimtest holds every gate to the same contract: what a claim is
+// answered, and what is stored afterwards, in any interleaving.
+package claimtest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/fault"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// A Harness is a gate with what stands around it. Its methods fail the test
+// when something goes wrong that is not a matter of the contract.
+type Harness interface {
+	claim.Gate
+	// Open returns a template that is published and open now, made of a spec
+	// with the given stock and limit that change has changed. Instants that
+	// change moves hold as they are: a window in the past has passed.
+	Open(stock int64, limit int, change func(*template.Spec)) template.Template
+	// Draft returns one that is not published.
+	Draft() template.Template
+	// Do takes the template one step on, for all nodes of the gate.
+	Do(id int64, tr template.Transition)
+	// Raise sets the template's stock, for all nodes of the gate.
+	Raise(id, stock int64)
+	// Coupons returns every coupon of the template after all that was
+	// accepted has been written.
+	Coupons(id int64) []claim.Claim
+	// Balance returns the template's stock and what its counter of issued
+	// coupons says, after all that was accepted has been written.
+	Balance(id int64) (total, issued int64)
+}
+
+// Run holds the harness's gate to the contract.
+func Run(t *testing.T, start func(*testing.T) Harness) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Harness)
+	}{
+		{"one claim", oneClaim},
+		{"refusals", refusals},
+		{"refusals change nothing", refusalsChangeNothing},
+		{"limit per user", limitPerUser},
+		{"never oversold", neverOversold},
+		{"repetitions", repetitions},
+		{"repetitions at once", repetitionsAtOnce},
+		{"keys belong to one claim", keysBelongToOneClaim},
+		{"pause and resume", pauseAndResume},
+		{"stock raised in the rush", stockRaisedInTheRush},
+		{"any order of steps", anyOrderOfSteps},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, start(t)) })
+	}
+}
+
+// Tap returns a request by tap with a random id.
+func Tap(t template.Template, by user.ID, key string) claim.Request {
+	r := claim.Request{ID: claim.NewID(rand.Uint64()), TemplateID: t.ID, UserID: by, Origin: claim.ByTap}
+	if key != "" {
+		r.Key = claim.TapKey(by, key)
+	}
+	return r
+}
+
+func oneClaim(t *testing.T, h Harness) {
+	drop := h.Open(10, 1, nil)
+	before := time.Now().Add(-time.Minute)
+	r := Tap(drop, 7, "")
+	got, err := h.Claim(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.ID != r.ID || got.TemplateID != drop.ID || got.UserID != 7 || got.At.Before(before) || got.At.After(time.Now().Add(time.Minute)) {
+		t.Errorf("claim %+v does not answer %+v", got, r)
+	}
+	if got.State != claim.Accepted && (got.State != claim.Issued || got.CouponID == 0) {
+		t.Errorf("claim %+v is neither accepted nor issued", got)
+	}
+	coupons := h.Coupons(drop.ID)
+	if len(coupons) != 1 || coupons[0].ID != r.ID || coupons[0].UserID != 7 {
+		t.Errorf("stored: %+v", coupons)
+	}
+	Holds(t, h, drop.ID, 1, 1)
+}
+
+// refusal is a request that must be refused, by a template in some condition.
+type refusal struct {
+	name string
+	make func(Harness) template.Template
+	want *fault.Fault
+}
+
+func refusalsOf() []refusal {
+	window := func(opens, closes time.Duration) func(*template.Spec) {
+		return func(s *template.Spec) {
+			now := time.Now().UTC().Truncate(time.Second)
+			s.OpensAt, s.ClosesAt = now.Add(opens), now.Add(closes)
+		}
+	}
+	after := func(steps ...template.Transition) func(Harness) template.Template {
+		return func(h Harness) template.Template {
+			drop := h.Open(10, 1, nil)
+			for _, s := range steps {
+				h.Do(drop.ID, s)
+			}
+			return drop
+		}
+	}
+	opened := func(change func(*template.Spec)) func(Harness) template.Template {
+		return func(h Harness) template.Template { return h.Open(10, 1, change) }
+	}
+	return []refusal{
+		{"no template", func(h Harness) template.Template { t := h.Open(1, 1, nil); t.ID += 1000; return t }, template.ErrNotFound},
+		{"draft", Harness.Draft, template.ErrNotFound},
+		{"paused", after(template.Pausing), template.ErrNotOpen},
+		{"closed", after(template.Closing), claim.ErrEnded},
+		{"not started", opened(window(time.Hour, 2*time.Hour)), claim.ErrNotStarted},
+		{"cancelled", func(h Harness) template.Template {
+			drop := h.Open(10, 1, window(time.Hour, 2*time.Hour))
+			h.Do(drop.ID, template.Cancelling)
+			return drop
+		}, template.ErrNotOpen},
+		{"ended", opened(window(-2*time.Hour, -time.Hour)), claim.ErrEnded},
+		{"by code", opened(func(s *template.Spec) { s.Obtain = template.ByCode }), template.ErrNotOpen},
+	}
+}
+
+func refusals(t *testing.T, h Harness) {
+	for _, c := range refusalsOf() {
+		t.Run(c.name, func(t *testing.T) {
+			drop := c.make(h)
+			for _, key := range []string{"", "key", "key"} {
+				if got, err := h.Claim(t.Context(), Tap(drop, 7, key)); !errors.Is(err, c.want) {
+					t.Errorf("with key %q: %+v, %v, want %s", key, got, err, c.want.Code)
+				}
+			}
+			if n := len(h.Coupons(drop.ID)); n != 0 {
+				t.Errorf("%d coupons are stored", n)
+			}
+		})
+	}
+}
+
+func refusalsChangeNothing(t *testing.T, h Harness) {
+	drop := h.Open(2, 1, nil)
+	h.Do(drop.ID, template.Pausing)
+	for by := range 20 {
+		if _, err := h.Claim(t.Context(), Tap(drop, user.ID(by+1), "k")); !errors.Is(err, template.ErrNotOpen) {
+			t.Fatalf("paused: %v", err)
+		}
+	}
+	h.Do(drop.ID, template.Resuming)
+	claims(t, h, Tap(drop, 1, "k"), nil)
+	for range 20 {
+		claims(t, h, Tap(drop, 1, ""), claim.ErrLimit)
+	}
+	claims(t, h, Tap(drop, 2, "k"), nil)
+	for by := range 20 {
+		claims(t, h, Tap(drop, user.ID(by+3), "k"), claim.ErrSoldOut)
+	}
+	h.Raise(drop.ID, 3)
+	claims(t, h, Tap(drop, 1, ""), claim.ErrLimit)
+	claims(t, h, Tap(drop, 22, "k"), nil) // with a key that was refused before
+	Holds(t, h, drop.ID, 3, 1)
+}
+
+func limitPerUser(t *testing.T, h Harness) {
+	drop, other := h.Open(1000, 3, nil), h.Open(1000, 1, nil)
+	results := rush(t, h, 40, func(i int) claim.Request { return Tap(drop, user.ID(1+i%2), "") })
+	for by := user.ID(1); by <= 2; by++ {
+		won, limited := 0, 0
+		for _, r := range results {
+			switch {
+			case r.asked.UserID != by:
+			case r.err == nil:
+				won++
+			case errors.Is(r.err, claim.ErrLimit):
+				limited++
+			default:
+				t.Errorf("user %d: %v", by, r.err)
+			}
+		}
+		if won != 3 || limited != 17 {
+			t.Errorf("user %d has %d coupons and was refused %d times, want 3 and 17", by, won, limited)
+		}
+	}
+	claims(t, h, Tap(other, 1, ""), nil) // one template's limit is not another's
+	Holds(t, h, drop.ID, 6, 3)
+}
+
+func neverOversold(t *testing.T, h Harness) {
+	const stock, users = 50, 200
+	drop := h.Open(stock, 1, nil)
+	results := rush(t, h, 3*users, func(i int) claim.Request { return Tap(drop, user.ID(1+i%users), fmt.Sprint(i/users)) })
+	won := map[claim.ID]bool{}
+	for _, r := range results {
+		switch {
+		case r.err == nil:
+			won[r.got.ID] = true
+		case !errors.Is(r.err, claim.ErrSoldOut) && !errors.Is(r.err, claim.ErrLimit):
+			t.Errorf("user %d: %v", r.asked.UserID, r.err)
+		}
+	}
+	if len(won) != stock {
+		t.Errorf("%d claims were won, want %d", len(won), stock)
+	}
+	for _, c := range Holds(t, h, drop.ID, stock, 1) {
+		if !won[c.ID] {
+			t.Errorf("the claim of coupon %+v was never answered so", c)
+		}
+	}
+	claims(t, h, Tap(drop, users+1, ""), claim.ErrSoldOut)
+}

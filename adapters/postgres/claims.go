@@ -1,0 +1,107 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/fault"
+)
+
+// Claims is the durable gate: requests that arrive together are decided and
+// stored by one transaction; see committer.
+type Claims struct {
+	*DB
+	groups *committer[struct{}, claim.Request, claim.Verdict]
+	looks  *committer[struct{}, claim.RepeatKey, claim.Claim]
+}
+
+// NewClaims starts the gate.
+func NewClaims(db *DB, g Grouping) *Claims {
+	s := &Claims{DB: db}
+	cfg := g.config(db)
+	s.groups = newCommitter[struct{}](cfg, nil, s.decide)
+	cfg.observe = nil
+	s.looks = newCommitter[struct{}](cfg, nil, s.repetitions)
+	return s
+}
+
+// Close answers everything that was accepted and stops.
+func (s *Claims) Close() {
+	s.groups.close()
+	s.looks.close()
+}
+
+// Claim decides r together with whatever else arrives; see [claim.Gate].
+func (s *Claims) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
+	if len(r.Key) > claim.MaxKey {
+		return claim.Claim{}, fault.ErrInvalid.Because("a claim's key has at most %d bytes", claim.MaxKey)
+	}
+	v, err := s.groups.do(ctx, r)
+	switch {
+	case err != nil:
+		return claim.Claim{}, err
+	case v.Err != nil:
+		return claim.Claim{}, v.Err
+	}
+	return *v.Claim, nil
+}
+
+// Group decides requests in their order, in one transaction of their own: all
+// of what it issues is stored, or an error says that nothing is. It is for
+// writers that have gathered a group themselves; 500 is a good size.
+func (s *Claims) Group(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
+	verdicts, err := s.decide(ctx, group)
+	return verdicts, translate(err)
+}
+
+// rivals bounds how often a group gives way to requests with one of its keys
+// for another template, which no lock holds back: whoever comes second finds
+// the first one's coupon.
+const rivals = 3
+
+func (s *Claims) decide(ctx context.Context, group []claim.Request) (verdicts []claim.Verdict, err error) {
+	for range rivals {
+		verdicts, err = s.decideOnce(ctx, group)
+		if !violates(err, "coupons_origin") && !violates(err, "coupons_claim_id_key") {
+			break
+		}
+	}
+	return verdicts, err
+}
+
+// decideOnce is one transaction in two round trips: what is needed to decide,
+// read behind the locks, and what was decided.
+func (s *Claims) decideOnce(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release() // closes a connection whose transaction is not over
+	desk, err := loadDesk(ctx, conn.Conn(), group)
+	if err != nil {
+		return nil, errors.Join(err, rollback(conn.Conn()))
+	}
+	verdicts := make([]claim.Verdict, len(group))
+	for i, r := range group {
+		verdicts[i] = desk.Decide(r)
+	}
+	if err := storeDesk(ctx, conn.Conn(), desk); err != nil {
+		return nil, errors.Join(err, rollback(conn.Conn()))
+	}
+	return verdicts, nil
+}
+
+// rollback ends the transaction if the connection is still good for it.
+func rollback(conn *pgx.Conn) error {
+	if conn.IsClosed() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := conn.Exec(ctx, `rollback`)
+	return err
+}

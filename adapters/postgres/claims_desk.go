@@ -1,0 +1,233 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/event"
+	"dropbell/domain/template"
+)
+
+// indexesOnly makes what follows in the transaction use the unique indexes,
+// whatever the planner thinks of tables that were empty when it looked: they
+// grow by a hundred thousand rows a second, and its statistics are a minute
+// old at best.
+const indexesOnly = `select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+	set_config('enable_mergejoin', 'off', true)`
+
+// lockTemplates serialises everybody who decides about these templates. The
+// foreign keys of slots need no more than a key share, which this lets pass.
+const lockTemplates = `
+select id, state, obtain, stock, issued, per_user_limit, opens_at, closes_at, valid_until, valid_hours, ended_at
+from templates where id = any($1) order by id for no key update`
+
+const loadCounts = `
+select c.template_id, c.user_id, c.issued from unnest($1::bigint[], $2::bigint[]) as a (template_id, user_id)
+join claim_counts c on c.template_id = a.template_id and c.user_id = a.user_id`
+
+const loadKnown = `
+select c.origin, c.origin_key, c.claim_id, c.template_id, c.user_id, c.id, c.issued_at
+from unnest($1::text[], $2::text[]) as a (origin, key)
+join coupons c on c.origin = a.origin and c.origin_key = a.key and c.origin_key <> ''`
+
+const loadKnownIDs = `
+select c.origin, c.origin_key, c.claim_id, c.template_id, c.user_id, c.id, c.issued_at
+from unnest($1::bigint[]) as a (id) join coupons c on c.claim_id = a.id`
+
+// A question is what a group needs to know, each thing once.
+type question struct {
+	templates       []int64
+	holderTemplates []int64
+	holderUsers     []int64
+	origins, keys   []string
+	acceptedIDs     []int64
+}
+
+func questionOf(group []claim.Request) question {
+	var q question
+	templates, holders := map[int64]bool{}, make(map[claim.Holder]bool, len(group))
+	for _, r := range group {
+		if !templates[r.TemplateID] {
+			templates[r.TemplateID] = true
+			q.templates = append(q.templates, r.TemplateID)
+		}
+		if h := (claim.Holder{TemplateID: r.TemplateID, UserID: r.UserID}); !holders[h] {
+			holders[h] = true
+			q.holderTemplates, q.holderUsers = append(q.holderTemplates, h.TemplateID), append(q.holderUsers, int64(h.UserID))
+		}
+		if r.Key != "" {
+			q.origins, q.keys = append(q.origins, string(r.Origin)), append(q.keys, r.Key)
+		}
+		if !r.AcceptedAt.IsZero() {
+			q.acceptedIDs = append(q.acceptedIDs, int64(r.ID))
+		}
+	}
+	return q
+}
+
+// loadDesk begins a transaction, locks the group's templates and reads what
+// decides about them. Each statement sees what was committed before it began,
+// so those behind the lock see everything that earlier groups have done.
+func loadDesk(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*claim.Desk, error) {
+	q := questionOf(group)
+	d := &claim.Desk{Templates: make(map[int64]template.Template, len(q.templates)), Counts: make(map[claim.Holder]int, len(q.holderUsers)),
+		Known: map[claim.RepeatKey]*claim.Claim{}, KnownID: make(map[claim.ID]*claim.Claim, len(group))}
+	b := &pgx.Batch{}
+	b.Queue(`begin`)
+	b.Queue(indexesOnly)
+	b.Queue(lockTemplates, q.templates).Query(func(rows pgx.Rows) error { return readTerms(d, rows) })
+	// After the lock: waiting for it may have taken long.
+	b.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&d.At) })
+	b.Queue(loadCounts, q.holderTemplates, q.holderUsers).Query(func(rows pgx.Rows) error { return readCounts(d, rows) })
+	if len(q.keys) > 0 {
+		b.Queue(loadKnown, q.origins, q.keys).Query(func(rows pgx.Rows) error { return readKnown(d, rows) })
+	}
+	if len(q.acceptedIDs) > 0 {
+		b.Queue(loadKnownIDs, q.acceptedIDs).Query(func(rows pgx.Rows) error { return readKnown(d, rows) })
+	}
+	return d, conn.SendBatch(ctx, b).Close()
+}
+
+func readTerms(d *claim.Desk, rows pgx.Rows) error {
+	for rows.Next() {
+		var t template.Template
+		err := rows.Scan(&t.ID, &t.Stored, &t.Obtain, &t.Stock, &t.Issued, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt,
+			&t.ValidUntil, &t.ValidHours, &t.EndedAt)
+		if err != nil {
+			return err
+		}
+		d.Templates[t.ID] = t
+	}
+	return nil
+}
+
+func readCounts(d *claim.Desk, rows pgx.Rows) error {
+	for rows.Next() {
+		var h claim.Holder
+		var n int
+		if err := rows.Scan(&h.TemplateID, &h.UserID, &n); err != nil {
+			return err
+		}
+		d.Counts[h] = n
+	}
+	return nil
+}
+
+func readKnown(d *claim.Desk, rows pgx.Rows) error {
+	for rows.Next() {
+		k, c, err := scanIssued(rows)
+		if err != nil {
+			return err
+		}
+		d.KnownID[c.ID] = &c
+		if k.Key != "" {
+			d.Known[k] = &c
+		}
+	}
+	return nil
+}
+
+// scanIssued reads the columns of [loadKnown].
+func scanIssued(row pgx.Row) (claim.RepeatKey, claim.Claim, error) {
+	var k claim.RepeatKey
+	c := claim.Claim{State: claim.Issued}
+	err := row.Scan(&k.Origin, &k.Key, &c.ID, &c.TemplateID, &c.UserID, &c.CouponID, &c.At)
+	return k, c, err
+}
+
+const insertCoupons = `
+insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
+select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[])
+returning claim_id, id`
+
+const addCounts = `
+insert into claim_counts as c (template_id, user_id, issued) select * from unnest($1::bigint[], $2::bigint[], $3::int[])
+on conflict (template_id, user_id) do update set issued = c.issued + excluded.issued`
+
+const addIssued = `update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[]) as a (id, n) where t.id = a.id`
+
+const addSecond = `
+insert into claim_seconds as s (template_id, second, issued)
+select a.id, date_trunc('second', $3::timestamptz), a.n from unnest($1::bigint[], $2::bigint[]) as a (id, n)
+on conflict (template_id, second) do update set issued = s.issued + excluded.issued`
+
+const announceIssued = `insert into outbox (topic, payload, trace) values ($1, $2, $3)`
+
+// storeDesk writes what was decided and commits. The coupons' ids are filled
+// into their claims.
+func storeDesk(ctx context.Context, conn *pgx.Conn, d *claim.Desk) error {
+	b := &pgx.Batch{}
+	if len(d.Fresh()) > 0 {
+		if err := queueIssues(ctx, b, d); err != nil {
+			return err
+		}
+	}
+	b.Queue(`commit`)
+	return conn.SendBatch(ctx, b).Close()
+}
+
+func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Desk) error {
+	templates := slices.Sorted(maps.Keys(d.Issued()))
+	sums := make([]int64, len(templates))
+	e := event.Coupons{At: d.At.UTC()}
+	for i, id := range templates {
+		sums[i] = d.Issued()[id]
+		e.Issued = append(e.Issued, event.Issue{TemplateID: id, Issued: sums[i], Total: d.Templates[id].Issued + sums[i]})
+	}
+	payload, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	b.Queue(insertCoupons, couponColumns(d.Fresh())...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id claim.ID
+			var coupon int64
+			if err := rows.Scan(&id, &coupon); err != nil {
+				return err
+			}
+			d.KnownID[id].CouponID = coupon
+		}
+		return nil
+	})
+	b.Queue(addCounts, countColumns(d.Fresh())...)
+	b.Queue(addIssued, templates, sums)
+	b.Queue(addSecond, templates, sums, d.At)
+	b.Queue(announceIssued, event.CouponsIssued, payload, traceOf(ctx))
+	return nil
+}
+
+func couponColumns(list []claim.Issue) []any {
+	templates, users, ids := make([]int64, len(list)), make([]int64, len(list)), make([]int64, len(list))
+	origins, keys := make([]string, len(list)), make([]string, len(list))
+	issued, expires := make([]time.Time, len(list)), make([]time.Time, len(list))
+	for i, n := range list {
+		templates[i], users[i], ids[i] = n.Request.TemplateID, int64(n.Request.UserID), int64(n.Request.ID)
+		origins[i], keys[i] = string(n.Request.Origin), n.Request.Key
+		issued[i], expires[i] = n.Claim.At, n.ExpiresAt
+	}
+	return []any{templates, users, ids, origins, keys, issued, expires}
+}
+
+// countColumns sums up by holder: one statement may not meet a row twice.
+func countColumns(list []claim.Issue) []any {
+	sums := make(map[claim.Holder]int32, len(list))
+	var order []claim.Holder
+	for _, n := range list {
+		h := claim.Holder{TemplateID: n.Request.TemplateID, UserID: n.Request.UserID}
+		if sums[h] == 0 {
+			order = append(order, h)
+		}
+		sums[h]++
+	}
+	templates, users, counts := make([]int64, len(order)), make([]int64, len(order)), make([]int32, len(order))
+	for i, h := range order {
+		templates[i], users[i], counts[i] = h.TemplateID, int64(h.UserID), sums[h]
+	}
+	return []any{templates, users, counts}
+}

@@ -1,0 +1,173 @@
+package claim
+
+import (
+	"time"
+
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// Admit returns nil if a coupon of t can be issued to somebody who comes this
+// way now, else the refusal; see [Gate] for their order. Stock and limit are
+// not looked at.
+func Admit(t template.Template, by Origin, now time.Time) error {
+	if t.Stored == template.Draft {
+		return template.ErrNotFound
+	}
+	if err := obtainable(t, by); err != nil {
+		return err
+	}
+	switch {
+	case closedBy(t, by, now):
+		return ErrEnded
+	case t.Stored == template.Paused:
+		return template.ErrNotOpen.Because("this drop is paused; try again later")
+	case by.Windowed() && now.Before(t.OpensAt):
+		return ErrNotStarted
+	}
+	return nil
+}
+
+func obtainable(t template.Template, by Origin) error {
+	switch {
+	case t.Stored == template.Cancelled:
+		return template.ErrNotOpen.Because("this drop was cancelled")
+	case by == ByTap && t.Obtain != template.ByClaim:
+		return template.ErrNotOpen.Because("this coupon is obtained with a redeem code")
+	case by == ByCode && t.Obtain != template.ByCode:
+		return template.ErrNotOpen.Because("this coupon is not obtained with a redeem code")
+	}
+	return nil
+}
+
+// closedBy reports whether it is too late for this origin. Staff can give
+// coupons away after the window has passed, though not after they have
+// closed the drop themselves; nobody is given one that has expired already.
+func closedBy(t template.Template, by Origin, now time.Time) bool {
+	if t.ValidUntil != nil && !now.Before(*t.ValidUntil) {
+		return true
+	}
+	if by.Windowed() {
+		return t.Stored == template.Closed || !now.Before(t.ClosesAt)
+	}
+	return t.Stored == template.Closed && (t.EndedAt == nil || t.EndedAt.Before(t.ClosesAt))
+}
+
+// ExpiresAt returns the first instant at which a coupon issued then is no
+// longer valid.
+func ExpiresAt(t template.Template, issued time.Time) time.Time {
+	if t.ValidUntil != nil {
+		return *t.ValidUntil
+	}
+	return issued.Add(time.Duration(t.ValidHours) * time.Hour)
+}
+
+// A Holder is one user with respect to one template.
+type Holder struct {
+	TemplateID int64
+	UserID     user.ID
+}
+
+// A RepeatKey is what a repetition is recognised by.
+type RepeatKey struct {
+	Origin Origin
+	Key    string
+}
+
+// A Desk decides one group of requests while nobody else can decide about
+// the same templates. Fill it with what is stored, then ask it in order of
+// arrival: first come, first served.
+type Desk struct {
+	At        time.Time // by the database's clock, after the templates were locked
+	Templates map[int64]template.Template
+	Counts    map[Holder]int
+	// Known holds what was issued before to requests of this group, by key
+	// and, for those that a gate accepted, by id.
+	Known   map[RepeatKey]*Claim
+	KnownID map[ID]*Claim
+
+	fresh  []Issue
+	issued map[int64]int64
+}
+
+// An Issue is a coupon to be written. The writer fills in Claim.CouponID,
+// which every repetition within the group shares.
+type Issue struct {
+	Request   Request
+	Claim     *Claim
+	ExpiresAt time.Time
+}
+
+// A Verdict is what became of one request of a group.
+type Verdict struct {
+	Claim *Claim // nil if refused
+	Err   error
+}
+
+// Decide answers r; see [Gate] for what a refusal can be.
+func (d *Desk) Decide(r Request) Verdict {
+	if known, ok := d.repeated(r); ok {
+		if known.TemplateID != r.TemplateID || known.UserID != r.UserID {
+			return Verdict{Err: ErrIdempotency}
+		}
+		return Verdict{Claim: known}
+	}
+	if err := d.refusal(r); err != nil {
+		return Verdict{Err: err}
+	}
+	return Verdict{Claim: d.issue(r)}
+}
+
+func (d *Desk) repeated(r Request) (*Claim, bool) {
+	if r.Key != "" {
+		if known, ok := d.Known[RepeatKey{r.Origin, r.Key}]; ok {
+			return known, true
+		}
+	}
+	known, ok := d.KnownID[r.ID]
+	return known, ok
+}
+
+func (d *Desk) refusal(r Request) error {
+	t, ok := d.Templates[r.TemplateID]
+	if !ok {
+		return template.ErrNotFound
+	}
+	if r.AcceptedAt.IsZero() { // else a gate has let it in while it was open
+		if err := Admit(t, r.Origin, d.At); err != nil {
+			return err
+		}
+	}
+	switch {
+	case t.Issued+d.issued[r.TemplateID] >= t.Stock:
+		return ErrSoldOut
+	case d.Counts[Holder{r.TemplateID, r.UserID}] >= t.PerUserLimit:
+		return ErrLimit
+	}
+	return nil
+}
+
+func (d *Desk) issue(r Request) *Claim {
+	if d.issued == nil {
+		d.issued = map[int64]int64{}
+	}
+	d.issued[r.TemplateID]++
+	d.Counts[Holder{r.TemplateID, r.UserID}]++
+	at := d.At
+	if !r.AcceptedAt.IsZero() {
+		at = r.AcceptedAt
+	}
+	c := &Claim{ID: r.ID, TemplateID: r.TemplateID, UserID: r.UserID, State: Issued, At: at}
+	if r.Key != "" {
+		d.Known[RepeatKey{r.Origin, r.Key}] = c
+	}
+	d.KnownID[r.ID] = c
+	d.fresh = append(d.fresh, Issue{r, c, ExpiresAt(d.Templates[r.TemplateID], at)})
+	return c
+}
+
+// Fresh returns the coupons to be written, in the order of their requests.
+func (d *Desk) Fresh() []Issue { return d.fresh }
+
+// Issued returns how many coupons of each template are to be written.
+func (d *Desk) Issued() map[int64]int64 { return d.issued }
