@@ -91,7 +91,7 @@ func (h *rushHour) Raise(id, stock int64) {
 	h.must(err)
 	s := t.Spec
 	s.Stock = stock
-	_, err = h.service.Edit(h.Context(), actor, id, t.Version, s)
+	_, err = h.service.Edit(h.Context(), actor, id, template.Edition{Version: t.Version, Spec: s})
 	h.must(err)
 }
 
