@@ -12,9 +12,14 @@ import (
 	"dropbell/domain/user"
 )
 
-// partSize is about how many reservations one part has: what a reader holds
-// in memory at once.
-const partSize = 500_000
+// partSize is about how many reminders one part has: what a reader holds in
+// memory at once, 8 bytes each. Rows lie in arrival order, so every part
+// visits every page of the template: more than maxParts of them would make the
+// reading of a huge template dearer with every reservation.
+const (
+	partSize = 2_000_000
+	maxParts = 8
+)
 
 // prepare finds what is covered already and divides the template's users.
 func (s Slots) prepare(ctx context.Context, cut *reminder.Cut) (err error) {
@@ -54,8 +59,8 @@ func divide(first, last, expected int64) (parts []delivery.Range) {
 	if last < first {
 		return nil
 	}
-	n := 1 + expected/partSize
-	if n == 1 && expected > partSize/5 {
+	n := min(1+expected/partSize, maxParts)
+	if n == 1 && expected > partSize/20 {
 		n = 2 // one for each reader
 	}
 	width := (last-first)/n + 1
@@ -75,12 +80,13 @@ func (s Slots) ReadDue(ctx context.Context, cut reminder.Cut, part delivery.Rang
 
 // readUsers reads users with the bits of their channels in the order of the
 // rows, not of the key: rows lie in arrival order, and walking the key would
-// visit every page many times.
+// visit every page many times. A bitmap of a million rows needs more memory
+// than the default, or names pages instead of rows and looks at each again.
 func (db *DB) readUsers(ctx context.Context, sql string, args ...any) (reminder.Due, error) {
 	var due reminder.Due
 	err := db.tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `set local enable_indexscan = off; set local enable_indexonlyscan = off;
-			set local max_parallel_workers_per_gather = 0`); err != nil {
+			set local max_parallel_workers_per_gather = 0; set local work_mem = '64MB'`); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, sql, args...)
