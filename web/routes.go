@@ -42,6 +42,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
 	r.Handle("/docs", apiHandler.Docs())
 	r.Handle("/docs/*", apiHandler.Docs())
+	p.mountLinks(r)
 	p.console = p.newConsole()
 	r.With(middleware.Compress()).Mount("/", p.console)
 	return r, nil

@@ -43,6 +43,8 @@ type Config struct {
 	VAPIDPrivateKey string
 	VAPIDSubject    string
 
+	LinkSecret string
+
 	RatePerUser int
 	RatePerKey  int
 	DBConns     int
@@ -175,6 +177,7 @@ func Variables() []Variable {
 		{"VAPID_PUBLIC_KEY", "", "channel webpush: public key, base64url", text(func(c *Config) *string { return &c.VAPIDPublicKey })},
 		{"VAPID_PRIVATE_KEY", "", "channel webpush: private key, base64url", text(func(c *Config) *string { return &c.VAPIDPrivateKey })},
 		{"VAPID_SUBJECT", "", "channel webpush: mailto: or https: address of the sender", text(func(c *Config) *string { return &c.VAPIDSubject })},
+		{"LINK_SECRET", "", "signs the links with which users turn off a channel, at least 32 bytes; several separated by commas: the first signs, all are accepted; empty = no links", linkSecret},
 		{"RATE_LIMIT_PER_MINUTE", "600", "requests per user and minute on one web process, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerUser }, 0, 10_000_000)},
 		{"RATE_LIMIT_KEY_PER_MINUTE", "0", "requests per service key and minute on one web process, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerKey }, 0, 100_000_000)},
 		{"DATABASE_MAX_CONNS", "16", "connections one process opens to PostgreSQL at most", number(func(c *Config) *int { return &c.DBConns }, 4, 1000)},
@@ -190,6 +193,20 @@ func Variables() []Variable {
 			return nil
 		}},
 	}
+}
+
+// linkSecret checks every one of the secrets.
+func linkSecret(c *Config, v string) error {
+	c.LinkSecret = v
+	if v == "" {
+		return nil
+	}
+	for one := range strings.SplitSeq(v, ",") {
+		if len(strings.TrimSpace(one)) < 32 {
+			return errors.New("must have at least 32 bytes, each of several as well")
+		}
+	}
+	return nil
 }
 
 // Load reads every variable. The error names all mistakes and holds no values.

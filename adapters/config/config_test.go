@@ -42,7 +42,8 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"AUTH_JWT_ISSUER", "iss", "AUTH_JWT_AUDIENCE", "aud", "ADMIN_EMAIL", "a@example.com", "ADMIN_PASSWORD", "correct horse",
 		"ADMIN_API_KEY", "dbk_abcdefghijklmnopqrst", "SMTP_URL", "smtps://u:p@mail:465?from=a@example.com", "SMS_URL", "https://sms.example/v1",
 		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_abc", "VAPID_PUBLIC_KEY", "pub",
-		"VAPID_PRIVATE_KEY", "priv", "VAPID_SUBJECT", "mailto:a@example.com", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
+		"VAPID_PRIVATE_KEY", "priv", "VAPID_SUBJECT", "mailto:a@example.com",
+		"LINK_SECRET", "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
 		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500",
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25"))
 	if err != nil {
@@ -53,7 +54,8 @@ func TestEveryVariableIsRead(t *testing.T) {
 		JWTSecret: "0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", AdminEmail: "a@example.com", AdminPassword: "correct horse",
 		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMSURL: "https://sms.example/v1",
 		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_abc", VAPIDPublicKey: "pub", VAPIDPrivateKey: "priv",
-		VAPIDSubject: "mailto:a@example.com", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour,
+		VAPIDSubject: "mailto:a@example.com",
+		LinkSecret:   "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour,
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
@@ -108,6 +110,7 @@ func TestEachMistakeAlone(t *testing.T) {
 		"RETENTION_DAYS":            {"36501", "90d"},
 		"OTEL_TRACES_SAMPLER_ARG":   {"1.01", "-0.1", "NaN", "Inf"},
 		"LOG_LEVEL":                 {"INFO", "trace"},
+		"LINK_SECRET":               {"31 bytes are one byte too few..", "0123456789abcdef0123456789abcdef,short", ","},
 	} {
 		for _, v := range value {
 			_, err := config.Load(least(name, v))

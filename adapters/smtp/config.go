@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"dropbell/domain/delivery"
 )
 
 const (
@@ -47,9 +46,6 @@ type Config struct {
 	Timeout time.Duration
 	// TLS overrides how the server is verified; for private authorities.
 	TLS *tls.Config
-	// Unsubscribe returns an https address with which the recipient of one mail
-	// can unsubscribe by one click (RFC 8058), or "". Nil adds no header.
-	Unsubscribe func(delivery.Message) string
 }
 
 // ParseURL reads smtp://user:password@host:port?from=… or smtps://…. Further

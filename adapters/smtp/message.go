@@ -30,10 +30,11 @@ func (s *Sender) compose(m delivery.Message) *gomail.Msg {
 	mime.SetMessageIDWithValue(s.messageID(m))
 	// RFC 3834: nobody's holiday answer shall come back.
 	mime.SetGenHeader("Auto-Submitted", "auto-generated")
-	s.addUnsubscribe(mime, m)
-	mime.SetBodyString(gomail.TypeTextPlain, m.Content.Text)
-	if m.Content.HTML != "" {
-		mime.AddAlternativeString(gomail.TypeTextHTML, m.Content.HTML)
+	addUnsubscribe(mime, m)
+	text, html := delivery.OptOut(m)
+	mime.SetBodyString(gomail.TypeTextPlain, text)
+	if html != "" {
+		mime.AddAlternativeString(gomail.TypeTextHTML, html)
 	}
 	return mime
 }
@@ -45,11 +46,10 @@ func (s *Sender) messageID(m delivery.Message) string {
 	return hex.EncodeToString(sum[:16]) + "@" + s.domain
 }
 
-func (s *Sender) addUnsubscribe(to *gomail.Msg, m delivery.Message) {
-	if s.cfg.Unsubscribe == nil {
-		return
-	}
-	u, err := url.Parse(s.cfg.Unsubscribe(m))
+// addUnsubscribe offers the mail program's own button (RFC 8058), which asks
+// for https.
+func addUnsubscribe(to *gomail.Msg, m delivery.Message) {
+	u, err := url.Parse(m.OptOutURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
 		return
 	}

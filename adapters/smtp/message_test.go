@@ -165,17 +165,32 @@ func TestMessageIDIsStableOverRetries(t *testing.T) {
 	}
 }
 
+// The way out stands in the mail itself as well, in the reader's language, for
+// programs that know no button.
+func TestUnsubscribeLink(t *testing.T) {
+	const link = "https://shop.example/u/AQE?a=1&b=<2>"
+	got := deliver(t, nil, func(m *delivery.Message) { m.OptOutURL, m.To.Locale = link, "zh-CN" })
+	if text := got.parts["text/plain"]; !strings.HasSuffix(text, "\r\n\r\n您可以关闭我们的全部邮件，包括提醒: https://shop.example/u/AQE?a=1&b=<2>") {
+		t.Errorf("text %q", text)
+	}
+	html := got.parts["text/html"]
+	if !strings.Contains(html, `href="https://shop.example/u/AQE?a=1&amp;b=%3c2%3e"`) || strings.Count(html, "</body>") != 1 {
+		t.Errorf("HTML %q", html)
+	}
+	if got := deliver(t, nil, func(m *delivery.Message) { m.OptOutURL = "" }); strings.Contains(got.parts["text/plain"], "Turn off") ||
+		strings.Contains(got.parts["text/html"], "Turn off") {
+		t.Error("a way out that leads nowhere")
+	}
+}
+
 func TestUnsubscribeHeader(t *testing.T) {
-	link := ""
-	cfg := func(c *smtp.Config) { c.Unsubscribe = func(delivery.Message) string { return link } }
 	for given, wanted := range map[string]string{
 		"https://shop.example/u/1?t=a>b": "<https://shop.example/u/1?t=a%3Eb>",
 		"":                               "",
 		"javascript:alert(1)":            "",
 		"https://x.example/\r\nBcc: a@b": "",
 	} {
-		link = given
-		got := deliver(t, cfg, func(*delivery.Message) {})
+		got := deliver(t, nil, func(m *delivery.Message) { m.OptOutURL = given })
 		if header := got.header.Get("List-Unsubscribe"); header != wanted {
 			t.Errorf("%q: got List-Unsubscribe %q, want %q", given, header, wanted)
 		}

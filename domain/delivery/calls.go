@@ -168,7 +168,7 @@ func (r *run) address(ids []user.ID, known []user.User) chunkResult {
 			c.unreachable = append(c.unreachable, id)
 			continue
 		}
-		m := Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject}
+		m := Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject, OptOutURL: r.optOutURL(id)}
 		if m.Channel != App { // which shows what it finds in its own way
 			m.Content = contents.of(u)
 		}
@@ -199,6 +199,15 @@ func (c *contents) of(u *user.User) *Content {
 	c.n++
 	k.locale, k.zone, k.content = u.Locale, u.Timezone, c.render.For(*u)
 	return k.content
+}
+
+// optOutURL is what a mail offers beside its message. An SMS has no room for
+// it, and the other channels are turned off where they are read.
+func (r *run) optOutURL(id user.ID) string {
+	if r.OptOutURL == nil || r.batch.Channel != Email || r.batch.Subject.Kind == KindTest {
+		return ""
+	}
+	return r.OptOutURL(id, r.batch.Channel)
 }
 
 // send hands one chunk to the provider, which has until shortly before the

@@ -47,6 +47,9 @@ type Message struct {
 	Channel Channel
 	Subject *Subject
 	Content *Content
+	// OptOutURL is where this recipient can turn the channel off; see [OptOut].
+	// Empty = nowhere.
+	OptOutURL string
 }
 
 // IdempotencyKey names this delivery for providers that can recognise a

@@ -47,6 +47,10 @@ type Service struct {
 	LeaseFor time.Duration
 	Random   func() float64 // in [0, 1)
 	Now      func() time.Time
+	// OptOutURL, if set, returns where the user can turn off the channel
+	// without signing in; "" = nowhere. It is asked for messages that can show
+	// an address, and never for tests.
+	OptOutURL func(id user.ID, c Channel) string
 	// Observe, if set, is told about every checkpoint that recorded sent messages.
 	Observe func(c Channel, sent int, late time.Duration)
 }

@@ -15,6 +15,10 @@ type Store interface {
 	// creates the users that are not known yet. An entry without an action is
 	// not recorded.
 	Upsert(ctx context.Context, changes []Change, e staff.Entry) error
+	// SetOptOuts sets the channels in mask to those in off and returns the
+	// result; a user who was not known is from then on. It changes nothing
+	// else, so that it cannot undo what happens at the same time.
+	SetOptOuts(ctx context.Context, id ID, mask, off uint8) (uint8, error)
 }
 
 // Service holds the use cases around what is known about users.
@@ -91,6 +95,12 @@ func (s *Service) SetPreferences(ctx context.Context, c Change) (User, error) {
 		return User{}, err
 	}
 	return s.Store.User(ctx, c.ID)
+}
+
+// OptOut turns the channels in mask off or, where off has no bit, on again. It
+// is the user's own wish, proved by a link that only they have.
+func (s *Service) OptOut(ctx context.Context, id ID, mask, off uint8) (uint8, error) {
+	return s.Store.SetOptOuts(ctx, id, mask, off&mask)
 }
 
 func (s *Service) rules() *rules {

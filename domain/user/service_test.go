@@ -37,6 +37,10 @@ func (k *kept) Upsert(_ context.Context, changes []user.Change, e staff.Entry) e
 	return nil
 }
 
+func (k *kept) SetOptOuts(_ context.Context, _ user.ID, _, off uint8) (uint8, error) {
+	return off, k.err
+}
+
 func TestUpsert(t *testing.T) {
 	store := &kept{users: map[user.ID]user.Change{}}
 	s := &user.Service{Store: store}

@@ -1,0 +1,29 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/event"
+	"dropbell/domain/user"
+)
+
+// SetOptOuts changes the channels in mask alone; see [user.Store].
+func (s Users) SetOptOuts(ctx context.Context, id user.ID, mask, off uint8) (now uint8, err error) {
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		var stored int16
+		// One statement: two wishes at once, each about its own channel, both count.
+		err := tx.QueryRow(ctx, `
+			insert into users (id, opt_outs) values ($1, $3::smallint)
+			on conflict (id) do update set opt_outs = users.opt_outs & ~$2::smallint | excluded.opt_outs,
+				updated_at = case when users.opt_outs & $2::smallint = excluded.opt_outs then users.updated_at else now() end
+			returning opt_outs`, id, int16(mask), int16(off&mask)).Scan(&stored)
+		if err != nil {
+			return err
+		}
+		now = uint8(stored)
+		return announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
+	})
+	return now, err
+}

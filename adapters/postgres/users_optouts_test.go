@@ -1,0 +1,58 @@
+package postgres_test
+
+import (
+	"sync"
+	"testing"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/user"
+)
+
+func TestSetOptOuts(t *testing.T) {
+	w := newWorld(t)
+	users := postgres.NewUsers(w.db)
+	w.upsert(user.Change{ID: 1, Name: new("Ann"), OptOuts: new(uint8(0b00101))})
+	for _, c := range []struct {
+		id        user.ID
+		mask, off uint8
+		want      uint8
+	}{
+		{1, 0b00010, 0b00010, 0b00111}, // one more
+		{1, 0b00010, 0b00010, 0b00111}, // again
+		{1, 0b00011, 0b00010, 0b00110}, // the first on again
+		{1, 0b00000, 0b11111, 0b00110}, // nothing is asked for
+		{2, 0b00010, 0b11111, 0b00010}, // somebody new
+	} {
+		got, err := users.SetOptOuts(t.Context(), c.id, c.mask, c.off)
+		w.must(err)
+		u, err := users.User(t.Context(), c.id)
+		w.must(err)
+		if got != c.want || u.OptOuts != c.want {
+			t.Fatalf("%d %05b %05b: %05b, stored %05b, want %05b", c.id, c.mask, c.off, got, u.OptOuts, c.want)
+		}
+	}
+	if u, err := users.User(t.Context(), 1); err != nil || u.Name != "Ann" {
+		t.Fatalf("%+v %v", u, err)
+	}
+}
+
+// Wishes about different channels that arrive together all count.
+func TestConcurrentOptOuts(t *testing.T) {
+	w := newWorld(t)
+	users := postgres.NewUsers(w.db)
+	for round := range 10 {
+		id := user.ID(round + 1)
+		var all sync.WaitGroup
+		for c := range 5 {
+			all.Go(func() {
+				if _, err := users.SetOptOuts(t.Context(), id, 1<<c, 1<<c); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if u, err := users.User(t.Context(), id); err != nil || u.OptOuts != 0b11111 {
+			t.Fatalf("%05b %v", u.OptOuts, err)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package delivery
+
+import (
+	"html/template"
+	"net/url"
+	"strings"
+)
+
+// OptOut returns the text and HTML of m's content with the way to turn the
+// channel off below it, in the reader's language: a complete sentence, because
+// the link ends everything on the channel and not just messages like this one.
+// Without an http or https OptOutURL it returns the content as it is.
+func OptOut(m Message) (text, html string) {
+	text, html = m.Content.Text, m.Content.HTML
+	u, err := url.Parse(m.OptOutURL)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return text, html
+	}
+	why, link := "You can turn off all our e-mail, reminders too", "Turn off e-mail"
+	if wordingFor(m.To.Locale).lang == "zh-CN" {
+		why, link = "您可以关闭我们的全部邮件，包括提醒", "关闭邮件"
+	}
+	text += "\n\n" + why + ": " + u.String()
+	if html == "" {
+		return text, html
+	}
+	var b strings.Builder
+	_ = optOutLine.Execute(&b, map[string]string{"Why": why, "Link": link, "URL": u.String()}) // strings into memory
+	end := strings.LastIndex(html, "</body>")
+	if end < 0 {
+		end = len(html)
+	}
+	return text, html[:end] + b.String() + html[end:]
+}
+
+var optOutLine = template.Must(template.New("opt-out").Parse(`<p class="foot" style="margin:0;padding:0 12px 32px;text-align:center;` +
+	`font-family:-apple-system,'Segoe UI',Roboto,'PingFang SC','Microsoft YaHei',sans-serif;font-size:12px;line-height:1.5;color:#5f6878;">` +
+	`{{.Why}}: <a href="{{.URL}}" style="color:inherit;">{{.Link}}</a></p>
+`))

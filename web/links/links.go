@@ -1,0 +1,235 @@
+// Package links serves the pages behind links in messages: with one of them a
+// user turns off a channel without signing in. The link itself is the proof of
+// who they are; see [user.Links].
+package links
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/go-chi/chi/v5"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+	"dropbell/views/i18n"
+	"dropbell/views/pages"
+	"dropbell/views/static"
+	"dropbell/views/ui"
+	"dropbell/web/middleware"
+)
+
+// Prefix is where the pages live.
+const Prefix = "/u"
+
+const (
+	maxBody = 16 << 10
+	// perUser bounds what one link can make us do in a minute, and perAddress
+	// guessing. Mail programs press the button from a few addresses for
+	// everybody, so what is valid counts for its user only.
+	perUser    = 60
+	perAddress = 120
+)
+
+// Users keeps the users' wishes; see [user.Service].
+type Users interface {
+	Preferences(ctx context.Context, id user.ID) (user.User, error)
+	OptOut(ctx context.Context, id user.ID, mask, off uint8) (uint8, error)
+}
+
+// Deps are what the pages stand on. All are required.
+type Deps struct {
+	Users Users
+	Links user.Links
+	// Channels are those with a configured sender.
+	Channels delivery.ChannelSet
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// Pages serves everything under [Prefix].
+type Pages struct {
+	Deps
+	languages *i18n.Languages
+	assets    *static.Assets
+	users     *middleware.Limiter
+	failed    *middleware.Limiter
+	mux       *chi.Mux
+}
+
+// New returns the pages. It panics if their catalogues or assets, which are
+// part of the program, cannot be read.
+func New(d Deps) *Pages {
+	languages, err := i18n.Load()
+	if err != nil {
+		panic(err)
+	}
+	assets, err := static.Load()
+	if err != nil {
+		panic(err)
+	}
+	p := &Pages{Deps: d, languages: languages, assets: assets, mux: chi.NewMux(),
+		users: middleware.NewLimiter(perUser), failed: middleware.NewLimiter(perAddress)}
+	p.mux.Get("/{token}", p.serve((*visit).show))
+	p.mux.Post("/{token}", p.serve((*visit).change))
+	missing := p.serve(func(*visit) error { return user.ErrLink })
+	p.mux.NotFound(missing)
+	p.mux.MethodNotAllowed(missing)
+	return p
+}
+
+// ServeHTTP answers a request below the mount point.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
+
+// A visit is one request with what its link says.
+type visit struct {
+	*Pages
+	w       http.ResponseWriter
+	r       *http.Request
+	frame   *ui.Frame
+	id      user.ID
+	channel delivery.Channel
+}
+
+// serve checks the link before anything is done.
+func (p *Pages) serve(do func(*visit) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		f := &ui.Frame{Languages: p.languages.All(), Assets: p.assets, Nonce: rand.Text(), Path: Prefix, Now: p.Now(), Zone: time.UTC}
+		f.Locale = p.languages.Match(r.Header.Get("Accept-Language"))
+		v := &visit{Pages: p, w: w, r: r.WithContext(ui.With(r.Context(), f)), frame: f}
+		h := w.Header()
+		h.Set("Content-Security-Policy", ui.ContentSecurityPolicy(f.Nonce))
+		h.Set("Referrer-Policy", "no-referrer") // the address is the key
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Robots-Tag", "noindex")
+		err := v.admit()
+		if err == nil {
+			err = do(v)
+		}
+		if err != nil {
+			v.fail(err)
+		}
+	}
+}
+
+var errBusy = fault.New(fault.Throttled, "rate_limited", "too many requests")
+
+func (v *visit) admit() error {
+	id, channel, err := v.Links.Parse(chi.URLParam(v.r, "token"))
+	limiter, key := v.users, middleware.LimitKey{Kind: 'u', Low: uint64(id)}
+	if err != nil || !delivery.Channel(channel).Valid() {
+		err = user.ErrLink
+		q, r := middleware.Ensure(v.r)
+		limiter, key = v.failed, middleware.AddressKey('l', q.ClientIP(r))
+	}
+	if d := limiter.Allow(key, v.Now()); !d.Allowed {
+		return &fault.RetryAfter{Err: errBusy, After: d.RetryAfter}
+	}
+	v.id, v.channel = id, delivery.Channel(channel)
+	return err
+}
+
+// show changes nothing: mail programs look at links before people do.
+func (v *visit) show() error {
+	u, err := v.Users.Preferences(v.r.Context(), v.id)
+	if err != nil {
+		return err
+	}
+	v.speak(u)
+	page := pages.OptOut{Action: v.r.URL.Path, Channel: v.channel, Offered: v.offered(), Off: u.OptOuts, Saved: v.r.URL.Query().Has("saved")}
+	return v.draw(http.StatusOK, page.Page())
+}
+
+// speak uses the user's own language, if it is known.
+func (v *visit) speak(u user.User) {
+	v.frame.Locale = v.languages.Match(u.Locale, v.r.Header.Get("Accept-Language"))
+}
+
+// offered are the channels to choose from: those in use, and the link's own.
+func (v *visit) offered() []delivery.Channel {
+	var list []delivery.Channel
+	for _, c := range delivery.AllChannels() {
+		if v.Channels.Has(c) || c == v.channel {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// change turns the link's channel off, which takes one press of a mail
+// program's button (RFC 8058), or sets all of them as chosen on the page.
+func (v *visit) change() error {
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxBody)
+	// Mail programs send either form; a body in no form at all asks for nothing.
+	_ = v.r.ParseMultipartForm(maxBody)
+	form := v.r.PostForm
+	mask, off := v.channel.Bit(), v.channel.Bit()
+	switch {
+	case form.Get("List-Unsubscribe") == "One-Click":
+	case form.Get("action") == "save":
+		mask, off = v.choice(form["channel"])
+	default:
+		return fault.ErrInvalid
+	}
+	if _, err := v.Users.OptOut(v.r.Context(), v.id, mask, off); err != nil {
+		return err
+	}
+	if form.Has("action") { // somebody is looking
+		http.Redirect(v.w, v.r, v.r.URL.Path+"?saved=1", http.StatusSeeOther)
+		return nil
+	}
+	v.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = v.w.Write([]byte("unsubscribed\n"))
+	return nil
+}
+
+// choice returns the channels that were offered and those not wanted.
+func (v *visit) choice(wanted []string) (mask, off uint8) {
+	for _, c := range v.offered() {
+		mask |= c.Bit()
+	}
+	off = mask
+	for _, name := range wanted {
+		if c, err := delivery.ParseChannel(name); err == nil {
+			off &^= c.Bit()
+		}
+	}
+	return mask, off
+}
+
+func (v *visit) draw(status int, page templ.Component) error {
+	var b bytes.Buffer
+	if err := page.Render(v.r.Context(), &b); err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.w.WriteHeader(status)
+	_, _ = b.WriteTo(v.w) // whoever hangs up misses it
+	return nil
+}
+
+func (v *visit) fail(err error) {
+	if v.r.Context().Err() != nil {
+		return // whoever asked has gone
+	}
+	status := map[fault.Kind]int{fault.NotFound: 404, fault.Invalid: 422, fault.Throttled: 429, fault.Unavailable: 503}[fault.KindOf(err)]
+	if status == 0 {
+		status = http.StatusServiceUnavailable
+		v.Log.ErrorContext(v.r.Context(), "opt-out page failed", "error", err)
+	}
+	if later, ok := errors.AsType[*fault.RetryAfter](err); ok {
+		v.w.Header().Set("Retry-After", strconv.Itoa(int(later.After.Seconds())+1))
+	} else if status == http.StatusServiceUnavailable {
+		v.w.Header().Set("Retry-After", "5")
+	}
+	if err := v.draw(status, pages.OptOutFailure{Status: status}.Page()); err != nil {
+		http.Error(v.w, http.StatusText(status), status)
+	}
+}
