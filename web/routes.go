@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"dropbell/adapters/postgres"
+	"dropbell/domain/job"
 	"dropbell/domain/reminder"
 	"dropbell/migrations"
 	"dropbell/web/api"
@@ -64,7 +65,8 @@ func (p *program) newConsole() *console.Console {
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: clock},
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.db), Now: clock},
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.db)},
-		Monitor:       p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: clock, Log: p.log,
+		Jobs:          &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
+		Monitor: p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: clock, Log: p.log,
 	})
 }
 

@@ -55,6 +55,8 @@ func objectURL(r staff.Record) string {
 		return "/templates/" + r.ObjectID
 	case "user":
 		return "/users/" + r.ObjectID
+	case "job":
+		return "/jobs/" + r.ObjectID
 	}
 	return ""
 }

@@ -16,7 +16,10 @@ import (
 // All returns every story.
 func All() []Story {
 	var all []Story
-	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), users(), people(), operations(), proofs(), audiences()} {
+	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), users(), people(), operations(), proofs(),
+		audiences(),
+		longLists(),
+	} {
 		all = append(all, group...)
 	}
 	return all

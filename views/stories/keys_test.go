@@ -82,8 +82,8 @@ func composed() map[string]bool {
 	add("nav.%s", "overview", "templates", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit")
 	add("legend.%s", "sent", "inflight", "skipped", "expired", "dead")
 	add("help.%s", "name", "amount_off", "max_off", "threshold", "opens_at", "closes_at", "valid_until")
-	add("kind_of.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user")
-	add("object.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user")
+	add("kind_of.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job")
+	add("object.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job")
 	for _, k := range []string{"malformed", "forbidden", "missing", "conflict", "busy", "unavailable", "bug"} {
 		add("failure.%s.title", k)
 		add("failure.%s.help", k)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -189,6 +191,21 @@ func (b *tab) accessible(what string) {
 	}
 }
 
+// chosenStories are all of them, or, for who works on a page, those whose name
+// begins as DROPBELL_TEST_STORIES says.
+func chosenStories(t *testing.T) []stories.Story {
+	only := os.Getenv("DROPBELL_TEST_STORIES")
+	if only == "" {
+		return stories.All()
+	}
+	list := slices.DeleteFunc(stories.All(), func(s stories.Story) bool { return !strings.HasPrefix(s.Name, only) })
+	t.Logf("DROPBELL_TEST_STORIES: only %d stories", len(list))
+	if len(list) == 0 {
+		t.Fatal("no story begins like that")
+	}
+	return list
+}
+
 // Every page in every state, theme and language: nothing blocked, nothing
 // inaccessible, nothing wider than a phone.
 func TestEveryPageInTheBrowser(t *testing.T) {
@@ -201,7 +218,7 @@ func TestEveryPageInTheBrowser(t *testing.T) {
 	for _, look := range stories.Looks() {
 		t.Run(look.Theme+" "+look.Locale, func(t *testing.T) {
 			b := newTab(t)
-			for _, s := range stories.All() {
+			for _, s := range chosenStories(t) {
 				what := s.Name + " " + look.Theme + " " + look.Locale
 				b.do(chromedp.EmulateViewport(1280, 800))
 				b.open(server.URL + s.Path(look))

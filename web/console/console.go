@@ -16,6 +16,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/domain/delivery"
+	"dropbell/domain/job"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -49,6 +50,11 @@ type DeadMessages interface {
 	Discard(ctx context.Context, by staff.Actor, id int64) error
 }
 
+// Uploads keeps files that jobs read.
+type Uploads interface {
+	Upload(ctx context.Context, id int64) (job.Upload, error)
+}
+
 // Deps are everything the console stands on. All are required.
 type Deps struct {
 	Staff        *staff.Service
@@ -66,6 +72,8 @@ type Deps struct {
 	// Announcements are corrections and notices.
 	Announcements *reminder.Announcements
 	Receipts      *reminder.Receipts
+	Jobs          *job.Service
+	Uploads       Uploads
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
 	Sessions scs.CtxStore

@@ -22,6 +22,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	"dropbell/domain/delivery"
+	"dropbell/domain/job"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -96,6 +97,7 @@ func (g *rig) deps() Deps {
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(g.db), Now: g.now},
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.db), Now: g.now},
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
+		Jobs:          &job.Service{Store: postgres.NewJobs(g.db)}, Uploads: postgres.NewUploads(g.db),
 
 		Staff:     &staff.Service{Store: postgres.NewStaff(g.db), Passwords: quick{}, Now: g.now},
 		Templates: &template.Service{Store: store, Now: g.now},

@@ -88,6 +88,12 @@ func (c *Console) table() []route {
 		get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.confirmDeadMessage),
 		post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.settleDeadMessage),
 
+		get("/jobs", staff.View, c.listWork),
+		get("/jobs/{id}", staff.View, c.showWork),
+		get("/jobs/{id}/errors.csv", staff.View, c.workErrors),
+		get("/jobs/{id}/cancel", staff.View, c.confirmStopWork),
+		post("/jobs/{id}/cancel", staff.View, c.stopWork),
+
 		get("/shops", staff.View, c.listShops),
 		post("/shops", staff.ManageTemplates, c.createShop),
 		get("/shops/new", staff.ManageTemplates, c.newShop),

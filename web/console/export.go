@@ -1,0 +1,91 @@
+package console
+
+import (
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A sheet is a CSV file on its way to a browser, row by row, so that a file
+// of any length takes the same memory.
+type sheet struct {
+	to    *csv.Writer
+	cells []string
+}
+
+// export sends a file with the head given and the rows that write writes. As
+// long as nothing was sent, an error can still be answered with a page.
+func (c *Console) export(w http.ResponseWriter, r *http.Request, name string, head []string, write func(*sheet) error) error {
+	out := &download{w: w, name: name + ".csv"}
+	t := &sheet{to: csv.NewWriter(out)}
+	// Spreadsheets take a file without this mark for one in an old encoding.
+	err := t.to.Write(append([]string{"\uFEFF" + head[0]}, head[1:]...))
+	if err == nil {
+		err = write(t)
+	}
+	if err == nil {
+		t.to.Flush()
+		err = t.to.Error()
+	}
+	if err != nil {
+		return out.broken(c, r, err)
+	}
+	return nil
+}
+
+// row writes one row. Instants are written in UTC, numbers bare, and text so
+// that no spreadsheet takes it for a formula.
+func (t *sheet) row(values ...any) error {
+	t.cells = t.cells[:0]
+	for _, v := range values {
+		t.cells = append(t.cells, cell(v))
+	}
+	return t.to.Write(t.cells)
+}
+
+func cell(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return harmless(v)
+	case int:
+		return strconv.Itoa(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case time.Time:
+		if v.IsZero() {
+			return ""
+		}
+		return v.UTC().Format(time.RFC3339Nano)
+	case *time.Time:
+		if v == nil {
+			return ""
+		}
+		return cell(*v)
+	}
+	return harmless(fmt.Sprint(v))
+}
+
+// harmless puts an apostrophe before text that a spreadsheet would execute:
+// whoever chose a name or sent a row must not run anything on the machine of
+// who opens the file.
+func harmless(s string) string {
+	if strings.HasPrefix(s, "'") || strings.ContainsAny(first(strings.TrimLeft(s, " \u00A0\u3000")), "=+-@\t\r\n|%＝＋－＠") {
+		return "'" + s
+	}
+	return s
+}
+
+// first returns the first character of s, or "".
+func first(s string) string {
+	for i := range s {
+		if i > 0 {
+			return s[:i]
+		}
+	}
+	return s
+}

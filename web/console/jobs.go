@@ -1,0 +1,136 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"dropbell/domain/job"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// fewErrors is how many rows that failed a job's page shows.
+const fewErrors = 10
+
+func (c *Console) listWork(w http.ResponseWriter, r *http.Request) error {
+	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
+	p, q := pages.WorkList{}, job.Query{Before: max(0, before), Limit: pageSize + 1}
+	if s := job.State(r.FormValue("state")); slices.Contains(job.States(), s) {
+		p.State, q.States = string(s), []job.State{s}
+	}
+	list, err := c.Jobs.Jobs(r.Context(), actor(r), q)
+	if err != nil {
+		return err
+	}
+	p.List = list[:min(len(list), pageSize)]
+	if len(list) > pageSize {
+		p.Next = withQuery(r, "before", strconv.FormatInt(p.List[pageSize-1].ID, 10))
+	}
+	if before > 0 {
+		p.First = withQuery(r, "before", "")
+	}
+	return c.listed(w, r, p.Results(), p.Page())
+}
+
+func (c *Console) loadWork(r *http.Request) (job.Job, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return job.Job{}, err
+	}
+	return c.Jobs.Job(r.Context(), actor(r), id)
+}
+
+func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
+	j, err := c.loadWork(r)
+	if err != nil {
+		return err
+	}
+	p := pages.Work{Job: j, MayStop: actor(r).Can(j.Needs, j.ShopNumber)}
+	if p.MayStop && j.Failed > 0 {
+		if p.Errors, err = c.firstErrors(r, j); err != nil {
+			return err
+		}
+	}
+	if j.UploadID != 0 {
+		if u, err := c.Uploads.Upload(r.Context(), j.UploadID); err == nil {
+			p.Upload = u.Name
+		} else if !errors.Is(err, job.ErrUploadNotFound) {
+			return err
+		}
+	}
+	p.Actions = c.workActions(r, j)
+	return c.either(w, r, p.Card(), p.Page())
+}
+
+// workActions are the buttons of a job's page that only its kind knows.
+func (c *Console) workActions(_ *http.Request, j job.Job) []ui.ButtonProps {
+	return nil
+}
+
+var errEnough = errors.New("enough rows")
+
+func (c *Console) firstErrors(r *http.Request, j job.Job) ([]job.RowError, error) {
+	var list []job.RowError
+	err := c.Jobs.RowErrors(r.Context(), actor(r), j.ID, func(e job.RowError) error {
+		if list = append(list, e); len(list) == fewErrors {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return list, nil
+	}
+	return list, err
+}
+
+func workCrumbs(r *http.Request, j job.Job) []ui.Crumb {
+	return []ui.Crumb{{Label: say(r, "nav.jobs"), URL: "/jobs"}, {Label: j.Title, URL: pages.Work{Job: j}.URL()}}
+}
+
+func (c *Console) confirmStopWork(w http.ResponseWriter, r *http.Request) error {
+	j, err := c.loadWork(r)
+	if err != nil {
+		return err
+	}
+	if err := actor(r).May(j.Needs, j.ShopNumber); err != nil {
+		return err
+	}
+	l, url := frame(r).Locale, pages.Work{Job: j}.URL()
+	if j.State.Over() {
+		return c.done(w, r, url, ui.Info, l.T("jobs.over"))
+	}
+	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "jobs", Crumbs: workCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
+		Title: l.T("jobs.cancel.title", j.Title), Points: []string{l.T("jobs.cancel.1", j.Worked()), l.T("jobs.cancel.2")},
+		Action: url + "/cancel", Cancel: url, Submit: l.T("jobs.cancel"), Kind: "danger", NoReason: true}})
+}
+
+func (c *Console) stopWork(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	j, err := c.Jobs.Cancel(r.Context(), actor(r), id)
+	url := pages.Work{Job: job.Job{ID: id}}.URL()
+	if errors.Is(err, job.ErrOver) {
+		return c.done(w, r, url, ui.Info, say(r, "jobs.over"))
+	}
+	if err != nil {
+		return err
+	}
+	return c.done(w, r, url, ui.Good, say(r, "jobs.cancelled", j.Title))
+}
+
+// workErrors sends every row that failed as a file.
+func (c *Console) workErrors(w http.ResponseWriter, r *http.Request) error {
+	j, err := c.loadWork(r)
+	if err != nil {
+		return err
+	}
+	return c.export(w, r, "errors-"+strconv.FormatInt(j.ID, 10), []string{"line", "row", "error"}, func(t *sheet) error {
+		return c.Jobs.RowErrors(r.Context(), actor(r), j.ID, func(e job.RowError) error {
+			return t.row(e.Line, e.Row, e.Error)
+		})
+	})
+}
