@@ -1,0 +1,89 @@
+// Package coupon holds what a user owns: one coupon, the steps of its life
+// from issue to use, what it takes off an order, how it expires, and the
+// notices that say so beforehand.
+package coupon
+
+import (
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/money"
+	"dropbell/domain/user"
+)
+
+// State is where a coupon is in its life.
+type State string
+
+// The states. A refunded or released coupon is unused again, or expired if
+// its time has passed meanwhile.
+const (
+	Unused   State = "unused"
+	Locked   State = "locked" // held for an order that is being paid
+	Used     State = "used"
+	Expired  State = "expired"
+	Refunded State = "refunded" // kept for coupons that came from elsewhere; no step leads here
+	Revoked  State = "revoked"
+)
+
+// States returns every state that a coupon can be shown in.
+func States() []State { return []State{Unused, Locked, Used, Expired, Revoked} }
+
+// Faults of this room.
+var (
+	ErrNotFound = fault.New(fault.NotFound, "coupon_not_found", "there is no such coupon")
+	// ErrNotUsable is the refusal of a step that the coupon's state, its
+	// order's history or its rule forbids.
+	ErrNotUsable = fault.New(fault.Conflict, "coupon_not_usable", "the coupon cannot be used for this")
+	// ErrOtherRequest is the refusal of a lock that names an order which
+	// locked the coupon before with other amounts.
+	ErrOtherRequest = fault.New(fault.Invalid, "idempotency_conflict", "this order locked the coupon before with other amounts")
+	// ErrRaced is returned by stores when the coupon changed between load and
+	// save; the step is decided again.
+	ErrRaced = fault.New(fault.Conflict, "coupon_raced", "the coupon changed in the meantime")
+	// ErrBusy is returned when a coupon is changed so often at the same time
+	// that this step found no turn.
+	ErrBusy = fault.New(fault.Unavailable, "overloaded", "too many requests for this coupon at once; try again")
+)
+
+// A Coupon is one coupon of one user. Times are the database's.
+type Coupon struct {
+	ID         int64
+	TemplateID int64
+	UserID     user.ID
+	Origin     string // how it was obtained: "claim", "code", "grant" or "campaign"
+	State      State
+	IssuedAt   time.Time
+	ExpiresAt  time.Time // the first instant at which it is no longer valid
+	// OrderID is the order that holds or used the coupon; empty else.
+	OrderID     string
+	LockedAt    *time.Time
+	LockedUntil *time.Time // from then on the lock may end by itself
+	// Discount is what the coupon takes off OrderID, in minor units.
+	Discount  money.Amount
+	UsedAt    *time.Time
+	UpdatedAt time.Time
+	// Version grows with every step; saves are guarded by it.
+	Version int64
+}
+
+// At returns the state as users see it at now: a coupon is expired from its
+// instant on, even before a sweep has written that down.
+func (c Coupon) At(now time.Time) State {
+	if c.State == Unused && !now.Before(c.ExpiresAt) {
+		return Expired
+	}
+	return c.State
+}
+
+// heldBy reports whether the order holds or has used the coupon.
+func (c Coupon) heldBy(order string) bool {
+	return c.OrderID == order && (c.State == Locked || c.State == Used)
+}
+
+// freed returns c as no order's any more at now: unused, or expired.
+func (c Coupon) freed(now time.Time) Coupon {
+	c.State, c.OrderID, c.Discount = Unused, "", 0
+	c.LockedAt, c.LockedUntil, c.UsedAt = nil, nil, nil
+	c.State = c.At(now)
+	return c
+}

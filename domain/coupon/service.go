@@ -1,0 +1,146 @@
+package coupon
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// Store keeps coupons and their operation log.
+type Store interface {
+	// Case loads the coupon with the history of one order, or returns
+	// [ErrNotFound].
+	Case(ctx context.Context, id int64, order string) (Case, error)
+	// Save stores the move in one transaction, with one event for each change
+	// of state, and returns the coupon as it is then. It returns [ErrRaced]
+	// if the coupon has changed since it was loaded.
+	Save(ctx context.Context, m Move) (Coupon, error)
+	// Refused keeps a refused step in the operation log; what is there
+	// already is success.
+	Refused(ctx context.Context, op Operation) error
+}
+
+// DefaultLock is how long a lock lasts unless configured otherwise.
+const DefaultLock = 15 * time.Minute
+
+// turns is how often a step is decided anew when others are faster. Each
+// turn lost is somebody else's step done, and a coupon has few.
+const turns = 64
+
+// Service holds the steps of payment: try, confirm, cancel, and refund. Each
+// is safe to repeat; see the decisions in steps.go for what arrives in an
+// unexpected order.
+type Service struct {
+	Store Store
+	// LockFor is how long a lock lasts.
+	LockFor time.Duration
+}
+
+// Coupon returns the coupon, to its owner only unless owner is 0, with the
+// rule it follows and the database's clock. Others get [ErrNotFound].
+func (s *Service) Coupon(ctx context.Context, owner user.ID, id int64) (Case, error) {
+	c, err := s.Store.Case(ctx, id, "")
+	if err == nil && owner != 0 && c.Coupon.UserID != owner {
+		err = ErrNotFound
+	}
+	return c, err
+}
+
+// Lock holds the coupon for the order and says what it takes off. It returns
+// a [fault.Fields], [ErrNotFound], [ErrNotUsable] with the reason, or
+// [ErrOtherRequest].
+func (s *Service) Lock(ctx context.Context, by string, id int64, o Order) (Case, error) {
+	if err := o.Check(); err != nil {
+		return Case{}, err
+	}
+	return s.step(ctx, by, id, o.ID, StepLock, func(c Case) (Move, *refusal) { return c.lock(o, s.LockFor) })
+}
+
+// Confirm uses the coupon that the order holds. It returns [ErrNotUsable] if
+// it does not, also when the lock has timed out.
+func (s *Service) Confirm(ctx context.Context, by string, id int64, order string) (Case, error) {
+	return s.step(ctx, by, id, order, StepConfirm, func(c Case) (Move, *refusal) { return c.confirm(order) })
+}
+
+// Release gives the coupon that the order holds back. Of an order that holds
+// nothing it makes sure that it never will. It returns [ErrNotUsable] if the
+// order was confirmed.
+func (s *Service) Release(ctx context.Context, by string, id int64, order string) (Case, error) {
+	return s.step(ctx, by, id, order, StepRelease, func(c Case) (Move, *refusal) { return c.release(order) })
+}
+
+// Refund returns the coupon that the order has used. It returns
+// [ErrNotUsable] if it has not.
+func (s *Service) Refund(ctx context.Context, by string, id int64, order string) (Case, error) {
+	return s.step(ctx, by, id, order, StepRefund, func(c Case) (Move, *refusal) { return c.refund(order) })
+}
+
+// TimeOut ends the order's lock if its time has come, and returns how long it
+// still has if it has not: zero when there is no such lock any more.
+func (s *Service) TimeOut(ctx context.Context, id int64, order string) (time.Duration, error) {
+	var left time.Duration
+	_, err := s.step(ctx, systemLabel, id, order, StepTimeout, func(c Case) (Move, *refusal) {
+		left = 0
+		if c.Coupon.State == Locked && c.Coupon.OrderID == order {
+			left = max(0, c.Coupon.LockedUntil.Sub(c.Now))
+		}
+		return c.timeOut(order), nil
+	})
+	if errors.Is(err, ErrNotFound) {
+		return 0, nil
+	}
+	return left, err
+}
+
+var systemLabel = staff.System().Label
+
+// step loads, decides and saves, again and again while others are faster. The
+// case it returns has the coupon as it is after the step.
+func (s *Service) step(ctx context.Context, by string, id int64, order string, step Step, decide func(Case) (Move, *refusal)) (Case, error) {
+	if err := CheckOrderID(order); err != nil {
+		return Case{}, err
+	}
+	for range turns {
+		c, err := s.Store.Case(ctx, id, order)
+		if err != nil {
+			return c, err
+		}
+		m, no := decide(c)
+		if no != nil {
+			op := c.op(step, order, c.Coupon)
+			op.Outcome, op.By = no.outcome, by
+			if err := s.Store.Refused(detach(ctx), op); err != nil {
+				return c, err
+			}
+			return c, no.err
+		}
+		if len(m.Ops) == 0 {
+			return c, nil
+		}
+		c.Coupon, err = s.Store.Save(detach(ctx), m.by(by))
+		if !errors.Is(err, ErrRaced) {
+			return c, err
+		}
+	}
+	return Case{}, ErrBusy
+}
+
+// by signs the operations; a time-out on the way is nobody's doing.
+func (m Move) by(who string) Move {
+	for i := range m.Ops {
+		if m.Ops[i].By = who; m.Ops[i].Step == StepTimeout {
+			m.Ops[i].By = systemLabel
+		}
+	}
+	return m
+}
+
+// detach drops cancellation: from the first write on, a caller who hangs up
+// changes nothing. The database's own limits bound the time.
+func detach(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

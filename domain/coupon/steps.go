@@ -1,0 +1,265 @@
+package coupon
+
+import (
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/money"
+	"dropbell/domain/staff"
+)
+
+// A Step is something done to a coupon, as the operation log names it.
+type Step string
+
+// The steps. Those from lock to timeout are about one order.
+const (
+	StepLock    Step = "lock"
+	StepConfirm Step = "confirm"
+	StepRelease Step = "release"
+	StepRefund  Step = "refund"
+	StepTimeout Step = "timeout" // a lock that was neither confirmed nor released ended
+	StepExpire  Step = "expire"
+	StepRevoke  Step = "revoke"
+)
+
+// Outcomes of operations: done, or the reason of the refusal.
+const (
+	Done            = "done"
+	RefusedLocked   = "locked_elsewhere"
+	RefusedUsed     = "used"
+	RefusedExpired  = "expired"
+	RefusedRevoked  = "revoked"
+	RefusedEnded    = "lock_ended"     // released, timed out or refunded before
+	RefusedNoLock   = "not_locked"     // this order never locked it
+	RefusedOwner    = "not_owner"      // the order is another user's
+	RefusedRule     = "not_applicable" // the order does not meet the rule
+	RefusedChanged  = "other_amounts"  // repeated with other amounts
+	RefusedUnpaid   = "not_confirmed"  // nothing to refund
+	RefusedConfirms = "confirmed"      // used by the order; refund it instead
+)
+
+// An Operation is one line of the operation log. Per coupon, order and step
+// there is at most one line with each outcome, so the log of an order cannot
+// grow however often its requests are repeated.
+type Operation struct {
+	ID       int64
+	CouponID int64
+	OrderID  string // empty for steps about no order
+	Step     Step
+	Outcome  string
+	// From and To are the states before and after.
+	From, To State
+	// OrderAmount and Eligible are those of a lock; Discount also of what follows.
+	OrderAmount money.Amount
+	Eligible    money.Amount
+	Discount    money.Amount
+	By          string // who did it, as in the audit log
+	Reason      string
+	At          time.Time
+}
+
+// A Case is everything that a step of one order is decided on.
+type Case struct {
+	Coupon     Coupon
+	Rule       Rule
+	ShopNumber int64
+	// History are the order's operations on the coupon that were done.
+	History []Operation
+	Now     time.Time // the database's clock
+}
+
+// A Move is what a decided step stores, all of it or nothing, if the coupon's
+// version is still From's. No operations means that there is nothing to do.
+type Move struct {
+	From, To Coupon
+	Ops      []Operation
+	// LockFor is how long a new lock lasts from the database's present on; the
+	// coupon must still be valid then. Zero for other steps.
+	LockFor time.Duration
+	// Entry is the audit record of a step that staff took.
+	Entry *staff.Entry
+}
+
+// A refusal is why a step cannot be done: as the log and as the caller see it.
+type refusal struct {
+	outcome string
+	err     error
+}
+
+func refuse(outcome, format string, args ...any) *refusal {
+	return &refusal{outcome, ErrNotUsable.Because(format, args...)}
+}
+
+func (c Case) did(s Step) (Operation, bool) {
+	for _, op := range c.History {
+		if op.Step == s {
+			return op, true
+		}
+	}
+	return Operation{}, false
+}
+
+// nothing is the move of a step that was done before.
+func (c Case) nothing() Move { return Move{From: c.Coupon, To: c.Coupon} }
+
+func (c Case) op(s Step, order string, to Coupon) Operation {
+	return Operation{CouponID: c.Coupon.ID, OrderID: order, Step: s, Outcome: Done, From: c.Coupon.State, To: to.State}
+}
+
+// lock holds the coupon for the order. An order locks a coupon once: when the
+// lock has ended in any way, or a release came first, the order gets no
+// second one, since a lock that arrives then is one that was overtaken.
+func (c Case) lock(o Order, lasting time.Duration) (Move, *refusal) {
+	if o.UserID != 0 && o.UserID != c.Coupon.UserID {
+		return Move{}, refuse(RefusedOwner, "the coupon belongs to another user")
+	}
+	if before, ok := c.did(StepLock); ok {
+		return c.lockAgain(o, before)
+	}
+	if _, ok := c.did(StepRelease); ok {
+		return Move{}, refuse(RefusedEnded, "the order was released before this lock arrived")
+	}
+	m := Move{From: c.Coupon, LockFor: lasting}
+	free := c.Coupon
+	if free.State == Locked && !c.Now.Before(*free.LockedUntil) { // the sweep is late
+		m.Ops = append(m.Ops, c.op(StepTimeout, free.OrderID, free.freed(c.Now)))
+		free = free.freed(c.Now)
+	}
+	if r := unavailable(free, c.Now); r != nil {
+		return Move{}, r
+	}
+	eligible, err := c.Rule.Eligible(o)
+	if err != nil {
+		return Move{}, &refusal{RefusedRule, err}
+	}
+	off, err := c.Rule.Discount(o)
+	if err != nil {
+		return Move{}, &refusal{RefusedRule, err}
+	}
+	m.To = free
+	m.To.State, m.To.OrderID, m.To.Discount = Locked, o.ID, off
+	op := c.op(StepLock, o.ID, m.To)
+	op.From, op.OrderAmount, op.Eligible, op.Discount = free.State, o.Amount, eligible, off
+	m.Ops = append(m.Ops, op)
+	return m, nil
+}
+
+// lockAgain answers a repeated lock as the first one was answered.
+func (c Case) lockAgain(o Order, before Operation) (Move, *refusal) {
+	eligible, err := c.Rule.Eligible(o)
+	if err != nil || before.OrderAmount != o.Amount || before.Eligible != eligible {
+		return Move{}, &refusal{RefusedChanged, ErrOtherRequest}
+	}
+	if !c.Coupon.heldBy(o.ID) {
+		return Move{}, refuse(RefusedEnded, "this order's lock has ended; use a new order id to lock the coupon again")
+	}
+	return c.nothing(), nil
+}
+
+// unavailable says why the coupon cannot be locked at now, nil if it can.
+func unavailable(c Coupon, now time.Time) *refusal {
+	switch c.At(now) {
+	case Unused:
+		return nil
+	case Locked:
+		return refuse(RefusedLocked, "the coupon is locked for another order")
+	case Used:
+		return refuse(RefusedUsed, "the coupon has been used")
+	case Revoked:
+		return refuse(RefusedRevoked, "the coupon was revoked")
+	}
+	return refuse(RefusedExpired, "the coupon has expired")
+}
+
+// confirm uses the coupon. A lock that has run out and that nobody has ended
+// yet is still good: the coupon was nobody else's all the time.
+func (c Case) confirm(order string) (Move, *refusal) {
+	if !c.Coupon.heldBy(order) {
+		if _, ok := c.did(StepLock); ok {
+			return Move{}, refuse(RefusedEnded, "this order's lock has ended")
+		}
+		return Move{}, refuse(RefusedNoLock, "the coupon is not locked for this order")
+	}
+	if c.Coupon.State == Used {
+		return c.nothing(), nil
+	}
+	to := c.Coupon
+	to.State = Used
+	op := c.op(StepConfirm, order, to)
+	op.Discount = to.Discount
+	return Move{From: c.Coupon, To: to, Ops: []Operation{op}}, nil
+}
+
+// release gives the coupon back. Of an order that has no lock it is kept, so
+// that a lock which arrives later fails.
+func (c Case) release(order string) (Move, *refusal) {
+	held := c.Coupon.heldBy(order)
+	if held && c.Coupon.State == Used {
+		return Move{}, refuse(RefusedConfirms, "the order was confirmed; refund it instead")
+	}
+	_, locked := c.did(StepLock)
+	_, released := c.did(StepRelease)
+	if !held && (locked || released) {
+		return c.nothing(), nil
+	}
+	to := c.Coupon
+	if held {
+		to = to.freed(c.Now)
+	}
+	op := c.op(StepRelease, order, to)
+	op.Discount = c.Coupon.Discount
+	if !held {
+		op.Discount = 0
+	}
+	return Move{From: c.Coupon, To: to, Ops: []Operation{op}}, nil
+}
+
+// refund returns a used coupon, as expired if its time has passed.
+func (c Case) refund(order string) (Move, *refusal) {
+	if c.Coupon.heldBy(order) && c.Coupon.State == Used {
+		to := c.Coupon.freed(c.Now)
+		op := c.op(StepRefund, order, to)
+		op.Discount = c.Coupon.Discount
+		return Move{From: c.Coupon, To: to, Ops: []Operation{op}}, nil
+	}
+	if _, ok := c.did(StepRefund); ok {
+		return c.nothing(), nil
+	}
+	return Move{}, refuse(RefusedUnpaid, "the order has not used the coupon")
+}
+
+// timeOut ends the order's lock if its time has come.
+func (c Case) timeOut(order string) Move {
+	if c.Coupon.State != Locked || c.Coupon.OrderID != order || c.Now.Before(*c.Coupon.LockedUntil) {
+		return c.nothing()
+	}
+	to := c.Coupon.freed(c.Now)
+	op := c.op(StepTimeout, order, to)
+	op.Discount = c.Coupon.Discount
+	return Move{From: c.Coupon, To: to, Ops: []Operation{op}}
+}
+
+// revoke takes an unused coupon away for good. It returns [ErrNotUsable]
+// while an order holds it, and after its end.
+func (c Case) revoke() (Move, error) {
+	switch c.Coupon.At(c.Now) {
+	case Revoked:
+		return c.nothing(), nil
+	case Unused:
+		to := c.Coupon
+		to.State = Revoked
+		return Move{From: c.Coupon, To: to, Ops: []Operation{c.op(StepRevoke, "", to)}}, nil
+	case Locked:
+		return Move{}, ErrNotUsable.Because("an order holds the coupon; release its lock first")
+	}
+	return Move{}, ErrNotUsable.Because("only an unused coupon can be revoked; this one is %s", c.Coupon.At(c.Now))
+}
+
+// checkReason returns a [fault.Fields] unless staff said why.
+func checkReason(reason string) error {
+	e := &fault.Fields{}
+	if n := len([]rune(reason)); n < 1 || n > 500 {
+		e.Add("reason", "rule.reason", "say why, in at most 500 characters")
+	}
+	return e.Err()
+}
