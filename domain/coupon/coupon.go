@@ -87,3 +87,13 @@ func (c Coupon) freed(now time.Time) Coupon {
 	c.State = c.At(now)
 	return c
 }
+
+// A Tally is what a template's coupons have become.
+type Tally struct {
+	Issued, Locked, Used, Expired, Revoked int64
+	Discounted                             money.Amount // taken off by used coupons
+}
+
+// Unused returns how many can still be used. It is never below 0, although
+// counters of which some are fresher than others could say so for a moment.
+func (y Tally) Unused() int64 { return max(0, y.Issued-y.Locked-y.Used-y.Expired-y.Revoked) }

@@ -81,7 +81,7 @@ func (o Order) Check() error {
 		}
 		rest -= p.Amount
 	}
-	if rest < 0 {
+	if rest < 0 && o.Amount > 0 {
 		e.Add("products", "rule.products_sum", "must not add up to more than order_amount")
 	}
 	return e.Err()

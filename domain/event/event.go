@@ -27,7 +27,7 @@ const (
 func All() []string {
 	return []string{TemplatePublished, TemplateMoved, TemplateChanged, TemplateClosed, TemplateCancelled,
 		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
-		CouponsIssued, JobCreated}
+		CouponsIssued, CouponChanged, CouponsExpired, JobCreated}
 }
 
 // Template is the payload of every template event: which one, and its

@@ -39,8 +39,11 @@ var golden = map[string]any{
 	event.AnnouncementCreated: event.Announcement{AnnouncementID: 9007199254740993, TemplateID: 9007199254740994, Kind: "correction",
 		OpensAt: due.Add(time.Hour), At: at},
 	event.CouponsIssued: event.Coupons{At: at, Issued: []event.Issue{{TemplateID: 9007199254740993, Issued: 256, Total: 1024}, {TemplateID: 2, Issued: 1, Total: 1}}},
-	event.UsersChanged:  event.Users{FromUser: 1, ToUser: 9223372036854775807},
 	event.JobCreated:    event.Job{JobID: 9007199254740993, Kind: "templates.bulk", At: at},
+	event.CouponChanged: event.Coupon{CouponID: 9007199254740993, TemplateID: 9007199254740994, UserID: 9007199254740995, OrderID: "A-1",
+		Step: "lock", From: "unused", To: "locked", Discount: 1000, LockedUntil: new(due.Add(15 * time.Minute)), At: at},
+	event.CouponsExpired: event.Expired{At: at, Expired: []event.ExpiredCoupons{{TemplateID: 9007199254740993, Coupons: 500}, {TemplateID: 2, Coupons: 1}}},
+	event.UsersChanged:   event.Users{FromUser: 1, ToUser: 9223372036854775807},
 }
 
 func TestPayloadsKeepTheirMeaning(t *testing.T) {

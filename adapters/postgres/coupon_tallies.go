@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/event"
+)
+
+// CouponTallies counts what became of each template's coupons, from events,
+// which arrive at least once: each is counted in the transaction that
+// remembers its id.
+type CouponTallies struct{ *DB }
+
+// NewCouponTallies returns the tallies of db.
+func NewCouponTallies(db *DB) CouponTallies { return CouponTallies{db} }
+
+const tallySQL = `
+with fresh as (
+    insert into handled_events (handler, event_id) values ('coupon-tallies', $1) on conflict do nothing returning 1
+)
+insert into coupon_tallies as y (template_id, locked, used, expired, revoked, discounted)
+select u.* from fresh, unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+    as u (t, locked, used, expired, revoked, discounted) order by u.t
+on conflict (template_id) do update set locked = y.locked + excluded.locked, used = y.used + excluded.used,
+    expired = y.expired + excluded.expired, revoked = y.revoked + excluded.revoked, discounted = y.discounted + excluded.discounted`
+
+// Changed counts one step of one coupon unless it was counted before.
+func (s CouponTallies) Changed(ctx context.Context, eventID string, e event.Coupon) error {
+	moved := func(state coupon.State) []int64 {
+		var d int64
+		if e.To == string(state) {
+			d++
+		}
+		if e.From == string(state) {
+			d--
+		}
+		return []int64{d}
+	}
+	used := moved(coupon.Used)
+	_, err := s.pool.Exec(ctx, tallySQL, eventID, []int64{e.TemplateID}, moved(coupon.Locked), used, moved(coupon.Expired),
+		moved(coupon.Revoked), []int64{used[0] * e.Discount})
+	return translate(err)
+}
+
+// Expired counts one swept group unless it was counted before.
+func (s CouponTallies) Expired(ctx context.Context, eventID string, e event.Expired) error {
+	n := len(e.Expired)
+	templates, expired, zero := make([]int64, n), make([]int64, n), make([]int64, n)
+	for i, x := range e.Expired {
+		templates[i], expired[i] = x.TemplateID, x.Coupons
+	}
+	_, err := s.pool.Exec(ctx, tallySQL, eventID, templates, zero, zero, expired, zero, zero)
+	return translate(err)
+}
+
+// Tally returns what has become of the template's coupons, as far as events
+// have arrived.
+func (s CouponTallies) Tally(ctx context.Context, templateID int64) (y coupon.Tally, err error) {
+	err = s.pool.QueryRow(ctx, `select t.issued, coalesce(y.locked, 0), coalesce(y.used, 0), coalesce(y.expired, 0), coalesce(y.revoked, 0),
+			coalesce(y.discounted, 0)
+		from templates t left join coupon_tallies y on y.template_id = t.id where t.id = $1`, templateID).
+		Scan(&y.Issued, &y.Locked, &y.Used, &y.Expired, &y.Revoked, &y.Discounted)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return y, nil
+	}
+	return y, translate(err)
+}

@@ -1,0 +1,175 @@
+package coupon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// A Query selects coupons, newest first.
+type Query struct {
+	ID         int64   // 0 = any
+	UserID     user.ID // 0 = any
+	OrderID    string  // of any step ever, "" = any
+	TemplateID int64   // 0 = any
+	State      State   // as shown at the database's present; "" = any
+	Shops      []int64 // empty = all
+	BeforeID   int64   // keyset: only coupons with a smaller id
+	Limit      int
+}
+
+// Empty reports whether the query would list every coupon there is.
+func (q Query) Empty() bool {
+	return q.ID == 0 && q.UserID == 0 && q.OrderID == "" && q.TemplateID == 0
+}
+
+// A Listed coupon has what a table shows beside it.
+type Listed struct {
+	Coupon
+	Rule         Rule
+	TemplateName string
+	ShopNumber   int64
+	ShopName     string
+	ShopTimezone string
+	Now          time.Time // the database's clock
+}
+
+// Zone returns the shop's time zone, UTC when unknown.
+func (l Listed) Zone() *time.Location {
+	if loc, err := time.LoadLocation(l.ShopTimezone); err == nil {
+		return loc
+	}
+	return time.UTC
+}
+
+// A LockCursor is the last lock of the page before; the zero one is the start.
+type LockCursor struct {
+	Until time.Time
+	ID    int64
+}
+
+// DeskStore reads what staff look at.
+type DeskStore interface {
+	Store
+	Listed(ctx context.Context, q Query) ([]Listed, error)
+	// Locks lists locked coupons, those whose lock ends first leading.
+	Locks(ctx context.Context, shops []int64, after LockCursor, limit int) ([]Listed, error)
+	// Operations lists the coupon's log, oldest first.
+	Operations(ctx context.Context, id int64, limit int) ([]Operation, error)
+}
+
+// Desk holds the use cases of staff around single coupons.
+type Desk struct{ Store DeskStore }
+
+// List returns the coupons that the query selects and the actor may see.
+func (d *Desk) List(ctx context.Context, by staff.Actor, q Query) ([]Listed, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, err
+	}
+	q.Shops = by.Shops
+	return d.Store.Listed(ctx, q)
+}
+
+// OpenLocks returns the coupons that orders hold, of the actor's shops.
+func (d *Desk) OpenLocks(ctx context.Context, by staff.Actor, after LockCursor, limit int) ([]Listed, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, err
+	}
+	return d.Store.Locks(ctx, by.Shops, after, limit)
+}
+
+// logLines bounds what is shown of one coupon's log.
+const logLines = 500
+
+// Coupon returns one coupon with its log, or [ErrNotFound], or
+// [staff.ErrForbidden].
+func (d *Desk) Coupon(ctx context.Context, by staff.Actor, id int64) (Listed, []Operation, error) {
+	list, err := d.Store.Listed(ctx, Query{ID: id, Limit: 1})
+	if err != nil {
+		return Listed{}, nil, err
+	}
+	if len(list) == 0 {
+		return Listed{}, nil, ErrNotFound
+	}
+	if err := by.May(staff.View, list[0].ShopNumber); err != nil {
+		return Listed{}, nil, err
+	}
+	ops, err := d.Store.Operations(ctx, id, logLines)
+	return list[0], ops, err
+}
+
+// Revoke takes an unused coupon away for good. It returns a [fault.Fields]
+// without a reason, [ErrNotFound], [staff.ErrForbidden], or [ErrNotUsable] of
+// a coupon that is not unused. One that was revoked before stays so.
+func (d *Desk) Revoke(ctx context.Context, by staff.Actor, id int64, reason string) (Coupon, error) {
+	return d.do(ctx, by, id, "", reason, "coupon.revoke", staff.ManageUsers, func(c Case) (Move, error) { return c.revoke() })
+}
+
+// Release ends the lock that the order has on the coupon, as payment could;
+// it is for locks whose payment will never answer. It returns a
+// [fault.Fields], [ErrNotFound], [staff.ErrForbidden], or [ErrNotUsable] if
+// the order does not hold the coupon.
+func (d *Desk) Release(ctx context.Context, by staff.Actor, id int64, order, reason string) (Coupon, error) {
+	if err := CheckOrderID(order); err != nil {
+		return Coupon{}, err
+	}
+	return d.do(ctx, by, id, order, reason, "coupon.release", staff.Operate, func(c Case) (Move, error) {
+		if !c.Coupon.heldBy(order) {
+			if _, again := c.did(StepRelease); again {
+				return c.nothing(), nil
+			}
+			return Move{}, ErrNotUsable.Because("the order does not hold the coupon any more")
+		}
+		m, no := c.release(order)
+		if no != nil {
+			return m, no.err
+		}
+		return m, nil
+	})
+}
+
+// do carries out a step of staff: by whom and why go into the log and the audit.
+func (d *Desk) do(ctx context.Context, by staff.Actor, id int64, order, reason, action string, needs staff.Permission,
+	decide func(Case) (Move, error)) (Coupon, error) {
+	if err := by.May(needs, 0); err != nil {
+		return Coupon{}, err
+	}
+	if err := checkReason(reason); err != nil {
+		return Coupon{}, err
+	}
+	for range turns {
+		c, err := d.Store.Case(ctx, id, order)
+		if err != nil {
+			return c.Coupon, err
+		}
+		if err := by.May(needs, c.ShopNumber); err != nil {
+			return c.Coupon, err
+		}
+		m, err := decide(c)
+		if err != nil || len(m.Ops) == 0 {
+			return c.Coupon, err
+		}
+		m = m.by(by.Label + " " + by.Name)
+		for i := range m.Ops {
+			m.Ops[i].Reason = reason
+		}
+		m.Entry = &staff.Entry{Actor: by, Action: action, ObjectKind: "coupon", ObjectID: itoa(id), ShopNumber: c.ShopNumber,
+			Reason: reason, Before: shown(m.From), After: shown(m.To)}
+		saved, err := d.Store.Save(detach(ctx), m)
+		if !errors.Is(err, ErrRaced) {
+			return saved, err
+		}
+	}
+	return Coupon{}, ErrBusy
+}
+
+// A Shown coupon is what the audit log keeps of one.
+type Shown struct {
+	State   State  `json:"state"`
+	OrderID string `json:"order_id,omitempty"`
+}
+
+func shown(c Coupon) Shown { return Shown{c.State, c.OrderID} }

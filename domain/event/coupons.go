@@ -1,0 +1,38 @@
+package event
+
+import "time"
+
+// Names of events about coupons after their issue.
+const (
+	CouponChanged  = "coupon.changed.v1"
+	CouponsExpired = "coupons.expired.v1"
+)
+
+// Coupon is the payload of [CouponChanged]: one step of one coupon that
+// changed its state.
+type Coupon struct {
+	CouponID   int64  `json:"coupon_id,string"`
+	TemplateID int64  `json:"template_id,string"`
+	UserID     int64  `json:"user_id,string"`
+	OrderID    string `json:"order_id,omitempty"`
+	Step       string `json:"step"`
+	From       string `json:"from"`
+	To         string `json:"to"`
+	// Discount is what the coupon takes, or took, off the order.
+	Discount int64 `json:"discount"`
+	// LockedUntil is when a new lock ends by itself.
+	LockedUntil *time.Time `json:"locked_until,omitempty"`
+	At          time.Time  `json:"at"`
+}
+
+// ExpiredCoupons says that so many coupons of a template have expired.
+type ExpiredCoupons struct {
+	TemplateID int64 `json:"template_id,string"`
+	Coupons    int64 `json:"coupons"`
+}
+
+// Expired is the payload of [CouponsExpired]: the sums of one swept group.
+type Expired struct {
+	At      time.Time        `json:"at"`
+	Expired []ExpiredCoupons `json:"expired"`
+}
