@@ -51,6 +51,7 @@ type program struct {
 	template    *template.Service
 	announcer   *reminder.Announcer
 	deadLetters *delivery.DeadLetters
+	couponLife  *coupons
 	jobs        *job.Worker
 	outbox      postgres.Outbox
 	metrics     *metrics
@@ -129,6 +130,7 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, paralle
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
 	p.template = &template.Service{Store: postgres.NewTemplates(p.db), Now: clock}
 	p.jobs = p.newJobs()
+	p.couponLife = p.newCoupons()
 	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.db), Queue: p.queue, Now: clock,
 		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
 	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.db), Queue: p.queue, Now: clock, LeaseFor: 10 * time.Second}
@@ -181,6 +183,7 @@ func (p *program) serve(ctx context.Context) error {
 	start("outbox relay", p.relay)
 	start("sweep", p.every(sweepEvery, "sweep", p.sweep))
 	start("housekeeping", p.every(houseEvery, "housekeeping", p.scheduleHouse))
+	start("coupons", p.every(sweepEvery, "coupons", p.sweepCoupons))
 	start("jobs", p.every(sweepEvery, "jobs", p.jobs.Sweep))
 	start("dead letters", p.every(sweepEvery, "dead letters", p.deadLetters.Step))
 	start("gauges", p.every(5*time.Second, "gauges", p.gauge))

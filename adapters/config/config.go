@@ -49,6 +49,8 @@ type Config struct {
 	RatePerKey  int
 	DBConns     int
 	RetainFor   time.Duration
+	// LockFor is how long a coupon's lock lasts.
+	LockFor     time.Duration
 	RetainAudit time.Duration
 
 	TraceEndpoint string
@@ -102,6 +104,17 @@ func days(field func(*Config) *time.Duration) func(*Config, string) error {
 			return errors.New("must be a number of days, 0 = keep for ever")
 		}
 		*field(c) = time.Duration(n) * 24 * time.Hour
+		return nil
+	}
+}
+
+func span(field func(*Config) *time.Duration, least, most time.Duration) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d < least || d > most {
+			return fmt.Errorf("must be a duration between %s and %s, such as 15m", least, most)
+		}
+		*field(c) = d
 		return nil
 	}
 }
@@ -182,6 +195,7 @@ func Variables() []Variable {
 		{"RATE_LIMIT_KEY_PER_MINUTE", "0", "requests per service key and minute on one web process, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerKey }, 0, 100_000_000)},
 		{"DATABASE_MAX_CONNS", "16", "connections one process opens to PostgreSQL at most", number(func(c *Config) *int { return &c.DBConns }, 4, 1000)},
 		{"RETENTION_DAYS", "90", "days after its opening that a drop's reservations and deliveries are kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainFor })},
+		{"COUPON_LOCK_TIMEOUT", "15m", "how long payment may hold a coupon before the lock ends by itself, between 1s and 24h", span(func(c *Config) *time.Duration { return &c.LockFor }, time.Second, 24*time.Hour)},
 		{"AUDIT_RETENTION_DAYS", "1095", "days that the audit log is kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainAudit })},
 		{"OTEL_EXPORTER_OTLP_ENDPOINT", "", "OpenTelemetry collector that traces are sent to over HTTP, e.g. http://localhost:4318; empty = none", address(func(c *Config) *string { return &c.TraceEndpoint }, "http", "https")},
 		{"OTEL_TRACES_SAMPLER_ARG", "1", "share of requests that are traced, 0 to 1; timers and deliveries always are", func(c *Config, v string) error {

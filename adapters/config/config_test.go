@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: "127.0.0.1:8080",
 		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", RatePerUser: 600, DBConns: 16,
-		RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, TraceRatio: 1}
+		RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
@@ -45,6 +45,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"VAPID_PRIVATE_KEY", "priv", "VAPID_SUBJECT", "mailto:a@example.com",
 		"LINK_SECRET", "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
 		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500",
+		"COUPON_LOCK_TIMEOUT", "90s",
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25"))
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +57,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_abc", VAPIDPublicKey: "pub", VAPIDPrivateKey: "priv",
 		VAPIDSubject: "mailto:a@example.com",
 		LinkSecret:   "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour,
+		LockFor:       90 * time.Second,
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)

@@ -173,9 +173,9 @@ func (s CouponSteps) Expire(ctx context.Context, limit int) (int, error) {
 	return n, translate(err)
 }
 
-// NextLockEnd returns how many coupons are locked past their time, the oldest
-// by so much; for the gauge that shows a sweep that does not keep up.
-func (s CouponSteps) NextLockEnd(ctx context.Context) (late time.Duration, err error) {
+// LockLateness returns how long ago the oldest open lock should have ended, 0
+// if none should have; it shows a sweep that does not keep up.
+func (s CouponSteps) LockLateness(ctx context.Context) (late time.Duration, err error) {
 	var seconds float64
 	err = s.pool.QueryRow(ctx, `select coalesce(greatest(extract(epoch from clock_timestamp() - min(locked_until)), 0), 0)::float8
 		from coupons where state = 'locked'`).Scan(&seconds)

@@ -14,6 +14,7 @@ import (
 	chimw "github.com/go-chi/chi/v5/middleware"
 
 	"dropbell/adapters/postgres"
+	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -52,6 +53,7 @@ type Deps struct {
 	Users       *user.Service
 	Board       reminder.BoardStore
 	Explainer   *reminder.Explainer
+	Coupons     *coupon.Service
 	DeadLetters *delivery.DeadLetters
 	Shops       Shops
 	Keys        Keys
@@ -113,6 +115,7 @@ func New(d Deps) *API {
 	a.adminUserRoutes()
 	a.adminShopRoutes()
 	a.explainRoutes()
+	a.couponRoutes()
 	a.deadLetterRoutes()
 	a.finishDocument()
 	return a

@@ -23,6 +23,10 @@ const (
 	forAnybody
 	// forStaff takes service keys that stand for a role.
 	forStaff
+	// forPayment takes service keys of the payment service.
+	forPayment
+	// forOwners takes what forUsers takes, and payment's keys that name no user.
+	forOwners
 )
 
 // caller is who makes a request.
@@ -105,7 +109,7 @@ func (a *API) byToken(r *http.Request, token string, needed access) (*caller, er
 	if err != nil {
 		return nil, err
 	}
-	if needed == forStaff {
+	if needed == forStaff || needed == forPayment {
 		return nil, staff.ErrForbidden.Because("this is for service keys; user tokens are not accepted here")
 	}
 	if named := r.Header.Get(userHeader); named != "" && named != c.user.String() {
@@ -133,8 +137,16 @@ func (a *API) byKey(r *http.Request, secret string, needed access) (*caller, err
 			return nil, staff.ErrForbidden.Because("this needs a key with the scope admin or, for reading, read")
 		}
 		return c, nil
+	case forPayment:
+		if !key.Has(staff.ScopePayment) {
+			return nil, staff.ErrForbidden.Because("this needs a key with the scope payment")
+		}
+		return c, nil
 	}
 	named := r.Header.Get(userHeader)
+	if named == "" && needed == forOwners && key.Has(staff.ScopePayment) {
+		return c, nil
+	}
 	if named == "" {
 		return nil, staff.ErrUnauthenticated.Because("name the user in X-User-ID; the key must have the scope act-as-user")
 	}

@@ -25,6 +25,7 @@ func config(publicURL string) huma.Config {
 			Servers: []*huma.Server{{URL: strings.TrimRight(publicURL, "/") + "/api/v1"}},
 			Tags: []*huma.Tag{
 				{Name: tagUsers, Description: "Called by the shop's app with the user's token, or by the shop's services with a key that acts as the user."},
+				{Name: tagPayment, Description: "Called by the payment service with a key that has the scope payment: try, confirm, cancel, and refund."},
 				{Name: tagStaff, Description: "Called with a service key; the same rules hold as in the console."},
 			},
 			Components: &huma.Components{
@@ -34,7 +35,7 @@ func config(publicURL string) huma.Config {
 						Description: "A token of the shop whose sub is the user's id in decimal and which has an exp."},
 					"serviceKey": {Type: "http", Scheme: "bearer",
 						Description: "A service key, dbk_…, with the scopes it needs: act-as-user with X-User-ID for the calls of end users, " +
-							"read or admin for those of staff."},
+							"payment for those of payment, read or admin for those of staff."},
 				},
 			},
 		},

@@ -56,7 +56,7 @@ func (a *API) operation(r route) huma.Operation {
 func (r route) security() []map[string][]string {
 	token, key := map[string][]string{"userToken": {}}, map[string][]string{"serviceKey": {}}
 	switch r.access {
-	case forStaff:
+	case forStaff, forPayment:
 		return []map[string][]string{key}
 	case forAnybody:
 		return []map[string][]string{token, key, {}}
@@ -67,7 +67,7 @@ func (r route) security() []map[string][]string {
 func (r route) headers() []*huma.Param {
 	text := func(most int) *huma.Schema { return &huma.Schema{Type: huma.TypeString, MaxLength: &most} }
 	var ps []*huma.Param
-	if r.access == forUsers {
+	if r.access == forUsers || r.access == forOwners {
 		ps = append(ps, &huma.Param{Name: "X-User-ID", In: "header", Schema: text(19),
 			Description: "With a service key that has the scope act-as-user: the user the request is about."})
 	}

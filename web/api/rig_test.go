@@ -21,6 +21,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -92,6 +93,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Idempotency: postgres.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
 	}
 	d.Explainer = &reminder.Explainer{Store: reservations, Reminders: d.Reminders}
+	d.Coupons = &coupon.Service{Store: postgres.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
 	d.DeadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(r.db)}
 	if change != nil {
 		change(&d)

@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/money"
+	"dropbell/domain/user"
+)
+
+const tagPayment = "For payment"
+
+// Coupon is one coupon of one user.
+type Coupon struct {
+	CouponID   string `json:"coupon_id" example:"1"`
+	TemplateID string `json:"template_id" example:"1"`
+	UserID     string `json:"user_id" example:"1001"`
+	State      string `json:"state" enum:"unused,locked,used,expired,refunded,revoked" doc:"expired from expires_at on, by the server's clock." example:"locked"`
+	OrderID    string `json:"order_id,omitempty" doc:"The order that holds or has used the coupon." example:"A-1001"`
+	Discount   int64  `json:"discount,omitempty" doc:"What the coupon takes off that order, in minor units." example:"1000"`
+	Currency   string `json:"currency" example:"CNY"`
+	// LockedUntil is absent unless locked.
+	LockedUntil *time.Time `json:"locked_until,omitempty" doc:"The lock stands at least until then, and may end by itself afterwards."`
+	IssuedAt    time.Time  `json:"issued_at"`
+	ExpiresAt   time.Time  `json:"expires_at" doc:"The first instant at which the coupon can no longer be locked."`
+	UsedAt      *time.Time `json:"used_at,omitempty"`
+	Rule        CouponRule `json:"rule"`
+}
+
+// CouponRule is what a coupon is worth and for what.
+type CouponRule struct {
+	Discount
+	Target  string `json:"target" enum:"shop,product" example:"shop"`
+	Product string `json:"product,omitempty" doc:"For target product: which one."`
+}
+
+// OrderPart is what an order spends on one product.
+type OrderPart struct {
+	Product string `json:"product" maxLength:"120" doc:"As the template names it." example:"tea"`
+	Amount  int64  `json:"amount" minimum:"0" doc:"Minor units." example:"3000"`
+}
+
+// LockWish asks to hold a coupon for an order.
+type LockWish struct {
+	OrderID     string      `json:"order_id" doc:"1 to 64 bytes without spaces." example:"A-1001"`
+	OrderAmount int64       `json:"order_amount" doc:"What the order costs before the discount, in minor units." example:"6000"`
+	Currency    string      `json:"currency,omitempty" doc:"If given, it must be the coupon's." example:"CNY"`
+	UserID      string      `json:"user_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"If given, the coupon must belong to this user." example:"1001"`
+	Products    []OrderPart `json:"products,omitempty" maxItems:"500" doc:"What of order_amount is spent on which product. Coupons for one product need it: threshold and discount then look at that part only."`
+}
+
+// OrderRef names the order of a step.
+type OrderRef struct {
+	OrderID string `json:"order_id" doc:"As in the lock." example:"A-1001"`
+}
+
+// CouponRef names a coupon in the path.
+type CouponRef struct {
+	ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
+}
+
+type couponAnswer struct{ Body Coupon }
+
+func (a *API) couponRoutes() {
+	register(a, a.operation(route{traits: traits{access: forOwners}, Method: http.MethodGet, Path: "/coupons/{id}", ID: "get-coupon", Tag: tagUsers,
+		Summary: "Show a coupon", Description: "Users see their own; a key with the scope payment and without X-User-ID sees any.",
+		Codes: []string{"coupon_not_found"}}), a.coupon)
+	register(a, a.operation(route{traits: traits{access: forPayment}, Method: http.MethodPost, Path: "/coupons/{id}/lock", ID: "lock-coupon", Tag: tagPayment,
+		Summary: "Hold a coupon for an order and learn the discount",
+		Description: "Repeating it gives the same answer; with other amounts it is refused. An order locks a coupon once: after its lock has " +
+			"ended by release, time-out or refund, or if its release came first, the order is refused and needs a new id. Amounts are minor units; " +
+			"a percentage is rounded down; never more than the order costs is taken off.",
+		Codes:   []string{"coupon_not_found", "coupon_not_usable"},
+		Example: `{"order_id":"A-1001","order_amount":6000,"currency":"CNY","user_id":"1001"}`}), a.lockCoupon)
+	for _, s := range []struct {
+		name, summary, description string
+		do                         func(ctx context.Context, by string, id int64, order string) (coupon.Case, error)
+	}{
+		{"confirm", "Use the coupon that the order holds", "A lock whose locked_until has passed can still be confirmed as long as nobody has " +
+			"ended it; after it was ended the answer is coupon_not_usable.", a.payment().Confirm},
+		{"release", "Give the coupon back", "Works before its lock too, which then fails. A confirmed order is refused: refund it.", a.payment().Release},
+		{"refund", "Return a used coupon", "It is unused again, or expired if its time has passed.", a.payment().Refund},
+	} {
+		register(a, a.operation(route{traits: traits{access: forPayment}, Method: http.MethodPost, Path: "/coupons/{id}/" + s.name,
+			ID: s.name + "-coupon", Tag: tagPayment, Summary: s.summary, Description: s.description + " Repeating it changes nothing.",
+			Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"order_id":"A-1001"}`}), a.paymentStep(s.do))
+	}
+}
+
+// payment returns the steps, which an API without coupons, as some tests and
+// the document have it, only describes.
+func (a *API) payment() *coupon.Service {
+	if a.Coupons == nil {
+		return &coupon.Service{}
+	}
+	return a.Coupons
+}
+
+func (a *API) coupon(ctx context.Context, in *CouponRef) (*couponAnswer, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.payment().Coupon(ctx, userOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	return &couponAnswer{couponJSON(c)}, nil
+}
+
+func (a *API) lockCoupon(ctx context.Context, in *struct {
+	CouponRef
+	Body LockWish
+}) (*couponAnswer, error) {
+	id, err := parseID("path.id", in.ID)
+	o, err2 := in.Body.order()
+	if err := merge(err, err2); err != nil {
+		return nil, err
+	}
+	c, err := a.payment().Lock(ctx, signature(ctx), id, o)
+	if err != nil {
+		return nil, err
+	}
+	return &couponAnswer{couponJSON(c)}, nil
+}
+
+func (w LockWish) order() (coupon.Order, error) {
+	o := coupon.Order{ID: w.OrderID, Amount: money.Amount(w.OrderAmount), Currency: w.Currency}
+	for _, p := range w.Products {
+		o.Products = append(o.Products, coupon.Part{Product: p.Product, Amount: money.Amount(p.Amount)})
+	}
+	if w.UserID == "" {
+		return o, nil
+	}
+	owner, err := parseID("body.user_id", w.UserID)
+	o.UserID = user.ID(owner)
+	return o, err
+}
+
+func (a *API) paymentStep(do func(context.Context, string, int64, string) (coupon.Case, error)) func(context.Context, *struct {
+	CouponRef
+	Body OrderRef
+}) (*couponAnswer, error) {
+	return func(ctx context.Context, in *struct {
+		CouponRef
+		Body OrderRef
+	}) (*couponAnswer, error) {
+		id, err := parseID("path.id", in.ID)
+		if err != nil {
+			return nil, err
+		}
+		c, err := do(ctx, signature(ctx), id, in.Body.OrderID)
+		if err != nil {
+			return nil, err
+		}
+		return &couponAnswer{couponJSON(c)}, nil
+	}
+}
+
+// signature names the caller in the operation log.
+func signature(ctx context.Context) string {
+	by := actorOf(ctx)
+	return strings.TrimSpace(by.Label + " " + by.Name)
+}
+
+func couponJSON(c coupon.Case) Coupon {
+	k, r := c.Coupon, c.Rule
+	return Coupon{CouponID: decimal(k.ID), TemplateID: decimal(k.TemplateID), UserID: k.UserID.String(), State: string(k.At(c.Now)),
+		OrderID: k.OrderID, Discount: int64(k.Discount), Currency: r.Currency, LockedUntil: utc(k.LockedUntil), IssuedAt: k.IssuedAt.UTC(),
+		ExpiresAt: k.ExpiresAt.UTC(), UsedAt: utc(k.UsedAt), Rule: CouponRule{Discount: Discount{Kind: string(r.Kind), AmountOff: int64(r.AmountOff),
+			Threshold: int64(r.Threshold), PercentOff: r.PercentOff, MaxOff: int64(r.MaxOff), Currency: r.Currency},
+			Target: string(r.Target), Product: r.Product}}
+}

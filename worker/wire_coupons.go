@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/coupon"
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/task"
+)
+
+// couponChunk is how many coupons one statement of a sweep takes: some tens
+// of milliseconds of work.
+const couponChunk = 1000
+
+// coupons is what a worker does for coupons.
+type coupons struct {
+	store   postgres.CouponSteps
+	steps   *coupon.Service
+	expired prometheus.Counter
+	ended   prometheus.Counter
+	late    prometheus.Gauge
+}
+
+func (p *program) newCoupons() *coupons {
+	store := postgres.NewCouponSteps(p.db)
+	c := &coupons{store: store, steps: &coupon.Service{Store: store, LockFor: p.cfg.LockFor},
+		expired: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupons_expired_total", Help: "Coupons whose expiry this worker wrote down."}),
+		ended:   prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupon_locks_ended_total", Help: "Locks that this worker's sweep ended because their time had come."}),
+		late:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_coupon_lock_late_seconds", Help: "How long ago the oldest open lock should have ended."})}
+	p.metrics.registry.MustRegister(c.expired, c.ended, c.late)
+	return c
+}
+
+// wireCoupons sets a timer for each lock and counts what becomes of coupons.
+func (p *program) wireCoupons() {
+	tallies := postgres.NewCouponTallies(p.db)
+	p.bus.Handle("coupon-timers", event.CouponChanged, decoded(func(ctx context.Context, _ string, e event.Coupon) error {
+		if e.Step != string(coupon.StepLock) || e.LockedUntil == nil {
+			return nil
+		}
+		return p.queue.Enqueue(ctx, task.LockEnd(e.CouponID, e.OrderID, *e.LockedUntil))
+	}))
+	p.bus.Handle("coupon-tallies", event.CouponChanged, decoded(tallies.Changed))
+	p.bus.Handle("coupon-tallies", event.CouponsExpired, decoded(tallies.Expired))
+	p.servers.Handle(task.EndLock, p.endLockTask)
+}
+
+// shortWait is how long a timer that woke early waits by itself; queues know
+// whole seconds only.
+const shortWait = 3 * time.Second
+
+func (p *program) endLockTask(ctx context.Context, payload []byte) error {
+	var l task.LockPayload
+	if err := json.Unmarshal(payload, &l); err != nil {
+		return fault.ErrInvalid.Because("payload: %v", err)
+	}
+	for {
+		left, err := p.couponLife.steps.TimeOut(ctx, l.CouponID, l.OrderID)
+		if err != nil || left == 0 || left > shortWait {
+			return err // far too early cannot be helped here; the sweep ends the lock
+		}
+		if !sleep(ctx, left+time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// sweepCoupons ends locks whose timer was lost and writes down what has
+// expired; it needs nothing in Redis.
+func (p *program) sweepCoupons(ctx context.Context) error {
+	if err := p.couponLife.chunks(ctx, p.couponLife.store.EndLocks, p.couponLife.ended); err != nil {
+		return err
+	}
+	if err := p.couponLife.chunks(ctx, p.couponLife.store.Expire, p.couponLife.expired); err != nil {
+		return err
+	}
+	late, err := p.couponLife.store.LockLateness(ctx)
+	p.couponLife.late.Set(late.Seconds())
+	return err
+}
+
+// chunks repeats a sweep while it finds full chunks.
+func (c *coupons) chunks(ctx context.Context, sweep func(context.Context, int) (int, error), count prometheus.Counter) error {
+	for ctx.Err() == nil {
+		n, err := sweep(ctx, couponChunk)
+		count.Add(float64(n))
+		if err != nil || n < couponChunk {
+			return err
+		}
+	}
+	return ctx.Err()
+}
