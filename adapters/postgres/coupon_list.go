@@ -11,14 +11,14 @@ import (
 	"dropbell/domain/coupon"
 )
 
-const listedColumns = couponColumns + `, t.kind, t.amount_off, t.threshold, t.percent_off, t.max_off, t.currency, t.target, t.product,
+const listedColumns = ownedColumns + `, t.kind, t.amount_off, t.threshold, t.percent_off, t.max_off, t.currency, t.target, t.product,
 	t.name, t.shop_number, s.name, s.timezone, clock_timestamp()`
 
 const listedFrom = ` from coupons c join templates t on t.id = c.template_id join shops s on s.number = t.shop_number `
 
 func scanListed(row pgx.CollectableRow) (l coupon.Listed, err error) {
 	r := &l.Rule
-	return l, row.Scan(append(couponFields(&l.Coupon), &r.Kind, &r.AmountOff, &r.Threshold, &r.PercentOff, &r.MaxOff, &r.Currency,
+	return l, row.Scan(append(ownedFields(&l.Coupon), &r.Kind, &r.AmountOff, &r.Threshold, &r.PercentOff, &r.MaxOff, &r.Currency,
 		&r.Target, &r.Product, &l.TemplateName, &l.ShopNumber, &l.ShopName, &l.ShopTimezone, &l.Now)...)
 }
 

@@ -18,10 +18,10 @@ type CouponSteps struct{ *DB }
 // NewCouponSteps returns the coupons of db.
 func NewCouponSteps(db *DB) CouponSteps { return CouponSteps{db} }
 
-const couponColumns = `c.id, c.template_id, c.user_id, c.origin, c.state, c.issued_at, c.expires_at, c.order_id, c.locked_at,
+const ownedColumns = `c.id, c.template_id, c.user_id, c.origin, c.state, c.issued_at, c.expires_at, c.order_id, c.locked_at,
 	c.locked_until, c.discount, c.used_at, c.updated_at, c.version`
 
-func couponFields(c *coupon.Coupon) []any {
+func ownedFields(c *coupon.Coupon) []any {
 	return []any{&c.ID, &c.TemplateID, &c.UserID, &c.Origin, &c.State, &c.IssuedAt, &c.ExpiresAt, &c.OrderID, &c.LockedAt,
 		&c.LockedUntil, &c.Discount, &c.UsedAt, &c.UpdatedAt, &c.Version}
 }
@@ -29,7 +29,7 @@ func couponFields(c *coupon.Coupon) []any {
 // caseSQL loads coupon $1 with the history of order $2 in one look, so that
 // both are of the same moment.
 const caseSQL = `
-select ` + couponColumns + `, t.kind, t.amount_off, t.threshold, t.percent_off, t.max_off, t.currency, t.target, t.product,
+select ` + ownedColumns + `, t.kind, t.amount_off, t.threshold, t.percent_off, t.max_off, t.currency, t.target, t.product,
     t.shop_number, clock_timestamp(), o.steps, o.amounts, o.eligible
 from coupons c join templates t on t.id = c.template_id,
     lateral (select coalesce(array_agg(o.step), '{}') as steps, coalesce(array_agg(o.order_amount), '{}') as amounts,
@@ -42,7 +42,7 @@ func (s CouponSteps) Case(ctx context.Context, id int64, order string) (c coupon
 	r := &c.Rule
 	var steps []string
 	var amounts, eligible []int64
-	err = s.pool.QueryRow(ctx, caseSQL, id, order).Scan(append(couponFields(&c.Coupon), &r.Kind, &r.AmountOff, &r.Threshold,
+	err = s.pool.QueryRow(ctx, caseSQL, id, order).Scan(append(ownedFields(&c.Coupon), &r.Kind, &r.AmountOff, &r.Threshold,
 		&r.PercentOff, &r.MaxOff, &r.Currency, &r.Target, &r.Product, &c.ShopNumber, &c.Now, &steps, &amounts, &eligible)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, coupon.ErrNotFound
@@ -79,17 +79,17 @@ with c as (
         'locked_until', case when o.step = 'lock' then c.locked_until end, 'at', o.at)), $18
     from c, o where o.from_state <> o.to_state
 )
-select ` + couponColumns + ` from c`
+select ` + ownedColumns + ` from c`
 
 // Save stores the move; see [coupon.Store].
 func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, err error) {
 	args := append(append([]any{m.From.ID, m.From.Version, m.LockFor > 0, m.To.State, m.To.OrderID, m.To.Discount, m.LockFor},
 		operationColumns(m.Ops)...), event.CouponChanged, traceOf(ctx))
 	if m.Entry == nil { // one statement is a transaction
-		err = s.pool.QueryRow(ctx, moveSQL, args...).Scan(couponFields(&c)...)
+		err = s.pool.QueryRow(ctx, moveSQL, args...).Scan(ownedFields(&c)...)
 	} else {
 		err = s.tx(ctx, func(tx pgx.Tx) error {
-			if err := tx.QueryRow(ctx, moveSQL, args...).Scan(couponFields(&c)...); err != nil {
+			if err := tx.QueryRow(ctx, moveSQL, args...).Scan(ownedFields(&c)...); err != nil {
 				return err
 			}
 			return insertAudit(ctx, tx, *m.Entry)
