@@ -21,6 +21,7 @@ func (p *program) listen() {
 			return nil
 		}))
 	}
+	p.listenCodes()
 	p.bus.Listen("inbox-push", event.BatchFinished, decoded(p.push))
 }
 

@@ -26,6 +26,7 @@ import (
 	"dropbell/adapters/telemetry"
 	"dropbell/adapters/watermill"
 	"dropbell/domain/delivery"
+	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -53,6 +54,8 @@ type program struct {
 	users        *user.Service
 	staff        *staff.Service
 	channels     delivery.ChannelSet
+	codes        *redeemcode.Service
+	codeLookup   *lookup.Codes
 	hub          *api.Hub
 	console      *console.Console
 	// access is set once the first admin and the first key exist.
@@ -137,7 +140,7 @@ func (p *program) useCases() (err error) {
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
 	p.users = &user.Service{Store: postgres.NewUsers(p.db)}
 	p.staff = &staff.Service{Store: postgres.NewStaff(p.db), Passwords: argon2.New(2), Now: clock}
-	return nil
+	return p.wireCodes()
 }
 
 // configured returns the channels that the workers have senders for.

@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
+	"dropbell/domain/redeemcode"
 	"dropbell/domain/task"
 )
 
@@ -22,7 +23,9 @@ const (
 
 // jobRunners says who works off which kind of job.
 func (p *program) jobRunners() map[string]job.Runner {
-	return map[string]job.Runner{}
+	return map[string]job.Runner{
+		redeemcode.JobKind: p.codeGenerator(),
+	}
 }
 
 func (p *program) newJobs() *job.Worker {

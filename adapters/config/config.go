@@ -11,6 +11,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"dropbell/domain/redeemcode"
 )
 
 // Config is the environment of both programs. Durations and counts are as
@@ -44,6 +46,10 @@ type Config struct {
 	VAPIDSubject    string
 
 	LinkSecret string
+
+	// CodeKeys are the keys of redeem codes, in the form that
+	// [redeemcode.ParseKeys] reads; checked.
+	CodeKeys string
 
 	RatePerUser int
 	RatePerKey  int
@@ -191,6 +197,11 @@ func Variables() []Variable {
 		{"VAPID_PRIVATE_KEY", "", "channel webpush: private key, base64url", text(func(c *Config) *string { return &c.VAPIDPrivateKey })},
 		{"VAPID_SUBJECT", "", "channel webpush: mailto: or https: address of the sender", text(func(c *Config) *string { return &c.VAPIDSubject })},
 		{"LINK_SECRET", "", "signs the links with which users turn off a channel, at least 32 bytes; several separated by commas: the first signs, all are accepted; empty = no links", linkSecret},
+		{"CODE_KEYS", "", "redeem codes: keys as number:base64, separated by commas, e.g. 1:…,2:…; the greatest number (1 to 31) makes new codes, the others keep theirs valid; web and worker need the same; without it there are no codes", func(c *Config, v string) error {
+			c.CodeKeys = v
+			_, err := redeemcode.ParseKeys(v)
+			return err
+		}},
 		{"RATE_LIMIT_PER_MINUTE", "600", "requests per user and minute on one web process, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerUser }, 0, 10_000_000)},
 		{"RATE_LIMIT_KEY_PER_MINUTE", "0", "requests per service key and minute on one web process, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerKey }, 0, 100_000_000)},
 		{"DATABASE_MAX_CONNS", "16", "connections one process opens to PostgreSQL at most", number(func(c *Config) *int { return &c.DBConns }, 4, 1000)},

@@ -88,6 +88,7 @@ func loadDesk(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*clai
 	if len(q.keys) > 0 {
 		b.Queue(loadKnown, q.origins, q.keys).Query(func(rows pgx.Rows) error { return readKnown(d, rows) })
 	}
+	queueVoid(b, d, group)
 	if len(q.acceptedIDs) > 0 {
 		b.Queue(loadKnownIDs, q.acceptedIDs).Query(func(rows pgx.Rows) error { return readKnown(d, rows) })
 	}
@@ -197,6 +198,7 @@ func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Desk) error {
 	})
 	b.Queue(addCounts, countColumns(d.Fresh())...)
 	b.Queue(addIssued, templates, sums)
+	queueUses(b, d.Fresh())
 	b.Queue(addSecond, templates, sums, d.At)
 	b.Queue(announceIssued, event.CouponsIssued, payload, traceOf(ctx))
 	return nil

@@ -45,32 +45,36 @@ on conflict (kind, split_part(created_by, ' ', 1), request_key) where request_ke
 returning ` + backgroundColumns
 
 // StartJob stores a job for the workers; see [job.Store].
-func (s Jobs) StartJob(ctx context.Context, j job.Job, requestKey string, e staff.Entry) (job.Job, error) {
-	actor, err := json.Marshal(j.Actor)
-	if err != nil {
-		return j, err
-	}
-	started := j
+func (s Jobs) StartJob(ctx context.Context, j job.Job, requestKey string, e staff.Entry) (started job.Job, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
-		started, err = scanBackground(tx.QueryRow(ctx, startSQL, j.Kind, j.Title, j.ShopNumber, j.Needs, j.Params, j.Total, j.CreatedBy, actor,
-			j.UploadID, requestKey))
-		if errors.Is(err, pgx.ErrNoRows) {
-			started, err = startedBefore(ctx, tx, j, requestKey)
-			return err
-		}
-		if err != nil {
-			return err
-		}
-		e.ObjectID = itoa(started.ID)
-		if err := insertAudit(ctx, tx, e); err != nil {
-			return err
-		}
-		return announce(ctx, tx, event.JobCreated, event.Job{JobID: started.ID, Kind: started.Kind, At: started.CreatedAt})
+		started, err = startJob(ctx, tx, j, requestKey, e)
+		return err
 	})
 	if violates(err, "jobs_upload_id_fkey") { // removed in this very moment
 		return j, job.ErrUploadNotFound
 	}
 	return started, err
+}
+
+// startJob is StartJob as a part of a transaction that stores more.
+func startJob(ctx context.Context, tx pgx.Tx, j job.Job, requestKey string, e staff.Entry) (job.Job, error) {
+	actor, err := json.Marshal(j.Actor)
+	if err != nil {
+		return j, err
+	}
+	started, err := scanBackground(tx.QueryRow(ctx, startSQL, j.Kind, j.Title, j.ShopNumber, j.Needs, j.Params, j.Total, j.CreatedBy, actor,
+		j.UploadID, requestKey))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return startedBefore(ctx, tx, j, requestKey)
+	}
+	if err != nil {
+		return j, err
+	}
+	e.ObjectID = itoa(started.ID)
+	if err := insertAudit(ctx, tx, e); err != nil {
+		return started, err
+	}
+	return started, announce(ctx, tx, event.JobCreated, event.Job{JobID: started.ID, Kind: started.Kind, At: started.CreatedAt})
 }
 
 func startedBefore(ctx context.Context, tx pgx.Tx, j job.Job, requestKey string) (job.Job, error) {

@@ -85,6 +85,9 @@ type Desk struct {
 	// and, for those that a gate accepted, by id.
 	Known   map[RepeatKey]*Claim
 	KnownID map[ID]*Claim
+	// Void says of keys what refuses them, although the template would not:
+	// the redeem code was revoked. Repetitions are answered all the same.
+	Void map[RepeatKey]error
 
 	fresh  []Issue
 	issued map[int64]int64
@@ -111,6 +114,9 @@ func (d *Desk) Decide(r Request) Verdict {
 			return Verdict{Err: ErrIdempotency}
 		}
 		return Verdict{Claim: known}
+	}
+	if err := d.Void[RepeatKey{r.Origin, r.Key}]; err != nil {
+		return Verdict{Err: err}
 	}
 	if err := d.refusal(r); err != nil {
 		return Verdict{Err: err}

@@ -19,6 +19,7 @@ const (
 	SlotFinished        = "slot.finished.v1"
 	UsersChanged        = "users.changed.v1"
 	AnnouncementCreated = "announcement.created.v1"
+	CodesChanged        = "codes.changed.v1"
 	CouponsIssued       = "coupons.issued.v1"
 	JobCreated          = "job.created.v1"
 )
@@ -27,7 +28,8 @@ const (
 func All() []string {
 	return []string{TemplatePublished, TemplateMoved, TemplateChanged, TemplateClosed, TemplateCancelled,
 		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
-		CouponsIssued, CouponChanged, CouponsExpired, JobCreated}
+		CouponsIssued, CouponChanged, CouponsExpired, JobCreated,
+		CodesChanged}
 }
 
 // Template is the payload of every template event: which one, and its
@@ -112,4 +114,12 @@ type Job struct {
 	JobID int64     `json:"job_id,string"`
 	Kind  string    `json:"kind"`
 	At    time.Time `json:"at"`
+}
+
+// Codes is the payload of [CodesChanged]: a batch of redeem codes is ready,
+// or was revoked.
+type Codes struct {
+	BatchID    int64  `json:"batch_id,string"`
+	TemplateID int64  `json:"template_id,string"`
+	State      string `json:"state"`
 }

@@ -16,6 +16,7 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -55,6 +56,7 @@ type Deps struct {
 	Explainer   *reminder.Explainer
 	Coupons     *coupon.Service
 	DeadLetters *delivery.DeadLetters
+	Codes       *redeemcode.Service
 	Shops       Shops
 	Keys        Keys
 	Tokens      *Tokens // nil = no end user tokens are accepted
@@ -117,6 +119,7 @@ func New(d Deps) *API {
 	a.explainRoutes()
 	a.couponRoutes()
 	a.deadLetterRoutes()
+	a.adminCodeRoutes()
 	a.finishDocument()
 	return a
 }

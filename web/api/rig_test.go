@@ -23,6 +23,7 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -95,6 +96,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	d.Explainer = &reminder.Explainer{Store: reservations, Reminders: d.Reminders}
 	d.Coupons = &coupon.Service{Store: postgres.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
 	d.DeadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(r.db)}
+	d.Codes = &redeemcode.Service{Store: postgres.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
 	if change != nil {
 		change(&d)
 	}

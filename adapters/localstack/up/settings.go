@@ -111,6 +111,7 @@ var secrets = []secret{
 	{[]string{"LINK_SECRET"}, func() ([]string, error) { return []string{rand.Text() + rand.Text()}, nil }},
 	{[]string{"SMS_TOKEN"}, func() ([]string, error) { return []string{rand.Text()}, nil }},
 	{[]string{"WEBHOOK_SECRET"}, webhookSecret},
+	{[]string{"CODE_KEYS"}, codeKeys},
 	{[]string{"VAPID_PRIVATE_KEY", "VAPID_PUBLIC_KEY"}, vapidKeys},
 }
 
@@ -118,6 +119,13 @@ func webhookSecret() ([]string, error) {
 	var key [32]byte
 	_, err := rand.Read(key[:])
 	return []string{"whsec_" + base64.StdEncoding.EncodeToString(key[:])}, err
+}
+
+// codeKeys makes the first key of redeem codes.
+func codeKeys() ([]string, error) {
+	var key [32]byte
+	_, err := rand.Read(key[:])
+	return []string{"1:" + base64.StdEncoding.EncodeToString(key[:])}, err
 }
 
 func vapidKeys() ([]string, error) {

@@ -1,0 +1,61 @@
+package redis
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/domain/redeemcode"
+)
+
+// markLife is how long the marks of a batch outlive the last one: what is
+// never looked at again need not be kept, and what is costs one transaction
+// to learn anew.
+const markLife = 7 * 24 * time.Hour
+
+// CodeMarks keeps a bitmap per batch of codes: bit i is set once the coupon
+// of its i-th code is stored. A million codes take 125 kB at most. It answers
+// whoever tries a code that was used without a transaction; losing it costs
+// those transactions and nothing else.
+type CodeMarks struct{ client goredis.UniversalClient }
+
+// NewCodeMarks returns marks that use client and do not close it.
+func NewCodeMarks(client goredis.UniversalClient) CodeMarks { return CodeMarks{client} }
+
+// marksKey holds the bitmap's first serial number besides the batch, so that
+// a database made anew under an old Redis does not meet the marks of another.
+func marksKey(b redeemcode.Batch) string {
+	return "dropbell:codes:" + strconv.FormatInt(b.ID, 10) + ":" + strconv.FormatInt(int64(b.First), 10) + ":" +
+		strconv.FormatInt(b.CreatedAt.UnixMicro(), 36)
+}
+
+// Used reports whether the code is marked. It returns [ErrUnavailable] when
+// Redis does not answer within half a second.
+func (m CodeMarks) Used(ctx context.Context, b redeemcode.Batch, s redeemcode.Serial) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	bit, err := m.client.GetBit(ctx, marksKey(b), int64(s-b.First)).Result()
+	if err != nil {
+		return false, unavailable("code mark", err)
+	}
+	return bit == 1, nil
+}
+
+// Mark marks a code, for ever or until Redis forgets. It returns
+// [ErrUnavailable] when Redis does not answer within half a second.
+func (m CodeMarks) Mark(ctx context.Context, b redeemcode.Batch, s redeemcode.Serial) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	key := marksKey(b)
+	_, err := m.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		p.SetBit(ctx, key, int64(s-b.First), 1)
+		p.Expire(ctx, key, markLife)
+		return nil
+	})
+	if err != nil {
+		return unavailable("code mark", err)
+	}
+	return nil
+}

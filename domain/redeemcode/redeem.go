@@ -1,0 +1,106 @@
+package redeemcode
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/user"
+)
+
+// A Finder knows which batch a serial number belongs to, as of a second ago
+// at most.
+type Finder interface {
+	// BatchOf returns [ErrBatchNotFound] if the number was never given out.
+	BatchOf(ctx context.Context, s Serial) (Batch, error)
+}
+
+// Marks remembers used codes where looking costs next to nothing. It may
+// forget: a mark that is missing costs a transaction that refuses. It must
+// not invent: a mark is set only after the coupon is stored.
+type Marks interface {
+	Used(ctx context.Context, b Batch, s Serial) (bool, error)
+	Mark(ctx context.Context, b Batch, s Serial) error
+}
+
+// Redeemer turns codes into coupons.
+type Redeemer struct {
+	Keys    *Keyring
+	Batches Finder
+	Marks   Marks
+	// Gate decides and stores. It issues one coupon per serial number, ever,
+	// and that is what makes a code work once.
+	Gate  claim.Gate
+	NewID func() claim.ID
+	// Failed, if set, is told when the marks could not be read or written,
+	// which slows refusals down and breaks nothing.
+	Failed func(error)
+}
+
+// Redeem issues the coupon of the code that the user typed. It returns
+// [ErrInvalid], without having asked any store, for what was made up or
+// mistyped, and also for codes that were revoked or never sold; [ErrUsed] for
+// a code that gave somebody a coupon before; else what the gate answers.
+// Whatever it refuses, the code is as good as before.
+//
+// again says that this very request began before and may have had its effect:
+// then the user's own coupon is the answer, instead of [ErrUsed].
+func (r *Redeemer) Redeem(ctx context.Context, by user.ID, typed string, again bool) (claim.Claim, error) {
+	b, serial, err := r.read(ctx, typed)
+	if err != nil {
+		return claim.Claim{}, err
+	}
+	if !again && r.marked(ctx, b, serial) {
+		return claim.Claim{}, ErrUsed
+	}
+	ask := claim.Request{ID: r.NewID(), TemplateID: b.TemplateID, UserID: by, Origin: claim.ByCode, Key: originKey(serial)}
+	got, err := r.Gate.Claim(ctx, ask)
+	if err != nil && !errors.Is(err, claim.ErrIdempotency) {
+		return claim.Claim{}, err
+	}
+	// Whatever it says, the coupon of this code is committed. Dying here
+	// leaves a code without a mark: the next attempt comes as far as the gate,
+	// is refused there, and sets the mark.
+	r.mark(ctx, b, serial)
+	if err != nil || got.ID != ask.ID && !again {
+		return claim.Claim{}, ErrUsed
+	}
+	return got, nil
+}
+
+// originKey is how the gate knows a code.
+func originKey(s Serial) string { return strconv.FormatInt(int64(s), 10) }
+
+func (r *Redeemer) read(ctx context.Context, typed string) (Batch, Serial, error) {
+	code, err := Parse(typed)
+	if err != nil {
+		return Batch{}, 0, err
+	}
+	serial, err := r.Keys.Serial(code)
+	if err != nil {
+		return Batch{}, 0, err
+	}
+	b, err := r.Batches.BatchOf(ctx, serial)
+	if errors.Is(err, ErrBatchNotFound) {
+		return b, serial, ErrInvalid
+	}
+	if err != nil {
+		return b, serial, err
+	}
+	return b, serial, b.takes(code)
+}
+
+func (r *Redeemer) marked(ctx context.Context, b Batch, s Serial) bool {
+	used, err := r.Marks.Used(ctx, b, s)
+	if err != nil && r.Failed != nil {
+		r.Failed(err)
+	}
+	return used && err == nil
+}
+
+func (r *Redeemer) mark(ctx context.Context, b Batch, s Serial) {
+	if err := r.Marks.Mark(context.WithoutCancel(ctx), b, s); err != nil && r.Failed != nil {
+		r.Failed(err)
+	}
+}

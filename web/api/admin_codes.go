@@ -1,0 +1,241 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/redeemcode"
+)
+
+// CodeBatch is a number of redeem codes made together.
+type CodeBatch struct {
+	ID           string     `json:"id" example:"1"`
+	TemplateID   string     `json:"template_id" example:"1"`
+	Count        int64      `json:"count" doc:"How many codes." example:"1000"`
+	State        string     `json:"state" enum:"generating,ready,stopped,revoked" doc:"Codes work, and can be exported, when ready; stopped: the job failed or was cancelled."`
+	Generated    int64      `json:"generated" doc:"How many are made and checked." example:"1000"`
+	Used         int64      `json:"used" doc:"How many a coupon was issued for." example:"12"`
+	JobID        string     `json:"job_id" doc:"The background job." example:"7"`
+	ProgressURL  string     `json:"progress_url" doc:"Where to look how far it is." example:"/api/v1/admin/templates/1/codes/1"`
+	CreatedAt    time.Time  `json:"created_at"`
+	ReadyAt      *time.Time `json:"ready_at,omitempty"`
+	RevokedAt    *time.Time `json:"revoked_at,omitempty"`
+	RevokeReason string     `json:"revoke_reason,omitempty"`
+}
+
+// CodeBatchList is one page of batches.
+type CodeBatchList struct {
+	Batches     []CodeBatch `json:"batches" nullable:"false" doc:"The newest first."`
+	Outstanding int64       `json:"outstanding" doc:"Codes of batches not revoked that nobody has used." example:"988"`
+	StockLeft   int64       `json:"stock_left" doc:"Coupons nobody has yet. With fewer of these than codes outstanding, whoever comes too late is answered sold_out; the code stays good." example:"988"`
+	Next        string      `json:"next,omitempty" doc:"Pass as before to get the next page; absent on the last one."`
+}
+
+// CodeWish asks for codes.
+type CodeWish struct {
+	Count int64 `json:"count" minimum:"1" maximum:"1000000" doc:"How many." example:"1000"`
+}
+
+// CodeBatchRef names a batch in the path.
+type CodeBatchRef struct {
+	ID    string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
+	Batch string `path:"batch" pattern:"^[1-9][0-9]{0,18}$"`
+}
+
+type codeBatchAnswer struct {
+	Status   int
+	Location string `header:"Location"`
+	Body     CodeBatch
+}
+
+func (a *API) adminCodeRoutes() {
+	staffOnly := traits{access: forStaff}
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes", ID: "generate-codes", Tag: tagStaff,
+		Summary: "Generate redeem codes",
+		Description: "In the background, for a template that is obtained by code; progress_url says how far it is. More codes than there is " +
+			"stock are allowed: whoever redeems too late is answered sold_out.",
+		Status: http.StatusAccepted, Example: `{"count":1000}`,
+		Codes: []string{"template_not_found", "template_not_open", "not_by_code", "codes_not_configured", "codes_exhausted"}}), a.generateCodes)
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes", ID: "list-codes", Tag: tagStaff,
+		Summary: "List batches of redeem codes with their progress", Codes: []string{"template_not_found"}}), a.listCodes)
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes/{batch}", ID: "get-codes", Tag: tagStaff,
+		Summary: "Show a batch of redeem codes", Codes: []string{"template_not_found", "code_batch_not_found"}}), a.getCodes)
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes/{batch}/revoke", ID: "revoke-codes", Tag: tagStaff,
+		Summary: "Make the unused codes of a batch worthless", Description: "For good. Coupons that were issued stay.",
+		Example: `{"reason":"sent to the wrong partner"}`, Codes: []string{"template_not_found", "code_batch_not_found", "codes_revoked"}}), a.revokeCodes)
+	a.exportRoute()
+}
+
+// exportRoute serves the codes themselves. They are worth money: taking them
+// needs the right to manage templates, and every time is in the audit log.
+func (a *API) exportRoute() {
+	op := a.operation(route{traits: traits{access: forStaff, stream: true}, Method: http.MethodGet, Path: "/admin/templates/{id}/codes.csv", ID: "export-codes",
+		Tag: tagStaff, Summary: "Export redeem codes as CSV",
+		Description: "All batches that are not revoked, or the one given; a heading, then a line for each code: code,batch_id. The codes are worth " +
+			"money: every export is recorded in the audit log. An answer that breaks off is not complete; ask again.",
+		Codes: []string{"template_not_found", "code_batch_not_found", "no_codes", "codes_not_ready", "codes_revoked", "code_key_missing"}})
+	op.Responses["200"] = &huma.Response{Description: "The codes.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	register(a, op, func(ctx context.Context, in *struct {
+		TemplateRef
+		Batch string `query:"batch" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this batch."`
+	}) (*struct{ Body func(huma.Context) }, error) {
+		id, err := parseID("path.id", in.ID)
+		if err != nil {
+			return nil, err
+		}
+		var batch int64
+		if in.Batch != "" {
+			if batch, err = parseID("query.batch", in.Batch); err != nil {
+				return nil, err
+			}
+		}
+		x, err := a.Codes.Export(ctx, actorOf(ctx), id, batch)
+		if errors.Is(err, redeemcode.ErrNotReady) {
+			err = &fault.RetryAfter{Err: err, After: time.Second}
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
+			r, w := humachi.Unwrap(hc)
+			a.sendCodes(w, r, x)
+		}}, nil
+	})
+}
+
+func (a *API) sendCodes(w http.ResponseWriter, r *http.Request, x redeemcode.Export) {
+	out := &csvAnswer{w: w, control: http.NewResponseController(w), name: fmt.Sprintf("codes-%d.csv", x.TemplateID)}
+	err := a.Codes.Write(r.Context(), x, out)
+	switch {
+	case err == nil:
+	case !out.begun:
+		a.problem(r.Context(), err).write(w)
+	default:
+		if r.Context().Err() == nil {
+			a.log.ErrorContext(r.Context(), "export of codes broke off", "err", err)
+		}
+		panic(http.ErrAbortHandler) // nobody shall take a part for the whole
+	}
+}
+
+// csvAnswer is a file on its way. Until something was written, a problem can
+// be answered instead.
+type csvAnswer struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	name    string
+	begun   bool
+}
+
+var _ io.Writer = (*csvAnswer)(nil)
+
+// Write is part of [io.Writer].
+func (c *csvAnswer) Write(p []byte) (int, error) {
+	if !c.begun {
+		h := c.w.Header()
+		h.Set("Content-Type", "text/csv; charset=utf-8")
+		h.Set("Content-Disposition", `attachment; filename="`+c.name+`"`)
+		c.begun = true
+	}
+	_ = c.control.SetWriteDeadline(time.Now().Add(importStall)) // not every writer has one
+	return c.w.Write(p)
+}
+
+func (a *API) generateCodes(ctx context.Context, in *struct {
+	TemplateRef
+	Body CodeWish
+}) (*codeBatchAnswer, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	b, err := a.Codes.Generate(ctx, actorOf(ctx), id, in.Body.Count, requestKey(ctx))
+	if err != nil {
+		return nil, err
+	}
+	body := codeBatchJSON(b)
+	return &codeBatchAnswer{http.StatusAccepted, body.ProgressURL, body}, nil
+}
+
+func (a *API) listCodes(ctx context.Context, in *struct {
+	TemplateRef
+	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+}) (*struct{ Body CodeBatchList }, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	q := redeemcode.Query{TemplateID: id, Limit: in.Limit}
+	if in.Before != "" {
+		if q.Before, err = parseID("query.before", in.Before); err != nil {
+			return nil, err
+		}
+	}
+	batches, err := a.Codes.Batches(ctx, actorOf(ctx), q)
+	if err != nil {
+		return nil, err
+	}
+	supply, err := a.Codes.Supply(ctx, actorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	list := CodeBatchList{Batches: make([]CodeBatch, len(batches)), Outstanding: supply.Outstanding, StockLeft: supply.Left}
+	for i, b := range batches {
+		list.Batches[i] = codeBatchJSON(b)
+	}
+	if n := len(batches); n == in.Limit {
+		list.Next = decimal(batches[n-1].ID)
+	}
+	return &struct{ Body CodeBatchList }{list}, nil
+}
+
+func (in CodeBatchRef) parse() (template, batch int64, err error) {
+	template, err1 := parseID("path.id", in.ID)
+	batch, err2 := parseID("path.batch", in.Batch)
+	return template, batch, merge(err1, err2)
+}
+
+func (a *API) getCodes(ctx context.Context, in *CodeBatchRef) (*codeBatchAnswer, error) {
+	template, batch, err := in.parse()
+	if err != nil {
+		return nil, err
+	}
+	b, err := a.Codes.Batch(ctx, actorOf(ctx), template, batch)
+	return &codeBatchAnswer{Status: http.StatusOK, Body: codeBatchJSON(b)}, err
+}
+
+func (a *API) revokeCodes(ctx context.Context, in *struct {
+	CodeBatchRef
+	Body struct {
+		Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
+	} `nameHint:"RevokeCodes"`
+}) (*codeBatchAnswer, error) {
+	template, batch, err := in.parse()
+	if err != nil {
+		return nil, err
+	}
+	b, err := a.Codes.Revoke(ctx, actorOf(ctx), template, batch, in.Body.Reason)
+	if err != nil && Recovering(ctx) && b.State == redeemcode.Revoked {
+		err = nil
+	}
+	return &codeBatchAnswer{Status: http.StatusOK, Body: codeBatchJSON(b)}, err
+}
+
+func codeBatchJSON(b redeemcode.Batch) CodeBatch {
+	state := string(b.State)
+	if b.Stopped() {
+		state = "stopped"
+	}
+	return CodeBatch{ID: decimal(b.ID), TemplateID: decimal(b.TemplateID), Count: b.Count, State: state, Generated: b.Generated, Used: b.Used,
+		JobID: decimal(b.JobID), ProgressURL: fmt.Sprintf("/api/v1/admin/templates/%d/codes/%d", b.TemplateID, b.ID),
+		CreatedAt: b.CreatedAt.UTC(), ReadyAt: utc(b.ReadyAt), RevokedAt: utc(b.RevokedAt), RevokeReason: b.RevokeReason}
+}
