@@ -18,20 +18,20 @@ import (
 	"dropbell/domain/user"
 )
 
-// purse is a mint whose codes are used.
-type purse struct {
+// till is a mint whose codes are used.
+type till struct {
 	*mint
 	gate *postgres.Claims
 }
 
-func newPurse(t *testing.T) *purse {
-	p := &purse{newMint(t), nil}
+func newTill(t *testing.T) *till {
+	p := &till{newMint(t), nil}
 	p.gate = postgres.NewClaims(p.db, postgres.Grouping{})
 	t.Cleanup(p.gate.Close)
 	return p
 }
 
-func (m *purse) claim(by user.ID, d template.Template, s redeemcode.Serial) (claim.Claim, error) {
+func (m *till) claim(by user.ID, d template.Template, s redeemcode.Serial) (claim.Claim, error) {
 	return m.gate.Claim(context.WithoutCancel(m.Context()), claim.Request{ID: claim.NewID(rand.Uint64()), TemplateID: d.ID, UserID: by,
 		Origin: claim.ByCode, Key: fmt.Sprint(int64(s))})
 }
@@ -40,7 +40,7 @@ func (m *purse) claim(by user.ID, d template.Template, s redeemcode.Serial) (cla
 // coupon belongs to a code that was counted, and whoever comes after the
 // revocation is committed gets nothing.
 func TestRevokedWhileRedeeming(t *testing.T) {
-	m := newPurse(t)
+	m := newTill(t)
 	d := m.byCode(1000, 1000)
 	b := m.ready(d, 400)
 	var users sync.WaitGroup
@@ -94,7 +94,7 @@ func TestRevokedWhileRedeeming(t *testing.T) {
 }
 
 func TestUsedIsCountedPerBatch(t *testing.T) {
-	m := newPurse(t)
+	m := newTill(t)
 	d, other := m.byCode(100, 100), m.byCode(100, 100)
 	a, b, c := m.ready(d, 30), m.ready(other, 1), m.ready(d, 30)
 	var users sync.WaitGroup
@@ -138,7 +138,7 @@ func TestUsedIsCountedPerBatch(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	m := newPurse(t)
+	m := newTill(t)
 	d := m.byCode(100, 100)
 	b := m.ready(d, 3)
 	codes := m.export(d, b.ID)
