@@ -253,6 +253,7 @@ func TestImportLaw(t *testing.T) {
 // context appears: use cases too long for one file, and ports.
 var contextFiles = map[string][]string{
 	"domain/coupon":   {"desk.go"},
+	"domain/campaign": {"launch.go", "outlet.go", "screen.go"},
 	"domain/delivery": {"batch.go", "calls.go", "deadletter.go", "run.go", "sender.go"},
 	"domain/job":      {"worker.go"},
 	"domain/reminder": {"announce.go", "announcer.go", "board.go", "cutting.go", "explain.go", "firing.go", "forecast.go", "receipts.go"},

@@ -26,6 +26,7 @@ const pausedFor = 3 * time.Second
 type admission struct {
 	channels postgres.Channels
 	pacer    *redis.Pacer
+	campaign *campaignGate
 	breaker  *redis.CachedBreaker
 	log      *slog.Logger
 
@@ -34,16 +35,32 @@ type admission struct {
 	readAt   time.Time
 }
 
-func newAdmission(channels postgres.Channels, client goredis.UniversalClient, log *slog.Logger) *admission {
-	return &admission{channels: channels, pacer: redis.NewPacer(client), breaker: redis.NewCachedBreaker(redis.NewBreaker(client, redis.BreakerConfig{})), log: log}
+func newAdmission(db *postgres.DB, client goredis.UniversalClient, log *slog.Logger) *admission {
+	pacer := redis.NewPacer(client)
+	return &admission{channels: postgres.NewChannels(db), pacer: pacer, campaign: newCampaignGate(postgres.NewCampaigns(db), pacer), breaker: redis.NewCachedBreaker(redis.NewBreaker(client, redis.BreakerConfig{})), log: log}
 }
 
-// Admit returns zero if n messages may go out now, else how long to wait and why.
-func (a *admission) Admit(ctx context.Context, c delivery.Channel, n int) (time.Duration, string) {
-	s := a.setting(ctx, c)
+// Admit returns zero if the load may go out now, else how long to wait and why.
+func (a *admission) Admit(ctx context.Context, l delivery.Load) (time.Duration, string) {
+	s := a.setting(ctx, l.Channel)
 	if s.Paused {
 		return pausedFor, delivery.ReasonChannelPaused
 	}
+	if l.Kind != delivery.KindCampaign {
+		return a.admitChannel(ctx, l.Channel, l.Messages, s)
+	}
+	wait, reason, giveBack := a.campaign.admit(ctx, l, s.RatePerSecond)
+	if wait > 0 {
+		return wait, reason
+	}
+	if wait, reason = a.admitChannel(ctx, l.Channel, l.Messages, s); wait > 0 {
+		giveBack()
+	}
+	return wait, reason
+}
+
+// admitChannel asks the provider's breaker and the rate that all share.
+func (a *admission) admitChannel(ctx context.Context, c delivery.Channel, n int, s delivery.Setting) (time.Duration, string) {
 	if c == delivery.App && s.RatePerSecond == 0 {
 		return 0, "" // no provider that could fail
 	}

@@ -22,6 +22,7 @@ func (p *program) handleEvents() {
 	p.bus.Handle("announcements", event.AnnouncementCreated, decoded(func(ctx context.Context, _ string, e event.Announcement) error {
 		return p.queue.Enqueue(ctx, task.Announce(e.AnnouncementID))
 	}))
+	p.handleCampaigns()
 	counters := postgres.NewCounters(p.db)
 	p.bus.Handle("bookings", event.ReservationsChanged, decoded(counters.Count), watermill.Parallel(2))
 }

@@ -47,6 +47,9 @@ func (p *program) sweep(ctx context.Context) error {
 	if err := p.announcer.Sweep(ctx); err != nil {
 		return err
 	}
+	if err := p.launcher.Sweep(ctx); err != nil {
+		return err
+	}
 	_, err := p.template.CloseEnded(ctx, 100)
 	return err
 }

@@ -85,6 +85,9 @@ func (m *metrics) poolGauges(stat func() (used, limit int32)) {
 
 func (m *metrics) delivered(c delivery.Channel, sent int, late time.Duration) {
 	m.sent.WithLabelValues(c.String()).Add(float64(sent))
+	if late < 0 {
+		return
+	}
 	observer := m.lateness.WithLabelValues(c.String())
 	for range sent { // each recipient counts, a batch is up to a thousand
 		observer.Observe(late.Seconds())

@@ -21,6 +21,7 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
 	"dropbell/adapters/watermill"
+	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
@@ -50,6 +51,7 @@ type program struct {
 	delivery    *delivery.Service
 	template    *template.Service
 	announcer   *reminder.Announcer
+	launcher    *campaign.Launcher
 	deadLetters *delivery.DeadLetters
 	couponLife  *coupons
 	jobs        *job.Worker
@@ -136,9 +138,9 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, paralle
 	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.db), Queue: p.queue, Now: clock, LeaseFor: 10 * time.Second}
 	p.delivery = &delivery.Service{
 		Store: postgres.NewBatches(p.db), Queue: p.queue, Senders: senders, Parallel: parallel,
-		Admission: newAdmission(postgres.NewChannels(p.db), p.redis, p.log),
+		Admission: newAdmission(p.db, p.redis, p.log),
 		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: clock,
-		Observe: p.metrics.delivered, OptOutURL: p.optOutURL(),
+		Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), Guards: p.guards(),
 	}
 }
 

@@ -35,6 +35,7 @@ func (p *program) wireTasks() (err error) {
 	p.servers.Handle(task.Deliver, p.deliverTask)
 	p.wireJobs()
 	p.wireCoupons()
+	p.campaignTasks()
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
 		return errors.Join(postgres.NewCounters(p.db).Recount(ctx, 24*time.Hour), postgres.NewDeadLetters(p.db).RecountDeadLetters(ctx))

@@ -47,10 +47,10 @@ func idsOf(set *roaring64.Bitmap) []user.ID {
 }
 
 // leaseSQL claims the most urgent ready batch of channel $1: reminders before
-// campaigns, nearest deadline first.
+// campaigns, nearest deadline first. Batches of paused campaigns are held.
 const leaseSQL = `
 with next as (
-    select id from batches where channel = $1 and state = 'ready' and next_run_at <= clock_timestamp()
+    select id from batches where channel = $1 and state = 'ready' and not held and next_run_at <= clock_timestamp()
     order by priority, worthless_after, id limit 1 for update skip locked
 ), b as (
     update batches b set state = 'running', lease_token = $2, lease_until = clock_timestamp() + $3,
@@ -60,9 +60,12 @@ with next as (
 select b.id, b.kind, b.owner_id, b.template_id, b.due_at, b.worthless_after, coalesce(b.stop_reason, ''), b.due, b.sent,
     b.due_count, b.runs, clock_timestamp(),
     coalesce(t.name, ''), coalesce(t.shop_number::text, ''), coalesce(t.claim_url, ''),
-    coalesce(s.slot, 0), coalesce(s.opens_at, t.opens_at, b.worthless_after),
+    coalesce(s.slot, 0), case when b.kind = 'campaign' then coalesce(t.opens_at, '0001-01-01')
+        else coalesce(s.opens_at, t.opens_at, b.worthless_after) end,
+    b.priority, coalesce(c.rate_per_second, 0), c.content, coalesce(h.name, ''), coalesce(c.ends_at, '0001-01-01'), coalesce(c.shop_number, 0),
     array(select u.id from users u where u.opt_outs <> 0 and u.id between b.from_user and b.to_user and u.opt_outs & (1 << b.channel) <> 0)
-from b left join templates t on t.id = b.template_id left join slots s on b.kind = 'reminder' and s.id = b.owner_id`
+from b left join templates t on t.id = b.template_id left join slots s on b.kind = 'reminder' and s.id = b.owner_id
+left join campaigns c on b.kind = 'campaign' and c.id = b.owner_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
 
 // LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
 func (s Batches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time.Duration) (delivery.Lease, error) {
@@ -72,14 +75,20 @@ func (s Batches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time
 	var due, sent []byte
 	var runs int
 	var optedOut []int64
-	err := s.pool.QueryRow(ctx, leaseSQL, c, l.token, lasting).Scan(&b.ID, &b.Subject.Kind, &l.owner, &b.Subject.TemplateID,
+	var campaignShop int64
+	err := s.pool.QueryRow(ctx, leaseSQL, c, l.token, lasting).Scan(&b.ID, &b.Subject.Kind, &b.Owner, &b.Subject.TemplateID,
 		&b.Subject.DueAt, &b.WorthlessAfter, &b.StopReason, &due, &sent, &l.dueCount, &runs, &b.Now,
-		&b.Subject.TemplateName, &b.Subject.ShopNumber, &b.Subject.ClaimURL, &b.Subject.Slot, &b.Subject.OpensAt, &optedOut)
+		&b.Subject.TemplateName, &b.Subject.ShopNumber, &b.Subject.ClaimURL, &b.Subject.Slot, &b.Subject.OpensAt,
+		&b.Priority, &b.RatePerSecond, &b.Subject.Copy, &b.Subject.ShopName, &b.Subject.EndsAt, &campaignShop, &optedOut)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, delivery.ErrNoWork
 	}
 	if err != nil {
 		return nil, translate(err)
+	}
+	b.Subject.OwnerID = b.Owner
+	if b.Subject.ShopNumber == "" && campaignShop != 0 {
+		b.Subject.ShopNumber = itoa(campaignShop)
 	}
 	for _, id := range optedOut {
 		b.OptedOut[user.ID(id)] = true
@@ -99,7 +108,6 @@ type lease struct {
 	token    string
 	lasting  time.Duration
 	batch    delivery.Batch
-	owner    int64
 	dueCount int
 	sent     *roaring64.Bitmap
 	outcomes map[user.ID]delivery.Outcome // of all exception rows
@@ -159,7 +167,7 @@ with mine as (
         -- The first end counts: a batch whose dead letters are replayed was delivered then.
         finished_at = case when $11 then coalesce(finished_at, clock_timestamp()) else finished_at end
     where id = $1 and lease_token = $2 and state = 'running'
-    returning id, channel, kind, owner_id, template_id, sent_count, stop_reason
+    returning id, channel, kind, owner_id, template_id, sent_count, coalesce(stop_reason, case when held then 'held' end) as stop_reason
 ), rows as (
     insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at)
     select m.id, e.user_id, m.channel, e.outcome, e.reason, e.detail, e.fingerprint, e.attempts,

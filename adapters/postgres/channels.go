@@ -56,7 +56,7 @@ type Backlog struct {
 // Backlogs returns what is ready or running per channel.
 func (s Channels) Backlogs(ctx context.Context) ([]Backlog, error) {
 	rows, err := s.pool.Query(ctx, `select channel, count(*), sum(due_count - sent_count - skipped_count - expired_count - dead_count),
-		greatest(now() - min(due_at), interval '0') from batches where state in ('ready', 'running') group by 1 order by 1`)
+		greatest(now() - coalesce(min(due_at) filter (where kind <> 'campaign'), now()), interval '0') from batches where state in ('ready', 'running') group by 1 order by 1`)
 	if err != nil {
 		return nil, translate(err)
 	}

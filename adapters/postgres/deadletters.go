@@ -95,6 +95,7 @@ func (s DeadLetters) DeadLetters(ctx context.Context, f delivery.DeadLetterFilte
 // telling: its deadline lies ahead, and the opening has neither moved nor been
 // called off since. Its template's row must be locked for the answer to last.
 const inTime = `(b.worthless_after > clock_timestamp() and b.stop_reason is null and not exists (
+	select from campaigns c where b.kind = 'campaign' and c.id = b.owner_id and c.state in ('cancelled', 'failed')) and not exists (
 	select from templates t where t.id = b.template_id and (
 		b.kind in ('reminder', 'correction') and t.state in ('closed', 'cancelled')
 		or b.kind = 'reminder' and not exists (select from slots s where s.id = b.owner_id and s.opens_at = t.opens_at)

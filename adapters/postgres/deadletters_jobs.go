@@ -143,6 +143,7 @@ func lockDead(ctx context.Context, tx pgx.Tx, id int64) (b deadBatch, err error)
 		`select from templates where id = (select template_id from batches where id = $1) for share`,
 		`select from slots where id = (select owner_id from batches where id = $1 and kind = 'reminder') for update`,
 		`select from announcements where id = (select owner_id from batches where id = $1 and kind in ('correction', 'cancelled')) for update`,
+		`select from campaigns where id = (select owner_id from batches where id = $1 and kind = 'campaign') for update`,
 	} {
 		if _, err := tx.Exec(ctx, sql, id); err != nil {
 			return b, err
@@ -256,13 +257,17 @@ func revive(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, batch int6
 	return reopen(ctx, tx, batch)
 }
 
-// reopen makes the batch's slot or announcement unfinished, so that its
+// reopen makes the batch's slot, announcement or campaign unfinished, so that its
 // results are written once more when the batch is done.
 func reopen(ctx context.Context, tx pgx.Tx, batch int64) error {
 	_, err := tx.Exec(ctx, `
 		with slot as (
 			update slots set state = 'sending', finished_at = null
 			where state = 'finished' and id = (select owner_id from batches where id = $1 and kind = 'reminder')
+		), campaign as (
+			update campaigns set state = case when state = 'finished' then 'running' else state end,
+				ended_at = case when state = 'finished' then null else ended_at end, settled_at = null
+			where settled_at is not null and id = (select owner_id from batches where id = $1 and kind = 'campaign')
 		)
 		update announcements set state = 'sending', finished_at = null
 		where state = 'finished' and id = (select owner_id from batches where id = $1 and kind in ('correction', 'cancelled'))`, batch)

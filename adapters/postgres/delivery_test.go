@@ -40,8 +40,8 @@ func (q *memoryQueue) Remove(_ context.Context, ts ...task.Task) error {
 
 type openGate struct{}
 
-func (openGate) Admit(context.Context, delivery.Channel, int) (time.Duration, string) { return 0, "" }
-func (openGate) Report(context.Context, delivery.Channel, bool, string)               {}
+func (openGate) Admit(context.Context, delivery.Load) (time.Duration, string) { return 0, "" }
+func (openGate) Report(context.Context, delivery.Channel, bool, string)       {}
 
 // sink is a provider that counts what it got and answers as told.
 type sink struct {

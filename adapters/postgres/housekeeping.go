@@ -36,6 +36,12 @@ func (h Housekeeping) Clean(ctx context.Context, keep Retention) (int64, error) 
 	}{
 		{`update slot_results r set archived = true where (r.slot_id, r.channel) in (select r.slot_id, r.channel from slots s
 			join slot_results r on r.slot_id = s.id where not r.archived and s.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
+		{`update campaigns set archived = true where id in (select id from campaigns where settled_at is not null and not archived
+			and ends_at < now() - $1::interval limit $2)`, keep.Delivery},
+		{`delete from campaign_messages where (campaign_id, seq) in (select m.campaign_id, m.seq from campaigns c
+			join campaign_messages m on m.campaign_id = c.id where c.archived and c.ends_at < now() - $1::interval limit $2)`, keep.Delivery},
+		{`delete from campaign_publications where fingerprint in (select fingerprint from campaign_publications
+			where published_at < now() - $1::interval limit $2)`, 24 * time.Hour},
 		{`delete from batches where id in (select b.id from batches b where b.worthless_after < now() - $1::interval and b.state = 'done' order by b.id limit $2)`, keep.Delivery},
 		{`delete from reservations r where (r.template_id, r.user_id) in (select r.template_id, r.user_id from templates t
 			join reservations r on r.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},

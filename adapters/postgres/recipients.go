@@ -9,10 +9,11 @@ import (
 )
 
 // contactColumns are what reaching somebody over the channel takes: the name
-// to greet and the contact. A webhook's receiver knows its own customers.
+// to greet and the contact. A webhook's receiver knows its own customers, and
+// gets the name only where staff wrote it into a text.
 var contactColumns = [delivery.Channels]string{
-	delivery.App: "'', ''", delivery.Email: "name, email", delivery.SMS: "'', phone",
-	delivery.WebPush: "'', push::text", delivery.Webhook: "'', ''",
+	delivery.App: "'', ''", delivery.Email: "name, email", delivery.SMS: "name, phone",
+	delivery.WebPush: "name, push::text", delivery.Webhook: "name, ''",
 }
 
 // Recipients returns what is known of the users; see [delivery.Store]. Ids that

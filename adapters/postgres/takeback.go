@@ -44,7 +44,7 @@ func (s Batches) TakeBack(ctx context.Context) (int, error) {
 // Overdue returns channels that have a batch ready for longer than grace.
 func (s Batches) Overdue(ctx context.Context, grace time.Duration) ([]delivery.Channel, error) {
 	rows, err := s.pool.Query(ctx, `select c.channel from channel_settings c where exists (
-		select from batches b where b.channel = c.channel and b.state = 'ready' and b.next_run_at < clock_timestamp() - $1::interval)`, grace)
+		select from batches b where b.channel = c.channel and b.state = 'ready' and not b.held and b.next_run_at < clock_timestamp() - $1::interval)`, grace)
 	if err != nil {
 		return nil, translate(err)
 	}

@@ -82,8 +82,12 @@ func topic(m delivery.Message) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:24])
 }
 
-// ttl is how many seconds the push is worth keeping: until the opening.
+// ttl is how many seconds the push is worth keeping: until the opening, or the
+// campaign's end.
 func ttl(s *delivery.Subject, now time.Time) int {
+	if s.Kind == delivery.KindCampaign && !s.EndsAt.IsZero() {
+		return int(max(s.EndsAt.Sub(now), 0) / time.Second)
+	}
 	if s.OpensAt.IsZero() {
 		return int(unhurried / time.Second)
 	}

@@ -24,9 +24,14 @@ var (
 // A Batch is a range of recipients as its worker sees it.
 type Batch struct {
 	ID             int64
+	Owner          int64 // the slot, announcement, campaign or notice it belongs to
+	Priority       int
 	Subject        Subject
 	Channel        Channel
 	WorthlessAfter time.Time
+	// RatePerSecond is the most messages per second of the owner; 0 = no limit
+	// of its own.
+	RatePerSecond int
 	// StopReason, if set, says why nobody else is to be reached.
 	StopReason string
 	// Left are the recipients without a sent mark, in ascending order.
@@ -94,13 +99,17 @@ type Progress struct {
 	ReleaseUntil time.Time
 }
 
+// Held is what a checkpoint says of a batch whose owner is paused: it is to be
+// released, and nobody can lease it until its owner goes on.
+const Held = "held"
+
 // A Lease is the exclusive right to work on one batch. It ends by itself
 // unless extended, and every method returns [ErrLeaseLost] once another
 // worker has it.
 type Lease interface {
 	Batch() *Batch
 	// Checkpoint records progress durably and extends the lease. stop is
-	// the reason to stop that appeared meanwhile, if any.
+	// the reason to stop that appeared meanwhile, if any, or [Held].
 	Checkpoint(ctx context.Context, p Progress) (stop string, err error)
 	Extend(ctx context.Context) error
 }

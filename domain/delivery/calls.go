@@ -28,6 +28,7 @@ type chunkResult struct {
 	messages    []Message
 	results     []Result
 	unreachable []user.ID // no contact for the channel
+	verdicts    []Verdict
 }
 
 // calls is a bounded set of provider calls in flight for one run. results is
@@ -76,7 +77,7 @@ func (c *calls) postponed() time.Duration { return time.Duration(c.wait.Load()) 
 func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*calls, func()) {
 	window := r.batch.WorthlessAfter.Sub(r.clock())
 	ctx, cancel := context.WithTimeout(ctx, window-lastCall)
-	chunks := slices.Collect(slices.Chunk(ready, r.sender.ChunkSize()))
+	chunks := slices.Collect(slices.Chunk(ready, r.chunkSize()))
 	c := &calls{results: make(chan chunkResult, len(chunks)), cancel: cancel, known: known}
 	c.left.Store(int64(len(chunks)))
 	c.unstarted.Store(int64(len(chunks)))
@@ -108,16 +109,55 @@ func (r *run) work(ctx context.Context, c *calls, next <-chan []user.ID) {
 		if !c.turn(ctx) || c.postponed() > 0 || !r.admitted(ctx, c, len(ids)) {
 			return
 		}
+		chunk := r.address(ids, c.known)
+		if !r.before(ctx, c, &chunk) {
+			return
+		}
 		c.unstarted.Add(-1)
-		c.results <- r.send(ctx, r.address(ids, c.known))
+		c.results <- r.send(ctx, chunk)
 		c.left.Add(-1)
 	}
+}
+
+// chunkSize is the sender's, or a fifth of a second's worth where the owner
+// has a rate of its own: a chunk is admitted as a whole.
+func (r *run) chunkSize() int {
+	size := r.sender.ChunkSize()
+	if rate := r.batch.RatePerSecond; rate > 0 {
+		size = min(size, max(1, rate/5))
+	}
+	return size
+}
+
+// before asks the screen about those of one chunk who can be reached, and
+// takes out whom it keeps back. It returns false if nobody may be sent to yet.
+func (r *run) before(ctx context.Context, c *calls, chunk *chunkResult) bool {
+	if r.screen == nil || len(chunk.messages) == 0 {
+		return true
+	}
+	ids := make([]user.ID, len(chunk.messages))
+	for i, m := range chunk.messages {
+		ids[i] = m.To.ID
+	}
+	var err error
+	if chunk.verdicts, err = r.screen.Before(ctx, ids, r.clock()); err != nil {
+		c.wait.Store(int64(time.Second))
+		return false
+	}
+	if len(chunk.verdicts) > 0 {
+		kept := make(map[user.ID]bool, len(chunk.verdicts))
+		for _, v := range chunk.verdicts {
+			kept[v.UserID] = true
+		}
+		chunk.messages = slices.DeleteFunc(chunk.messages, func(m Message) bool { return kept[m.To.ID] })
+	}
+	return true
 }
 
 // admitted waits a little for admission; it postpones the run when that is not enough.
 func (r *run) admitted(ctx context.Context, c *calls, n int) bool {
 	for {
-		wait, _ := r.Admission.Admit(ctx, r.batch.Channel, n)
+		wait, _ := r.Admission.Admit(ctx, Load{r.batch.Channel, n, r.batch.Subject.Kind, r.batch.Owner, r.batch.Priority})
 		if wait <= 0 {
 			return ctx.Err() == nil
 		}
@@ -190,6 +230,9 @@ type contents struct {
 }
 
 func (c *contents) of(u *user.User) *Content {
+	if c.render.varies {
+		return c.render.For(*u)
+	}
 	for i := range min(c.n, len(c.recent)) {
 		if k := &c.recent[i]; k.locale == u.Locale && k.zone == u.Timezone {
 			return k.content
@@ -263,6 +306,9 @@ func (c *calls) another(enough <-chan time.Time) (result chunkResult, ok bool) {
 func (r *run) add(p *Progress, c chunkResult) {
 	for _, id := range c.unreachable {
 		p.Exceptions = append(p.Exceptions, r.skip(id, ReasonNoContact))
+	}
+	for _, v := range c.verdicts {
+		p.Exceptions = append(p.Exceptions, r.apply(v))
 	}
 	now := r.clock()
 	for i, m := range c.messages {

@@ -32,6 +32,12 @@ type Subject struct {
 	OpensAt      time.Time
 	// ClaimURL is where the reader can claim; empty when the shop has none.
 	ClaimURL string
+	// OwnerID is the campaign of a message that staff wrote, Copy what they
+	// wrote, EndsAt its end.
+	OwnerID  int64
+	Copy     *Copy
+	ShopName string
+	EndsAt   time.Time
 }
 
 // Content is a rendered message, shared between recipients of one locale and zone.
@@ -53,16 +59,21 @@ type Message struct {
 }
 
 // IdempotencyKey names this delivery for providers that can recognise a
-// repetition: one per (kind, template, slot, due instant, channel, user).
+// repetition: one per (kind, template, slot, due instant, channel, user), or
+// per (campaign, channel, user).
 func (m Message) IdempotencyKey() string {
 	b := make([]byte, 0, 64)
 	b = append(b, m.Subject.Kind...)
 	b = append(b, '-')
-	b = strconv.AppendInt(b, m.Subject.TemplateID, 10)
-	b = append(b, '-')
-	b = strconv.AppendInt(b, int64(m.Subject.Slot), 10)
-	b = append(b, '-')
-	b = strconv.AppendInt(b, m.Subject.DueAt.Unix(), 10)
+	if m.Subject.Kind == KindCampaign {
+		b = strconv.AppendInt(b, m.Subject.OwnerID, 10)
+	} else {
+		b = strconv.AppendInt(b, m.Subject.TemplateID, 10)
+		b = append(b, '-')
+		b = strconv.AppendInt(b, int64(m.Subject.Slot), 10)
+		b = append(b, '-')
+		b = strconv.AppendInt(b, m.Subject.DueAt.Unix(), 10)
+	}
 	b = append(b, '-')
 	b = append(b, m.Channel.String()...)
 	b = append(b, '-')

@@ -42,6 +42,12 @@ const (
 	ReasonFrequencyCap   = "frequency_cap"
 	ReasonUserDeleted    = "user_deleted"
 	ReasonCampaignEnded  = "campaign_ended"
+	ReasonCampaignPaused = "campaign_paused"
+	ReasonSoldOut        = "sold_out"
+	ReasonLimit          = "limit_reached" // has as many coupons as one may
+	ReasonNoGrant        = "grant_refused"
+	ReasonHoldOut        = "hold_out"
+	ReasonMoreUrgent     = "more_urgent"
 	ReasonCampaignCancel = "campaign_cancelled"
 )
 

@@ -83,12 +83,16 @@ func (s Subject) Link() string {
 	return u.String()
 }
 
-func page(w words, f facts) string {
+// page draws a mail; without paragraphs its text is w's lead.
+func page(w words, f facts, paragraphs ...string) string {
+	if paragraphs == nil {
+		paragraphs = []string{w.lead}
+	}
 	var b strings.Builder
 	// Executing a parsed template on strings into memory cannot fail.
-	_ = mail.Execute(&b, map[string]string{
+	_ = mail.Execute(&b, map[string]any{
 		"Lang": w.lang, "Title": w.title, "Eyebrow": w.eyebrow, "Name": f.name,
-		"Lead": w.lead, "URL": f.url, "Button": w.button, "Footer": w.footer,
+		"Leads": paragraphs, "URL": f.url, "Button": w.button, "Footer": w.footer,
 	})
 	return b.String()
 }
@@ -113,8 +117,8 @@ var mail = template.Must(template.New("mail").Parse(`<!DOCTYPE html>
 <tr><td style="padding:32px;">
 {{with .Eyebrow}}<p class="eyebrow" style="margin:0 0 8px;font-size:14px;font-weight:600;color:#c2410c;">{{.}}</p>
 {{end}}<h1 class="name" style="margin:0 0 16px;font-size:24px;line-height:1.3;color:#161a22;overflow-wrap:anywhere;"><bdi>{{.Name}}</bdi></h1>
-<p class="lead" style="margin:0;font-size:16px;line-height:1.6;color:#3d4554;overflow-wrap:anywhere;">{{.Lead}}</p>
-{{if .URL}}<table role="presentation" cellpadding="0" cellspacing="0" style="margin-top:24px;"><tr><td style="background:#c2410c;border-radius:8px;"><a href="{{.URL}}" style="display:inline-block;padding:13px 28px;font-size:16px;font-weight:600;color:#ffffff;text-decoration:none;">{{.Button}}</a></td></tr></table>
+{{range $i, $lead := .Leads}}<p class="lead" style="margin:{{if $i}}12px 0 0{{else}}0{{end}};font-size:16px;line-height:1.6;color:#3d4554;overflow-wrap:anywhere;">{{$lead}}</p>
+{{end}}{{if .URL}}<table role="presentation" cellpadding="0" cellspacing="0" style="margin-top:24px;"><tr><td style="background:#c2410c;border-radius:8px;"><a href="{{.URL}}" style="display:inline-block;padding:13px 28px;font-size:16px;font-weight:600;color:#ffffff;text-decoration:none;">{{.Button}}</a></td></tr></table>
 {{end}}</td></tr></table>
 {{with .Footer}}<p class="foot" style="max-width:520px;margin:20px 0 0;font-family:-apple-system,'Segoe UI',Roboto,'PingFang SC','Microsoft YaHei',sans-serif;font-size:12px;line-height:1.5;color:#5f6878;">{{.}}</p>
 {{end}}</td></tr></table>
@@ -124,7 +128,9 @@ var mail = template.Must(template.New("mail").Parse(`<!DOCTYPE html>
 // A Renderer renders one subject once per language and zone. It is safe for
 // concurrent use.
 type Renderer struct {
-	subject Subject
+	subject  Subject
+	personal bool // every reader gets a text of their own
+	varies   bool // readers of one language and zone may get different texts
 
 	mu       sync.RWMutex
 	contents map[reader]*Content
@@ -132,17 +138,29 @@ type Renderer struct {
 
 // reader is what one rendering depends on. The zone is kept by name: looking
 // up a location parses its rules, which costs more than rendering.
-type reader struct{ lang, zone string }
+type reader struct {
+	lang, zone string
+	variant    int
+}
 
 // NewRenderer returns a renderer for messages about s.
 func NewRenderer(s Subject) *Renderer {
-	return &Renderer{subject: s, contents: make(map[reader]*Content)}
+	return &Renderer{subject: s, personal: s.Copy.personal(),
+		varies: s.Copy.personal() || s.Copy != nil && (len(s.Copy.Variants) > 1 || s.Copy.HoldOut > 0), contents: make(map[reader]*Content)}
 }
 
 // For returns the message in u's language and zone. Readers who share both
 // share the content, which must not be changed.
 func (r *Renderer) For(u user.User) *Content {
-	key := reader{wordingFor(u.Locale).lang, u.Timezone}
+	if r.subject.Copy != nil {
+		return r.letter(u)
+	}
+	key := reader{lang: wordingFor(u.Locale).lang, zone: u.Timezone}
+	return r.shared(key, func() Content { return Render(r.subject, key.lang, u.Zone()) })
+}
+
+// shared returns the content for key, rendered when it is first asked for.
+func (r *Renderer) shared(key reader, render func() Content) *Content {
 	r.mu.RLock()
 	content := r.contents[key]
 	r.mu.RUnlock()
@@ -150,7 +168,7 @@ func (r *Renderer) For(u user.User) *Content {
 		return content
 	}
 
-	rendered := Render(r.subject, key.lang, u.Zone())
+	rendered := render()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if first := r.contents[key]; first != nil {

@@ -87,7 +87,7 @@ type gate struct {
 	bad    []string
 }
 
-func (g *gate) Admit(_ context.Context, _ Channel, n int) (time.Duration, string) {
+func (g *gate) Admit(_ context.Context, l Load) (time.Duration, string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asked++
@@ -96,7 +96,7 @@ func (g *gate) Admit(_ context.Context, _ Channel, n int) (time.Duration, string
 			return wait, "told to"
 		}
 	}
-	g.people += n
+	g.people += l.Messages
 	return 0, ""
 }
 

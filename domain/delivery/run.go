@@ -40,6 +40,9 @@ func (s *Service) RunNext(ctx context.Context, c Channel) error {
 	if err := r.settleWithoutSending(ctx); err != nil || r.over {
 		return err
 	}
+	if err := r.examine(ctx); err != nil || r.over {
+		return err
+	}
 	return r.deliver(ctx)
 }
 
@@ -54,7 +57,8 @@ type run struct {
 	drift  time.Duration // database clock − this machine's clock
 	render *Renderer
 	sender Sender
-	over   bool // finished or released
+	screen Screen // nil = everybody may be sent to
+	over   bool   // finished or released
 }
 
 // newRun compares the clocks by the moment at which the lease was asked for. If
@@ -92,11 +96,56 @@ func (r *run) settleWithoutSending(ctx context.Context) error {
 	if len(skips) == 0 {
 		return nil
 	}
-	stop, err := r.save(ctx, Progress{Exceptions: skips})
-	if err == nil && stop != "" {
-		return r.end(ctx, Skipped, stop)
+	return r.saveFirst(ctx, skips)
+}
+
+// saveFirst records what is known before anybody is sent to.
+func (r *run) saveFirst(ctx context.Context, es []Exception) error {
+	stop, err := r.save(ctx, Progress{Exceptions: es})
+	switch {
+	case err != nil || stop == "":
+		return err
+	case stop == Held:
+		return r.release(ctx, Progress{}, time.Second)
 	}
-	return err
+	return r.end(ctx, Skipped, stop)
+}
+
+// examine asks the guard of the batch's kind, if there is one, who is not to
+// be sent to now.
+func (r *run) examine(ctx context.Context) error {
+	guard := r.Guards[r.batch.Subject.Kind]
+	if guard == nil {
+		return nil
+	}
+	ready, _ := r.batch.Plan(r.clock())
+	if len(ready) == 0 {
+		return nil
+	}
+	screen, err := guard.Screen(ctx, r.batch)
+	if err != nil { // nobody was sent anything yet
+		return r.release(ctx, Progress{}, time.Second/5)
+	}
+	r.screen = screen
+	var found []Exception
+	for _, v := range screen.Check(ready, r.clock()) {
+		found = append(found, r.apply(v))
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	r.batch.record(Progress{Exceptions: found})
+	return r.saveFirst(ctx, found)
+}
+
+// apply turns a verdict into an exception. Who has to wait until after the
+// deadline is skipped.
+func (r *run) apply(v Verdict) Exception {
+	e := r.skip(v.UserID, v.Reason)
+	if v.Until.After(r.clock()) && v.Until.Before(r.batch.WorthlessAfter) {
+		e.Outcome, e.NextRetryAt = Failed, v.Until
+	}
+	return e
 }
 
 func (r *run) skip(id user.ID, reason string) Exception {
@@ -194,7 +243,12 @@ func (r *run) checkpoint(ctx context.Context, p Progress, calls *calls) error {
 	r.batch.record(p)
 	r.tell(p)
 	calls.goOn()
-	if stop != "" {
+	switch stop {
+	case "":
+	case Held:
+		calls.wait.Store(int64(time.Second))
+		calls.cancel()
+	default:
 		r.batch.StopReason = stop
 		calls.cancel()
 	}
@@ -223,7 +277,11 @@ func (r *run) save(ctx context.Context, p Progress) (stop string, err error) {
 
 func (r *run) tell(p Progress) {
 	if r.Observe != nil && len(p.Sent) > 0 {
-		r.Observe(r.batch.Channel, len(p.Sent), r.clock().Sub(r.batch.Subject.DueAt))
+		late := r.clock().Sub(r.batch.Subject.DueAt)
+		if r.batch.Subject.Kind == KindCampaign {
+			late = -1
+		}
+		r.Observe(r.batch.Channel, len(p.Sent), late)
 	}
 }
 

@@ -27,11 +27,45 @@ type Queue interface {
 // Admission decides whether a channel may be used now: paused by an operator,
 // provider failing, rate used up. It costs no attempts.
 type Admission interface {
-	// Admit returns zero if n messages may be handed over now, else how
-	// long to wait and why.
-	Admit(ctx context.Context, c Channel, n int) (wait time.Duration, reason string)
+	// Admit returns zero if the load may be handed over now, else how long
+	// to wait and why.
+	Admit(ctx context.Context, l Load) (wait time.Duration, reason string)
 	// Report tells how a call of the channel's provider went.
 	Report(ctx context.Context, c Channel, ok bool, detail string)
+}
+
+// A Load is what a batch is about to hand over to its channel's provider.
+type Load struct {
+	Channel  Channel
+	Messages int
+	// Kind and Owner say on whose behalf, Priority how urgent it is: lower
+	// goes first.
+	Kind     Kind
+	Owner    int64
+	Priority int
+}
+
+// A Guard knows the recipients of one kind of batch better than the batch does.
+type Guard interface {
+	// Screen prepares to judge the recipients of one lease of b.
+	Screen(ctx context.Context, b *Batch) (Screen, error)
+}
+
+// A Screen judges recipients. It is used by several calls at a time.
+type Screen interface {
+	// Check says which of the users are not to be sent to now.
+	Check(ids []user.ID, now time.Time) []Verdict
+	// Before is asked right before the users are sent to; it may do what has
+	// to be done first. An error means that nobody among them is sent to yet.
+	Before(ctx context.Context, ids []user.ID, now time.Time) ([]Verdict, error)
+}
+
+// A Verdict keeps a recipient from being sent to.
+type Verdict struct {
+	UserID user.ID
+	Reason string
+	// Until is when to try again; zero means never.
+	Until time.Time
 }
 
 // Service works batches off.
@@ -43,6 +77,8 @@ type Service struct {
 	// Parallel is how many provider calls one batch makes at once.
 	Parallel map[Channel]int
 	Policy   Policy
+	// Guards are asked about the recipients of their kind of batch.
+	Guards map[Kind]Guard
 	// LeaseFor is how long a silent worker keeps its batch.
 	LeaseFor time.Duration
 	Random   func() float64 // in [0, 1)
@@ -51,6 +87,7 @@ type Service struct {
 	// without signing in; "" = nowhere. It is asked for messages that can show
 	// an address, and never for tests.
 	OptOutURL func(id user.ID, c Channel) string
-	// Observe, if set, is told about every checkpoint that recorded sent messages.
+	// Observe, if set, is told about every checkpoint that recorded sent
+	// messages; late is negative for campaigns, which take the time they take.
 	Observe func(c Channel, sent int, late time.Duration)
 }

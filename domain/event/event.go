@@ -28,8 +28,8 @@ const (
 func All() []string {
 	return []string{TemplatePublished, TemplateMoved, TemplateChanged, TemplateClosed, TemplateCancelled,
 		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
-		CouponsIssued, CouponChanged, CouponsExpired, JobCreated,
-		CodesChanged}
+		CouponsIssued, CouponChanged, CouponsExpired, JobCreated, CodesChanged,
+		CampaignPublished, CampaignStarted, CampaignChanged, CampaignRangesCut}
 }
 
 // Template is the payload of every template event: which one, and its

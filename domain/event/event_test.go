@@ -38,6 +38,11 @@ var golden = map[string]any{
 	event.SlotFinished: event.Slot{SlotID: 9007199254740993, TemplateID: 1, Slot: 12, DueAt: due, At: at},
 	event.AnnouncementCreated: event.Announcement{AnnouncementID: 9007199254740993, TemplateID: 9007199254740994, Kind: "correction",
 		OpensAt: due.Add(time.Hour), At: at},
+	event.CampaignPublished: event.Campaign{CampaignID: 9007199254740993, State: "scheduled", StartsAt: due, At: at},
+	event.CampaignStarted:   event.Campaign{CampaignID: 9007199254740993, State: "running", StartsAt: due, At: at},
+	event.CampaignChanged:   event.Campaign{CampaignID: 9007199254740993, State: "paused", StartsAt: due, At: at},
+	event.CampaignRangesCut: event.CampaignRanges{CampaignID: 9007199254740993, Seq: 7, Ranges: []event.CampaignRange{
+		{From: 9007199254740993, To: 9223372036854775807, Users: 2, Set: []byte{1, 2, 255}}}},
 	event.CouponsIssued: event.Coupons{At: at, Issued: []event.Issue{{TemplateID: 9007199254740993, Issued: 256, Total: 1024}, {TemplateID: 2, Issued: 1, Total: 1}}},
 	event.JobCreated:    event.Job{JobID: 9007199254740993, Kind: "templates.bulk", At: at},
 	event.CouponChanged: event.Coupon{CouponID: 9007199254740993, TemplateID: 9007199254740994, UserID: 9007199254740995, OrderID: "A-1",

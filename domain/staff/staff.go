@@ -36,15 +36,16 @@ const (
 	View            Permission = "view"
 	ManageTemplates Permission = "manage_templates"
 	ManageUsers     Permission = "manage_users"
+	ManageCampaigns Permission = "manage_campaigns"
 	Operate         Permission = "operate" // dead letters, channels, queues
 	ManageStaff     Permission = "manage_staff"
 )
 
 var granted = map[Role][]Permission{
 	Viewer:   {View},
-	Marketer: {View, ManageTemplates, ManageUsers},
-	Operator: {View, ManageTemplates, ManageUsers, Operate},
-	Admin:    {View, ManageTemplates, ManageUsers, Operate, ManageStaff},
+	Marketer: {View, ManageTemplates, ManageCampaigns, ManageUsers},
+	Operator: {View, ManageTemplates, ManageCampaigns, ManageUsers, Operate},
+	Admin:    {View, ManageTemplates, ManageCampaigns, ManageUsers, Operate, ManageStaff},
 }
 
 // Faults of this room.

@@ -44,6 +44,16 @@ func (q QuietHours) Contains(t time.Time, zone *time.Location) bool {
 	return m >= q.From || m < q.To
 }
 
+// End returns the first instant after t at which the quiet hours are over.
+func (q QuietHours) End(t time.Time, zone *time.Location) time.Time {
+	local := t.In(zone)
+	end := time.Date(local.Year(), local.Month(), local.Day(), q.To/60, q.To%60, 0, 0, zone)
+	if !end.After(t) {
+		end = time.Date(local.Year(), local.Month(), local.Day()+1, q.To/60, q.To%60, 0, 0, zone)
+	}
+	return end
+}
+
 // A PushSubscription is one browser's web push registration (RFC 8030).
 type PushSubscription struct {
 	Endpoint string `json:"endpoint"`

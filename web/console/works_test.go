@@ -37,7 +37,7 @@ type idle struct{}
 
 func (idle) Enqueue(context.Context, ...task.Task) error { return nil }
 func (idle) Remove(context.Context, ...task.Task) error  { return nil }
-func (idle) Admit(context.Context, delivery.Channel, int) (time.Duration, string) {
+func (idle) Admit(context.Context, delivery.Load) (time.Duration, string) {
 	return 0, ""
 }
 func (idle) Report(context.Context, delivery.Channel, bool, string) {}

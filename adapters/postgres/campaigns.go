@@ -1,0 +1,289 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+)
+
+// Members reads an audience that another room keeps, such as a segment.
+type Members interface {
+	// Members returns the ids above after, ascending, at most limit of them.
+	Members(ctx context.Context, id int64, after user.ID, limit int) ([]user.ID, error)
+}
+
+// Campaigns keeps campaigns, cuts their audiences and counts what became of them.
+type Campaigns struct {
+	*DB
+	// Segments and Lists may be nil: there are none then.
+	Segments, Lists Members
+}
+
+// NewCampaigns returns the campaigns of db.
+func NewCampaigns(db *DB) Campaigns { return Campaigns{DB: db} }
+
+const campaignColumns = `c.id, coalesce(c.shop_number, 0), c.name, c.channel, c.content, c.audience, c.audience_users,
+	coalesce(c.grant_template_id, 0), c.starts_at, c.ends_at, c.rate_per_second, c.state, c.reason, c.version, c.creator, c.created_by,
+	coalesce(h.name, ''), coalesce(h.timezone, ''), c.created_at, c.updated_at, c.published_at, c.started_at, c.cut_at, c.ended_at, c.settled_at,
+	c.approval_asked_at, c.approved_by`
+
+const campaignFrom = ` from campaigns c left join shops h on h.number = c.shop_number `
+
+// storedAudience is how an audience is written; named users are a bitmap beside it.
+type storedAudience struct {
+	Kind campaign.AudienceKind `json:"kind"`
+	ID   int64                 `json:"id,string,omitempty"`
+}
+
+// scanCampaign reads the columns above and whatever follows them.
+func scanCampaign(row pgx.Row, more ...any) (c campaign.Campaign, err error) {
+	var audience storedAudience
+	var named []byte
+	err = row.Scan(append([]any{&c.ID, &c.Shop, &c.Name, &c.Channel, &c.Content, &audience, &named, &c.GrantTemplate, &c.StartsAt, &c.EndsAt,
+		&c.RatePerSecond, &c.State, &c.Reason, &c.Version, &c.Creator, &c.CreatedBy, &c.ShopName, &c.ShopTimezone, &c.CreatedAt, &c.UpdatedAt,
+		&c.PublishedAt, &c.StartedAt, &c.CutAt, &c.EndedAt, &c.SettledAt, &c.ApprovalAskedAt, &c.ApprovedBy}, more...)...)
+	if err != nil {
+		return c, err
+	}
+	c.Audience = campaign.Audience{Kind: audience.Kind, ID: audience.ID}
+	if named != nil {
+		set, err := decodeSet(named)
+		if err != nil {
+			return c, err
+		}
+		c.Audience.Users = idsOf(set)
+	}
+	return c, nil
+}
+
+// Campaign returns [campaign.ErrNotFound] if there is none.
+func (s Campaigns) Campaign(ctx context.Context, id int64) (campaign.Campaign, error) {
+	c, err := scanCampaign(s.pool.QueryRow(ctx, `select `+campaignColumns+campaignFrom+`where c.id = $1`, id))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return c, campaign.ErrNotFound
+	}
+	return c, translate(err)
+}
+
+// Campaigns lists campaigns with their progress, the newest first.
+func (s Campaigns) Campaigns(ctx context.Context, q campaign.Query) ([]campaign.Status, error) {
+	if !utf8.ValidString(q.Search) || strings.ContainsRune(q.Search, 0) {
+		return nil, nil // nothing can be called that, and PostgreSQL would not even look
+	}
+	where, args := campaignFilter(q)
+	args = append(args, max(1, q.Limit))
+	rows, err := s.pool.Query(ctx, `select `+campaignColumns+`, `+progressColumns+campaignFrom+progressFrom+
+		` where `+strings.Join(where, " and ")+fmt.Sprintf(" order by c.id desc limit $%d", len(args)), args...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st campaign.Status, err error) {
+		var p progressRow
+		st.Campaign, err = scanCampaign(row, p.fields()...)
+		st.Progress = p.progress()
+		return st, err
+	})
+	return list, translate(err)
+}
+
+func campaignFilter(q campaign.Query) (where []string, args []any) {
+	where = []string{"true"}
+	add := func(cond string, arg any) {
+		args = append(args, arg)
+		where = append(where, strings.ReplaceAll(cond, "?", "$"+strconv.Itoa(len(args))))
+	}
+	if q.Search != "" {
+		add(`(c.name ilike '%' || replace(replace(replace(?, '\', '\\'), '%', '\%'), '_', '\_') || '%' or c.id::text = ?)`, q.Search)
+	}
+	if len(q.States) > 0 {
+		add("c.state = any(?)", q.States)
+	}
+	if q.Channel != nil {
+		add("c.channel = ?", *q.Channel)
+	}
+	if len(q.Shops) > 0 {
+		add("c.shop_number = any(?)", q.Shops)
+	}
+	if q.From != nil {
+		add("c.starts_at >= ?", *q.From)
+	}
+	if q.To != nil {
+		add("c.starts_at < ?", *q.To)
+	}
+	if q.BeforeID != 0 {
+		add("c.id < ?", q.BeforeID)
+	}
+	return where, args
+}
+
+// Insert creates a draft, and its shop if that is new. A second call with the
+// same request key returns the campaign of the first.
+func (s Campaigns) Insert(ctx context.Context, ch campaign.Change) (campaign.Campaign, error) {
+	var id int64
+	err := s.tx(ctx, func(tx pgx.Tx) error {
+		created, err := insertCampaign(ctx, tx, ch, &id)
+		if err != nil || !created {
+			return err
+		}
+		ch.Entry.ObjectID = itoa(id)
+		if err := insertAudit(ctx, tx, ch.Entry); err != nil {
+			return err
+		}
+		ch.Campaign.ID = id
+		return announceCampaign(ctx, tx, ch.Event, ch.Campaign)
+	})
+	if err != nil {
+		return ch.Campaign, err
+	}
+	return s.Campaign(ctx, id)
+}
+
+func insertCampaign(ctx context.Context, tx pgx.Tx, ch campaign.Change, id *int64) (created bool, err error) {
+	c := ch.Campaign
+	if c.Shop != 0 {
+		if _, err := tx.Exec(ctx, `insert into shops (number, name, timezone) values ($1, 'Shop ' || $1::bigint, 'UTC') on conflict do nothing`, c.Shop); err != nil {
+			return false, err
+		}
+	}
+	args, err := specColumns(c.Spec)
+	if err != nil {
+		return false, err
+	}
+	err = tx.QueryRow(ctx, `
+		insert into campaigns (shop_number, name, channel, content, audience, audience_users, grant_template_id, starts_at, ends_at,
+			rate_per_second, state, creator, created_by, request_key)
+		values (nullif($1::bigint, 0), $2, $3, $4, $5, $6, nullif($7::bigint, 0), $8, $9, $10, 'draft', $11, $12, nullif($13, ''))
+		on conflict (request_key) do nothing returning id`, append(args, c.Creator, c.CreatedBy, ch.RequestKey)...).Scan(id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, tx.QueryRow(ctx, `select id from campaigns where request_key = $1`, ch.RequestKey).Scan(id)
+	}
+	return err == nil, err
+}
+
+// specColumns returns the values of a spec in the order of the table.
+func specColumns(s campaign.Spec) ([]any, error) {
+	content, err := json.Marshal(s.Content)
+	if err != nil {
+		return nil, err
+	}
+	audience, err := json.Marshal(storedAudience{s.Audience.Kind, s.Audience.ID})
+	if err != nil {
+		return nil, err
+	}
+	var named []byte
+	if s.Audience.Kind == campaign.Named {
+		if named, err = encodeSet(s.Audience.Users); err != nil {
+			return nil, err
+		}
+	}
+	return []any{s.Shop, s.Name, s.Channel, content, audience, named, s.GrantTemplate, s.StartsAt, s.EndsAt, s.RatePerSecond}, nil
+}
+
+// Save stores a change of an existing campaign, what follows from it for its
+// batches, its audit entry and its event in one transaction.
+func (s Campaigns) Save(ctx context.Context, ch campaign.Change) (campaign.Campaign, error) {
+	c := ch.Campaign
+	args, err := specColumns(c.Spec)
+	if err != nil {
+		return c, err
+	}
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		if ch.Step == campaign.Publishing {
+			if err := claimPublication(ctx, tx, c); err != nil {
+				return err
+			}
+		}
+		tag, err := tx.Exec(ctx, `
+			update campaigns set shop_number = nullif($1::bigint, 0), name = $2, channel = $3, content = $4, audience = $5, audience_users = $6,
+				grant_template_id = nullif($7::bigint, 0), starts_at = $8, ends_at = $9, rate_per_second = $10,
+				state = $13, reason = $14, published_at = $15, ended_at = $16, approval_asked_at = $17, approved_by = $18,
+				version = version + 1, updated_at = now()
+			where id = $11 and version = $12`,
+			append(args, c.ID, c.Version, c.State, c.Reason, c.PublishedAt, c.EndedAt, c.ApprovalAskedAt, c.ApprovedBy)...)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return fault.ErrStale
+		}
+		if err := steer(ctx, tx, c, ch.Step); err != nil {
+			return err
+		}
+		if err := insertAudit(ctx, tx, ch.Entry); err != nil {
+			return err
+		}
+		return announceCampaign(ctx, tx, ch.Event, c)
+	})
+	if violates(err, "campaigns_shop_number_fkey") {
+		e := &fault.Fields{}
+		e.Add("shop_number", "rule.unknown_shop", "there is no such shop")
+		return c, e
+	}
+	if err != nil {
+		return c, err
+	}
+	return s.Campaign(ctx, c.ID)
+}
+
+// claimPublication refuses the second of two equal campaigns: the primary key
+// makes the two wait for each other, and the database's clock decides.
+func claimPublication(ctx context.Context, tx pgx.Tx, c campaign.Campaign) error {
+	key := c.Fingerprint()
+	tag, err := tx.Exec(ctx, `insert into campaign_publications as p (fingerprint, campaign_id, published_at) values ($1, $2, clock_timestamp())
+		on conflict (fingerprint) do update set campaign_id = excluded.campaign_id, published_at = excluded.published_at
+		where p.published_at <= clock_timestamp() - $3::interval`, key[:], c.ID, campaign.RepublishAfter)
+	if err == nil && tag.RowsAffected() == 0 {
+		return campaign.ErrPublished
+	}
+	return err
+}
+
+// steer makes the campaign's batches follow a transition. Batches that are
+// being stored wait for it, or it for them.
+func steer(ctx context.Context, tx pgx.Tx, c campaign.Campaign, step campaign.Transition) error {
+	var err error
+	switch step {
+	case campaign.Pausing:
+		_, err = tx.Exec(ctx, `update batches set held = true where kind = 'campaign' and owner_id = $1 and state <> 'done'`, c.ID)
+	case campaign.Resuming:
+		_, err = tx.Exec(ctx, resumeSQL, c.ID)
+	case campaign.Cancelling:
+		err = stopCampaign(ctx, tx, c.ID, c.Reason)
+	}
+	return err
+}
+
+// resumeSQL lets go of the held batches of campaign $1. Who waits for a retry
+// is looked at early and goes on waiting.
+const resumeSQL = `update batches set held = false, next_run_at = least(next_run_at, clock_timestamp())
+	where kind = 'campaign' and owner_id = $1 and held`
+
+// stopCampaign makes workers skip whoever is left, held batches included, and
+// closes the books at once if there is nobody.
+func stopCampaign(ctx context.Context, tx pgx.Tx, id int64, reason string) error {
+	if _, err := tx.Exec(ctx, resumeSQL, id); err != nil {
+		return err
+	}
+	if err := stopBatches(ctx, tx, delivery.KindCampaign, []int64{id}, reason); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `update campaigns set settled_at = now() where id = $1 and started_at is null`, id)
+	return err
+}
+
+func announceCampaign(ctx context.Context, tx pgx.Tx, topic string, c campaign.Campaign) error {
+	return announce(ctx, tx, topic, event.Campaign{CampaignID: c.ID, State: string(c.State), StartsAt: c.StartsAt, At: time.Now().UTC()})
+}

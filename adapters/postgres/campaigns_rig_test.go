@@ -1,0 +1,181 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// stage is a world with campaigns and everything that carries them.
+type stage struct {
+	*world
+	campaigns postgres.Campaigns
+	service   *campaign.Service
+	launcher  *campaign.Launcher
+	wire      *wire
+	queue     *memoryQueue
+}
+
+// wire remembers what was published; it brings nothing by itself.
+type wire struct {
+	mu       sync.Mutex
+	messages []campaign.Message
+	refuse   error
+}
+
+func (x *wire) Publish(_ context.Context, ms []campaign.Message) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.refuse != nil {
+		return x.refuse
+	}
+	x.messages = append(x.messages, ms...)
+	return nil
+}
+
+// take returns what was published since, and forgets it.
+func (x *wire) take() []campaign.Message {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ms := x.messages
+	x.messages = nil
+	return ms
+}
+
+// noLatch is a Redis that is away.
+type noLatch struct{}
+
+func (noLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
+	return false, errors.New("away")
+}
+func (noLatch) Release(context.Context, [32]byte, int64) error { return errors.New("away") }
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	w := newWorld(t)
+	s := &stage{world: w, campaigns: postgres.NewCampaigns(w.db), wire: &wire{}, queue: &memoryQueue{}}
+	s.service = &campaign.Service{Store: s.campaigns, Latch: noLatch{}, Templates: w.templates, Now: clock,
+		Channels:  delivery.ChannelSetOf(delivery.AllChannels()...),
+		Audiences: []campaign.AudienceKind{campaign.Everybody, campaign.Named, campaign.Reserved, campaign.Holds}}
+	s.launcher = &campaign.Launcher{Store: s.campaigns, Wire: s.wire, Queue: s.queue, Now: clock, LeaseFor: 10 * time.Second}
+	return s
+}
+
+func text(title, body string) delivery.Copy {
+	return delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: title, Body: body}}}}}
+}
+
+func campaignSpec() campaign.Spec {
+	return campaign.Spec{Name: "Spring", Content: text("Hello", "Come and see"), Channel: delivery.Webhook,
+		Audience: campaign.Audience{Kind: campaign.Everybody}, StartsAt: clock().Add(-time.Second), EndsAt: clock().Add(time.Hour)}
+}
+
+// users makes rows for n users, whose ids are apart by step.
+func (s *stage) users(n, step int) {
+	s.Helper()
+	s.exec(`insert into users (id, name) select i * $2, 'User ' || i from generate_series(1, $1::bigint) as i on conflict do nothing`, n, step)
+}
+
+// published returns a campaign that may start.
+func (s *stage) published(change func(*campaign.Spec)) campaign.Campaign {
+	s.Helper()
+	spec := campaignSpec()
+	if change != nil {
+		change(&spec)
+	}
+	c, err := s.service.Create(s.Context(), staff.System(), spec, "")
+	s.must(err)
+	c, err = s.service.Do(s.Context(), staff.System(), c.ID, 0, campaign.Publishing, "test")
+	s.must(err)
+	return c
+}
+
+// running returns a campaign that has started and been cut; its ranges are on
+// the wire.
+func (s *stage) running(change func(*campaign.Spec)) campaign.Campaign {
+	s.Helper()
+	c := s.published(change)
+	s.must(s.launcher.Start(s.Context(), c.ID))
+	s.must(s.launcher.Cut(s.Context(), c.ID))
+	return s.now(c)
+}
+
+// now reads the campaign again.
+func (s *stage) now(c campaign.Campaign) campaign.Campaign {
+	s.Helper()
+	c, err := s.campaigns.Campaign(s.Context(), c.ID)
+	s.must(err)
+	return c
+}
+
+// bring makes batches of everything on the wire.
+func (s *stage) bring() {
+	s.Helper()
+	for _, m := range s.wire.take() {
+		var r event.CampaignRanges
+		s.must(json.Unmarshal(m.Payload, &r))
+		s.must(s.launcher.Batches(s.Context(), r))
+	}
+}
+
+func (s *stage) deliverer(senders ...delivery.Sender) *delivery.Service {
+	d := s.world.deliverer(s.queue, senders...)
+	d.Guards = map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: s.campaigns}}
+	return d
+}
+
+// settled fails unless the campaign's books are closed and in order, and
+// returns them.
+func (s *stage) settled(c campaign.Campaign) delivery.Counts {
+	s.Helper()
+	_, err := s.campaigns.Settle(s.Context())
+	s.must(err)
+	if s.now(c).SettledAt == nil {
+		s.Fatalf("campaign %d is not settled: %+v", c.ID, s.books(c))
+	}
+	return s.books(c).Counted
+}
+
+// books fails unless the campaign's account balances.
+func (s *stage) books(c campaign.Campaign) campaign.Balance {
+	s.Helper()
+	b, err := s.campaigns.Balance(s.Context(), c.ID)
+	s.must(err)
+	if b.Difference() != 0 {
+		s.Errorf("campaign %d is off by %d: %+v", c.ID, b.Difference(), b)
+	}
+	return b
+}
+
+// reached fails unless the sink got exactly n users, each once.
+func (s *stage) reached(k *sink, n int) {
+	s.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.got) != n {
+		s.Errorf("%d users reached, want %d", len(k.got), n)
+	}
+	for key, times := range k.got {
+		if times != 1 {
+			s.Fatalf("%s was sent %d times", key, times)
+		}
+	}
+}
+
+func ids(list ...int64) []user.ID {
+	out := make([]user.ID, len(list))
+	for i, n := range list {
+		out[i] = user.ID(n)
+	}
+	return out
+}

@@ -1,0 +1,304 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+func TestCampaignReachesEverybodyOnce(t *testing.T) {
+	s := newStage(t)
+	s.users(2500, 7919)
+	c := s.running(nil)
+	// Those who join later are not in it, wherever their ids lie.
+	s.exec(`insert into users (id, created_at) values (5, clock_timestamp()), (90000000, clock_timestamp())`)
+	if n := s.number(`select count(*) from campaign_messages`); n != 1 {
+		t.Errorf("%d messages for three ranges", n)
+	}
+	s.bring()
+	if n := s.number(`select count(*) from batches where kind = 'campaign' and due_count <= 1000`); n != 3 {
+		t.Errorf("%d batches for 2500 users", n)
+	}
+	hook := newSink(delivery.Webhook, 100)
+	s.must(s.deliverer(hook).Drain(t.Context(), delivery.Webhook))
+	s.reached(hook, 2500)
+	if got := s.settled(c); got != (delivery.Counts{Reserved: 2500, Sent: 2500}) {
+		t.Errorf("books %+v", got)
+	}
+	if c = s.now(c); c.State != campaign.Finished || c.EndedAt == nil {
+		t.Errorf("the campaign is %s", c.State)
+	}
+	p, err := s.campaigns.Progress(t.Context(), c.ID)
+	if err != nil || p.Sent != 2500 || p.InFlight != 0 || p.Left != 0 {
+		t.Errorf("progress %+v %v", p, err)
+	}
+}
+
+func TestCampaignStartsByTheDatabasesClock(t *testing.T) {
+	s := newStage(t)
+	s.users(3, 1)
+	c := s.published(func(sp *campaign.Spec) { sp.StartsAt = clock().Add(700 * time.Millisecond) })
+	if _, cut, err := s.campaigns.Due(t.Context(), 0, 10); err != nil || len(cut) != 0 {
+		t.Fatalf("due %v %v", cut, err)
+	}
+	s.must(s.launcher.Start(t.Context(), c.ID)) // woke early and waits
+	if early := s.number(`select count(*) from campaigns where started_at < starts_at`); early != 0 {
+		t.Error("started before its start")
+	}
+	if n := s.number(`select count(*) from outbox where topic = $1`, event.CampaignStarted); n != 1 {
+		t.Errorf("%d started events", n)
+	}
+	s.must(s.launcher.Start(t.Context(), c.ID)) // nothing to do
+	if n := s.number(`select count(*) from outbox where topic = $1`, event.CampaignStarted); n != 1 {
+		t.Errorf("%d started events", n)
+	}
+	// A timer that wakes much too early queues another.
+	later := s.published(func(sp *campaign.Spec) { sp.StartsAt = clock().Add(time.Hour); sp.EndsAt = clock().Add(2 * time.Hour) })
+	s.must(s.launcher.Start(t.Context(), later.ID))
+	if s.now(later).State != campaign.Scheduled || len(s.queue.tasks) == 0 {
+		t.Error("a campaign an hour ahead was started or forgotten")
+	}
+}
+
+func TestSweepStartsAndCutsWithoutTimers(t *testing.T) {
+	s := newStage(t)
+	s.users(10, 1)
+	c := s.published(func(sp *campaign.Spec) { sp.StartsAt = clock().Add(-time.Minute) })
+	s.must(s.launcher.Sweep(t.Context()))
+	if got := s.tasks("campaign.start.v1"); got != 1 {
+		t.Fatalf("%d start tasks", got)
+	}
+	s.must(s.launcher.Start(t.Context(), c.ID))
+	s.exec(`update campaigns set started_at = started_at - interval '1 minute'`)
+	s.must(s.launcher.Sweep(t.Context())) // the event was lost
+	if got := s.tasks("campaign.cut.v1"); got != 1 {
+		t.Fatalf("%d cut tasks", got)
+	}
+}
+
+func (s *stage) tasks(name string) (n int) {
+	for _, task := range s.queue.tasks {
+		if task.Name == name {
+			n++
+		}
+	}
+	return n
+}
+
+// dying is a store that fails at one step, as if the process had died there:
+// before the step's effect or after it.
+type dying struct {
+	postgres.Campaigns
+	at    int
+	after bool
+	step  int
+	name  string // of the step that failed
+}
+
+var errDied = errors.New("the process died")
+
+func (d *dying) around(name string, do func() error) error {
+	d.step++
+	if d.step == d.at && !d.after {
+		d.name = name
+		return errDied
+	}
+	if d.at > 0 && d.step > d.at { // it is dead: nothing more happens
+		return errDied
+	}
+	err := do()
+	if d.step == d.at {
+		d.name = name
+		return errDied
+	}
+	return err
+}
+
+func (d *dying) BeginCut(ctx context.Context, id int64, lasting time.Duration) (c campaign.Cut, err error) {
+	err = d.around("begin", func() error { c, err = d.Campaigns.BeginCut(ctx, id, lasting); return err })
+	return c, err
+}
+
+func (d *dying) Append(ctx context.Context, c campaign.Cut, ms []campaign.Message) error {
+	return d.around("append", func() error { return d.Campaigns.Append(ctx, c, ms) })
+}
+
+func (d *dying) Published(ctx context.Context, ms []campaign.Message) error { return nil }
+
+func (d *dying) EndCut(ctx context.Context, c campaign.Cut) error {
+	return d.around("end", func() error { return d.Campaigns.EndCut(ctx, c) })
+}
+
+// TestCutSurvivesDeathAtEveryStep cuts an audience of three pages and dies at
+// each step, once before and once after its effect. Whoever goes on finds
+// everybody once.
+func TestCutSurvivesDeathAtEveryStep(t *testing.T) {
+	const people = 250_000
+	s := newStage(t)
+	s.users(people, 3)
+	for at := 1; ; at++ {
+		for _, after := range []bool{false, true} {
+			c := s.published(func(sp *campaign.Spec) {
+				sp.Name = strings.Repeat("x", at) + map[bool]string{true: "a", false: "b"}[after]
+			})
+			s.must(s.launcher.Start(t.Context(), c.ID))
+			d := &dying{Campaigns: s.campaigns, at: at, after: after}
+			// Nothing that this process published arrives.
+			first := &campaign.Launcher{Store: d, Wire: &wire{refuse: errDied}, Queue: s.queue, Now: clock, LeaseFor: 10 * time.Second}
+			err := first.Cut(t.Context(), c.ID)
+			if d.name == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if at < 5 {
+					t.Fatalf("only %d steps", at)
+				}
+				return
+			}
+			s.exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second' where cut_token is not null`)
+			s.must(s.launcher.Cut(t.Context(), c.ID))
+			if s.now(c).CutAt == nil {
+				t.Fatalf("%s: nobody went on", d.name)
+			}
+			// The sweep publishes what never was.
+			s.exec(`update campaigns set started_at = started_at - interval '1 minute', cut_lease_until = null where id = $1`, c.ID)
+			for range 10 {
+				s.must(s.launcher.Sweep(t.Context()))
+				s.exec(`update campaign_messages set published_at = published_at - interval '1 minute' where published_at is not null`)
+				s.bring()
+			}
+			if n := s.number(`select coalesce(sum(due_count), 0) from batches where kind = 'campaign' and owner_id = $1`, c.ID); n != people {
+				t.Errorf("death at step %d (%s, after %v): %d of %d users in batches", at, d.name, after, n, people)
+			}
+			if b := s.books(c); b.Twice != 0 || b.Counted.Reserved != people || b.Counted.InFlight != people {
+				t.Errorf("death at step %d (%s, after %v): %+v", at, d.name, after, b)
+			}
+		}
+	}
+}
+
+func TestTwoCuttersOneWins(t *testing.T) {
+	s := newStage(t)
+	s.users(3000, 1)
+	c := s.published(nil)
+	s.must(s.launcher.Start(t.Context(), c.ID))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := s.launcher.Cut(context.Background(), c.ID); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := s.number(`select sum(users) from campaign_messages`); n != 3000 {
+		t.Errorf("%d users in messages", n)
+	}
+	// One who fell silent and comes back can store nothing.
+	late := s.published(func(sp *campaign.Spec) { sp.Name = "late" })
+	s.must(s.launcher.Start(t.Context(), late.ID))
+	cut, err := s.campaigns.BeginCut(t.Context(), late.ID, time.Millisecond)
+	s.must(err)
+	s.exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second' where id = $1`, late.ID)
+	s.must(s.launcher.Cut(t.Context(), late.ID))
+	m := campaign.Message{CampaignID: late.ID, Seq: 99, From: 1, To: 1, Users: 1, Payload: []byte("{}")}
+	if err := s.campaigns.Append(t.Context(), cut, []campaign.Message{m}); !errors.Is(err, delivery.ErrLeaseLost) {
+		t.Errorf("a lost lease stored: %v", err)
+	}
+}
+
+func TestMessagesBroughtTwiceMakeOneBatch(t *testing.T) {
+	s := newStage(t)
+	s.users(2500, 11)
+	c := s.running(nil)
+	ms := s.wire.take()
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			for _, m := range ms {
+				var r event.CampaignRanges
+				if err := json.Unmarshal(m.Payload, &r); err != nil {
+					t.Error(err)
+				}
+				if _, err := s.campaigns.StoreBatches(context.Background(), r); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := s.number(`select sum(due_count) from batches where kind = 'campaign'`); n != 2500 {
+		t.Errorf("%d users in batches", n)
+	}
+	s.books(c)
+	for _, bad := range []event.CampaignRange{{From: 1, To: 5, Users: 1, Set: []byte("no bitmap")}, {From: 1, To: 2, Users: 3, Set: nil}} {
+		_, err := s.campaigns.StoreBatches(t.Context(), event.CampaignRanges{CampaignID: c.ID, Ranges: []event.CampaignRange{bad}})
+		if fault.KindOf(err) != fault.Invalid {
+			t.Errorf("a broken range: %v", err)
+		}
+	}
+}
+
+func TestSameCampaignIsPublishedOnce(t *testing.T) {
+	s := newStage(t) // without Redis
+	starts, ends := clock().Add(time.Hour), clock().Add(2*time.Hour)
+	make2 := func(by staff.Actor, name string) campaign.Campaign {
+		spec := campaignSpec()
+		spec.Name, spec.StartsAt, spec.EndsAt = name, starts, ends
+		c, err := s.service.Create(t.Context(), by, spec, "")
+		s.must(err)
+		return c
+	}
+	other := staff.Actor{Label: "staff:7", Name: "Wu", Role: staff.Marketer}
+	var drafts []campaign.Campaign
+	for range 8 {
+		drafts = append(drafts, make2(staff.System(), "Spring"))
+	}
+	// Services of different processes, at the same moment.
+	results := make([]error, len(drafts))
+	var all sync.WaitGroup
+	for i, c := range drafts {
+		all.Go(func() {
+			svc := *s.service
+			_, results[i] = svc.Do(context.Background(), staff.System(), c.ID, 0, campaign.Publishing, "")
+		})
+	}
+	all.Wait()
+	won := 0
+	for _, err := range results {
+		switch {
+		case err == nil:
+			won++
+		case !errors.Is(err, campaign.ErrPublished):
+			t.Errorf("refused with %v", err)
+		}
+	}
+	if n := s.number(`select count(*) from campaigns where state = 'scheduled'`); won != 1 || n != 1 {
+		t.Fatalf("%d won, %d are scheduled", won, n)
+	}
+	for _, c := range []campaign.Campaign{make2(other, "Spring"), make2(staff.System(), "Spring 2")} {
+		if _, err := s.service.Do(t.Context(), staff.System(), c.ID, 0, campaign.Publishing, ""); err != nil {
+			t.Errorf("another creator or name: %v", err)
+		}
+	}
+	s.exec(`update campaign_publications set published_at = published_at - interval '29 minutes 50 seconds'`)
+	again := make2(staff.System(), "Spring")
+	if _, err := s.service.Do(t.Context(), staff.System(), again.ID, 0, campaign.Publishing, ""); !errors.Is(err, campaign.ErrPublished) {
+		t.Errorf("within 30 minutes: %v", err)
+	}
+	s.exec(`update campaign_publications set published_at = published_at - interval '10 seconds'`)
+	if _, err := s.service.Do(t.Context(), staff.System(), again.ID, 0, campaign.Publishing, ""); err != nil {
+		t.Errorf("after 30 minutes: %v", err)
+	}
+}

@@ -1,0 +1,60 @@
+package redis
+
+import (
+	"context"
+	"encoding/base64"
+	"strconv"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// releaseScript deletes a latch only if its holder asks. KEYS[1] the latch,
+// ARGV[1] the holder. Returns 1 if it was deleted.
+const releaseScript = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
+
+// A Latch lets one of several who want the same thing through. It is the
+// quick refusal before the database's lasting one.
+type Latch struct {
+	client  goredis.UniversalClient
+	release *goredis.Script
+}
+
+// NewLatch returns a latch that uses client and does not close it.
+func NewLatch(client goredis.UniversalClient) *Latch {
+	return &Latch{client, goredis.NewScript(releaseScript)}
+}
+
+// Take returns whether id holds the latch of key now. It returns
+// [ErrUnavailable] when Redis does not answer.
+func (l *Latch) Take(ctx context.Context, key [32]byte, id int64, lasting time.Duration) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	taken, err := l.client.SetNX(ctx, latchKey(key), id, lasting).Result()
+	if err != nil || taken {
+		return taken, wrapLatch(err)
+	}
+	holder, err := l.client.Get(ctx, latchKey(key)).Result()
+	if err == goredis.Nil { // let go in between: the database decides
+		return true, nil
+	}
+	return holder == strconv.FormatInt(id, 10), wrapLatch(err)
+}
+
+// Release gives the latch back if id holds it.
+func (l *Latch) Release(ctx context.Context, key [32]byte, id int64) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return wrapLatch(l.release.Run(ctx, l.client, []string{latchKey(key)}, id).Err())
+}
+
+func wrapLatch(err error) error {
+	if err == nil {
+		return nil
+	}
+	return unavailable("latch", err)
+}
+
+func latchKey(key [32]byte) string {
+	return "latch:" + base64.RawURLEncoding.EncodeToString(key[:])
+}

@@ -1,0 +1,158 @@
+// Package campaign holds campaigns: one message, and perhaps a coupon, for an
+// audience. What is sent, when and to whom is decided here; bringing it to
+// people is the work of the delivery room.
+package campaign
+
+import (
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+)
+
+// State is where a campaign is between draft and its end.
+type State string
+
+// The states of a campaign.
+const (
+	Draft     State = "draft"
+	Scheduled State = "scheduled" // published, waits for its start
+	Running   State = "running"
+	Paused    State = "paused"
+	Finished  State = "finished"
+	Cancelled State = "cancelled"
+	Failed    State = "failed"
+)
+
+// States returns every state in the order of a campaign's life.
+func States() []State {
+	return []State{Draft, Scheduled, Running, Paused, Finished, Cancelled, Failed}
+}
+
+// Over reports whether nothing more will be sent.
+func (s State) Over() bool { return s == Finished || s == Cancelled || s == Failed }
+
+// Faults of this room.
+var (
+	ErrNotFound   = fault.New(fault.NotFound, "campaign_not_found", "there is no such campaign")
+	ErrTransition = fault.New(fault.Conflict, "invalid_transition", "the campaign's state does not allow this")
+	// ErrPublished is the refusal of the second of two equal campaigns.
+	ErrPublished = fault.New(fault.Conflict, "already_published",
+		"a campaign with this name, creator, start and end was published within the last 30 minutes")
+	// ErrNotStartable is returned for a campaign that does not wait to start,
+	// or to be cut, or that somebody else is at.
+	ErrNotStartable = fault.New(fault.Conflict, "not_startable", "the campaign is not waiting")
+	// ErrNoAudience fails a campaign whose audience cannot be read any more.
+	ErrNoAudience = fault.New(fault.Conflict, "audience_gone", "the campaign's audience cannot be read")
+)
+
+// AudienceKind says how an audience is told.
+type AudienceKind string
+
+// The kinds of audiences.
+const (
+	Everybody AudienceKind = "all"
+	Named     AudienceKind = "user_ids"
+	Reserved  AudienceKind = "reserved_template_id" // who has a reservation of the template
+	Holds     AudienceKind = "holds_template_id"    // who owns an unused or locked coupon of it
+	Segment   AudienceKind = "segment_id"
+	List      AudienceKind = "list_id"
+)
+
+// AudienceKinds returns every kind.
+func AudienceKinds() []AudienceKind {
+	return []AudienceKind{Everybody, Named, Reserved, Holds, Segment, List}
+}
+
+// An Audience is who a campaign is for.
+type Audience struct {
+	Kind AudienceKind
+	// ID is that of the template, segment or list.
+	ID int64
+	// Users are those of [Named], ascending, each once.
+	Users []user.ID
+}
+
+// Spec is what staff decide about a campaign.
+type Spec struct {
+	// Shop is the campaign's shop, 0 for none.
+	Shop     int64
+	Name     string
+	Content  delivery.Copy
+	Channel  delivery.Channel
+	Audience Audience
+	// GrantTemplate is the template of which everybody reached gets a coupon, 0 = none.
+	GrantTemplate int64
+	StartsAt      time.Time
+	// EndsAt is the first instant at which nothing is sent any more.
+	EndsAt time.Time
+	// RatePerSecond is the most messages per second of all workers together; 0 = unlimited.
+	RatePerSecond int
+}
+
+// A Campaign is a spec with a life.
+type Campaign struct {
+	ID int64
+	Spec
+	State   State
+	Reason  string // why it was cancelled or failed
+	Version int64
+	// Creator is the label of who created it; with name, start and end it
+	// makes two campaigns the same.
+	Creator      string
+	CreatedBy    string
+	ShopName     string
+	ShopTimezone string
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	PublishedAt  *time.Time
+	StartedAt    *time.Time
+	CutAt        *time.Time
+	EndedAt      *time.Time
+	SettledAt    *time.Time
+	// ApprovalAskedAt is set while a second person has to consent.
+	ApprovalAskedAt *time.Time
+	ApprovedBy      string
+}
+
+// Progress is how far a campaign has come.
+type Progress struct {
+	delivery.Counts // Reserved is the audience as cut so far
+	// CutDone reports whether the whole audience is known.
+	CutDone bool
+	// PerSecond is how many got an outcome per second lately.
+	PerSecond float64
+	// Left is the time until everybody has an outcome at that rate; negative
+	// when it cannot be told.
+	Left time.Duration
+	At   time.Time
+}
+
+// progressOf derives the rate from two looks at how many were settled.
+func progressOf(c delivery.Counts, cutDone bool, before, now int64, took time.Duration) Progress {
+	p := Progress{Counts: c, CutDone: cutDone, Left: -1}
+	if took > 0 && now > before {
+		p.PerSecond = float64(now-before) / took.Seconds()
+	}
+	switch {
+	case cutDone && c.InFlight == 0:
+		p.Left = 0
+	case p.PerSecond > 0:
+		p.Left = time.Duration(float64(c.InFlight) / p.PerSecond * float64(time.Second))
+	}
+	return p
+}
+
+// ProgressOf returns the progress of a campaign of which c is known now and
+// before recipients were settled at the instant since, before now.
+func ProgressOf(c delivery.Counts, cutDone bool, before int64, since, now time.Time) Progress {
+	settled := c.Sent + c.Skipped + c.Expired + c.Dead
+	took := now.Sub(since)
+	if since.IsZero() {
+		took = 0
+	}
+	p := progressOf(c, cutDone, before, settled, took)
+	p.At = now
+	return p
+}

@@ -1,0 +1,172 @@
+package campaign
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/user"
+)
+
+type buckets struct {
+	Ranges []struct {
+		MaxUserID user.ID `json:"max_user_id"`
+		Size      int
+		Ranges    [][2]user.ID
+	}
+	Messages []struct {
+		Bytes      string
+		MaxRanges  int `json:"max_ranges"`
+		LimitBytes int `json:"limit_bytes"`
+		Counts     []int
+	}
+}
+
+func vectors(t *testing.T) buckets {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/buckets.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b buckets
+	if err := json.Unmarshal(raw, &b); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.Ranges) == 0 || len(b.Messages) == 0 {
+		t.Fatal("no vectors")
+	}
+	return b
+}
+
+// sizes reads "200x5", "200" or "".
+func sizes(t *testing.T, s string) []int {
+	t.Helper()
+	if s == "" {
+		return nil
+	}
+	one, times, many := strings.Cut(s, "x")
+	n, err := strconv.Atoi(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := 1
+	if many {
+		if k, err = strconv.Atoi(times); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return slices.Repeat([]int{n}, k)
+}
+
+func TestVectors(t *testing.T) {
+	for _, v := range vectors(t).Ranges {
+		var everybody []user.ID
+		for id := user.ID(1); id <= v.MaxUserID; id++ {
+			everybody = append(everybody, id)
+		}
+		var got [][2]user.ID
+		for _, r := range Ranges(everybody, v.Size) {
+			got = append(got, [2]user.ID{r[0], r[len(r)-1]})
+		}
+		if !slices.Equal(got, v.Ranges) {
+			t.Errorf("1…%d by %d: %v, want %v", v.MaxUserID, v.Size, got, v.Ranges)
+		}
+	}
+	for _, v := range vectors(t).Messages {
+		got, err := Pack(sizes(t, v.Bytes), v.LimitBytes, v.MaxRanges)
+		if err != nil || !slices.Equal(got, v.Counts) {
+			t.Errorf("%q at most %d: %v %v, want %v", v.Bytes, v.MaxRanges, got, err, v.Counts)
+		}
+	}
+	if _, err := Pack([]int{5, 819201}, 819200, 100); !errors.Is(err, ErrRangeTooLarge) {
+		t.Errorf("a range above the limit: %v", err)
+	}
+}
+
+// TestPackLosesNothing: whatever the sizes, everything is packed once, in
+// order, within both limits, and no two neighbours would have fitted together.
+func TestPackLosesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit, most := rapid.IntRange(1, 1000).Draw(t, "limit"), rapid.IntRange(1, 20).Draw(t, "most")
+		in := rapid.SliceOf(rapid.IntRange(0, limit)).Draw(t, "sizes")
+		counts, err := Pack(in, limit, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := 0
+		for i, n := range counts {
+			sum := 0
+			for _, size := range in[at : at+n] {
+				sum += size
+			}
+			if n == 0 || n > most || sum > limit {
+				t.Fatalf("message %d has %d ranges and %d bytes", i, n, sum)
+			}
+			if at += n; at < len(in) && n < most && sum+in[at] <= limit {
+				t.Fatalf("message %d ends too early", i)
+			}
+		}
+		if at != len(in) {
+			t.Fatalf("%d of %d ranges were packed", at, len(in))
+		}
+	})
+}
+
+// TestMessagesHoldEverybodyOnce packs sparse users whose sets are large, so
+// that both limits come into play.
+func TestMessagesHoldEverybodyOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 600).Draw(t, "ranges")
+		perUser := rapid.IntRange(1, 40).Draw(t, "bytes per user")
+		var all []user.ID
+		id := user.ID(0)
+		for range n * 10 {
+			id += user.ID(rapid.IntRange(1, 1<<40).Draw(t, "gap"))
+			all = append(all, id)
+		}
+		users := Ranges(all, 10)
+		ms, err := messages(7, 3, users, func(ids []user.ID) ([]byte, error) { return make([]byte, len(ids)*perUser*10), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := 0
+		for i, m := range ms {
+			var r event.CampaignRanges
+			if err := json.Unmarshal(m.Payload, &r); err != nil {
+				t.Fatal(err)
+			}
+			if m.Seq != 3+i || r.Seq != m.Seq || r.CampaignID != 7 || len(m.Payload) > MaxMessageBytes || len(r.Ranges) > MaxMessageRanges {
+				t.Fatalf("message %d: seq %d, %d bytes, %d ranges", i, m.Seq, len(m.Payload), len(r.Ranges))
+			}
+			sum := 0
+			for _, one := range r.Ranges {
+				if one.From != int64(users[at][0]) || one.To != int64(users[at][len(users[at])-1]) || one.Users != len(users[at]) {
+					t.Fatalf("range %d is %d…%d", at, one.From, one.To)
+				}
+				sum += one.Users
+				at++
+			}
+			if sum != m.Users || int64(m.From) != r.Ranges[0].From || int64(m.To) != r.Ranges[len(r.Ranges)-1].To {
+				t.Fatalf("message %d says %d users from %d to %d", i, m.Users, m.From, m.To)
+			}
+		}
+		if at != len(users) {
+			t.Fatalf("%d of %d ranges are in messages", at, len(users))
+		}
+	})
+}
+
+func TestARangeThatFitsNowhereIsNeverSent(t *testing.T) {
+	_, err := messages(1, 0, Ranges([]user.ID{1, 2}, delivery.BatchSize), func([]user.ID) ([]byte, error) { return make([]byte, MaxMessageBytes), nil })
+	if !errors.Is(err, ErrRangeTooLarge) {
+		t.Fatalf("sent: %v", err)
+	}
+}

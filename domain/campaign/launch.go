@@ -1,0 +1,256 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/task"
+	"dropbell/domain/user"
+)
+
+// A Cut is the exclusive right to cut one campaign's audience.
+type Cut struct {
+	Campaign
+	Token string
+	// After is the last user that is stored already, Seq the next message.
+	After user.ID
+	Seq   int
+}
+
+// LaunchStore starts campaigns and keeps their ranges; see [Cut] for what a
+// token promises: every write is fenced by it.
+type LaunchStore interface {
+	// Start makes a scheduled campaign running, with its event, once its
+	// start has come by the database's clock; before, it returns how long
+	// that will take. Else it returns [ErrNotStartable].
+	Start(ctx context.Context, id int64) (wait time.Duration, err error)
+	// BeginCut takes the right to cut a started campaign that nobody is
+	// cutting, else it returns [ErrNotStartable].
+	BeginCut(ctx context.Context, id int64, lasting time.Duration) (Cut, error)
+	// Page returns the next users of the audience after one, ascending, at
+	// most limit of them, and which of them nothing but the id is known of.
+	// Nobody who joined after the campaign started is among them. It returns
+	// [ErrNoAudience] if the audience does not exist any more.
+	Page(ctx context.Context, c Cut, after user.ID, limit int) (users, strangers []user.ID, err error)
+	// Encode returns users, ascending, as a compressed set.
+	Encode(users []user.ID) ([]byte, error)
+	// Append stores messages and how far the cut has come, or returns
+	// [delivery.ErrLeaseLost] if somebody has taken over or it was cancelled.
+	Append(ctx context.Context, c Cut, ms []Message) error
+	// Published records that messages are on the wire.
+	Published(ctx context.Context, ms []Message) error
+	// EndCut records that the whole audience is stored.
+	EndCut(ctx context.Context, c Cut) error
+	// Fail ends a campaign that cannot go on.
+	Fail(ctx context.Context, id int64, reason string) error
+	// StoreBatches makes batches of a message's ranges, once however often it
+	// is called, and returns the campaign's channel.
+	StoreBatches(ctx context.Context, r event.CampaignRanges) (delivery.Channel, error)
+	// Due returns campaigns that wait although they should have started
+	// longer ago than grace, and those whose cutting was abandoned.
+	Due(ctx context.Context, grace time.Duration, limit int) (start, cut []int64, err error)
+	// Unstored returns messages without batches that were published longer
+	// ago than grace, or never.
+	Unstored(ctx context.Context, grace time.Duration, limit int) ([]Message, error)
+	// Settle closes the books of campaigns in which everybody has an outcome,
+	// takes samples of the progress of the others, and lets go of the batches
+	// of paused campaigns whose end has passed.
+	Settle(ctx context.Context) (int, error)
+}
+
+// Wire carries messages to whoever makes batches of them.
+type Wire interface {
+	Publish(ctx context.Context, ms []Message) error
+}
+
+// Queue holds timers and tasks.
+type Queue interface {
+	Enqueue(ctx context.Context, tasks ...task.Task) error
+}
+
+// Launcher starts campaigns and cuts their audiences.
+type Launcher struct {
+	Store LaunchStore
+	Wire  Wire
+	Queue Queue
+	Now   func() time.Time
+	// LeaseFor is how long a silent process keeps the right to cut.
+	LeaseFor time.Duration
+}
+
+// Schedule queues the timer of a published campaign.
+func (l *Launcher) Schedule(ctx context.Context, e event.Campaign) error {
+	return l.Queue.Enqueue(ctx, task.Start(e.CampaignID, e.StartsAt))
+}
+
+// longestWait is how much too early a timer may wake and still stay awake.
+const longestWait = 3 * time.Second
+
+// Start starts a campaign. It returns nil if there was nothing to do.
+func (l *Launcher) Start(ctx context.Context, id int64) error {
+	for {
+		wait, err := l.Store.Start(ctx, id)
+		switch {
+		case errors.Is(err, ErrNotStartable):
+			return nil
+		case err != nil || wait <= 0:
+			return err
+		case wait > longestWait: // a clock is wrong or the timer is stale
+			return l.Queue.Enqueue(ctx, task.Start(id, l.Now().Add(wait)).Again(strconv.FormatInt(l.Now().Unix(), 10)))
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// pageSize is how many users are read at a time; a multiple of
+// [delivery.BatchSize], so that only the last range of all is short.
+const pageSize = 100 * delivery.BatchSize
+
+// Cut divides a started campaign's audience into ranges, stores and publishes
+// them. It returns nil if there was nothing to do: cut already, cancelled, or
+// somebody else is at it. Whoever goes on after a crash goes on where the
+// stored messages end.
+func (l *Launcher) Cut(ctx context.Context, id int64) error {
+	cut, err := l.Store.BeginCut(ctx, id, l.LeaseFor)
+	if errors.Is(err, ErrNotStartable) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = l.cut(ctx, cut)
+	switch {
+	case errors.Is(err, delivery.ErrLeaseLost):
+		return nil // whoever took over finishes
+	case errors.Is(err, ErrNoAudience), errors.Is(err, ErrRangeTooLarge):
+		return l.Store.Fail(ctx, id, fault.CodeOf(err))
+	}
+	return err
+}
+
+func (l *Launcher) cut(ctx context.Context, cut Cut) error {
+	out := newOutlet(ctx, l)
+	defer out.close()
+	for {
+		users, strangers, err := l.Store.Page(ctx, cut, cut.After, pageSize)
+		if err != nil {
+			return err
+		}
+		if len(users) == 0 {
+			break
+		}
+		ms, err := messages(cut.ID, cut.Seq, Ranges(users, delivery.BatchSize), l.Store.Encode)
+		if err != nil {
+			return err
+		}
+		for i := range ms {
+			ms[i].Strangers = between(strangers, ms[i].From, ms[i].To)
+		}
+		if err := l.Store.Append(ctx, cut, ms); err != nil {
+			return err
+		}
+		out.send(ms)
+		cut.After, cut.Seq = users[len(users)-1], cut.Seq+len(ms)
+		if len(users) < pageSize {
+			break
+		}
+	}
+	out.close()
+	return l.Store.EndCut(ctx, cut)
+}
+
+// between returns those of the ascending ids that lie from first to last.
+func between(ids []user.ID, first, last user.ID) []user.ID {
+	var in []user.ID
+	for _, id := range ids {
+		if id >= first && id <= last {
+			in = append(in, id)
+		}
+	}
+	return in
+}
+
+// Batches makes batches of one message's ranges and wakes their channel.
+func (l *Launcher) Batches(ctx context.Context, r event.CampaignRanges) error {
+	channel, err := l.Store.StoreBatches(ctx, r)
+	if err != nil {
+		return err
+	}
+	// A queue that is away costs time, not messages: the sweep wakes workers.
+	_ = l.Wake(ctx, channel, strconv.FormatInt(r.CampaignID, 10)+"-"+strconv.Itoa(r.Seq))
+	return nil
+}
+
+// wakers is how many workers are woken; each goes on until nothing is ready.
+const wakers = 8
+
+// Wake makes workers of the channel look for batches; why tells apart what
+// they are woken for.
+func (l *Launcher) Wake(ctx context.Context, c delivery.Channel, why string) error {
+	tasks := make([]task.Task, wakers)
+	for i := range tasks {
+		tasks[i] = task.Wake(c.String(), i, why)
+	}
+	return l.Queue.Enqueue(ctx, tasks...)
+}
+
+// Graces of the sweep.
+const (
+	startGrace = 1500 * time.Millisecond
+	// wireGrace is how long a published message may take to become batches
+	// before it is published again.
+	wireGrace   = 5 * time.Second
+	sweepLimit  = 100
+	resendLimit = 20
+)
+
+// Sweep finds in PostgreSQL what the queue and the wire should have brought
+// and have not. It needs nothing in Redis to have survived.
+func (l *Launcher) Sweep(ctx context.Context) error {
+	start, cut, err := l.Store.Due(ctx, startGrace, sweepLimit)
+	if err != nil {
+		return err
+	}
+	if _, err := l.Store.Settle(ctx); err != nil {
+		return err
+	}
+	lost, err := l.Store.Unstored(ctx, wireGrace, resendLimit)
+	if err != nil {
+		return err
+	}
+	if len(lost) > 0 {
+		if err := l.publish(ctx, lost); err != nil {
+			return err
+		}
+	}
+	bucket := strconv.FormatInt(l.Now().Unix()/5, 10)
+	var tasks []task.Task
+	for _, id := range start {
+		// A key of its own: the lost timer's id may be taken by a dead worker.
+		tasks = append(tasks, task.Start(id, time.Time{}).Again(bucket))
+	}
+	for _, id := range cut {
+		tasks = append(tasks, task.Cut(id).Again(bucket))
+	}
+	return l.Queue.Enqueue(ctx, tasks...)
+}
+
+// publish puts messages on the wire and records it afterwards: dying in
+// between publishes them twice, which makes no second batch.
+func (l *Launcher) publish(ctx context.Context, ms []Message) error {
+	if err := l.Wire.Publish(ctx, ms); err != nil {
+		return err
+	}
+	return l.Store.Published(ctx, ms)
+}

@@ -1,0 +1,44 @@
+package campaign
+
+import (
+	"context"
+	"sync"
+)
+
+// publishers is how many messages are published at the same time.
+const publishers = 4
+
+// An outlet publishes stored messages beside the cutting. What it cannot
+// publish, the sweep does later: the messages are stored.
+type outlet struct {
+	next    chan Message
+	working sync.WaitGroup
+	once    sync.Once
+}
+
+func newOutlet(ctx context.Context, l *Launcher) *outlet {
+	o := &outlet{next: make(chan Message, publishers)}
+	for range publishers {
+		o.working.Go(func() {
+			for m := range o.next {
+				if ctx.Err() == nil {
+					_ = l.publish(ctx, []Message{m})
+				}
+			}
+		})
+	}
+	return o
+}
+
+// send waits while all publishers are busy, which bounds the memory.
+func (o *outlet) send(ms []Message) {
+	for _, m := range ms {
+		o.next <- m
+	}
+}
+
+// close waits for what was sent; it may be called again.
+func (o *outlet) close() {
+	o.once.Do(func() { close(o.next) })
+	o.working.Wait()
+}

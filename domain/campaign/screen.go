@@ -1,0 +1,152 @@
+package campaign
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// Limits are what a shop allows its campaigns; zero means no limit.
+type Limits struct {
+	// PerDay and PerWeek are the most campaign messages one user gets in 24
+	// hours and in seven days. Reminders do not count.
+	PerDay, PerWeek int
+	// ApprovalAbove is how many recipients one person may send to alone.
+	ApprovalAbove int64
+}
+
+// Facts is what is to be known about the recipients of one batch.
+type Facts struct {
+	GrantTemplate int64
+	Shop          int64
+	State         State
+	PerDay        int
+	PerWeek       int
+	// Quiet are those who have quiet hours, Deleted those who were known when
+	// the audience was cut and are no more.
+	Quiet   map[user.ID]user.User
+	Deleted []user.ID
+	// Day and Week are how many messages of other campaigns reached them.
+	Day, Week map[user.ID]int
+	// Busy are those whom another campaign may be reaching right now.
+	Busy map[user.ID]bool
+}
+
+// ScreenStore knows recipients.
+type ScreenStore interface {
+	Facts(ctx context.Context, b *delivery.Batch) (Facts, error)
+}
+
+// Grant asks for one coupon for each user, at most once per campaign and user
+// however often it is asked.
+type Grant struct {
+	CampaignID, TemplateID int64
+	Users                  []user.ID
+}
+
+// Granter gives coupons.
+type Granter interface {
+	// Grant returns, for those who did not get one, the reason: a key such as
+	// [delivery.ReasonSoldOut]. An error means that it is not known yet who
+	// got one; asking again gives nobody a second one.
+	Grant(ctx context.Context, g Grant) (refused map[user.ID]string, err error)
+}
+
+// Guard decides about each recipient of a campaign right before sending; it
+// is the [delivery.Guard] of [delivery.KindCampaign].
+type Guard struct {
+	Store   ScreenStore
+	Granter Granter // nil = coupons cannot be granted here
+}
+
+// Screen reads what is to be known about the batch's recipients.
+func (g *Guard) Screen(ctx context.Context, b *delivery.Batch) (delivery.Screen, error) {
+	f, err := g.Store.Facts(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	s := &screen{Facts: f, granter: g.Granter, owner: b.Owner, copy: b.Subject.Copy, deleted: map[user.ID]bool{}}
+	for _, id := range f.Deleted {
+		s.deleted[id] = true
+	}
+	return s, nil
+}
+
+// screen is read by several calls at a time and never changed.
+type screen struct {
+	Facts
+	granter Granter
+	owner   int64
+	copy    *delivery.Copy
+	deleted map[user.ID]bool
+}
+
+// busyFor is how long to leave somebody alone whom another campaign may be
+// reaching right now.
+const busyFor = 3 * time.Second
+
+// Check judges the users in order of what lasts: who is gone, who is not meant
+// to get anything, who had enough, who sleeps.
+func (s *screen) Check(ids []user.ID, now time.Time) []delivery.Verdict {
+	var list []delivery.Verdict
+	for _, id := range ids {
+		if v := s.judge(id, now); v.Reason != "" {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+func (s *screen) judge(id user.ID, now time.Time) delivery.Verdict {
+	v := delivery.Verdict{UserID: id}
+	u, quiet := s.Quiet[id]
+	switch {
+	case s.deleted[id]:
+		v.Reason = delivery.ReasonUserDeleted
+	case s.copy != nil && s.copy.Pick(s.owner, id) == delivery.HeldOut:
+		v.Reason = delivery.ReasonHoldOut
+	case s.PerDay > 0 && s.Day[id] >= s.PerDay, s.PerWeek > 0 && s.Week[id] >= s.PerWeek:
+		v.Reason = delivery.ReasonFrequencyCap
+	case s.Busy[id]:
+		// Spread, so that two who wait for each other do not meet again.
+		v.Reason, v.Until = delivery.ReasonFrequencyCap, now.Add(busyFor+time.Duration(s.owner%7)*300*time.Millisecond)
+	case quiet && u.Quiet.Contains(now, u.Zone()):
+		v.Reason, v.Until = delivery.ReasonQuietHours, u.Quiet.End(now, u.Zone())
+	}
+	return v
+}
+
+// Before looks at the clock once more and grants the coupons.
+func (s *screen) Before(ctx context.Context, ids []user.ID, now time.Time) ([]delivery.Verdict, error) {
+	var list []delivery.Verdict
+	var left []user.ID
+	for _, id := range ids {
+		u, quiet := s.Quiet[id]
+		if quiet && u.Quiet.Contains(now, u.Zone()) {
+			list = append(list, delivery.Verdict{UserID: id, Reason: delivery.ReasonQuietHours, Until: u.Quiet.End(now, u.Zone())})
+		} else {
+			left = append(left, id)
+		}
+	}
+	if s.GrantTemplate == 0 || len(left) == 0 {
+		return list, nil
+	}
+	if s.granter == nil {
+		for _, id := range left {
+			list = append(list, delivery.Verdict{UserID: id, Reason: delivery.ReasonNoGrant})
+		}
+		return list, nil
+	}
+	refused, err := s.granter.Grant(ctx, Grant{s.owner, s.GrantTemplate, left})
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range left {
+		if reason := refused[id]; reason != "" {
+			list = append(list, delivery.Verdict{UserID: id, Reason: reason})
+		}
+	}
+	return list, nil
+}

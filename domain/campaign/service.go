@@ -1,0 +1,367 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// A Change is everything one save stores in one transaction.
+type Change struct {
+	// Campaign is the new value; its Version is the version it is based on.
+	Campaign Campaign
+	// Step is the transition that makes the change, "" for an edit.
+	Step  Transition
+	Event string // name of the event to announce
+	Entry staff.Entry
+	// RequestKey makes a creation repeatable: a second one with the same key
+	// returns the first's campaign. Empty = none.
+	RequestKey string
+}
+
+// A Query selects campaigns, the newest first.
+type Query struct {
+	Search   string
+	States   []State
+	Channel  *delivery.Channel
+	Shops    []int64 // empty = all, those of no shop included
+	From, To *time.Time
+	BeforeID int64 // keyset: only older ones; 0 = from the newest
+	Limit    int
+}
+
+// A Status is a campaign with how far it has come.
+type Status struct {
+	Campaign
+	Progress Progress
+}
+
+// Balance is a campaign's account, recomputed from the rows.
+type Balance struct {
+	Counted delivery.Counts // by bitmaps and exceptions; Reserved = users in messages
+	Kept    delivery.Counts // by counters
+	Twice   int64           // users in more than one batch
+	Final   bool            // everybody has an outcome
+}
+
+// Difference is what the account is off by; 0 unless something was lost or
+// counted twice.
+func (b Balance) Difference() int64 {
+	off := b.Counted.Difference()
+	if off == 0 {
+		off = b.Kept.Difference()
+	}
+	if off == 0 && b.Final {
+		off = b.Kept.Sent - b.Counted.Sent + b.Counted.InFlight
+	}
+	if off == 0 {
+		off = b.Twice
+	}
+	return off
+}
+
+// Store keeps campaigns.
+type Store interface {
+	// Campaign returns [ErrNotFound] if there is none.
+	Campaign(ctx context.Context, id int64) (Campaign, error)
+	Campaigns(ctx context.Context, q Query) ([]Status, error)
+	// Insert creates a draft and returns it with its id.
+	Insert(ctx context.Context, c Change) (Campaign, error)
+	// Save stores the change if the version is still current, else it returns
+	// [fault.ErrStale]; [ErrPublished] if an equal campaign was published
+	// within [RepublishAfter], by the database's clock.
+	Save(ctx context.Context, c Change) (Campaign, error)
+	Progress(ctx context.Context, id int64) (Progress, error)
+	// Balance recomputes the account from the rows.
+	Balance(ctx context.Context, id int64) (Balance, error)
+	// Estimate says about how many users an audience has, without reading all
+	// of them; exact tells whether the number is.
+	Estimate(ctx context.Context, a Audience) (n int64, exact bool, err error)
+}
+
+// Latch lets one of several equal campaigns through before the store is asked.
+type Latch interface {
+	// Take returns whether campaign id holds the latch of key now: nobody did,
+	// or it did already.
+	Take(ctx context.Context, key [32]byte, id int64, lasting time.Duration) (bool, error)
+	// Release gives the latch back if campaign id holds it.
+	Release(ctx context.Context, key [32]byte, id int64) error
+}
+
+// Templates looks templates up; see [template.ErrNotFound].
+type Templates interface {
+	Template(ctx context.Context, id int64) (template.Template, error)
+}
+
+// Tester sends one campaign message to one user at once.
+type Tester interface {
+	// Test returns what the channel's provider answered.
+	Test(ctx context.Context, c Campaign, to user.ID) (delivery.Result, error)
+}
+
+// Service holds the use cases of staff around campaigns.
+type Service struct {
+	Store     Store
+	Latch     Latch
+	Templates Templates
+	Channels  delivery.ChannelSet
+	// Audiences are the kinds that can be read here.
+	Audiences []AudienceKind
+	Now       func() time.Time
+}
+
+// Create stores a draft. It returns a [fault.Fields] that names every broken
+// rule, or [staff.ErrForbidden].
+func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, requestKey string) (Campaign, error) {
+	spec, err := s.check(ctx, by, spec)
+	if err != nil {
+		return Campaign{}, err
+	}
+	c := Campaign{Spec: spec, State: Draft, Version: 1, Creator: by.Label, CreatedBy: by.Label + " " + by.Name}
+	return s.Store.Insert(detach(ctx), Change{Campaign: c, RequestKey: requestKey, Event: event.CampaignChanged,
+		Entry: entry(by, "campaign.create", c, "", nil, auditOf(spec))})
+}
+
+// check completes spec by the shop of its templates and returns every rule
+// it breaks.
+func (s *Service) check(ctx context.Context, by staff.Actor, spec Spec) (Spec, error) {
+	spec.Audience.Users = normal(spec.Audience.Users)
+	if err := spec.Check(); err != nil {
+		return spec, err
+	}
+	e := &fault.Fields{}
+	if !slices.Contains(s.Audiences, spec.Audience.Kind) {
+		e.Add("audience."+string(spec.Audience.Kind), "rule.audience_unavailable", "this kind of audience is not available here")
+	}
+	for field, id := range map[string]int64{"grant_template_id": spec.GrantTemplate, "audience." + string(spec.Audience.Kind): spec.audienceTemplate()} {
+		if id == 0 {
+			continue
+		}
+		t, err := s.Templates.Template(ctx, id)
+		switch {
+		case errors.Is(err, template.ErrNotFound):
+			e.Add(field, "rule.unknown_template", "there is no such template")
+		case err != nil:
+			return spec, err
+		case spec.Shop == 0:
+			spec.Shop = t.ShopNumber
+		case spec.Shop != t.ShopNumber:
+			e.Add(field, "rule.other_shop", "belongs to another shop")
+		}
+	}
+	if err := e.Err(); err != nil {
+		return spec, err
+	}
+	return spec, may(by, staff.ManageCampaigns, spec.Shop)
+}
+
+// may is [staff.Actor.May] where belonging to no shop means reaching all of them.
+func may(by staff.Actor, p staff.Permission, shop int64) error {
+	if shop == 0 && len(by.Shops) > 0 && p != staff.View {
+		return staff.ErrForbidden.Because("you are limited to shops; name the campaign's")
+	}
+	return by.May(p, shop)
+}
+
+func (s Spec) audienceTemplate() int64 {
+	if s.Audience.Kind == Reserved || s.Audience.Kind == Holds {
+		return s.Audience.ID
+	}
+	return 0
+}
+
+// normal returns the users ascending, each once.
+func normal(ids []user.ID) []user.ID {
+	if len(ids) == 0 {
+		return nil
+	}
+	sorted := slices.Clone(ids)
+	slices.Sort(sorted)
+	return slices.Compact(sorted)
+}
+
+// Campaign returns one campaign with its progress, or [ErrNotFound].
+func (s *Service) Campaign(ctx context.Context, by staff.Actor, id int64) (Status, error) {
+	c, err := s.Store.Campaign(ctx, id)
+	if err == nil {
+		err = by.May(staff.View, c.Shop)
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	p, err := s.Store.Progress(ctx, id)
+	return Status{c, p}, err
+}
+
+// Campaigns lists what the actor may see, the newest first.
+func (s *Service) Campaigns(ctx context.Context, by staff.Actor, q Query) ([]Status, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, err
+	}
+	if len(by.Shops) > 0 {
+		asked := q.Shops
+		q.Shops = slices.DeleteFunc(slices.Clone(by.Shops), func(n int64) bool { return len(asked) > 0 && !slices.Contains(asked, n) })
+		if len(q.Shops) == 0 {
+			return nil, nil
+		}
+	}
+	return s.Store.Campaigns(ctx, q)
+}
+
+// Balance recomputes the campaign's account from the rows.
+func (s *Service) Balance(ctx context.Context, by staff.Actor, id int64) (Balance, error) {
+	if _, err := s.Campaign(ctx, by, id); err != nil {
+		return Balance{}, err
+	}
+	return s.Store.Balance(ctx, id)
+}
+
+// Estimate says about how many users the audience has.
+func (s *Service) Estimate(ctx context.Context, by staff.Actor, a Audience) (int64, bool, error) {
+	if err := by.May(staff.ManageCampaigns, 0); err != nil {
+		return 0, false, err
+	}
+	a.Users = normal(a.Users)
+	e := &fault.Fields{}
+	if a.check(e); len(e.List) > 0 {
+		return 0, false, e
+	}
+	return s.Store.Estimate(ctx, a)
+}
+
+// Edit replaces the spec of version; see [Campaign.Edit] for what may change
+// when. It returns [fault.ErrStale] if version is no longer current.
+func (s *Service) Edit(ctx context.Context, by staff.Actor, id, version int64, spec Spec) (Campaign, error) {
+	old, err := s.load(ctx, by, id)
+	if err != nil {
+		return old, err
+	}
+	if old.Version != version {
+		return old, fault.ErrStale
+	}
+	if spec, err = s.check(ctx, by, spec); err != nil {
+		return old, err
+	}
+	edited, err := old.Edit(spec)
+	if err != nil {
+		return old, err
+	}
+	return s.Store.Save(detach(ctx), Change{Campaign: edited, Event: event.CampaignChanged,
+		Entry: entry(by, "campaign.edit", old, "", auditOf(old.Spec), auditOf(edited.Spec))})
+}
+
+// attempts bounds how often a step is decided anew because the campaign
+// changed by itself (it started) at the same moment.
+const attempts = 5
+
+// Do takes campaign id one step on, for the reason given. It returns
+// [ErrTransition] where the state does not allow it, and [ErrPublished]. A
+// version other than 0 must be current, else [fault.ErrStale] is returned.
+func (s *Service) Do(ctx context.Context, by staff.Actor, id, version int64, step Transition, reason string) (Campaign, error) {
+	for try := 1; ; try++ {
+		c, err := s.once(ctx, by, id, version, step, reason)
+		if version != 0 || try == attempts || !errors.Is(err, fault.ErrStale) {
+			return c, err
+		}
+	}
+}
+
+func (s *Service) once(ctx context.Context, by staff.Actor, id, version int64, step Transition, reason string) (Campaign, error) {
+	old, err := s.load(ctx, by, id)
+	if err != nil {
+		return old, err
+	}
+	if version != 0 && old.Version != version {
+		return old, fault.ErrStale
+	}
+	if step == Publishing {
+		return s.publish(ctx, by, old, reason)
+	}
+	next, err := old.step(step, s.Now())
+	if err != nil {
+		return old, err
+	}
+	return s.Store.Save(detach(ctx), Change{Campaign: next, Step: step, Event: event.CampaignChanged,
+		Entry: entry(by, "campaign."+string(step), old, reason, old.State, next.State)})
+}
+
+// publish lets one of several equal campaigns through. The latch refuses most
+// of the others before they reach the database; the database refuses all of
+// them, also when the latch has been lost.
+func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, reason string) (Campaign, error) {
+	next, err := old.step(Publishing, s.Now())
+	if err != nil {
+		return old, err
+	}
+	if err := old.checkPublication(s.Now(), s.Channels); err != nil {
+		return old, err
+	}
+	if err := s.checkTemplates(ctx, old.Spec); err != nil {
+		return old, err
+	}
+	key := old.Fingerprint()
+	if mine, err := s.Latch.Take(ctx, key, old.ID, RepublishAfter); err == nil && !mine {
+		return old, ErrPublished
+	}
+	saved, err := s.Store.Save(detach(ctx), Change{Campaign: next, Step: Publishing, Event: event.CampaignPublished,
+		Entry: entry(by, "campaign.publish", old, reason, old.State, next.State)})
+	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
+		// Known not to be published. After any other failure it may be.
+		_ = s.Latch.Release(detach(ctx), key, old.ID)
+	}
+	return saved, err
+}
+
+// checkTemplates refuses to grant coupons that cannot be had.
+func (s *Service) checkTemplates(ctx context.Context, spec Spec) error {
+	if spec.GrantTemplate == 0 {
+		return nil
+	}
+	t, err := s.Templates.Template(ctx, spec.GrantTemplate)
+	if err != nil {
+		return err
+	}
+	e := &fault.Fields{}
+	switch t.State(s.Now()) {
+	case template.Draft, template.Closed, template.Cancelled:
+		e.Add("grant_template_id", "rule.grant_state", "the template is %s; its coupons cannot be given away", t.State(s.Now()))
+	}
+	return e.Err()
+}
+
+func (s *Service) load(ctx context.Context, by staff.Actor, id int64) (Campaign, error) {
+	c, err := s.Store.Campaign(ctx, id)
+	if err == nil {
+		err = may(by, staff.ManageCampaigns, c.Shop)
+	}
+	return c, err
+}
+
+// auditOf leaves the user ids of a named audience out: how many says enough.
+func auditOf(s Spec) map[string]any {
+	return map[string]any{"name": s.Name, "channel": s.Channel.String(), "content": s.Content, "audience": s.Audience.Kind,
+		"audience_id": s.Audience.ID, "audience_users": len(s.Audience.Users), "grant_template_id": s.GrantTemplate,
+		"starts_at": s.StartsAt, "ends_at": s.EndsAt, "rate_per_second": s.RatePerSecond}
+}
+
+func entry(by staff.Actor, action string, c Campaign, reason string, before, after any) staff.Entry {
+	id := ""
+	if c.ID != 0 {
+		id = strconv.FormatInt(c.ID, 10)
+	}
+	return staff.Entry{Actor: by, Action: action, ObjectKind: "campaign", ObjectID: id,
+		ShopNumber: c.Shop, Reason: reason, Before: before, After: after}
+}
+
+// detach keeps a write from being dropped half-way by a caller who hangs up,
+// but not for ever: stores bound their own statements.
+func detach(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }

@@ -1,0 +1,157 @@
+package delivery
+
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+)
+
+// Limits of what staff write, in runes.
+const (
+	MaxTitle = 200
+	MaxBody  = 4000
+)
+
+// Text is one title and body; both may hold variables, see [ParseText].
+type Text struct {
+	Title string `json:"title"`
+	Body  string `json:"body"`
+}
+
+// A Variant is one of the contents that are compared with each other.
+type Variant struct {
+	// Percent of the recipients get this one.
+	Percent int `json:"percent"`
+	// Texts per language tag such as "zh-CN"; "" is the default language.
+	Texts map[string]Text `json:"texts"`
+}
+
+// Copy is what staff wrote for a message of their own.
+type Copy struct {
+	Variants []Variant `json:"variants"`
+	// HoldOut is the percentage who get nothing, to compare the others with.
+	HoldOut int `json:"hold_out,omitempty"`
+}
+
+// Equal reports whether both say the same to everybody.
+func (c Copy) Equal(o Copy) bool {
+	return c.HoldOut == o.HoldOut && slices.EqualFunc(c.Variants, o.Variants, func(a, b Variant) bool {
+		return a.Percent == b.Percent && maps.Equal(a.Texts, b.Texts)
+	})
+}
+
+// HeldOut is the variant of those who get nothing.
+const HeldOut = -1
+
+// Pick returns the index of user id's variant in the message of owner, or
+// [HeldOut]. It is the same every time, and independent of other owners'.
+func (c Copy) Pick(owner int64, id user.ID) int {
+	if len(c.Variants) == 1 && c.HoldOut == 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(strconv.FormatInt(owner, 10) + ":" + id.String())) // a hash never fails
+	// FNV's low bits follow the last byte; folding the high half in spreads them.
+	sum := h.Sum64()
+	point := int((sum ^ sum>>32) % 10000)
+	if point < c.HoldOut*100 {
+		return HeldOut
+	}
+	// The rest is divided by the variants' percentages.
+	point = (point - c.HoldOut*100) * 100 / (100 - c.HoldOut)
+	for i, v := range c.Variants {
+		if point -= v.Percent * 100; point < 0 {
+			return i
+		}
+	}
+	return len(c.Variants) - 1
+}
+
+// For returns the text for a reader of locale: in that language and region,
+// else in that language, else the default.
+func (v Variant) For(locale string) (Text, string) {
+	if t, ok := v.Texts[locale]; ok && locale != "" {
+		return t, locale
+	}
+	base, _, _ := strings.Cut(locale, "-")
+	for _, tag := range slices.Sorted(maps.Keys(v.Texts)) {
+		if b, _, _ := strings.Cut(tag, "-"); tag != "" && strings.EqualFold(b, base) {
+			return v.Texts[tag], tag
+		}
+	}
+	return v.Texts[""], ""
+}
+
+// Check adds every rule that c breaks to e; names begin with prefix, the
+// default language's are "title" and "body", those of others "title.zh-CN".
+func (c Copy) Check(e *fault.Fields) {
+	if len(c.Variants) == 0 || len(c.Variants) > 2 {
+		e.Add("variants", "rule.variants", "write one message, or two to compare")
+		return
+	}
+	sum := 0
+	for i, v := range c.Variants {
+		sum += v.Percent
+		if v.Percent < 1 || v.Percent > 100 {
+			e.Add(place("percent", i, ""), "rule.percent", "must be between 1 and 100")
+		}
+		if _, ok := v.Texts[""]; !ok {
+			e.Add(place("title", i, ""), "rule.default_language", "is missing in the default language")
+		}
+		for _, tag := range slices.Sorted(maps.Keys(v.Texts)) {
+			checkCopy(e, place("title", i, tag), v.Texts[tag].Title, MaxTitle)
+			checkCopy(e, place("body", i, tag), v.Texts[tag].Body, MaxBody)
+			if tag != "" && !validTag(tag) {
+				e.Add(place("title", i, tag), "rule.locale", "must be a language tag such as en or zh-CN")
+			}
+		}
+	}
+	if sum != 100 {
+		e.Add("variants", "rule.percent_sum", "the percentages must add up to 100")
+	}
+	if c.HoldOut < 0 || c.HoldOut > 90 {
+		e.Add("hold_out", "rule.hold_out", "must be between 0 and 90 percent")
+	}
+}
+
+func place(name string, variant int, tag string) string {
+	if variant > 0 {
+		name = "variant_b." + name
+	}
+	if tag != "" {
+		name += "." + tag
+	}
+	return name
+}
+
+func validTag(tag string) bool {
+	for i, part := range strings.Split(tag, "-") {
+		if len(part) < 2 || len(part) > 8 || strings.ContainsFunc(part, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || i > 0 && r >= '0' && r <= '9')
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func checkCopy(e *fault.Fields, name, s string, most int) {
+	switch n := utf8.RuneCountInString(s); {
+	case !utf8.ValidString(s), strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }):
+		e.Add(name, "rule.text", "must be valid text without control characters")
+	case strings.TrimSpace(s) == "":
+		e.Add(name, "rule.required", "must not be empty")
+	case n > most:
+		e.Add(name, "rule.too_long", "must have at most %d characters", most)
+	}
+	if _, err := ParseText(s); err != nil {
+		e.Add(name, "rule.variables", "%s", err.Error())
+	}
+}
