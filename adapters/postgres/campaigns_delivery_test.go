@@ -340,6 +340,12 @@ type granting struct {
 	owners map[user.ID]int
 }
 
+func (g *granting) has(id user.ID) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.owners[id]
+}
+
 func (g *granting) Grant(_ context.Context, w campaign.Grant) (map[user.ID]string, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -369,8 +375,8 @@ func TestGrantBeforeTheMessage(t *testing.T) {
 	gate := &granting{stock: 600, owners: map[user.ID]int{}}
 	hook := newSink(delivery.Webhook, 50)
 	hook.answer = func(m delivery.Message, _ int) delivery.Result {
-		if gate.owners[m.To.ID] != 1 {
-			t.Errorf("user %d was told of a coupon and has %d", m.To.ID, gate.owners[m.To.ID])
+		if n := gate.has(m.To.ID); n != 1 {
+			t.Errorf("user %d was told of a coupon and has %d", m.To.ID, n)
 		}
 		return delivery.Result{Status: delivery.Delivered}
 	}
