@@ -46,6 +46,7 @@ type program struct {
 	bus          *watermill.Bus
 	monitor      *asynq.Monitor
 	reservations *postgres.Reservations
+	claims       claimDesk
 	lookup       *lookup.Templates
 	templates    *template.Service
 	reminders    *reminder.Service
@@ -133,6 +134,7 @@ func (p *program) useCases() (err error) {
 	if p.lookup, err = lookup.New(store, clock); err != nil {
 		return err
 	}
+	p.wireClaims()
 	p.channels = configured(p.cfg)
 	p.templates = &template.Service{Store: keeper{store, p.lookup}, Now: clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: clock}

@@ -3,10 +3,14 @@ package postgres
 import (
 	"context"
 	"errors"
+	"time"
 
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/claim"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
 )
 
 // Repetition returns what was issued for the key, or [claim.ErrNotFound].
@@ -55,4 +59,67 @@ func (s *Claims) ByID(ctx context.Context, id claim.ID) (claim.Claim, error) {
 		return c, claim.ErrNotFound
 	}
 	return c, translate(err)
+}
+
+// Holders returns who was given a coupon of the template.
+func (s *Claims) Holders(ctx context.Context, templateID int64) (func(user.ID) bool, error) {
+	rows, err := s.pool.Query(ctx, `select user_id from claim_counts where template_id = $1`, templateID)
+	if err != nil {
+		return nil, translate(err)
+	}
+	set := roaring64.New()
+	var id int64
+	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error { set.Add(uint64(id)); return nil }); err != nil {
+		return nil, translate(err)
+	}
+	return func(by user.ID) bool { return set.Contains(uint64(by)) }, nil
+}
+
+// Clock returns what the database's clock says.
+func (s *Claims) Clock(ctx context.Context) (now time.Time, err error) {
+	err = s.pool.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)
+	return now, translate(err)
+}
+
+// couponState computes the state as of now: what has expired is so even when
+// the sweep is late.
+const couponState = `(case when c.state = 'unused' and c.expires_at <= clock_timestamp() then 'expired' else c.state end)`
+
+// Coupons lists a user's coupons, newest first.
+func (s *Claims) Coupons(ctx context.Context, q claim.Query) ([]claim.Coupon, error) {
+	rows, err := s.pool.Query(ctx, `select c.id, c.claim_id, c.template_id, `+couponState+`, c.issued_at, c.expires_at, c.order_id,
+			c.locked_until, c.discount, c.used_at
+		from coupons c where c.user_id = $1 and ($2 = 0 or c.id < $2) and ($3 = '' or `+couponState+` = $3)
+		order by c.id desc limit $4`, q.UserID, q.Before, q.State, max(1, q.Limit))
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c claim.Coupon, err error) {
+		err = row.Scan(&c.ID, &c.ClaimID, &c.Template.ID, &c.State, &c.IssuedAt, &c.ExpiresAt, &c.OrderID, &c.LockedUntil, &c.Discount, &c.UsedAt)
+		return c, err
+	})
+	if err != nil || len(list) == 0 {
+		return nil, translate(err)
+	}
+	return list, s.addTemplates(ctx, list)
+}
+
+func (s *Claims) addTemplates(ctx context.Context, list []claim.Coupon) error {
+	ids := make([]int64, len(list))
+	for i, c := range list {
+		ids[i] = c.Template.ID
+	}
+	rows, err := s.pool.Query(ctx, `select `+templateColumns+templateFrom+`where t.id = any($1)`, ids)
+	if err != nil {
+		return translate(err)
+	}
+	templates, err := pgx.CollectRows(rows, scanTemplate)
+	byID := make(map[int64]template.Template, len(templates))
+	for _, t := range templates {
+		byID[t.ID] = t
+	}
+	for i := range list {
+		list[i].Template = byID[ids[i]]
+	}
+	return translate(err)
 }

@@ -1,6 +1,13 @@
 package claim
 
-import "context"
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
 
 // A Gate decides claims. It never issues more coupons than the template's
 // stock nor more than its limit to one user, in any interleaving and on any
@@ -14,8 +21,115 @@ import "context"
 // [template.ErrNotOpen] (paused); [ErrNotStarted]; [ErrSoldOut], before the
 // limit so that the answer is the same whoever gives it; [ErrLimit]. A
 // refusal is not remembered: the same request is judged anew next time.
-// [ErrOverloaded] and other faults of kind Unavailable leave open
-// whether the claim was decided: ask again with the same key.
+// [ErrOverloaded] and other faults of kind Unavailable leave open whether the
+// claim was decided: ask again with the same key.
 type Gate interface {
 	Claim(ctx context.Context, r Request) (Claim, error)
+}
+
+// Lookup finds templates quickly; its answers may be a second old.
+type Lookup interface {
+	// Template returns [template.ErrNotFound] if there is none.
+	Template(ctx context.Context, id int64) (template.Template, error)
+}
+
+// Finder knows what became of claims.
+type Finder interface {
+	// ByID returns [ErrNotFound] if it knows nothing of the claim.
+	ByID(ctx context.Context, id ID) (Claim, error)
+}
+
+// Coupons reads what users own.
+type Coupons interface {
+	// Coupons lists a user's coupons, newest first.
+	Coupons(ctx context.Context, q Query) ([]Coupon, error)
+}
+
+// A Query selects coupons of one user.
+type Query struct {
+	UserID user.ID
+	State  string // as [Coupon.State]; empty = all
+	Before int64  // keyset: only coupons with smaller ids; 0 = from the start
+	Limit  int
+}
+
+// A Coupon is one coupon as its owner sees it.
+type Coupon struct {
+	ID       int64
+	ClaimID  ID
+	Template template.Template
+	// State is "expired" from the very instant, however late the sweep.
+	State       string
+	IssuedAt    time.Time
+	ExpiresAt   time.Time
+	OrderID     string
+	LockedUntil *time.Time
+	Discount    int64 // minor units, once locked
+	UsedAt      *time.Time
+}
+
+// Gates passes each claim to the gate of its template's mode. It is a [Gate].
+type Gates struct {
+	Templates Lookup
+	// Durable decides what has no other gate.
+	Durable Gate
+	Others  map[template.ClaimMode]Gate
+}
+
+// Claim is part of [Gate].
+func (g Gates) Claim(ctx context.Context, r Request) (Claim, error) {
+	if len(g.Others) == 0 {
+		return g.Durable.Claim(ctx, r)
+	}
+	t, err := g.Templates.Template(ctx, r.TemplateID)
+	if err != nil {
+		return Claim{}, err
+	}
+	// What a mode is cannot change once a template is published, so that an
+	// old look names the right gate.
+	if other, ok := g.Others[t.ClaimMode]; ok {
+		return other.Claim(ctx, r)
+	}
+	return g.Durable.Claim(ctx, r)
+}
+
+// Service holds what users do about claims.
+type Service struct {
+	Gate    Gate
+	Finders []Finder // asked in order
+	Owned   Coupons
+	Random  func() uint64
+}
+
+// Tap claims one coupon for a user. With an idempotency key it may be
+// repeated: repeated reports that this answers an earlier request. Errors are
+// those of [Gate].
+func (s *Service) Tap(ctx context.Context, by user.ID, templateID int64, key string) (c Claim, repeated bool, err error) {
+	r := Request{ID: NewID(s.Random()), TemplateID: templateID, UserID: by, Origin: ByTap}
+	if key != "" {
+		r.Key = TapKey(by, key)
+	}
+	c, err = s.Gate.Claim(ctx, r)
+	return c, err == nil && c.ID != r.ID, err
+}
+
+// Claim returns one of the user's claims, or [ErrNotFound], also for somebody
+// else's.
+func (s *Service) Claim(ctx context.Context, by user.ID, id ID) (Claim, error) {
+	for _, f := range s.Finders {
+		c, err := f.ByID(ctx, id)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			continue
+		case err == nil && c.UserID != by:
+			return Claim{}, ErrNotFound
+		}
+		return c, err
+	}
+	return Claim{}, ErrNotFound
+}
+
+// Coupons lists the user's coupons, newest first.
+func (s *Service) Coupons(ctx context.Context, q Query) ([]Coupon, error) {
+	return s.Owned.Coupons(ctx, q)
 }

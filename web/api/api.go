@@ -14,6 +14,7 @@ import (
 	chimw "github.com/go-chi/chi/v5/middleware"
 
 	"dropbell/adapters/postgres"
+	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/redeemcode"
@@ -57,6 +58,7 @@ type Deps struct {
 	Coupons     *coupon.Service
 	DeadLetters *delivery.DeadLetters
 	Codes       *redeemcode.Service
+	Claims      *claim.Service
 	Shops       Shops
 	Keys        Keys
 	Tokens      *Tokens // nil = no end user tokens are accepted
@@ -120,6 +122,7 @@ func New(d Deps) *API {
 	a.couponRoutes()
 	a.deadLetterRoutes()
 	a.adminCodeRoutes()
+	a.claimRoutes()
 	a.finishDocument()
 	return a
 }

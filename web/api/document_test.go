@@ -40,7 +40,8 @@ func TestDocument(t *testing.T) {
 	}
 	// The contract that clients were given.
 	for _, code := range strings.Fields(`invalid_request malformed_json unauthenticated forbidden template_not_found not_reserved already_reserved
-		already_due drop_opened template_not_open channel_unavailable idempotency_conflict rate_limited overloaded`) {
+		already_due drop_opened template_not_open channel_unavailable idempotency_conflict rate_limited overloaded
+		sold_out limit_reached not_started ended`) {
 		if !strings.Contains(strings.Join(api.Codes(), " ")+" ", code+" ") {
 			t.Errorf("%s is missing", code)
 		}

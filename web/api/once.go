@@ -51,7 +51,7 @@ func requestKey(ctx context.Context) string {
 func (a *API) once(w http.ResponseWriter, r *http.Request, body []byte, next http.HandlerFunc) {
 	key := r.Header.Get(idempotencyHeader)
 	if !printable(key) {
-		a.problem(r.Context(), refused("header.Idempotency-Key", "must be 1 to 255 printable ASCII characters")).write(w)
+		a.problem(r.Context(), refused("header."+idempotencyHeader, badKey)).write(w)
 		return
 	}
 	q := postgres.IdempotencyRequest{Actor: callerOf(r.Context()).scope(), Key: key, Hash: fingerprint(r, body)}
@@ -69,6 +69,8 @@ func (a *API) once(w http.ResponseWriter, r *http.Request, body []byte, next htt
 		a.carryOut(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, attempt{q, found.Again})), next)
 	}
 }
+
+const badKey = "must be 1 to 255 printable ASCII characters"
 
 func printable(key string) bool {
 	if key == "" || len(key) > 255 {

@@ -38,13 +38,13 @@ func (a *API) quick(w http.ResponseWriter, r *http.Request, body []byte) bool {
 
 var jsonType = []string{"application/json"}
 
-// reserveQuickly is the whole life of a quick request after it was admitted.
-func (a *API) reserveQuickly(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+// quickly is the whole life of a quick request after it was admitted.
+func (a *API) quickly(w http.ResponseWriter, r *http.Request, t traits, next http.HandlerFunc) {
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
 	r = r.WithContext(ctx)
-	if len(r.Header[idempotencyHeader]) > 0 {
-		a.serve(w, r, next)
+	if len(r.Header[idempotencyHeader]) > 0 && !t.ownKeys {
+		a.serve(w, r, false, next)
 		return
 	}
 	b := bodies.Get().(*body)
@@ -53,7 +53,7 @@ func (a *API) reserveQuickly(w http.ResponseWriter, r *http.Request, next http.H
 		a.problem(ctx, err).write(w)
 		return
 	}
-	if !a.quick(w, r, b.buf.Bytes()) {
+	if !t.quick(w, r, b.buf.Bytes()) {
 		next(w, r)
 	}
 }

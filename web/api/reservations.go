@@ -59,7 +59,7 @@ type reservationAnswer struct {
 }
 
 func (a *API) reservationRoutes() {
-	register(a, a.operation(route{traits: traits{hot: true, quick: true}, Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: tagUsers,
+	register(a, a.operation(route{traits: traits{hot: true, quick: a.quick}, Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: tagUsers,
 		Summary: "Reserve reminders of a drop", Status: http.StatusCreated,
 		Description: "All reminders are reserved, or none; the answer comes after they are stored durably. They add up: a second request " +
 			"for the same drop adds its reminders to the first one's.",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +22,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/redeemcode"
@@ -95,6 +97,9 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	}
 	d.Explainer = &reminder.Explainer{Store: reservations, Reminders: d.Reminders}
 	d.Coupons = &coupon.Service{Store: postgres.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
+	claims := postgres.NewClaims(r.db, postgres.Grouping{})
+	r.Cleanup(claims.Close)
+	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
 	d.DeadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(r.db)}
 	d.Codes = &redeemcode.Service{Store: postgres.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
 	if change != nil {

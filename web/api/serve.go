@@ -27,8 +27,11 @@ type traits struct {
 	stream bool
 	// hot operations are logged only when they fail.
 	hot bool
-	// quick operations try [API.quick] first.
-	quick bool
+	// quick, if set, is tried before the general way; it reports whether it
+	// has answered. See [API.quick].
+	quick func(w http.ResponseWriter, r *http.Request, body []byte) bool
+	// ownKeys is set for operations that make repetitions safe by themselves.
+	ownKeys bool
 }
 
 const traitsKey = "traits"
@@ -53,15 +56,15 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 			next(humachi.NewContext(op, r, w))
 			return
 		}
-		if t.quick {
-			a.reserveQuickly(w, r, func(w http.ResponseWriter, r *http.Request) {
+		if t.quick != nil {
+			a.quickly(w, r, t, func(w http.ResponseWriter, r *http.Request) {
 				next(humachi.NewContext(op, r, w))
 			})
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 		defer cancel()
-		a.serve(w, r.WithContext(ctx), func(w http.ResponseWriter, r *http.Request) {
+		a.serve(w, r.WithContext(ctx), t.ownKeys, func(w http.ResponseWriter, r *http.Request) {
 			next(humachi.NewContext(op, r, w))
 		})
 	})
@@ -106,7 +109,7 @@ func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Seco
 
 // serve reads the body before anything looks at it, so that what is wrong
 // with it is told in our words, and answers repeated requests from memory.
-func (a *API) serve(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+func (a *API) serve(w http.ResponseWriter, r *http.Request, ownKeys bool, next http.HandlerFunc) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete {
 		next(w, r)
 		return
@@ -117,7 +120,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, next http.HandlerFun
 		a.problem(r.Context(), err).write(w)
 		return
 	}
-	if keys := r.Header[idempotencyHeader]; len(keys) > 0 && r.Method == http.MethodPost {
+	if keys := r.Header[idempotencyHeader]; len(keys) > 0 && r.Method == http.MethodPost && !ownKeys {
 		a.once(w, r, b.buf.Bytes(), next)
 		return
 	}

@@ -1,0 +1,230 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// Shelf is the [Lookup] of a [Doorman]: what it says of a template that is in
+// use is renewed at least once a second.
+type Shelf interface {
+	Lookup
+	// Forget makes the next look see what is stored now.
+	Forget(id int64)
+}
+
+// Record is what a [Doorman] can ask about the past.
+type Record interface {
+	// Repetition returns what was issued for the key, or [ErrNotFound].
+	Repetition(ctx context.Context, k RepeatKey) (Claim, error)
+	// Holders returns who was given a coupon of the template.
+	Holders(ctx context.Context, templateID int64) (func(user.ID) bool, error)
+	// Clock returns what the database's clock says.
+	Clock(ctx context.Context) (time.Time, error)
+}
+
+// A Doorman stands in front of a gate and gives, from memory, those answers
+// that the gate could not give differently, so that a crowd without hope
+// costs no store a request: what is sold out stays sold out until the
+// template changes, which every node notices within a second. It is a [Gate].
+//
+// Whether it is too early or too late is answered only at a safe distance
+// from the edge: the distance to which this machine's clock has been compared
+// with the database's. At the edge itself the database is the judge.
+//
+// A repetition has a coupon even when there are no more. It is recognised by
+// its key, which is looked up unless the user is known to hold none; whoever
+// holds none is told of the refusal even if the key was once used elsewhere.
+type Doorman struct {
+	Gate      Gate
+	Templates Shelf
+	Record    Record
+	Now       func() time.Time
+	// Answered, if set, is told of each refusal given from memory.
+	Answered func(error)
+
+	drift     atomic.Pointer[drift]
+	comparing atomic.Bool
+	holders   holderSets
+}
+
+// Claim is part of [Gate].
+func (d *Doorman) Claim(ctx context.Context, r Request) (Claim, error) {
+	t, err := d.Templates.Template(ctx, r.TemplateID)
+	if err != nil && !errors.Is(err, template.ErrNotFound) {
+		return Claim{}, err
+	}
+	refusal := err
+	if err == nil {
+		refusal = d.certain(ctx, t, r.Origin)
+	}
+	if refusal == nil {
+		return d.ask(ctx, r, t)
+	}
+	if r.Key != "" && d.mayRepeat(ctx, r, t, refusal) {
+		known, err := d.Record.Repetition(ctx, RepeatKey{r.Origin, r.Key})
+		switch {
+		case err == nil && (known.TemplateID != r.TemplateID || known.UserID != r.UserID):
+			return Claim{}, ErrIdempotency
+		case err == nil || !errors.Is(err, ErrNotFound):
+			return known, err
+		}
+	}
+	if d.Answered != nil {
+		d.Answered(refusal)
+	}
+	return Claim{}, refusal
+}
+
+// ask lets r through. That the stock has run out is news if it was not known.
+func (d *Doorman) ask(ctx context.Context, r Request, t template.Template) (Claim, error) {
+	c, err := d.Gate.Claim(ctx, r)
+	if errors.Is(err, ErrSoldOut) {
+		if now, lookErr := d.Templates.Template(ctx, t.ID); lookErr == nil && now.StockLeft() > 0 {
+			d.Templates.Forget(t.ID)
+		}
+	}
+	return c, err
+}
+
+// certain returns the refusal that the gate would give, whatever its clock
+// says within the distance to which clocks are known; nil if there is none.
+func (d *Doorman) certain(ctx context.Context, t template.Template, by Origin) error {
+	early, late := d.span(ctx)
+	first, last := Admit(t, by, early), Admit(t, by, late)
+	switch {
+	case first == nil && last == nil && t.StockLeft() <= 0:
+		return ErrSoldOut
+	case first == nil || last == nil || fault.CodeOf(first) != fault.CodeOf(last):
+		return nil
+	}
+	return first
+}
+
+// mayRepeat reports whether the key could have won a coupon before.
+func (d *Doorman) mayRepeat(ctx context.Context, r Request, t template.Template, refusal error) bool {
+	switch {
+	case errors.Is(refusal, ErrSoldOut):
+		return d.holders.mayHold(ctx, d.Record, t, r.UserID)
+	case errors.Is(refusal, template.ErrNotFound), errors.Is(refusal, ErrNotStarted):
+		// The key may have been used for another template all the same; that
+		// mistake is told once this one opens.
+		return false
+	}
+	return true
+}
+
+const (
+	// driftFor is how long a comparison of clocks holds; quartz drifts by
+	// less than a millisecond in it.
+	driftFor = 10 * time.Second
+	// slack is for clocks that are stepped and for the resolution of either.
+	slack = 200 * time.Millisecond
+	// unsure is the distance while clocks have not been compared.
+	unsure = time.Hour
+)
+
+// drift is how far the database's clock was ahead, and how well that is known.
+type drift struct {
+	at            time.Time
+	offset, doubt time.Duration
+}
+
+// olderThan reports whether k says nothing, or was found out too long ago.
+func (k *drift) olderThan(age time.Duration, now time.Time) bool {
+	return k == nil || now.Before(k.at) || now.Sub(k.at) > age
+}
+
+// span returns the earliest and the latest instant that it can be now by the
+// database's clock.
+func (d *Doorman) span(ctx context.Context) (early, late time.Time) {
+	known := d.drift.Load()
+	// One caller asks; the others go on with what is known.
+	if known.olderThan(driftFor/2, d.Now()) && d.comparing.CompareAndSwap(false, true) {
+		known = d.compare(ctx)
+		d.comparing.Store(false)
+	}
+	now := d.Now()
+	if known.olderThan(driftFor, now) {
+		return now.Add(-unsure), now.Add(unsure)
+	}
+	now = now.Add(known.offset)
+	return now.Add(-known.doubt - slack), now.Add(known.doubt + slack)
+}
+
+// compare asks the database for the time. If it does not tell, the gate, or
+// nobody, will answer.
+func (d *Doorman) compare(ctx context.Context) *drift {
+	asked := d.Now()
+	theirs, err := d.Record.Clock(ctx)
+	told := d.Now()
+	known := &drift{at: told, offset: theirs.Sub(asked.Add(told.Sub(asked) / 2)), doubt: told.Sub(asked) / 2}
+	if err != nil {
+		known.offset, known.doubt = 0, unsure
+	}
+	d.drift.Store(known)
+	return known
+}
+
+// holderSets remembers who holds coupons of what is sold out: with the stock
+// used up, nobody joins them any more.
+type holderSets struct {
+	mu   sync.Mutex
+	sets map[int64]holderSet
+}
+
+type holderSet struct {
+	stock int64
+	holds func(user.ID) bool // nil while it is being loaded
+}
+
+const (
+	maxHolderSets = 64
+	maxHolders    = 2_000_000 // above, a key is looked up rather than the set loaded
+)
+
+// mayHold reports whether the user may hold a coupon of t, which is sold out.
+func (h *holderSets) mayHold(ctx context.Context, from Record, t template.Template, by user.ID) bool {
+	if t.Stock > maxHolders {
+		return true
+	}
+	h.mu.Lock()
+	set, known := h.sets[t.ID]
+	load := !known || set.stock != t.Stock
+	if load {
+		h.remember(t.ID, holderSet{stock: t.Stock})
+	}
+	h.mu.Unlock()
+	if load {
+		holds, err := from.Holders(ctx, t.ID)
+		h.mu.Lock()
+		if err != nil {
+			delete(h.sets, t.ID)
+		} else if h.sets[t.ID].stock == t.Stock {
+			h.remember(t.ID, holderSet{t.Stock, holds})
+		}
+		h.mu.Unlock()
+		set.holds = holds
+	}
+	return set.holds == nil || set.holds(by)
+}
+
+func (h *holderSets) remember(id int64, set holderSet) {
+	if h.sets == nil {
+		h.sets = map[int64]holderSet{}
+	}
+	for old := range h.sets {
+		if len(h.sets) < maxHolderSets {
+			break
+		}
+		delete(h.sets, old) // any of them: it is loaded again when asked for
+	}
+	h.sets[id] = set
+}

@@ -1,0 +1,256 @@
+package claim_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/fault"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// house is everything around a doorman, and counts what it is asked.
+type house struct {
+	mu      sync.Mutex
+	now     time.Time
+	ahead   time.Duration // of the database's clock
+	away    bool          // the database does not tell the time
+	drops   map[int64]template.Template
+	cached  map[int64]template.Template
+	known   map[claim.RepeatKey]claim.Claim
+	holders []user.ID
+	answer  error // of the gate
+
+	gate, looks, sets, clocks, fromMemory int
+	doorman                               *claim.Doorman
+}
+
+func newHouse(drops ...template.Template) *house {
+	h := &house{now: opens.Add(10 * time.Minute), drops: map[int64]template.Template{}, known: map[claim.RepeatKey]claim.Claim{}}
+	for _, d := range drops {
+		h.drops[d.ID] = d
+	}
+	h.cached = maps.Clone(h.drops)
+	h.doorman = &claim.Doorman{Gate: h, Templates: h, Record: h, Now: func() time.Time { return h.now },
+		Answered: func(error) { h.fromMemory++ }}
+	return h
+}
+
+func (h *house) Claim(context.Context, claim.Request) (claim.Claim, error) {
+	h.gate++
+	return claim.Claim{ID: 1, State: claim.Issued}, h.answer
+}
+
+func (h *house) Template(_ context.Context, id int64) (template.Template, error) {
+	if t, ok := h.cached[id]; ok {
+		return t, nil
+	}
+	return template.Template{}, template.ErrNotFound
+}
+
+func (h *house) Forget(id int64) { h.cached[id] = h.drops[id] }
+
+func (h *house) Repetition(_ context.Context, k claim.RepeatKey) (claim.Claim, error) {
+	h.looks++
+	if c, ok := h.known[k]; ok {
+		return c, nil
+	}
+	return claim.Claim{}, claim.ErrNotFound
+}
+
+func (h *house) Holders(context.Context, int64) (func(user.ID) bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sets++
+	return func(by user.ID) bool {
+		for _, id := range h.holders {
+			if id == by {
+				return true
+			}
+		}
+		return false
+	}, nil
+}
+
+func (h *house) Clock(context.Context) (time.Time, error) {
+	h.clocks++
+	if h.away {
+		return time.Time{}, claim.ErrOverloaded
+	}
+	return h.now.Add(h.ahead), nil
+}
+
+func (h *house) tap(by user.ID, key string) error {
+	r := claim.Request{ID: 9, TemplateID: 1, UserID: by, Origin: claim.ByTap, Key: key}
+	_, err := h.doorman.Claim(context.Background(), r)
+	return err
+}
+
+func soldOut(t *template.Template) { t.Issued = t.Stock }
+
+func TestSoldOutCostsNothing(t *testing.T) {
+	h := newHouse(drop(soldOut))
+	for by := range user.ID(1000) {
+		if err := h.tap(by+1, "key"); !errors.Is(err, claim.ErrSoldOut) {
+			t.Fatalf("user %d: %v", by+1, err)
+		}
+	}
+	if h.gate != 0 || h.looks != 0 || h.sets != 1 || h.clocks != 1 || h.fromMemory != 1000 {
+		t.Errorf("a thousand refusals asked the gate %d times, for keys %d, for holders %d, for the time %d", h.gate, h.looks, h.sets, h.clocks)
+	}
+}
+
+func TestARepetitionIsAnsweredWhenAllIsGone(t *testing.T) {
+	h := newHouse(drop(soldOut))
+	h.holders = []user.ID{7, 8}
+	mine := claim.RepeatKey{Origin: claim.ByTap, Key: "mine"}
+	h.known[mine] = claim.Claim{ID: 3, TemplateID: 1, UserID: 7, State: claim.Issued}
+	r := claim.Request{ID: 9, TemplateID: 1, UserID: 7, Origin: claim.ByTap, Key: "mine"}
+	for _, change := range []func(*template.Template){soldOut,
+		func(t *template.Template) { t.Stored = template.Paused },
+		func(t *template.Template) { t.Stored = template.Closed },
+		func(t *template.Template) { t.Stored = template.Cancelled }} {
+		h.cached[1] = drop(change)
+		if c, err := h.doorman.Claim(t.Context(), r); err != nil || c.ID != 3 {
+			t.Errorf("the holder's repetition: %+v, %v", c, err)
+		}
+	}
+	h.cached[1] = drop(soldOut)
+	if err := h.tap(8, "mine"); !errors.Is(err, claim.ErrIdempotency) {
+		t.Errorf("somebody else's key: %v", err)
+	}
+	if err := h.tap(8, "other"); !errors.Is(err, claim.ErrSoldOut) {
+		t.Errorf("a holder's new key: %v", err)
+	}
+	if h.gate != 0 {
+		t.Errorf("the gate was asked %d times", h.gate)
+	}
+}
+
+func TestRaisedStockIsSeen(t *testing.T) {
+	h := newHouse(drop(soldOut))
+	if err := h.tap(1, "k"); !errors.Is(err, claim.ErrSoldOut) {
+		t.Fatal(err)
+	}
+	raised := drop(func(t *template.Template) { t.Stock, t.Issued = 20, 10 })
+	h.cached[1], h.drops[1] = raised, raised
+	if err := h.tap(1, "k"); err != nil || h.gate != 1 {
+		t.Fatalf("after raising: %v, the gate was asked %d times", err, h.gate)
+	}
+	// Sold out again: the holders are others than before.
+	h.cached[1] = drop(func(t *template.Template) { t.Stock, t.Issued = 20, 20 })
+	h.holders = []user.ID{1}
+	h.known[claim.RepeatKey{Origin: claim.ByTap, Key: "k"}] = claim.Claim{ID: 4, TemplateID: 1, UserID: 1}
+	if err := h.tap(1, "k"); err != nil || h.sets != 2 {
+		t.Errorf("whoever got one in between: %v, holders were read %d times", err, h.sets)
+	}
+}
+
+func TestTheGateSaysSoldOutFirst(t *testing.T) {
+	h := newHouse(drop(nil))
+	h.answer = claim.ErrSoldOut
+	h.drops[1] = drop(soldOut) // what is stored by now
+	for range 50 {
+		if err := h.tap(1, ""); !errors.Is(err, claim.ErrSoldOut) {
+			t.Fatal(err)
+		}
+	}
+	if h.gate != 1 {
+		t.Errorf("the gate was asked %d times for what it had said once", h.gate)
+	}
+}
+
+// TestEdgesBelongToTheDatabase moves through opening and closing with clocks
+// that differ, or are not known to agree.
+func TestEdgesBelongToTheDatabase(t *testing.T) {
+	closes := opens.Add(time.Hour)
+	for _, c := range []struct {
+		name  string
+		at    time.Time // by the database's clock
+		ahead time.Duration
+		away  bool
+		want  error // from memory; nil = the gate decides
+	}{
+		{"long before", opens.Add(-time.Minute), 0, false, claim.ErrNotStarted},
+		{"a second before", opens.Add(-time.Second), 0, false, claim.ErrNotStarted},
+		{"a moment before", opens.Add(-100 * time.Millisecond), 0, false, nil},
+		{"open", opens.Add(time.Minute), 0, false, nil},
+		{"a moment after", closes.Add(100 * time.Millisecond), 0, false, nil},
+		{"a second after", closes.Add(time.Second), 0, false, claim.ErrEnded},
+		{"our clock is slow: open", opens.Add(time.Second), 30 * time.Second, false, nil},
+		{"our clock is fast: closed before", opens.Add(-time.Second), -30 * time.Second, false, claim.ErrNotStarted},
+		{"our clock is slow: ended", closes.Add(time.Second), 30 * time.Second, false, claim.ErrEnded},
+		{"unknown, before", opens.Add(-time.Minute), 0, true, nil},
+		{"unknown, long before", opens.Add(-2 * time.Hour), 0, true, claim.ErrNotStarted},
+		{"unknown, after", closes.Add(time.Minute), 0, true, nil},
+		{"unknown, long after", closes.Add(2 * time.Hour), 0, true, claim.ErrEnded},
+	} {
+		h := newHouse(drop(nil))
+		h.now, h.ahead, h.away = c.at.Add(-c.ahead), c.ahead, c.away
+		err := h.tap(1, "")
+		if c.want == nil && (err != nil || h.gate != 1) || c.want != nil && (!errors.Is(err, c.want) || h.gate != 0) {
+			t.Errorf("%s: %v and %d questions to the gate, want %v", c.name, err, h.gate, c.want)
+		}
+	}
+}
+
+func TestClocksAreComparedNowAndThen(t *testing.T) {
+	h := newHouse(drop(nil))
+	h.now = opens.Add(-time.Hour)
+	for range 600 { // a minute
+		if err := h.tap(1, ""); !errors.Is(err, claim.ErrNotStarted) {
+			t.Fatal(err)
+		}
+		h.now = h.now.Add(100 * time.Millisecond)
+	}
+	if h.clocks < 6 || h.clocks > 20 || h.gate != 0 {
+		t.Errorf("the time was asked %d times in a minute, the gate %d times", h.clocks, h.gate)
+	}
+	h.now = h.now.Add(-time.Minute) // a clock that is set back is no longer known
+	before := h.clocks
+	if err := h.tap(1, ""); !errors.Is(err, claim.ErrNotStarted) || h.clocks != before+1 {
+		t.Errorf("after the clock was set back: %v, asked %d times", err, h.clocks-before)
+	}
+}
+
+func TestNobodyWaitsForALookThatFails(t *testing.T) {
+	h := newHouse(drop(nil))
+	failing := claim.Doorman{Gate: h, Templates: broken{h}, Record: h, Now: func() time.Time { return h.now }}
+	if _, err := failing.Claim(t.Context(), claim.Request{TemplateID: 1}); fault.KindOf(err) != fault.Unavailable || h.gate != 0 {
+		t.Errorf("without a template: %v", err)
+	}
+}
+
+type broken struct{ *house }
+
+func (broken) Template(context.Context, int64) (template.Template, error) {
+	return template.Template{}, claim.ErrOverloaded
+}
+
+func TestGatesByMode(t *testing.T) {
+	durable, other := newHouse(), newHouse()
+	mode := func(t *template.Template) { t.ClaimMode = template.Gate }
+	h := newHouse(drop(nil), drop(func(t *template.Template) { t.ID = 2; mode(t) }))
+	ask := func(g claim.Gate, id int64) error {
+		_, err := g.Claim(t.Context(), claim.Request{TemplateID: id})
+		return err
+	}
+	alone := claim.Gates{Templates: h, Durable: durable}
+	both := claim.Gates{Templates: h, Durable: durable, Others: map[template.ClaimMode]claim.Gate{template.Gate: other}}
+	for _, id := range []int64{1, 2} {
+		if err := errors.Join(ask(alone, id), ask(both, id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if durable.gate != 3 || other.gate != 1 {
+		t.Errorf("the durable gate was asked %d times, the other %d", durable.gate, other.gate)
+	}
+	if err := ask(both, 3); !errors.Is(err, template.ErrNotFound) {
+		t.Errorf("no template: %v", err)
+	}
+}

@@ -1,0 +1,206 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/user"
+)
+
+// ClaimWish asks for one coupon.
+type ClaimWish struct {
+	TemplateID string `json:"template_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The drop." example:"1"`
+}
+
+// Claim is what became of a claim.
+type Claim struct {
+	ID         string    `json:"claim_id" example:"4611686018427387904"`
+	TemplateID string    `json:"template_id" example:"1"`
+	State      string    `json:"state" enum:"accepted,issued,failed" doc:"issued: the coupon is the user's. accepted: decided and being written; ask again. failed: accepted and refused after all." example:"issued"`
+	CouponID   string    `json:"coupon_id,omitempty" doc:"Once issued." example:"17"`
+	Reason     string    `json:"reason,omitempty" doc:"The code of the refusal, if failed." example:"sold_out"`
+	At         time.Time `json:"at" doc:"When it was decided." example:"2027-01-01T12:00:00.01Z"`
+}
+
+// OwnedCoupon is one coupon with what it is a coupon of.
+type OwnedCoupon struct {
+	Coupon
+	ClaimID      string `json:"claim_id" example:"4611686018427387904"`
+	TemplateName string `json:"template_name" example:"20 off"`
+	ShopNumber   string `json:"shop_number" example:"10"`
+	ShopName     string `json:"shop_name" example:"Tea House"`
+}
+
+// CouponList is one page of coupons.
+type CouponList struct {
+	Coupons []OwnedCoupon `json:"coupons" nullable:"false"`
+	Next    string        `json:"next,omitempty" doc:"Pass as before to get the next page; absent on the last one."`
+}
+
+type claimAnswer struct {
+	Status   int
+	Replayed string `header:"Idempotency-Replayed"`
+	Body     Claim
+}
+
+func (a *API) claimRoutes() {
+	register(a, a.operation(route{traits: traits{hot: true, quick: a.claimQuickly, ownKeys: true}, Method: http.MethodPost, Path: "/claims",
+		ID: "claim", Tag: tagUsers, Summary: "Claim a coupon", Status: http.StatusCreated,
+		Description: "First come, first served while the drop is open. The answer comes after the coupon is stored durably. Send an " +
+			"Idempotency-Key: if no answer arrives, the same request with the same key gets the coupon that was issued, for ever. A " +
+			"refusal is not kept: the same request is judged anew.",
+		Also: map[int]string{http.StatusAccepted: "Decided and kept; the coupon is being written. Ask for the claim by its id."},
+		Codes: []string{"template_not_found", "template_not_open", "not_started", "ended", "sold_out", "limit_reached",
+			"idempotency_conflict"},
+		Example: `{"template_id":"1"}`}), a.claim)
+	register(a, a.operation(route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim", Tag: tagUsers,
+		Summary: "Show what became of a claim", Codes: []string{"claim_not_found"}}), a.claimByID)
+	register(a, a.operation(route{Method: http.MethodGet, Path: "/coupons", ID: "list-coupons", Tag: tagUsers,
+		Summary: "List the user's coupons", Description: "The newest first."}), a.coupons)
+}
+
+type claimRequest struct {
+	// Key is declared with the operation, as for every POST.
+	Key  string `header:"Idempotency-Key" hidden:"true"`
+	Body ClaimWish
+}
+
+// Resolve is part of [huma.Resolver]: an empty key is a mistake, not no key.
+func (in *claimRequest) Resolve(ctx huma.Context) (errs []error) {
+	ctx.EachHeader(func(name, value string) {
+		if name == idempotencyHeader && !printable(value) {
+			errs = append(errs, &huma.ErrorDetail{Location: "header." + idempotencyHeader, Message: badKey})
+		}
+	})
+	return errs
+}
+
+// claim leaves idempotency to the gate, which stores the key with the coupon:
+// one transaction per group instead of two statements per request.
+func (a *API) claim(ctx context.Context, in *claimRequest) (*claimAnswer, error) {
+	id, err := parseID("body.template_id", in.Body.TemplateID)
+	if err != nil {
+		return nil, err
+	}
+	if in.Key != "" && !printable(in.Key) {
+		return nil, refused("header."+idempotencyHeader, badKey)
+	}
+	c, repeated, err := a.Claims.Tap(ctx, userOf(ctx), id, in.Key)
+	if err != nil {
+		return nil, err
+	}
+	answer := &claimAnswer{Status: http.StatusCreated, Body: claimJSON(c)}
+	if c.State != claim.Issued {
+		answer.Status = http.StatusAccepted
+	}
+	if repeated {
+		answer.Replayed = "true"
+	}
+	return answer, nil
+}
+
+// claimQuickly answers the common form of POST /claims; see [API.quick].
+func (a *API) claimQuickly(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	wish, ok := scanClaim(body)
+	keys := r.Header[idempotencyHeader]
+	if !ok || len(keys) > 1 || len(keys) == 1 && keys[0] == "" {
+		return false
+	}
+	in := claimRequest{Body: wish}
+	if len(keys) == 1 {
+		in.Key = keys[0]
+	}
+	out, err := a.claim(r.Context(), &in)
+	if err != nil {
+		a.problem(r.Context(), err).write(w)
+		return true
+	}
+	answer, err := json.Marshal(out.Body)
+	if err != nil {
+		a.problem(r.Context(), err).write(w)
+		return true
+	}
+	h := w.Header()
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(len(answer) + 1)}
+	if out.Replayed != "" {
+		h[replayedHeader] = []string{out.Replayed}
+	}
+	w.WriteHeader(out.Status)
+	_, _ = w.Write(append(answer, '\n'))
+	return true
+}
+
+// scanClaim reads a wish that is written the plain way; see [scanWish].
+func scanClaim(body []byte) (wish ClaimWish, ok bool) {
+	s := scanner{rest: body}
+	ok = s.object(func(field string) bool {
+		return field == "template_id" && wish.TemplateID == "" && s.id(&wish.TemplateID)
+	})
+	return wish, ok && s.end()
+}
+
+func (a *API) claimByID(ctx context.Context, in *struct {
+	ID string `path:"id" maxLength:"19" doc:"The claim_id of the answer."`
+}) (*struct{ Body Claim }, error) {
+	id, err := claim.ParseID(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.Claims.Claim(ctx, userOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body Claim }{claimJSON(c)}, nil
+}
+
+func (a *API) coupons(ctx context.Context, in *struct {
+	State  string `query:"state" enum:"unused,locked,used,expired,refunded,revoked" doc:"Only coupons in this state."`
+	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
+}) (*struct{ Body CouponList }, error) {
+	q := claim.Query{UserID: userOf(ctx), State: in.State, Limit: in.Limit}
+	if in.Before != "" {
+		var err error
+		if q.Before, err = parseID("query.before", in.Before); err != nil {
+			return nil, err
+		}
+	}
+	found, err := a.Claims.Coupons(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	list := CouponList{Coupons: make([]OwnedCoupon, len(found))}
+	for i, c := range found {
+		list.Coupons[i] = ownedJSON(c, userOf(ctx))
+	}
+	if n := len(found); n == in.Limit {
+		list.Next = list.Coupons[n-1].CouponID
+	}
+	return &struct{ Body CouponList }{list}, nil
+}
+
+func claimJSON(c claim.Claim) Claim {
+	j := Claim{ID: c.ID.String(), TemplateID: decimal(c.TemplateID), State: string(c.State), Reason: c.Reason, At: c.At.UTC()}
+	if c.CouponID != 0 {
+		j.CouponID = decimal(c.CouponID)
+	}
+	return j
+}
+
+func ownedJSON(c claim.Coupon, by user.ID) OwnedCoupon {
+	t := c.Template
+	return OwnedCoupon{
+		Coupon: Coupon{CouponID: decimal(c.ID), TemplateID: decimal(t.ID), UserID: by.String(), State: c.State, OrderID: c.OrderID,
+			Discount: c.Discount, Currency: t.Currency, LockedUntil: utc(c.LockedUntil), IssuedAt: c.IssuedAt.UTC(),
+			ExpiresAt: c.ExpiresAt.UTC(), UsedAt: utc(c.UsedAt),
+			Rule: CouponRule{Discount: discountJSON(t.Spec), Target: string(t.Target), Product: t.Product}},
+		ClaimID: c.ClaimID.String(), TemplateName: t.Name, ShopNumber: decimal(t.ShopNumber), ShopName: t.ShopName,
+	}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/claim"
+	"dropbell/domain/fault"
+	"dropbell/domain/template"
+)
+
+// claimDesk is how this process lets users claim.
+type claimDesk struct {
+	durable *postgres.Claims
+	service *claim.Service
+	// gate is what every claim goes through, however it was asked for.
+	gate claim.Gate
+	// others decides instead of the durable gate, by the template's mode.
+	others map[template.ClaimMode]claim.Gate
+	total  *prometheus.CounterVec
+}
+
+// wireClaims puts the gates together. It needs the lookup.
+func (p *program) wireClaims() {
+	d := &p.claims
+	d.total = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_claims_total",
+		Help: "Claims answered, by result."}, []string{"result"})
+	memory := prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_claims_from_memory_total",
+		Help: "Refusals that cost no store a request."})
+	p.registry.MustRegister(d.total, memory)
+	d.durable = postgres.NewClaims(p.db, postgres.Grouping{Observe: p.claimGroupMetrics()})
+	p.closers = append(p.closers, func() error { d.durable.Close(); return nil })
+	doorman := &claim.Doorman{Gate: d.durable, Templates: p.lookup, Record: d.durable, Now: clock,
+		Answered: func(error) { memory.Inc() }}
+	d.others = map[template.ClaimMode]claim.Gate{}
+	d.gate = counted{claim.Gates{Templates: p.lookup, Durable: doorman, Others: d.others}, d.total}
+	d.service = &claim.Service{Gate: d.gate, Finders: []claim.Finder{d.durable}, Owned: d.durable, Random: rand.Uint64}
+	for _, result := range []error{nil, claim.ErrSoldOut, claim.ErrLimit, claim.ErrNotStarted, claim.ErrEnded, template.ErrNotOpen,
+		template.ErrNotFound, claim.ErrIdempotency, claim.ErrOverloaded} {
+		d.total.WithLabelValues(claimResult(claim.Claim{State: claim.Issued}, result)) // an increase from nothing is none
+	}
+}
+
+// counted counts what a gate answers.
+type counted struct {
+	gate  claim.Gate
+	total *prometheus.CounterVec
+}
+
+// Claim is part of [claim.Gate].
+func (g counted) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
+	c, err := g.gate.Claim(ctx, r)
+	g.total.WithLabelValues(claimResult(c, err)).Inc()
+	return c, err
+}
+
+// claimResult is the state of the claim or the code of its refusal.
+func claimResult(c claim.Claim, err error) string {
+	if err == nil {
+		return string(c.State)
+	}
+	if code := fault.CodeOf(err); code != "" {
+		return code
+	}
+	return "error"
+}
+
+// claimGroupMetrics measures groups of claims.
+func (p *program) claimGroupMetrics() func(int, time.Duration) {
+	size := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_claim_group_size",
+		Help: "Claims decided by one transaction.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}})
+	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_claim_group_seconds",
+		Help: "Time to decide and commit one group of claims.", Buckets: prometheus.ExponentialBuckets(.0005, 2, 14)})
+	p.registry.MustRegister(size, took)
+	return func(n int, d time.Duration) {
+		size.Observe(float64(n))
+		took.Observe(d.Seconds())
+	}
+}
