@@ -259,6 +259,7 @@ var contextFiles = map[string][]string{
 	"domain/job":      {"worker.go"},
 	"domain/reminder": {"announce.go", "announcer.go", "board.go", "cutting.go", "explain.go", "firing.go", "forecast.go", "receipts.go"},
 	"domain/staff":    {"keys.go", "signin.go"},
+	"domain/stock":    {"writer.go"},
 
 	"domain/redeemcode": {"check.go", "generate.go", "redeem.go"},
 }

@@ -14,6 +14,7 @@ import (
 // listen keeps this process's caches fresh and its connected clients up to
 // date. What is missed costs a second of staleness, or a look into the inbox.
 func (p *program) listen() {
+	p.listenGate()
 	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged,
 		event.TemplateClosed, event.TemplateCancelled} {
 		p.bus.Listen("template-cache", topic, decoded(func(_ context.Context, e event.Template) error {

@@ -47,6 +47,7 @@ type program struct {
 	monitor      *asynq.Monitor
 	reservations *postgres.Reservations
 	claims       claimDesk
+	gate         *redis.Gate
 	lookup       *lookup.Templates
 	templates    *template.Service
 	reminders    *reminder.Service
@@ -136,7 +137,7 @@ func (p *program) useCases() (err error) {
 	}
 	p.wireClaims()
 	p.channels = configured(p.cfg)
-	p.templates = &template.Service{Store: keeper{store, p.lookup}, Now: clock}
+	p.templates = &template.Service{Store: keeper{p.telling(store), p.lookup}, Now: clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Reminders: p.reminders}
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}

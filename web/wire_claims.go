@@ -36,9 +36,10 @@ func (p *program) wireClaims() {
 	p.closers = append(p.closers, func() error { d.durable.Close(); return nil })
 	doorman := &claim.Doorman{Gate: d.durable, Templates: p.lookup, Record: d.durable, Now: clock,
 		Answered: func(error) { memory.Inc() }}
-	d.others = map[template.ClaimMode]claim.Gate{}
+	p.gate = p.newGate(d.durable)
+	d.others = map[template.ClaimMode]claim.Gate{template.Gate: p.gate}
 	d.gate = counted{claim.Gates{Templates: p.lookup, Durable: doorman, Others: d.others}, d.total}
-	d.service = &claim.Service{Gate: d.gate, Finders: []claim.Finder{d.durable}, Owned: d.durable, Random: rand.Uint64}
+	d.service = &claim.Service{Gate: d.gate, Finders: []claim.Finder{d.durable, p.gate}, Owned: d.durable, Random: rand.Uint64}
 	for _, result := range []error{nil, claim.ErrSoldOut, claim.ErrLimit, claim.ErrNotStarted, claim.ErrEnded, template.ErrNotOpen,
 		template.ErrNotFound, claim.ErrIdempotency, claim.ErrOverloaded} {
 		d.total.WithLabelValues(claimResult(claim.Claim{State: claim.Issued}, result)) // an increase from nothing is none

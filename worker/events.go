@@ -23,6 +23,7 @@ func (p *program) handleEvents() {
 		return p.queue.Enqueue(ctx, task.Announce(e.AnnouncementID))
 	}))
 	p.handleCampaigns()
+	p.gate.listen(p)
 	counters := postgres.NewCounters(p.db)
 	p.bus.Handle("bookings", event.ReservationsChanged, decoded(counters.Count), watermill.Parallel(2))
 }

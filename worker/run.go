@@ -55,6 +55,7 @@ type program struct {
 	deadLetters *delivery.DeadLetters
 	couponLife  *coupons
 	jobs        *job.Worker
+	gate        *gateWork
 	outbox      postgres.Outbox
 	metrics     *metrics
 	tracing     *telemetry.Tracing
@@ -133,6 +134,7 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, paralle
 	p.template = &template.Service{Store: postgres.NewTemplates(p.db), Now: clock}
 	p.jobs = p.newJobs()
 	p.couponLife = p.newCoupons()
+	p.gate = p.newGateWork("worker-" + uuid.NewString())
 	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.db), Queue: p.queue, Now: clock,
 		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
 	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.db), Queue: p.queue, Now: clock, LeaseFor: 10 * time.Second}
@@ -190,6 +192,7 @@ func (p *program) serve(ctx context.Context) error {
 	start("dead letters", p.every(sweepEvery, "dead letters", p.deadLetters.Step))
 	start("gauges", p.every(5*time.Second, "gauges", p.gauge))
 	start("census", p.every(5*time.Second, "census", p.takeCensus))
+	p.gate.start(p, start)
 	start("task servers", p.serveTasks)
 	p.log.Info("worker is running", "channels", p.channelNames())
 	loops.Wait()

@@ -97,5 +97,5 @@ func campaignTask(do func(context.Context, int64) error) asynq.Handler {
 func (p *program) granter() campaign.Granter {
 	claims := postgres.NewClaims(p.db, postgres.Grouping{})
 	p.closers = append(p.closers, func() error { claims.Close(); return nil })
-	return granter{claims}
+	return granter{p.claimGates(claims)}
 }

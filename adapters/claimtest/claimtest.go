@@ -37,6 +37,14 @@ type Harness interface {
 	Balance(id int64) (total, issued int64)
 }
 
+// Later is a harness whose gate can only accept at first. That a key belongs
+// to another claim may show when the claim is written: it fails then, for the
+// reason that others refuse with.
+type Later interface {
+	// Outcome returns what became of an accepted claim.
+	Outcome(id claim.ID) claim.Claim
+}
+
 // Run holds the harness's gate to the contract.
 func Run(t *testing.T, start func(*testing.T) Harness) {
 	for _, c := range []struct {

@@ -30,11 +30,16 @@ const templateFrom = ` from templates t join shops s on s.number = t.shop_number
 
 func scanTemplate(row pgx.CollectableRow) (template.Template, error) {
 	var t template.Template
-	err := row.Scan(&t.ID, &t.ShopNumber, &t.Name, &t.Description, &t.Kind, &t.AmountOff, &t.Threshold, &t.PercentOff,
+	err := row.Scan(templateFields(&t)...)
+	return t, err
+}
+
+// templateFields are where [templateColumns] go.
+func templateFields(t *template.Template) []any {
+	return []any{&t.ID, &t.ShopNumber, &t.Name, &t.Description, &t.Kind, &t.AmountOff, &t.Threshold, &t.PercentOff,
 		&t.MaxOff, &t.Currency, &t.Target, &t.Product, &t.Stock, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt, &t.ValidUntil,
 		&t.ValidHours, &t.Obtain, &t.ClaimMode, &t.ClaimURL, &t.ShopName, &t.ShopTimezone, &t.Issued, &t.Stored, &t.Version,
-		&t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt)
-	return t, err
+		&t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt}
 }
 
 // Template returns [template.ErrNotFound] if there is none.

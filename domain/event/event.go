@@ -21,6 +21,7 @@ const (
 	AnnouncementCreated = "announcement.created.v1"
 	CodesChanged        = "codes.changed.v1"
 	CouponsIssued       = "coupons.issued.v1"
+	GateRefilled        = "gate.refilled.v1"
 	JobCreated          = "job.created.v1"
 )
 
@@ -29,7 +30,7 @@ func All() []string {
 	return []string{TemplatePublished, TemplateMoved, TemplateChanged, TemplateClosed, TemplateCancelled,
 		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
 		CouponsIssued, CouponChanged, CouponsExpired, JobCreated, CodesChanged,
-		CampaignPublished, CampaignStarted, CampaignChanged, CampaignRangesCut}
+		CampaignPublished, CampaignStarted, CampaignChanged, CampaignRangesCut, GateRefilled}
 }
 
 // Template is the payload of every template event: which one, and its
@@ -122,4 +123,10 @@ type Codes struct {
 	BatchID    int64  `json:"batch_id,string"`
 	TemplateID int64  `json:"template_id,string"`
 	State      string `json:"state"`
+}
+
+// Gate is the payload of [GateRefilled]: the gate of the template has
+// something for sale that it had not a moment before.
+type Gate struct {
+	TemplateID int64 `json:"template_id,string"`
 }

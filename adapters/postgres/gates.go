@@ -1,0 +1,303 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/event"
+	"dropbell/domain/stock"
+	"dropbell/domain/template"
+)
+
+// Gates keeps what the database knows of the claim gate: plans, and what
+// became of accepted claims. It implements [stock.Store].
+type Gates struct{ *DB }
+
+// NewGates returns the gates of db.
+func NewGates(db *DB) Gates { return Gates{db} }
+
+// Gates implements [stock.Store].
+func (s Gates) Gates(ctx context.Context, after int64, limit int) ([]int64, error) {
+	rows, err := s.pool.Query(ctx, `
+		select id from (
+			-- two questions, each with an index of its own
+			(select t.id from templates t where t.claim_mode = 'gate' and t.state in ('published', 'paused') and t.id > $1
+				and not exists (select from gates g where g.template_id = t.id) order by t.id limit $2)
+			union all
+			(select g.template_id from gates g where g.state <> 'retired' and g.template_id > $1 order by g.template_id limit $2)
+		) ids order by id limit $2`, after, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return ids, translate(err)
+}
+
+// planSQL reads one plan in one statement, so that what is issued, settled
+// and refused are of one instant.
+const planSQL = `select ` + templateColumns + `, clock_timestamp(), coalesce(g.shards, 0), coalesce(g.epoch, 0), coalesce(g.state, ''),
+	coalesce(g.base, 0), coalesce(g.reason, ''), g.built_at,
+	coalesce((select array_agg(array[f.allot, f.settled, f.refused] order by f.shard) from gate_shelves f where f.template_id = t.id), '{}')
+	from templates t join shops s on s.number = t.shop_number left join gates g on g.template_id = t.id where t.id = $1`
+
+// Plan implements [stock.Store].
+func (s Gates) Plan(ctx context.Context, templateID int64) (stock.Plan, error) {
+	plan, err := readPlan(ctx, s.pool, templateID)
+	return plan, translate(err)
+}
+
+func readPlan(ctx context.Context, q querier, templateID int64) (stock.Plan, error) {
+	rows, err := q.Query(ctx, planSQL, templateID)
+	if err != nil {
+		return stock.Plan{}, err
+	}
+	plan, err := pgx.CollectExactlyOneRow(rows, scanPlan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return plan, template.ErrNotFound
+	}
+	return plan, err
+}
+
+func scanPlan(row pgx.CollectableRow) (stock.Plan, error) {
+	var p stock.Plan
+	var builtAt *time.Time
+	var parts [][]int64
+	rest := []any{&p.Now, &p.Shards, &p.Epoch, &p.State, &p.Base, &p.Reason, &builtAt, &parts}
+	if err := row.Scan(append(templateFields(&p.Template), rest...)...); err != nil {
+		return p, err
+	}
+	if builtAt != nil {
+		p.BuiltAt = *builtAt
+	}
+	p.Parts = make([]stock.Part, p.Shards)
+	for i, part := range parts {
+		p.Parts[i] = stock.Part{Allot: part[0], Settled: part[1], Refused: part[2]}
+	}
+	return p, nil
+}
+
+// Begin implements [stock.Store].
+func (s Gates) Begin(ctx context.Context, templateID int64, shards int, reason string, lease time.Duration) (stock.Plan, error) {
+	tag, err := s.pool.Exec(ctx, `
+		insert into gates as g (template_id, shards, epoch, state, reason, lease_until)
+		values ($1, $2, 1, 'building', $3, clock_timestamp() + $4::interval)
+		on conflict (template_id) do update set epoch = g.epoch + 1, state = 'building', reason = excluded.reason, lease_until = excluded.lease_until
+			where g.state = 'standing' or g.state = 'building' and g.lease_until < clock_timestamp()`,
+		templateID, shards, reason, lease)
+	if err != nil {
+		return stock.Plan{}, translate(err)
+	}
+	if tag.RowsAffected() == 0 {
+		return stock.Plan{}, stock.ErrBusy
+	}
+	return s.Plan(ctx, templateID)
+}
+
+// Found implements [stock.Store].
+func (s Gates) Found(ctx context.Context, templateID, epoch int64) (plan stock.Plan, err error) {
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		// The template first, as whoever writes claims does.
+		if _, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `update gates g set base = t.issued from templates t
+			where g.template_id = $1 and t.id = g.template_id and g.epoch = $2 and g.state = 'building'`, templateID, epoch)
+		if err := fencedBy(tag.RowsAffected(), err); err != nil {
+			return err
+		}
+		if plan, err = readPlan(ctx, tx, templateID); err != nil {
+			return err
+		}
+		parts := stock.Split(plan.Template.Stock-plan.Template.Issued, plan.Shards)
+		_, err = tx.Exec(ctx, `insert into gate_shelves as f (template_id, shard, allot) select $1, n - 1, allot from unnest($2::bigint[]) with ordinality as a (allot, n)
+			on conflict (template_id, shard) do update set allot = excluded.allot, settled = 0, refused = 0`, templateID, parts)
+		if err != nil {
+			return err
+		}
+		plan, err = readPlan(ctx, tx, templateID)
+		return err
+	})
+	return plan, err
+}
+
+// fencedBy returns [stock.ErrBusy] if nothing was changed.
+func fencedBy(changed int64, err error) error {
+	if err == nil && changed == 0 {
+		return stock.ErrBusy
+	}
+	return translate(err)
+}
+
+// Stand implements [stock.Store].
+func (s Gates) Stand(ctx context.Context, templateID, epoch int64) error {
+	tag, err := s.pool.Exec(ctx, `update gates set state = 'standing', built_at = clock_timestamp()
+		where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch)
+	return fencedBy(tag.RowsAffected(), err)
+}
+
+// Retire implements [stock.Store].
+func (s Gates) Retire(ctx context.Context, templateID, epoch int64) error {
+	tag, err := s.pool.Exec(ctx, `update gates set state = 'retired' where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch)
+	return fencedBy(tag.RowsAffected(), err)
+}
+
+// Allot implements [stock.Store].
+func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64) error {
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `select from templates t join gates g on g.template_id = t.id
+			where t.id = $1 and g.epoch = $2 and g.state = 'standing'
+			and g.base + (select sum(a) from unnest($3::bigint[]) as a) <= t.stock for no key update of t`, templateID, epoch, parts)
+		if err := fencedBy(tag.RowsAffected(), err); err != nil {
+			return err
+		}
+		tag, err = tx.Exec(ctx, `update gate_shelves f set allot = greatest(f.allot, a.allot)
+			from unnest($2::bigint[]) with ordinality as a (allot, n) where f.template_id = $1 and f.shard = a.n - 1`, templateID, parts)
+		return fencedBy(tag.RowsAffected(), err)
+	})
+}
+
+// Holdings implements [stock.Store].
+func (s Gates) Holdings(ctx context.Context, templateID int64, load func([]stock.Holding) error) error {
+	return inPages(func(after stock.Holding) ([]stock.Holding, error) {
+		rows, err := s.pool.Query(ctx, `select user_id, issued from claim_counts where template_id = $1 and user_id > $2 order by user_id limit $3`,
+			templateID, after.UserID, chunk)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, pgx.RowToStructByPos[stock.Holding])
+	}, load)
+}
+
+// Promises implements [stock.Store].
+func (s Gates) Promises(ctx context.Context, templateID int64, load func([]stock.Promise) error) error {
+	// Walking along the coupons of the template in the order of their ids.
+	var last int64
+	err := inPages(func(stock.Promise) ([]stock.Promise, error) {
+		rows, err := s.pool.Query(ctx, `select user_id, origin, origin_key, claim_id, id from coupons
+			where template_id = $1 and id > $2 order by id limit $3`, templateID, last, chunk)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, func(row pgx.CollectableRow) (p stock.Promise, err error) {
+			return p, row.Scan(&p.UserID, &p.Origin, &p.Key, &p.Claim, &last)
+		})
+	}, keyed(load))
+	if err != nil {
+		return err
+	}
+	return inPages(func(after stock.Promise) ([]stock.Promise, error) {
+		rows, err := s.pool.Query(ctx, `select user_id, origin, origin_key, claim_id from claim_results
+			where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after.Claim, chunk)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, pgx.RowToStructByPos[stock.Promise])
+	}, keyed(load))
+}
+
+// keyed leaves out what can never be repeated.
+func keyed(load func([]stock.Promise) error) func([]stock.Promise) error {
+	return func(list []stock.Promise) error {
+		kept := list[:0:0]
+		for _, p := range list {
+			if p.Key != "" {
+				kept = append(kept, p)
+			}
+		}
+		return load(kept)
+	}
+}
+
+// inPages reads pages, each from the last row of the one before, until one is
+// not full.
+func inPages[T any](page func(after T) ([]T, error), load func([]T) error) error {
+	var after T
+	for {
+		list, err := page(after)
+		if err != nil {
+			return translate(err)
+		}
+		if len(list) > 0 {
+			after = list[len(list)-1]
+			if err := load(list); err != nil {
+				return err
+			}
+		}
+		if len(list) < chunk {
+			return nil
+		}
+	}
+}
+
+// Refilled implements [stock.Store] and [stock.Book].
+func (s Gates) Refilled(ctx context.Context, templateID int64) error {
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		return announce(ctx, tx, event.GateRefilled, event.Gate{TemplateID: templateID})
+	})
+}
+
+// Shards returns into how many shelves the template's stock is divided, 0
+// while there are none or none any more.
+func (s Gates) Shards(ctx context.Context, templateID int64) (int, error) {
+	var shards int
+	err := s.pool.QueryRow(ctx, `select shards from gates where template_id = $1 and state <> 'retired'`, templateID).Scan(&shards)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return shards, translate(err)
+}
+
+// Standing returns into how many shelves the stock of each template is divided
+// that has any.
+func (s Gates) Standing(ctx context.Context) (map[int64]int, error) {
+	rows, err := s.pool.Query(ctx, `select template_id, shards from gates where state <> 'retired'`)
+	if err != nil {
+		return nil, translate(err)
+	}
+	shards := map[int64]int{}
+	var id int64
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&id, &n}, func() error {
+		shards[id] = n
+		return nil
+	})
+	return shards, translate(err)
+}
+
+// Retired reports whether the template had a gate and has none any more.
+func (s Gates) Retired(ctx context.Context, templateID int64) (bool, error) {
+	var retired bool
+	err := s.pool.QueryRow(ctx, `select exists (select from gates where template_id = $1 and state = 'retired')`, templateID).Scan(&retired)
+	return retired, translate(err)
+}
+
+const decidedSQL = `
+select claim_id, template_id, user_id, case when reason = '' then 'issued' else 'failed' end, coalesce(coupon_id, 0), reason, at from claim_results where `
+
+// Decided returns the claim if it is known what became of it, or
+// [claim.ErrNotFound].
+func (s Gates) Decided(ctx context.Context, id claim.ID) (claim.Claim, error) {
+	return s.decided(ctx, `select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where claim_id = $1
+		union all `+decidedSQL+`claim_id = $1 limit 1`, id)
+}
+
+// Known returns the claim that a request with this key led to first, or
+// [claim.ErrNotFound].
+func (s Gates) Known(ctx context.Context, r claim.Request) (claim.Claim, error) {
+	return s.decided(ctx, `(select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where origin = $1 and origin_key = $2 and origin_key <> '')
+		union all (`+decidedSQL+`origin = $1 and origin_key = $2 and origin_key <> '' and template_id = $3 and user_id = $4) limit 1`,
+		r.Origin, r.Key, r.TemplateID, r.UserID)
+}
+
+func (s Gates) decided(ctx context.Context, sql string, args ...any) (claim.Claim, error) {
+	var c claim.Claim
+	err := s.pool.QueryRow(ctx, sql, args...).Scan(&c.ID, &c.TemplateID, &c.UserID, &c.State, &c.CouponID, &c.Reason, &c.At)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return c, claim.ErrNotFound
+	}
+	return c, translate(err)
+}

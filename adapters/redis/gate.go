@@ -1,0 +1,308 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/fault"
+	"dropbell/domain/stock"
+	"dropbell/domain/template"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+const (
+	// maxGateGroup is how many claims one script call decides; more would
+	// keep Redis from others for too long and gain nothing.
+	maxGateGroup = 128
+	// maxGateQueue is how many claims may wait for one shelf.
+	maxGateQueue = 16384
+	// gateTimeout bounds one script call. What it decided is not lost then:
+	// whoever asks again with the same key is told.
+	gateTimeout = 5 * time.Second
+	// soldOutFor is how long a proof that nothing is left is believed without
+	// a look; an event ends it earlier.
+	soldOutFor = time.Second
+	// lookRounds bounds how often somebody who finds every shelf empty, but
+	// not everything taken, looks again before giving up.
+	lookRounds = 40
+)
+
+// GateInfo is what the gate asks the database.
+type GateInfo interface {
+	// Shards returns into how many shelves the template's stock is divided, 0
+	// while it has no shelves or will have none any more.
+	Shards(ctx context.Context, templateID int64) (int, error)
+	// Standing returns into how many shelves the stock of each template is
+	// divided that has any.
+	Standing(ctx context.Context) (map[int64]int, error)
+	// Retired reports whether the template had shelves and has none any more.
+	Retired(ctx context.Context, templateID int64) (bool, error)
+	// Template returns the template, at most a second old, or
+	// [template.ErrNotFound].
+	Template(ctx context.Context, id int64) (template.Template, error)
+	// Known returns the claim that a request with this key led to, or
+	// [claim.ErrNotFound].
+	Known(ctx context.Context, r claim.Request) (claim.Claim, error)
+	// Decided returns the claim if the database knows what became of it, or
+	// [claim.ErrNotFound].
+	Decided(ctx context.Context, id claim.ID) (claim.Claim, error)
+}
+
+// GateOptions tune a gate; the zero value is what was measured best.
+type GateOptions struct {
+	MaxGroup int // claims per script call, 0 = 128
+	// Observe, if set, is told the size and duration of every script call.
+	Observe func(size int, took time.Duration)
+	// Later, if set, decides what staff give away after the shelves were taken
+	// down.
+	Later claim.Gate
+	// Now is a clock for timestamps of answers; nil = time.Now.
+	Now func() time.Time
+}
+
+// A Gate decides claims in Redis. Claims that arrive together at one shelf
+// are decided by one script call, and what it accepts is on a stream before
+// anybody is told. It implements [claim.Gate].
+type Gate struct {
+	client  goredis.UniversalClient
+	scripts gateScripts
+	info    GateInfo
+	options GateOptions
+
+	mu    sync.Mutex
+	drops map[int64]*drop
+	none  map[int64]time.Time // templates that had no shelves, until when that is believed
+
+	standing standing
+}
+
+// noneFor is how long it is believed that a template has no shelves.
+const noneFor = 200 * time.Millisecond
+
+// maxNone bounds how many templates without shelves are remembered.
+const maxNone = 10_000
+
+// drop is what this process remembers of one template.
+type drop struct {
+	id     int64
+	shards int
+	lanes  []*lane
+
+	mu      sync.Mutex
+	empty   []bool    // shelves that had nothing left
+	soldOut time.Time // believed until
+}
+
+// NewGate returns a gate that uses client and does not close it.
+func NewGate(client goredis.UniversalClient, info GateInfo, o GateOptions) *Gate {
+	if o.MaxGroup <= 0 || o.MaxGroup > maxGateGroup*4 {
+		o.MaxGroup = maxGateGroup
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Gate{client: client, scripts: newGateScripts(), info: info, options: o, drops: map[int64]*drop{}, none: map[int64]time.Time{}}
+}
+
+// Claim returns an accepted claim, or what became of the first one with the
+// request's key; see [claim.Gate] for the refusals. While the shelves are
+// being built it returns [claim.ErrOverloaded].
+func (g *Gate) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
+	d, err := g.drop(ctx, r.TemplateID)
+	if err != nil {
+		return claim.Claim{}, err
+	}
+	if d == nil {
+		return g.withoutShelves(ctx, r)
+	}
+	// A repetition deserves its first answer even now; only requests that
+	// cannot be one are answered from memory.
+	if r.Key == "" && d.isSoldOut() && !g.mayBeJudgedOtherwise(ctx, r) {
+		return claim.Claim{}, claim.ErrSoldOut
+	}
+	word, err := d.lanes[stock.Home(r.UserID, d.shards)].do(ctx, r)
+	if err != nil {
+		return claim.Claim{}, err
+	}
+	return g.answer(ctx, d, r, word)
+}
+
+// mayBeJudgedOtherwise reports whether the template's last known state has a
+// refusal that goes before "sold out".
+func (g *Gate) mayBeJudgedOtherwise(ctx context.Context, r claim.Request) bool {
+	t, err := g.info.Template(ctx, r.TemplateID)
+	return err != nil || t.Stored != template.Published || !g.options.Now().Before(t.ClosesAt) ||
+		r.Origin == claim.ByTap && t.Obtain != template.ByClaim || r.Origin == claim.ByCode && t.Obtain != template.ByCode
+}
+
+// Forget makes the gate look again for what it believed to be gone. Call it
+// when stock was raised or given back.
+func (g *Gate) Forget(templateID int64) {
+	g.mu.Lock()
+	d := g.drops[templateID]
+	delete(g.none, templateID)
+	g.mu.Unlock()
+	if d != nil {
+		d.forget()
+	}
+}
+
+// drop returns the memory of the template, nil if it has no shelves.
+func (g *Gate) drop(ctx context.Context, id int64) (*drop, error) {
+	g.mu.Lock()
+	d, none := g.drops[id], g.none[id]
+	g.mu.Unlock()
+	if d != nil || time.Now().Before(none) {
+		return d, nil
+	}
+	shards, err := g.info.Shards(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if shards == 0 {
+		if len(g.none) > maxNone {
+			clear(g.none)
+		}
+		g.none[id] = time.Now().Add(noneFor)
+		return nil, nil
+	}
+	delete(g.none, id)
+	if d = g.drops[id]; d != nil {
+		return d, nil
+	}
+	d = &drop{id: id, shards: shards, empty: make([]bool, shards)}
+	for i := range shards {
+		d.lanes = append(d.lanes, &lane{gate: g, drop: d, shard: i})
+	}
+	g.drops[id] = d
+	return d, nil
+}
+
+// withoutShelves answers for a template that has no shelves, or lost them:
+// what the database knows decides, and where it does not, the rush has to wait.
+func (g *Gate) withoutShelves(ctx context.Context, r claim.Request) (claim.Claim, error) {
+	if r.Key != "" {
+		known, err := g.info.Known(ctx, r)
+		if err == nil && (known.TemplateID != r.TemplateID || known.UserID != r.UserID) {
+			return claim.Claim{}, claim.ErrIdempotency
+		}
+		if !errors.Is(err, claim.ErrNotFound) {
+			return known, err
+		}
+	}
+	t, err := g.info.Template(ctx, r.TemplateID)
+	switch {
+	case err != nil:
+		return claim.Claim{}, err
+	case t.Stored == template.Draft:
+		return claim.Claim{}, template.ErrNotFound
+	case t.Stored == template.Cancelled:
+		return claim.Claim{}, template.ErrNotOpen
+	case t.Stored == template.Closed:
+		return g.afterTheEnd(ctx, r)
+	}
+	return claim.Claim{}, overloaded("its shelves are being filled")
+}
+
+func (g *Gate) afterTheEnd(ctx context.Context, r claim.Request) (claim.Claim, error) {
+	if r.Origin.Windowed() || g.options.Later == nil {
+		return claim.Claim{}, claim.ErrEnded
+	}
+	retired, err := g.info.Retired(ctx, r.TemplateID)
+	if err != nil {
+		return claim.Claim{}, err
+	}
+	if !retired {
+		return claim.Claim{}, overloaded("its shelves are being cleared")
+	}
+	return g.options.Later.Claim(ctx, r)
+}
+
+// answer turns the script's word about one claim into an answer.
+func (g *Gate) answer(ctx context.Context, d *drop, r claim.Request, word string) (claim.Claim, error) {
+	switch word {
+	case wordOK:
+		return claim.Claim{ID: r.ID, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Accepted, At: g.options.Now()}, nil
+	case wordNotOpen:
+		return claim.Claim{}, template.ErrNotOpen
+	case wordEnded:
+		return claim.Claim{}, claim.ErrEnded
+	case wordEarly:
+		return claim.Claim{}, claim.ErrNotStarted
+	case wordSoldOut:
+		return claim.Claim{}, claim.ErrSoldOut
+	case wordLimit:
+		return claim.Claim{}, claim.ErrLimit
+	case wordMissing, wordSealed:
+		g.drown(d)
+		return g.withoutShelves(ctx, r)
+	}
+	if first, ok := strings.CutPrefix(word, "was "); ok {
+		return g.repeated(ctx, r, first)
+	}
+	return claim.Claim{}, fmt.Errorf("gate: unexpected word %q", word)
+}
+
+// drown forgets a template whose shelves are gone: the database is asked
+// anew whether there are any.
+func (g *Gate) drown(d *drop) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.drops[d.id] == d {
+		delete(g.drops, d.id)
+	}
+}
+
+// repeated answers a request whose key was used before.
+func (g *Gate) repeated(ctx context.Context, r claim.Request, first string) (claim.Claim, error) {
+	idText, userText, _ := strings.Cut(first, " ")
+	id, err := claim.ParseID(idText)
+	if err != nil {
+		return claim.Claim{}, fmt.Errorf("gate: unreadable promise %q", first)
+	}
+	if userText != r.UserID.String() {
+		return claim.Claim{}, claim.ErrIdempotency
+	}
+	found, err := g.info.Decided(ctx, id)
+	if errors.Is(err, claim.ErrNotFound) {
+		return claim.Claim{ID: id, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Accepted, At: g.options.Now()}, nil
+	}
+	return found, err
+}
+
+func overloaded(why string) error {
+	return &fault.RetryAfter{Err: claim.ErrOverloaded.Because("claims of this drop cannot be decided right now: %s", why), After: time.Second}
+}
+
+func (d *drop) isSoldOut() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Now().Before(d.soldOut)
+}
+
+func (d *drop) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.soldOut = time.Time{}
+	clear(d.empty)
+}
+
+// shelfKeys are the names of everything that belongs to one shelf.
+type shelfKeys struct{ shelf, users, keys, claims, stream, gone string }
+
+func shelfOf(templateID int64, shard int) shelfKeys {
+	tag := "gate:{" + strconv.FormatInt(templateID, 10) + ":" + strconv.Itoa(shard) + "}"
+	return shelfKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone"}
+}
+
+func newRandom() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }

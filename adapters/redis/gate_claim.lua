@@ -1,0 +1,82 @@
+-- Decides a group of claims of users whose home is this shelf, in order and by
+-- the rules of claim.Admit, and keeps what it accepts as one entry of the stream. A refusal changes nothing.
+-- All keys share one hash tag.
+-- KEYS  1 shelf  2 users: claims that stand  3 keys: requests that were accepted
+--       4 claims: accepted and not yet written  5 stream
+-- ARGV  per claim: id, user, origin, key ("" = the claim's own)
+-- returns { "missing" } without a shelf, { "sealed" } while it is being built,
+--       else { "open", stock left, word per claim … }, a word being
+--       "ok" | "was <claim> <user>" (accepted before) | "notopen" | "ended" | "early"
+--       | "dry" (nothing left here) | "limit" | "drylimit" (both)
+local f = redis.call('HMGET', KEYS[1], 'state', 'status', 'obtain', 'opens', 'closes', 'ahead', 'limit', 'stock', 'accepted', 'epoch', 'gone', 'over')
+if not f[1] then return { 'missing' } end
+if f[1] ~= 'open' then return { 'sealed' } end
+local status, obtain, limit, stock, accepted = f[2], f[3], tonumber(f[7]), tonumber(f[8]), tonumber(f[9])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(f[6])
+local started, ended = now >= tonumber(f[4]), now >= tonumber(f[5])
+local gone = tonumber(f[11]) > 0 and now >= tonumber(f[11])
+
+local n = #ARGV / 4
+local users, keys = {}, {}
+for i = 1, n do
+  local at = 4 * i - 3
+  users[i] = ARGV[at + 1]
+  -- A claim without a key has one nonetheless, so that a command that the
+  -- client library repeats after a broken connection is recognised.
+  keys[i] = ARGV[at + 3] == '' and '#' .. ARGV[at] or ARGV[at + 2] .. ':' .. ARGV[at + 3]
+end
+local counts, promised = {}, {}
+for i, c in ipairs(redis.call('HMGET', KEYS[2], unpack(users))) do counts[users[i]] = tonumber(c or 0) end
+for i, p in ipairs(redis.call('HMGET', KEYS[3], unpack(keys))) do promised[keys[i]] = p end
+
+local function judge(user, origin)
+  local windowed = origin == 'claim' or origin == 'code'
+  if status == 'cancelled' or status == 'draft' or (windowed and origin ~= obtain) then return 'notopen' end
+  if gone or f[12] == '1' or (windowed and (ended or status == 'closed')) then return 'ended' end
+  if status == 'paused' then return 'notopen' end
+  if windowed and not started then return 'early' end
+  local full = counts[user] >= limit
+  if stock <= 0 then return full and 'drylimit' or 'dry' end
+  return full and 'limit' or 'ok'
+end
+
+local words = { 'open', 0 }
+local newUsers, newKeys, newClaims, entry = {}, {}, {}, { 'epoch', f[10], 'at', string.format('%.0f', now) }
+local changed = {}
+for i = 1, n do
+  local at = 4 * i - 3
+  local id, user, key = ARGV[at], users[i], keys[i]
+  local word
+  if promised[key] then
+    word = 'was ' .. promised[key]
+  else
+    word = judge(user, ARGV[at + 2])
+    if word == 'ok' then
+      stock, accepted = stock - 1, accepted + 1
+      counts[user] = counts[user] + 1
+      changed[user] = true
+      promised[key] = id .. ' ' .. user
+      newKeys[#newKeys + 1] = key
+      newKeys[#newKeys + 1] = promised[key]
+      newClaims[#newClaims + 1] = id
+      newClaims[#newClaims + 1] = user
+      entry[#entry + 1] = id
+      entry[#entry + 1] = string.format('%.0f', accepted) .. ' ' .. user .. ' ' .. ARGV[at + 2] .. ' ' .. ARGV[at + 3]
+    end
+  end
+  words[i + 2] = word
+end
+if #newClaims > 0 then
+  for user in pairs(changed) do
+    newUsers[#newUsers + 1] = user
+    newUsers[#newUsers + 1] = counts[user]
+  end
+  redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', stock), 'accepted', string.format('%.0f', accepted))
+  redis.call('HSET', KEYS[2], unpack(newUsers))
+  redis.call('HSET', KEYS[3], unpack(newKeys))
+  redis.call('HSET', KEYS[4], unpack(newClaims))
+  redis.call('XADD', KEYS[5], '*', unpack(entry))
+end
+words[2] = stock
+return words

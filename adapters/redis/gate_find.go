@@ -1,0 +1,79 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/user"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// standingFor is how long the list of templates with shelves is believed.
+const standingFor = 500 * time.Millisecond
+
+// standing is that list.
+type standing struct {
+	mu     sync.Mutex
+	shards map[int64]int
+	until  time.Time
+}
+
+func (s *standing) list(ctx context.Context, info GateInfo) (map[int64]int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Now().Before(s.until) {
+		return s.shards, nil
+	}
+	shards, err := info.Standing(ctx)
+	if err == nil {
+		s.shards, s.until = shards, time.Now().Add(standingFor)
+	}
+	return shards, err
+}
+
+// ByID returns the claim of that name: accepted while it waits to be written,
+// then what became of it, or [claim.ErrNotFound]. It looks at the shelves
+// first: what is written in between is in the database by the second look.
+func (g *Gate) ByID(ctx context.Context, id claim.ID) (claim.Claim, error) {
+	c, err := g.pending(ctx, id)
+	if !errors.Is(err, claim.ErrNotFound) {
+		return c, err
+	}
+	return g.info.Decided(ctx, id)
+}
+
+// pending asks every shelf there is, since a claim's name does not say where
+// it was made.
+func (g *Gate) pending(ctx context.Context, id claim.ID) (claim.Claim, error) {
+	drops, err := g.standing.list(ctx, g.info)
+	if err != nil {
+		return claim.Claim{}, err
+	}
+	if len(drops) == 0 {
+		return claim.Claim{}, claim.ErrNotFound
+	}
+	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
+	defer cancel()
+	replies := map[int64][]*goredis.StringCmd{}
+	pipe := g.client.Pipeline()
+	for template, shards := range drops {
+		for shard := range shards {
+			replies[template] = append(replies[template], pipe.HGet(ctx, shelfOf(template, shard).claims, id.String()))
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
+		return claim.Claim{}, unavailable("claim", err)
+	}
+	for template, list := range replies {
+		for _, reply := range list {
+			if by, err := user.ParseID(reply.Val()); err == nil {
+				return claim.Claim{ID: id, TemplateID: template, UserID: by, State: claim.Accepted, At: g.options.Now()}, nil
+			}
+		}
+	}
+	return claim.Claim{}, claim.ErrNotFound
+}

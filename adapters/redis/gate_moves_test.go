@@ -1,0 +1,219 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dropbell/domain/stock"
+	"dropbell/domain/template"
+)
+
+// newShelves fills shelves of one template for an epoch and opens them.
+func newShelves(tb testing.TB, s Shelves, id int64, epoch int64, terms stock.Terms, allots ...int64) {
+	tb.Helper()
+	ctx := context.Background()
+	for i, allot := range allots {
+		must(tb, s.Seal(ctx, id, i, epoch))
+		must(tb, s.Reset(ctx, id, i, epoch, allot))
+		must(tb, s.Tell(ctx, id, i, epoch, terms, time.Now()))
+		must(tb, s.Open(ctx, id, i, epoch))
+	}
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// openTerms are those of a drop that is open now.
+func openTerms(limit int) stock.Terms {
+	now := time.Now()
+	return stock.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, PerUserLimit: limit,
+		OpensAt: now.Add(-time.Minute), ClosesAt: now.Add(time.Hour)}
+}
+
+// mover brings stock to one shelf, one step at a time. It may be left alone
+// after any step, for ever or for long: its next step then comes late.
+type mover struct {
+	shard, donor, want int
+	step               int
+	move               move
+	amount             int64
+}
+
+func (m *mover) next(ctx context.Context, s Shelves, id, epoch int64) (done bool, err error) {
+	m.step++
+	switch m.step {
+	case 1:
+		m.move, err = s.begin(ctx, id, m.shard, m.donor, m.want, epoch)
+	case 2:
+		m.amount, err = s.take(ctx, id, m.shard, m.move, epoch)
+		return m.amount < 0, err
+	default:
+		return true, s.put(ctx, id, m.shard, m.move, m.amount, epoch)
+	}
+	return false, err
+}
+
+// TestMovesLoseNothingWhereverTheyStop: movers die between any two steps, or
+// sleep and go on much later, while others finish their moves; what is on the
+// shelves and on its way is the whole stock after every single step, and once
+// somebody has helped, nothing is on its way.
+func TestMovesLoseNothingWhereverTheyStop(t *testing.T) {
+	s := NewShelves(open(t, startRedis(t)))
+	ctx, id := t.Context(), int64(0)
+	rapid.Check(t, func(rt *rapid.T) {
+		id++
+		shards := rapid.IntRange(2, 4).Draw(rt, "shards")
+		allots, total := make([]int64, shards), int64(0)
+		for i := range allots {
+			allots[i] = rapid.Int64Range(0, 9).Draw(rt, "allot")
+			total += allots[i]
+		}
+		newShelves(t, s, id, 1, openTerms(1), allots...)
+		shard := rapid.IntRange(0, shards-1)
+		var movers []*mover
+		steps := map[string]func(*rapid.T){
+			"set out": func(rt *rapid.T) {
+				m := &mover{shard: shard.Draw(rt, "to"), donor: shard.Draw(rt, "from"), want: rapid.IntRange(1, 4).Draw(rt, "want")}
+				if m.shard != m.donor {
+					movers = append(movers, m)
+				}
+			},
+			"go on": func(rt *rapid.T) {
+				if len(movers) == 0 {
+					return
+				}
+				i := rapid.IntRange(0, len(movers)-1).Draw(rt, "mover")
+				done, err := movers[i].next(ctx, s, id, 1)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if done {
+					movers = append(movers[:i], movers[i+1:]...)
+				}
+			},
+			"die": func(rt *rapid.T) {
+				if len(movers) > 0 {
+					i := rapid.IntRange(0, len(movers)-1).Draw(rt, "mover")
+					movers = append(movers[:i], movers[i+1:]...)
+				}
+			},
+			"": func(rt *rapid.T) { everythingIsThere(rt, s, id, shards, total) },
+		}
+		steps["go on more"], steps["go on still"] = steps["go on"], steps["go on"]
+		rt.Repeat(steps)
+		for i := range shards {
+			if err := s.Help(ctx, id, i, 1); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		if moving := everythingIsThere(rt, s, id, shards, total); moving != 0 {
+			rt.Fatalf("%d are still on their way after everybody was helped", moving)
+		}
+	})
+}
+
+func everythingIsThere(rt *rapid.T, s Shelves, id int64, shards int, total int64) (moving int64) {
+	shelves, err := s.Look(context.Background(), id, shards)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	plan := stock.Plan{Shards: shards, State: stock.Standing, Parts: make([]stock.Part, shards)}
+	plan.Template.Stock = total
+	var shelf int64
+	for i, sh := range shelves {
+		plan.Parts[i].Allot = sh.Allot
+		shelf += sh.Stock
+		moving += sh.Out - sh.In
+		if sh.Stock < 0 {
+			rt.Fatalf("shelf %d holds %d", i, sh.Stock)
+		}
+	}
+	if l := plan.Ledger(shelves); l.Difference != 0 || shelf+moving != total {
+		rt.Fatalf("%d on shelves and %d moving of %d: %+v %+v", shelf, moving, total, l, shelves)
+	}
+	return moving
+}
+
+// TestMovesOfAFormerEpochDoNothing: whoever slept while the gate was built
+// anew must not touch the new shelves.
+func TestMovesOfAFormerEpochDoNothing(t *testing.T) {
+	s, ctx := NewShelves(open(t, startRedis(t))), t.Context()
+	newShelves(t, s, 1, 1, openTerms(1), 0, 10)
+	sleeper := &mover{shard: 0, donor: 1, want: 1}
+	for range 2 {
+		if _, err := sleeper.next(ctx, s, 1, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newShelves(t, s, 1, 2, openTerms(1), 4, 4)
+	if _, err := sleeper.next(ctx, s, 1, 1); !errors.Is(err, stock.ErrBusy) {
+		t.Errorf("a former epoch's stock was put on the shelf: %v", err)
+	}
+	late := &mover{shard: 1, donor: 0, want: 1, step: 1, move: move{number: 1, donor: 0, wanted: 1}}
+	if _, err := late.next(ctx, s, 1, 1); !errors.Is(err, stock.ErrBusy) {
+		t.Errorf("stock was taken off the shelf for a former epoch: %v", err)
+	}
+	shelves, err := s.Look(ctx, 1, 2)
+	if err != nil || shelves[0].Stock != 4 || shelves[1].Stock != 4 {
+		t.Errorf("%+v %v", shelves, err)
+	}
+}
+
+// TestShelvesRefuseEarlierEpochs: a builder that lost its lease can do nothing.
+func TestShelvesRefuseEarlierEpochs(t *testing.T) {
+	s, ctx := NewShelves(open(t, startRedis(t))), t.Context()
+	must(t, s.Seal(ctx, 1, 0, 5))
+	for name, do := range map[string]func() error{
+		"seal":                       func() error { return s.Seal(ctx, 1, 0, 4) },
+		"reset":                      func() error { return s.Reset(ctx, 1, 0, 4, 10) },
+		"load":                       func() error { return s.LoadHoldings(ctx, 1, 1, 4, []stock.Holding{{UserID: 1, Count: 1}}) },
+		"tell":                       func() error { return s.Tell(ctx, 1, 0, 4, openTerms(1), time.Now()) },
+		"open":                       func() error { return s.Open(ctx, 1, 0, 4) },
+		"fill":                       func() error { return s.Fill(ctx, 1, 0, 4, 10) },
+		"open what was never filled": func() error { return s.Open(ctx, 1, 0, 5) },
+	} {
+		if err := do(); !errors.Is(err, stock.ErrBusy) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	must(t, s.Reset(ctx, 1, 0, 5, 10))
+	must(t, s.Tell(ctx, 1, 0, 5, openTerms(1), time.Now()))
+	must(t, s.Open(ctx, 1, 0, 5))
+	if err := s.Reset(ctx, 1, 0, 5, 10); !errors.Is(err, stock.ErrBusy) {
+		t.Errorf("an open shelf was emptied: %v", err)
+	}
+}
+
+func TestFillingTwiceGivesOnce(t *testing.T) {
+	s, ctx := NewShelves(open(t, startRedis(t))), t.Context()
+	newShelves(t, s, 1, 1, openTerms(1), 10)
+	for _, allot := range []int64{15, 15, 12, 15} {
+		must(t, s.Fill(ctx, 1, 0, 1, allot))
+	}
+	shelves, err := s.Look(ctx, 1, 1)
+	if err != nil || shelves[0].Stock != 15 || shelves[0].Allot != 15 {
+		t.Errorf("%+v %v", shelves, err)
+	}
+}
+
+func TestOlderTermsNeverReplaceNewerOnes(t *testing.T) {
+	s, ctx := NewShelves(open(t, startRedis(t))), t.Context()
+	terms := openTerms(1)
+	terms.Version = 5
+	newShelves(t, s, 1, 1, terms, 10)
+	old := terms
+	old.Version, old.Status, old.PerUserLimit = 4, template.Paused, 9
+	must(t, s.Tell(ctx, 1, 0, 1, old, time.Now()))
+	got := s.client.HMGet(ctx, shelfOf(1, 0).shelf, "version", "status", "limit").Val()
+	if got[0] != "5" || got[1] != "published" || got[2] != "1" {
+		t.Errorf("in force: %v", got)
+	}
+}

@@ -1,0 +1,111 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dropbell/domain/stock"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// outcome of looking for stock elsewhere.
+type outcome int
+
+const (
+	nothingLeft outcome = iota + 1 // proven: everything is taken
+	somethingLeft
+	restocked // this shelf has got some
+)
+
+// restock moves stock from other shelves to this one if want is positive, and
+// says whether there is any at all.
+func (g *Gate) restock(ctx context.Context, d *drop, shard, want int) (outcome, error) {
+	if d.isSoldOut() {
+		return nothingLeft, nil
+	}
+	if want > 0 {
+		tour := stock.Tour(shard, d.shards, d.knownEmpty, newRandom())
+		for _, donor := range tour {
+			moved, err := g.move(ctx, d, shard, donor, want)
+			if err != nil {
+				return 0, err
+			}
+			if moved {
+				return restocked, nil
+			}
+			d.remember(donor)
+		}
+	}
+	return g.proof(ctx, d)
+}
+
+// proof looks at all shelves, twice if the first look suggests that nothing
+// is left.
+func (g *Gate) proof(ctx context.Context, d *drop) (outcome, error) {
+	shelves := Shelves{client: g.client, scripts: g.scripts}
+	first, err := shelves.peek(ctx, d.id, d.shards)
+	if err != nil {
+		return 0, overloaded("its shelves do not answer")
+	}
+	if !stock.SoldOut(first, first) {
+		d.learn(first)
+		return somethingLeft, nil
+	}
+	second, err := shelves.peek(ctx, d.id, d.shards)
+	if err != nil {
+		return 0, overloaded("its shelves do not answer")
+	}
+	if !stock.SoldOut(first, second) {
+		d.learn(second)
+		return somethingLeft, nil
+	}
+	d.mu.Lock()
+	d.soldOut = time.Now().Add(soldOutFor)
+	d.mu.Unlock()
+	return nothingLeft, nil
+}
+
+// move brings stock from donor to shard, in three repeatable steps, and
+// reports whether any came. It finishes first what another left half done.
+func (g *Gate) move(ctx context.Context, d *drop, shard, donor, want int) (bool, error) {
+	epoch, err := g.client.HGet(ctx, shelfOf(d.id, shard).shelf, "epoch").Int64()
+	if errors.Is(err, goredis.Nil) {
+		return false, overloaded("its shelves are being filled")
+	}
+	if err != nil {
+		return false, overloaded("its shelves do not answer")
+	}
+	mover := Shelves{client: g.client, scripts: g.scripts}
+	amount, err := mover.move(ctx, d.id, shard, donor, want, epoch)
+	if errors.Is(err, stock.ErrBusy) {
+		return false, overloaded("its shelves are being filled")
+	}
+	if err != nil {
+		return false, overloaded("its shelves do not answer")
+	}
+	return amount > 0, nil
+}
+
+func (d *drop) knownEmpty(shard int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.empty[shard]
+}
+
+func (d *drop) remember(empty int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.empty[empty] = true
+}
+
+// learn replaces what is remembered by what was seen.
+func (d *drop) learn(seen []stock.Shelf) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.soldOut = time.Time{}
+	for i, s := range seen {
+		d.empty[i] = s.Stock <= 0
+	}
+}

@@ -1,0 +1,326 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/stock"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+const (
+	// gateReaders is the group of readers of the gate's streams.
+	gateReaders = "writers"
+	// clockSlack is how far the clocks of Redis and the database may be apart
+	// unnoticed; the measurement itself is no better.
+	clockSlack = 100 * time.Millisecond
+	// keptFor is how long the shelves of an ended drop remain for late readers.
+	keptFor = time.Hour
+)
+
+// Shelves are the gate's parts of the stock as its keeper handles them. It
+// implements [stock.Shelves].
+type Shelves struct {
+	client  goredis.UniversalClient
+	scripts gateScripts
+}
+
+// NewShelves returns shelves that use client and do not close it.
+func NewShelves(client goredis.UniversalClient) Shelves {
+	return Shelves{client: client, scripts: newGateScripts()}
+}
+
+// Machines returns how many masters a cluster has, 1 for a single Redis or
+// when nobody answers.
+func (s Shelves) Machines(ctx context.Context) int {
+	cluster, ok := s.client.(*goredis.ClusterClient)
+	if !ok {
+		return 1
+	}
+	masters := make(chan struct{}, stock.MaxShards)
+	_ = cluster.ForEachMaster(ctx, func(context.Context, *goredis.Client) error {
+		select {
+		case masters <- struct{}{}:
+		default:
+		}
+		return nil
+	})
+	return max(1, len(masters))
+}
+
+// peekFields are read by one command, hence of one instant.
+var peekFields = []string{"epoch", "state", "version", "stock", "allot", "accepted", "returned", "in", "out", "begun", "done"}
+
+// peek returns a look at each shelf without what went elsewhere and what waits.
+func (s Shelves) peek(ctx context.Context, templateID int64, shards int) ([]stock.Shelf, error) {
+	return s.look(ctx, templateID, shards, false)
+}
+
+func (s Shelves) look(ctx context.Context, templateID int64, shards int, whole bool) ([]stock.Shelf, error) {
+	if shards == 0 {
+		return nil, nil
+	}
+	pipe := s.client.Pipeline()
+	fields, gone, waiting := make([]*goredis.SliceCmd, shards), make([]*goredis.MapStringStringCmd, shards), make([]*goredis.IntCmd, shards)
+	for i := range shards {
+		k := shelfOf(templateID, i)
+		fields[i] = pipe.HMGet(ctx, k.shelf, peekFields...)
+		if whole {
+			gone[i], waiting[i] = pipe.HGetAll(ctx, k.gone), pipe.XLen(ctx, k.stream)
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, unavailable("look at shelves", err)
+	}
+	shelves := make([]stock.Shelf, shards)
+	for i := range shards {
+		shelf, err := readShelf(i, fields[i].Val())
+		if err != nil {
+			return nil, err
+		}
+		if whole {
+			shelf.Waiting = waiting[i].Val()
+			if shelf.Gone, err = readGone(gone[i].Val()); err != nil {
+				return nil, err
+			}
+		}
+		shelves[i] = shelf
+	}
+	return shelves, nil
+}
+
+// Look returns a look at each shelf. What went elsewhere is compared only
+// where nothing moved between a look before and one after.
+func (s Shelves) Look(ctx context.Context, templateID int64, shards int) ([]stock.Shelf, error) {
+	before, err := s.peek(ctx, templateID, shards)
+	if err != nil {
+		return nil, err
+	}
+	shelves, err := s.look(ctx, templateID, shards, true)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.peek(ctx, templateID, shards)
+	if err != nil {
+		return nil, err
+	}
+	for i := range shelves {
+		shelves[i].Still = before[i].Begun == before[i].Done && before[i].Begun == after[i].Begun &&
+			before[i].Epoch == after[i].Epoch && shelves[i].Open
+	}
+	return shelves, nil
+}
+
+func readShelf(shard int, values []any) (stock.Shelf, error) {
+	s := stock.Shelf{Number: shard}
+	numbers := map[string]*int64{"epoch": &s.Epoch, "version": &s.Version, "stock": &s.Stock, "allot": &s.Allot, "accepted": &s.Accepted,
+		"returned": &s.Returned, "in": &s.In, "out": &s.Out, "begun": &s.Begun, "done": &s.Done}
+	for i, name := range peekFields {
+		text, _ := values[i].(string)
+		if name == "state" {
+			s.Open = text == "open"
+			continue
+		}
+		n, err := number(text)
+		if err != nil {
+			return s, fmt.Errorf("shelf %d: %s: %w", shard, name, err)
+		}
+		*numbers[name] = n
+	}
+	return s, nil
+}
+
+func readGone(stored map[string]string) (map[int]int64, error) {
+	gone := make(map[int]int64, len(stored))
+	for to, move := range stored {
+		shard, err1 := strconv.Atoi(to)
+		total, err2 := number(move[strings.LastIndexByte(move, ' ')+1:])
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("moved stock: %w", err)
+		}
+		gone[shard] = total
+	}
+	return gone, nil
+}
+
+// fenced runs a script that returns 1, or else [stock.ErrBusy].
+func (s Shelves) fenced(ctx context.Context, script *goredis.Script, keys []string, args ...any) error {
+	n, err := script.Run(ctx, s.client, keys, args...).Int()
+	if err != nil {
+		return unavailable("shelf", err)
+	}
+	if n != 1 {
+		return stock.ErrBusy
+	}
+	return nil
+}
+
+// Seal implements [stock.Shelves].
+func (s Shelves) Seal(ctx context.Context, templateID int64, shard int, epoch int64) error {
+	return s.fenced(ctx, s.scripts.seal, []string{shelfOf(templateID, shard).shelf}, epoch)
+}
+
+// Reset implements [stock.Shelves].
+func (s Shelves) Reset(ctx context.Context, templateID int64, shard int, epoch, allot int64) error {
+	k := shelfOf(templateID, shard)
+	return s.fenced(ctx, s.scripts.reset, []string{k.shelf, k.users, k.keys, k.claims, k.stream, k.gone}, epoch, allot, gateReaders)
+}
+
+// Open implements [stock.Shelves].
+func (s Shelves) Open(ctx context.Context, templateID int64, shard int, epoch int64) error {
+	return s.fenced(ctx, s.scripts.open, []string{shelfOf(templateID, shard).shelf}, epoch)
+}
+
+// Fill implements [stock.Shelves].
+func (s Shelves) Fill(ctx context.Context, templateID int64, shard int, epoch, allot int64) error {
+	return s.fenced(ctx, s.scripts.fill, []string{shelfOf(templateID, shard).shelf}, epoch, allot)
+}
+
+// Tell implements [stock.Shelves].
+func (s Shelves) Tell(ctx context.Context, templateID int64, shard int, epoch int64, t stock.Terms, now time.Time) error {
+	gone, over := int64(0), 0
+	if !t.GoneAt.IsZero() {
+		gone = t.GoneAt.UnixMilli()
+	}
+	if t.Over {
+		over = 1
+	}
+	return s.fenced(ctx, s.scripts.tell, []string{shelfOf(templateID, shard).shelf}, epoch, t.Version, string(t.Status), string(t.Obtain),
+		t.OpensAt.UnixMilli(), t.ClosesAt.UnixMilli(), t.PerUserLimit, gone, over, now.UnixMilli(), clockSlack.Milliseconds())
+}
+
+// LoadHoldings implements [stock.Shelves].
+func (s Shelves) LoadHoldings(ctx context.Context, templateID int64, shards int, epoch int64, list []stock.Holding) error {
+	fields := make([][]any, shards)
+	for _, h := range list {
+		home := stock.Home(h.UserID, shards)
+		fields[home] = append(fields[home], int64(h.UserID), h.Count)
+	}
+	return s.load(ctx, templateID, epoch, fields, func(k shelfKeys) string { return k.users })
+}
+
+// LoadPromises implements [stock.Shelves].
+func (s Shelves) LoadPromises(ctx context.Context, templateID int64, shards int, epoch int64, list []stock.Promise) error {
+	fields := make([][]any, shards)
+	for _, p := range list {
+		home := stock.Home(p.UserID, shards)
+		fields[home] = append(fields[home], string(p.Origin)+":"+p.Key, p.Claim.String()+" "+p.UserID.String())
+	}
+	return s.load(ctx, templateID, epoch, fields, func(k shelfKeys) string { return k.keys })
+}
+
+// loadAtOnce is how many arguments one call has; Lua takes less than 8,000.
+const loadAtOnce = 2000
+
+func (s Shelves) load(ctx context.Context, templateID, epoch int64, fields [][]any, hash func(shelfKeys) string) error {
+	for shard, list := range fields {
+		k := shelfOf(templateID, shard)
+		for len(list) > 0 {
+			n := min(len(list), loadAtOnce)
+			if err := s.fenced(ctx, s.scripts.load, []string{k.shelf, hash(k)}, append([]any{epoch}, list[:n]...)...); err != nil {
+				return err
+			}
+			list = list[n:]
+		}
+	}
+	return nil
+}
+
+// Clear implements [stock.Shelves]. What is left expires by itself.
+func (s Shelves) Clear(ctx context.Context, templateID int64, shards int) error {
+	pipe := s.client.Pipeline()
+	for i := range shards {
+		k := shelfOf(templateID, i)
+		for _, key := range []string{k.shelf, k.users, k.keys, k.claims, k.stream, k.gone} {
+			pipe.Expire(ctx, key, keptFor)
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return unavailable("clear shelves", err)
+	}
+	return nil
+}
+
+// Help implements [stock.Shelves].
+func (s Shelves) Help(ctx context.Context, templateID int64, shard int, epoch int64) error {
+	reply, err := s.client.HMGet(ctx, shelfOf(templateID, shard).shelf, "begun", "done", "donor", "wanted").Result()
+	if err != nil {
+		return unavailable("shelf", err)
+	}
+	var values [4]int64
+	for i := range values {
+		text, _ := reply[i].(string)
+		if values[i], err = number(text); err != nil {
+			return err
+		}
+	}
+	if values[0] == values[1] {
+		return nil
+	}
+	_, err = s.finish(ctx, templateID, shard, move{number: values[0], donor: int(values[2]), wanted: int(values[3])}, epoch)
+	return err
+}
+
+// move is a numbered transfer of stock towards one shelf.
+type move struct {
+	number        int64
+	donor, wanted int
+}
+
+// move brings stock from donor to shard and returns how much came. If another
+// move is under way it finishes that one instead.
+func (s Shelves) move(ctx context.Context, templateID int64, shard, donor, want int, epoch int64) (int64, error) {
+	m, err := s.begin(ctx, templateID, shard, donor, want, epoch)
+	if err != nil {
+		return 0, err
+	}
+	return s.finish(ctx, templateID, shard, m, epoch)
+}
+
+func (s Shelves) begin(ctx context.Context, templateID int64, shard, donor, want int, epoch int64) (move, error) {
+	reply, err := s.scripts.begin.Run(ctx, s.client, []string{shelfOf(templateID, shard).shelf}, epoch, donor, want).Int64Slice()
+	if err != nil {
+		return move{}, unavailable("begin move", err)
+	}
+	if len(reply) != 3 {
+		return move{}, stock.ErrBusy
+	}
+	return move{reply[0], int(reply[1]), int(reply[2])}, nil
+}
+
+func (s Shelves) finish(ctx context.Context, templateID int64, shard int, m move, epoch int64) (int64, error) {
+	amount, err := s.take(ctx, templateID, shard, m, epoch)
+	if err != nil || amount < 0 {
+		return 0, err
+	}
+	return amount, s.put(ctx, templateID, shard, m, amount, epoch)
+}
+
+// take returns -1 if the move was finished by another.
+func (s Shelves) take(ctx context.Context, templateID int64, shard int, m move, epoch int64) (int64, error) {
+	k := shelfOf(templateID, m.donor)
+	amount, err := s.scripts.take.Run(ctx, s.client, []string{k.shelf, k.gone}, epoch, shard, m.number, m.wanted).Int64()
+	if err != nil {
+		return 0, unavailable("take stock", err)
+	}
+	if amount == -2 {
+		return 0, stock.ErrBusy
+	}
+	return amount, nil
+}
+
+func (s Shelves) put(ctx context.Context, templateID int64, shard int, m move, amount, epoch int64) error {
+	done, err := s.scripts.put.Run(ctx, s.client, []string{shelfOf(templateID, shard).shelf}, epoch, m.number, amount).Int()
+	if err != nil {
+		return unavailable("put stock", err)
+	}
+	if done == -2 {
+		return stock.ErrBusy
+	}
+	return nil
+}

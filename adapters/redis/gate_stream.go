@@ -1,0 +1,200 @@
+package redis
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/stock"
+	"dropbell/domain/user"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// silentFor is how long the holder of a group must have been silent before
+// another writer takes it over.
+const silentFor = 5 * time.Second
+
+// GateStream is where accepted claims wait to be written. It implements
+// [stock.Stream].
+type GateStream struct {
+	client   goredis.UniversalClient
+	scripts  gateScripts
+	consumer string
+	// takeOver is silentFor but in tests.
+	takeOver time.Duration
+}
+
+// NewGateStream returns the streams as one reader sees them; consumer names it
+// among all others. It uses client and does not close it.
+func NewGateStream(client goredis.UniversalClient, consumer string) GateStream {
+	return GateStream{client: client, scripts: newGateScripts(), consumer: consumer, takeOver: silentFor}
+}
+
+// Take implements [stock.Stream]: first what a silent writer had in hand.
+// Entries of a stream without readers' group are nobody's: the gate is about
+// to be built anew.
+func (s GateStream) Take(ctx context.Context, templateID int64, shard, limit int) ([]stock.Group, []stock.Poison, error) {
+	stream := shelfOf(templateID, shard).stream
+	messages, _, err := s.client.XAutoClaim(ctx, &goredis.XAutoClaimArgs{Stream: stream, Group: gateReaders, Consumer: s.consumer,
+		MinIdle: s.takeOver, Start: "0-0", Count: int64(limit)}).Result()
+	if err == nil && len(messages) == 0 {
+		messages, err = s.fresh(ctx, stream, limit)
+	}
+	if errors.Is(err, goredis.Nil) || err != nil && strings.HasPrefix(err.Error(), "NOGROUP") {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, unavailable("read claims", err)
+	}
+	groups, poisons := sortOut(messages)
+	return groups, poisons, nil
+}
+
+func (s GateStream) fresh(ctx context.Context, stream string, limit int) ([]goredis.XMessage, error) {
+	streams, err := s.client.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: gateReaders, Consumer: s.consumer,
+		Streams: []string{stream, ">"}, Count: int64(limit), Block: -1}).Result()
+	if err != nil || len(streams) == 0 {
+		return nil, err
+	}
+	return streams[0].Messages, nil
+}
+
+// Scan implements [stock.Stream].
+func (s GateStream) Scan(ctx context.Context, templateID int64, shard int, after string, limit int) ([]stock.Group, []stock.Poison, error) {
+	from := "-"
+	if after != "" {
+		from = "(" + after
+	}
+	messages, err := s.client.XRangeN(ctx, shelfOf(templateID, shard).stream, from, "+", int64(limit)).Result()
+	if err != nil {
+		return nil, nil, unavailable("scan claims", err)
+	}
+	groups, poisons := sortOut(messages)
+	return groups, poisons, nil
+}
+
+// Waiting returns which shelves have something to write, out of so many.
+func (s GateStream) Waiting(ctx context.Context, templateID int64, shards int) ([]int, error) {
+	pipe := s.client.Pipeline()
+	lengths := make([]*goredis.IntCmd, shards)
+	for i := range lengths {
+		lengths[i] = pipe.XLen(ctx, shelfOf(templateID, i).stream)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, unavailable("waiting claims", err)
+	}
+	var waiting []int
+	for i, n := range lengths {
+		if n.Val() > 0 {
+			waiting = append(waiting, i)
+		}
+	}
+	return waiting, nil
+}
+
+// Settle implements [stock.Stream]. Groups of a former epoch are left alone:
+// whoever sealed the shelf has written or will write them.
+func (s GateStream) Settle(ctx context.Context, templateID int64, shard int, groups []stock.Group, verdicts map[claim.ID]stock.Verdict) error {
+	k := shelfOf(templateID, shard)
+	for len(groups) > 0 {
+		epoch, args, n := groups[0].Epoch, []any{gateReaders, groups[0].Epoch}, 0
+		for n < len(groups) && groups[n].Epoch == epoch && len(args) < loadAtOnce {
+			args = appendVerdicts(args, groups[n], verdicts)
+			n++
+		}
+		if err := s.scripts.settle.Run(ctx, s.client, []string{k.shelf, k.users, k.claims, k.stream}, args...).Err(); err != nil {
+			return unavailable("settle claims", err)
+		}
+		groups = groups[n:]
+	}
+	return nil
+}
+
+func appendVerdicts(args []any, g stock.Group, verdicts map[claim.ID]stock.Verdict) []any {
+	args = append(args, g.Entry, len(g.Claims))
+	for _, c := range g.Claims {
+		issued := 0
+		if verdicts[c.ID].Issued {
+			issued = 1
+		}
+		args = append(args, c.ID.String(), c.UserID.String(), issued)
+	}
+	return args
+}
+
+// Drop implements [stock.Stream].
+func (s GateStream) Drop(ctx context.Context, templateID int64, shard int, p stock.Poison) error {
+	stream := shelfOf(templateID, shard).stream
+	_, err := s.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
+		pipe.XAck(ctx, stream, gateReaders, p.Entry)
+		pipe.XDel(ctx, stream, p.Entry)
+		return nil
+	})
+	if err != nil {
+		return unavailable("drop entry", err)
+	}
+	return nil
+}
+
+// sortOut reads entries; what the claim script did not write is a poison.
+func sortOut(messages []goredis.XMessage) (groups []stock.Group, poisons []stock.Poison) {
+	for _, m := range messages {
+		g, err := readGroup(m)
+		if err != nil {
+			payload, _ := json.Marshal(m.Values) // of strings
+			poisons = append(poisons, stock.Poison{Entry: m.ID, Reason: err.Error(), Payload: payload})
+			continue
+		}
+		groups = append(groups, g)
+	}
+	return groups, poisons
+}
+
+func readGroup(m goredis.XMessage) (stock.Group, error) {
+	g := stock.Group{Entry: m.ID}
+	text := func(name string) string { s, _ := m.Values[name].(string); return s }
+	epoch, err1 := strconv.ParseInt(text("epoch"), 10, 64)
+	at, err2 := strconv.ParseInt(text("at"), 10, 64)
+	if errors.Join(err1, err2) != nil {
+		return g, errors.New("not a group of claims: epoch or instant is missing")
+	}
+	g.Epoch, g.At = epoch, time.UnixMilli(at).UTC()
+	for name, value := range m.Values {
+		if name == "epoch" || name == "at" {
+			continue
+		}
+		c, err := readAccepted(name, value)
+		if err != nil {
+			return g, err
+		}
+		g.Claims = append(g.Claims, c)
+	}
+	if len(g.Claims) == 0 {
+		return g, errors.New("not a group of claims: it has none")
+	}
+	slices.SortFunc(g.Claims, func(a, b stock.Accepted) int { return int(a.Number - b.Number) })
+	return g, nil
+}
+
+// readAccepted reads "number user origin key"; a key may contain spaces.
+func readAccepted(name string, value any) (stock.Accepted, error) {
+	text, _ := value.(string)
+	parts := strings.SplitN(text, " ", 4)
+	id, err := claim.ParseID(name)
+	if err != nil || len(parts) != 4 {
+		return stock.Accepted{}, fmt.Errorf("not a group of claims: %.40q is no claim", name)
+	}
+	n, err1 := strconv.ParseInt(parts[0], 10, 64)
+	by, err2 := user.ParseID(parts[1])
+	if errors.Join(err1, err2) != nil {
+		return stock.Accepted{}, fmt.Errorf("not a group of claims: claim %s is unreadable", id)
+	}
+	return stock.Accepted{ID: id, UserID: by, Origin: claim.Origin(parts[2]), Key: parts[3], Number: n}, nil
+}

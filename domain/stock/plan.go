@@ -1,0 +1,190 @@
+package stock
+
+import (
+	"time"
+
+	"dropbell/domain/template"
+)
+
+// PlanState is how far a gate is.
+type PlanState string
+
+// The states. A gate is built when its template is published and again
+// whenever its shelves are gone or do not add up; it is retired when the
+// template has ended and everything is written.
+const (
+	Building PlanState = "building"
+	Standing PlanState = "standing"
+	Retired  PlanState = "retired"
+)
+
+// Part is what the database knows of one shelf in the present epoch.
+type Part struct {
+	Allot int64 // what the shelf is to be given in all
+	// Settled accepted claims are decided for good, Refused of them were
+	// refused by the database.
+	Settled, Refused int64
+}
+
+// A Plan is what the database knows of a gate, read in one statement. The
+// zero Shards say that there is none yet.
+type Plan struct {
+	Template template.Template
+	Shards   int
+	Epoch    int64
+	State    PlanState
+	// Base is how many coupons were issued when the present epoch was built,
+	// or outside of it since.
+	Base    int64
+	Parts   []Part
+	Reason  string // for which it was built last
+	BuiltAt time.Time
+	// Now is the database's clock when this was read.
+	Now time.Time
+}
+
+// Allot returns how much was given to all shelves.
+func (p Plan) Allot() (sum int64) {
+	for _, part := range p.Parts {
+		sum += part.Allot
+	}
+	return sum
+}
+
+// Share returns what each shelf is to be given in all so that the whole stock
+// is on sale. It never takes anything away.
+func (p Plan) Share() []int64 {
+	parts := Split(max(0, p.Template.Stock-p.Base-p.Allot()), p.Shards)
+	for i := range parts {
+		parts[i] += p.Parts[i].Allot
+	}
+	return parts
+}
+
+// ended reports whether nothing can be claimed any more.
+func (p Plan) ended() bool {
+	return p.Template.Stored == template.Closed || p.Template.Stored == template.Cancelled
+}
+
+// wanted reports whether the template is one for which a gate is built.
+func (p Plan) wanted() bool {
+	t := p.Template
+	return t.ClaimMode == template.Gate && (t.Stored == template.Published || t.Stored == template.Paused)
+}
+
+// Step is what a gate needs next.
+type Step string
+
+// The steps. A gate that needs several gets the first; the next look finds
+// the others.
+const (
+	Rest  Step = ""      // nothing to do
+	Build Step = "build" // make shelves from what the database knows
+	Tell  Step = "tell"  // put the newest terms in force
+	Fill  Step = "fill"  // hand out stock that no shelf has yet
+	Clear Step = "clear" // the template has ended: take the shelves down
+)
+
+// Reasons for building.
+const (
+	ReasonNew        = "new"
+	ReasonUnfinished = "unfinished"
+	ReasonLost       = "lost"
+	ReasonDifference = "difference"
+)
+
+// Next returns what the gate needs, judged by a look at its shelves, and why
+// if it has to be built.
+func (p Plan) Next(shelves []Shelf) (Step, string) {
+	switch {
+	case p.State == Retired, p.Shards == 0 && !p.wanted():
+		return Rest, ""
+	case p.Shards == 0:
+		return Build, ReasonNew
+	case p.State == Building:
+		return Build, ReasonUnfinished
+	}
+	tell, fill, idle := false, p.Template.Stock > p.Base+p.Allot(), true
+	for i, s := range shelves {
+		if s.Epoch != p.Epoch || !s.Open || s.Allot > p.Parts[i].Allot {
+			return Build, ReasonLost
+		}
+		tell = tell || s.Version < p.Template.Version
+		fill = fill || s.Allot < p.Parts[i].Allot
+		idle = idle && s.Waiting == 0
+	}
+	switch {
+	case tell:
+		return Tell, ""
+	case p.ended() && idle && p.Ledger(shelves).Writing == 0:
+		return Clear, ""
+	case p.ended():
+		return Rest, ""
+	case fill:
+		return Fill, ""
+	}
+	return Rest, ""
+}
+
+// A Ledger says where every coupon of a stock is.
+type Ledger struct {
+	Total   int64
+	Shelf   int64 // for sale, on its way between shelves, or about to be handed to one
+	Moving  int64 // of these, on their way between shelves
+	Writing int64 // promised to somebody, not in the database yet
+	Issued  int64
+	// Difference is what does not add up, 0 as it must be.
+	Difference int64
+}
+
+// Ledger adds up a plan and a look at its shelves that was taken after it.
+//
+// The database and the shelves are read one after the other while claims go
+// on, and yet the sum is exact: counters of what crossed from one side to the
+// other are kept on both sides, and cancel out whatever the instants are.
+// Three things do not cancel out and are the proof: every shelf for itself
+// must add up, the database's own counters must, and nothing may be settled
+// that was never accepted.
+func (p Plan) Ledger(shelves []Shelf) Ledger {
+	l := Ledger{Total: p.Template.Stock, Issued: p.Template.Issued}
+	if p.State == Building || p.State == Retired || p.Shards == 0 || len(shelves) != p.Shards {
+		l.Shelf = l.Total - l.Issued // nothing is accepted meanwhile
+		return l
+	}
+	settled, refused := int64(0), int64(0)
+	for i, s := range shelves {
+		part := p.Parts[i]
+		l.Shelf += s.Stock + part.Allot - s.Allot
+		l.Moving += s.Out - s.In
+		writing := s.Accepted - part.Settled + part.Refused - s.Returned
+		l.Writing += writing
+		if unwritten := s.Accepted - part.Settled; unwritten < 0 {
+			l.Difference -= unwritten
+		}
+		settled += part.Settled
+		refused += part.Refused
+		l.Difference += magnitude(s.Difference())
+	}
+	l.Shelf += l.Moving + p.Template.Stock - p.Base - p.Allot()
+	l.Moving = max(0, l.Moving) // two looks may differ on what is on its way; the sum does not
+	l.Difference += magnitude(p.Template.Issued-p.Base-settled+refused) + stray(shelves)
+	return l
+}
+
+// stray returns how many coupons left a shelf for another one and did not
+// arrive although no move towards it is or was under way.
+func stray(shelves []Shelf) (sum int64) {
+	for _, to := range shelves {
+		if !to.Still {
+			continue
+		}
+		arrived := to.In
+		for _, from := range shelves {
+			arrived -= from.Gone[to.Number]
+		}
+		sum += magnitude(arrived)
+	}
+	return sum
+}
+
+func magnitude(n int64) int64 { return max(n, -n) }

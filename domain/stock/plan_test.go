@@ -1,0 +1,267 @@
+package stock_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"dropbell/domain/stock"
+	"dropbell/domain/template"
+)
+
+// standing returns a gate of two shelves in perfect order, and a look at them.
+func standing() (stock.Plan, []stock.Shelf) {
+	plan := stock.Plan{Shards: 2, Epoch: 3, State: stock.Standing, Base: 10,
+		Parts: []stock.Part{{Allot: 45, Settled: 5, Refused: 1}, {Allot: 45, Settled: 0}}}
+	plan.Template = template.Template{ID: 7, Stored: template.Published, Version: 4, Issued: 14}
+	plan.Template.Stock, plan.Template.ClaimMode = 100, template.Gate
+	return plan, []stock.Shelf{
+		{Number: 0, Epoch: 3, Open: true, Version: 4, Allot: 45, Stock: 29, Accepted: 7, Returned: 1, Out: 10, Still: true, Gone: map[int]int64{1: 10}},
+		{Number: 1, Epoch: 3, Open: true, Version: 4, Allot: 45, Stock: 55, In: 10, Begun: 1, Done: 1, Still: true},
+	}
+}
+
+func TestNext(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*stock.Plan, []stock.Shelf)
+		want   stock.Step
+		reason string
+	}{
+		{"in order", func(*stock.Plan, []stock.Shelf) {}, stock.Rest, ""},
+		{"none yet", func(p *stock.Plan, _ []stock.Shelf) { *p = stock.Plan{Template: p.Template} }, stock.Build, stock.ReasonNew},
+		{"none yet and cancelled", func(p *stock.Plan, _ []stock.Shelf) {
+			*p = stock.Plan{Template: p.Template}
+			p.Template.Stored = template.Cancelled
+		}, stock.Rest, ""},
+		{"none yet and a draft", func(p *stock.Plan, _ []stock.Shelf) {
+			*p = stock.Plan{Template: p.Template}
+			p.Template.Stored = template.Draft
+		}, stock.Rest, ""},
+		{"none needed", func(p *stock.Plan, _ []stock.Shelf) {
+			*p = stock.Plan{Template: p.Template}
+			p.Template.ClaimMode = template.Durable
+		}, stock.Rest, ""},
+		{"being built", func(p *stock.Plan, _ []stock.Shelf) { p.State = stock.Building }, stock.Build, stock.ReasonUnfinished},
+		{"retired", func(p *stock.Plan, s []stock.Shelf) { p.State, s[0] = stock.Retired, stock.Shelf{} }, stock.Rest, ""},
+		{"a shelf is gone", func(_ *stock.Plan, s []stock.Shelf) { s[1] = stock.Shelf{Number: 1} }, stock.Build, stock.ReasonLost},
+		{"a shelf of another epoch", func(_ *stock.Plan, s []stock.Shelf) { s[0].Epoch = 2 }, stock.Build, stock.ReasonLost},
+		{"a sealed shelf", func(_ *stock.Plan, s []stock.Shelf) { s[0].Open = false }, stock.Build, stock.ReasonLost},
+		{"a shelf that was given too much", func(_ *stock.Plan, s []stock.Shelf) { s[0].Allot++ }, stock.Build, stock.ReasonLost},
+		{"an older version", func(_ *stock.Plan, s []stock.Shelf) { s[1].Version = 3 }, stock.Tell, ""},
+		{"a newer version", func(_ *stock.Plan, s []stock.Shelf) { s[1].Version = 5 }, stock.Rest, ""},
+		{"more stock", func(p *stock.Plan, _ []stock.Shelf) { p.Template.Stock++ }, stock.Fill, ""},
+		{"stock not handed over", func(_ *stock.Plan, s []stock.Shelf) { s[0].Allot-- }, stock.Fill, ""},
+		{"ended, not all written", func(p *stock.Plan, _ []stock.Shelf) { p.Template.Stored = template.Closed }, stock.Rest, ""},
+		{"ended, an entry is left", func(p *stock.Plan, s []stock.Shelf) {
+			p.Template.Stored, p.Parts[0].Settled, s[0].Waiting = template.Closed, 7, 1
+		}, stock.Rest, ""},
+		{"ended and written", func(p *stock.Plan, _ []stock.Shelf) { p.Template.Stored, p.Parts[0].Settled = template.Closed, 7 }, stock.Clear, ""},
+		{"more stock after the end", func(p *stock.Plan, _ []stock.Shelf) {
+			p.Template.Stored, p.Template.Stock = template.Closed, 200
+		}, stock.Rest, ""},
+	} {
+		plan, shelves := standing()
+		c.change(&plan, shelves)
+		if step, reason := plan.Next(shelves); step != c.want || reason != c.reason {
+			t.Errorf("%s: %q because %q, want %q because %q", c.name, step, reason, c.want, c.reason)
+		}
+	}
+}
+
+func TestShareHandsOutTheWholeStock(t *testing.T) {
+	plan, _ := standing()
+	plan.Template.Stock = 103
+	if got := fmt.Sprint(plan.Share()); got != "[47 46]" {
+		t.Errorf("shares %s", got)
+	}
+	plan.Template.Stock = 50 // which cannot be; nothing is taken away
+	if got := fmt.Sprint(plan.Share()); got != "[45 45]" {
+		t.Errorf("shares %s", got)
+	}
+}
+
+func TestLedgerShowsEveryKindOfDifference(t *testing.T) {
+	plan, shelves := standing()
+	want := stock.Ledger{Total: 100, Shelf: 84, Writing: 2, Issued: 14}
+	if got := plan.Ledger(shelves); got != want {
+		t.Errorf("in order: %+v, want %+v", got, want)
+	}
+	for name, change := range map[string]func(*stock.Plan, []stock.Shelf){
+		"a coupon vanished from a shelf":    func(_ *stock.Plan, s []stock.Shelf) { s[0].Stock-- },
+		"a coupon appeared on a shelf":      func(_ *stock.Plan, s []stock.Shelf) { s[1].Stock++ },
+		"one was issued behind the gate":    func(p *stock.Plan, _ []stock.Shelf) { p.Template.Issued++ },
+		"one was settled and never issued":  func(p *stock.Plan, _ []stock.Shelf) { p.Parts[0].Settled++ },
+		"more was settled than accepted":    func(p *stock.Plan, s []stock.Shelf) { s[0].Accepted, s[0].Stock = 4, 32 },
+		"one was lost on its way":           func(_ *stock.Plan, s []stock.Shelf) { s[1].In, s[1].Stock = 9, 54 },
+		"one arrived that nobody had taken": func(_ *stock.Plan, s []stock.Shelf) { s[1].In, s[1].Stock = 11, 56 },
+	} {
+		plan, shelves := standing()
+		change(&plan, shelves)
+		if got := plan.Ledger(shelves); got.Difference == 0 {
+			t.Errorf("%s and nobody noticed: %+v", name, got)
+		}
+	}
+}
+
+// world is a gate whose every step can be stopped between any two others.
+type world struct {
+	plan    stock.Plan
+	shelves []stock.Shelf
+	moves   []struct{ from, amount int64 } // per receiver, of the move under way; from < 0: none
+	waiting [][]bool                       // accepted, per shelf: false = decided by the database, not given back
+	refused []int64                        // decided as refused, not given back
+}
+
+func newWorld(stockLeft int64, shards int) *world {
+	w := &world{plan: stock.Plan{Shards: shards, Epoch: 1, State: stock.Standing, Parts: make([]stock.Part, shards)},
+		shelves: make([]stock.Shelf, shards), moves: make([]struct{ from, amount int64 }, shards),
+		waiting: make([][]bool, shards), refused: make([]int64, shards)}
+	w.plan.Template.Stored, w.plan.Template.Stock = template.Published, stockLeft
+	for i := range shards {
+		w.shelves[i] = stock.Shelf{Number: i, Epoch: 1, Open: true, Gone: map[int]int64{}}
+		w.moves[i].from = -1
+	}
+	return w
+}
+
+// step does one thing that one machine does by itself at one instant.
+func (w *world) step(t *rapid.T) {
+	i := rapid.IntRange(0, w.plan.Shards-1).Draw(t, "shelf")
+	s := &w.shelves[i]
+	switch rapid.SampledFrom([]string{"claim", "claim", "claim", "begin", "take", "put", "write", "refuse", "give back", "raise", "allot", "fill"}).Draw(t, "step") {
+	case "claim":
+		if s.Stock > 0 {
+			s.Stock--
+			s.Accepted++
+			w.waiting[i] = append(w.waiting[i], true)
+		}
+	case "begin":
+		if s.Begun == s.Done {
+			s.Begun++
+		}
+	case "take":
+		if from := int64(rapid.IntRange(0, w.plan.Shards-1).Draw(t, "donor")); s.Begun > s.Done && w.moves[i].from < 0 && from != int64(i) {
+			amount := (w.shelves[from].Stock + 1) / 2
+			w.shelves[from].Stock -= amount
+			w.shelves[from].Out += amount
+			w.shelves[from].Gone[i] += amount
+			w.moves[i].from, w.moves[i].amount = from, amount
+		}
+	case "put":
+		if w.moves[i].from >= 0 {
+			s.Stock += w.moves[i].amount
+			s.In += w.moves[i].amount
+			s.Done, w.moves[i].from = s.Begun, -1
+		}
+	case "write", "refuse":
+		if len(w.waiting[i]) == 0 {
+			return
+		}
+		w.waiting[i] = w.waiting[i][1:]
+		w.plan.Parts[i].Settled++
+		if rapid.Bool().Draw(t, "refused") {
+			w.plan.Parts[i].Refused++
+			w.refused[i]++
+		} else {
+			w.plan.Template.Issued++
+		}
+	case "give back":
+		if w.refused[i] > 0 {
+			w.refused[i]--
+			s.Stock++
+			s.Returned++
+		}
+	case "raise":
+		w.plan.Template.Stock += rapid.Int64Range(1, 9).Draw(t, "more")
+	case "allot":
+		for j, allot := range w.plan.Share() {
+			w.plan.Parts[j].Allot = allot
+		}
+	case "fill":
+		if more := w.plan.Parts[i].Allot - s.Allot; more > 0 {
+			s.Stock += more
+			s.Allot += more
+		}
+	}
+}
+
+// look reads plan and shelves one after the other while the world goes on.
+func (w *world) look(t *rapid.T) (stock.Plan, []stock.Shelf) {
+	pass := func() {
+		for range rapid.IntRange(0, 3).Draw(t, "meanwhile") {
+			w.step(t)
+		}
+	}
+	plan := w.plan
+	plan.Parts = append([]stock.Part(nil), w.plan.Parts...)
+	pass()
+	before := append([]stock.Shelf(nil), w.shelves...)
+	shelves := make([]stock.Shelf, len(w.shelves))
+	for i := range w.shelves {
+		pass()
+		shelves[i] = w.shelves[i]
+		shelves[i].Gone = map[int]int64{}
+		for to, n := range w.shelves[i].Gone {
+			shelves[i].Gone[to] = n
+		}
+	}
+	pass()
+	for i := range shelves {
+		shelves[i].Still = before[i].Begun == before[i].Done && before[i].Begun == w.shelves[i].Begun
+	}
+	return plan, shelves
+}
+
+// TestLedgerIsExactWheneverItIsRead: nothing is ever missing or too much,
+// whatever happens between the looks at its parts.
+func TestLedgerIsExactWheneverItIsRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(rapid.Int64Range(0, 30).Draw(t, "stock"), rapid.IntRange(1, 4).Draw(t, "shards"))
+		for range rapid.IntRange(1, 40).Draw(t, "rounds") {
+			w.step(t)
+			plan, shelves := w.look(t)
+			l := plan.Ledger(shelves)
+			if l.Difference != 0 || l.Total != l.Shelf+l.Writing+l.Issued {
+				t.Fatalf("%+v\n%+v\n%+v", l, plan, shelves)
+			}
+		}
+	})
+}
+
+// TestSoldOutIsNeverWrong: what two looks call sold out was, at one instant
+// between them.
+func TestSoldOutIsNeverWrong(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(rapid.Int64Range(0, 6).Draw(t, "stock"), rapid.IntRange(1, 3).Draw(t, "shards"))
+		left := func() (n int64) {
+			for i, s := range w.shelves {
+				n += s.Stock
+				if w.moves[i].from >= 0 {
+					n += w.moves[i].amount
+				}
+			}
+			return n
+		}
+		least := left()
+		observe := func() []stock.Shelf {
+			list := make([]stock.Shelf, len(w.shelves))
+			for i := range w.shelves {
+				for range rapid.IntRange(0, 2).Draw(t, "meanwhile") {
+					w.step(t)
+					least = min(least, left())
+				}
+				list[i] = w.shelves[i]
+			}
+			return list
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "rounds") {
+			w.step(t)
+			least = left()
+			if first := observe(); stock.SoldOut(first, observe()) && least > 0 {
+				t.Fatalf("called sold out, and there were never less than %d", least)
+			}
+		}
+	})
+}

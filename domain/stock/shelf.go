@@ -1,0 +1,90 @@
+package stock
+
+import (
+	"time"
+
+	"dropbell/domain/template"
+)
+
+// Terms are what a claim is judged by beside the stock, as of one version of
+// the template. An older version never replaces a newer one.
+type Terms struct {
+	Version      int64
+	Status       template.State // as stored
+	Obtain       template.Obtain
+	OpensAt      time.Time
+	ClosesAt     time.Time
+	PerUserLimit int
+	// GoneAt is when a coupon given away could no longer be used; zero = it
+	// depends on when it is given.
+	GoneAt time.Time
+	// Over is set once staff have closed the drop before its time: not even
+	// they give any more away then.
+	Over bool
+}
+
+// TermsOf returns the terms of a template.
+func TermsOf(t template.Template) Terms {
+	terms := Terms{Version: t.Version, Status: t.Stored, Obtain: t.Obtain, OpensAt: t.OpensAt, ClosesAt: t.ClosesAt, PerUserLimit: t.PerUserLimit,
+		Over: t.Stored == template.Closed && (t.EndedAt == nil || t.EndedAt.Before(t.ClosesAt))}
+	if t.ValidUntil != nil {
+		terms.GoneAt = *t.ValidUntil
+	}
+	return terms
+}
+
+// A Shelf is one look at one part of a stock; all its numbers are of one
+// instant. Counters start at 0 when the shelf is filled.
+type Shelf struct {
+	Number int
+	// Epoch counts how often the gate was built; 0 = there is no shelf.
+	Epoch int64
+	// Open is false while the gate is being built.
+	Open    bool
+	Version int64 // of the terms in force
+	Stock   int64 // left
+	Allot   int64 // given by the gate in all
+	// Accepted claims took one each; Returned ones gave it back.
+	Accepted, Returned int64
+	// In and Out are what came from and went to other shelves.
+	In, Out int64
+	// Begun and Done number the moves towards this shelf: the last one begun
+	// and the last one that arrived.
+	Begun, Done int64
+	// Still is set if no move towards this shelf was under way while all
+	// shelves were looked at.
+	Still bool
+	// Gone is what went to each other shelf, over all moves.
+	Gone map[int]int64
+	// Waiting is how many groups of claims are yet to be written.
+	Waiting int64
+}
+
+// Difference returns how many coupons appeared on (or, negative, vanished
+// from) the shelf without a reason; 0 is as it must be at every instant.
+func (s Shelf) Difference() int64 {
+	return s.Stock + s.Accepted - s.Returned - (s.Allot + s.In - s.Out)
+}
+
+// Taken returns how many accepted claims stand.
+func (s Shelf) Taken() int64 { return s.Accepted - s.Returned }
+
+// SoldOut reports whether two looks prove that for a moment between them
+// there was nothing left anywhere: not on a shelf, not on its way to another.
+// Looks are not of one instant, so emptiness of each shelf alone would prove
+// nothing: a coupon may travel behind the looker's back. What was taken only
+// grows unless something is given back, and that shows.
+func SoldOut(first, second []Shelf) bool {
+	if len(first) == 0 || len(first) != len(second) {
+		return false
+	}
+	var taken, allot int64
+	for i, s := range first {
+		if s.Epoch == 0 || s.Epoch != second[i].Epoch || s.Returned != second[i].Returned || s.Allot != second[i].Allot {
+			return false
+		}
+		taken += s.Taken()
+		allot += s.Allot
+	}
+	return taken >= allot
+}

@@ -1,0 +1,70 @@
+// Package stock holds the arithmetic of a stock that is divided among several
+// shelves, so that many machines can sell from it at once: how many shelves,
+// who buys where, what each of them was given, and whether everything that
+// was ever given is still accounted for.
+package stock
+
+import (
+	"math/rand/v2"
+
+	"dropbell/domain/user"
+)
+
+// MaxShards bounds how many shelves one stock is divided into.
+const MaxShards = 64
+
+const (
+	// perShard is how many claims a second one shelf decides comfortably; the
+	// benchmark of the gate measures several times as many.
+	perShard = 25_000
+	// sellOutSeconds is how fast a stock is expected to go: the rate to
+	// expect of a drop that nobody has seen yet.
+	sellOutSeconds = 4
+	// fewest is how many coupons a shelf should hold at the start; below,
+	// moving them between shelves costs more than sharing gains.
+	fewest = 64
+)
+
+// Shards returns into how many shelves a stock should be divided that is kept
+// on so many machines: enough for the rate at which it is expected to go and,
+// when there is enough to share, one per machine at least.
+func Shards(stock int64, machines int) int {
+	byRate := (stock/sellOutSeconds + perShard - 1) / perShard
+	n := max(byRate, int64(machines), 1)
+	return int(min(n, max(stock/fewest, 1), MaxShards))
+}
+
+// Home returns the shelf at which a user buys. Everything that is known of a
+// user is kept beside this shelf, so it is the same for ever.
+func Home(by user.ID, shards int) int {
+	// splitmix64: ids that follow each other end up far apart.
+	x := uint64(by) + 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return int((x ^ x>>31) % uint64(shards))
+}
+
+// Split divides n evenly: the parts add up to n and differ by one at most.
+func Split(n int64, shards int) []int64 {
+	parts := make([]int64, shards)
+	each, rest := n/int64(shards), n%int64(shards)
+	for i := range parts {
+		parts[i] = each
+		if int64(i) < rest {
+			parts[i]++
+		}
+	}
+	return parts
+}
+
+// Tour returns the shelves at which to look for more, each once and in random
+// order: all but home and those known to be empty.
+func Tour(home, shards int, empty func(int) bool, random *rand.Rand) []int {
+	tour := make([]int, 0, shards)
+	for _, i := range random.Perm(shards) {
+		if i != home && !empty(i) {
+			tour = append(tour, i)
+		}
+	}
+	return tour
+}

@@ -1,0 +1,95 @@
+package stock_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"dropbell/domain/stock"
+	"dropbell/domain/user"
+)
+
+func TestShards(t *testing.T) {
+	for _, c := range []struct {
+		stock    int64
+		machines int
+		want     int
+	}{
+		{0, 1, 1}, {1, 1, 1}, {100, 1, 1}, {100, 6, 1}, {640, 6, 6}, {100_000, 1, 1}, {100_004, 1, 2}, {1_000_000, 1, 10},
+		{1_000_000, 6, 10}, {50_000_000, 6, stock.MaxShards}, {1 << 40, 500, stock.MaxShards},
+	} {
+		if got := stock.Shards(c.stock, c.machines); got != c.want {
+			t.Errorf("a stock of %d on %d machines: %d shelves, want %d", c.stock, c.machines, got, c.want)
+		}
+	}
+}
+
+func TestSplitLosesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, shards := rapid.Int64Range(0, 1<<40).Draw(t, "n"), rapid.IntRange(1, stock.MaxShards).Draw(t, "shards")
+		parts, sum := stock.Split(n, shards), int64(0)
+		for _, p := range parts {
+			sum += p
+		}
+		if len(parts) != shards || sum != n || slices.Max(parts)-slices.Min(parts) > 1 || slices.Min(parts) < 0 {
+			t.Fatalf("%d in %d parts: %v", n, shards, parts)
+		}
+	})
+}
+
+// TestHomesAreSpreadAndStay: users with neighbouring ids shop at all shelves
+// alike, and always at the same one.
+func TestHomesAreSpreadAndStay(t *testing.T) {
+	const shards, users = 8, 80_000
+	var at [shards]int
+	for id := range user.ID(users) {
+		home := stock.Home(id+1, shards)
+		if home != stock.Home(id+1, shards) {
+			t.Fatal("a user has moved")
+		}
+		at[home]++
+	}
+	for shard, n := range at {
+		if n < users/shards*95/100 || n > users/shards*105/100 {
+			t.Errorf("shelf %d has %d of %d users", shard, n, users)
+		}
+	}
+	// What is kept beside a shelf must be found again by every later version.
+	for id, want := range map[user.ID]int{1: 1, 2: 6, 1000: 0, 1<<63 - 1: 7} {
+		if got := stock.Home(id, shards); got != want {
+			t.Errorf("user %d is at home at shelf %d, was at %d", id, got, want)
+		}
+	}
+}
+
+func TestToursVisitEveryOtherShelfOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shards := rapid.IntRange(1, stock.MaxShards).Draw(t, "shards")
+		home := rapid.IntRange(0, shards-1).Draw(t, "home")
+		empty := rapid.SliceOfN(rapid.Bool(), shards, shards).Draw(t, "empty")
+		seed := rapid.Uint64().Draw(t, "seed")
+		tour := stock.Tour(home, shards, func(i int) bool { return empty[i] }, rand.New(rand.NewPCG(seed, 1)))
+		slices.Sort(tour)
+		var want []int
+		for i := range shards {
+			if i != home && !empty[i] {
+				want = append(want, i)
+			}
+		}
+		if !slices.Equal(tour, want) {
+			t.Fatalf("visited %v, want %v", tour, want)
+		}
+	})
+}
+
+func TestToursDiffer(t *testing.T) {
+	random, first := rand.New(rand.NewPCG(1, 2)), map[int]bool{}
+	for range 100 {
+		first[stock.Tour(0, 5, func(int) bool { return false }, random)[0]] = true
+	}
+	if len(first) != 4 {
+		t.Errorf("a hundred tours began at %v only", first)
+	}
+}

@@ -1,0 +1,228 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+)
+
+// An Accepted claim waits to be written.
+type Accepted struct {
+	ID     claim.ID
+	UserID user.ID
+	Origin claim.Origin
+	Key    string
+	// Number is the claim's place among those accepted by its shelf.
+	Number int64
+}
+
+// A Group is what one decision accepted; it is written whole.
+type Group struct {
+	Entry  string // its name on the stream
+	Epoch  int64
+	At     time.Time
+	Claims []Accepted
+}
+
+// A Poison is an entry on the stream that is no group.
+type Poison struct {
+	Entry   string
+	Reason  string
+	Payload []byte
+}
+
+// A Verdict is what became of an accepted claim. What was not issued is given
+// back to the shelf. Reason is the code of the fault if it was refused; a
+// repetition that the shelf did not recognise is neither issued nor refused:
+// CouponID is then the coupon of the first.
+type Verdict struct {
+	ID       claim.ID
+	Issued   bool
+	CouponID int64
+	Reason   string
+}
+
+// ErrUnwritable is returned when the database refuses a claim for what is in it.
+var ErrUnwritable = fault.New(fault.Invalid, "unwritable", "the database cannot take this claim")
+
+// Stream is where accepted claims wait.
+type Stream interface {
+	// Take returns groups that nobody has in hand, or whose holder has been
+	// silent for a while, and entries that are no groups.
+	Take(ctx context.Context, templateID int64, shard int, limit int) ([]Group, []Poison, error)
+	// Scan returns all groups after an entry ("" = from the first), whoever
+	// has them in hand.
+	Scan(ctx context.Context, templateID int64, shard int, after string, limit int) ([]Group, []Poison, error)
+	// Settle takes written groups off the stream and gives back to the shelf
+	// what was refused, each group once however often it is called.
+	Settle(ctx context.Context, templateID int64, shard int, groups []Group, verdicts map[claim.ID]Verdict) error
+	// Drop takes a poison off the stream.
+	Drop(ctx context.Context, templateID int64, shard int, p Poison) error
+}
+
+// Book is where coupons are written.
+type Book interface {
+	// Write decides the groups' claims for good and issues what it can, in
+	// one transaction; a claim that was decided before keeps its verdict. It
+	// returns [ErrUnwritable] if one of them has contents that the database
+	// does not take; nothing is written then.
+	Write(ctx context.Context, templateID int64, shard int, groups []Group) ([]Verdict, error)
+	// Refuse decides claims as refused for a reason, like Write.
+	Refuse(ctx context.Context, templateID int64, shard int, groups []Group, reason string) ([]Verdict, error)
+	// SetAside keeps an entry that is no group for people to look at.
+	SetAside(ctx context.Context, templateID int64, shard int, p Poison) error
+	// Refilled announces that something was given back.
+	Refilled(ctx context.Context, templateID int64) error
+}
+
+// A Writer brings accepted claims into the database. Any number may run.
+type Writer struct {
+	Stream Stream
+	Book   Book
+	// Wrote is told of every transaction, if set.
+	Wrote func(issued, refused int)
+}
+
+// groupsAtOnce is how many groups one transaction writes, of at most 128
+// claims each.
+const groupsAtOnce = 16
+
+// Step writes what waits on one shelf, once, and returns how many entries it
+// dealt with. If the process dies before the transaction, another writer
+// takes the entries over; if it dies between the transaction and the
+// settlement, the other finds the claims decided and settles.
+func (w *Writer) Step(ctx context.Context, templateID int64, shard int) (int, error) {
+	groups, poisons, err := w.Stream.Take(ctx, templateID, shard, groupsAtOnce)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range poisons {
+		if err := w.Book.SetAside(ctx, templateID, shard, p); err != nil {
+			return 0, err
+		}
+		if err := w.Stream.Drop(ctx, templateID, shard, p); err != nil {
+			return 0, err
+		}
+	}
+	if len(groups) == 0 {
+		return len(poisons), nil
+	}
+	verdicts := map[claim.ID]Verdict{}
+	if err := w.write(ctx, templateID, shard, groups, verdicts); err != nil {
+		return 0, err
+	}
+	if err := w.Stream.Settle(ctx, templateID, shard, groups, verdicts); err != nil {
+		return 0, err
+	}
+	for _, v := range verdicts {
+		if !v.Issued {
+			return len(groups) + len(poisons), w.Book.Refilled(ctx, templateID)
+		}
+	}
+	return len(groups) + len(poisons), nil
+}
+
+// WriteAll writes everything that waits on one shelf and leaves it there; for
+// whoever builds the gate anew, after sealing it.
+func (w *Writer) WriteAll(ctx context.Context, templateID int64, shard int) error {
+	for after := ""; ; {
+		groups, poisons, err := w.Stream.Scan(ctx, templateID, shard, after, groupsAtOnce)
+		if err != nil {
+			return err
+		}
+		for _, p := range poisons {
+			if err := w.Book.SetAside(ctx, templateID, shard, p); err != nil {
+				return err
+			}
+			after = later(after, p.Entry)
+		}
+		if len(groups) > 0 {
+			if err := w.write(ctx, templateID, shard, groups, map[claim.ID]Verdict{}); err != nil {
+				return err
+			}
+			after = later(after, groups[len(groups)-1].Entry)
+		}
+		if len(groups)+len(poisons) == 0 {
+			return nil
+		}
+	}
+}
+
+// write decides groups. One that the database cannot take must not hold up
+// the others, so the groups are halved until it stands alone.
+func (w *Writer) write(ctx context.Context, templateID int64, shard int, groups []Group, into map[claim.ID]Verdict) error {
+	verdicts, err := w.Book.Write(ctx, templateID, shard, groups)
+	switch {
+	case errors.Is(err, ErrUnwritable) && (len(groups) > 1 || len(groups[0].Claims) > 1):
+		for _, half := range halves(groups) {
+			if err := w.write(ctx, templateID, shard, half, into); err != nil {
+				return err
+			}
+		}
+		return nil
+	case errors.Is(err, ErrUnwritable):
+		if verdicts, err = w.giveUp(ctx, templateID, shard, groups, err); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	}
+	refused := 0
+	for _, v := range verdicts {
+		into[v.ID] = v
+		if !v.Issued {
+			refused++
+		}
+	}
+	if w.Wrote != nil {
+		w.Wrote(len(verdicts)-refused, refused)
+	}
+	return nil
+}
+
+// giveUp sets the one claim aside and refuses it.
+func (w *Writer) giveUp(ctx context.Context, templateID int64, shard int, groups []Group, cause error) ([]Verdict, error) {
+	c := groups[0].Claims[0]
+	p := Poison{Entry: groups[0].Entry + "/" + c.ID.String(), Reason: cause.Error(),
+		Payload: []byte(c.ID.String() + " " + string(c.Origin))}
+	if err := w.Book.SetAside(ctx, templateID, shard, p); err != nil {
+		return nil, err
+	}
+	return w.Book.Refuse(ctx, templateID, shard, groups, ErrUnwritable.Code)
+}
+
+// halves divides groups, or the claims of a single one.
+func halves(groups []Group) [2][]Group {
+	if n := len(groups); n > 1 {
+		return [2][]Group{groups[:n/2], groups[n/2:]}
+	}
+	first, second := groups[0], groups[0]
+	n := len(first.Claims) / 2
+	first.Claims, second.Claims = first.Claims[:n], second.Claims[n:]
+	return [2][]Group{{first}, {second}}
+}
+
+// later returns the later of two entry names, "<milliseconds>-<sequence>".
+func later(a, b string) string {
+	if entryBefore(a, b) {
+		return b
+	}
+	return a
+}
+
+func entryBefore(a, b string) bool {
+	am, as, _ := strings.Cut(a, "-")
+	bm, bs, _ := strings.Cut(b, "-")
+	if am != bm {
+		return numberBefore(am, bm)
+	}
+	return numberBefore(as, bs)
+}
+
+// numberBefore compares decimal numbers without leading zeros.
+func numberBefore(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
