@@ -81,8 +81,8 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 	}
 	return api.New(api.Deps{
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Coupons: p.coupons(),
-		Codes:     p.codes,
-		Claims:    p.claims.service,
+		Codes:  p.codes,
+		Claims: p.claims.service, Ledgers: postgres.NewLedgers(p.db),
 		Reminders: p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.db),
 		Shops: postgres.NewTemplates(p.db), Keys: postgres.NewStaff(p.db), Tokens: tokens,
 		Idempotency: postgres.NewIdempotency(p.db), Hub: p.hub, Channels: p.channels, Now: clock, Log: p.log,

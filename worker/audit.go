@@ -49,6 +49,15 @@ func audit(ctx context.Context, args []string, getenv func(string) string, out i
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	stock, err := postgres.NewLedgers(db).Ledger(ctx, id)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "stock: %d in all = %d on the shelf + %d being written + %d issued; %d counted per user, %d users over the limit\n",
+		stock.Total, stock.Shelf, stock.Writing, stock.Issued, stock.PerUser, stock.OverLimit)
+	if n := stock.Difference(); n != 0 {
+		return fmt.Errorf("the stock ledger of template %d is off by %d", id, n)
+	}
 	if off != 0 {
 		return fmt.Errorf("the balance sheet of template %d is off by %d", id, off)
 	}

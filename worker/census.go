@@ -33,6 +33,7 @@ type census struct {
 	deadLetters postgres.DeadLetters
 	forecaster  *reminder.Forecaster
 	leader      postgres.Housekeeping
+	stock       stockCensus
 
 	differences *prometheus.GaugeVec
 	recounted   prometheus.Gauge
@@ -57,6 +58,7 @@ func newCensus(p *program) *census {
 		dead:      perChannel("dropbell_dead_letters", "Dead letters that wait for a decision."),
 		misses:    perChannel("dropbell_forecast_misses", "Messages due within 24 hours that would not go out before their opening."),
 	}
+	c.stock = newStockCensus(p.db, p.metrics.registry)
 	p.metrics.registry.MustRegister(c.differences, c.recounted, c.countedAt, c.expired, c.dead, c.misses)
 	return c
 }
@@ -77,7 +79,7 @@ func (p *program) takeCensus(ctx context.Context) error {
 func (c *census) count(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, censusEvery)
 	defer cancel()
-	if err := errors.Join(c.recount(ctx), c.countDead(ctx), c.forecast(ctx)); err != nil {
+	if err := errors.Join(c.recount(ctx), c.countDead(ctx), c.forecast(ctx), c.stock.count(ctx)); err != nil {
 		return err
 	}
 	c.countedAt.SetToCurrentTime()
@@ -131,6 +133,7 @@ func (c *census) forget() {
 		v.Reset()
 	}
 	c.recounted.Set(0)
+	c.stock.forget()
 }
 
 func setAll(v *prometheus.GaugeVec, values [delivery.Channels]int64) {

@@ -21,9 +21,21 @@ type TemplateList struct {
 // Balance is a template's balance sheet, recomputed from the rows.
 type Balance struct {
 	TemplateID string        `json:"template_id" example:"1"`
-	Balanced   bool          `json:"balanced" doc:"Whether every line balances and agrees with the counters."`
-	Difference int64         `json:"difference" doc:"The sum of all differences."`
+	Balanced   bool          `json:"balanced" doc:"Whether every line balances and agrees with the counters, and the stock adds up."`
+	Difference int64         `json:"difference" doc:"The sum of all differences of lines."`
+	Stock      StockSheet    `json:"stock"`
 	Lines      []BalanceLine `json:"lines" nullable:"false" doc:"One for each slot and channel that has fired."`
+}
+
+// StockSheet accounts for every coupon: total = shelf + writing + issued.
+type StockSheet struct {
+	Total      int64 `json:"total" example:"100"`
+	Shelf      int64 `json:"shelf" doc:"Can still be claimed." example:"60"`
+	Writing    int64 `json:"writing" doc:"Given away by a gate and not written yet." example:"0"`
+	Issued     int64 `json:"issued" doc:"Coupons, counted." example:"40"`
+	PerUser    int64 `json:"per_user" doc:"What the counters behind the limit per user add up to." example:"40"`
+	OverLimit  int64 `json:"over_limit" doc:"Users with more than they may have." example:"0"`
+	Difference int64 `json:"difference" doc:"Coupons unaccounted for." example:"0"`
 }
 
 // BalanceLine is the account of one slot and channel.
@@ -84,7 +96,7 @@ func (a *API) adminTemplateRoutes() {
 	}
 	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/balance", ID: "template-balance", Tag: tagStaff,
 		Summary:     "Recompute a template's balance sheet",
-		Description: "For every slot and channel: reserved at fire = sent + skipped + expired + dead + in flight, counted from the rows.",
+		Description: "For every slot and channel: reserved at fire = sent + skipped + expired + dead + in flight, counted from the rows. For the stock: total = shelf + writing + issued.",
 		Codes:       []string{"template_not_found"}}), a.balance)
 }
 
@@ -238,7 +250,12 @@ func (a *API) balance(ctx context.Context, in *TemplateRef) (*struct{ Body Balan
 	if err != nil {
 		return nil, err
 	}
-	b := Balance{TemplateID: in.ID, Balanced: true, Lines: make([]BalanceLine, len(lines))}
+	l, err := a.Ledgers.Ledger(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	b := Balance{TemplateID: in.ID, Balanced: l.Difference() == 0, Stock: StockSheet{l.Total, l.Shelf, l.Writing, l.Issued, l.PerUser,
+		l.OverLimit, l.Difference()}, Lines: make([]BalanceLine, len(lines))}
 	for i, l := range lines {
 		b.Lines[i] = balanceJSON(l)
 		b.Difference += l.Difference()

@@ -32,6 +32,12 @@ type Shops interface {
 	Shops(ctx context.Context) ([]template.Shop, error)
 }
 
+// Ledgers accounts for stock.
+type Ledgers interface {
+	// Ledger recounts the template's coupons.
+	Ledger(ctx context.Context, templateID int64) (claim.Ledger, error)
+}
+
 // Keys keeps service keys.
 type Keys interface {
 	// Key returns the key whose secret has this hash, or [staff.ErrKeyNotFound].
@@ -59,6 +65,7 @@ type Deps struct {
 	DeadLetters *delivery.DeadLetters
 	Codes       *redeemcode.Service
 	Claims      *claim.Service
+	Ledgers     Ledgers
 	Shops       Shops
 	Keys        Keys
 	Tokens      *Tokens // nil = no end user tokens are accepted

@@ -47,6 +47,15 @@ func TestClaim(t *testing.T) {
 	r.want(r.call(as(token(9)), "POST", "/claims", claimOf("999")), 404, "template_not_found")
 	r.want(r.call(as(token(9)), "POST", "/claims", claimOf(r.draft(time.Hour))), 404, "template_not_found")
 	r.want(r.call(as(token(9)), "POST", "/claims", claimOf(r.drop(time.Hour))), 409, "not_started")
+	sheet := r.want(r.call(r.admin(), "GET", "/admin/templates/"+id+"/balance", nil), 200, "")
+	if sheet.json["balanced"] != true || sheet.at("stock.issued") != 2.0 || sheet.at("stock.shelf") != 0.0 || sheet.at("stock.difference") != 0.0 {
+		t.Errorf("the balance sheet says %s", sheet.Body)
+	}
+	r.exec(`delete from claim_counts where user_id = 8`)
+	sheet = r.want(r.call(r.admin(), "GET", "/admin/templates/"+id+"/balance", nil), 200, "")
+	if sheet.json["balanced"] != false || sheet.at("stock.difference") != 1.0 {
+		t.Errorf("after a row was lost the balance sheet says %s", sheet.Body)
+	}
 	shown := r.want(r.call(r.admin(), "GET", "/admin/templates/"+id, nil), 200, "")
 	if shown.at("stock_ledger.issued") != 2.0 || shown.at("stock_ledger.left") != 0.0 || shown.json["state"] != "sold_out" {
 		t.Errorf("staff see %s", shown.Body)

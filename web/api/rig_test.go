@@ -99,6 +99,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	d.Coupons = &coupon.Service{Store: postgres.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
 	claims := postgres.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
+	d.Ledgers = postgres.NewLedgers(r.db)
 	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
 	d.DeadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(r.db)}
 	d.Codes = &redeemcode.Service{Store: postgres.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}

@@ -1,0 +1,83 @@
+package claim
+
+import "time"
+
+// A Ledger accounts for a template's stock: every coupon of the total is on
+// the shelf, being written, or issued, and never in two places or in none.
+type Ledger struct {
+	TemplateID int64
+	Total      int64
+	// Shelf is what can still be claimed, as whoever decides claims counts it.
+	Shelf int64
+	// Writing is what a gate has given away and not written yet; always 0 for
+	// the durable gate, which writes as it gives.
+	Writing int64
+	// Issued is how many coupons there are: the rows, counted.
+	Issued int64
+	// PerUser is what the counters behind the limit per user add up to.
+	PerUser int64
+	// OverLimit is how many users have more than they may.
+	OverLimit int64
+}
+
+// Difference returns how many coupons are unaccounted for; 0 is as it must be.
+func (l Ledger) Difference() int64 {
+	return abs(l.Total-l.Shelf-l.Writing-l.Issued) + abs(l.PerUser-l.Issued) + l.OverLimit
+}
+
+func abs(n int64) int64 { return max(n, -n) }
+
+// A Curve says how a template sold, in steps of equal width.
+type Curve struct {
+	Width time.Duration
+	// Points are without gaps, from the first coupon to the last.
+	Points []Point
+}
+
+// A Point is one step of a curve.
+type Point struct {
+	At     time.Time // when the step begins
+	Issued int64     // in this step
+	Total  int64     // at its end
+}
+
+// NewCurve returns the curve through steps that sold something, in order of
+// time and each a multiple of width after the first.
+func NewCurve(width time.Duration, sold []Point) Curve {
+	c := Curve{Width: width}
+	var total int64
+	for _, p := range sold {
+		for n := len(c.Points); n > 0 && c.Points[n-1].At.Add(width).Before(p.At); n = len(c.Points) {
+			c.Points = append(c.Points, Point{At: c.Points[n-1].At.Add(width), Total: total})
+		}
+		total += p.Issued
+		c.Points = append(c.Points, Point{At: p.At, Issued: p.Issued, Total: total})
+	}
+	return c
+}
+
+// Total returns how many coupons the curve has reached.
+func (c Curve) Total() int64 {
+	if len(c.Points) == 0 {
+		return 0
+	}
+	return c.Points[len(c.Points)-1].Total
+}
+
+// Peak returns the step that sold most, the zero Point if nothing was sold.
+func (c Curve) Peak() (most Point) {
+	for _, p := range c.Points {
+		if p.Issued > most.Issued {
+			most = p
+		}
+	}
+	return most
+}
+
+// PeakRate returns coupons per second in the step that sold most.
+func (c Curve) PeakRate() float64 {
+	if c.Width <= 0 {
+		return 0
+	}
+	return float64(c.Peak().Issued) / c.Width.Seconds()
+}

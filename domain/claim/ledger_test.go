@@ -1,0 +1,63 @@
+package claim_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dropbell/domain/claim"
+)
+
+func TestLedgerDifference(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		l    claim.Ledger
+		want int64
+	}{
+		{"nothing", claim.Ledger{}, 0},
+		{"untouched", claim.Ledger{Total: 10, Shelf: 10}, 0},
+		{"under way", claim.Ledger{Total: 10, Shelf: 3, Writing: 2, Issued: 5, PerUser: 5}, 0},
+		{"oversold", claim.Ledger{Total: 10, Shelf: 0, Issued: 11, PerUser: 11}, 1},
+		{"lost", claim.Ledger{Total: 10, Shelf: 3, Issued: 5, PerUser: 5}, 2},
+		{"counted wrongly per user", claim.Ledger{Total: 10, Shelf: 5, Issued: 5, PerUser: 4}, 1},
+		{"too many for one", claim.Ledger{Total: 10, Shelf: 8, Issued: 2, PerUser: 2, OverLimit: 1}, 1},
+		{"one error must not hide another", claim.Ledger{Total: 10, Shelf: 6, Issued: 5, PerUser: 4}, 2},
+	} {
+		if got := c.l.Difference(); got != c.want {
+			t.Errorf("%s: off by %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestCurveHasNoGaps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		width := time.Duration(rapid.IntRange(1, 60).Draw(t, "seconds")) * time.Second
+		var sold []claim.Point
+		var want int64
+		step := 0
+		for range rapid.IntRange(0, 20).Draw(t, "steps") {
+			n := rapid.Int64Range(1, 1000).Draw(t, "issued")
+			sold = append(sold, claim.Point{At: opens.Add(time.Duration(step) * width), Issued: n})
+			want += n
+			step += rapid.IntRange(1, 5).Draw(t, "gap")
+		}
+		c := claim.NewCurve(width, sold)
+		var sum int64
+		for i, p := range c.Points {
+			sum += p.Issued
+			if p.Total != sum || !p.At.Equal(opens.Add(time.Duration(i)*width)) {
+				t.Fatalf("point %d is %+v after %d", i, p, sum)
+			}
+		}
+		if sum != want || c.Total() != want {
+			t.Fatalf("the curve reaches %d, %d were sold", c.Total(), want)
+		}
+		if peak := c.Peak(); peak.Issued > 0 && c.PeakRate() != float64(peak.Issued)/width.Seconds() {
+			t.Fatalf("peak %+v at %v a second", peak, c.PeakRate())
+		}
+	})
+	if (claim.Curve{}).PeakRate() != 0 {
+		t.Error("nothing sold has a rate")
+	}
+}
