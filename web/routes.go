@@ -56,7 +56,7 @@ const (
 )
 
 func (p *program) newConsole() *console.Console {
-	return console.New(console.Deps{
+	deps := console.Deps{
 		Staff: p.staff, Templates: p.templates, Reminders: p.reminders, Board: postgres.NewBoards(p.db),
 		Users: postgres.NewUsers(p.db), Audit: postgres.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
 		Settings: postgres.NewChannels(p.db), DeadMessages: postgres.NewDeadMessages(p.db), Channels: p.channels,
@@ -67,7 +67,9 @@ func (p *program) newConsole() *console.Console {
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.db)},
 		Jobs:          &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
 		Monitor: p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: clock, Log: p.log,
-	})
+	}
+	p.wireCockpit(&deps)
+	return console.New(deps)
 }
 
 func (p *program) api(ctx context.Context) (*api.API, error) {

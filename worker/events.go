@@ -24,6 +24,9 @@ func (p *program) handleEvents() {
 	}))
 	p.handleCampaigns()
 	p.gate.listen(p)
+	p.bus.Handle("channel-tests", event.ChannelTestCreated, decoded(func(ctx context.Context, _ string, e event.ChannelTest) error {
+		return p.queue.Enqueue(ctx, task.TestChannel(e.TestID))
+	}))
 	counters := postgres.NewCounters(p.db)
 	p.bus.Handle("bookings", event.ReservationsChanged, decoded(counters.Count), watermill.Parallel(2))
 }

@@ -18,7 +18,7 @@ func (p *program) observed(senders map[delivery.Channel]delivery.Sender) map[del
 	senders = maps.Clone(senders)
 	for c, s := range senders {
 		if c != delivery.App {
-			s = measured{s, p.metrics}
+			s = measured{s, p.metrics, p.providers}
 		}
 		senders[c] = p.tracing.Sender(s)
 	}
@@ -29,6 +29,7 @@ func (p *program) observed(senders map[delivery.Channel]delivery.Sender) map[del
 type measured struct {
 	delivery.Sender
 	metrics *metrics
+	calls   *providerCalls
 }
 
 // Send is that of the sender below.
@@ -36,7 +37,9 @@ func (m measured) Send(ctx context.Context, messages []delivery.Message) []deliv
 	started := time.Now()
 	results := m.Sender.Send(ctx, messages)
 	channel := m.Channel().String()
-	m.metrics.calls.WithLabelValues(channel).Observe(time.Since(started).Seconds())
+	took := time.Since(started)
+	m.metrics.calls.WithLabelValues(channel).Observe(took.Seconds())
+	m.calls.count(m.Channel(), took, results)
 	var counts [len(classes)]int
 	for _, r := range results {
 		counts[r.Status]++

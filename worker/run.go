@@ -60,6 +60,8 @@ type program struct {
 	metrics     *metrics
 	tracing     *telemetry.Tracing
 	census      *census
+	tester      *delivery.Tester
+	providers   *providerCalls
 	life        context.Context // ends when shutdown begins
 	closers     []func() error
 }
@@ -89,7 +91,7 @@ func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
 // build connects adapters and use cases. Nothing runs yet.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
-	p := &program{cfg: cfg, log: log, metrics: newMetrics(prometheus.NewRegistry())}
+	p := &program{cfg: cfg, log: log, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
 	var err error
 	if p.tracing, err = telemetry.Start(ctx, telemetry.Options{Service: "dropbell-worker", Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Log: log}); err != nil {
 		return nil, err
@@ -130,6 +132,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int) {
 	p.outbox = postgres.NewOutbox(p.db)
 	p.census = newCensus(p)
+	p.wireCockpit(senders)
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
 	p.template = &template.Service{Store: postgres.NewTemplates(p.db), Now: clock}
 	p.jobs = p.newJobs()
@@ -193,6 +196,8 @@ func (p *program) serve(ctx context.Context) error {
 	start("gauges", p.every(5*time.Second, "gauges", p.gauge))
 	start("census", p.every(5*time.Second, "census", p.takeCensus))
 	p.gate.start(p, start)
+	start("test messages", p.every(sweepEvery, "test messages", p.tester.Sweep))
+	start("provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
 	start("task servers", p.serveTasks)
 	p.log.Info("worker is running", "channels", p.channelNames())
 	loops.Wait()

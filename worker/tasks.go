@@ -36,6 +36,7 @@ func (p *program) wireTasks() (err error) {
 	p.wireJobs()
 	p.wireCoupons()
 	p.campaignTasks()
+	p.servers.Handle(task.Test, p.testTask)
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
 		return errors.Join(postgres.NewCounters(p.db).Recount(ctx, 24*time.Hour), postgres.NewDeadLetters(p.db).RecountDeadLetters(ctx))

@@ -165,7 +165,11 @@ with mine as (
         lease_until = case when $11 or $12::timestamptz is not null then null else clock_timestamp() + $13 end,
         lease_token = case when $11 or $12::timestamptz is not null then null else lease_token end,
         -- The first end counts: a batch whose dead letters are replayed was delivered then.
-        finished_at = case when $11 then coalesce(finished_at, clock_timestamp()) else finished_at end
+        finished_at = case when $11 then coalesce(finished_at, clock_timestamp()) else finished_at end,
+        -- What is sent since the last checkpoint is as late as this one. One
+        -- that is repeated, because its answer got lost, counts nothing.
+        late[width_bucket(extract(epoch from clock_timestamp() - due_at)::float8, $25)] =
+            coalesce(late[width_bucket(extract(epoch from clock_timestamp() - due_at)::float8, $25)], 0) + greatest(0, $4 - sent_count)
     where id = $1 and lease_token = $2 and state = 'running'
     returning id, channel, kind, owner_id, template_id, sent_count, coalesce(stop_reason, case when held then 'held' end) as stop_reason
 ), rows as (
@@ -212,7 +216,7 @@ func (l *lease) Checkpoint(ctx context.Context, p delivery.Progress) (stop strin
 	}
 	args := []any{l.batch.ID, l.token, encoded, counts.sent, counts.skipped, counts.expired, counts.dead, counts.failed,
 		string(p.Rest), p.RestReason, p.Done, until, l.lasting}
-	args = append(append(args, exceptionColumns(p.Exceptions)...), event.BatchFinished, traceOf(ctx))
+	args = append(append(args, exceptionColumns(p.Exceptions)...), event.BatchFinished, traceOf(ctx), latenessSeconds())
 	err = l.db.pool.QueryRow(ctx, checkpointSQL, args...).Scan(&stop)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", l.lostOrRecorded(ctx, p, counts)

@@ -3,11 +3,11 @@ package postgres
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 )
 
@@ -22,44 +22,44 @@ func NewChannels(db *DB) Channels { return Channels{db} }
 // Settings returns every channel's settings in channel order.
 func (s Channels) Settings(ctx context.Context) ([delivery.Channels]delivery.Setting, error) {
 	var all [delivery.Channels]delivery.Setting
-	rows, err := s.pool.Query(ctx, `select channel, paused, paused_reason, rate_per_second, updated_at from channel_settings order by channel`)
+	rows, err := s.pool.Query(ctx, `select channel, paused, paused_reason, coalesce(paused_at, '0001-01-01'), paused_by,
+		rate_per_second, updated_at from channel_settings order by channel`)
 	if err != nil {
 		return all, translate(err)
 	}
 	var one delivery.Setting
-	_, err = pgx.ForEachRow(rows, []any{&one.Channel, &one.Paused, &one.PausedReason, &one.RatePerSecond, &one.UpdatedAt}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&one.Channel, &one.Paused, &one.PausedReason, &one.PausedAt, &one.PausedBy, &one.RatePerSecond, &one.UpdatedAt}, func() error {
 		all[one.Channel] = one
 		return nil
 	})
 	return all, translate(err)
 }
 
-// SaveSetting changes one channel, with its audit entry.
-func (s Channels) SaveSetting(ctx context.Context, next delivery.Setting, e staff.Entry) error {
+// SaveSetting changes one channel, with its audit entry, if it is as it was;
+// see [delivery.SettingStore].
+func (s Channels) SaveSetting(ctx context.Context, old, next delivery.Setting, e staff.Entry) error {
 	return s.tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `update channel_settings set paused = $2, paused_reason = $3, rate_per_second = $4, updated_at = now()
-			where channel = $1`, next.Channel, next.Paused, next.PausedReason, next.RatePerSecond); err != nil {
+		tag, err := tx.Exec(ctx, `update channel_settings set paused = $3, paused_reason = $4, paused_at = nullif($5, '0001-01-01'::timestamptz),
+				paused_by = $6, rate_per_second = $7, updated_at = clock_timestamp()
+			where channel = $1 and updated_at = $2`, next.Channel, old.UpdatedAt, next.Paused, next.PausedReason, next.PausedAt,
+			next.PausedBy, next.RatePerSecond)
+		if err != nil {
 			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return fault.ErrStale
 		}
 		return insertAudit(ctx, tx, e)
 	})
 }
 
-// Backlog is how much of a channel waits and since when.
-type Backlog struct {
-	Channel delivery.Channel
-	Batches int64
-	People  int64
-	Oldest  time.Duration
-}
-
 // Backlogs returns what is ready or running per channel.
-func (s Channels) Backlogs(ctx context.Context) ([]Backlog, error) {
+func (s Channels) Backlogs(ctx context.Context) ([]delivery.Backlog, error) {
 	rows, err := s.pool.Query(ctx, `select channel, count(*), sum(due_count - sent_count - skipped_count - expired_count - dead_count),
 		greatest(now() - coalesce(min(due_at) filter (where kind <> 'campaign'), now()), interval '0') from batches where state in ('ready', 'running') group by 1 order by 1`)
 	if err != nil {
 		return nil, translate(err)
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Backlog])
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[delivery.Backlog])
 	return list, translate(err)
 }

@@ -1,11 +1,16 @@
 package postgres_test
 
 import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"dropbell/adapters/postgres"
 	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 )
 
@@ -20,7 +25,7 @@ func TestChannelSettings(t *testing.T) {
 		}
 	}
 	entry := staff.Entry{Actor: operator, Action: "channel.change", ObjectKind: "channel", ObjectID: "sms", Before: all[delivery.SMS]}
-	w.must(channels.SaveSetting(t.Context(), delivery.Setting{Channel: delivery.SMS, Paused: true, PausedReason: "provider is down", RatePerSecond: 50}, entry))
+	w.must(channels.SaveSetting(t.Context(), all[delivery.SMS], delivery.Setting{Channel: delivery.SMS, Paused: true, PausedReason: "provider is down", RatePerSecond: 50}, entry))
 	next, err := channels.Settings(t.Context())
 	w.must(err)
 	for i, s := range next {
@@ -40,13 +45,15 @@ func TestChannelSettings(t *testing.T) {
 func TestARefusedSettingLeavesNoEntry(t *testing.T) {
 	w := newWorld(t)
 	channels := postgres.NewChannels(w.db)
-	if err := channels.SaveSetting(t.Context(), delivery.Setting{Channel: delivery.SMS, RatePerSecond: -1}, staff.Entry{}); err == nil {
+	all, err := channels.Settings(t.Context())
+	w.must(err)
+	if err := channels.SaveSetting(t.Context(), all[delivery.SMS], delivery.Setting{Channel: delivery.SMS, RatePerSecond: -1}, staff.Entry{}); err == nil {
 		t.Error("a rate below zero was stored")
 	}
-	if err := channels.SaveSetting(t.Context(), delivery.Setting{Channel: delivery.SMS, Paused: true}, staff.Entry{After: func() {}}); err == nil {
+	if err := channels.SaveSetting(t.Context(), all[delivery.SMS], delivery.Setting{Channel: delivery.SMS, Paused: true}, staff.Entry{After: func() {}}); err == nil {
 		t.Error("a change without its entry was stored")
 	}
-	all, err := channels.Settings(t.Context())
+	all, err = channels.Settings(t.Context())
 	if err != nil || all[delivery.SMS].Paused || w.number(`select count(*) from audit`) != 0 {
 		t.Errorf("%+v %v", all[delivery.SMS], err)
 	}
@@ -73,5 +80,97 @@ func TestBacklogs(t *testing.T) {
 	}
 	if hook.Channel != delivery.Webhook || hook.Batches != 1 || hook.People != 5 || hook.Oldest != 0 {
 		t.Errorf("%+v", hook)
+	}
+}
+
+// Operators who decide different things at once both get their way.
+func TestDecisionsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	control := &delivery.Control{Store: postgres.NewChannels(w.db), Now: clock}
+	var all sync.WaitGroup
+	all.Go(func() {
+		if _, err := control.Pause(context.Background(), operator, delivery.SMS, " provider is down "); err != nil {
+			t.Error(err)
+		}
+	})
+	all.Go(func() {
+		if _, err := control.SetRate(context.Background(), operator, delivery.SMS, 50, ""); err != nil {
+			t.Error(err)
+		}
+	})
+	all.Wait()
+	got, err := control.Store.Settings(t.Context())
+	w.must(err)
+	if s := got[delivery.SMS]; !s.Paused || s.PausedReason != "provider is down" || s.PausedBy != operator.Name || s.PausedAt.IsZero() || s.RatePerSecond != 50 {
+		t.Errorf("%+v", s)
+	}
+	_, err = control.Resume(t.Context(), operator, delivery.SMS, "")
+	w.must(err)
+	again, err := control.Resume(t.Context(), operator, delivery.SMS, "")
+	w.must(err)
+	if again.Paused || again.PausedReason != "" || !again.PausedAt.IsZero() || again.RatePerSecond != 50 {
+		t.Errorf("%+v", again)
+	}
+	if n := w.number(`select count(*) from audit where object_id = 'sms'`); n != 3 {
+		t.Errorf("%d entries for three decisions", n)
+	}
+}
+
+func TestDecisionsAreChecked(t *testing.T) {
+	w := newWorld(t)
+	control := &delivery.Control{Store: postgres.NewChannels(w.db), Now: clock}
+	for what, try := range map[string]func(by staff.Actor) error{
+		"pause":  func(by staff.Actor) error { _, err := control.Pause(t.Context(), by, delivery.SMS, "why"); return err },
+		"resume": func(by staff.Actor) error { _, err := control.Resume(t.Context(), by, delivery.SMS, ""); return err },
+		"rate": func(by staff.Actor) error {
+			_, err := control.SetRate(t.Context(), by, delivery.SMS, 1, "")
+			return err
+		},
+	} {
+		if err := try(staff.Actor{Label: "staff:2", Role: staff.Marketer}); !errors.Is(err, staff.ErrForbidden) {
+			t.Errorf("a marketer may %s: %v", what, err)
+		}
+	}
+	for _, reason := range []string{"", " \t ", strings.Repeat("x", delivery.MaxReason+1)} {
+		if _, err := control.Pause(t.Context(), operator, delivery.SMS, reason); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("paused for %.10q: %v", reason, err)
+		}
+	}
+	for _, rate := range []int{-1, delivery.MaxRate + 1} {
+		if _, err := control.SetRate(t.Context(), operator, delivery.SMS, rate, ""); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("rate %d: %v", rate, err)
+		}
+	}
+	if _, err := control.Resume(t.Context(), operator, 77, ""); !errors.Is(err, delivery.ErrChannelUnavailable) {
+		t.Errorf("an unknown channel: %v", err)
+	}
+	if n := w.number(`select count(*) from audit`); n != 0 {
+		t.Errorf("%d entries of refused decisions", n)
+	}
+}
+
+func TestProviderCalls(t *testing.T) {
+	w := newWorld(t)
+	channels := postgres.NewChannels(w.db)
+	w.must(channels.RecordCalls(t.Context(), "a", nil))
+	for worker, failed := range map[string]int64{"a": 0, "b": 20} {
+		w.must(channels.RecordCalls(t.Context(), worker, []postgres.ProviderCalls{{Channel: delivery.SMS, Calls: 2, Messages: 100, Failed: failed,
+			Total: 300 * time.Millisecond, Slowest: 250 * time.Millisecond, Error: map[bool]string{true: "status 503"}[failed > 0]}}))
+	}
+	got, err := channels.Providers(t.Context())
+	w.must(err)
+	if want := (delivery.ProviderHealth{Calls: 4, Messages: 200, Failed: 20, Mean: 150 * time.Millisecond, Slowest: 250 * time.Millisecond, Error: "status 503"}); got[delivery.SMS] != want {
+		t.Errorf("%+v, want %+v", got[delivery.SMS], want)
+	}
+	if got[delivery.Email] != (delivery.ProviderHealth{}) {
+		t.Errorf("a channel without calls: %+v", got[delivery.Email])
+	}
+	w.exec(`update provider_calls set at = at - interval '2 minutes' where worker = 'a'; update provider_calls set at = at - interval '1 hour' where worker = 'b'`)
+	if got, err = channels.Providers(t.Context()); err != nil || got[delivery.SMS].Calls != 0 {
+		t.Errorf("later: %+v %v", got[delivery.SMS], err)
+	}
+	w.must(channels.RecordCalls(t.Context(), "a", []postgres.ProviderCalls{{Channel: delivery.Email, Calls: 1}}))
+	if n := w.number(`select count(*) from provider_calls`); n != 2 {
+		t.Errorf("%d rows are kept, want 2", n)
 	}
 }

@@ -89,11 +89,12 @@ func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delive
 			return err // somebody else ended it
 		}
 		_, err = tx.Exec(ctx, `
-			insert into slot_results (slot_id, channel, reserved)
+			insert into slot_results (slot_id, channel, reserved, expected)
 			select s.id, c.n - 1, case when s.stop_reason is null then c.found else
-				coalesce((select sum(due_count) from batches b where b.kind = 'reminder' and b.owner_id = s.id and b.channel = c.n - 1), 0) end
+				coalesce((select sum(due_count) from batches b where b.kind = 'reminder' and b.owner_id = s.id and b.channel = c.n - 1), 0) end,
+				`+expectedRate+`
 			from slots s, unnest($2::bigint[]) with ordinality as c (found, n) where s.id = $1
-			on conflict do nothing`, cut.ID, reserved[:])
+			on conflict do nothing`, cut.ID, reserved[:], assumedRates())
 		return err
 	})
 }
@@ -162,9 +163,12 @@ func finishSlot(ctx context.Context, tx pgx.Tx, sl reminder.Slot) error {
 		return err
 	}
 	_, err := tx.Exec(ctx, `
-		update slot_results r set sent = b.sent, skipped = b.skipped, expired = b.expired, dead = b.dead
-		from (select channel, sum(sent_count) as sent, sum(skipped_count) as skipped, sum(expired_count) as expired, sum(dead_count) as dead
+		update slot_results r set sent = b.sent, skipped = b.skipped, expired = b.expired, dead = b.dead,
+			done_at = b.done_at, late = l.late
+		from (select channel, sum(sent_count) as sent, sum(skipped_count) as skipped, sum(expired_count) as expired, sum(dead_count) as dead,
+				max(finished_at) as done_at
 			from batches where kind = 'reminder' and owner_id = $1 group by channel) b
+			left join (`+lateSQL+`) l on l.owner_id = $1 and l.channel = b.channel
 		where r.slot_id = $1 and r.channel = b.channel`, sl.ID)
 	if err != nil {
 		return err

@@ -7,8 +7,59 @@ type Setting struct {
 	Channel      Channel
 	Paused       bool
 	PausedReason string
+	// PausedAt and PausedBy say since when and by whom; zero unless Paused.
+	PausedAt time.Time
+	PausedBy string
 	// RatePerSecond is the most messages per second all workers together
 	// hand to the provider; 0 = unlimited.
 	RatePerSecond int
 	UpdatedAt     time.Time
+}
+
+// The states of a [Circuit].
+const (
+	CircuitClosed   = "closed"    // calls pass
+	CircuitOpen     = "open"      // calls wait
+	CircuitHalfOpen = "half-open" // one call probes
+)
+
+// A Circuit is the state of a channel's circuit breaker.
+type Circuit struct {
+	State string
+	// Failures in a row up to now.
+	Failures int
+	// Until is the end of the pause, or of the probe; zero when closed.
+	Until time.Time
+	// Detail is the provider's last failing answer, or empty.
+	Detail string
+}
+
+// A Backlog is how much of a channel waits and since when.
+type Backlog struct {
+	Channel Channel
+	Batches int64
+	People  int64
+	Oldest  time.Duration
+}
+
+// ProviderHealth is how the calls of a channel's provider went in the last
+// minute, over all workers. Zero calls mean that none were made.
+type ProviderHealth struct {
+	Calls    int64
+	Messages int64
+	Failed   int64 // messages without a good answer
+	Mean     time.Duration
+	Slowest  time.Duration
+	Error    string // the provider's last words, or empty
+}
+
+// A ChannelStatus is everything operators see of one channel.
+type ChannelStatus struct {
+	Setting
+	Configured bool
+	// CircuitKnown is false while the circuit cannot be read.
+	CircuitKnown bool
+	Circuit      Circuit
+	Backlog      Backlog
+	Provider     ProviderHealth
 }

@@ -20,6 +20,7 @@ const (
 	UsersChanged        = "users.changed.v1"
 	AnnouncementCreated = "announcement.created.v1"
 	CodesChanged        = "codes.changed.v1"
+	ChannelTestCreated  = "channeltest.created.v1"
 	CouponsIssued       = "coupons.issued.v1"
 	GateRefilled        = "gate.refilled.v1"
 	JobCreated          = "job.created.v1"
@@ -30,7 +31,8 @@ func All() []string {
 	return []string{TemplatePublished, TemplateMoved, TemplateChanged, TemplateClosed, TemplateCancelled,
 		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
 		CouponsIssued, CouponChanged, CouponsExpired, JobCreated, CodesChanged,
-		CampaignPublished, CampaignStarted, CampaignChanged, CampaignRangesCut, GateRefilled}
+		CampaignPublished, CampaignStarted, CampaignChanged, CampaignRangesCut, GateRefilled,
+		ChannelTestCreated}
 }
 
 // Template is the payload of every template event: which one, and its
@@ -129,4 +131,12 @@ type Codes struct {
 // something for sale that it had not a moment before.
 type Gate struct {
 	TemplateID int64 `json:"template_id,string"`
+}
+
+// ChannelTest is the payload of [ChannelTestCreated]: a test message waits to
+// be sent.
+type ChannelTest struct {
+	TestID  int64     `json:"test_id,string"`
+	Channel int       `json:"channel"`
+	At      time.Time `json:"at"`
 }

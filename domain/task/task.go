@@ -13,6 +13,7 @@ const (
 	FireSlot   = "reminder.fire.v1"
 	Announcing = "reminder.announce.v1"
 	Watch      = "reminder.watch.v1"
+	Test       = "channel.test.v1"
 	Deliver    = "delivery.run.v1"
 	CleanUp    = "housekeeping.clean.v1"
 	Recount    = "housekeeping.recount.v1"
@@ -56,6 +57,11 @@ type AnnouncementPayload struct {
 	AnnouncementID int64 `json:"announcement_id,string"`
 }
 
+// TestPayload is the payload of [Test].
+type TestPayload struct {
+	TestID int64 `json:"test_id,string"`
+}
+
 // BatchPayload is the payload of [Deliver]: the batch whose readiness caused
 // it. The worker takes the most urgent ready batch of the channel, which
 // need not be the same one.
@@ -88,6 +94,12 @@ func Fire(slotID int64, dueAt time.Time) Task {
 func Announce(announcementID int64) Task {
 	return Task{Name: Announcing, Key: fmt.Sprint(announcementID), Queue: TimerQueue,
 		Payload: AnnouncementPayload{announcementID}, Timeout: 10 * time.Minute}
+}
+
+// TestChannel returns the task that sends a test message. Its queue is not the
+// channel's, where it would wait behind a drop.
+func TestChannel(testID int64) Task {
+	return Task{Name: Test, Key: fmt.Sprint(testID), Queue: TimerQueue, Payload: TestPayload{testID}, Timeout: time.Minute}
 }
 
 // WatchSlot returns the watchdog's next look at a slot.

@@ -16,7 +16,7 @@ import (
 // All returns every story.
 func All() []Story {
 	var all []Story
-	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), users(), people(), operations(), proofs(),
+	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), users(), people(), operations(), proofs(), cockpits(),
 		audiences(),
 		longLists(),
 	} {
@@ -193,17 +193,11 @@ func people() []Story {
 }
 
 func operations() []Story {
-	settings := [delivery.Channels]delivery.Setting{}
-	for i := range settings {
-		settings[i].Channel = delivery.Channel(i)
-	}
-	settings[delivery.SMS].Paused, settings[delivery.SMS].PausedReason, settings[delivery.SMS].RatePerSecond = true, "provider asks for a break", 500
 	dead := []staff.DeadMessage{{ID: 1, MessageID: "0198f2c4-9a40-7c11-8d1e-2f51c2f0a0b1", Topic: "reservations.changed.v1", Handler: "counters", Reason: "decode payload: unexpected end of JSON input", Payload: []byte(`{"at":"2026-11-20T11:00:00Z","added":[{"template_id":"1","bits":"1","users":3}]}`), At: Now().Add(-time.Hour)}}
 	return []Story{
 		{Name: "audit/empty", Page: pages.Audit{}.Page()},
 		{Name: "audit/many", Page: pages.Audit{List: records(), Next: "/audit?before=5"}.Page()},
 		{Name: "audit/none", Page: pages.Audit{Kind: "key", Actor: "staff:9"}.Page()},
-		{Name: "channels/mixed", Page: pages.Channels{Configured: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS), Settings: settings, Waiting: [delivery.Channels]int64{0, 310, 41_220}, Oldest: [delivery.Channels]time.Duration{0, 4 * time.Second, 3 * time.Minute}}.Page()},
 		{Name: "shops/empty", Page: pages.Shops{}.Page()},
 		{Name: "shops/many", Page: pages.Shops{List: shops()}.Page()},
 		{Name: "shop/errors", Page: pages.ShopForm{New: true, Values: map[string]string{"timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai", "Europe/Berlin", "UTC"}, Errors: []fault.Field{{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"}}}.Page()},

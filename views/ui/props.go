@@ -13,6 +13,9 @@ func buttonKind(kind string) string {
 	return "is-" + kind
 }
 
+// StateTone is the colour of a template's state.
+func StateTone(s template.State) Tone { return stateTone(s) }
+
 func stateTone(s template.State) Tone {
 	switch s {
 	case template.Scheduled:

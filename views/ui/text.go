@@ -12,6 +12,9 @@ import (
 	"dropbell/domain/staff"
 )
 
+// Machine writes an instant for scripts.
+func Machine(t time.Time) string { return machine(t) }
+
 // machine writes an instant for <time datetime> and for scripts.
 func machine(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 

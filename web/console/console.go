@@ -14,7 +14,6 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 
-	"dropbell/adapters/postgres"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
@@ -39,8 +38,9 @@ type Shops interface {
 // ChannelSettings keeps what operators decide about channels.
 type ChannelSettings interface {
 	Settings(ctx context.Context) ([delivery.Channels]delivery.Setting, error)
-	SaveSetting(ctx context.Context, next delivery.Setting, e staff.Entry) error
-	Backlogs(ctx context.Context) ([]postgres.Backlog, error)
+	Backlogs(ctx context.Context) ([]delivery.Backlog, error)
+	// Providers returns how the calls of the channels' providers went lately.
+	Providers(ctx context.Context) ([delivery.Channels]delivery.ProviderHealth, error)
 }
 
 // DeadMessages keeps the events that handlers gave up on.
@@ -74,6 +74,11 @@ type Deps struct {
 	Receipts      *reminder.Receipts
 	Jobs          *job.Service
 	Uploads       Uploads
+	Cockpits      reminder.CockpitStore
+	Control       *delivery.Control
+	Tests         *delivery.ChannelTests
+	// Circuits returns the circuit breakers of all channels.
+	Circuits func(ctx context.Context) ([delivery.Channels]delivery.Circuit, error)
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
 	Sessions scs.CtxStore
@@ -100,7 +105,10 @@ type Console struct {
 	assets    *static.Assets
 	sessions  *scs.SessionManager
 	present   *presence
-	live      *hub
+	live      *hub[snapshot]
+	decks     *hub[*deck]
+	status    *recent[[delivery.Channels]delivery.ChannelStatus]
+	ahead     *recent[[]reminder.ChannelForecast]
 	handler   http.Handler
 }
 
@@ -119,6 +127,11 @@ func New(d Deps) *Console {
 	c.sessions = newSessions(d, c.refuse)
 	c.present = newPresence(d.Staff.Present, d.Now)
 	c.live = newHub(c.snapshot, time.Second)
+	c.decks = newHub(c.deck, time.Second)
+	c.status = &recent[[delivery.Channels]delivery.ChannelStatus]{life: statusLife, look: c.channelStatus}
+	c.ahead = &recent[[]reminder.ChannelForecast]{life: aheadLife, look: func(ctx context.Context) ([]reminder.ChannelForecast, error) {
+		return c.Forecaster.Forecast(ctx, forecastAhead)
+	}}
 	c.handler = c.routes()
 	return c
 }
@@ -127,4 +140,7 @@ func New(d Deps) *Console {
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
 
 // Close ends all live streams, which would never end by themselves.
-func (c *Console) Close() { c.live.close() }
+func (c *Console) Close() {
+	c.live.close()
+	c.decks.close()
+}

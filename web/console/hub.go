@@ -6,33 +6,37 @@ import (
 	"time"
 )
 
+// A view is the state of a template's page. Equal views have equal digests.
+type view interface{ digest() string }
+
 // hub looks after the templates that somebody watches: one look per template
-// and interval, however many people watch it, and none when nobody does.
-type hub struct {
-	look  func(ctx context.Context, templateID int64) (snapshot, error)
+// and interval, however many people watch it, and none when nobody does. Each
+// look is given what the one before has found, the first a zero view.
+type hub[S view] struct {
+	look  func(ctx context.Context, templateID int64, before S) (S, error)
 	every time.Duration
 
 	mu      sync.Mutex
-	watched map[int64]*watch
+	watched map[int64]*watch[S]
 	closed  bool
 }
 
-type watch struct {
+type watch[S view] struct {
 	stop    context.CancelFunc
-	viewers map[chan snapshot]struct{}
-	last    *snapshot
+	viewers map[chan S]struct{}
+	last    *S
 }
 
-func newHub(look func(context.Context, int64) (snapshot, error), every time.Duration) *hub {
-	return &hub{look: look, every: every, watched: map[int64]*watch{}}
+func newHub[S view](look func(context.Context, int64, S) (S, error), every time.Duration) *hub[S] {
+	return &hub[S]{look: look, every: every, watched: map[int64]*watch[S]{}}
 }
 
 // join returns a channel on which the template's state arrives whenever it
 // has changed, always the newest; a slow viewer misses states, never the
 // last. The channel is closed when the state cannot be had any more. leave
 // must be called once.
-func (h *hub) join(templateID int64) (states <-chan snapshot, leave func()) {
-	ch := make(chan snapshot, 1)
+func (h *hub[S]) join(templateID int64) (states <-chan S, leave func()) {
+	ch := make(chan S, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -42,7 +46,7 @@ func (h *hub) join(templateID int64) (states <-chan snapshot, leave func()) {
 	w := h.watched[templateID]
 	if w == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		w = &watch{stop: stop, viewers: map[chan snapshot]struct{}{}}
+		w = &watch[S]{stop: stop, viewers: map[chan S]struct{}{}}
 		h.watched[templateID] = w
 		go h.follow(ctx, templateID, w)
 	}
@@ -53,7 +57,25 @@ func (h *hub) join(templateID int64) (states <-chan snapshot, leave func()) {
 	return ch, func() { h.leave(templateID, w, ch) }
 }
 
-func (h *hub) leave(templateID int64, w *watch, ch chan snapshot) {
+// peek returns the template's state as it is shown to those who watch it, or
+// looks if nobody does.
+func (h *hub[S]) peek(ctx context.Context, templateID int64) (S, error) {
+	states, leave := h.join(templateID)
+	defer leave()
+	select {
+	case s, ok := <-states:
+		if ok {
+			return s, nil
+		}
+		var none S // find out why
+		return h.look(ctx, templateID, none)
+	case <-ctx.Done():
+		var none S
+		return none, ctx.Err()
+	}
+}
+
+func (h *hub[S]) leave(templateID int64, w *watch[S], ch chan S) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(w.viewers, ch)
@@ -63,7 +85,7 @@ func (h *hub) leave(templateID int64, w *watch, ch chan snapshot) {
 }
 
 // drop ends a watch; mu is held.
-func (h *hub) drop(templateID int64, w *watch) {
+func (h *hub[S]) drop(templateID int64, w *watch[S]) {
 	w.stop()
 	if h.watched[templateID] == w {
 		delete(h.watched, templateID)
@@ -74,11 +96,12 @@ func (h *hub) drop(templateID int64, w *watch) {
 	}
 }
 
-func (h *hub) follow(ctx context.Context, templateID int64, w *watch) {
+func (h *hub[S]) follow(ctx context.Context, templateID int64, w *watch[S]) {
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
+	var s S
 	for {
-		s, err := h.look(ctx, templateID)
+		next, err := h.look(ctx, templateID, s)
 		if ctx.Err() != nil {
 			return
 		}
@@ -89,6 +112,7 @@ func (h *hub) follow(ctx context.Context, templateID int64, w *watch) {
 			h.mu.Unlock()
 			return
 		}
+		s = next
 		w.tell(s)
 		h.mu.Unlock()
 		select {
@@ -100,8 +124,8 @@ func (h *hub) follow(ctx context.Context, templateID int64, w *watch) {
 }
 
 // tell passes a state on if it is another than before; mu is held.
-func (w *watch) tell(s snapshot) {
-	if w.last != nil && w.last.sum == s.sum {
+func (w *watch[S]) tell(s S) {
+	if w.last != nil && (*w.last).digest() == s.digest() {
 		return
 	}
 	w.last = &s
@@ -114,7 +138,7 @@ func (w *watch) tell(s snapshot) {
 	}
 }
 
-func (h *hub) close() {
+func (h *hub[S]) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true

@@ -34,7 +34,9 @@ type snapshot struct {
 	sum   string
 }
 
-func (c *Console) snapshot(ctx context.Context, templateID int64) (snapshot, error) {
+func (s snapshot) digest() string { return s.sum }
+
+func (c *Console) snapshot(ctx context.Context, templateID int64, _ snapshot) (snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	t, err := c.Templates.Template(ctx, staff.System(), templateID)
@@ -80,11 +82,12 @@ func (c *Console) streamTemplate(w http.ResponseWriter, r *http.Request) error {
 	if s.send([]byte(": welcome\n\n")) != nil {
 		return nil
 	}
-	c.pump(s, states)
+	pump(c, s, states, s.update)
 	return nil
 }
 
-func (c *Console) pump(s *stream, states <-chan snapshot) {
+// pump sends what changes until the viewer leaves or the states end.
+func pump[S view](c *Console, s *stream, states <-chan S, update func(S) error) {
 	beat, recheck := time.NewTicker(heartbeat), time.NewTicker(recheckAccess)
 	defer beat.Stop()
 	defer recheck.Stop()
@@ -95,7 +98,7 @@ func (c *Console) pump(s *stream, states <-chan snapshot) {
 			if !ok {
 				return
 			}
-			err = s.update(state)
+			err = update(state)
 		case <-beat.C:
 			err = s.send([]byte(": still here\n\n"))
 		case <-recheck.C:
@@ -168,9 +171,15 @@ func changed(before *snapshot, now snapshot) (rows []reminder.Row, head bool) {
 }
 
 // event writes one message; every line of its data is marked as such.
-func event(id string, data []byte) []byte {
+func event(id string, data []byte) []byte { return namedEvent(id, "", data) }
+
+// namedEvent writes a message that scripts are told by its name.
+func namedEvent(id, name string, data []byte) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "id: %s\nretry: %d\n", id, reconnectIn.Milliseconds())
+	if name != "" {
+		fmt.Fprintf(&b, "event: %s\n", name)
+	}
 	for line := range bytes.Lines(data) {
 		b.WriteString("data: ")
 		b.Write(bytes.TrimRight(line, "\r\n"))

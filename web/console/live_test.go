@@ -23,8 +23,13 @@ type message struct{ id, event, data string }
 // listen opens a template's stream and returns what arrives.
 func (b *browser) listen(id int64, lastEventID string) (<-chan message, *http.Response) {
 	b.Helper()
-	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.server.URL+templateURL(id)+"/live", nil)
+	path := templateURL(id) + "/live"
+	if b.live != "" {
+		path = b.live
+	}
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.server.URL+path, nil)
 	b.must(err)
+	req.Header = b.header.Clone()
 	if lastEventID != "" {
 		req.Header.Set("Last-Event-ID", lastEventID)
 	}
@@ -184,7 +189,7 @@ func (l *looker) set(sum string, err error) {
 	l.sum, l.err = sum, err
 }
 
-func (l *looker) look(context.Context, int64) (snapshot, error) {
+func (l *looker) look(context.Context, int64, snapshot) (snapshot, error) {
 	l.asked.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -34,63 +33,6 @@ func (c *Console) showAudit(w http.ResponseWriter, r *http.Request) error {
 		p.First = withQuery(r, "before", "")
 	}
 	return c.listed(w, r, p.Results(), p.Page())
-}
-
-func (c *Console) listChannels(w http.ResponseWriter, r *http.Request) error {
-	settings, err := c.Settings.Settings(r.Context())
-	if err != nil {
-		return err
-	}
-	backlogs, err := c.Settings.Backlogs(r.Context())
-	if err != nil {
-		return err
-	}
-	p := pages.Channels{Configured: c.Channels, Settings: settings}
-	for _, b := range backlogs {
-		p.Waiting[b.Channel], p.Oldest[b.Channel] = b.People, b.Oldest
-	}
-	return c.show(w, r, http.StatusOK, p.Page())
-}
-
-func (c *Console) confirmChannel(w http.ResponseWriter, r *http.Request) error {
-	ch, err := delivery.ParseChannel(r.PathValue("channel"))
-	if err != nil {
-		return errNoPage
-	}
-	step, name := r.PathValue("step"), say(r, "channel."+ch.String())
-	p := ui.ConfirmProps{Title: say(r, "confirm.channel_"+step+".title", name), Points: []string{say(r, "confirm.channel_"+step+".1")},
-		Action: fmt.Sprintf("/channels/%s/%s", ch, step), Cancel: "/channels", Submit: say(r, "channels."+step), Kind: "primary"}
-	if step == "pause" {
-		p.Points, p.Kind = append(p.Points, say(r, "confirm.channel_pause.2")), "danger"
-	}
-	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "channels", Crumbs: []ui.Crumb{{Label: say(r, "nav.channels"), URL: "/channels"}}, ConfirmProps: p})
-}
-
-func (c *Console) changeChannel(w http.ResponseWriter, r *http.Request) error {
-	ch, err := delivery.ParseChannel(r.PathValue("channel"))
-	if err != nil {
-		return errNoPage
-	}
-	settings, err := c.Settings.Settings(r.Context())
-	if err != nil {
-		return err
-	}
-	step, old := r.PathValue("step"), settings[ch]
-	next := old
-	next.Channel, next.Paused, next.PausedReason = ch, step == "pause", ""
-	if next.Paused {
-		next.PausedReason = reason(r)
-	}
-	err = c.Settings.SaveSetting(r.Context(), next, staff.Entry{Actor: actor(r), Action: "channel." + step, ObjectKind: "channel", ObjectID: ch.String(),
-		Reason: reason(r), Before: map[string]any{"paused": old.Paused}, After: map[string]any{"paused": next.Paused}})
-	if err != nil {
-		return err
-	}
-	text := "channels.resumed_now"
-	if next.Paused {
-		text = "channels.paused_now"
-	}
-	return c.done(w, r, "/channels", ui.Good, say(r, text, say(r, "channel."+ch.String())))
 }
 
 func (c *Console) listDeadMessages(w http.ResponseWriter, r *http.Request) error {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"dropbell/adapters/postgres"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -163,7 +162,7 @@ func (c *Console) concerns(r *http.Request, d pages.Drop) (list []pages.Attentio
 	return list
 }
 
-func (c *Console) channelConcerns(r *http.Request, settings [delivery.Channels]delivery.Setting, backlogs []postgres.Backlog) (list []pages.Attention) {
+func (c *Console) channelConcerns(r *http.Request, settings [delivery.Channels]delivery.Setting, backlogs []delivery.Backlog) (list []pages.Attention) {
 	l := frame(r).Locale
 	name := func(ch delivery.Channel) string { return say(r, "channel."+ch.String()) }
 	for _, s := range settings {

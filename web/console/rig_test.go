@@ -99,6 +99,15 @@ func (g *rig) deps() Deps {
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
 		Jobs:          &job.Service{Store: postgres.NewJobs(g.db)}, Uploads: postgres.NewUploads(g.db),
 
+		Cockpits: postgres.NewCockpits(g.db), Control: &delivery.Control{Store: postgres.NewChannels(g.db), Now: g.now},
+		Tests: &delivery.ChannelTests{Store: postgres.NewChannelTests(g.db), Configured: configured},
+		Circuits: func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
+			for i := range all {
+				all[i].State = delivery.CircuitClosed
+			}
+			return all, nil
+		},
+
 		Staff:     &staff.Service{Store: postgres.NewStaff(g.db), Passwords: quick{}, Now: g.now},
 		Templates: &template.Service{Store: store, Now: g.now},
 		Reminders: reminders,
@@ -205,6 +214,8 @@ type browser struct {
 	*rig
 	client *http.Client
 	header http.Header
+	// live, if set, is listened to instead of a template's page.
+	live string
 }
 
 func (g *rig) browser() *browser {

@@ -115,14 +115,43 @@
   addEventListener("beforeunload", (e) => { if (guarded?.isConnected) e.preventDefault(); });
   document.querySelector("[data-focus]")?.focus();
 
+  // Values that come one by one: each has a name, and a page shows it as the
+  // text, an attribute or the inside of whatever is bound to the name.
+  let bound = null;
+  function bindings() {
+    bound = new Map();
+    const add = (key, put) => { if (!bound.has(key)) bound.set(key, []); bound.get(key).push(put); };
+    for (const el of all("[data-cell]")) add(el.dataset.cell, (v) => { el.textContent = v; });
+    for (const el of all("[data-html]")) add(el.dataset.html, (v) => { el.innerHTML = v; htmx.process(el); });
+    for (const el of all("[data-bind]")) for (const pair of el.dataset.bind.split(" ")) {
+      const [name, key] = pair.split("=");
+      if (name === "hidden") add(key, (v) => { el.hidden = v !== ""; });
+      else add(key, (v) => { el.setAttribute(name, v); if (name === "datetime") el.title = ""; });
+    }
+  }
+  document.addEventListener("dropbell:cells", (e) => {
+    if (!bound) bindings();
+    for (const [key, value] of Object.entries(JSON.parse(e.detail.data))) for (const put of bound.get(key) ?? []) put(value);
+    if (source) seen = e.detail.id;
+    localTimes();
+    tick();
+  });
+
   // Live parts: one stream per page, or a fragment fetched again and again.
   const place = document.getElementById("live-place");
   const source = document.getElementById("live-source");
   const note = document.getElementById("live-note");
   let held = false;
+  let seen = ""; // the last state this page was brought to
   function connect() {
     if (!place || !source || held) return;
     place.replaceChildren(source.content.cloneNode(true));
+    const from = place.firstElementChild;
+    if (seen) {
+      const url = new URL(from.getAttribute("hx-sse:connect"), location.href);
+      url.searchParams.set("from", seen);
+      from.setAttribute("hx-sse:connect", url.pathname + url.search);
+    }
     htmx.process(place);
   }
   let stream = null;
@@ -151,11 +180,16 @@
     if (held) return;
     for (const el of all("[data-live]")) htmx.trigger(el, "dropbell:refresh");
   }
+  // A switch may have been drawn anew by a swap, which knows nothing of this.
+  function switches() { for (const b of all("[data-live-switch]")) b.setAttribute("aria-pressed", String(held)); }
+  document.addEventListener("htmx:after:swap", switches);
   document.addEventListener("click", (e) => {
     const b = e.target.closest("[data-live-switch]");
     if (!b) return;
     held = !held;
-    b.setAttribute("aria-pressed", String(held));
+    switches();
+    const said = document.getElementById("live-said");
+    if (said) said.textContent = held ? said.dataset.held : said.dataset.on;
     if (held) { disconnect(); lost(false); } else { connect(); refresh(); }
   });
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", connect); else setTimeout(connect);

@@ -1,0 +1,234 @@
+package delivery
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// Faults of test messages.
+var (
+	// ErrNotTestable is returned for the app, which has no provider: its inbox
+	// is read from what was recorded.
+	ErrNotTestable = fault.New(fault.Invalid, "channel_not_testable", "this channel has no provider that could be tested")
+	// ErrTooManyTests is returned to who sends too many, with when to come back.
+	ErrTooManyTests = fault.New(fault.Throttled, "too_many_tests", "too many test messages; wait a moment")
+)
+
+// How many test messages may be sent in a minute.
+const (
+	TestsPerMember  = 5
+	TestsPerChannel = 20
+)
+
+// TestState is where a test message is.
+type TestState string
+
+// The states.
+const (
+	TestWaiting TestState = "waiting"
+	TestRunning TestState = "running"
+	TestDone    TestState = "done"
+)
+
+// TestResult is what came of a test message.
+type TestResult string
+
+// The results: the provider's answer by [Status], or that nobody knows,
+// because the worker died in the call.
+const (
+	TestDelivered TestResult = "delivered"
+	TestTransient TestResult = "transient"
+	TestThrottled TestResult = "throttled"
+	TestPermanent TestResult = "permanent"
+	TestUnknown   TestResult = "unknown"
+)
+
+// A ChannelTest is one message that staff send to see whether a channel works.
+type ChannelTest struct {
+	ID      int64
+	Channel Channel
+	// Recipient is an address or, ByUser, the number of a user. It is
+	// forgotten as soon as there is a result.
+	Recipient string
+	ByUser    bool
+	// TemplateID is the drop whose name and opening the message tells; 0 = none.
+	TemplateID int64
+	Locale     string
+	// DueAt tells tests apart for providers that recognise repetitions.
+	DueAt      time.Time
+	State      TestState
+	Result     TestResult // empty until done
+	Detail     string     // the provider's words, without addresses
+	Took       time.Duration
+	CreatedBy  string
+	CreatedAt  time.Time
+	FinishedAt *time.Time
+}
+
+// A TestWish asks for a test message.
+type TestWish struct {
+	Channel Channel
+	// Recipient is an e-mail address, a phone number with +, or the number of
+	// a user, where the channel knows such a thing.
+	Recipient  string
+	TemplateID int64
+	Locale     string
+}
+
+// test returns the test that w asks for, or what is wrong with it.
+func (w TestWish) test(configured ChannelSet) (ChannelTest, error) {
+	t := ChannelTest{Channel: w.Channel, Recipient: strings.TrimSpace(w.Recipient), TemplateID: w.TemplateID, Locale: w.Locale}
+	switch {
+	case w.Channel == App:
+		return t, ErrNotTestable
+	case !configured.Has(w.Channel):
+		return t, ErrChannelUnavailable
+	}
+	e := &fault.Fields{}
+	_, err := user.ParseID(t.Recipient)
+	t.ByUser = err == nil
+	switch {
+	case t.ByUser:
+	case t.Recipient == "":
+		e.Add("recipient", "rule.required", "is required")
+	case w.Channel == Email && !user.ValidEmail(t.Recipient):
+		e.Add("recipient", "rule.test_email", "must be an e-mail address or the number of a user")
+	case w.Channel == SMS && !user.ValidPhone(t.Recipient):
+		e.Add("recipient", "rule.test_phone", "must be a phone number such as +8613800138000 or the number of a user")
+	case w.Channel == WebPush, w.Channel == Webhook:
+		e.Add("recipient", "rule.test_user", "must be the number of a user")
+	}
+	return t, e.Err()
+}
+
+// A TakenTest is a test in the hands of one worker.
+type TakenTest struct {
+	ChannelTest
+	Token   string
+	Subject Subject
+	To      user.User
+}
+
+// TestStore keeps test messages.
+type TestStore interface {
+	// CreateTest stores t for the workers, with its audit entry, or returns
+	// [ErrTooManyTests] wrapped in a [fault.RetryAfter].
+	CreateTest(ctx context.Context, t ChannelTest, e staff.Entry) (ChannelTest, error)
+	// Tests lists the channel's last tests, newest first.
+	Tests(ctx context.Context, c Channel, limit int) ([]ChannelTest, error)
+	// TakeTest hands a waiting test to one worker for a while, or returns
+	// [ErrNoWork].
+	TakeTest(ctx context.Context, id int64, lasting time.Duration) (TakenTest, error)
+	// EndTest records the result and forgets the recipient, unless the test is
+	// out of the worker's hands.
+	EndTest(ctx context.Context, t TakenTest) error
+	// OpenTests gives up tests whose worker has been silent for too long and
+	// returns waiting ones.
+	OpenTests(ctx context.Context, limit int) ([]int64, error)
+}
+
+// ChannelTests holds the use cases of staff around test messages.
+type ChannelTests struct {
+	Store      TestStore
+	Configured ChannelSet
+}
+
+// Start asks the workers for a test message. It goes out even if the channel
+// is paused or its circuit open: it is how one finds out whether to resume.
+// It returns a [fault.Fields], [ErrChannelUnavailable], [ErrNotTestable] or
+// [ErrTooManyTests].
+func (s *ChannelTests) Start(ctx context.Context, by staff.Actor, w TestWish) (ChannelTest, error) {
+	if err := by.May(staff.Operate, 0); err != nil {
+		return ChannelTest{}, err
+	}
+	t, err := w.test(s.Configured)
+	if err != nil {
+		return t, err
+	}
+	t.CreatedBy = by.Label + " " + by.Name
+	to := "address" // the address itself stays out of the log
+	if t.ByUser {
+		to = "user"
+	}
+	return s.Store.CreateTest(ctx, t, staff.Entry{Actor: by, Action: "channel.test", ObjectKind: "channel", ObjectID: t.Channel.String(),
+		After: map[string]string{"to": to}})
+}
+
+// Tests lists the channel's last tests, newest first.
+func (s *ChannelTests) Tests(ctx context.Context, by staff.Actor, c Channel, limit int) ([]ChannelTest, error) {
+	if err := by.May(staff.Operate, 0); err != nil {
+		return nil, err
+	}
+	return s.Store.Tests(ctx, c, limit)
+}
+
+// A Tester sends test messages through the senders that everything goes
+// through. It is the workers' part.
+type Tester struct {
+	Store   TestStore
+	Senders map[Channel]Sender
+	Now     func() time.Time
+}
+
+const (
+	testTimeout = 20 * time.Second
+	testLease   = testTimeout + saveFor
+	testsAtOnce = 10
+)
+
+// Run sends the test unless another worker has it. Nothing is sent twice: a
+// test whose worker dies is given up.
+func (s *Tester) Run(ctx context.Context, id int64) error {
+	t, err := s.Store.TakeTest(ctx, id, testLease)
+	if err != nil {
+		if fault.KindOf(err) == fault.NotFound {
+			return nil
+		}
+		return err
+	}
+	begun := s.Now()
+	t.record(s.send(ctx, t))
+	t.Took = s.Now().Sub(begun)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveFor)
+	defer cancel()
+	return s.Store.EndTest(ctx, t)
+}
+
+func (s *Tester) send(ctx context.Context, t TakenTest) Result {
+	sender := s.Senders[t.Channel]
+	switch {
+	case sender == nil:
+		return Result{Status: Permanent, Detail: "this worker has no sender for the channel"}
+	case !t.Channel.Reaches(&t.To):
+		return Result{Status: Permanent, Detail: "this user has no contact for the channel"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, testTimeout)
+	defer cancel()
+	m := Message{To: &t.To, Channel: t.Channel, Subject: &t.Subject, Content: NewRenderer(t.Subject).For(t.To)}
+	return sender.Send(ctx, []Message{m})[0]
+}
+
+func (t *TakenTest) record(r Result) {
+	t.Detail = DetailOf(r.Detail)
+	t.Result = map[Status]TestResult{Transient: TestTransient, Delivered: TestDelivered,
+		Throttled: TestThrottled, Permanent: TestPermanent}[r.Status]
+}
+
+// Sweep runs what no task has run and gives up what was left in mid-call.
+func (s *Tester) Sweep(ctx context.Context) error {
+	ids, err := s.Store.OpenTests(ctx, testsAtOnce)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := s.Run(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

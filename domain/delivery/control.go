@@ -1,0 +1,112 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+// MaxReason bounds a reason, in characters.
+const MaxReason = 500
+
+// SettingStore keeps what operators decide about channels.
+type SettingStore interface {
+	Settings(ctx context.Context) ([Channels]Setting, error)
+	// SaveSetting stores next with its audit entry if the channel's setting
+	// still is old, else it returns [fault.ErrStale].
+	SaveSetting(ctx context.Context, old, next Setting, e staff.Entry) error
+}
+
+// Control holds the use cases of operators around channels.
+type Control struct {
+	Store SettingStore
+	Now   func() time.Time
+}
+
+// Pause stops the channel: workers notice within half a second, and what is
+// due waits without using up attempts. The reason, which everybody sees, is a
+// must. Pausing a paused channel changes the reason.
+func (s *Control) Pause(ctx context.Context, by staff.Actor, c Channel, reason string) (Setting, error) {
+	if err := by.May(staff.Operate, 0); err != nil {
+		return Setting{}, err
+	}
+	reason = strings.TrimSpace(reason)
+	e := &fault.Fields{}
+	if reason == "" {
+		e.Add("reason", "rule.required", "is required")
+	} else if utf8.RuneCountInString(reason) > MaxReason {
+		e.Add("reason", "rule.too_long", "must have at most %d characters", MaxReason)
+	}
+	if err := e.Err(); err != nil {
+		return Setting{}, err
+	}
+	return s.change(ctx, by, c, "channel.pause", reason, func(next *Setting) {
+		next.Paused, next.PausedReason, next.PausedAt, next.PausedBy = true, reason, s.Now(), by.Name
+	})
+}
+
+// Resume lets a paused channel go on; one that is not paused stays as it is.
+func (s *Control) Resume(ctx context.Context, by staff.Actor, c Channel, reason string) (Setting, error) {
+	return s.change(ctx, by, c, "channel.resume", reason, func(next *Setting) {
+		next.Paused, next.PausedReason, next.PausedAt, next.PausedBy = false, "", time.Time{}, ""
+	})
+}
+
+// SetRate bounds the messages per second that all workers together hand to
+// the channel's provider; 0 = unlimited.
+func (s *Control) SetRate(ctx context.Context, by staff.Actor, c Channel, rate int, reason string) (Setting, error) {
+	if err := by.May(staff.Operate, 0); err != nil {
+		return Setting{}, err
+	}
+	e := &fault.Fields{}
+	if checkRate(e, rate); len(e.List) > 0 {
+		return Setting{}, e
+	}
+	return s.change(ctx, by, c, "channel.rate", reason, func(next *Setting) { next.RatePerSecond = rate })
+}
+
+// A decision holds whatever the others decide meanwhile, so that one that
+// comes in between is no reason to ask the operator again.
+const settingTries = 5
+
+func (s *Control) change(ctx context.Context, by staff.Actor, c Channel, action, reason string, decide func(*Setting)) (Setting, error) {
+	if err := by.May(staff.Operate, 0); err != nil {
+		return Setting{}, err
+	}
+	if !c.Valid() {
+		return Setting{}, ErrChannelUnavailable
+	}
+	for try := 1; ; try++ {
+		all, err := s.Store.Settings(ctx)
+		if err != nil {
+			return Setting{}, err
+		}
+		old := all[c]
+		next := old
+		decide(&next)
+		if shownSetting(old) == shownSetting(next) {
+			return old, nil
+		}
+		err = s.Store.SaveSetting(ctx, old, next, staff.Entry{Actor: by, Action: action, ObjectKind: "channel", ObjectID: c.String(),
+			Reason: reason, Before: shownSetting(old), After: shownSetting(next)})
+		if !errors.Is(err, fault.ErrStale) || try == settingTries {
+			return next, err
+		}
+	}
+}
+
+// settingShown is what the audit log keeps of a setting.
+type settingShown struct {
+	Paused        bool   `json:"paused"`
+	PausedReason  string `json:"paused_reason,omitempty"`
+	RatePerSecond int    `json:"rate_per_second"`
+}
+
+func shownSetting(s Setting) settingShown {
+	return settingShown{s.Paused, s.PausedReason, s.RatePerSecond}
+}

@@ -1,0 +1,67 @@
+package delivery
+
+import (
+	"slices"
+	"time"
+)
+
+// latenessBounds are fine where a second matters and coarse where an hour does.
+var latenessBounds = [...]time.Duration{
+	10 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond, 50 * time.Millisecond, 75 * time.Millisecond,
+	100 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond, 400 * time.Millisecond,
+	500 * time.Millisecond, 600 * time.Millisecond, 800 * time.Millisecond, time.Second, 1250 * time.Millisecond,
+	1500 * time.Millisecond, 2 * time.Second, 2500 * time.Millisecond, 3 * time.Second, 4 * time.Second, 5 * time.Second,
+	6 * time.Second, 8 * time.Second, 10 * time.Second, 12 * time.Second, 15 * time.Second, 20 * time.Second, 25 * time.Second,
+	30 * time.Second, 40 * time.Second, 50 * time.Second, time.Minute, 75 * time.Second, 90 * time.Second, 2 * time.Minute,
+	3 * time.Minute, 4 * time.Minute, 5 * time.Minute, 7 * time.Minute, 10 * time.Minute, 15 * time.Minute, 20 * time.Minute,
+	30 * time.Minute, 45 * time.Minute, time.Hour,
+}
+
+// LatenessBounds returns where the spans of a [Lateness] end, ascending. What
+// is stored depends on them: they can be added to at the end only.
+func LatenessBounds() []time.Duration { return slices.Clone(latenessBounds[:]) }
+
+// A Lateness counts messages by how long after their due instant they were
+// recorded as sent: span i ends before bound i, and the one after the last
+// bound has no end. It is a true count of messages, as fine as checkpoints:
+// whatever one checkpoint records is as late as its record.
+type Lateness map[int]int64
+
+// Messages is how many are counted.
+func (l Lateness) Messages() (n int64) {
+	for _, v := range l {
+		n += v
+	}
+	return n
+}
+
+// Plus returns the sum of both.
+func (l Lateness) Plus(o Lateness) Lateness {
+	sum := make(Lateness, len(l)+len(o))
+	for i, n := range l {
+		sum[i] += n
+	}
+	for i, n := range o {
+		sum[i] += n
+	}
+	return sum
+}
+
+// Quantile returns a time within which the share q of the messages was
+// recorded: the end of the span in which the share is reached, so it is never
+// better than the truth. bounded is false if that span has no end, or nothing
+// is counted; upTo is then the last bound, or 0.
+func (l Lateness) Quantile(q float64) (upTo time.Duration, bounded bool) {
+	total := l.Messages()
+	if total == 0 {
+		return 0, false
+	}
+	need := float64(total) * q
+	var seen int64
+	for i := range len(latenessBounds) {
+		if seen += l[i]; seen > 0 && float64(seen) >= need {
+			return latenessBounds[i], true
+		}
+	}
+	return latenessBounds[len(latenessBounds)-1], false
+}

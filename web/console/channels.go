@@ -1,0 +1,242 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// statusLife is how old the channels' state may be that pages show.
+const statusLife = 900 * time.Millisecond
+
+// channelStatus reads everything about the channels. That the breakers cannot
+// be read, because Redis is away, hides them and nothing else.
+func (c *Console) channelStatus(ctx context.Context) (all [delivery.Channels]delivery.ChannelStatus, err error) {
+	settings, err := c.Settings.Settings(ctx)
+	if err != nil {
+		return all, err
+	}
+	backlogs, err := c.Settings.Backlogs(ctx)
+	if err != nil {
+		return all, err
+	}
+	providers, err := c.Settings.Providers(ctx)
+	if err != nil {
+		return all, err
+	}
+	circuits, unknown := c.Circuits(ctx)
+	for i, ch := range delivery.AllChannels() {
+		all[i] = delivery.ChannelStatus{Setting: settings[i], Configured: c.Channels.Has(ch), Provider: providers[i],
+			CircuitKnown: unknown == nil, Circuit: circuits[i], Backlog: delivery.Backlog{Channel: ch}}
+	}
+	for _, b := range backlogs {
+		all[b.Channel].Backlog = b
+	}
+	return all, nil
+}
+
+func (c *Console) listChannels(w http.ResponseWriter, r *http.Request) error {
+	status, err := c.status.get(r.Context())
+	if err != nil {
+		return err
+	}
+	p := pages.Channels{Status: status}
+	return c.either(w, r, p.Live(), p.Page())
+}
+
+func channelOf(r *http.Request) (delivery.Channel, error) {
+	ch, err := delivery.ParseChannel(r.PathValue("channel"))
+	if err != nil {
+		return 0, errNoPage
+	}
+	return ch, nil
+}
+
+// dropOf is the drop from whose cockpit something is asked; 0 = none.
+func dropOf(r *http.Request) int64 {
+	n, err := strconv.ParseInt(r.FormValue("drop"), 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// channelsURL leads back to where somebody came from.
+func channelsURL(drop int64) string {
+	if drop > 0 {
+		return fmt.Sprintf("/templates/%d/cockpit", drop)
+	}
+	return "/channels"
+}
+
+func channelCrumbs(r *http.Request) []ui.Crumb {
+	return []ui.Crumb{{Label: say(r, "nav.channels"), URL: "/channels"}}
+}
+
+func (c *Console) channelQuestion(r *http.Request, ch delivery.Channel) pages.Confirmation {
+	step, name, drop := r.PathValue("step"), say(r, "channel."+ch.String()), dropOf(r)
+	p := ui.ConfirmProps{Title: say(r, "confirm.channel_"+step+".title", name), Points: []string{say(r, "confirm.channel_"+step+".1")},
+		Action: fmt.Sprintf("/channels/%s/%s", ch, step), Cancel: channelsURL(drop), Submit: say(r, "channels."+step), Kind: "primary", Reason: reason(r)}
+	if step == "pause" {
+		p.Points = append(p.Points, say(r, "confirm.channel_pause.2"), say(r, "confirm.channel_pause.3"))
+		p.Kind, p.NeedsReason = "danger", true
+	}
+	if drop > 0 {
+		p.Hidden = [][2]string{{"drop", strconv.FormatInt(drop, 10)}}
+	}
+	return pages.Confirmation{Active: "channels", Crumbs: channelCrumbs(r), ConfirmProps: p}
+}
+
+func (c *Console) confirmChannel(w http.ResponseWriter, r *http.Request) error {
+	ch, err := channelOf(r)
+	if err != nil {
+		return err
+	}
+	return c.ask(w, r, http.StatusOK, c.channelQuestion(r, ch))
+}
+
+func (c *Console) changeChannel(w http.ResponseWriter, r *http.Request) error {
+	ch, err := channelOf(r)
+	if err != nil {
+		return err
+	}
+	decide, text := c.Control.Resume, "channels.resumed_now"
+	if r.PathValue("step") == "pause" {
+		decide, text = c.Control.Pause, "channels.paused_now"
+	}
+	_, err = decide(r.Context(), actor(r), ch, reason(r))
+	if broken := fieldsOf(err); broken != nil {
+		p := c.channelQuestion(r, ch)
+		p.ReasonError = ui.FieldText(r.Context(), broken[0])
+		return c.ask(w, r, http.StatusUnprocessableEntity, p)
+	}
+	if err != nil {
+		return err
+	}
+	c.status.forget()
+	return c.done(w, r, channelsURL(dropOf(r)), ui.Good, say(r, text, say(r, "channel."+ch.String())))
+}
+
+func (c *Console) rateQuestion(r *http.Request, ch delivery.Channel, typed, broken string) pages.Confirmation {
+	return pages.Confirmation{Active: "channels", Crumbs: channelCrumbs(r),
+		Inside: ui.Field(ui.FieldProps{Name: "rate_per_second", Label: say(r, "channels.rate_field"), Help: say(r, "channels.rate_help"), Value: typed,
+			Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off", Suffix: say(r, "replay.per_second")}),
+		ConfirmProps: ui.ConfirmProps{Title: say(r, "channels.rate_title", say(r, "channel."+ch.String())), Points: []string{say(r, "channels.rate_1")},
+			Action: fmt.Sprintf("/channels/%s/rate", ch), Cancel: "/channels", Submit: say(r, "channels.rate_do"), Kind: "primary", Reason: reason(r)}}
+}
+
+func (c *Console) rateForm(w http.ResponseWriter, r *http.Request) error {
+	ch, err := channelOf(r)
+	if err != nil {
+		return err
+	}
+	settings, err := c.Settings.Settings(r.Context())
+	if err != nil {
+		return err
+	}
+	return c.ask(w, r, http.StatusOK, c.rateQuestion(r, ch, strconv.Itoa(settings[ch].RatePerSecond), ""))
+}
+
+func (c *Console) saveRate(w http.ResponseWriter, r *http.Request) error {
+	ch, err := channelOf(r)
+	if err != nil {
+		return err
+	}
+	typed := r.PostFormValue("rate_per_second")
+	rd := &reading{values: map[string]string{"rate_per_second": typed}}
+	rate, broken := rd.number("rate_per_second"), rd.broken.List
+	if broken == nil {
+		_, err = c.Control.SetRate(r.Context(), actor(r), ch, int(min(rate, delivery.MaxRate+1)), reason(r))
+		broken = fieldsOf(err)
+	}
+	if broken != nil {
+		return c.ask(w, r, http.StatusUnprocessableEntity, c.rateQuestion(r, ch, typed, ui.FieldText(r.Context(), broken[0])))
+	}
+	if err != nil {
+		return err
+	}
+	c.status.forget()
+	return c.done(w, r, "/channels", ui.Good, say(r, "channels.rate_now", say(r, "channel."+ch.String())))
+}
+
+// shownTests is how many test messages are shown.
+const shownTests = 10
+
+func (c *Console) testsPage(r *http.Request, ch delivery.Channel) (pages.ChannelTests, error) {
+	p := pages.ChannelTests{Channel: ch, Recipient: r.FormValue("recipient"), Template: r.FormValue("template"), Configured: c.Channels.Has(ch)}
+	var err error
+	p.List, err = c.Tests.Tests(r.Context(), actor(r), ch, shownTests)
+	return p, err
+}
+
+// showTests shows the form and what became of the last messages; the list asks
+// again and again while one is on its way.
+func (c *Console) showTests(w http.ResponseWriter, r *http.Request) error {
+	ch, err := channelOf(r)
+	if err != nil {
+		return err
+	}
+	p, err := c.testsPage(r, ch)
+	if err != nil {
+		return err
+	}
+	return c.either(w, r, p.Results(), p.Page())
+}
+
+func (c *Console) startTest(w http.ResponseWriter, r *http.Request) error {
+	ch, err := channelOf(r)
+	if err != nil {
+		return err
+	}
+	wish := delivery.TestWish{Channel: ch, Recipient: r.PostFormValue("recipient"), Locale: frame(r).Locale.Tag}
+	broken, err := c.testTemplate(r, &wish)
+	if err == nil && broken == nil {
+		_, err = c.Tests.Start(r.Context(), actor(r), wish)
+		broken = fieldsOf(err)
+	}
+	refused := broken != nil || fault.KindOf(err) == fault.Throttled || fault.KindOf(err) == fault.Invalid
+	if err != nil && !refused {
+		return err
+	}
+	if refused {
+		p, failed := c.testsPage(r, ch)
+		if failed != nil {
+			return failed
+		}
+		if p.Errors = broken; broken == nil {
+			p.Error = ui.FaultText(r.Context(), err)
+		}
+		return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+	}
+	return c.done(w, r, fmt.Sprintf("/channels/%s/test", ch), ui.Good, say(r, "tests.asked"))
+}
+
+// testTemplate reads the drop that the message tells about; the sender must be
+// allowed to see it.
+func (c *Console) testTemplate(r *http.Request, wish *delivery.TestWish) ([]fault.Field, error) {
+	typed := strings.TrimSpace(r.PostFormValue("template"))
+	if typed == "" {
+		return nil, nil
+	}
+	var e fault.Fields
+	n, err := strconv.ParseInt(typed, 10, 64)
+	if err == nil && n > 0 {
+		_, err = c.Templates.Template(r.Context(), actor(r), n)
+		if kind := fault.KindOf(err); err != nil && kind != fault.NotFound && kind != fault.Denied {
+			return nil, err
+		}
+	}
+	if err != nil || n <= 0 {
+		e.Add("template", "rule.unknown_template", "there is no such template")
+	}
+	wish.TemplateID = n
+	return e.List, nil
+}

@@ -1,0 +1,130 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+)
+
+// counted is a store that counts how often it is asked.
+type counted struct {
+	reminder.Cockpit
+	mu           sync.Mutex
+	looks, spans int
+	begun        time.Time
+	known        []reminder.CockpitRow
+}
+
+func (c *counted) look(known []reminder.CockpitRow) reminder.Cockpit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.looks++; c.looks == 1 {
+		c.begun = time.Now()
+	}
+	c.known = known
+	return c.Cockpit
+}
+
+func (c *counted) lookBack() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spans++
+}
+
+// countedStore gives the counter the store's name for its method, which the
+// embedded value has taken.
+type countedStore struct{ *counted }
+
+func (c countedStore) Cockpit(_ context.Context, _ int64, known []reminder.CockpitRow) (reminder.Cockpit, error) {
+	return c.look(known), nil
+}
+
+func (c countedStore) Spans(context.Context, int64, time.Duration) ([]reminder.Span, error) {
+	c.lookBack()
+	return nil, nil
+}
+
+func TestChannelStatusPage(t *testing.T) {
+	g := newRig(t, func(d *Deps) {
+		d.Circuits = func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
+			all[delivery.SMS] = delivery.Circuit{State: delivery.CircuitOpen, Failures: 12, Detail: "HTTP 503"}
+			return all, nil
+		}
+	})
+	channels := postgres.NewChannels(g.db)
+	g.must(channels.RecordCalls(t.Context(), "a", []postgres.ProviderCalls{{Channel: delivery.Email, Calls: 4, Messages: 40, Failed: 10,
+		Total: 400 * time.Millisecond, Slowest: 250 * time.Millisecond, Error: "451 try later"}}))
+	d := g.published(10, 2*time.Hour)
+	g.sending(d, 12, 2, 1000, 40)
+	g.exec(`update batches set due_at = now() - interval '90 seconds'`)
+	b := g.as(staff.Operator)
+	b.get("/channels").is(200).has("provider failing", "The provider failed 12 times in a row: HTTP 503", "960 messages are on their way, the oldest for 1 min 30 s",
+		"4 calls in the last minute, 100 ms on average, 250 ms at most.", "25% of the messages got no good answer.", "Last error: 451 try later",
+		"No limit of messages per second.", "/channels/sms/rate", "/channels/sms/test").hasNot("/channels/app/test")
+	b.header.Set("HX-Request", "true")
+	b.header.Set("HX-Request-Type", "partial")
+	b.get("/channels?part=live").is(200).has("provider failing").hasNot("<html")
+}
+
+func TestChannelRate(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Operator)
+	b.get("/channels/sms/rate").is(200).has("Rate of SMS", `value="0"`)
+	for _, bad := range []string{"", "lots", "-1", "1000001", "99999999999999999999"} {
+		b.post("/channels/sms/rate", url.Values{"rate_per_second": {bad}}).is(http.StatusUnprocessableEntity)
+	}
+	b.post("/channels/sms/rate", url.Values{"rate_per_second": {"250"}, "reason": {"their new contract"}}).to("/channels")
+	b.get("/channels").is(200).has("The rate of SMS has been changed.", "At most 250 messages per second.")
+	b.get("/audit?kind=channel").is(200).has("changed the rate of", "their new contract", ">250<")
+	b.get("/channels/pigeon/rate").is(http.StatusNotFound)
+	g.as(staff.Marketer).get("/channels/sms/rate").is(http.StatusForbidden)
+}
+
+func TestChannelTestPage(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 2*time.Hour)
+	b := g.as(staff.Operator)
+	page := "/channels/email/test"
+	b.get(page).is(200).has("Test E-mail", "Nobody has sent a test message yet.")
+	b.post(page, url.Values{"recipient": {"lin@"}, "template": {"77"}}).is(http.StatusUnprocessableEntity).has("there is no such template", `value="lin@"`)
+	b.post(page, url.Values{"recipient": {"lin@"}}).is(http.StatusUnprocessableEntity).has("must be an e-mail address or the number of a user")
+	b.post(page, url.Values{"recipient": {"lin@example.com"}, "template": {"1"}}).to(page)
+	b.get(page).is(200).has("The test message is on its way.", "waiting", "To an address", `hx-trigger="every 1s`).hasNot("lin@example.com")
+	sent := ""
+	tester := &delivery.Tester{Store: postgres.NewChannelTests(g.db), Now: g.now, Senders: map[delivery.Channel]delivery.Sender{
+		delivery.Email: provider{delivery.Email, func(m delivery.Message) delivery.Result {
+			sent = m.To.Email + " " + m.Content.Title
+			return delivery.Result{Status: delivery.Permanent, Detail: "550 no such mailbox"}
+		}}}}
+	g.must(tester.Sweep(t.Context()))
+	if sent != "lin@example.com Test message: "+d.Name {
+		t.Errorf("sent %q", sent)
+	}
+	b.get(page).is(200).has("refused", "550 no such mailbox").hasNot("hx-trigger=\"every 1s")
+	for range delivery.TestsPerMember - 1 {
+		b.post(page, url.Values{"recipient": {"1001"}}).to(page)
+	}
+	b.post(page, url.Values{"recipient": {"1001"}}).is(http.StatusUnprocessableEntity).has("Too many test messages.")
+	b.get("/channels/app/test").is(200).has("no provider that could be tested").hasNot(`name="recipient"`)
+	b.post("/channels/app/test", url.Values{"recipient": {"1001"}}).is(http.StatusUnprocessableEntity)
+	b.get("/channels/webhook/test").is(200).has("WEBHOOK_URL")
+	b.post("/channels/webhook/test", url.Values{"recipient": {"1001"}}).is(http.StatusUnprocessableEntity)
+	b.get("/audit?kind=channel").is(200).has("sent a test message over").hasNot("lin@example.com")
+	g.as(staff.Marketer).get(page).is(http.StatusForbidden)
+}
+
+// Somebody limited to shops cannot learn the names of others' drops.
+func TestChannelTestAboutAnotherShopsDrop(t *testing.T) {
+	g := newRig(t)
+	g.published(10, 2*time.Hour)
+	b := g.as(staff.Operator, 11)
+	b.post("/channels/email/test", url.Values{"recipient": {"1001"}, "template": {"1"}}).is(http.StatusUnprocessableEntity).has("there is no such template")
+}

@@ -1,0 +1,226 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/i18n"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+const (
+	// aheadLife is how old a forecast may be that a cockpit shows; it looks at
+	// every drop there is.
+	aheadLife = 5 * time.Second
+	// pastFaces is how many states a browser may be behind and still be sent
+	// the difference only.
+	pastFaces = 30
+)
+
+// A face is one state of a cockpit, drawn once for each language whoever
+// looks at it.
+type face struct {
+	page pages.Cockpit
+	zone *time.Location
+
+	mu    sync.Mutex
+	cells map[*i18n.Locale]ui.Cells
+}
+
+func newFace(p pages.Cockpit, zone *time.Location, original *i18n.Locale) *face {
+	f := &face{page: p, zone: zone, cells: map[*i18n.Locale]ui.Cells{}}
+	f.page.Sum = digest(f.page.Shape(), f.in(original))
+	return f
+}
+
+// in returns the state's values in a language.
+func (f *face) in(l *i18n.Locale) ui.Cells {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cells[l] == nil {
+		f.cells[l] = f.page.Cells(ui.With(context.Background(), &ui.Frame{Locale: l, Now: f.page.At, Zone: f.zone}))
+	}
+	return f.cells[l]
+}
+
+// A deck is a cockpit's state with those before it.
+type deck struct {
+	*face
+	past []*face // newest last
+
+	mu      sync.Mutex
+	patches map[patchKey][]byte
+}
+
+type patchKey struct {
+	from     string
+	language *i18n.Locale
+}
+
+func (d *deck) digest() string { return d.page.Sum }
+
+// patch returns the event that brings a page from a state to this one, nil if
+// it is there. It is made once for all who come from the same state.
+func (d *deck) patch(from string, l *i18n.Locale) []byte {
+	if from == d.page.Sum {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := patchKey{from, l}
+	before := d.faceOf(from)
+	if before == nil {
+		key.from = "" // nobody knows it: everything is sent
+	}
+	if raw := d.patches[key]; raw != nil {
+		return raw
+	}
+	raw := d.draw(before, l)
+	d.patches[key] = raw
+	return raw
+}
+
+func (d *deck) faceOf(sum string) *face {
+	for _, f := range d.past {
+		if f.page.Sum == sum {
+			return f
+		}
+	}
+	return nil
+}
+
+func (d *deck) draw(before *face, l *i18n.Locale) []byte {
+	if before != nil && before.page.Shape() != d.page.Shape() {
+		return []byte("id: " + d.page.Sum + "\nevent: dropbell:reload\ndata: \n\n")
+	}
+	cells := d.in(l)
+	if before != nil {
+		cells = cells.Since(before.in(l))
+	}
+	raw, _ := json.Marshal(cells) // strings
+	return namedEvent(d.page.Sum, "dropbell:cells", raw)
+}
+
+// deck looks at a drop. What is known from the look before is not read again.
+func (c *Console) deck(ctx context.Context, templateID int64, before *deck) (*deck, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	t, err := c.Templates.Template(ctx, staff.System(), templateID)
+	if err != nil {
+		return nil, err
+	}
+	p := pages.Cockpit{Template: t, At: c.Now()}
+	var known []reminder.CockpitRow
+	if before != nil {
+		known = before.page.Deck.Settled()
+	}
+	if p.Deck, err = c.Cockpits.Cockpit(ctx, templateID, known); err != nil {
+		return nil, err
+	}
+	if p.Channels, err = c.status.get(ctx); err != nil {
+		return nil, err
+	}
+	if p.Pulse, err = c.pulse(ctx, p, before); err != nil {
+		return nil, err
+	}
+	if p.Ahead, err = c.aheadOf(ctx, t); err != nil {
+		return nil, err
+	}
+	d := &deck{face: newFace(p, c.DefaultZone, c.languages.Default()), patches: map[patchKey][]byte{}}
+	if before == nil {
+		return d, nil
+	}
+	if d.page.Sum == before.page.Sum { // nobody will be told
+		d.past = before.past
+		return d, nil
+	}
+	d.past = append(append([]*face{}, before.past[max(0, len(before.past)-pastFaces+1):]...), before.face)
+	return d, nil
+}
+
+// pulse goes on with the pulse of the look before, or takes it from what
+// batches say about the last minutes.
+func (c *Console) pulse(ctx context.Context, p pages.Cockpit, before *deck) (reminder.Pulse, error) {
+	if before == nil {
+		spans, err := c.Cockpits.Spans(ctx, p.ID, reminder.PulseSteps*reminder.PulseStep)
+		pulse := reminder.Pulse{}.Until(p.Deck.At)
+		for _, s := range spans {
+			pulse = pulse.Plus(s)
+		}
+		return pulse, err
+	}
+	from := before.page.Pulse.At()
+	pulse := before.page.Pulse.Until(p.Deck.At)
+	was, is := before.page.Deck.Sent(), p.Deck.Sent()
+	for _, ch := range delivery.AllChannels() {
+		pulse = pulse.Plus(reminder.Span{Channel: ch, From: from, To: p.Deck.At, Sent: is[ch] - was[ch]})
+	}
+	return pulse, nil
+}
+
+// aheadOf is what the forecast says about the drop.
+func (c *Console) aheadOf(ctx context.Context, t template.Template) (list []reminder.Prognosis, err error) {
+	all, err := c.ahead.get(ctx)
+	for _, ch := range all {
+		for _, j := range ch.Jobs {
+			if j.TemplateID == t.ID {
+				list = append(list, j)
+			}
+		}
+	}
+	return list, err
+}
+
+func (c *Console) showCockpit(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadTemplate(r)
+	if err != nil {
+		return err
+	}
+	d, err := c.decks.peek(r.Context(), t.ID)
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusOK, d.page.Page())
+}
+
+// streamCockpit sends what changes on a cockpit, as server-sent events: the
+// values that are others, not the parts of the page that show them.
+func (c *Console) streamCockpit(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadTemplate(r)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no")
+	states, leave := c.decks.join(t.ID)
+	defer leave()
+	s := &stream{w: w, out: http.NewResponseController(w), r: r, seen: r.Header.Get("Last-Event-ID")}
+	if s.seen == "" {
+		s.seen = r.FormValue("from")
+	}
+	if s.send([]byte(": welcome\n\n")) != nil {
+		return nil
+	}
+	language := frame(r).Locale
+	pump(c, s, states, func(d *deck) error {
+		if err := actor(s.r).May(staff.View, d.page.ShopNumber); err != nil {
+			return err
+		}
+		raw := d.patch(s.seen, language)
+		s.seen = d.page.Sum
+		if raw == nil {
+			return nil
+		}
+		return s.send(raw)
+	})
+	return nil
+}
