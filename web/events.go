@@ -31,6 +31,9 @@ func (p *program) push(ctx context.Context, e event.Batch) error {
 	if e.Channel != int(delivery.App) || !reminder.InInbox(delivery.Kind(e.Kind)) || p.hub.Streams() == 0 {
 		return nil
 	}
+	if k := delivery.Kind(e.Kind); k == delivery.KindCampaign || k == delivery.KindTest {
+		return p.pushLetter(ctx, e.BatchID)
+	}
 	batch, err := p.reservations.PushBatch(ctx, e.BatchID)
 	if err != nil {
 		return err

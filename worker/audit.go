@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -15,12 +14,16 @@ import (
 // audit prints a template's balance sheet as the rows add up, and fails if a
 // line does not balance or differs from what was kept.
 func audit(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
-	if len(args) != 1 {
-		return errors.New("usage: worker audit TEMPLATE")
+	ofCampaign := len(args) == 2 && args[0] == "campaign"
+	if len(args) != 1 && !ofCampaign {
+		return errAuditUsage
 	}
-	id, err := strconv.ParseInt(args[0], 10, 64)
+	id, err := strconv.ParseInt(args[len(args)-1], 10, 64)
 	if err != nil || id <= 0 {
-		return fmt.Errorf("%q is not a template's id", args[0])
+		return fmt.Errorf("%q is not an id", args[len(args)-1])
+	}
+	if ofCampaign {
+		return auditCampaign(ctx, id, getenv, out)
 	}
 	db, err := postgres.Open(ctx, getenv("DATABASE_URL"), postgres.Options{AppName: "dropbell-audit"})
 	if err != nil {

@@ -34,6 +34,7 @@ type census struct {
 	forecaster  *reminder.Forecaster
 	leader      postgres.Housekeeping
 	stock       stockCensus
+	campaigns   *campaignCensus
 
 	differences *prometheus.GaugeVec
 	recounted   prometheus.Gauge
@@ -48,7 +49,8 @@ func newCensus(p *program) *census {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"channel"})
 	}
 	c := &census{
-		boards: postgres.NewBoards(p.db), deadLetters: postgres.NewDeadLetters(p.db), leader: postgres.NewHousekeeping(p.db),
+		campaigns: newCampaignCensus(p),
+		boards:    postgres.NewBoards(p.db), deadLetters: postgres.NewDeadLetters(p.db), leader: postgres.NewHousekeeping(p.db),
 		forecaster: &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: clock},
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_balance_difference",
 			Help: "Recipients that a recent balance sheet is off by; only sheets that do not balance."}, []string{"template", "slot", "channel"}),
@@ -79,7 +81,7 @@ func (p *program) takeCensus(ctx context.Context) error {
 func (c *census) count(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, censusEvery)
 	defer cancel()
-	if err := errors.Join(c.recount(ctx), c.countDead(ctx), c.forecast(ctx), c.stock.count(ctx)); err != nil {
+	if err := errors.Join(c.recount(ctx), c.campaigns.count(ctx), c.countDead(ctx), c.forecast(ctx), c.stock.count(ctx)); err != nil {
 		return err
 	}
 	c.countedAt.SetToCurrentTime()
@@ -134,6 +136,7 @@ func (c *census) forget() {
 	}
 	c.recounted.Set(0)
 	c.stock.forget()
+	c.campaigns.forget()
 }
 
 func setAll(v *prometheus.GaugeVec, values [delivery.Channels]int64) {

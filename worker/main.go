@@ -48,6 +48,7 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker                    run until SIGTERM
   worker migrate            bring the database up to date and exit
   worker audit TEMPLATE     recompute a template's balance sheet and exit; fails on a difference
+  worker audit campaign ID  recompute a campaign's account and exit; fails on a difference
 
 `
 

@@ -67,11 +67,9 @@ func (p *program) handleCampaigns() {
 	p.bus.Handle("campaigns", event.CampaignChanged, decoded(p.campaignChanged))
 }
 
-// campaignChanged wakes workers for batches that a change has made ready.
+// campaignChanged wakes workers for batches that a change has made ready: a
+// resumed or stopped campaign's, a test message.
 func (p *program) campaignChanged(ctx context.Context, id string, e event.Campaign) error {
-	if s := campaign.State(e.State); s != campaign.Running && s != campaign.Cancelled && s != campaign.Failed {
-		return nil
-	}
 	c, err := p.campaigns().Campaign(ctx, e.CampaignID)
 	if err != nil {
 		return err

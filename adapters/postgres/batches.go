@@ -60,12 +60,12 @@ with next as (
 select b.id, b.kind, b.owner_id, b.template_id, b.due_at, b.worthless_after, coalesce(b.stop_reason, ''), b.due, b.sent,
     b.due_count, b.runs, clock_timestamp(),
     coalesce(t.name, ''), coalesce(t.shop_number::text, ''), coalesce(t.claim_url, ''),
-    coalesce(s.slot, 0), case when b.kind = 'campaign' then coalesce(t.opens_at, '0001-01-01')
+    coalesce(s.slot, 0), case when b.kind in ('campaign', 'test') then coalesce(t.opens_at, '0001-01-01')
         else coalesce(s.opens_at, t.opens_at, b.worthless_after) end,
     b.priority, coalesce(c.rate_per_second, 0), c.content, coalesce(h.name, ''), coalesce(c.ends_at, '0001-01-01'), coalesce(c.shop_number, 0),
     array(select u.id from users u where u.opt_outs <> 0 and u.id between b.from_user and b.to_user and u.opt_outs & (1 << b.channel) <> 0)
 from b left join templates t on t.id = b.template_id left join slots s on b.kind = 'reminder' and s.id = b.owner_id
-left join campaigns c on b.kind = 'campaign' and c.id = b.owner_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
+left join campaigns c on b.kind in ('campaign', 'test') and c.id = b.owner_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
 
 // LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
 func (s Batches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time.Duration) (delivery.Lease, error) {

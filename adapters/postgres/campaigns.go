@@ -35,6 +35,18 @@ type Campaigns struct {
 // NewCampaigns returns the campaigns of db.
 func NewCampaigns(db *DB) Campaigns { return Campaigns{DB: db} }
 
+// Audiences returns the kinds of audiences that can be read.
+func (s Campaigns) Audiences() []campaign.AudienceKind {
+	kinds := []campaign.AudienceKind{campaign.Everybody, campaign.Named, campaign.Reserved, campaign.Holds}
+	if s.Segments != nil {
+		kinds = append(kinds, campaign.Segment)
+	}
+	if s.Lists != nil {
+		kinds = append(kinds, campaign.List)
+	}
+	return kinds
+}
+
 const campaignColumns = `c.id, coalesce(c.shop_number, 0), c.name, c.channel, c.content, c.audience, c.audience_users,
 	coalesce(c.grant_template_id, 0), c.starts_at, c.ends_at, c.rate_per_second, c.state, c.reason, c.version, c.creator, c.created_by,
 	coalesce(h.name, ''), coalesce(h.timezone, ''), c.created_at, c.updated_at, c.published_at, c.started_at, c.cut_at, c.ended_at, c.settled_at,

@@ -128,7 +128,7 @@ func (r *Reservations) Inbox(ctx context.Context, by user.ID, before time.Time, 
 		return inbox, translate(err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil || len(ids) == 0 {
+	if err != nil {
 		return inbox, translate(err)
 	}
 	all, err := r.outcomes(ctx, by, ids, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled)
@@ -143,12 +143,17 @@ func (r *Reservations) Inbox(ctx context.Context, by user.ID, before time.Time, 
 	if err != nil {
 		return inbox, err
 	}
-	slices.SortStableFunc(all, func(a, b reminder.Delivered) int { return b.At.Compare(a.At) })
+	items, err := r.letters(ctx, by, inbox.ReadThrough)
+	if err != nil {
+		return inbox, err
+	}
 	for _, d := range all {
-		if d.Outcome != delivery.Sent && d.Outcome != delivery.Recovered {
-			continue
+		if d.Outcome == delivery.Sent || d.Outcome == delivery.Recovered {
+			items = append(items, inboxItem(d, about[d.TemplateID], inbox.ReadThrough))
 		}
-		item := inboxItem(d, about[d.TemplateID], inbox.ReadThrough)
+	}
+	slices.SortStableFunc(items, func(a, b reminder.InboxItem) int { return b.At.Compare(a.At) })
+	for _, item := range items {
 		if !item.Read {
 			inbox.Unread++
 		}

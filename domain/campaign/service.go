@@ -83,6 +83,16 @@ type Store interface {
 	Progress(ctx context.Context, id int64) (Progress, error)
 	// Balance recomputes the account from the rows.
 	Balance(ctx context.Context, id int64) (Balance, error)
+	// SendTest stores a batch of one recipient for the workers, or makes the
+	// one there is ready again; a test that is still going out stays as it is.
+	SendTest(ctx context.Context, c Campaign, to user.ID, e staff.Entry) error
+	// Outcome returns what became of the message of this kind for one user;
+	// false if the user is in none of the campaign's batches.
+	Outcome(ctx context.Context, kind delivery.Kind, c Campaign, id user.ID) (Outcome, bool, error)
+	// Subject returns what the campaign's messages are about.
+	Subject(ctx context.Context, c Campaign) (delivery.Subject, error)
+	Limits(ctx context.Context, shop int64) (Limits, error)
+	SaveLimits(ctx context.Context, shop int64, l Limits, e staff.Entry) error
 	// Estimate says about how many users an audience has, without reading all
 	// of them; exact tells whether the number is.
 	Estimate(ctx context.Context, a Audience) (n int64, exact bool, err error)
@@ -102,10 +112,9 @@ type Templates interface {
 	Template(ctx context.Context, id int64) (template.Template, error)
 }
 
-// Tester sends one campaign message to one user at once.
-type Tester interface {
-	// Test returns what the channel's provider answered.
-	Test(ctx context.Context, c Campaign, to user.ID) (delivery.Result, error)
+// Users looks users up; about an unknown one it knows the id alone.
+type Users interface {
+	Preferences(ctx context.Context, id user.ID) (user.User, error)
 }
 
 // Service holds the use cases of staff around campaigns.
@@ -113,6 +122,7 @@ type Service struct {
 	Store     Store
 	Latch     Latch
 	Templates Templates
+	Users     Users
 	Channels  delivery.ChannelSet
 	// Audiences are the kinds that can be read here.
 	Audiences []AudienceKind

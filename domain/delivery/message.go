@@ -65,9 +65,14 @@ func (m Message) IdempotencyKey() string {
 	b := make([]byte, 0, 64)
 	b = append(b, m.Subject.Kind...)
 	b = append(b, '-')
-	if m.Subject.Kind == KindCampaign {
+	switch m.Subject.Kind {
+	case KindCampaign:
 		b = strconv.AppendInt(b, m.Subject.OwnerID, 10)
-	} else {
+	case KindTest: // may be asked for again
+		b = strconv.AppendInt(b, m.Subject.OwnerID, 10)
+		b = append(b, '-')
+		b = strconv.AppendInt(b, m.Subject.DueAt.UnixMilli(), 10)
+	default:
 		b = strconv.AppendInt(b, m.Subject.TemplateID, 10)
 		b = append(b, '-')
 		b = strconv.AppendInt(b, int64(m.Subject.Slot), 10)

@@ -103,12 +103,19 @@ type InboxItem struct {
 	At         time.Time
 	Name       string // of the template
 	ClaimURL   string
-	Read       bool
+	// Title and Text are what staff wrote; empty for what the reader's app
+	// says in words of its own.
+	Title, Text string
+	Read        bool
 }
 
 // InInbox reports whether messages of the kind appear in the inbox.
 func InInbox(k delivery.Kind) bool {
-	return k == delivery.KindReminder || k == delivery.KindCorrection || k == delivery.KindCancelled
+	switch k {
+	case delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindCampaign, delivery.KindTest:
+		return true
+	}
+	return false
 }
 
 // Inbox is a page of messages, newest first.

@@ -14,6 +14,7 @@ import (
 	chimw "github.com/go-chi/chi/v5/middleware"
 
 	"dropbell/adapters/postgres"
+	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
@@ -63,6 +64,7 @@ type Deps struct {
 	Explainer   *reminder.Explainer
 	Coupons     *coupon.Service
 	DeadLetters *delivery.DeadLetters
+	Campaigns   *campaign.Service
 	Codes       *redeemcode.Service
 	Claims      *claim.Service
 	Ledgers     Ledgers
@@ -128,6 +130,7 @@ func New(d Deps) *API {
 	a.explainRoutes()
 	a.couponRoutes()
 	a.deadLetterRoutes()
+	a.adminCampaignRoutes()
 	a.adminCodeRoutes()
 	a.claimRoutes()
 	a.finishDocument()

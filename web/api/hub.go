@@ -115,6 +115,19 @@ func (h *Hub) Notify(from, to user.ID, contains func(user.ID) bool, item func(us
 	}
 }
 
+// Connected returns who of from…to is connected and contained.
+func (h *Hub) Connected(from, to user.ID, contains func(user.ID) bool) []user.ID {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var list []user.ID
+	for id := range h.clients {
+		if from <= id && id <= to && contains(id) {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
 func (h *Hub) tell(id user.ID, contains func(user.ID) bool, item func(user.ID) reminder.InboxItem) {
 	subs := h.clients[id]
 	if len(subs) == 0 || !contains(id) {

@@ -20,6 +20,8 @@ type Message struct {
 	DueAt        time.Time `json:"due_at" example:"2027-01-01T11:50:00Z"`
 	At           time.Time `json:"at" doc:"When it was delivered." example:"2027-01-01T11:50:00.4Z"`
 	ClaimURL     string    `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
+	Title        string    `json:"title,omitempty" doc:"Of a campaign's message, in the user's language." example:"Spring sale"`
+	Text         string    `json:"text,omitempty" doc:"Of a campaign's message; its lines are separated by line feeds." example:"Everything is 20 % off this week."`
 	Read         bool      `json:"read"`
 }
 
@@ -95,5 +97,5 @@ func (a *API) markRead(ctx context.Context, in *struct{ Body *ReadMark }) (*stru
 func messageJSON(it reminder.InboxItem) Message {
 	return Message{ID: it.ID, Kind: string(it.Kind), TemplateID: decimal(it.TemplateID), ShopNumber: decimal(it.ShopNumber),
 		TemplateName: it.Name, Minutes: it.Slot.Minutes(), OpensAt: it.OpensAt.UTC(), DueAt: it.DueAt.UTC(), At: it.At.UTC(),
-		ClaimURL: it.ClaimURL, Read: it.Read}
+		ClaimURL: it.ClaimURL, Title: it.Title, Text: it.Text, Read: it.Read}
 }

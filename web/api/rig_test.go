@@ -103,6 +103,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
 	d.DeadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(r.db)}
 	d.Codes = &redeemcode.Service{Store: postgres.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
+	d.Campaigns = campaigns(r, templates, d.Users)
 	if change != nil {
 		change(&d)
 	}

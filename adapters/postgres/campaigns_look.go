@@ -1,0 +1,119 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// testSQL makes a batch of one recipient, or the one there is ready again. One
+// that is still going out stays.
+const testSQL = `
+insert into batches as b (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at)
+values ('test', $1, $2, $3, $4, $4, 1, $5, clock_timestamp(), clock_timestamp() + interval '10 minutes', 0, clock_timestamp())
+on conflict (kind, owner_id, channel, from_user) do update set state = 'ready', template_id = excluded.template_id, due_at = excluded.due_at,
+	worthless_after = excluded.worthless_after, next_run_at = excluded.next_run_at, runs = 0, sent = null, sent_count = 0, skipped_count = 0,
+	expired_count = 0, dead_count = 0, failed_count = 0, rest_outcome = null, rest_reason = null, started_at = null, finished_at = null
+where b.state = 'done'
+returning b.id`
+
+// SendTest stores a test message; see [campaign.Store].
+func (s Campaigns) SendTest(ctx context.Context, c campaign.Campaign, to user.ID, e staff.Entry) error {
+	due, err := encodeSet([]user.ID{to})
+	if err != nil {
+		return err
+	}
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		var id int64
+		err := tx.QueryRow(ctx, testSQL, c.ID, c.TemplateID(), c.Channel, to, due).Scan(&id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil // on its way
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `delete from exceptions where batch_id = $1`, id); err != nil {
+			return err
+		}
+		if err := insertAudit(ctx, tx, e); err != nil {
+			return err
+		}
+		return announceCampaign(ctx, tx, event.CampaignChanged, c)
+	})
+}
+
+// Outcome returns what became of one recipient; see [campaign.Store].
+func (s Campaigns) Outcome(ctx context.Context, kind delivery.Kind, c campaign.Campaign, id user.ID) (o campaign.Outcome, found bool, err error) {
+	var due, sent []byte
+	var known recorded
+	o.UserID = id
+	err = s.pool.QueryRow(ctx, `
+		select b.id, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(e.outcome, ''), coalesce(e.reason, ''),
+			coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at)
+		from (select * from batches where kind = $1 and owner_id = $2 and channel = $3 and from_user <= $4 order by from_user desc limit 1) b
+		left join exceptions e on e.batch_id = b.id and e.user_id = $4 where b.to_user >= $4`, kind, c.ID, c.Channel, id).
+		Scan(&o.BatchID, &due, &sent, &known.rest, &known.restReason, &known.exception, &known.reason, &o.Detail, &o.Attempts, &o.At)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return o, false, nil
+	}
+	if err != nil {
+		return o, false, translate(err)
+	}
+	dueSet, err := decodeSet(due)
+	if err != nil || !dueSet.Contains(uint64(id)) {
+		return o, false, err
+	}
+	sentSet, err := decodeSet(sent)
+	known.reached = err == nil && sentSet.Contains(uint64(id))
+	o.Outcome, o.Reason = known.outcome()
+	return o, true, err
+}
+
+// Subject returns what the campaign's messages are about.
+func (s Campaigns) Subject(ctx context.Context, c campaign.Campaign) (delivery.Subject, error) {
+	sub := delivery.Subject{Kind: delivery.KindCampaign, OwnerID: c.ID, Copy: &c.Content, TemplateID: c.TemplateID(), ShopName: c.ShopName,
+		EndsAt: c.EndsAt, DueAt: c.StartsAt}
+	if c.Shop != 0 {
+		sub.ShopNumber = itoa(c.Shop)
+	}
+	if sub.TemplateID == 0 {
+		return sub, nil
+	}
+	err := s.pool.QueryRow(ctx, `select name, claim_url, opens_at from templates where id = $1`, sub.TemplateID).
+		Scan(&sub.TemplateName, &sub.ClaimURL, &sub.OpensAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return sub, nil
+	}
+	return sub, translate(err)
+}
+
+// SaveLimits stores what a shop allows its campaigns, with its audit entry.
+func (s Campaigns) SaveLimits(ctx context.Context, shop int64, l campaign.Limits, e staff.Entry) error {
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		if shop != 0 {
+			var known bool
+			if err := tx.QueryRow(ctx, `select exists (select from shops where number = $1)`, shop).Scan(&known); err != nil {
+				return err
+			}
+			if !known {
+				f := &fault.Fields{}
+				f.Add("shop_number", "rule.unknown_shop", "there is no such shop")
+				return f
+			}
+		}
+		if _, err := tx.Exec(ctx, `insert into campaign_limits (shop_number, per_day, per_week, approval_above) values ($1, $2, $3, $4)
+			on conflict (shop_number) do update set per_day = excluded.per_day, per_week = excluded.per_week,
+				approval_above = excluded.approval_above, updated_at = now()`, shop, l.PerDay, l.PerWeek, l.ApprovalAbove); err != nil {
+			return err
+		}
+		return insertAudit(ctx, tx, e)
+	})
+}

@@ -1,0 +1,136 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+)
+
+// letterWindow is how many of the newest in-app campaigns an inbox looks at.
+const letterWindow = 200
+
+// letterColumns are what a campaign c's message in batch b shows, with the
+// template t and the shop h it is about.
+const letterColumns = `b.kind, c.id, c.content, c.ends_at, b.template_id, coalesce(c.shop_number, t.shop_number, 0), coalesce(h.name, ''),
+	coalesce(t.name, ''), coalesce(t.claim_url, ''), coalesce(t.opens_at, '0001-01-01'), b.due_at,
+	coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent`
+
+const letterJoins = ` left join templates t on t.id = b.template_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
+
+// lettersSQL finds the newest campaigns' batches that hold user $1: two steps
+// per campaign into the unique index of ranges.
+const lettersSQL = `
+with recent as (select * from campaigns where channel = 0 order by id desc limit $2)
+select ` + letterColumns + `
+from recent c cross join (values ('campaign'), ('test')) as k (kind) cross join lateral (
+	select * from batches b where b.kind = k.kind and b.owner_id = c.id and b.channel = 0 and b.from_user <= $1
+	order by b.from_user desc limit 1
+) b` + letterJoins + ` where b.to_user >= $1 and b.sent is not null`
+
+// letter is one in-app campaign batch.
+type letter struct {
+	item     reminder.InboxItem
+	subject  delivery.Subject
+	copy     delivery.Copy
+	from, to user.ID
+	sent     []byte
+}
+
+func scanLetter(row pgx.Row) (l letter, err error) {
+	err = row.Scan(&l.subject.Kind, &l.subject.OwnerID, &l.copy, &l.subject.EndsAt, &l.item.TemplateID, &l.item.ShopNumber, &l.subject.ShopName,
+		&l.subject.TemplateName, &l.subject.ClaimURL, &l.subject.OpensAt, &l.item.DueAt, &l.item.At, &l.from, &l.to, &l.sent)
+	l.item.Kind, l.item.Name, l.item.OpensAt = l.subject.Kind, l.subject.TemplateName, l.subject.OpensAt
+	l.item.ID = "c" + itoa(l.subject.OwnerID)
+	if l.subject.Kind == delivery.KindTest { // may come again
+		l.item.ID = "t" + itoa(l.subject.OwnerID) + "-" + itoa(l.item.DueAt.Unix())
+	}
+	return l, err
+}
+
+// readBy returns the message as u reads it.
+func (l letter) readBy(u user.User) reminder.InboxItem {
+	l.subject.Copy = &l.copy
+	content := delivery.RenderCopy(l.subject, l.copy.Pick(l.subject.OwnerID, u.ID), u)
+	l.item.Title, l.item.Text, l.item.ClaimURL = content.Title, content.Text, l.subject.Link()
+	return l.item
+}
+
+// letters returns the user's in-app campaign messages.
+func (db *DB) letters(ctx context.Context, by user.ID, readThrough time.Time) ([]reminder.InboxItem, error) {
+	rows, err := db.pool.Query(ctx, lettersSQL, by, letterWindow)
+	if err != nil {
+		return nil, translate(err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (letter, error) { return scanLetter(row) })
+	if err != nil {
+		return nil, translate(err)
+	}
+	var mine []letter
+	for _, l := range all {
+		set, err := decodeSet(l.sent)
+		if err != nil {
+			return nil, err
+		}
+		if set.Contains(uint64(by)) {
+			mine = append(mine, l)
+		}
+	}
+	if len(mine) == 0 {
+		return nil, nil
+	}
+	readers, err := db.readers(ctx, []user.ID{by})
+	items := make([]reminder.InboxItem, len(mine))
+	for i, l := range mine {
+		items[i] = l.readBy(readers[by])
+		items[i].Read = !l.item.At.After(readThrough)
+	}
+	return items, err
+}
+
+// readers returns what rendering for the users takes; those without a row
+// read the default language.
+func (db *DB) readers(ctx context.Context, ids []user.ID) (map[user.ID]user.User, error) {
+	list := make(map[user.ID]user.User, len(ids))
+	for _, id := range ids {
+		list[id] = user.User{ID: id}
+	}
+	rows, err := db.pool.Query(ctx, `select id, name, locale, timezone from users where id = any($1)`, ids)
+	if err != nil {
+		return list, translate(err)
+	}
+	var u user.User
+	_, err = pgx.ForEachRow(rows, []any{&u.ID, &u.Name, &u.Locale, &u.Timezone}, func() error {
+		list[u.ID] = u
+		return nil
+	})
+	return list, translate(err)
+}
+
+// PushLetter returns what a finished app batch of a campaign says to each of
+// the connected users whom it reached; connected is told who they may be.
+func (r *Reservations) PushLetter(ctx context.Context, batchID int64, connected func(from, to user.ID, reached func(user.ID) bool) []user.ID) (map[user.ID]reminder.InboxItem, error) {
+	l, err := scanLetter(r.pool.QueryRow(ctx, `select `+letterColumns+` from batches b join campaigns c on c.id = b.owner_id`+letterJoins+`
+		where b.id = $1 and b.channel = 0 and b.kind in ('campaign', 'test')`, batchID))
+	if err != nil {
+		return nil, translate(err)
+	}
+	set, err := decodeSet(l.sent)
+	if err != nil {
+		return nil, err
+	}
+	ids := connected(l.from, l.to, func(id user.ID) bool { return set.Contains(uint64(id)) })
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	readers, err := r.readers(ctx, ids)
+	items := make(map[user.ID]reminder.InboxItem, len(ids))
+	for id, u := range readers {
+		items[id] = l.readBy(u)
+	}
+	return items, err
+}

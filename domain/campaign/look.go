@@ -1,0 +1,108 @@
+package campaign
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// An Outcome is what became of one recipient.
+type Outcome struct {
+	UserID   user.ID
+	Outcome  delivery.Outcome
+	Reason   string
+	Detail   string // the provider's last answer
+	Attempts int
+	BatchID  int64
+	At       time.Time
+}
+
+// Preview returns what the user would be sent; user 0 is somebody of whom
+// nothing is known, reading locale. It is rendered like the message itself.
+func (s *Service) Preview(ctx context.Context, by staff.Actor, id int64, to user.ID, locale string) (delivery.Content, int, error) {
+	st, err := s.Campaign(ctx, by, id)
+	if err != nil {
+		return delivery.Content{}, 0, err
+	}
+	reader := user.User{Locale: locale}
+	if to != 0 {
+		if reader, err = s.Users.Preferences(ctx, to); err != nil {
+			return delivery.Content{}, 0, err
+		}
+	}
+	subject, err := s.Store.Subject(ctx, st.Campaign)
+	variant := 0
+	if to != 0 {
+		variant = st.Content.Pick(id, to)
+	}
+	return delivery.RenderCopy(subject, variant, reader), variant, err
+}
+
+// Test sends the campaign's message to one user now, whatever its state, over
+// the ordinary workers. What became of it is in [Service.TestOutcome].
+func (s *Service) Test(ctx context.Context, by staff.Actor, id int64, to user.ID) (Campaign, error) {
+	c, err := s.load(ctx, by, id)
+	if err != nil {
+		return c, err
+	}
+	if !s.Channels.Has(c.Channel) {
+		return c, delivery.ErrChannelUnavailable.Because("channel %s has no configured sender", c.Channel)
+	}
+	e := entry(by, "campaign.test", c, "", nil, map[string]any{"user_id": to.String()})
+	return c, s.Store.SendTest(detach(ctx), c, to, e)
+}
+
+// TestOutcome returns what became of the last test message to the user.
+func (s *Service) TestOutcome(ctx context.Context, c Campaign, to user.ID) (Outcome, bool, error) {
+	return s.Store.Outcome(ctx, delivery.KindTest, c, to)
+}
+
+// Recipient returns what became of the campaign's message to one user; false
+// if the user is not in its audience, or it has not been cut yet.
+func (s *Service) Recipient(ctx context.Context, by staff.Actor, id int64, to user.ID) (Outcome, bool, error) {
+	st, err := s.Campaign(ctx, by, id)
+	if err != nil {
+		return Outcome{}, false, err
+	}
+	return s.Store.Outcome(ctx, delivery.KindCampaign, st.Campaign, to)
+}
+
+// Limits returns what the shop allows its campaigns; shop 0 stands for
+// campaigns of no shop.
+func (s *Service) Limits(ctx context.Context, by staff.Actor, shop int64) (Limits, error) {
+	if err := by.May(staff.View, shop); err != nil {
+		return Limits{}, err
+	}
+	return s.Store.Limits(ctx, shop)
+}
+
+// SetLimits changes what the shop allows its campaigns.
+func (s *Service) SetLimits(ctx context.Context, by staff.Actor, shop int64, l Limits) error {
+	if err := may(by, staff.ManageCampaigns, shop); err != nil {
+		return err
+	}
+	e := &fault.Fields{}
+	if l.PerDay < 0 || l.PerDay > 1000 {
+		e.Add("per_day", "rule.cap", "must be between 0 (no limit) and 1000")
+	}
+	if l.PerWeek < 0 || l.PerWeek > 1000 {
+		e.Add("per_week", "rule.cap", "must be between 0 (no limit) and 1000")
+	}
+	if l.ApprovalAbove < 0 {
+		e.Add("approval_above", "rule.approval", "must be 0 (never) or a number of recipients")
+	}
+	if err := e.Err(); err != nil {
+		return err
+	}
+	before, err := s.Store.Limits(ctx, shop)
+	if err != nil {
+		return err
+	}
+	return s.Store.SaveLimits(detach(ctx), shop, l, staff.Entry{Actor: by, Action: "campaign.limits", ObjectKind: "shop",
+		ObjectID: strconv.FormatInt(shop, 10), ShopNumber: shop, Before: before, After: l})
+}

@@ -1,0 +1,327 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// CampaignList is one page of campaigns.
+type CampaignList struct {
+	Campaigns []Campaign `json:"campaigns" nullable:"false" doc:"The newest first."`
+	Next      string     `json:"next,omitempty" doc:"Pass as before to get the next page; absent on the last one."`
+}
+
+// CampaignBalance is a campaign's account, recomputed from the rows.
+type CampaignBalance struct {
+	CampaignID string  `json:"campaign_id" example:"1"`
+	Balanced   bool    `json:"balanced"`
+	Difference int64   `json:"difference"`
+	Counted    Account `json:"counted" doc:"What messages, bitmaps and exception rows add up to."`
+	Kept       Account `json:"kept" doc:"What the counters say."`
+	Twice      int64   `json:"twice" doc:"Users in more than one batch."`
+}
+
+// CampaignPreview is a message as one reader gets it.
+type CampaignPreview struct {
+	Title   string `json:"title"`
+	Text    string `json:"text"`
+	HTML    string `json:"html" doc:"The whole mail."`
+	Variant string `json:"variant" enum:"a,b,hold_out" doc:"Which content the user gets."`
+}
+
+// CampaignRecipient is what became of one user.
+type CampaignRecipient struct {
+	UserID   string    `json:"user_id" example:"1001"`
+	Outcome  string    `json:"outcome" enum:"in_flight,sent,failed,recovered,skipped,expired,dead,discarded" doc:"failed waits for a retry or for the end of quiet hours; recovered was sent after a failure."`
+	Reason   string    `json:"reason,omitempty" example:"opted_out"`
+	Detail   string    `json:"detail,omitempty" doc:"The provider's last answer."`
+	Attempts int       `json:"attempts,omitempty"`
+	BatchID  string    `json:"batch_id" example:"1"`
+	At       time.Time `json:"at"`
+}
+
+// AudienceEstimate says how many users an audience has.
+type AudienceEstimate struct {
+	Users int64 `json:"users" example:"12000"`
+	Exact bool  `json:"exact" doc:"Large audiences are estimated."`
+}
+
+// CampaignLimits is what a shop allows its campaigns.
+type CampaignLimits struct {
+	PerDay        int   `json:"per_day" minimum:"0" doc:"The most campaign messages one user gets in 24 hours; 0 = no limit." example:"1"`
+	PerWeek       int   `json:"per_week" minimum:"0" doc:"In seven days; 0 = no limit." example:"3"`
+	ApprovalAbove int64 `json:"approval_above" minimum:"0" doc:"A second person approves campaigns to more users than this; 0 = never." example:"100000"`
+}
+
+type campaignAnswer struct {
+	ETag string `header:"ETag"`
+	Body Campaign
+}
+
+const campaignExample = `{"name":"Spring","title":"Spring sale","body":"Hello {{name|there}}, everything is 20 % off.","channel":"app",` +
+	`"audience":{"all":true},"starts_at":"2027-01-01T12:00:00Z","ends_at":"2027-01-02T12:00:00Z","rate_per_second":100}`
+
+func (a *API) adminCampaignRoutes() {
+	staffOnly := traits{access: forStaff}
+	op := func(method, path, id, summary string, more route) route {
+		more.traits, more.Method, more.Path, more.ID, more.Tag, more.Summary = staffOnly, method, "/admin/campaigns"+path, id, tagStaff, summary
+		if path != "" && path != "/estimate" {
+			more.Codes = append(more.Codes, "campaign_not_found")
+		}
+		return more
+	}
+	register(a, a.operation(op(http.MethodPost, "", "create-campaign", "Create a campaign",
+		route{Status: http.StatusCreated, Example: campaignExample, Description: "It is a draft until it is published."})), a.createCampaign)
+	register(a, a.operation(op(http.MethodGet, "", "list-campaigns", "List campaigns", route{Description: "The newest first."})), a.listCampaigns)
+	register(a, a.operation(op(http.MethodPost, "/estimate", "estimate-audience", "Say about how many users an audience has",
+		route{Example: `{"audience":{"all":true}}`})), a.estimateAudience)
+	register(a, a.operation(op(http.MethodGet, "/{id}", "get-campaign", "Show a campaign and its progress", route{})), a.getCampaign)
+	register(a, a.operation(op(http.MethodPatch, "/{id}", "change-campaign", "Change a campaign", route{
+		Description: "A draft may change in every way; once published, only its rate, until it is over.",
+		Codes:       []string{"precondition_required", "stale_version", "invalid_transition"}, Example: `{"rate_per_second":50}`})), a.changeCampaign)
+	for _, step := range []struct {
+		name campaign.Transition
+		text string
+		code string
+	}{
+		{campaign.Publishing, "Let a campaign start when its time comes", "already_published"},
+		{campaign.Pausing, "Stop sending for a while", ""},
+		{campaign.Resuming, "Go on where it was paused", ""},
+		{campaign.Cancelling, "End a campaign; whoever is left is skipped", ""},
+	} {
+		register(a, a.operation(op(http.MethodPost, "/{id}/"+string(step.name), string(step.name)+"-campaign", step.text,
+			route{Codes: []string{"stale_version", "invalid_transition", step.code}, Example: `{"reason":"as planned"}`})), a.campaignStep(step.name))
+	}
+	register(a, a.operation(op(http.MethodPost, "/{id}/test", "test-campaign", "Send the message to one user now",
+		route{Codes: []string{"channel_unavailable"}, Example: `{"user_id":"1001"}`,
+			Description: "In whatever state the campaign is. The answer says what became of it within three seconds."})), a.testCampaign)
+	register(a, a.operation(op(http.MethodGet, "/{id}/preview", "preview-campaign", "Render the message as a user gets it", route{})), a.previewCampaign)
+	register(a, a.operation(op(http.MethodGet, "/{id}/balance", "campaign-balance", "Recompute a campaign's account",
+		route{Description: "audience = sent + skipped + expired + dead + in flight, counted from the rows."})), a.campaignBalance)
+	register(a, a.operation(op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Say what became of one user",
+		route{Codes: []string{"recipient_not_found"}})), a.campaignRecipient)
+	limits := route{traits: staffOnly, Path: "/admin/shops/{number}/campaign-limits", Tag: tagStaff}
+	limits.Method, limits.ID, limits.Summary = http.MethodGet, "get-campaign-limits", "Show what a shop allows its campaigns"
+	register(a, a.operation(limits), a.campaignLimits)
+	limits.Method, limits.ID, limits.Summary, limits.Example = http.MethodPut, "set-campaign-limits", "Change what a shop allows its campaigns", `{"per_day":1,"per_week":3,"approval_above":0}`
+	register(a, a.operation(limits), a.setCampaignLimits)
+}
+
+func (a *API) createCampaign(ctx context.Context, in *struct{ Body CampaignWish }) (*campaignAnswer, error) {
+	spec, err := in.Body.spec()
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.Campaigns.Create(ctx, actorOf(ctx), spec, requestKey(ctx))
+	if err != nil {
+		return nil, ofCampaign(err)
+	}
+	return &campaignAnswer{etag(c.Version), campaignJSON(campaign.Status{Campaign: c})}, nil
+}
+
+// CampaignRef names a campaign in the path.
+type CampaignRef struct {
+	ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
+}
+
+// campaignByID answers with one campaign as it is now.
+func (a *API) campaignByID(ctx context.Context, id int64) (*campaignAnswer, error) {
+	st, err := a.Campaigns.Campaign(ctx, actorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	return &campaignAnswer{etag(st.Version), campaignJSON(st)}, nil
+}
+
+func (a *API) getCampaign(ctx context.Context, in *CampaignRef) (*campaignAnswer, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return a.campaignByID(ctx, id)
+}
+
+func (a *API) changeCampaign(ctx context.Context, in *struct {
+	CampaignRef
+	IfMatch string `header:"If-Match" doc:"The version the change is based on." example:"\"1\""`
+	Body    CampaignPatch
+}) (*campaignAnswer, error) {
+	id, err1 := parseID("path.id", in.ID)
+	version, err2 := parseVersion(in.IfMatch)
+	if err := merge(err1, err2); err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		return nil, errPrecondition
+	}
+	old, err := a.Campaigns.Campaign(ctx, actorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := in.Body.apply(old.Spec)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.Campaigns.Edit(ctx, actorOf(ctx), id, version, spec); err != nil {
+		return nil, ofCampaign(err)
+	}
+	return a.campaignByID(ctx, id)
+}
+
+type campaignStepWish struct {
+	CampaignRef
+	IfMatch string `header:"If-Match" doc:"If given: the version the decision is based on." example:"\"1\""`
+	Body    *struct {
+		Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log."`
+	} `nameHint:"CampaignReason"`
+}
+
+func (a *API) campaignStep(step campaign.Transition) func(context.Context, *campaignStepWish) (*campaignAnswer, error) {
+	return func(ctx context.Context, in *campaignStepWish) (*campaignAnswer, error) {
+		id, err1 := parseID("path.id", in.ID)
+		version, err2 := parseVersion(in.IfMatch)
+		reason := ""
+		if in.Body != nil {
+			reason = in.Body.Reason
+		}
+		if err := merge(err1, err2, checkText("body.reason", reason)); err != nil {
+			return nil, err
+		}
+		_, err := a.Campaigns.Do(ctx, actorOf(ctx), id, version, step, reason)
+		if err != nil && Recovering(ctx) && a.campaignStepDone(ctx, id, step) {
+			err = nil
+		}
+		if err != nil {
+			return nil, ofCampaign(err)
+		}
+		return a.campaignByID(ctx, id)
+	}
+}
+
+// campaignStepDone reports whether the step that was refused has been taken,
+// by the attempt that never answered.
+func (a *API) campaignStepDone(ctx context.Context, id int64, step campaign.Transition) bool {
+	st, err := a.Campaigns.Campaign(ctx, actorOf(ctx), id)
+	if err != nil {
+		return false
+	}
+	switch step {
+	case campaign.Publishing:
+		return st.PublishedAt != nil && st.State != campaign.Cancelled
+	case campaign.Pausing:
+		return st.State == campaign.Paused
+	case campaign.Resuming:
+		return st.State == campaign.Running
+	}
+	return st.State == campaign.Cancelled
+}
+
+type campaignFilter struct {
+	State   []string `query:"state" doc:"Only these states, separated by commas." enum:"draft,scheduled,running,paused,finished,cancelled,failed"`
+	Shop    string   `query:"shop" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this shop."`
+	Channel string   `query:"channel" enum:"app,email,sms,webpush,webhook"`
+	Q       string   `query:"q" maxLength:"120" doc:"A part of the name, or the id."`
+	From    string   `query:"from" doc:"Only starts from this instant on." example:"2027-01-01T00:00:00Z"`
+	To      string   `query:"to" doc:"Only starts before this instant." example:"2027-02-01T00:00:00Z"`
+	Limit   int      `query:"limit" minimum:"1" maximum:"200" default:"50"`
+	Before  string   `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+}
+
+func (in *campaignFilter) query() (campaign.Query, error) {
+	q := campaign.Query{Search: in.Q, Limit: in.Limit}
+	for _, s := range in.State {
+		q.States = append(q.States, campaign.State(s))
+	}
+	errs := []error{checkText("query.q", in.Q)}
+	var err error
+	if in.Shop != "" {
+		shop, err := parseID("query.shop", in.Shop)
+		q.Shops, errs = []int64{shop}, append(errs, err)
+	}
+	if in.Channel != "" {
+		c, err := delivery.ParseChannel(in.Channel)
+		q.Channel, errs = &c, append(errs, err)
+	}
+	if in.Before != "" {
+		q.BeforeID, err = parseID("query.before", in.Before)
+		errs = append(errs, err)
+	}
+	q.From, err = instant("query.from", in.From)
+	errs = append(errs, err)
+	q.To, err = instant("query.to", in.To)
+	return q, merge(append(errs, err)...)
+}
+
+func (a *API) listCampaigns(ctx context.Context, in *campaignFilter) (*struct{ Body CampaignList }, error) {
+	q, err := in.query()
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.Campaigns.Campaigns(ctx, actorOf(ctx), q)
+	if err != nil {
+		return nil, err
+	}
+	page := CampaignList{Campaigns: make([]Campaign, len(list))}
+	for i, st := range list {
+		page.Campaigns[i] = campaignJSON(st)
+	}
+	if n := len(list); n > 0 && n == in.Limit {
+		page.Next = decimal(list[n-1].ID)
+	}
+	return &struct{ Body CampaignList }{page}, nil
+}
+
+func (a *API) estimateAudience(ctx context.Context, in *struct {
+	Body struct {
+		Audience CampaignAudience `json:"audience"`
+	} `nameHint:"AudienceQuestion"`
+}) (*struct{ Body AudienceEstimate }, error) {
+	audience, err := in.Body.Audience.audience()
+	if err != nil {
+		return nil, err
+	}
+	n, exact, err := a.Campaigns.Estimate(ctx, actorOf(ctx), audience)
+	return &struct{ Body AudienceEstimate }{AudienceEstimate{n, exact}}, ofCampaign(err)
+}
+
+func (a *API) campaignBalance(ctx context.Context, in *CampaignRef) (*struct{ Body CampaignBalance }, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	b, err := a.Campaigns.Balance(ctx, actorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body CampaignBalance }{CampaignBalance{in.ID, b.Difference() == 0, b.Difference(), accountJSON(b.Counted), accountJSON(b.Kept), b.Twice}}, nil
+}
+
+func recipientJSON(o campaign.Outcome) CampaignRecipient {
+	return CampaignRecipient{o.UserID.String(), string(o.Outcome), o.Reason, o.Detail, o.Attempts, decimal(o.BatchID), o.At.UTC()}
+}
+
+type campaignUser struct {
+	CampaignRef
+	UserID string `path:"user_id" pattern:"^[1-9][0-9]{0,18}$"`
+}
+
+func (a *API) campaignRecipient(ctx context.Context, in *campaignUser) (*struct{ Body CampaignRecipient }, error) {
+	id, err1 := parseID("path.id", in.ID)
+	to, err2 := parseID("path.user_id", in.UserID)
+	if err := merge(err1, err2); err != nil {
+		return nil, err
+	}
+	o, found, err := a.Campaigns.Recipient(ctx, actorOf(ctx), id, user.ID(to))
+	if err == nil && !found {
+		err = errNoRecipient
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body CampaignRecipient }{recipientJSON(o)}, nil
+}

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+)
+
+var errNoRecipient = fault.New(fault.NotFound, "recipient_not_found", "the user is not in the campaign's audience, or it has not been cut yet")
+
+const (
+	// testPatience is how long a test message's outcome is waited for.
+	testPatience = 3 * time.Second
+	testLook     = 100 * time.Millisecond
+)
+
+func (a *API) testCampaign(ctx context.Context, in *struct {
+	CampaignRef
+	Body struct {
+		UserID string `json:"user_id" pattern:"^[1-9][0-9]{0,18}$" example:"1001"`
+	} `nameHint:"CampaignTest"`
+}) (*struct{ Body CampaignRecipient }, error) {
+	id, err1 := parseID("path.id", in.ID)
+	to, err2 := parseID("body.user_id", in.Body.UserID)
+	if err := merge(err1, err2); err != nil {
+		return nil, err
+	}
+	c, err := a.Campaigns.Test(ctx, actorOf(ctx), id, user.ID(to))
+	if err != nil {
+		return nil, err
+	}
+	o, err := a.testOutcome(ctx, c, user.ID(to))
+	return &struct{ Body CampaignRecipient }{recipientJSON(o)}, err
+}
+
+// testOutcome looks until the message has an outcome or patience ends; then
+// it is in flight.
+func (a *API) testOutcome(ctx context.Context, c campaign.Campaign, to user.ID) (campaign.Outcome, error) {
+	look := time.NewTicker(testLook)
+	defer look.Stop()
+	for end := time.Now().Add(testPatience); ; {
+		o, _, err := a.Campaigns.TestOutcome(ctx, c, to)
+		if err != nil || o.Outcome != delivery.InFlight || time.Now().After(end) {
+			return o, err
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return o, nil
+		}
+	}
+}
+
+func (a *API) previewCampaign(ctx context.Context, in *struct {
+	CampaignRef
+	UserID string `query:"user_id" pattern:"^[1-9][0-9]{0,18}$" doc:"Whom to render it for; absent = somebody of whom nothing is known."`
+	Locale string `query:"locale" maxLength:"35" doc:"Without user_id: the reader's language." example:"zh-CN"`
+}) (*struct{ Body CampaignPreview }, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	var to int64
+	if in.UserID != "" {
+		if to, err = parseID("query.user_id", in.UserID); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkText("query.locale", in.Locale); err != nil {
+		return nil, err
+	}
+	content, variant, err := a.Campaigns.Preview(ctx, actorOf(ctx), id, user.ID(to), in.Locale)
+	if err != nil {
+		return nil, err
+	}
+	name := map[int]string{delivery.HeldOut: "hold_out", 0: "a", 1: "b"}[variant]
+	return &struct{ Body CampaignPreview }{CampaignPreview{content.Title, content.Text, content.HTML, name}}, nil
+}
+
+// ShopRef names a shop in the path.
+type ShopRef struct {
+	Number string `path:"number" pattern:"^(0|[1-9][0-9]{0,18})$" doc:"0 stands for campaigns of no shop."`
+}
+
+func (r ShopRef) number() (int64, error) {
+	if r.Number == "0" {
+		return 0, nil
+	}
+	return parseID("path.number", r.Number)
+}
+
+func (a *API) campaignLimits(ctx context.Context, in *ShopRef) (*struct{ Body CampaignLimits }, error) {
+	shop, err := in.number()
+	if err != nil {
+		return nil, err
+	}
+	l, err := a.Campaigns.Limits(ctx, actorOf(ctx), shop)
+	return &struct{ Body CampaignLimits }{CampaignLimits{l.PerDay, l.PerWeek, l.ApprovalAbove}}, err
+}
+
+func (a *API) setCampaignLimits(ctx context.Context, in *struct {
+	ShopRef
+	Body CampaignLimits
+}) (*struct{ Body CampaignLimits }, error) {
+	shop, err := in.number()
+	if err != nil {
+		return nil, err
+	}
+	l := campaign.Limits{PerDay: in.Body.PerDay, PerWeek: in.Body.PerWeek, ApprovalAbove: in.Body.ApprovalAbove}
+	if err := a.Campaigns.SetLimits(ctx, actorOf(ctx), shop, l); err != nil {
+		return nil, ofCampaign(err)
+	}
+	return &struct{ Body CampaignLimits }{in.Body}, nil
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+	"math"
+
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/domain/campaign"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+)
+
+// campaignService returns the use cases of staff around campaigns.
+func (p *program) campaignService() *campaign.Service {
+	store := postgres.NewCampaigns(p.db)
+	return &campaign.Service{Store: store, Latch: redis.NewLatch(p.redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: clock,
+		Audiences: store.Audiences()}
+}
+
+// pushLetter brings a campaign's finished in-app batch to the clients that are
+// connected here, each in their language.
+func (p *program) pushLetter(ctx context.Context, batchID int64) error {
+	items, err := p.reservations.PushLetter(ctx, batchID, p.hub.Connected)
+	if err != nil || len(items) == 0 {
+		return err
+	}
+	p.hub.Notify(0, math.MaxInt64, func(id user.ID) bool { _, ok := items[id]; return ok },
+		func(id user.ID) reminder.InboxItem { return items[id] })
+	return nil
+}
