@@ -22,6 +22,9 @@ type Options struct {
 	// Durable makes every acknowledged write survive a power cut. Without it
 	// a write survives the death of the server only.
 	Durable bool
+	// Cluster starts Redis as a node of a cluster that has no slots yet. Its
+	// cluster port is 10,000 above the other one.
+	Cluster bool
 	// Port is preferred; when it is taken, Log is told and another one is
 	// used. 0: any.
 	Port int

@@ -119,11 +119,15 @@ func (r *Redis) arguments() []string {
 	if r.options.Durable {
 		fsync = "always"
 	}
-	return []string{
+	arguments := []string{
 		"--bind", "127.0.0.1", "--port", strconv.Itoa(r.port), "--dir", r.home.data,
 		"--pidfile", r.pidFile(), "--set-proc-title", "no", "--save", "",
 		"--appendonly", "yes", "--appendfsync", fsync, "--maxmemory-policy", "noeviction",
 	}
+	if r.options.Cluster {
+		arguments = append(arguments, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "2000")
+	}
+	return arguments
 }
 
 func (r *Redis) pidFile() string { return filepath.Join(r.home.data, "redis.pid") }

@@ -81,13 +81,13 @@ func scanPlan(row pgx.CollectableRow) (stock.Plan, error) {
 }
 
 // Begin implements [stock.Store].
-func (s Gates) Begin(ctx context.Context, templateID int64, shards int, reason string, lease time.Duration) (stock.Plan, error) {
+func (s Gates) Begin(ctx context.Context, templateID, epoch int64, shards int, reason string, lease time.Duration) (stock.Plan, error) {
 	tag, err := s.pool.Exec(ctx, `
 		insert into gates as g (template_id, shards, epoch, state, reason, lease_until)
 		values ($1, $2, 1, 'building', $3, clock_timestamp() + $4::interval)
 		on conflict (template_id) do update set epoch = g.epoch + 1, state = 'building', reason = excluded.reason, lease_until = excluded.lease_until
-			where g.state = 'standing' or g.state = 'building' and g.lease_until < clock_timestamp()`,
-		templateID, shards, reason, lease)
+			where g.epoch = $5 and (g.state = 'standing' or g.state = 'building' and g.lease_until <= clock_timestamp())`,
+		templateID, shards, reason, lease, epoch)
 	if err != nil {
 		return stock.Plan{}, translate(err)
 	}

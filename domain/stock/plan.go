@@ -104,6 +104,11 @@ func (p Plan) Next(shelves []Shelf) (Step, string) {
 	case p.State == Building:
 		return Build, ReasonUnfinished
 	}
+	for _, s := range shelves {
+		if s.Epoch > p.Epoch {
+			return Rest, "" // somebody has built it since the plan was read
+		}
+	}
 	tell, fill, idle := false, p.Template.Stock > p.Base+p.Allot(), true
 	for i, s := range shelves {
 		if s.Epoch != p.Epoch || !s.Open || s.Allot > p.Parts[i].Allot {
@@ -147,7 +152,7 @@ type Ledger struct {
 // that was never accepted.
 func (p Plan) Ledger(shelves []Shelf) Ledger {
 	l := Ledger{Total: p.Template.Stock, Issued: p.Template.Issued}
-	if p.State == Building || p.State == Retired || p.Shards == 0 || len(shelves) != p.Shards {
+	if !p.of(shelves) {
 		l.Shelf = l.Total - l.Issued // nothing is accepted meanwhile
 		return l
 	}
@@ -169,6 +174,16 @@ func (p Plan) Ledger(shelves []Shelf) Ledger {
 	l.Moving = max(0, l.Moving) // two looks may differ on what is on its way; the sum does not
 	l.Difference += magnitude(p.Template.Issued-p.Base-settled+refused) + stray(shelves)
 	return l
+}
+
+// of reports whether these are the shelves of a plan that stands.
+func (p Plan) of(shelves []Shelf) bool {
+	for _, s := range shelves {
+		if s.Epoch != p.Epoch || !s.Open {
+			return false
+		}
+	}
+	return p.State == Standing && p.Shards == len(shelves)
 }
 
 // stray returns how many coupons left a shelf for another one and did not

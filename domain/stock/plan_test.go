@@ -46,6 +46,7 @@ func TestNext(t *testing.T) {
 		{"being built", func(p *stock.Plan, _ []stock.Shelf) { p.State = stock.Building }, stock.Build, stock.ReasonUnfinished},
 		{"retired", func(p *stock.Plan, s []stock.Shelf) { p.State, s[0] = stock.Retired, stock.Shelf{} }, stock.Rest, ""},
 		{"a shelf is gone", func(_ *stock.Plan, s []stock.Shelf) { s[1] = stock.Shelf{Number: 1} }, stock.Build, stock.ReasonLost},
+		{"built anew in the meantime", func(_ *stock.Plan, s []stock.Shelf) { s[0].Epoch, s[1].Open = 4, false }, stock.Rest, ""},
 		{"a shelf of another epoch", func(_ *stock.Plan, s []stock.Shelf) { s[0].Epoch = 2 }, stock.Build, stock.ReasonLost},
 		{"a sealed shelf", func(_ *stock.Plan, s []stock.Shelf) { s[0].Open = false }, stock.Build, stock.ReasonLost},
 		{"a shelf that was given too much", func(_ *stock.Plan, s []stock.Shelf) { s[0].Allot++ }, stock.Build, stock.ReasonLost},

@@ -37,9 +37,10 @@ type Store interface {
 	// Plan returns the plan, with zero Shards if there is none yet. It returns
 	// [template.ErrNotFound] if there is no such template.
 	Plan(ctx context.Context, templateID int64) (Plan, error)
-	// Begin takes the building of the gate for itself for lease, as a new
-	// epoch. It returns [ErrBusy] if somebody else is building.
-	Begin(ctx context.Context, templateID int64, shards int, reason string, lease time.Duration) (Plan, error)
+	// Begin takes the building of the gate for itself for lease, as the epoch
+	// after the one given (0 = there is no plan yet). It returns [ErrBusy] if
+	// somebody else is building or was faster.
+	Begin(ctx context.Context, templateID, epoch int64, shards int, reason string, lease time.Duration) (Plan, error)
 	// Found fixes what the new epoch starts from: what is issued now is its
 	// base and the rest is divided. All old entries must be written before. It
 	// returns [ErrBusy] if the epoch is no longer the present one.
@@ -253,7 +254,7 @@ func (k *Keeper) build(ctx context.Context, plan Plan, reason string) error {
 	if shards == 0 {
 		shards = k.divide(plan.Template.Stock, k.Shelves.Machines(ctx))
 	}
-	plan, err := k.drain(ctx, id, shards, reason)
+	plan, err := k.drain(ctx, plan, shards, reason)
 	if err != nil {
 		return err
 	}
@@ -328,7 +329,7 @@ func (k *Keeper) fill(ctx context.Context, plan Plan) error {
 // on a shelf that nobody looks at any more. Retired before they are taken
 // down, shelves are not built anew.
 func (k *Keeper) clear(ctx context.Context, plan Plan) error {
-	plan, err := k.drain(ctx, plan.Template.ID, plan.Shards, "ended")
+	plan, err := k.drain(ctx, plan, plan.Shards, "ended")
 	if err != nil {
 		return err
 	}
@@ -356,8 +357,9 @@ func (k *Keeper) Tell(ctx context.Context, templateID int64) error {
 // drain begins a new epoch and brings everything that was accepted before it
 // into the database. Order matters: only once no shelf takes claims any more
 // is what waits to be written complete.
-func (k *Keeper) drain(ctx context.Context, id int64, shards int, reason string) (Plan, error) {
-	plan, err := k.Store.Begin(ctx, id, shards, reason, lease)
+func (k *Keeper) drain(ctx context.Context, plan Plan, shards int, reason string) (Plan, error) {
+	id := plan.Template.ID
+	plan, err := k.Store.Begin(ctx, id, plan.Epoch, shards, reason, lease)
 	if err != nil {
 		return plan, err
 	}
