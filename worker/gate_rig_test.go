@@ -275,3 +275,5 @@ func (r *gateRig) Outcome(id claim.ID) (c claim.Claim) {
 	})
 	return c
 }
+
+func itoa(n int64) string { return fmt.Sprint(n) }

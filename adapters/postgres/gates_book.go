@@ -45,7 +45,12 @@ func (s GateBook) Write(ctx context.Context, templateID int64, shard int, groups
 
 // Refuse implements [stock.Book].
 func (s GateBook) Refuse(ctx context.Context, templateID int64, shard int, groups []stock.Group, reason string) ([]stock.Verdict, error) {
-	return s.write(ctx, newPage(templateID, shard, groups), reason)
+	p := newPage(templateID, shard, groups)
+	for i, r := range p.requests {
+		// It may be the key that the database does not take.
+		p.requests[i].Key, p.requests[i].Origin = storable(r.Key), claim.Origin(storable(string(r.Origin)))
+	}
+	return s.write(ctx, p, reason)
 }
 
 func newPage(templateID int64, shard int, groups []stock.Group) *page {
@@ -199,7 +204,7 @@ func (p *page) queueRefused(b *pgx.Batch) {
 	ids, users, coupons := make([]int64, n), make([]int64, n), make([]int64, n)
 	origins, keys, reasons := make([]string, n), make([]string, n), make([]string, n)
 	for i, r := range p.refused {
-		ids[i], users[i], origins[i], keys[i] = int64(r.ID), int64(r.UserID), storable(string(r.Origin)), storable(r.Key)
+		ids[i], users[i], origins[i], keys[i] = int64(r.ID), int64(r.UserID), string(r.Origin), r.Key
 		reasons[i], coupons[i] = p.reasons[r.ID].Reason, p.reasons[r.ID].CouponID
 	}
 	b.Queue(`insert into claim_results (claim_id, template_id, user_id, origin, origin_key, reason, coupon_id)
