@@ -1,0 +1,191 @@
+// Claimgate measures the claim gate: claims per second decided in Redis by one
+// script call per group, against one call per claim, with the log synced at
+// every write and once a second; and how fast accepted claims are written to
+// PostgreSQL.
+//
+//	go run ./bench/claimgate
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/bench/stack"
+	"dropbell/domain/claim"
+	"dropbell/domain/stock"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+func main() {
+	callers := flag.Int("callers", 1024, "concurrent callers")
+	shards := flag.Int("shards", 1, "shelves of the grouped runs")
+	seconds := flag.Int("seconds", 5, "seconds per measurement")
+	runs := flag.Int("runs", 3, "repetitions")
+	flag.Parse()
+	if err := bench(context.Background(), *callers, *shards, time.Duration(*seconds)*time.Second, *runs); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func bench(ctx context.Context, callers, shards int, lasting time.Duration, runs int) error {
+	s, err := stack.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	client, err := redis.Open(s.RedisURL)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	b := &gateBench{Stack: s, client: client, callers: callers, lasting: lasting}
+	fmt.Println(stack.Machine(ctx, s))
+	var ratios []float64
+	for range runs {
+		for _, fsync := range []string{"always", "everysec"} {
+			if err := client.ConfigSet(ctx, "appendfsync", fsync).Err(); err != nil {
+				return err
+			}
+			grouped, err := b.drive(ctx, shards, 0)
+			if err != nil {
+				return err
+			}
+			// As many calls on their way as there are shelves.
+			single, err := b.drive(ctx, stock.MaxShards, 1)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%-8s  grouped %s  one call each %s  ratio %.1f\n", fsync, grouped, single, grouped.perSecond/single.perSecond)
+			ratios = append(ratios, grouped.perSecond/single.perSecond)
+		}
+		written, err := b.write(ctx, shards)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("written to PostgreSQL %.0f/s\n", written)
+	}
+	fmt.Printf("median grouped/one call each %.1f\n", stack.Median(ratios))
+	return nil
+}
+
+type gateBench struct {
+	*stack.Stack
+	client  goredis.UniversalClient
+	callers int
+	lasting time.Duration
+	drop    int64 // the newest one
+}
+
+// facts name a gate that stands for itself, without a database.
+type facts struct{ shards int }
+
+func (f facts) Shards(context.Context, int64) (int, error)      { return f.shards, nil }
+func (f facts) Standing(context.Context) (map[int64]int, error) { return nil, nil }
+func (f facts) Retired(context.Context, int64) (bool, error)    { return false, nil }
+func (f facts) Known(context.Context, claim.Request) (claim.Claim, error) {
+	return claim.Claim{}, claim.ErrNotFound
+}
+func (f facts) Decided(context.Context, claim.ID) (claim.Claim, error) {
+	return claim.Claim{}, claim.ErrNotFound
+}
+func (f facts) Template(context.Context, int64) (template.Template, error) {
+	return template.Template{Stored: template.Published}, nil
+}
+
+// rate is what a run came to.
+type rate struct {
+	perSecond float64
+	p50, p99  time.Duration
+}
+
+func (r rate) String() string {
+	return fmt.Sprintf("%.0f/s p50 %.1f ms p99 %.1f ms", r.perSecond, float64(r.p50.Microseconds())/1000, float64(r.p99.Microseconds())/1000)
+}
+
+// fill makes shelves with a stock that does not run out.
+func (b *gateBench) fill(ctx context.Context, shards int) error {
+	b.drop++
+	shelves := redis.NewShelves(b.client)
+	terms := stock.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, OpensAt: time.Now().Add(-time.Hour),
+		ClosesAt: time.Now().Add(time.Hour), PerUserLimit: 1}
+	for shard := range shards {
+		if err := errors.Join(shelves.Seal(ctx, b.drop, shard, 1), shelves.Reset(ctx, b.drop, shard, 1, 1<<40),
+			shelves.Tell(ctx, b.drop, shard, 1, terms, time.Now()), shelves.Open(ctx, b.drop, shard, 1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drive claims from many callers, each claim by another user with a key.
+func (b *gateBench) drive(ctx context.Context, shards, group int) (rate, error) {
+	if err := errors.Join(b.client.FlushDB(ctx).Err(), b.fill(ctx, shards)); err != nil {
+		return rate{}, err
+	}
+	gate := redis.NewGate(b.client, facts{shards}, redis.GateOptions{MaxGroup: group})
+	var next atomic.Int64
+	var failed atomic.Value
+	took := make([][]time.Duration, b.callers)
+	until := time.Now().Add(b.lasting)
+	var all sync.WaitGroup
+	for c := range b.callers {
+		all.Go(func() {
+			for time.Now().Before(until) {
+				by, began := user.ID(next.Add(1)), time.Now()
+				_, err := gate.Claim(ctx, claim.Request{ID: claim.ID(by), TemplateID: b.drop, UserID: by, Origin: claim.ByTap, Key: claim.TapKey(by, "k")})
+				if err != nil {
+					failed.Store(err.Error())
+					return
+				}
+				took[c] = append(took[c], time.Since(began))
+			}
+		})
+	}
+	all.Wait()
+	if msg := failed.Load(); msg != nil {
+		return rate{}, fmt.Errorf("claim: %v", msg)
+	}
+	durations := slices.Sorted(slices.Values(slices.Concat(took...)))
+	n := len(durations)
+	return rate{float64(n) / b.lasting.Seconds(), durations[n/2], durations[n*99/100]}, nil
+}
+
+// write brings claims that wait into the database, with as many writers as
+// there are shelves, and returns how many a second.
+func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
+	t, err := b.Drop(ctx, time.Hour)
+	if err != nil {
+		return 0, err
+	}
+	b.drop = t.ID - 1
+	if _, err := b.drive(ctx, shards, 0); err != nil {
+		return 0, err
+	}
+	var written atomic.Int64
+	stream := redis.NewGateStream(b.client, "bench")
+	w := &stock.Writer{Stream: stream, Book: postgres.NewGateBook(b.DB), Wrote: func(issued, _ int) { written.Add(int64(issued)) }}
+	errs, began := make([]error, shards), time.Now()
+	var all sync.WaitGroup
+	for shard := range shards {
+		all.Go(func() {
+			for n := 1; n > 0 && errs[shard] == nil; {
+				n, errs[shard] = w.Step(ctx, t.ID, shard)
+			}
+		})
+	}
+	all.Wait()
+	return float64(written.Load()) / time.Since(began).Seconds(), errors.Join(errs...)
+}
