@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
 	"dropbell/migrations"
@@ -66,6 +67,7 @@ func (p *program) newConsole() *console.Console {
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.db), Now: clock},
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.db)},
 		Jobs:          &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
+		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.db)},
 		Monitor: p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: clock, Log: p.log,
 	}
 	p.wireCockpit(&deps)

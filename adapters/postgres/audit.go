@@ -51,30 +51,15 @@ type Audit struct{ *DB }
 // NewAudit returns the audit log of db.
 func NewAudit(db *DB) Audit { return Audit{db} }
 
-// Records lists what was recorded, newest first.
+// Record stores an entry about something that changes nothing else, such as
+// personal data that was taken out.
+func (a Audit) Record(ctx context.Context, e staff.Entry) error {
+	return a.tx(ctx, func(tx pgx.Tx) error { return insertAudit(ctx, tx, e) })
+}
+
+// Records lists what was recorded, newest first. A query with a text looks at
+// a bounded number of records; see [Audit.Search].
 func (a Audit) Records(ctx context.Context, q staff.AuditQuery) ([]staff.Record, error) {
-	var from, to any
-	if q.From != nil {
-		from = *q.From
-	}
-	if q.To != nil {
-		to = *q.To
-	}
-	rows, err := a.pool.Query(ctx, `
-		select id, at, actor, action, object_kind, object_id, coalesce(shop_number, 0), reason, before, after
-		from audit
-		where ($1 = '' or object_kind = $1) and ($2 = '' or object_id = $2)
-			-- "staff:1" must not find "staff:12".
-			and ($3 = '' or actor = $3 or starts_with(actor, $3 || ' '))
-			and ($4 = '' or action = $4 or starts_with(action, $4 || '.'))
-			and ($5::timestamptz is null or at >= $5) and ($6::timestamptz is null or at < $6)
-			and ($7 = 0 or id < $7)
-			and (cardinality($8::bigint[]) = 0 or shop_number = any($8))
-		order by id desc limit $9`,
-		q.ObjectKind, q.ObjectID, q.Actor, q.Action, from, to, q.BeforeID, append([]int64{}, q.Shops...), max(1, q.Limit))
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[staff.Record])
-	return list, translate(err)
+	page, err := a.Search(ctx, q)
+	return page.List, err
 }

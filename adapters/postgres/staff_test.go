@@ -295,3 +295,30 @@ func TestChangeShopIsRecorded(t *testing.T) {
 		t.Errorf("shops %+v", shops)
 	}
 }
+
+// A search for a text ends at a bound, and goes on from there.
+func TestAuditSearchIsBounded(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`delete from audit`)
+	w.exec(`insert into audit (actor, action, object_kind, object_id, reason)
+		select 'system', 'x.y', 'x', n, case when n % 30000 = 1 then 'the needle' when n % 2 = 0 then 'hay' else '' end from generate_series(1, 90001) n`)
+	audit := postgres.NewAudit(w.db)
+	var found []string
+	pages, q := 0, staff.AuditQuery{Text: "NEEDLE", Limit: 10}
+	for more := true; more; pages++ {
+		page, err := audit.Search(t.Context(), q)
+		w.must(err)
+		for _, r := range page.List {
+			found = append(found, r.ObjectID)
+		}
+		more, q.BeforeID = page.More, page.Next
+	}
+	if len(found) != 4 || found[0] != "90001" || found[3] != "1" || pages != 3 {
+		t.Errorf("found %v on %d pages", found, pages)
+	}
+	actions, err := audit.Actions(t.Context())
+	w.must(err)
+	if len(actions) != 1 || actions[0] != "x.y" {
+		t.Errorf("actions %v", actions)
+	}
+}

@@ -32,10 +32,24 @@ type Record struct {
 // AuditQuery selects records, newest first.
 type AuditQuery struct {
 	ObjectKind, ObjectID string
-	Actor                string
-	Action               string
-	From, To             *time.Time
-	Shops                []int64 // empty = all; else only what belongs to one of these
-	BeforeID             int64   // keyset: only records older than this one
-	Limit                int
+	// Actor is a label ("staff:1"), a label with a name, or part of the name
+	// or e-mail address of a member or of the name of a key.
+	Actor string
+	// Action is a whole action ("template.move") or what it begins with
+	// before the dot ("template").
+	Action     string
+	Text       string // part of the reason, in any case
+	ShopNumber int64  // 0 = all
+	From, To   *time.Time
+	Shops      []int64 // empty = all; else only what belongs to one of these
+	BeforeID   int64   // keyset: only records older than this one
+	Limit      int
+}
+
+// An AuditPage is one page of records. A search for a text looks at a bounded
+// number of records at a time: More may be set although the page is not full.
+type AuditPage struct {
+	List []Record
+	More bool
+	Next int64 // for [AuditQuery.BeforeID]
 }

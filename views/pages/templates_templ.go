@@ -27,7 +27,7 @@ type Templates struct {
 	To     string
 	Sort   string // "soonest" or "latest"
 	// First and Next are the addresses of other pages of the list, or empty.
-	First, Next string
+	First, Next, Export string
 }
 
 func (p Templates) filtered() bool {
@@ -668,6 +668,14 @@ func (p Templates) Results() templ.Component {
 				}
 			}
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "</tbody></table></div>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = exportLink(p.Export).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, " ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -196,8 +196,8 @@ func operations() []Story {
 	dead := []staff.DeadMessage{{ID: 1, MessageID: "0198f2c4-9a40-7c11-8d1e-2f51c2f0a0b1", Topic: "reservations.changed.v1", Handler: "counters", Reason: "decode payload: unexpected end of JSON input", Payload: []byte(`{"at":"2026-11-20T11:00:00Z","added":[{"template_id":"1","bits":"1","users":3}]}`), At: Now().Add(-time.Hour)}}
 	return []Story{
 		{Name: "audit/empty", Page: pages.Audit{}.Page()},
-		{Name: "audit/many", Page: pages.Audit{List: records(), Next: "/audit?before=5"}.Page()},
-		{Name: "audit/none", Page: pages.Audit{Kind: "key", Actor: "staff:9"}.Page()},
+		{Name: "audit/many", Page: pages.Audit{List: records(), Next: "/audit?before=5", Export: "/audit.csv", Actions: []string{"template.move", "template.publish"}, Filter: pages.AuditFilter{Action: "template.cancel"}}.Page()},
+		{Name: "audit/none", Page: pages.Audit{Filter: pages.AuditFilter{Kind: "key", Actor: "staff:9"}}.Page()},
 		{Name: "shops/empty", Page: pages.Shops{}.Page()},
 		{Name: "shops/many", Page: pages.Shops{List: shops()}.Page()},
 		{Name: "shop/errors", Page: pages.ShopForm{New: true, Values: map[string]string{"timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai", "Europe/Berlin", "UTC"}, Errors: []fault.Field{{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"}}}.Page()},

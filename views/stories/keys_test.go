@@ -78,6 +78,7 @@ func composed() map[string]bool {
 	}
 	add("confirm.%s.title", "requeue", "discard", "channel_pause", "channel_resume")
 	add("confirm.%s.1", "requeue", "discard", "channel_pause", "channel_resume")
+	add("deliveries.state.%s", delivery.BatchReady, delivery.BatchRunning, delivery.BatchDone)
 	add("nav.group.%s", "drops", "delivery", "settings")
 	add("nav.%s", "overview", "templates", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit")
 	add("legend.%s", "sent", "inflight", "skipped", "expired", "dead")

@@ -3,8 +3,11 @@ package stories
 import (
 	"time"
 
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
@@ -12,7 +15,7 @@ import (
 // longLists are the stories of long lists and of what is done to many rows.
 func longLists() []Story {
 	var all []Story
-	for _, group := range [][]Story{work()} {
+	for _, group := range [][]Story{work(), deliveries()} {
 		all = append(all, group...)
 	}
 	return all
@@ -50,5 +53,62 @@ func work() []Story {
 		{Name: "jobs/done", Page: pages.Work{Job: done, MayStop: true, Actions: []ui.ButtonProps{{Label: "Resume them again", Icon: "refresh", URL: "/templates"}}}.Page()},
 		{Name: "jobs/partly", Page: pages.Work{Job: partly, MayStop: true, Errors: rows}.Page()},
 		{Name: "jobs/failed", Page: pages.Work{Job: failed, Upload: "people.xlsx"}.Page(), Role: staff.Viewer},
+	}
+}
+
+func batchOf(id int64, kind delivery.Kind, slot int, c delivery.Channel, state delivery.BatchState, counts delivery.Counts) delivery.BatchRow {
+	b := delivery.BatchRow{ID: id, Kind: kind, OwnerID: 7, TemplateID: 1, TemplateName: "Moon cake night: ¥20 off everything at Harbour Tea House", ShopNumber: 10, ShopTimezone: "Asia/Shanghai",
+		Slot: slot, Channel: c, State: state, From: 1001, To: 2014, Counts: counts, DueAt: Now().Add(-10 * time.Minute), Outcome: delivery.Recovered}
+	if state != delivery.BatchReady {
+		b.StartedAt, b.Runs = ptr(Now().Add(-599*time.Second)), 1
+	}
+	if state == delivery.BatchDone {
+		b.FinishedAt = ptr(Now().Add(-590 * time.Second))
+	}
+	return b
+}
+
+func deliveries() []Story {
+	list := []delivery.BatchRow{
+		batchOf(9124, delivery.KindReminder, 2, delivery.SMS, delivery.BatchRunning, delivery.Counts{Reserved: 1000, Sent: 412, Skipped: 31, Dead: 2, InFlight: 555}),
+		batchOf(9123, delivery.KindReminder, 2, delivery.Email, delivery.BatchDone, delivery.Counts{Reserved: 1000, Sent: 1000}),
+		batchOf(9122, delivery.KindReminder, 12, delivery.App, delivery.BatchDone, delivery.Counts{Reserved: 1000, Sent: 953, Skipped: 12, Expired: 30, Dead: 5}),
+		batchOf(9121, delivery.KindCorrection, 0, delivery.WebPush, delivery.BatchReady, delivery.Counts{Reserved: 420, InFlight: 420}),
+	}
+	campaign := batchOf(9120, delivery.KindCampaign, 0, delivery.Webhook, delivery.BatchDone, delivery.Counts{Reserved: 3, Sent: 3})
+	campaign.TemplateID, campaign.TemplateName, campaign.ShopTimezone = 0, "", ""
+	stopped := list[2]
+	stopped.StopReason = delivery.ReasonMoved
+	waiting := list[0]
+	waiting.Waiting = 14
+	person := func(id user.ID, o delivery.Outcome, reason, detail string, attempts int) delivery.Recipient {
+		r := delivery.Recipient{UserID: id, Outcome: o, Reason: reason, Detail: detail, Attempts: attempts}
+		if o != delivery.InFlight {
+			r.At = Now().Add(-9 * time.Minute)
+		}
+		if o == delivery.Failed {
+			r.NextRetryAt = ptr(Now().Add(8 * time.Second))
+		}
+		return r
+	}
+	people := []delivery.Recipient{person(1001, delivery.Sent, "", "", 0), person(1002, delivery.Recovered, delivery.ReasonProvider, "451 4.3.0 try again later", 2),
+		person(1005, delivery.Failed, delivery.ReasonProvider, "the provider answered HTTP 503", 3), person(1009, delivery.Skipped, delivery.ReasonOptedOut, "", 0),
+		person(1012, delivery.Dead, delivery.ReasonRefused, "550 5.1.1 no such mailbox", 1), person(1013, delivery.InFlight, "", "", 0)}
+	broken := pages.Deliveries{Filter: pages.DeliveryFilter{Template: "moon", User: "ada"}, Errors: []fault.Field{
+		{Name: "template", Key: "rule.user_id", Message: "must be a positive whole number"}, {Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}
+	ofUser := pages.DeliveryFilter{User: "1002", Channel: "sms"}
+	return []Story{
+		{Name: "deliveries/empty", Page: pages.Deliveries{}.Page()},
+		{Name: "deliveries/none", Page: pages.Deliveries{Filter: pages.DeliveryFilter{Slot: "3", State: "ready"}}.Page()},
+		{Name: "deliveries/broken", Page: broken.Page()},
+		{Name: "deliveries/one", Page: pages.Deliveries{List: list[:1], Export: "/deliveries.csv"}.Page()},
+		{Name: "deliveries/many", Page: pages.Deliveries{List: append(list, campaign), Next: "/deliveries?after=1_2", First: "/deliveries", Export: "/deliveries.csv"}.Page()},
+		{Name: "deliveries/user", Page: pages.Deliveries{Filter: ofUser, List: list[:2], Export: "/deliveries.csv"}.Page(), Role: staff.Viewer},
+		{Name: "deliveries/further", Page: pages.Deliveries{Filter: ofUser, Further: true, Next: "/deliveries?after=1_2"}.Page()},
+		{Name: "deliveries/batch", Page: pages.Batch{Row: waiting, List: people, Next: "/deliveries/9124?after=1013", Export: "/deliveries/9124/recipients.csv"}.Page()},
+		{Name: "deliveries/batch-stopped", Page: pages.Batch{Row: stopped, List: people[:1], Outcome: "sent", Export: "/deliveries/9122/recipients.csv"}.Page()},
+		{Name: "deliveries/batch-campaign", Page: pages.Batch{Row: campaign, User: "5"}.Page()},
+		{Name: "deliveries/batch-broken", Page: pages.Batch{Row: campaign, User: "ada", Errors: broken.Errors[1:]}.Page()},
+		{Name: "audit/further", Page: pages.Audit{Filter: pages.AuditFilter{Text: "weather"}, Further: true, Next: "/audit?before=5"}.Page()},
 	}
 }

@@ -26,6 +26,11 @@ import (
 // AuditReader reads the audit log.
 type AuditReader interface {
 	Records(ctx context.Context, q staff.AuditQuery) ([]staff.Record, error)
+	Search(ctx context.Context, q staff.AuditQuery) (staff.AuditPage, error)
+	// Actions lists every action there is a record of.
+	Actions(ctx context.Context) ([]string, error)
+	// Record stores an entry about something that changes nothing else.
+	Record(ctx context.Context, e staff.Entry) error
 }
 
 // Shops keeps the shops.
@@ -73,6 +78,7 @@ type Deps struct {
 	Announcements *reminder.Announcements
 	Receipts      *reminder.Receipts
 	Jobs          *job.Service
+	Ledger        *delivery.Ledger
 	Uploads       Uploads
 	Cockpits      reminder.CockpitStore
 	Control       *delivery.Control

@@ -111,7 +111,7 @@ func (c *Console) listSingleDeadLetters(w http.ResponseWriter, r *http.Request) 
 	if err != nil {
 		return err
 	}
-	p := pages.DeadLetterList{Filter: typed, List: list[:min(len(list), pageSize)]}
+	p := pages.DeadLetterList{Filter: typed, List: list[:min(len(list), pageSize)], Export: typed.URL("/dead-letters.csv")}
 	if len(list) > pageSize {
 		last := p.List[pageSize-1]
 		p.Next = typed.URL("/dead-letters/list", [2]string{"after", fmt.Sprintf("%d_%d", last.BatchID, last.UserID)})

@@ -15,26 +15,6 @@ import (
 	"dropbell/views/ui"
 )
 
-func (c *Console) showAudit(w http.ResponseWriter, r *http.Request) error {
-	p := pages.Audit{Kind: r.FormValue("kind"), Object: strings.TrimSpace(r.FormValue("id")), Actor: strings.TrimSpace(r.FormValue("actor")),
-		Action: r.FormValue("action"), From: r.FormValue("from"), To: r.FormValue("to")}
-	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	list, err := c.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: p.Kind, ObjectID: p.Object, Actor: p.Actor, Action: p.Action,
-		From: day(p.From, c.DefaultZone), To: dayAfter(p.To, c.DefaultZone), Shops: actor(r).Shops, BeforeID: max(0, before), Limit: pageSize + 1})
-	if err != nil {
-		return err
-	}
-	p.List = list
-	if len(list) > pageSize {
-		p.List = list[:pageSize]
-		p.Next = withQuery(r, "before", strconv.FormatInt(p.List[pageSize-1].ID, 10))
-	}
-	if before > 0 {
-		p.First = withQuery(r, "before", "")
-	}
-	return c.listed(w, r, p.Results(), p.Page())
-}
-
 func (c *Console) listDeadMessages(w http.ResponseWriter, r *http.Request) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	list, err := c.DeadMessages.Open(r.Context(), max(0, before), pageSize+1)

@@ -98,6 +98,7 @@ func (g *rig) deps() Deps {
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.db), Now: g.now},
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
 		Jobs:          &job.Service{Store: postgres.NewJobs(g.db)}, Uploads: postgres.NewUploads(g.db),
+		Ledger: &delivery.Ledger{Store: postgres.NewLedger(g.db)},
 
 		Cockpits: postgres.NewCockpits(g.db), Control: &delivery.Control{Store: postgres.NewChannels(g.db), Now: g.now},
 		Tests: &delivery.ChannelTests{Store: postgres.NewChannelTests(g.db), Configured: configured},

@@ -94,6 +94,15 @@ func (c *Console) table() []route {
 		get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.confirmDeadMessage),
 		post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.settleDeadMessage),
 
+		get("/deliveries", staff.View, c.listDeliveries),
+		get("/deliveries.csv", staff.View, c.exportDeliveries),
+		get("/deliveries/{id}", staff.View, c.showBatch),
+		get("/deliveries/{id}/recipients.csv", staff.View, c.exportRecipients),
+		get("/templates.csv", staff.View, c.exportTemplates),
+		get("/users.csv", staff.ManageUsers, c.exportUsers),
+		get("/dead-letters.csv", staff.View, c.exportDeadLetters),
+		get("/audit.csv", staff.View, c.exportAudit),
+
 		get("/jobs", staff.View, c.listWork),
 		get("/jobs/{id}", staff.View, c.showWork),
 		get("/jobs/{id}/errors.csv", staff.View, c.workErrors),

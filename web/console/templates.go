@@ -28,24 +28,12 @@ func (c *Console) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Templates{Search: strings.TrimSpace(r.FormValue("q")), Shop: r.FormValue("shop"), From: r.FormValue("from"),
-		To: r.FormValue("to"), Sort: soonestFirst, Shops: shops}
-	if r.FormValue("sort") == latestFirst {
-		p.Sort = latestFirst
-	}
-	for _, s := range template.States() {
-		if slices.Contains(r.Form["state"], string(s)) {
-			p.States = append(p.States, s)
-		}
-	}
-	q := template.Query{Search: p.Search, States: p.States, From: day(p.From, c.DefaultZone), To: dayAfter(p.To, c.DefaultZone),
-		Descending: p.Sort == latestFirst, Limit: pageSize + 1, After: cursor(r.FormValue("after"))}
-	if n, err := strconv.ParseInt(p.Shop, 10, 64); err == nil {
-		q.Shops = []int64{n}
-	}
+	p, q := c.templateQuery(r)
+	p.Shops, q.Limit = shops, pageSize+1
 	if p.List, err = c.Templates.Templates(r.Context(), actor(r), q); err != nil {
 		return err
 	}
+	p.Export = exportURL(r)
 	if len(p.List) > pageSize {
 		p.List = p.List[:pageSize]
 		last := p.List[pageSize-1]
@@ -55,6 +43,26 @@ func (c *Console) listTemplates(w http.ResponseWriter, r *http.Request) error {
 		p.First = withQuery(r, "after", "")
 	}
 	return c.listed(w, r, p.Results(), p.Page())
+}
+
+// templateQuery reads which templates are meant.
+func (c *Console) templateQuery(r *http.Request) (pages.Templates, template.Query) {
+	p := pages.Templates{Search: strings.TrimSpace(r.FormValue("q")), Shop: r.FormValue("shop"), From: r.FormValue("from"),
+		To: r.FormValue("to"), Sort: soonestFirst}
+	if r.FormValue("sort") == latestFirst {
+		p.Sort = latestFirst
+	}
+	for _, s := range template.States() {
+		if slices.Contains(r.Form["state"], string(s)) {
+			p.States = append(p.States, s)
+		}
+	}
+	q := template.Query{Search: p.Search, States: p.States, From: day(p.From, c.DefaultZone), To: dayAfter(p.To, c.DefaultZone),
+		Descending: p.Sort == latestFirst, After: cursor(r.FormValue("after"))}
+	if n, err := strconv.ParseInt(p.Shop, 10, 64); err == nil {
+		q.Shops = []int64{n}
+	}
+	return p, q
 }
 
 // cursor reads the "after" of a keyset page; nonsense is the beginning.

@@ -20,10 +20,22 @@ const (
 	maxSearch        = 200
 )
 
+// userSearch is what is looked for; longer texts find nobody.
+func userSearch(r *http.Request) string {
+	text := strings.TrimSpace(r.FormValue("q"))
+	if len(text) > maxSearch {
+		return ""
+	}
+	return text
+}
+
 func (c *Console) findUsers(w http.ResponseWriter, r *http.Request) error {
 	p := pages.Users{Search: strings.TrimSpace(r.FormValue("q"))}
+	if actor(r).Can(staff.ManageUsers, 0) {
+		p.Export = exportURL(r)
+	}
 	after, _ := user.ParseID(r.FormValue("after")) // nonsense is the beginning
-	if p.Search != "" && len(p.Search) <= maxSearch {
+	if userSearch(r) != "" {
 		list, err := c.Users.Find(r.Context(), p.Search, after, pageSize+1)
 		if err != nil {
 			return err

@@ -1,0 +1,169 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// ErrBatchNotFound is returned when there is no such batch, or not for this viewer.
+var ErrBatchNotFound = fault.New(fault.NotFound, "batch_not_found", "there is no such batch; old ones are removed")
+
+// BatchState is where a batch is between ready and done.
+type BatchState string
+
+// The states of a batch.
+const (
+	BatchReady   BatchState = "ready" // waits for a worker, or for the next attempt
+	BatchRunning BatchState = "running"
+	BatchDone    BatchState = "done"
+)
+
+// BatchStates returns every state.
+func BatchStates() []BatchState { return []BatchState{BatchReady, BatchRunning, BatchDone} }
+
+// ListedOutcomes are the outcomes by which batches can be looked for.
+func ListedOutcomes() []Outcome { return []Outcome{Sent, Skipped, Expired, Dead, Failed, InFlight} }
+
+// Kinds returns every kind of batch.
+func Kinds() []Kind {
+	return []Kind{KindReminder, KindCorrection, KindCancelled, KindCampaign, KindNotice, KindTest}
+}
+
+// A BatchRow is one batch with what became of its recipients so far.
+type BatchRow struct {
+	ID           int64
+	Kind         Kind
+	OwnerID      int64
+	TemplateID   int64
+	TemplateName string
+	ShopNumber   int64
+	ShopTimezone string
+	Slot         int // 1…12 for reminders, else 0
+	Channel      Channel
+	State        BatchState
+	StopReason   string
+	From, To     user.ID
+	Runs         int
+	Counts       Counts
+	Waiting      int64 // of those in flight: failed, to be tried again
+	DueAt        time.Time
+	StartedAt    *time.Time
+	FinishedAt   *time.Time
+	// Outcome is what became of the user who was asked for; empty when nobody was.
+	Outcome Outcome
+}
+
+// A BatchCursor is the last row of the page before; the zero cursor is the start.
+type BatchCursor struct {
+	DueAt time.Time
+	ID    int64
+}
+
+// A BatchQuery selects batches, latest due first; zero fields select all.
+type BatchQuery struct {
+	Kind       Kind
+	TemplateID int64
+	Slot       int
+	Channel    *Channel
+	State      BatchState
+	Outcome    Outcome
+	UserID     user.ID
+	From, To   *time.Time // of the due instant
+	Shops      []int64    // empty = all
+	After      BatchCursor
+	Limit      int
+}
+
+// A BatchPage is one page of batches. A search for one user looks at a
+// bounded number of batches at a time: More may be set although the page is
+// not full, even empty.
+type BatchPage struct {
+	List []BatchRow
+	More bool
+	Next BatchCursor
+}
+
+// A Recipient is what became of one person in a batch.
+type Recipient struct {
+	UserID      user.ID
+	Outcome     Outcome
+	Reason      string
+	Detail      string // the provider's last answer
+	Attempts    int
+	At          time.Time // zero while nothing is recorded
+	NextRetryAt *time.Time
+}
+
+// A RecipientQuery selects recipients of a batch by ascending user id.
+type RecipientQuery struct {
+	BatchID int64
+	Outcome Outcome // empty = all
+	Only    user.ID // 0 = everybody
+	After   user.ID // keyset
+	Limit   int     // 0 = all
+}
+
+// LedgerStore reads batches.
+type LedgerStore interface {
+	Batches(ctx context.Context, q BatchQuery) (BatchPage, error)
+	// Batch returns [ErrBatchNotFound] if there is none.
+	Batch(ctx context.Context, id int64) (BatchRow, error)
+	Recipients(ctx context.Context, q RecipientQuery) ([]Recipient, error)
+}
+
+// Ledger shows staff what was delivered to whom.
+type Ledger struct{ Store LedgerStore }
+
+// Batches lists what the actor may see, latest due first.
+func (s *Ledger) Batches(ctx context.Context, by staff.Actor, q BatchQuery) (BatchPage, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return BatchPage{}, err
+	}
+	q.Shops = by.Shops
+	return s.Store.Batches(ctx, q)
+}
+
+// Batch returns one batch, or [ErrBatchNotFound].
+func (s *Ledger) Batch(ctx context.Context, by staff.Actor, id int64) (BatchRow, error) {
+	b, err := s.Store.Batch(ctx, id)
+	if err != nil {
+		return BatchRow{}, err
+	}
+	// What belongs to no shop is for those who are in charge of all of them.
+	if len(by.Shops) > 0 && b.ShopNumber == 0 {
+		return BatchRow{}, ErrBatchNotFound
+	}
+	return b, by.May(staff.View, b.ShopNumber)
+}
+
+// Recipients lists recipients of a batch that the actor may see.
+func (s *Ledger) Recipients(ctx context.Context, by staff.Actor, q RecipientQuery) ([]Recipient, error) {
+	if _, err := s.Batch(ctx, by, q.BatchID); err != nil {
+		return nil, err
+	}
+	return s.Store.Recipients(ctx, q)
+}
+
+// EachBatch yields every batch that q selects, page by page, until yield
+// returns an error; q's limit is the size of a page.
+func (s *Ledger) EachBatch(ctx context.Context, by staff.Actor, q BatchQuery, yield func(BatchRow) error) error {
+	for {
+		page, err := s.Batches(ctx, by, q)
+		if err != nil {
+			return err
+		}
+		for _, b := range page.List {
+			if err := yield(b); err != nil {
+				return err
+			}
+		}
+		if !page.More {
+			return nil
+		}
+		q.After = page.Next
+	}
+}

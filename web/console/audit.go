@@ -1,0 +1,79 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"dropbell/domain/staff"
+	"dropbell/views/pages"
+)
+
+// auditQuery reads which records are meant. What cannot be read selects nothing less.
+func (c *Console) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQuery) {
+	typed := func(name string) string {
+		s := strings.TrimSpace(r.FormValue(name))
+		if utf8.RuneCountInString(s) > maxSearch {
+			s = string([]rune(s)[:maxSearch])
+		}
+		return s
+	}
+	f := pages.AuditFilter{Kind: typed("kind"), Object: typed("id"), Actor: typed("actor"), Action: typed("action"), Text: typed("q"),
+		Shop: typed("shop"), From: typed("from"), To: typed("to")}
+	q := staff.AuditQuery{ObjectKind: f.Kind, ObjectID: f.Object, Actor: f.Actor, Action: f.Action, Text: f.Text,
+		From: day(f.From, c.DefaultZone), To: dayAfter(f.To, c.DefaultZone), Shops: actor(r).Shops, Limit: pageSize}
+	if n, err := strconv.ParseInt(f.Shop, 10, 64); err == nil && n > 0 {
+		q.ShopNumber = n
+	}
+	return f, q
+}
+
+func (c *Console) showAudit(w http.ResponseWriter, r *http.Request) error {
+	f, q := c.auditQuery(r)
+	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
+	q.BeforeID = max(0, before)
+	page, err := c.Audit.Search(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	p := pages.Audit{Filter: f, List: page.List, Export: exportURL(r)}
+	if page.More {
+		p.Next = withQuery(r, "before", strconv.FormatInt(page.Next, 10))
+		p.Further = len(page.List) < pageSize
+	}
+	if before > 0 {
+		p.First = withQuery(r, "before", "")
+	}
+	if partial(r) {
+		return c.listed(w, r, p.Results(), p.Page())
+	}
+	if p.Actions, err = c.Audit.Actions(r.Context()); err != nil {
+		return err
+	}
+	if p.Shops, err = c.shopsOf(r); err != nil {
+		return err
+	}
+	return c.listed(w, r, p.Results(), p.Page())
+}
+
+func (c *Console) exportAudit(w http.ResponseWriter, r *http.Request) error {
+	_, q := c.auditQuery(r)
+	q.Limit = exportPage
+	head := []string{"id", "at", "actor", "action", "object_kind", "object_id", "shop_number", "reason", "before", "after"}
+	return c.export(w, r, "audit", head, func(t *sheet) error {
+		for more := true; more; {
+			page, err := c.Audit.Search(r.Context(), q)
+			if err != nil {
+				return err
+			}
+			for _, x := range page.List {
+				if err := t.row(x.ID, x.At, x.Actor, x.Action, x.ObjectKind, x.ObjectID, x.ShopNumber, x.Reason, string(x.Before), string(x.After)); err != nil {
+					return err
+				}
+			}
+			more, q.BeforeID = page.More, page.Next
+		}
+		return nil
+	})
+}

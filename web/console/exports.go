@@ -1,0 +1,109 @@
+package console
+
+import (
+	"net/http"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// exportTemplates sends every template that the list's filter selects.
+func (c *Console) exportTemplates(w http.ResponseWriter, r *http.Request) error {
+	_, q := c.templateQuery(r)
+	q.Limit, q.After = exportPage, template.Cursor{}
+	head := []string{"id", "shop_number", "shop_name", "name", "state", "kind", "amount_off", "threshold", "percent_off", "max_off", "currency",
+		"target", "product", "stock", "issued", "per_user_limit", "opens_at", "closes_at", "valid_hours", "valid_until", "obtain", "claim_mode"}
+	now := c.Now()
+	return c.export(w, r, "templates", head, func(s *sheet) error {
+		for {
+			list, err := c.Templates.Templates(r.Context(), actor(r), q)
+			if err != nil {
+				return err
+			}
+			for _, t := range list {
+				if err := s.row(t.ID, t.ShopNumber, t.ShopName, t.Name, string(t.State(now)), string(t.Kind), int64(t.AmountOff), int64(t.Threshold), t.PercentOff,
+					int64(t.MaxOff), t.Currency, string(t.Target), t.Product, t.Stock, t.Issued, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidHours,
+					t.ValidUntil, string(t.Obtain), string(t.ClaimMode)); err != nil {
+					return err
+				}
+			}
+			if len(list) < exportPage {
+				return nil
+			}
+			last := list[len(list)-1]
+			q.After = template.Cursor{OpensAt: last.OpensAt, ID: last.ID}
+		}
+	})
+}
+
+// exportUsers sends everybody whom the search finds. Contacts leave the house
+// here: it takes the right to manage users, and is recorded.
+func (c *Console) exportUsers(w http.ResponseWriter, r *http.Request) error {
+	text := userSearch(r)
+	if text == "" {
+		redirect(w, r, "/users")
+		return nil
+	}
+	if err := c.Audit.Record(r.Context(), staff.Entry{Actor: actor(r), Action: "user.export", ObjectKind: "user", After: map[string]string{"search": text}}); err != nil {
+		return err
+	}
+	head := []string{"id", "name", "email", "phone", "locale", "timezone", "opted_out"}
+	return c.export(w, r, "users", head, func(s *sheet) error {
+		for after := user.ID(0); ; {
+			list, err := c.Users.Find(r.Context(), text, after, exportPage)
+			if err != nil {
+				return err
+			}
+			for _, u := range list {
+				if err := s.row(int64(u.ID), u.Name, u.Email, u.Phone, u.Locale, u.Timezone, optedOut(u)); err != nil {
+					return err
+				}
+			}
+			if len(list) < exportPage {
+				return nil
+			}
+			after = list[len(list)-1].ID
+		}
+	})
+}
+
+// optedOut names the channels over which a user does not want to hear anything.
+func optedOut(u user.User) (names string) {
+	for _, ch := range delivery.AllChannels() {
+		if u.OptOuts&(1<<ch) != 0 {
+			names += " " + ch.String()
+		}
+	}
+	return names
+}
+
+// exportDeadLetters sends every dead letter that the filter selects.
+func (c *Console) exportDeadLetters(w http.ResponseWriter, r *http.Request) error {
+	_, f, err := meant(r)
+	if err != nil {
+		return err
+	}
+	head := []string{"batch_id", "user_id", "channel", "template_id", "template_name", "reason", "detail", "attempts", "first_at", "last_at", "worthless_after"}
+	return c.export(w, r, "dead-letters", head, func(s *sheet) error {
+		var batch int64
+		var id user.ID
+		for {
+			list, err := c.DeadLetters.List(r.Context(), actor(r), f, batch, id, exportPage)
+			if err != nil {
+				return err
+			}
+			for _, d := range list {
+				if err := s.row(d.BatchID, int64(d.UserID), d.Channel.String(), d.TemplateID, d.TemplateName, d.Reason, d.Detail, d.Attempts,
+					d.FirstAt, d.LastAt, d.WorthlessAfter); err != nil {
+					return err
+				}
+			}
+			if len(list) < exportPage {
+				return nil
+			}
+			batch, id = list[len(list)-1].BatchID, list[len(list)-1].UserID
+		}
+	})
+}
