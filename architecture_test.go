@@ -256,9 +256,11 @@ var contextFiles = map[string][]string{
 	"domain/coupon":   {"desk.go"},
 	"domain/campaign": {"launch.go", "look.go", "outlet.go", "screen.go"},
 	"domain/delivery": {"batch.go", "calls.go", "channeltest.go", "control.go", "deadletter.go", "ledger.go", "run.go", "sender.go"},
-	"domain/job":      {"worker.go"},
+	"domain/job":      {"table.go", "worker.go"},
 	"domain/reminder": {"announce.go", "announcer.go", "board.go", "cockpit.go", "cutting.go", "explain.go", "firing.go", "forecast.go", "receipts.go"},
+	"domain/segment":  {"jobs.go"},
 	"domain/staff":    {"keys.go", "signin.go"},
+	"domain/user":     {"importer.go"},
 	"domain/stock":    {"writer.go"},
 
 	"domain/redeemcode": {"check.go", "generate.go", "redeem.go"},

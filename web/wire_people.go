@@ -3,6 +3,10 @@ package main
 import (
 	"github.com/go-chi/chi/v5"
 
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/sheet"
+	"dropbell/domain/job"
+	"dropbell/domain/segment"
 	"dropbell/domain/user"
 	"dropbell/web/links"
 )
@@ -11,4 +15,12 @@ import (
 // there are no links, and every address below is missing.
 func (p *program) mountLinks(r chi.Router) {
 	r.Mount(links.Prefix, links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.cfg.LinkSecret), Channels: p.channels, Now: clock, Log: p.log}))
+}
+
+func (p *program) segments() *segment.Service {
+	return &segment.Service{Store: postgres.NewSegments(p.db), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}}
+}
+
+func (p *program) tables() job.Tables {
+	return sheet.Tables{Open: postgres.NewUploads(p.db).OpenUpload}
 }

@@ -29,7 +29,7 @@ func (p *program) jobRunners() map[string]job.Runner {
 }
 
 func (p *program) newJobs() *job.Worker {
-	return &job.Worker{Store: postgres.NewJobs(p.db), Queue: p.queue, Runners: p.jobRunners(), LeaseFor: jobLease, Turn: jobTurn,
+	return &job.Worker{Store: postgres.NewJobs(p.db), Queue: p.queue, Runners: p.peopleRunners(p.jobRunners()), LeaseFor: jobLease, Turn: jobTurn,
 		Now: clock, Random: rand.Float64, Failed: p.jobSetBack}
 }
 

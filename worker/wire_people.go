@@ -3,7 +3,11 @@ package main
 import (
 	"strings"
 
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/sheet"
 	"dropbell/domain/delivery"
+	"dropbell/domain/job"
+	"dropbell/domain/segment"
 	"dropbell/domain/user"
 )
 
@@ -16,4 +20,14 @@ func (p *program) optOutURL() func(user.ID, delivery.Channel) string {
 	}
 	base := strings.TrimSuffix(p.cfg.PublicURL, "/") + "/u/"
 	return func(id user.ID, c delivery.Channel) string { return base + links.Token(id, uint8(c)) }
+}
+
+// peopleRunners work off what begins with uploaded lists of users, and counts.
+func (p *program) peopleRunners(to map[string]job.Runner) map[string]job.Runner {
+	segments, tables := postgres.NewSegments(p.db), sheet.Tables{Open: postgres.NewUploads(p.db).OpenUpload}
+	to[segment.CountJob] = &segment.Counter{Store: segments, Now: clock}
+	to[segment.ListJob] = &segment.Filler{Store: segments, Tables: tables, Now: clock}
+	importer := &user.Importer{Store: postgres.NewUsers(p.db), Tables: tables, Now: clock}
+	to[user.CheckJob], to[user.ImportJob] = importer, importer
+	return to
 }

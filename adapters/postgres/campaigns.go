@@ -28,12 +28,14 @@ type Members interface {
 // Campaigns keeps campaigns, cuts their audiences and counts what became of them.
 type Campaigns struct {
 	*DB
-	// Segments and Lists may be nil: there are none then.
+	// Segments and Lists may be nil: there are none then. Both are segments.
 	Segments, Lists Members
 }
 
 // NewCampaigns returns the campaigns of db.
-func NewCampaigns(db *DB) Campaigns { return Campaigns{DB: db} }
+func NewCampaigns(db *DB) Campaigns {
+	return Campaigns{DB: db, Segments: NewSegments(db), Lists: NewSegments(db)}
+}
 
 // Audiences returns the kinds of audiences that can be read.
 func (s Campaigns) Audiences() []campaign.AudienceKind {

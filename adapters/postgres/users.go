@@ -125,13 +125,25 @@ func begins(column string) string {
 // userInput is the table of changes that both statements read; a null keeps
 // what is stored.
 const userInput = `unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[],
-	$8::smallint[], $9::smallint[], $10::smallint[], $11::jsonb[])
-	as i (id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes)`
+	$8::smallint[], $9::smallint[], $10::smallint[], $11::jsonb[], $12::jsonb[])
+	as i (id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes, patch)`
+
+// newAttributes are those of i, or the stored ones, with single ones changed.
+// A patch never leaves nulls behind.
+const newAttributes = `case when i.patch is null then coalesce(i.attributes, u.attributes)
+	else jsonb_strip_nulls(coalesce(i.attributes, u.attributes) || i.patch) end`
+
+// differs is whether i would change u.
+const differs = `(u.name, u.email, u.phone, u.locale, u.timezone, u.push, u.opt_outs, u.quiet_from, u.quiet_to, u.attributes)
+	is distinct from (coalesce(i.name, u.name), coalesce(i.email, u.email), coalesce(i.phone, u.phone),
+		coalesce(i.locale, u.locale), coalesce(i.timezone, u.timezone), coalesce(i.push, u.push),
+		coalesce(i.opt_outs, u.opt_outs), coalesce(i.quiet_from, u.quiet_from), coalesce(i.quiet_to, u.quiet_to), ` + newAttributes + `)`
 
 const insertUsers = `
 	insert into users (id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes)
 	select id, coalesce(name, ''), coalesce(email, ''), coalesce(phone, ''), coalesce(locale, ''), coalesce(timezone, ''),
-		coalesce(push, '[]'), coalesce(opt_outs, 0), coalesce(quiet_from, 0), coalesce(quiet_to, 0), coalesce(attributes, '{}')
+		coalesce(push, '[]'), coalesce(opt_outs, 0), coalesce(quiet_from, 0), coalesce(quiet_to, 0),
+		case when patch is null then coalesce(attributes, '{}') else jsonb_strip_nulls(coalesce(attributes, '{}') || patch) end
 	from ` + userInput + ` order by id
 	on conflict do nothing returning id`
 
@@ -141,13 +153,9 @@ const updateUsers = `
 	update users u set name = coalesce(i.name, u.name), email = coalesce(i.email, u.email), phone = coalesce(i.phone, u.phone),
 		locale = coalesce(i.locale, u.locale), timezone = coalesce(i.timezone, u.timezone), push = coalesce(i.push, u.push),
 		opt_outs = coalesce(i.opt_outs, u.opt_outs), quiet_from = coalesce(i.quiet_from, u.quiet_from),
-		quiet_to = coalesce(i.quiet_to, u.quiet_to), attributes = coalesce(i.attributes, u.attributes), updated_at = now()
+		quiet_to = coalesce(i.quiet_to, u.quiet_to), attributes = ` + newAttributes + `, updated_at = now()
 	from ` + userInput + `
-	where u.id = i.id and (u.name, u.email, u.phone, u.locale, u.timezone, u.push, u.opt_outs, u.quiet_from, u.quiet_to, u.attributes)
-		is distinct from (coalesce(i.name, u.name), coalesce(i.email, u.email), coalesce(i.phone, u.phone),
-			coalesce(i.locale, u.locale), coalesce(i.timezone, u.timezone), coalesce(i.push, u.push),
-			coalesce(i.opt_outs, u.opt_outs), coalesce(i.quiet_from, u.quiet_from), coalesce(i.quiet_to, u.quiet_to),
-			coalesce(i.attributes, u.attributes))`
+	where u.id = i.id and ` + differs
 
 // Upsert applies all changes or none; see [user.Store].
 func (s Users) Upsert(ctx context.Context, changes []user.Change, e staff.Entry) error {
@@ -210,7 +218,7 @@ func userArgs(changes []user.Change) ([]any, error) {
 	for i := range texts {
 		texts[i] = make([]*string, n)
 	}
-	push, attributes := make([]*string, n), make([]*string, n)
+	push, attributes, patch := make([]*string, n), make([]*string, n), make([]*string, n)
 	optOuts, quietFrom, quietTo := make([]*int16, n), make([]*int16, n), make([]*int16, n)
 	for i, c := range changes {
 		texts[0][i], texts[1][i], texts[2][i], texts[3][i], texts[4][i] = c.Name, c.Email, c.Phone, c.Locale, c.Timezone
@@ -227,11 +235,14 @@ func userArgs(changes []user.Change) ([]any, error) {
 		if err == nil && c.Attributes != nil {
 			attributes[i], err = jsonText(*c.Attributes)
 		}
+		if err == nil && c.Patch != nil {
+			patch[i], err = jsonText(c.Patch)
+		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	return []any{ids(changes), texts[0], texts[1], texts[2], texts[3], texts[4], push, optOuts, quietFrom, quietTo, attributes}, nil
+	return []any{ids(changes), texts[0], texts[1], texts[2], texts[3], texts[4], push, optOuts, quietFrom, quietTo, attributes, patch}, nil
 }
 
 func jsonText(v any) (*string, error) {

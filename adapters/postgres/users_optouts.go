@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/event"
+	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
 
@@ -26,4 +27,24 @@ func (s Users) SetOptOuts(ctx context.Context, id user.ID, mask, off uint8) (now
 		return announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
 	})
 	return now, err
+}
+
+// Erase removes the user's row and reading mark; see [user.Store].
+func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `delete from users where id = $1`, id)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return user.ErrNotFound
+		}
+		if _, err := tx.Exec(ctx, `delete from inbox_reads where user_id = $1`, id); err != nil {
+			return err
+		}
+		if err := insertAudit(ctx, tx, e); err != nil {
+			return err
+		}
+		return announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
+	})
 }

@@ -56,3 +56,30 @@ func TestConcurrentOptOuts(t *testing.T) {
 		}
 	}
 }
+
+// Single attributes change and go; a comparison says beforehand what will.
+func TestAttributePatches(t *testing.T) {
+	w := newWorld(t)
+	users := postgres.NewUsers(w.db)
+	w.upsert(user.Change{ID: 1, Attributes: &map[string]any{"tier": "gold", "score": 7.0, "empty": nil}}, user.Change{ID: 2, Name: new("Bob")})
+	changes := []user.Change{
+		{ID: 1, Patch: map[string]any{"tier": nil, "city": "Bern"}},
+		{ID: 2, Name: new("Bob")},
+		{ID: 3, Patch: map[string]any{"tier": "new", "city": nil}},
+	}
+	for round, want := range []struct{ fresh, changed int64 }{{1, 1}, {0, 0}} {
+		fresh, changed, err := users.Compare(t.Context(), changes)
+		w.must(err)
+		if fresh != want.fresh || changed != want.changed {
+			t.Fatalf("round %d: %d new, %d changed, want %+v", round, fresh, changed, want)
+		}
+		w.upsert(append([]user.Change{}, changes...)...)
+	}
+	for id, want := range map[user.ID]string{1: `{"city": "Bern", "score": 7}`, 2: `{}`, 3: `{"tier": "new"}`} {
+		var got string
+		w.must(w.sql.QueryRow(t.Context(), `select attributes::text from users where id = $1`, id).Scan(&got))
+		if got != want {
+			t.Errorf("user %d has %s, want %s", id, got, want)
+		}
+	}
+}

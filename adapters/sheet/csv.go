@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
+	"strings"
 )
 
 const (
@@ -17,34 +18,63 @@ const (
 )
 
 type csvRows struct {
+	file  io.Reader
+	comma rune
 	meter *meter
 	csv   *csv.Reader
+	// from and lines are where in the file this reader began, end is the line
+	// where the last row ended.
+	from, lines, end int64
 }
 
-func openCSV(r *bufio.Reader, start []byte) (source, error) {
+func openCSV(file io.Reader, r *bufio.Reader, start []byte) (source, error) {
+	c := &csvRows{file: file}
 	if bom := []byte{0xef, 0xbb, 0xbf}; bytes.HasPrefix(start, bom) {
-		start = start[len(bom):]
+		start, c.from = start[len(bom):], int64(len(bom))
 		if _, err := r.Discard(len(bom)); err != nil {
 			return nil, err
 		}
 	}
-	m := &meter{r: r, left: rowBytes}
-	c := csv.NewReader(m)
-	c.Comma, c.FieldsPerRecord, c.LazyQuotes, c.ReuseRecord = delimiter(start), -1, true, true
-	return &csvRows{m, c}, nil
+	c.comma = delimiter(start)
+	c.read(r)
+	return c, nil
+}
+
+func (c *csvRows) read(r io.Reader) {
+	c.meter = &meter{r: r, left: rowBytes}
+	c.csv = csv.NewReader(c.meter)
+	c.csv.Comma, c.csv.FieldsPerRecord, c.csv.LazyQuotes, c.csv.ReuseRecord = c.comma, -1, true, true
 }
 
 func (c *csvRows) next() (int64, []string, error) {
 	c.meter.left = rowBytes
 	cells, err := c.csv.Read()
 	if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
-		return int64(wrong.StartLine), nil, ErrBadRow.Because("a quote is never closed")
+		c.end = c.lines + int64(wrong.Line)
+		return c.lines + int64(wrong.StartLine), nil, ErrBadRow.Because("a quote is never closed")
 	}
 	if err != nil {
 		return 0, nil, err
 	}
-	line, _ := c.csv.FieldPos(0)
-	return int64(line), cells, nil
+	first, _ := c.csv.FieldPos(0)
+	line := c.lines + int64(first)
+	c.end = line
+	for _, cell := range cells { // a cell may hold line breaks
+		c.end += int64(strings.Count(cell, "\n"))
+	}
+	return line, cells, nil
+}
+
+func (c *csvRows) at() place { return place{Offset: c.from + c.csv.InputOffset(), Line: c.end} }
+
+func (c *csvRows) skip(p place) error {
+	seeker := c.file.(io.Seeker) // Resume takes nothing else
+	if _, err := seeker.Seek(p.Offset, io.SeekStart); err != nil {
+		return err
+	}
+	c.from, c.lines, c.end = p.Offset, p.Line, p.Line
+	c.read(c.file)
+	return nil
 }
 
 func (c *csvRows) close() error { return nil }

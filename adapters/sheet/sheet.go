@@ -5,6 +5,8 @@ package sheet
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -57,7 +59,18 @@ type source interface {
 	// valid until the next call; [io.EOF] after the last, [ErrBadRow] for a row
 	// after which reading may go on.
 	next() (line int64, cells []string, err error)
+	// skip goes on after the place where another reader of the file was.
+	skip(p place) error
+	// at is the place behind the last row.
+	at() place
 	close() error
+}
+
+// place is where reading can go on.
+type place struct {
+	Offset int64 `json:"offset,omitempty"` // bytes; 0 if that means nothing
+	Line   int64 `json:"line"`             // of the last row's end
+	Rows   int64 `json:"rows"`
 }
 
 // A Reader yields the rows of one file. It is not safe for concurrent use.
@@ -86,13 +99,43 @@ func Open(r io.Reader, l Limits) (*Reader, error) {
 	case bytes.HasPrefix(start, []byte{0xff, 0xfe}), bytes.HasPrefix(start, []byte{0xfe, 0xff}), bytes.IndexByte(start, 0) >= 0:
 		return nil, ErrUnreadable.Because("the file is not text in UTF-8; save it as “CSV UTF-8” or XLSX")
 	default:
-		rows, err = openCSV(head, start)
+		rows, err = openCSV(r, head, start)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return &Reader{rows: rows, limits: l}, nil
 }
+
+// Resume opens the file and goes on behind a [Reader.Position]; an empty one is
+// the beginning. In a CSV file that costs nothing; an XLSX file has to be read
+// up to there.
+func Resume(r io.ReadSeeker, l Limits, position json.RawMessage) (*Reader, error) {
+	s, err := Open(r, l)
+	if err != nil || len(position) == 0 {
+		return s, err
+	}
+	var p place
+	if err := json.Unmarshal(position, &p); err != nil {
+		return nil, errors.Join(fmt.Errorf("position in a table: %w", err), s.Close())
+	}
+	if err := s.rows.skip(p); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.count = p.Rows
+	return s, nil
+}
+
+// Position is where [Resume] goes on: behind the last row that Next returned.
+func (r *Reader) Position() json.RawMessage {
+	p := r.rows.at()
+	p.Rows = r.count
+	raw, _ := json.Marshal(p) // three numbers
+	return raw
+}
+
+// Broken reports whether nothing can be read after err.
+func (r *Reader) Broken(err error) bool { return err != nil && !errors.Is(err, ErrBadRow) }
 
 // Next returns the next row that is not blank: its line in the file, counted
 // from 1, and its cells without surrounding white space, valid until the next

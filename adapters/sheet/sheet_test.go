@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -232,6 +233,63 @@ func TestRoundTrip(t *testing.T) {
 			rt.Fatalf("after the last row: %v", err)
 		}
 	})
+}
+
+// Reading on from any place yields what reading in one go does, lines included.
+func TestResume(t *testing.T) {
+	cell := rapid.StringMatching(`[a-z0-9,"\n\r äñ李]{0,8}`)
+	files := map[string]func(*rapid.T) []byte{
+		"csv": func(rt *rapid.T) []byte {
+			var b bytes.Buffer
+			b.WriteString(rapid.SampledFrom([]string{"", "\ufeff"}).Draw(rt, "mark") + "id;name;mail\n")
+			w := csv.NewWriter(&b)
+			w.Comma, w.UseCRLF = ';', rapid.Bool().Draw(rt, "crlf")
+			_ = w.WriteAll(rapid.SliceOfN(rapid.SliceOfN(cell, 3, 3), 1, 12).Draw(rt, "rows"))
+			b.WriteString(rapid.SampledFrom([]string{"", "\n\n", "1;\xff\n", "9;\"open"}).Draw(rt, "end"))
+			return b.Bytes()
+		},
+		"xlsx": func(rt *rapid.T) []byte {
+			rows := [][]any{{"id", "name"}}
+			for i := range rapid.IntRange(1, 5).Draw(rt, "rows") {
+				rows = append(rows, []any{i, "x"})
+			}
+			return book(t, rows...)
+		},
+	}
+	for kind, file := range files {
+		t.Run(kind, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				raw := file(rt)
+				whole, err := sheet.Open(bytes.NewReader(raw), sheet.Limits{})
+				if err != nil {
+					rt.Fatal(err)
+				}
+				var position json.RawMessage
+				for {
+					line, cells, err := whole.Next()
+					want := fmt.Sprint(line, cells, err)
+					again, openErr := sheet.Resume(bytes.NewReader(raw), sheet.Limits{}, position)
+					if openErr != nil {
+						rt.Fatal(openErr)
+					}
+					line, cells, err = again.Next()
+					if got := fmt.Sprint(line, cells, err); got != want {
+						rt.Fatalf("after %s: %s, want %s", position, got, want)
+					}
+					if position = again.Position(); string(position) != string(whole.Position()) {
+						rt.Fatalf("stands at %s, want %s", position, whole.Position())
+					}
+					if err == io.EOF {
+						return
+					}
+					_ = again.Close()
+				}
+			})
+		})
+	}
+	if _, err := sheet.Resume(strings.NewReader("a\n"), sheet.Limits{}, json.RawMessage(`"x"`)); err == nil {
+		t.Error("nonsense is a position")
+	}
 }
 
 // A million rows pass without being held.

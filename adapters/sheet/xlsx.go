@@ -65,6 +65,16 @@ func (w *workbook) next() (line int64, cells []string, err error) {
 	return w.line, cells, nil
 }
 
+func (w *workbook) at() place { return place{Line: w.line} }
+
+func (w *workbook) skip(p place) (err error) {
+	defer guard(&err)
+	for w.line < p.Line && w.rows.Next() {
+		w.line++
+	}
+	return nil
+}
+
 func (w *workbook) close() error {
 	_ = w.rows.Close() // the file owns everything that is left
 	return w.file.Close()

@@ -1,5 +1,7 @@
 package user
 
+import "maps"
+
 // A Change is what shall be known about one user from now on. A nil field
 // stays as it is; a pointer to the zero value clears it.
 type Change struct {
@@ -16,6 +18,23 @@ type Change struct {
 	// Attributes are whatever the shop wants to tell users apart by: names
 	// with a string, a finite number, a bool or nil.
 	Attributes *map[string]any
+	// Patch changes single attributes and leaves the others; nil removes one.
+	Patch map[string]any
+}
+
+// fields names what c tells about.
+func (c Change) fields() []string {
+	list := []string{}
+	for _, f := range []struct {
+		name string
+		told bool
+	}{{"name", c.Name != nil}, {"email", c.Email != nil}, {"phone", c.Phone != nil}, {"locale", c.Locale != nil}, {"timezone", c.Timezone != nil},
+		{"push", c.Push != nil}, {"opt_outs", c.OptOuts != nil}, {"quiet_hours", c.Quiet != nil}, {"attributes", c.Attributes != nil || c.Patch != nil}} {
+		if f.told {
+			list = append(list, f.name)
+		}
+	}
+	return list
 }
 
 // then returns the change that has the effect of c followed by later.
@@ -28,7 +47,17 @@ func (c Change) then(later Change) Change {
 	overlay(&c.Push, later.Push)
 	overlay(&c.OptOuts, later.OptOuts)
 	overlay(&c.Quiet, later.Quiet)
-	overlay(&c.Attributes, later.Attributes)
+	if later.Attributes != nil {
+		c.Attributes, c.Patch = later.Attributes, nil
+	}
+	if later.Patch != nil {
+		all := maps.Clone(c.Patch)
+		if all == nil {
+			all = map[string]any{}
+		}
+		maps.Copy(all, later.Patch)
+		c.Patch = all
+	}
 	return c
 }
 

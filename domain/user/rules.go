@@ -91,6 +91,9 @@ func (r *rules) check(c Change) error {
 	if c.Attributes != nil {
 		checkAttributes(e, *c.Attributes)
 	}
+	if c.Patch != nil {
+		checkAttributes(e, c.Patch)
+	}
 	return e.Err()
 }
 

@@ -19,6 +19,9 @@ type Store interface {
 	// result; a user who was not known is from then on. It changes nothing
 	// else, so that it cannot undo what happens at the same time.
 	SetOptOuts(ctx context.Context, id ID, mask, off uint8) (uint8, error)
+	// Erase removes everything that is known about the user, or returns
+	// [ErrNotFound]. The id stays where it was counted.
+	Erase(ctx context.Context, id ID, e staff.Entry) error
 }
 
 // Service holds the use cases around what is known about users.
@@ -101,6 +104,30 @@ func (s *Service) SetPreferences(ctx context.Context, c Change) (User, error) {
 // is the user's own wish, proved by a link that only they have.
 func (s *Service) OptOut(ctx context.Context, id ID, mask, off uint8) (uint8, error) {
 	return s.Store.SetOptOuts(ctx, id, mask, off&mask)
+}
+
+// Erase forgets a person: name, contacts, preferences and attributes. What the
+// id stands for in reservations, coupons and deliveries stays, so that sums
+// still add up. It returns [staff.ErrForbidden] or [ErrNotFound].
+func (s *Service) Erase(ctx context.Context, by staff.Actor, id ID) error {
+	if err := by.May(staff.ManageUsers, 0); err != nil {
+		return err
+	}
+	return s.Store.Erase(context.WithoutCancel(ctx), id, staff.Entry{Actor: by, Action: "user.erase", ObjectKind: "user", ObjectID: id.String()})
+}
+
+// Edit is staff's change of one user, which creates one who is not known. It
+// returns [staff.ErrForbidden] or a [fault.Fields].
+func (s *Service) Edit(ctx context.Context, by staff.Actor, c Change) error {
+	if err := by.May(staff.ManageUsers, 0); err != nil {
+		return err
+	}
+	if err := s.rules().check(c); err != nil {
+		return err
+	}
+	// Which fields, not what they hold: contacts do not belong in a log.
+	return s.Store.Upsert(context.WithoutCancel(ctx), []Change{c}, staff.Entry{Actor: by, Action: "user.edit", ObjectKind: "user",
+		ObjectID: c.ID.String(), After: map[string]any{"fields": c.fields()}})
 }
 
 func (s *Service) rules() *rules {

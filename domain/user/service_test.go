@@ -41,6 +41,11 @@ func (k *kept) SetOptOuts(_ context.Context, _ user.ID, _, off uint8) (uint8, er
 	return off, k.err
 }
 
+func (k *kept) Erase(_ context.Context, _ user.ID, e staff.Entry) error {
+	k.entries = append(k.entries, e)
+	return k.err
+}
+
 func TestUpsert(t *testing.T) {
 	store := &kept{users: map[user.ID]user.Change{}}
 	s := &user.Service{Store: store}

@@ -5,6 +5,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -18,8 +19,10 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
+	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -47,6 +50,11 @@ type Keys interface {
 	TouchKey(ctx context.Context, id int64) error
 }
 
+// Uploads keeps files that jobs read; see [postgres.Uploads].
+type Uploads interface {
+	SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error)
+}
+
 // Idempotency keeps answers by key; see [postgres.Idempotency].
 type Idempotency interface {
 	Begin(ctx context.Context, r postgres.IdempotencyRequest, lock time.Duration) (postgres.Recorded, error)
@@ -60,6 +68,8 @@ type Deps struct {
 	Reminders   *reminder.Service
 	Templates   *template.Service
 	Users       *user.Service
+	Segments    *segment.Service
+	Uploads     Uploads
 	Board       reminder.BoardStore
 	Explainer   *reminder.Explainer
 	Coupons     *coupon.Service
@@ -126,6 +136,8 @@ func New(d Deps) *API {
 	a.preferenceRoutes()
 	a.adminTemplateRoutes()
 	a.adminUserRoutes()
+	a.eraseRoute()
+	a.segmentRoutes()
 	a.adminShopRoutes()
 	a.explainRoutes()
 	a.couponRoutes()

@@ -25,8 +25,10 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
+	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -92,6 +94,8 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
 		Templates: &template.Service{Store: templates, Now: r.now},
 		Users:     &user.Service{Store: postgres.NewUsers(r.db)},
+		Segments:  &segment.Service{Store: postgres.NewSegments(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)}},
+		Uploads:   postgres.NewUploads(r.db),
 		Board:     postgres.NewBoards(r.db), Shops: templates, Keys: postgres.NewStaff(r.db), Tokens: tokens,
 		Idempotency: postgres.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
 	}

@@ -1,0 +1,140 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/segment"
+)
+
+// ErrNoEstimate is returned when not even a small sample could be judged in time.
+var ErrNoEstimate = fault.New(fault.Unavailable, "estimate_unavailable", "this could not be estimated quickly; count it instead")
+
+const (
+	// smallTable is up to how many pages everybody is counted instead.
+	smallTable = 64
+	// estimateFor bounds an estimate; another sample is taken only while less
+	// than enough of it is used.
+	estimateFor = 150 * time.Millisecond
+	enough      = 50 * time.Millisecond
+	// beforeGivingUp is allowed to a first sample whose pages are all cold.
+	beforeGivingUp = 2 * time.Second
+)
+
+// samplePages are the sizes of the samples, taken one after the other.
+var samplePages = []float64{24, 96, 384, 1536}
+
+// EstimateRule samples whole pages of the users, as many as fit into the time;
+// see [segment.Store]. Users that were stored together are alike, so it is the
+// pages that are compared with each other to tell how far off the result may
+// be, and not the users, which would make it look better than it is.
+func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Estimate, error) {
+	var pages, perPage float64
+	err := s.pool.QueryRow(ctx, `
+		select pg_relation_size('users') / current_setting('block_size')::float8,
+			case when relpages > 0 and reltuples > 0 then reltuples / relpages else 0 end
+		from pg_class where oid = 'users'::regclass`).Scan(&pages, &perPage)
+	if err != nil {
+		return segment.Estimate{}, translate(err)
+	}
+	if pages <= smallTable {
+		return s.countAll(ctx, r)
+	}
+	var sum sample
+	began := time.Now()
+	for _, want := range samplePages {
+		left := estimateFor - time.Since(began)
+		if len(sum.pages) == 0 {
+			left = beforeGivingUp
+		}
+		more, err := s.sample(ctx, r, min(1, want/pages), left)
+		if errors.Is(err, errOutOfTime) {
+			break
+		}
+		if err != nil {
+			return segment.Estimate{}, err
+		}
+		sum.pages = append(sum.pages, more...)
+		if time.Since(began) > enough || want >= pages/2 {
+			break
+		}
+	}
+	return sum.estimate(pages, perPage)
+}
+
+func (s Segments) countAll(ctx context.Context, r segment.Rule) (segment.Estimate, error) {
+	f := compile(r)
+	e := segment.Estimate{Exact: true}
+	err := s.pool.QueryRow(ctx, `select count(*) filter (where `+f.text+`), count(*) from users u`, f.args...).Scan(&e.Members, &e.Users)
+	e.Looked = e.Users
+	return e, translate(err)
+}
+
+var errOutOfTime = errors.New("out of time")
+
+// A sampledPage is how many of a page's users are members.
+type sampledPage struct{ users, members float64 }
+
+type sample struct{ pages []sampledPage }
+
+// sample judges the users of a share of all pages.
+func (s Segments) sample(ctx context.Context, r segment.Rule, share float64, within time.Duration) (pages []sampledPage, err error) {
+	if within < 5*time.Millisecond {
+		return nil, errOutOfTime
+	}
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select set_config('statement_timeout', $1, true)`, fmt.Sprintf("%dms", within.Milliseconds())); err != nil {
+			return err
+		}
+		f := compile(r, 100*share)
+		// The page is the first part of ctid.
+		rows, err := tx.Query(ctx, `
+			select count(*)::float8, (count(*) filter (where `+f.text+`))::float8
+			from users u tablesample system ($1::float8) group by (u.ctid::text::point)[0]`, f.args...)
+		if err != nil {
+			return err
+		}
+		pages, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p sampledPage, err error) { return p, row.Scan(&p.users, &p.members) })
+		return err
+	})
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "57014" && ctx.Err() == nil {
+		return nil, errOutOfTime
+	}
+	return pages, translate(err)
+}
+
+// estimate extrapolates the sample to a table of so many pages: a ratio
+// estimate with the variance between clusters.
+func (s sample) estimate(pages, perPage float64) (segment.Estimate, error) {
+	var users, members float64
+	for _, p := range s.pages {
+		users, members = users+p.users, members+p.members
+	}
+	n := float64(len(s.pages))
+	if n < 2 || users == 0 {
+		return segment.Estimate{}, ErrNoEstimate
+	}
+	if perPage == 0 { // never analysed
+		perPage = users / n
+	}
+	share, total := members/users, pages*perPage
+	var squares float64
+	for _, p := range s.pages {
+		d := p.members - share*p.users
+		squares += d * d
+	}
+	deviation := math.Sqrt(squares/(n-1)/n) / (users / n) * math.Sqrt(max(0, 1-n/pages))
+	margin := 1.96 * deviation
+	if members == 0 || members == users { // "the rule of three": at most this share was overlooked
+		margin = 3 / users
+	}
+	return segment.Estimate{Members: int64(math.Round(share * total)), Margin: int64(math.Ceil(min(1, margin) * total)),
+		Users: int64(math.Round(total)), Looked: int64(users)}, nil
+}

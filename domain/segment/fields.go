@@ -1,0 +1,139 @@
+package segment
+
+// Field is what a condition looks at.
+type Field string
+
+// The fields.
+const (
+	Attribute          Field = "attribute"
+	Locale             Field = "locale"
+	Timezone           Field = "timezone"
+	Contact            Field = "contact"
+	OptedOut           Field = "opted_out"
+	Created            Field = "created"
+	Reserved           Field = "reserved"
+	Coupon             Field = "coupon"
+	ReservedNotClaimed Field = "reserved_not_claimed"
+	Claimed            Field = "claimed"
+)
+
+// Op is how a condition looks at its field.
+type Op string
+
+// The operators; which a field knows is up to [Ops].
+const (
+	Is            Op = "is"
+	IsNot         Op = "is_not"
+	OneOf         Op = "one_of"
+	NotOneOf      Op = "not_one_of"
+	Contains      Op = "contains"
+	Exists        Op = "exists"
+	Missing       Op = "missing"
+	Above         Op = "gt"
+	AtLeast       Op = "gte"
+	Below         Op = "lt"
+	AtMost        Op = "lte"
+	Before        Op = "before"
+	After         Op = "after"
+	WithinDays    Op = "within_days"
+	NotWithinDays Op = "not_within_days"
+	Has           Op = "has"
+	HasNot        Op = "has_not"
+	Template      Op = "template"
+	NotTemplate   Op = "not_template"
+	Holds         Op = "holds"
+	Used          Op = "used"
+	Expired       Op = "expired"
+	Had           Op = "had"
+	NeverHad      Op = "never_had"
+)
+
+// Value is what a condition's values are.
+type Value string
+
+// The kinds of values.
+const (
+	NoValue      Value = "none"
+	Text         Value = "text"
+	Texts        Value = "texts" // one or more
+	Number       Value = "number"
+	Date         Value = "date" // 2026-11-20 or RFC 3339
+	Days         Value = "days" // 1 to 3650
+	Languages    Value = "languages"
+	Zones        Value = "zones"
+	ContactKind  Value = "contact" // email, sms or webpush
+	ChannelName  Value = "channel"
+	TemplateIDs  Value = "templates"
+	MaxDays            = 3650
+	MaxTemplates       = 20
+)
+
+// A known operator says what values it takes.
+type known struct {
+	Op    Op
+	Value Value
+}
+
+// knowledge is what can be asked, in the order in which it is offered.
+var knowledge = []struct {
+	Field Field
+	Ops   []known
+}{
+	{Attribute, []known{{Is, Text}, {IsNot, Text}, {OneOf, Texts}, {NotOneOf, Texts}, {Contains, Text}, {Above, Number}, {AtLeast, Number}, {Below, Number},
+		{AtMost, Number}, {Before, Date}, {After, Date}, {Exists, NoValue}, {Missing, NoValue}}},
+	{Locale, []known{{OneOf, Languages}, {NotOneOf, Languages}}},
+	{Timezone, []known{{OneOf, Zones}, {NotOneOf, Zones}}},
+	{Contact, []known{{Has, ContactKind}, {HasNot, ContactKind}}},
+	{OptedOut, []known{{Is, ChannelName}, {IsNot, ChannelName}}},
+	{Created, []known{{WithinDays, Days}, {NotWithinDays, Days}, {Before, Date}, {After, Date}}},
+	{Reserved, []known{{Template, TemplateIDs}, {NotTemplate, TemplateIDs}, {WithinDays, Days}, {NotWithinDays, Days}}},
+	{Coupon, []known{{Holds, TemplateIDs}, {Used, TemplateIDs}, {Expired, TemplateIDs}, {Had, TemplateIDs}, {NeverHad, TemplateIDs}}},
+	{ReservedNotClaimed, []known{{Template, TemplateIDs}}},
+	{Claimed, []known{{WithinDays, Days}, {NotWithinDays, Days}}},
+}
+
+// Fields returns every field in the order in which it is offered.
+func Fields() []Field {
+	list := make([]Field, len(knowledge))
+	for i, k := range knowledge {
+		list[i] = k.Field
+	}
+	return list
+}
+
+// Ops returns the operators that the field knows, the usual one first.
+func Ops(f Field) []Op {
+	var list []Op
+	for _, k := range opsOf(f) {
+		list = append(list, k.Op)
+	}
+	return list
+}
+
+// ValueOf returns what values the operator takes on the field; false if the
+// field does not know it.
+func ValueOf(f Field, op Op) (Value, bool) {
+	for _, k := range opsOf(f) {
+		if k.Op == op {
+			return k.Value, true
+		}
+	}
+	return "", false
+}
+
+func opsOf(f Field) []known {
+	for _, k := range knowledge {
+		if k.Field == f {
+			return k.Ops
+		}
+	}
+	return nil
+}
+
+// many reports whether more than one value may be given.
+func (v Value) many() bool {
+	return v == Texts || v == Languages || v == Zones || v == TemplateIDs
+}
+
+// Many is whether the value's kind takes more than one; for forms.
+func (v Value) Many() bool { return v.many() }

@@ -1,0 +1,291 @@
+package user_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// The names that this room knows are those of the channels.
+func TestChannelNames(t *testing.T) {
+	for i, c := range delivery.AllChannels() {
+		if user.ChannelNames()[i] != c.String() || c.Bit() != 1<<i {
+			t.Errorf("%d: %s", i, c)
+		}
+	}
+}
+
+func TestGuessMapping(t *testing.T) {
+	for header, want := range map[string]string{
+		"id,name,email,phone,locale,timezone,opt_outs,quiet_hours": "id,name,email,phone,locale,timezone,opt_outs,quiet_hours",
+		"User ID,Full Name,E-Mail,Mobile,Language,Time Zone":       "id,name,email,phone,locale,timezone",
+		"用户ID,姓名,邮箱,手机号,语言,时区,等级":                                  "id,name,email,phone,locale,timezone,",
+		"id,Tier,Last order (EUR),tier,id,,2nd":                    "id,attribute:Tier,attribute:Last_order_EUR,attribute:tier,,,",
+		"":                                                         "",
+	} {
+		var got []string
+		for _, t := range user.GuessMapping(strings.Split(header, ",")) {
+			got = append(got, string(t))
+		}
+		if strings.Join(got, ",") != want {
+			t.Errorf("%s: %s, want %s", header, strings.Join(got, ","), want)
+		}
+	}
+}
+
+func TestMappingCheck(t *testing.T) {
+	many := user.Mapping{user.ToID}
+	for i := range 51 {
+		many = append(many, user.ToAttribute(fmt.Sprint("a", i)))
+	}
+	for name, c := range map[string]struct {
+		m    user.Mapping
+		want string
+	}{
+		"fine":          {user.Mapping{"", user.ToID, user.ToAttribute("tier"), ""}, ""},
+		"no id":         {user.Mapping{user.ToName}, "columns"},
+		"nothing":       {nil, "columns"},
+		"twice":         {user.Mapping{user.ToID, user.ToName, user.ToName}, "columns[2]"},
+		"unknown":       {user.Mapping{user.ToID, "shoe"}, "columns[1]"},
+		"bad attribute": {user.Mapping{user.ToID, user.ToAttribute("a b")}, "columns[1]"},
+		"many":          {many, "columns"},
+	} {
+		fields, _ := errors.AsType[*fault.Fields](c.m.Check())
+		if c.want == "" && fields != nil || c.want != "" && (fields == nil || fields.List[0].Name != c.want) {
+			t.Errorf("%s: %v", name, fields)
+		}
+	}
+}
+
+// drawer is a store of users who differ by name only, and of what was done.
+type drawer struct {
+	kept
+	stored map[user.ID]user.Change
+	fail   int // writes until one fails
+}
+
+func (d *drawer) Upsert(_ context.Context, changes []user.Change, e staff.Entry) error {
+	if d.fail--; d.fail == 0 {
+		return errors.New("away")
+	}
+	for _, c := range changes {
+		d.stored[c.ID] = c
+	}
+	d.entries = append(d.entries, e)
+	return nil
+}
+
+func (d *drawer) Compare(_ context.Context, changes []user.Change) (fresh, changed int64, err error) {
+	seen := map[user.ID]bool{}
+	for _, c := range changes {
+		if seen[c.ID] {
+			return 0, 0, errors.New("a user twice in one batch")
+		}
+		seen[c.ID] = true
+		before, known := d.stored[c.ID]
+		switch {
+		case !known:
+			fresh++
+		case !reflect.DeepEqual(before, c):
+			changed++
+		}
+	}
+	return fresh, changed, nil
+}
+
+// pages is a table in memory; its position is the next row.
+type pages struct {
+	rows [][]string
+	at   int
+}
+
+func (p *pages) OpenTable(_ context.Context, _ int64, position json.RawMessage) (job.Rows, error) {
+	at := 0
+	if len(position) > 0 {
+		if err := json.Unmarshal(position, &at); err != nil {
+			return nil, err
+		}
+	}
+	return &pages{p.rows, at}, nil
+}
+
+var errTorn = fault.New(fault.Invalid, "torn", "the row is torn")
+
+func (p *pages) Next() (int64, []string, error) {
+	if p.at == len(p.rows) {
+		return 0, nil, io.EOF
+	}
+	p.at++
+	if row := p.rows[p.at-1]; row != nil {
+		return int64(p.at), row, nil
+	}
+	return int64(p.at), nil, errTorn
+}
+
+func (p *pages) Broken(err error) bool     { return !errors.Is(err, errTorn) }
+func (p *pages) Position() json.RawMessage { return json.RawMessage(fmt.Sprint(p.at)) }
+func (p *pages) Close() error              { return nil }
+
+// work runs a job to its end, one step after the other, each from the last
+// one's cursor.
+func work(t interface{ Fatal(...any) }, im *user.Importer, kind string, p user.ImportParams) (last job.Progress, broken []job.RowError) {
+	params, _ := json.Marshal(p)
+	j := job.Job{Kind: kind, Params: params, UploadID: 1, Actor: staff.Actor{Label: "staff:1", Role: staff.Marketer}}
+	for steps := 0; !last.Finished; steps++ {
+		p, err := im.Step(context.Background(), j)
+		if err != nil && steps < 50 {
+			continue // is tried again
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Cursor, last, broken = p.Cursor, p, append(broken, p.Errors...)
+	}
+	return last, broken
+}
+
+func slow() func() time.Time {
+	now := time.Unix(0, 0)
+	return func() time.Time { now = now.Add(time.Second); return now }
+}
+
+func result(t interface{ Fatal(...any) }, p job.Progress) (r user.ImportResult) {
+	if err := json.Unmarshal(p.Result, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A check changes nothing and says what the import then does; importing again
+// changes nothing; broken rows are named and stand in nobody's way.
+func TestImport(t *testing.T) {
+	table := &pages{rows: [][]string{{"id", "name", "e-mail", "phone", "tier", "opt-outs", "locale", "quiet hours"}}}
+	for i := range 4000 {
+		table.rows = append(table.rows, []string{fmt.Sprint(i + 1), fmt.Sprint("n", i), "u@example.com", "0086 138-0013 8000", "7", "email sms", "zh_CN", "22:00 – 08:00"})
+	}
+	table.rows = append(table.rows, []string{"x", "nobody"}, []string{"5000", "", "nonsense", "12"}, nil, []string{"5001", "", "", "", "007", "fax"},
+		[]string{"5002", "last", "", "", "gold", "-"}, []string{"5002", "really last", "", "", "", "", "", "26:00"})
+	store := &drawer{stored: map[user.ID]user.Change{}, fail: 2}
+	im := &user.Importer{Store: store, Tables: table, Now: slow()}
+	p := user.ImportParams{Columns: user.GuessMapping(table.rows[0])}
+	check, broken := work(t, im, user.CheckJob, p)
+	want := user.ImportResult{New: 4001, Invalid: 5}
+	if r := result(t, check); r != want || len(store.stored) != 0 || check.Done != 4001 || check.Failed != 5 {
+		t.Fatalf("the check says %+v, %+v; stored %d", r, check, len(store.stored))
+	}
+	lines := ""
+	for _, e := range broken {
+		lines += fmt.Sprintf("%d %s\n", e.Line, e.Error)
+	}
+	if lines != "4002 id: must be a positive decimal number\n"+
+		"4003 email: must be an e-mail address such as ann@example.com; phone: must be an E.164 number such as +8613800138000\n"+
+		"4004 the row is torn\n"+
+		"4005 opt_outs: must be channels such as email or sms, separated by spaces\n"+
+		"4007 quiet_hours: must be two times of day such as 22:00-08:00\n" {
+		t.Errorf("complaints:\n%s", lines)
+	}
+	done, _ := work(t, im, user.ImportJob, p)
+	if r := result(t, done); r != want || len(store.stored) != 4001 {
+		t.Fatalf("the import says %+v, stored %d", r, len(store.stored))
+	}
+	one := store.stored[7]
+	if *one.Phone != "+8613800138000" || *one.OptOuts != 6 || *one.Locale != "zh-CN" || one.Quiet.From != 22*60 || one.Patch["tier"] != 7.0 || one.Attributes != nil {
+		t.Errorf("stored %+v", one)
+	}
+	if e := store.entries[0]; e.Action != "user.import" || e.Actor.Label != "staff:1" {
+		t.Errorf("recorded %+v", e)
+	}
+	before := len(store.entries)
+	again, _ := work(t, im, user.ImportJob, p)
+	if r := result(t, again); r.Unchanged != 4001 || r.New+r.Changed != 0 || len(store.entries) != before {
+		t.Errorf("again: %+v, %d writes", r, len(store.entries)-before)
+	}
+}
+
+// Empty cells leave what is there, unless they shall clear it.
+func TestImportEmptyCells(t *testing.T) {
+	table := &pages{rows: [][]string{{"id", "name", "tier"}, {"1", "", ""}, {"2"}}}
+	for clear, want := range map[bool]string{false: "<nil> map[]", true: "0 map[tier:<nil>]"} {
+		store := &drawer{stored: map[user.ID]user.Change{}}
+		work(t, &user.Importer{Store: store, Tables: table, Now: slow()}, user.ImportJob, user.ImportParams{Columns: user.GuessMapping(table.rows[0]), Clear: clear})
+		for id, c := range store.stored {
+			name := "<nil>"
+			if c.Name != nil {
+				name = fmt.Sprint(len(*c.Name))
+			}
+			if got := fmt.Sprint(name, " ", c.Patch); got != want {
+				t.Errorf("clear %v, user %d: %s, want %s", clear, id, got, want)
+			}
+		}
+	}
+}
+
+func TestImportAttributesAreTyped(t *testing.T) {
+	for cell, want := range map[string]any{"7": 7.0, "-0.5": -0.5, "007": "007", "1234567890123456": "1234567890123456", "true": true, "FALSE": false, "gold": "gold", "1e5": "1e5", "7 ": 7.0, "NaN": "NaN"} {
+		store := &drawer{stored: map[user.ID]user.Change{}}
+		table := &pages{rows: [][]string{{"id", "a"}, {"1", cell}}}
+		work(t, &user.Importer{Store: store, Tables: table, Now: slow()}, user.ImportJob, user.ImportParams{Columns: user.GuessMapping(table.rows[0])})
+		if got := store.stored[1].Patch["a"]; got != want {
+			t.Errorf("%q: %#v, want %#v", cell, got, want)
+		}
+	}
+}
+
+func TestImportNeedsPermission(t *testing.T) {
+	im := &user.Importer{Store: &drawer{}, Tables: &pages{}, Now: slow()}
+	if _, err := im.Step(t.Context(), job.Job{Actor: staff.Actor{Role: staff.Viewer}}); !errors.Is(err, staff.ErrForbidden) {
+		t.Errorf("a viewer: %v", err)
+	}
+	by := staff.Actor{Role: staff.Marketer}
+	for _, params := range []string{`{}`, `{"columns":["name"]}`, `[`} {
+		if _, err := im.Step(t.Context(), job.Job{Actor: by, Params: []byte(params)}); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("%s: %v", params, err)
+		}
+	}
+}
+
+// Wherever steps fail, every row is counted once and stored.
+func TestImportSurvives(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := &pages{rows: [][]string{{"id"}}}
+		for i := range rapid.IntRange(0, 9000).Draw(t, "rows") {
+			table.rows = append(table.rows, []string{fmt.Sprint(i + 1)})
+		}
+		torn := rapid.SliceOfN(rapid.IntRange(1, max(1, len(table.rows)-1)), 0, 5).Draw(t, "torn")
+		for _, at := range torn {
+			if at < len(table.rows) {
+				table.rows[at] = nil
+			}
+		}
+		lost := int64(0)
+		for _, r := range table.rows {
+			if r == nil {
+				lost++
+			}
+		}
+		store := &drawer{stored: map[user.ID]user.Change{}, fail: rapid.IntRange(0, 6).Draw(t, "fail")}
+		last, broken := work(t, &user.Importer{Store: store, Tables: table, Now: slow()}, user.ImportJob, user.ImportParams{Columns: user.Mapping{user.ToID}})
+		rows := int64(len(table.rows)) - 1
+		if last.Done != rows-lost || last.Failed != lost || int64(len(store.stored)) != rows-lost || int64(len(broken)) != lost {
+			t.Fatalf("%d rows, %d torn: %+v, %d stored, %d reported", rows, lost, last, len(store.stored), len(broken))
+		}
+		if !slices.IsSortedFunc(broken, func(a, b job.RowError) int { return int(a.Line - b.Line) }) {
+			t.Fatal("rows are reported out of order")
+		}
+	})
+}

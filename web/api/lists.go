@@ -1,0 +1,116 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
+)
+
+// maxList bounds one file of ids, in bytes.
+const maxList = 512 << 20
+
+// ListWish is what a new list is called.
+type ListWish struct {
+	Name string `json:"name" minLength:"1" maxLength:"120" example:"Visitors of the fair"`
+}
+
+func (a *API) listRoutes(add func(method, path, id, summary string, more ...func(*route)) huma.Operation, codes func(...string) func(*route)) {
+	register(a, add(http.MethodPost, "/admin/lists", "create-list", "Create an empty list of users",
+		func(r *route) {
+			r.Status, r.Example = http.StatusCreated, `{"name":"Visitors of the fair"}`
+			r.Description = "A list is a segment whose members come from files: everything under /admin/segments is about it as well."
+		}), a.createList)
+	op := add(http.MethodPut, "/admin/lists/{id}/members", "add-list-members", "Add users to a list, from a file",
+		func(r *route) {
+			r.stream, r.Status = true, http.StatusAccepted
+			r.Description = "CSV or XLSX, of which the column id counts, or the first one; at most 512 MiB. It is read in the background, " +
+				"and adding a user again changes nothing. GET /admin/segments/{id} shows how many there are."
+		}, codes("segment_not_found", "segment_is_rules", "unsupported_media_type", "upload_too_large", "malformed_json", "request_timeout"))
+	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"text/csv": {
+		Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Example: "id\n1001\n1002\n"},
+		"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
+	op.Responses["202"] = &huma.Response{Description: "The job that reads the file.", Content: map[string]*huma.MediaType{
+		"application/json": {Schema: a.huma.OpenAPI().Components.Schemas.Schema(typeOf[StartedJob](), true, "")}}}
+	register(a, op, func(ctx context.Context, in *SegmentRef) (*struct{ Body func(huma.Context) }, error) {
+		id, err := parseID("path.id", in.ID)
+		if err != nil {
+			return nil, err
+		}
+		if err := actorOf(ctx).May(staff.ManageUsers, 0); err != nil {
+			return nil, err
+		}
+		return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
+			r, w := humachi.Unwrap(hc)
+			a.addMembers(w, r, id)
+		}}, nil
+	})
+}
+
+func (a *API) createList(ctx context.Context, in *struct{ Body ListWish }) (*segmentAnswer, error) {
+	g, _, err := a.Segments.CreateList(ctx, actorOf(ctx), in.Body.Name, 0)
+	return answered(g), err
+}
+
+// addMembers stores the body as an upload and leaves the rest to a job.
+func (a *API) addMembers(w http.ResponseWriter, r *http.Request, id int64) {
+	j, err := a.startFilling(w, r, id)
+	if err != nil {
+		a.problem(r.Context(), err).write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusAccepted)
+	_ = json.NewEncoder(w).Encode(StartedJob{decimal(j.ID), decimal(id)}) // the client may be gone
+}
+
+func (a *API) startFilling(w http.ResponseWriter, r *http.Request, id int64) (job.Job, error) {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); strings.HasPrefix(kind, "multipart/") {
+		return job.Job{}, errMediaType.Because("send the file itself, as text/csv or XLSX")
+	}
+	by := actorOf(r.Context())
+	if _, err := a.Segments.Segment(r.Context(), by, id); err != nil {
+		return job.Job{}, err // before anything is stored
+	}
+	slow := &patient{ResponseController: http.NewResponseController(w), body: r.Body}
+	u, err := a.Uploads.SaveUpload(r.Context(), "list-"+decimal(id), slow, maxList, by)
+	if isTimeout(err) {
+		return job.Job{}, errTimeout
+	}
+	if err != nil && slow.broke != nil {
+		return job.Job{}, errMalformed.Because("the body could not be read to its end; nothing was stored")
+	}
+	if err != nil {
+		return job.Job{}, err
+	}
+	return a.Segments.AddFile(r.Context(), by, id, u.ID)
+}
+
+// patient gives a client that goes on sending more time.
+type patient struct {
+	body io.Reader
+	*http.ResponseController
+	// broke is what ended the body before its end.
+	broke error
+}
+
+// Read extends the deadline by what the next batch may take.
+func (p *patient) Read(b []byte) (int, error) {
+	at := time.Now().Add(importStall)
+	_ = p.SetReadDeadline(at)
+	_ = p.SetWriteDeadline(at.Add(importStall))
+	n, err := p.body.Read(b)
+	if err != nil && err != io.EOF {
+		p.broke = err
+	}
+	return n, err
+}

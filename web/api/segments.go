@@ -1,0 +1,301 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"dropbell/domain/segment"
+)
+
+// Rule is a segment's rule as it was sent; the domain reads it.
+type Rule json.RawMessage
+
+// UnmarshalJSON keeps the text.
+func (r *Rule) UnmarshalJSON(b []byte) error {
+	*r = append((*r)[:0], b...)
+	return nil
+}
+
+// MarshalJSON writes the text.
+func (r Rule) MarshalJSON() ([]byte, error) { return json.RawMessage(r).MarshalJSON() }
+
+// Schema leaves the form to the description: it is recursive, and its own
+// errors name the place better than a schema could.
+func (Rule) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true,
+		Description: `{"all":[…]}, {"any":[…]} or {"none":[…]} of rules, or a condition {"field","op","values"}; see GET /admin/segment-fields.`,
+		Examples:    []any{map[string]any{"all": []any{map[string]any{"field": "attribute", "name": "tier", "op": "is", "values": []string{"gold"}}}}}}
+}
+
+// SegmentWish is what can be said about a segment.
+type SegmentWish struct {
+	Name string `json:"name" minLength:"1" maxLength:"120" example:"Gold members in China"`
+	Rule Rule   `json:"rule"`
+}
+
+// SegmentPatch is a change: what is absent stays as it is.
+type SegmentPatch struct {
+	Name Optional[string] `json:"name,omitempty" maxLength:"120"`
+	Rule Optional[Rule]   `json:"rule,omitempty"`
+}
+
+// Segment is an audience.
+type Segment struct {
+	ID        string     `json:"id" example:"12"`
+	Name      string     `json:"name"`
+	Kind      string     `json:"kind" enum:"rules,list"`
+	Rule      Rule       `json:"rule"`
+	Version   int64      `json:"version"`
+	Members   *int64     `json:"members,omitempty" doc:"As counted; absent if nobody has since the rule changed."`
+	CountedAt *time.Time `json:"counted_at,omitempty"`
+	CreatedAt time.Time  `json:"created_at"`
+	UpdatedAt time.Time  `json:"updated_at"`
+	UsedBy    []Use      `json:"used_by,omitempty" doc:"Campaigns that refer to it; in the answer about one segment only."`
+}
+
+// Use is a campaign that refers to a segment.
+type Use struct {
+	CampaignID string `json:"campaign_id"`
+	Name       string `json:"name"`
+	State      string `json:"state"`
+}
+
+// SegmentList is one page.
+type SegmentList struct {
+	Segments []Segment `json:"segments" nullable:"false"`
+	Next     string    `json:"next,omitempty"`
+}
+
+// Estimate is about how many users a rule means.
+type Estimate struct {
+	Members int64 `json:"members" example:"182300"`
+	Margin  int64 `json:"margin" doc:"The true number lies within members ± margin in 95 of 100 cases." example:"4100"`
+	Users   int64 `json:"users" doc:"How many users there are, about."`
+	Looked  int64 `json:"looked" doc:"How many users were looked at."`
+	Exact   bool  `json:"exact"`
+}
+
+// StartedJob names work in the background.
+type StartedJob struct {
+	JobID     string `json:"job_id" example:"7"`
+	SegmentID string `json:"segment_id" example:"12"`
+}
+
+// SegmentField is something that a condition can ask for.
+type SegmentField struct {
+	Field string             `json:"field" example:"attribute"`
+	Named bool               `json:"named" doc:"Whether the condition also has a name, that of the attribute."`
+	Ops   []SegmentFieldsOps `json:"ops" nullable:"false"`
+}
+
+// SegmentFieldsOps is an operator of a field.
+type SegmentFieldsOps struct {
+	Op     string `json:"op" example:"is"`
+	Values string `json:"values" doc:"What kind of values it takes." example:"text"`
+	Many   bool   `json:"many" doc:"Whether it takes more than one."`
+}
+
+// SegmentFields is everything that can be asked for.
+type SegmentFields struct {
+	Fields []SegmentField `json:"fields" nullable:"false"`
+}
+
+// SegmentRef names a segment in the address.
+type SegmentRef struct {
+	ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
+}
+
+type segmentAnswer struct {
+	ETag string `header:"ETag"`
+	Body Segment
+}
+
+type startedAnswer struct{ Body StartedJob }
+
+func (a *API) segmentRoutes() {
+	staffOnly := traits{access: forStaff}
+	add := func(method, path, id, summary string, more ...func(*route)) huma.Operation {
+		r := route{traits: staffOnly, Method: method, Path: path, ID: id, Tag: tagStaff, Summary: summary}
+		for _, m := range more {
+			m(&r)
+		}
+		return a.operation(r)
+	}
+	codes := func(list ...string) func(*route) { return func(r *route) { r.Codes = list } }
+	const example = `{"name":"Gold members","rule":{"all":[{"field":"attribute","name":"tier","op":"is","values":["gold"]}]}}`
+	register(a, add(http.MethodGet, "/admin/segment-fields", "list-segment-fields", "Show what the rules of a segment can ask for"), a.segmentFields)
+	register(a, add(http.MethodGet, "/admin/segments", "list-segments", "List segments, the latest changed first"), a.listSegments)
+	register(a, add(http.MethodPost, "/admin/segments", "create-segment", "Create a segment by rules",
+		func(r *route) { r.Status, r.Example = http.StatusCreated, example }), a.createSegment)
+	register(a, add(http.MethodPost, "/admin/segments/estimate", "estimate-segment", "Say about how many users a rule means",
+		func(r *route) {
+			r.Example = `{"rule":{"all":[]}}`
+			r.Description = "Looks at a sample for a fraction of a second, whatever the number of users; a small table is counted."
+		}, codes("estimate_unavailable")), a.estimateSegment)
+	register(a, add(http.MethodGet, "/admin/segments/{id}", "get-segment", "Show a segment", codes("segment_not_found")), a.getSegment)
+	register(a, add(http.MethodPatch, "/admin/segments/{id}", "change-segment", "Change a segment",
+		func(r *route) { r.Example = `{"name":"Gold members"}` }, codes("segment_not_found", "segment_is_list", "precondition_required", "stale_version")), a.changeSegment)
+	register(a, add(http.MethodDelete, "/admin/segments/{id}", "delete-segment", "Delete a segment or list that no campaign needs any more",
+		func(r *route) { r.Status = http.StatusNoContent }, codes("segment_not_found", "segment_in_use")), a.deleteSegment)
+	register(a, add(http.MethodPost, "/admin/segments/{id}/count", "count-segment", "Count a segment's members exactly, in the background",
+		func(r *route) { r.Status = http.StatusAccepted }, codes("segment_not_found", "segment_is_list")), a.countSegment)
+	a.listRoutes(add, codes)
+}
+
+func (a *API) segmentFields(ctx context.Context, _ *struct{}) (*struct{ Body SegmentFields }, error) {
+	var all SegmentFields
+	for _, f := range segment.Fields() {
+		field := SegmentField{Field: string(f), Named: f == segment.Attribute}
+		for _, op := range segment.Ops(f) {
+			v, _ := segment.ValueOf(f, op)
+			field.Ops = append(field.Ops, SegmentFieldsOps{string(op), string(v), v.Many()})
+		}
+		all.Fields = append(all.Fields, field)
+	}
+	return &struct{ Body SegmentFields }{all}, nil
+}
+
+func (a *API) listSegments(ctx context.Context, in *struct {
+	Q     string `query:"q" maxLength:"120" doc:"A part of the name, or the id."`
+	Kind  string `query:"kind" enum:"rules,list"`
+	Limit int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+	After string `query:"after" maxLength:"60" doc:"What next said on the page before."`
+}) (*struct{ Body SegmentList }, error) {
+	cursor, err := segmentCursor(in.After)
+	if err := merge(err, checkText("query.q", in.Q)); err != nil {
+		return nil, err
+	}
+	list, err := a.Segments.Segments(ctx, actorOf(ctx), segment.Query{Search: in.Q, Kind: segment.Kind(in.Kind), After: cursor, Limit: in.Limit})
+	if err != nil {
+		return nil, err
+	}
+	page := SegmentList{Segments: make([]Segment, len(list))}
+	for i, g := range list {
+		page.Segments[i] = segmentJSON(g)
+	}
+	if n := len(list); n == in.Limit {
+		page.Next = fmt.Sprintf("%d.%d", list[n-1].UpdatedAt.UnixMicro(), list[n-1].ID)
+	}
+	return &struct{ Body SegmentList }{page}, nil
+}
+
+func segmentCursor(s string) (c segment.Cursor, err error) {
+	if s == "" {
+		return c, nil
+	}
+	at, id, _ := strings.Cut(s, ".")
+	micros, err1 := strconv.ParseInt(at, 10, 64)
+	c.ID, err = strconv.ParseInt(id, 10, 64)
+	if err1 != nil || err != nil || c.ID <= 0 || micros < 0 || micros > 221845392000_000_000 {
+		return c, refused("query.after", "must be what next said on the page before")
+	}
+	c.UpdatedAt = time.UnixMicro(micros).UTC()
+	return c, nil
+}
+
+func (a *API) createSegment(ctx context.Context, in *struct{ Body SegmentWish }) (*segmentAnswer, error) {
+	rule, err := segment.Parse(in.Body.Rule)
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.Segments.Create(ctx, actorOf(ctx), segment.Spec{Name: in.Body.Name, Rule: rule})
+	return answered(g), err
+}
+
+func (a *API) estimateSegment(ctx context.Context, in *struct {
+	Body struct {
+		Rule Rule `json:"rule"`
+	} `nameHint:"EstimateWish"`
+}) (*struct{ Body Estimate }, error) {
+	rule, err := segment.Parse(in.Body.Rule)
+	if err != nil {
+		return nil, err
+	}
+	e, err := a.Segments.Estimate(ctx, actorOf(ctx), rule)
+	return &struct{ Body Estimate }{Estimate(e)}, err
+}
+
+func (a *API) getSegment(ctx context.Context, in *SegmentRef) (*segmentAnswer, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.Segments.Segment(ctx, actorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	uses, err := a.Segments.Uses(ctx, actorOf(ctx), id)
+	answer := answered(g)
+	for _, u := range uses {
+		answer.Body.UsedBy = append(answer.Body.UsedBy, Use{decimal(u.CampaignID), u.Name, u.State})
+	}
+	return answer, err
+}
+
+func (a *API) changeSegment(ctx context.Context, in *struct {
+	SegmentRef
+	IfMatch string `header:"If-Match" doc:"The version the change is based on." example:"\"1\""`
+	Body    SegmentPatch
+}) (*segmentAnswer, error) {
+	id, err1 := parseID("path.id", in.ID)
+	version, err2 := parseVersion(in.IfMatch)
+	if err := merge(err1, err2); err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		return nil, errPrecondition
+	}
+	old, err := a.Segments.Segment(ctx, actorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	spec := segment.Spec{Name: old.Name, Rule: old.Rule}
+	in.Body.Name.into(&spec.Name)
+	if in.Body.Rule.Set {
+		if old.Kind == segment.ByList {
+			return nil, segment.ErrIsList
+		}
+		if spec.Rule, err = segment.Parse(in.Body.Rule.Value); err != nil {
+			return nil, err
+		}
+	}
+	g, err := a.Segments.Save(ctx, actorOf(ctx), id, version, spec)
+	return answered(g), err
+}
+
+func (a *API) deleteSegment(ctx context.Context, in *SegmentRef) (*struct{}, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{}{}, a.Segments.Delete(ctx, actorOf(ctx), id)
+}
+
+func (a *API) countSegment(ctx context.Context, in *SegmentRef) (*startedAnswer, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	j, err := a.Segments.Count(ctx, actorOf(ctx), id)
+	return &startedAnswer{StartedJob{decimal(j.ID), in.ID}}, err
+}
+
+func answered(g segment.Segment) *segmentAnswer {
+	return &segmentAnswer{etag(g.Version), segmentJSON(g)}
+}
+
+func segmentJSON(g segment.Segment) Segment {
+	rule, err := json.Marshal(g.Rule)
+	if err != nil {
+		rule = []byte("{}") // strings only: cannot happen
+	}
+	return Segment{ID: decimal(g.ID), Name: g.Name, Kind: string(g.Kind), Rule: rule, Version: g.Version, Members: g.Members,
+		CountedAt: utc(g.CountedAt), CreatedAt: g.CreatedAt.UTC(), UpdatedAt: g.UpdatedAt.UTC()}
+}
