@@ -63,6 +63,7 @@ func (p *program) newConsole() *console.Console {
 		Settings: postgres.NewChannels(p.db), DeadMessages: postgres.NewDeadMessages(p.db), Channels: p.channels,
 		Sessions: postgres.NewSessions(p.db), Throttle: console.NewThrottle(signInBurst, signInEvery, clock),
 		DeadLetters: p.deadLetters, Explainer: p.explainer,
+		Codes:         p.codes,
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: clock},
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.db), Now: clock},
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.db)},

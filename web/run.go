@@ -58,6 +58,7 @@ type program struct {
 	channels     delivery.ChannelSet
 	codes        *redeemcode.Service
 	codeLookup   *lookup.Codes
+	redeemer     *redeemcode.Redeemer
 	hub          *api.Hub
 	console      *console.Console
 	// access is set once the first admin and the first key exist.

@@ -33,6 +33,8 @@ type Redeemer struct {
 	// and that is what makes a code work once.
 	Gate  claim.Gate
 	NewID func() claim.ID
+	// Answered, if set, is told of every answer; nil is a coupon.
+	Answered func(error)
 	// Failed, if set, is told when the marks could not be read or written,
 	// which slows refusals down and breaks nothing.
 	Failed func(error)
@@ -47,6 +49,27 @@ type Redeemer struct {
 // again says that this very request began before and may have had its effect:
 // then the user's own coupon is the answer, instead of [ErrUsed].
 func (r *Redeemer) Redeem(ctx context.Context, by user.ID, typed string, again bool) (claim.Claim, error) {
+	c, err := r.redeem(ctx, by, typed, again)
+	if r.Answered != nil {
+		r.Answered(err)
+	}
+	return c, err
+}
+
+// Genuine returns [ErrInvalid] for what was made up or mistyped. It asks no
+// store; what it lets pass may still have been used, revoked or never sold.
+func (r *Redeemer) Genuine(typed string) error {
+	code, err := Parse(typed)
+	if err == nil {
+		_, err = r.Keys.Serial(code)
+	}
+	if err != nil && r.Answered != nil {
+		r.Answered(err)
+	}
+	return err
+}
+
+func (r *Redeemer) redeem(ctx context.Context, by user.ID, typed string, again bool) (claim.Claim, error) {
 	b, serial, err := r.read(ctx, typed)
 	if err != nil {
 		return claim.Claim{}, err

@@ -69,7 +69,7 @@ func (s *Service) Generate(ctx context.Context, by staff.Actor, templateID, coun
 	if err := checkCount(count); err != nil {
 		return Batch{}, err
 	}
-	if err := sellable(t, s.Now()); err != nil {
+	if err := s.MayGenerate(t); err != nil {
 		return Batch{}, err
 	}
 	key, err := s.Keys.Newest()
@@ -82,6 +82,16 @@ func (s *Service) Generate(ctx context.Context, by staff.Actor, templateID, coun
 	return s.Store.CreateBatch(ctx, n, func(batchID int64) (job.Job, staff.Entry, error) {
 		return generation(by, t, batchID, count)
 	}, e)
+}
+
+// MayGenerate returns nil if codes could be made for t now, else why not; see
+// [Service.Generate].
+func (s *Service) MayGenerate(t template.Template) error {
+	if err := sellable(t, s.Now()); err != nil {
+		return err
+	}
+	_, err := s.Keys.Newest()
+	return err
 }
 
 // generation is the job that makes a batch's codes, with its audit entry.

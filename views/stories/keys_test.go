@@ -163,7 +163,7 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 	}
 	en := book.Languages.Default()
 	var code strings.Builder
-	for _, f := range []string{"../../domain/template/*.go", "../../domain/staff/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../web/console/*.go", "../pages/*.go"} {
+	for _, f := range []string{"../../domain/template/*.go", "../../domain/staff/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/redeemcode/*.go", "../../web/console/*.go", "../pages/*.go"} {
 		files, err := filepath.Glob(f)
 		if err != nil {
 			t.Fatal(err)

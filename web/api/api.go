@@ -76,6 +76,7 @@ type Deps struct {
 	DeadLetters *delivery.DeadLetters
 	Campaigns   *campaign.Service
 	Codes       *redeemcode.Service
+	Redeemer    *redeemcode.Redeemer
 	Claims      *claim.Service
 	Ledgers     Ledgers
 	Shops       Shops
@@ -105,7 +106,10 @@ type API struct {
 	users  *middleware.Limiter
 	keyed  *middleware.Limiter
 	failed *middleware.Limiter
-	spec   []byte
+	// guesses are redeem codes that were made up or mistyped.
+	guesses, guessesFrom *middleware.Limiter
+
+	spec []byte
 }
 
 // Limits of every request but streams.
@@ -121,7 +125,8 @@ const (
 func New(d Deps) *API {
 	a := &API{Deps: d, mux: chi.NewMux(), log: d.Log,
 		users: middleware.NewLimiter(d.UserLimit), keyed: middleware.NewLimiter(d.KeyLimit),
-		failed: middleware.NewLimiter(failuresPerMinute)}
+		failed: middleware.NewLimiter(failuresPerMinute), guesses: middleware.NewLimiter(guessesPerUser),
+		guessesFrom: middleware.NewLimiter(guessesPerAddress)}
 	if a.log == nil {
 		a.log = slog.Default()
 	}
@@ -144,6 +149,7 @@ func New(d Deps) *API {
 	a.deadLetterRoutes()
 	a.adminCampaignRoutes()
 	a.adminCodeRoutes()
+	a.redemptionRoutes()
 	a.claimRoutes()
 	a.finishDocument()
 	return a

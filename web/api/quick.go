@@ -44,7 +44,7 @@ func (a *API) quickly(w http.ResponseWriter, r *http.Request, t traits, next htt
 	defer cancel()
 	r = r.WithContext(ctx)
 	if len(r.Header[idempotencyHeader]) > 0 && !t.ownKeys {
-		a.serve(w, r, false, next)
+		a.serve(w, r, t, next)
 		return
 	}
 	b := bodies.Get().(*body)

@@ -32,6 +32,9 @@ type traits struct {
 	quick func(w http.ResponseWriter, r *http.Request, body []byte) bool
 	// ownKeys is set for operations that make repetitions safe by themselves.
 	ownKeys bool
+	// guard, if set, is asked before anything is stored for the request, even
+	// its idempotency key; it reports whether it has answered.
+	guard func(w http.ResponseWriter, r *http.Request, body []byte) bool
 }
 
 const traitsKey = "traits"
@@ -64,7 +67,7 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 		defer cancel()
-		a.serve(w, r.WithContext(ctx), t.ownKeys, func(w http.ResponseWriter, r *http.Request) {
+		a.serve(w, r.WithContext(ctx), t, func(w http.ResponseWriter, r *http.Request) {
 			next(humachi.NewContext(op, r, w))
 		})
 	})
@@ -109,7 +112,7 @@ func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Seco
 
 // serve reads the body before anything looks at it, so that what is wrong
 // with it is told in our words, and answers repeated requests from memory.
-func (a *API) serve(w http.ResponseWriter, r *http.Request, ownKeys bool, next http.HandlerFunc) {
+func (a *API) serve(w http.ResponseWriter, r *http.Request, t traits, next http.HandlerFunc) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete {
 		next(w, r)
 		return
@@ -120,7 +123,10 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, ownKeys bool, next h
 		a.problem(r.Context(), err).write(w)
 		return
 	}
-	if keys := r.Header[idempotencyHeader]; len(keys) > 0 && r.Method == http.MethodPost && !ownKeys {
+	if t.guard != nil && t.guard(w, r, b.buf.Bytes()) {
+		return
+	}
+	if keys := r.Header[idempotencyHeader]; len(keys) > 0 && r.Method == http.MethodPost && !t.ownKeys {
 		a.once(w, r, b.buf.Bytes(), next)
 		return
 	}

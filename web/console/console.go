@@ -16,6 +16,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
+	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -85,6 +86,7 @@ type Deps struct {
 	Tests         *delivery.ChannelTests
 	// Circuits returns the circuit breakers of all channels.
 	Circuits func(ctx context.Context) ([delivery.Channels]delivery.Circuit, error)
+	Codes    *redeemcode.Service
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
 	Sessions scs.CtxStore

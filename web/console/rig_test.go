@@ -23,6 +23,7 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
+	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -99,6 +100,7 @@ func (g *rig) deps() Deps {
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
 		Jobs:          &job.Service{Store: postgres.NewJobs(g.db)}, Uploads: postgres.NewUploads(g.db),
 		Ledger: &delivery.Ledger{Store: postgres.NewLedger(g.db)},
+		Codes:  &redeemcode.Service{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T), Now: g.now},
 
 		Cockpits: postgres.NewCockpits(g.db), Control: &delivery.Control{Store: postgres.NewChannels(g.db), Now: g.now},
 		Tests: &delivery.ChannelTests{Store: postgres.NewChannelTests(g.db), Configured: configured},

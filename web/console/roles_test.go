@@ -20,7 +20,7 @@ func samplePath(pattern, id string) string {
 	if i >= 0 {
 		pattern = pattern[:i] + step
 	}
-	return strings.NewReplacer("{id}", id, "{channel}", "email").Replace(pattern)
+	return strings.NewReplacer("{id}", id, "{batch}", id, "{channel}", "email").Replace(pattern)
 }
 
 func TestEveryRouteAsEverybody(t *testing.T) {

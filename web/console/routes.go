@@ -70,6 +70,14 @@ func (c *Console) table() []route {
 		get("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.confirmStep),
 		post("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.takeStep),
 
+		get("/codes", staff.View, c.allCodes),
+		post("/codes/check", staff.View, c.checkCode),
+		get("/templates/{id}/codes", staff.View, c.listCodes),
+		post("/templates/{id}/codes", staff.ManageTemplates, c.generateCodes),
+		get("/templates/{id}/codes.csv", staff.ManageTemplates, c.exportCodes),
+		get("/templates/{id}/codes/{batch}/revoke", staff.ManageTemplates, c.confirmRevokeCodes),
+		post("/templates/{id}/codes/{batch}/revoke", staff.ManageTemplates, c.revokeCodes),
+
 		get("/users", staff.View, c.findUsers),
 		get("/users/{id}", staff.View, c.showUser),
 

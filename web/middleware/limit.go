@@ -101,6 +101,23 @@ func (l *Limiter) Allow(key LimitKey, now time.Time) Decision {
 	return d
 }
 
+// Look says what Allow would decide, and counts nothing.
+func (l *Limiter) Look(key LimitKey, now time.Time) Decision {
+	if l.Unlimited() {
+		return Decision{Allowed: true, Remaining: math.MaxInt32}
+	}
+	step, at := int64(time.Minute)/int64(l.perMinute), now.UnixNano()
+	s := &l.shards[maphash.Comparable(l.seed, key)%uint64(len(l.shards))]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	full := max(s.full[key], at)
+	d := Decision{Limit: l.perMinute, Reset: time.Duration(full - at), Remaining: l.perMinute - int((full-at+step-1)/step)}
+	if d.Allowed = d.Remaining > 0; !d.Allowed {
+		d.RetryAfter = time.Duration(full - at - int64(l.perMinute-1)*step)
+	}
+	return d
+}
+
 func (s *shard) keep(key LimitKey, full, now int64) {
 	if _, known := s.full[key]; !known && len(s.full) >= keysPerShard {
 		s.forget(now)

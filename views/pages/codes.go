@@ -1,0 +1,90 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+
+	"dropbell/domain/redeemcode"
+	"dropbell/views/ui"
+)
+
+// url is where the codes of the page are.
+func (p Codes) url() string {
+	if p.Template == nil {
+		return "/codes"
+	}
+	return CodesURL(p.Template.ID)
+}
+
+// CodesURL is where the redeem codes of a template are.
+func CodesURL(templateID int64) string { return fmt.Sprintf("/templates/%d/codes", templateID) }
+
+func exportURL(b redeemcode.Batch) string {
+	return fmt.Sprintf("/templates/%d/codes.csv?batch=%d", b.TemplateID, b.ID)
+}
+
+func revokeURL(b redeemcode.Batch) string {
+	return fmt.Sprintf("/templates/%d/codes/%d/revoke", b.TemplateID, b.ID)
+}
+
+// running reports whether a batch on the page is still being generated.
+func (p Codes) running() bool {
+	for _, b := range p.List {
+		if generating(b) {
+			return true
+		}
+	}
+	return false
+}
+
+func generating(b redeemcode.Batch) bool { return b.State == redeemcode.Generating && !b.Stopped() }
+
+// codesState is what people call the state of a batch.
+func codesState(b redeemcode.Batch) string {
+	if b.Stopped() {
+		return "stopped"
+	}
+	return string(b.State)
+}
+
+func codesTone(b redeemcode.Batch) ui.Tone {
+	switch {
+	case b.State == redeemcode.Revoked, b.Stopped():
+		return ui.Bad
+	case b.State == redeemcode.Generating:
+		return ui.Info
+	}
+	return ui.Good
+}
+
+// codesPieces are how far a batch is generated, and then how much of it is used.
+func codesPieces(b redeemcode.Batch) []piece {
+	switch b.State {
+	case redeemcode.Generating:
+		return []piece{{"bar-inflight", b.Generated}}
+	case redeemcode.Revoked:
+		return []piece{{"bar-sent", b.Used}, {"bar-dead", b.Count - b.Used}}
+	}
+	return []piece{{"bar-sent", b.Used}}
+}
+
+// codesText says the same in words.
+func codesText(ctx context.Context, b redeemcode.Batch) string {
+	switch b.State {
+	case redeemcode.Generating:
+		return ui.T(ctx, "codes.generated", b.Generated, b.Count)
+	case redeemcode.Revoked:
+		return ui.T(ctx, "codes.worthless", b.Used, b.Count-b.Used)
+	}
+	return ui.T(ctx, "codes.used", b.Used, b.Count)
+}
+
+func verdictTone(f redeemcode.Finding) ui.Tone {
+	switch f.Verdict {
+	case redeemcode.Good:
+		return ui.Good
+	case redeemcode.Spent, redeemcode.NotReadyYet, redeemcode.Elsewhere:
+		return ui.Warn
+	}
+	return ui.Bad
+}

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/netip"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"dropbell/domain/redeemcode"
+	"dropbell/web/middleware"
+)
+
+// Limits of codes that were made up or mistyped, per minute and process. A
+// person mistypes a code twice or three times; behind one address there may
+// be a whole office.
+const (
+	guessesPerUser    = 10
+	guessesPerAddress = 60
+)
+
+// Redemption is a code that a user typed.
+type Redemption struct {
+	Code string `json:"code" minLength:"1" maxLength:"200" doc:"As it was typed: case, dashes and spaces do not matter." example:"1XBE-VF78-VYKW-JAGH"`
+}
+
+func (a *API) redemptionRoutes() {
+	register(a, a.operation(route{traits: traits{guard: a.guardCodes}, Method: http.MethodPost, Path: "/redemptions", ID: "redeem", Tag: tagUsers,
+		Summary: "Redeem a code for a coupon", Status: http.StatusCreated,
+		Description: "A code works once, for whoever comes first. What is refused for any reason but code_used leaves the code as good as " +
+			"before. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.",
+		Also: map[int]string{http.StatusAccepted: "Decided and kept; the coupon is being written. Ask for the claim by its id."},
+		Codes: []string{"code_invalid", "code_used", "template_not_found", "template_not_open", "not_started", "ended", "sold_out",
+			"limit_reached"},
+		Example: `{"code":"1XBE-VF78-VYKW-JAGH"}`}), a.redeem)
+}
+
+type redemptionRequest struct {
+	Body    Redemption
+	request *http.Request
+}
+
+// Resolve is part of [huma.Resolver].
+func (in *redemptionRequest) Resolve(ctx huma.Context) []error {
+	in.request, _ = humachi.Unwrap(ctx)
+	return nil
+}
+
+func (a *API) redeem(ctx context.Context, in *redemptionRequest) (*claimAnswer, error) {
+	c, err := a.Redeemer.Redeem(ctx, userOf(ctx), in.Body.Code, Recovering(ctx))
+	if errors.Is(err, redeemcode.ErrInvalid) {
+		a.countGuess(in.request)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &claimAnswer{Status: http.StatusCreated, Body: claimJSON(c)}, nil
+}
+
+// guardCodes answers codes that were made up or mistyped, and whoever has
+// tried too many of them, before anything that costs more than arithmetic. It
+// reports whether it has answered; what is wrong with the body otherwise is
+// told by the general way.
+func (a *API) guardCodes(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	var wish Redemption
+	if json.Unmarshal(body, &wish) != nil || wish.Code == "" {
+		return false
+	}
+	for _, g := range a.guessKeys(r) {
+		if d := g.limiter.Look(g.key, a.Now()); !d.Allowed {
+			a.problem(r.Context(), retryLater(errRateLimited.Because("too many codes that are not valid"), d.RetryAfter)).write(w)
+			return true
+		}
+	}
+	err := a.Redeemer.Genuine(wish.Code)
+	if err == nil {
+		return false
+	}
+	a.countGuess(r)
+	a.problem(r.Context(), err).write(w)
+	return true
+}
+
+type guessKey struct {
+	limiter *middleware.Limiter
+	key     middleware.LimitKey
+}
+
+// guessKeys is under what a guess counts. The address of a service says
+// nothing about the users it acts for.
+func (a *API) guessKeys(r *http.Request) []guessKey {
+	c := callerOf(r.Context())
+	keys := []guessKey{{a.guesses, middleware.LimitKey{Kind: 'g', Low: uint64(c.user)}}}
+	if q := middleware.From(r.Context()); c.key == nil && q != nil {
+		if ip := q.ClientIP(r); ip != (netip.Addr{}) {
+			keys = append(keys, guessKey{a.guessesFrom, middleware.AddressKey('g', ip)})
+		}
+	}
+	return keys
+}
+
+func (a *API) countGuess(r *http.Request) {
+	for _, g := range a.guessKeys(r) {
+		g.limiter.Allow(g.key, a.Now())
+	}
+}

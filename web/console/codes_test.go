@@ -1,0 +1,151 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/job"
+	"dropbell/domain/redeemcode"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+// codeKeys holds a key that everybody may know.
+func codeKeys(t *testing.T) *redeemcode.Keyring {
+	t.Helper()
+	k, err := redeemcode.ParseKeys("1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// byCode makes the template one that is obtained by code.
+func (g *rig) byCode(t template.Template) template.Template {
+	g.Helper()
+	g.exec(`update templates set obtain = 'code' where id = $1`, t.ID)
+	t.Obtain = template.ByCode
+	return t
+}
+
+// makeCodes does what workers would with batches that wait.
+func (g *rig) makeCodes() {
+	g.Helper()
+	jobs := postgres.NewJobs(g.db)
+	runner := &redeemcode.Generator{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T)}
+	kinds := []string{redeemcode.JobKind}
+	due, err := jobs.DueJobs(g.Context(), kinds, 10)
+	g.must(err)
+	for _, id := range due {
+		l, err := jobs.LeaseJob(g.Context(), id, kinds, time.Minute)
+		g.must(err)
+		var p job.Progress
+		for !p.Finished {
+			p, err = runner.Step(g.Context(), l.Job)
+			g.must(err)
+			l.Job, err = jobs.SaveJob(g.Context(), l, p, time.Minute)
+			g.must(err)
+		}
+	}
+}
+
+func TestCodesInTheConsole(t *testing.T) {
+	g := newRig(t)
+	d := g.byCode(g.published(10, 5*time.Hour))
+	page := fmt.Sprintf("/templates/%d/codes", d.ID)
+	marketer, viewer := g.as(staff.Marketer), g.as(staff.Viewer)
+	marketer.get(templateURL(d.ID)).is(200).has(page)
+	a := marketer.get(page).is(200).has("No redeem codes yet", "Generate codes", "Check a code")
+	viewer.get(page).is(200).hasNot("Generate codes")
+	viewer.post(page, url.Values{"count": {"1"}}).is(http.StatusForbidden)
+	for _, count := range []string{"", "ten", "0", "-1", "1000001", "1.5"} {
+		marketer.post(page, url.Values{"count": {count}}).is(http.StatusUnprocessableEntity).has("must be a whole number between 1 and 1,000,000", `value="`+count+`"`)
+	}
+	form := url.Values{"count": {"1,200"}, "request_key": {a.field("request_key")}}
+	for range 2 { // by an impatient finger
+		marketer.post(page, form).to(page)
+	}
+	marketer.get(page).is(200).has("1,200 codes are being generated.", "0 of 1,200 generated", `hx-trigger="every 2s`, "more than there are coupons").hasNot("Download CSV")
+	var batches int
+	g.must(g.sql.QueryRow(t.Context(), `select count(*) from code_batches`).Scan(&batches))
+	if batches != 1 {
+		t.Fatalf("%d batches", batches)
+	}
+	marketer.get(page + ".csv?batch=1").is(http.StatusConflict).has("still being generated")
+	g.makeCodes()
+	g.as(staff.Viewer).htmx().get(page).is(200).has("0 of 1,200 used").hasNot("<html", "hx-trigger", "Download CSV", "Revoke")
+	marketer.get(page).is(200).has("Download CSV", page+".csv?batch=1").hasNot("hx-trigger=\"every")
+	viewer.get(page + ".csv?batch=1").is(http.StatusForbidden)
+	csv := marketer.get(page + ".csv?batch=1").is(200)
+	lines := strings.Split(csv.body, "\n")
+	if len(lines) != 1202 || lines[0] != "code,batch_id" || !strings.Contains(csv.header.Get("Content-Disposition"), "codes-1-1.csv") {
+		t.Fatalf("%d lines, %v", len(lines), csv.header)
+	}
+	marketer.get(page + ".csv?batch=99").is(http.StatusNotFound)
+	marketer.get(page + ".csv?batch=x").is(http.StatusNotFound)
+	marketer.get("/audit").is(200).has("exported redeem codes of", "generated redeem codes for")
+	g.checkCodes(marketer, lines)
+
+	revoke := page + "/1/revoke"
+	viewer.get(revoke).is(http.StatusForbidden)
+	marketer.get(revoke).is(200).has("Revoke batch #1", "1,200 codes that nobody has used become worthless", "0 coupons")
+	marketer.post(revoke, nil).is(http.StatusUnprocessableEntity).has("is required")
+	marketer.post(revoke, url.Values{"reason": {"leaked"}}).to(page)
+	marketer.get(page).is(200).has("revoked", "leaked", "0 used, 1,200 worthless").hasNot("Download CSV", revoke)
+	marketer.get(revoke).is(http.StatusConflict)
+	marketer.post(revoke, url.Values{"reason": {"again"}}).is(http.StatusConflict)
+	code, _, _ := strings.Cut(lines[2], ",")
+	marketer.post("/codes/check", url.Values{"code": {code}}).is(200).has("Revoked", "leaked")
+	marketer.get(page + "/99/revoke").is(http.StatusNotFound)
+	marketer.get(page + "/x/revoke").is(http.StatusNotFound)
+}
+
+// checkCodes looks up codes of every kind.
+func (g *rig) checkCodes(b *browser, lines []string) {
+	g.Helper()
+	first, _, _ := strings.Cut(lines[1], ",")
+	check := func(code string) answer { return b.post("/codes/check", url.Values{"code": {code}}).is(200) }
+	check("hello").has("This is not a code", `value="hello"`)
+	check("0000 0000 0000 0000").has("Not one of our codes")
+	check(strings.ToLower(first)).has("Good: nobody has used it", first, "code 1 of 1,200", "<html")
+	g.exec(`insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
+		values (1, 1001, 5, 'code', '1', now(), now() + interval '1 day')`)
+	check(first).has("A code works once", "/users/1001")
+	part := g.as(staff.Marketer).htmx().post("/codes/check", url.Values{"code": {first}}).is(200)
+	part.has("A code works once").hasNot("<html")
+	elsewhere := g.as(staff.Viewer, 11)
+	elsewhere.post("/codes/check", url.Values{"code": {first}}).is(200).has("A code of another shop").hasNot("1001")
+}
+
+func TestCodesOfAllTemplates(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Marketer)
+	b.get("/codes").is(200).has("No redeem codes yet")
+	mine, theirs := g.byCode(g.published(10, 5*time.Hour)), g.byCode(g.published(11, 5*time.Hour))
+	for range pageSize {
+		b.post(fmt.Sprintf("/templates/%d/codes", mine.ID), url.Values{"count": {"1"}}).to(fmt.Sprintf("/templates/%d/codes", mine.ID))
+	}
+	b.post(fmt.Sprintf("/templates/%d/codes", theirs.ID), url.Values{"count": {"7"}}).to(fmt.Sprintf("/templates/%d/codes", theirs.ID))
+	b.get("/codes").is(200).has("7 codes", "/codes?before=2")
+	b.get("/codes?before=2").is(200).has("#1").hasNot("7 codes")
+	limited := g.as(staff.Viewer, 10)
+	limited.get("/codes").is(200).has("1 code").hasNot("7 codes", "/codes?before")
+	limited.get(fmt.Sprintf("/templates/%d/codes", theirs.ID)).is(http.StatusForbidden)
+}
+
+func TestNoCodesHere(t *testing.T) {
+	g := newRig(t, func(d *Deps) { d.Codes.Keys = &redeemcode.Keyring{} })
+	tap := g.published(10, 5*time.Hour)
+	b := g.as(staff.Marketer)
+	page := fmt.Sprintf("/templates/%d/codes", tap.ID)
+	b.get(page).is(200).has("not obtained by code").hasNot(`name="count"`)
+	b.post(page, url.Values{"count": {"1"}}).is(http.StatusConflict)
+	g.byCode(tap)
+	b.get(page).is(200).has("CODE_KEYS").hasNot(`name="count"`)
+	b.post(page, url.Values{"count": {"1"}}).is(http.StatusConflict).has("CODE_KEYS")
+}
