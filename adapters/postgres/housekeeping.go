@@ -60,6 +60,7 @@ func (h Housekeeping) Clean(ctx context.Context, keep Retention) (int64, error) 
 			where u.created_at < now() - $1::interval and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
 		{`delete from uploads u where u.id in (select u.id from uploads u where u.created_at < now() - $1::interval
 			and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
+		{`delete from channel_tests where id in (select id from channel_tests where created_at < now() - $1::interval and state = 'done' limit $2)`, keep.Delivery},
 		{`delete from sessions where token in (select token from sessions where expiry < now() - $1::interval limit $2)`, time.Hour},
 	}
 	var total int64

@@ -27,6 +27,8 @@ func (w *world) aged() {
 	w.exec(`insert into idempotency_keys (actor, key, request_hash, locked_until, created_at)
 		select 'a', n, '', now(), now() - case when n <= 12000 then interval '25 hours' else interval '23 hours' end from generate_series(1, 12100) n`)
 	w.exec(`insert into handled_events (handler, event_id, at) select 'h', gen_random_uuid(), now() - (n || ' days')::interval from generate_series(1, 9) n`)
+	w.exec(`insert into channel_tests (channel, recipient, by_user, due_at, created_by, state, created_at)
+		select 1, '', true, now(), 'system', case when n = 12 then 'waiting' else 'done' end, now() - (n || ' days')::interval from generate_series(8, 12) n`)
 	w.exec(`insert into sessions (token, data, expiry) values ('old', '', now() - interval '2 hours'), ('new', '', now() + interval '1 minute'), ('just', '', now() - interval '1 minute')`)
 }
 
@@ -34,7 +36,7 @@ func (w *world) aged() {
 func (w *world) left() map[string]int64 {
 	w.Helper()
 	rows := map[string]int64{}
-	for _, table := range []string{"batches", "exceptions", "reservations", "booking_growth", "audit", "idempotency_keys", "handled_events", "sessions"} {
+	for _, table := range []string{"batches", "exceptions", "reservations", "booking_growth", "audit", "idempotency_keys", "handled_events", "sessions", "channel_tests"} {
 		rows[table] = w.number(`select count(*) from ` + table)
 	}
 	return rows
@@ -44,7 +46,7 @@ var keepTen = postgres.Retention{Delivery: 10 * day, Audit: 20*day + time.Hour, 
 
 var afterCleaning = map[string]int64{
 	"batches":    3, // the oldest is not done, and one that is done is not old enough
-	"exceptions": 3, "reservations": 6000, "booking_growth": 1, "audit": 20, "idempotency_keys": 100, "handled_events": 7, "sessions": 2,
+	"exceptions": 3, "reservations": 6000, "booking_growth": 1, "audit": 20, "idempotency_keys": 100, "handled_events": 7, "sessions": 2, "channel_tests": 3,
 }
 
 func same(a, b map[string]int64) bool {

@@ -119,3 +119,15 @@ func UserOf(address string) int {
 	id, _ := strconv.Atoi(local)
 	return id
 }
+
+// WaitFiring waits until the moved five-minute slot has begun to fire.
+func (s *Stack) WaitFiring(ctx context.Context, templateID int64) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	return Until(ctx, 20*time.Millisecond, func() (bool, error) {
+		var fired bool
+		err := s.SQL.QueryRow(ctx, `select exists (select from slots s join templates t on t.id = s.template_id
+			where t.id = $1 and s.opens_at = t.opens_at and s.slot = 1 and s.fired_at is not null)`, templateID).Scan(&fired)
+		return fired, err
+	})
+}
