@@ -181,11 +181,11 @@ func (p Cockpit) channelConcerns(ctx context.Context, c delivery.Channel) (list 
 }
 
 // verdict says in one sentence how the drop stands.
-func (p Cockpit) verdict(ctx context.Context) (ui.Tone, string) {
+func (p Cockpit) verdict(ctx context.Context) concern {
 	for _, tone := range []ui.Tone{ui.Bad, ui.Warn} {
 		for _, c := range p.concerns(ctx) {
 			if c.tone == tone {
-				return tone, c.text
+				return c
 			}
 		}
 	}
@@ -203,15 +203,26 @@ func (p Cockpit) verdict(ctx context.Context) (ui.Tone, string) {
 	}
 	switch {
 	case len(p.Deck.Rows) == 0:
-		return ui.Neutral, l.T("template.draft_title")
+		return concern{tone: ui.Neutral, text: l.T("template.draft_title")}
 	case running.InFlight > 0:
-		return ui.Info, l.T("cockpit.sending", running.Sent, running.Reserved, l.Percent(running.Sent, running.Reserved))
+		return concern{tone: ui.Info, text: l.T("cockpit.sending", running.Sent, running.Reserved, l.Percent(running.Sent, running.Reserved))}
 	case booked > 0:
-		return ui.Good, l.N("cockpit.ready", booked)
+		return concern{tone: ui.Good, text: l.N("cockpit.ready", booked)}
 	case sum.Reserved > 0:
-		return ui.Good, l.T("cockpit.all_out", sum.Sent, sum.Reserved)
+		return concern{tone: ui.Good, text: l.T("cockpit.all_out", sum.Sent, sum.Reserved)}
 	}
-	return ui.Neutral, l.T("cockpit.nothing")
+	return concern{tone: ui.Neutral, text: l.T("cockpit.nothing")}
+}
+
+// others are the concerns beside the one that the verdict is about.
+func (p Cockpit) others(ctx context.Context) (list []concern) {
+	verdict := p.verdict(ctx)
+	for _, c := range p.concerns(ctx) {
+		if c != verdict {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 func (p Cockpit) count(ctx context.Context) string {

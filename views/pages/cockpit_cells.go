@@ -32,8 +32,9 @@ func (p Cockpit) headCells(ctx context.Context, c ui.Cells) {
 	l := ui.From(ctx).Locale
 	s := p.State(p.At)
 	c["state"], c["state.class"] = l.T("state."+string(s)), "badge has-dot is-"+string(ui.StateTone(s))
-	tone, text := p.verdict(ctx)
-	c["verdict"], c["verdict.class"] = text, "verdict is-"+string(tone)
+	verdict := p.verdict(ctx)
+	c["verdict"], c["verdict.class"], c["verdict.url"] = verdict.text, "verdict is-"+string(verdict.tone), verdict.url
+	c.Flag("verdict.url.none", verdict.url == "")
 	c["problems"] = html(ctx, p.problems())
 	at, key, slot := p.next()
 	c["next.label"] = l.T(key)
