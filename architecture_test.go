@@ -261,6 +261,7 @@ var contextFiles = map[string][]string{
 	"domain/segment":  {"jobs.go"},
 	"domain/staff":    {"keys.go", "signin.go"},
 	"domain/user":     {"importer.go"},
+	"domain/template": {"bulk.go"},
 	"domain/stock":    {"writer.go"},
 
 	"domain/redeemcode": {"check.go", "generate.go", "redeem.go"},

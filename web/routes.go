@@ -72,6 +72,7 @@ func (p *program) newConsole() *console.Console {
 		Monitor: p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: clock, Log: p.log,
 	}
 	p.wireCockpit(&deps)
+	p.wireLists(&deps)
 	return console.New(deps)
 }
 

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/task"
+	"dropbell/domain/template"
 )
 
 const (
@@ -25,6 +26,7 @@ const (
 func (p *program) jobRunners() map[string]job.Runner {
 	return map[string]job.Runner{
 		redeemcode.JobKind: p.codeGenerator(),
+		template.BulkKind:  &template.Bulks{Templates: p.template},
 	}
 }
 

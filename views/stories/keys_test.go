@@ -79,6 +79,14 @@ func composed() map[string]bool {
 	add("confirm.%s.title", "requeue", "discard", "channel_pause", "channel_resume")
 	add("confirm.%s.1", "requeue", "discard", "channel_pause", "channel_resume")
 	add("deliveries.state.%s", delivery.BatchReady, delivery.BatchRunning, delivery.BatchDone)
+	for _, step := range template.Transitions() {
+		add("bulk.%s.1", step)
+		add("bulk.%s.all", step)
+		add("bulk.%s.title.one", step)
+		add("bulk.%s.title.other", step)
+	}
+	add("bulk.undo.%s.one", "pause", "resume")
+	add("bulk.undo.%s.other", "pause", "resume")
 	add("nav.group.%s", "drops", "delivery", "settings")
 	add("nav.%s", "overview", "templates", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit")
 	add("legend.%s", "sent", "inflight", "skipped", "expired", "dead")

@@ -3,10 +3,13 @@ package stories
 import (
 	"time"
 
+	"github.com/a-h/templ"
+
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
@@ -15,7 +18,7 @@ import (
 // longLists are the stories of long lists and of what is done to many rows.
 func longLists() []Story {
 	var all []Story
-	for _, group := range [][]Story{work(), deliveries()} {
+	for _, group := range [][]Story{work(), deliveries(), bulks()} {
 		all = append(all, group...)
 	}
 	return all
@@ -110,5 +113,20 @@ func deliveries() []Story {
 		{Name: "deliveries/batch-campaign", Page: pages.Batch{Row: campaign, User: "5"}.Page()},
 		{Name: "deliveries/batch-broken", Page: pages.Batch{Row: campaign, User: "ada", Errors: broken.Errors[1:]}.Page()},
 		{Name: "audit/further", Page: pages.Audit{Filter: pages.AuditFilter{Text: "weather"}, Further: true, Next: "/audit?before=5"}.Page()},
+	}
+}
+
+func bulks() []Story {
+	r := template.Rehearsal{Can: 12, Taken: 2, Cannot: map[template.State]int{template.Draft: 2, template.Closed: 1}, Broken: 1}
+	few := template.Rehearsal{Can: 1}
+	none := template.Rehearsal{Cannot: map[template.State]int{template.Open: 2000}, More: true}
+	ask := func(title, step, kind string, r template.Rehearsal) templ.Component {
+		return pages.Confirmation{Active: "templates", Inside: pages.BulkSummary(r), ConfirmProps: ui.ConfirmProps{Title: title,
+			Points: []string{"Claims stop; reminders still go out."}, Action: "/templates/bulk", Cancel: "/templates", Submit: step, Kind: kind}}.Page()
+	}
+	return []Story{
+		{Name: "bulk/some", Page: ask("Pause 18 templates", "Pause", "primary", r)},
+		{Name: "bulk/one", Page: ask("Publish 1 template", "Publish", "primary", few)},
+		{Name: "bulk/none", Page: ask("Cancel 2,000 templates", "Cancel drop", "danger", none)},
 	}
 }

@@ -80,6 +80,7 @@ type Deps struct {
 	Receipts      *reminder.Receipts
 	Jobs          *job.Service
 	Ledger        *delivery.Ledger
+	Bulks         *template.Bulks
 	Uploads       Uploads
 	Cockpits      reminder.CockpitStore
 	Control       *delivery.Control

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"dropbell/domain/job"
+	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
@@ -65,7 +66,11 @@ func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
 }
 
 // workActions are the buttons of a job's page that only its kind knows.
-func (c *Console) workActions(_ *http.Request, j job.Job) []ui.ButtonProps {
+func (c *Console) workActions(r *http.Request, j job.Job) []ui.ButtonProps {
+	switch j.Kind {
+	case template.BulkKind:
+		return c.bulkActions(r, j)
+	}
 	return nil
 }
 

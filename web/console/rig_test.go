@@ -101,6 +101,7 @@ func (g *rig) deps() Deps {
 		Jobs:          &job.Service{Store: postgres.NewJobs(g.db)}, Uploads: postgres.NewUploads(g.db),
 		Ledger: &delivery.Ledger{Store: postgres.NewLedger(g.db)},
 		Codes:  &redeemcode.Service{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T), Now: g.now},
+		Bulks:  &template.Bulks{Templates: &template.Service{Store: store, Now: g.now}, Jobs: &job.Service{Store: postgres.NewJobs(g.db)}},
 
 		Cockpits: postgres.NewCockpits(g.db), Control: &delivery.Control{Store: postgres.NewChannels(g.db), Now: g.now},
 		Tests: &delivery.ChannelTests{Store: postgres.NewChannelTests(g.db), Configured: configured},

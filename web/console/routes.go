@@ -106,6 +106,8 @@ func (c *Console) table() []route {
 		get("/deliveries.csv", staff.View, c.exportDeliveries),
 		get("/deliveries/{id}", staff.View, c.showBatch),
 		get("/deliveries/{id}/recipients.csv", staff.View, c.exportRecipients),
+		get("/templates/bulk", staff.ManageTemplates, c.confirmBulk),
+		post("/templates/bulk", staff.ManageTemplates, c.startBulk),
 		get("/templates.csv", staff.View, c.exportTemplates),
 		get("/users.csv", staff.ManageUsers, c.exportUsers),
 		get("/dead-letters.csv", staff.View, c.exportDeadLetters),

@@ -86,6 +86,12 @@
     for (const el of all("details[data-menu][open], .tab-more[open]")) if (!el.contains(e.target)) el.open = false;
   });
 
+  // One box ticks all of a name.
+  document.addEventListener("change", (e) => {
+    const name = e.target.dataset?.checkAll;
+    if (name) for (const box of all(`input[type=checkbox][name="${name}"]`)) box.checked = e.target.checked;
+  });
+
   // Copy, dismiss.
   document.addEventListener("click", async (e) => {
     const copy = e.target.closest("[data-copy]");

@@ -1,0 +1,315 @@
+package template
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
+)
+
+// BulkKind is the kind of jobs that take many templates one step on.
+const BulkKind = "templates.bulk"
+
+// A Selection is which templates somebody means: those with the ids, or all
+// that fit the filter.
+type Selection struct {
+	IDs    []int64    `json:"ids,omitempty"`
+	All    bool       `json:"all,omitempty"`
+	Search string     `json:"search,omitempty"`
+	States []State    `json:"states,omitempty"`
+	Shops  []int64    `json:"shops,omitempty"`
+	From   *time.Time `json:"from,omitempty"`
+	To     *time.Time `json:"to,omitempty"`
+}
+
+// A Bulk is one step for many templates.
+type Bulk struct {
+	Selection
+	Transition Transition `json:"transition"`
+	Reason     string     `json:"reason,omitempty"`
+	// UndoOf is the job that this one takes back; 0 = none.
+	UndoOf int64 `json:"undo_of,omitempty,string"`
+}
+
+// Undo returns the step that takes tr back; ok is false where there is none.
+func (tr Transition) Undo() (back Transition, ok bool) {
+	switch tr {
+	case Pausing:
+		return Resuming, true
+	case Resuming:
+		return Pausing, true
+	}
+	return "", false
+}
+
+// Transitions returns every step staff can take.
+func Transitions() []Transition {
+	return []Transition{Publishing, Pausing, Resuming, Closing, Cancelling}
+}
+
+// Taken reports whether t is where tr leads, so that there is nothing to do.
+func (t Template) Taken(tr Transition, now time.Time) bool {
+	s := t.State(now)
+	switch tr {
+	case Publishing, Resuming:
+		return s == Scheduled || s == Open || s == SoldOut
+	case Pausing:
+		return s == Paused
+	case Closing:
+		return s == Closed
+	}
+	return s == Cancelled
+}
+
+// A Rehearsal is what a bulk step would do now.
+type Rehearsal struct {
+	Can   int
+	Taken int // are there already
+	// Cannot counts those whose state forbids it, by state; Broken those that
+	// break a rule, such as an opening in the past.
+	Cannot map[State]int
+	Broken int
+	// More is set if only the first templates of many were looked at.
+	More bool
+}
+
+// Refused returns how many cannot take the step.
+func (r Rehearsal) Refused() int {
+	sum := r.Broken
+	for _, n := range r.Cannot {
+		sum += n
+	}
+	return sum
+}
+
+// Total returns how many were looked at.
+func (r Rehearsal) Total() int { return r.Can + r.Taken + r.Refused() }
+
+// Bulks holds the use cases around one step for many templates, and works
+// them off as a [job.Runner].
+type Bulks struct {
+	Templates *Service
+	Jobs      *job.Service
+}
+
+const (
+	bulkStep  = 20   // templates one step of the job changes, a transaction each
+	rehearsed = 2000 // templates a rehearsal looks at
+	// undoable is how many changed templates a job remembers.
+	undoable = 5000
+)
+
+// Rehearse says what b would do. It changes nothing.
+func (s *Bulks) Rehearse(ctx context.Context, by staff.Actor, b Bulk) (r Rehearsal, err error) {
+	if err := s.check(by, b); err != nil {
+		return r, err
+	}
+	r.Cannot = map[State]int{}
+	var at bulkCursor
+	now := s.Templates.Now()
+	for {
+		list, next, err := s.page(ctx, by, b, at, 500)
+		if err != nil || len(list) == 0 {
+			return r, err
+		}
+		for _, t := range list {
+			r.count(t, b.Transition, now)
+		}
+		if at = next; r.Total() >= rehearsed {
+			r.More = true
+			return r, nil
+		}
+	}
+}
+
+func (r *Rehearsal) count(t Template, tr Transition, now time.Time) {
+	_, err := t.step(tr, now)
+	switch {
+	case err == nil:
+		r.Can++
+	case t.Taken(tr, now):
+		r.Taken++
+	case errors.Is(err, ErrTransition):
+		r.Cannot[t.State(now)]++
+	default:
+		r.Broken++
+	}
+}
+
+func (s *Bulks) check(by staff.Actor, b Bulk) error {
+	if err := by.May(staff.ManageTemplates, 0); err != nil {
+		return err
+	}
+	e := &fault.Fields{}
+	if !slices.Contains(Transitions(), b.Transition) {
+		e.Add("step", "rule.bulk_step", "is not a step that templates can take")
+	}
+	if !b.All && len(b.IDs) == 0 {
+		e.Add("id", "rule.bulk_empty", "choose at least one template")
+	}
+	return e.Err()
+}
+
+// Start begins the step for all of them in the background; who calls it again
+// with the same key gets the first job.
+func (s *Bulks) Start(ctx context.Context, by staff.Actor, b Bulk, title, requestKey string) (job.Job, error) {
+	if err := s.check(by, b); err != nil {
+		return job.Job{}, err
+	}
+	params, err := json.Marshal(b)
+	if err != nil {
+		return job.Job{}, err
+	}
+	return s.Jobs.Start(ctx, by, job.New{Kind: BulkKind, Title: title, Params: params, Total: int64(len(b.IDs)), RequestKey: requestKey}, staff.ManageTemplates)
+}
+
+// A bulkCursor is the last template that was looked at: its place among the
+// ids, or in the order of the list.
+type bulkCursor struct {
+	Place   int       `json:"place,omitempty"`
+	OpensAt time.Time `json:"opens_at,omitzero"`
+	ID      int64     `json:"id,omitempty,string"`
+	// Pending are those that are going to be changed; Last is set when there
+	// are none behind them.
+	Pending []int64 `json:"pending,omitempty"`
+	Last    bool    `json:"last,omitempty"`
+}
+
+// BulkResult is what came of a bulk job so far.
+type BulkResult struct {
+	Changed int64 `json:"changed"`
+	// IDs are those that were changed, as far as they are remembered.
+	IDs []int64 `json:"ids,omitempty"`
+}
+
+// page returns the next templates after the cursor. The order does not change
+// by the step, so that whatever leaves the filter is not missed.
+func (s *Bulks) page(ctx context.Context, by staff.Actor, b Bulk, at bulkCursor, limit int) ([]Template, bulkCursor, error) {
+	if b.All {
+		list, err := s.Templates.Templates(ctx, by, Query{Search: b.Search, States: b.States, Shops: b.Shops, From: b.From, To: b.To,
+			After: Cursor{OpensAt: at.OpensAt, ID: at.ID}, Limit: limit})
+		if n := len(list); n > 0 {
+			at.OpensAt, at.ID = list[n-1].OpensAt, list[n-1].ID
+		}
+		return list, at, err
+	}
+	var list []Template
+	for ; at.Place < len(b.IDs) && len(list) < limit; at.Place++ {
+		t, err := s.Templates.Template(ctx, by, b.IDs[at.Place])
+		if err != nil {
+			if !refusal(err) {
+				return nil, at, err
+			}
+			t = Template{ID: b.IDs[at.Place]} // its step will say why not
+		}
+		list = append(list, t)
+	}
+	return list, at, nil
+}
+
+// Step alternates: it looks at the next templates and saves which of them it
+// is going to change, then changes these. So what a step did that was not
+// saved is known to be the job's own work when it is repeated. See [job.Runner].
+func (s *Bulks) Step(ctx context.Context, j job.Job) (p job.Progress, err error) {
+	var b Bulk
+	var at bulkCursor
+	var result BulkResult
+	if err := errors.Join(json.Unmarshal(j.Params, &b), unmarshal(j.Cursor, &at), unmarshal(j.Result, &result)); err != nil {
+		return p, fault.ErrInvalid.Because("the job's parameters cannot be read")
+	}
+	p = job.Progress{Total: j.Total, Done: j.Done, Failed: j.Failed}
+	if len(at.Pending) > 0 {
+		err = s.work(ctx, j, b, &at, &result, &p)
+	} else {
+		err = s.plan(ctx, j, b, &at, &p)
+	}
+	if err != nil {
+		return p, err
+	}
+	p.Finished = at.Last && len(at.Pending) == 0
+	if p.Finished && b.All {
+		p.Total = p.Done + p.Failed
+	}
+	p.Cursor, _ = json.Marshal(at) // numbers and instants only
+	p.Result, _ = json.Marshal(result)
+	return p, nil
+}
+
+// plan looks at the next templates. Those that are where the step leads are done.
+func (s *Bulks) plan(ctx context.Context, j job.Job, b Bulk, at *bulkCursor, p *job.Progress) error {
+	list, next, err := s.page(ctx, j.Actor, b, *at, bulkStep)
+	if err != nil {
+		return err
+	}
+	next.Last = len(list) < bulkStep
+	now := s.Templates.Now()
+	for _, t := range list {
+		if t.Version != 0 && t.Taken(b.Transition, now) {
+			p.Done++
+			continue
+		}
+		next.Pending = append(next.Pending, t.ID)
+	}
+	*at = next
+	return nil
+}
+
+// work changes what was planned.
+func (s *Bulks) work(ctx context.Context, j job.Job, b Bulk, at *bulkCursor, result *BulkResult, p *job.Progress) error {
+	for i, id := range at.Pending {
+		t, err := s.change(ctx, j, b, id)
+		switch {
+		case err == nil:
+			p.Done++
+			if result.Changed++; result.Changed <= undoable {
+				result.IDs = append(result.IDs, id)
+			} else {
+				result.IDs = nil // an undo of some of them would be a surprise
+			}
+		case refusal(err):
+			p.Failed++
+			p.Errors = append(p.Errors, job.RowError{Line: j.Worked() + int64(i) + 1, Row: fmt.Sprintf("#%d %s", id, t.Name), Error: err.Error()})
+		default:
+			return err
+		}
+	}
+	at.Pending = nil
+	return nil
+}
+
+// change takes one template on, unless it is there: an earlier attempt of
+// this step got that far. An edit that came in between is no reason to give
+// up, since the step does not depend on it.
+func (s *Bulks) change(ctx context.Context, j job.Job, b Bulk, id int64) (t Template, err error) {
+	for range 3 {
+		if t, err = s.Templates.Template(ctx, j.Actor, id); err != nil || t.Taken(b.Transition, s.Templates.Now()) {
+			return t, err
+		}
+		if _, err = s.Templates.Do(ctx, j.Actor, id, 0, b.Transition, b.Reason); !errors.Is(err, fault.ErrStale) {
+			return t, err
+		}
+	}
+	return t, err
+}
+
+// refusal reports whether err is about one template and not about the machine.
+func refusal(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Invalid, fault.NotFound, fault.Conflict, fault.Denied:
+		return true
+	}
+	return false
+}
+
+func unmarshal(raw json.RawMessage, into any) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	return json.Unmarshal(raw, into)
+}
