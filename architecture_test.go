@@ -254,7 +254,7 @@ func TestImportLaw(t *testing.T) {
 var contextFiles = map[string][]string{
 	"domain/claim":    {"doorman.go"},
 	"domain/coupon":   {"desk.go"},
-	"domain/campaign": {"launch.go", "look.go", "outlet.go", "screen.go"},
+	"domain/campaign": {"approval.go", "launch.go", "look.go", "outlet.go", "screen.go"},
 	"domain/delivery": {"batch.go", "calls.go", "channeltest.go", "control.go", "deadletter.go", "ledger.go", "run.go", "sender.go"},
 	"domain/job":      {"table.go", "worker.go"},
 	"domain/reminder": {"announce.go", "announcer.go", "board.go", "cockpit.go", "cutting.go", "explain.go", "firing.go", "forecast.go", "receipts.go"},

@@ -302,3 +302,43 @@ func TestSameCampaignIsPublishedOnce(t *testing.T) {
 		t.Errorf("after 30 minutes: %v", err)
 	}
 }
+
+// TestLargeCampaignsTakeTwoPeople: above the shop's limit, who asked and who
+// created it cannot publish, and an edit makes the consent void.
+func TestLargeCampaignsTakeTwoPeople(t *testing.T) {
+	s := newStage(t)
+	s.users(20, 1)
+	s.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 10)`)
+	li, wu := staff.Actor{Label: "staff:1", Name: "Li", Role: staff.Marketer}, staff.Actor{Label: "staff:2", Name: "Wu", Role: staff.Marketer}
+	spec := campaignSpec()
+	spec.StartsAt, spec.EndsAt = clock().Add(time.Hour), clock().Add(2*time.Hour)
+	c, err := s.service.Create(t.Context(), li, spec, "")
+	s.must(err)
+	publish := func(by staff.Actor) (campaign.Campaign, error) {
+		return s.service.Do(t.Context(), by, c.ID, 0, campaign.Publishing, "")
+	}
+	if got, err := publish(li); err != nil || got.State != campaign.Draft || got.ApprovalAskedAt == nil {
+		t.Fatalf("asked: %s %v", got.State, err)
+	}
+	if _, err := publish(li); !errors.Is(err, campaign.ErrApproval) {
+		t.Errorf("the creator alone: %v", err)
+	}
+	spec.Name = "other"
+	if got, err := s.service.Edit(t.Context(), wu, c.ID, s.now(c).Version, spec); err != nil || got.ApprovalAskedAt != nil {
+		t.Fatalf("edited: %v %v", got.ApprovalAskedAt, err)
+	}
+	if got, err := publish(wu); err != nil || got.State != campaign.Draft {
+		t.Fatalf("asked again: %s %v", got.State, err)
+	}
+	if _, err := publish(wu); !errors.Is(err, campaign.ErrApproval) {
+		t.Errorf("who asked alone: %v", err)
+	}
+	ada := staff.Actor{Label: "staff:3", Name: "Ada", Role: staff.Marketer}
+	if got, err := publish(ada); err != nil || got.State != campaign.Scheduled || got.ApprovedBy != "staff:3 Ada" || got.ApprovalAskedAt != nil {
+		t.Errorf("approved: %+v %v", got, err)
+	}
+	small := s.published(func(sp *campaign.Spec) { sp.Audience = campaign.Audience{Kind: campaign.Named, Users: ids(1, 2)} })
+	if small.State != campaign.Scheduled {
+		t.Errorf("a small one is %s", small.State)
+	}
+}

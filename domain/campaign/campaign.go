@@ -111,7 +111,8 @@ type Campaign struct {
 	CutAt        *time.Time
 	EndedAt      *time.Time
 	SettledAt    *time.Time
-	// ApprovalAskedAt is set while a second person has to consent.
+	// ApprovalAskedAt is set while a second person has to consent. ApprovedBy
+	// is the label of who asked until somebody has, then who did.
 	ApprovalAskedAt *time.Time
 	ApprovedBy      string
 }

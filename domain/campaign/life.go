@@ -68,7 +68,7 @@ func (c Campaign) Edit(s Spec) (Campaign, error) {
 	}
 	if c.State == Draft {
 		c.Spec = s
-		c.ApprovalAskedAt = nil // what was to be approved is another thing now
+		c.ApprovalAskedAt, c.ApprovedBy = nil, "" // what was to be approved is another thing now
 		return c, nil
 	}
 	if c.State.Over() {

@@ -318,6 +318,10 @@ func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, rea
 	if err := s.checkTemplates(ctx, old.Spec); err != nil {
 		return old, err
 	}
+	asked, err := s.secondPerson(ctx, by, old, &next)
+	if err != nil || asked != nil {
+		return s.saveAsked(ctx, by, old, asked, err)
+	}
 	key := old.Fingerprint()
 	if mine, err := s.Latch.Take(ctx, key, old.ID, RepublishAfter); err == nil && !mine {
 		return old, ErrPublished

@@ -95,7 +95,7 @@ func (a *API) adminCampaignRoutes() {
 		{campaign.Cancelling, "End a campaign; whoever is left is skipped", ""},
 	} {
 		register(a, a.operation(op(http.MethodPost, "/{id}/"+string(step.name), string(step.name)+"-campaign", step.text,
-			route{Codes: []string{"stale_version", "invalid_transition", step.code}, Example: `{"reason":"as planned"}`})), a.campaignStep(step.name))
+			route{Codes: []string{"stale_version", "invalid_transition", "approval_required", step.code}, Example: `{"reason":"as planned"}`})), a.campaignStep(step.name))
 	}
 	register(a, a.operation(op(http.MethodPost, "/{id}/test", "test-campaign", "Send the message to one user now",
 		route{Codes: []string{"channel_unavailable"}, Example: `{"user_id":"1001"}`,

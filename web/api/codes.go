@@ -65,6 +65,7 @@ var codes = []code{
 	{"sold_out", http.StatusConflict, "All coupons are gone."},
 	{"limit_reached", http.StatusConflict, "The user has as many of these coupons as one person may have."},
 	{"invalid_transition", http.StatusConflict, "The state of the template or campaign does not allow this."},
+	{"approval_required", http.StatusConflict, "The campaign reaches more people than one person may send to alone; somebody else has to publish it."},
 	{"already_published", http.StatusConflict, "A campaign with this name, creator, start and end was published within the last 30 minutes."},
 	{"stock_below_issued", http.StatusConflict, "Stock cannot be lowered once the template is published."},
 	{"segment_in_use", http.StatusConflict, "A campaign that has not ended uses the segment."},
