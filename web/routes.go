@@ -62,7 +62,7 @@ func (p *program) newConsole() *console.Console {
 		Users: postgres.NewUsers(p.db), Audit: postgres.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
 		Settings: postgres.NewChannels(p.db), DeadMessages: postgres.NewDeadMessages(p.db), Channels: p.channels,
 		Sessions: postgres.NewSessions(p.db), Throttle: console.NewThrottle(signInBurst, signInEvery, clock),
-		DeadLetters: p.deadLetters, Explainer: p.explainer,
+		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
 		Codes:         p.codes,
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: clock},
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.db), Now: clock},

@@ -51,6 +51,8 @@ func objectURL(r staff.Record) string {
 		return "/templates/" + r.ObjectID
 	case "user":
 		return "/users/" + r.ObjectID
+	case "campaign":
+		return "/campaigns/" + r.ObjectID
 	case "job":
 		return "/jobs/" + r.ObjectID
 	}

@@ -34,6 +34,14 @@ func reasonText(ctx context.Context, reason string) string {
 	return reason
 }
 
+// messageOf is what the user reads: what staff wrote, or the product's own words.
+func messageOf(it reminder.InboxItem, u user.User) delivery.Content {
+	if it.Title != "" {
+		return delivery.Content{Title: it.Title, Text: it.Text}
+	}
+	return delivery.Render(subjectOf(it), u.Locale, u.Zone())
+}
+
 func subjectOf(it reminder.InboxItem) delivery.Subject {
 	return delivery.Subject{Kind: it.Kind, TemplateID: it.TemplateID, TemplateName: it.Name,
 		ShopNumber: strconv.FormatInt(it.ShopNumber, 10), Slot: int(it.Slot), DueAt: it.DueAt, OpensAt: it.OpensAt, ClaimURL: it.ClaimURL}

@@ -1281,7 +1281,7 @@ func (p User) inbox() templ.Component {
 					return templ_7745c5c3_Err
 				}
 				for _, it := range p.Inbox.Items {
-					templ_7745c5c3_Err = inboxItem(it, delivery.Render(subjectOf(it), p.User.Locale, p.User.Zone())).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = inboxItem(it, messageOf(it, p.User)).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -18,6 +18,7 @@ func All() []Story {
 	var all []Story
 	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), users(), people(), operations(), proofs(), cockpits(),
 		audiences(),
+		campaigns(),
 		longLists(),
 		codes(),
 	} {

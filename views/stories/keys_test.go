@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -93,6 +94,25 @@ func composed() map[string]bool {
 	add("help.%s", "name", "amount_off", "max_off", "threshold", "opens_at", "closes_at", "valid_until")
 	add("kind_of.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job")
 	add("object.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job")
+	for _, st := range campaign.States() {
+		add("campaign.state.%s", st)
+	}
+	for _, k := range campaign.AudienceKinds() {
+		add("campaign.audience.%s", k)
+	}
+	for _, step := range campaign.Transitions() {
+		add("campaign.do.%s", step)
+		add("campaign.done.%s", step)
+		add("campaign.confirm.%s.title", step)
+	}
+	add("campaign.field.%s", "name", "channel", "audience", "audience_value", "title", "body", "title_zh", "body_zh", "title_b", "body_b", "percent_b",
+		"hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second", "shop")
+	add("campaign.help.%s", "audience_value", "body", "title_zh", "title_b", "percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second")
+	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonHoldOut,
+		delivery.ReasonMoreUrgent, "audience_gone")
+	add("kind_of.%s", "campaign")
+	add("object.%s", "campaign")
+	add("nav.%s", "campaigns")
 	for _, k := range []string{"malformed", "forbidden", "missing", "conflict", "busy", "unavailable", "bug"} {
 		add("failure.%s.title", k)
 		add("failure.%s.help", k)
@@ -171,7 +191,7 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 	}
 	en := book.Languages.Default()
 	var code strings.Builder
-	for _, f := range []string{"../../domain/template/*.go", "../../domain/staff/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/redeemcode/*.go", "../../web/console/*.go", "../pages/*.go"} {
+	for _, f := range []string{"../../domain/template/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/redeemcode/*.go", "../../web/console/*.go", "../pages/*.go"} {
 		files, err := filepath.Glob(f)
 		if err != nil {
 			t.Fatal(err)

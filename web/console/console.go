@@ -14,6 +14,7 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 
+	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
@@ -77,6 +78,7 @@ type Deps struct {
 	Forecaster   *reminder.Forecaster
 	// Announcements are corrections and notices.
 	Announcements *reminder.Announcements
+	Campaigns     *campaign.Service
 	Receipts      *reminder.Receipts
 	Jobs          *job.Service
 	Ledger        *delivery.Ledger

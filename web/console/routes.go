@@ -39,7 +39,7 @@ func open(r route) route {
 // table lists every route of the console except static files and the queue
 // dashboard.
 func (c *Console) table() []route {
-	return []route{
+	return append(c.campaignRoutes(), []route{
 		open(get("/signin", "", c.signInForm)),
 		open(post("/signin", "", c.signIn)),
 		open(post("/signout", "", c.signOut)),
@@ -140,7 +140,7 @@ func (c *Console) table() []route {
 		get("/account", staff.View, c.account),
 		post("/account/password", staff.View, c.changePassword),
 		post("/account/revoke", staff.View, c.revokeSignIns),
-	}
+	}...)
 }
 
 func (c *Console) routes() http.Handler {

@@ -1,0 +1,212 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/template"
+	"dropbell/views/ui"
+)
+
+// Campaigns is the list of campaigns.
+type Campaigns struct {
+	List []campaign.Status
+	// What the list was filtered by, as typed.
+	Search      string
+	States      []campaign.State
+	From, To    string
+	First, Next string // addresses of other pages, or empty
+}
+
+func (p Campaigns) filtered() bool {
+	return p.Search != "" || len(p.States) > 0 || p.From != "" || p.To != ""
+}
+
+// Campaign is one campaign's page.
+type Campaign struct {
+	campaign.Status
+	Zone    *time.Location
+	Balance campaign.Balance
+	// Previews are the texts by language, as somebody without a name reads them.
+	Previews []CampaignText
+	// Asked is the user somebody asks about, Found what became of the message.
+	Asked string
+	Found *campaign.Outcome
+	// Earlier are campaigns of the same shop that have ended.
+	Earlier []campaign.Status
+}
+
+// CampaignText is one language of one variant.
+type CampaignText struct {
+	Locale  string // "" for the default
+	Variant int
+	Content delivery.Content
+}
+
+// URL is the page's address, or that of something below it.
+func (p Campaign) URL(below string) string {
+	return CampaignURL(p.ID, below)
+}
+
+// CampaignURL is the address of a campaign's page or of something below it.
+func CampaignURL(id int64, below string) string {
+	u := "/campaigns/" + strconv.FormatInt(id, 10)
+	if below != "" {
+		u += "/" + below
+	}
+	return u
+}
+
+// moving reports whether the page changes by itself.
+func (p Campaign) moving() bool { return p.StartedAt != nil && p.SettledAt == nil }
+
+func campaignTone(s campaign.State) ui.Tone {
+	switch s {
+	case campaign.Scheduled:
+		return ui.Info
+	case campaign.Running:
+		return ui.Good
+	case campaign.Paused:
+		return ui.Warn
+	case campaign.Failed, campaign.Cancelled:
+		return ui.Bad
+	}
+	return ui.Neutral
+}
+
+// audienceText says in a few words whom a campaign is for.
+func audienceText(ctx context.Context, a campaign.Audience) string {
+	if a.Kind == campaign.Named {
+		return ui.N(ctx, "campaign.audience.named", int64(len(a.Users)))
+	}
+	text := ui.T(ctx, "campaign.audience."+string(a.Kind))
+	if a.ID != 0 {
+		text += " " + strconv.FormatInt(a.ID, 10)
+	}
+	return text
+}
+
+// etaText says when everybody will have an outcome.
+func etaText(ctx context.Context, p campaign.Progress) string {
+	if p.Left < 0 {
+		return ui.T(ctx, "campaign.eta.unknown")
+	}
+	return ui.From(ctx).Locale.Duration(p.Left.Round(time.Second))
+}
+
+func paceText(ctx context.Context, p campaign.Progress) string {
+	return ui.T(ctx, "campaign.rate.value", ui.Num(ctx, int64(p.PerSecond+0.5)))
+}
+
+// share is the part of the audience that was sent, in percent.
+func share(ctx context.Context, p campaign.Progress) string {
+	if p.Reserved == 0 {
+		return "–"
+	}
+	return ui.From(ctx).Locale.Percent(p.Sent, p.Reserved)
+}
+
+// CampaignForm creates a campaign or edits a draft.
+type CampaignForm struct {
+	ID      int64
+	Version int64
+	Title   string
+	Values  map[string]string
+	Errors  []fault.Field
+	Shops   []template.Shop
+	// Channels are those with a configured sender.
+	Channels delivery.ChannelSet
+	Kinds    []campaign.AudienceKind
+	// Previews and Reach are shown when somebody has asked for them.
+	Previews   []CampaignText
+	Reach      int64
+	ReachExact bool
+	Looked     bool
+	RequestKey string
+}
+
+func (p CampaignForm) action() string {
+	if p.ID == 0 {
+		return "/campaigns"
+	}
+	return CampaignURL(p.ID, "edit")
+}
+
+func (p CampaignForm) back() string {
+	if p.ID == 0 {
+		return "/campaigns"
+	}
+	return CampaignURL(p.ID, "")
+}
+
+func (p CampaignForm) field(ctx context.Context, name, kind string, required bool) ui.FieldProps {
+	f := ui.FieldProps{Name: name, Label: ui.T(ctx, "campaign.field."+name), Value: p.Values[name], Type: kind, Required: required,
+		Error: ui.ErrorOf(ctx, p.Errors, name), Autocomplete: "off"}
+	if key := "campaign.help." + name; ui.From(ctx).Locale.Has(key) {
+		f.Help = ui.T(ctx, key)
+	}
+	return f
+}
+
+func (p CampaignForm) channelChoice(ctx context.Context) ui.ChoiceProps {
+	c := ui.ChoiceProps{Name: "channel", Label: ui.T(ctx, "campaign.field.channel"), Value: p.Values["channel"], Error: ui.ErrorOf(ctx, p.Errors, "channel"), Required: true}
+	for _, ch := range delivery.AllChannels() {
+		label := ui.T(ctx, "channel."+ch.String())
+		if !p.Channels.Has(ch) {
+			label = ui.T(ctx, "campaign.channel_off", label)
+		}
+		c.Options = append(c.Options, ui.Option{Value: ch.String(), Label: label})
+	}
+	return c
+}
+
+func (p CampaignForm) audienceChoice(ctx context.Context) ui.ChoiceProps {
+	c := ui.ChoiceProps{Name: "audience", Label: ui.T(ctx, "campaign.field.audience"), Value: p.Values["audience"], Error: ui.ErrorOf(ctx, p.Errors, "audience"), Required: true}
+	for _, k := range campaign.AudienceKinds() {
+		if slices.Contains(p.Kinds, k) {
+			c.Options = append(c.Options, ui.Option{Value: string(k), Label: ui.T(ctx, "campaign.audience."+string(k))})
+		}
+	}
+	return c
+}
+
+func (p CampaignForm) shopChoice(ctx context.Context) ui.ChoiceProps {
+	return ui.ChoiceProps{Name: "shop", Label: ui.T(ctx, "field.shop"), Value: p.Values["shop"], Error: ui.ErrorOf(ctx, p.Errors, "shop"),
+		Options: append([]ui.Option{{Value: "", Label: ui.T(ctx, "campaign.no_shop")}}, shopOptions(p.Shops)...)}
+}
+
+// CampaignLabel is the label of a field of the form, by its name.
+func CampaignLabel(ctx context.Context, name string) string {
+	if key := "campaign.field." + name; ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key)
+	}
+	return FieldLabel(ctx, name)
+}
+
+func (t CampaignText) label(ctx context.Context) string {
+	label := ui.T(ctx, "campaign.preview.default")
+	if t.Locale != "" {
+		label = t.Locale
+	}
+	if t.Variant > 0 {
+		label += " · " + ui.T(ctx, "campaign.preview.b")
+	}
+	return label
+}
+
+func variantsText(ctx context.Context, c delivery.Copy) string {
+	if len(c.Variants) < 2 && c.HoldOut == 0 {
+		return ui.T(ctx, "campaign.variants.same")
+	}
+	b := 0
+	if len(c.Variants) > 1 {
+		b = c.Variants[1].Percent
+	}
+	return ui.T(ctx, "campaign.variants.split", fmt.Sprint(100-b), fmt.Sprint(b), fmt.Sprint(c.HoldOut))
+}

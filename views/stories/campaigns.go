@@ -1,0 +1,82 @@
+package stories
+
+import (
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+)
+
+// campaignAt is a campaign in a state with part of its audience reached.
+func campaignAt(id int64, name string, state campaign.State, sent int64) campaign.Status {
+	started, ended := Now().Add(-2*time.Minute), Now().Add(-time.Minute)
+	c := campaign.Campaign{ID: id, State: state, Version: 3, CreatedBy: "staff:1 Lin Mei", ShopName: "Harbour Tea House", ShopTimezone: "Asia/Shanghai", Spec: campaign.Spec{
+		Shop: 10, Name: name, Channel: delivery.Email, Audience: campaign.Audience{Kind: campaign.Everybody}, RatePerSecond: 500,
+		StartsAt: started, EndsAt: started.Add(24 * time.Hour), Content: delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{
+			"":      {Title: "Moon cakes for {{name|you}}", Body: "Come by this week.\nEverything is 20 % off."},
+			"zh-CN": {Title: "{{name|您好}}，月饼来了", Body: "本周全场八折。"}}}}}}}
+	st := campaign.Status{Campaign: c, Progress: campaign.Progress{Left: -1}}
+	if state == campaign.Draft || state == campaign.Scheduled {
+		return st
+	}
+	st.StartedAt = &started
+	counts := delivery.Counts{Reserved: 120_000, Sent: sent, Skipped: 2_104, Dead: 31}
+	counts.InFlight = counts.Reserved - counts.Sent - counts.Skipped - counts.Dead
+	st.Progress = campaign.ProgressOf(counts, true, sent-4000, Now().Add(-8*time.Second), Now())
+	if state.Over() {
+		st.SettledAt, st.EndedAt = &ended, &ended
+	}
+	return st
+}
+
+func campaignPage(st campaign.Status) pages.Campaign {
+	p := pages.Campaign{Status: st, Zone: shanghai(), Balance: campaign.Balance{Counted: st.Progress.Counts, Kept: st.Progress.Counts}}
+	for _, tag := range []string{"", "zh-CN"} {
+		s := delivery.Subject{Kind: delivery.KindCampaign, Copy: &st.Content}
+		p.Previews = append(p.Previews, pages.CampaignText{Locale: tag, Content: delivery.RenderCopy(s, 0, user.User{Locale: tag})})
+	}
+	return p
+}
+
+func campaigns() []Story {
+	running := campaignPage(campaignAt(7, "Mid-autumn sale", campaign.Running, 61_000))
+	running.Earlier = []campaign.Status{campaignAt(4, "Summer sale", campaign.Finished, 117_865), campaignAt(3, "Spring sale", campaign.Cancelled, 9_000)}
+	running.Asked, running.Found = "1001", &campaign.Outcome{UserID: 1001, Outcome: delivery.Skipped, Reason: delivery.ReasonQuietHours, At: Now().Add(-time.Minute)}
+	off := campaignPage(campaignAt(8, "A sale whose account does not add up", campaign.Finished, 117_865))
+	off.Balance.Counted.Sent--
+	off.Asked = "42"
+	waiting := campaignPage(campaignAt(9, "Twelve-twelve", campaign.Draft, 0))
+	asked := Now()
+	waiting.ApprovalAskedAt = &asked
+	failed := campaignPage(campaignAt(10, "Lost segment", campaign.Failed, 0))
+	failed.Reason = "audience_gone"
+	many := pages.Campaigns{Next: "/campaigns?before=3"}
+	for i, s := range campaign.States() {
+		many.List = append(many.List, campaignAt(int64(20-i), "Campaign "+string(s), s, 61_000))
+	}
+	form := pages.CampaignForm{Title: "New campaign", Channels: delivery.ChannelSetOf(delivery.App, delivery.Email), Kinds: campaign.AudienceKinds(),
+		Values: map[string]string{"audience": "all", "channel": "app", "starts_at": "2026-11-21T20:00", "ends_at": "2026-11-22T20:00"}}
+	broken := form
+	broken.Values = map[string]string{"name": "", "audience": "user_ids", "channel": "sms", "title": "Hello {{nmae}}", "body": "Come"}
+	broken.Errors = []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "title", Key: "rule.variables", Message: "{{nmae}} is not a variable"},
+		{Name: "audience_value", Key: "rule.required", Message: "name at least one user"}}
+	looked := form
+	looked.Looked, looked.Reach, looked.Previews = true, 1_204_000, running.Previews
+	return []Story{
+		{Name: "campaigns/empty", Page: pages.Campaigns{}.Page()},
+		{Name: "campaigns/none", Page: pages.Campaigns{Search: "nothing"}.Page()},
+		{Name: "campaigns/many", Page: many.Page()},
+		{Name: "campaign/draft", Page: campaignPage(campaignAt(6, "New year", campaign.Draft, 0)).Page()},
+		{Name: "campaign/awaiting", Page: waiting.Page()},
+		{Name: "campaign/running", Page: running.Page()},
+		{Name: "campaign/paused", Page: campaignPage(campaignAt(5, "Paused sale", campaign.Paused, 61_000)).Page(), Role: "viewer"},
+		{Name: "campaign/off", Page: off.Page()},
+		{Name: "campaign/failed", Page: failed.Page()},
+		{Name: "campaignform/new", Page: form.Page()},
+		{Name: "campaignform/refused", Page: broken.Page()},
+		{Name: "campaignform/looked", Page: looked.Page()},
+	}
+}

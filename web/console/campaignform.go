@@ -1,0 +1,259 @@
+package console
+
+import (
+	"crypto/rand"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// campaignFields are the inputs of the form.
+func campaignFields() []string {
+	return []string{"name", "shop", "audience", "audience_value", "channel", "title", "body", "title_zh", "body_zh", "title_b", "body_b",
+		"percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second"}
+}
+
+// chinese is the language of the second pair of texts in the form.
+const chinese = "zh-CN"
+
+func (c *Console) newCampaign(w http.ResponseWriter, r *http.Request) error {
+	f := pages.CampaignForm{RequestKey: rand.Text(), Values: map[string]string{"audience": string(campaign.Everybody), "channel": delivery.App.String()}}
+	f.Values["starts_at"], _ = typedTime(c.Now().Add(time.Hour).Truncate(time.Hour), c.DefaultZone)
+	f.Values["ends_at"], _ = typedTime(c.Now().Add(25*time.Hour).Truncate(time.Hour), c.DefaultZone)
+	return c.showCampaignForm(w, r, http.StatusOK, f)
+}
+
+func (c *Console) createCampaign(w http.ResponseWriter, r *http.Request) error {
+	return c.keepCampaign(w, r, pages.CampaignForm{}, delivery.Copy{}, func(spec campaign.Spec) (campaign.Campaign, error) {
+		return c.Campaigns.Create(r.Context(), actor(r), spec, creationKey(r))
+	})
+}
+
+func (c *Console) editCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadDraft(r)
+	if err != nil {
+		return err
+	}
+	f := pages.CampaignForm{ID: st.ID, Version: st.Version, Values: c.campaignValues(st.Campaign)}
+	return c.showCampaignForm(w, r, http.StatusOK, f)
+}
+
+func (c *Console) loadDraft(r *http.Request) (campaign.Status, error) {
+	st, err := c.loadCampaign(r)
+	if err == nil && st.State != campaign.Draft {
+		err = campaign.ErrTransition
+	}
+	return st, err
+}
+
+func (c *Console) saveCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadDraft(r)
+	if err != nil {
+		return err
+	}
+	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
+	return c.keepCampaign(w, r, pages.CampaignForm{ID: st.ID, Version: version}, st.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
+		return c.Campaigns.Edit(r.Context(), actor(r), st.ID, version, spec)
+	})
+}
+
+// keepCampaign reads the form and keeps it, shows it again with what is
+// wrong, or with a preview if that was asked for. Languages that the form
+// does not show stay as they are in before.
+func (c *Console) keepCampaign(w http.ResponseWriter, r *http.Request, f pages.CampaignForm, before delivery.Copy, keep func(campaign.Spec) (campaign.Campaign, error)) error {
+	shops, err := c.shopsOf(r)
+	if err != nil {
+		return err
+	}
+	f.RequestKey, f.Values = r.PostFormValue("request_key"), map[string]string{}
+	for _, name := range campaignFields() {
+		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
+	}
+	spec, broken := c.readCampaign(f.Values, shops, before)
+	if r.PostFormValue("look") != "" {
+		return c.lookAtCampaign(w, r, f, spec, broken)
+	}
+	if len(broken.List) > 0 {
+		f.Errors = broken.List
+		return c.showCampaignForm(w, r, http.StatusUnprocessableEntity, f)
+	}
+	kept, err := keep(spec)
+	switch {
+	case errors.Is(err, fault.ErrStale):
+		f.Errors = []fault.Field{{Name: "name", Key: "fault.stale_version", Message: err.Error()}}
+		return c.showCampaignForm(w, r, http.StatusConflict, f)
+	case fieldsOf(err) != nil:
+		f.Errors = typedFields(fieldsOf(err))
+		return c.showCampaignForm(w, r, http.StatusUnprocessableEntity, f)
+	case err != nil:
+		return err
+	}
+	return c.done(w, r, pages.CampaignURL(kept.ID, ""), ui.Good, say(r, "campaign.done.save", kept.Name))
+}
+
+// typedFields names the inputs that the broken rules are about.
+func typedFields(list []fault.Field) []fault.Field {
+	for i, f := range list {
+		switch {
+		case strings.HasPrefix(f.Name, "audience."):
+			list[i].Name = "audience_value"
+		case f.Name == "shop_number":
+			list[i].Name = "shop"
+		case f.Name == "title."+chinese, f.Name == "body."+chinese:
+			list[i].Name = strings.TrimSuffix(f.Name, "."+chinese) + "_zh"
+		case strings.HasPrefix(f.Name, "variant_b."):
+			name, _, _ := strings.Cut(strings.TrimPrefix(f.Name, "variant_b."), ".")
+			list[i].Name = name + "_b"
+		case f.Name == "percent", f.Name == "variants":
+			list[i].Name = "percent_b"
+		}
+	}
+	return list
+}
+
+func (c *Console) lookAtCampaign(w http.ResponseWriter, r *http.Request, f pages.CampaignForm, spec campaign.Spec, broken *fault.Fields) error {
+	f.Looked, f.Errors = true, broken.List
+	if n, exact, err := c.Campaigns.Estimate(r.Context(), actor(r), spec.Audience); err == nil {
+		f.Reach, f.ReachExact = n, exact
+	} else if fields := fieldsOf(err); fields != nil {
+		f.Errors = append(f.Errors, typedFields(fields)...)
+	}
+	subject, err := c.Campaigns.Store.Subject(r.Context(), campaign.Campaign{Spec: spec})
+	if err != nil {
+		return err
+	}
+	f.Previews = previews(subject)
+	return c.showCampaignForm(w, r, http.StatusOK, f)
+}
+
+func (c *Console) showCampaignForm(w http.ResponseWriter, r *http.Request, status int, f pages.CampaignForm) error {
+	shops, err := c.shopsOf(r)
+	if err != nil {
+		return err
+	}
+	f.Shops, f.Channels, f.Kinds = shops, c.Channels, c.Campaigns.Audiences
+	f.Title = say(r, "campaign.new_title")
+	if f.ID != 0 {
+		f.Title = say(r, "campaign.edit_title", f.Values["name"])
+	}
+	return c.show(w, r, status, f.Page())
+}
+
+func (c *Console) campaignValues(cp campaign.Campaign) map[string]string {
+	zone := c.campaignZone(cp.ShopTimezone)
+	first := cp.Content.Variants[0].Texts
+	v := map[string]string{"name": cp.Name, "audience": string(cp.Audience.Kind), "channel": cp.Channel.String(),
+		"title": first[""].Title, "body": first[""].Body, "title_zh": first[chinese].Title, "body_zh": first[chinese].Body}
+	v["starts_at"], _ = typedTime(cp.StartsAt, zone)
+	v["ends_at"], _ = typedTime(cp.EndsAt, zone)
+	number := func(name string, n int64) {
+		if n != 0 {
+			v[name] = strconv.FormatInt(n, 10)
+		}
+	}
+	number("shop", cp.Shop)
+	number("audience_value", cp.Audience.ID)
+	number("grant_template_id", cp.GrantTemplate)
+	number("rate_per_second", int64(cp.RatePerSecond))
+	number("hold_out", int64(cp.Content.HoldOut))
+	if cp.Audience.Kind == campaign.Named {
+		ids := make([]string, len(cp.Audience.Users))
+		for i, id := range cp.Audience.Users {
+			ids[i] = id.String()
+		}
+		v["audience_value"] = strings.Join(ids, " ")
+	}
+	if len(cp.Content.Variants) > 1 {
+		b := cp.Content.Variants[1]
+		v["title_b"], v["body_b"] = b.Texts[""].Title, b.Texts[""].Body
+		number("percent_b", int64(b.Percent))
+	}
+	return v
+}
+
+// readCampaign reads what was typed; what cannot be read is in broken.
+func (c *Console) readCampaign(v map[string]string, shops []template.Shop, before delivery.Copy) (s campaign.Spec, broken *fault.Fields) {
+	broken = &fault.Fields{}
+	number := func(name string) int64 {
+		if v[name] == "" {
+			return 0
+		}
+		n, err := strconv.ParseInt(v[name], 10, 64)
+		if err != nil || n < 0 {
+			broken.Add(name, "rule.number", "must be a whole number")
+		}
+		return n
+	}
+	zone := c.DefaultZone
+	s = campaign.Spec{Name: v["name"], Shop: number("shop"), GrantTemplate: number("grant_template_id"), RatePerSecond: int(min(number("rate_per_second"), campaign.MaxRate+1))}
+	if i := slices.IndexFunc(shops, func(sh template.Shop) bool { return sh.Number == s.Shop }); i >= 0 {
+		zone = c.campaignZone(shops[i].Timezone)
+	}
+	channel, err := delivery.ParseChannel(v["channel"])
+	if err != nil {
+		broken.Add("channel", "rule.channel", "choose one")
+	}
+	s.Channel = channel
+	rd := &reading{values: v, zone: zone}
+	s.StartsAt, s.EndsAt = rd.when("starts_at"), rd.when("ends_at")
+	broken.List = append(broken.List, rd.broken.List...)
+	s.Audience = readAudience(v, broken)
+	s.Content = readCopy(v, before, int(min(number("percent_b"), 1000)), int(min(number("hold_out"), 1000)))
+	return s, broken
+}
+
+func readAudience(v map[string]string, broken *fault.Fields) campaign.Audience {
+	a := campaign.Audience{Kind: campaign.AudienceKind(v["audience"])}
+	words := strings.FieldsFunc(v["audience_value"], func(r rune) bool { return strings.ContainsRune(" ,;\t\r\n，；", r) })
+	for _, word := range words {
+		id, err := user.ParseID(word)
+		if err != nil {
+			broken.Add("audience_value", "rule.number", "must be a whole number")
+			break
+		}
+		if a.Kind == campaign.Named {
+			a.Users = append(a.Users, id)
+		} else {
+			a.ID = int64(id)
+		}
+	}
+	if a.Kind == campaign.Everybody {
+		a.ID = 0
+	}
+	return a
+}
+
+func readCopy(v map[string]string, before delivery.Copy, percentB, holdOut int) delivery.Copy {
+	first := map[string]delivery.Text{}
+	if len(before.Variants) > 0 {
+		first = maps.Clone(before.Variants[0].Texts)
+	}
+	delete(first, chinese)
+	first[""] = delivery.Text{Title: v["title"], Body: v["body"]}
+	if v["title_zh"]+v["body_zh"] != "" {
+		first[chinese] = delivery.Text{Title: v["title_zh"], Body: v["body_zh"]}
+	}
+	c := delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: first}}, HoldOut: holdOut}
+	if v["title_b"]+v["body_b"] != "" {
+		second := map[string]delivery.Text{}
+		if len(before.Variants) > 1 {
+			second = maps.Clone(before.Variants[1].Texts)
+		}
+		second[""] = delivery.Text{Title: v["title_b"], Body: v["body_b"]}
+		c.Variants[0].Percent = 100 - percentB
+		c.Variants = append(c.Variants, delivery.Variant{Percent: percentB, Texts: second})
+	}
+	return c
+}

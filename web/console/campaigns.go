@@ -1,0 +1,254 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// earlierCampaigns is how many ended campaigns of the shop are shown beside one.
+const earlierCampaigns = 5
+
+func (c *Console) campaignRoutes() []route {
+	const steps = "{step:publish|pause|resume|cancel}"
+	return []route{
+		get("/campaigns", staff.View, c.listCampaigns),
+		post("/campaigns", staff.ManageCampaigns, c.createCampaign),
+		get("/campaigns/new", staff.ManageCampaigns, c.newCampaign),
+		get("/campaigns/{id}", staff.View, c.showCampaign),
+		get("/campaigns/{id}/progress", staff.View, c.campaignProgress),
+		get("/campaigns/{id}/edit", staff.ManageCampaigns, c.editCampaign),
+		post("/campaigns/{id}/edit", staff.ManageCampaigns, c.saveCampaign),
+		post("/campaigns/{id}/test", staff.ManageCampaigns, c.testCampaign),
+		post("/campaigns/{id}/rate", staff.ManageCampaigns, c.changeRate),
+		get("/campaigns/{id}/"+steps, staff.ManageCampaigns, c.confirmCampaignStep),
+		post("/campaigns/{id}/"+steps, staff.ManageCampaigns, c.takeCampaignStep),
+	}
+}
+
+func (c *Console) listCampaigns(w http.ResponseWriter, r *http.Request) error {
+	p := pages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
+	for _, s := range campaign.States() {
+		if slices.Contains(r.Form["state"], string(s)) {
+			p.States = append(p.States, s)
+		}
+	}
+	q := campaign.Query{Search: p.Search, States: p.States, From: day(p.From, c.DefaultZone), To: dayAfter(p.To, c.DefaultZone), Limit: pageSize + 1}
+	if n, err := strconv.ParseInt(r.FormValue("before"), 10, 64); err == nil && n > 0 {
+		q.BeforeID = n
+	}
+	var err error
+	if p.List, err = c.Campaigns.Campaigns(r.Context(), actor(r), q); err != nil {
+		return err
+	}
+	if len(p.List) > pageSize {
+		p.List = p.List[:pageSize]
+		p.Next = withQuery(r, "before", strconv.FormatInt(p.List[pageSize-1].ID, 10))
+	}
+	if q.BeforeID != 0 {
+		p.First = withQuery(r, "before", "")
+	}
+	return c.listed(w, r, p.Results(), p.Page())
+}
+
+func (c *Console) loadCampaign(r *http.Request) (campaign.Status, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return campaign.Status{}, err
+	}
+	return c.Campaigns.Campaign(r.Context(), actor(r), id)
+}
+
+func (c *Console) campaignZone(tag string) *time.Location {
+	if zone, err := time.LoadLocation(tag); err == nil && tag != "" {
+		return zone
+	}
+	return c.DefaultZone
+}
+
+func (c *Console) showCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	p := pages.Campaign{Status: st, Zone: c.campaignZone(st.ShopTimezone), Asked: strings.TrimSpace(r.FormValue("user"))}
+	ctx, by := r.Context(), actor(r)
+	if p.Balance, err = c.Campaigns.Balance(ctx, by, st.ID); err != nil {
+		return err
+	}
+	subject, err := c.Campaigns.Store.Subject(ctx, st.Campaign)
+	if err != nil {
+		return err
+	}
+	p.Previews = previews(subject)
+	if p.Earlier, err = c.earlier(ctx, by, st.Campaign); err != nil {
+		return err
+	}
+	if id, err := user.ParseID(p.Asked); err == nil {
+		o, found, err := c.Campaigns.Recipient(ctx, by, st.ID, id)
+		if err != nil {
+			return err
+		}
+		if found {
+			p.Found = &o
+		}
+	}
+	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+// previews renders every text for somebody of whom nothing but the language is known.
+func previews(s delivery.Subject) (list []pages.CampaignText) {
+	for i, v := range s.Copy.Variants {
+		var tags []string
+		for tag := range v.Texts {
+			tags = append(tags, tag)
+		}
+		slices.Sort(tags)
+		for _, tag := range tags {
+			list = append(list, pages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(s, i, user.User{Locale: tag})})
+		}
+	}
+	return list
+}
+
+// earlier returns campaigns of the same shop that have ended, to compare with.
+func (c *Console) earlier(ctx context.Context, by staff.Actor, than campaign.Campaign) ([]campaign.Status, error) {
+	if than.Shop == 0 {
+		return nil, nil
+	}
+	return c.Campaigns.Campaigns(ctx, by, campaign.Query{Shops: []int64{than.Shop}, States: []campaign.State{campaign.Finished, campaign.Cancelled},
+		BeforeID: than.ID, Limit: earlierCampaigns})
+}
+
+// campaignProgress is the part of the page that keeps itself up to date.
+func (c *Console) campaignProgress(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	if !partial(r) {
+		redirect(w, r, pages.CampaignURL(st.ID, ""))
+		return nil
+	}
+	return c.show(w, r, http.StatusOK, pages.Campaign{Status: st, Zone: c.campaignZone(st.ShopTimezone)}.ProgressCard())
+}
+
+func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Confirmation {
+	step, l, zone := r.PathValue("step"), frame(r).Locale, c.campaignZone(st.ShopTimezone)
+	points := []string{}
+	kind := "primary"
+	switch campaign.Transition(step) {
+	case campaign.Publishing:
+		points = append(points, l.T("campaign.confirm.publish.1", l.DateTime(st.StartsAt, zone)+" "+l.Zone(st.StartsAt, zone)))
+		if n, exact, err := c.Campaigns.Estimate(r.Context(), actor(r), st.Audience); err == nil {
+			key := "campaign.reach"
+			if !exact {
+				key = "campaign.reach_about"
+			}
+			points = append(points, l.N(key, n))
+		}
+		points = append(points, l.T("campaign.confirm.publish.2"))
+	case campaign.Pausing:
+		points = append(points, l.T("campaign.confirm.pause.1"))
+	case campaign.Resuming:
+		points = append(points, l.T("campaign.confirm.resume.1"))
+	case campaign.Cancelling:
+		points, kind = append(points, l.T("campaign.confirm.cancel.1")), "danger"
+	}
+	return pages.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
+		Title: l.T("campaign.confirm."+step+".title", st.Name), Points: points, Action: pages.CampaignURL(st.ID, step),
+		Cancel: pages.CampaignURL(st.ID, ""), Submit: l.T("campaign.do." + step), Kind: kind}}
+}
+
+func campaignCrumbs(r *http.Request, cp campaign.Campaign) []ui.Crumb {
+	return []ui.Crumb{{Label: say(r, "nav.campaigns"), URL: "/campaigns"}, {Label: cp.Name, URL: pages.CampaignURL(cp.ID, "")}}
+}
+
+func (c *Console) confirmCampaignStep(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	return c.ask(w, r, http.StatusOK, c.campaignQuestion(r, st))
+}
+
+func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	step := r.PathValue("step")
+	next, err := c.Campaigns.Do(r.Context(), actor(r), st.ID, 0, campaign.Transition(step), reason(r))
+	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
+		return c.refuseCampaignStep(w, r, st, err)
+	}
+	if err != nil {
+		return err
+	}
+	said := "campaign.done." + step
+	if next.ApprovalAskedAt != nil {
+		said = "campaign.done.ask"
+	}
+	return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, say(r, said, next.Name))
+}
+
+// refuseCampaignStep asks again and says why it was not possible.
+func (c *Console) refuseCampaignStep(w http.ResponseWriter, r *http.Request, st campaign.Status, cause error) error {
+	p := c.campaignQuestion(r, st)
+	p.Error, p.Reason = ui.FaultText(r.Context(), cause), reason(r)
+	for _, f := range fieldsOf(cause) {
+		p.Error = pages.CampaignLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+	}
+	status := http.StatusConflict
+	if fault.KindOf(cause) == fault.Invalid {
+		status = http.StatusUnprocessableEntity
+	}
+	return c.ask(w, r, status, p)
+}
+
+func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	to, err := user.ParseID(strings.TrimSpace(r.PostFormValue("user_id")))
+	if err != nil {
+		return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Bad, say(r, "campaign.user_id")+": "+say(r, "rule.number"))
+	}
+	if _, err := c.Campaigns.Test(r.Context(), actor(r), st.ID, to); err != nil {
+		return err
+	}
+	return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, say(r, "campaign.test.sent", to.String()))
+}
+
+func (c *Console) changeRate(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	rate, err := strconv.Atoi(strings.TrimSpace(r.PostFormValue("rate_per_second")))
+	if err != nil {
+		return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Bad, say(r, "campaign.field.rate_per_second")+": "+say(r, "rule.number"))
+	}
+	spec := st.Spec
+	spec.RatePerSecond = rate
+	_, err = c.Campaigns.Edit(r.Context(), actor(r), st.ID, st.Version, spec)
+	if fields := fieldsOf(err); fields != nil {
+		return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Bad, pages.CampaignLabel(r.Context(), fields[0].Name)+": "+ui.FieldText(r.Context(), fields[0]))
+	}
+	if err != nil {
+		return err
+	}
+	return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, say(r, "campaign.done.rate"))
+}

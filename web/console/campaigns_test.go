@@ -1,0 +1,97 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+type freeLatch struct{}
+
+func (freeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
+	return true, nil
+}
+func (freeLatch) Release(context.Context, [32]byte, int64) error { return nil }
+
+func campaignsOf(g *rig, templates campaign.Templates, channels delivery.ChannelSet) *campaign.Service {
+	store := postgres.NewCampaigns(g.db)
+	return &campaign.Service{Store: store, Latch: freeLatch{}, Templates: templates, Users: &user.Service{Store: postgres.NewUsers(g.db)},
+		Channels: channels, Audiences: store.Audiences(), Now: g.now}
+}
+
+func campaignForm(changes ...string) url.Values {
+	f := url.Values{"name": {"Spring <b>"}, "audience": {"all"}, "channel": {"app"}, "title": {"Hello {{name|you}}"}, "body": {"Come"},
+		"starts_at": {"2031-01-01T12:00"}, "ends_at": {"2031-01-02T12:00"}}
+	f.Set("starts_at", time.Now().Add(time.Hour).Format("2006-01-02T15:04"))
+	f.Set("ends_at", time.Now().Add(48*time.Hour).Format("2006-01-02T15:04"))
+	for i := 0; i < len(changes); i += 2 {
+		f.Set(changes[i], changes[i+1])
+	}
+	return f
+}
+
+// TestCampaignWithoutScripts goes from the empty list to a cancelled campaign
+// by plain forms.
+func TestCampaignWithoutScripts(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Marketer)
+	if a := b.do("GET", "/campaigns", nil); a.status != http.StatusOK || !strings.Contains(a.body, "/campaigns/new") {
+		t.Fatalf("empty list: %d", a.status)
+	}
+	if a := b.do("POST", "/campaigns", campaignForm("title", "{{nmae}}", "audience_value", "x")); a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body, "nmae") {
+		t.Fatalf("refused form: %d", a.status)
+	}
+	if a := b.do("POST", "/campaigns", campaignForm("look", "1")); a.status != http.StatusOK || !strings.Contains(a.body, "Hello you") {
+		t.Fatalf("preview: %d %s", a.status, a.text())
+	}
+	a := b.do("POST", "/campaigns", campaignForm())
+	page := a.header.Get("Location")
+	if a.status != http.StatusSeeOther || !strings.HasPrefix(page, "/campaigns/") {
+		t.Fatalf("created: %d %s", a.status, a.text())
+	}
+	if a = b.do("GET", page, nil); a.status != http.StatusOK || strings.Contains(a.body, "Spring <b>") || !strings.Contains(a.body, "Spring &lt;b&gt;") {
+		t.Fatalf("page: %d", a.status)
+	}
+	if a = b.do("GET", page+"/edit", nil); a.status != http.StatusOK || !strings.Contains(a.body, `value="1"`) {
+		t.Fatalf("edit form: %d", a.status)
+	}
+	if a = b.do("POST", page+"/edit", campaignForm("version", "9")); a.status != http.StatusConflict {
+		t.Errorf("a stale form: %d", a.status)
+	}
+	if a = b.do("POST", page+"/edit", campaignForm("version", "1", "title_zh", "你好", "body_zh", "来")); a.status != http.StatusSeeOther {
+		t.Errorf("saved: %d %s", a.status, a.text())
+	}
+	if a = b.do("GET", page+"/publish", nil); a.status != http.StatusOK {
+		t.Errorf("question: %d", a.status)
+	}
+	if a = b.do("POST", page+"/publish", url.Values{}); a.status != http.StatusSeeOther {
+		t.Fatalf("published: %d %s", a.status, a.text())
+	}
+	if a = b.do("POST", page+"/publish", url.Values{}); a.status != http.StatusConflict {
+		t.Errorf("published again: %d", a.status)
+	}
+	if a = b.do("POST", page+"/rate", url.Values{"rate_per_second": {"50"}}); a.status != http.StatusSeeOther {
+		t.Errorf("rate: %d", a.status)
+	}
+	if a = b.do("GET", page+"?user=7", nil); a.status != http.StatusOK {
+		t.Errorf("recipient: %d", a.status)
+	}
+	if a = b.do("POST", page+"/cancel", url.Values{"reason": {"no"}}); a.status != http.StatusSeeOther {
+		t.Errorf("cancelled: %d", a.status)
+	}
+	if a = b.do("GET", "/campaigns?state=cancelled&q=spring", nil); !strings.Contains(a.body, page) {
+		t.Errorf("not in the list")
+	}
+	if a = g.as(staff.Viewer).do("POST", page+"/cancel", url.Values{}); a.status != http.StatusForbidden {
+		t.Errorf("a viewer: %d", a.status)
+	}
+}
