@@ -26,10 +26,10 @@ func (p *program) wireCodes() error {
 		return err
 	}
 	p.redeemer = &redeemcode.Redeemer{Keys: keys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.redis),
-		// Coupons obtained by code have no other gate: it is PostgreSQL that
-		// lets a code work once. Nor is anything refused from memory: a code
+		Uses: postgres.NewCodes(p.db),
+		// In front of the durable gate nothing is refused from memory: a code
 		// that was used is told apart from a drop that is sold out.
-		Gate:     counted{p.claims.durable, p.claims.total},
+		Gate:     counted{claim.Gates{Templates: p.lookup, Durable: p.claims.durable, Others: p.claims.others}, p.claims.total},
 		NewID:    func() claim.ID { return claim.NewID(rand.Uint64()) },
 		Answered: p.redemptionMetrics(), Failed: p.marksFailed()}
 	return nil

@@ -24,18 +24,25 @@ type Marks interface {
 	Mark(ctx context.Context, b Batch, s Serial) error
 }
 
+// Uses knows what codes were used for, from the coupons themselves.
+type Uses interface {
+	// UseOf returns false if there is no coupon of the code.
+	UseOf(ctx context.Context, s Serial) (Use, bool, error)
+}
+
 // Redeemer turns codes into coupons.
 type Redeemer struct {
 	Keys    *Keyring
 	Batches Finder
 	Marks   Marks
+	Uses    Uses
 	// Gate decides and stores. It issues one coupon per serial number, ever,
 	// and that is what makes a code work once.
 	Gate  claim.Gate
 	NewID func() claim.ID
 	// Answered, if set, is told of every answer; nil is a coupon.
 	Answered func(error)
-	// Failed, if set, is told when the marks could not be read or written,
+	// Failed, if set, is told when marks or uses could not be read or written,
 	// which slows refusals down and breaks nothing.
 	Failed func(error)
 }
@@ -79,17 +86,30 @@ func (r *Redeemer) redeem(ctx context.Context, by user.ID, typed string, again b
 	}
 	ask := claim.Request{ID: r.NewID(), TemplateID: b.TemplateID, UserID: by, Origin: claim.ByCode, Key: originKey(serial)}
 	got, err := r.Gate.Claim(ctx, ask)
-	if err != nil && !errors.Is(err, claim.ErrIdempotency) {
+	taken := errors.Is(err, claim.ErrIdempotency)
+	if err != nil && !taken {
 		return claim.Claim{}, err
 	}
-	// Whatever it says, the coupon of this code is committed. Dying here
-	// leaves a code without a mark: the next attempt comes as far as the gate,
-	// is refused there, and sets the mark.
-	r.mark(ctx, b, serial)
-	if err != nil || got.ID != ask.ID && !again {
+	// Dying here leaves a used code without a mark: the next attempt comes as
+	// far as the gate, is refused there, and sets the mark.
+	if got.State == claim.Issued || taken && r.stored(ctx, serial) {
+		r.mark(ctx, b, serial)
+	}
+	if taken || got.ID != ask.ID && !again {
 		return claim.Claim{}, ErrUsed
 	}
 	return got, nil
+}
+
+// stored reports whether the coupon of a code is committed. A gate that
+// answers before that knows of claims that may yet come to nothing, and then
+// the code must not stay marked.
+func (r *Redeemer) stored(ctx context.Context, s Serial) bool {
+	_, used, err := r.Uses.UseOf(ctx, s)
+	if err != nil && r.Failed != nil {
+		r.Failed(err)
+	}
+	return used && err == nil
 }
 
 // originKey is how the gate knows a code.

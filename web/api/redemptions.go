@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
+	"dropbell/domain/claim"
 	"dropbell/domain/redeemcode"
 	"dropbell/web/middleware"
 )
@@ -57,7 +58,11 @@ func (a *API) redeem(ctx context.Context, in *redemptionRequest) (*claimAnswer, 
 	if err != nil {
 		return nil, err
 	}
-	return &claimAnswer{Status: http.StatusCreated, Body: claimJSON(c)}, nil
+	answer := &claimAnswer{Status: http.StatusCreated, Body: claimJSON(c)}
+	if c.State != claim.Issued {
+		answer.Status = http.StatusAccepted
+	}
+	return answer, nil
 }
 
 // guardCodes answers codes that were made up or mistyped, and whoever has
