@@ -87,7 +87,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 	}
 	return api.New(api.Deps{
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaignService(), Coupons: p.coupons(),
-		Codes:  p.codes,
+		Codes: p.codes, Redeemer: p.redeemer,
 		Claims: p.claims.service, Ledgers: postgres.NewLedgers(p.db),
 		Reminders: p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.db),
 		Segments: p.segments(), Uploads: postgres.NewUploads(p.db),
