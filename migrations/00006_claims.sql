@@ -15,9 +15,9 @@ create table coupons (
     template_id  bigint not null,
     user_id      bigint not null check (user_id > 0),
     claim_id     bigint not null unique check (claim_id > 0),
-    origin       text not null check (origin in ('claim', 'code', 'grant', 'campaign')),
+    origin       text collate "C" not null check (origin in ('claim', 'code', 'grant', 'campaign')),
     -- At most one coupon ever per (origin, origin_key); '' = not repeatable.
-    origin_key   text not null default '',
+    origin_key   text collate "C" not null default '', -- compared byte by byte
     state        text not null default 'unused' check (state in ('unused', 'locked', 'used', 'expired', 'refunded', 'revoked')),
     issued_at    timestamptz not null,
     expires_at   timestamptz not null,
