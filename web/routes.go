@@ -66,6 +66,7 @@ func (p *program) newConsole() *console.Console {
 		Codes:         p.codes,
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: clock},
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.db), Now: clock},
+		Sales:         postgres.NewLedgers(p.db),
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.db)},
 		Jobs:          &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.db)},

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres"
+	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -214,6 +216,32 @@ func TestExplainWhoeverLeftAfterBeingReminded(t *testing.T) {
 	}
 }
 
+func TestExplainTellsOfCoupons(t *testing.T) {
+	m := newMorgue(t)
+	tpl := m.published(time.Hour)
+	m.reserve(tpl, 1, reminders(delivery.App, 30)...)
+	gate := postgres.NewClaims(m.db, postgres.Grouping{})
+	defer gate.Close()
+	var got [3]claim.Claim
+	for i, r := range []claim.Request{{TemplateID: tpl.ID, UserID: 1, Origin: claim.ByGrant}, {TemplateID: tpl.ID, UserID: 2, Origin: claim.ByCampaign}} {
+		r.ID = claim.ID(i + 1)
+		var err error
+		got[i], err = gate.Claim(t.Context(), r)
+		m.must(err)
+	}
+	for i, want := range []string{"reserved, claimed grant, expected app30", "published, claimed campaign"} {
+		line := m.explain(tpl, user.ID(i+1))
+		if s := story(line.Steps); s != want {
+			t.Errorf("user %d: %s, want %s", i+1, s, want)
+		}
+		for _, s := range line.Steps {
+			if s.Kind == reminder.StepClaimed && (s.CouponID != got[i].CouponID || !s.At.Equal(got[i].At)) {
+				t.Errorf("step %+v does not tell of %+v", s, got[i])
+			}
+		}
+	}
+}
+
 // faulty fails one of the reads.
 type faulty struct {
 	reminder.ExplainStore
@@ -233,6 +261,9 @@ func (f faulty) Delivered(context.Context, user.ID, []int64) ([]reminder.Deliver
 func (f faulty) Announced(context.Context, user.ID, []int64) ([]reminder.Delivered, error) {
 	return nil, f.err("announced")
 }
+func (f faulty) CouponSteps(context.Context, user.ID, int64) ([]reminder.Step, error) {
+	return nil, f.err("coupons")
+}
 func (f faulty) TemplateSteps(context.Context, int64) ([]reminder.TemplateStep, error) {
 	return nil, f.err("steps")
 }
@@ -240,7 +271,7 @@ func (f faulty) TemplateSteps(context.Context, int64) ([]reminder.TemplateStep, 
 func TestExplainSaysWhenItCannotKnow(t *testing.T) {
 	m := newMorgue(t)
 	tpl := m.published(time.Hour)
-	for _, at := range []string{"reservation", "delivered", "announced", "steps"} {
+	for _, at := range []string{"reservation", "delivered", "announced", "steps", "coupons"} {
 		x := m.explainer()
 		x.Store = faulty{at: at}
 		if _, err := x.Explain(t.Context(), 1, tpl.ID); !errors.Is(err, errBroken) {

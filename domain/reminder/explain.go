@@ -28,6 +28,7 @@ const (
 	StepTried     StepKind = "tried"     // failed attempts, the last of them
 	StepOutcome   StepKind = "outcome"   // sent, skipped, expired, dead, …
 	StepAnnounced StepKind = "announced" // a correction or notice was sent off
+	StepClaimed   StepKind = "claimed" // got a coupon; Reason says how
 	StepExpected  StepKind = "expected"
 )
 
@@ -43,6 +44,8 @@ type Step struct {
 	// Message is what kind of message the step is about, if it is about one.
 	Message delivery.Kind
 	BatchID int64
+	// CouponID is which coupon the step is about, if it is about one.
+	CouponID int64
 	Outcome delivery.Outcome
 	Reason  string
 	// Detail is the provider's last answer.
@@ -74,6 +77,8 @@ type ExplainStore interface {
 	// Announced returns what became of corrections and notices for the user.
 	Announced(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
 	TemplateSteps(ctx context.Context, templateID int64) ([]TemplateStep, error)
+	// CouponSteps returns what became of the user's coupons of the template.
+	CouponSteps(ctx context.Context, by user.ID, templateID int64) ([]Step, error)
 }
 
 // Explainer answers "why was this user reminded, or not".
@@ -84,7 +89,7 @@ type Explainer struct {
 
 // Explain returns the timeline of a user and a template, or [ErrNotReserved],
 // or [template.ErrNotFound]. Somebody who was reminded and then cancelled the
-// rest has a timeline all the same. Steps name who changed the template, which
+// rest, or has a coupon, has a timeline all the same. Steps name who changed the template, which
 // is for staff only.
 func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (Timeline, error) {
 	t, err := x.Reminders.Templates.Template(ctx, templateID)
@@ -95,8 +100,12 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 	if err != nil {
 		return Timeline{}, err
 	}
+	coupons, err := x.Store.CouponSteps(ctx, by, templateID)
+	if err != nil {
+		return Timeline{}, err
+	}
 	r, err := x.Store.Reservation(ctx, templateID, by)
-	if errors.Is(err, ErrNotReserved) && len(done) > 0 {
+	if errors.Is(err, ErrNotReserved) && len(done)+len(coupons) > 0 {
 		r, err = Reservation{TemplateID: templateID, UserID: by}, nil
 	}
 	if err != nil {
@@ -107,7 +116,7 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 		return Timeline{}, err
 	}
 	view := x.Reminders.compose(t, r, done)
-	return Timeline{view, explain(view, t, done, changes)}, nil
+	return Timeline{view, explain(view, t, done, changes, coupons)}, nil
 }
 
 func (x *Explainer) delivered(ctx context.Context, by user.ID, templateID int64) ([]Delivered, error) {
@@ -120,8 +129,8 @@ func (x *Explainer) delivered(ctx context.Context, by user.ID, templateID int64)
 }
 
 // explain puts the steps in order of time; what is still to come stands last.
-func explain(v View, t template.Template, done []Delivered, changes []TemplateStep) []Step {
-	var steps []Step
+func explain(v View, t template.Template, done []Delivered, changes []TemplateStep, coupons []Step) []Step {
+	steps := slices.Clone(coupons)
 	if !v.CreatedAt.IsZero() {
 		steps = append(steps, Step{At: v.CreatedAt, Kind: StepReserved})
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/views/ui"
@@ -84,6 +85,10 @@ func (p Explain) title(ctx context.Context, s reminder.Step) string {
 		return ui.N(ctx, "explain.tried", int64(s.Attempts), about(ctx, s))
 	case reminder.StepExpected:
 		return ui.T(ctx, "explain.expected", ui.From(ctx).Locale.Clock(s.At, p.zone()), ui.T(ctx, "channel."+s.Reminder.Channel.String()))
+	case reminder.StepClaimed:
+		if s.Reason != "" && s.Reason != string(claim.ByTap) {
+			return ui.T(ctx, "explain.claimed."+s.Reason)
+		}
 	case reminder.StepFired, reminder.StepAnnounced:
 		return ui.T(ctx, "explain."+string(s.Kind), about(ctx, s))
 	}
@@ -94,6 +99,8 @@ func stepTone(s reminder.Step) ui.Tone {
 	switch s.Kind {
 	case reminder.StepOutcome:
 		return ui.OutcomeTone(string(s.Outcome))
+	case reminder.StepClaimed:
+		return ui.Good
 	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled:
 		return ui.Warn
 	case reminder.StepExpected, reminder.StepFired, reminder.StepAnnounced:
@@ -104,7 +111,7 @@ func stepTone(s reminder.Step) ui.Tone {
 
 func stepIcon(s reminder.Step) string {
 	switch s.Kind {
-	case reminder.StepReserved:
+	case reminder.StepReserved, reminder.StepClaimed:
 		return "ticket"
 	case reminder.StepChanged:
 		return "pencil"

@@ -19,6 +19,7 @@ func All() []Story {
 	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), users(), people(), operations(), proofs(), cockpits(),
 		audiences(),
 		campaigns(),
+		sales(),
 		longLists(),
 		codes(),
 	} {

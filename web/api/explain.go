@@ -18,12 +18,13 @@ type Timeline struct {
 // Step is one thing that happened or is expected.
 type Step struct {
 	At        time.Time  `json:"at" doc:"When it happened, or will."`
-	Kind      string     `json:"kind" enum:"reserved,changed,published,opening_moved,paused,resumed,closed,cancelled,fired,announced,tried,outcome,expected"`
+	Kind      string     `json:"kind" enum:"reserved,changed,published,opening_moved,paused,resumed,closed,cancelled,fired,announced,tried,outcome,claimed,expected"`
 	PlannedAt *time.Time `json:"planned_at,omitempty" doc:"When it should have happened."`
 	Channel   string     `json:"channel,omitempty" example:"app"`
 	Minutes   int        `json:"minutes,omitempty" example:"10"`
 	Message   string     `json:"message,omitempty" enum:"reminder,correction,cancelled" doc:"What was sent, if not the reminder itself."`
 	BatchID   string     `json:"batch_id,omitempty" example:"17"`
+	CouponID  string     `json:"coupon_id,omitempty" example:"17"`
 	Outcome   string     `json:"outcome,omitempty" enum:"sent,recovered,failed,skipped,expired,dead,discarded" doc:"recovered: sent after at least one failure."`
 	Reason    string     `json:"reason,omitempty" example:"opted_out"`
 	Detail    string     `json:"detail,omitempty" doc:"The provider's last answer."`
@@ -67,6 +68,9 @@ func stepJSON(s reminder.Step) Step {
 	}
 	if s.Message != "" {
 		j.Message = string(s.Message)
+	}
+	if s.CouponID != 0 {
+		j.CouponID = decimal(s.CouponID)
 	}
 	if s.BatchID != 0 {
 		j.BatchID = decimal(s.BatchID)

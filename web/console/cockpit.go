@@ -188,7 +188,15 @@ func (c *Console) showCockpit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, d.page.Page())
+	p := d.page
+	sales, err := c.salesOf(r.Context(), t)
+	if err != nil {
+		return err
+	}
+	if sales != nil {
+		p.Claims = pages.ClaimsCard(*sales)
+	}
+	return c.show(w, r, http.StatusOK, p.Page())
 }
 
 // streamCockpit sends what changes on a cockpit, as server-sent events: the

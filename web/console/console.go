@@ -85,6 +85,7 @@ type Deps struct {
 	Bulks         *template.Bulks
 	Uploads       Uploads
 	Cockpits      reminder.CockpitStore
+	Sales         Sales
 	Control       *delivery.Control
 	Tests         *delivery.ChannelTests
 	// Circuits returns the circuit breakers of all channels.
@@ -118,6 +119,7 @@ type Console struct {
 	present   *presence
 	live      *hub[snapshot]
 	decks     *hub[*deck]
+	sales     salesDesk
 	status    *recent[[delivery.Channels]delivery.ChannelStatus]
 	ahead     *recent[[]reminder.ChannelForecast]
 	handler   http.Handler

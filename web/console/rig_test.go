@@ -98,6 +98,7 @@ func (g *rig) deps() Deps {
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(g.db), Now: g.now},
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.db), Now: g.now},
 		Campaigns:     campaignsOf(g, store, configured),
+		Sales:         postgres.NewLedgers(g.db),
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
 		Jobs:          &job.Service{Store: postgres.NewJobs(g.db)}, Uploads: postgres.NewUploads(g.db),
 		Ledger: &delivery.Ledger{Store: postgres.NewLedger(g.db)},

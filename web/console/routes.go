@@ -55,6 +55,7 @@ func (c *Console) table() []route {
 		get("/templates/{id}/live", staff.View, c.streamTemplate),
 		get("/templates/{id}/cockpit", staff.View, c.showCockpit),
 		get("/templates/{id}/cockpit/live", staff.View, c.streamCockpit),
+		get("/templates/{id}/claims", staff.View, c.showClaims),
 		get("/templates/{id}/edit", staff.ManageTemplates, c.editTemplate),
 		post("/templates/{id}/edit", staff.ManageTemplates, c.saveTemplate),
 		get("/templates/{id}/move", staff.ManageTemplates, c.moveForm),

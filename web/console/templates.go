@@ -131,6 +131,9 @@ func (c *Console) showTemplate(w http.ResponseWriter, r *http.Request) error {
 	if p.Announce, err = c.announce(r.Context(), actor(r), t); err != nil {
 		return err
 	}
+	if p.Sales, err = c.salesOf(r.Context(), t); err != nil {
+		return err
+	}
 	if s := t.State(c.Now()); s == template.Scheduled || s == template.Paused {
 		if p.Forecast, err = c.Forecaster.Forecast(r.Context(), forecastAhead); err != nil {
 			return err

@@ -1,0 +1,60 @@
+package stories
+
+import (
+	"math"
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/delivery"
+	"dropbell/domain/template"
+	"dropbell/views/pages"
+)
+
+// sold is a made-up rush of so many coupons from the opening on.
+func sold(t template.Template, n int64) claim.Curve {
+	var steps []claim.Point
+	var done int64
+	for i := range 60 {
+		to := int64(float64(n) * (1 - math.Exp(-float64(i+1)/12)))
+		if i == 59 {
+			to = n
+		}
+		if to > done {
+			steps = append(steps, claim.Point{At: t.OpensAt.Add(time.Duration(i) * time.Second), Issued: to - done})
+		}
+		done = to
+	}
+	return claim.NewCurve(time.Second, steps)
+}
+
+func pace(n int64) []int64 {
+	list := make([]int64, 60)
+	for i := range list {
+		list[i] = n * int64(i) / 60
+	}
+	return list
+}
+
+// salesOf puts a card on its page.
+func salesOf(t template.Template, issued, writing int64, rate int64) pages.Template {
+	t.Issued = issued
+	p := pages.Template{Drop: pages.Drop{Template: t, Board: deliver(board(t, 22_000), false)}, Growth: growth(22_000),
+		Channels: delivery.ChannelSetOf(delivery.AllChannels()...)}
+	p.Sales = &pages.Sales{Template: t, Curve: sold(t, issued), Pace: pace(rate), Writing: writing}
+	return p
+}
+
+func sales() []Story {
+	ahead, open := coupon(1, "Moon cake night", time.Hour), coupon(1, "Moon cake night", -20*time.Second)
+	paused := coupon(1, "Moon cake night", -20*time.Minute)
+	paused.Stored = template.Paused
+	over := coupon(1, "Moon cake night", -3*time.Minute)
+	one := coupon(1, "Moon cake night", -3*time.Minute)
+	return []Story{
+		{Name: "claims/ahead", Page: salesOf(ahead, 0, 0, 0).Page()},
+		{Name: "claims/one", Page: salesOf(one, 1, 0, 1).Page()},
+		{Name: "claims/rush", Page: salesOf(open, open.Stock*2/3, 1204, 41_900).Page()},
+		{Name: "claims/paused", Page: salesOf(paused, paused.Stock/3, 0, 0).Page(), Role: "viewer"},
+		{Name: "claims/sold-out", Page: salesOf(over, over.Stock, 0, 0).Page()},
+	}
+}

@@ -1,0 +1,50 @@
+package ui
+
+import (
+	"context"
+	"strings"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/reminder"
+)
+
+// A Shelf is where the coupons of a template are.
+type Shelf struct{ Total, Issued, Writing int64 }
+
+// Left returns how many can still be claimed.
+func (s Shelf) Left() int64 { return max(0, s.Total-s.Issued-s.Writing) }
+
+// parts divides the bar; what is left is its background.
+func (s Shelf) parts() []part {
+	total := float64(max(1, s.Total))
+	var list []part
+	at := 0.0
+	for _, p := range []part{{class: "sent", n: s.Issued}, {class: "inflight", n: s.Writing}} {
+		if p.n > 0 {
+			p.from, p.to = at, min(1000, at+max(4, 1000*float64(p.n)/total))
+			at = p.to
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func (s Shelf) text(ctx context.Context) string {
+	words := []string{T(ctx, "claims.bar_issued", Num(ctx, s.Issued)), T(ctx, "claims.bar_shelf", Num(ctx, s.Left()))}
+	if s.Writing > 0 {
+		words = append(words, T(ctx, "claims.bar_writing", Num(ctx, s.Writing)))
+	}
+	return strings.Join(words, T(ctx, "ui.list_join"))
+}
+
+// sold is the curve as a line from nothing on.
+func sold(c claim.Curve) []reminder.Growth {
+	if len(c.Points) == 0 {
+		return nil
+	}
+	list := []reminder.Growth{{At: c.Points[0].At}}
+	for _, p := range c.Points {
+		list = append(list, reminder.Growth{At: p.At.Add(c.Width), Booked: p.Total})
+	}
+	return list
+}
