@@ -28,7 +28,7 @@ const (
 	StepTried     StepKind = "tried"     // failed attempts, the last of them
 	StepOutcome   StepKind = "outcome"   // sent, skipped, expired, dead, …
 	StepAnnounced StepKind = "announced" // a correction or notice was sent off
-	StepClaimed   StepKind = "claimed" // got a coupon; Reason says how
+	StepClaimed   StepKind = "claimed"   // got a coupon; Reason says how
 	StepExpected  StepKind = "expected"
 )
 
@@ -46,8 +46,8 @@ type Step struct {
 	BatchID int64
 	// CouponID is which coupon the step is about, if it is about one.
 	CouponID int64
-	Outcome delivery.Outcome
-	Reason  string
+	Outcome  delivery.Outcome
+	Reason   string
 	// Detail is the provider's last answer.
 	Detail   string
 	Attempts int
