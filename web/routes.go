@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"dropbell/adapters/postgres"
+	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
@@ -70,6 +71,7 @@ func (p *program) newConsole() *console.Console {
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.db)},
 		Jobs:          &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.db)},
+		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.db)}, Notices: postgres.NewNotices(p.db),
 		Monitor: p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: clock, Log: p.log,
 	}
 	p.wireCockpit(&deps)

@@ -191,6 +191,7 @@ func (p *program) serve(ctx context.Context) error {
 	start("sweep", p.every(sweepEvery, "sweep", p.sweep))
 	start("housekeeping", p.every(houseEvery, "housekeeping", p.scheduleHouse))
 	start("coupons", p.every(sweepEvery, "coupons", p.sweepCoupons))
+	start("notices", p.every(sweepEvery, "notices", p.couponLife.notices.Sweep))
 	start("jobs", p.every(sweepEvery, "jobs", p.jobs.Sweep))
 	start("dead letters", p.every(sweepEvery, "dead letters", p.deadLetters.Step))
 	start("gauges", p.every(5*time.Second, "gauges", p.gauge))

@@ -3,12 +3,17 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/sheet"
 	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
@@ -22,6 +27,7 @@ const couponChunk = 1000
 type coupons struct {
 	store   postgres.CouponSteps
 	steps   *coupon.Service
+	notices *coupon.Announcer
 	expired prometheus.Counter
 	ended   prometheus.Counter
 	late    prometheus.Gauge
@@ -30,6 +36,7 @@ type coupons struct {
 func (p *program) newCoupons() *coupons {
 	store := postgres.NewCouponSteps(p.db)
 	c := &coupons{store: store, steps: &coupon.Service{Store: store, LockFor: p.cfg.LockFor},
+		notices: &coupon.Announcer{Store: postgres.NewNotices(p.db), Queue: p.queue},
 		expired: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupons_expired_total", Help: "Coupons whose expiry this worker wrote down."}),
 		ended:   prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupon_locks_ended_total", Help: "Locks that this worker's sweep ended because their time had come."}),
 		late:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_coupon_lock_late_seconds", Help: "How long ago the oldest open lock should have ended."})}
@@ -48,6 +55,13 @@ func (p *program) wireCoupons() {
 	}))
 	p.bus.Handle("coupon-tallies", event.CouponChanged, decoded(tallies.Changed))
 	p.bus.Handle("coupon-tallies", event.CouponsExpired, decoded(tallies.Expired))
+	// The sweep settles too; this is for batches whose dead letters were replayed.
+	p.bus.Handle("notices", event.BatchFinished, decoded(func(ctx context.Context, _ string, e event.Batch) error {
+		if e.Kind != string(delivery.KindNotice) {
+			return nil
+		}
+		return p.couponLife.notices.Store.SettleNotices(ctx, e.OwnerID)
+	}))
 	p.servers.Handle(task.EndLock, p.endLockTask)
 }
 
@@ -96,3 +110,43 @@ func (c *coupons) chunks(ctx context.Context, sweep func(context.Context, int) (
 	}
 	return ctx.Err()
 }
+
+// couponGranter gives coupons to lists of users.
+func (p *program) couponGranter() *coupon.Granter {
+	claims := postgres.NewClaims(p.db, postgres.Grouping{})
+	p.closers = append(p.closers, func() error { claims.Close(); return nil })
+	return &coupon.Granter{Store: postgres.NewGrants(p.db), Lists: lists{postgres.NewUploads(p.db)}, Gate: p.claimGates(claims), Random: rand.Uint64}
+}
+
+// lists opens uploads as tables.
+type lists struct{ uploads postgres.Uploads }
+
+// OpenList returns the rows of an upload; see [coupon.Lists].
+func (l lists) OpenList(ctx context.Context, uploadID int64) (coupon.Rows, error) {
+	file, err := l.uploads.OpenUpload(ctx, uploadID)
+	if err != nil {
+		return nil, err
+	}
+	table, err := sheet.Open(file, sheet.Limits{Rows: 2 * coupon.MaxGrants})
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return listRows{table, file}, nil
+}
+
+type listRows struct {
+	*sheet.Reader
+	file io.Closer
+}
+
+// Next returns a row that cannot be read as one without cells.
+func (r listRows) Next() (int64, []string, error) {
+	line, cells, err := r.Reader.Next()
+	if errors.Is(err, sheet.ErrBadRow) {
+		return line, nil, nil
+	}
+	return line, cells, err
+}
+
+// Close frees the table and its file.
+func (r listRows) Close() error { return errors.Join(r.Reader.Close(), r.file.Close()) }

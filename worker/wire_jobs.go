@@ -8,6 +8,7 @@ import (
 
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/postgres"
+	"dropbell/domain/coupon"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
@@ -27,6 +28,7 @@ func (p *program) jobRunners() map[string]job.Runner {
 	return map[string]job.Runner{
 		redeemcode.JobKind: p.codeGenerator(),
 		template.BulkKind:  &template.Bulks{Templates: p.template},
+		coupon.GrantKind:   p.couponGranter(),
 	}
 }
 

@@ -90,6 +90,9 @@ func (s Batches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time
 	if b.Subject.ShopNumber == "" && campaignShop != 0 {
 		b.Subject.ShopNumber = itoa(campaignShop)
 	}
+	if err := l.noticeDays(ctx); err != nil {
+		return nil, err
+	}
 	for _, id := range optedOut {
 		b.OptedOut[user.ID(id)] = true
 	}

@@ -48,6 +48,13 @@ func (h Housekeeping) Clean(ctx context.Context, keep Retention) (int64, error) 
 		{`delete from booking_growth g where (g.template_id, g.minute) in (select g.template_id, g.minute from templates t
 			join booking_growth g on g.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`delete from audit where id in (select id from audit where at < now() - $1::interval order by at limit $2)`, keep.Audit},
+		{`delete from notices n where (n.user_id, n.template_id, n.day) in (select user_id, template_id, day from notices
+			where day < (now() - $1::interval)::date limit $2)`, keep.Delivery},
+		{`delete from notice_runs where id in (select id from (select id, settled_at from notice_runs order by id limit $2) r
+			where r.settled_at < now() - $1::interval)`, keep.Delivery},
+		// With their job, whose uploaded file and errors go then too.
+		{`delete from grant_rows g where (g.sheet_id, g.line) in (select sheet_id, line from grant_rows g
+			where not exists (select from jobs j where j.id = g.sheet_id) and $1::interval > '0' limit $2)`, keep.Delivery},
 		// By id, which grows with the time, so that no index on the instant is needed.
 		{`delete from coupon_operations where id in (select id from (select id, at from coupon_operations order by id limit $2) o
 			where o.at < now() - $1::interval)`, keep.Audit},

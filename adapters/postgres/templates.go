@@ -23,7 +23,8 @@ func NewTemplates(db *DB) Templates { return Templates{db} }
 
 const templateColumns = `t.id, t.shop_number, t.name, t.description, t.kind, t.amount_off, t.threshold, t.percent_off,
 	t.max_off, t.currency, t.target, t.product, t.stock, t.per_user_limit, t.opens_at, t.closes_at, t.valid_until,
-	t.valid_hours, t.obtain, t.claim_mode, t.claim_url, s.name, s.timezone, t.issued, t.state, t.version,
+	t.valid_hours, t.obtain, t.claim_mode, t.claim_url, t.notify_days,
+	case when t.notify_days <> 0 then t.notify_channels else 0 end, s.name, s.timezone, t.issued, t.state, t.version,
 	t.created_at, t.updated_at, t.published_at, t.ended_at`
 
 const templateFrom = ` from templates t join shops s on s.number = t.shop_number `
@@ -38,8 +39,8 @@ func scanTemplate(row pgx.CollectableRow) (template.Template, error) {
 func templateFields(t *template.Template) []any {
 	return []any{&t.ID, &t.ShopNumber, &t.Name, &t.Description, &t.Kind, &t.AmountOff, &t.Threshold, &t.PercentOff,
 		&t.MaxOff, &t.Currency, &t.Target, &t.Product, &t.Stock, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt, &t.ValidUntil,
-		&t.ValidHours, &t.Obtain, &t.ClaimMode, &t.ClaimURL, &t.ShopName, &t.ShopTimezone, &t.Issued, &t.Stored, &t.Version,
-		&t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt}
+		&t.ValidHours, &t.Obtain, &t.ClaimMode, &t.ClaimURL, &t.NotifyDays, &t.NotifyOver, &t.ShopName, &t.ShopTimezone, &t.Issued,
+		&t.Stored, &t.Version, &t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt}
 }
 
 // Template returns [template.ErrNotFound] if there is none.
@@ -138,12 +139,12 @@ func (s Templates) insert(ctx context.Context, tx pgx.Tx, c template.Change, id 
 	err = tx.QueryRow(ctx, `
 		insert into templates (shop_number, name, description, kind, amount_off, threshold, percent_off, max_off, currency,
 			target, product, stock, per_user_limit, opens_at, closes_at, valid_until, valid_hours, obtain, claim_mode,
-			claim_url, state, request_key)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 'draft', nullif($21, ''))
+			claim_url, state, request_key, notify_days, notify_channels)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 'draft', nullif($21, ''), $22, $23)
 		on conflict (request_key) do nothing returning id`,
 		t.ShopNumber, t.Name, t.Description, t.Kind, t.AmountOff, t.Threshold, t.PercentOff, t.MaxOff, t.Currency,
 		t.Target, t.Product, t.Stock, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidUntil, t.ValidHours, t.Obtain,
-		t.ClaimMode, t.ClaimURL, c.RequestKey).Scan(id)
+		t.ClaimMode, t.ClaimURL, c.RequestKey, t.NotifyDays, max(1, t.NotifyOver)).Scan(id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, tx.QueryRow(ctx, `select id from templates where request_key = $1`, c.RequestKey).Scan(id)
 	}
@@ -159,12 +160,12 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 			update templates set shop_number = $3, name = $4, description = $5, kind = $6, amount_off = $7, threshold = $8,
 				percent_off = $9, max_off = $10, currency = $11, target = $12, product = $13, stock = $14,
 				per_user_limit = $15, opens_at = $16, closes_at = $17, valid_until = $18, valid_hours = $19, obtain = $20,
-				claim_mode = $21, claim_url = $22, state = $23, published_at = $24, ended_at = $25,
+				claim_mode = $21, claim_url = $22, state = $23, published_at = $24, ended_at = $25, notify_days = $26, notify_channels = $27,
 				version = version + 1, updated_at = now()
 			where id = $1 and version = $2`,
 			t.ID, t.Version, t.ShopNumber, t.Name, t.Description, t.Kind, t.AmountOff, t.Threshold, t.PercentOff, t.MaxOff,
 			t.Currency, t.Target, t.Product, t.Stock, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidUntil, t.ValidHours,
-			t.Obtain, t.ClaimMode, t.ClaimURL, t.Stored, t.PublishedAt, t.EndedAt)
+			t.Obtain, t.ClaimMode, t.ClaimURL, t.Stored, t.PublishedAt, t.EndedAt, t.NotifyDays, max(1, t.NotifyOver))
 		if err != nil {
 			return err
 		}

@@ -97,3 +97,12 @@ type Tally struct {
 // Unused returns how many can still be used. It is never below 0, although
 // counters of which some are fresher than others could say so for a moment.
 func (y Tally) Unused() int64 { return max(0, y.Issued-y.Locked-y.Used-y.Expired-y.Revoked) }
+
+// A NoticeDay is one day of the calendar of notices.
+type NoticeDay struct {
+	Day                            time.Time // midnight UTC
+	Planned, Sent, Failed, Dropped int64
+}
+
+// Waiting returns how many of the day's notices have no outcome yet.
+func (d NoticeDay) Waiting() int64 { return max(0, d.Planned-d.Sent-d.Failed-d.Dropped) }

@@ -27,7 +27,7 @@ type Subject struct {
 	TemplateID   int64
 	TemplateName string
 	ShopNumber   string
-	Slot         int // 1…12 for reminders, else 0
+	Slot         int // 1…12 for reminders, days until the expiry for notices, else 0
 	DueAt        time.Time
 	OpensAt      time.Time
 	// ClaimURL is where the reader can claim; empty when the shop has none.

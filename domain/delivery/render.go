@@ -37,6 +37,9 @@ func Render(s Subject, locale string, zone *time.Location) Content {
 	if s.Kind == KindReminder {
 		f.minutes = s.Slot * slotMinutes
 	}
+	if s.Kind == KindNotice {
+		f.days = s.Slot
+	}
 	if !s.OpensAt.IsZero() {
 		f.when = language.when(s.OpensAt.In(zone))
 	}

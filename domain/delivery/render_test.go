@@ -98,8 +98,23 @@ func TestRender(t *testing.T) {
 			"测试消息：优惠券",
 			"这是「优惠券」的一条测试消息。",
 		}, {
+			"notice", "en", "UTC",
+			func(s *delivery.Subject) { s.Kind, s.Slot = delivery.KindNotice, 3 },
+			"Coupon expires in 3 days: Spring 20% off",
+			"Your coupon “Spring 20% off” expires in 3 days and has not been used yet. Use it at https://shop.example/c/7?a=1&b=2",
+		}, {
+			"notice of tomorrow, in Chinese", "zh-CN", "UTC",
+			func(s *delivery.Subject) { s.Kind, s.Slot, s.ClaimURL = delivery.KindNotice, 1, "" },
+			"优惠券明天到期：Spring 20% off",
+			"您的优惠券「Spring 20% off」明天到期，尚未使用。",
+		}, {
+			"notice of the last day", "en", "UTC",
+			func(s *delivery.Subject) { s.Kind, s.Slot, s.ClaimURL = delivery.KindNotice, 0, "" },
+			"Coupon expires today: Spring 20% off",
+			"Your coupon “Spring 20% off” expires today and has not been used yet.",
+		}, {
 			"any other kind", "en", "UTC",
-			func(s *delivery.Subject) { s.Kind = delivery.KindNotice },
+			func(s *delivery.Subject) { s.Kind = "other" },
 			"Spring 20% off",
 			"Spring 20% off: https://shop.example/c/7?a=1&b=2",
 		},

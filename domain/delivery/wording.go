@@ -11,6 +11,7 @@ type facts struct {
 	kind    Kind
 	name    string
 	minutes int    // before the opening; 0 when unknown
+	days    int    // before the coupon's expiry; 0 on its last day
 	when    string // the opening in the reader's zone; empty when unknown
 	url     string // where to claim; empty when there is nowhere or nothing
 }
@@ -63,6 +64,16 @@ func english(f facts) words {
 	case KindCancelled:
 		w.eyebrow = "Cancelled"
 		w.lead = fmt.Sprintf("“%s” has been cancelled and will not open. You need not do anything.", f.name)
+	case KindNotice:
+		w.link, w.button, w.footer = " Use it at ", "Use it", "You receive this because you have this coupon."
+		left := "expires today"
+		switch {
+		case f.days == 1:
+			left = "expires tomorrow"
+		case f.days > 1:
+			left = fmt.Sprintf("expires in %d days", f.days)
+		}
+		w.eyebrow, w.lead = "Coupon "+left, fmt.Sprintf("Your coupon “%s” %s and has not been used yet.", f.name, left)
 	case KindTest:
 		w.eyebrow, w.footer = "Test message", "Somebody at the shop sent this test to you."
 		w.lead = fmt.Sprintf("This is a test message for “%s”.", f.name)
@@ -97,6 +108,16 @@ func chinese(f facts) words {
 	case KindCancelled:
 		w.eyebrow = "已取消"
 		w.lead = fmt.Sprintf("「%s」已取消，不会开抢。您无需进行任何操作。", f.name)
+	case KindNotice:
+		w.link, w.button, w.footer = "使用：", "立即使用", "您收到此消息，是因为您持有这张优惠券。"
+		left := "今天到期"
+		switch {
+		case f.days == 1:
+			left = "明天到期"
+		case f.days > 1:
+			left = fmt.Sprintf("将在 %d 天后到期", f.days)
+		}
+		w.eyebrow, w.lead = "优惠券"+left, fmt.Sprintf("您的优惠券「%s」%s，尚未使用。", f.name, left)
 	case KindTest:
 		w.eyebrow, w.footer = "测试消息", "这是商家发给您的一条测试消息。"
 		w.lead = fmt.Sprintf("这是「%s」的一条测试消息。", f.name)

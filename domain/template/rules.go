@@ -32,6 +32,7 @@ func (s Spec) Check() error {
 	s.checkDiscount(e)
 	s.checkReach(e)
 	s.checkTimes(e)
+	s.checkNotices(e)
 	return e.Err()
 }
 

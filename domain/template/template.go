@@ -5,6 +5,7 @@ package template
 import (
 	"time"
 
+	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/money"
 )
@@ -100,6 +101,10 @@ type Spec struct {
 	Obtain       Obtain
 	ClaimMode    ClaimMode
 	ClaimURL     string
+	// NotifyDays says when owners are told that their coupon expires, and
+	// NotifyOver over which channels. A change concerns coupons issued later.
+	NotifyDays NoticeDays
+	NotifyOver delivery.ChannelSet
 }
 
 // A Template is a spec with a life.

@@ -89,6 +89,7 @@ func composed() map[string]bool {
 	add("bulk.undo.%s.one", "pause", "resume")
 	add("bulk.undo.%s.other", "pause", "resume")
 	add("nav.group.%s", "drops", "delivery", "settings")
+	add("nav.group.%s", "drops", "coupons", "delivery", "settings")
 	add("nav.%s", "overview", "templates", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit")
 	add("legend.%s", "sent", "inflight", "skipped", "expired", "dead")
 	add("help.%s", "name", "amount_off", "max_off", "threshold", "opens_at", "closes_at", "valid_until")
@@ -191,7 +192,7 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 	}
 	en := book.Languages.Default()
 	var code strings.Builder
-	for _, f := range []string{"../../domain/template/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/redeemcode/*.go", "../../web/console/*.go", "../pages/*.go"} {
+	for _, f := range []string{"../../domain/template/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../web/console/*.go", "../pages/*.go"} {
 		files, err := filepath.Glob(f)
 		if err != nil {
 			t.Fatal(err)

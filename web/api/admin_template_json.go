@@ -31,6 +31,7 @@ type TemplateWish struct {
 	Obtain       string     `json:"obtain,omitempty" enum:"claim,code" default:"claim" doc:"How users get the coupon."`
 	ClaimMode    string     `json:"claim_mode,omitempty" enum:"durable,gate" default:"durable" doc:"Which gate decides claims."`
 	ClaimURL     string     `json:"claim_url,omitempty" doc:"Where messages lead to."`
+	NoticeWish
 }
 
 // TemplatePatch is a change of a template: what is absent stays as it is.
@@ -55,7 +56,8 @@ type TemplatePatch struct {
 	Obtain       Optional[string]    `json:"obtain,omitempty" enum:"claim,code"`
 	ClaimMode    Optional[string]    `json:"claim_mode,omitempty" enum:"durable,gate"`
 	ClaimURL     Optional[string]    `json:"claim_url,omitempty"`
-	Reason       string              `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log; worth saying when the opening moves."`
+	NoticePatch
+	Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log; worth saying when the opening moves."`
 }
 
 // Template is a template as staff see it.
@@ -81,12 +83,13 @@ type Template struct {
 	Obtain       string     `json:"obtain" enum:"claim,code" example:"claim"`
 	ClaimMode    string     `json:"claim_mode" enum:"durable,gate" example:"durable"`
 	ClaimURL     string     `json:"claim_url,omitempty"`
-	CreatedAt    time.Time  `json:"created_at"`
-	UpdatedAt    time.Time  `json:"updated_at"`
-	PublishedAt  *time.Time `json:"published_at,omitempty"`
-	EndedAt      *time.Time `json:"ended_at,omitempty"`
-	Slots        []Slot     `json:"slots,omitempty" doc:"The reminder slots of the current opening, the farthest first; none for a draft, and not in lists."`
-	Earlier      []Slot     `json:"earlier_slots,omitempty" doc:"Slots that fired for an opening that was moved since."`
+	NoticeWish
+	CreatedAt   time.Time  `json:"created_at"`
+	UpdatedAt   time.Time  `json:"updated_at"`
+	PublishedAt *time.Time `json:"published_at,omitempty"`
+	EndedAt     *time.Time `json:"ended_at,omitempty"`
+	Slots       []Slot     `json:"slots,omitempty" doc:"The reminder slots of the current opening, the farthest first; none for a draft, and not in lists."`
+	Earlier     []Slot     `json:"earlier_slots,omitempty" doc:"Slots that fired for an opening that was moved since."`
 }
 
 // Ledger accounts for the stock.
@@ -124,14 +127,14 @@ type Account struct {
 
 func (w TemplateWish) spec() (template.Spec, error) {
 	shop, err := parseID("body.shop_number", w.ShopNumber)
-	return template.Spec{
+	return w.NoticeWish.into(template.Spec{
 		ShopNumber: shop, Name: w.Name, Description: w.Description, Kind: template.Kind(w.Kind),
 		AmountOff: money.Amount(w.AmountOff), Threshold: money.Amount(w.Threshold), PercentOff: w.PercentOff,
 		MaxOff: money.Amount(w.MaxOff), Currency: w.Currency, Target: template.Target(w.Target), Product: w.Product,
 		Stock: w.Stock, PerUserLimit: w.PerUserLimit, OpensAt: w.OpensAt.UTC(), ClosesAt: w.ClosesAt.UTC(),
 		ValidUntil: utc(w.ValidUntil), ValidHours: w.ValidHours, Obtain: template.Obtain(w.Obtain),
 		ClaimMode: template.ClaimMode(w.ClaimMode), ClaimURL: w.ClaimURL,
-	}, err
+	}), err
 }
 
 // apply returns s with the patch applied.
@@ -168,7 +171,7 @@ func (p TemplatePatch) apply(s template.Spec) (template.Spec, error) {
 	p.Obtain.into((*string)(&s.Obtain))
 	p.ClaimMode.into((*string)(&s.ClaimMode))
 	p.ClaimURL.into(&s.ClaimURL)
-	return s, nil
+	return p.NoticePatch.apply(s), nil
 }
 
 func templateJSON(t template.Template, now time.Time) Template {
@@ -178,7 +181,7 @@ func templateJSON(t template.Template, now time.Time) Template {
 		Discount: discountJSON(t.Spec), Target: string(t.Target), Product: t.Product, Stock: t.Stock,
 		Ledger: Ledger{t.Stock, t.Issued, t.StockLeft()}, PerUserLimit: t.PerUserLimit, OpensAt: t.OpensAt.UTC(),
 		ClosesAt: t.ClosesAt.UTC(), ValidUntil: utc(t.ValidUntil), ValidHours: t.ValidHours, Obtain: string(t.Obtain),
-		ClaimMode: string(t.ClaimMode), ClaimURL: t.ClaimURL, CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC(),
+		ClaimMode: string(t.ClaimMode), ClaimURL: t.ClaimURL, NoticeWish: noticesJSON(t.Spec), CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC(),
 		PublishedAt: utc(t.PublishedAt), EndedAt: utc(t.EndedAt),
 	}
 }

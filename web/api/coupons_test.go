@@ -131,3 +131,25 @@ func TestPaymentRefusals(t *testing.T) {
 		t.Fatalf("%s", a.Body)
 	}
 }
+
+func TestTemplateNotices(t *testing.T) {
+	r := newRig(t, nil)
+	spec := wish(time.Hour)
+	spec["notify_days"] = []int{1, 3}
+	a := r.want(r.call(r.admin(), "POST", "/admin/templates", spec), 201, "")
+	if fmt.Sprint(a.at("notify_days")) != "[3 1]" || fmt.Sprint(a.at("notify_channels")) != "[app]" {
+		t.Fatalf("%s", a.Body)
+	}
+	path := "/admin/templates/" + a.json["id"].(string)
+	a = r.want(r.call(r.admin("If-Match", "1"), "PATCH", path, `{"notify_channels":["email","app"]}`), 200, "")
+	if fmt.Sprint(a.at("notify_days"), a.at("notify_channels")) != "[3 1] [app email]" {
+		t.Fatalf("%s", a.Body)
+	}
+	r.want(r.call(r.admin("If-Match", "2"), "PATCH", path, `{"notify_days":[31]}`), 422, "invalid_request")
+	r.want(r.call(r.admin("If-Match", "2"), "PATCH", path, `{"notify_days":[-1]}`), 422, "invalid_request")
+	r.want(r.call(r.admin("If-Match", "2"), "PATCH", path, `{"notify_channels":["pigeon"]}`), 422, "invalid_request")
+	a = r.want(r.call(r.admin("If-Match", "2"), "PATCH", path, `{"notify_days":null}`), 200, "")
+	if a.at("notify_days") != nil || a.at("notify_channels") != nil {
+		t.Fatalf("%s", a.Body)
+	}
+}

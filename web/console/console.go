@@ -15,6 +15,7 @@ import (
 	"github.com/alexedwards/scs/v2"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
@@ -91,6 +92,8 @@ type Deps struct {
 	// Circuits returns the circuit breakers of all channels.
 	Circuits func(ctx context.Context) ([delivery.Channels]delivery.Circuit, error)
 	Codes    *redeemcode.Service
+	Coupons  *coupon.Desk
+	Notices  NoticeCalendar
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
 	Sessions scs.CtxStore

@@ -18,7 +18,7 @@ import (
 func templateFields() []string {
 	return []string{"name", "shop_number", "description", "claim_url", "kind", "amount_off", "threshold", "percent_off", "max_off",
 		"currency", "target", "product", "opens_at", "opens_at_fold", "closes_at", "closes_at_fold", "validity", "valid_hours",
-		"valid_until", "valid_until_fold", "stock", "per_user_limit", "obtain", "claim_mode"}
+		"valid_until", "valid_until_fold", "stock", "per_user_limit", "obtain", "claim_mode", "notify_days", "notify_channels"}
 }
 
 // typedValues returns what was typed, nothing added or lost.
@@ -66,7 +66,8 @@ func valuesOf(t template.Template) map[string]string {
 		"kind": string(t.Kind), "amount_off": amount(t.AmountOff), "threshold": amount(t.Threshold), "percent_off": number(t.PercentOff),
 		"max_off": amount(t.MaxOff), "currency": t.Currency, "target": string(t.Target), "product": t.Product, "validity": "hours",
 		"valid_hours": number(t.ValidHours), "stock": strconv.FormatInt(t.Stock, 10), "per_user_limit": strconv.Itoa(t.PerUserLimit),
-		"obtain": string(t.Obtain), "claim_mode": string(t.ClaimMode), "valid_until": "", "valid_until_fold": ""}
+		"obtain": string(t.Obtain), "claim_mode": string(t.ClaimMode), "valid_until": "", "valid_until_fold": "",
+		"notify_days": t.NotifyDays.String(), "notify_channels": strings.Join(template.ChannelNames(t.NotifyOver), ", ")}
 	v["opens_at"], v["opens_at_fold"] = typedTime(t.OpensAt, zone)
 	v["closes_at"], v["closes_at_fold"] = typedTime(t.ClosesAt, zone)
 	if t.ValidUntil != nil {
@@ -104,6 +105,7 @@ func readSpec(values map[string]string, shops []template.Shop, fallback *time.Lo
 	} else {
 		s.ValidHours = int(rd.number("valid_hours"))
 	}
+	s = s.WithNotices(template.ParseNoticeDays(values["notify_days"]), template.ParseChannels(values["notify_channels"]))
 	return s, rd.all(s)
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
@@ -101,9 +102,10 @@ func (g *rig) deps() Deps {
 		Sales:         postgres.NewLedgers(g.db),
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
 		Jobs:          &job.Service{Store: postgres.NewJobs(g.db)}, Uploads: postgres.NewUploads(g.db),
-		Ledger: &delivery.Ledger{Store: postgres.NewLedger(g.db)},
-		Codes:  &redeemcode.Service{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T), Now: g.now},
-		Bulks:  &template.Bulks{Templates: &template.Service{Store: store, Now: g.now}, Jobs: &job.Service{Store: postgres.NewJobs(g.db)}},
+		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(g.db)},
+		Codes:   &redeemcode.Service{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T), Now: g.now},
+		Bulks:   &template.Bulks{Templates: &template.Service{Store: store, Now: g.now}, Jobs: &job.Service{Store: postgres.NewJobs(g.db)}},
+		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(g.db)}, Notices: postgres.NewNotices(g.db),
 
 		Cockpits: postgres.NewCockpits(g.db), Control: &delivery.Control{Store: postgres.NewChannels(g.db), Now: g.now},
 		Tests: &delivery.ChannelTests{Store: postgres.NewChannelTests(g.db), Configured: configured},

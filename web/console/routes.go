@@ -82,6 +82,13 @@ func (c *Console) table() []route {
 		get("/users", staff.View, c.findUsers),
 		get("/users/{id}", staff.View, c.showUser),
 
+		get("/coupons", staff.View, c.findCoupons),
+		get("/coupons/locks", staff.View, c.listLocks),
+		get("/coupons/{id}", staff.View, c.showCoupon),
+		get("/coupons/{id}/{step:release|revoke}", staff.View, c.confirmCouponStep),
+		post("/coupons/{id}/{step:release|revoke}", staff.View, c.takeCouponStep),
+		get("/notices", staff.View, c.showNotices),
+
 		get("/channels", staff.View, c.listChannels),
 		get("/channels/{channel}/{step:pause|resume}", staff.Operate, c.confirmChannel),
 		post("/channels/{channel}/{step:pause|resume}", staff.Operate, c.changeChannel),

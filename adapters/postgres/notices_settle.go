@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+	"github.com/jackc/pgx/v5"
+)
+
+// batchesDone says that every batch of run r is done.
+const batchesDone = `not exists (select from batches b where b.kind = 'notice' and b.owner_id = r.id and b.state <> 'done')`
+
+// FinishedRuns returns runs that ended and whose notices do not know it.
+func (s Notices) FinishedRuns(ctx context.Context, limit int) ([]int64, error) {
+	rows, err := s.pool.Query(ctx, `select r.id from notice_runs r where r.settled_at is null and `+batchesDone+` order by r.id limit $1`, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return ids, translate(err)
+}
+
+// SettleNotices writes down what became of a run's notices: sent if one
+// channel reached the reader. It may run again, when dead letters were
+// replayed: the calendar changes by the difference.
+func (s Notices) SettleNotices(ctx context.Context, run int64) error {
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		ids, err := lockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 and `+batchesDone+` for update`, run)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		sent, err := sentByRun(ctx, tx, run)
+		if err != nil {
+			return err
+		}
+		reached := make([]int64, 0, sent.GetCardinality())
+		for it := sent.Iterator(); it.HasNext(); {
+			reached = append(reached, int64(it.Next()))
+		}
+		_, err = tx.Exec(ctx, `
+			with old as (
+				select n.user_id, n.template_id, n.day, n.status as was, case when n.user_id = any($2::bigint[]) then 1 else 2 end as is_now,
+					case when n.user_id = any($2::bigint[]) then '' else coalesce((
+						select e.reason from batches b join exceptions e on e.batch_id = b.id and e.user_id = n.user_id
+						where b.kind = 'notice' and b.owner_id = $1 order by b.channel limit 1),
+						(select min(b.rest_reason) from batches b where b.kind = 'notice' and b.owner_id = $1), '') end as why
+				from notices n where n.run_id = $1
+			), changed as (
+				update notices n set status = old.is_now, reason = old.why from old
+				where n.user_id = old.user_id and n.template_id = old.template_id and n.day = old.day and (n.status, n.reason) is distinct from (old.is_now, old.why)
+				returning old.day, old.template_id, old.was, old.is_now
+			), counted as (
+				insert into notice_days as d (day, template_id, sent, failed)
+				select day, template_id, sum((is_now = 1)::int - (was = 1)::int), sum((is_now = 2)::int - (was = 2)::int)
+				from changed group by 1, 2 order by 1, 2
+				on conflict (day, template_id) do update set sent = d.sent + excluded.sent, failed = d.failed + excluded.failed
+			)
+			update notice_runs set settled_at = clock_timestamp() where id = $1`, run, reached)
+		return err
+	})
+}
+
+// sentByRun unites whom the run's batches reached, over whichever channel.
+func sentByRun(ctx context.Context, tx pgx.Tx, run int64) (*roaring64.Bitmap, error) {
+	rows, err := tx.Query(ctx, `select sent from batches where kind = 'notice' and owner_id = $1`, run)
+	if err != nil {
+		return nil, err
+	}
+	all := roaring64.New()
+	var raw []byte
+	_, err = pgx.ForEachRow(rows, []any{&raw}, func() error {
+		set, err := decodeSet(raw)
+		if err == nil {
+			all.Or(set)
+		}
+		return err
+	})
+	return all, err
+}

@@ -1,0 +1,259 @@
+package postgres_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// bell is a world whose templates tell owners before coupons expire.
+type bell struct {
+	*purse
+	notices   postgres.Notices
+	announcer *coupon.Announcer
+	queue     *memoryQueue
+	app, hook *sink
+	daemon    *delivery.Service
+}
+
+func newBell(t *testing.T, days ...int) *bell {
+	p := newPurse(t)
+	b := &bell{purse: p, notices: postgres.NewNotices(p.db), queue: &memoryQueue{}, app: newSink(delivery.App, 100), hook: newSink(delivery.Webhook, 100)}
+	b.announcer = &coupon.Announcer{Store: b.notices, Queue: b.queue}
+	b.daemon = p.deliverer(b.queue, b.app, b.hook)
+	b.drop = b.template(days...)
+	return b
+}
+
+func (b *bell) template(days ...int) template.Template {
+	b.Helper()
+	s := spec(time.Hour).WithNotices(template.NoticeDaysOf(days...), delivery.ChannelSetOf(delivery.App, delivery.Webhook))
+	tpl, err := b.service.Create(b.Context(), staff.System(), s, "")
+	b.must(err)
+	if tpl.NotifyDays != s.NotifyDays || tpl.NotifyOver != s.NotifyOver {
+		b.Fatalf("stored %+v, wanted %+v", tpl.Spec, s)
+	}
+	return tpl
+}
+
+// own gives the users coupons that are valid for 100 hours.
+func (b *bell) own(t template.Template, users ...int64) {
+	b.Helper()
+	for _, id := range users {
+		b.exec(`insert into users (id) values ($1) on conflict do nothing`, id)
+		b.exec(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
+			values ($1, $2, $3, 'claim', now(), now() + interval '100 hours')`, t.ID, id, rand.Int64N(1<<62)+1)
+	}
+}
+
+// until sweeps until the condition holds: other transactions of the server
+// may hold the horizon back for a moment.
+func (b *bell) until(what string, holds func() bool) {
+	b.Helper()
+	for end := time.Now().Add(20 * time.Second); !holds(); {
+		if time.Now().After(end) {
+			b.Fatalf("not in time: %s", what)
+		}
+		b.must(b.announcer.Sweep(b.Context()))
+		pause := time.NewTimer(5 * time.Millisecond)
+		<-pause.C
+	}
+}
+
+func (b *bell) planned(n int64) {
+	b.Helper()
+	b.until(fmt.Sprint(n, " planned"), func() bool { return b.number(`select count(*) from notices`) >= n })
+	if got := b.number(`select count(*) from notices`); got != n {
+		b.Fatalf("%d notices are planned, want %d", got, n)
+	}
+}
+
+// comeDue pretends that time has passed.
+func (b *bell) comeDue() {
+	b.exec(`update notices set due_at = clock_timestamp() - interval '1 minute'`)
+}
+
+func (b *bell) deliver() {
+	b.Helper()
+	for _, c := range []delivery.Channel{delivery.App, delivery.Webhook} {
+		b.must(b.daemon.Drain(b.Context(), c))
+	}
+}
+
+func (b *bell) status(id user.ID) (s string) {
+	b.Helper()
+	b.must(b.sql.QueryRow(b.Context(), `select coalesce(min(status || ' ' || reason), 'none') from notices where user_id = $1`, id).Scan(&s))
+	return s
+}
+
+// calendar fails unless the counted days agree with the notices.
+func (b *bell) calendar() (sum coupon.NoticeDay) {
+	b.Helper()
+	now := clock()
+	list, err := b.notices.NoticeDays(b.Context(), now.AddDate(0, 0, -60), now.AddDate(0, 0, 60), nil, 0)
+	b.must(err)
+	for _, d := range list {
+		sum.Planned, sum.Sent, sum.Failed, sum.Dropped = sum.Planned+d.Planned, sum.Sent+d.Sent, sum.Failed+d.Failed, sum.Dropped+d.Dropped
+	}
+	for status, want := range map[int]int64{0: sum.Waiting(), 1: sum.Sent, 2: sum.Failed} {
+		if got := b.number(`select count(*) from notices where status = $1`, status); got != want {
+			b.Errorf("status %d: %d notices, %d counted", status, got, want)
+		}
+	}
+	return sum
+}
+
+func TestNoticesGoOut(t *testing.T) {
+	b := newBell(t, 1)
+	b.hook.answer = func(m delivery.Message, _ int) delivery.Result {
+		if m.To.ID == 3 || m.To.ID == 4 {
+			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
+		}
+		if m.Content.Title != "Coupon expires tomorrow: Half price" {
+			t.Errorf("told %q", m.Content.Title)
+		}
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	b.app.answer = func(m delivery.Message, _ int) delivery.Result {
+		if m.To.ID == 3 {
+			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
+		}
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	b.own(b.drop, 1, 2, 3, 4, 5, 6)
+	b.own(b.template(), 9) // nobody is told about this one
+	b.planned(6)
+	b.must(b.announcer.Sweep(t.Context()))
+	if n := b.number(`select count(*) from batches`); n != 0 {
+		t.Fatal("cut before it is due")
+	}
+	b.exec(`update coupons set state = 'used' where user_id = 5`)
+	b.exec(`update users set opt_outs = 17 where id = 6`) // app and webhook
+	b.comeDue()
+	b.must(b.announcer.Sweep(t.Context()))
+	b.must(b.announcer.Sweep(t.Context()))
+	if n := b.number(`select count(*) from batches where kind = 'notice'`); n != 2 {
+		t.Fatalf("%d batches, want one per channel", n)
+	}
+	if len(b.queue.tasks) != 2 {
+		t.Errorf("%d workers were woken", len(b.queue.tasks))
+	}
+	b.deliver()
+	b.until("settled", func() bool { return b.number(`select count(*) from notice_runs where settled_at is null`) == 0 })
+	for id, want := range map[user.ID]string{1: "1 ", 2: "1 ", 3: "2 refused_by_provider", 4: "1 ", 5: "none", 6: "2 opted_out"} {
+		if got := b.status(id); got != want {
+			t.Errorf("user %d: %q, want %q", id, got, want)
+		}
+	}
+	if got := b.calendar(); got.Planned != 6 || got.Sent != 3 || got.Failed != 2 || got.Dropped != 1 {
+		t.Errorf("calendar %+v", got)
+	}
+	if len(b.app.got) != 4 || len(b.hook.got) != 4 {
+		t.Errorf("app told %v, webhook %v", b.app.got, b.hook.got)
+	}
+	for key, times := range b.app.got {
+		if times != 1 {
+			t.Errorf("%s was sent %d times", key, times)
+		}
+	}
+	// What is settled again, because an event is repeated, changes nothing.
+	b.must(b.notices.SettleNotices(t.Context(), b.number(`select id from notice_runs`)))
+	b.calendar()
+}
+
+// TestNoticesMissNoCoupon: ids are drawn before they are committed, so that a
+// smaller one may appear after a greater one was planned for.
+func TestNoticesMissNoCoupon(t *testing.T) {
+	b := newBell(t, 1)
+	_, commit := b.hold(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
+		values ($1, 1, 1, 'claim', now(), now() + interval '100 hours')`, b.drop.ID)
+	b.own(b.drop, 2)
+	for range 5 {
+		b.must(b.announcer.Sweep(t.Context()))
+	}
+	if n := b.number(`select count(*) from notices`); n != 0 {
+		t.Fatal("planned beyond a coupon that is not committed yet")
+	}
+	commit()
+	b.planned(2)
+	b.own(b.drop, 3)
+	b.planned(3)
+	// Two coupons of one day are one notice, of the later expiry.
+	b.exec(`update notices set expires_at = expires_at - interval '1 second'`)
+	before := b.number(`select extract(epoch from max(expires_at))::bigint from notices where user_id = 3`)
+	b.own(b.drop, 3)
+	b.until("extended", func() bool {
+		return b.number(`select extract(epoch from max(expires_at))::bigint from notices where user_id = 3`) > before
+	})
+	b.planned(3)
+}
+
+// TestNoticesAreCutOnce by several workers at the same time, and told once to
+// somebody whose notices of several days are overdue.
+func TestNoticesAreCutOnce(t *testing.T) {
+	b := newBell(t, 1, 2, 3)
+	var users []int64
+	for i := range int64(60) {
+		users = append(users, i+1)
+	}
+	b.own(b.drop, users...)
+	b.planned(180)
+	b.comeDue()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for {
+				_, n, err := b.notices.CutNotices(b.Context(), 30)
+				if err != nil {
+					b.Error(err)
+				}
+				if n == 0 {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := b.number(`select count(*) from notices where run_id is null`); n != 0 {
+		t.Fatalf("%d are left", n)
+	}
+	if n := b.number(`select coalesce(sum(due_count), 0) from batches where channel = 0`); n != b.number(`select count(*) from notices`) {
+		t.Fatalf("%d in batches, %d notices", n, b.number(`select count(*) from notices`))
+	}
+	b.deliver()
+	b.until("settled", func() bool { return b.number(`select count(*) from notice_runs where settled_at is null`) == 0 })
+	for key, times := range b.app.got {
+		if times != 1 {
+			t.Errorf("%s was sent %d times", key, times)
+		}
+	}
+	b.calendar()
+}
+
+func TestNoticesTooLate(t *testing.T) {
+	b := newBell(t, 1, 2)
+	b.own(b.drop, 1, 2)
+	b.planned(4)
+	b.exec(`update notices set expires_at = clock_timestamp() where user_id = 1`)
+	b.comeDue()
+	b.must(b.announcer.Sweep(t.Context()))
+	if got := b.status(1); got != "2 deadline" {
+		t.Errorf("expired before anybody was told: %q", got)
+	}
+	// User 2 is told the nearest day only.
+	if n := b.number(`select count(*) from notices where user_id = 2`); n != 1 || b.number(`select days from notices where user_id = 2`) != 1 {
+		t.Errorf("%d notices for user 2", n)
+	}
+	if got := b.calendar(); got.Planned != 4 || got.Failed != 2 || got.Dropped != 1 || got.Waiting() != 1 {
+		t.Errorf("calendar %+v", got)
+	}
+}

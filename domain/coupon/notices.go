@@ -1,0 +1,194 @@
+package coupon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/task"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// NoticeHour is the hour of the reader's day at which notices go out.
+const NoticeHour = 10
+
+// A Notice tells a user that coupons of a template expire.
+type Notice struct {
+	UserID     user.ID
+	TemplateID int64
+	Day        time.Time // midnight UTC of the date in the reader's zone on which it is sent
+	Days       int       // so many days before the expiry
+	DueAt      time.Time
+	ExpiresAt  time.Time // of the last coupon it tells about
+}
+
+// A Fresh coupon is one whose notices are not planned yet.
+type Fresh struct {
+	ID         int64
+	TemplateID int64
+	UserID     user.ID
+	IssuedAt   time.Time
+	ExpiresAt  time.Time
+	Days       template.NoticeDays
+	Timezone   string // the user's, or else the shop's
+	Quiet      user.QuietHours
+}
+
+// Notices returns what the coupon's owner is told and when: on each of the
+// days at ten in the morning of the owner's zone, or at the end of quiet
+// hours that cover it. What would come before the issue or after the expiry
+// is left out. Days are counted from the last date on which the coupon is
+// valid, so that a coupon which expires at midnight has the day before as its
+// last.
+func (f Fresh) Notices() []Notice {
+	zone := user.User{Timezone: f.Timezone}.Zone()
+	last := f.ExpiresAt.Add(-time.Nanosecond).In(zone)
+	var list []Notice
+	for _, days := range f.Days.List() {
+		due := awake(time.Date(last.Year(), last.Month(), last.Day()-days, NoticeHour, 0, 0, 0, zone), f.Quiet)
+		if due.Before(f.IssuedAt) || !due.Before(f.ExpiresAt) {
+			continue
+		}
+		list = append(list, Notice{UserID: f.UserID, TemplateID: f.TemplateID, Days: days, DueAt: due.UTC(), ExpiresAt: f.ExpiresAt,
+			Day: time.Date(last.Year(), last.Month(), last.Day()-days, 0, 0, 0, 0, time.UTC)})
+	}
+	return list
+}
+
+// awake moves at to the end of quiet hours that cover it.
+func awake(at time.Time, quiet user.QuietHours) time.Time {
+	if !quiet.Contains(at, at.Location()) {
+		return at
+	}
+	end := time.Date(at.Year(), at.Month(), at.Day(), quiet.To/60, quiet.To%60, 0, 0, at.Location())
+	if !end.After(at) {
+		end = time.Date(at.Year(), at.Month(), at.Day()+1, quiet.To/60, quiet.To%60, 0, 0, at.Location())
+	}
+	return end
+}
+
+// Plan returns the notices of all the coupons, one for each user, template
+// and day.
+func Plan(fresh []Fresh) []Notice {
+	type key struct {
+		user     user.ID
+		template int64
+		day      time.Time
+	}
+	at := map[key]int{}
+	var list []Notice
+	for _, f := range fresh {
+		for _, n := range f.Notices() {
+			k := key{n.UserID, n.TemplateID, n.Day}
+			i, known := at[k]
+			if !known {
+				at[k] = len(list)
+				list = append(list, n)
+			} else if n.ExpiresAt.After(list[i].ExpiresAt) {
+				list[i].ExpiresAt = n.ExpiresAt
+			}
+		}
+	}
+	return list
+}
+
+// A CutBatch is a stored batch that waits for its channel's workers.
+type CutBatch struct {
+	ID      int64
+	Channel delivery.Channel
+}
+
+// NoticeStore keeps notices.
+type NoticeStore interface {
+	// FreshCoupons returns coupons after the cursor whose notices can be
+	// planned: they are committed, and so is every coupon with a smaller id.
+	// Up to says how far the cursor may go once they are; from == to means
+	// that there is nothing to plan.
+	FreshCoupons(ctx context.Context, limit int) (list []Fresh, from, to int64, err error)
+	// StoreNotices stores the plan and moves the cursor, or returns
+	// [ErrRaced] if it is not at from any more. What is planned already stays.
+	StoreNotices(ctx context.Context, from, to int64, plan []Notice) error
+	// CutNotices takes up to limit due notices and stores batches for them in
+	// one transaction, and returns how many it took. Whose coupons are gone is
+	// told nothing.
+	CutNotices(ctx context.Context, limit int) ([]CutBatch, int, error)
+	// FinishedRuns returns cut notices whose batches are all done and that do
+	// not know it yet.
+	FinishedRuns(ctx context.Context, limit int) ([]int64, error)
+	// SettleNotices writes down what became of a run's notices. A run whose
+	// batches are not all done is left alone.
+	SettleNotices(ctx context.Context, run int64) error
+}
+
+// Queue wakes workers.
+type Queue interface {
+	Enqueue(ctx context.Context, tasks ...task.Task) error
+}
+
+// Announcer plans and sends the notices before coupons expire. Any number of
+// processes may.
+type Announcer struct {
+	Store NoticeStore
+	Queue Queue
+}
+
+const (
+	planChunk = 5000 // coupons whose notices are stored at once
+	cutChunk  = 5000 // notices cut at once, into batches of a thousand
+)
+
+// Sweep plans for new coupons, cuts what is due and settles what is done. It
+// may stop and begin anew at any point.
+func (a *Announcer) Sweep(ctx context.Context) error {
+	return errors.Join(a.plan(ctx), a.cut(ctx), a.settle(ctx))
+}
+
+func (a *Announcer) plan(ctx context.Context) error {
+	for ctx.Err() == nil {
+		fresh, from, to, err := a.Store.FreshCoupons(ctx, planChunk)
+		if err != nil || from == to {
+			return err
+		}
+		err = a.Store.StoreNotices(detach(ctx), from, to, Plan(fresh))
+		if errors.Is(err, ErrRaced) {
+			return nil // another worker is at it
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (a *Announcer) cut(ctx context.Context) error {
+	for ctx.Err() == nil {
+		batches, n, err := a.Store.CutNotices(detach(ctx), cutChunk)
+		if err != nil || n == 0 {
+			return err
+		}
+		tasks := make([]task.Task, len(batches))
+		for i, b := range batches {
+			tasks[i] = task.Run(b.ID, b.Channel.String(), 0, time.Time{})
+		}
+		// A queue that is away costs time only: the sweep wakes workers.
+		_ = a.Queue.Enqueue(ctx, tasks...)
+	}
+	return ctx.Err()
+}
+
+func (a *Announcer) settle(ctx context.Context) error {
+	for ctx.Err() == nil {
+		runs, err := a.Store.FinishedRuns(ctx, 100)
+		if err != nil || len(runs) == 0 {
+			return err
+		}
+		for _, run := range runs {
+			if err := a.Store.SettleNotices(detach(ctx), run); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}

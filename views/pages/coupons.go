@@ -1,0 +1,108 @@
+package pages
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"time"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/template"
+	"dropbell/views/ui"
+)
+
+// CouponURL is where a coupon is shown.
+func CouponURL(id int64) string { return "/coupons/" + strconv.FormatInt(id, 10) }
+
+// couponSearches are the ways of looking for coupons.
+func couponSearches() []string { return []string{"user", "order", "coupon", "template"} }
+
+func couponTone(s coupon.State) ui.Tone {
+	switch s {
+	case coupon.Unused:
+		return ui.Good
+	case coupon.Locked:
+		return ui.Info
+	case coupon.Expired:
+		return ui.Warn
+	case coupon.Revoked:
+		return ui.Bad
+	}
+	return ui.Neutral
+}
+
+func (p Coupons) searchChoice(ctx context.Context) ui.ChoiceProps {
+	c := ui.ChoiceProps{Name: "by", Label: ui.T(ctx, "coupons.by"), Value: p.By, Required: true}
+	for _, by := range couponSearches() {
+		c.Options = append(c.Options, ui.Option{Value: by, Label: ui.T(ctx, "coupons.by."+by)})
+	}
+	return c
+}
+
+func (p Coupons) stateChoice(ctx context.Context) ui.ChoiceProps {
+	c := ui.ChoiceProps{Name: "state", Label: ui.T(ctx, "coupons.state"), Value: string(p.State), Required: true,
+		Options: []ui.Option{{Label: ui.T(ctx, "coupons.any_state")}}}
+	for _, s := range coupon.States() {
+		c.Options = append(c.Options, ui.Option{Value: string(s), Label: ui.T(ctx, "coupon.state."+string(s))})
+	}
+	return c
+}
+
+// spec is the rule in the form in which templates say what they are worth.
+func ruleSpec(r coupon.Rule) template.Spec {
+	return template.Spec{Kind: r.Kind, AmountOff: r.AmountOff, Threshold: r.Threshold, PercentOff: r.PercentOff, MaxOff: r.MaxOff,
+		Currency: r.Currency, Target: r.Target, Product: r.Product}
+}
+
+// overdue reports whether the lock's time has come.
+func overdue(l coupon.Listed) bool { return l.LockedUntil != nil && !l.Now.Before(*l.LockedUntil) }
+
+// age writes how long the order has held the coupon.
+func age(ctx context.Context, l coupon.Listed) string {
+	if l.LockedAt == nil {
+		return ""
+	}
+	return ui.From(ctx).Locale.Duration(max(0, l.Now.Sub(*l.LockedAt).Truncate(time.Second)))
+}
+
+// orderText names the order that holds or used the coupon, or the last one of its log.
+func orderText(l coupon.Listed) string { return orDash(l.OrderID) }
+
+func opTone(o coupon.Operation) ui.Tone {
+	switch {
+	case o.Outcome != coupon.Done:
+		return ui.Warn
+	case o.Step == coupon.StepConfirm:
+		return ui.Good
+	case o.Step == coupon.StepLock:
+		return ui.Info
+	case o.Step == coupon.StepRevoke:
+		return ui.Bad
+	}
+	return ui.Neutral
+}
+
+func (p CouponDetail) revokeURL() string { return CouponURL(p.Coupon.ID) + "/revoke" }
+
+func (p CouponDetail) releaseURL() string { return ReleaseURL(p.Coupon) }
+
+// ReleaseURL is where the lock of a coupon is ended.
+func ReleaseURL(l coupon.Listed) string {
+	return CouponURL(l.ID) + "/release?order=" + url.QueryEscape(l.OrderID)
+}
+
+// noticeCounts are a day's notices as the bar draws them.
+func noticeCounts(d coupon.NoticeDay) delivery.Counts {
+	return delivery.Counts{Reserved: d.Planned, Sent: d.Sent, Dead: d.Failed, Skipped: d.Dropped, InFlight: d.Waiting()}
+}
+
+// empty reports whether no day of the calendar has a notice.
+func (p NoticeCalendar) empty() bool {
+	for _, d := range p.Days {
+		if d.Planned > 0 {
+			return false
+		}
+	}
+	return true
+}

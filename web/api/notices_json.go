@@ -1,0 +1,37 @@
+package api
+
+import "dropbell/domain/template"
+
+// NoticeWish says when owners are told that their coupon expires.
+type NoticeWish struct {
+	NotifyDays     []int    `json:"notify_days,omitempty" maxItems:"31" doc:"So many days before a coupon expires its owner is told; 0 = on its last day." example:"[3,1]"`
+	NotifyChannels []string `json:"notify_channels,omitempty" maxItems:"5" doc:"Over which channels; the app's inbox if none is named." example:"[\"app\"]"`
+}
+
+func (w NoticeWish) into(s template.Spec) template.Spec {
+	return s.WithNotices(template.NoticeDaysOf(w.NotifyDays...), template.ParseChannels(w.NotifyChannels...))
+}
+
+// NoticePatch is a change of [NoticeWish]: what is absent stays as it is.
+type NoticePatch struct {
+	NotifyDays     Optional[[]int]    `json:"notify_days,omitempty" doc:"null or [] = no notices; concerns coupons issued from then on."`
+	NotifyChannels Optional[[]string] `json:"notify_channels,omitempty"`
+}
+
+func (p NoticePatch) apply(s template.Spec) template.Spec {
+	days, over := s.NotifyDays, s.NotifyOver
+	if p.NotifyDays.Set {
+		days = template.NoticeDaysOf(p.NotifyDays.Value...)
+	}
+	if p.NotifyChannels.Set {
+		over = template.ParseChannels(p.NotifyChannels.Value...)
+	}
+	return s.WithNotices(days, over)
+}
+
+func noticesJSON(s template.Spec) NoticeWish {
+	if s.NotifyDays == 0 {
+		return NoticeWish{}
+	}
+	return NoticeWish{s.NotifyDays.List(), template.ChannelNames(s.NotifyOver)}
+}

@@ -1,0 +1,201 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// NoticeCalendar keeps how many notices there are per day.
+type NoticeCalendar interface {
+	// NoticeDays returns the days from the first to the last that have
+	// notices, of the shops given (none = all) and of one template or all (0).
+	NoticeDays(ctx context.Context, from, to time.Time, shops []int64, templateID int64) ([]coupon.NoticeDay, error)
+}
+
+func (c *Console) findCoupons(w http.ResponseWriter, r *http.Request) error {
+	p := pages.Coupons{By: r.FormValue("by"), Search: strings.TrimSpace(r.FormValue("q"))}
+	if s := coupon.State(r.FormValue("state")); slices.Contains(coupon.States(), s) {
+		p.State = s
+	}
+	q, ok := couponQuery(&p)
+	p.Broken = !ok
+	q.BeforeID, _ = strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
+	q.BeforeID = max(0, q.BeforeID)
+	if ok && p.Search != "" {
+		list, err := c.Coupons.List(r.Context(), actor(r), q)
+		if err != nil {
+			return err
+		}
+		p.List = list[:min(len(list), pageSize)]
+		if len(list) > pageSize {
+			p.Next = withQuery(r, "before", strconv.FormatInt(p.List[pageSize-1].ID, 10))
+		}
+	}
+	if q.BeforeID > 0 {
+		p.First = withQuery(r, "before", "")
+	}
+	return c.listed(w, r, p.Results(), p.Page())
+}
+
+// couponQuery reads what is looked for; not ok means that nothing can be
+// called that.
+func couponQuery(p *pages.Coupons) (q coupon.Query, ok bool) {
+	q = coupon.Query{State: p.State, Limit: pageSize + 1}
+	n, err := strconv.ParseInt(p.Search, 10, 64)
+	isID := err == nil && n > 0
+	switch p.By {
+	case "order":
+		q.OrderID = p.Search
+		return q, p.Search == "" || coupon.CheckOrderID(p.Search) == nil
+	case "coupon":
+		q.ID = n
+	case "template":
+		q.TemplateID = n
+	default:
+		p.By, q.UserID = "user", user.ID(n)
+	}
+	return q, p.Search == "" || isID
+}
+
+func (c *Console) listLocks(w http.ResponseWriter, r *http.Request) error {
+	by := actor(r)
+	p := pages.Locks{MayRelease: func(shop int64) bool { return by.Can(staff.Operate, shop) }}
+	after := lockCursor(r.FormValue("after"))
+	list, err := c.Coupons.OpenLocks(r.Context(), by, after, pageSize+1)
+	if err != nil {
+		return err
+	}
+	p.List = list[:min(len(list), pageSize)]
+	if len(list) > pageSize {
+		last := p.List[pageSize-1]
+		p.Next = withQuery(r, "after", strconv.FormatInt(last.LockedUntil.UnixMicro(), 10)+"-"+strconv.FormatInt(last.ID, 10))
+	}
+	if after.ID != 0 {
+		p.First = withQuery(r, "after", "")
+	}
+	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+// lockCursor reads where the page before ended; nonsense is the beginning.
+func lockCursor(text string) coupon.LockCursor {
+	at, id, _ := strings.Cut(text, "-")
+	micros, err1 := strconv.ParseInt(at, 10, 64)
+	n, err2 := strconv.ParseInt(id, 10, 64)
+	if until := time.UnixMicro(micros).UTC(); err1 == nil && err2 == nil && n > 0 && until.Year() > 1 && until.Year() < 9000 {
+		return coupon.LockCursor{Until: until, ID: n}
+	}
+	return coupon.LockCursor{}
+}
+
+func (c *Console) showCoupon(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	l, log, err := c.Coupons.Coupon(r.Context(), actor(r), id)
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusOK, pages.CouponDetail{Coupon: l, Log: log, MayRelease: actor(r).Can(staff.Operate, l.ShopNumber),
+		MayRevoke: actor(r).Can(staff.ManageUsers, l.ShopNumber)}.Page())
+}
+
+// couponStep asks whether the step in the address is meant.
+func (c *Console) couponStep(r *http.Request, l coupon.Listed, broken string) pages.Confirmation {
+	loc, order := frame(r).Locale, r.FormValue("order")
+	p := pages.Confirmation{Active: "coupons", Crumbs: []ui.Crumb{{Label: loc.T("nav.coupons"), URL: "/coupons"},
+		{Label: loc.T("coupon.title", strconv.FormatInt(l.ID, 10)), URL: pages.CouponURL(l.ID)}},
+		ConfirmProps: ui.ConfirmProps{Cancel: pages.CouponURL(l.ID), Kind: "danger", Reason: reason(r), NeedsReason: true, ReasonError: broken}}
+	if r.PathValue("step") == "revoke" {
+		p.Title, p.Submit, p.Action = loc.T("coupon.revoke.title"), loc.T("coupon.revoke"), pages.CouponURL(l.ID)+"/revoke"
+		p.Points = []string{loc.T("coupon.revoke.1", l.UserID.String(), l.TemplateName), loc.T("coupon.revoke.2")}
+		return p
+	}
+	p.Title, p.Submit, p.Action = loc.T("locks.release.title", order), loc.T("locks.release"), pages.CouponURL(l.ID)+"/release"
+	p.Points = []string{loc.T("locks.release.1"), loc.T("locks.release.2")}
+	p.Hidden = [][2]string{{"order", order}}
+	return p
+}
+
+func (c *Console) confirmCouponStep(w http.ResponseWriter, r *http.Request) error {
+	l, err := c.ownCoupon(r)
+	if err != nil {
+		return err
+	}
+	return c.ask(w, r, http.StatusOK, c.couponStep(r, l, ""))
+}
+
+// ownCoupon loads the coupon in the address if the viewer may take the step.
+func (c *Console) ownCoupon(r *http.Request) (coupon.Listed, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return coupon.Listed{}, err
+	}
+	l, _, err := c.Coupons.Coupon(r.Context(), actor(r), id)
+	if err != nil {
+		return l, err
+	}
+	needs := staff.Operate
+	if r.PathValue("step") == "revoke" {
+		needs = staff.ManageUsers
+	}
+	return l, actor(r).May(needs, l.ShopNumber)
+}
+
+func (c *Console) takeCouponStep(w http.ResponseWriter, r *http.Request) error {
+	l, err := c.ownCoupon(r)
+	if err != nil {
+		return err
+	}
+	said := "coupon.revoked"
+	if r.PathValue("step") == "revoke" {
+		_, err = c.Coupons.Revoke(r.Context(), actor(r), l.ID, reason(r))
+	} else {
+		said = "locks.released"
+		_, err = c.Coupons.Release(r.Context(), actor(r), l.ID, r.PostFormValue("order"), reason(r))
+	}
+	if broken := fieldsOf(err); broken != nil && ui.ErrorOf(r.Context(), broken, "reason") != "" {
+		return c.ask(w, r, http.StatusUnprocessableEntity, c.couponStep(r, l, ui.ErrorOf(r.Context(), broken, "reason")))
+	}
+	if err != nil {
+		return err
+	}
+	return c.done(w, r, pages.CouponURL(l.ID), ui.Good, say(r, said))
+}
+
+// noticeSpan is how many days the calendar shows, a third of them past.
+const noticeSpan = 30
+
+func (c *Console) showNotices(w http.ResponseWriter, r *http.Request) error {
+	now := c.Now().In(c.DefaultZone)
+	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	from, err := time.Parse(time.DateOnly, r.FormValue("from"))
+	if err != nil || from.Year() < 2000 || from.Year() > 2999 { // nonsense is the present
+		from = today.AddDate(0, 0, -noticeSpan/3)
+	}
+	to := from.AddDate(0, 0, noticeSpan-1)
+	days, err := c.Notices.NoticeDays(r.Context(), from, to, actor(r).Shops, 0)
+	if err != nil {
+		return err
+	}
+	p := pages.NoticeCalendar{Today: today, Earlier: withQuery(r, "from", from.AddDate(0, 0, -noticeSpan).Format(time.DateOnly)),
+		Later: withQuery(r, "from", from.AddDate(0, 0, noticeSpan).Format(time.DateOnly))}
+	for d := from; !d.After(to); d = d.AddDate(0, 0, 1) {
+		day := coupon.NoticeDay{Day: d}
+		if i := slices.IndexFunc(days, func(n coupon.NoticeDay) bool { return n.Day.Equal(d) }); i >= 0 {
+			day = days[i]
+		}
+		p.Days = append(p.Days, day)
+	}
+	return c.show(w, r, http.StatusOK, p.Page())
+}
