@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
@@ -16,8 +17,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	"dropbell/domain/event"
 )
 
 // journal keeps what a program logs; it is written and read at once.
@@ -189,4 +192,57 @@ func openDrop(t *testing.T, n node, sql *pgxpool.Pool, stock int) string {
 		return err == nil && got["state"] == "open"
 	})
 	return id
+}
+
+// TestOtherNodesHearThatItIsSoldOut looks a template up, has its last coupon
+// given away elsewhere, and hears of it.
+func TestOtherNodesHearThatItIsSoldOut(t *testing.T) {
+	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL()}
+	cfg, err := config.Load(func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.close() })
+	sql, err := pgxpool.New(t.Context(), env["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sql.Close()
+	for _, statement := range []string{`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`,
+		`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+			values (10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()), date_trunc('second', now()) + interval '1 hour', 48, 'claim', 'durable', 'published')`} {
+		if _, err := sql.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() int64 {
+		found, err := p.lookup.Template(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.StockLeft()
+	}
+	hear := func(total int64) int64 {
+		if err := p.soldOut(t.Context(), event.Coupons{Issued: []event.Issue{{TemplateID: 1, Issued: 1, Total: total}, {TemplateID: 99, Total: 5}}}); err != nil {
+			t.Fatal(err)
+		}
+		return left()
+	}
+	// The template is loaded anew every 500 ms by itself; a try must be faster.
+	eventually(t, "the news arrives before the next look", func() bool {
+		if _, err := sql.Exec(t.Context(), `update templates set issued = 0`); err != nil {
+			t.Fatal(err)
+		}
+		p.lookup.Forget(1)
+		begin, before := time.Now(), left()
+		if _, err := sql.Exec(t.Context(), `update templates set issued = 10`); err != nil {
+			t.Fatal(err)
+		}
+		quiet, news := hear(9), hear(10)
+		return time.Since(begin) < 300*time.Millisecond && before == 10 && quiet == 10 && news == 0
+	})
 }

@@ -23,6 +23,7 @@ func (p *program) listen() {
 		}))
 	}
 	p.listenCodes()
+	p.bus.Listen("sold-out", event.CouponsIssued, decoded(p.soldOut))
 	p.bus.Listen("inbox-push", event.BatchFinished, decoded(p.push))
 }
 

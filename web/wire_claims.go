@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/domain/claim"
+	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/template"
 )
@@ -44,6 +45,18 @@ func (p *program) wireClaims() {
 		template.ErrNotFound, claim.ErrIdempotency, claim.ErrOverloaded} {
 		d.total.WithLabelValues(claimResult(claim.Claim{State: claim.Issued}, result)) // an increase from nothing is none
 	}
+}
+
+// soldOut makes this process see at once that another has given the last
+// coupon away; it would notice within a second by itself.
+func (p *program) soldOut(ctx context.Context, e event.Coupons) error {
+	for _, issue := range e.Issued {
+		t, err := p.lookup.Template(ctx, issue.TemplateID)
+		if err == nil && issue.Total >= t.Stock && t.StockLeft() > 0 {
+			p.lookup.Forget(issue.TemplateID)
+		}
+	}
+	return nil // what cannot be looked up now is not remembered either
 }
 
 // counted counts what a gate answers.
