@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
+	"dropbell/domain/segment"
 )
 
 // progressFrom sums the batches of a campaign c that is going on, a thousand
@@ -259,15 +260,18 @@ func (s Campaigns) Estimate(ctx context.Context, a campaign.Audience) (n int64, 
 	return max(n, int64(plan[0].Plan.Rows)), false, nil
 }
 
-// estimateMembers looks at the first members of a segment or list.
+// estimateMembers says what is known of a segment or list without reading it.
 func (s Campaigns) estimateMembers(ctx context.Context, a campaign.Audience) (int64, bool, error) {
-	m := s.Segments
-	if a.Kind == campaign.List {
-		m = s.Lists
+	segments := NewSegments(s.DB)
+	g, err := segments.Segment(ctx, a.ID)
+	switch {
+	case err != nil:
+		return 0, false, err
+	case g.Members != nil:
+		return *g.Members, g.Kind == segment.ByList, nil
+	case g.Kind == segment.ByList:
+		return 0, true, nil
 	}
-	if m == nil {
-		return 0, false, nil
-	}
-	ids, err := m.Members(ctx, a.ID, 0, countUpTo+1)
-	return int64(len(ids)), len(ids) <= countUpTo, err
+	e, err := segments.EstimateRule(ctx, g.Rule)
+	return e.Members, err == nil && e.Margin == 0, err
 }

@@ -112,18 +112,39 @@ func pageOf(ids []user.ID, after user.ID, limit int) []user.ID {
 	return ids[at:min(len(ids), at+limit)]
 }
 
+// members reads a segment's or list's members. Those who joined after the
+// start are left out, and others read in their place: a short page means that
+// there is nobody else.
 func (s Campaigns) members(ctx context.Context, m Members, c campaign.Cut, after user.ID, limit int) (users, strangers []user.ID, err error) {
 	if m == nil {
 		return nil, nil, campaign.ErrNoAudience
 	}
-	ids, err := m.Members(ctx, c.Audience.ID, after, limit)
-	if fault.KindOf(err) == fault.NotFound {
-		return nil, nil, campaign.ErrNoAudience
+	for len(users) < limit {
+		ids, err := m.Members(ctx, c.Audience.ID, after, limit-len(users))
+		if fault.KindOf(err) == fault.NotFound {
+			return nil, nil, campaign.ErrNoAudience
+		}
+		if err != nil || len(ids) == 0 {
+			return users, strangers, err
+		}
+		after = ids[len(ids)-1]
+		rows, err := s.pool.Query(ctx, `select i, u.id is null from unnest($1::bigint[]) as i left join users u on u.id = i
+			where u.created_at is null or u.created_at <= $2 order by i`, ids, c.StartedAt)
+		if err != nil {
+			return nil, nil, translate(err)
+		}
+		var id user.ID
+		var unknown bool
+		if _, err := pgx.ForEachRow(rows, []any{&id, &unknown}, func() error {
+			if users = append(users, id); unknown {
+				strangers = append(strangers, id)
+			}
+			return nil
+		}); err != nil {
+			return nil, nil, translate(err)
+		}
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return s.known(ctx, ids)
+	return users, strangers, nil
 }
 
 // known returns the users and those among them that have no row.

@@ -66,7 +66,7 @@ func newStage(t *testing.T) *stage {
 	s := &stage{world: w, campaigns: postgres.NewCampaigns(w.db), wire: &wire{}, queue: &memoryQueue{}}
 	s.service = &campaign.Service{Store: s.campaigns, Latch: noLatch{}, Templates: w.templates, Now: clock,
 		Channels:  delivery.ChannelSetOf(delivery.AllChannels()...),
-		Audiences: []campaign.AudienceKind{campaign.Everybody, campaign.Named, campaign.Reserved, campaign.Holds}}
+		Audiences: campaign.AudienceKinds()}
 	s.launcher = &campaign.Launcher{Store: s.campaigns, Wire: s.wire, Queue: s.queue, Now: clock, LeaseFor: 10 * time.Second}
 	return s
 }

@@ -342,3 +342,34 @@ func TestLargeCampaignsTakeTwoPeople(t *testing.T) {
 		t.Errorf("a small one is %s", small.State)
 	}
 }
+
+// TestSegmentAsAudience: members are found page by page, late joiners left out,
+// and a segment that is deleted before the start fails the campaign.
+func TestSegmentAsAudience(t *testing.T) {
+	s := newStage(t)
+	s.users(3000, 1)
+	s.exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
+	id := s.number(`insert into segments (name, kind, rule, created_by) values ('French', 'rules', '{"all":[{"field":"locale","op":"is","values":["fr"]}]}', 'x') returning id`)
+	spec := campaignSpec()
+	spec.Audience = campaign.Audience{Kind: campaign.Segment, ID: 999}
+	if _, err := s.service.Create(t.Context(), staff.System(), spec, ""); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("an unknown segment: %v", err)
+	}
+	of := func(sp *campaign.Spec) { sp.Audience = campaign.Audience{Kind: campaign.Segment, ID: id} }
+	c := s.published(of)
+	s.must(s.launcher.Start(t.Context(), c.ID))
+	s.exec(`insert into users (id, locale, created_at) values (5000, 'fr', clock_timestamp()), (5001, 'fr', now() - interval '1 day')`)
+	s.must(s.launcher.Cut(t.Context(), c.ID))
+	s.bring()
+	if b := s.books(c); b.Counted.Reserved != 1501 {
+		t.Errorf("audience %+v", b.Counted)
+	}
+	gone := s.published(func(sp *campaign.Spec) { of(sp); sp.Name = "gone" })
+	s.exec(`delete from segments`)
+	s.must(s.launcher.Start(t.Context(), gone.ID))
+	s.must(s.launcher.Cut(t.Context(), gone.ID))
+	if got := s.now(gone); got.State != campaign.Failed || got.Reason != "audience_gone" {
+		t.Errorf("without its segment: %s %s", got.State, got.Reason)
+	}
+	s.settled(gone)
+}

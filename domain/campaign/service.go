@@ -152,6 +152,18 @@ func (s *Service) check(ctx context.Context, by staff.Actor, spec Spec) (Spec, e
 	if !slices.Contains(s.Audiences, spec.Audience.Kind) {
 		e.Add("audience."+string(spec.Audience.Kind), "rule.audience_unavailable", "this kind of audience is not available here")
 	}
+	if spec.Audience.Kind == Segment || spec.Audience.Kind == List {
+		_, _, err := s.Store.Estimate(ctx, spec.Audience)
+		switch fault.KindOf(err) {
+		case fault.NotFound:
+			e.Add("audience."+string(spec.Audience.Kind), "rule.unknown_audience", "does not exist")
+		case fault.Unavailable: // cannot be told quickly; it exists
+		default:
+			if err != nil {
+				return spec, err
+			}
+		}
+	}
 	for field, id := range map[string]int64{"grant_template_id": spec.GrantTemplate, "audience." + string(spec.Audience.Kind): spec.audienceTemplate()} {
 		if id == 0 {
 			continue
