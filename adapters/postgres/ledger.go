@@ -86,7 +86,7 @@ func ledgerConditions(q delivery.BatchQuery) (where string, args []any) {
 	if q.After.ID != 0 {
 		add("(b.due_at, b.id) < (?, ?)", q.After.DueAt, q.After.ID)
 	}
-	return c.where(), c.args
+	return c.where(), c.params()
 }
 
 // lookAt is how many batches one search for a user decodes at most.

@@ -1,0 +1,178 @@
+// Console measures how long every page of the console takes when there is a
+// lot of everything: it fills a database, starts web, signs in and asks for
+// each page many times, four at a time. The aim is a 95th percentile below
+// 100 ms.
+//
+//	go run ./bench/console -reservations 10000000 -exceptions 1000000
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"dropbell/bench/stack"
+)
+
+// aim is what the 95th percentile of a page should stay below.
+const aim = 100 * time.Millisecond
+
+// size is how much of everything there is.
+type size struct {
+	reservations, exceptions, batches, templates, users, audit int
+}
+
+func main() {
+	var n size
+	flag.IntVar(&n.reservations, "reservations", 1_000_000, "reservations, over five drops")
+	flag.IntVar(&n.exceptions, "exceptions", 100_000, "recipients whom a message did not simply reach")
+	flag.IntVar(&n.batches, "batches", 20_000, "batches of a thousand recipients")
+	flag.IntVar(&n.templates, "templates", 20_000, "templates")
+	flag.IntVar(&n.users, "users", 200_000, "users")
+	flag.IntVar(&n.audit, "audit", 100_000, "records in the audit log")
+	times := flag.Int("times", 40, "requests per page")
+	only := flag.String("only", "", "pages whose address begins like this")
+	flag.Parse()
+	pages := slices.DeleteFunc(addresses(), func(path string) bool { return !strings.HasPrefix(path, *only) })
+	if err := bench(context.Background(), n, pages, *times); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+const (
+	email    = "admin@bench.example"
+	password = "only this benchmark signs in"
+)
+
+func bench(ctx context.Context, n size, pages []string, times int) error {
+	s, err := stack.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	fmt.Println(stack.Machine(ctx, s))
+	began := time.Now()
+	if err := fill(ctx, s, n); err != nil {
+		return err
+	}
+	fmt.Printf("filled in %v: %+v\n", time.Since(began).Round(time.Second), n)
+	web, err := s.StartProgram(ctx, "web", "AUTH_JWT_SECRET=a secret that only this benchmark knows", "ADMIN_EMAIL="+email,
+		"ADMIN_PASSWORD="+password, "ADMIN_API_KEY=dbk_nobodyusesthisonehere", "SMTP_URL=smtp://127.0.0.1:1?from=drops@shop.example")
+	if err != nil {
+		return err
+	}
+	defer web.Stop()
+	c, err := signIn(ctx, "http://"+web.Addr)
+	if err != nil {
+		return err
+	}
+	missed := 0
+	fmt.Printf("%-70s %9s %9s %9s\n", "page", "p50 ms", "p95 ms", "max ms")
+	for _, path := range pages {
+		took, err := c.measure(ctx, path, times)
+		if err != nil {
+			return err
+		}
+		p95, note := took[len(took)*95/100], ""
+		if p95 >= aim {
+			missed, note = missed+1, "  above the aim"
+		}
+		fmt.Printf("%-70s %9.1f %9.1f %9.1f%s\n", path, ms(took[len(took)/2]), ms(p95), ms(took[len(took)-1]), note)
+	}
+	fmt.Printf("%d of %d pages have a p95 below %v\n", len(pages)-missed, len(pages), aim)
+	return nil
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// client is a browser that has signed in.
+type client struct {
+	http *http.Client
+	base string
+}
+
+func signIn(ctx context.Context, base string) (*client, error) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{&http.Client{Jar: jar, Timeout: time.Minute}, base}
+	res, err := c.http.PostForm(base+"/signin", url.Values{"email": {email}, "password": {password}})
+	if err != nil {
+		return nil, err
+	}
+	_ = res.Body.Close()
+	return c, c.ask(ctx, "/account")
+}
+
+// ask reads a page to its end; anything but a page is an error.
+func (c *client) ask(ctx context.Context, path string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	var size int
+	for buffer := make([]byte, 64<<10); err == nil; {
+		var k int
+		k, err = res.Body.Read(buffer)
+		size += k
+	}
+	if res.StatusCode != http.StatusOK || res.Request.URL.Path == "/signin" || size < 1000 {
+		return fmt.Errorf("%s answers %d with %d bytes at %s", path, res.StatusCode, size, res.Request.URL.Path)
+	}
+	return nil
+}
+
+// measure returns how long the page took each time, ascending. The first
+// requests warm caches and are not counted.
+func (c *client) measure(ctx context.Context, path string, times int) ([]time.Duration, error) {
+	const parallel = 4
+	var mu sync.Mutex
+	var took []time.Duration
+	var failed error
+	var wg sync.WaitGroup
+	for range parallel {
+		wg.Go(func() {
+			for i := range times/parallel + 1 {
+				began := time.Now()
+				err := c.ask(ctx, path)
+				mu.Lock()
+				if failed = firstOf(failed, err); i > 0 {
+					took = append(took, time.Since(began))
+				}
+				stop := failed != nil
+				mu.Unlock()
+				if stop {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(took)
+	if failed == nil && len(took) == 0 {
+		failed = fmt.Errorf("%d requests are too few", times)
+	}
+	return took, failed
+}
+
+func firstOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
