@@ -69,6 +69,7 @@ func (p *program) newConsole() *console.Console {
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.db), Now: clock},
 		Sales:         postgres.NewLedgers(p.db),
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.db)},
+		Shelves:       p.ledgers().gate,
 		Jobs:          &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.db)},
 		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.db)}, Notices: postgres.NewNotices(p.db),
@@ -91,7 +92,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 	return api.New(api.Deps{
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaignService(), Coupons: p.coupons(),
 		Codes: p.codes, Redeemer: p.redeemer,
-		Claims: p.claims.service, Ledgers: postgres.NewLedgers(p.db),
+		Claims: p.claims.service, Ledgers: p.ledgers(),
 		Reminders: p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.db),
 		Segments: p.segments(), Uploads: postgres.NewUploads(p.db),
 		Shops: postgres.NewTemplates(p.db), Keys: postgres.NewStaff(p.db), Tokens: tokens,

@@ -91,6 +91,7 @@ const (
 	ReasonUnfinished = "unfinished"
 	ReasonLost       = "lost"
 	ReasonDifference = "difference"
+	ReasonEnded      = "ended" // to take it down
 )
 
 // Next returns what the gate needs, judged by a look at its shelves, and why

@@ -329,7 +329,7 @@ func (k *Keeper) fill(ctx context.Context, plan Plan) error {
 // on a shelf that nobody looks at any more. Retired before they are taken
 // down, shelves are not built anew.
 func (k *Keeper) clear(ctx context.Context, plan Plan) error {
-	plan, err := k.drain(ctx, plan, plan.Shards, "ended")
+	plan, err := k.drain(ctx, plan, plan.Shards, ReasonEnded)
 	if err != nil {
 		return err
 	}

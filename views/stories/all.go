@@ -16,7 +16,7 @@ import (
 // All returns every story.
 func All() []Story {
 	var all []Story
-	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), users(), people(), operations(), proofs(), cockpits(),
+	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), users(), people(), operations(), proofs(), cockpits(), gates(),
 		couponPages(),
 		audiences(),
 		campaigns(),

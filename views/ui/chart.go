@@ -24,6 +24,9 @@ func heat(n, most int64) string {
 	return fmt.Sprintf("heat-%d", min(level, HeatLevels))
 }
 
+// Heat is the class of a cell that holds n where the fullest holds most.
+func Heat(n, most int64) string { return heat(n, most) }
+
 // Peak is the highest number booked in any cell.
 func Peak(rows []reminder.Row) int64 {
 	var most int64

@@ -88,7 +88,9 @@ type Deps struct {
 	Cockpits      reminder.CockpitStore
 	Sales         Sales
 	Control       *delivery.Control
-	Tests         *delivery.ChannelTests
+	// Shelves looks at drops behind the claim gate; nil = there are none.
+	Shelves Shelves
+	Tests   *delivery.ChannelTests
 	// Circuits returns the circuit breakers of all channels.
 	Circuits func(ctx context.Context) ([delivery.Channels]delivery.Circuit, error)
 	Codes    *redeemcode.Service

@@ -46,7 +46,7 @@ func (c *Console) snapshot(ctx context.Context, templateID int64, _ snapshot) (s
 	p, err := c.templatePage(ctx, t)
 	s := snapshot{page: p, at: c.Now()}
 	s.state, s.late = t.State(s.at), late(p.Board, s.at)
-	s.sum = digest(s.page.Drop, s.state, s.late)
+	s.sum = digest(s.page.Drop, s.page.Shards, s.state, s.late)
 	return s, err
 }
 

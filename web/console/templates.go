@@ -155,6 +155,9 @@ func (c *Console) templatePage(ctx context.Context, t template.Template) (pages.
 			p.Difference += off(cell.Counts)
 		}
 	}
+	if err == nil {
+		p.Shards, err = c.stockShards(ctx, t)
+	}
 	return p, err
 }
 
