@@ -20,6 +20,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/stock"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 )
 
 // gateRig is a claim gate with everything around it: two nodes that decide,
@@ -132,6 +133,19 @@ func gateSpec(opens, closes time.Duration) template.Spec {
 // Open implements claimtest.Harness.
 func (r *gateRig) Open(stock int64, limit int, change func(*template.Spec)) template.Template {
 	r.Helper()
+	t := r.publish(stock, limit, change)
+	r.tend(t.ID)
+	return t
+}
+
+// published is a drop that is open, of which nobody but a worker learns.
+func (r *gateRig) published(stock int64, limit int) template.Template {
+	r.Helper()
+	return r.publish(stock, limit, nil)
+}
+
+func (r *gateRig) publish(stock int64, limit int, change func(*template.Spec)) template.Template {
+	r.Helper()
 	s := gateSpec(-time.Minute, time.Hour)
 	s.Stock, s.PerUserLimit = stock, limit
 	if change != nil {
@@ -145,7 +159,6 @@ func (r *gateRig) Open(stock int64, limit int, change func(*template.Spec)) temp
 	_, err = r.service.Do(r.Context(), staff.System(), t.ID, 0, template.Publishing, "")
 	r.must(err)
 	r.exec(`update templates set opens_at = $2, closes_at = $3, version = version + 1 where id = $1`, t.ID, opens, closes)
-	r.tend(t.ID)
 	t, err = r.service.Template(r.Context(), staff.System(), t.ID)
 	r.must(err)
 	return t
@@ -277,3 +290,5 @@ func (r *gateRig) Outcome(id claim.ID) (c claim.Claim) {
 }
 
 func itoa(n int64) string { return fmt.Sprint(n) }
+
+func userID(n int64) user.ID { return user.ID(n) }
