@@ -19,8 +19,8 @@ import (
 	"dropbell/domain/stock"
 )
 
-// node is one web process, as far as its handler goes.
-type node struct {
+// gateNode is one web process, as far as its handler goes.
+type gateNode struct {
 	*testing.T
 	program *program
 	url     string
@@ -28,7 +28,7 @@ type node struct {
 
 const nodeKey = "dbk_0123456789abcdefghijklmnopqrstuvwxyzABCDEF"
 
-func newNode(t *testing.T, env map[string]string) node {
+func newGateNode(t *testing.T, env map[string]string) gateNode {
 	t.Helper()
 	cfg, err := config.Load(func(name string) string { return env[name] })
 	if err != nil {
@@ -48,11 +48,11 @@ func newNode(t *testing.T, env map[string]string) node {
 	}
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	return node{t, p, server.URL + "/api/v1"}
+	return gateNode{t, p, server.URL + "/api/v1"}
 }
 
 // call sends a request for a user (0 = staff) and returns status and answer.
-func (n node) call(method, path string, by int, key string, body any) (int, map[string]any) {
+func (n gateNode) call(method, path string, by int, key string, body any) (int, map[string]any) {
 	n.Helper()
 	raw, _ := json.Marshal(body)
 	r, err := http.NewRequestWithContext(n.Context(), method, n.url+path, bytes.NewReader(raw))
@@ -79,7 +79,7 @@ func (n node) call(method, path string, by int, key string, body any) (int, map[
 	return answer.StatusCode, got
 }
 
-func (n node) eventually(what string, done func() bool) {
+func (n gateNode) eventually(what string, done func() bool) {
 	n.Helper()
 	for end := time.Now().Add(30 * time.Second); !done(); {
 		if time.Now().After(end) {
@@ -119,7 +119,7 @@ func startGateWorker(t *testing.T, p *program) {
 func TestClaimsBehindTheGateOverHTTP(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "ADMIN_API_KEY": nodeKey,
 		"AUTH_JWT_SECRET": "0123456789abcdef0123456789abcdef"}
-	a, b := newNode(t, env), newNode(t, env)
+	a, b := newGateNode(t, env), newGateNode(t, env)
 	startGateWorker(t, a.program)
 	opens := time.Now().UTC().Truncate(time.Second).Add(3 * time.Second)
 	status, made := a.call("POST", "/admin/templates", 0, "", map[string]any{"shop_number": "10", "name": "Rush", "kind": "amount_off", "amount_off": 100,
@@ -159,7 +159,7 @@ func TestClaimsBehindTheGateOverHTTP(t *testing.T) {
 	if status, got := b.call("POST", "/claims", 1, "mine", wish); got["claim_id"] != first["claim_id"] || status > 299 {
 		t.Errorf("repeated: %d %v", status, got)
 	}
-	want := func(n node, by int, status int, code string) {
+	want := func(n gateNode, by int, status int, code string) {
 		t.Helper()
 		if got, answer := n.call("POST", "/claims", by, "", wish); got != status || code != "" && answer["code"] != code {
 			t.Errorf("user %d: %d %v, want %d %s", by, got, answer, status, code)
