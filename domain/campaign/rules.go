@@ -56,7 +56,7 @@ func (a Audience) check(e *fault.Fields) {
 		case len(a.Users) == 0:
 			e.Add("audience.user_ids", "rule.required", "name at least one user")
 		case len(a.Users) > MaxUsers:
-			e.Add("audience.user_ids", "rule.too_many", "name at most %d users; upload a list for more", MaxUsers)
+			e.Add("audience.user_ids", "rule.too_many_users", "name at most %d users; upload a list for more", MaxUsers)
 		}
 	case Reserved, Holds, Segment, List:
 		if a.ID <= 0 {
