@@ -73,6 +73,8 @@ type Deps struct {
 	Board       reminder.BoardStore
 	Explainer   *reminder.Explainer
 	Coupons     *coupon.Service
+	CouponDesk  *coupon.Desk
+	Grants      *coupon.Grants
 	DeadLetters *delivery.DeadLetters
 	Campaigns   *campaign.Service
 	Codes       *redeemcode.Service
@@ -146,6 +148,7 @@ func New(d Deps) *API {
 	a.adminShopRoutes()
 	a.explainRoutes()
 	a.couponRoutes()
+	a.adminCouponRoutes()
 	a.deadLetterRoutes()
 	a.adminCampaignRoutes()
 	a.adminCodeRoutes()

@@ -43,6 +43,7 @@ var codes = []code{
 	{"campaign_not_found", http.StatusNotFound, "There is no such campaign."},
 	{"recipient_not_found", http.StatusNotFound, "The user is not in the campaign's audience, or it has not been cut yet."},
 	{"not_reserved", http.StatusNotFound, "The user has no such reminder."},
+	{"job_not_found", http.StatusNotFound, "There is no such job, or it is none of the caller's."},
 	{"coupon_not_found", http.StatusNotFound, "There is no such coupon, or it is another user's."},
 	{"user_not_found", http.StatusNotFound, "Nothing is known about the user."},
 	{"segment_not_found", http.StatusNotFound, "There is no such segment or list."},

@@ -100,6 +100,8 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Idempotency: postgres.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
 	}
 	d.Explainer = &reminder.Explainer{Store: reservations, Reminders: d.Reminders}
+	d.CouponDesk = &coupon.Desk{Store: postgres.NewCouponSteps(r.db)}
+	d.Grants = &coupon.Grants{Store: postgres.NewGrants(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)}}
 	d.Coupons = &coupon.Service{Store: postgres.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
 	claims := postgres.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)

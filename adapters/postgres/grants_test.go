@@ -1,0 +1,218 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"context"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/claim"
+	"dropbell/domain/coupon"
+	"dropbell/domain/fault"
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+// table is an uploaded list in memory.
+type table struct {
+	rows [][]string
+	next int
+}
+
+func (t *table) OpenList(context.Context, int64) (coupon.Rows, error) {
+	return &table{rows: t.rows}, nil
+}
+func (t *table) Close() error { return nil }
+func (t *table) Next() (int64, []string, error) {
+	if t.next == len(t.rows) {
+		return 0, nil, io.EOF
+	}
+	t.next++
+	return int64(t.next), slices.Clone(t.rows[t.next-1]), nil
+}
+
+// gateway counts what it is asked, and answers "not now" when told to.
+type gateway struct {
+	claim.Gate
+	asked  atomic.Int64
+	failAt int64
+}
+
+func (g *gateway) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
+	if n := g.asked.Add(1); n == g.failAt {
+		return claim.Claim{}, claim.ErrOverloaded
+	}
+	return g.Gate.Claim(ctx, r)
+}
+
+// bounty is a world in which coupons are given away.
+type bounty struct {
+	*world
+	grants  *coupon.Grants
+	granter *coupon.Granter
+	gate    *gateway
+	list    *table
+	drop    template.Template
+}
+
+func newBounty(t *testing.T, stock int64) *bounty {
+	w := newWorld(t)
+	claims := postgres.NewClaims(w.db, postgres.Grouping{})
+	t.Cleanup(claims.Close)
+	b := &bounty{world: w, gate: &gateway{Gate: claims}, list: &table{}}
+	s := spec(time.Hour)
+	s.Stock, s.PerUserLimit = stock, 1
+	tpl, err := w.service.Create(t.Context(), staff.System(), s, "")
+	w.must(err)
+	b.drop, err = w.service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Publishing, "")
+	w.must(err)
+	w.exec(`insert into users (id) select generate_series(1, 2000)`)
+	b.grants = &coupon.Grants{Store: postgres.NewGrants(w.db), Jobs: &job.Service{Store: postgres.NewJobs(w.db)}}
+	b.granter = &coupon.Granter{Store: postgres.NewGrants(w.db), Lists: b.list, Gate: b.gate, Random: rand.Uint64}
+	return b
+}
+
+// upload starts a job for the list.
+func (b *bounty) upload(dryRun bool, rows ...string) job.Job {
+	b.Helper()
+	b.list.rows = nil
+	for _, r := range rows {
+		b.list.rows = append(b.list.rows, strings.Split(r, ","))
+	}
+	u, err := postgres.NewUploads(b.db).SaveUpload(b.Context(), "list.csv", strings.NewReader(strings.Join(rows, "\n")), 1<<20, actor)
+	b.must(err)
+	j, err := b.grants.Start(b.Context(), actor, b.drop.ID, u.ID, dryRun, "")
+	b.must(err)
+	return j
+}
+
+// work takes the job's steps to the end; twice takes each step two times, as
+// if its worker had died before its progress was saved.
+func (b *bounty) work(j job.Job, twice bool) job.Job {
+	b.Helper()
+	for range 100 {
+		p, err := b.granter.Step(b.Context(), j)
+		if twice && err == nil {
+			p, err = b.granter.Step(b.Context(), j)
+		}
+		if errors.Is(err, claim.ErrOverloaded) {
+			continue // tried again from the same cursor
+		}
+		b.must(err)
+		j.Cursor, j.Result, j.Total, j.Done, j.Failed = p.Cursor, p.Result, p.Total, p.Done, p.Failed
+		if p.Finished {
+			b.exec(`update jobs set state = 'done', finished_at = now() where id = $1`, j.ID)
+			return j
+		}
+	}
+	b.Fatal("the job does not end")
+	return j
+}
+
+func (b *bounty) results(j job.Job) string {
+	b.Helper()
+	var list []string
+	b.must(b.grants.Results(b.Context(), actor, j.ID, func(r coupon.GrantRow) error {
+		list = append(list, r.Input+":"+r.Result)
+		return nil
+	}))
+	return strings.Join(list, " ")
+}
+
+func TestGrantDryRunThenApplied(t *testing.T) {
+	b := newBounty(t, 4)
+	_, err := b.gate.Gate.Claim(t.Context(), claim.Request{ID: 1, TemplateID: b.drop.ID, UserID: 9, Origin: claim.ByGrant})
+	b.must(err)
+	dry := b.work(b.upload(true, "name,user_id", "Ann,1", "Bob,x", "Cid,1", "Dan,9", "Eve,99999", "Fay,2", "Gus,3", "Hal,4", "Ida"), true)
+	if got, want := b.results(dry), "1:ok x:bad_user_id 1:duplicate 9:limit_reached 99999:unknown_user 2:ok 3:ok 4:sold_out :bad_user_id"; got != want {
+		t.Fatalf("dry run\n%s\nwant\n%s", got, want)
+	}
+	if dry.Total != 9 || dry.Done != 3 || dry.Failed != 6 || b.number(`select count(*) from coupons`) != 1 {
+		t.Fatalf("dry run: %+v", dry)
+	}
+	applied, err := b.grants.Apply(t.Context(), actor, dry.ID)
+	b.must(err)
+	again, err := b.grants.Apply(t.Context(), actor, dry.ID)
+	b.must(err)
+	if again.ID != applied.ID {
+		t.Fatal("applied twice")
+	}
+	applied = b.work(applied, true)
+	// Three are left for 1, 2, 3 and 4, who are asked at the same time.
+	if applied.Done != 3 || applied.Failed != 6 || b.number(`select count(*) from coupons where origin = 'grant'`) != 4 {
+		t.Fatalf("applied: %+v %s", applied, b.results(applied))
+	}
+	if n := b.number(`select count(*) from grant_rows g join coupons c on c.id = g.coupon_id and c.user_id = g.user_id where g.result = 'issued'`); n != 3 {
+		t.Fatalf("%d rows name their coupon", n)
+	}
+	if n := b.number(`select issued from templates where id = $1`, b.drop.ID); n != 4 {
+		t.Fatalf("%d issued of a stock of 4", n)
+	}
+}
+
+// TestGrantGoesOn: the gate is away in the middle, every step runs twice, and
+// a second job of the same list follows; everybody has one coupon.
+func TestGrantGoesOn(t *testing.T) {
+	b := newBounty(t, 5000)
+	rows := []string{"user_id"}
+	for i := range 1200 {
+		rows = append(rows, fmt.Sprint(i+1))
+	}
+	b.gate.failAt = 700
+	done := b.work(b.upload(false, rows...), true)
+	if done.Done != 1200 || done.Failed != 0 {
+		t.Fatalf("%+v", done)
+	}
+	if n := b.number(`select count(distinct user_id) from coupons`); n != 1200 || b.number(`select count(*) from coupons`) != 1200 {
+		t.Fatalf("%d users, %d coupons", n, b.number(`select count(*) from coupons`))
+	}
+	params, err := json.Marshal(coupon.GrantParams{TemplateID: b.drop.ID, Sheet: done.ID})
+	b.must(err)
+	b.work(job.Job{ID: done.ID + 1, Params: params}, false)
+	if n := b.number(`select count(*) from coupons`); n != 1200 {
+		t.Fatalf("%d coupons after the list was worked off again", n)
+	}
+}
+
+func TestGrantRefusals(t *testing.T) {
+	b := newBounty(t, 10)
+	for what, rows := range map[string][]string{"no column": {"name,mail", "Ann,a"}, "two columns without a heading": {"1,2"}} {
+		j := b.upload(false, rows...)
+		if _, err := b.granter.Step(t.Context(), j); !errors.Is(err, coupon.ErrNoUserColumn) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if j := b.work(b.upload(false, "user_id"), false); j.Total != 0 || j.Failed != 0 {
+		t.Errorf("an empty list: %+v", j)
+	}
+	if j := b.work(b.upload(false, "1", "2"), false); j.Done != 2 {
+		t.Errorf("one column needs no heading: %+v", j)
+	}
+	viewer, elsewhere := staff.Actor{Label: "staff:2", Role: staff.Viewer}, staff.Actor{Label: "staff:3", Role: staff.Marketer, Shops: []int64{11}}
+	for _, by := range []staff.Actor{viewer, elsewhere} {
+		if _, err := b.grants.Start(t.Context(), by, b.drop.ID, 1, false, ""); fault.KindOf(err) != fault.Denied {
+			t.Errorf("%s started: %v", by.Label, err)
+		}
+	}
+	if _, err := b.grants.Start(t.Context(), actor, 404, 1, false, ""); !errors.Is(err, template.ErrNotFound) {
+		t.Errorf("no template: %v", err)
+	}
+	draft, err := b.service.Create(t.Context(), actor, spec(time.Hour), "")
+	b.must(err)
+	if _, err := b.grants.Start(t.Context(), actor, draft.ID, 1, false, ""); !errors.Is(err, template.ErrTransition) {
+		t.Errorf("a draft: %v", err)
+	}
+	if _, err := b.grants.Apply(t.Context(), actor, 404); !errors.Is(err, job.ErrNotFound) {
+		t.Errorf("no job: %v", err)
+	}
+}

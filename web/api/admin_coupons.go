@@ -1,0 +1,152 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// AdminCouponList is one page of a user's coupons.
+type AdminCouponList struct {
+	Coupons []Coupon `json:"coupons" nullable:"false"`
+	Next    string   `json:"next,omitempty" doc:"Pass as before to get the next page; absent on the last one."`
+}
+
+// GrantWish names users who are given a coupon.
+type GrantWish struct {
+	UserIDs []string `json:"user_ids" minItems:"1" maxItems:"50000" nullable:"false" doc:"Each gets one coupon, however often named." example:"[\"1001\",\"1002\"]"`
+	DryRun  bool     `json:"dry_run,omitempty" doc:"Only find out what would happen."`
+}
+
+// Grant is a list of users that is worked off in the background.
+type Grant struct {
+	JobID  string `json:"job_id" example:"1"`
+	State  string `json:"state" enum:"waiting,running,done,failed,cancelled" example:"waiting"`
+	DryRun bool   `json:"dry_run"`
+	Total  int64  `json:"total" doc:"Rows; 0 until they are read." example:"2"`
+	Done   int64  `json:"done" doc:"Rows that were, or would be, given a coupon."`
+	Failed int64  `json:"failed"`
+	Reason string `json:"reason,omitempty" doc:"Why the job as a whole failed."`
+}
+
+type grantAnswer struct{ Body Grant }
+
+func (a *API) adminCouponRoutes() {
+	staffOnly := traits{access: forStaff}
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/users/{id}/coupons", ID: "list-user-coupons", Tag: tagStaff,
+		Summary: "List a user's coupons", Description: "The newest first; keys that are limited to shops see what concerns these."}), a.userCoupons)
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/coupons/{id}/revoke", ID: "revoke-coupon", Tag: tagStaff,
+		Summary: "Take an unused coupon away for good", Description: "It still counts as issued. Repeating it changes nothing.",
+		Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"reason":"given to the wrong person"}`}), a.revokeCoupon)
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/grants", ID: "grant-coupons", Tag: tagStaff,
+		Summary: "Give a coupon of the template to each of a list of users", Status: http.StatusAccepted,
+		Description: "Works in the background. Neither window nor way of obtaining is asked; stock, limit per user and pause are. A list gives " +
+			"a user one coupon at most.",
+		Codes: []string{"template_not_found", "invalid_transition"}, Example: `{"user_ids":["1001","1002"],"dry_run":true}`}), a.grantCoupons)
+	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/grants/{id}", ID: "get-grant", Tag: tagStaff,
+		Summary: "Show how far a list of grants is", Codes: []string{"job_not_found"}}), a.grant)
+}
+
+func (a *API) userCoupons(ctx context.Context, in *struct {
+	ID     string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
+	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
+}) (*struct{ Body AdminCouponList }, error) {
+	id, err := parseID("path.id", in.ID)
+	q := coupon.Query{UserID: user.ID(id), Limit: in.Limit + 1}
+	var err2 error
+	if in.Before != "" {
+		q.BeforeID, err2 = parseID("query.before", in.Before)
+	}
+	if err := merge(err, err2); err != nil {
+		return nil, err
+	}
+	list, err := a.CouponDesk.List(ctx, actorOf(ctx), q)
+	if err != nil {
+		return nil, err
+	}
+	page := AdminCouponList{Coupons: []Coupon{}}
+	for i, l := range list {
+		if i == in.Limit {
+			page.Next = decimal(list[i-1].ID)
+			break
+		}
+		page.Coupons = append(page.Coupons, couponJSON(coupon.Case{Coupon: l.Coupon, Rule: l.Rule, Now: l.Now}))
+	}
+	return &struct{ Body AdminCouponList }{page}, nil
+}
+
+func (a *API) revokeCoupon(ctx context.Context, in *struct {
+	CouponRef
+	Body struct {
+		Reason string `json:"reason" maxLength:"500" doc:"Why, for the log and the audit log."`
+	} `nameHint:"RevokeReason"`
+}) (*couponAnswer, error) {
+	id, err := parseID("path.id", in.ID)
+	if err := merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
+		return nil, err
+	}
+	if _, err := a.CouponDesk.Revoke(ctx, actorOf(ctx), id, strings.TrimSpace(in.Body.Reason)); err != nil {
+		return nil, err
+	}
+	c, err := a.payment().Coupon(ctx, 0, id)
+	return &couponAnswer{couponJSON(c)}, err
+}
+
+// maxGrantList bounds the list as it is stored: it came in a body of 1 MiB.
+const maxGrantList = 2 << 20
+
+func (a *API) grantCoupons(ctx context.Context, in *struct {
+	TemplateRef
+	Body GrantWish
+}) (*grantAnswer, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	list := strings.Builder{}
+	list.WriteString("user_id\n")
+	for i, u := range in.Body.UserIDs {
+		if _, err := user.ParseID(u); err != nil {
+			return nil, refused("body.user_ids["+strconv.Itoa(i)+"]", "must be a positive decimal number below 2^63, as a string")
+		}
+		list.WriteString(u + "\n")
+	}
+	// Asked before anything is stored.
+	if t, err := a.Templates.Template(ctx, actorOf(ctx), id); err != nil {
+		return nil, err
+	} else if err := actorOf(ctx).May(staff.ManageUsers, t.ShopNumber); err != nil {
+		return nil, err
+	}
+	upload, err := a.Uploads.SaveUpload(ctx, "api.csv", strings.NewReader(list.String()), maxGrantList, actorOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	j, err := a.Grants.Start(ctx, actorOf(ctx), id, upload.ID, in.Body.DryRun, requestKey(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return &grantAnswer{grantJSON(j, in.Body.DryRun)}, nil
+}
+
+func (a *API) grant(ctx context.Context, in *CouponRef) (*grantAnswer, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	j, p, err := a.Grants.Job(ctx, actorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	return &grantAnswer{grantJSON(j, p.DryRun)}, nil
+}
+
+func grantJSON(j job.Job, dryRun bool) Grant {
+	return Grant{decimal(j.ID), string(j.State), dryRun, j.Total, j.Done, j.Failed, j.Reason}
+}
