@@ -114,6 +114,11 @@ func composed() map[string]bool {
 	add("kind_of.%s", "campaign")
 	add("object.%s", "campaign")
 	add("nav.%s", "campaigns")
+	add("nav.group.%s", "audience")
+	add("nav.%s", "segments", "import")
+	add("kind_of.%s", "segment")
+	add("object.%s", "segment")
+	add("optout.%s_text", "missing", "unclear", "busy", "unavailable")
 	for _, k := range []string{"malformed", "forbidden", "missing", "conflict", "busy", "unavailable", "bug"} {
 		add("failure.%s.title", k)
 		add("failure.%s.help", k)
@@ -192,7 +197,7 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 	}
 	en := book.Languages.Default()
 	var code strings.Builder
-	for _, f := range []string{"../../domain/template/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../web/console/*.go", "../pages/*.go"} {
+	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../web/console/*.go", "../pages/*.go"} {
 		files, err := filepath.Glob(f)
 		if err != nil {
 			t.Fatal(err)

@@ -2,13 +2,17 @@ package stories
 
 import (
 	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/job"
+	"dropbell/domain/segment"
+	"dropbell/domain/user"
 	"dropbell/views/pages"
 )
 
 // audiences are the pages around users: links, imports, segments.
 func audiences() []Story {
 	var all []Story
-	for _, group := range [][]Story{optOuts()} {
+	for _, group := range [][]Story{optOuts(), imports(), segments(), userForms()} {
 		all = append(all, group...)
 	}
 	return all
@@ -24,5 +28,57 @@ func optOuts() []Story {
 		{Name: "optout/missing", Page: pages.OptOutFailure{Status: 404}.Page(), Outside: true},
 		{Name: "optout/busy", Page: pages.OptOutFailure{Status: 429}.Page(), Outside: true},
 		{Name: "optout/unavailable", Page: pages.OptOutFailure{Status: 503}.Page(), Outside: true},
+	}
+}
+
+func imports() []Story {
+	columns := pages.ImportColumns{Upload: job.Upload{ID: 7, Name: "members of the club"}, Columns: []pages.ImportColumn{
+		{Header: "User ID", Samples: []string{"1001", "1002"}, Target: "id"}, {Header: "E-Mail", Samples: []string{"ann@example.com"}, Target: "email"},
+		{Header: "Loyalty tier", Samples: []string{"gold", "silver", "gold"}, Target: pages.AttributeTarget, Attribute: "Loyalty_tier"}, {Header: "Internal remark that nobody needs", Target: ""}}}
+	wrong := columns
+	wrong.Errors = []fault.Field{{Name: "columns", Key: "rule.import_id", Message: "one column must hold the user's id"}, {Name: "columns[1]", Key: "rule.import_twice", Message: "another column has this already"}}
+	check := job.Job{ID: 12, Kind: user.CheckJob, Title: "Members of the club", State: job.Done, Done: 48_210, Failed: 3, CreatedBy: "staff:2 Ada Okafor", CreatedAt: Now(), UploadID: 7}
+	done := pages.Work{Job: check, Upload: "members of the club", MayStop: true, Outcome: pages.ImportOutcome{Result: user.ImportResult{New: 1200, Changed: 310, Unchanged: 46_700, Invalid: 3}, Check: true, Over: true}.Part(),
+		Errors: []job.RowError{{Line: 17, Row: "1017 | not an address", Error: "email: must be an e-mail address such as ann@example.com"}}}
+	return []Story{
+		{Name: "import/start", Page: pages.ImportStart{}.Page()},
+		{Name: "import/refused", Page: pages.ImportStart{Errors: []fault.Field{{Name: "file", Key: "rule.file_unreadable", Message: "cannot be read"}}}.Page()},
+		{Name: "import/columns", Page: columns.Page()},
+		{Name: "import/columns-wrong", Page: wrong.Page()},
+		{Name: "import/checked", Page: done.Page()},
+	}
+}
+
+func segments() []Story {
+	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{segment.Leaf(segment.Attribute, "tier", segment.OneOf, "gold", "platinum"), segment.Leaf(segment.Locale, "", segment.OneOf, "zh"),
+		{Match: segment.None, Rules: []segment.Rule{segment.Leaf(segment.OptedOut, "", segment.Is, "email"), segment.Leaf(segment.Claimed, "", segment.WithinDays, "30")}}}}
+	members, at := int64(18_230), Now()
+	gold := segment.Segment{ID: 3, Name: "Gold members who read Chinese", Kind: segment.ByRules, Rule: rule, Version: 4, Members: &members, CountedAt: &at, CreatedBy: "staff:2 Ada Okafor", UpdatedAt: at}
+	list := segment.Segment{ID: 4, Name: "Visitors of the fair", Kind: segment.ByList, Members: &members, CountedAt: &at, CreatedBy: "staff:1 Lin Mei", UpdatedAt: at}
+	about := &segment.Estimate{Members: 18_100, Margin: 900, Users: 10_000_000, Looked: 21_400}
+	form := pages.SegmentForm{Segment: gold, Name: gold.Name, Rule: rule, Estimate: about}
+	wrong := pages.SegmentForm{Rule: segment.Rule{Match: segment.Any, Rules: []segment.Rule{pages.BlankCondition(), segment.Leaf(segment.Contact, "", segment.Has, "email")}},
+		Errors: []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "rule.any[0].name", Key: "rule.attribute_name", Message: "must be letters"}}}
+	stale := form
+	stale.Stale = true
+	return []Story{
+		{Name: "segments/empty", Page: pages.Segments{}.Page()},
+		{Name: "segments/none", Page: pages.Segments{Search: "x"}.Page()},
+		{Name: "segments/many", Page: pages.Segments{List: []segment.Segment{gold, list, {ID: 5, Name: "New", Kind: segment.ByRules, UpdatedAt: at}}, Next: "/segments?after=1.1"}.Page()},
+		{Name: "segment/rules", Page: pages.Segment{Segment: gold, Estimate: about, Uses: []segment.Use{{CampaignID: 9, Name: "Autumn", State: "running"}}}.Page()},
+		{Name: "segment/list", Page: pages.Segment{Segment: list}.Page()},
+		{Name: "segment/viewer", Page: pages.Segment{Segment: gold}.Page(), Role: "viewer"},
+		{Name: "segment-form/edit", Page: form.Page()},
+		{Name: "segment-form/wrong", Page: wrong.Page()},
+		{Name: "segment-form/stale", Page: stale.Page()},
+		{Name: "segment-form/file", Page: pages.ListForm{Errors: []fault.Field{{Name: "file", Key: "rule.file", Message: "choose a file"}}}.Page()},
+	}
+}
+
+func userForms() []Story {
+	values := map[string]string{"name": "Ann", "email": "ann@", "locale": "zh-CN", "timezone": "Asia/Shanghai", "quiet_from": "22:00", "quiet_to": "08:00"}
+	return []Story{
+		{Name: "user-form/edit", Page: pages.UserForm{ID: 1001, Name: "1001", Values: values, Off: []string{"sms"}}.Page()},
+		{Name: "user-form/wrong", Page: pages.UserForm{ID: 1001, Name: "1001", Values: values, Errors: []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "quiet_hours", Key: "rule.quiet_hours", Message: "must be two times of day"}}}.Page()},
 	}
 }

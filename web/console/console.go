@@ -8,6 +8,7 @@ package console
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -20,8 +21,10 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
+	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 	"dropbell/views/i18n"
 	"dropbell/views/static"
 )
@@ -61,6 +64,7 @@ type DeadMessages interface {
 // Uploads keeps files that jobs read.
 type Uploads interface {
 	Upload(ctx context.Context, id int64) (job.Upload, error)
+	SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error)
 }
 
 // Deps are everything the console stands on. All are required.
@@ -85,9 +89,13 @@ type Deps struct {
 	Ledger        *delivery.Ledger
 	Bulks         *template.Bulks
 	Uploads       Uploads
-	Cockpits      reminder.CockpitStore
-	Sales         Sales
-	Control       *delivery.Control
+	// Tables reads uploaded files.
+	Tables   job.Tables
+	People   *user.Service
+	Segments *segment.Service
+	Cockpits reminder.CockpitStore
+	Sales    Sales
+	Control  *delivery.Control
 	// Shelves looks at drops behind the claim gate; nil = there are none.
 	Shelves Shelves
 	Tests   *delivery.ChannelTests

@@ -70,7 +70,7 @@ func (c *Console) crossOrigin() func(http.Handler) http.Handler {
 // behind it has to ask again.
 func (c *Console) readable(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, MonitorPath) {
+		if strings.HasPrefix(r.URL.Path, MonitorPath) || isUpload(r) {
 			next.ServeHTTP(w, r) // it reads its own bodies
 			return
 		}

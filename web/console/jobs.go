@@ -62,6 +62,7 @@ func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	p.Actions = c.workActions(r, j)
+	p.Actions, p.Outcome = append(p.Actions, c.importActions(r, j)...), importOutcome(j)
 	return c.either(w, r, p.Card(), p.Page())
 }
 

@@ -21,11 +21,13 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	tables "dropbell/adapters/sheet"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
+	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -115,6 +117,10 @@ func (g *rig) deps() Deps {
 			}
 			return all, nil
 		},
+
+		People:   &user.Service{Store: postgres.NewUsers(g.db)},
+		Segments: &segment.Service{Store: postgres.NewSegments(g.db), Jobs: &job.Service{Store: postgres.NewJobs(g.db)}},
+		Tables:   tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload},
 
 		Staff:     &staff.Service{Store: postgres.NewStaff(g.db), Passwords: quick{}, Now: g.now},
 		Templates: &template.Service{Store: store, Now: g.now},

@@ -1,0 +1,37 @@
+package console
+
+import (
+	"encoding/json"
+
+	"github.com/a-h/templ"
+
+	"dropbell/domain/job"
+	"dropbell/domain/segment"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+)
+
+// importOutcome is what the page of a job shows of its result: for those that
+// read tables of users or count segments.
+func importOutcome(j job.Job) templ.Component {
+	if len(j.Result) == 0 {
+		return nil
+	}
+	switch j.Kind {
+	case user.CheckJob, user.ImportJob:
+		var result user.ImportResult
+		if json.Unmarshal(j.Result, &result) != nil {
+			return nil
+		}
+		return pages.ImportOutcome{Result: result, Check: j.Kind == user.CheckJob, Over: j.State.Over()}.Part()
+	case segment.CountJob, segment.ListJob:
+		var params struct {
+			SegmentID int64 `json:"segment_id,string"`
+		}
+		if json.Unmarshal(j.Params, &params) != nil {
+			return nil
+		}
+		return pages.SegmentLink(params.SegmentID)
+	}
+	return nil
+}

@@ -1,0 +1,283 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+const (
+	// maxUpload bounds a file of users or ids, in bytes.
+	maxUpload = 512 << 20
+	// sampleRows are how many rows the choice of columns shows.
+	sampleRows = 5
+)
+
+// isUpload reports whether the body is a file, which its handler reads part by
+// part.
+func isUpload(r *http.Request) bool {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return r.Method == http.MethodPost && kind == "multipart/form-data" &&
+		(r.URL.Path == "/users/import" || r.URL.Path == "/segments/lists/new" || strings.HasPrefix(r.URL.Path, "/segments/") && strings.HasSuffix(r.URL.Path, "/file"))
+}
+
+var errNoFile = &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file", Message: "choose a file"}}}
+
+// receive stores the file of a form, and returns its other fields, of which
+// those before the file are complete.
+func (c *Console) receive(r *http.Request) (u job.Upload, fields map[string]string, err error) {
+	fields = map[string]string{}
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return u, fields, errMalformed
+	}
+	for {
+		part, err := parts.NextPart()
+		if err == io.EOF {
+			return u, fields, errNoFile
+		}
+		if err != nil {
+			return u, fields, errMalformed
+		}
+		if part.FormName() != "file" {
+			raw, err := io.ReadAll(io.LimitReader(part, 4<<10))
+			if err != nil {
+				return u, fields, errMalformed
+			}
+			fields[part.FormName()] = strings.ToValidUTF8(strings.ReplaceAll(string(raw), "\x00", ""), "")
+			continue
+		}
+		if part.FileName() == "" {
+			return u, fields, errNoFile
+		}
+		u, err = c.Uploads.SaveUpload(r.Context(), part.FileName(), part, maxUpload, actor(r))
+		if errors.Is(err, job.ErrUploadTooLarge) {
+			return u, fields, &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file_size", Message: "must have at most 512 MiB"}}}
+		}
+		if err == nil && u.Bytes == 0 {
+			return u, fields, errNoFile
+		}
+		return u, fields, err
+	}
+}
+
+func (c *Console) importForm(w http.ResponseWriter, r *http.Request) error {
+	return c.show(w, r, http.StatusOK, pages.ImportStart{}.Page())
+}
+
+func (c *Console) importUpload(w http.ResponseWriter, r *http.Request) error {
+	u, _, err := c.receive(r)
+	if list := fieldsOf(err); list != nil {
+		return c.show(w, r, http.StatusUnprocessableEntity, pages.ImportStart{Errors: list}.Page())
+	}
+	if err != nil {
+		return err
+	}
+	// What cannot be read is said at once, not after the columns.
+	if _, _, err := c.sample(r, u.ID); fault.KindOf(err) == fault.Invalid {
+		return c.show(w, r, http.StatusUnprocessableEntity, pages.ImportStart{Errors: []fault.Field{{Name: "file", Key: "rule.file_unreadable", Message: err.Error()}}}.Page())
+	} else if err != nil {
+		return err
+	}
+	redirect(w, r, fmt.Sprintf("/users/import/%d", u.ID))
+	return nil
+}
+
+// importTemplate is a file to fill in.
+func (c *Console) importTemplate(w http.ResponseWriter, r *http.Request) error {
+	var head []string
+	for _, t := range user.Targets() {
+		head = append(head, string(t))
+	}
+	return c.export(w, r, "users", append(head, "tier"), func(t *sheet) error {
+		return t.row("1001", "Ann Lee", "ann@example.com", "+8613800138000", "zh-CN", "Asia/Shanghai", "sms", "22:00-08:00", "gold")
+	})
+}
+
+// sample reads the names of the columns and the first rows.
+func (c *Console) sample(r *http.Request, upload int64) (header []string, rows [][]string, err error) {
+	table, err := c.Tables.OpenTable(r.Context(), upload, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = table.Close() }()
+	for len(rows) <= sampleRows {
+		_, cells, err := table.Next()
+		switch {
+		case err == io.EOF && header == nil:
+			return nil, nil, fault.ErrInvalid.Because("the file is empty")
+		case err == io.EOF:
+			return header, rows, nil
+		case err != nil && (header == nil || table.Broken(err)):
+			return nil, nil, err
+		case err != nil: // the check will tell about it
+		case header == nil:
+			header = slices.Clone(cells)
+		default:
+			rows = append(rows, slices.Clone(cells))
+		}
+	}
+	return header, rows[:sampleRows], nil
+}
+
+// loadImport returns the choice of columns as it was guessed.
+func (c *Console) loadImport(r *http.Request) (pages.ImportColumns, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return pages.ImportColumns{}, err
+	}
+	u, err := c.Uploads.Upload(r.Context(), id)
+	if errors.Is(err, job.ErrUploadNotFound) {
+		return pages.ImportColumns{}, errNoPage
+	}
+	if err != nil {
+		return pages.ImportColumns{}, err
+	}
+	header, rows, err := c.sample(r, id)
+	if err != nil {
+		return pages.ImportColumns{}, err
+	}
+	p := pages.ImportColumns{Upload: u}
+	for i, t := range user.GuessMapping(header) {
+		col := pages.ImportColumn{Header: header[i], Target: string(t)}
+		if name, ok := t.Attribute(); ok {
+			col.Target, col.Attribute = pages.AttributeTarget, name
+		}
+		for _, row := range rows {
+			if i < len(row) && row[i] != "" {
+				col.Samples = append(col.Samples, row[i])
+			}
+		}
+		p.Columns = append(p.Columns, col)
+	}
+	return p, nil
+}
+
+func (c *Console) importColumns(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.loadImport(r)
+	if err != nil {
+		return err
+	}
+	// Coming back from a check, the columns are as they were then.
+	if params, ok := c.checked(r); ok && len(params.Columns) == len(p.Columns) {
+		for i, t := range params.Columns {
+			p.Columns[i].Target, p.Columns[i].Attribute = string(t), ""
+			if name, ok := t.Attribute(); ok {
+				p.Columns[i].Target, p.Columns[i].Attribute = pages.AttributeTarget, name
+			}
+		}
+		p.Clear = params.Clear
+	}
+	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+// importCheck starts the job that says what an import would do.
+func (c *Console) importCheck(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.loadImport(r)
+	if err != nil {
+		return err
+	}
+	params := user.ImportParams{Clear: r.PostFormValue("clear") != ""}
+	for i := range p.Columns {
+		col := &p.Columns[i]
+		col.Target, col.Attribute = r.PostFormValue(fmt.Sprintf("target%d", i)), strings.TrimSpace(r.PostFormValue(fmt.Sprintf("name%d", i)))
+		t := user.Target(col.Target)
+		if col.Target == pages.AttributeTarget {
+			t = user.ToAttribute(col.Attribute)
+		}
+		params.Columns = append(params.Columns, t)
+	}
+	p.Clear, p.Errors = params.Clear, fieldsOf(params.Columns.Check())
+	if p.Errors != nil {
+		return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+	}
+	j, err := c.startTable(r, user.CheckJob, p.Upload, params, "")
+	if err != nil {
+		return err
+	}
+	return c.done(w, r, pages.Work{Job: j}.URL(), "", "")
+}
+
+func (c *Console) startTable(r *http.Request, kind string, u job.Upload, params user.ImportParams, key string) (job.Job, error) {
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return job.Job{}, err
+	}
+	return c.Jobs.Start(r.Context(), actor(r), job.New{Kind: kind, Title: u.Name, Params: raw, UploadID: u.ID, RequestKey: key}, staff.ManageUsers)
+}
+
+// checkedJob returns the finished check that the address names.
+func (c *Console) checkedJob(r *http.Request) (j job.Job, result user.ImportResult, err error) {
+	upload, err := pathID(r)
+	if err != nil {
+		return j, result, err
+	}
+	id, _ := strconv.ParseInt(r.FormValue("check"), 10, 64)
+	if j, err = c.Jobs.Job(r.Context(), actor(r), id); err != nil || j.Kind != user.CheckJob || j.UploadID != upload || j.State != job.Done {
+		return j, result, errNoPage
+	}
+	return j, result, json.Unmarshal(j.Result, &result)
+}
+
+func (c *Console) checked(r *http.Request) (params user.ImportParams, ok bool) {
+	j, _, err := c.checkedJob(r)
+	return params, err == nil && json.Unmarshal(j.Params, &params) == nil
+}
+
+func (c *Console) confirmImport(w http.ResponseWriter, r *http.Request) error {
+	j, result, err := c.checkedJob(r)
+	if err != nil {
+		return err
+	}
+	l := frame(r).Locale
+	points := []string{l.N("import.confirm.new", result.New), l.N("import.confirm.changed", result.Changed), l.T("import.confirm.undo")}
+	if result.Invalid > 0 {
+		points = append(points, l.N("import.confirm.invalid", result.Invalid))
+	}
+	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "import", Crumbs: workCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
+		Title: l.T("import.confirm.title", j.Title), Points: points, Action: fmt.Sprintf("/users/import/%d/apply?check=%d", j.UploadID, j.ID),
+		Cancel: pages.Work{Job: j}.URL(), Submit: l.T("import.apply"), Kind: "primary", NoReason: true}})
+}
+
+// startImport does what was checked, once: pressing twice starts one job.
+func (c *Console) startImport(w http.ResponseWriter, r *http.Request) error {
+	j, _, err := c.checkedJob(r)
+	if err != nil {
+		return err
+	}
+	n := job.New{Kind: user.ImportJob, Title: j.Title, Params: j.Params, UploadID: j.UploadID, Total: j.Worked(), RequestKey: fmt.Sprintf("check:%d", j.ID)}
+	started, err := c.Jobs.Start(r.Context(), actor(r), n, staff.ManageUsers)
+	if err != nil {
+		return err
+	}
+	return c.done(w, r, pages.Work{Job: started}.URL(), ui.Good, say(r, "import.started"))
+}
+
+// importActions lead from a check to the import, and from either back.
+func (c *Console) importActions(r *http.Request, j job.Job) []ui.ButtonProps {
+	if j.UploadID == 0 || !j.State.Over() || !actor(r).Can(staff.ManageUsers, 0) || j.Kind != user.CheckJob && j.Kind != user.ImportJob {
+		return nil
+	}
+	l, base := frame(r).Locale, fmt.Sprintf("/users/import/%d", j.UploadID)
+	if j.Kind == user.ImportJob {
+		return []ui.ButtonProps{{Label: l.T("import.another"), URL: "/users/import"}}
+	}
+	list := []ui.ButtonProps{{Label: l.T("import.columns_again"), URL: fmt.Sprintf("%s?check=%d", base, j.ID)}}
+	if j.State == job.Done && j.Done > 0 {
+		list = append([]ui.ButtonProps{{Label: l.T("import.apply"), Icon: "check", URL: fmt.Sprintf("%s/apply?check=%d", base, j.ID), Dialog: true, Kind: "primary"}}, list...)
+	}
+	return list
+}

@@ -1,0 +1,126 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// loadUser returns what is known about the user in the address; about somebody
+// unknown that is the id.
+func (c *Console) loadUser(r *http.Request) (user.User, error) {
+	id, err := user.ParseID(r.PathValue("id"))
+	if err != nil {
+		return user.User{}, errNoPage
+	}
+	return c.People.Preferences(r.Context(), id)
+}
+
+func userForm(u user.User) pages.UserForm {
+	p := pages.UserForm{ID: u.ID, Name: u.ID.String(), Values: map[string]string{"name": u.Name, "email": u.Email, "phone": u.Phone, "locale": u.Locale, "timezone": u.Timezone}}
+	if u.Quiet.From != u.Quiet.To {
+		p.Values["quiet_from"], p.Values["quiet_to"] = u.Quiet.Clock()
+	}
+	for _, c := range delivery.AllChannels() {
+		if u.OptOuts&c.Bit() != 0 {
+			p.Off = append(p.Off, c.String())
+		}
+	}
+	return p
+}
+
+func (c *Console) editUser(w http.ResponseWriter, r *http.Request) error {
+	u, err := c.loadUser(r)
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusOK, userForm(u).Page())
+}
+
+func (c *Console) saveUser(w http.ResponseWriter, r *http.Request) error {
+	u, err := c.loadUser(r)
+	if err != nil {
+		return err
+	}
+	p := pages.UserForm{ID: u.ID, Name: u.ID.String(), Values: map[string]string{}, Off: r.PostForm["off"]}
+	for _, name := range []string{"name", "email", "phone", "locale", "timezone", "quiet_from", "quiet_to"} {
+		p.Values[name] = strings.TrimSpace(r.PostFormValue(name))
+	}
+	change, broken := editedUser(u, p)
+	if broken == nil {
+		err = c.People.Edit(r.Context(), actor(r), change)
+		broken = fieldsOf(err)
+	}
+	if p.Errors = broken; broken != nil {
+		return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+	}
+	if err != nil {
+		return err
+	}
+	return c.done(w, r, "/users/"+u.ID.String(), ui.Good, say(r, "user.saved"))
+}
+
+// editedUser tells what the form changes and nothing else: two people who
+// change different things do not undo each other, and the audit log names
+// what was changed.
+func editedUser(u user.User, p pages.UserForm) (user.Change, []fault.Field) {
+	change := user.Change{ID: u.ID}
+	for _, f := range []struct {
+		name   string
+		stored string
+		to     **string
+	}{{"name", u.Name, &change.Name}, {"email", u.Email, &change.Email}, {"phone", u.Phone, &change.Phone}, {"locale", u.Locale, &change.Locale}, {"timezone", u.Timezone, &change.Timezone}} {
+		if typed := p.Values[f.name]; typed != f.stored {
+			*f.to = &typed
+		}
+	}
+	var off uint8
+	for _, c := range delivery.AllChannels() {
+		if slices.Contains(p.Off, c.String()) {
+			off |= c.Bit()
+		}
+	}
+	if off != u.OptOuts {
+		change.OptOuts = &off
+	}
+	quiet := user.QuietHours{}
+	if from, to := p.Values["quiet_from"], p.Values["quiet_to"]; from != "" || to != "" {
+		var ok bool
+		if quiet, ok = user.ParseQuietHours(from, to); !ok {
+			return change, []fault.Field{{Name: "quiet_hours", Key: "rule.quiet_hours", Message: "must be two times of day"}}
+		}
+	}
+	if quiet != u.Quiet && (quiet.From != quiet.To || u.Quiet.From != u.Quiet.To) {
+		change.Quiet = &quiet
+	}
+	return change, nil
+}
+
+func (c *Console) confirmErase(w http.ResponseWriter, r *http.Request) error {
+	u, err := c.loadUser(r)
+	if err != nil {
+		return err
+	}
+	l, url := frame(r).Locale, "/users/"+u.ID.String()
+	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "users", Crumbs: []ui.Crumb{{Label: l.T("nav.users"), URL: "/users"}, {Label: u.ID.String(), URL: url}},
+		ConfirmProps: ui.ConfirmProps{Title: l.T("user.erase.title", u.ID.String()), Points: []string{l.T("user.erase.1"), l.T("user.erase.2"), l.T("user.erase.3")},
+			Action: url + "/erase", Cancel: url, Submit: l.T("user.erase"), Kind: "danger", NoReason: true}})
+}
+
+func (c *Console) eraseUser(w http.ResponseWriter, r *http.Request) error {
+	id, err := user.ParseID(r.PathValue("id"))
+	if err != nil {
+		return errNoPage
+	}
+	if err := c.People.Erase(r.Context(), actor(r), id); err != nil && !errors.Is(err, user.ErrNotFound) {
+		return err
+	}
+	return c.done(w, r, "/users/"+id.String(), ui.Good, say(r, "user.erased"))
+}
