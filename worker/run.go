@@ -135,9 +135,9 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, paralle
 	p.wireCockpit(senders)
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
 	p.template = &template.Service{Store: postgres.NewTemplates(p.db), Now: clock}
+	p.gate = p.newGateWork("worker-" + uuid.NewString())
 	p.jobs = p.newJobs()
 	p.couponLife = p.newCoupons()
-	p.gate = p.newGateWork("worker-" + uuid.NewString())
 	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.db), Queue: p.queue, Now: clock,
 		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
 	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.db), Queue: p.queue, Now: clock, LeaseFor: 10 * time.Second}
