@@ -111,7 +111,7 @@ func (p *program) claimGates(durable claim.Gate) claim.Gate {
 	if cache, err := lookup.New(store, clock); err == nil { // else every claim costs a query more
 		templates = cache
 	}
-	gate := redis.NewGate(p.redis, gateFacts{p.gate.store, templates}, redis.GateOptions{Later: durable, Now: clock})
+	gate := redis.NewGate(p.redis, gateFacts{postgres.NewGates(p.db), templates}, redis.GateOptions{Later: durable, Now: clock})
 	return claim.Gates{Templates: templates, Durable: durable, Others: map[template.ClaimMode]claim.Gate{template.Gate: gate}}
 }
 
