@@ -31,20 +31,35 @@ type asset struct {
 	kind    string
 }
 
+// Sheet is the style sheet: app.css, then what each part of the console adds
+// to it, as one file, so that a page asks once.
+const Sheet = "app.css"
+
 // Load reads the files that are part of the program.
 func Load() (*Assets, error) {
 	a := &Assets{byName: map[string]string{}, byPath: map[string]asset{}}
-	err := fs.WalkDir(files, "files", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	sheet, err := files.ReadFile("files/" + Sheet)
+	if err != nil {
+		return a, err
+	}
+	err = fs.WalkDir(files, "files", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || name == "files/"+Sheet {
 			return err
 		}
 		content, err := files.ReadFile(name)
 		if err != nil {
 			return err
 		}
+		if path.Ext(name) == ".css" {
+			sheet = append(append(sheet, '\n'), content...)
+			return nil
+		}
 		return a.add(strings.TrimPrefix(name, "files/"), content)
 	})
-	return a, err
+	if err != nil {
+		return a, err
+	}
+	return a, a.add(Sheet, sheet)
 }
 
 func (a *Assets) add(name string, content []byte) error {

@@ -40,6 +40,9 @@ func TestAssetsAreServedUnderTheirHash(t *testing.T) {
 		a.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		return w
 	}
+	if sheet := get(url).Body.String(); !strings.Contains(sheet, "/* The cockpit") || !strings.HasPrefix(sheet, first(t)) {
+		t.Errorf("%s is not all sheets, the common one first", url)
+	}
 	if w := get(url); w.Code != 200 || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") || w.Header().Get("Content-Type") != "text/css; charset=utf-8" {
 		t.Errorf("%s: %d %v", url, w.Code, w.Header())
 	}
@@ -48,4 +51,13 @@ func TestAssetsAreServedUnderTheirHash(t *testing.T) {
 			t.Errorf("%s: %d, want 404", path, w.Code)
 		}
 	}
+}
+
+func first(t *testing.T) string {
+	t.Helper()
+	content, err := files.ReadFile("files/" + Sheet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }
