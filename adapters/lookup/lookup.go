@@ -128,8 +128,14 @@ func (t *Templates) ask(ctx context.Context) {
 }
 
 // Forget makes the next look load the template again. Call it when the
-// template has changed, here or elsewhere.
-func (t *Templates) Forget(id int64) { t.cache.Invalidate(id) }
+// template has changed, here or elsewhere: it exists, then, however short ago
+// the newest one was asked for.
+func (t *Templates) Forget(id int64) {
+	for newest := t.newest.Load(); newest < id && !t.newest.CompareAndSwap(newest, id); {
+		newest = t.newest.Load()
+	}
+	t.cache.Invalidate(id)
+}
 
 // Size returns how many templates are cached, about.
 func (t *Templates) Size() int { return t.cache.EstimatedSize() }

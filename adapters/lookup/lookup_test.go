@@ -338,3 +338,25 @@ func TestTheCacheIsBounded(t *testing.T) {
 		t.Errorf("%d entries at once, 20,000 allowed", most)
 	}
 }
+
+// A template that was made here is found at once, also when somebody has just
+// learnt that nothing newer exists.
+func TestMadeHereIsFoundAtOnce(t *testing.T) {
+	s := newSource(1)
+	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	templates, err := lookup.New(s, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := templates.Template(t.Context(), 2); !errors.Is(err, template.ErrNotFound) {
+		t.Fatalf("%v before it was made", err)
+	}
+	s.set(func(s *source) { s.newest = 2 })
+	templates.Forget(2)
+	if _, err := templates.Template(t.Context(), 2); err != nil {
+		t.Errorf("%v after it was made", err)
+	}
+	if _, err := templates.Template(t.Context(), 3); !errors.Is(err, template.ErrNotFound) {
+		t.Errorf("%v for one that was not", err)
+	}
+}

@@ -8,23 +8,24 @@ import (
 	"dropbell/domain/user"
 )
 
-// contactColumns are what reaching somebody over the channel takes: the name
-// to greet and the contact. A webhook's receiver knows its own customers, and
-// gets the name only where staff wrote it into a text.
+// contactColumns are the contacts that reaching somebody over the channel takes.
 var contactColumns = [delivery.Channels]string{
-	delivery.App: "'', ''", delivery.Email: "name, email", delivery.SMS: "name, phone",
-	delivery.WebPush: "name, push::text", delivery.Webhook: "name, ''",
+	delivery.App: "''", delivery.Email: "email", delivery.SMS: "phone", delivery.WebPush: "push::text", delivery.Webhook: "''",
 }
 
 // Recipients returns what is known of the users; see [delivery.Store]. Ids that
 // lie close together, as those of a popular drop do, are read as one range.
-func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.ID) ([]user.User, error) {
+func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.ID, named bool) ([]user.User, error) {
 	first, last := ids[0], ids[len(ids)-1]
 	where, args := `id = any($1)`, []any{ids}
 	if int64(last-first) < 4*int64(len(ids)) {
 		where, args = `id between $1 and $2`, []any{first, last}
 	}
-	rows, err := s.pool.Query(ctx, `select id, locale, timezone, `+contactColumns[c]+` from users where `+where+` order by id`, args...)
+	name := `''`
+	if named {
+		name = `name`
+	}
+	rows, err := s.pool.Query(ctx, `select id, locale, timezone, `+name+`, `+contactColumns[c]+` from users where `+where+` order by id`, args...)
 	if err != nil {
 		return nil, translate(err)
 	}

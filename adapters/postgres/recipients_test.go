@@ -20,22 +20,23 @@ func TestRecipients(t *testing.T) {
 		from unnest('{1,2,3,5,8,1000,9000000000}'::bigint[]) as id`)
 	w.exec(`insert into users (id) values (4)`)
 	for _, ids := range [][]user.ID{{1, 2, 3, 4, 6, 8}, {2, 4, 7, 1000, 9_000_000_000}, {8}, {6}} {
-		for _, c := range delivery.AllChannels() {
-			got, err := w.batches.Recipients(t.Context(), c, ids)
+		for i := range 2 * delivery.Channels {
+			c, named := delivery.Channel(i/2), i%2 == 1
+			got, err := w.batches.Recipients(t.Context(), c, ids, named)
 			w.must(err)
 			if !slices.IsSortedFunc(got, func(a, b user.User) int { return int(a.ID - b.ID) }) {
 				t.Errorf("%v on %s: not in ascending order", ids, c)
 			}
 			got = slices.DeleteFunc(got, func(u user.User) bool { return !slices.Contains(ids, u.ID) })
-			if diff := cmp.Diff(recipients(ids, c), got); diff != "" {
-				t.Errorf("%v on %s:\n%s", ids, c, diff)
+			if diff := cmp.Diff(recipients(ids, c, named), got); diff != "" {
+				t.Errorf("%v on %s, named %v:\n%s", ids, c, named, diff)
 			}
 		}
 	}
 }
 
 // recipients are those who are known, with what the channel takes.
-func recipients(ids []user.ID, c delivery.Channel) []user.User {
+func recipients(ids []user.ID, c delivery.Channel, named bool) []user.User {
 	list := []user.User{}
 	for _, id := range ids {
 		u := user.User{ID: id, Locale: "zh-CN", Timezone: "Asia/Shanghai"}
@@ -45,6 +46,9 @@ func recipients(ids []user.ID, c delivery.Channel) []user.User {
 		if id == 4 {
 			u = user.User{ID: id}
 		}
+		if named && id != 4 {
+			u.Name = "Name " + id.String()
+		}
 		switch {
 		case id == 6 || id == 7:
 			continue
@@ -52,7 +56,7 @@ func recipients(ids []user.ID, c delivery.Channel) []user.User {
 			u.Push = []user.PushSubscription{}
 		case id == 4:
 		case c == delivery.Email:
-			u.Name, u.Email = "Name "+id.String(), id.String()+"@x.example"
+			u.Email = id.String() + "@x.example"
 		case c == delivery.SMS:
 			u.Phone = "+49" + id.String()
 		case c == delivery.WebPush:

@@ -180,7 +180,9 @@ func (r *run) recipients(ctx context.Context, ready []user.ID) ([]user.User, err
 	if r.batch.Channel == App {
 		return nil, nil // its messages need no more than the id
 	}
-	return r.Store.Recipients(ctx, r.batch.Channel, ready)
+	// Mails greet by name; elsewhere only a text that staff wrote may name anybody.
+	named := r.batch.Channel == Email || r.batch.Subject.Kind == KindCampaign || r.batch.Subject.Kind == KindTest
+	return r.Store.Recipients(ctx, r.batch.Channel, ready, named)
 }
 
 // address makes the messages of one chunk and leaves out those who have no

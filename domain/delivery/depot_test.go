@@ -71,7 +71,7 @@ func (d *depot) LeaseNext(_ context.Context, c Channel, lasting time.Duration) (
 }
 
 // Recipients returns a stranger between any two of the users, as it may.
-func (d *depot) Recipients(_ context.Context, _ Channel, ids []user.ID) ([]user.User, error) {
+func (d *depot) Recipients(_ context.Context, _ Channel, ids []user.ID, _ bool) ([]user.User, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var found []user.User

@@ -15,8 +15,9 @@ type Store interface {
 	LeaseNext(ctx context.Context, c Channel, lasting time.Duration) (Lease, error)
 	// Recipients returns those of the users, given in ascending order, who
 	// are known, in the same order and perhaps with others between them:
-	// language, zone, and what reaching them over the channel takes.
-	Recipients(ctx context.Context, c Channel, ids []user.ID) ([]user.User, error)
+	// language, zone, what reaching them over the channel takes, and, if
+	// named, what they are called.
+	Recipients(ctx context.Context, c Channel, ids []user.ID, named bool) ([]user.User, error)
 }
 
 // Queue wakes workers.

@@ -59,7 +59,7 @@ func TestMalformed(t *testing.T) {
 
 func TestNoRoute(t *testing.T) {
 	r := newRig(t, nil)
-	for _, path := range []string{"", "/", "/nothing", "/reservations/1/2", "/admin", "/templates", "/claims", "//reservations"} {
+	for _, path := range []string{"", "/", "/nothing", "/reservations/1/2", "/admin", "/templates", "/coupons/1/2", "//reservations"} {
 		r.about = path
 		r.want(r.call(as(token(7)), "GET", path, nil), 404, "not_found")
 	}
