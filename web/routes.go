@@ -77,6 +77,7 @@ func (p *program) newConsole() *console.Console {
 	}
 	p.wireCockpit(&deps)
 	p.wireLists(&deps)
+	p.wireSingleSignOn(&deps)
 	deps.People, deps.Segments, deps.Tables = p.users, p.segments(), p.tables()
 	return console.New(deps)
 }

@@ -45,6 +45,11 @@ type Config struct {
 	VAPIDPrivateKey string
 	VAPIDSubject    string
 
+	// OIDCIssuer is empty if nobody signs in with single sign-on.
+	OIDCIssuer       string
+	OIDCClientID     string
+	OIDCClientSecret string
+
 	LinkSecret string
 
 	// CodeKeys are the keys of redeem codes, in the form that
@@ -182,6 +187,9 @@ func Variables() []Variable {
 			c.AdminAPIKey = v
 			return nil
 		}},
+		{"OIDC_ISSUER", "", "single sign-on for the console: the identity provider (OpenID Connect), exactly as it names itself, e.g. https://id.example.com/realm", issuer},
+		{"OIDC_CLIENT_ID", "", "single sign-on: what the provider calls this console", text(func(c *Config) *string { return &c.OIDCClientID })},
+		{"OIDC_CLIENT_SECRET", "", "single sign-on: the console's secret at the provider; the redirect URI to register is PUBLIC_URL/signin/oidc/callback", text(func(c *Config) *string { return &c.OIDCClientSecret })},
 		{"SMTP_URL", "", "channel email: smtp://user:password@host:port?from=… (smtps://; STARTTLS when offered)", address(func(c *Config) *string { return &c.SMTPURL }, "smtp", "smtps")},
 		{"SMS_URL", "", "channel sms: the provider's address", address(func(c *Config) *string { return &c.SMSURL }, "http", "https")},
 		{"SMS_TOKEN", "", "channel sms: bearer token", text(func(c *Config) *string { return &c.SMSToken })},
@@ -234,6 +242,23 @@ func linkSecret(c *Config, v string) error {
 	return nil
 }
 
+// issuer checks the address that discovery starts from: one address, with no
+// more than a path.
+func issuer(c *Config, v string) error {
+	c.OIDCIssuer = v
+	if v == "" {
+		return nil
+	}
+	u, err := url.Parse(v)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return errors.New("is not a valid address of an issuer")
+	case u.Scheme != "https" && u.Scheme != "http":
+		return errors.New("must begin with https:// or http://")
+	}
+	return nil
+}
+
 // Load reads every variable. The error names all mistakes and holds no values.
 func Load(getenv func(string) string) (Config, error) {
 	var c Config
@@ -262,6 +287,8 @@ func (c Config) together() (wrong []error) {
 	need(c.RedisURL != "", "REDIS_URL is required")
 	need(c.JWTSecret == "" || c.JWKSURL == "", "give AUTH_JWT_SECRET or AUTH_JWKS_URL, not both")
 	need((c.AdminEmail == "") == (c.AdminPassword == ""), "ADMIN_EMAIL and ADMIN_PASSWORD belong together")
+	need((c.OIDCIssuer == "") == (c.OIDCClientID == "") && (c.OIDCIssuer == "") == (c.OIDCClientSecret == ""),
+		"OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET belong together")
 	need((c.WebhookURL == "") == (c.WebhookSecret == ""), "WEBHOOK_URL and WEBHOOK_SECRET belong together")
 	need(c.SMSURL == "" || c.SMSToken != "", "SMS_TOKEN is missing for SMS_URL")
 	need((c.VAPIDPublicKey == "") == (c.VAPIDPrivateKey == "") && (c.VAPIDPublicKey == "") == (c.VAPIDSubject == ""),

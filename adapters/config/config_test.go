@@ -46,6 +46,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"LINK_SECRET", "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
 		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500",
 		"COUPON_LOCK_TIMEOUT", "90s",
+		"OIDC_ISSUER", "https://id.example/realm", "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh",
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
 		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8)))
 	if err != nil {
@@ -58,7 +59,8 @@ func TestEveryVariableIsRead(t *testing.T) {
 		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_abc", VAPIDPublicKey: "pub", VAPIDPrivateKey: "priv",
 		VAPIDSubject: "mailto:a@example.com",
 		LinkSecret:   "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour,
-		LockFor:       90 * time.Second,
+		LockFor:    90 * time.Second,
+		OIDCIssuer: "https://id.example/realm", OIDCClientID: "console", OIDCClientSecret: "shh",
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
 		CodeKeys: "1:" + strings.Repeat("QUJD", 8)}
 	if !reflect.DeepEqual(got, want) {
@@ -80,6 +82,7 @@ var mistakes = map[string]string{
 	"ADMIN_API_KEY": secret + "-long-enough-but-not-dbk", "SMTP_URL": "mail://u:" + secret + "@mail", "SMS_URL": secret,
 	"WEBHOOK_URL": "gopher://" + secret, "WEBHOOK_SECRET": secret, "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
+	"OIDC_ISSUER":                 "ldap://" + secret,
 	"OTEL_EXPORTER_OTLP_ENDPOINT": secret, "OTEL_TRACES_SAMPLER_ARG": secret,
 }
 
@@ -93,7 +96,7 @@ func TestEveryMistakeIsNamedAtOnce(t *testing.T) {
 			t.Errorf("%s is not named", name)
 		}
 	}
-	if n := strings.Count(err.Error(), "\n") + 1; n > len(mistakes)+3 { // and three that stand alone
+	if n := strings.Count(err.Error(), "\n") + 1; n > len(mistakes)+4 { // and four that stand alone
 		t.Errorf("%d lines for %d mistakes: %v", n, len(mistakes), err)
 	}
 	if strings.Contains(err.Error(), secret) {
@@ -127,6 +130,10 @@ func TestEachMistakeAlone(t *testing.T) {
 	}
 }
 
+func signOn(issuer string) []string {
+	return []string{"OIDC_ISSUER", issuer, "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh"}
+}
+
 func TestWhatBelongsTogether(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -142,6 +149,15 @@ func TestWhatBelongsTogether(t *testing.T) {
 		{"one VAPID key", []string{"VAPID_PUBLIC_KEY", "x"}, "VAPID"},
 		{"VAPID without a subject", []string{"VAPID_PUBLIC_KEY", "x", "VAPID_PRIVATE_KEY", "y"}, "VAPID"},
 		{"all of VAPID", []string{"VAPID_PUBLIC_KEY", "x", "VAPID_PRIVATE_KEY", "y", "VAPID_SUBJECT", "mailto:a@example.com"}, ""},
+		{"an issuer alone", []string{"OIDC_ISSUER", "https://id.example"}, "OIDC_CLIENT_SECRET belong together"},
+		{"single sign-on without a secret", []string{"OIDC_ISSUER", "https://id.example", "OIDC_CLIENT_ID", "x"}, "OIDC_CLIENT_SECRET belong together"},
+		{"a client without an issuer", []string{"OIDC_CLIENT_SECRET", "x", "OIDC_CLIENT_ID", "x"}, "OIDC_CLIENT_SECRET belong together"},
+		{"all of single sign-on", signOn("https://id.example/realm"), ""},
+		{"an issuer without a scheme", signOn("id.example"), "OIDC_ISSUER "},
+		{"an issuer without a host", signOn("https://"), "OIDC_ISSUER "},
+		{"an issuer with a password", signOn("https://u:p@id.example"), "OIDC_ISSUER "},
+		{"an issuer with a query", signOn("https://id.example?x=1"), "OIDC_ISSUER "},
+		{"an issuer that is no web address", signOn("ldap://id.example"), "OIDC_ISSUER "},
 		{"only space", []string{"WEBHOOK_URL", "  ", "ADMIN_EMAIL", "\t"}, ""},
 	} {
 		_, err := config.Load(least(c.env...))

@@ -161,11 +161,17 @@ func (s Staff) SavePreferences(ctx context.Context, id int64, locale, theme stri
 	return translate(err)
 }
 
-// InsertSignIn stores a new sign-in.
-func (s Staff) InsertSignIn(ctx context.Context, in staff.SignIn) error {
-	_, err := s.pool.Exec(ctx, `insert into sign_ins (id, staff_id, ip, user_agent, created_at, last_seen_at) values ($1, $2, $3, $4, $5, $6)`,
-		in.ID, in.StaffID, in.IP, in.UserAgent, in.CreatedAt, in.LastSeenAt)
-	return translate(err)
+// InsertSignIn stores a new sign-in and, in the same transaction, the entry
+// if there is one.
+func (s Staff) InsertSignIn(ctx context.Context, in staff.SignIn, e *staff.Entry) error {
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `insert into sign_ins (id, staff_id, ip, user_agent, created_at, last_seen_at) values ($1, $2, $3, $4, $5, $6)`,
+			in.ID, in.StaffID, in.IP, in.UserAgent, in.CreatedAt, in.LastSeenAt)
+		if err != nil || e == nil {
+			return err
+		}
+		return insertAudit(ctx, tx, *e)
+	})
 }
 
 // Present returns who is behind a sign-in that still holds, and notes at most

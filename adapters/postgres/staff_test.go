@@ -123,7 +123,7 @@ func TestSignIns(t *testing.T) {
 	now := clock()
 	id := func(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
 	for n := range 3 {
-		w.must(store.InsertSignIn(t.Context(), staff.SignIn{ID: id(n), StaffID: m.ID, IP: "::1", CreatedAt: now.Add(time.Duration(n) * time.Second), LastSeenAt: now}))
+		w.must(store.InsertSignIn(t.Context(), staff.SignIn{ID: id(n), StaffID: m.ID, IP: "::1", CreatedAt: now.Add(time.Duration(n) * time.Second), LastSeenAt: now}, nil))
 	}
 	present := func(n int) error { _, err := store.Present(t.Context(), id(n), now.Add(2*time.Minute)); return err }
 	w.must(present(0))

@@ -26,7 +26,8 @@ type Store interface {
 	// SavePreferences changes language and theme only.
 	SavePreferences(ctx context.Context, id int64, locale, theme string) error
 
-	InsertSignIn(ctx context.Context, in SignIn) error
+	// InsertSignIn also records e, if there is one.
+	InsertSignIn(ctx context.Context, in SignIn, e *Entry) error
 	Present(ctx context.Context, signInID string, now time.Time) (Member, error)
 	SignIns(ctx context.Context, staffID int64) ([]SignIn, error)
 	RevokeSignIns(ctx context.Context, r Revocation) (ended int, err error)

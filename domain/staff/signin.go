@@ -57,9 +57,8 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from Clien
 	if !ok || m.DisabledAt != nil {
 		return Member{}, SignIn{}, ErrSignIn
 	}
-	now := s.Now()
-	in := SignIn{ID: newUUID(), StaffID: m.ID, IP: from.IP, UserAgent: cut(from.UserAgent, 300), CreatedAt: now, LastSeenAt: now}
-	return m, in, s.Store.InsertSignIn(ctx, in)
+	in := s.newSignIn(m, from)
+	return m, in, s.Store.InsertSignIn(ctx, in, nil)
 }
 
 // Present returns the member behind a sign-in and notes that they were seen.

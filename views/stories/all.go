@@ -17,6 +17,7 @@ import (
 func All() []Story {
 	var all []Story
 	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), users(), people(), operations(), proofs(), cockpits(), gates(),
+		singleSignOn(),
 		couponPages(),
 		audiences(),
 		campaigns(),

@@ -108,6 +108,8 @@ type Deps struct {
 	Channels delivery.ChannelSet
 	Sessions scs.CtxStore
 	Throttle staff.Throttle
+	// SingleSignOn signs members in elsewhere; nil = with a password only.
+	SingleSignOn staff.IdentityProvider
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and
 	// everything below and sets its own content security policy.
 	Monitor func(writable bool) http.Handler

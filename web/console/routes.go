@@ -42,6 +42,8 @@ func (c *Console) table() []route {
 	return append(c.campaignRoutes(), []route{
 		open(get("/signin", "", c.signInForm)),
 		open(post("/signin", "", c.signIn)),
+		open(get("/signin/oidc", "", c.beginSingleSignOn)),
+		open(get("/signin/oidc/callback", "", c.endSingleSignOn)),
 		open(post("/signout", "", c.signOut)),
 		open(post("/preferences", "", c.savePreferences)),
 

@@ -97,12 +97,13 @@ func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) error {
 	if to != "/" {
 		frame(r).Flashes = append(frame(r).Flashes, ui.Flash{Kind: ui.Info, Text: say(r, "signin.again")})
 	}
-	return c.show(w, r, http.StatusOK, pages.SignIn{Return: to}.Page())
+	return c.show(w, r, http.StatusOK, c.signInPage(to).Page())
 }
 
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	email, to := r.PostFormValue("email"), afterSignIn(r)
-	again := pages.SignIn{Email: email, Return: to}
+	again := c.signInPage(to)
+	again.Email = email
 	wait, err := c.throttled(r, email)
 	if err != nil {
 		return err

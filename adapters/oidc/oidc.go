@@ -1,0 +1,227 @@
+// Package oidc signs members in at an identity provider: OpenID Connect, the
+// authorization code flow with PKCE and a nonce.
+package oidc
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	gooidc "github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"dropbell/domain/staff"
+)
+
+const (
+	// patience is how long one call of the provider may take.
+	patience = 5 * time.Second
+	// pause is how long after a failed discovery nobody tries again.
+	pause = time.Second
+)
+
+// Options say which provider to use and as whom.
+type Options struct {
+	Issuer       string
+	ClientID     string
+	ClientSecret string
+	// PublicURL is where browsers reach the console.
+	PublicURL string
+	Now       func() time.Time
+}
+
+// CallbackPath is where the provider sends browsers back to.
+const CallbackPath = "/signin/oidc/callback"
+
+// Provider implements [staff.IdentityProvider]. It looks the provider up when
+// the first member asks for it, and again until that works once.
+type Provider struct {
+	o      Options
+	client *http.Client
+
+	mu     sync.Mutex
+	found  *found
+	failed error
+	until  time.Time // failed holds until then
+}
+
+// found is what discovery told.
+type found struct {
+	endpoint oauth2.Endpoint
+	keys     gooidc.KeySet
+	algs     []string
+}
+
+// New returns the provider without calling it.
+func New(o Options) *Provider {
+	return &Provider{o: o, client: &http.Client{Timeout: patience, Transport: &calls{http.DefaultTransport}}}
+}
+
+// calls makes an error of the answers with which a provider says that it
+// cannot answer now.
+type calls struct{ http.RoundTripper }
+
+func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := c.RoundTripper.RoundTrip(r)
+	if err == nil && (res.StatusCode >= 500 || res.StatusCode == http.StatusTooManyRequests) {
+		_ = res.Body.Close()
+		return nil, fmt.Errorf("answered %d", res.StatusCode)
+	}
+	return res, err
+}
+
+// discover returns what the provider told about itself. One caller asks and
+// the others wait for the answer; that caller's leaving ends nothing.
+func (p *Provider) discover(ctx context.Context) (*found, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found != nil {
+		return p.found, nil
+	}
+	if p.o.Now().Before(p.until) {
+		return nil, p.failed
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	f, err := p.ask(ctx)
+	if err != nil {
+		p.failed, p.until = fmt.Errorf("%w: discovery: %w", staff.ErrProviderDown, err), p.o.Now().Add(pause)
+		return nil, p.failed
+	}
+	p.found = f
+	return f, nil
+}
+
+func (p *Provider) ask(ctx context.Context) (*found, error) {
+	ctx = gooidc.ClientContext(ctx, p.client)
+	provider, err := gooidc.NewProvider(ctx, p.o.Issuer)
+	if err != nil {
+		return nil, err
+	}
+	var more struct {
+		Keys string   `json:"jwks_uri"`
+		Algs []string `json:"id_token_signing_alg_values_supported"`
+	}
+	if err := provider.Claims(&more); err != nil {
+		return nil, err
+	}
+	f := &found{endpoint: provider.Endpoint()}
+	for _, address := range []string{f.endpoint.AuthURL, f.endpoint.TokenURL, more.Keys} {
+		if u, err := url.Parse(address); err != nil || u.Host == "" {
+			return nil, errors.New("an endpoint is missing")
+		}
+	}
+	// The key set outlives this call and brings its own deadline: the client's.
+	f.keys = gooidc.NewRemoteKeySet(gooidc.ClientContext(context.WithoutCancel(ctx), p.client), more.Keys)
+	for _, a := range more.Algs {
+		// Not HS256: a shared secret would let whoever knows it vouch for anybody.
+		if strings.HasPrefix(a, "RS") || strings.HasPrefix(a, "PS") || strings.HasPrefix(a, "ES") || a == gooidc.EdDSA {
+			f.algs = append(f.algs, a)
+		}
+	}
+	return f, nil
+}
+
+func (p *Provider) oauth(f *found) *oauth2.Config {
+	return &oauth2.Config{ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, Endpoint: f.endpoint,
+		RedirectURL: strings.TrimRight(p.o.PublicURL, "/") + CallbackPath, Scopes: []string{gooidc.ScopeOpenID, "email"}}
+}
+
+// Begin returns a new attempt and the address to go to; see
+// [staff.IdentityProvider].
+func (p *Provider) Begin(ctx context.Context) (staff.Attempt, string, error) {
+	f, err := p.discover(ctx)
+	if err != nil {
+		return staff.Attempt{}, "", err
+	}
+	a := staff.Attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), At: p.o.Now()}
+	return a, p.oauth(f).AuthCodeURL(a.State, gooidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), nil
+}
+
+// Finish exchanges the code and checks who it stands for; see
+// [staff.IdentityProvider].
+func (p *Provider) Finish(ctx context.Context, a staff.Attempt, code string) (staff.Identity, error) {
+	f, err := p.discover(ctx)
+	if err != nil {
+		return staff.Identity{}, err
+	}
+	ctx, cancel := context.WithTimeout(gooidc.ClientContext(ctx, p.client), 2*patience)
+	defer cancel()
+	token, err := p.oauth(f).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	if err != nil {
+		return staff.Identity{}, why("token endpoint", err)
+	}
+	raw, ok := token.Extra("id_token").(string)
+	if !ok {
+		return staff.Identity{}, fmt.Errorf("%w: the token endpoint sent no id_token", staff.ErrAttempt)
+	}
+	keys := &listening{KeySet: f.keys}
+	id, err := gooidc.NewVerifier(p.o.Issuer, keys, &gooidc.Config{ClientID: p.o.ClientID, SupportedSigningAlgs: f.algs, Now: p.o.Now}).Verify(ctx, raw)
+	if err != nil {
+		// The verifier keeps the words of an error and loses what it was.
+		return staff.Identity{}, why("id_token", errors.Join(err, keys.err))
+	}
+	return p.identity(id, a)
+}
+
+func (p *Provider) identity(id *gooidc.IDToken, a staff.Attempt) (staff.Identity, error) {
+	var claims struct {
+		Email    string `json:"email"`
+		Verified yes    `json:"email_verified"`
+		For      string `json:"azp"`
+	}
+	if err := id.Claims(&claims); err != nil {
+		return staff.Identity{}, fmt.Errorf("%w: claims cannot be read", staff.ErrAttempt)
+	}
+	if a.Nonce == "" || subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
+		return staff.Identity{}, fmt.Errorf("%w: the id_token has another nonce", staff.ErrAttempt)
+	}
+	if claims.For != "" && claims.For != p.o.ClientID {
+		return staff.Identity{}, fmt.Errorf("%w: the id_token was made for another client", staff.ErrAttempt)
+	}
+	return staff.Identity{Subject: id.Subject, Email: claims.Email, Verified: bool(claims.Verified)}, nil
+}
+
+// why tells a provider that does not answer from one that refuses. The
+// description of a refusal is left out: it is the provider's, about a person.
+func why(what string, err error) error {
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		return fmt.Errorf("%w: %s: %q", staff.ErrAttempt, what, refused.ErrorCode)
+	}
+	if call, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("%w: %s: %w", staff.ErrProviderDown, what, call.Err)
+	}
+	return fmt.Errorf("%w: %s: %w", staff.ErrAttempt, what, err)
+}
+
+// listening keeps the error of one check of a signature.
+type listening struct {
+	gooidc.KeySet
+	err error
+}
+
+func (l *listening) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
+	payload, err := l.KeySet.VerifySignature(ctx, jwt)
+	l.err = err
+	return payload, err
+}
+
+// yes is a boolean that some providers send as text. Anything but true means no.
+type yes bool
+
+func (y *yes) UnmarshalJSON(raw []byte) error {
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return err
+	}
+	*y = v == true || v == "true"
+	return nil
+}

@@ -1,0 +1,86 @@
+package staff
+
+import (
+	"context"
+	"crypto/subtle"
+	"time"
+
+	"dropbell/domain/fault"
+)
+
+var (
+	// ErrSingleSignOn is the refusal of somebody whom the identity provider
+	// knows. It does not say whether there is an account, whether it is
+	// disabled, or whether only the address is not verified.
+	ErrSingleSignOn = fault.New(fault.Denied, "sso_refused", "single sign-on does not let you in here")
+	// ErrAttempt is the refusal of an answer that belongs to no attempt of
+	// this browser, comes too late, comes again, or proves nothing.
+	ErrAttempt = fault.New(fault.Invalid, "sso_attempt", "this attempt to sign in has ended; begin again")
+	// ErrProviderDown means that the identity provider does not answer.
+	ErrProviderDown = fault.New(fault.Unavailable, "sso_unavailable", "the identity provider does not answer")
+)
+
+// AttemptLife is how long somebody may take at the identity provider.
+const AttemptLife = 10 * time.Minute
+
+// An Attempt is one sign-in that has been begun at the identity provider. The
+// browser that began it keeps it, out of the page's reach, and it serves once.
+type Attempt struct {
+	State    string    `json:"state"`    // comes back with the answer
+	Nonce    string    `json:"nonce"`    // comes back inside the signed answer
+	Verifier string    `json:"verifier"` // proves to the provider who began (PKCE)
+	Return   string    `json:"return"`   // where to go afterwards
+	At       time.Time `json:"at"`
+}
+
+// Answers returns nil if an answer with this state belongs to the attempt and
+// comes in time, else [ErrAttempt].
+func (a Attempt) Answers(state string, now time.Time) error {
+	same := subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) == 1
+	if a.State == "" || !same || now.Before(a.At) || now.Sub(a.At) > AttemptLife {
+		return ErrAttempt
+	}
+	return nil
+}
+
+// An Identity is whom the identity provider vouches for.
+type Identity struct {
+	Subject  string // the provider's own, lasting name of the person
+	Email    string
+	Verified bool // the provider has verified the address
+}
+
+// An IdentityProvider signs people in elsewhere.
+type IdentityProvider interface {
+	// Begin returns a new attempt and the address at the provider to go to,
+	// or [ErrProviderDown].
+	Begin(ctx context.Context) (Attempt, string, error)
+	// Finish exchanges the provider's code. It returns [ErrAttempt] if the
+	// provider refuses the code or its answer proves nothing for this
+	// attempt, and [ErrProviderDown].
+	Finish(ctx context.Context, a Attempt, code string) (Identity, error)
+}
+
+// SignInWith opens a sign-in for the member with the identity's verified
+// address and records it in the audit log. Nobody gets an account this way:
+// whoever has none, or a disabled one, is refused with [ErrSingleSignOn].
+func (s *Service) SignInWith(ctx context.Context, who Identity, from Client) (Member, SignIn, error) {
+	if !who.Verified || who.Email == "" {
+		return Member{}, SignIn{}, ErrSingleSignOn
+	}
+	m, err := s.Store.MemberByEmail(ctx, NormalEmail(who.Email))
+	if fault.KindOf(err) == fault.NotFound || err == nil && m.DisabledAt != nil {
+		return Member{}, SignIn{}, ErrSingleSignOn
+	}
+	if err != nil {
+		return Member{}, SignIn{}, err
+	}
+	in := s.newSignIn(m, from)
+	return m, in, s.Store.InsertSignIn(ctx, in, &Entry{Actor: m.Actor(), Action: "staff.single_sign_on", ObjectKind: "staff",
+		ObjectID: itoa(m.ID), After: map[string]string{"subject": who.Subject}})
+}
+
+func (s *Service) newSignIn(m Member, from Client) SignIn {
+	now := s.Now()
+	return SignIn{ID: newUUID(), StaffID: m.ID, IP: from.IP, UserAgent: cut(from.UserAgent, 300), CreatedAt: now, LastSeenAt: now}
+}

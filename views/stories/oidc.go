@@ -1,0 +1,15 @@
+package stories
+
+import "dropbell/views/pages"
+
+// singleSignOn is the sign-in with an identity provider beside it.
+func singleSignOn() []Story {
+	story := func(name, problem string) Story {
+		return Story{Name: "signin/" + name, Page: pages.SignIn{SingleSignOn: true, Return: "/templates?q=moon", Error: problem}.Page(), Outside: true}
+	}
+	return []Story{
+		story("single-sign-on", ""),
+		story("single-sign-on-down", "The identity provider does not answer. Try again in a moment, or sign in with your password."),
+		story("single-sign-on-refused", "Single sign-on did not let you in. Your e-mail address must be verified at the identity provider and have access to this console. If you are sure of the first, ask an administrator here about the second."),
+	}
+}

@@ -1,0 +1,131 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/views/pages"
+)
+
+// attemptKey is where a session keeps what was begun at the identity provider.
+const attemptKey = "sso_attempt"
+
+// signInPage is the form, with the other door if there is one.
+func (c *Console) signInPage(to string) pages.SignIn {
+	return pages.SignIn{Return: to, SingleSignOn: c.SingleSignOn != nil}
+}
+
+// beginSingleSignOn sends the browser to the identity provider. It is a link
+// and not a form: the content security policy lets no form lead elsewhere.
+func (c *Console) beginSingleSignOn(w http.ResponseWriter, r *http.Request) error {
+	to := afterSignIn(r)
+	if c.SingleSignOn == nil {
+		return errNoPage
+	}
+	if frame(r).Member.ID != 0 {
+		redirect(w, r, to)
+		return nil
+	}
+	if wait, err := c.Throttle.Allow(r.Context(), "signin:ip:"+clientIP(r)); err != nil || wait > 0 {
+		return c.slowDown(w, r, to, wait, err)
+	}
+	a, address, err := c.SingleSignOn.Begin(r.Context())
+	if err != nil {
+		return c.refuseSingleSignOn(w, r, to, err)
+	}
+	a.Return = to
+	raw, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	c.sessions.Put(r.Context(), attemptKey, string(raw))
+	redirect(w, r, address)
+	return nil
+}
+
+// endSingleSignOn takes the browser back from the identity provider.
+func (c *Console) endSingleSignOn(w http.ResponseWriter, r *http.Request) error {
+	if c.SingleSignOn == nil {
+		return errNoPage
+	}
+	if wait, err := c.Throttle.Allow(r.Context(), "signin:back:"+clientIP(r)); err != nil || wait > 0 {
+		return c.slowDown(w, r, "/", wait, err)
+	}
+	// Taken out whatever comes of it: an attempt serves once.
+	var a staff.Attempt
+	if raw := c.sessions.PopString(r.Context(), attemptKey); raw != "" {
+		if err := json.Unmarshal([]byte(raw), &a); err != nil {
+			return err
+		}
+	}
+	to := localPath(a.Return)
+	if err := a.Answers(r.FormValue("state"), c.Now()); err != nil {
+		return c.refuseSingleSignOn(w, r, to, err)
+	}
+	if r.FormValue("error") != "" || r.FormValue("code") == "" {
+		return c.refuseSingleSignOn(w, r, to, staff.ErrSingleSignOn)
+	}
+	who, err := c.SingleSignOn.Finish(r.Context(), a, r.FormValue("code"))
+	if err != nil {
+		return c.refuseSingleSignOn(w, r, to, err)
+	}
+	m, in, err := c.Staff.SignInWith(r.Context(), who, staff.Client{IP: clientIP(r), UserAgent: r.UserAgent()})
+	if err != nil {
+		return c.refuseSingleSignOn(w, r, to, err)
+	}
+	if err := c.sessions.RenewToken(r.Context()); err != nil {
+		return err
+	}
+	c.sessions.Put(r.Context(), signInKey, in.ID)
+	c.Log.InfoContext(r.Context(), "signed in with single sign-on", "staff", m.ID)
+	redirect(w, r, to)
+	return nil
+}
+
+// refuseSingleSignOn explains on the sign-in page, from where one can begin
+// again or use a password, what became of the attempt.
+func (c *Console) refuseSingleSignOn(w http.ResponseWriter, r *http.Request, to string, err error) error {
+	page, status := c.signInPage(to), http.StatusUnprocessableEntity
+	switch {
+	case r.Context().Err() != nil:
+		return err // whoever asked has gone
+	case errors.Is(err, staff.ErrProviderDown):
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", "2")
+		c.Log.WarnContext(r.Context(), "the identity provider cannot be used", "error", err)
+		page.Error = say(r, "signin.sso.down")
+	case errors.Is(err, staff.ErrAttempt):
+		c.Log.InfoContext(r.Context(), "single sign-on ended", "error", err)
+		page.Error = say(r, "signin.sso.ended")
+	case errors.Is(err, staff.ErrSingleSignOn):
+		page.Error = say(r, "signin.sso.refused")
+	default:
+		return err
+	}
+	onSignIn(r, to)
+	return c.show(w, r, status, page.Page())
+}
+
+func (c *Console) slowDown(w http.ResponseWriter, r *http.Request, to string, wait time.Duration, err error) error {
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Retry-After", seconds(wait))
+	page := c.signInPage(to)
+	page.Error = say(r, "signin.throttled", frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
+	onSignIn(r, to)
+	return c.show(w, r, http.StatusTooManyRequests, page.Page())
+}
+
+// onSignIn makes the page lead back to the sign-in, not to its own address:
+// that one begins something, or holds a code.
+func onSignIn(r *http.Request, to string) {
+	frame(r).Path = "/signin"
+	if to != "/" {
+		frame(r).Path += "?return=" + url.QueryEscape(to)
+	}
+}
