@@ -112,6 +112,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	}
 	p.closers = append(p.closers, p.monitor.Close)
 	p.reservations = postgres.NewReservations(p.db, postgres.Grouping{Observe: p.groupMetrics()})
+	p.reservations.Track = p.campaignLinks().Addresses(p.cfg.PublicURL)
 	p.closers = append(p.closers, func() error { p.reservations.Close(); return nil })
 	if err := p.useCases(); err != nil {
 		return p, err

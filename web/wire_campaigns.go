@@ -29,3 +29,9 @@ func (p *program) pushLetter(ctx context.Context, batchID int64) error {
 		func(id user.ID) reminder.InboxItem { return items[id] })
 	return nil
 }
+
+// campaignLinks signs and reads the tracked links of campaigns; without a
+// secret there are none.
+func (p *program) campaignLinks() campaign.Links {
+	return campaign.Links{Links: user.NewLinks(p.cfg.LinkSecret)}
+}

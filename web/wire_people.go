@@ -14,7 +14,9 @@ import (
 // mountLinks serves the pages behind links in messages. Without a secret
 // there are no links, and every address below is missing.
 func (p *program) mountLinks(r chi.Router) {
-	r.Mount(links.Prefix, links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.cfg.LinkSecret), Channels: p.channels, Now: clock, Log: p.log}))
+	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.cfg.LinkSecret), Channels: p.channels, Now: clock, Log: p.log})
+	r.Mount(links.Prefix, pages)
+	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), postgres.NewCampaigns(p.db)))
 }
 
 func (p *program) segments() *segment.Service {

@@ -145,7 +145,7 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, paralle
 		Store: postgres.NewBatches(p.db), Queue: p.queue, Senders: senders, Parallel: parallel,
 		Admission: newAdmission(p.db, p.redis, p.log),
 		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: clock,
-		Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), Guards: p.guards(),
+		Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(), Guards: p.guards(),
 	}
 }
 

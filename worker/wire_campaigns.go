@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
+	"dropbell/domain/user"
 )
 
 const (
@@ -96,4 +97,10 @@ func (p *program) granter() campaign.Granter {
 	claims := postgres.NewClaims(p.db, postgres.Grouping{})
 	p.closers = append(p.closers, func() error { claims.Close(); return nil })
 	return granter{p.claimGates(claims)}
+}
+
+// linkURL returns the tracked link of one recipient, as web serves it; nil
+// without a secret to sign the links with.
+func (p *program) linkURL() func(int64, user.ID, int) string {
+	return campaign.Links{Links: user.NewLinks(p.cfg.LinkSecret)}.Addresses(p.cfg.PublicURL)
 }

@@ -40,6 +40,8 @@ func (h Housekeeping) Clean(ctx context.Context, keep Retention) (int64, error) 
 			and ends_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`delete from campaign_messages where (campaign_id, seq) in (select m.campaign_id, m.seq from campaigns c
 			join campaign_messages m on m.campaign_id = c.id where c.archived and c.ends_at < now() - $1::interval limit $2)`, keep.Delivery},
+		{`delete from campaign_openings o where (o.campaign_id, o.user_id) in (select o.campaign_id, o.user_id from campaigns c
+			join campaign_openings o on o.campaign_id = c.id where c.archived and c.ends_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`delete from campaign_publications where fingerprint in (select fingerprint from campaign_publications
 			where published_at < now() - $1::interval limit $2)`, 24 * time.Hour},
 		{`delete from batches where id in (select b.id from batches b where b.worthless_after < now() - $1::interval and b.state = 'done' order by b.id limit $2)`, keep.Delivery},

@@ -52,17 +52,21 @@ func scanLetter(row pgx.Row) (l letter, err error) {
 	return l, err
 }
 
-// readBy returns the message as u reads it.
-func (l letter) readBy(u user.User) reminder.InboxItem {
+// readBy returns the message as u reads it. An app finds its way by ClaimURL,
+// which stays the claim page itself; the link in the text is the tracked one.
+func (r *Reservations) readBy(l letter, u user.User) reminder.InboxItem {
 	l.subject.Copy = &l.copy
+	if r.Track != nil && l.subject.Kind == delivery.KindCampaign {
+		l.subject.Track = func(id user.ID, variant int) string { return r.Track(l.subject.OwnerID, id, variant) }
+	}
 	content := delivery.RenderCopy(l.subject, l.copy.Pick(l.subject.OwnerID, u.ID), u)
 	l.item.Title, l.item.Text, l.item.ClaimURL = content.Title, content.Text, l.subject.Link()
 	return l.item
 }
 
 // letters returns the user's in-app campaign messages.
-func (db *DB) letters(ctx context.Context, by user.ID, readThrough time.Time) ([]reminder.InboxItem, error) {
-	rows, err := db.pool.Query(ctx, lettersSQL, by, letterWindow)
+func (r *Reservations) letters(ctx context.Context, by user.ID, readThrough time.Time) ([]reminder.InboxItem, error) {
+	rows, err := r.pool.Query(ctx, lettersSQL, by, letterWindow)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -83,10 +87,10 @@ func (db *DB) letters(ctx context.Context, by user.ID, readThrough time.Time) ([
 	if len(mine) == 0 {
 		return nil, nil
 	}
-	readers, err := db.readers(ctx, []user.ID{by})
+	readers, err := r.readers(ctx, []user.ID{by})
 	items := make([]reminder.InboxItem, len(mine))
 	for i, l := range mine {
-		items[i] = l.readBy(readers[by])
+		items[i] = r.readBy(l, readers[by])
 		items[i].Read = !l.item.At.After(readThrough)
 	}
 	return items, err
@@ -130,7 +134,7 @@ func (r *Reservations) PushLetter(ctx context.Context, batchID int64, connected 
 	readers, err := r.readers(ctx, ids)
 	items := make(map[user.ID]reminder.InboxItem, len(ids))
 	for id, u := range readers {
-		items[id] = l.readBy(u)
+		items[id] = r.readBy(l, u)
 	}
 	return items, err
 }

@@ -37,7 +37,7 @@ func payload(m delivery.Message) []byte {
 		Body:  cut(m.Content.Text, maxPayload),
 		Tag:   m.IdempotencyKey(),
 	}
-	if link := m.Subject.Link(); len(link) <= maxURL {
+	if link := m.Link(); len(link) <= maxURL {
 		n.URL = link
 	}
 	for {

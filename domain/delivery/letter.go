@@ -22,11 +22,11 @@ func RenderCopy(s Subject, variant int, u user.User) Content {
 		tag = u.Locale
 	}
 	language := wordingFor(tag)
-	values := valuesOf(s, u, language)
+	values := valuesOf(s, variant, u, language)
 	title := printable(fill(text.Title, values), language.unnamed)
 	body := readable(fill(text.Body, values))
 	w := words{lang: language.lang, title: title, eyebrow: printable(s.ShopName, ""), button: language.words(facts{kind: KindReminder}).button}
-	return Content{Title: title, Text: body, HTML: page(w, facts{name: title, url: s.Link()}, paragraphs(body)...)}
+	return Content{Title: title, Text: body, HTML: page(w, facts{name: title, url: s.LinkOf(u.ID, variant)}, paragraphs(body)...)}
 }
 
 // fill puts values into a text; one that cannot be parsed, which publication
@@ -39,7 +39,7 @@ func fill(text string, values func(string) string) string {
 	return p.Fill(values)
 }
 
-func valuesOf(s Subject, u user.User, language wording) func(string) string {
+func valuesOf(s Subject, variant int, u user.User, language wording) func(string) string {
 	zone := u.Zone()
 	instant := func(t time.Time) string {
 		if t.IsZero() {
@@ -60,7 +60,7 @@ func valuesOf(s Subject, u user.User, language wording) func(string) string {
 		case VarEndsAt:
 			return instant(s.EndsAt)
 		case VarLink:
-			return s.Link()
+			return s.LinkOf(u.ID, variant)
 		}
 		return ""
 	}
@@ -97,7 +97,8 @@ func paragraphs(text string) []string {
 }
 
 // letter returns u's content of a message that staff wrote. Texts without the
-// reader's name are rendered once per variant, language and zone.
+// reader's name or a link of their own are rendered once per variant, language
+// and zone.
 func (r *Renderer) letter(u user.User) *Content {
 	variant := r.subject.Copy.Pick(r.subject.OwnerID, u.ID)
 	if r.personal {

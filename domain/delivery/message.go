@@ -38,6 +38,9 @@ type Subject struct {
 	Copy     *Copy
 	ShopName string
 	EndsAt   time.Time
+	// Track, if set, returns the address that stands for [Subject.Link] in the
+	// message of one reader, who gets that variant.
+	Track func(id user.ID, variant int) string `json:"-"`
 }
 
 // Content is a rendered message, shared between recipients of one locale and zone.
@@ -56,6 +59,14 @@ type Message struct {
 	// OptOutURL is where this recipient can turn the channel off; see [OptOut].
 	// Empty = nowhere.
 	OptOutURL string
+}
+
+// Link is where this recipient is led, or empty.
+func (m Message) Link() string {
+	if m.Subject.Copy == nil {
+		return m.Subject.Link()
+	}
+	return m.Subject.LinkOf(m.To.ID, m.Subject.Copy.Pick(m.Subject.OwnerID, m.To.ID))
 }
 
 // IdempotencyKey names this delivery for providers that can recognise a

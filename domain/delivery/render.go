@@ -86,6 +86,18 @@ func (s Subject) Link() string {
 	return u.String()
 }
 
+// LinkOf returns what stands for the link in the message of one reader: the
+// tracked address if there is one, and there is something to lead to.
+func (s Subject) LinkOf(id user.ID, variant int) string {
+	if link := s.Link(); link == "" || s.Track == nil {
+		return link
+	}
+	return s.Track(id, variant)
+}
+
+// tracked reports whether every reader has a link of their own.
+func (s Subject) tracked() bool { return s.Track != nil && s.Link() != "" }
+
 // page draws a mail; without paragraphs its text is w's lead.
 func page(w words, f facts, paragraphs ...string) string {
 	if paragraphs == nil {
@@ -148,8 +160,9 @@ type reader struct {
 
 // NewRenderer returns a renderer for messages about s.
 func NewRenderer(s Subject) *Renderer {
-	return &Renderer{subject: s, personal: s.Copy.personal(),
-		varies: s.Copy.personal() || s.Copy != nil && (len(s.Copy.Variants) > 1 || s.Copy.HoldOut > 0), contents: make(map[reader]*Content)}
+	personal := s.Copy.personal() || s.Copy != nil && s.tracked()
+	return &Renderer{subject: s, personal: personal,
+		varies: personal || s.Copy != nil && (len(s.Copy.Variants) > 1 || s.Copy.HoldOut > 0), contents: make(map[reader]*Content)}
 }
 
 // For returns the message in u's language and zone. Readers who share both

@@ -66,6 +66,10 @@ type run struct {
 // and gives up early rather than sending too late.
 func (s *Service) newRun(lease Lease, asked time.Time) *run {
 	b := lease.Batch()
+	if s.LinkURL != nil && b.Subject.Kind == KindCampaign {
+		owner := b.Owner
+		b.Subject.Track = func(id user.ID, variant int) string { return s.LinkURL(owner, id, variant) }
+	}
 	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked),
 		render: NewRenderer(b.Subject), sender: s.Senders[b.Channel]}
 }

@@ -88,6 +88,9 @@ type Service struct {
 	// without signing in; "" = nowhere. It is asked for messages that can show
 	// an address, and never for tests.
 	OptOutURL func(id user.ID, c Channel) string
+	// LinkURL, if set, returns the address that stands for a campaign's link in
+	// the message of one user; tests show where it leads.
+	LinkURL func(campaign int64, id user.ID, variant int) string
 	// Observe, if set, is told about every checkpoint that recorded sent
 	// messages; late is negative for campaigns, which take the time they take.
 	Observe func(c Channel, sent int, late time.Duration)

@@ -13,7 +13,7 @@ const (
 	VarShopName   = "shop.name"
 	VarOpensAt    = "opens_at" // the template's opening
 	VarEndsAt     = "ends_at"  // the campaign's end
-	VarLink       = "link"     // where the coupon can be claimed
+	VarLink       = "link"     // where the coupon can be claimed, tracked for each reader
 )
 
 // Variables returns every variable there is.

@@ -15,7 +15,8 @@ import (
 var ErrLink = fault.New(fault.NotFound, "link_invalid", "this link is not valid")
 
 // Links signs and reads the tokens of links with which users turn off a
-// channel without signing in. The zero value makes none and accepts none.
+// channel without signing in, and of other links to strangers. The zero value
+// makes none and accepts none.
 type Links struct{ secrets []string }
 
 // NewLinks returns links signed with the first of the secrets, which are
@@ -37,9 +38,10 @@ func (l Links) Enabled() bool { return len(l.secrets) > 0 }
 
 // A token is version, channel, user id and 16 bytes of signature.
 const (
-	linkVersion = 1
-	linkBody    = 1 + 1 + 8
-	linkLength  = linkBody + 16
+	linkVersion     = 1
+	linkBody        = 1 + 1 + 8
+	linkLength      = linkBody + signatureLength
+	signatureLength = 16
 )
 
 // Token returns what goes into the address of the user's link for the channel,
@@ -53,33 +55,54 @@ func (l Links) Token(id ID, channel uint8) string {
 	b := make([]byte, linkBody, linkLength)
 	b[0], b[1] = linkVersion, channel
 	binary.BigEndian.PutUint64(b[2:], uint64(id))
-	return base64.RawURLEncoding.EncodeToString(append(b, sign(l.secrets[0], b)...))
+	return l.Seal(optOutPurpose, b)
 }
 
 // Parse returns the user and channel of a token, or [ErrLink].
 func (l Links) Parse(token string) (ID, uint8, error) {
-	if len(token) > 2*linkLength {
+	b, err := l.Unseal(optOutPurpose, token, linkBody)
+	if err != nil || b[0] != linkVersion {
 		return 0, 0, ErrLink
+	}
+	return ID(binary.BigEndian.Uint64(b[2:])), b[1], nil
+}
+
+// optOutPurpose keeps the signatures of opt-out links apart from all others.
+const optOutPurpose = "dropbell opt-out link"
+
+// Seal returns body with a signature for the purpose, as it stands in an
+// address; empty without a secret. No other purpose's token is worth the same.
+func (l Links) Seal(purpose string, body []byte) string {
+	if !l.Enabled() {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(append(body[:len(body):len(body)], sign(l.secrets[0], purpose, body)...))
+}
+
+// Unseal returns the body, of size bytes, of a token that [Links.Seal] made
+// for the purpose, or [ErrLink].
+func (l Links) Unseal(purpose, token string, size int) ([]byte, error) {
+	length := size + signatureLength
+	if len(token) != base64.RawURLEncoding.EncodedLen(length) {
+		return nil, ErrLink
 	}
 	// Strict: the unused bits of the last letter are no second name of a link.
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(b) != linkLength || b[0] != linkVersion {
-		return 0, 0, ErrLink
+	if err != nil || len(b) != length {
+		return nil, ErrLink
 	}
-	body, signature := b[:linkBody], b[linkBody:]
+	body, signature := b[:size], b[size:]
 	for _, secret := range l.secrets {
-		if hmac.Equal(signature, sign(secret, body)) {
-			return ID(binary.BigEndian.Uint64(body[2:])), body[1], nil
+		if hmac.Equal(signature, sign(secret, purpose, body)) {
+			return body, nil
 		}
 	}
-	return 0, 0, ErrLink
+	return nil, ErrLink
 }
 
-// sign keeps signatures of this purpose apart from whatever else the secret
-// may sign one day.
-func sign(secret string, body []byte) []byte {
+func sign(secret, purpose string, body []byte) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte("dropbell opt-out link\x00"))
+	mac.Write([]byte(purpose + "\x00"))
 	mac.Write(body)
-	return mac.Sum(nil)[:linkLength-linkBody]
+	return mac.Sum(nil)[:signatureLength]
 }

@@ -1,6 +1,6 @@
-// Package links serves the pages behind links in messages: with one of them a
-// user turns off a channel without signing in. The link itself is the proof of
-// who they are; see [user.Links].
+// Package links serves what lies behind links in messages: with one of them a
+// user turns off a channel without signing in, another leads to a campaign's
+// claim page. The link itself is the proof of who they are; see [user.Links].
 package links
 
 import (
@@ -101,14 +101,7 @@ type visit struct {
 // serve checks the link before anything is done.
 func (p *Pages) serve(do func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		f := &ui.Frame{Languages: p.languages.All(), Assets: p.assets, Nonce: rand.Text(), Path: Prefix, Now: p.Now(), Zone: time.UTC}
-		f.Locale = p.languages.Match(r.Header.Get("Accept-Language"))
-		v := &visit{Pages: p, w: w, r: r.WithContext(ui.With(r.Context(), f)), frame: f}
-		h := w.Header()
-		h.Set("Content-Security-Policy", ui.ContentSecurityPolicy(f.Nonce))
-		h.Set("Referrer-Policy", "no-referrer") // the address is the key
-		h.Set("Cache-Control", "no-store")
-		h.Set("X-Robots-Tag", "noindex")
+		v := p.visit(w, r, Prefix)
 		err := v.admit()
 		if err == nil {
 			err = do(v)
@@ -117,6 +110,18 @@ func (p *Pages) serve(do func(*visit) error) http.HandlerFunc {
 			v.fail(err)
 		}
 	}
+}
+
+// visit returns a request below prefix, in the visitor's language.
+func (p *Pages) visit(w http.ResponseWriter, r *http.Request, prefix string) *visit {
+	f := &ui.Frame{Languages: p.languages.All(), Assets: p.assets, Nonce: rand.Text(), Path: prefix, Now: p.Now(), Zone: time.UTC}
+	f.Locale = p.languages.Match(r.Header.Get("Accept-Language"))
+	h := w.Header()
+	h.Set("Content-Security-Policy", ui.ContentSecurityPolicy(f.Nonce))
+	h.Set("Referrer-Policy", "no-referrer") // the address is the key
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Robots-Tag", "noindex")
+	return &visit{Pages: p, w: w, r: r.WithContext(ui.With(r.Context(), f)), frame: f}
 }
 
 var errBusy = fault.New(fault.Throttled, "rate_limited", "too many requests")
@@ -129,11 +134,18 @@ func (v *visit) admit() error {
 		q, r := middleware.Ensure(v.r)
 		limiter, key = v.failed, middleware.AddressKey('l', q.ClientIP(r))
 	}
-	if d := limiter.Allow(key, v.Now()); !d.Allowed {
-		return &fault.RetryAfter{Err: errBusy, After: d.RetryAfter}
+	if limited := v.limit(limiter, key); limited != nil {
+		return limited
 	}
 	v.id, v.channel = id, delivery.Channel(channel)
 	return err
+}
+
+func (v *visit) limit(limiter *middleware.Limiter, key middleware.LimitKey) error {
+	if d := limiter.Allow(key, v.Now()); !d.Allowed {
+		return &fault.RetryAfter{Err: errBusy, After: d.RetryAfter}
+	}
+	return nil
 }
 
 // show changes nothing: mail programs look at links before people do.
@@ -222,7 +234,7 @@ func (v *visit) fail(err error) {
 	status := map[fault.Kind]int{fault.NotFound: 404, fault.Invalid: 422, fault.Throttled: 429, fault.Unavailable: 503}[fault.KindOf(err)]
 	if status == 0 {
 		status = http.StatusServiceUnavailable
-		v.Log.ErrorContext(v.r.Context(), "opt-out page failed", "error", err)
+		v.Log.ErrorContext(v.r.Context(), "page behind a link failed", "error", err)
 	}
 	if later, ok := errors.AsType[*fault.RetryAfter](err); ok {
 		v.w.Header().Set("Retry-After", strconv.Itoa(int(later.After.Seconds())+1))

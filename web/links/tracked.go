@@ -1,0 +1,77 @@
+package links
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+	"dropbell/web/middleware"
+)
+
+// TrackedPrefix is where the links of campaigns live.
+const TrackedPrefix = "/l"
+
+// Openings knows where the links of campaigns lead.
+type Openings interface {
+	// Target returns the claim page of a campaign that was sent, or [user.ErrLink].
+	Target(ctx context.Context, r campaign.Reader) (string, error)
+	// Open is Target, and notes that the reader has been there. Repeating it
+	// changes nothing.
+	Open(ctx context.Context, r campaign.Reader) (string, error)
+}
+
+// Tracked leads readers of campaigns to claim pages.
+type Tracked struct {
+	pages *Pages
+	links campaign.Links
+	store Openings
+	mux   *chi.Mux
+}
+
+// NewTracked returns the links under [TrackedPrefix]. Those that lead nowhere
+// look like the other pages', with which they share their limits.
+func NewTracked(p *Pages, links campaign.Links, store Openings) *Tracked {
+	t := &Tracked{pages: p, links: links, store: store, mux: chi.NewMux()}
+	t.mux.Get("/{token}", t.serve(store.Open))
+	t.mux.Head("/{token}", t.serve(store.Target)) // a program asks whether the link works
+	missing := t.serve(func(context.Context, campaign.Reader) (string, error) { return "", user.ErrLink })
+	t.mux.NotFound(missing)
+	t.mux.MethodNotAllowed(missing)
+	return t
+}
+
+// ServeHTTP answers a request below the mount point.
+func (t *Tracked) ServeHTTP(w http.ResponseWriter, r *http.Request) { t.mux.ServeHTTP(w, r) }
+
+// serve leads to what find returns. Where that is has never been part of the
+// request, so that a link cannot be turned to lead somewhere else.
+func (t *Tracked) serve(find func(context.Context, campaign.Reader) (string, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := t.pages.visit(w, r, TrackedPrefix)
+		reader, err := t.links.Parse(chi.URLParam(r, "token"))
+		limiter, key := v.users, middleware.LimitKey{Kind: 'f', Low: uint64(reader.UserID)}
+		if err != nil {
+			q, r := middleware.Ensure(v.r)
+			limiter, key = v.failed, middleware.AddressKey('l', q.ClientIP(r))
+		}
+		if limited := v.limit(limiter, key); limited != nil {
+			err = limited
+		}
+		target := ""
+		if err == nil {
+			target, err = find(v.r.Context(), reader)
+		}
+		if target = (delivery.Subject{ClaimURL: target}).Link(); err == nil && target == "" {
+			err = user.ErrLink
+		}
+		if err != nil {
+			v.fail(err)
+			return
+		}
+		http.Redirect(w, r, target, http.StatusFound)
+	}
+}

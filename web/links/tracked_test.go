@@ -1,0 +1,116 @@
+package links_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+	"dropbell/web/links"
+)
+
+var tracked = campaign.Links{Links: user.NewLinks(secret)}
+
+// desk leads campaign 1 to target, notes openings, and fails with err if set.
+type desk struct {
+	target string
+	err    error
+	opened []campaign.Reader
+}
+
+func (d *desk) Target(_ context.Context, r campaign.Reader) (string, error) {
+	if d.err == nil && r.CampaignID != 1 {
+		return "", user.ErrLink
+	}
+	return d.target, d.err
+}
+
+func (d *desk) Open(ctx context.Context, r campaign.Reader) (string, error) {
+	url, err := d.Target(ctx, r)
+	if err == nil {
+		d.opened = append(d.opened, r)
+	}
+	return url, err
+}
+
+func (d *desk) serve(t *testing.T) string {
+	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	r := chi.NewRouter()
+	r.Mount(links.TrackedPrefix, links.NewTracked(pages, tracked, d))
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	return server.URL + campaign.LinkPath
+}
+
+func TestTrackedLink(t *testing.T) {
+	d := &desk{target: "https://shop.example/claim?a=1&b=2"}
+	base, reader := d.serve(t), campaign.Reader{CampaignID: 1, UserID: 7, Variant: 1}
+	for _, query := range []string{"", "?to=https://evil.example", "?url=//evil.example"} {
+		res, _ := ask(t, http.MethodGet, base+tracked.Token(reader)+query, "", nil)
+		if res.StatusCode != http.StatusFound || res.Header.Get("Location") != d.target || res.Header.Get("Cache-Control") != "no-store" || res.Header.Get("Referrer-Policy") != "no-referrer" {
+			t.Fatalf("%q: %d %v", query, res.StatusCode, res.Header)
+		}
+	}
+	if len(d.opened) != 3 || d.opened[0] != reader {
+		t.Fatalf("noted %+v", d.opened)
+	}
+	if res, _ := ask(t, http.MethodHead, base+tracked.Token(reader), "", nil); res.StatusCode != http.StatusFound || len(d.opened) != 3 {
+		t.Fatalf("a program that only asks: %d, noted %d", res.StatusCode, len(d.opened))
+	}
+}
+
+func TestTrackedLinkRefusals(t *testing.T) {
+	d := &desk{target: "https://shop.example/"}
+	base, good := d.serve(t), tracked.Token(campaign.Reader{CampaignID: 1, UserID: 7})
+	for _, token := range []string{"", "nonsense", good[1:], good + "A", "a/b", "%00%ff", "https:%2F%2Fevil.example",
+		user.NewLinks(secret).Token(7, 1), tracked.Token(campaign.Reader{CampaignID: 2, UserID: 7})} {
+		res, text := ask(t, http.MethodGet, base+token, "", nil)
+		if res.StatusCode != http.StatusNotFound || res.Header.Get("Location") != "" || !strings.Contains(text, "This link is not valid") {
+			t.Errorf("%q: %d %s", token, res.StatusCode, res.Header.Get("Location"))
+		}
+	}
+	if res, _ := ask(t, http.MethodPost, base+good, form, strings.NewReader("a=b")); res.StatusCode != http.StatusNotFound {
+		t.Errorf("POST: %d", res.StatusCode)
+	}
+	if len(d.opened) != 0 {
+		t.Errorf("noted %+v", d.opened)
+	}
+	for _, target := range []string{"javascript:alert(1)", "//evil.example", "/console", "data:text/html,x", ""} {
+		d.target = target
+		if res, _ := ask(t, http.MethodGet, base+good, "", nil); res.StatusCode != http.StatusNotFound || res.Header.Get("Location") != "" {
+			t.Errorf("%q: %d to %s", target, res.StatusCode, res.Header.Get("Location"))
+		}
+	}
+}
+
+func TestTrackedLinkTrouble(t *testing.T) {
+	for _, err := range []error{postgres.ErrUnavailable, errors.New("a defect")} {
+		d := &desk{err: err}
+		res, _ := ask(t, http.MethodGet, d.serve(t)+tracked.Token(campaign.Reader{CampaignID: 1, UserID: 7}), "", nil)
+		if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+			t.Errorf("%v: %d", err, res.StatusCode)
+		}
+	}
+	d := &desk{target: "https://shop.example/"}
+	base, last := d.serve(t), 0
+	for range 65 {
+		res, _ := ask(t, http.MethodGet, base+tracked.Token(campaign.Reader{CampaignID: 1, UserID: 8}), "", nil)
+		last = res.StatusCode
+	}
+	if last != http.StatusTooManyRequests {
+		t.Errorf("one link again and again: %d", last)
+	}
+	if res, _ := ask(t, http.MethodGet, base+tracked.Token(campaign.Reader{CampaignID: 1, UserID: 9}), "", nil); res.StatusCode != http.StatusFound {
+		t.Errorf("somebody else: %d", res.StatusCode)
+	}
+}
