@@ -32,8 +32,11 @@ func (p *program) push(ctx context.Context, e event.Batch) error {
 	if e.Channel != int(delivery.App) || !reminder.InInbox(delivery.Kind(e.Kind)) || p.hub.Streams() == 0 {
 		return nil
 	}
-	if k := delivery.Kind(e.Kind); k == delivery.KindCampaign || k == delivery.KindTest {
-		return p.pushLetter(ctx, e.BatchID)
+	switch delivery.Kind(e.Kind) {
+	case delivery.KindCampaign, delivery.KindTest:
+		return p.pushEach(ctx, e.BatchID, p.reservations.PushLetter)
+	case delivery.KindNotice:
+		return p.pushEach(ctx, e.BatchID, p.reservations.PushNotice)
 	}
 	batch, err := p.reservations.PushBatch(ctx, e.BatchID)
 	if err != nil {

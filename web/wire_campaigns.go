@@ -18,10 +18,13 @@ func (p *program) campaignService() *campaign.Service {
 		Audiences: store.Audiences()}
 }
 
-// pushLetter brings a campaign's finished in-app batch to the clients that are
-// connected here, each in their language.
-func (p *program) pushLetter(ctx context.Context, batchID int64) error {
-	items, err := p.reservations.PushLetter(ctx, batchID, p.hub.Connected)
+// each returns what a finished in-app batch says to each of the connected users.
+type each func(ctx context.Context, batchID int64, connected func(from, to user.ID, reached func(user.ID) bool) []user.ID) (map[user.ID]reminder.InboxItem, error)
+
+// pushEach brings a finished in-app batch to the clients that are connected
+// here, each in their language.
+func (p *program) pushEach(ctx context.Context, batchID int64, read each) error {
+	items, err := read(ctx, batchID, p.hub.Connected)
 	if err != nil || len(items) == 0 {
 		return err
 	}

@@ -147,6 +147,11 @@ func (r *Reservations) Inbox(ctx context.Context, by user.ID, before time.Time, 
 	if err != nil {
 		return inbox, err
 	}
+	notices, err := r.noticesTo(ctx, by, inbox.ReadThrough)
+	if err != nil {
+		return inbox, err
+	}
+	items = append(items, notices...)
 	for _, d := range all {
 		if d.Outcome == delivery.Sent || d.Outcome == delivery.Recovered {
 			items = append(items, inboxItem(d, about[d.TemplateID], inbox.ReadThrough))

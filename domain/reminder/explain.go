@@ -30,6 +30,14 @@ const (
 	StepAnnounced StepKind = "announced" // a correction or notice was sent off
 	StepClaimed   StepKind = "claimed"   // got a coupon; Reason says how
 	StepExpected  StepKind = "expected"
+	// What became of a coupon.
+	StepCouponLocked   StepKind = "coupon_locked"
+	StepCouponUsed     StepKind = "coupon_used"
+	StepCouponReleased StepKind = "coupon_released"
+	StepCouponTimedOut StepKind = "coupon_timed_out" // its lock ended by itself
+	StepCouponRefunded StepKind = "coupon_refunded"
+	StepCouponExpired  StepKind = "coupon_expired"
+	StepCouponRevoked  StepKind = "coupon_revoked"
 )
 
 // A Step is one line of a timeline.
@@ -46,8 +54,10 @@ type Step struct {
 	BatchID int64
 	// CouponID is which coupon the step is about, if it is about one.
 	CouponID int64
-	Outcome  delivery.Outcome
-	Reason   string
+	// OrderID is for which order the coupon was locked, used or given back.
+	OrderID string
+	Outcome delivery.Outcome
+	Reason  string
 	// Detail is the provider's last answer.
 	Detail   string
 	Attempts int

@@ -103,16 +103,19 @@ type InboxItem struct {
 	At         time.Time
 	Name       string // of the template
 	ClaimURL   string
-	// Title and Text are what staff wrote; empty for what the reader's app
-	// says in words of its own.
+	// Title and Text are what staff wrote, or what a notice says; empty for
+	// what the reader's app says in words of its own.
 	Title, Text string
-	Read        bool
+	// ExpiresAt is until when the coupon of a notice is good; else zero.
+	ExpiresAt time.Time
+	Read      bool
 }
 
 // InInbox reports whether messages of the kind appear in the inbox.
 func InInbox(k delivery.Kind) bool {
 	switch k {
-	case delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindCampaign, delivery.KindTest:
+	case delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindCampaign, delivery.KindNotice,
+		delivery.KindTest:
 		return true
 	}
 	return false

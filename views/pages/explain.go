@@ -91,6 +91,9 @@ func (p Explain) title(ctx context.Context, s reminder.Step) string {
 		}
 	case reminder.StepFired, reminder.StepAnnounced:
 		return ui.T(ctx, "explain."+string(s.Kind), about(ctx, s))
+	case reminder.StepCouponLocked, reminder.StepCouponUsed, reminder.StepCouponReleased, reminder.StepCouponTimedOut,
+		reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked:
+		return ui.T(ctx, "explain."+string(s.Kind), strconv.FormatInt(s.CouponID, 10))
 	}
 	return ui.T(ctx, "explain."+string(s.Kind))
 }
@@ -99,8 +102,10 @@ func stepTone(s reminder.Step) ui.Tone {
 	switch s.Kind {
 	case reminder.StepOutcome:
 		return ui.OutcomeTone(string(s.Outcome))
-	case reminder.StepClaimed:
+	case reminder.StepClaimed, reminder.StepCouponUsed:
 		return ui.Good
+	case reminder.StepCouponTimedOut, reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked:
+		return ui.Warn
 	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled:
 		return ui.Warn
 	case reminder.StepExpected, reminder.StepFired, reminder.StepAnnounced:
@@ -113,6 +118,16 @@ func stepIcon(s reminder.Step) string {
 	switch s.Kind {
 	case reminder.StepReserved, reminder.StepClaimed:
 		return "ticket"
+	case reminder.StepCouponLocked:
+		return "clock"
+	case reminder.StepCouponUsed:
+		return "check"
+	case reminder.StepCouponReleased, reminder.StepCouponTimedOut, reminder.StepCouponRefunded:
+		return "refresh"
+	case reminder.StepCouponExpired:
+		return "flag"
+	case reminder.StepCouponRevoked:
+		return "ban"
 	case reminder.StepChanged:
 		return "pencil"
 	case reminder.StepPublished:

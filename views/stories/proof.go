@@ -93,6 +93,11 @@ func timeline(t template.Template) reminder.Timeline {
 		fired(delivery.Email, 6), {At: due(6).Add(1900 * time.Millisecond), Kind: reminder.StepTried, Reminder: by(delivery.Email, 6), Message: delivery.KindReminder, Attempts: 2, Reason: delivery.ReasonProvider, Detail: "451 4.3.0 try again later"},
 		ended(delivery.Email, 6, 3210*time.Millisecond, delivery.Recovered),
 		fired(delivery.SMS, 3), fired(delivery.WebPush, 3), skipped, sms,
+		{At: at(13 * time.Minute), Kind: reminder.StepClaimed, CouponID: 7001, Reason: "grant"},
+		{At: at(12 * time.Minute), Kind: reminder.StepCouponLocked, CouponID: 7001, OrderID: "A-1001", By: "key:3 checkout"},
+		{At: at(11 * time.Minute), Kind: reminder.StepCouponUsed, CouponID: 7001, OrderID: "A-1001", By: "key:3 checkout"},
+		{At: at(10 * time.Minute), Kind: reminder.StepCouponRefunded, CouponID: 7001, OrderID: "A-1001", By: "key:3 checkout"},
+		{At: at(10 * time.Minute), Kind: reminder.StepCouponExpired, CouponID: 7001},
 		{At: *due(1), Kind: reminder.StepExpected, Planned: due(1), Reminder: by(delivery.Email, 1), Message: delivery.KindReminder},
 	}}
 }

@@ -18,13 +18,14 @@ type Timeline struct {
 // Step is one thing that happened or is expected.
 type Step struct {
 	At        time.Time  `json:"at" doc:"When it happened, or will."`
-	Kind      string     `json:"kind" enum:"reserved,changed,published,opening_moved,paused,resumed,closed,cancelled,fired,announced,tried,outcome,claimed,expected"`
+	Kind      string     `json:"kind" enum:"reserved,changed,published,opening_moved,paused,resumed,closed,cancelled,fired,announced,tried,outcome,claimed,coupon_locked,coupon_used,coupon_released,coupon_timed_out,coupon_refunded,coupon_expired,coupon_revoked,expected"`
 	PlannedAt *time.Time `json:"planned_at,omitempty" doc:"When it should have happened."`
 	Channel   string     `json:"channel,omitempty" example:"app"`
 	Minutes   int        `json:"minutes,omitempty" example:"10"`
 	Message   string     `json:"message,omitempty" enum:"reminder,correction,cancelled" doc:"What was sent, if not the reminder itself."`
 	BatchID   string     `json:"batch_id,omitempty" example:"17"`
 	CouponID  string     `json:"coupon_id,omitempty" example:"17"`
+	OrderID   string     `json:"order_id,omitempty" doc:"The order for which the coupon was locked, used or given back." example:"A-1001"`
 	Outcome   string     `json:"outcome,omitempty" enum:"sent,recovered,failed,skipped,expired,dead,discarded" doc:"recovered: sent after at least one failure."`
 	Reason    string     `json:"reason,omitempty" example:"opted_out"`
 	Detail    string     `json:"detail,omitempty" doc:"The provider's last answer."`
@@ -61,7 +62,7 @@ func (a *API) explain(ctx context.Context, in *struct {
 
 // stepJSON leaves out who did it: users need not know the staff.
 func stepJSON(s reminder.Step) Step {
-	j := Step{At: s.At, Kind: string(s.Kind), PlannedAt: s.Planned, Outcome: string(s.Outcome), Reason: s.Reason,
+	j := Step{At: s.At, Kind: string(s.Kind), PlannedAt: s.Planned, OrderID: s.OrderID, Outcome: string(s.Outcome), Reason: s.Reason,
 		Detail: s.Detail, Attempts: s.Attempts, From: s.From, To: s.To}
 	if s.Reminder != nil {
 		j.Channel, j.Minutes = s.Reminder.Channel.String(), s.Reminder.Slot.Minutes()

@@ -10,19 +10,20 @@ import (
 
 // Message is one in-app message.
 type Message struct {
-	ID           string    `json:"id" doc:"Stable and unique for the user: the same message has the same id in the list and in the stream."`
-	Kind         string    `json:"kind" doc:"What the message is about." example:"reminder"`
-	TemplateID   string    `json:"template_id" example:"1"`
-	ShopNumber   string    `json:"shop_number" example:"10"`
-	TemplateName string    `json:"template_name" example:"20 off"`
-	Minutes      int       `json:"minutes,omitempty" doc:"How long before the opening the reminder was due." example:"10"`
-	OpensAt      time.Time `json:"opens_at" example:"2027-01-01T12:00:00Z"`
-	DueAt        time.Time `json:"due_at" example:"2027-01-01T11:50:00Z"`
-	At           time.Time `json:"at" doc:"When it was delivered." example:"2027-01-01T11:50:00.4Z"`
-	ClaimURL     string    `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
-	Title        string    `json:"title,omitempty" doc:"Of a campaign's message, in the user's language." example:"Spring sale"`
-	Text         string    `json:"text,omitempty" doc:"Of a campaign's message; its lines are separated by line feeds." example:"Everything is 20 % off this week."`
-	Read         bool      `json:"read"`
+	ID           string     `json:"id" doc:"Stable and unique for the user: the same message has the same id in the list and in the stream."`
+	Kind         string     `json:"kind" doc:"What the message is about." example:"reminder"`
+	TemplateID   string     `json:"template_id" example:"1"`
+	ShopNumber   string     `json:"shop_number" example:"10"`
+	TemplateName string     `json:"template_name" example:"20 off"`
+	Minutes      int        `json:"minutes,omitempty" doc:"How long before the opening the reminder was due." example:"10"`
+	OpensAt      time.Time  `json:"opens_at" example:"2027-01-01T12:00:00Z"`
+	DueAt        time.Time  `json:"due_at" example:"2027-01-01T11:50:00Z"`
+	At           time.Time  `json:"at" doc:"When it was delivered." example:"2027-01-01T11:50:00.4Z"`
+	ClaimURL     string     `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
+	Title        string     `json:"title,omitempty" doc:"Of a campaign's message or a notice, in the user's language." example:"Spring sale"`
+	Text         string     `json:"text,omitempty" doc:"Of a campaign's message or a notice; its lines are separated by line feeds." example:"Everything is 20 % off this week."`
+	ExpiresAt    *time.Time `json:"expires_at,omitempty" doc:"Of a notice: until when the coupon is good." example:"2027-01-08T12:00:00Z"`
+	Read         bool       `json:"read"`
 }
 
 // Inbox is one page of messages, the newest first.
@@ -95,7 +96,11 @@ func (a *API) markRead(ctx context.Context, in *struct{ Body *ReadMark }) (*stru
 }
 
 func messageJSON(it reminder.InboxItem) Message {
-	return Message{ID: it.ID, Kind: string(it.Kind), TemplateID: decimal(it.TemplateID), ShopNumber: decimal(it.ShopNumber),
+	m := Message{ID: it.ID, Kind: string(it.Kind), TemplateID: decimal(it.TemplateID), ShopNumber: decimal(it.ShopNumber),
 		TemplateName: it.Name, Minutes: it.Slot.Minutes(), OpensAt: it.OpensAt.UTC(), DueAt: it.DueAt.UTC(), At: it.At.UTC(),
 		ClaimURL: it.ClaimURL, Title: it.Title, Text: it.Text, Read: it.Read}
+	if !it.ExpiresAt.IsZero() {
+		m.ExpiresAt = utc(&it.ExpiresAt)
+	}
+	return m
 }

@@ -1,0 +1,85 @@
+package postgres_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"dropbell/domain/staff"
+)
+
+// life tells of the user's coupons in one line each.
+func (p *purse) life() map[int64]string {
+	p.Helper()
+	steps, err := p.reservations.CouponSteps(p.Context(), 7, p.drop.ID)
+	p.must(err)
+	lines := map[int64][]string{}
+	for i, s := range steps {
+		if s.At.IsZero() || i > 0 && s.CouponID == steps[i-1].CouponID && s.At.Before(steps[i-1].At) {
+			p.Errorf("step %+v", s)
+		}
+		lines[s.CouponID] = append(lines[s.CouponID], strings.TrimSuffix(string(s.Kind)+" "+s.OrderID, " "))
+	}
+	out := map[int64]string{}
+	for id, l := range lines {
+		out[id] = strings.Join(l, ", ")
+	}
+	return out
+}
+
+// TestExplainFollowsCoupons: every change of a coupon is told once, refusals
+// and repetitions are not.
+func TestExplainFollowsCoupons(t *testing.T) {
+	p := newPurse(t)
+	ids := make([]int64, 6)
+	for i := range ids {
+		ids[i] = p.issue()
+	}
+	locked := func(i int) (order string) {
+		order = "order-" + strconv.Itoa(i)
+		for range 2 { // repeated
+			_, err := p.lock(ids[i], order)
+			p.must(err)
+		}
+		return order
+	}
+	step := func(take func() error) { t.Helper(); p.must(take()) }
+
+	paid := locked(0)
+	if _, err := p.lock(ids[0], "another"); err == nil {
+		t.Fatal("locked twice")
+	}
+	step(func() error { _, err := p.steps.Confirm(t.Context(), "key:1 till", ids[0], paid); return err })
+	step(func() error { _, err := p.steps.Refund(t.Context(), "key:1 till", ids[0], paid); return err })
+
+	back := locked(1)
+	step(func() error { _, err := p.steps.Release(t.Context(), "key:1 till", ids[1], back); return err })
+
+	locked(2)
+	p.runOut(ids[2])
+	step(func() error { _, err := p.store.EndLocks(t.Context(), 10); return err })
+
+	p.expireNow(ids[3])
+	step(func() error { _, err := p.store.Expire(t.Context(), 10); return err })
+
+	step(func() error { _, err := p.desk.Revoke(t.Context(), staff.System(), ids[4], "by mistake"); return err })
+
+	late := locked(5)
+	step(func() error { _, err := p.steps.Confirm(t.Context(), "key:1 till", ids[5], late); return err })
+	p.expireNow(ids[5])
+	step(func() error { _, err := p.steps.Refund(t.Context(), "key:1 till", ids[5], late); return err })
+
+	got := p.life()
+	for i, want := range []string{
+		"claimed, coupon_locked order-0, coupon_used order-0, coupon_refunded order-0",
+		"claimed, coupon_locked order-1, coupon_released order-1",
+		"claimed, coupon_locked order-2, coupon_timed_out order-2",
+		"claimed, coupon_expired",
+		"claimed, coupon_revoked",
+		"claimed, coupon_locked order-5, coupon_used order-5, coupon_refunded order-5, coupon_expired",
+	} {
+		if got[ids[i]] != want {
+			t.Errorf("coupon %d:\n got %s\nwant %s", i, got[ids[i]], want)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+)
+
+// noticeWindow is how many of a user's newest notices an inbox looks at.
+const noticeWindow = 200
+
+// noticeSQL finds the in-app batches that hold the newest notices of user $1:
+// the user's own rows first, then one step per row into the unique index of
+// ranges.
+const noticeSQL = `
+with mine as (
+	select template_id, run_id, days, expires_at from notices where user_id = $1 and run_id is not null order by run_id desc limit $2
+)
+select n.run_id, n.days, n.expires_at, n.template_id, t.shop_number, t.name, t.claim_url, coalesce(t.opens_at, '0001-01-01'), b.due_at,
+	coalesce(b.finished_at, b.started_at, b.created_at), b.sent
+from mine n join templates t on t.id = n.template_id cross join lateral (
+	select * from batches b where b.kind = 'notice' and b.owner_id = n.run_id and b.channel = 0 and b.from_user <= $1
+	order by b.from_user desc limit 1
+) b where b.to_user >= $1 and b.sent is not null`
+
+// notice is one in-app notice before a coupon expires.
+type notice struct {
+	item reminder.InboxItem
+	days int
+	sent []byte
+}
+
+// readBy returns the notice as u reads it. The address stands beside the
+// text, not in it.
+func (n notice) readBy(u user.User) reminder.InboxItem {
+	s := delivery.Subject{Kind: delivery.KindNotice, TemplateName: n.item.Name, Slot: n.days}
+	content := delivery.Render(s, u.Locale, time.UTC) // no instant is told
+	n.item.Title, n.item.Text = content.Title, content.Text
+	s.ClaimURL = n.item.ClaimURL
+	n.item.ClaimURL = s.Link()
+	return n.item
+}
+
+func noticeItem(run int64, it reminder.InboxItem) reminder.InboxItem {
+	it.ID, it.Kind = "n"+itoa(run), delivery.KindNotice
+	return it
+}
+
+// noticesTo returns the notices that reached the user's app.
+func (db *DB) noticesTo(ctx context.Context, by user.ID, readThrough time.Time) ([]reminder.InboxItem, error) {
+	rows, err := db.pool.Query(ctx, noticeSQL, by, noticeWindow)
+	if err != nil {
+		return nil, translate(err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n notice, err error) {
+		var run int64
+		it := &n.item
+		err = row.Scan(&run, &n.days, &it.ExpiresAt, &it.TemplateID, &it.ShopNumber, &it.Name, &it.ClaimURL, &it.OpensAt, &it.DueAt, &it.At, &n.sent)
+		n.item = noticeItem(run, n.item)
+		return n, err
+	})
+	if err != nil {
+		return nil, translate(err)
+	}
+	var mine []notice
+	for _, n := range all {
+		set, err := decodeSet(n.sent)
+		if err != nil {
+			return nil, err
+		}
+		if set.Contains(uint64(by)) {
+			mine = append(mine, n)
+		}
+	}
+	if len(mine) == 0 {
+		return nil, nil
+	}
+	readers, err := db.readers(ctx, []user.ID{by})
+	items := make([]reminder.InboxItem, len(mine))
+	for i, n := range mine {
+		items[i] = n.readBy(readers[by])
+		items[i].Read = !n.item.At.After(readThrough)
+	}
+	return items, err
+}
+
+// PushNotice returns what a finished app batch of notices tells each of the
+// connected users whom it reached; connected is told who they may be.
+func (r *Reservations) PushNotice(ctx context.Context, batchID int64, connected func(from, to user.ID, reached func(user.ID) bool) []user.ID) (map[user.ID]reminder.InboxItem, error) {
+	var n notice
+	var run int64
+	var from, to user.ID
+	it := &n.item
+	err := r.pool.QueryRow(ctx, `
+		select b.owner_id, n.days, b.template_id, t.shop_number, t.name, t.claim_url, coalesce(t.opens_at, '0001-01-01'), b.due_at,
+			coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent
+		from batches b join notice_runs n on n.id = b.owner_id join templates t on t.id = b.template_id
+		where b.id = $1 and b.channel = 0 and b.kind = 'notice'`, batchID).
+		Scan(&run, &n.days, &it.TemplateID, &it.ShopNumber, &it.Name, &it.ClaimURL, &it.OpensAt, &it.DueAt, &it.At, &from, &to, &n.sent)
+	if err != nil {
+		return nil, translate(err)
+	}
+	set, err := decodeSet(n.sent)
+	if err != nil {
+		return nil, err
+	}
+	ids := connected(from, to, func(id user.ID) bool { return set.Contains(uint64(id)) })
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	expiries, err := r.noticeExpiries(ctx, run, ids)
+	if err != nil {
+		return nil, err
+	}
+	readers, err := r.readers(ctx, ids)
+	n.item = noticeItem(run, n.item)
+	items := make(map[user.ID]reminder.InboxItem, len(ids))
+	for id, u := range readers {
+		if end, ok := expiries[id]; ok { // else its row is gone, and with it the inbox's item
+			n.item.ExpiresAt = end
+			items[id] = n.readBy(u)
+		}
+	}
+	return items, err
+}
+
+// noticeExpiries returns until when the coupons are good of which a run told.
+func (r *Reservations) noticeExpiries(ctx context.Context, run int64, ids []user.ID) (map[user.ID]time.Time, error) {
+	rows, err := r.pool.Query(ctx, `select user_id, expires_at from notices where run_id = $1 and user_id = any($2)`, run, ids)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list := make(map[user.ID]time.Time, len(ids))
+	var id user.ID
+	var end time.Time
+	_, err = pgx.ForEachRow(rows, []any{&id, &end}, func() error { list[id] = end; return nil })
+	return list, translate(err)
+}

@@ -1,0 +1,98 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+)
+
+// TestNoticesAreInTheInbox: who was reached in the app reads the notice in
+// the list and, the same, in the stream.
+func TestNoticesAreInTheInbox(t *testing.T) {
+	b := newBell(t, 1)
+	b.app.answer = func(m delivery.Message, _ int) delivery.Result {
+		if m.To.ID == 3 {
+			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
+		}
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	b.own(b.drop, 1, 2, 3, 4)
+	b.exec(`update users set locale = 'zh-CN' where id = 2`)
+	b.exec(`update coupons set expires_at = expires_at + interval '1 second' where user_id = 2`)
+	b.exec(`update users set opt_outs = 1 where id = 4`)
+	b.exec(`update templates set claim_url = 'https://shop.example/use' where id = $1`, b.drop.ID)
+	b.planned(4)
+	box := func(id user.ID) reminder.Inbox {
+		t.Helper()
+		list, err := b.reservations.Inbox(t.Context(), id, time.Time{}, 10)
+		b.must(err)
+		return list
+	}
+	if got := box(1); len(got.Items) != 0 {
+		t.Fatalf("told before it is due: %+v", got)
+	}
+	b.comeDue()
+	b.until("cut", func() bool { return b.number(`select count(*) from batches where kind = 'notice'`) == 2 })
+	if got := box(1); len(got.Items) != 0 {
+		t.Fatalf("told before it is sent: %+v", got)
+	}
+	b.deliver()
+	for id, title := range map[user.ID]string{1: "Coupon expires tomorrow: Half price", 2: "优惠券明天到期：Half price"} {
+		got := box(id)
+		if len(got.Items) != 1 || got.Unread != 1 {
+			t.Fatalf("user %d: %+v", id, got)
+		}
+		it := got.Items[0]
+		var ends time.Time
+		b.must(b.sql.QueryRow(t.Context(), `select expires_at from coupons where user_id = $1`, id).Scan(&ends))
+		if it.Kind != delivery.KindNotice || it.Title != title || it.Text == "" || !it.ExpiresAt.Equal(ends) || it.TemplateID != b.drop.ID ||
+			it.Name != "Half price" || it.ClaimURL != "https://shop.example/use" || it.Slot != 0 || it.DueAt.IsZero() || it.At.Before(it.DueAt) {
+			t.Errorf("user %d: %+v", id, it)
+		}
+	}
+	for _, id := range []user.ID{3, 4, 9} {
+		if got := box(id); len(got.Items) != 0 {
+			t.Errorf("user %d, who was not reached, reads %+v", id, got)
+		}
+	}
+	pushedLikeListed(t, b)
+	b.must(b.reservations.MarkRead(t.Context(), 1, clock().Add(time.Minute)))
+	if got := box(1); got.Unread != 0 || !got.Items[0].Read {
+		t.Errorf("read: %+v", got)
+	}
+}
+
+func pushedLikeListed(t *testing.T, b *bell) {
+	t.Helper()
+	everybody := func(from, to user.ID, reached func(user.ID) bool) (list []user.ID) {
+		for id := from; id <= to; id++ {
+			if reached(id) {
+				list = append(list, id)
+			}
+		}
+		return list
+	}
+	app, hook := b.number(`select id from batches where channel = 0`), b.number(`select id from batches where channel = 4`)
+	pushed, err := b.reservations.PushNotice(t.Context(), app, everybody)
+	b.must(err)
+	if len(pushed) != 2 {
+		t.Errorf("pushed to %v", pushed)
+	}
+	for id, it := range pushed {
+		list, err := b.reservations.Inbox(t.Context(), id, time.Time{}, 10)
+		b.must(err)
+		if len(list.Items) != 1 || list.Items[0] != it {
+			t.Errorf("user %d: pushed %+v, listed %+v", id, it, list.Items)
+		}
+	}
+	none, err := b.reservations.PushNotice(t.Context(), app, func(user.ID, user.ID, func(user.ID) bool) []user.ID { return nil })
+	if err != nil || len(none) != 0 {
+		t.Errorf("nobody is connected: %v, %v", none, err)
+	}
+	if _, err := b.reservations.PushNotice(t.Context(), hook, everybody); err == nil {
+		t.Error("another channel's batch was pushed")
+	}
+}
