@@ -51,6 +51,7 @@ func (a *API) adminCouponRoutes() {
 		Codes: []string{"template_not_found", "invalid_transition"}, Example: `{"user_ids":["1001","1002"],"dry_run":true}`}), a.grantCoupons)
 	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/grants/{id}", ID: "get-grant", Tag: tagStaff,
 		Summary: "Show how far a list of grants is", Codes: []string{"job_not_found"}}), a.grant)
+	a.grantRoutes()
 }
 
 func (a *API) userCoupons(ctx context.Context, in *struct {

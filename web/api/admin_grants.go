@@ -1,0 +1,94 @@
+package api
+
+import (
+	"context"
+	"encoding/csv"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
+)
+
+func (a *API) grantRoutes() {
+	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/apply", ID: "apply-grant", Tag: tagStaff,
+		Summary: "Give the coupons that a dry run was about", Status: http.StatusAccepted,
+		Description: "The dry run must be done. Asking again answers with the same job.",
+		Codes:       []string{"job_not_found", "template_not_found", "invalid_transition"}}), a.applyGrant)
+	op := a.operation(route{traits: traits{access: forStaff, stream: true}, Method: http.MethodGet, Path: "/admin/grants/{id}/results.csv", ID: "export-grant",
+		Tag: tagStaff, Summary: "Export what became of each row of a list",
+		Description: "A heading, then line,user_id,result,coupon_id for each row, as far as the list is worked off. The rows belong to the list: " +
+			"once a dry run is applied, both its id and the new one tell what was given. An answer that breaks off is not complete; ask again.",
+		Codes: []string{"job_not_found"}})
+	op.Responses["200"] = &huma.Response{Description: "The rows.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	register(a, op, a.grantResults)
+}
+
+func (a *API) applyGrant(ctx context.Context, in *CouponRef) (*grantAnswer, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	j, err := a.Grants.Apply(ctx, actorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	return &grantAnswer{grantJSON(j, false)}, nil
+}
+
+func (a *API) grantResults(ctx context.Context, in *CouponRef) (*struct{ Body func(huma.Context) }, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	by := actorOf(ctx)
+	j, _, err := a.Grants.Job(ctx, by, id) // asked before anything is sent
+	if err != nil {
+		return nil, err
+	}
+	if err := by.May(staff.ManageUsers, j.ShopNumber); err != nil {
+		return nil, err
+	}
+	return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
+		r, w := humachi.Unwrap(hc)
+		a.sendGrants(w, r, by, j)
+	}}, nil
+}
+
+// sendGrants cuts the answer when a row cannot be read, so that no part is
+// taken for the whole.
+func (a *API) sendGrants(w http.ResponseWriter, r *http.Request, by staff.Actor, j job.Job) {
+	answer := &csvAnswer{w: w, control: http.NewResponseController(w), name: "grant-" + decimal(j.ID) + ".csv"}
+	out := csv.NewWriter(answer)
+	err := out.Write([]string{"line", "user_id", "result", "coupon_id"})
+	if err == nil {
+		err = a.Grants.Results(r.Context(), by, j.ID, func(g coupon.GrantRow) error {
+			who, what := "", ""
+			if g.UserID != 0 { // what is no number is not repeated: it may be a formula
+				who = g.UserID.String()
+			}
+			if g.CouponID != 0 {
+				what = decimal(g.CouponID)
+			}
+			return out.Write([]string{strconv.FormatInt(g.Line, 10), who, g.Result, what})
+		})
+	}
+	if err == nil {
+		out.Flush()
+		err = out.Error()
+	}
+	switch {
+	case err == nil:
+	case !answer.begun:
+		a.problem(r.Context(), err).write(w)
+	default:
+		if r.Context().Err() == nil {
+			a.log.ErrorContext(r.Context(), "export of a grant broke off", "err", err)
+		}
+		panic(http.ErrAbortHandler)
+	}
+}

@@ -1,0 +1,89 @@
+package api_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	tables "dropbell/adapters/sheet"
+	"dropbell/domain/coupon"
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
+)
+
+// workGrants runs the waiting grants, as a worker would.
+func (r *rig) workGrants() {
+	r.Helper()
+	db := r.db
+	gate := postgres.NewClaims(db, postgres.Grouping{})
+	defer gate.Close()
+	w := &job.Worker{Store: postgres.NewJobs(db), Queue: quiet{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
+		Runners: map[string]job.Runner{coupon.GrantKind: &coupon.Granter{Store: postgres.NewGrants(db), Lists: grantLists{tables.Tables{Open: postgres.NewUploads(db).OpenUpload}},
+			Gate: gate, Random: rand.Uint64}}}
+	due, err := postgres.NewJobs(db).DueJobs(r.Context(), []string{coupon.GrantKind}, 100)
+	if err != nil || len(due) == 0 {
+		r.Fatal(due, err)
+	}
+	for _, id := range due {
+		if err := w.Run(r.Context(), id); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// TestGrantIsAppliedAfterItsDryRun: dry run, results, apply twice, results.
+func TestGrantIsAppliedAfterItsDryRun(t *testing.T) {
+	r := newRig(t, nil)
+	drop := r.drop(time.Hour)
+	r.exec(`insert into users (id) values (7), (8) on conflict do nothing`)
+	a := r.want(r.call(r.admin(), "POST", "/admin/templates/"+drop+"/grants", map[string]any{"user_ids": []string{"7", "999", "8", "7"}, "dry_run": true}), 202, "")
+	path := "/admin/grants/" + a.at("job_id").(string)
+	r.want(r.call(r.admin(), "POST", path+"/apply", nil), 409, "invalid_transition") // not done yet
+	r.workGrants()
+	results := func(path, want string) {
+		t.Helper()
+		a := r.want(r.call(r.admin(), "GET", path+"/results.csv", nil), 200, "")
+		if !strings.HasPrefix(a.Header().Get("Content-Type"), "text/csv") || a.Body.String() != want {
+			t.Errorf("%s: %q, want %q", a.Header().Get("Content-Type"), a.Body, want)
+		}
+	}
+	results(path, "line,user_id,result,coupon_id\n2,7,ok,\n3,999,unknown_user,\n4,8,ok,\n5,7,duplicate,\n")
+	if n := r.number(`select count(*) from coupons`); n != 0 {
+		t.Fatalf("the dry run gave %d coupons", n)
+	}
+	applied := r.want(r.call(r.admin(), "POST", path+"/apply", nil), 202, "")
+	if applied.at("dry_run") != false || applied.at("job_id") == a.at("job_id") {
+		t.Fatalf("%s", applied.Body)
+	}
+	if again := r.want(r.call(r.admin(), "POST", path+"/apply", nil), 202, ""); again.at("job_id") != applied.at("job_id") {
+		t.Fatalf("applied twice: %s", again.Body)
+	}
+	r.workGrants()
+	done := "/admin/grants/" + applied.at("job_id").(string)
+	first, second := r.number(`select id from coupons where user_id = 7`), r.number(`select id from coupons where user_id = 8`)
+	for _, p := range []string{path, done} {
+		results(p, "line,user_id,result,coupon_id\n2,7,issued,"+decimalOf(first)+"\n3,999,unknown_user,\n4,8,issued,"+decimalOf(second)+"\n5,7,duplicate,\n")
+	}
+	if got := r.want(r.call(r.admin(), "GET", done, nil), 200, ""); got.at("state") != "done" || got.at("done") != 2.0 || got.at("failed") != 2.0 {
+		t.Errorf("%s", got.Body)
+	}
+	r.want(r.call(r.admin(), "POST", done+"/apply", nil), 409, "invalid_transition") // no dry run
+	for _, p := range []string{"/apply", "/results.csv"} {
+		method := map[string]string{"/apply": "POST", "/results.csv": "GET"}[p]
+		r.want(r.call(r.admin(), method, "/admin/grants/404404"+p, nil), 404, "job_not_found")
+		r.want(r.call(as(r.keys[staff.ScopeRead]), method, path+p, nil), 403, "forbidden")
+	}
+}
+
+// grantLists opens uploads as a worker does.
+type grantLists struct{ tables.Tables }
+
+func (l grantLists) OpenList(ctx context.Context, uploadID int64) (coupon.Rows, error) {
+	return l.OpenTable(ctx, uploadID, nil)
+}
+
+func decimalOf(n int64) string { return strconv.FormatInt(n, 10) }
