@@ -118,9 +118,15 @@ func (r *gateRig) writeOnce(ctx context.Context, writer int) (done int) {
 	return done
 }
 
-// Claim asks one of the nodes.
+// Claim asks one of the nodes, and again while the shelves are being filled,
+// as clients are told to.
 func (r *gateRig) Claim(ctx context.Context, q claim.Request) (claim.Claim, error) {
-	return r.gates[rand.IntN(len(r.gates))].Claim(ctx, q)
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		c, err := r.gates[rand.IntN(len(r.gates))].Claim(ctx, q)
+		if !errors.Is(err, claim.ErrOverloaded) || time.Now().After(deadline) || ctx.Err() != nil {
+			return c, err
+		}
+	}
 }
 
 func gateSpec(opens, closes time.Duration) template.Spec {

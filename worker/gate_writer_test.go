@@ -172,7 +172,7 @@ func TestAnotherBuilderTakesOver(t *testing.T) {
 	for shard := range 2 {
 		r.must(shelves.Seal(t.Context(), drop.ID, shard, plan.Epoch))
 	}
-	if _, err := r.Claim(t.Context(), claimtest.Tap(drop, 4, "")); !errors.Is(err, claim.ErrOverloaded) {
+	if _, err := r.gates[0].Claim(t.Context(), claimtest.Tap(drop, 4, "")); !errors.Is(err, claim.ErrOverloaded) {
 		t.Errorf("while it is being built: %v", err)
 	}
 	if err := r.keepers[1].Tend(t.Context(), drop.ID); !errors.Is(err, stock.ErrBusy) {

@@ -179,7 +179,7 @@ func (a answering) Send(context.Context, []delivery.Message) []delivery.Result {
 }
 
 func TestProviderAnswersAreCounted(t *testing.T) {
-	p := &program{metrics: newMetrics(prometheus.NewRegistry())}
+	p := &program{metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
 	app := answering{}
 	senders := p.observed(map[delivery.Channel]delivery.Sender{delivery.App: app,
 		delivery.SMS: answering{[]delivery.Result{{Status: delivery.Delivered}, {Status: delivery.Permanent}, {Status: delivery.Delivered}, {}}}})
