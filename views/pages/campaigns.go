@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/segment"
 	"dropbell/domain/template"
 	"dropbell/views/ui"
 )
@@ -123,6 +124,8 @@ type CampaignForm struct {
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
 	Kinds    []campaign.AudienceKind
+	// Segments can be chosen by name; others by their number.
+	Segments []segment.Segment
 	// Previews and Reach are shown when somebody has asked for them.
 	Previews   []CampaignText
 	Reach      int64
@@ -173,8 +176,22 @@ func (p CampaignForm) audienceChoice(ctx context.Context) ui.ChoiceProps {
 			c.Options = append(c.Options, ui.Option{Value: string(k), Label: ui.T(ctx, "campaign.audience."+string(k))})
 		}
 	}
+	for _, s := range p.Segments {
+		kind := campaign.Segment
+		if s.Kind == segment.ByList {
+			kind = campaign.List
+		}
+		o := ui.Option{Value: AudienceOf(kind, strconv.FormatInt(s.ID, 10)), Label: ui.T(ctx, "campaign.audience."+string(kind)) + ": " + s.Name}
+		c.Options = append(c.Options, o)
+		if o.Value == AudienceOf(campaign.AudienceKind(c.Value), p.Values["audience_value"]) {
+			c.Value = o.Value
+		}
+	}
 	return c
 }
+
+// AudienceOf names one segment or list in the form's choice of audiences.
+func AudienceOf(kind campaign.AudienceKind, id string) string { return string(kind) + ":" + id }
 
 func (p CampaignForm) shopChoice(ctx context.Context) ui.ChoiceProps {
 	return ui.ChoiceProps{Name: "shop", Label: ui.T(ctx, "field.shop"), Value: p.Values["shop"], Error: ui.ErrorOf(ctx, p.Errors, "shop"),

@@ -6,6 +6,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/segment"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 )
@@ -58,7 +59,8 @@ func campaigns() []Story {
 		many.List = append(many.List, campaignAt(int64(20-i), "Campaign "+string(s), s, 61_000))
 	}
 	form := pages.CampaignForm{Title: "New campaign", Channels: delivery.ChannelSetOf(delivery.App, delivery.Email), Kinds: campaign.AudienceKinds(),
-		Values: map[string]string{"audience": "all", "channel": "app", "starts_at": "2026-11-21T20:00", "ends_at": "2026-11-22T20:00"}}
+		Segments: []segment.Segment{{ID: 3, Name: "Regulars in Shanghai", Kind: segment.ByRules}, {ID: 4, Name: "Fair 2026, uploaded", Kind: segment.ByList}},
+		Values:   map[string]string{"audience": "all", "channel": "app", "starts_at": "2026-11-21T20:00", "ends_at": "2026-11-22T20:00"}}
 	broken := form
 	broken.Values = map[string]string{"name": "", "audience": "user_ids", "channel": "sms", "title": "Hello {{nmae}}", "body": "Come"}
 	broken.Errors = []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "title", Key: "rule.variables", Message: "{{nmae}} is not a variable"},

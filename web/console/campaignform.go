@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/segment"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
@@ -81,6 +82,9 @@ func (c *Console) keepCampaign(w http.ResponseWriter, r *http.Request, f pages.C
 	for _, name := range campaignFields() {
 		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
+	if kind, id, named := strings.Cut(f.Values["audience"], ":"); named { // a segment, chosen by its name
+		f.Values["audience"], f.Values["audience_value"] = kind, id
+	}
 	spec, broken := c.readCampaign(f.Values, shops, before)
 	if r.PostFormValue("look") != "" {
 		return c.lookAtCampaign(w, r, f, spec, broken)
@@ -138,12 +142,20 @@ func (c *Console) lookAtCampaign(w http.ResponseWriter, r *http.Request, f pages
 	return c.showCampaignForm(w, r, http.StatusOK, f)
 }
 
+// segmentsOffered is how many segments, the last changed first, the form names.
+const segmentsOffered = 100
+
 func (c *Console) showCampaignForm(w http.ResponseWriter, r *http.Request, status int, f pages.CampaignForm) error {
 	shops, err := c.shopsOf(r)
 	if err != nil {
 		return err
 	}
 	f.Shops, f.Channels, f.Kinds = shops, c.Channels, c.Campaigns.Audiences
+	if c.Segments != nil {
+		if f.Segments, err = c.Segments.Segments(r.Context(), actor(r), segment.Query{Limit: segmentsOffered}); err != nil {
+			return err
+		}
+	}
 	f.Title = say(r, "campaign.new_title")
 	if f.ID != 0 {
 		f.Title = say(r, "campaign.edit_title", f.Values["name"])

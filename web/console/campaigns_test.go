@@ -95,3 +95,31 @@ func TestCampaignWithoutScripts(t *testing.T) {
 		t.Errorf("a viewer: %d", a.status)
 	}
 }
+
+// Segments are chosen by their names, and still are when the form is shown again.
+func TestCampaignForASegmentByName(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Marketer)
+	if _, err := g.sql.Exec(t.Context(), `insert into segments (id, name, kind, rule, created_by) overriding system value
+		values (41, 'Regulars & friends', 'rules', '{"all":[]}', 'x'), (42, 'Fair', 'list', '{"all":[]}', 'x')`); err != nil {
+		t.Fatal(err)
+	}
+	if a := b.do("GET", "/campaigns/new", nil); a.status != http.StatusOK || !strings.Contains(a.body, "Regulars &amp; friends") || !strings.Contains(a.body, `value="list_id:42"`) {
+		t.Fatalf("new form: %d", a.status)
+	}
+	if a := b.do("POST", "/campaigns", campaignForm("audience", "segment_id:x")); a.status != http.StatusUnprocessableEntity {
+		t.Errorf("no number: %d", a.status)
+	}
+	a := b.do("POST", "/campaigns", campaignForm("audience", "list_id:42", "audience_value", "7 8"))
+	page := a.header.Get("Location")
+	if a.status != http.StatusSeeOther {
+		t.Fatalf("created: %d %s", a.status, a.text())
+	}
+	var audience string
+	if err := g.sql.QueryRow(t.Context(), `select audience::text from campaigns`).Scan(&audience); err != nil || audience != `{"id": "42", "kind": "list_id"}` {
+		t.Errorf("audience %s %v", audience, err)
+	}
+	if a = b.do("GET", page+"/edit", nil); !strings.Contains(a.body, `value="list_id:42" selected`) {
+		t.Errorf("the edit form does not show what was chosen: %d", a.status)
+	}
+}
