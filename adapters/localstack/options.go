@@ -45,11 +45,25 @@ func (o Options) choosePort(server string) (int, error) {
 	if o.Port != 0 && portFree(o.Port) {
 		return o.Port, nil
 	}
+	if o.Cluster {
+		return clusterPort()
+	}
 	port, err := FreePort(o.Port + 1)
 	if err == nil && o.Port != 0 {
 		o.say("port %d is taken, %s uses %d", o.Port, server, port)
 	}
 	return port, err
+}
+
+// clusterPort returns a free port whose cluster port, 10,000 above, is free and
+// below those of outgoing connections too.
+func clusterPort() (int, error) {
+	for range 200 {
+		if port := 20000 + rand.IntN(2500); portFree(port) && portFree(port+10000) {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("no free port for a cluster node found on 127.0.0.1")
 }
 
 // FreePort returns a port of 127.0.0.1 on which nothing listens: the next one
