@@ -54,6 +54,11 @@ func newGateNode(t *testing.T, env map[string]string) gateNode {
 // call sends a request for a user (0 = staff) and returns status and answer.
 func (n gateNode) call(method, path string, by int, key string, body any) (int, map[string]any) {
 	n.Helper()
+	return n.send(method, path, by, map[string]string{"Idempotency-Key": key}, body)
+}
+
+func (n gateNode) send(method, path string, by int, header map[string]string, body any) (int, map[string]any) {
+	n.Helper()
 	raw, _ := json.Marshal(body)
 	r, err := http.NewRequestWithContext(n.Context(), method, n.url+path, bytes.NewReader(raw))
 	if err != nil {
@@ -64,8 +69,10 @@ func (n gateNode) call(method, path string, by int, key string, body any) (int, 
 	if by > 0 {
 		r.Header.Set("X-User-ID", fmt.Sprint(by))
 	}
-	if key != "" {
-		r.Header.Set("Idempotency-Key", key)
+	for name, value := range header {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -174,9 +181,54 @@ func TestClaimsBehindTheGateOverHTTP(t *testing.T) {
 	b.call("POST", "/admin/templates/"+id+"/resume", 0, "", map[string]string{"reason": "test"})
 	want(b, 3, http.StatusAccepted, "")
 	want(a, 4, http.StatusConflict, "sold_out")
+	_, shown := b.call("GET", "/admin/templates/"+id, 0, "", nil)
+	if l := shown["stock_ledger"].(map[string]any); l["total"] != 3.0 || l["shelf"] != 0.0 || l["writing"].(float64)+l["issued"].(float64) != 3 {
+		t.Errorf("the ledger says %v", l)
+	}
 	a.eventually("the stock adds up", func() bool {
 		_, sheet := a.call("GET", "/admin/templates/"+id+"/balance", 0, "", nil)
 		account := fmt.Sprint(sheet["stock"])
-		return sheet["balanced"] == true && account == "map[difference:0 issued:3 over_limit:0 per_user:3 shelf:0 total:3 writing:0]"
+		return sheet["balanced"] == true && account == "map[difference:0 issued:3 over_limit:0 per_user:3 returned:0 shelf:0 total:3 writing:0]"
 	})
+}
+
+// TestAClaimRightAfterPublishing: publishing fills the shelves, raising the
+// stock adds to them, and a claim that follows at once is decided, though no
+// worker has heard of either.
+func TestAClaimRightAfterPublishing(t *testing.T) {
+	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "ADMIN_API_KEY": nodeKey,
+		"AUTH_JWT_SECRET": "0123456789abcdef0123456789abcdef", "GATE_SHELVES": "3"}
+	a, b := newGateNode(t, env), newGateNode(t, env)
+	opens := time.Now().UTC().Truncate(time.Second).Add(2 * time.Second)
+	_, made := a.call("POST", "/admin/templates", 0, "", map[string]any{"shop_number": "10", "name": "Rush", "kind": "amount_off", "amount_off": 100,
+		"currency": "CNY", "target": "shop", "stock": 1, "per_user_limit": 1, "opens_at": opens, "closes_at": opens.Add(time.Hour), "valid_hours": 1,
+		"obtain": "claim", "claim_mode": "gate"})
+	id := made["id"].(string)
+	wish := map[string]string{"template_id": id}
+	if status, got := a.call("POST", "/admin/templates/"+id+"/publish", 0, "", map[string]string{}); status != http.StatusOK {
+		t.Fatalf("%d %v", status, got)
+	}
+	for open := false; !open; {
+		for _, n := range []gateNode{a, b} {
+			status, got := n.call("POST", "/claims", 1, "k", wish)
+			open = open || status == http.StatusAccepted
+			if status != http.StatusAccepted && got["code"] != "not_started" {
+				t.Fatalf("right after publishing: %d %v", status, got)
+			}
+		}
+	}
+	if status, got := b.call("POST", "/claims", 2, "", wish); got["code"] != "sold_out" {
+		t.Errorf("a second of one: %d %v", status, got)
+	}
+	_, now := a.call("GET", "/admin/templates/"+id, 0, "", nil)
+	if status, got := a.send("PATCH", "/admin/templates/"+id, 0, map[string]string{"If-Match": fmt.Sprintf("%q", fmt.Sprint(now["version"]))},
+		map[string]any{"stock": 2}); status != http.StatusOK {
+		t.Fatalf("%d %v", status, got)
+	}
+	if status, got := a.call("POST", "/claims", 2, "k", wish); status != http.StatusAccepted {
+		t.Errorf("right after raising the stock: %d %v", status, got)
+	}
+	if plan, err := postgres.NewGates(a.program.db).Plan(t.Context(), 1); err != nil || plan.Shards != 3 || plan.Epoch != 1 {
+		t.Errorf("%+v %v", plan, err)
+	}
 }

@@ -9,9 +9,11 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/adapters/telemetry"
+	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
@@ -40,7 +42,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	r.Use(p.drain, middleware.Requests(options))
 	r.Get("/livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	r.Get("/readyz", p.ready)
-	r.Handle("/metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
+	r.Handle("/metrics", telemetry.Metrics(p.registry, p.cfg.MetricsToken))
 	r.Mount("/api/v1", apiHandler)
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
 	r.Handle("/docs", apiHandler.Docs())
@@ -69,16 +71,18 @@ func (p *program) newConsole() *console.Console {
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.db), Now: clock},
 		Sales:         postgres.NewLedgers(p.db),
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.db)},
-		Shelves:       p.ledgers().gate,
-		Jobs:          &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
+		Stock:         p.whereabouts(), Paces: redis.NewShelves(p.redis),
+		Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.db)},
 		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.db)}, Notices: postgres.NewNotices(p.db),
+		Tallies: postgres.NewCouponTallies(p.db), Grants: p.grants(),
 		Monitor: p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: clock, Log: p.log,
 	}
 	p.wireCockpit(&deps)
 	p.wireLists(&deps)
 	p.wireSingleSignOn(&deps)
 	deps.People, deps.Segments, deps.Tables = p.users, p.segments(), p.tables()
+	deps.Letters = &campaign.Letters{Store: postgres.NewCampaigns(p.db)}
 	return console.New(deps)
 }
 
@@ -94,9 +98,9 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 	return api.New(api.Deps{
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaignService(), Coupons: p.coupons(),
 		Codes: p.codes, Redeemer: p.redeemer,
-		Claims: p.claims.service, Ledgers: p.ledgers(),
+		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: postgres.NewCouponTallies(p.db),
 		CouponDesk: &coupon.Desk{Store: postgres.NewCouponSteps(p.db)},
-		Grants:     &coupon.Grants{Store: postgres.NewGrants(p.db), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}},
+		Grants:     p.grants(),
 		Reminders:  p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.db),
 		Segments: p.segments(), Uploads: postgres.NewUploads(p.db),
 		Shops: postgres.NewTemplates(p.db), Keys: postgres.NewStaff(p.db), Tokens: tokens,

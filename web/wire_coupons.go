@@ -9,6 +9,7 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/domain/coupon"
 	"dropbell/domain/fault"
+	"dropbell/domain/job"
 )
 
 // coupons returns the steps of payment, counted.
@@ -21,6 +22,11 @@ func (p *program) coupons() *coupon.Service {
 	}
 	p.registry.MustRegister(taken)
 	return &coupon.Service{Store: countedCoupons{postgres.NewCouponSteps(p.db), taken}, LockFor: p.cfg.LockFor}
+}
+
+// grants are the lists of users who are given coupons.
+func (p *program) grants() *coupon.Grants {
+	return &coupon.Grants{Store: postgres.NewGrants(p.db), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}}
 }
 
 // countedCoupons counts what payment does.

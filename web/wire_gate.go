@@ -45,66 +45,84 @@ func (p *program) listenGate() {
 	}))
 }
 
-// tellFor is how long a change of a template waits for its shelves.
-const tellFor = time.Second
+const (
+	// tellFor is how long a change of a template waits for its shelves.
+	tellFor = time.Second
+	// buildFor bounds the building of a gate that was begun meanwhile.
+	buildFor = 10 * time.Second
+)
 
 // teller puts a change of a template in force at its gate before staff are
-// told that it is stored. It cannot fail a change: should Redis not answer, a
-// worker does it as soon as it can.
+// told that it is stored: publishing fills the shelves, raising the stock adds
+// to them. It cannot fail a change: should Redis not answer, a worker does it
+// as soon as it can.
 type teller struct {
 	template.Store
 	keeper *stock.Keeper
+	gate   *redis.Gate
 }
 
 func (p *program) telling(s template.Store) template.Store {
-	return teller{s, &stock.Keeper{Store: postgres.NewGates(p.db), Shelves: redis.NewShelves(p.redis), Now: clock}}
+	gates := postgres.NewGates(p.db)
+	// What is on the streams is only looked through; no group is taken.
+	writer := &stock.Writer{Stream: redis.NewGateStream(p.redis, "web"), Book: postgres.NewGateBook(p.db)}
+	return teller{s, &stock.Keeper{Store: gates, Shelves: redis.NewShelves(p.redis), Writer: writer, Now: clock,
+		Divide: stock.Divider(p.cfg.GateShelves)}, p.gate}
 }
 
 func (t teller) Save(ctx context.Context, c template.Change) (template.Template, error) {
 	saved, err := t.Store.Save(ctx, c)
 	if err == nil && saved.ClaimMode == template.Gate {
-		ctx, cancel := context.WithTimeout(ctx, tellFor)
-		defer cancel()
-		_ = t.keeper.Tell(ctx, saved.ID)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			// Left half built, a gate would have to wait for somebody else.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), buildFor)
+			defer cancel()
+			_ = t.keeper.Prompt(ctx, saved.ID)
+			t.gate.Forget(saved.ID) // other processes hear of it
+		}()
+		late := time.NewTimer(tellFor)
+		defer late.Stop()
+		select {
+		case <-done:
+		case <-late.C:
+		}
 	}
 	return saved, err
 }
 
-// shelfLooker shows the console what the database and the shelves know of a gate.
-type shelfLooker struct {
-	postgres.Gates
-	redis.Shelves
+// whereabouts tells where the coupons of any template are.
+func (p *program) whereabouts() stock.Whereabouts {
+	return stock.Whereabouts{Plans: postgres.NewGates(p.db), Shelves: redis.NewShelves(p.redis)}
 }
 
 // ledgers accounts for stock, behind the gate too.
 func (p *program) ledgers() gateLedgers {
-	return gateLedgers{postgres.NewLedgers(p.db), shelfLooker{postgres.NewGates(p.db), redis.NewShelves(p.redis)}}
+	return gateLedgers{postgres.NewLedgers(p.db), postgres.NewTemplates(p.db), p.whereabouts()}
 }
 
 type gateLedgers struct {
-	rows postgres.Ledgers
-	gate shelfLooker
+	rows      postgres.Ledgers
+	templates postgres.Templates
+	gate      stock.Whereabouts
 }
 
-// Ledger recounts the template's coupons. Behind a gate that stands it says
-// what is on the shelves and what is being written: written as of the count,
-// which is a moment older than the look. What the gate itself cannot account
-// for shows as a difference.
+// Ledger recounts the template's coupons. Of a gate that stands it says what
+// is on the shelves and what is being written; if they do not answer it
+// returns [claim.ErrOverloaded], since nothing would be proven.
 func (l gateLedgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger, error) {
 	counted, err := l.rows.Ledger(ctx, templateID)
 	if err != nil {
 		return counted, err
 	}
-	plan, err := l.gate.Plan(ctx, templateID)
-	if err != nil || plan.State != stock.Standing {
-		return counted, err
-	}
-	shelves, err := l.gate.Look(ctx, templateID, plan.Shards)
+	t, err := l.templates.Template(ctx, templateID)
 	if err != nil {
 		return counted, err
 	}
-	seen := plan.Ledger(shelves)
-	counted.Writing = seen.Writing + seen.Issued - (counted.Total - counted.Shelf)
-	counted.Shelf = seen.Shelf - (seen.Total - counted.Total) + seen.Difference
-	return counted, nil
+	seen, err := l.gate.Of(ctx, t)
+	if seen.Away {
+		return counted, claim.ErrOverloaded.Because("the shelves of this drop do not answer")
+	}
+	return seen.Settle(counted), err
 }

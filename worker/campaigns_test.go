@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// campaignRig is two workers on one database and one Redis.
+// campaignRig is workers on one database and one Redis.
 type campaignRig struct {
 	*testing.T
 	url     string
@@ -32,9 +33,14 @@ type campaignRig struct {
 	stop    func()
 }
 
-func newCampaignRig(t *testing.T, workers int) *campaignRig {
+// newCampaignRig starts so many workers with the environment, names followed by
+// their values, besides what every worker needs.
+func newCampaignRig(t *testing.T, workers int, more ...string) *campaignRig {
 	t.Helper()
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0"}
+	for pair := range slices.Chunk(more, 2) {
+		env[pair[0]] = pair[1]
+	}
 	r := &campaignRig{T: t, url: env["DATABASE_URL"]}
 	db, err := postgres.Open(t.Context(), r.url, postgres.Options{AppName: "test"})
 	r.must(err)
@@ -46,7 +52,7 @@ func newCampaignRig(t *testing.T, workers int) *campaignRig {
 	r.must(err)
 	t.Cleanup(func() { _ = r.redis.Close() })
 	r.service = &campaign.Service{Store: postgres.NewCampaigns(db), Latch: redis.NewLatch(r.redis), Templates: postgres.NewTemplates(db),
-		Users: &user.Service{Store: postgres.NewUsers(db)}, Channels: delivery.ChannelSetOf(delivery.App), Audiences: campaign.AudienceKinds(), Now: clock}
+		Users: &user.Service{Store: postgres.NewUsers(db)}, Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Audiences: campaign.AudienceKinds(), Now: clock}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, workers)
 	for range workers {
@@ -187,6 +193,16 @@ func TestCampaignGrantsThroughTheGate(t *testing.T) {
 		t.Errorf("%d coupons of %d users, %+v", coupons, owners, st.Progress)
 	}
 	r.audited(c)
+	// A worker counts what it led to.
+	r.exec(`update campaigns set count_due_at = '-infinity'`)
+	var results campaign.Results
+	for end := time.Now().Add(60 * time.Second); results.Meant().Claimed != 600 && time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+		_, results, err = r.service.Results(t.Context(), staff.System(), c.ID)
+		r.must(err)
+	}
+	if got := results.Meant(); got != (campaign.Tally{Assigned: 1500, Sent: 600, Claimed: 600}) || *results.AccountOff != 0 {
+		t.Errorf("counted %+v", results)
+	}
 	r.stop()
 }
 

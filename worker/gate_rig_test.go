@@ -269,10 +269,10 @@ func (r *gateRig) Coupons(id int64) []claim.Claim {
 func (r *gateRig) Balance(id int64) (total, issued int64) {
 	r.Helper()
 	r.settled(id)
-	var counted, rows int64
-	r.must(r.sql.QueryRow(r.Context(), `select stock, issued, (select coalesce(sum(issued), 0) from claim_counts where template_id = $1),
-		(select count(*) from coupons where template_id = $1) from templates where id = $1`, id).Scan(&total, &issued, &counted, &rows))
-	if counted != issued || rows != issued {
+	var counted, rows, returned int64
+	r.must(r.sql.QueryRow(r.Context(), `select stock, issued, returned, (select coalesce(sum(issued), 0) from claim_counts where template_id = $1),
+		(select count(*) from coupons where template_id = $1) from templates where id = $1`, id).Scan(&total, &issued, &returned, &counted, &rows))
+	if counted != issued+returned || rows != issued+returned {
 		r.Errorf("template %d: %d issued, %d counted per user, %d coupons", id, issued, counted, rows)
 	}
 	var l stock.Ledger

@@ -236,3 +236,54 @@ func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 	}
 	claimtest.Holds(t, r, drop.ID, 3, 1)
 }
+
+// inHand is a stream of which a writer has taken something already.
+type inHand struct {
+	redis.GateStream
+	groups []stock.Group
+}
+
+func (s *inHand) Take(context.Context, int64, int, int) ([]stock.Group, []stock.Poison, error) {
+	return s.groups, nil, nil
+}
+
+// TestWhatAWriterHadInHand: Redis is emptied, the gate built anew, and only then
+// does a writer store what it had read before. The promise is kept, and what
+// the shelves have too much because of it is taken off before it is sold.
+func TestWhatAWriterHadInHand(t *testing.T) {
+	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	drop := r.Open(5, 1, nil)
+	r.accepted(drop.ID, 1, 2)
+	var taken [2][]stock.Group
+	for shard := range taken {
+		var err error
+		taken[shard], _, err = r.stream.Take(t.Context(), drop.ID, shard, 10)
+		r.must(err)
+	}
+	r.must(r.client.FlushAll(t.Context()).Err())
+	r.tend(drop.ID)
+	for shard, groups := range taken {
+		if len(groups) > 0 {
+			late := &stock.Writer{Stream: &inHand{r.stream, groups}, Book: postgres.NewGateBook(r.db)}
+			_, err := late.Step(t.Context(), drop.ID, shard)
+			r.must(err)
+		}
+	}
+	if l, err := r.ledger(drop.ID); err != nil || l != (stock.Ledger{Total: 5, Shelf: 3, Issued: 2}) {
+		t.Errorf("%+v %v", l, err)
+	}
+	r.tend(drop.ID)
+	if plan, err := r.store.Plan(t.Context(), drop.ID); err != nil || plan.Reason != stock.ReasonExcess || plan.Allot() != 3 {
+		t.Errorf("%+v %v", plan, err)
+	}
+	r.run()
+	for by := user.ID(3); by <= 5; by++ {
+		if _, err := r.Claim(t.Context(), claimtest.Tap(drop, by, "")); err != nil {
+			t.Errorf("user %d: %v", by, err)
+		}
+	}
+	if _, err := r.Claim(t.Context(), claimtest.Tap(drop, 6, "")); !errors.Is(err, claim.ErrSoldOut) {
+		t.Errorf("a sixth of five: %v", err)
+	}
+	claimtest.Holds(t, r, drop.ID, 5, 1)
+}

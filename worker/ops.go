@@ -8,10 +8,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/adapters/telemetry"
 	"dropbell/domain/delivery"
 )
 
@@ -24,7 +23,7 @@ func (p *program) serveHTTP(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", p.ready)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", telemetry.Metrics(p.metrics.registry, p.cfg.MetricsToken))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
 	stopped := make(chan struct{})
 	go func() {

@@ -119,7 +119,9 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	if err != nil {
 		return p, errors.Join(err, p.close())
 	}
-	p.useCases(p.observed(senders), parallel)
+	if err := p.useCases(p.observed(senders), parallel); err != nil {
+		return p, errors.Join(err, p.close())
+	}
 	if err := p.wireBus(); err != nil {
 		return p, errors.Join(err, p.close())
 	}
@@ -129,24 +131,29 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	return p, nil
 }
 
-func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int) {
+func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int) (err error) {
 	p.outbox = postgres.NewOutbox(p.db)
 	p.census = newCensus(p)
 	p.wireCockpit(senders)
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
 	p.template = &template.Service{Store: postgres.NewTemplates(p.db), Now: clock}
-	p.gate = p.newGateWork("worker-" + uuid.NewString())
+	if p.gate, err = p.newGateWork("worker-" + uuid.NewString()); err != nil {
+		return err
+	}
 	p.jobs = p.newJobs()
 	p.couponLife = p.newCoupons()
 	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.db), Queue: p.queue, Now: clock,
 		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
 	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.db), Queue: p.queue, Now: clock, LeaseFor: 10 * time.Second}
+	batches := postgres.NewGroupedBatches(p.db)
+	p.closers = append(p.closers, func() error { batches.Close(); return nil })
 	p.delivery = &delivery.Service{
-		Store: postgres.NewBatches(p.db), Queue: p.queue, Senders: senders, Parallel: parallel,
+		Store: batches, Queue: p.queue, Senders: senders, Parallel: parallel,
 		Admission: newAdmission(p.db, p.redis, p.log),
 		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: clock,
 		Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(), Guards: p.guards(),
 	}
+	return nil
 }
 
 func (p *program) wireBus() (err error) {
@@ -196,6 +203,7 @@ func (p *program) serve(ctx context.Context) error {
 	start("dead letters", p.every(sweepEvery, "dead letters", p.deadLetters.Step))
 	start("gauges", p.every(5*time.Second, "gauges", p.gauge))
 	start("census", p.every(5*time.Second, "census", p.takeCensus))
+	start("campaign results", p.every(resultsEvery, "campaign results", p.countResults))
 	p.gate.start(p, start)
 	start("test messages", p.every(sweepEvery, "test messages", p.tester.Sweep))
 	start("provider calls", p.every(callsEvery, "provider calls", p.recordCalls))

@@ -14,9 +14,10 @@ import (
 )
 
 // concurrency is how many batches of a channel one worker has in hand. The
-// app channel is bound by the database, the others by their providers.
+// app channel is bound by the database, which takes many at once as easily
+// as one; the others are bound by their providers.
 var concurrency = map[delivery.Channel]int{
-	delivery.App: 4, delivery.Email: 4, delivery.SMS: 8, delivery.WebPush: 8, delivery.Webhook: 4,
+	delivery.App: 16, delivery.Email: 4, delivery.SMS: 8, delivery.WebPush: 8, delivery.Webhook: 4,
 }
 
 func (p *program) wireTasks() (err error) {

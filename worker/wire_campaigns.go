@@ -25,6 +25,9 @@ const (
 	cutFor = 10 * time.Minute
 	// rangeHandlers is how many messages of ranges one worker stores at a time.
 	rangeHandlers = 2
+	// resultsEvery is how often a worker looks whether it is time to count
+	// what a campaign led to; see [campaign.CountAgain].
+	resultsEvery = 5 * time.Second
 )
 
 func (p *program) newLauncher() *campaign.Launcher {
@@ -103,4 +106,13 @@ func (p *program) granter() campaign.Granter {
 // without a secret to sign the links with.
 func (p *program) linkURL() func(int64, user.ID, int) string {
 	return campaign.Links{Links: user.NewLinks(p.cfg.LinkSecret)}.Addresses(p.cfg.PublicURL)
+}
+
+// countResults counts the results of every campaign for which it is time.
+func (p *program) countResults(ctx context.Context) error {
+	for {
+		if counted, err := p.campaigns().CountNext(ctx); err != nil || !counted {
+			return err
+		}
+	}
 }

@@ -52,7 +52,11 @@ type gateWork struct {
 	written    *prometheus.CounterVec
 }
 
-func (p *program) newGateWork(consumer string) *gateWork {
+func (p *program) newGateWork(consumer string) (*gateWork, error) {
+	codes, err := p.newCodeMarks()
+	if err != nil {
+		return nil, err
+	}
 	g := &gateWork{store: postgres.NewGates(p.db), stream: redis.NewGateStream(p.redis, consumer),
 		difference: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_difference",
 			Help: "Coupons that the ledger of a drop behind the gate is off by."}, []string{"template"}),
@@ -64,7 +68,8 @@ func (p *program) newGateWork(consumer string) *gateWork {
 			Help: "Accepted claims decided by the database."}, []string{"result"}),
 	}
 	p.metrics.registry.MustRegister(g.difference, g.coupons, g.builds, g.written)
-	for _, reason := range []string{stock.ReasonNew, stock.ReasonUnfinished, stock.ReasonLost, stock.ReasonDifference} {
+	for _, reason := range []string{stock.ReasonNew, stock.ReasonUnfinished, stock.ReasonLost, stock.ReasonDifference,
+		stock.ReasonExcess} {
 		g.builds.WithLabelValues(reason)
 	}
 	for _, result := range []string{"issued", "refused"} {
@@ -73,14 +78,19 @@ func (p *program) newGateWork(consumer string) *gateWork {
 	g.writer = &stock.Writer{Stream: g.stream, Book: postgres.NewGateBook(p.db), Wrote: func(issued, refused int) {
 		g.written.WithLabelValues("issued").Add(float64(issued))
 		g.written.WithLabelValues("refused").Add(float64(refused))
+	}, Used: func(ctx context.Context, keys []string) {
+		if err := codes.mark(ctx, keys); err != nil {
+			p.log.Warn("used codes are not marked; whoever tries one again is refused later", "codes", len(keys), "error", err)
+		}
 	}}
 	g.keeper = &stock.Keeper{Store: g.store, Shelves: redis.NewShelves(p.redis), Writer: g.writer, Now: clock, Seen: g.seen,
+		Divide: stock.Divider(p.cfg.GateShelves),
 		Built: func(id int64, reason string) {
 			g.builds.WithLabelValues(reason).Inc()
 			p.log.Info("gate built", "template", id, "reason", reason)
 		},
 		Cleared: func(id int64) { g.forget(id) }}
-	return g
+	return g, nil
 }
 
 func (g *gateWork) seen(plan stock.Plan, l stock.Ledger) {

@@ -26,9 +26,10 @@ const (
 // jobRunners says who works off which kind of job.
 func (p *program) jobRunners() map[string]job.Runner {
 	return map[string]job.Runner{
-		redeemcode.JobKind: p.codeGenerator(),
-		template.BulkKind:  &template.Bulks{Templates: p.template},
-		coupon.GrantKind:   p.couponGranter(),
+		redeemcode.JobKind:  p.codeGenerator(),
+		template.BulkKind:   &template.Bulks{Templates: p.template},
+		coupon.GrantKind:    p.couponGranter(),
+		coupon.TakeBackKind: &coupon.TakeBacker{Store: postgres.NewGrants(p.db), Desk: &coupon.Desk{Store: postgres.NewCouponSteps(p.db)}},
 	}
 }
 

@@ -26,6 +26,7 @@ type Config struct {
 	PublicURL      string
 	TrustedProxies []string
 	LogLevel       string
+	MetricsToken   string
 
 	JWTSecret string
 	JWKSURL   string
@@ -63,6 +64,9 @@ type Config struct {
 	// LockFor is how long a coupon's lock lasts.
 	LockFor     time.Duration
 	RetainAudit time.Duration
+	// GateShelves is into how many shelves a stock behind the claim gate is
+	// divided; 0 = as many as its size and the machines of Redis call for.
+	GateShelves int
 
 	TraceEndpoint string
 	TraceRatio    float64
@@ -162,6 +166,13 @@ func Variables() []Variable {
 			c.LogLevel = v
 			return nil
 		}},
+		{"METRICS_TOKEN", "", "bearer token without which web and worker do not serve /metrics, at least 16 bytes; empty = everybody may read it", func(c *Config, v string) error {
+			c.MetricsToken = v
+			if v != "" && len(v) < 16 {
+				return errors.New("must have at least 16 bytes")
+			}
+			return nil
+		}},
 		{"AUTH_JWT_SECRET", "", "shared secret of end users' tokens (HS256), at least 16 bytes", func(c *Config, v string) error {
 			c.JWTSecret = v
 			if v != "" && len(v) < 16 {
@@ -215,6 +226,7 @@ func Variables() []Variable {
 		{"DATABASE_MAX_CONNS", "16", "connections one process opens to PostgreSQL at most", number(func(c *Config) *int { return &c.DBConns }, 4, 1000)},
 		{"RETENTION_DAYS", "90", "days after its opening that a drop's reservations and deliveries are kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainFor })},
 		{"COUPON_LOCK_TIMEOUT", "15m", "how long payment may hold a coupon before the lock ends by itself, between 1s and 24h", span(func(c *Config) *time.Duration { return &c.LockFor }, time.Second, 24*time.Hour)},
+		{"GATE_SHELVES", "0", "claim gate: into how many parts the stock of a drop is divided when it is published, 0 = by its size and the number of Redis masters; web and worker need the same", number(func(c *Config) *int { return &c.GateShelves }, 0, 64)},
 		{"AUDIT_RETENTION_DAYS", "1095", "days that the audit log is kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainAudit })},
 		{"OTEL_EXPORTER_OTLP_ENDPOINT", "", "OpenTelemetry collector that traces are sent to over HTTP, e.g. http://localhost:4318; empty = none", address(func(c *Config) *string { return &c.TraceEndpoint }, "http", "https")},
 		{"OTEL_TRACES_SAMPLER_ARG", "1", "share of requests that are traced, 0 to 1; timers and deliveries always are", func(c *Config, v string) error {

@@ -45,10 +45,10 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"VAPID_PRIVATE_KEY", "priv", "VAPID_SUBJECT", "mailto:a@example.com",
 		"LINK_SECRET", "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
 		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500",
-		"COUPON_LOCK_TIMEOUT", "90s",
+		"COUPON_LOCK_TIMEOUT", "90s", "GATE_SHELVES", "8",
 		"OIDC_ISSUER", "https://id.example/realm", "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh",
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
-		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8)))
+		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8), "METRICS_TOKEN", "a token of 16 by.."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,10 +59,10 @@ func TestEveryVariableIsRead(t *testing.T) {
 		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_abc", VAPIDPublicKey: "pub", VAPIDPrivateKey: "priv",
 		VAPIDSubject: "mailto:a@example.com",
 		LinkSecret:   "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour,
-		LockFor:    90 * time.Second,
+		LockFor: 90 * time.Second, GateShelves: 8,
 		OIDCIssuer: "https://id.example/realm", OIDCClientID: "console", OIDCClientSecret: "shh",
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
-		CodeKeys: "1:" + strings.Repeat("QUJD", 8)}
+		CodeKeys: "1:" + strings.Repeat("QUJD", 8), MetricsToken: "a token of 16 by.."}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
@@ -78,7 +78,7 @@ const secret = "hunter2"
 // mistakes are one wrong value per variable that can be wrong.
 var mistakes = map[string]string{
 	"DATABASE_URL": "mysql://u:" + secret + "@db/x", "REDIS_URL": "http://:" + secret + "@cache", "PUBLIC_URL": "ftp://" + secret,
-	"LOG_LEVEL": secret, "AUTH_JWT_SECRET": secret, "AUTH_JWKS_URL": "file:///" + secret, "ADMIN_PASSWORD": secret,
+	"LOG_LEVEL": secret, "METRICS_TOKEN": secret, "AUTH_JWT_SECRET": secret, "AUTH_JWKS_URL": "file:///" + secret, "ADMIN_PASSWORD": secret,
 	"ADMIN_API_KEY": secret + "-long-enough-but-not-dbk", "SMTP_URL": "mail://u:" + secret + "@mail", "SMS_URL": secret,
 	"WEBHOOK_URL": "gopher://" + secret, "WEBHOOK_SECRET": secret, "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
@@ -115,6 +115,7 @@ func TestEachMistakeAlone(t *testing.T) {
 		"RATE_LIMIT_KEY_PER_MINUTE": {"100000001"},
 		"DATABASE_MAX_CONNS":        {"0", "1001"},
 		"RETENTION_DAYS":            {"36501", "90d"},
+		"GATE_SHELVES":              {"-1", "65", "all"},
 		"OTEL_TRACES_SAMPLER_ARG":   {"1.01", "-0.1", "NaN", "Inf"},
 		"LOG_LEVEL":                 {"INFO", "trace"},
 		"LINK_SECRET":               {"31 bytes are one byte too few..", "0123456789abcdef0123456789abcdef,short", ","},

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,13 +14,16 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
+	"dropbell/domain/segment"
 	"dropbell/domain/user"
 )
 
 // Members reads an audience that another room keeps, such as a segment.
 type Members interface {
-	// Members returns the ids above after, ascending, at most limit of them.
-	Members(ctx context.Context, id int64, after user.ID, limit int) ([]user.ID, error)
+	// MembersBy returns the ids above after, ascending, at most limit of them:
+	// of a list, or of the users whom the rule means, whatever the segment
+	// itself says by now. Without a rule the segment's own is taken.
+	MembersBy(ctx context.Context, id int64, rule *segment.Rule, after user.ID, limit int) ([]user.ID, error)
 }
 
 // Campaigns keeps campaigns, cuts their audiences and counts what became of them.
@@ -52,7 +53,7 @@ func (s Campaigns) Audiences() []campaign.AudienceKind {
 const campaignColumns = `c.id, coalesce(c.shop_number, 0), c.name, c.channel, c.content, c.audience, c.audience_users,
 	coalesce(c.grant_template_id, 0), c.starts_at, c.ends_at, c.rate_per_second, c.state, c.reason, c.version, c.creator, c.created_by,
 	coalesce(h.name, ''), coalesce(h.timezone, ''), c.created_at, c.updated_at, c.published_at, c.started_at, c.cut_at, c.ended_at, c.settled_at,
-	c.approval_asked_at, c.approved_by`
+	c.approval_asked_at, c.approved_by, c.segment_version, c.segment_name, c.segment_rule`
 
 const campaignFrom = ` from campaigns c left join shops h on h.number = c.shop_number `
 
@@ -66,21 +67,18 @@ type storedAudience struct {
 func scanCampaign(row pgx.Row, more ...any) (c campaign.Campaign, err error) {
 	var audience storedAudience
 	var named []byte
-	err = row.Scan(append([]any{&c.ID, &c.Shop, &c.Name, &c.Channel, &c.Content, &audience, &named, &c.GrantTemplate, &c.StartsAt, &c.EndsAt,
+	var rule ruleColumns
+	fields := append([]any{&c.ID, &c.Shop, &c.Name, &c.Channel, &c.Content, &audience, &named, &c.GrantTemplate, &c.StartsAt, &c.EndsAt,
 		&c.RatePerSecond, &c.State, &c.Reason, &c.Version, &c.Creator, &c.CreatedBy, &c.ShopName, &c.ShopTimezone, &c.CreatedAt, &c.UpdatedAt,
-		&c.PublishedAt, &c.StartedAt, &c.CutAt, &c.EndedAt, &c.SettledAt, &c.ApprovalAskedAt, &c.ApprovedBy}, more...)...)
-	if err != nil {
+		&c.PublishedAt, &c.StartedAt, &c.CutAt, &c.EndedAt, &c.SettledAt, &c.ApprovalAskedAt, &c.ApprovedBy}, rule.fields()...)
+	if err := row.Scan(append(fields, more...)...); err != nil {
 		return c, err
 	}
-	c.Audience = campaign.Audience{Kind: audience.Kind, ID: audience.ID}
-	if named != nil {
-		set, err := decodeSet(named)
-		if err != nil {
-			return c, err
-		}
-		c.Audience.Users = idsOf(set)
+	if c.Audience, err = audience.with(named); err != nil {
+		return c, err
 	}
-	return c, nil
+	c.Rule, err = rule.frozen(c.Audience)
+	return c, err
 }
 
 // Campaign returns [campaign.ErrNotFound] if there is none.
@@ -94,13 +92,12 @@ func (s Campaigns) Campaign(ctx context.Context, id int64) (campaign.Campaign, e
 
 // Campaigns lists campaigns with their progress, the newest first.
 func (s Campaigns) Campaigns(ctx context.Context, q campaign.Query) ([]campaign.Status, error) {
-	if !utf8.ValidString(q.Search) || strings.ContainsRune(q.Search, 0) {
-		return nil, nil // nothing can be called that, and PostgreSQL would not even look
+	if !findable(q.Search) {
+		return nil, nil
 	}
-	where, args := campaignFilter(q)
-	args = append(args, max(1, q.Limit))
+	c := campaignFilter(q)
 	rows, err := s.pool.Query(ctx, `select `+campaignColumns+`, `+progressColumns+campaignFrom+progressFrom+
-		` where `+strings.Join(where, " and ")+fmt.Sprintf(" order by c.id desc limit $%d", len(args)), args...)
+		c.where()+fmt.Sprintf(" order by c.id desc limit %d", max(1, q.Limit)), c.params()...)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -113,34 +110,36 @@ func (s Campaigns) Campaigns(ctx context.Context, q campaign.Query) ([]campaign.
 	return list, translate(err)
 }
 
-func campaignFilter(q campaign.Query) (where []string, args []any) {
-	where = []string{"true"}
-	add := func(cond string, arg any) {
-		args = append(args, arg)
-		where = append(where, strings.ReplaceAll(cond, "?", "$"+strconv.Itoa(len(args))))
-	}
+func campaignFilter(q campaign.Query) *conditionList {
+	c := &conditionList{}
 	if q.Search != "" {
-		add(`(c.name ilike '%' || replace(replace(replace(?, '\', '\\'), '%', '\%'), '_', '\_') || '%' or c.id::text = ?)`, q.Search)
+		c.holds("c.name", "c.id", q.Search)
 	}
 	if len(q.States) > 0 {
-		add("c.state = any(?)", q.States)
+		c.add("c.state = any(?)", q.States)
 	}
 	if q.Channel != nil {
-		add("c.channel = ?", *q.Channel)
+		c.add("c.channel = ?", *q.Channel)
 	}
-	if len(q.Shops) > 0 {
-		add("c.shop_number = any(?)", q.Shops)
+	switch {
+	case slices.Contains(q.Shops, 0):
+		c.add("(c.shop_number = any(?) or c.shop_number is null)", q.Shops)
+	case len(q.Shops) > 0:
+		c.add("c.shop_number = any(?)", q.Shops)
+	}
+	if q.Started {
+		c.add("c.started_at is not null")
 	}
 	if q.From != nil {
-		add("c.starts_at >= ?", *q.From)
+		c.add("c.starts_at >= ?", *q.From)
 	}
 	if q.To != nil {
-		add("c.starts_at < ?", *q.To)
+		c.add("c.starts_at < ?", *q.To)
 	}
 	if q.BeforeID != 0 {
-		add("c.id < ?", q.BeforeID)
+		c.add("c.id < ?", q.BeforeID)
 	}
-	return where, args
+	return c
 }
 
 // Insert creates a draft, and its shop if that is new. A second call with the
@@ -232,6 +231,14 @@ func (s Campaigns) Save(ctx context.Context, ch campaign.Change) (campaign.Campa
 		}
 		if tag.RowsAffected() == 0 {
 			return fault.ErrStale
+		}
+		if ch.Step == campaign.Publishing {
+			if err := freeze(ctx, tx, c, ch.Rule); err != nil {
+				return err
+			}
+		}
+		if err := settleRequest(ctx, tx, ch); err != nil {
+			return err
 		}
 		if err := steer(ctx, tx, c, ch.Step); err != nil {
 			return err

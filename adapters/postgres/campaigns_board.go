@@ -227,8 +227,13 @@ func (s Campaigns) RecentDifferences(ctx context.Context, window time.Duration, 
 	return off, len(ids), nil
 }
 
-// countUpTo is how many users an estimate counts one by one.
-const countUpTo = 10_000
+// countUpTo is how many users an estimate counts one by one, and worthCounting
+// up to how many the planner may expect for that to be tried: the owners of many
+// coupons have to be sorted before the first can be counted.
+const (
+	countUpTo     = 10_000
+	worthCounting = 3 * countUpTo
+)
 
 // Estimate counts a small audience and asks the planner about a large one;
 // see [campaign.Store]. It takes a fraction of a second whatever the size.
@@ -240,14 +245,22 @@ func (s Campaigns) Estimate(ctx context.Context, a campaign.Audience) (n int64, 
 	if sql == "" {
 		return s.estimateMembers(ctx, a)
 	}
-	args := []any{0, countUpTo + 1, time.Now(), a.ID}
-	if err := s.pool.QueryRow(ctx, `select count(*) from (`+sql+`) q`, args...).Scan(&n); err != nil || n <= countUpTo {
+	planned, err := s.planned(ctx, sql, 0, int64(1)<<50, time.Now(), a.ID)
+	if err != nil || planned > worthCounting {
+		return planned, false, err
+	}
+	err = s.pool.QueryRow(ctx, `select count(*) from (`+sql+`) q`, 0, countUpTo+1, time.Now(), a.ID).Scan(&n)
+	if err != nil || n <= countUpTo {
 		return n, true, translate(err)
 	}
-	args[1] = int64(1) << 50
+	return max(n, planned), false, nil
+}
+
+// planned returns how many rows the planner expects of a query.
+func (s Campaigns) planned(ctx context.Context, sql string, args ...any) (int64, error) {
 	var raw []byte
 	if err := s.pool.QueryRow(ctx, `explain (format json) `+sql, append([]any{pgx.QueryExecModeExec}, args...)...).Scan(&raw); err != nil {
-		return n, false, translate(err)
+		return 0, translate(err)
 	}
 	var plan []struct {
 		Plan struct {
@@ -255,9 +268,9 @@ func (s Campaigns) Estimate(ctx context.Context, a campaign.Audience) (n int64, 
 		}
 	}
 	if err := json.Unmarshal(raw, &plan); err != nil || len(plan) == 0 {
-		return n, false, err
+		return 0, err
 	}
-	return max(n, int64(plan[0].Plan.Rows)), false, nil
+	return int64(plan[0].Plan.Rows), nil
 }
 
 // estimateMembers says what is known of a segment or list without reading it.

@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
+	"dropbell/domain/segment"
 	"dropbell/domain/user"
 )
 
@@ -53,6 +54,9 @@ func (s Campaigns) BeginCut(ctx context.Context, id int64, lasting time.Duration
 		if tag.RowsAffected() == 0 {
 			return campaign.ErrNotStartable
 		}
+		if err := freezeLate(ctx, tx, id); err != nil {
+			return err
+		}
 		cut.Campaign, err = scanCampaign(tx.QueryRow(ctx, `select `+campaignColumns+`, c.cut_after,
 			coalesce((select max(seq) + 1 from campaign_messages m where m.campaign_id = c.id), 0)`+campaignFrom+`where c.id = $1`, id),
 			&cut.After, &cut.Seq)
@@ -68,7 +72,7 @@ func (s Campaigns) Encode(users []user.ID) ([]byte, error) { return encodeSet(us
 // campaign started, $4 the template. A second column says whether the user is
 // known.
 var audienceSQL = map[campaign.AudienceKind]string{
-	campaign.Everybody: `select id, true from users where id > $1 and created_at <= $3 and $4 = 0 order by id limit $2`,
+	campaign.Everybody: `select id, true from users where id > $1 and created_at <= $3 and $4::bigint = 0 order by id limit $2`,
 	campaign.Reserved: `select r.user_id, exists (select from users u where u.id = r.user_id) from reservations r
 		where r.template_id = $4 and r.user_id > $1 and r.created_at <= $3 order by r.user_id limit $2`,
 	campaign.Holds: `select h.user_id, exists (select from users u where u.id = h.user_id) from (
@@ -112,15 +116,19 @@ func pageOf(ids []user.ID, after user.ID, limit int) []user.ID {
 	return ids[at:min(len(ids), at+limit)]
 }
 
-// members reads a segment's or list's members. Those who joined after the
+// members reads a segment's or list's members, by the rule of its publication. Those who joined after the
 // start are left out, and others read in their place: a short page means that
 // there is nobody else.
 func (s Campaigns) members(ctx context.Context, m Members, c campaign.Cut, after user.ID, limit int) (users, strangers []user.ID, err error) {
 	if m == nil {
 		return nil, nil, campaign.ErrNoAudience
 	}
+	var rule *segment.Rule
+	if c.Rule != nil && c.Rule.Kind == segment.ByRules {
+		rule = &c.Rule.Rule
+	}
 	for len(users) < limit {
-		ids, err := m.Members(ctx, c.Audience.ID, after, limit-len(users))
+		ids, err := m.MembersBy(ctx, c.Audience.ID, rule, after, limit-len(users))
 		if fault.KindOf(err) == fault.NotFound {
 			return nil, nil, campaign.ErrNoAudience
 		}

@@ -153,6 +153,42 @@ func TestCancelWhileCutting(t *testing.T) {
 	}
 }
 
+// leaving is a store whose process is told to stop while the second page is read.
+type leaving struct {
+	postgres.Campaigns
+	stop         func()
+	pages, ended int
+}
+
+func (l *leaving) Page(ctx context.Context, c campaign.Cut, after user.ID, limit int) (users, strangers []user.ID, err error) {
+	if l.pages++; l.pages == 2 {
+		l.stop()
+		return nil, nil, ctx.Err()
+	}
+	return l.Campaigns.Page(ctx, c, after, limit)
+}
+
+func (l *leaving) EndCut(context.Context, campaign.Cut) error {
+	l.ended++
+	return nil
+}
+
+func TestAReadThatIsBrokenOffIsNotTheEnd(t *testing.T) {
+	s := newStage(t)
+	s.users(120_000, 1)
+	c := s.published(nil)
+	s.must(s.launcher.Start(t.Context(), c.ID))
+	ctx, stop := context.WithCancel(t.Context())
+	store := &leaving{Campaigns: s.campaigns, stop: stop}
+	l := &campaign.Launcher{Store: store, Wire: s.wire, Queue: s.queue, Now: clock, LeaseFor: 10 * time.Second}
+	if err := l.Cut(ctx, c.ID); !errors.Is(err, context.Canceled) {
+		t.Errorf("the cut ended with %v", err)
+	}
+	if store.pages != 2 || store.ended != 0 {
+		t.Errorf("after %d pages the audience was ended %d times", store.pages, store.ended)
+	}
+}
+
 func TestEndExpiresWhoeverIsLeftEvenWhilePaused(t *testing.T) {
 	s := newStage(t)
 	s.users(1500, 1)
@@ -195,9 +231,9 @@ func TestEverySkipSaysWhy(t *testing.T) {
 	s.users(10, 1)
 	s.exec(`update users set email = 'u' || id || '@example.com' where id <> 3`)       // 3: no contact
 	s.exec(`update users set opt_outs = $1 where id = 4`, int16(delivery.Email.Bit())) // 4: opted out
-	s.exec(`update users set quiet_from = 0, quiet_to = 1439 where id = 5`)            // 5: quiet until after the end
-	s.exec(`update users set quiet_from = (extract(hour from now()) * 60 + extract(minute from now()))::int,
-		quiet_to = ((extract(hour from now()) * 60 + extract(minute from now()))::int + 2) % 1440 where id = 6`) // 6: quiet for a minute or two
+	const minute = `(extract(hour from now()) * 60 + extract(minute from now()))::int`
+	s.exec(`update users set quiet_from = (` + minute + ` + 1435) % 1440, quiet_to = (` + minute + ` + 1430) % 1440 where id = 5`) // 5: quiet until after the end
+	s.exec(`update users set quiet_from = ` + minute + `, quiet_to = (` + minute + ` + 2) % 1440 where id = 6`)                    // 6: for a minute or two
 	c := s.running(func(sp *campaign.Spec) { sp.Channel = delivery.Email })
 	s.exec(`delete from users where id = 7`) // deleted meanwhile
 	s.bring()

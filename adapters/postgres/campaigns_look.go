@@ -3,13 +3,13 @@ package postgres
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
-	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -54,13 +54,15 @@ func (s Campaigns) SendTest(ctx context.Context, c campaign.Campaign, to user.ID
 func (s Campaigns) Outcome(ctx context.Context, kind delivery.Kind, c campaign.Campaign, id user.ID) (o campaign.Outcome, found bool, err error) {
 	var due, sent []byte
 	var known recorded
-	o.UserID = id
+	o.UserID, o.Channel, o.Variant = id, c.Channel, c.Content.Pick(c.ID, id)
 	err = s.pool.QueryRow(ctx, `
 		select b.id, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(e.outcome, ''), coalesce(e.reason, ''),
-			coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at)
+			coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at), e.next_retry_at,
+			(select o.opened_at from campaign_openings o where $1 = 'campaign' and o.campaign_id = $2 and o.user_id = $4)
 		from (select * from batches where kind = $1 and owner_id = $2 and channel = $3 and from_user <= $4 order by from_user desc limit 1) b
 		left join exceptions e on e.batch_id = b.id and e.user_id = $4 where b.to_user >= $4`, kind, c.ID, c.Channel, id).
-		Scan(&o.BatchID, &due, &sent, &known.rest, &known.restReason, &known.exception, &known.reason, &o.Detail, &o.Attempts, &o.At)
+		Scan(&o.BatchID, &due, &sent, &known.rest, &known.restReason, &known.exception, &known.reason, &o.Detail, &o.Attempts, &o.At,
+			&o.NextRetryAt, &o.OpenedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return o, false, nil
 	}
@@ -73,7 +75,9 @@ func (s Campaigns) Outcome(ctx context.Context, kind delivery.Kind, c campaign.C
 	}
 	sentSet, err := decodeSet(sent)
 	known.reached = err == nil && sentSet.Contains(uint64(id))
-	o.Outcome, o.Reason = known.outcome()
+	if o.Outcome, o.Reason = known.outcome(); o.Outcome == delivery.InFlight {
+		o.At = time.Time{}
+	}
 	return o, true, err
 }
 
@@ -93,27 +97,4 @@ func (s Campaigns) Subject(ctx context.Context, c campaign.Campaign) (delivery.S
 		return sub, nil
 	}
 	return sub, translate(err)
-}
-
-// SaveLimits stores what a shop allows its campaigns, with its audit entry.
-func (s Campaigns) SaveLimits(ctx context.Context, shop int64, l campaign.Limits, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
-		if shop != 0 {
-			var known bool
-			if err := tx.QueryRow(ctx, `select exists (select from shops where number = $1)`, shop).Scan(&known); err != nil {
-				return err
-			}
-			if !known {
-				f := &fault.Fields{}
-				f.Add("shop_number", "rule.unknown_shop", "there is no such shop")
-				return f
-			}
-		}
-		if _, err := tx.Exec(ctx, `insert into campaign_limits (shop_number, per_day, per_week, approval_above) values ($1, $2, $3, $4)
-			on conflict (shop_number) do update set per_day = excluded.per_day, per_week = excluded.per_week,
-				approval_above = excluded.approval_above, updated_at = now()`, shop, l.PerDay, l.PerWeek, l.ApprovalAbove); err != nil {
-			return err
-		}
-		return insertAudit(ctx, tx, e)
-	})
 }

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -10,36 +12,28 @@ import (
 	"dropbell/domain/user"
 )
 
+const factsSQL = `
+	select coalesce(c.grant_template_id, 0), coalesce(c.shop_number, 0), c.state, coalesce(l.per_day, 0), coalesce(l.per_week, 0),
+		-- A batch lies within one message.
+		(select m.strangers from campaign_messages m where m.campaign_id = c.id and m.from_user <= $2 and m.to_user >= $3
+			order by m.seq limit 1)
+	from campaigns c left join campaign_limits l on l.shop_number = coalesce(c.shop_number, 0) where c.id = $1`
+
 // Facts returns what is to be known about the recipients of a campaign's
-// batch; see [campaign.ScreenStore].
+// batch; see [campaign.ScreenStore]. Its questions travel together: of a large
+// campaign there are thousands.
 func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Facts, err error) {
 	first, last := b.Left[0], b.Left[len(b.Left)-1]
-	var strangers []byte
-	err = s.pool.QueryRow(ctx, `
-		select coalesce(c.grant_template_id, 0), coalesce(c.shop_number, 0), c.state, coalesce(l.per_day, 0), coalesce(l.per_week, 0),
-			-- A batch lies within one message.
-			(select m.strangers from campaign_messages m where m.campaign_id = c.id and m.from_user <= $2 and m.to_user >= $3
-				order by m.seq limit 1)
-		from campaigns c left join campaign_limits l on l.shop_number = coalesce(c.shop_number, 0) where c.id = $1`, b.Owner, first, last).
-		Scan(&f.GrantTemplate, &f.Shop, &f.State, &f.PerDay, &f.PerWeek, &strangers)
-	if err != nil {
+	var ask pgx.Batch
+	ask.Queue(factsSQL, b.Owner, first, last)
+	ask.Queue(`select id, quiet_from, quiet_to, timezone from users where quiet_from <> quiet_to and id between $1 and $2`, first, last)
+	if int64(last-first) < 4*int64(len(b.Left)) {
+		ask.Queue(`select id from users where id between $1 and $2 order by id`, first, last)
+	} else {
+		ask.Queue(`select id from users where id = any($1) order by id`, b.Left)
+	}
+	if err := s.answers(ctx, &ask, b.Left, &f); err != nil {
 		return f, translate(err)
-	}
-	if f.Quiet, err = s.quiet(ctx, first, last); err != nil {
-		return f, err
-	}
-	unknown, err := s.unknown(ctx, b.Left)
-	if err != nil {
-		return f, err
-	}
-	set, err := decodeSet(strangers)
-	if err != nil {
-		return f, err
-	}
-	for _, id := range unknown {
-		if !set.Contains(uint64(id)) {
-			f.Deleted = append(f.Deleted, id)
-		}
 	}
 	if f.PerDay > 0 || f.PerWeek > 0 {
 		err = s.touches(ctx, b, &f)
@@ -47,42 +41,56 @@ func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Fac
 	return f, err
 }
 
-func (s Campaigns) quiet(ctx context.Context, first, last user.ID) (map[user.ID]user.User, error) {
-	rows, err := s.pool.Query(ctx, `select id, quiet_from, quiet_to, timezone from users where quiet_from <> quiet_to and id between $1 and $2`, first, last)
-	if err != nil {
-		return nil, translate(err)
+// answers reads what [Campaigns.Facts] asks.
+func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, ids []user.ID, f *campaign.Facts) (err error) {
+	told := s.pool.SendBatch(ctx, ask)
+	defer func() { err = errors.Join(err, told.Close()) }()
+	var strangers []byte
+	if err := told.QueryRow().Scan(&f.GrantTemplate, &f.Shop, &f.State, &f.PerDay, &f.PerWeek, &strangers); err != nil {
+		return err
 	}
-	list := map[user.ID]user.User{}
+	rows, err := told.Query()
+	if err != nil {
+		return err
+	}
+	f.Quiet = map[user.ID]user.User{}
 	var u user.User
-	_, err = pgx.ForEachRow(rows, []any{&u.ID, &u.Quiet.From, &u.Quiet.To, &u.Timezone}, func() error {
-		list[u.ID] = u
+	if _, err := pgx.ForEachRow(rows, []any{&u.ID, &u.Quiet.From, &u.Quiet.To, &u.Timezone}, func() error {
+		f.Quiet[u.ID] = u
 		return nil
-	})
-	return list, translate(err)
+	}); err != nil {
+		return err
+	}
+	if rows, err = told.Query(); err != nil {
+		return err
+	}
+	missing, err := missingFrom(rows, ids)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	set, err := decodeSet(strangers)
+	f.Deleted = slices.DeleteFunc(missing, func(id user.ID) bool { return set.Contains(uint64(id)) })
+	return err
 }
 
-// unknown returns those of the ascending users that have no row.
-func (s Campaigns) unknown(ctx context.Context, ids []user.ID) ([]user.ID, error) {
-	where, args := `id = any($1)`, []any{ids}
-	if first, last := ids[0], ids[len(ids)-1]; int64(last-first) < 4*int64(len(ids)) {
-		where, args = `id between $1 and $2`, []any{first, last}
-	}
-	rows, err := s.pool.Query(ctx, `select id from users where `+where, args...)
-	if err != nil {
-		return nil, translate(err)
-	}
+// missingFrom returns those of the ascending ids that are not among the rows,
+// which are ascending too.
+func missingFrom(rows pgx.Rows, ids []user.ID) (missing []user.ID, err error) {
 	defer rows.Close()
-	known := make(map[user.ID]struct{}, len(ids))
+	next := 0
 	for rows.Next() {
-		known[user.ID(beUint64(rows.RawValues()[0]))] = struct{}{}
-	}
-	var missing []user.ID
-	for _, id := range ids {
-		if _, ok := known[id]; !ok {
-			missing = append(missing, id)
+		known := user.ID(beUint64(rows.RawValues()[0]))
+		for ; next < len(ids) && ids[next] < known; next++ {
+			missing = append(missing, ids[next])
+		}
+		if next < len(ids) && ids[next] == known {
+			next++
 		}
 	}
-	return missing, translate(rows.Err())
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return append(missing, ids[next:]...), nil
 }
 
 // touches counts the messages of the shop's other campaigns to the batch's
@@ -157,13 +165,16 @@ func (s Campaigns) Control(ctx context.Context, id int64) (state campaign.State,
 }
 
 // Urgent says whether a channel has batches of a lower priority number to
-// deliver now, waiting for a worker or in the hands of one.
+// deliver, waiting for a worker or in the hands of one.
 type Urgent struct{ Ready, Running bool }
 
-// MoreUrgent looks for batches of the channel that go before priority.
+// MoreUrgent looks for batches of the channel that go before priority. A batch
+// that was put off with people nobody has tried yet waits for the channel, and
+// is overtaken by nothing; one that waits for retries only is not in the way.
 func (s Campaigns) MoreUrgent(ctx context.Context, c delivery.Channel, priority int) (u Urgent, err error) {
 	err = s.pool.QueryRow(ctx, `select
-		exists (select from batches where channel = $1 and state = 'ready' and not held and priority < $2 and next_run_at <= clock_timestamp()),
+		exists (select from batches where channel = $1 and state = 'ready' and not held and priority < $2 and (next_run_at <= clock_timestamp()
+			or due_count > sent_count + skipped_count + expired_count + dead_count + failed_count)),
 		exists (select from batches where channel = $1 and state = 'running' and priority < $2)`, c, priority).Scan(&u.Ready, &u.Running)
 	return u, translate(err)
 }

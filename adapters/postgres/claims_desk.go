@@ -155,7 +155,7 @@ const addIssued = `update templates t set issued = t.issued + a.n from unnest($1
 
 const addSecond = `
 insert into claim_seconds as s (template_id, second, issued)
-select a.id, date_trunc('second', $3::timestamptz), a.n from unnest($1::bigint[], $2::bigint[]) as a (id, n)
+select * from unnest($1::bigint[], $2::timestamptz[], $3::bigint[])
 on conflict (template_id, second) do update set issued = s.issued + excluded.issued`
 
 const announceIssued = `insert into outbox (topic, payload, trace) values ($1, $2, $3)`
@@ -199,7 +199,7 @@ func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Desk) error {
 	b.Queue(addCounts, countColumns(d.Fresh())...)
 	b.Queue(addIssued, templates, sums)
 	queueUses(b, d.Fresh())
-	b.Queue(addSecond, templates, sums, d.At)
+	b.Queue(addSecond, secondColumns(d.Fresh())...)
 	b.Queue(announceIssued, event.CouponsIssued, payload, traceOf(ctx))
 	return nil
 }
@@ -214,6 +214,25 @@ func couponColumns(list []claim.Issue) []any {
 		issued[i], expires[i] = n.Claim.At, n.ExpiresAt
 	}
 	return []any{templates, users, ids, origins, keys, issued, expires}
+}
+
+// secondColumns sums up by the second of the claim, which for one that a gate
+// accepted is earlier than this transaction.
+func secondColumns(list []claim.Issue) []any {
+	type step struct {
+		template int64
+		second   time.Time
+	}
+	sums := map[step]int64{}
+	for _, n := range list {
+		sums[step{n.Request.TemplateID, n.Claim.At.UTC().Truncate(time.Second)}]++
+	}
+	var templates, counts []int64
+	var seconds []time.Time
+	for s, n := range sums {
+		templates, seconds, counts = append(templates, s.template), append(seconds, s.second), append(counts, n)
+	}
+	return []any{templates, seconds, counts}
 }
 
 // countColumns sums up by holder: one statement may not meet a row twice.

@@ -89,7 +89,7 @@ const couponState = `(case when c.state = 'unused' and c.expires_at <= clock_tim
 func (s *Claims) Coupons(ctx context.Context, q claim.Query) ([]claim.Coupon, error) {
 	rows, err := s.pool.Query(ctx, `select c.id, c.claim_id, c.template_id, `+couponState+`, c.issued_at, c.expires_at, c.order_id,
 			c.locked_until, c.discount, c.used_at
-		from coupons c where c.user_id = $1 and ($2 = 0 or c.id < $2) and ($3 = '' or `+couponState+` = $3)
+		from coupons c where c.user_id = $1 and ($2::bigint = 0 or c.id < $2) and ($3 = '' or `+couponState+` = $3)
 		order by c.id desc limit $4`, q.UserID, q.Before, q.State, max(1, q.Limit))
 	if err != nil {
 		return nil, translate(err)

@@ -3,16 +3,26 @@ package postgres_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
+	"dropbell/adapters/postgres"
 	"dropbell/domain/coupon"
+	"dropbell/domain/money"
 )
 
 // modelOrder is what one order has done, in a model that knows nothing of
 // versions, histories or statements.
-type modelOrder struct{ locked, released, ended, confirmed, refunded bool }
+type modelOrder struct {
+	locked, released, ended, confirmed, refunded bool
+	amount                                       money.Amount // of the lock
+}
 
 // model is one coupon as the rules describe it.
 type model struct {
@@ -45,10 +55,10 @@ func (m *model) timeOut() {
 }
 
 // Each step returns whether it succeeds.
-func (m *model) lock(id string) bool {
+func (m *model) lock(id string, amount money.Amount) bool {
 	o := m.order(id)
 	if o.locked {
-		return m.holder == id
+		return m.holder == id && o.amount == amount
 	}
 	if o.released {
 		return false
@@ -59,7 +69,7 @@ func (m *model) lock(id string) bool {
 	if m.state != coupon.Unused || m.late {
 		return false
 	}
-	m.state, m.holder, o.locked = coupon.Locked, id, true
+	m.state, m.holder, o.locked, o.amount = coupon.Locked, id, true, amount
 	return true
 }
 
@@ -105,57 +115,145 @@ func (m *model) revoke() bool {
 	return true
 }
 
-// TestCouponModel takes random steps of several orders, with time passing in
-// between, against PostgreSQL and against the model, and compares every
-// answer and every state.
+// expire is what the sweep of expired coupons does.
+func (m *model) expire() {
+	if m.state == coupon.Unused && m.late {
+		m.state = coupon.Expired
+	}
+}
+
+func (m *model) clone() *model {
+	c := *m
+	c.orders = map[string]*modelOrder{}
+	for id, o := range m.orders {
+		copied := *o
+		c.orders[id] = &copied
+	}
+	return &c
+}
+
+// models are all that the coupon can be: of two steps at once nobody knows
+// which came first, but for what was answered.
+type models []*model
+
+// after returns what the coupon can be once these steps, at the same time,
+// were answered so.
+func (ms models) after(acts []act, ok []bool) (next models) {
+	orders := [][]int{{0}}
+	if len(acts) == 2 {
+		orders = [][]int{{0, 1}, {1, 0}}
+	}
+	for _, m := range ms {
+		for _, order := range orders {
+			c, same := m.clone(), true
+			for _, i := range order {
+				same = acts[i].on(c) == ok[i] && same
+			}
+			if same && !slices.ContainsFunc(next, func(n *model) bool { return reflect.DeepEqual(n, c) }) {
+				next = append(next, c)
+			}
+		}
+	}
+	return next
+}
+
+// that returns those of them that look like c.
+func (ms models) that(c coupon.Coupon) models {
+	return slices.DeleteFunc(slices.Clone(ms), func(m *model) bool {
+		return c.State != m.state || c.OrderID != m.holder || (c.Discount > 0) != (m.holder != "")
+	})
+}
+
+// An act is one step: in PostgreSQL, and in the model.
+type act struct {
+	name string
+	do   func(*coupon.Service) error
+	on   func(*model) bool
+}
+
+// drawAct returns a random step of a random order, or of nobody's.
+func (p *purse) drawAct(rt *rapid.T, id int64) act {
+	ctx := p.Context()
+	o := rapid.SampledFrom([]string{"A", "B", "C"}).Draw(rt, "order")
+	switch step := rapid.SampledFrom([]string{"lock", "lock", "lock", "confirm", "release", "refund", "task", "sweeps", "revoke"}).Draw(rt, "step"); step {
+	case "lock":
+		amount := rapid.SampledFrom([]money.Amount{2500, 2500, 2500, 9900}).Draw(rt, "amount")
+		return act{"lock " + o, func(s *coupon.Service) error {
+			_, err := s.Lock(ctx, "", id, coupon.Order{ID: o, Amount: amount})
+			return err
+		}, func(m *model) bool { return m.lock(o, amount) }}
+	case "confirm":
+		return act{"confirm " + o, func(s *coupon.Service) error { _, err := s.Confirm(ctx, "", id, o); return err },
+			func(m *model) bool { return m.confirm(o) }}
+	case "release":
+		return act{"release " + o, func(s *coupon.Service) error { _, err := s.Release(ctx, "", id, o); return err },
+			func(m *model) bool { return m.release(o) }}
+	case "refund":
+		return act{"refund " + o, func(s *coupon.Service) error { _, err := s.Refund(ctx, "", id, o); return err },
+			func(m *model) bool { return m.refund(o) }}
+	case "task":
+		return act{"time-out task " + o, func(s *coupon.Service) error { _, err := s.TimeOut(ctx, id, o); return err },
+			func(m *model) bool {
+				if m.holder == o {
+					m.timeOut()
+				}
+				return true
+			}}
+	case "revoke":
+		if rapid.IntRange(0, 4).Draw(rt, "rare") == 0 {
+			toStock := rapid.Bool().Draw(rt, "to stock")
+			return act{"revoke", func(*coupon.Service) error { _, err := p.desk.Revoke(ctx, actor, id, "test", toStock); return err }, (*model).revoke}
+		}
+	}
+	return act{"sweep of expired", func(*coupon.Service) error { _, err := p.store.Expire(ctx, 10); return err },
+		func(m *model) bool { m.expire(); return true }}
+}
+
+// TestCouponModel takes random steps of several orders, one at a time and two
+// at once, with time passing in between, against PostgreSQL and against the
+// model, and compares every answer and every state.
 func TestCouponModel(t *testing.T) {
 	p := newPurse(t)
 	ctx := p.Context()
-	orders := rapid.SampledFrom([]string{"A", "B", "C"})
+	services := []*coupon.Service{p.steps, {Store: postgres.NewCouponSteps(p.secondDB()), LockFor: time.Hour}}
+	var pairs, either int
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &model{state: coupon.Unused, orders: map[string]*modelOrder{}}
+		ms := models{{state: coupon.Unused, orders: map[string]*modelOrder{}}}
 		id := p.issue()
 		var trail []string
-		same := func(what string, want bool, err error) {
-			trail = append(trail, fmt.Sprintf("%s:%v", what, want))
-			if err != nil && !errors.Is(err, coupon.ErrNotUsable) {
-				rt.Fatalf("%v: %v", trail, err)
+		perform := func(acts ...act) {
+			errs := make([]error, len(acts))
+			var all sync.WaitGroup
+			for i, a := range acts {
+				all.Go(func() { errs[i] = a.do(services[i]) })
 			}
-			if want != (err == nil) {
-				rt.Fatalf("%v: PostgreSQL says %v", trail, err)
+			all.Wait()
+			ok, names := make([]bool, len(acts)), make([]string, len(acts))
+			for i, err := range errs {
+				ok[i], names[i] = err == nil, fmt.Sprintf("%s:%v", acts[i].name, err == nil)
+				if err != nil && !errors.Is(err, coupon.ErrNotUsable) && !errors.Is(err, coupon.ErrOtherRequest) {
+					rt.Fatalf("%v, %s: %v", trail, names[i], err)
+				}
+			}
+			trail = append(trail, strings.Join(names, " & "))
+			if ms = ms.after(acts, ok); len(ms) == 0 {
+				rt.Fatalf("%v: in no order can PostgreSQL answer so", trail)
 			}
 		}
-		steps := map[string]func(*rapid.T){
-			"lock": func(rt *rapid.T) {
-				o := orders.Draw(rt, "order")
-				_, err := p.lock(id, o)
-				same("lock "+o, m.lock(o), err)
-			},
-			"confirm": func(rt *rapid.T) {
-				o := orders.Draw(rt, "order")
-				_, err := p.steps.Confirm(ctx, "", id, o)
-				same("confirm "+o, m.confirm(o), err)
-			},
-			"release": func(rt *rapid.T) {
-				o := orders.Draw(rt, "order")
-				_, err := p.steps.Release(ctx, "", id, o)
-				same("release "+o, m.release(o), err)
-			},
-			"refund": func(rt *rapid.T) {
-				o := orders.Draw(rt, "order")
-				_, err := p.steps.Refund(ctx, "", id, o)
-				same("refund "+o, m.refund(o), err)
-			},
-			"revoke": func(rt *rapid.T) {
-				if rapid.IntRange(0, 4).Draw(rt, "rare") > 0 {
-					return
+		rt.Repeat(map[string]func(*rapid.T){
+			"one step": func(rt *rapid.T) { perform(p.drawAct(rt, id)) },
+			"two at once": func(rt *rapid.T) {
+				perform(p.drawAct(rt, id), p.drawAct(rt, id))
+				pairs++
+				if len(ms) > 1 {
+					either++
 				}
-				_, err := p.desk.Revoke(ctx, actor, id, "test")
-				same("revoke", m.revoke(), err)
 			},
 			"lock runs out": func(*rapid.T) {
 				p.runOut(id)
-				m.overdue = m.state == coupon.Locked
+				for _, m := range ms {
+					m.overdue = m.state == coupon.Locked
+				}
 				trail = append(trail, "runs out")
 			},
 			"coupon runs out": func(rt *rapid.T) {
@@ -163,37 +261,36 @@ func TestCouponModel(t *testing.T) {
 					return
 				}
 				p.expireNow(id)
-				m.late = true
-				trail = append(trail, "expires")
-			},
-			"time-out task": func(rt *rapid.T) {
-				o := orders.Draw(rt, "order")
-				_, err := p.steps.TimeOut(ctx, id, o)
-				p.must(err)
-				if m.holder == o {
-					m.timeOut()
+				for _, m := range ms {
+					m.late = true
 				}
-				trail = append(trail, "task "+o)
+				trail = append(trail, "expires")
 			},
 			"sweeps": func(*rapid.T) {
 				_, err := p.store.EndLocks(ctx, 10)
 				p.must(err)
-				m.timeOut()
 				_, err = p.store.Expire(ctx, 10)
 				p.must(err)
-				if m.state == coupon.Unused && m.late {
-					m.state = coupon.Expired
+				for _, m := range ms {
+					m.timeOut()
+					m.expire()
 				}
 				trail = append(trail, "sweeps")
 			},
 			"": func(rt *rapid.T) {
-				if c := p.state(id); c.State != m.state || c.OrderID != m.holder || (c.Discount > 0) != (m.holder != "") {
-					rt.Fatalf("%v: PostgreSQL has %+v, the model %s for %q", trail, c, m.state, m.holder)
+				c := p.state(id)
+				if left := ms.that(c); len(left) == 0 {
+					rt.Fatalf("%v: PostgreSQL has %+v, the model %s for %q", trail, c, ms[0].state, ms[0].holder)
+				} else {
+					ms = left
 				}
 			},
-		}
-		rt.Repeat(steps)
+		})
 	})
+	t.Logf("%d times two steps at once, %d of them with no telling which came first", pairs, either)
+	if pairs == 0 {
+		t.Error("no two steps were ever taken at once")
+	}
 	// The log retells each coupon's life: every change begins where the one before ended.
 	if n := p.number(`select count(*) from (
 			select from_state, lag(to_state, 1, 'unused') over (partition by coupon_id order by id) as before
@@ -218,6 +315,15 @@ func (p *purse) tallyMatches() {
 		if rows := p.number(`select count(*) from coupons where template_id = $1 and state = $2`, p.drop.ID, state); rows != n {
 			p.Errorf("%s: %d rows, %d counted", state, rows, n)
 		}
+	}
+	for what, n := range map[string]int64{"'release', 'timeout'": got.Released, "'refund'": got.Refunded} {
+		if done := p.number(`select count(*) from coupon_operations o join coupons c on c.id = o.coupon_id where c.template_id = $1
+			and o.outcome = 'done' and o.from_state <> o.to_state and o.step in (`+what+`)`, p.drop.ID); done != n {
+			p.Errorf("%s: %d in the log, %d counted", what, done, n)
+		}
+	}
+	if rows := p.number(`select count(*) from coupons where template_id = $1 and returned`, p.drop.ID); rows != got.Returned {
+		p.Errorf("%d returned, %d counted", rows, got.Returned)
 	}
 	if sum := p.number(`select coalesce(sum(discount), 0) from coupons where state = 'used'`); int64(got.Discounted) != sum {
 		p.Errorf("%d taken off, %d counted", sum, got.Discounted)

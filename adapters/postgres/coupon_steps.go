@@ -19,11 +19,11 @@ type CouponSteps struct{ *DB }
 func NewCouponSteps(db *DB) CouponSteps { return CouponSteps{db} }
 
 const ownedColumns = `c.id, c.template_id, c.user_id, c.origin, c.state, c.issued_at, c.expires_at, c.order_id, c.locked_at,
-	c.locked_until, c.discount, c.used_at, c.updated_at, c.version`
+	c.locked_until, c.discount, c.used_at, c.updated_at, c.returned, c.version`
 
 func ownedFields(c *coupon.Coupon) []any {
 	return []any{&c.ID, &c.TemplateID, &c.UserID, &c.Origin, &c.State, &c.IssuedAt, &c.ExpiresAt, &c.OrderID, &c.LockedAt,
-		&c.LockedUntil, &c.Discount, &c.UsedAt, &c.UpdatedAt, &c.Version}
+		&c.LockedUntil, &c.Discount, &c.UsedAt, &c.UpdatedAt, &c.Returned, &c.Version}
 }
 
 // caseSQL loads coupon $1 with the history of order $2 in one look, so that
@@ -63,7 +63,8 @@ with c as (
     update coupons c set state = $4, order_id = $5, discount = $6, version = version + 1, updated_at = clock_timestamp(),
         locked_at = case when $4 <> 'locked' and $4 <> 'used' then null when $3 then statement_timestamp() else locked_at end,
         locked_until = case when $4 <> 'locked' then null when $3 then statement_timestamp() + $7::interval else locked_until end,
-        used_at = case when $4 <> 'used' then null else coalesce(used_at, clock_timestamp()) end
+        used_at = case when $4 <> 'used' then null else coalesce(used_at, clock_timestamp()) end,
+        returned = returned or $19
     where c.id = $1 and c.version = $2 and (not $3 or c.expires_at > clock_timestamp())
     returning c.*
 ), o as (
@@ -84,13 +85,26 @@ select ` + ownedColumns + ` from c`
 // Save stores the move; see [coupon.Store].
 func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, err error) {
 	args := append(append([]any{m.From.ID, m.From.Version, m.LockFor > 0, m.To.State, m.To.OrderID, m.To.Discount, m.LockFor},
-		operationColumns(m.Ops)...), event.CouponChanged, traceOf(ctx))
-	if m.Entry == nil { // one statement is a transaction
+		operationColumns(m.Ops)...), event.CouponChanged, traceOf(ctx), m.ToStock)
+	if m.Entry == nil && !m.ToStock { // one statement is a transaction
 		err = s.pool.QueryRow(ctx, moveSQL, args...).Scan(ownedFields(&c)...)
 	} else {
 		err = s.tx(ctx, func(tx pgx.Tx) error {
+			if m.ToStock {
+				if _, err := tx.Exec(ctx, lockForReturn, m.From.TemplateID); err != nil {
+					return err
+				}
+			}
 			if err := tx.QueryRow(ctx, moveSQL, args...).Scan(ownedFields(&c)...); err != nil {
 				return err
+			}
+			if m.ToStock {
+				if err := returnToStock(ctx, tx, m.From.TemplateID); err != nil {
+					return err
+				}
+			}
+			if m.Entry == nil {
+				return nil
 			}
 			return insertAudit(ctx, tx, *m.Entry)
 		})

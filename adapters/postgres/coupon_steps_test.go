@@ -116,7 +116,7 @@ func TestCouponIsPaidWith(t *testing.T) {
 	if got := strings.Join(log, ", "); got != want {
 		t.Fatalf("log %s\nwant %s", got, want)
 	}
-	p.tally(coupon.Tally{Issued: 1, Locked: 1})
+	p.tally(coupon.Tally{Issued: 1, Locked: 1, Refunded: 1})
 }
 
 // tally delivers every event twice and compares what was counted.
@@ -294,7 +294,7 @@ func TestCouponLockTimesOut(t *testing.T) {
 			t.Errorf("a release after the time-out is done already: %v", err)
 		}
 	}
-	p.tally(coupon.Tally{Issued: 3, Locked: 1, Expired: 1})
+	p.tally(coupon.Tally{Issued: 3, Locked: 1, Expired: 1, Released: 3})
 }
 
 // TestCouponConfirmAfterItsTime: nobody has ended the lock yet, so the coupon
@@ -354,7 +354,7 @@ func TestDeskReleasesAndRevokes(t *testing.T) {
 	id := p.issue()
 	_, err := p.lock(id, "A")
 	p.must(err)
-	if _, err := p.desk.Revoke(ctx, operator, id, "fraud"); !errors.Is(err, coupon.ErrNotUsable) {
+	if _, err := p.desk.Revoke(ctx, operator, id, "fraud", false); !errors.Is(err, coupon.ErrNotUsable) {
 		t.Fatalf("revoked while locked: %v", err)
 	}
 	for what, by := range map[string]staff.Actor{"a marketer": {Label: "staff:2", Role: staff.Marketer},
@@ -378,7 +378,7 @@ func TestDeskReleasesAndRevokes(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if c, err := p.desk.Revoke(ctx, operator, id, "fraud"); err != nil || c.State != coupon.Revoked {
+		if c, err := p.desk.Revoke(ctx, operator, id, "fraud", false); err != nil || c.State != coupon.Revoked {
 			t.Fatalf("%+v, %v", c, err)
 		}
 	}
@@ -393,7 +393,7 @@ func TestDeskReleasesAndRevokes(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].ID != id {
 		t.Fatalf("by an order that is over: %+v, %v", list, err)
 	}
-	p.tally(coupon.Tally{Issued: 1, Revoked: 1})
+	p.tally(coupon.Tally{Issued: 1, Revoked: 1, Released: 1})
 }
 
 // TestCouponHasOneHolder: many orders and repetitions at once; at every

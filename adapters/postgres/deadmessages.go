@@ -36,7 +36,7 @@ func storable(s string) string {
 // (0 = from the newest).
 func (s DeadMessages) Open(ctx context.Context, before int64, limit int) ([]staff.DeadMessage, error) {
 	rows, err := s.pool.Query(ctx, `select id, message_id, topic, handler, reason, payload, at from dead_messages
-		where requeued_at is null and discarded_at is null and ($1 = 0 or id < $1) order by id desc limit $2`, before, limit)
+		where requeued_at is null and discarded_at is null and ($1::bigint = 0 or id < $1) order by id desc limit $2`, before, limit)
 	if err != nil {
 		return nil, translate(err)
 	}

@@ -62,7 +62,10 @@ func TestExplainFollowsCoupons(t *testing.T) {
 	p.expireNow(ids[3])
 	step(func() error { _, err := p.store.Expire(t.Context(), 10); return err })
 
-	step(func() error { _, err := p.desk.Revoke(t.Context(), staff.System(), ids[4], "by mistake"); return err })
+	step(func() error {
+		_, err := p.desk.Revoke(t.Context(), staff.System(), ids[4], "by mistake", false)
+		return err
+	})
 
 	late := locked(5)
 	step(func() error { _, err := p.steps.Confirm(t.Context(), "key:1 till", ids[5], late); return err })

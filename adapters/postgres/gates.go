@@ -97,6 +97,13 @@ func (s Gates) Begin(ctx context.Context, templateID, epoch int64, shards int, r
 	return s.Plan(ctx, templateID)
 }
 
+// Renew implements [stock.Store].
+func (s Gates) Renew(ctx context.Context, templateID, epoch int64, lease time.Duration) error {
+	tag, err := s.pool.Exec(ctx, `update gates set lease_until = clock_timestamp() + $3::interval
+		where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch, lease)
+	return fencedBy(tag.RowsAffected(), err)
+}
+
 // Found implements [stock.Store].
 func (s Gates) Found(ctx context.Context, templateID, epoch int64) (plan stock.Plan, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
@@ -190,8 +197,9 @@ func (s Gates) Promises(ctx context.Context, templateID int64, load func([]stock
 		return err
 	}
 	return inPages(func(after stock.Promise) ([]stock.Promise, error) {
-		rows, err := s.pool.Query(ctx, `select user_id, origin, origin_key, claim_id from claim_results
-			where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after.Claim, chunk)
+		// A redeem code that was refused is as good as before.
+		rows, err := s.pool.Query(ctx, `select user_id, origin, case when origin = 'code' and coupon_id is null then '' else origin_key end, claim_id
+			from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after.Claim, chunk)
 		if err != nil {
 			return nil, err
 		}
@@ -289,7 +297,8 @@ func (s Gates) Decided(ctx context.Context, id claim.ID) (claim.Claim, error) {
 // [claim.ErrNotFound].
 func (s Gates) Known(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	return s.decided(ctx, `(select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where origin = $1 and origin_key = $2 and origin_key <> '')
-		union all (`+decidedSQL+`origin = $1 and origin_key = $2 and origin_key <> '' and template_id = $3 and user_id = $4) limit 1`,
+		union all (`+decidedSQL+`origin = $1 and origin_key = $2 and origin_key <> '' and template_id = $3 and user_id = $4
+			and (origin <> 'code' or coupon_id is not null)) limit 1`, // a code that was refused is as good as before
 		r.Origin, r.Key, r.TemplateID, r.UserID)
 }
 

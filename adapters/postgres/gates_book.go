@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/fault"
+	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
 	"dropbell/domain/stock"
 )
@@ -166,6 +167,9 @@ func (p *page) verdict(desk *claim.Desk, r claim.Request, refuse string, current
 func judged(desk *claim.Desk, r claim.Request) stock.Verdict {
 	verdict := desk.Decide(r)
 	switch {
+	case r.Origin == claim.ByCode && errors.Is(verdict.Err, claim.ErrIdempotency):
+		// Two users of one code, at different shelves: this one came too late.
+		return stock.Verdict{ID: r.ID, Reason: redeemcode.ErrUsed.Code}
 	case verdict.Err != nil:
 		return stock.Verdict{ID: r.ID, Reason: fault.CodeOf(verdict.Err)}
 	case verdict.Claim.ID != r.ID && verdict.Claim.CouponID == 0: // the first one is in this very group

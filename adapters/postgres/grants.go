@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/coupon"
+	"dropbell/domain/job"
 )
 
 // Grants keeps lists of users who are given coupons.
@@ -62,22 +63,63 @@ func (s Grants) SaveGrants(ctx context.Context, sheet int64, rows []coupon.Grant
 	return translate(err)
 }
 
+// grantLine are a row's columns. What the claim gate accepted is written soon
+// after: who asks later is told what became of it.
+const grantLine = `g.line, g.input, coalesce(g.user_id, 0),
+	case when g.result <> 'accepted' then g.result when c.id is not null then 'issued' when x.reason <> '' then x.reason else 'accepted' end,
+	coalesce(g.coupon_id, c.id, 0)
+	from grant_rows g
+	left join coupons c on g.result = 'accepted' and c.origin = 'grant' and c.origin_key = g.sheet_id || ':' || g.user_id and c.origin_key <> ''
+	left join lateral (select reason from claim_results r where g.result = 'accepted' and c.id is null and r.origin = 'grant'
+		and r.origin_key = g.sheet_id || ':' || g.user_id and r.origin_key <> '' limit 1) x on true`
+
+func scanGrantLine(row pgx.CollectableRow) (r coupon.GrantRow, err error) {
+	return r, row.Scan(&r.Line, &r.Input, &r.UserID, &r.Result, &r.CouponID)
+}
+
+// GrantLines returns rows of a list; see [coupon.GrantStore].
+func (s Grants) GrantLines(ctx context.Context, sheet int64, result string, after int64, limit int) ([]coupon.GrantRow, error) {
+	rows, err := s.pool.Query(ctx, `select `+grantLine+` where g.sheet_id = $1 and g.line > $2 and ($3 = '' or g.result = $3)
+		order by g.line limit $4`, sheet, after, result, max(1, limit))
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanGrantLine)
+	return list, translate(err)
+}
+
+// GrantJobs lists the jobs that give coupons; see [coupon.GrantStore]. The
+// kind is in the words of the partial index.
+func (s Grants) GrantJobs(ctx context.Context, q coupon.GrantQuery) ([]job.Job, error) {
+	sql := `select ` + backgroundColumns + ` from jobs j where j.kind = 'coupons.grant'
+		and (cardinality($1::bigint[]) = 0 or j.shop_number = any($1)) and ($2::bigint = 0 or j.id < $2)`
+	args := []any{append([]int64{}, q.Shops...), q.Before, max(1, q.Limit)}
+	if q.TemplateID != 0 {
+		sql += ` and j.params ->> 'template_id' = $4`
+		args = append(args, itoa(q.TemplateID))
+	}
+	rows, err := s.pool.Query(ctx, sql+` order by j.id desc limit $3`, args...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job.Job, error) { return scanBackground(row) })
+	return list, translate(err)
+}
+
+// GrantApplied finds the job that worked the sheet off; see [coupon.GrantStore].
+func (s Grants) GrantApplied(ctx context.Context, templateID, sheet int64) (id int64, err error) {
+	err = s.pool.QueryRow(ctx, `select coalesce(max(id), 0) from jobs where kind = 'coupons.grant' and params ->> 'template_id' = $1
+		and params ->> 'sheet' = $2`, itoa(templateID), itoa(sheet)).Scan(&id)
+	return id, translate(err)
+}
+
 // GrantResults yields every row of a list in order.
 func (s Grants) GrantResults(ctx context.Context, sheet int64, yield func(coupon.GrantRow) error) error {
-	rows, err := s.pool.Query(ctx, `select line, input, coalesce(user_id, 0), result, coalesce(coupon_id, 0) from grant_rows
-		where sheet_id = $1 order by line`, sheet)
+	rows, err := s.pool.Query(ctx, `select `+grantLine+` where g.sheet_id = $1 order by g.line`, sheet)
 	if err != nil {
 		return translate(err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var r coupon.GrantRow
-		if err := rows.Scan(&r.Line, &r.Input, &r.UserID, &r.Result, &r.CouponID); err != nil {
-			return err
-		}
-		if err := yield(r); err != nil {
-			return err
-		}
-	}
-	return translate(rows.Err())
+	var r coupon.GrantRow
+	_, err = pgx.ForEachRow(rows, []any{&r.Line, &r.Input, &r.UserID, &r.Result, &r.CouponID}, func() error { return yield(r) })
+	return translate(err)
 }

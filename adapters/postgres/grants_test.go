@@ -91,7 +91,7 @@ func (b *bounty) upload(dryRun bool, rows ...string) job.Job {
 	}
 	u, err := postgres.NewUploads(b.db).SaveUpload(b.Context(), "list.csv", strings.NewReader(strings.Join(rows, "\n")), 1<<20, actor)
 	b.must(err)
-	j, err := b.grants.Start(b.Context(), actor, b.drop.ID, u.ID, dryRun, "")
+	j, err := b.grants.Start(b.Context(), actor, coupon.GrantParams{TemplateID: b.drop.ID, DryRun: dryRun}, u.ID, "")
 	b.must(err)
 	return j
 }
@@ -140,9 +140,9 @@ func TestGrantDryRunThenApplied(t *testing.T) {
 	if dry.Total != 9 || dry.Done != 3 || dry.Failed != 6 || b.number(`select count(*) from coupons`) != 1 {
 		t.Fatalf("dry run: %+v", dry)
 	}
-	applied, err := b.grants.Apply(t.Context(), actor, dry.ID)
+	applied, err := b.grants.Apply(t.Context(), actor, dry.ID, "thanks")
 	b.must(err)
-	again, err := b.grants.Apply(t.Context(), actor, dry.ID)
+	again, err := b.grants.Apply(t.Context(), actor, dry.ID, "thanks")
 	b.must(err)
 	if again.ID != applied.ID {
 		t.Fatal("applied twice")
@@ -157,6 +157,74 @@ func TestGrantDryRunThenApplied(t *testing.T) {
 	}
 	if n := b.number(`select issued from templates where id = $1`, b.drop.ID); n != 4 {
 		t.Fatalf("%d issued of a stock of 4", n)
+	}
+	if n := b.number(`select count(*) from audit where action = 'job.start' and reason = 'thanks'`); n != 1 {
+		t.Fatalf("%d audit records say why", n)
+	}
+	counts := coupon.GrantCounts(applied)
+	if counts["issued"] != 3 || counts["bad_user_id"] != 2 || counts["duplicate"] != 1 || counts["unknown_user"] != 1 || counts["limit_reached"]+counts["sold_out"] != 2 {
+		t.Fatalf("counted %v", counts)
+	}
+	lines, err := b.grants.Lines(t.Context(), actor, applied, "issued", 0, 2)
+	b.must(err)
+	more, err := b.grants.Lines(t.Context(), actor, applied, "issued", lines[1].Line, 2)
+	b.must(err)
+	if len(more) != 1 || more[0].CouponID == 0 || more[0].Line <= lines[1].Line {
+		t.Fatalf("%+v, then %+v", lines, more)
+	}
+	list, err := b.grants.List(t.Context(), actor, coupon.GrantQuery{TemplateID: b.drop.ID, Limit: 10})
+	if err != nil || len(list) != 2 || list[0].ID != applied.ID {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if list, err = b.grants.List(t.Context(), actor, coupon.GrantQuery{TemplateID: b.drop.ID, Before: applied.ID, Limit: 10}); err != nil || len(list) != 1 || list[0].ID != dry.ID {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	elsewhere := staff.Actor{Label: "staff:3", Role: staff.Marketer, Shops: []int64{11}}
+	if list, err = b.grants.List(t.Context(), elsewhere, coupon.GrantQuery{Limit: 10}); err != nil || len(list) != 0 {
+		t.Fatalf("another shop's: %+v, %v", list, err)
+	}
+	by, err := b.grants.Applied(t.Context(), dry, coupon.GrantParams{TemplateID: b.drop.ID, DryRun: true})
+	if err != nil || by != applied.ID {
+		t.Fatalf("applied by %d, %v", by, err)
+	}
+}
+
+// TestGrantIsTakenBack: what is unused is revoked and for sale again, what is
+// locked stays; worked off twice it returns nothing twice.
+func TestGrantIsTakenBack(t *testing.T) {
+	b := newBounty(t, 3)
+	given := b.work(b.upload(false, "1", "2", "3"), false)
+	steps := &coupon.Service{Store: postgres.NewCouponSteps(b.db), LockFor: time.Hour}
+	_, err := steps.Lock(t.Context(), "", b.number(`select id from coupons where user_id = 2`), coupon.Order{ID: "A", Amount: 5000})
+	b.must(err)
+	dry := b.work(b.upload(true, "4"), false)
+	if _, err := b.grants.TakeBack(t.Context(), actor, dry.ID, "oops", true, ""); !errors.Is(err, template.ErrTransition) {
+		t.Errorf("a dry run: %v", err)
+	}
+	if _, err := b.grants.TakeBack(t.Context(), actor, given.ID, "", true, ""); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("without a reason: %v", err)
+	}
+	viewer := staff.Actor{Label: "staff:2", Role: staff.Viewer}
+	if _, err := b.grants.TakeBack(t.Context(), viewer, given.ID, "oops", true, ""); fault.KindOf(err) != fault.Denied {
+		t.Errorf("a viewer: %v", err)
+	}
+	back := &coupon.TakeBacker{Store: postgres.NewGrants(b.db), Desk: &coupon.Desk{Store: postgres.NewCouponSteps(b.db)}}
+	for range 2 {
+		j, err := b.grants.TakeBack(t.Context(), actor, given.ID, "the wrong list", true, "")
+		b.must(err)
+		for range 2 { // as if its worker had died before it was saved
+			p, err := back.Step(t.Context(), j)
+			if err != nil || !p.Finished || p.Done != 2 || p.Failed != 1 || len(p.Errors) != 1 || p.Errors[0].Line != 2 {
+				t.Fatalf("%+v, %v", p, err)
+			}
+		}
+	}
+	l, err := postgres.NewLedgers(b.db).Ledger(t.Context(), b.drop.ID)
+	if want := (claim.Ledger{TemplateID: b.drop.ID, Total: 3, Shelf: 2, Issued: 1, Returned: 2, PerUser: 3}); err != nil || l != want {
+		t.Fatalf("%+v, %v, want %+v", l, err, want)
+	}
+	if n := b.number(`select count(*) from coupon_operations where step = 'revoke' and reason = 'the wrong list' and actor like 'system%'`); n != 2 {
+		t.Errorf("%d lines in the log", n)
 	}
 }
 
@@ -200,19 +268,19 @@ func TestGrantRefusals(t *testing.T) {
 	}
 	viewer, elsewhere := staff.Actor{Label: "staff:2", Role: staff.Viewer}, staff.Actor{Label: "staff:3", Role: staff.Marketer, Shops: []int64{11}}
 	for _, by := range []staff.Actor{viewer, elsewhere} {
-		if _, err := b.grants.Start(t.Context(), by, b.drop.ID, 1, false, ""); fault.KindOf(err) != fault.Denied {
+		if _, err := b.grants.Start(t.Context(), by, coupon.GrantParams{TemplateID: b.drop.ID}, 1, ""); fault.KindOf(err) != fault.Denied {
 			t.Errorf("%s started: %v", by.Label, err)
 		}
 	}
-	if _, err := b.grants.Start(t.Context(), actor, 404, 1, false, ""); !errors.Is(err, template.ErrNotFound) {
+	if _, err := b.grants.Start(t.Context(), actor, coupon.GrantParams{TemplateID: 404}, 1, ""); !errors.Is(err, template.ErrNotFound) {
 		t.Errorf("no template: %v", err)
 	}
 	draft, err := b.service.Create(t.Context(), actor, spec(time.Hour), "")
 	b.must(err)
-	if _, err := b.grants.Start(t.Context(), actor, draft.ID, 1, false, ""); !errors.Is(err, template.ErrTransition) {
+	if _, err := b.grants.Start(t.Context(), actor, coupon.GrantParams{TemplateID: draft.ID}, 1, ""); !errors.Is(err, template.ErrTransition) {
 		t.Errorf("a draft: %v", err)
 	}
-	if _, err := b.grants.Apply(t.Context(), actor, 404); !errors.Is(err, job.ErrNotFound) {
+	if _, err := b.grants.Apply(t.Context(), actor, 404, ""); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("no job: %v", err)
 	}
 }

@@ -28,7 +28,7 @@ type world struct {
 	templates    postgres.Templates
 	reservations *postgres.Reservations
 	slots        postgres.Slots
-	batches      postgres.Batches
+	batches      *postgres.GroupedBatches
 	boards       postgres.Boards
 	service      *template.Service
 }
@@ -47,8 +47,9 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(sql.Close)
 	w := &world{T: t, db: db, sql: sql, templates: postgres.NewTemplates(db), reservations: postgres.NewReservations(db, postgres.Grouping{}),
-		slots: postgres.NewSlots(db), batches: postgres.NewBatches(db), boards: postgres.NewBoards(db)}
+		slots: postgres.NewSlots(db), batches: postgres.NewGroupedBatches(db), boards: postgres.NewBoards(db)}
 	t.Cleanup(w.reservations.Close)
+	t.Cleanup(w.batches.Close)
 	w.service = &template.Service{Store: w.templates, Now: clock}
 	return w
 }

@@ -30,6 +30,8 @@ type Recorded struct {
 	// Again says that an earlier attempt began and never ended; it may or may
 	// not have had its effect.
 	Again bool
+	// Attempt numbers the attempt that is to be carried out.
+	Attempt int64
 }
 
 // An IdempotencyRequest names a request that may come more than once.
@@ -37,7 +39,13 @@ type IdempotencyRequest struct {
 	Actor string
 	Key   string
 	Hash  []byte // of everything that makes it the same request
+	// Attempt is the number that Begin gave; it fences all that follows.
+	Attempt int64
 }
+
+// ErrAttemptLost is returned to an attempt that was silent for longer than its
+// lease: another one has taken the key, and answers.
+var ErrAttemptLost = errors.New("another attempt has the idempotency key")
 
 // Idempotency keeps the answers to requests that carry an idempotency key.
 type Idempotency struct{ *DB }
@@ -45,13 +53,13 @@ type Idempotency struct{ *DB }
 // NewIdempotency returns the store of idempotency keys of db.
 func NewIdempotency(db *DB) Idempotency { return Idempotency{db} }
 
-// Begin takes the key for lock, after which the request counts as crashed, or
-// tells what stands in the way.
-func (s Idempotency) Begin(ctx context.Context, r IdempotencyRequest, lock time.Duration) (Recorded, error) {
+// Begin takes the key for lease, after which the attempt counts as dead unless
+// it was renewed, or tells what stands in the way.
+func (s Idempotency) Begin(ctx context.Context, r IdempotencyRequest, lease time.Duration) (Recorded, error) {
 	for {
-		again, taken, err := s.take(ctx, r, lock)
+		mine, taken, err := s.take(ctx, r, lease)
 		if err != nil || taken {
-			return Recorded{Again: again}, translate(err)
+			return mine, translate(err)
 		}
 		found, err := s.look(ctx, r)
 		if !errors.Is(err, pgx.ErrNoRows) {
@@ -64,22 +72,22 @@ func (s Idempotency) Begin(ctx context.Context, r IdempotencyRequest, lock time.
 	}
 }
 
-func (s Idempotency) take(ctx context.Context, r IdempotencyRequest, lock time.Duration) (again, taken bool, err error) {
+func (s Idempotency) take(ctx context.Context, r IdempotencyRequest, lease time.Duration) (mine Recorded, taken bool, err error) {
 	err = s.pool.QueryRow(ctx, `
 		insert into idempotency_keys as k (actor, key, request_hash, locked_until)
-		values ($1, $2, $3, now() + $4::interval)
+		values ($1, $2, $3, clock_timestamp() + $4::interval)
 		on conflict (actor, key) do update
 			-- Its life is over: as if it had never been.
-			set request_hash = excluded.request_hash, locked_until = excluded.locked_until, status = null, header = null, body = null,
-				created_at = case when k.created_at < now() - $5::interval then now() else k.created_at end
+			set request_hash = excluded.request_hash, locked_until = clock_timestamp() + $4::interval, status = null, header = null, body = null,
+				attempt = k.attempt + 1, created_at = case when k.created_at < now() - $5::interval then now() else k.created_at end
 			where k.created_at < now() - $5::interval
-				or (k.status is null and k.locked_until <= now() and k.request_hash = excluded.request_hash)
-		returning created_at < now()`,
-		r.Actor, r.Key, r.Hash, lock, IdempotencyKeyLife).Scan(&again)
+				or (k.status is null and k.locked_until <= clock_timestamp() and k.request_hash = excluded.request_hash)
+		returning created_at < now(), attempt`,
+		r.Actor, r.Key, r.Hash, lease, IdempotencyKeyLife).Scan(&mine.Again, &mine.Attempt)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return false, false, nil
+		return Recorded{}, false, nil
 	}
-	return again, err == nil, err
+	return mine, err == nil, err
 }
 
 func (s Idempotency) look(ctx context.Context, r IdempotencyRequest) (Recorded, error) {
@@ -100,22 +108,42 @@ func (s Idempotency) look(ctx context.Context, r IdempotencyRequest) (Recorded, 
 	return found, json.Unmarshal(header, &found.Header)
 }
 
-// Finish keeps the answer; the first answer to a key stays.
+// unfinished selects the key of an attempt that nobody has overtaken.
+const unfinished = ` where actor = $1 and key = $2 and request_hash = $3 and attempt = $4 and status is null`
+
+// Renew prolongs the attempt by lease from now. It returns [ErrAttemptLost] if
+// it has ended or was taken over.
+func (s Idempotency) Renew(ctx context.Context, r IdempotencyRequest, lease time.Duration) error {
+	tag, err := s.pool.Exec(ctx, `update idempotency_keys set locked_until = clock_timestamp() + $5::interval`+unfinished,
+		r.Actor, r.Key, r.Hash, r.Attempt, lease)
+	return held(tag.RowsAffected(), err)
+}
+
+// Finish keeps the answer; the first answer to a key stays. It returns
+// [ErrAttemptLost] if the answer will be another one's.
 func (s Idempotency) Finish(ctx context.Context, r IdempotencyRequest, a Recorded) error {
 	header, err := json.Marshal(a.Header)
 	if err != nil {
 		return err
 	}
-	_, err = s.pool.Exec(ctx, `update idempotency_keys set status = $4, header = $5, body = $6
-		where actor = $1 and key = $2 and request_hash = $3 and status is null`,
-		r.Actor, r.Key, r.Hash, a.Status, header, a.Body)
-	return translate(err)
+	tag, err := s.pool.Exec(ctx, `update idempotency_keys set status = $5, header = $6, body = $7`+unfinished,
+		r.Actor, r.Key, r.Hash, r.Attempt, a.Status, header, a.Body)
+	return held(tag.RowsAffected(), err)
 }
 
 // Fail ends an attempt without an answer, so that the next one need not wait.
-// The key stays, because the attempt may have had its effect.
+// The key stays, because the attempt may have had its effect. It returns
+// [ErrAttemptLost] if another one is under way already.
 func (s Idempotency) Fail(ctx context.Context, r IdempotencyRequest) error {
-	_, err := s.pool.Exec(ctx, `update idempotency_keys set locked_until = now()
-		where actor = $1 and key = $2 and request_hash = $3 and status is null`, r.Actor, r.Key, r.Hash)
+	// The number is raised lest a renewal that is under way come after this.
+	tag, err := s.pool.Exec(ctx, `update idempotency_keys set locked_until = clock_timestamp(), attempt = attempt + 1`+unfinished,
+		r.Actor, r.Key, r.Hash, r.Attempt)
+	return held(tag.RowsAffected(), err)
+}
+
+func held(rows int64, err error) error {
+	if err == nil && rows == 0 {
+		return ErrAttemptLost
+	}
 	return translate(err)
 }

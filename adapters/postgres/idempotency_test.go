@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,9 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 	answer := postgres.Recorded{Status: 201, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte{0, 1, 255}}
 	w.must(s.Finish(t.Context(), request("k", "a"), answer))
-	w.must(s.Finish(t.Context(), request("k", "a"), postgres.Recorded{Status: 500}))
+	if err := s.Finish(t.Context(), request("k", "a"), postgres.Recorded{Status: 500}); !errors.Is(err, postgres.ErrAttemptLost) {
+		t.Fatalf("a second answer: %v", err)
+	}
 	if r := begin("k", "a"); !r.Answered || r.Status != 201 || string(r.Body) != "\x00\x01\xff" || r.Header.Get("Content-Type") != "application/json" {
 		t.Fatalf("answered: %+v", r)
 	}
@@ -55,13 +58,16 @@ func TestCrashedAttempt(t *testing.T) {
 	if r, err := s.Begin(t.Context(), request("k", "b"), time.Minute); err != nil || !r.Conflict {
 		t.Fatalf("another request must not take over: %+v %v", r, err)
 	}
-	if r, err := s.Begin(t.Context(), request("k", "a"), time.Minute); err != nil || !r.Again {
+	second := request("k", "a")
+	r, err := s.Begin(t.Context(), second, time.Minute)
+	if err != nil || !r.Again || r.Attempt == 0 {
 		t.Fatalf("after a crash: %+v %v", r, err)
 	}
+	second.Attempt = r.Attempt
 	if r, err := s.Begin(t.Context(), request("k", "a"), time.Minute); err != nil || !r.Busy {
 		t.Fatalf("while the second attempt runs: %+v %v", r, err)
 	}
-	w.must(s.Fail(t.Context(), request("k", "a")))
+	w.must(s.Fail(t.Context(), second))
 	if r, err := s.Begin(t.Context(), request("k", "a"), time.Minute); err != nil || !r.Again {
 		t.Fatalf("after a failure: %+v %v", r, err)
 	}
@@ -69,6 +75,55 @@ func TestCrashedAttempt(t *testing.T) {
 	w.exec(`update idempotency_keys set created_at = now() - interval '25 hours'`)
 	if r, err := s.Begin(t.Context(), request("k", "c"), time.Minute); err != nil || r.Again || r.Conflict || r.Busy || r.Answered {
 		t.Fatalf("after its life: %+v %v", r, err)
+	}
+}
+
+// TestAnAttemptThoughtDead: whoever was silent for too long can neither answer
+// nor end nor prolong what another has taken over.
+func TestAnAttemptThoughtDead(t *testing.T) {
+	w := newWorld(t)
+	s := postgres.NewIdempotency(w.db)
+	begin := func() postgres.IdempotencyRequest {
+		t.Helper()
+		q := request("k", "a")
+		r, err := s.Begin(t.Context(), q, time.Minute)
+		w.must(err)
+		if r.Busy || r.Answered || r.Conflict {
+			t.Fatalf("not let through: %+v", r)
+		}
+		q.Attempt = r.Attempt
+		return q
+	}
+	busy := func(when string) {
+		t.Helper()
+		if r, err := s.Begin(t.Context(), request("k", "a"), time.Minute); err != nil || !r.Busy {
+			t.Fatalf("%s: %+v %v", when, r, err)
+		}
+	}
+	first := begin()
+	w.exec(`update idempotency_keys set locked_until = clock_timestamp() - interval '1 second'`)
+	w.must(s.Renew(t.Context(), first, time.Minute)) // late, and nobody has minded
+	busy("renewed")
+	w.exec(`update idempotency_keys set locked_until = clock_timestamp() - interval '1 second'`)
+	second := begin()
+	for what, err := range map[string]error{
+		"renewal": s.Renew(t.Context(), first, time.Hour),
+		"failure": s.Fail(t.Context(), first),
+		"answer":  s.Finish(t.Context(), first, postgres.Recorded{Status: 409}),
+	} {
+		if !errors.Is(err, postgres.ErrAttemptLost) {
+			t.Errorf("%s of the first: %v", what, err)
+		}
+	}
+	busy("the second goes on")
+	w.must(s.Fail(t.Context(), second))
+	if err := s.Renew(t.Context(), second, time.Hour); !errors.Is(err, postgres.ErrAttemptLost) {
+		t.Errorf("renewal after the end: %v", err)
+	}
+	third := begin()
+	w.must(s.Finish(t.Context(), third, postgres.Recorded{Status: 201}))
+	if r, err := s.Begin(t.Context(), request("k", "a"), time.Minute); err != nil || !r.Answered || r.Status != 201 {
+		t.Fatalf("the third's answer: %+v %v", r, err)
 	}
 }
 

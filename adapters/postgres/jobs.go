@@ -40,7 +40,7 @@ func scanBackground(row pgx.Row, more ...any) (j job.Job, err error) {
 const startSQL = `
 insert into jobs as j (kind, title, shop_number, needs, params, total, created_by, actor, upload_id, request_key)
 select $1, $2, $3, $4, coalesce($5::jsonb, '{}'), $6, $7, $8, nullif($9::bigint, 0), $10
-where $9 = 0 or exists (select from uploads where id = $9 and sha256 is not null)
+where $9::bigint = 0 or exists (select from uploads where id = $9 and sha256 is not null)
 on conflict (kind, split_part(created_by, ' ', 1), request_key) where request_key <> '' do nothing
 returning ` + backgroundColumns
 
@@ -103,7 +103,7 @@ func (s Jobs) Jobs(ctx context.Context, q job.Query) ([]job.Job, error) {
 	rows, err := s.pool.Query(ctx, `select `+backgroundColumns+` from jobs j
 		where ($1 = '' or j.kind = $1) and (cardinality($2::text[]) = 0 or j.state = any($2))
 			and (cardinality($3::bigint[]) = 0 or j.shop_number = any($3) or split_part(j.created_by, ' ', 1) = $4)
-			and ($5 = 0 or j.id < $5)
+			and ($5::bigint = 0 or j.id < $5)
 		order by j.id desc limit $6`, q.Kind, append([]job.State{}, q.States...), append([]int64{}, q.Shops...), q.Actor, q.Before, max(1, q.Limit))
 	if err != nil {
 		return nil, translate(err)

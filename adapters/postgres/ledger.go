@@ -237,7 +237,7 @@ func recipients(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) ([]de
 
 func exceptionsOf(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) (map[user.ID]delivery.Recipient, error) {
 	rows, err := tx.Query(ctx, `select user_id, outcome, reason, detail, attempts, last_at, next_retry_at from exceptions
-		where batch_id = $1 and user_id > $2 and ($3 = 0 or user_id = $3)`, q.BatchID, q.After, q.Only)
+		where batch_id = $1 and user_id > $2 and ($3::bigint = 0 or user_id = $3)`, q.BatchID, q.After, q.Only)
 	if err != nil {
 		return nil, err
 	}

@@ -20,14 +20,13 @@ func NewLedgers(db *DB) Ledgers { return Ledgers{db} }
 // ledgerSQL counts rows: an audit's statement, never a page's. One statement
 // sees one instant, so that it may run in the middle of a rush.
 const ledgerSQL = `
-select t.id, t.stock, t.stock - t.issued, 0::bigint,
-    (select count(*) from coupons c where c.template_id = t.id),
+select t.id, t.stock, t.stock - t.issued, 0::bigint, r.n, (select count(*) from coupons c where c.template_id = t.id) - r.n,
     (select coalesce(sum(n.issued), 0) from claim_counts n where n.template_id = t.id),
     (select count(*) from claim_counts n where n.template_id = t.id and n.issued > t.per_user_limit)
-from templates t `
+from templates t, lateral (select count(*) as n from coupons c where c.template_id = t.id and c.returned) r `
 
 func scanLedger(row pgx.CollectableRow) (l claim.Ledger, err error) {
-	err = row.Scan(&l.TemplateID, &l.Total, &l.Shelf, &l.Writing, &l.Issued, &l.PerUser, &l.OverLimit)
+	err = row.Scan(&l.TemplateID, &l.Total, &l.Shelf, &l.Writing, &l.Returned, &l.Issued, &l.PerUser, &l.OverLimit)
 	return l, err
 }
 

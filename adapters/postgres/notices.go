@@ -97,7 +97,7 @@ func (s Notices) NoticeDays(ctx context.Context, from, to time.Time, shops []int
 	rows, err := s.pool.Query(ctx, `
 		select d.day, sum(d.planned)::bigint, sum(d.sent)::bigint, sum(d.failed)::bigint, sum(d.dropped)::bigint
 		from notice_days d join templates t on t.id = d.template_id
-		where d.day between $1::date and $2::date and (cardinality($3::bigint[]) = 0 or t.shop_number = any($3)) and ($4 = 0 or d.template_id = $4)
+		where d.day between $1::date and $2::date and (cardinality($3::bigint[]) = 0 or t.shop_number = any($3)) and ($4::bigint = 0 or d.template_id = $4)
 		group by d.day order by d.day`, from, to, append([]int64{}, shops...), templateID)
 	if err != nil {
 		return nil, translate(err)

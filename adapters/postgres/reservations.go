@@ -222,7 +222,7 @@ func (r *Reservations) Reservation(ctx context.Context, templateID int64, by use
 // Reservations lists a user's reservations, newest template first.
 func (r *Reservations) Reservations(ctx context.Context, by user.ID, before int64, limit int) ([]reminder.Reservation, error) {
 	rows, err := r.pool.Query(ctx, `select `+reservationColumns+` from reservations
-		where user_id = $1 and ($2 = 0 or template_id < $2) order by template_id desc limit $3`, by, before, limit)
+		where user_id = $1 and ($2::bigint = 0 or template_id < $2) order by template_id desc limit $3`, by, before, limit)
 	if err != nil {
 		return nil, translate(err)
 	}

@@ -56,7 +56,7 @@ func (s Segments) Segments(ctx context.Context, q segment.Query) ([]segment.Segm
 	id, _ := strconv.ParseInt(strings.TrimSpace(q.Search), 10, 64)
 	rows, err := s.pool.Query(ctx, `select `+segmentColumns+` from segments
 		where ($1 = '' or strpos(lower(name), lower($1)) > 0 or id = $2) and ($3 = '' or kind = $3)
-			and ($5 = 0 or (updated_at, id) < ($4, $5))
+			and ($5::bigint = 0 or (updated_at, id) < ($4, $5))
 		order by updated_at desc, id desc limit $6`,
 		strings.TrimSpace(q.Search), id, string(q.Kind), q.After.UpdatedAt, q.After.ID, max(1, q.Limit))
 	if err != nil {
@@ -135,8 +135,9 @@ func (s Segments) saved(ctx context.Context, e staff.Entry, do func(pgx.Tx) (seg
 // DeleteSegment removes one that nothing needs; see [segment.Store].
 func (s Segments) DeleteSegment(ctx context.Context, id int64, e staff.Entry) error {
 	return s.tx(ctx, func(tx pgx.Tx) error {
-		// A campaign that is published at this very moment may be overlooked;
-		// it then fails for want of an audience instead of sending to a wrong one.
+		// Publishing holds this row, so that a campaign either is found below or
+		// finds no segment. A draft that is made at this very moment may be
+		// overlooked; it cannot be published then.
 		if _, err := oneSegment(ctx, tx, `select `+segmentColumns+` from segments where id = $1 for update`, id); err != nil {
 			return err
 		}

@@ -28,8 +28,9 @@ const (
 	beforeGivingUp = 2 * time.Second
 )
 
-// samplePages are the sizes of the samples, taken one after the other.
-var samplePages = []float64{24, 96, 384, 1536}
+// samplePages are the sizes of the samples, taken one after the other. Only the
+// first is waited for however long it takes, so it is small.
+var samplePages = []float64{8, 32, 128, 512, 2048}
 
 // EstimateRule samples whole pages of the users, as many as fit into the time;
 // see [segment.Store]. Users that were stored together are alike, so it is the

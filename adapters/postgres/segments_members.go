@@ -24,6 +24,12 @@ const (
 // of the known users until it has as many; users of whom nothing is known
 // belong to lists only. It returns [segment.ErrNotFound].
 func (s Segments) Members(ctx context.Context, id int64, after user.ID, limit int) ([]user.ID, error) {
+	return s.MembersBy(ctx, id, nil, after, limit)
+}
+
+// MembersBy is [Segments.Members] by a rule that the segment had at another
+// time; nil is the one it has.
+func (s Segments) MembersBy(ctx context.Context, id int64, rule *segment.Rule, after user.ID, limit int) ([]user.ID, error) {
 	g, err := s.Segment(ctx, id)
 	if err != nil {
 		return nil, err
@@ -31,9 +37,12 @@ func (s Segments) Members(ctx context.Context, id int64, after user.ID, limit in
 	if g.Kind == segment.ByList {
 		return s.listMembers(ctx, id, after, limit)
 	}
+	if rule == nil {
+		rule = &g.Rule
+	}
 	var list []user.ID
 	for len(list) < limit {
-		found, last, err := s.window(ctx, g.Rule, after, limit-len(list))
+		found, last, err := s.window(ctx, *rule, after, limit-len(list))
 		if err != nil {
 			return nil, err
 		}

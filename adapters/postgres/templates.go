@@ -3,10 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,7 +21,7 @@ func NewTemplates(db *DB) Templates { return Templates{db} }
 const templateColumns = `t.id, t.shop_number, t.name, t.description, t.kind, t.amount_off, t.threshold, t.percent_off,
 	t.max_off, t.currency, t.target, t.product, t.stock, t.per_user_limit, t.opens_at, t.closes_at, t.valid_until,
 	t.valid_hours, t.obtain, t.claim_mode, t.claim_url, t.notify_days,
-	case when t.notify_days <> 0 then t.notify_channels else 0 end, s.name, s.timezone, t.issued, t.state, t.version,
+	case when t.notify_days <> 0 then t.notify_channels else 0 end, s.name, s.timezone, t.issued, t.returned, t.state, t.version,
 	t.created_at, t.updated_at, t.published_at, t.ended_at`
 
 const templateFrom = ` from templates t join shops s on s.number = t.shop_number `
@@ -40,7 +37,7 @@ func templateFields(t *template.Template) []any {
 	return []any{&t.ID, &t.ShopNumber, &t.Name, &t.Description, &t.Kind, &t.AmountOff, &t.Threshold, &t.PercentOff,
 		&t.MaxOff, &t.Currency, &t.Target, &t.Product, &t.Stock, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt, &t.ValidUntil,
 		&t.ValidHours, &t.Obtain, &t.ClaimMode, &t.ClaimURL, &t.NotifyDays, &t.NotifyOver, &t.ShopName, &t.ShopTimezone, &t.Issued,
-		&t.Stored, &t.Version, &t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt}
+		&t.Returned, &t.Stored, &t.Version, &t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt}
 }
 
 // Template returns [template.ErrNotFound] if there is none.
@@ -55,59 +52,6 @@ func (s Templates) Template(ctx context.Context, id int64) (template.Template, e
 	}
 	return t, translate(err)
 }
-
-// Templates lists templates by opening.
-func (s Templates) Templates(ctx context.Context, q template.Query) ([]template.Template, error) {
-	if !utf8.ValidString(q.Search) || strings.ContainsRune(q.Search, 0) {
-		return nil, nil // nothing can be called that, and PostgreSQL would not even look
-	}
-	where, args := templateFilter(q)
-	order, past := "t.opens_at, t.id", ">"
-	if q.Descending {
-		order, past = "t.opens_at desc, t.id desc", "<"
-	}
-	if q.After.ID != 0 {
-		args = append(args, q.After.OpensAt, q.After.ID)
-		where = append(where, fmt.Sprintf("(t.opens_at, t.id) %s ($%d, $%d)", past, len(args)-1, len(args)))
-	}
-	args = append(args, max(1, q.Limit))
-	rows, err := s.pool.Query(ctx, `select `+templateColumns+templateFrom+`where `+strings.Join(where, " and ")+
-		` order by `+order+fmt.Sprintf(" limit $%d", len(args)), args...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanTemplate)
-	return list, translate(err)
-}
-
-func templateFilter(q template.Query) (where []string, args []any) {
-	where = []string{"true"}
-	add := func(cond string, arg any) {
-		args = append(args, arg)
-		where = append(where, strings.ReplaceAll(cond, "?", "$"+strconv.Itoa(len(args))))
-	}
-	if q.Search != "" {
-		add(`(t.name ilike '%' || replace(replace(replace(?, '\', '\\'), '%', '\%'), '_', '\_') || '%' or t.id::text = ?)`, q.Search)
-	}
-	if len(q.Shops) > 0 {
-		add("t.shop_number = any(?)", q.Shops)
-	}
-	if q.From != nil {
-		add("t.opens_at >= ?", *q.From)
-	}
-	if q.To != nil {
-		add("t.opens_at < ?", *q.To)
-	}
-	if len(q.States) > 0 {
-		add(stateSQL+" = any(?)", q.States)
-	}
-	return where, args
-}
-
-// stateSQL computes the visible state; it must agree with [template.Template.State].
-const stateSQL = `(case when t.state not in ('published', 'paused') then t.state
-	when t.closes_at <= now() then 'closed' when t.state = 'paused' then 'paused'
-	when t.opens_at > now() then 'scheduled' when t.issued >= t.stock then 'sold_out' else 'open' end)`
 
 // Insert creates a draft, and its shop if that is new. A second call with the
 // same request key returns the template of the first.

@@ -22,14 +22,14 @@ type Users struct{ *DB }
 // NewUsers returns the user store of db.
 func NewUsers(db *DB) Users { return Users{db} }
 
-const userColumns = `id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, updated_at`
+const userColumns = `id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes, updated_at`
 
 func scanUser(row pgx.CollectableRow) (user.User, error) {
 	var u user.User
 	var push []byte
 	var optOuts int16
 	err := row.Scan(&u.ID, &u.Name, &u.Email, &u.Phone, &u.Locale, &u.Timezone, &push, &optOuts,
-		&u.Quiet.From, &u.Quiet.To, &u.UpdatedAt)
+		&u.Quiet.From, &u.Quiet.To, &u.Attributes, &u.UpdatedAt)
 	if err != nil {
 		return u, err
 	}

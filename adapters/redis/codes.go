@@ -46,11 +46,18 @@ func (m CodeMarks) Used(ctx context.Context, b redeemcode.Batch, s redeemcode.Se
 // Mark marks a code, for ever or until Redis forgets. It returns
 // [ErrUnavailable] when Redis does not answer within half a second.
 func (m CodeMarks) Mark(ctx context.Context, b redeemcode.Batch, s redeemcode.Serial) error {
+	return m.MarkAll(ctx, b, []redeemcode.Serial{s})
+}
+
+// MarkAll marks many codes of one batch, like Mark.
+func (m CodeMarks) MarkAll(ctx context.Context, b redeemcode.Batch, list []redeemcode.Serial) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	key := marksKey(b)
 	_, err := m.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
-		p.SetBit(ctx, key, int64(s-b.First), 1)
+		for _, s := range list {
+			p.SetBit(ctx, key, int64(s-b.First), 1)
+		}
 		p.Expire(ctx, key, markLife)
 		return nil
 	})

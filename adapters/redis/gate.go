@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/template"
 
 	goredis "github.com/redis/go-redis/v9"
+	"golang.org/x/sync/singleflight"
 )
 
 const (
@@ -66,6 +67,9 @@ type GateOptions struct {
 	Later claim.Gate
 	// Now is a clock for timestamps of answers; nil = time.Now.
 	Now func() time.Time
+	// Patience is how long a claim waits for shelves that are being built
+	// before it is answered overloaded; 0 = two seconds.
+	Patience time.Duration
 }
 
 // A Gate decides claims in Redis. Claims that arrive together at one shelf
@@ -80,6 +84,8 @@ type Gate struct {
 	mu    sync.Mutex
 	drops map[int64]*drop
 	none  map[int64]time.Time // templates that had no shelves, until when that is believed
+	rooms map[int64]*room     // where claims wait for shelves
+	asked singleflight.Group  // for shelves, one caller for all
 
 	standing standing
 }
@@ -109,13 +115,31 @@ func NewGate(client goredis.UniversalClient, info GateInfo, o GateOptions) *Gate
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Gate{client: client, scripts: newGateScripts(), info: info, options: o, drops: map[int64]*drop{}, none: map[int64]time.Time{}}
+	if o.Patience == 0 {
+		o.Patience = patience
+	}
+	return &Gate{client: client, scripts: newGateScripts(), info: info, options: o, drops: map[int64]*drop{}, none: map[int64]time.Time{},
+		rooms: map[int64]*room{}}
 }
 
 // Claim returns an accepted claim, or what became of the first one with the
 // request's key; see [claim.Gate] for the refusals. While the shelves are
-// being built it returns [claim.ErrOverloaded].
+// being built it waits for them, and returns [claim.ErrOverloaded] if that
+// takes too long.
 func (g *Gate) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
+	for end := time.Now().Add(g.options.Patience); ; {
+		c, err := g.decide(ctx, r)
+		if !errors.Is(err, errNoShelves) {
+			return c, err
+		}
+		if !g.await(ctx, r.TemplateID, end) {
+			return claim.Claim{}, overloaded("its shelves are being filled")
+		}
+	}
+}
+
+// decide is one attempt; it returns errNoShelves while there are none.
+func (g *Gate) decide(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	d, err := g.drop(ctx, r.TemplateID)
 	if err != nil {
 		return claim.Claim{}, err
@@ -163,7 +187,7 @@ func (g *Gate) drop(ctx context.Context, id int64) (*drop, error) {
 	if d != nil || time.Now().Before(none) {
 		return d, nil
 	}
-	shards, err := g.info.Shards(ctx, id)
+	shards, err := g.shards(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +235,7 @@ func (g *Gate) withoutShelves(ctx context.Context, r claim.Request) (claim.Claim
 	case t.Stored == template.Closed:
 		return g.afterTheEnd(ctx, r)
 	}
-	return claim.Claim{}, overloaded("its shelves are being filled")
+	return claim.Claim{}, errNoShelves
 }
 
 func (g *Gate) afterTheEnd(ctx context.Context, r claim.Request) (claim.Claim, error) {
@@ -298,11 +322,11 @@ func (d *drop) forget() {
 }
 
 // shelfKeys are the names of everything that belongs to one shelf.
-type shelfKeys struct{ shelf, users, keys, claims, stream, gone string }
+type shelfKeys struct{ shelf, users, keys, claims, stream, gone, pace string }
 
 func shelfOf(templateID int64, shard int) shelfKeys {
 	tag := "gate:{" + strconv.FormatInt(templateID, 10) + ":" + strconv.Itoa(shard) + "}"
-	return shelfKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone"}
+	return shelfKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone", tag + ":pace"}
 }
 
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }

@@ -3,6 +3,7 @@
 -- All keys share one hash tag.
 -- KEYS  1 shelf  2 users: claims that stand  3 keys: requests that were accepted
 --       4 claims: accepted and not yet written  5 stream
+--       6 pace: how many were accepted in a second, "second count" in a ring of 64
 -- ARGV  per claim: id, user, origin, key ("" = the claim's own)
 -- returns { "missing" } without a shelf, { "sealed" } while it is being built,
 --       else { "open", stock left, word per claim … }, a word being
@@ -77,6 +78,11 @@ if #newClaims > 0 then
   redis.call('HSET', KEYS[3], unpack(newKeys))
   redis.call('HSET', KEYS[4], unpack(newClaims))
   redis.call('XADD', KEYS[5], '*', unpack(entry))
+  local second = string.format('%.0f', math.floor(now / 1000))
+  local place = string.format('%.0f', math.floor(now / 1000) % 64)
+  local of, count = string.match(redis.call('HGET', KEYS[6], place) or '', '^(%d+) (%d+)$')
+  if of ~= second then count = 0 end
+  redis.call('HSET', KEYS[6], place, second .. ' ' .. string.format('%.0f', count + #newClaims / 2))
 end
 words[2] = stock
 return words

@@ -159,7 +159,7 @@ func (l *lane) call(ctx context.Context, group []*waiting) ([]string, error) {
 		r := w.request
 		args = append(args, int64(r.ID), int64(r.UserID), string(r.Origin), r.Key)
 	}
-	reply, err := l.gate.scripts.claim.Run(ctx, l.gate.client, []string{k.shelf, k.users, k.keys, k.claims, k.stream}, args...).Slice()
+	reply, err := l.gate.scripts.claim.Run(ctx, l.gate.client, []string{k.shelf, k.users, k.keys, k.claims, k.stream, k.pace}, args...).Slice()
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,9 @@
 -- Takes written groups off the stream and gives back what the database
 -- refused. That the entry is still there is what makes it happen once.
--- KEYS  1 shelf  2 users  3 claims  4 stream
+-- KEYS  1 shelf  2 users  3 claims  4 stream  5 keys
 -- ARGV  1 group of readers  2 epoch, then per entry: its id, how many claims,
---       and per claim: id, user, 1 = issued or 0 = refused
+--       and per claim: id, user, 1 = issued or 0 = refused, the key that is
+--       free again because of it ("" = none)
 -- returns how many entries were settled by this call, -2 if the shelf is of another epoch
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[2] then return -2 end
 local settled, returned, at = 0, 0, 3
@@ -13,15 +14,16 @@ while at <= #ARGV do
   if redis.call('XDEL', KEYS[4], entry) == 1 then
     settled = settled + 1
     for i = 0, n - 1 do
-      local id, user = ARGV[at + 3 * i], ARGV[at + 3 * i + 1]
+      local id, user, key = ARGV[at + 4 * i], ARGV[at + 4 * i + 1], ARGV[at + 4 * i + 3]
       redis.call('HDEL', KEYS[3], id)
-      if ARGV[at + 3 * i + 2] == '0' then
+      if key ~= '' and redis.call('HGET', KEYS[5], key) == id .. ' ' .. user then redis.call('HDEL', KEYS[5], key) end
+      if ARGV[at + 4 * i + 2] == '0' then
         returned = returned + 1
         if redis.call('HINCRBY', KEYS[2], user, -1) <= 0 then redis.call('HDEL', KEYS[2], user) end
       end
     end
   end
-  at = at + 3 * n
+  at = at + 4 * n
 end
 if returned > 0 then
   redis.call('HINCRBY', KEYS[1], 'stock', returned)

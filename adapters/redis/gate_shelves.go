@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/domain/claim"
 	"dropbell/domain/stock"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -209,10 +210,13 @@ func (s Shelves) LoadPromises(ctx context.Context, templateID int64, shards int,
 	fields := make([][]any, shards)
 	for _, p := range list {
 		home := stock.Home(p.UserID, shards)
-		fields[home] = append(fields[home], string(p.Origin)+":"+p.Key, p.Claim.String()+" "+p.UserID.String())
+		fields[home] = append(fields[home], promiseKey(p.Origin, p.Key), p.Claim.String()+" "+p.UserID.String())
 	}
 	return s.load(ctx, templateID, epoch, fields, func(k shelfKeys) string { return k.keys })
 }
+
+// promiseKey is how the claim script names a request.
+func promiseKey(o claim.Origin, key string) string { return string(o) + ":" + key }
 
 // loadAtOnce is how many arguments one call has; Lua takes less than 8,000.
 const loadAtOnce = 2000
@@ -236,7 +240,7 @@ func (s Shelves) Clear(ctx context.Context, templateID int64, shards int) error 
 	pipe := s.client.Pipeline()
 	for i := range shards {
 		k := shelfOf(templateID, i)
-		for _, key := range []string{k.shelf, k.users, k.keys, k.claims, k.stream, k.gone} {
+		for _, key := range []string{k.shelf, k.users, k.keys, k.claims, k.stream, k.gone, k.pace} {
 			pipe.Expire(ctx, key, keptFor)
 		}
 	}

@@ -109,7 +109,7 @@ func (s GateStream) Settle(ctx context.Context, templateID int64, shard int, gro
 			args = appendVerdicts(args, groups[n], verdicts)
 			n++
 		}
-		if err := s.scripts.settle.Run(ctx, s.client, []string{k.shelf, k.users, k.claims, k.stream}, args...).Err(); err != nil {
+		if err := s.scripts.settle.Run(ctx, s.client, []string{k.shelf, k.users, k.claims, k.stream, k.keys}, args...).Err(); err != nil {
 			return unavailable("settle claims", err)
 		}
 		groups = groups[n:]
@@ -120,11 +120,16 @@ func (s GateStream) Settle(ctx context.Context, templateID int64, shard int, gro
 func appendVerdicts(args []any, g stock.Group, verdicts map[claim.ID]stock.Verdict) []any {
 	args = append(args, g.Entry, len(g.Claims))
 	for _, c := range g.Claims {
-		issued := 0
-		if verdicts[c.ID].Issued {
+		issued, free := 0, ""
+		switch v := verdicts[c.ID]; {
+		case v.Issued:
 			issued = 1
+		case c.Origin == claim.ByCode && v.CouponID == 0:
+			// A redeem code that came to nothing is as good as before; a repeated
+			// tap is told what its first attempt came to.
+			free = promiseKey(c.Origin, c.Key)
 		}
-		args = append(args, c.ID.String(), c.UserID.String(), issued)
+		args = append(args, c.ID.String(), c.UserID.String(), issued, free)
 	}
 	return args
 }

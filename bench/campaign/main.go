@@ -1,47 +1,56 @@
 // Campaign measures how long it takes from a campaign's start until its
 // audience is cut, delivered over the app channel and accounted for, through a
-// real worker, and compares it with the floor: streaming the same user ids out
-// of PostgreSQL.
+// real worker, and what the worker's memory is meanwhile. In the same run: the
+// floor, which is streaming the same user ids out of PostgreSQL, and what one
+// would write first, a task of the queue for each user whose handler records
+// that the message is in the user's inbox.
 //
-//	go run ./bench/campaign -n 1000000 -runs 3
+//	go run ./bench/campaign -n 1000000 -runs 3 -tasks 50000
+//	go run ./bench/campaign -sizes 10000,100000,1000000,5000000
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
-	"dropbell/adapters/postgres"
-	"dropbell/adapters/redis"
 	"dropbell/bench/stack"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
-	"dropbell/domain/staff"
-	"dropbell/domain/user"
 )
+
+// maxMiB is what a worker may occupy at most, at any size.
+const maxMiB = 200
 
 func main() {
 	n := flag.Int("n", 1_000_000, "users in the audience")
 	runs := flag.Int("runs", 3, "repetitions")
+	tasks := flag.Int("tasks", 50_000, "users to whom the queue brings a task each, 0 = none")
+	sizes := flag.String("sizes", "", "measure these audiences instead, once each, with a new worker")
 	flag.Parse()
-	if err := bench(context.Background(), *n, *runs); err != nil {
+	if err := bench(context.Background(), *n, *runs, *tasks, *sizes); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func bench(ctx context.Context, n, runs int) error {
+func bench(ctx context.Context, n, runs, tasks int, sizes string) error {
 	s, err := stack.Start(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if _, err := s.SQL.Exec(ctx, `insert into users (id) select i from generate_series(1, $1::bigint) as i`, n); err != nil {
-		return err
+	fmt.Println(stack.Machine(ctx, s))
+	fmt.Printf("%10s %8s %8s %10s %12s %10s %10s\n", "users", "floor", "cut", "accounted", "per second", "all/floor", "peak MiB")
+	if sizes != "" {
+		return curve(ctx, s, sizes)
 	}
-	if _, err := s.SQL.Exec(ctx, `vacuum analyze users`); err != nil {
+	if err := people(ctx, s, n); err != nil {
 		return err
 	}
 	worker, err := s.StartProgram(ctx, "worker")
@@ -49,63 +58,60 @@ func bench(ctx context.Context, n, runs int) error {
 		return err
 	}
 	defer worker.Stop()
-	client, err := s.RedisClient()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	service := &campaign.Service{Store: postgres.NewCampaigns(s.DB), Latch: redis.NewLatch(client), Templates: postgres.NewTemplates(s.DB),
-		Users: &user.Service{Store: postgres.NewUsers(s.DB)}, Channels: delivery.ChannelSetOf(delivery.App), Audiences: campaign.AudienceKinds(), Now: now}
-	fmt.Println(stack.Machine(ctx, s))
-	fmt.Printf("%10s %8s %8s %10s %12s %10s\n", "users", "floor", "cut", "accounted", "per second", "all/floor")
-	var ratios []float64
-	for i := range runs {
-		ratio, err := once(ctx, s, service, n, i)
+	var floors, peers []float64
+	for range runs {
+		r, err := once(ctx, s, worker, n)
 		if err != nil {
 			return err
 		}
-		ratios = append(ratios, ratio)
+		floors = append(floors, r.all.Seconds()/r.floor.Seconds())
+		if tasks == 0 {
+			continue
+		}
+		took, err := oneTaskEach(ctx, s, tasks)
+		if err != nil {
+			return err
+		}
+		perSecond := float64(tasks) / took.Seconds()
+		fmt.Printf("%10d users, a task each: recorded after %.2fs, %.0f per second\n", tasks, took.Seconds(), perSecond)
+		peers = append(peers, float64(n)/r.all.Seconds()/perSecond)
 	}
-	fmt.Printf("median of all/floor: %.2f\n", stack.Median(ratios))
+	fmt.Printf("median of all/floor: %.2f\n", stack.Median(floors))
+	if tasks > 0 {
+		fmt.Printf("median of users per second, Dropbell to a task each: %.1f\n", stack.Median(peers))
+	}
 	return nil
 }
 
-func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+// people makes users 1…n known, as far as they are not yet.
+func people(ctx context.Context, s *stack.Stack, n int) error {
+	_, err := s.SQL.Exec(ctx, `insert into users (id) select i from generate_series((select coalesce(max(id), 0) + 1 from users), $1::bigint) as i`, n)
+	if err == nil {
+		_, err = s.SQL.Exec(ctx, `vacuum analyze users`)
+	}
+	return err
+}
 
-func once(ctx context.Context, s *stack.Stack, service *campaign.Service, n, run int) (float64, error) {
-	floor, err := stream(ctx, s, n)
+// A result is what one campaign took.
+type result struct {
+	floor, all time.Duration
+	peakMiB    float64
+}
+
+func once(ctx context.Context, s *stack.Stack, worker *stack.Process, n int) (r result, err error) {
+	if r.floor, err = stream(ctx, s, n); err != nil {
+		return r, err
+	}
+	took, err := s.SendCampaign(ctx, campaign.Spec{Channel: delivery.App, Audience: campaign.Audience{Kind: campaign.Everybody},
+		Content: stack.Wording("Everything must go")}, n)
 	if err != nil {
-		return 0, err
+		return r, err
 	}
-	spec := campaign.Spec{Name: fmt.Sprintf("Bench %d", run), Channel: delivery.App, Audience: campaign.Audience{Kind: campaign.Everybody},
-		Content:  delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: "t", Body: "b"}}}}},
-		StartsAt: now().Add(3 * time.Second), EndsAt: now().Add(time.Hour)}
-	c, err := service.Create(ctx, staff.System(), spec, "")
-	if err != nil {
-		return 0, err
-	}
-	if _, err := service.Do(ctx, staff.System(), c.ID, 0, campaign.Publishing, ""); err != nil {
-		return 0, err
-	}
-	var cut, all float64
-	err = stack.Until(ctx, 50*time.Millisecond, func() (done bool, err error) {
-		err = s.SQL.QueryRow(ctx, `select settled_at is not null, coalesce(extract(epoch from cut_at - started_at), 0),
-			coalesce(extract(epoch from (select max(finished_at) from batches b where b.kind = 'campaign' and b.owner_id = c.id) - started_at), 0)
-			from campaigns c where id = $1`, c.ID).Scan(&done, &cut, &all)
-		return done, err
-	})
-	if err != nil {
-		return 0, err
-	}
-	b, err := service.Balance(ctx, staff.System(), c.ID)
-	if err != nil {
-		return 0, err
-	}
-	if b.Difference() != 0 || b.Counted.Sent != int64(n) {
-		return 0, fmt.Errorf("the account does not add up: %+v", b)
-	}
-	fmt.Printf("%10d %7.2fs %7.2fs %9.2fs %12.0f %10.2f\n", n, floor.Seconds(), cut, all, float64(n)/all, all/floor.Seconds())
-	return all / floor.Seconds(), nil
+	_, r.peakMiB = worker.Memory()
+	r.all = took.All
+	fmt.Printf("%10d %7.2fs %7.2fs %9.2fs %12.0f %10.2f %10.0f\n", n, r.floor.Seconds(), took.Cut.Seconds(), took.All.Seconds(),
+		float64(n)/took.All.Seconds(), took.All.Seconds()/r.floor.Seconds(), r.peakMiB)
+	return r, nil
 }
 
 // stream reads the ids as the cutter must.
@@ -124,4 +130,45 @@ func stream(ctx context.Context, s *stack.Stack, n int) (time.Duration, error) {
 		return 0, fmt.Errorf("%d of %d users were read", seen, n)
 	}
 	return time.Since(start), rows.Err()
+}
+
+// curve sends to ever larger audiences and says whether time and memory grow
+// no faster: each step may cost a fifth more than its share, which is how much
+// runs differ.
+func curve(ctx context.Context, s *stack.Stack, sizes string) error {
+	linear, small := "yes", "yes"
+	var before result
+	last := 0
+	for size := range strings.SplitSeq(sizes, ",") {
+		n, err := strconv.Atoi(size)
+		if err != nil || n <= last {
+			return errors.New("sizes must be ascending numbers")
+		}
+		r, err := grown(ctx, s, n)
+		if err != nil {
+			return fmt.Errorf("%d users: %w", n, err)
+		}
+		if last > 0 && r.all.Seconds()/before.all.Seconds() > 1.2*float64(n)/float64(last) {
+			linear = "NO"
+		}
+		if r.peakMiB >= maxMiB {
+			small = "NO"
+		}
+		before, last = r, n
+	}
+	fmt.Printf("time at most linear: %s   worker below %d MiB: %s\n", linear, maxMiB, small)
+	return nil
+}
+
+// grown sends to n users with a worker that has done nothing else.
+func grown(ctx context.Context, s *stack.Stack, n int) (result, error) {
+	if err := people(ctx, s, n); err != nil {
+		return result{}, err
+	}
+	worker, err := s.StartProgram(ctx, "worker")
+	if err != nil {
+		return result{}, err
+	}
+	defer worker.Stop()
+	return once(ctx, s, worker, n)
 }

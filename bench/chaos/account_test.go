@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
@@ -21,7 +22,21 @@ const (
 	sentOrExpired verdict = true
 )
 
-// A line is what the database says about one channel of one drop, read from
+// A sending is one thing that was sent to many: a drop's reminders, or a
+// campaign.
+type sending struct {
+	what  string // for complaints
+	kind  delivery.Kind
+	owner int64 // of its batches
+	// until is the first instant at which nothing may arrive any more.
+	until time.Time
+}
+
+func (d *drop) sending() sending {
+	return sending{fmt.Sprintf("drop %d", d.id), delivery.KindReminder, d.slot, d.opensAt}
+}
+
+// A line is what the database says about one channel of one sending, read from
 // the bitmaps and rows without the product's own code.
 type line struct {
 	due, sent *roaring64.Bitmap
@@ -37,27 +52,27 @@ type line struct {
 // that the product's own balance sheet agrees.
 func (w *world) account(d *drop, v verdict) {
 	w.t.Helper()
-	seen := w.seen(d)
+	seen, s := w.seen(w.expected(d)), d.sending()
 	for _, c := range channels {
-		l := w.read(d, c)
+		l := w.read(s, c)
 		w.complete(d, c, l)
 		w.outcomes(d, c, l, v)
 		if c != delivery.App {
-			w.compare(d, c, l, seen)
+			w.compare(s, c, l, seen)
 		}
 		w.report.reminders += int64(l.due.GetCardinality())
 		w.report.sent += int64(l.sent.GetCardinality())
 		w.report.expired += int64(len(l.cause))
 		w.report.recovered += l.recovered
 	}
-	w.repetitions(d, seen)
+	w.repetitions(s, seen)
 	w.balance(d)
 }
 
-func (w *world) read(d *drop, c delivery.Channel) line {
+func (w *world) read(s sending, c delivery.Channel) line {
 	l := line{roaring64.New(), roaring64.New(), map[int64]string{}, map[int64]string{}, map[int64]int64{}, 0}
 	rows, err := w.stack.SQL.Query(w.ctx, `select id, due, coalesce(sent, ''), coalesce(rest_outcome, ''), coalesce(rest_reason, '') from batches
-		where kind = 'reminder' and owner_id = $1 and channel = $2`, d.slot, c)
+		where kind = $1 and owner_id = $2 and channel = $3`, s.kind, s.owner, c)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -71,19 +86,23 @@ func (w *world) read(d *drop, c delivery.Channel) line {
 		}
 		dueSet, sentSet := bitmap(w.t, due), bitmap(w.t, sent)
 		if both := l.due.AndCardinality(dueSet); both > 0 {
-			w.t.Errorf("drop %d, %s: %d users are in two batches", d.id, c, both)
+			w.t.Errorf("%s, %s: %d users are in two batches", s.what, c, both)
 		}
 		for it := dueSet.Iterator(); it.HasNext(); {
 			u := int64(it.Next())
 			l.batch[u] = id
-			if rest == string(delivery.Expired) && !sentSet.Contains(uint64(u)) {
+			switch {
+			case rest == "" || sentSet.Contains(uint64(u)):
+			case rest == string(delivery.Expired):
 				l.cause[u] = reason
+			default:
+				l.other[u] = rest + " (" + reason + ")"
 			}
 		}
 		l.due.Or(dueSet)
 		l.sent.Or(sentSet)
 	}
-	w.readExceptions(d, c, &l)
+	w.readExceptions(s, c, &l)
 	return l
 }
 
@@ -97,9 +116,9 @@ func bitmap(t *testing.T, raw []byte) *roaring64.Bitmap {
 	return set
 }
 
-func (w *world) readExceptions(d *drop, c delivery.Channel, l *line) {
+func (w *world) readExceptions(s sending, c delivery.Channel, l *line) {
 	rows, err := w.stack.SQL.Query(w.ctx, `select e.user_id, e.outcome, e.reason || ': ' || e.detail from exceptions e
-		join batches b on b.id = e.batch_id where b.kind = 'reminder' and b.owner_id = $1 and b.channel = $2`, d.slot, c)
+		join batches b on b.id = e.batch_id where b.kind = $1 and b.owner_id = $2 and b.channel = $3`, s.kind, s.owner, c)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -114,6 +133,7 @@ func (w *world) readExceptions(d *drop, c delivery.Channel, l *line) {
 		case delivery.Recovered:
 			l.recovered++
 		case delivery.Expired:
+			delete(l.other, u)
 			l.cause[u] = why
 		default:
 			delete(l.cause, u)
@@ -193,8 +213,11 @@ func why(reasons map[int64]string) string {
 
 // keyOf is the idempotency key under which the sink must know a message.
 func keyOf(d *drop, u int64, c delivery.Channel) string {
-	key := delivery.Message{To: &user.User{ID: user.ID(u)}, Channel: c, Subject: &delivery.Subject{
-		Kind: delivery.KindReminder, TemplateID: d.id, Slot: 1, DueAt: d.dueAt}}.IdempotencyKey()
+	return keyAbout(&delivery.Subject{Kind: delivery.KindReminder, TemplateID: d.id, Slot: 1, DueAt: d.dueAt}, u, c)
+}
+
+func keyAbout(about *delivery.Subject, u int64, c delivery.Channel) string {
+	key := delivery.Message{To: &user.User{ID: user.ID(u)}, Channel: c, Subject: about}.IdempotencyKey()
 	if c == delivery.Email {
 		sum := sha256.Sum256([]byte(key))
 		return hex.EncodeToString(sum[:16])

@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,6 +45,7 @@ type call struct {
 	user         int64 // 0 = the administrator
 	ifMatch      string
 	body         any
+	at           string // the web process to ask; empty = any
 }
 
 // A reply is the last answer to a call.
@@ -59,13 +61,18 @@ func (r reply) ok() bool { return r.status/100 == 2 }
 // send repeats the call under one idempotency key until there is an answer
 // that settles it; final is false if there was none in time.
 func (c *client) send(ctx context.Context, q call) (r reply, final bool) {
+	return c.sendAs(ctx, q, uuid.NewString())
+}
+
+// sendAs is send under a key of the caller's.
+func (c *client) sendAs(ctx context.Context, q call, key string) (r reply, final bool) {
 	var payload []byte
 	if text, ok := q.body.(string); ok {
 		payload = []byte(text)
 	} else if q.body != nil {
 		payload, _ = json.Marshal(q.body)
 	}
-	key, began := uuid.NewString(), time.Now()
+	began := time.Now()
 	for first := true; ; first = false {
 		r, err := c.once(ctx, q, key, payload)
 		r.repeated = !first
@@ -89,7 +96,7 @@ func (c *client) later(q call, r reply) bool {
 }
 
 func (c *client) once(ctx context.Context, q call, key string, payload []byte) (reply, error) {
-	base := c.webs[rand.IntN(len(c.webs))]
+	base := cmp.Or(q.at, c.webs[rand.IntN(len(c.webs))])
 	r, err := http.NewRequestWithContext(ctx, q.method, base+"/api/v1"+q.path, bytes.NewReader(payload))
 	if err != nil {
 		return reply{}, err

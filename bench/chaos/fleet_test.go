@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,16 +18,18 @@ import (
 const (
 	adminKey  = "dbk_chaos_0123456789abcdefghij"
 	jwtSecret = "chaos-chaos-chaos-chaos"
+	// linkSecret makes every reader's message their own.
+	linkSecret = "chaos-chaos-chaos-chaos-chaos-chaos"
 )
 
 // A fleet is the product's processes, each started again when it was killed.
 type fleet struct {
-	t         *testing.T
-	stack     *stack.Stack
-	sink      *sink
-	log       *os.File
-	webBin    string
-	workerBin string
+	t     *testing.T
+	stack *stack.Stack
+	sink  *sink // nil = no providers
+	env   []string
+	log   *os.File
+	bins  map[string]string
 
 	mu      sync.Mutex
 	webs    []*member
@@ -46,21 +49,27 @@ type member struct {
 	up      bool
 }
 
+// newFleet starts two web and two worker processes.
 func newFleet(ctx context.Context, t *testing.T, s *stack.Stack, k *sink) *fleet {
+	return newFleetOf(ctx, t, s, k, 2, 2)
+}
+
+// newFleetOf starts so many of each, with more in their environment.
+func newFleetOf(ctx context.Context, t *testing.T, s *stack.Stack, k *sink, webs, workers int, env ...string) *fleet {
 	dir := t.TempDir()
 	log, err := os.Create(filepath.Join(dir, "programs.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{t: t, stack: s, sink: k, log: log, killed: map[string]time.Time{}, halted: map[string]bool{}}
-	if f.webBin, err = stack.Build(ctx, dir, "web"); err == nil {
-		f.workerBin, err = stack.Build(ctx, dir, "worker")
-	}
-	if err != nil {
+	f := &fleet{t: t, stack: s, sink: k, env: env, log: log, killed: map[string]time.Time{}, halted: map[string]bool{}}
+	if f.bins, err = programs(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		f.webs, f.workers = append(f.webs, f.place("web")), append(f.workers, f.place("worker"))
+	for range webs {
+		f.webs = append(f.webs, f.place("web"))
+	}
+	for range workers {
+		f.workers = append(f.workers, f.place("worker"))
 	}
 	for _, m := range append(f.webs, f.workers...) {
 		f.start(m)
@@ -90,8 +99,13 @@ func (f *fleet) start(m *member) {
 	}
 	f.started++
 	m.name = fmt.Sprintf("%s-%d", m.kind, f.started)
-	bin := map[string]string{"web": f.webBin, "worker": f.workerBin}[m.kind]
-	env := append(f.sink.env(m.name), "AUTH_JWT_SECRET="+jwtSecret, "ADMIN_API_KEY="+adminKey, "RATE_LIMIT_PER_MINUTE=0")
+	bin := f.bins[m.kind]
+	env := slices.Clone(f.env)
+	if f.sink != nil {
+		env = append(env, f.sink.env(m.name)...)
+	}
+	env = append(env, "AUTH_JWT_SECRET="+jwtSecret, "ADMIN_API_KEY="+adminKey, "RATE_LIMIT_PER_MINUTE=0",
+		"LINK_SECRET="+linkSecret)
 	p, err := f.stack.Launch(bin, stack.Launch{Addr: m.addr, Log: f.log, Env: env})
 	if err != nil {
 		f.t.Errorf("start %s: %v", m.name, err)

@@ -24,25 +24,30 @@ const recordedWithin = 5 * time.Second
 // sender had to give up before it knew.
 const deliveredAround = time.Second
 
-// A spot is one user and channel of a drop.
+// A spot is one user and channel of a sending.
 type spot struct {
 	channel delivery.Channel
 	user    int64
 }
 
-// seen returns what arrived of the drop, in order of arrival.
-func (w *world) seen(d *drop) map[spot][]arrival {
-	expected := map[string]spot{}
+// expected returns whom the drop's reminders may reach, by idempotency key.
+func (w *world) expected(d *drop) map[string]spot {
+	keys := map[string]spot{}
 	for s := range w.crowd.ledger.fates {
 		if s.drop == d.id {
-			expected[keyOf(d, s.user, s.channel)] = spot{s.channel, s.user}
+			keys[keyOf(d, s.user, s.channel)] = spot{s.channel, s.user}
 		}
 	}
+	return keys
+}
+
+// seen returns what arrived under the keys, in order of arrival.
+func (w *world) seen(expected map[string]spot) map[spot][]arrival {
 	found := map[spot][]arrival{}
 	for _, a := range w.sink.all() {
 		s, ok := expected[a.key]
 		switch {
-		case !ok: // of another drop; print checks that every arrival was of some drop
+		case !ok: // of another sending; print checks that every arrival was of one
 		case s != spot{a.channel, a.user}:
 			w.t.Errorf("user %d got %s under the key of user %d", a.user, a.channel, s.user)
 		default:
@@ -68,38 +73,38 @@ func (c *complaints) add(format string, args ...any) {
 	}
 }
 
-func (c *complaints) report(t *testing.T, d *drop, channel delivery.Channel) {
+func (c *complaints) report(t *testing.T, s sending, channel delivery.Channel) {
 	t.Helper()
 	if c.number > 0 {
-		t.Errorf("drop %d, %s: %d complaints, the first are:\n%s", d.id, channel, c.number, strings.Join(c.first, "\n"))
+		t.Errorf("%s, %s: %d complaints, the first are:\n%s", s.what, channel, c.number, strings.Join(c.first, "\n"))
 	}
 }
 
 // compare checks the sink against the record: everybody recorded as sent was
-// reached, nobody else was, and nobody after the opening.
-func (w *world) compare(d *drop, c delivery.Channel, l line, seen map[spot][]arrival) {
+// reached, nobody else was, and nobody after the end.
+func (w *world) compare(s sending, c delivery.Channel, l line, seen map[spot][]arrival) {
 	var wrong complaints
-	defer func() { wrong.report(w.t, d, c) }()
+	defer func() { wrong.report(w.t, s, c) }()
 	for it := l.sent.Iterator(); it.HasNext(); {
 		if u := int64(it.Next()); len(seen[spot{c, u}]) == 0 {
 			wrong.add("user %d is recorded as sent and was not reached", u)
 		}
 	}
-	for s, list := range seen {
-		if s.channel != c {
+	for to, list := range seen {
+		if to.channel != c {
 			continue
 		}
 		last := list[len(list)-1]
-		if !last.at.Before(d.opensAt) {
+		if !last.at.Before(s.until) {
 			w.report.after++
-			wrong.add("user %d was reached %v after the opening", s.user, last.at.Sub(d.opensAt))
+			wrong.add("user %d was reached %v after the end", to.user, last.at.Sub(s.until))
 		}
 		// Its sender could not know, or could no longer say: it was cut off
-		// while the sink took it, or killed.
+		// while the sink took it, killed, or halted until others had its batch.
 		_, killed := w.fleet.killedAt(last.worker)
-		crossed := last.answer != answered || killed || d.opensAt.Sub(last.ended) < deliveredAround
-		if !l.sent.Contains(uint64(s.user)) && !crossed {
-			wrong.add("user %d was reached and is recorded as %q", s.user, l.cause[s.user])
+		crossed := last.answer != answered || killed || w.fleet.wasHalted(last.worker) || s.until.Sub(last.ended) < deliveredAround
+		if !l.sent.Contains(uint64(to.user)) && !crossed {
+			wrong.add("user %d was reached and is recorded as %q", to.user, l.cause[to.user]+l.other[to.user])
 		}
 	}
 }
@@ -114,10 +119,10 @@ type hand struct {
 // provider concealed that it had taken the message, or the worker was killed
 // (or halted) before it could record it. The latter are at most the calls that
 // one worker had in flight.
-func (w *world) repetitions(d *drop, seen map[spot][]arrival) {
+func (w *world) repetitions(of sending, seen map[spot][]arrival) {
 	lines := map[delivery.Channel]line{}
 	for c := range inFlight {
-		lines[c] = w.read(d, c)
+		lines[c] = w.read(of, c)
 	}
 	var wrong [delivery.Channels]complaints
 	repeated := map[delivery.Channel]map[hand]int{delivery.Email: {}, delivery.Webhook: {}}
@@ -137,9 +142,9 @@ func (w *world) repetitions(d *drop, seen map[spot][]arrival) {
 		}
 	}
 	for c := range wrong {
-		wrong[c].report(w.t, d, delivery.Channel(c))
+		wrong[c].report(w.t, of, delivery.Channel(c))
 	}
-	w.bounded(d, repeated)
+	w.bounded(of, repeated)
 }
 
 // cutOff names the process because of which a message was repeated, or says
@@ -165,7 +170,7 @@ func (w *world) cutOff(first, again arrival) (who, why string) {
 }
 
 // bounded checks that no more was repeated than one worker had in flight.
-func (w *world) bounded(d *drop, repeated map[delivery.Channel]map[hand]int) {
+func (w *world) bounded(of sending, repeated map[delivery.Channel]map[hand]int) {
 	for c, hands := range repeated {
 		for h, n := range hands {
 			w.report.largest = max(w.report.largest, n)
@@ -174,8 +179,8 @@ func (w *world) bounded(d *drop, repeated map[delivery.Channel]map[hand]int) {
 				most *= 2
 			}
 			if n > most {
-				w.t.Errorf("drop %d, %s: %s was cut off and %d messages of batch %d were repeated; at most %d were in flight",
-					d.id, c, h.worker, n, h.batch, most)
+				w.t.Errorf("%s, %s: %s was cut off and %d messages of batch %d were repeated; at most %d were in flight",
+					of.what, c, h.worker, n, h.batch, most)
 			}
 		}
 	}
@@ -201,17 +206,7 @@ func (w *world) print() {
 	if int64(len(all)) != r.arrivals {
 		w.t.Errorf("%d messages arrived that belong to no drop", int64(len(all))-r.arrivals)
 	}
-	for name, d := range map[string]*deck{"webhook": w.sink.hooks, "mail": w.sink.mails} {
-		if left := d.left(); len(left) > 0 {
-			w.t.Errorf("the %s provider never did: %v", name, left)
-		}
-	}
-	if webs, workers := w.fleet.kills("web"), w.fleet.kills("worker"); webs < w.webKills || workers < w.workerKills {
-		w.t.Errorf("only %d web and %d worker processes were killed", webs, workers)
-	}
-	if r.twice.Load() == 0 {
-		w.t.Error("no batch was given to two workers")
-	}
+	w.happened()
 	l := w.crowd.ledger
 	w.say("seed %d\n%s", w.seed, table(
 		"reminders accounted for", r.reminders, "  sent", r.sent, "    of them after a retry", r.recovered, "  expired, with their cause", r.expired,
@@ -222,6 +217,21 @@ func (w *world) print() {
 		"messages at the sinks", r.arrivals, "  repeated: provider concealed its yes", r.concealed,
 		"  repeated: in flight at a kill or halt", r.cutOff, "    most of one batch at one of them", r.largest, "  after the opening", r.after,
 		"balance sheet lines, all with difference 0", r.lines, "take-over of a killed worker's batch", r.takeover.Round(100*time.Millisecond)))
+}
+
+// happened checks that whatever was to be destroyed was.
+func (w *world) happened() {
+	for name, d := range map[string]*deck{"webhook": w.sink.hooks, "mail": w.sink.mails} {
+		if left := d.left(); len(left) > 0 {
+			w.t.Errorf("the %s provider never did: %v", name, left)
+		}
+	}
+	if webs, workers := w.fleet.kills("web"), w.fleet.kills("worker"); webs < w.webKills || workers < w.workerKills {
+		w.t.Errorf("only %d web and %d worker processes were killed", webs, workers)
+	}
+	if w.report.twice.Load() == 0 {
+		w.t.Error("no batch was given to two workers")
+	}
 }
 
 func table(cells ...any) (text string) {

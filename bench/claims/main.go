@@ -1,7 +1,8 @@
 // Claims measures the durable gate on one hot template: claims per second of
 // many callers through the gate and through HTTP, against the bare grouped
-// insert and against one transaction per claim. Every run ends with an audit
-// of the stock ledger.
+// insert, one transaction per claim, and a server that parses and answers the
+// same requests without a store. Every run ends with an audit of the stock
+// ledger.
 //
 //	go run ./bench/claims
 package main
@@ -12,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -33,7 +35,15 @@ func main() {
 	runs := flag.Int("runs", 3, "repetitions")
 	group := flag.Int("group", 0, "claims per transaction at most, 0 = what the product uses")
 	workers := flag.Int("workers", 0, "transactions in flight, 0 = what the product uses")
+	serving := flag.Bool("serve", false, "internal: be the server that only parses")
 	flag.Parse()
+	if *serving {
+		if err := serve(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	b := bench{lasting: time.Duration(*seconds) * time.Second, grouping: postgres.Grouping{MaxGroup: *group, Workers: *workers}}
 	if err := b.run(context.Background(), *callers, *runs); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -49,6 +59,7 @@ type bench struct {
 	grouping postgres.Grouping
 	template int64
 	web      *stack.Process
+	parser   string // address of the server that only parses
 }
 
 // result is what one measurement showed.
@@ -76,28 +87,40 @@ func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
 		return err
 	}
 	defer b.web.Stop()
+	var stop func()
+	if b.parser, stop, err = b.startParser(ctx); err != nil {
+		return err
+	}
+	defer stop()
 	fmt.Println(stack.Machine(ctx, b.Stack))
 	for _, word := range strings.Split(callers, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 {
 			return fmt.Errorf("-callers: %q is not a number of callers", word)
 		}
-		var ofFloor, ofSingle []float64
+		var ratios [4][]float64
 		for range runs {
 			floor, err := b.measured(ctx, b.floor)
 			gate, err2 := b.measured(ctx, func(ctx context.Context) (result, error) { return b.gate(ctx, b.grouping, n) })
 			single, err3 := b.measured(ctx, func(ctx context.Context) (result, error) {
 				return b.gate(ctx, postgres.Grouping{Workers: 16, MaxGroup: 1}, n)
 			})
-			http, err4 := b.measured(ctx, func(context.Context) (result, error) { return b.http(key, n) })
-			if err := errors.Join(err, err2, err3, err4); err != nil {
+			parsed, err4 := b.http(b.parser, key, n, http.StatusCreated)
+			claimed, err5 := b.measured(ctx, func(context.Context) (result, error) { return b.http(b.web.Addr, key, n, http.StatusCreated) })
+			refused, err6 := b.measured(ctx, func(ctx context.Context) (result, error) { return b.soldOut(ctx, key, n) })
+			if err := errors.Join(err, err2, err3, err4, err5, err6); err != nil {
 				return err
 			}
-			ofFloor, ofSingle = append(ofFloor, gate.perSecond/floor.perSecond), append(ofSingle, gate.perSecond/single.perSecond)
-			fmt.Printf("%5d callers\n  bare grouped insert        %8.0f/s\n  gate                       %s\n  one transaction per claim  %s\n  over HTTP                  %s\n",
-				n, floor.perSecond, gate, single, http)
+			for i, r := range []float64{gate.perSecond / floor.perSecond, gate.perSecond / single.perSecond,
+				claimed.perSecond / parsed.perSecond, refused.perSecond / parsed.perSecond} {
+				ratios[i] = append(ratios[i], r)
+			}
+			fmt.Printf("%5d callers\n  bare grouped insert        %8.0f/s\n  gate                       %s\n  one transaction per claim  %s\n"+
+				"  HTTP, parsed only          %s\n  HTTP, claimed              %s\n  HTTP, sold out             %s\n",
+				n, floor.perSecond, gate, single, parsed, claimed, refused)
 		}
-		fmt.Printf("%5d callers: median gate/bare %.2f, gate/single %.1f\n", n, stack.Median(ofFloor), stack.Median(ofSingle))
+		fmt.Printf("%5d callers: median gate/bare %.2f, gate/single %.1f, HTTP claimed/parsed %.2f, sold out/parsed %.2f\n",
+			n, stack.Median(ratios[0]), stack.Median(ratios[1]), stack.Median(ratios[2]), stack.Median(ratios[3]))
 	}
 	return nil
 }
@@ -151,18 +174,46 @@ func (b *bench) gate(ctx context.Context, g postgres.Grouping, callers int) (res
 	return result{float64(len(times)) / b.lasting.Seconds(), times[len(times)/2], times[len(times)*99/100]}, nil
 }
 
-// http claims through the whole server, with an idempotency key each.
-func (b *bench) http(key string, callers int) (result, error) {
-	r, err := load.Run(load.Plan{Addr: b.web.Addr, Connections: callers, Warmup: time.Second, Duration: b.lasting, Expect: []int{201},
+// http claims over HTTP, with an idempotency key each.
+func (b *bench) http(addr, key string, callers, expect int) (result, error) {
+	r, err := load.Run(load.Plan{Addr: addr, Connections: callers, Warmup: time.Second, Duration: b.lasting, Expect: []int{expect},
 		Request: func(buf []byte, i int64) []byte {
 			body := fmt.Sprintf(`{"template_id":"%d"}`, b.template)
 			return fmt.Appendf(buf, "POST /api/v1/claims HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nX-User-ID: %d\r\n"+
-				"Idempotency-Key: %d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", key, i+1, i, len(body), body)
+				"Idempotency-Key: %d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", key, i+2, i, len(body), body)
 		}})
 	if err == nil && r.Failures > 0 {
 		err = fmt.Errorf("%d of %d requests failed, one with %s", r.Failures, r.Requests, r.Example)
 	}
 	return result{r.PerSecond, r.P50, r.P99}, err
+}
+
+// soldOut claims what is sold out, once the server has noticed.
+func (b *bench) soldOut(ctx context.Context, key string, callers int) (result, error) {
+	if _, err := b.SQL.Exec(ctx, `
+		with counted as (insert into claim_counts (template_id, user_id, issued) values ($1, 1, 1)),
+			given as (insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
+				values ($1, 1, 1, 'claim', 'first', now(), now() + interval '1 day'))
+		update templates set stock = 1, issued = 1 where id = $1`, b.template); err != nil {
+		return result{}, err
+	}
+	err := stack.Until(ctx, 100*time.Millisecond, func() (bool, error) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+b.web.Addr+"/api/v1/claims",
+			strings.NewReader(fmt.Sprintf(`{"template_id":"%d"}`, b.template)))
+		if err != nil {
+			return false, err
+		}
+		r.Header = http.Header{"Authorization": {"Bearer " + key}, "X-User-Id": {"2"}, "Content-Type": {"application/json"}}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return false, err
+		}
+		return answer.StatusCode == http.StatusConflict, answer.Body.Close()
+	})
+	if err != nil {
+		return result{}, err
+	}
+	return b.http(b.web.Addr, key, callers, http.StatusConflict)
 }
 
 // floor is the least a group could do: insert 256 coupons with their counts,

@@ -1,12 +1,26 @@
 package main
 
+import (
+	"fmt"
+	"strings"
+)
+
 // addresses are the console's pages: each list as it opens, deep inside, and
 // with the filters for which it has to look furthest.
 func addresses() []string {
+	var ticked strings.Builder
+	for id := range 1000 {
+		fmt.Fprintf(&ticked, "&id=%d", id*7+1)
+	}
 	return []string{
 		"/", "/forecast", "/channels", "/shops", "/staff", "/keys", "/account", "/dead-messages",
-		"/templates", "/templates?sort=latest", "/templates?state=draft&state=closed", "/templates?q=number+777", "/templates?q=nothing+like+it", "/templates?shop=17",
-		"/templates/1", "/templates/1/balance", "/templates/1/edit", "/templates/1/users/1001", "/templates/bulk?step=pause&all=1&shop=17",
+		"/templates", "/templates?sort=latest", "/templates?state=draft&state=closed", "/templates?q=number+777", "/templates?q=nothing+like+it", "/templates?q=7", "/templates?shop=17",
+		"/templates?state=paused", "/templates?state=sold_out&state=cancelled", "/templates?state=scheduled&state=open&q=number&shop=17",
+		"/templates/1", "/templates/1/balance", "/templates/1/edit", "/templates/1/users/1001", "/templates/1/cockpit", "/templates/1/announcements",
+		"/templates/bulk?step=pause&all=1&shop=17", "/templates/bulk?step=publish&all=1&shop=17", "/templates/bulk?step=pause" + ticked.String(),
+		"/campaigns", "/campaigns?q=letter+477", "/campaigns?q=nothing+like+it", "/campaigns?state=paused", "/campaigns?state=failed", "/campaigns/1", "/campaigns/4999",
+		"/coupons?by=user&q=1001", "/coupons?by=template&q=3", "/coupons?by=template&q=3&state=used", "/coupons?by=template&q=3&state=revoked", "/coupons?by=template&q=7777",
+		"/coupons?by=order&q=order-994", "/coupons/locks", "/coupons/4711", "/notices", "/codes", "/templates/120/codes", "/segments", "/segments?q=segment+77", "/segments/77",
 		"/users", "/users?q=user+19", "/users?q=nobody", "/users?q=user150000%40example.com", "/users/1001",
 		"/deliveries", "/deliveries?template=3", "/deliveries?template=3&slot=12", "/deliveries?slot=7", "/deliveries?channel=email", "/deliveries?channel=webhook",
 		"/deliveries?state=ready", "/deliveries?outcome=dead", "/deliveries?outcome=failed", "/deliveries?outcome=in_flight", "/deliveries?kind=campaign",

@@ -19,7 +19,7 @@ import (
 const mailConns = 8
 
 func mailing(n int) trial {
-	return trial{name: "mail", channel: delivery.Email, n: n, loops: []loop{{"bare loop", mailAll}}, env: func(addr string) []string {
+	return trial{name: "mail", channel: delivery.Email, n: n, loops: []loop{{"bare loop", mailAll}}, ours: []string{reminders}, env: func(addr string) []string {
 		return []string{"SMTP_URL=smtp://" + addr + "?from=drops@shop.example"}
 	}}
 }

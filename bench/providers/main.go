@@ -4,7 +4,8 @@
 // the least anybody could: a bare loop that sends the same messages to the same
 // provider over as many connections, and records nothing. For webhooks, which
 // it renders beforehand, a second loop shows what reading the recipients and
-// rendering for them costs alone.
+// rendering for them costs alone. The webhooks' users also get two campaigns, in
+// one of which everybody reads a link of their own.
 //
 //	go run ./bench/providers -webhooks 1000000 -mails 100000 -runs 3
 package main
@@ -17,7 +18,9 @@ import (
 	"time"
 
 	"dropbell/bench/stack"
+	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/domain/template"
 )
 
 func main() {
@@ -46,6 +49,7 @@ type trial struct {
 	// env tells the worker where the provider is.
 	env   func(addr string) []string
 	loops []loop // the first is the peer
+	ours  []string
 }
 
 // A loop sends what the job says and returns when every call is answered.
@@ -62,8 +66,11 @@ type job struct {
 	n     int
 }
 
-// speeds are messages per second.
-type speeds struct{ arrived, recorded float64 }
+// speeds are messages per second, and the worker's processor time for each.
+type speeds struct {
+	arrived, recorded float64
+	cpu               time.Duration
+}
 
 func bench(ctx context.Context, trials []trial, runs int) error {
 	s, err := stack.Start(ctx)
@@ -72,7 +79,7 @@ func bench(ctx context.Context, trials []trial, runs int) error {
 	}
 	defer s.Close()
 	fmt.Println(stack.Machine(ctx, s))
-	fmt.Printf("%-10s %-14s %10s %12s %14s %8s %8s\n", "provider", "sender", "messages", "arrived/s", "recorded/s", "missing", "twice")
+	fmt.Printf("%-10s %-20s %10s %12s %14s %8s %8s %12s\n", "provider", "sender", "messages", "arrived/s", "recorded/s", "missing", "twice", "CPU each")
 	for _, t := range trials {
 		if t.n == 0 {
 			continue
@@ -88,26 +95,33 @@ func (t trial) repeat(ctx context.Context, s *stack.Stack, runs int) error {
 	if err := s.Users(ctx, t.n); err != nil {
 		return err
 	}
-	arrived, recorded := make([][]float64, len(t.loops)), make([][]float64, len(t.loops))
+	type pair struct{ ours, loop string }
+	arrived, recorded := map[pair][]float64{}, map[pair][]float64{}
 	for range runs {
 		ours, loops, err := t.once(ctx, s)
 		if err != nil {
 			return err
 		}
-		for i, l := range loops {
-			arrived[i] = append(arrived[i], ours.arrived/l.arrived)
-			recorded[i] = append(recorded[i], ours.recorded/l.arrived)
+		for i, o := range ours {
+			for j, l := range loops {
+				p := pair{t.ours[i], t.loops[j].name}
+				arrived[p] = append(arrived[p], o.arrived/l.arrived)
+				recorded[p] = append(recorded[p], o.recorded/l.arrived)
+			}
 		}
 	}
-	for i, l := range t.loops {
-		fmt.Printf("%s, medians of Dropbell/%s: arrived %.2f, due to recorded %.2f\n",
-			t.name, l.name, stack.Median(arrived[i]), stack.Median(recorded[i]))
+	for _, name := range t.ours {
+		for _, l := range t.loops {
+			p := pair{name, l.name}
+			fmt.Printf("%s, medians of %s/%s: arrived %.2f, due to recorded %.2f\n", t.name, p.ours, p.loop, stack.Median(arrived[p]), stack.Median(recorded[p]))
+		}
 	}
 	return nil
 }
 
-// once lets every loop and then the worker send to the same provider.
-func (t trial) once(ctx context.Context, s *stack.Stack) (ours speeds, loops []speeds, err error) {
+// once lets every loop and then the worker send to the same provider; ours
+// holds what the worker did for each name in [trial.ours].
+func (t trial) once(ctx context.Context, s *stack.Stack) (ours, loops []speeds, err error) {
 	sink, err := startSink(ctx, t.name)
 	if err != nil {
 		return ours, nil, err
@@ -142,32 +156,53 @@ func (t trial) drive(ctx context.Context, sink *sink, l loop, j job) (v speeds, 
 	return v, c.complete()
 }
 
-func (t trial) product(ctx context.Context, s *stack.Stack, sink *sink) (v speeds, err error) {
+// product lets a worker send: reminders first, then whatever campaigns the
+// trial has, to the same people.
+func (t trial) product(ctx context.Context, s *stack.Stack, sink *sink) (list []speeds, err error) {
 	if err := s.Empty(ctx); err != nil {
-		return v, err
+		return nil, err
 	}
 	worker, err := s.StartProgram(ctx, "worker", t.env(sink.addr)...)
 	if err != nil {
-		return v, err
+		return nil, err
 	}
 	defer worker.Stop()
 	drop, err := s.Drop(ctx, time.Hour)
 	if err != nil {
-		return v, err
+		return nil, err
 	}
 	if err := s.Reserve(ctx, drop.ID, t.n, stack.Bit(t.channel)); err != nil {
-		return v, err
+		return nil, err
 	}
+	for i, name := range t.ours {
+		send := func() (time.Duration, error) { return t.remind(ctx, s, drop) }
+		if i > 0 {
+			send = func() (time.Duration, error) { return t.campaign(ctx, s, drop.ID, name) }
+		}
+		v, err := t.watch(ctx, sink, worker, name, send)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// watch measures what send, which returns after how long everything was
+// recorded, brings to the provider.
+func (t trial) watch(ctx context.Context, sink *sink, worker *stack.Process, name string, send func() (time.Duration, error)) (v speeds, err error) {
 	if err := sink.expect(ctx, t.n); err != nil {
 		return v, err
 	}
-	if err := s.FireSoon(ctx, drop, stack.Ahead(t.n)); err != nil {
+	before, err := worker.CPU()
+	if err != nil {
 		return v, err
 	}
-	if err := s.WaitFinished(ctx, drop.ID); err != nil {
+	took, err := send()
+	if err != nil {
 		return v, err
 	}
-	late, err := s.Lateness(ctx, drop.ID, t.n)
+	after, err := worker.CPU()
 	if err != nil {
 		return v, err
 	}
@@ -175,7 +210,37 @@ func (t trial) product(ctx context.Context, s *stack.Stack, sink *sink) (v speed
 	if err != nil {
 		return v, err
 	}
-	v = speeds{arrived: c.perSecond(), recorded: float64(t.n) / late.Last.Seconds()}
-	c.print(t.name, "Dropbell", v)
+	v = speeds{arrived: c.perSecond(), recorded: float64(t.n) / took.Seconds(), cpu: (after - before) / time.Duration(t.n)}
+	c.print(t.name, name, v)
 	return v, c.complete()
 }
+
+func (t trial) remind(ctx context.Context, s *stack.Stack, drop template.Template) (time.Duration, error) {
+	if err := s.FireSoon(ctx, drop, stack.Ahead(t.n)); err != nil {
+		return 0, err
+	}
+	if err := s.WaitFinished(ctx, drop.ID); err != nil {
+		return 0, err
+	}
+	late, err := s.Lateness(ctx, drop.ID, t.n)
+	return late.Last, err
+}
+
+// campaign sends to whoever reserved the drop, whose claim page the link leads to.
+func (t trial) campaign(ctx context.Context, s *stack.Stack, dropID int64, name string) (time.Duration, error) {
+	if _, err := s.SQL.Exec(ctx, `update templates set claim_url = 'https://shop.example/claim' where id = $1`, dropID); err != nil {
+		return 0, err
+	}
+	took, err := s.SendCampaign(ctx, campaign.Spec{Channel: t.channel, Audience: campaign.Audience{Kind: campaign.Reserved, ID: dropID},
+		Content: stack.Wording(wordings[name])}, t.n)
+	return took.All, err
+}
+
+// What the trials call what the worker sends.
+const (
+	reminders = "reminders"
+	plain     = "campaign"
+	linked    = "campaign, own links"
+)
+
+var wordings = map[string]string{plain: "Everything must go", linked: "Everything must go: {{link}}"}

@@ -61,7 +61,11 @@ func (c counted) print(provider, sender string, v speeds) {
 	if v.recorded > 0 {
 		recorded = strconv.FormatFloat(v.recorded, 'f', 0, 64)
 	}
-	fmt.Printf("%-10s %-14s %10d %12.0f %14s %8d %8d\n", provider, sender, c.Messages, v.arrived, recorded, c.missing(), c.Twice)
+	cpu := "-"
+	if v.cpu > 0 {
+		cpu = v.cpu.String()
+	}
+	fmt.Printf("%-10s %-20s %10d %12.0f %14s %8d %8d %12s\n", provider, sender, c.Messages, v.arrived, recorded, c.missing(), c.Twice, cpu)
 }
 
 // A counter serves the tally in use: POST /expect?n=… begins a new one,

@@ -29,8 +29,9 @@ const (
 
 func hooks(n int) trial {
 	return trial{name: "webhook", channel: delivery.Webhook, n: n, loops: []loop{{"bare loop", postReady}, {"reading loop", postReading}},
+		ours: []string{reminders, plain, linked},
 		env: func(addr string) []string {
-			return []string{"WEBHOOK_URL=http://" + addr + "/", "WEBHOOK_SECRET=" + webhookSecret}
+			return []string{"WEBHOOK_URL=http://" + addr + "/", "WEBHOOK_SECRET=" + webhookSecret, "LINK_SECRET=only this benchmark signs links with it"}
 		}}
 }
 

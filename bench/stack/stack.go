@@ -39,15 +39,44 @@ func Start(ctx context.Context) (*Stack, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := &Stack{close: []func(){func() { _ = os.RemoveAll(dir) }}}
+	return s.start(ctx, localstack.Options{Dir: dir, Durable: true, Log: io.Discard})
+}
+
+// StartReading starts servers for a benchmark that only reads what it filled
+// in before: nothing is synced. Their data is kept in dir; an empty dir stands
+// for a folder in memory, where there is one, that is removed at the end.
+func StartReading(ctx context.Context, dir string) (*Stack, error) {
 	s := &Stack{}
-	s.close = append(s.close, func() { _ = os.RemoveAll(dir) })
-	pg, err := localstack.StartPostgres(ctx, localstack.Options{Dir: dir, Durable: true, Log: io.Discard})
+	if dir == "" {
+		memory := "/dev/shm"
+		if info, err := os.Stat(memory); err != nil || !info.IsDir() {
+			memory = ""
+		}
+		var err error
+		if dir, err = os.MkdirTemp(memory, "dropbell-bench-"); err != nil {
+			return nil, err
+		}
+		s.close = append(s.close, func() { _ = os.RemoveAll(dir) })
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	// For the server's account to pass: it may be another one.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return s.start(ctx, localstack.Options{Dir: dir, Log: io.Discard})
+}
+
+func (s *Stack) start(ctx context.Context, o localstack.Options) (*Stack, error) {
+	pg, err := localstack.StartPostgres(ctx, o)
 	if err != nil {
 		s.Close()
 		return nil, err
 	}
 	s.close = append(s.close, func() { _ = pg.Stop(context.Background()) })
-	rd, err := localstack.StartRedis(ctx, localstack.Options{Dir: dir, Durable: true, Log: io.Discard})
+	rd, err := localstack.StartRedis(ctx, o)
 	if err != nil {
 		s.Close()
 		return nil, err

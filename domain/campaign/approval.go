@@ -2,46 +2,280 @@ package campaign
 
 import (
 	"context"
+	"errors"
+	"strings"
+	"unicode/utf8"
 
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 )
 
-// ErrApproval is the refusal of a publication that only a second person can
-// complete.
-var ErrApproval = fault.New(fault.Conflict, "approval_required",
-	"this campaign reaches more people than one person may send to alone; somebody else has to publish it")
+// Faults around a second person's consent.
+var (
+	// ErrApproval is the refusal of a publication that only a second person
+	// can complete.
+	ErrApproval = fault.New(fault.Conflict, "approval_required",
+		"this campaign reaches more people than one person may send to alone; somebody else has to publish it")
+	// ErrLapsed is the refusal of a consent to what the campaign no longer is.
+	ErrLapsed = fault.New(fault.Conflict, "approval_lapsed",
+		"the campaign is not what approval was asked for any more; look at what it is now and ask again")
+	// ErrNotAsked is the refusal of a decision that nobody has asked for.
+	ErrNotAsked = fault.New(fault.Conflict, "approval_not_asked", "nobody is waiting for approval of this campaign")
+)
 
-// secondPerson decides whether by may complete the publication. If somebody
-// has to ask first it returns the campaign as asked for; if by is the one who
-// asked or created it, [ErrApproval]. Else next tells who consented.
-func (s *Service) secondPerson(ctx context.Context, by staff.Actor, old Campaign, next *Campaign) (asked *Campaign, err error) {
-	limits, err := s.Store.Limits(ctx, old.Shop)
-	if err != nil || limits.ApprovalAbove == 0 {
-		return nil, err
-	}
-	reach, _, err := s.Store.Estimate(ctx, old.Audience)
-	if err != nil || reach <= limits.ApprovalAbove {
-		return nil, err
-	}
-	switch {
-	case old.ApprovalAskedAt == nil:
-		c, now := old, s.Now()
-		c.ApprovalAskedAt, c.ApprovedBy = &now, by.Label
-		return &c, nil
-	case old.ApprovedBy == by.Label, old.Creator == by.Label:
-		return nil, ErrApproval
-	}
-	next.ApprovalAskedAt, next.ApprovedBy = nil, by.Label+" "+by.Name
-	return nil, nil
+// RequestStore keeps what was asked of a second person.
+type RequestStore interface {
+	// Requests returns those of a campaign, the latest first.
+	Requests(ctx context.Context, id int64, limit int) ([]Request, error)
+	// SegmentRule returns the rule of the segment or list that the audience
+	// names, as it is now; nil for other audiences and for one that is gone.
+	SegmentRule(ctx context.Context, a Audience) (*FrozenRule, error)
 }
 
-// saveAsked stores that somebody asked for a second person's consent.
-func (s *Service) saveAsked(ctx context.Context, by staff.Actor, old Campaign, asked *Campaign, err error) (Campaign, error) {
+// publish lets one of several equal campaigns through, or asks a second person
+// where the shop wants one.
+func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, reason string) (Campaign, error) {
+	next, err := s.publishable(ctx, old)
 	if err != nil {
 		return old, err
 	}
-	return s.Store.Save(detach(ctx), Change{Campaign: *asked, Event: event.CampaignChanged,
-		Entry: entry(by, "campaign.ask", old, "", nil, auditOf(old.Spec))})
+	ch := Change{Campaign: next, Entry: entry(by, "campaign.publish", old, reason, old.State, next.State)}
+	limits, err := s.Store.Limits(ctx, old.Shop)
+	if err != nil {
+		return old, err
+	}
+	if limits.ApprovalAbove == 0 {
+		return s.release(ctx, ch)
+	}
+	// Before the reach is estimated: what is published is held to this rule,
+	// so that no other one slips in behind the estimate.
+	r, err := s.review(ctx, old)
+	if err != nil {
+		return old, err
+	}
+	ch.Rule = r.Now.Rule
+	reach, err := s.reach(ctx, old)
+	if err != nil {
+		return old, err
+	}
+	switch {
+	case reach.Users <= limits.ApprovalAbove:
+		return s.release(ctx, ch)
+	case r.Open == nil, r.Lapsed() && r.Open.concerns(by, old):
+		return s.ask(ctx, by, old, reach, reason)
+	case r.Lapsed():
+		return old, ErrLapsed
+	}
+	return s.consent(ctx, by, old, next, *r.Open, reason)
+}
+
+// publishable returns the campaign as published, or why it cannot be.
+func (s *Service) publishable(ctx context.Context, old Campaign) (Campaign, error) {
+	next, err := old.step(Publishing, s.Now())
+	if err != nil {
+		return old, err
+	}
+	if err := old.checkPublication(s.Now(), s.Channels); err != nil {
+		return old, err
+	}
+	return next, s.checkTemplates(ctx, old.Spec)
+}
+
+// release stores a publication. The latch refuses most of the equal ones
+// before they reach the database; the database refuses all of them, also when
+// the latch has been lost.
+func (s *Service) release(ctx context.Context, ch Change) (Campaign, error) {
+	ch.Step, ch.Event = Publishing, event.CampaignPublished
+	key := ch.Campaign.Fingerprint()
+	if mine, err := s.Latch.Take(ctx, key, ch.Campaign.ID, RepublishAfter); err == nil && !mine {
+		return ch.Campaign, ErrPublished
+	}
+	saved, err := s.Store.Save(detach(ctx), ch)
+	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
+		// Known not to be published. After any other failure it may be.
+		_ = s.Latch.Release(detach(ctx), key, ch.Campaign.ID)
+	}
+	return saved, err
+}
+
+// reach says about how many the campaign reaches now.
+func (s *Service) reach(ctx context.Context, c Campaign) (Reach, error) {
+	n, exact, err := s.Store.Estimate(ctx, c.Audience)
+	return Reach{Users: n, Exact: exact, At: s.Now()}, err
+}
+
+// ask stores that somebody asks for a second person's consent to what the
+// campaign is now.
+func (s *Service) ask(ctx context.Context, by staff.Actor, old Campaign, reach Reach, reason string) (Campaign, error) {
+	next, now := old, s.Now()
+	next.ApprovalAskedAt, next.ApprovedBy = &now, by.Label
+	return s.Store.Save(detach(ctx), Change{Campaign: next, Event: event.CampaignChanged,
+		Ask:   &Request{Snapshot: Snapshot{Spec: old.Spec}, Reach: reach, AskedBy: by.Label, AskedName: by.Name, Reason: reason},
+		Entry: entry(by, "campaign.ask", old, reason, nil, auditOf(old.Spec))})
+}
+
+// consent publishes what was asked for. The store looks once more whether the
+// campaign and its rule still are what the request says.
+func (s *Service) consent(ctx context.Context, by staff.Actor, old, next Campaign, r Request, reason string) (Campaign, error) {
+	if r.concerns(by, old) {
+		return old, ErrApproval
+	}
+	next.ApprovalAskedAt, next.ApprovedBy = nil, by.Label+" "+by.Name
+	c, err := s.release(ctx, Change{Campaign: next, Rule: r.Rule, Decision: &Decision{Request: r.ID, State: RequestApproved, Reason: reason},
+		Entry: entry(by, "campaign.approve", old, reason, old.State, next.State)})
+	if errors.Is(err, fault.ErrStale) { // somebody changed it between our look and our save
+		err = ErrLapsed
+	}
+	return c, err
+}
+
+// Review returns what a second person has to judge: the campaign as it is, as
+// it was asked for, and as it was asked for the time before. It returns
+// [ErrNotFound].
+func (s *Service) Review(ctx context.Context, by staff.Actor, id int64) (Review, error) {
+	st, err := s.Campaign(ctx, by, id)
+	if err != nil {
+		return Review{}, err
+	}
+	r, err := s.review(ctx, st.Campaign)
+	if err != nil {
+		return r, err
+	}
+	// That the reach cannot be told quickly is no reason to show nothing.
+	if reach, err := s.reach(ctx, st.Campaign); err == nil {
+		r.Reach = &reach
+	}
+	return r, nil
+}
+
+func (s *Service) review(ctx context.Context, c Campaign) (Review, error) {
+	r := Review{Campaign: c, Now: Snapshot{Spec: c.Spec, Rule: c.Rule}}
+	var err error
+	if c.State == Draft {
+		if r.Now.Rule, err = s.Store.SegmentRule(ctx, c.Audience); err != nil {
+			return r, err
+		}
+	}
+	list, err := s.Store.Requests(ctx, c.ID, 2)
+	if err != nil {
+		return r, err
+	}
+	if len(list) > 0 && list[0].State == RequestAsked {
+		r.Open, list = &list[0], list[1:]
+	}
+	if len(list) > 0 {
+		r.Before = &list[0]
+	}
+	return r, nil
+}
+
+// Approve publishes the campaign as the request describes it: what by has
+// seen, and nothing else. If the campaign, or the rule of its segment, has
+// changed since, or the request is not open any more, it returns [ErrLapsed];
+// [ErrApproval] to who asked or created the campaign.
+func (s *Service) Approve(ctx context.Context, by staff.Actor, id, request int64, reason string) (Campaign, error) {
+	if err := checkReason(reason, false); err != nil {
+		return Campaign{}, err
+	}
+	return s.decide(ctx, by, id, request, func(r Review) (Campaign, error) {
+		if r.Lapsed() {
+			return r.Campaign, ErrLapsed
+		}
+		next, err := s.publishable(ctx, r.Campaign)
+		if err != nil {
+			return next, err
+		}
+		return s.consent(ctx, by, r.Campaign, next, *r.Open, reason)
+	})
+}
+
+// Refuse ends a request with the reason given, which is a must. The campaign
+// stays a draft, for which can be asked again.
+func (s *Service) Refuse(ctx context.Context, by staff.Actor, id, request int64, reason string) (Campaign, error) {
+	if err := checkReason(reason, true); err != nil {
+		return Campaign{}, err
+	}
+	return s.decide(ctx, by, id, request, func(r Review) (Campaign, error) {
+		next := r.Campaign
+		next.ApprovalAskedAt, next.ApprovedBy = nil, ""
+		c, err := s.Store.Save(detach(ctx), Change{Campaign: next, Event: event.CampaignChanged,
+			Decision: &Decision{Request: r.Open.ID, State: RequestRefused, Reason: reason},
+			Entry:    entry(by, "campaign.refuse", r.Campaign, reason, nil, map[string]any{"asked_by": r.Open.AskedBy})})
+		if errors.Is(err, fault.ErrStale) {
+			err = ErrLapsed
+		}
+		return c, err
+	})
+}
+
+// Ask asks for consent to what the campaign is now, in place of a request that
+// has lapsed. It returns [ErrApproval] while the open one still holds, and
+// [ErrNotAsked] if the campaign needs no second person.
+func (s *Service) Ask(ctx context.Context, by staff.Actor, id int64, reason string) (Campaign, error) {
+	if err := checkReason(reason, false); err != nil {
+		return Campaign{}, err
+	}
+	old, err := s.load(ctx, by, id)
+	if err != nil {
+		return old, err
+	}
+	if _, err := s.publishable(ctx, old); err != nil {
+		return old, err
+	}
+	limits, err := s.Store.Limits(ctx, old.Shop)
+	if err != nil {
+		return old, err
+	}
+	reach, err := s.reach(ctx, old)
+	if err != nil {
+		return old, err
+	}
+	if limits.ApprovalAbove == 0 || reach.Users <= limits.ApprovalAbove {
+		return old, ErrNotAsked.Because("the campaign needs nobody's approval; publish it")
+	}
+	r, err := s.review(ctx, old)
+	if err != nil {
+		return old, err
+	}
+	if r.Open != nil && !r.Lapsed() {
+		return old, ErrApproval
+	}
+	return s.ask(ctx, by, old, reach, reason)
+}
+
+// decide loads the review and lets do decide about the request, which has to
+// be the open one.
+func (s *Service) decide(ctx context.Context, by staff.Actor, id, request int64, do func(Review) (Campaign, error)) (Campaign, error) {
+	old, err := s.load(ctx, by, id)
+	if err != nil {
+		return old, err
+	}
+	if old.State != Draft {
+		return old, ErrTransition.Because("the campaign is %s; there is nothing to approve", old.State)
+	}
+	r, err := s.review(ctx, old)
+	switch {
+	case err != nil:
+		return old, err
+	case r.Open == nil && r.Before != nil && r.Before.ID == request, r.Open != nil && r.Open.ID != request:
+		return old, ErrLapsed
+	case r.Open == nil:
+		return old, ErrNotAsked
+	}
+	return do(r)
+}
+
+// MaxReason bounds a reason, in characters.
+const MaxReason = 500
+
+func checkReason(reason string, must bool) error {
+	e := &fault.Fields{}
+	switch {
+	case must && strings.TrimSpace(reason) == "":
+		e.Add("reason", "rule.required", "is required")
+	case utf8.RuneCountInString(reason) > MaxReason:
+		e.Add("reason", "rule.too_long", "must have at most %d characters", MaxReason)
+	}
+	return e.Err()
 }

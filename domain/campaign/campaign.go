@@ -115,6 +115,10 @@ type Campaign struct {
 	// is the label of who asked until somebody has, then who did.
 	ApprovalAskedAt *time.Time
 	ApprovedBy      string
+	// Rule is the rule of its segment as it was at publication, by which the
+	// audience is cut whatever the segment has become; nil for other audiences
+	// and until then.
+	Rule *FrozenRule
 }
 
 // Progress is how far a campaign has come.
@@ -128,6 +132,30 @@ type Progress struct {
 	// when it cannot be told.
 	Left time.Duration
 	At   time.Time
+}
+
+// Balance is a campaign's account, recomputed from the rows.
+type Balance struct {
+	Counted delivery.Counts // by bitmaps and exceptions; Reserved = users in messages
+	Kept    delivery.Counts // by counters
+	Twice   int64           // users in more than one batch
+	Final   bool            // everybody has an outcome
+}
+
+// Difference is what the account is off by; 0 unless something was lost or
+// counted twice.
+func (b Balance) Difference() int64 {
+	off := b.Counted.Difference()
+	if off == 0 {
+		off = b.Kept.Difference()
+	}
+	if off == 0 && b.Final {
+		off = b.Kept.Sent - b.Counted.Sent + b.Counted.InFlight
+	}
+	if off == 0 {
+		off = b.Twice
+	}
+	return off
 }
 
 // progressOf derives the rate from two looks at how many were settled.

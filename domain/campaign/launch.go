@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -142,32 +143,66 @@ func (l *Launcher) Cut(ctx context.Context, id int64) error {
 func (l *Launcher) cut(ctx context.Context, cut Cut) error {
 	out := newOutlet(ctx, l)
 	defer out.close()
-	for {
-		users, strangers, err := l.Store.Page(ctx, cut, cut.After, pageSize)
-		if err != nil {
-			return err
+	pages, stop := l.pages(ctx, cut)
+	defer stop()
+	for p := range pages {
+		if p.err != nil {
+			return p.err
 		}
-		if len(users) == 0 {
-			break
-		}
-		ms, err := messages(cut.ID, cut.Seq, Ranges(users, delivery.BatchSize), l.Store.Encode)
+		ms, err := messages(cut.ID, cut.Seq, Ranges(p.users, delivery.BatchSize), l.Store.Encode)
 		if err != nil {
 			return err
 		}
 		for i := range ms {
-			ms[i].Strangers = between(strangers, ms[i].From, ms[i].To)
+			ms[i].Strangers = between(p.strangers, ms[i].From, ms[i].To)
 		}
 		if err := l.Store.Append(ctx, cut, ms); err != nil {
 			return err
 		}
 		out.send(ms)
-		cut.After, cut.Seq = users[len(users)-1], cut.Seq+len(ms)
-		if len(users) < pageSize {
-			break
-		}
+		cut.Seq += len(ms)
+	}
+	if err := ctx.Err(); err != nil {
+		return err // reading was broken off, which is not the end of the audience
 	}
 	out.close()
 	return l.Store.EndCut(ctx, cut)
+}
+
+// A page is users of the audience, ascending, or why they cannot be read.
+type page struct {
+	users, strangers []user.ID
+	err              error
+}
+
+// pages reads the audience that is not stored yet, one page ahead of whoever
+// stores it. stop must be called; it waits for the reader.
+func (l *Launcher) pages(ctx context.Context, cut Cut) (pages <-chan page, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	out := make(chan page)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(out)
+		for after, more := cut.After, true; more; {
+			var p page
+			p.users, p.strangers, p.err = l.Store.Page(ctx, cut, after, pageSize)
+			if p.err == nil && len(p.users) == 0 {
+				return
+			}
+			select {
+			case out <- p:
+			case <-ctx.Done():
+				return
+			}
+			if more = p.err == nil && len(p.users) == pageSize; more {
+				after = p.users[len(p.users)-1]
+			}
+		}
+	})
+	return out, func() {
+		cancel()
+		reading.Wait()
+	}
 }
 
 // between returns those of the ascending ids that lie from first to last.

@@ -56,6 +56,9 @@ func (c Campaign) step(t Transition, now time.Time) (Campaign, error) {
 		c.State = Running
 	case Cancelling:
 		c.State, c.EndedAt, c.Reason = Cancelled, &now, delivery.ReasonCampaignCancel
+		if c.ApprovalAskedAt != nil { // nobody has to consent any more
+			c.ApprovalAskedAt, c.ApprovedBy = nil, ""
+		}
 	}
 	return c, nil
 }

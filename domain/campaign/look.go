@@ -3,24 +3,12 @@ package campaign
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
-
-// An Outcome is what became of one recipient.
-type Outcome struct {
-	UserID   user.ID
-	Outcome  delivery.Outcome
-	Reason   string
-	Detail   string // the provider's last answer
-	Attempts int
-	BatchID  int64
-	At       time.Time
-}
 
 // Preview returns what the user would be sent; user 0 is somebody of whom
 // nothing is known, reading locale. It is rendered like the message itself.
@@ -81,9 +69,12 @@ func (s *Service) Limits(ctx context.Context, by staff.Actor, shop int64) (Limit
 	return s.Store.Limits(ctx, shop)
 }
 
-// SetLimits changes what the shop allows its campaigns.
-func (s *Service) SetLimits(ctx context.Context, by staff.Actor, shop int64, l Limits) error {
-	if err := may(by, staff.ManageCampaigns, shop); err != nil {
+// SetLimits changes what the shop allows its campaigns. It is for admins:
+// whoever sends campaigns must not decide how many may be sent without a
+// second person. If was is given and somebody has changed it since, it returns
+// [fault.ErrStale].
+func (s *Service) SetLimits(ctx context.Context, by staff.Actor, shop int64, was *Limits, l Limits) error {
+	if err := may(by, staff.ManageStaff, shop); err != nil {
 		return err
 	}
 	e := &fault.Fields{}
@@ -99,10 +90,6 @@ func (s *Service) SetLimits(ctx context.Context, by staff.Actor, shop int64, l L
 	if err := e.Err(); err != nil {
 		return err
 	}
-	before, err := s.Store.Limits(ctx, shop)
-	if err != nil {
-		return err
-	}
-	return s.Store.SaveLimits(detach(ctx), shop, l, staff.Entry{Actor: by, Action: "campaign.limits", ObjectKind: "shop",
-		ObjectID: strconv.FormatInt(shop, 10), ShopNumber: shop, Before: before, After: l})
+	return s.Store.SaveLimits(detach(ctx), shop, was, l, staff.Entry{Actor: by, Action: "campaign.limits", ObjectKind: "shop",
+		ObjectID: strconv.FormatInt(shop, 10), ShopNumber: shop, After: l})
 }

@@ -26,6 +26,15 @@ type Change struct {
 	// RequestKey makes a creation repeatable: a second one with the same key
 	// returns the first's campaign. Empty = none.
 	RequestKey string
+	// Rule is the rule of the segment that a publication is about; nil =
+	// whatever it is. If the segment says something else by then,
+	// [fault.ErrStale] is returned.
+	Rule *FrozenRule
+	// Ask is the request for a second person's consent that the change makes,
+	// Decision what the open one came to. With neither, the open one lapses
+	// unless the campaign still waits for it.
+	Ask      *Request
+	Decision *Decision
 }
 
 // A Query selects campaigns, the newest first.
@@ -35,6 +44,7 @@ type Query struct {
 	Channel  *delivery.Channel
 	Shops    []int64 // empty = all, those of no shop included
 	From, To *time.Time
+	Started  bool  // only those that have begun to go out
 	BeforeID int64 // keyset: only older ones; 0 = from the newest
 	Limit    int
 }
@@ -45,32 +55,10 @@ type Status struct {
 	Progress Progress
 }
 
-// Balance is a campaign's account, recomputed from the rows.
-type Balance struct {
-	Counted delivery.Counts // by bitmaps and exceptions; Reserved = users in messages
-	Kept    delivery.Counts // by counters
-	Twice   int64           // users in more than one batch
-	Final   bool            // everybody has an outcome
-}
-
-// Difference is what the account is off by; 0 unless something was lost or
-// counted twice.
-func (b Balance) Difference() int64 {
-	off := b.Counted.Difference()
-	if off == 0 {
-		off = b.Kept.Difference()
-	}
-	if off == 0 && b.Final {
-		off = b.Kept.Sent - b.Counted.Sent + b.Counted.InFlight
-	}
-	if off == 0 {
-		off = b.Twice
-	}
-	return off
-}
-
 // Store keeps campaigns.
 type Store interface {
+	RequestStore
+	CalendarStore
 	// Campaign returns [ErrNotFound] if there is none.
 	Campaign(ctx context.Context, id int64) (Campaign, error)
 	Campaigns(ctx context.Context, q Query) ([]Status, error)
@@ -92,10 +80,14 @@ type Store interface {
 	// Subject returns what the campaign's messages are about.
 	Subject(ctx context.Context, c Campaign) (delivery.Subject, error)
 	Limits(ctx context.Context, shop int64) (Limits, error)
-	SaveLimits(ctx context.Context, shop int64, l Limits, e staff.Entry) error
+	// SaveLimits stores what a shop allows, with the audit entry completed by
+	// what it allowed before. If was is given and no longer holds, it returns
+	// [fault.ErrStale].
+	SaveLimits(ctx context.Context, shop int64, was *Limits, l Limits, e staff.Entry) error
 	// Estimate says about how many users an audience has, without reading all
 	// of them; exact tells whether the number is.
 	Estimate(ctx context.Context, a Audience) (n int64, exact bool, err error)
+	ResultStore
 }
 
 // Latch lets one of several equal campaigns through before the store is asked.
@@ -314,37 +306,6 @@ func (s *Service) once(ctx context.Context, by staff.Actor, id, version int64, s
 	}
 	return s.Store.Save(detach(ctx), Change{Campaign: next, Step: step, Event: event.CampaignChanged,
 		Entry: entry(by, "campaign."+string(step), old, reason, old.State, next.State)})
-}
-
-// publish lets one of several equal campaigns through. The latch refuses most
-// of the others before they reach the database; the database refuses all of
-// them, also when the latch has been lost.
-func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, reason string) (Campaign, error) {
-	next, err := old.step(Publishing, s.Now())
-	if err != nil {
-		return old, err
-	}
-	if err := old.checkPublication(s.Now(), s.Channels); err != nil {
-		return old, err
-	}
-	if err := s.checkTemplates(ctx, old.Spec); err != nil {
-		return old, err
-	}
-	asked, err := s.secondPerson(ctx, by, old, &next)
-	if err != nil || asked != nil {
-		return s.saveAsked(ctx, by, old, asked, err)
-	}
-	key := old.Fingerprint()
-	if mine, err := s.Latch.Take(ctx, key, old.ID, RepublishAfter); err == nil && !mine {
-		return old, ErrPublished
-	}
-	saved, err := s.Store.Save(detach(ctx), Change{Campaign: next, Step: Publishing, Event: event.CampaignPublished,
-		Entry: entry(by, "campaign.publish", old, reason, old.State, next.State)})
-	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
-		// Known not to be published. After any other failure it may be.
-		_ = s.Latch.Release(detach(ctx), key, old.ID)
-	}
-	return saved, err
 }
 
 // checkTemplates refuses to grant coupons that cannot be had.

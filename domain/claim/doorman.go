@@ -181,9 +181,13 @@ type holderSets struct {
 }
 
 type holderSet struct {
-	stock int64
+	stock holderStock
 	holds func(user.ID) bool // nil while it is being loaded
 }
+
+// holderStock is what a set of holders is good for: until the stock is raised,
+// or a coupon is returned to it, nobody joins them.
+type holderStock struct{ stock, returned int64 }
 
 const (
 	maxHolderSets = 64
@@ -196,10 +200,11 @@ func (h *holderSets) mayHold(ctx context.Context, from Record, t template.Templa
 		return true
 	}
 	h.mu.Lock()
+	stock := holderStock{t.Stock, t.Returned}
 	set, known := h.sets[t.ID]
-	load := !known || set.stock != t.Stock
+	load := !known || set.stock != stock
 	if load {
-		h.remember(t.ID, holderSet{stock: t.Stock})
+		h.remember(t.ID, holderSet{stock: stock})
 	}
 	h.mu.Unlock()
 	if load {
@@ -207,8 +212,8 @@ func (h *holderSets) mayHold(ctx context.Context, from Record, t template.Templa
 		h.mu.Lock()
 		if err != nil {
 			delete(h.sets, t.ID)
-		} else if h.sets[t.ID].stock == t.Stock {
-			h.remember(t.ID, holderSet{t.Stock, holds})
+		} else if h.sets[t.ID].stock == stock {
+			h.remember(t.ID, holderSet{stock, holds})
 		}
 		h.mu.Unlock()
 		set.holds = holds

@@ -12,9 +12,11 @@ type Ledger struct {
 	// Writing is what a gate has given away and not written yet; always 0 for
 	// the durable gate, which writes as it gives.
 	Writing int64
-	// Issued is how many coupons there are: the rows, counted.
-	Issued int64
-	// PerUser is what the counters behind the limit per user add up to.
+	// Issued is how many coupons there are, less those that were returned to
+	// stock, which are Returned: the rows, counted.
+	Issued, Returned int64
+	// PerUser is what the counters behind the limit per user add up to: whoever
+	// loses a coupon does not get their limit back.
 	PerUser int64
 	// OverLimit is how many users have more than they may.
 	OverLimit int64
@@ -22,7 +24,7 @@ type Ledger struct {
 
 // Difference returns how many coupons are unaccounted for; 0 is as it must be.
 func (l Ledger) Difference() int64 {
-	return abs(l.Total-l.Shelf-l.Writing-l.Issued) + abs(l.PerUser-l.Issued) + l.OverLimit
+	return abs(l.Total-l.Shelf-l.Writing-l.Issued) + abs(l.PerUser-l.Issued-l.Returned) + l.OverLimit
 }
 
 func abs(n int64) int64 { return max(n, -n) }

@@ -62,6 +62,8 @@ type Coupon struct {
 	Discount  money.Amount
 	UsedAt    *time.Time
 	UpdatedAt time.Time
+	// Returned is set if the coupon was revoked and its place is for sale again.
+	Returned bool
 	// Version grows with every step; saves are guarded by it.
 	Version int64
 }
@@ -90,8 +92,15 @@ func (c Coupon) freed(now time.Time) Coupon {
 
 // A Tally is what a template's coupons have become.
 type Tally struct {
+	// Issued counts every coupon there ever was. The others but Returned are
+	// the states of those that are not unused.
 	Issued, Locked, Used, Expired, Revoked int64
-	Discounted                             money.Amount // taken off by used coupons
+	Returned                               int64 // of the revoked, back in stock
+	// Released are locks that ended without a use, by the order or by
+	// themselves, Refunded uses that were taken back: steps, not states. One
+	// coupon may have been through several.
+	Released, Refunded int64
+	Discounted         money.Amount // taken off by used coupons
 }
 
 // Unused returns how many can still be used. It is never below 0, although

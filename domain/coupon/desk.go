@@ -101,11 +101,13 @@ func (d *Desk) Coupon(ctx context.Context, by staff.Actor, id int64) (Listed, []
 	return list[0], ops, err
 }
 
-// Revoke takes an unused coupon away for good. It returns a [fault.Fields]
-// without a reason, [ErrNotFound], [staff.ErrForbidden], or [ErrNotUsable] of
-// a coupon that is not unused. One that was revoked before stays so.
-func (d *Desk) Revoke(ctx context.Context, by staff.Actor, id int64, reason string) (Coupon, error) {
-	return d.do(ctx, by, id, "", reason, "coupon.revoke", staff.ManageUsers, func(c Case) (Move, error) { return c.revoke() })
+// Revoke takes an unused coupon away for good; with toStock it no longer
+// counts as issued and somebody else can have one, though the user's limit
+// counts it all the same. It returns a [fault.Fields] without a reason,
+// [ErrNotFound], [staff.ErrForbidden], or [ErrNotUsable] of a coupon that is
+// not unused. One that was revoked before stays as it is.
+func (d *Desk) Revoke(ctx context.Context, by staff.Actor, id int64, reason string, toStock bool) (Coupon, error) {
+	return d.do(ctx, by, id, "", reason, "coupon.revoke", staff.ManageUsers, func(c Case) (Move, error) { return c.revoke(toStock) })
 }
 
 // Release ends the lock that the order has on the coupon, as payment could;
@@ -137,7 +139,7 @@ func (d *Desk) do(ctx context.Context, by staff.Actor, id int64, order, reason, 
 	if err := by.May(needs, 0); err != nil {
 		return Coupon{}, err
 	}
-	if err := checkReason(reason); err != nil {
+	if err := CheckReason(reason); err != nil {
 		return Coupon{}, err
 	}
 	for range turns {
@@ -168,8 +170,9 @@ func (d *Desk) do(ctx context.Context, by staff.Actor, id int64, order, reason, 
 
 // A Shown coupon is what the audit log keeps of one.
 type Shown struct {
-	State   State  `json:"state"`
-	OrderID string `json:"order_id,omitempty"`
+	State    State  `json:"state"`
+	OrderID  string `json:"order_id,omitempty"`
+	Returned bool   `json:"returned_to_stock,omitempty"`
 }
 
-func shown(c Coupon) Shown { return Shown{c.State, c.OrderID} }
+func shown(c Coupon) Shown { return Shown{c.State, c.OrderID, c.Returned} }

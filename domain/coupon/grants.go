@@ -3,11 +3,9 @@ package coupon
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"sync"
+	"slices"
 
-	"dropbell/domain/claim"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
@@ -76,8 +74,26 @@ type GrantStore interface {
 	GrantRows(ctx context.Context, sheet, templateID, after int64, limit int) ([]GrantRow, error)
 	// SaveGrants stores the rows' results.
 	SaveGrants(ctx context.Context, sheet int64, rows []GrantRow) error
-	// GrantResults yields every row in order until yield returns an error.
+	// GrantResults yields every row in order until yield returns an error. What
+	// a gate has accepted is told as what became of it, if that is known.
 	GrantResults(ctx context.Context, sheet int64, yield func(GrantRow) error) error
+	// GrantLines returns up to limit rows after the line as GrantResults does,
+	// of one result or of all (""), as the job that judged or gave them said.
+	GrantLines(ctx context.Context, sheet int64, result string, after int64, limit int) ([]GrantRow, error)
+	// GrantJobs lists jobs of [GrantKind], newest first.
+	GrantJobs(ctx context.Context, q GrantQuery) ([]job.Job, error)
+	// GrantApplied returns the last job that gave the sheet's coupons, 0 if
+	// there is none.
+	GrantApplied(ctx context.Context, templateID, sheet int64) (int64, error)
+}
+
+// A GrantQuery selects lists, newest first.
+type GrantQuery struct {
+	TemplateID int64 // 0 = of all
+	// Shops limits the answer to lists of these shops' templates; empty = all.
+	Shops  []int64
+	Before int64 // keyset: only jobs with a smaller id
+	Limit  int
 }
 
 // Grants holds the use cases of staff around giving coupons away.
@@ -92,6 +108,17 @@ type GrantParams struct {
 	DryRun     bool  `json:"dry_run"`
 	// Sheet is the job that has read the list already; 0 = this one reads the upload.
 	Sheet int64 `json:"sheet,string,omitempty"`
+	// Reason is why, as staff said.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GrantCounts returns how many rows of the job have which result so far.
+func GrantCounts(j job.Job) map[string]int64 {
+	var c grantCursor
+	if len(j.Result) == 0 || json.Unmarshal(j.Result, &c) != nil {
+		return nil
+	}
+	return c.Results
 }
 
 // SheetOf returns the job under which the rows of j are kept.
@@ -108,25 +135,32 @@ func SheetOf(j job.Job) int64 {
 // coupon at most. Neither window nor way of obtaining is asked; stock, limit
 // per user and pause are. It returns [template.ErrNotFound],
 // [staff.ErrForbidden], [template.ErrTransition] of a draft or a cancelled
-// template, or [job.ErrUploadNotFound].
-func (g *Grants) Start(ctx context.Context, by staff.Actor, templateID, uploadID int64, dryRun bool, requestKey string) (job.Job, error) {
-	return g.start(ctx, by, GrantParams{TemplateID: templateID, DryRun: dryRun}, uploadID, requestKey)
+// template, a [fault.Fields] for a reason that is too long, or
+// [job.ErrUploadNotFound].
+func (g *Grants) Start(ctx context.Context, by staff.Actor, p GrantParams, uploadID int64, requestKey string) (job.Job, error) {
+	p.Sheet = 0
+	return g.start(ctx, by, p, uploadID, requestKey)
 }
 
 // Apply gives the coupons that the dry run of job id was about. Asking twice
 // starts one job. Beside the errors of Start it returns [job.ErrNotFound].
-func (g *Grants) Apply(ctx context.Context, by staff.Actor, id int64) (job.Job, error) {
-	j, p, err := g.load(ctx, by, id)
+func (g *Grants) Apply(ctx context.Context, by staff.Actor, id int64, reason string) (job.Job, error) {
+	j, p, err := g.load(ctx, by, id, GrantKind)
 	if err != nil {
 		return j, err
 	}
 	if !p.DryRun || j.State != job.Done {
 		return j, template.ErrTransition.Because("only a dry run that is done can be applied")
 	}
-	return g.start(ctx, by, GrantParams{TemplateID: p.TemplateID, Sheet: SheetOf(j)}, 0, "apply:"+itoa(id))
+	return g.start(ctx, by, GrantParams{TemplateID: p.TemplateID, Sheet: SheetOf(j), Reason: reason}, 0, "apply:"+itoa(id))
 }
 
 func (g *Grants) start(ctx context.Context, by staff.Actor, p GrantParams, uploadID int64, key string) (job.Job, error) {
+	if p.Reason != "" {
+		if err := CheckReason(p.Reason); err != nil {
+			return job.Job{}, err
+		}
+	}
 	t, err := g.Store.Template(ctx, p.TemplateID)
 	if err != nil {
 		return job.Job{}, err
@@ -142,19 +176,47 @@ func (g *Grants) start(ctx context.Context, by staff.Actor, p GrantParams, uploa
 		return job.Job{}, err
 	}
 	return g.Jobs.Start(ctx, by, job.New{Kind: GrantKind, Title: t.Name, ShopNumber: t.ShopNumber, Params: params, UploadID: uploadID,
-		RequestKey: key}, staff.ManageUsers)
+		RequestKey: key, Reason: p.Reason}, staff.ManageUsers)
 }
 
-// Job returns a grant with what it does, or [job.ErrNotFound].
+// List returns the lists that the query selects and the actor may know about.
+func (g *Grants) List(ctx context.Context, by staff.Actor, q GrantQuery) ([]job.Job, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, err
+	}
+	q.Shops = by.Shops
+	return g.Store.GrantJobs(ctx, q)
+}
+
+// Lines returns rows of the job's list; see [GrantStore.GrantLines]. Who may
+// not give coupons away may not see them.
+func (g *Grants) Lines(ctx context.Context, by staff.Actor, j job.Job, result string, after int64, limit int) ([]GrantRow, error) {
+	if err := by.May(staff.ManageUsers, j.ShopNumber); err != nil {
+		return nil, err
+	}
+	return g.Store.GrantLines(ctx, SheetOf(j), result, after, limit)
+}
+
+// Applied returns the job that gave what the dry run j was about, 0 if it was
+// not applied.
+func (g *Grants) Applied(ctx context.Context, j job.Job, p GrantParams) (int64, error) {
+	if !p.DryRun {
+		return 0, nil
+	}
+	return g.Store.GrantApplied(ctx, p.TemplateID, SheetOf(j))
+}
+
+// Job returns a job that gives coupons or takes them back, with what it does,
+// or [job.ErrNotFound].
 func (g *Grants) Job(ctx context.Context, by staff.Actor, id int64) (job.Job, GrantParams, error) {
-	return g.load(ctx, by, id)
+	return g.load(ctx, by, id, GrantKind, TakeBackKind)
 }
 
-func (g *Grants) load(ctx context.Context, by staff.Actor, id int64) (j job.Job, p GrantParams, err error) {
+func (g *Grants) load(ctx context.Context, by staff.Actor, id int64, kinds ...string) (j job.Job, p GrantParams, err error) {
 	if j, err = g.Jobs.Job(ctx, by, id); err != nil {
 		return j, p, err
 	}
-	if j.Kind != GrantKind || json.Unmarshal(j.Params, &p) != nil {
+	if !slices.Contains(kinds, j.Kind) || json.Unmarshal(j.Params, &p) != nil {
 		return j, p, job.ErrNotFound
 	}
 	return j, p, nil
@@ -163,7 +225,7 @@ func (g *Grants) load(ctx context.Context, by staff.Actor, id int64) (j job.Job,
 // Results yields every row of the job's list with what became of it; who may
 // not give coupons away may not see it.
 func (g *Grants) Results(ctx context.Context, by staff.Actor, id int64, yield func(GrantRow) error) error {
-	j, _, err := g.load(ctx, by, id)
+	j, _, err := g.load(ctx, by, id, GrantKind)
 	if err != nil {
 		return err
 	}
@@ -171,143 +233,4 @@ func (g *Grants) Results(ctx context.Context, by staff.Actor, id int64, yield fu
 		return err
 	}
 	return g.Store.GrantResults(ctx, SheetOf(j), yield)
-}
-
-// Granter works off jobs of [GrantKind]; see [job.Runner].
-type Granter struct {
-	Store  GrantStore
-	Lists  Lists
-	Gate   claim.Gate
-	Random func() uint64
-}
-
-const (
-	judgeChunk = 2000
-	issueChunk = 500
-	// issueAtOnce is how many claims wait for the gate together, which decides
-	// them in one group.
-	issueAtOnce = 64
-)
-
-// grantCursor is how far a job is. Line 0 and not read: the list is read next.
-type grantCursor struct {
-	Read  bool  `json:"read"`
-	Line  int64 `json:"line"`
-	Total int64 `json:"total"`
-	Good  int64 `json:"good"`
-	Bad   int64 `json:"bad"`
-}
-
-// Step reads the list, or judges or gives the next chunk. Repeating it gives
-// nobody a second coupon: the gate knows each user of the list by a key.
-func (g *Granter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
-	var p GrantParams
-	if err := json.Unmarshal(j.Params, &p); err != nil {
-		return job.Progress{}, fault.ErrInvalid.Because("params: %v", err)
-	}
-	var c grantCursor
-	if len(j.Cursor) > 0 {
-		if err := json.Unmarshal(j.Cursor, &c); err != nil {
-			return job.Progress{}, fault.ErrInvalid.Because("cursor: %v", err)
-		}
-	}
-	if !c.Read && p.Sheet == 0 {
-		n, err := g.read(ctx, j)
-		return progressOf(grantCursor{Read: true, Total: n}, nil, n == 0), err
-	}
-	chunk := issueChunk
-	if p.DryRun {
-		chunk = judgeChunk
-	}
-	rows, err := g.Store.GrantRows(ctx, SheetOf(j), p.TemplateID, c.Line, chunk)
-	if err != nil || len(rows) == 0 {
-		return progressOf(c, nil, true), err
-	}
-	t, err := g.Store.Template(ctx, p.TemplateID)
-	if err != nil {
-		return job.Progress{}, err
-	}
-	if p.DryRun {
-		judge(rows, t, c.Good)
-	} else if err := g.issue(ctx, SheetOf(j), t.ID, rows); err != nil {
-		return job.Progress{}, err
-	}
-	if err := g.Store.SaveGrants(ctx, SheetOf(j), rows); err != nil {
-		return job.Progress{}, err
-	}
-	var failed []job.RowError
-	for _, r := range rows {
-		if r.good() {
-			c.Good++
-			continue
-		}
-		c.Bad++
-		failed = append(failed, job.RowError{Line: r.Line, Row: r.Input, Error: r.Result})
-	}
-	c.Read, c.Line, c.Total = true, rows[len(rows)-1].Line, max(c.Total, c.Good+c.Bad)
-	return progressOf(c, failed, len(rows) < chunk), nil
-}
-
-func (r GrantRow) good() bool {
-	return r.Result == GrantOK || r.Result == GrantIssued || r.Result == GrantAccepted
-}
-
-func progressOf(c grantCursor, failed []job.RowError, finished bool) job.Progress {
-	cursor, _ := json.Marshal(c) // numbers only
-	return job.Progress{Cursor: cursor, Result: cursor, Total: c.Total, Done: c.Good, Failed: c.Bad, Errors: failed, Finished: finished}
-}
-
-// read stages the uploaded list.
-func (g *Granter) read(ctx context.Context, j job.Job) (int64, error) {
-	rows, err := g.Lists.OpenList(ctx, j.UploadID)
-	if err != nil {
-		return 0, err
-	}
-	list, err := readGrants(rows)
-	if err = errors.Join(err, rows.Close()); err != nil {
-		return 0, err
-	}
-	return int64(len(list)), g.Store.StageGrants(ctx, j.ID, list)
-}
-
-// issue asks the gate for every row that is not settled. Only what a
-// repetition could change is an error.
-func (g *Granter) issue(ctx context.Context, sheet, templateID int64, rows []GrantRow) error {
-	errs := make([]error, len(rows))
-	slots := make(chan struct{}, issueAtOnce)
-	var all sync.WaitGroup
-	for i := range rows {
-		r := &rows[i]
-		if r.Result == GrantIssued {
-			continue
-		}
-		if r.Result = refusedRow(*r); r.Result != "" {
-			continue
-		}
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = g.give(ctx, sheet, templateID, r)
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-func (g *Granter) give(ctx context.Context, sheet, templateID int64, r *GrantRow) error {
-	c, err := g.Gate.Claim(ctx, claim.Request{ID: claim.NewID(g.Random()), TemplateID: templateID, UserID: r.UserID, Origin: claim.ByGrant,
-		Key: itoa(sheet) + ":" + r.UserID.String()})
-	switch kind := fault.KindOf(err); {
-	case err == nil && c.State == claim.Issued:
-		r.Result, r.CouponID = GrantIssued, c.CouponID
-	case err == nil && c.State == claim.Accepted:
-		r.Result = GrantAccepted
-	case err == nil:
-		r.Result = c.Reason
-	case kind == fault.Conflict || kind == fault.NotFound || kind == fault.Invalid:
-		r.Result = fault.CodeOf(err)
-	default:
-		return err
-	}
-	return nil
 }

@@ -24,7 +24,7 @@ func readGrants(rows Rows) ([]GrantRow, error) {
 		}
 		if column < 0 {
 			heading := false
-			if column, heading = userColumn(cells); column < 0 {
+			if column, heading = UserColumn(cells); column < 0 {
 				return nil, ErrNoUserColumn
 			}
 			if heading {
@@ -47,9 +47,9 @@ func grantRow(line int64, cells []string, column int) GrantRow {
 	return r
 }
 
-// userColumn finds the column with the users in the first row, -1 if there is
+// UserColumn finds the column with the users in the first row, -1 if there is
 // none, and whether that row is a heading.
-func userColumn(cells []string) (column int, heading bool) {
+func UserColumn(cells []string) (column int, heading bool) {
 	for i, c := range cells {
 		switch strings.ToLower(c) {
 		case "user_id", "userid", "user id", "用户编号":

@@ -76,6 +76,8 @@ type Move struct {
 	// LockFor is how long a new lock lasts from the database's present on; the
 	// coupon must still be valid then. Zero for other steps.
 	LockFor time.Duration
+	// ToStock puts the coupon's place back on the shelf in the same transaction.
+	ToStock bool
 	// Entry is the audit record of a step that staff took.
 	Entry *staff.Entry
 }
@@ -239,24 +241,25 @@ func (c Case) timeOut(order string) Move {
 	return Move{From: c.Coupon, To: to, Ops: []Operation{op}}
 }
 
-// revoke takes an unused coupon away for good. It returns [ErrNotUsable]
-// while an order holds it, and after its end.
-func (c Case) revoke() (Move, error) {
+// revoke takes an unused coupon away for good, and with toStock lets somebody
+// else have it. It returns [ErrNotUsable] while an order holds it, and after
+// its end. What was chosen the first time stays.
+func (c Case) revoke(toStock bool) (Move, error) {
 	switch c.Coupon.At(c.Now) {
 	case Revoked:
 		return c.nothing(), nil
 	case Unused:
 		to := c.Coupon
-		to.State = Revoked
-		return Move{From: c.Coupon, To: to, Ops: []Operation{c.op(StepRevoke, "", to)}}, nil
+		to.State, to.Returned = Revoked, toStock
+		return Move{From: c.Coupon, To: to, Ops: []Operation{c.op(StepRevoke, "", to)}, ToStock: toStock}, nil
 	case Locked:
 		return Move{}, ErrNotUsable.Because("an order holds the coupon; release its lock first")
 	}
 	return Move{}, ErrNotUsable.Because("only an unused coupon can be revoked; this one is %s", c.Coupon.At(c.Now))
 }
 
-// checkReason returns a [fault.Fields] unless staff said why.
-func checkReason(reason string) error {
+// CheckReason returns a [fault.Fields] unless staff said why.
+func CheckReason(reason string) error {
 	e := &fault.Fields{}
 	if n := len([]rune(reason)); n < 1 || n > 500 {
 		e.Add("reason", "rule.reason", "say why, in at most 500 characters")

@@ -22,7 +22,8 @@ type SettingStore interface {
 	SaveSetting(ctx context.Context, old, next Setting, e staff.Entry) error
 }
 
-// Control holds the use cases of operators around channels.
+// Control holds the use cases of operators around channels. Shops share the
+// channels: whoever is limited to shops gets [staff.ErrEveryShop].
 type Control struct {
 	Store SettingStore
 	Now   func() time.Time
@@ -32,7 +33,7 @@ type Control struct {
 // due waits without using up attempts. The reason, which everybody sees, is a
 // must. Pausing a paused channel changes the reason.
 func (s *Control) Pause(ctx context.Context, by staff.Actor, c Channel, reason string) (Setting, error) {
-	if err := by.May(staff.Operate, 0); err != nil {
+	if err := by.MayEverywhere(staff.Operate); err != nil {
 		return Setting{}, err
 	}
 	reason = strings.TrimSpace(reason)
@@ -60,7 +61,7 @@ func (s *Control) Resume(ctx context.Context, by staff.Actor, c Channel, reason 
 // SetRate bounds the messages per second that all workers together hand to
 // the channel's provider; 0 = unlimited.
 func (s *Control) SetRate(ctx context.Context, by staff.Actor, c Channel, rate int, reason string) (Setting, error) {
-	if err := by.May(staff.Operate, 0); err != nil {
+	if err := by.MayEverywhere(staff.Operate); err != nil {
 		return Setting{}, err
 	}
 	e := &fault.Fields{}
@@ -75,7 +76,7 @@ func (s *Control) SetRate(ctx context.Context, by staff.Actor, c Channel, rate i
 const settingTries = 5
 
 func (s *Control) change(ctx context.Context, by staff.Actor, c Channel, action, reason string, decide func(*Setting)) (Setting, error) {
-	if err := by.May(staff.Operate, 0); err != nil {
+	if err := by.MayEverywhere(staff.Operate); err != nil {
 		return Setting{}, err
 	}
 	if !c.Valid() {

@@ -50,10 +50,26 @@ func (c Copy) Equal(o Copy) bool {
 // HeldOut is the variant of those who get nothing.
 const HeldOut = -1
 
+// Divided reports whether not everybody gets the same.
+func (c Copy) Divided() bool { return len(c.Variants) > 1 || c.HoldOut > 0 }
+
+// Groups returns the variants into which [Copy.Pick] divides recipients, the
+// held out last.
+func (c Copy) Groups() []int {
+	var list []int
+	for i := range c.Variants {
+		list = append(list, i)
+	}
+	if c.HoldOut > 0 {
+		list = append(list, HeldOut)
+	}
+	return list
+}
+
 // Pick returns the index of user id's variant in the message of owner, or
 // [HeldOut]. It is the same every time, and independent of other owners'.
 func (c Copy) Pick(owner int64, id user.ID) int {
-	if len(c.Variants) == 1 && c.HoldOut == 0 {
+	if !c.Divided() {
 		return 0
 	}
 	h := fnv.New64a()

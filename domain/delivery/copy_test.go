@@ -112,7 +112,7 @@ func TestRenderCopyEscapesWhatItPutsIn(t *testing.T) {
 	if !strings.Contains(got.HTML, `href="https://shop.example/c"`) || !strings.Contains(got.HTML, "&lt;b&gt;20 &lt;off&gt;&lt;/b&gt;") {
 		t.Errorf("mail %s", got.HTML)
 	}
-	r := NewRenderer(s)
+	r := NewRenderer(s, Email)
 	if a, b := r.For(user.User{Name: "A"}), r.For(user.User{Name: "B"}); a.Title != "For A" || b.Title != "For B" {
 		t.Errorf("names are mixed up: %q %q", a.Title, b.Title)
 	}

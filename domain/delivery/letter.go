@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -17,53 +19,98 @@ func RenderCopy(s Subject, variant int, u user.User) Content {
 	if s.Copy == nil || len(s.Copy.Variants) == 0 {
 		return Content{}
 	}
+	f := newForm(&s, variant, u)
+	return f.write(u, s.LinkOf(u.ID, variant), true)
+}
+
+// A form is what the readers of one language, zone and variant share of a
+// message that staff wrote.
+type form struct {
+	subject     *Subject
+	words       words
+	title, body Pattern
+	unnamed     string            // the title of a message without one
+	values      map[string]string // of the variables that are not the reader's own
+	stencil     *stencil          // nil if more than the link is the reader's own
+}
+
+// newForm returns the form for readers who share u's language and zone.
+func newForm(s *Subject, variant int, u user.User) *form {
 	text, tag := s.Copy.Variants[min(max(variant, 0), len(s.Copy.Variants)-1)].For(u.Locale)
-	if tag == "" {
-		tag = u.Locale
-	}
-	language := wordingFor(tag)
-	values := valuesOf(s, variant, u, language)
-	title := printable(fill(text.Title, values), language.unnamed)
-	body := readable(fill(text.Body, values))
-	w := words{lang: language.lang, title: title, eyebrow: printable(s.ShopName, ""), button: language.words(facts{kind: KindReminder}).button}
-	return Content{Title: title, Text: body, HTML: page(w, facts{name: title, url: s.LinkOf(u.ID, variant)}, paragraphs(body)...)}
-}
-
-// fill puts values into a text; one that cannot be parsed, which publication
-// refuses, stands as it was written.
-func fill(text string, values func(string) string) string {
-	p, err := ParseText(text)
-	if err != nil {
-		return text
-	}
-	return p.Fill(values)
-}
-
-func valuesOf(s Subject, variant int, u user.User, language wording) func(string) string {
-	zone := u.Zone()
+	language, zone := wordingFor(cmp.Or(tag, u.Locale)), u.Zone()
 	instant := func(t time.Time) string {
 		if t.IsZero() {
 			return ""
 		}
 		return language.when(t.In(zone))
 	}
-	return func(name string) string {
+	f := &form{subject: s, title: patternOf(text.Title), body: patternOf(text.Body), unnamed: language.unnamed}
+	f.words = words{lang: language.lang, eyebrow: printable(s.ShopName, ""), button: language.words(facts{kind: KindReminder}).button}
+	f.values = map[string]string{VarCouponName: printable(s.TemplateName, ""), VarShopName: printable(s.ShopName, ""),
+		VarOpensAt: instant(s.OpensAt), VarEndsAt: instant(s.EndsAt)}
+	return f
+}
+
+// patternOf reads a text; one that cannot be read, which publication refuses,
+// stands as it was written.
+func patternOf(text string) Pattern {
+	p, err := ParseText(text)
+	if err != nil {
+		return Pattern{parts: []patternPart{{literal: text}}}
+	}
+	return p
+}
+
+// write returns the message for one reader, whose link is given. The mail's
+// page is drawn only if asked for: it takes longer than everything else.
+func (f *form) write(u user.User, link string, withPage bool) Content {
+	value := func(name string) string {
 		switch name {
 		case VarName:
 			return printable(u.Name, "")
-		case VarCouponName:
-			return printable(s.TemplateName, "")
-		case VarShopName:
-			return printable(s.ShopName, "")
-		case VarOpensAt:
-			return instant(s.OpensAt)
-		case VarEndsAt:
-			return instant(s.EndsAt)
 		case VarLink:
-			return s.LinkOf(u.ID, variant)
+			return link
 		}
-		return ""
+		return f.values[name]
 	}
+	c := Content{Title: printable(f.title.Fill(value), f.unnamed), Text: readable(f.body.Fill(value))}
+	if withPage {
+		w := f.words
+		w.title = c.Title
+		c.HTML = page(w, facts{name: c.Title, url: link}, paragraphs(c.Text)...)
+	}
+	return c
+}
+
+// A stencil is a message with gaps where each reader's own link goes.
+type stencil struct {
+	title      string
+	text, page []string
+}
+
+// gap stands for the link while a stencil is cut.
+const gap = "https://gap.invalid/8d1f3c5a-72e4-4b0b-9a6f-2f6f3d1c7e90"
+
+// cutStencil prepares f for readers of whom nothing but the link is their own.
+// Titles are cut to a length, which the link would have a part in.
+func (f *form) cutStencil(withPage bool) {
+	uses := func(p Pattern, name string) bool { return slices.Contains(p.Uses(false), name) }
+	if uses(f.title, VarLink) || uses(f.title, VarName) || uses(f.body, VarName) {
+		return
+	}
+	c := f.write(user.User{}, gap, withPage)
+	f.stencil = &stencil{c.Title, strings.Split(c.Text, gap), strings.Split(c.HTML, gap)}
+}
+
+// fill returns the message with the link in its gaps; false if the link would
+// have to be escaped on its way into the page.
+func (s *stencil) fill(link string) (Content, bool) {
+	for i := range len(link) {
+		if c := link[i]; !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~:/", c) >= 0) {
+			return Content{}, false
+		}
+	}
+	return Content{Title: s.title, Text: strings.Join(s.text, link), HTML: strings.Join(s.page, link)}, link != ""
 }
 
 // readable keeps line breaks and takes out what would hide or turn text.
@@ -96,32 +143,58 @@ func paragraphs(text string) []string {
 	return list
 }
 
-// letter returns u's content of a message that staff wrote. Texts without the
-// reader's name or a link of their own are rendered once per variant, language
-// and zone.
+// letter returns u's content of a message that staff wrote. Texts in which
+// nothing is the reader's own are rendered once per variant, language and zone.
 func (r *Renderer) letter(u user.User) *Content {
-	variant := r.subject.Copy.Pick(r.subject.OwnerID, u.ID)
-	if r.personal {
-		c := RenderCopy(r.subject, variant, u)
-		return &c
+	if len(r.subject.Copy.Variants) == 0 {
+		return &Content{}
 	}
-	return r.shared(reader{u.Locale, u.Timezone, variant}, func() Content { return RenderCopy(r.subject, variant, u) })
+	variant := r.subject.Copy.Pick(r.subject.OwnerID, u.ID)
+	key := reader{u.Locale, u.Timezone, variant}
+	if !r.personal {
+		return r.shared(key, func() Content {
+			return newForm(&r.subject, variant, u).write(u, r.subject.LinkOf(u.ID, variant), r.withPage)
+		})
+	}
+	f, link := r.form(key, u), r.subject.LinkOf(u.ID, variant)
+	if f.stencil != nil {
+		if c, ok := f.stencil.fill(link); ok {
+			return &c
+		}
+	}
+	c := f.write(u, link, r.withPage)
+	return &c
 }
 
-// personal reports whether any text of c has the reader's name in it.
-func (c *Copy) personal() bool {
+// form returns the form for the reader's kind, made when it is first asked for.
+func (r *Renderer) form(key reader, u user.User) *form {
+	r.mu.RLock()
+	f := r.forms[key]
+	r.mu.RUnlock()
+	if f != nil {
+		return f
+	}
+	f = newForm(&r.subject, key.variant, u)
+	if r.subject.tracked() {
+		f.cutStencil(r.withPage)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.forms) < maxRendered {
+		r.forms[key] = f
+	}
+	return f
+}
+
+// uses reports whether any text of c has the variable in it.
+func (c *Copy) uses(name string) bool {
 	if c == nil {
 		return false
 	}
 	for _, v := range c.Variants {
 		for _, t := range v.Texts {
-			for _, s := range []string{t.Title, t.Body} {
-				p, err := ParseText(s)
-				for _, name := range p.Uses(false) {
-					if err == nil && name == VarName {
-						return true
-					}
-				}
+			if slices.Contains(patternOf(t.Title).Uses(false), name) || slices.Contains(patternOf(t.Body).Uses(false), name) {
+				return true
 			}
 		}
 	}

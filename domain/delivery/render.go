@@ -140,15 +140,17 @@ var mail = template.Must(template.New("mail").Parse(`<!DOCTYPE html>
 </body></html>
 `))
 
-// A Renderer renders one subject once per language and zone. It is safe for
-// concurrent use.
+// A Renderer renders one subject once per language and zone, as far as readers
+// share it. It is safe for concurrent use.
 type Renderer struct {
 	subject  Subject
+	withPage bool // the HTML of messages that staff wrote is wanted
 	personal bool // every reader gets a text of their own
 	varies   bool // readers of one language and zone may get different texts
 
 	mu       sync.RWMutex
 	contents map[reader]*Content
+	forms    map[reader]*form
 }
 
 // reader is what one rendering depends on. The zone is kept by name: looking
@@ -158,11 +160,14 @@ type reader struct {
 	variant    int
 }
 
-// NewRenderer returns a renderer for messages about s.
-func NewRenderer(s Subject) *Renderer {
-	personal := s.Copy.personal() || s.Copy != nil && s.tracked()
-	return &Renderer{subject: s, personal: personal,
-		varies: personal || s.Copy != nil && (len(s.Copy.Variants) > 1 || s.Copy.HoldOut > 0), contents: make(map[reader]*Content)}
+// NewRenderer returns a renderer for messages about s over the channel. What
+// staff wrote is drawn as a page for mails only.
+func NewRenderer(s Subject, c Channel) *Renderer {
+	r := &Renderer{subject: s, withPage: c == Email, contents: make(map[reader]*Content), forms: make(map[reader]*form)}
+	// A mail's button leads to the link, whether the text names it or not.
+	r.personal = s.Copy.uses(VarName) || s.Copy != nil && s.tracked() && (r.withPage || s.Copy.uses(VarLink))
+	r.varies = r.personal || s.Copy != nil && (len(s.Copy.Variants) > 1 || s.Copy.HoldOut > 0)
+	return r
 }
 
 // For returns the message in u's language and zone. Readers who share both

@@ -214,7 +214,7 @@ func TestLink(t *testing.T) {
 }
 
 func TestRendererSharesContents(t *testing.T) {
-	r := delivery.NewRenderer(spring(delivery.KindReminder))
+	r := delivery.NewRenderer(spring(delivery.KindReminder), delivery.Email)
 	reader := func(locale, zone string) *delivery.Content {
 		return r.For(user.User{Locale: locale, Timezone: zone})
 	}
@@ -234,7 +234,7 @@ func TestRendererSharesContents(t *testing.T) {
 }
 
 func TestRendererConcurrently(t *testing.T) {
-	r := delivery.NewRenderer(spring(delivery.KindReminder))
+	r := delivery.NewRenderer(spring(delivery.KindReminder), delivery.Email)
 	want := *r.For(user.User{Timezone: "Asia/Tokyo"})
 	var readers sync.WaitGroup
 	for i := range 8 {
@@ -252,7 +252,7 @@ func TestRendererConcurrently(t *testing.T) {
 }
 
 func BenchmarkRenderer(b *testing.B) {
-	r := delivery.NewRenderer(spring(delivery.KindReminder))
+	r := delivery.NewRenderer(spring(delivery.KindReminder), delivery.Email)
 	u := user.User{Locale: "zh-CN", Timezone: "Asia/Shanghai"}
 	for b.Loop() {
 		r.For(u)

@@ -103,6 +103,8 @@ type New struct {
 	// RequestKey makes starting repeatable: the same actor starting the same
 	// kind with the same key again gets the first job. Empty = none.
 	RequestKey string
+	// Reason is why, for the audit log.
+	Reason string
 }
 
 // An Upload is a file that waits for a job to read it.

@@ -57,7 +57,7 @@ func (s *Service) Start(ctx context.Context, by staff.Actor, n New, needs staff.
 	j := Job{Kind: n.Kind, Title: title(n.Title), ShopNumber: n.ShopNumber, Needs: needs, Params: n.Params, State: Waiting,
 		Total: n.Total, UploadID: n.UploadID, Actor: by, CreatedBy: strings.TrimSpace(by.Label + " " + by.Name)}
 	return s.Store.StartJob(context.WithoutCancel(ctx), j, n.RequestKey, staff.Entry{Actor: by, Action: "job.start", ObjectKind: "job",
-		ShopNumber: n.ShopNumber, After: map[string]any{"kind": j.Kind, "title": j.Title}})
+		ShopNumber: n.ShopNumber, Reason: n.Reason, After: map[string]any{"kind": j.Kind, "title": j.Title}})
 }
 
 func (n New) check() error {

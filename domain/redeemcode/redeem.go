@@ -87,8 +87,13 @@ func (r *Redeemer) redeem(ctx context.Context, by user.ID, typed string, again b
 	ask := claim.Request{ID: r.NewID(), TemplateID: b.TemplateID, UserID: by, Origin: claim.ByCode, Key: originKey(serial)}
 	got, err := r.Gate.Claim(ctx, ask)
 	taken := errors.Is(err, claim.ErrIdempotency)
-	if err != nil && !taken {
+	switch {
+	case err != nil && !taken:
 		return claim.Claim{}, err
+	case got.State == claim.Failed:
+		// An earlier claim came to nothing, and its gate has not heard of it yet:
+		// in a moment the code is as good as before.
+		return claim.Claim{}, claim.ErrOverloaded
 	}
 	// Dying here leaves a used code without a mark: the next attempt comes as
 	// far as the gate, is refused there, and sets the mark.

@@ -52,8 +52,8 @@ type Counter struct {
 // stepFor is about how long one step of a job takes.
 const stepFor = 1500 * time.Millisecond
 
-// countRange is how many users one statement looks at.
-const countRange = 20_000
+// CountRange is how many users one statement of a count looks at.
+const CountRange = 20_000
 
 type countCursor struct {
 	After   user.ID `json:"after,string"`
@@ -82,7 +82,7 @@ func (c *Counter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	}
 	finished := false
 	for end := c.Now().Add(stepFor); !finished && c.Now().Before(end); {
-		members, looked, last, err := c.Store.CountRange(ctx, g.Rule, at.After, countRange)
+		members, looked, last, err := c.Store.CountRange(ctx, g.Rule, at.After, CountRange)
 		if err != nil {
 			return job.Progress{}, err
 		}

@@ -50,7 +50,11 @@ var granted = map[Role][]Permission{
 
 // Faults of this room.
 var (
-	ErrForbidden       = fault.New(fault.Denied, "forbidden", "you may not do this")
+	ErrForbidden = fault.New(fault.Denied, "forbidden", "you may not do this")
+	// ErrEveryShop is the refusal of what would change things for every shop to
+	// somebody who is limited to some.
+	ErrEveryShop = fault.New(fault.Denied, "limited_to_shops",
+		"this concerns every shop, and you are in charge of some only; ask somebody who is not limited to shops")
 	ErrUnauthenticated = fault.New(fault.Unauthenticated, "unauthenticated", "sign in or send valid credentials")
 	ErrNotFound        = fault.New(fault.NotFound, "staff_not_found", "no such staff member")
 	ErrKeyNotFound     = fault.New(fault.NotFound, "key_not_found", "no such API key")
@@ -86,6 +90,19 @@ func (a Actor) May(p Permission, shop int64) error {
 
 // Can is [Actor.May] for pages that show or hide a button.
 func (a Actor) Can(p Permission, shop int64) bool { return a.May(p, shop) == nil }
+
+// MayEverywhere returns nil if a may do p in a way that concerns every shop,
+// such as stopping a channel they share; else [ErrForbidden], or
+// [ErrEveryShop] if a is limited to shops.
+func (a Actor) MayEverywhere(p Permission) error {
+	if err := a.May(p, 0); err != nil {
+		return err
+	}
+	if len(a.Shops) > 0 {
+		return ErrEveryShop
+	}
+	return nil
+}
 
 // A Member is one person with access to the console.
 type Member struct {

@@ -31,6 +31,19 @@ func TestMay(t *testing.T) {
 	}
 }
 
+// What every shop shares is not for those who are in charge of some.
+func TestMayEverywhere(t *testing.T) {
+	if err := (Actor{Role: Operator}).MayEverywhere(Operate); err != nil {
+		t.Errorf("an operator of all shops: %v", err)
+	}
+	if err := (Actor{Role: Admin, Shops: []int64{1}}).MayEverywhere(Operate); !errors.Is(err, ErrEveryShop) {
+		t.Errorf("an admin of one shop: %v", err)
+	}
+	if err := (Actor{Role: Marketer, Shops: []int64{1}}).MayEverywhere(Operate); !errors.Is(err, ErrForbidden) {
+		t.Errorf("a marketer: %v", err)
+	}
+}
+
 func TestMemberRules(t *testing.T) {
 	good := MemberInput{Email: "ada@example.com", Role: Viewer, Password: "12345678"}
 	change := func(f func(*MemberInput)) MemberInput { in := good; f(&in); return in }

@@ -91,7 +91,11 @@ const (
 	ReasonUnfinished = "unfinished"
 	ReasonLost       = "lost"
 	ReasonDifference = "difference"
-	ReasonEnded      = "ended" // to take it down
+	// ReasonExcess: a writer that had claims in hand when Redis was emptied
+	// stored them after the gate was built anew, so the shelves have more than
+	// there is. Whoever got it would be refused when it is written.
+	ReasonExcess = "excess"
+	ReasonEnded  = "ended" // to take it down
 )
 
 // Next returns what the gate needs, judged by a look at its shelves, and why
@@ -109,6 +113,9 @@ func (p Plan) Next(shelves []Shelf) (Step, string) {
 		if s.Epoch > p.Epoch {
 			return Rest, "" // somebody has built it since the plan was read
 		}
+	}
+	if p.Template.Stock < p.Base+p.Allot() && !p.ended() {
+		return Build, ReasonExcess
 	}
 	tell, fill, idle := false, p.Template.Stock > p.Base+p.Allot(), true
 	for i, s := range shelves {

@@ -50,6 +50,10 @@ func TestNext(t *testing.T) {
 		{"a shelf of another epoch", func(_ *stock.Plan, s []stock.Shelf) { s[0].Epoch = 2 }, stock.Build, stock.ReasonLost},
 		{"a sealed shelf", func(_ *stock.Plan, s []stock.Shelf) { s[0].Open = false }, stock.Build, stock.ReasonLost},
 		{"a shelf that was given too much", func(_ *stock.Plan, s []stock.Shelf) { s[0].Allot++ }, stock.Build, stock.ReasonLost},
+		{"more on the shelves than there is", func(p *stock.Plan, _ []stock.Shelf) { p.Base++ }, stock.Build, stock.ReasonExcess},
+		{"more on them than there was, in the end", func(p *stock.Plan, _ []stock.Shelf) {
+			p.Template.Stored, p.Base = template.Closed, p.Base+1
+		}, stock.Rest, ""},
 		{"an older version", func(_ *stock.Plan, s []stock.Shelf) { s[1].Version = 3 }, stock.Tell, ""},
 		{"a newer version", func(_ *stock.Plan, s []stock.Shelf) { s[1].Version = 5 }, stock.Rest, ""},
 		{"more stock", func(p *stock.Plan, _ []stock.Shelf) { p.Template.Stock++ }, stock.Fill, ""},

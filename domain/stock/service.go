@@ -41,6 +41,9 @@ type Store interface {
 	// after the one given (0 = there is no plan yet). It returns [ErrBusy] if
 	// somebody else is building or was faster.
 	Begin(ctx context.Context, templateID, epoch int64, shards int, reason string, lease time.Duration) (Plan, error)
+	// Renew prolongs the lease of whoever is building this epoch; [ErrBusy] if
+	// it is no longer the present one.
+	Renew(ctx context.Context, templateID, epoch int64, lease time.Duration) error
 	// Found fixes what the new epoch starts from: what is issued now is its
 	// base and the rest is divided. All old entries must be written before. It
 	// returns [ErrBusy] if the epoch is no longer the present one.
@@ -82,9 +85,6 @@ type Shelves interface {
 	// Help finishes a move towards the shelf that somebody left half done.
 	Help(ctx context.Context, templateID int64, shard int, epoch int64) error
 }
-
-// lease is how long a builder may be silent before another takes over.
-const lease = 15 * time.Second
 
 // confirmations is how many looks in a row must show a difference before the
 // gate is built anew because of it.
@@ -246,65 +246,6 @@ func (k *Keeper) help(ctx context.Context, plan Plan, shelves []Shelf) error {
 	return nil
 }
 
-// build makes the shelves from what the database knows. Only what is written
-// tells what is left, and only when every shelf is filled may the first one
-// open.
-func (k *Keeper) build(ctx context.Context, plan Plan, reason string) error {
-	id, shards := plan.Template.ID, plan.Shards
-	if shards == 0 {
-		shards = k.divide(plan.Template.Stock, k.Shelves.Machines(ctx))
-	}
-	plan, err := k.drain(ctx, plan, shards, reason)
-	if err != nil {
-		return err
-	}
-	if plan, err = k.Store.Found(ctx, id, plan.Epoch); err != nil {
-		return err
-	}
-	read := k.Now()
-	err = plan.each(func(s int) error { return k.Shelves.Reset(ctx, id, s, plan.Epoch, plan.Parts[s].Allot) })
-	if err != nil {
-		return err
-	}
-	if err := k.load(ctx, plan); err != nil {
-		return err
-	}
-	if err := k.tell(ctx, plan, plan.Now.Add(k.Now().Sub(read))); err != nil {
-		return err
-	}
-	err = plan.each(func(s int) error { return k.Shelves.Open(ctx, id, s, plan.Epoch) })
-	if err != nil {
-		return err
-	}
-	if err := k.Store.Stand(ctx, id, plan.Epoch); err != nil {
-		return err
-	}
-	if k.Built != nil {
-		k.Built(id, reason)
-	}
-	return k.Store.Refilled(ctx, id)
-}
-
-func (k *Keeper) divide(stock int64, machines int) int {
-	if k.Divide == nil {
-		return Shards(stock, machines)
-	}
-	return k.Divide(stock, machines)
-}
-
-func (k *Keeper) load(ctx context.Context, plan Plan) error {
-	id := plan.Template.ID
-	err := k.Store.Holdings(ctx, id, func(list []Holding) error {
-		return k.Shelves.LoadHoldings(ctx, id, plan.Shards, plan.Epoch, list)
-	})
-	if err != nil {
-		return err
-	}
-	return k.Store.Promises(ctx, id, func(list []Promise) error {
-		return k.Shelves.LoadPromises(ctx, id, plan.Shards, plan.Epoch, list)
-	})
-}
-
 func (k *Keeper) tell(ctx context.Context, plan Plan, now time.Time) error {
 	terms := TermsOf(plan.Template)
 	return plan.each(func(s int) error { return k.Shelves.Tell(ctx, plan.Template.ID, s, plan.Epoch, terms, now) })
@@ -325,49 +266,25 @@ func (k *Keeper) fill(ctx context.Context, plan Plan) error {
 	return k.Store.Refilled(ctx, plan.Template.ID)
 }
 
-// clear seals first: what staff still give away after the end must not land
-// on a shelf that nobody looks at any more. Retired before they are taken
-// down, shelves are not built anew.
-func (k *Keeper) clear(ctx context.Context, plan Plan) error {
-	plan, err := k.drain(ctx, plan, plan.Shards, ReasonEnded)
-	if err != nil {
-		return err
-	}
-	if err := k.Store.Retire(ctx, plan.Template.ID, plan.Epoch); err != nil {
-		return err
-	}
-	if k.Cleared != nil {
-		k.Cleared(plan.Template.ID)
-	}
-	k.forget(plan.Template.ID)
-	return k.Shelves.Clear(ctx, plan.Template.ID, plan.Shards)
-}
-
-// Tell puts the newest terms of a template in force at once, if its gate
-// stands. It is for whoever has just changed them; if it fails, the next
-// sweep does it.
-func (k *Keeper) Tell(ctx context.Context, templateID int64) error {
+// Prompt does at once what a change of the template asks for: it builds a gate
+// that never was, puts the newest terms in force, and hands out new stock. It
+// is for whoever has made the change; what it leaves or fails to do, the next
+// sweep does.
+func (k *Keeper) Prompt(ctx context.Context, templateID int64) error {
 	plan, err := k.Store.Plan(ctx, templateID)
-	if err != nil || plan.State != Standing {
+	if err != nil {
 		return err
 	}
-	return k.tell(ctx, plan, plan.Now)
-}
-
-// drain begins a new epoch and brings everything that was accepted before it
-// into the database. Order matters: only once no shelf takes claims any more
-// is what waits to be written complete.
-func (k *Keeper) drain(ctx context.Context, plan Plan, shards int, reason string) (Plan, error) {
-	id := plan.Template.ID
-	plan, err := k.Store.Begin(ctx, id, plan.Epoch, shards, reason, lease)
-	if err != nil {
-		return plan, err
+	switch {
+	case plan.Shards == 0 && plan.wanted():
+		return k.build(ctx, plan, ReasonNew)
+	case plan.State != Standing:
+		return nil
 	}
-	err = plan.each(func(s int) error { return k.Shelves.Seal(ctx, id, s, plan.Epoch) })
-	if err != nil {
-		return plan, err
+	if err := k.tell(ctx, plan, plan.Now); err != nil || plan.ended() || plan.Template.Stock <= plan.Base+plan.Allot() {
+		return err
 	}
-	return plan, plan.each(func(s int) error { return k.Writer.WriteAll(ctx, id, s) })
+	return k.fill(ctx, plan)
 }
 
 func (p Plan) each(do func(shard int) error) error {

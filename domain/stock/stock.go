@@ -34,6 +34,15 @@ func Shards(stock int64, machines int) int {
 	return int(min(n, max(stock/fewest, 1), MaxShards))
 }
 
+// Divider returns [Shards], or, if shelves is positive, what always divides
+// into so many of them.
+func Divider(shelves int) func(stock int64, machines int) int {
+	if shelves <= 0 {
+		return Shards
+	}
+	return func(int64, int) int { return min(shelves, MaxShards) }
+}
+
 // Home returns the shelf at which a user buys. Everything that is known of a
 // user is kept beside this shelf, so it is the same for ever.
 func Home(by user.ID, shards int) int {

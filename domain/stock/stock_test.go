@@ -26,6 +26,14 @@ func TestShards(t *testing.T) {
 	}
 }
 
+func TestDivider(t *testing.T) {
+	for shelves, want := range map[int]int{-1: 7, 0: 7, 1: 1, 8: 8, 1000: stock.MaxShards} {
+		if got := stock.Divider(shelves)(500, 7); got != want {
+			t.Errorf("500 on %d shelves: %d, want %d", shelves, got, want)
+		}
+	}
+}
+
 func TestSplitLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, shards := rapid.Int64Range(0, 1<<40).Draw(t, "n"), rapid.IntRange(1, stock.MaxShards).Draw(t, "shards")

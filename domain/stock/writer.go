@@ -8,6 +8,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/fault"
+	"dropbell/domain/redeemcode"
 	"dropbell/domain/user"
 )
 
@@ -86,6 +87,10 @@ type Writer struct {
 	Book   Book
 	// Wrote is told of every transaction, if set.
 	Wrote func(issued, refused int)
+	// Used, if set, is told the keys of redeem codes that have their coupon, as
+	// soon as it is stored. It may fail: who tries such a code again is refused
+	// all the same, only later.
+	Used func(ctx context.Context, keys []string)
 }
 
 // groupsAtOnce is how many groups one transaction writes, of at most 128
@@ -128,9 +133,13 @@ func (w *Writer) Step(ctx context.Context, templateID int64, shard int) (int, er
 }
 
 // WriteAll writes everything that waits on one shelf and leaves it there; for
-// whoever builds the gate anew, after sealing it.
-func (w *Writer) WriteAll(ctx context.Context, templateID int64, shard int) error {
+// whoever builds the gate anew, after sealing it. It calls goOn before each
+// page and ends with its error.
+func (w *Writer) WriteAll(ctx context.Context, templateID int64, shard int, goOn func() error) error {
 	for after := ""; ; {
+		if err := goOn(); err != nil {
+			return err
+		}
 		groups, poisons, err := w.Stream.Scan(ctx, templateID, shard, after, groupsAtOnce)
 		if err != nil {
 			return err
@@ -182,7 +191,28 @@ func (w *Writer) write(ctx context.Context, templateID int64, shard int, groups 
 	if w.Wrote != nil {
 		w.Wrote(len(verdicts)-refused, refused)
 	}
+	w.used(ctx, spent(groups, into))
 	return nil
+}
+
+func (w *Writer) used(ctx context.Context, keys []string) {
+	if w != nil && w.Used != nil && len(keys) > 0 {
+		w.Used(ctx, keys)
+	}
+}
+
+// spent returns the keys of redeem codes that have a coupon: by this very claim,
+// or because it was refused for that.
+func spent(groups []Group, verdicts map[claim.ID]Verdict) (keys []string) {
+	for _, g := range groups {
+		for _, c := range g.Claims {
+			v, decided := verdicts[c.ID]
+			if c.Origin == claim.ByCode && decided && (v.Issued || v.CouponID != 0 || v.Reason == redeemcode.ErrUsed.Code) {
+				keys = append(keys, c.Key)
+			}
+		}
+	}
+	return keys
 }
 
 // giveUp sets the one claim aside and refuses it.

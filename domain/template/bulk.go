@@ -111,21 +111,17 @@ func (s *Bulks) Rehearse(ctx context.Context, by staff.Actor, b Bulk) (r Rehears
 		return r, err
 	}
 	r.Cannot = map[State]int{}
-	var at bulkCursor
-	now := s.Templates.Now()
-	for {
-		list, next, err := s.page(ctx, by, b, at, 500)
-		if err != nil || len(list) == 0 {
-			return r, err
-		}
-		for _, t := range list {
-			r.count(t, b.Transition, now)
-		}
-		if at = next; r.Total() >= rehearsed {
-			r.More = true
-			return r, nil
-		}
+	// In one go: what stands in the way of a page would be read for each.
+	list, _, err := s.page(ctx, by, b, bulkCursor{}, rehearsed+1)
+	if err != nil {
+		return r, err
 	}
+	r.More = len(list) > rehearsed
+	now := s.Templates.Now()
+	for _, t := range list[:min(len(list), rehearsed)] {
+		r.count(t, b.Transition, now)
+	}
+	return r, nil
 }
 
 func (r *Rehearsal) count(t Template, tr Transition, now time.Time) {
@@ -199,18 +195,34 @@ func (s *Bulks) page(ctx context.Context, by staff.Actor, b Bulk, at bulkCursor,
 		}
 		return list, at, err
 	}
-	var list []Template
-	for ; at.Place < len(b.IDs) && len(list) < limit; at.Place++ {
-		t, err := s.Templates.Template(ctx, by, b.IDs[at.Place])
-		if err != nil {
-			if !refusal(err) {
-				return nil, at, err
-			}
-			t = Template{ID: b.IDs[at.Place]} // its step will say why not
-		}
-		list = append(list, t)
+	ids := b.IDs[at.Place:min(len(b.IDs), at.Place+limit)]
+	at.Place += len(ids)
+	list, err := s.named(ctx, by, ids)
+	return list, at, err
+}
+
+// named returns the templates with the ids, in their order. One that is not
+// there, or not for this actor, is nothing but its id: its step will say why not.
+func (s *Bulks) named(ctx context.Context, by staff.Actor, ids []int64) ([]Template, error) {
+	if len(ids) == 0 {
+		return nil, nil
 	}
-	return list, at, nil
+	found, err := s.Templates.Templates(ctx, by, Query{IDs: ids, Limit: len(ids)})
+	if err != nil {
+		return nil, err
+	}
+	at := make(map[int64]int, len(found))
+	for i, t := range found {
+		at[t.ID] = i
+	}
+	list := make([]Template, len(ids))
+	for i, id := range ids {
+		list[i] = Template{ID: id}
+		if k, ok := at[id]; ok {
+			list[i] = found[k]
+		}
+	}
+	return list, nil
 }
 
 // Step alternates: it looks at the next templates and saves which of them it

@@ -2,6 +2,7 @@ package template
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -38,7 +39,8 @@ const (
 // A Query selects templates, soonest opening first or last.
 type Query struct {
 	Search     string
-	States     []State
+	IDs        []int64 // empty = all
+	States     []State // empty = all
 	Shops      []int64 // empty = all
 	From, To   *time.Time
 	Descending bool
@@ -158,8 +160,22 @@ const (
 
 // Do takes template id one step on, for the reason given. It returns
 // [ErrTransition] where the state does not allow it. A version other than 0
-// must be current, else [fault.ErrStale] is returned.
+// must be current, else [fault.ErrStale] is returned; without one, whoever is
+// faster with another change does not stand in the way.
 func (s *Service) Do(ctx context.Context, by staff.Actor, id, version int64, tr Transition, reason string) (Template, error) {
+	for try := 1; ; try++ {
+		t, err := s.doOnce(ctx, by, id, version, tr, reason)
+		if version != 0 || try == doTries || !errors.Is(err, fault.ErrStale) {
+			return t, err
+		}
+	}
+}
+
+// doTries is how often a step is decided anew; each time somebody else's
+// change was stored.
+const doTries = 10
+
+func (s *Service) doOnce(ctx context.Context, by staff.Actor, id, version int64, tr Transition, reason string) (Template, error) {
 	old, err := s.load(ctx, by, id)
 	if err != nil {
 		return old, err

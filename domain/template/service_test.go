@@ -54,6 +54,43 @@ func serviceAt(state template.State) (*template.Service, *shelf) {
 	return &template.Service{Store: s, Now: func() time.Time { return now }}, s
 }
 
+// busy is a shelf on which others are faster for a while.
+type busy struct {
+	*shelf
+	rivals int
+}
+
+func (s *busy) Save(ctx context.Context, c template.Change) (template.Template, error) {
+	if s.rivals > 0 {
+		s.rivals--
+		s.held.Version++
+		return c.Template, fault.ErrStale
+	}
+	return s.shelf.Save(ctx, c)
+}
+
+// TestAPauseIsNotBasedOnAVersion: whoever stops a drop without having named a
+// version is not sent away because somebody else is editing it; whoever named
+// one is.
+func TestAPauseIsNotBasedOnAVersion(t *testing.T) {
+	by := staff.Actor{Label: "staff:1", Role: staff.Marketer}
+	for _, c := range []struct {
+		rivals  int
+		version int64
+		want    error
+	}{{0, 0, nil}, {3, 0, nil}, {1, 3, fault.ErrStale}, {1000, 0, fault.ErrStale}} {
+		service, store := serviceAt(template.Open)
+		service.Store = &busy{store, c.rivals}
+		if _, err := service.Do(t.Context(), by, 7, c.version, template.Pausing, "stop"); !errors.Is(err, c.want) {
+			t.Errorf("%d others, version %d: %v", c.rivals, c.version, err)
+			continue
+		}
+		if c.want == nil && (len(store.changes) != 1 || store.changes[0].Template.Version != 3+int64(c.rivals)) {
+			t.Errorf("%d others: %+v", c.rivals, store.changes)
+		}
+	}
+}
+
 func TestEveryTransitionSaysWhoWhyAndWhat(t *testing.T) {
 	by := staff.Actor{Label: "staff:1", Role: staff.Marketer}
 	for _, c := range []struct {

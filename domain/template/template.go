@@ -113,7 +113,8 @@ type Template struct {
 	Spec
 	ShopName     string
 	ShopTimezone string
-	Issued       int64
+	// Issued is how many coupons there are, less those Returned to stock.
+	Issued, Returned int64
 	// Stored is the stored state; see [Template.State].
 	Stored      State
 	Version     int64

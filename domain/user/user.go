@@ -71,9 +71,12 @@ type User struct {
 	Timezone string // IANA, e.g. "Asia/Shanghai"
 	Push     []PushSubscription
 	// OptOuts is a bit per channel (1<<channel).
-	OptOuts   uint8
-	Quiet     QuietHours
-	UpdatedAt time.Time
+	OptOuts uint8
+	Quiet   QuietHours
+	// Attributes are what the shop told besides: texts, numbers and booleans.
+	// Stores may leave them out where nobody asked for them.
+	Attributes map[string]any
+	UpdatedAt  time.Time
 }
 
 // Zone returns the user's time zone, UTC when unknown.

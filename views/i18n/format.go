@@ -30,6 +30,33 @@ func (l *Locale) Percent(part, whole int64) string {
 	return l.printer.Sprint(number.Percent(share, number.MaxFractionDigits(1)))
 }
 
+// Share writes a rate between 0 and 1 in percent; small ones with two
+// decimals, so that they can still be told apart.
+func (l *Locale) Share(rate float64) string {
+	digits := 1
+	if rate < 0.01 {
+		digits = 2
+	}
+	return l.printer.Sprint(number.Percent(rate, number.MaxFractionDigits(digits)))
+}
+
+// Points writes the difference between two rates in percentage points, with
+// its sign.
+func (l *Locale) Points(difference float64) string {
+	sign, digits := "+", 1
+	if difference < 0 {
+		sign, difference = "−", -difference
+	}
+	if difference < 0.01 {
+		digits = 2
+	}
+	text := l.printer.Sprint(number.Decimal(100*difference, number.MaxFractionDigits(digits)))
+	if text == "0" {
+		return text
+	}
+	return sign + text
+}
+
 // Compact writes n in at most five characters or so, for tight places.
 func (l *Locale) Compact(n int64) string {
 	for _, u := range l.times.units {
@@ -86,6 +113,17 @@ func (l *Locale) Date(t time.Time, zone *time.Location) string { return l.times.
 
 // Day writes the day in short, without the year.
 func (l *Locale) Day(t time.Time, zone *time.Location) string { return l.times.day(t.In(zone)) }
+
+// Month writes the month with its year, such as "November 2026".
+func (l *Locale) Month(t time.Time) string { return l.times.month(t) }
+
+// Weekday writes a day of the week in short and in full.
+func (l *Locale) Weekday(d time.Weekday) (short, long string) { return l.times.weekday(d) }
+
+// FirstWeekday is the day with which weeks begin where the language is
+// spoken: by CLDR's supplemental data Sunday for English, whose likely region
+// is the United States, and Monday for Chinese in China.
+func (l *Locale) FirstWeekday() time.Weekday { return l.times.first }
 
 // Clock writes the time of day; seconds only where there are any.
 func (l *Locale) Clock(t time.Time, zone *time.Location) string {
@@ -159,6 +197,9 @@ func (l *Locale) Ago(t, now time.Time) string {
 // timeLayout is how a language writes days.
 type timeLayout struct {
 	date, day func(time.Time) string
+	month     func(time.Time) string
+	weekday   func(time.Weekday) (short, long string)
+	first     time.Weekday
 	join      string
 	units     []unit // largest first
 }
@@ -170,20 +211,33 @@ type unit struct {
 
 func englishTimes() timeLayout {
 	return timeLayout{
-		date:  func(t time.Time) string { return t.Format("Mon 2 Jan 2006") },
-		day:   func(t time.Time) string { return t.Format("2 Jan") },
-		join:  ", ",
-		units: []unit{{1_000_000_000, "B"}, {1_000_000, "M"}, {1_000, "k"}},
+		date:    func(t time.Time) string { return t.Format("Mon 2 Jan 2006") },
+		day:     func(t time.Time) string { return t.Format("2 Jan") },
+		month:   func(t time.Time) string { return t.Format("January 2006") },
+		weekday: func(d time.Weekday) (short, long string) { return d.String()[:3], d.String() },
+		first:   time.Sunday,
+		join:    ", ",
+		units:   []unit{{1_000_000_000, "B"}, {1_000_000, "M"}, {1_000, "k"}},
 	}
 }
 
 // chineseTimes also counts in ten thousands, as people do.
 func chineseTimes() timeLayout {
-	weekday := func(t time.Time) string { return "周" + string([]rune("日一二三四五六")[t.Weekday()]) }
+	weekday := func(d time.Weekday) (short, long string) {
+		name := string([]rune("日一二三四五六")[d])
+		return "周" + name, "星期" + name
+	}
+	short := func(t time.Time) string {
+		name, _ := weekday(t.Weekday())
+		return name
+	}
 	return timeLayout{
-		date:  func(t time.Time) string { return t.Format("2006年1月2日") + " " + weekday(t) },
-		day:   func(t time.Time) string { return t.Format("1月2日") },
-		join:  " ",
-		units: []unit{{100_000_000, "亿"}, {10_000, "万"}},
+		date:    func(t time.Time) string { return t.Format("2006年1月2日") + " " + short(t) },
+		day:     func(t time.Time) string { return t.Format("1月2日") },
+		month:   func(t time.Time) string { return t.Format("2006年1月") },
+		weekday: weekday,
+		first:   time.Monday,
+		join:    " ",
+		units:   []unit{{100_000_000, "亿"}, {10_000, "万"}},
 	}
 }

@@ -32,15 +32,34 @@ func (p Campaigns) filtered() bool {
 // Campaign is one campaign's page.
 type Campaign struct {
 	campaign.Status
-	Zone    *time.Location
-	Balance campaign.Balance
+	Zone *time.Location
+	// Results are as a worker counted last; Balance is the account as
+	// recounted for this page, if somebody asked for that.
+	Results campaign.Results
+	Balance *campaign.Balance
 	// Previews are the texts by language, as somebody without a name reads them.
 	Previews []CampaignText
-	// Asked is the user somebody asks about, Found what became of the message.
-	Asked string
-	Found *campaign.Outcome
+	// Requests hold the last request for a second person's consent, if any.
+	Requests []campaign.Request
+	// SegmentNow is the rule of the segment it is for as it is now; nil for
+	// other audiences.
+	SegmentNow *campaign.FrozenRule
+	// Recipients are the first few.
+	Recipients CampaignRecipients
 	// Earlier are campaigns of the same shop that have ended.
-	Earlier []campaign.Status
+	Earlier []campaign.Past
+}
+
+// account returns what the campaign's account was off by when it was last
+// recounted, and when; not known if it never was.
+func (p Campaign) account(ctx context.Context) (off int64, at time.Time, known bool) {
+	switch {
+	case p.Balance != nil:
+		return p.Balance.Difference(), ui.From(ctx).Now, true
+	case p.Results.AccountOff != nil && p.Results.CountedTo != nil:
+		return *p.Results.AccountOff, *p.Results.CountedTo, true
+	}
+	return 0, time.Time{}, false
 }
 
 // CampaignText is one language of one variant.
@@ -226,4 +245,32 @@ func variantsText(ctx context.Context, c delivery.Copy) string {
 		b = c.Variants[1].Percent
 	}
 	return ui.T(ctx, "campaign.variants.split", fmt.Sprint(100-b), fmt.Sprint(b), fmt.Sprint(c.HoldOut))
+}
+
+// rule is what the audience is told by: since publication the version of then.
+func (p Campaign) rule() *campaign.FrozenRule {
+	if p.Rule != nil {
+		return p.Rule
+	}
+	return p.SegmentNow
+}
+
+// ruleText says which version of the segment counts.
+func (p Campaign) ruleText(ctx context.Context) string {
+	r := p.rule()
+	switch {
+	case p.Rule == nil:
+		return ui.T(ctx, "campaign.rule.now", r.Version)
+	case p.SegmentNow != nil && p.SegmentNow.Version != r.Version && r.Kind == segment.ByRules:
+		return ui.T(ctx, "campaign.rule.kept", r.Version, p.SegmentNow.Version)
+	}
+	return ui.T(ctx, "campaign.rule.published", r.Version)
+}
+
+// refusal is the last request if it was refused and nobody has asked since.
+func (p Campaign) refusal() *campaign.Request {
+	if p.State == campaign.Draft && len(p.Requests) > 0 && p.Requests[0].State == campaign.RequestRefused {
+		return &p.Requests[0]
+	}
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"dropbell/domain/coupon"
-	"dropbell/domain/delivery"
 	"dropbell/domain/template"
 	"dropbell/views/ui"
 )
@@ -90,19 +89,4 @@ func (p CouponDetail) releaseURL() string { return ReleaseURL(p.Coupon) }
 // ReleaseURL is where the lock of a coupon is ended.
 func ReleaseURL(l coupon.Listed) string {
 	return CouponURL(l.ID) + "/release?order=" + url.QueryEscape(l.OrderID)
-}
-
-// noticeCounts are a day's notices as the bar draws them.
-func noticeCounts(d coupon.NoticeDay) delivery.Counts {
-	return delivery.Counts{Reserved: d.Planned, Sent: d.Sent, Dead: d.Failed, Skipped: d.Dropped, InFlight: d.Waiting()}
-}
-
-// empty reports whether no day of the calendar has a notice.
-func (p NoticeCalendar) empty() bool {
-	for _, d := range p.Days {
-		if d.Planned > 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -14,7 +14,7 @@ import (
 const rateSeconds = 10
 
 func (s Sales) shelf() ui.Shelf {
-	return ui.Shelf{Total: s.Template.Stock, Issued: s.Template.Issued, Writing: s.Writing}
+	return ui.Shelf{Total: s.Total, Issued: s.Issued, Writing: s.Writing}
 }
 
 // rate is how many were issued per second just now.
@@ -68,13 +68,17 @@ func (s Sales) note(ctx context.Context) string {
 			return ui.T(ctx, "claims.sold_out_after", ui.From(ctx).Locale.Duration(took))
 		}
 		return ui.T(ctx, "claims.sold_out")
+	case template.Open:
+		if s.Writing > 0 && s.shelf().Left() == 0 {
+			return ui.T(ctx, "claims.all_given")
+		}
 	}
 	return ""
 }
 
 // soldOutAfter is how long the coupons lasted, 0 if that is not known.
 func (s Sales) soldOutAfter() time.Duration {
-	if s.Template.StockLeft() > 0 || len(s.Curve.Points) == 0 {
+	if s.Total > s.Issued || len(s.Curve.Points) == 0 {
 		return 0
 	}
 	last := s.Curve.Points[len(s.Curve.Points)-1].At.Add(s.Curve.Width)
@@ -93,7 +97,10 @@ func (s Sales) live(ctx context.Context) bool {
 func (s Sales) url() string { return fmt.Sprintf("/templates/%d/claims", s.Template.ID) }
 
 func (s Sales) shelfNote(ctx context.Context) string {
-	if s.Writing == 0 {
+	switch {
+	case s.Away:
+		return ui.T(ctx, "claims.writing_unknown")
+	case s.Writing == 0:
 		return ui.T(ctx, "claims.shelf_note")
 	}
 	return ui.T(ctx, "claims.writing", ui.Num(ctx, s.Writing))

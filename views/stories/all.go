@@ -8,7 +8,6 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
@@ -16,11 +15,13 @@ import (
 // All returns every story.
 func All() []Story {
 	var all []Story
-	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), users(), people(), operations(), proofs(), cockpits(), gates(),
+	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), userPages(), people(), operations(), proofs(), cockpits(), gates(),
 		singleSignOn(),
 		couponPages(),
 		audiences(),
 		campaigns(),
+		calendars(),
+		campaignOutcomes(),
 		sales(),
 		longLists(),
 		codes(),
@@ -36,6 +37,7 @@ func doors() []Story {
 		{Name: "signin/refused", Page: pages.SignIn{Email: "lin@example.com", Error: "E-mail or password is not right."}.Page(), Outside: true},
 		{Name: "failure/missing", Page: pages.Failure{Status: 404}.Page()},
 		{Name: "failure/forbidden", Page: pages.Failure{Status: 403}.Page(), Role: staff.Viewer},
+		{Name: "failure/limited", Page: pages.Failure{Status: 403, Text: "This concerns every shop, and you are in charge of some only. Ask somebody who is not limited to shops."}.Page(), Role: staff.Operator, Shops: []int64{10}},
 		{Name: "failure/conflict", Page: pages.Failure{Status: 409, Text: "Its current state does not allow this."}.Page()},
 		{Name: "failure/bug", Page: pages.Failure{Status: 500, RequestID: "7Q2K9ZD4", Retry: "/"}.Page()},
 		{Name: "failure/unavailable", Page: pages.Failure{Status: 503, Retry: "/"}.Page(), Outside: true},
@@ -165,17 +167,6 @@ func confirms() []Story {
 	}
 }
 
-func users() []Story {
-	list := []user.User{person(1001), {ID: 1002, Email: "a-very-long-address-that-somebody-really-has@subdomain.of.a.company.example", Name: "Ünal Öztürk"}, {ID: 9_007_199_254_740_993}}
-	return []Story{
-		{Name: "users/start", Page: pages.Users{}.Page()},
-		{Name: "users/none", Page: pages.Users{Search: "nobody"}.Page()},
-		{Name: "users/many", Page: pages.Users{Search: "x", List: list, Next: "/users?q=x&after=1002"}.Page()},
-		{Name: "user/busy", Page: pages.User{User: person(1001), Known: true, Reservations: views(), Inbox: inbox()}.Page()},
-		{Name: "user/unknown", Page: pages.User{User: user.User{ID: 42}}.Page()},
-	}
-}
-
 func people() []Story {
 	gone := Now().Add(-24 * time.Hour)
 	members := []staff.Member{{ID: 1, Email: "lin@example.com", Name: "Lin Mei", Role: staff.Admin, CreatedAt: gone}, {ID: 2, Email: "ada@example.com", Name: "Ada Okafor", Role: staff.Marketer, Shops: []int64{10, 11}, CreatedAt: gone},
@@ -205,6 +196,8 @@ func operations() []Story {
 		{Name: "audit/none", Page: pages.Audit{Filter: pages.AuditFilter{Kind: "key", Actor: "staff:9"}}.Page()},
 		{Name: "shops/empty", Page: pages.Shops{}.Page()},
 		{Name: "shops/many", Page: pages.Shops{List: shops()}.Page()},
+		{Name: "shop/limits", Page: pages.ShopForm{Values: map[string]string{"shop_number": "10", "name": "Harbour Tea House", "timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai"}, Limits: shopLimits()}.Page()},
+		{Name: "shop/limits_refused", Page: limitsRefused().Page()},
 		{Name: "shop/errors", Page: pages.ShopForm{New: true, Values: map[string]string{"timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai", "Europe/Berlin", "UTC"}, Errors: []fault.Field{{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"}}}.Page()},
 		{Name: "dead/empty", Page: pages.DeadMessages{}.Page()},
 		{Name: "dead/one", Page: pages.DeadMessages{List: dead}.Page()},

@@ -34,7 +34,7 @@ func campaignAt(id int64, name string, state campaign.State, sent int64) campaig
 }
 
 func campaignPage(st campaign.Status) pages.Campaign {
-	p := pages.Campaign{Status: st, Zone: shanghai(), Balance: campaign.Balance{Counted: st.Progress.Counts, Kept: st.Progress.Counts}}
+	p := pages.Campaign{Status: st, Zone: shanghai(), Recipients: pages.CampaignRecipients{Status: st, Zone: shanghai(), Part: true}}
 	for _, tag := range []string{"", "zh-CN"} {
 		s := delivery.Subject{Kind: delivery.KindCampaign, Copy: &st.Content}
 		p.Previews = append(p.Previews, pages.CampaignText{Locale: tag, Content: delivery.RenderCopy(s, 0, user.User{Locale: tag})})
@@ -44,14 +44,15 @@ func campaignPage(st campaign.Status) pages.Campaign {
 
 func campaigns() []Story {
 	running := campaignPage(campaignAt(7, "Mid-autumn sale", campaign.Running, 61_000))
-	running.Earlier = []campaign.Status{campaignAt(4, "Summer sale", campaign.Finished, 117_865), campaignAt(3, "Spring sale", campaign.Cancelled, 9_000)}
-	running.Asked, running.Found = "1001", &campaign.Outcome{UserID: 1001, Outcome: delivery.Skipped, Reason: delivery.ReasonQuietHours, At: Now().Add(-time.Minute)}
-	off := campaignPage(campaignAt(8, "A sale whose account does not add up", campaign.Finished, 117_865))
-	off.Balance.Counted.Sent--
-	off.Asked = "42"
 	waiting := campaignPage(campaignAt(9, "Twelve-twelve", campaign.Draft, 0))
 	asked := Now()
 	waiting.ApprovalAskedAt = &asked
+	refused := campaignPage(campaignAt(11, "Too many at once", campaign.Draft, 0))
+	refused.Requests = []campaign.Request{{ID: 4, State: campaign.RequestRefused, DecidedBy: "staff:2 Ada Okafor", DecidedReason: "Not on the day of a drop."}}
+	refused.Audience, refused.SegmentNow = campaign.Audience{Kind: campaign.Segment, ID: 3}, rule(4, "Shanghai")
+	kept := campaignPage(campaignAt(12, "For the regulars of last week", campaign.Running, 61_000))
+	kept.Audience, kept.Rule, kept.SegmentNow = refused.Audience, rule(4, "Shanghai"), rule(6, "Shanghai", "Hangzhou")
+	kept.PublishedAt, kept.ApprovedBy = kept.StartedAt, "staff:2 Ada Okafor"
 	failed := campaignPage(campaignAt(10, "Lost segment", campaign.Failed, 0))
 	failed.Reason = "audience_gone"
 	many := pages.Campaigns{Next: "/campaigns?before=3"}
@@ -73,9 +74,10 @@ func campaigns() []Story {
 		{Name: "campaigns/many", Page: many.Page()},
 		{Name: "campaign/draft", Page: campaignPage(campaignAt(6, "New year", campaign.Draft, 0)).Page()},
 		{Name: "campaign/awaiting", Page: waiting.Page()},
+		{Name: "campaign/refused", Page: refused.Page()},
+		{Name: "campaign/rule_kept", Page: kept.Page()},
 		{Name: "campaign/running", Page: running.Page()},
 		{Name: "campaign/paused", Page: campaignPage(campaignAt(5, "Paused sale", campaign.Paused, 61_000)).Page(), Role: "viewer"},
-		{Name: "campaign/off", Page: off.Page()},
 		{Name: "campaign/failed", Page: failed.Page()},
 		{Name: "campaignform/new", Page: form.Page()},
 		{Name: "campaignform/refused", Page: broken.Page()},

@@ -137,6 +137,7 @@ func channels() []Story {
 		{Name: "channels/none", Page: pages.Channels{Status: none}.Page()},
 		{Name: "channels/good", Page: pages.Channels{Status: status(false)}.Page(), Role: staff.Viewer},
 		{Name: "channels/trouble", Page: pages.Channels{Status: status(true)}.Page(), Role: staff.Operator},
+		{Name: "channels/limited", Page: pages.Channels{Status: status(true)}.Page(), Role: staff.Operator, Shops: []int64{10}},
 	}
 }
 

@@ -6,12 +6,13 @@ import (
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	"dropbell/views/ui"
 )
 
 // couponPages are the pages around what users own.
 func couponPages() []Story {
 	var all []Story
-	for _, group := range [][]Story{coupons(), locks(), notices()} {
+	for _, group := range [][]Story{coupons(), grants(), locks(), notices()} {
 		all = append(all, group...)
 	}
 	return all
@@ -48,15 +49,24 @@ func coupons() []Story {
 	}
 	used := append(log[:len(log):len(log)], owned.Operation{OrderID: "2026-1120-000087", Step: owned.StepConfirm, Outcome: owned.Done, Discount: 2000, By: "key:3 Till", At: at(-3)})
 	revoked := []owned.Operation{{Step: owned.StepRevoke, Outcome: owned.Done, Reason: "given to the wrong person", By: "staff:1 Ada Okafor", At: at(-1)}}
+	returned := list[4]
+	returned.Returned = true
 	return []Story{
 		{Name: "coupons/empty", Page: pages.Coupons{By: "user"}.Page()},
 		{Name: "coupons/broken", Page: pages.Coupons{By: "user", Search: "moon", Broken: true}.Page()},
 		{Name: "coupons/none", Page: pages.Coupons{By: "order", Search: "A-1", State: owned.Locked}.Page()},
 		{Name: "coupons/one", Page: pages.Coupons{By: "coupon", Search: "901", List: list[:1]}.Page(), Role: staff.Viewer},
+		{Name: "coupons/of-a-template", Page: pages.Coupons{By: "template", Search: "1", List: list, Tally: &pages.Tally{Template: coupon(1, "Moon cake night", -time.Hour),
+			Tally: owned.Tally{Issued: 31_400, Used: 12_004, Locked: 87, Expired: 640, Revoked: 12, Returned: 9, Released: 903, Refunded: 41, Discounted: 24_008_000}}}.Page()},
+		{Name: "coupons/of-a-template-without", Page: pages.Coupons{By: "template", Search: "1", Tally: &pages.Tally{Template: coupon(1, "Moon cake night", time.Hour)}}.Page()},
 		{Name: "coupons/many", Page: pages.Coupons{By: "user", Search: "1001", List: append(list, late), First: "/coupons", Next: "/coupons?before=901"}.Page()},
 		{Name: "coupon/unused", Page: pages.CouponDetail{Coupon: list[0], MayRelease: true, MayRevoke: true}.Page()},
 		{Name: "coupon/locked", Page: pages.CouponDetail{Coupon: list[1], Log: log, MayRelease: true, MayRevoke: true}.Page()},
 		{Name: "coupon/used", Page: pages.CouponDetail{Coupon: list[2], Log: used}.Page(), Role: staff.Viewer},
+		{Name: "coupon/revoke", Page: pages.Confirmation{Active: "coupons", Inside: pages.ReturnChoice(false), ConfirmProps: ui.ConfirmProps{Title: "Revoke this coupon?", Action: "/coupons/901/revoke",
+			Points: []string{"User 1001 loses this coupon of “Moon cake night” for good.", "The user’s limit counts it all the same: revoking does not let them claim another."},
+			Cancel: "/coupons/901", Submit: "Revoke", Kind: "danger", NeedsReason: true}}.Page()},
+		{Name: "coupon/returned", Page: pages.CouponDetail{Coupon: returned, Log: revoked}.Page()},
 		{Name: "coupon/revoked", Page: pages.CouponDetail{Coupon: list[4], Log: revoked, MayRevoke: true}.Page()},
 	}
 }
@@ -75,25 +85,33 @@ func locks() []Story {
 
 func notices() []Story {
 	today := Now().UTC().Truncate(24 * time.Hour)
-	page := pages.NoticeCalendar{Today: today, Earlier: "/notices?from=2026-10-11", Later: "/notices?from=2026-12-10"}
-	many := page
-	for i := -10; i < 20; i++ {
-		d := owned.NoticeDay{Day: today.AddDate(0, 0, i)}
-		page.Days = append(page.Days, d)
-		if i%7 != 0 {
-			d.Planned = int64(12_000 + 731*i)
+	page := pages.NoticeCalendar{Today: today, Month: today.AddDate(0, 0, 1-today.Day())}
+	one, many := page, page
+	// Six weeks that begin on a Sunday or Monday; what a language leaves out is outside.
+	for d := time.Date(2026, 10, 25, 0, 0, 0, 0, time.UTC); d.Before(time.Date(2026, 12, 7, 0, 0, 0, 0, time.UTC)); d = d.AddDate(0, 0, 1) {
+		i := int(d.Sub(today) / (24 * time.Hour))
+		day := owned.NoticeDay{Day: d}
+		page.Days = append(page.Days, day)
+		single := day
+		if i == 2 {
+			single.Planned = 1
 		}
-		if i < 0 && d.Planned > 0 {
-			d.Failed, d.Dropped = int64(40-i), d.Planned/5
-			d.Sent = d.Planned - d.Failed - d.Dropped
+		one.Days = append(one.Days, single)
+		if i%7 != 0 || i == 0 {
+			day.Planned = int64(52_000 + 731*i)
 		}
-		if i == 1 {
-			d.Sent, d.Dropped = 2000, 12
+		if i < 0 && day.Planned > 0 {
+			day.Failed, day.Dropped = int64(40-i), day.Planned/5
+			day.Sent = day.Planned - day.Failed - day.Dropped
 		}
-		many.Days = append(many.Days, d)
+		if i == 0 {
+			day.Sent, day.Dropped = 2000, 12
+		}
+		many.Days = append(many.Days, day)
 	}
 	return []Story{
 		{Name: "notices/empty", Page: page.Page()},
+		{Name: "notices/one", Page: one.Page()},
 		{Name: "notices/many", Page: many.Page()},
 	}
 }

@@ -111,6 +111,17 @@ func composed() map[string]bool {
 	add("campaign.help.%s", "audience_value", "body", "title_zh", "title_b", "percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second")
 	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonHoldOut,
 		delivery.ReasonMoreUrgent, "audience_gone")
+	for _, m := range []campaign.Measure{campaign.Opening, campaign.Reserving, campaign.Claiming, campaign.Using} {
+		add("results.measure.%s", m)
+		add("results.did.%s", m)
+	}
+	for _, v := range []campaign.Verdict{campaign.Nothing, campaign.MayChance, campaign.More, campaign.Less} {
+		add("results.effect.%s", v)
+		add("results.versions.%s", v)
+	}
+	for _, r := range campaign.Reasons() {
+		add("reason.%s", r)
+	}
 	add("kind_of.%s", "campaign")
 	add("object.%s", "campaign")
 	add("nav.%s", "campaigns")

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"dropbell/domain/claim"
+	owned "dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/money"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 )
@@ -40,7 +42,9 @@ func salesOf(t template.Template, issued, writing int64, rate int64) pages.Templ
 	t.Issued = issued
 	p := pages.Template{Drop: pages.Drop{Template: t, Board: deliver(board(t, 22_000), false)}, Growth: growth(22_000),
 		Channels: delivery.ChannelSetOf(delivery.AllChannels()...)}
-	p.Sales = &pages.Sales{Template: t, Curve: sold(t, issued), Pace: pace(rate), Writing: writing}
+	p.Sales = &pages.Sales{Template: t, Curve: sold(t, issued), Pace: pace(rate), Total: t.Stock, Issued: issued, Writing: writing,
+		Tally: owned.Tally{Issued: issued, Used: issued / 3, Locked: issued / 50, Expired: issued / 20, Revoked: issued / 90, Returned: issued / 200,
+			Released: issued / 30, Refunded: issued / 100, Discounted: money.Amount(issued / 3 * 2000)}}
 	return p
 }
 
@@ -50,7 +54,11 @@ func sales() []Story {
 	paused.Stored = template.Paused
 	over := coupon(1, "Moon cake night", -3*time.Minute)
 	one := coupon(1, "Moon cake night", -3*time.Minute)
+	away := salesOf(open, open.Stock/3, 0, 9_000)
+	away.Sales.Away = true
 	return []Story{
+		{Name: "claims/away", Page: away.Page()},
+		{Name: "claims/all-given", Page: salesOf(open, open.Stock-5_120, 5_120, 88_000).Page()},
 		{Name: "claims/ahead", Page: salesOf(ahead, 0, 0, 0).Page()},
 		{Name: "claims/one", Page: salesOf(one, 1, 0, 1).Page()},
 		{Name: "claims/rush", Page: salesOf(open, open.Stock*2/3, 1204, 41_900).Page()},

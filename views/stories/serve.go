@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"dropbell/views/static"
 	"dropbell/views/ui"
@@ -19,7 +20,14 @@ func (b *Book) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(static.Prefix, b.Assets)
 	mux.HandleFunc("GET /{$}", index)
-	mux.HandleFunc("GET /templates/{id}/live", nothingNew)
+	// Live parts that ask for news find none, instead of a page that is missing.
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("HX-Request") != "" || strings.HasSuffix(r.URL.Path, "/live") {
+			nothingNew(w, r)
+			return
+		}
+		http.NotFound(w, r)
+	})
 	for _, s := range All() {
 		mux.HandleFunc("GET /story/"+s.Name, func(w http.ResponseWriter, r *http.Request) {
 			var page bytes.Buffer

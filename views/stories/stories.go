@@ -21,6 +21,8 @@ type Story struct {
 	Page templ.Component
 	// Role is who looks at it; empty is an admin.
 	Role staff.Role
+	// Shops are those the viewer is limited to; none = every shop.
+	Shops []int64
 	// Outside is true for pages that are seen before signing in.
 	Outside bool
 	Flashes []ui.Flash
@@ -60,6 +62,7 @@ func (b *Book) Context(ctx context.Context, s Story, look Look, nonce string) co
 		Theme: look.Theme, Nonce: nonce, Path: "/", Now: Now(), Zone: shanghai(), Flashes: s.Flashes}
 	if !s.Outside {
 		f.Member = staff.Member{ID: 1, Email: "lin@example.com", Name: "Lin Mei", Role: staff.Admin}
+		f.Member.Shops = s.Shops
 		if s.Role != "" {
 			f.Member.Role = s.Role
 		}

@@ -79,6 +79,12 @@ func May(ctx context.Context, p staff.Permission, shop int64) bool {
 	return From(ctx).Member.Actor().Can(p, shop)
 }
 
+// MayEverywhere reports whether the viewer may do p where it concerns every
+// shop; see [staff.Actor.MayEverywhere].
+func MayEverywhere(ctx context.Context, p staff.Permission) bool {
+	return From(ctx).Member.Actor().MayEverywhere(p) == nil
+}
+
 // ContentSecurityPolicy is what pages are to be served with: their own files
 // only, no inline styles, and no scripts but those that carry the nonce.
 func ContentSecurityPolicy(nonce string) string {

@@ -36,13 +36,17 @@ type CampaignPreview struct {
 
 // CampaignRecipient is what became of one user.
 type CampaignRecipient struct {
-	UserID   string    `json:"user_id" example:"1001"`
-	Outcome  string    `json:"outcome" enum:"in_flight,sent,failed,recovered,skipped,expired,dead,discarded" doc:"failed waits for a retry or for the end of quiet hours; recovered was sent after a failure."`
-	Reason   string    `json:"reason,omitempty" example:"opted_out"`
-	Detail   string    `json:"detail,omitempty" doc:"The provider's last answer."`
-	Attempts int       `json:"attempts,omitempty"`
-	BatchID  string    `json:"batch_id" example:"1"`
-	At       time.Time `json:"at"`
+	UserID      string     `json:"user_id" example:"1001"`
+	Outcome     string     `json:"outcome" enum:"in_flight,sent,failed,recovered,skipped,expired,dead,discarded" doc:"failed waits for a retry or for the end of quiet hours; recovered was sent after a failure."`
+	Reason      string     `json:"reason,omitempty" example:"opted_out"`
+	Detail      string     `json:"detail,omitempty" doc:"The provider's last answer."`
+	Attempts    int        `json:"attempts,omitempty"`
+	BatchID     string     `json:"batch_id" example:"1"`
+	At          *time.Time `json:"at" nullable:"true" doc:"When the outcome was recorded; null while there is none."`
+	NextRetryAt *time.Time `json:"next_retry_at,omitempty"`
+	Channel     string     `json:"channel" enum:"app,email,sms,webpush,webhook"`
+	Variant     string     `json:"variant" enum:"a,b,hold_out" doc:"Which content the user gets."`
+	OpenedAt    *time.Time `json:"opened_at,omitempty" doc:"When the user first followed the message's link."`
 }
 
 // AudienceEstimate says how many users an audience has.
@@ -95,20 +99,21 @@ func (a *API) adminCampaignRoutes() {
 		{campaign.Cancelling, "End a campaign; whoever is left is skipped", ""},
 	} {
 		register(a, a.operation(op(http.MethodPost, "/{id}/"+string(step.name), string(step.name)+"-campaign", step.text,
-			route{Codes: []string{"stale_version", "invalid_transition", "approval_required", step.code}, Example: `{"reason":"as planned"}`})), a.campaignStep(step.name))
+			route{Codes: []string{"stale_version", "invalid_transition", "approval_required", "approval_lapsed", step.code}, Example: `{"reason":"as planned"}`})), a.campaignStep(step.name))
 	}
+	a.approvalRoutes(op)
 	register(a, a.operation(op(http.MethodPost, "/{id}/test", "test-campaign", "Send the message to one user now",
 		route{Codes: []string{"channel_unavailable"}, Example: `{"user_id":"1001"}`,
 			Description: "In whatever state the campaign is. The answer says what became of it within three seconds."})), a.testCampaign)
 	register(a, a.operation(op(http.MethodGet, "/{id}/preview", "preview-campaign", "Render the message as a user gets it", route{})), a.previewCampaign)
 	register(a, a.operation(op(http.MethodGet, "/{id}/balance", "campaign-balance", "Recompute a campaign's account",
 		route{Description: "audience = sent + skipped + expired + dead + in flight, counted from the rows."})), a.campaignBalance)
-	register(a, a.operation(op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Say what became of one user",
-		route{Codes: []string{"recipient_not_found"}})), a.campaignRecipient)
+	a.resultRoutes(op)
 	limits := route{traits: staffOnly, Path: "/admin/shops/{number}/campaign-limits", Tag: tagStaff}
 	limits.Method, limits.ID, limits.Summary = http.MethodGet, "get-campaign-limits", "Show what a shop allows its campaigns"
 	register(a, a.operation(limits), a.campaignLimits)
 	limits.Method, limits.ID, limits.Summary, limits.Example = http.MethodPut, "set-campaign-limits", "Change what a shop allows its campaigns", `{"per_day":1,"per_week":3,"approval_above":0}`
+	limits.Description = "For admins only: whoever sends campaigns does not decide how many may be sent to without a second person."
 	register(a, a.operation(limits), a.setCampaignLimits)
 }
 
@@ -302,7 +307,12 @@ func (a *API) campaignBalance(ctx context.Context, in *CampaignRef) (*struct{ Bo
 }
 
 func recipientJSON(o campaign.Outcome) CampaignRecipient {
-	return CampaignRecipient{o.UserID.String(), string(o.Outcome), o.Reason, o.Detail, o.Attempts, decimal(o.BatchID), o.At.UTC()}
+	w := CampaignRecipient{UserID: o.UserID.String(), Outcome: string(o.Outcome), Reason: o.Reason, Detail: o.Detail, Attempts: o.Attempts,
+		BatchID: decimal(o.BatchID), NextRetryAt: utc(o.NextRetryAt), Channel: o.Channel.String(), Variant: groupName(o.Variant), OpenedAt: utc(o.OpenedAt)}
+	if !o.At.IsZero() {
+		w.At = utc(&o.At)
+	}
+	return w
 }
 
 type campaignUser struct {

@@ -22,17 +22,19 @@ type AdminCouponList struct {
 type GrantWish struct {
 	UserIDs []string `json:"user_ids" minItems:"1" maxItems:"50000" nullable:"false" doc:"Each gets one coupon, however often named." example:"[\"1001\",\"1002\"]"`
 	DryRun  bool     `json:"dry_run,omitempty" doc:"Only find out what would happen."`
+	Reason  string   `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log."`
 }
 
 // Grant is a list of users that is worked off in the background.
 type Grant struct {
-	JobID  string `json:"job_id" example:"1"`
-	State  string `json:"state" enum:"waiting,running,done,failed,cancelled" example:"waiting"`
-	DryRun bool   `json:"dry_run"`
-	Total  int64  `json:"total" doc:"Rows; 0 until they are read." example:"2"`
-	Done   int64  `json:"done" doc:"Rows that were, or would be, given a coupon."`
-	Failed int64  `json:"failed"`
-	Reason string `json:"reason,omitempty" doc:"Why the job as a whole failed."`
+	JobID   string           `json:"job_id" example:"1"`
+	State   string           `json:"state" enum:"waiting,running,done,failed,cancelled" example:"waiting"`
+	DryRun  bool             `json:"dry_run"`
+	Total   int64            `json:"total" doc:"Rows; 0 until they are read." example:"2"`
+	Done    int64            `json:"done" doc:"Rows that were, or would be, given a coupon."`
+	Failed  int64            `json:"failed"`
+	Results map[string]int64 `json:"results,omitempty" doc:"Rows by what became of them: ok (would get one), issued, accepted (by the gate, being written), limit_reached, sold_out, unknown_user, bad_user_id, duplicate, or the code of another refusal."`
+	Reason  string           `json:"reason,omitempty" doc:"Why the job as a whole failed."`
 }
 
 type grantAnswer struct{ Body Grant }
@@ -42,8 +44,9 @@ func (a *API) adminCouponRoutes() {
 	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/users/{id}/coupons", ID: "list-user-coupons", Tag: tagStaff,
 		Summary: "List a user's coupons", Description: "The newest first; keys that are limited to shops see what concerns these."}), a.userCoupons)
 	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/coupons/{id}/revoke", ID: "revoke-coupon", Tag: tagStaff,
-		Summary: "Take an unused coupon away for good", Description: "It still counts as issued. Repeating it changes nothing.",
-		Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"reason":"given to the wrong person"}`}), a.revokeCoupon)
+		Summary: "Take an unused coupon away for good", Description: "With return_to_stock somebody else can have one: it no longer counts as issued, while the user's limit still counts it. " +
+			"Without, it stays issued. Repeating it changes nothing, not even this choice. Refunded and expired coupons never return to stock.",
+		Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"reason":"given to the wrong person","return_to_stock":true}`}), a.revokeCoupon)
 	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/grants", ID: "grant-coupons", Tag: tagStaff,
 		Summary: "Give a coupon of the template to each of a list of users", Status: http.StatusAccepted,
 		Description: "Works in the background. Neither window nor way of obtaining is asked; stock, limit per user and pause are. A list gives " +
@@ -86,14 +89,15 @@ func (a *API) userCoupons(ctx context.Context, in *struct {
 func (a *API) revokeCoupon(ctx context.Context, in *struct {
 	CouponRef
 	Body struct {
-		Reason string `json:"reason" maxLength:"500" doc:"Why, for the log and the audit log."`
+		Reason  string `json:"reason" maxLength:"500" doc:"Why, for the log and the audit log."`
+		ToStock bool   `json:"return_to_stock,omitempty" doc:"Put its place back on the shelf."`
 	} `nameHint:"RevokeReason"`
 }) (*couponAnswer, error) {
 	id, err := parseID("path.id", in.ID)
 	if err := merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
 		return nil, err
 	}
-	if _, err := a.CouponDesk.Revoke(ctx, actorOf(ctx), id, strings.TrimSpace(in.Body.Reason)); err != nil {
+	if _, err := a.CouponDesk.Revoke(ctx, actorOf(ctx), id, strings.TrimSpace(in.Body.Reason), in.Body.ToStock); err != nil {
 		return nil, err
 	}
 	c, err := a.payment().Coupon(ctx, 0, id)
@@ -108,7 +112,7 @@ func (a *API) grantCoupons(ctx context.Context, in *struct {
 	Body GrantWish
 }) (*grantAnswer, error) {
 	id, err := parseID("path.id", in.ID)
-	if err != nil {
+	if err := merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
 		return nil, err
 	}
 	list := strings.Builder{}
@@ -129,7 +133,7 @@ func (a *API) grantCoupons(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	j, err := a.Grants.Start(ctx, actorOf(ctx), id, upload.ID, in.Body.DryRun, requestKey(ctx))
+	j, err := a.Grants.Start(ctx, actorOf(ctx), coupon.GrantParams{TemplateID: id, DryRun: in.Body.DryRun, Reason: strings.TrimSpace(in.Body.Reason)}, upload.ID, requestKey(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -149,5 +153,5 @@ func (a *API) grant(ctx context.Context, in *CouponRef) (*grantAnswer, error) {
 }
 
 func grantJSON(j job.Job, dryRun bool) Grant {
-	return Grant{decimal(j.ID), string(j.State), dryRun, j.Total, j.Done, j.Failed, j.Reason}
+	return Grant{decimal(j.ID), string(j.State), dryRun, j.Total, j.Done, j.Failed, coupon.GrantCounts(j), j.Reason}
 }

@@ -27,6 +27,16 @@ func TestAdminCoupons(t *testing.T) {
 			t.Fatalf("%s", a.Body)
 		}
 	}
+	// The second one goes back on the shelf.
+	r.exec(`update templates set issued = 2 where id = $1`, template)
+	if a = r.want(r.call(r.admin(), "POST", "/admin/coupons/"+second+"/revoke", map[string]any{"reason": "mistake", "return_to_stock": true}), 200, ""); a.at("returned_to_stock") != true {
+		t.Fatalf("%s", a.Body)
+	}
+	a = r.want(r.call(r.admin(), "GET", "/admin/templates/"+template, nil), 200, "")
+	if a.at("stock_ledger.issued") != 1.0 || a.at("stock_ledger.shelf") != a.at("stock_ledger.left") || a.at("stock_ledger.writing") != 0.0 ||
+		a.at("coupons.issued") != 2.0 || a.at("coupons.returned") != 1.0 {
+		t.Fatalf("%s", a.Body)
+	}
 	r.want(r.call(r.admin(), "POST", "/admin/coupons/404404/revoke", map[string]any{"reason": "x"}), 404, "coupon_not_found")
 }
 

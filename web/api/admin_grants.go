@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
@@ -18,7 +19,12 @@ func (a *API) grantRoutes() {
 	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/apply", ID: "apply-grant", Tag: tagStaff,
 		Summary: "Give the coupons that a dry run was about", Status: http.StatusAccepted,
 		Description: "The dry run must be done. Asking again answers with the same job.",
-		Codes:       []string{"job_not_found", "template_not_found", "invalid_transition"}}), a.applyGrant)
+		Codes:       []string{"job_not_found", "template_not_found", "invalid_transition"}, Example: `{"reason":"thanks to the testers"}`}), a.applyGrant)
+	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/take-back", ID: "take-back-grant", Tag: tagStaff,
+		Summary: "Revoke the unused coupons that a list was given", Status: http.StatusAccepted,
+		Description: "Works in the background; GET /admin/grants/{job_id} says how far it is, done being the coupons revoked and failed those that are " +
+			"locked, used or expired and stay. Each coupon is revoked as by /admin/coupons/{id}/revoke. Repeating it changes nothing.",
+		Codes: []string{"job_not_found", "invalid_transition"}, Example: `{"reason":"the list was the wrong one","return_to_stock":true}`}), a.takeBackGrant)
 	op := a.operation(route{traits: traits{access: forStaff, stream: true}, Method: http.MethodGet, Path: "/admin/grants/{id}/results.csv", ID: "export-grant",
 		Tag: tagStaff, Summary: "Export what became of each row of a list",
 		Description: "A heading, then line,user_id,result,coupon_id for each row, as far as the list is worked off. The rows belong to the list: " +
@@ -28,12 +34,39 @@ func (a *API) grantRoutes() {
 	register(a, op, a.grantResults)
 }
 
-func (a *API) applyGrant(ctx context.Context, in *CouponRef) (*grantAnswer, error) {
+func (a *API) applyGrant(ctx context.Context, in *struct {
+	CouponRef
+	Body *struct {
+		Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log."`
+	} `nameHint:"GrantReason"`
+}) (*grantAnswer, error) {
+	reason := ""
+	if in.Body != nil {
+		reason = in.Body.Reason
+	}
 	id, err := parseID("path.id", in.ID)
+	if err := merge(err, checkText("body.reason", reason)); err != nil {
+		return nil, err
+	}
+	j, err := a.Grants.Apply(ctx, actorOf(ctx), id, strings.TrimSpace(reason))
 	if err != nil {
 		return nil, err
 	}
-	j, err := a.Grants.Apply(ctx, actorOf(ctx), id)
+	return &grantAnswer{grantJSON(j, false)}, nil
+}
+
+func (a *API) takeBackGrant(ctx context.Context, in *struct {
+	CouponRef
+	Body struct {
+		Reason  string `json:"reason" maxLength:"500" doc:"Why, for the coupons' log and the audit log."`
+		ToStock bool   `json:"return_to_stock,omitempty" doc:"Put their places back on the shelf."`
+	} `nameHint:"TakeBack"`
+}) (*grantAnswer, error) {
+	id, err := parseID("path.id", in.ID)
+	if err := merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
+		return nil, err
+	}
+	j, err := a.Grants.TakeBack(ctx, actorOf(ctx), id, strings.TrimSpace(in.Body.Reason), in.Body.ToStock, requestKey(ctx))
 	if err != nil {
 		return nil, err
 	}

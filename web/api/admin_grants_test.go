@@ -22,9 +22,10 @@ func (r *rig) workGrants() {
 	gate := postgres.NewClaims(db, postgres.Grouping{})
 	defer gate.Close()
 	w := &job.Worker{Store: postgres.NewJobs(db), Queue: quiet{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
-		Runners: map[string]job.Runner{coupon.GrantKind: &coupon.Granter{Store: postgres.NewGrants(db), Lists: grantLists{tables.Tables{Open: postgres.NewUploads(db).OpenUpload}},
-			Gate: gate, Random: rand.Uint64}}}
-	due, err := postgres.NewJobs(db).DueJobs(r.Context(), []string{coupon.GrantKind}, 100)
+		Runners: map[string]job.Runner{coupon.TakeBackKind: &coupon.TakeBacker{Store: postgres.NewGrants(db), Desk: &coupon.Desk{Store: postgres.NewCouponSteps(db)}},
+			coupon.GrantKind: &coupon.Granter{Store: postgres.NewGrants(db), Lists: grantLists{tables.Tables{Open: postgres.NewUploads(db).OpenUpload}},
+				Gate: gate, Random: rand.Uint64}}}
+	due, err := postgres.NewJobs(db).DueJobs(r.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
 	if err != nil || len(due) == 0 {
 		r.Fatal(due, err)
 	}
@@ -68,14 +69,28 @@ func TestGrantIsAppliedAfterItsDryRun(t *testing.T) {
 	for _, p := range []string{path, done} {
 		results(p, "line,user_id,result,coupon_id\n2,7,issued,"+decimalOf(first)+"\n3,999,unknown_user,\n4,8,issued,"+decimalOf(second)+"\n5,7,duplicate,\n")
 	}
-	if got := r.want(r.call(r.admin(), "GET", done, nil), 200, ""); got.at("state") != "done" || got.at("done") != 2.0 || got.at("failed") != 2.0 {
+	if got := r.want(r.call(r.admin(), "GET", done, nil), 200, ""); got.at("state") != "done" || got.at("done") != 2.0 || got.at("failed") != 2.0 || got.at("results.issued") != 2.0 {
 		t.Errorf("%s", got.Body)
 	}
-	r.want(r.call(r.admin(), "POST", done+"/apply", nil), 409, "invalid_transition") // no dry run
-	for _, p := range []string{"/apply", "/results.csv"} {
-		method := map[string]string{"/apply": "POST", "/results.csv": "GET"}[p]
-		r.want(r.call(r.admin(), method, "/admin/grants/404404"+p, nil), 404, "job_not_found")
-		r.want(r.call(as(r.keys[staff.ScopeRead]), method, path+p, nil), 403, "forbidden")
+	r.want(r.call(r.admin(), "POST", done+"/apply", nil), 409, "invalid_transition")                               // no dry run
+	r.want(r.call(r.admin(), "POST", path+"/take-back", map[string]any{"reason": "x"}), 409, "invalid_transition") // a dry run
+	r.want(r.call(r.admin(), "POST", done+"/take-back", map[string]any{"reason": ""}), 422, "invalid_request")
+	back := r.want(r.call(r.admin(), "POST", done+"/take-back", map[string]any{"reason": "the wrong list", "return_to_stock": true}), 202, "")
+	r.workGrants()
+	if got := r.want(r.call(r.admin(), "GET", "/admin/grants/"+back.at("job_id").(string), nil), 200, ""); got.at("state") != "done" || got.at("done") != 2.0 {
+		t.Errorf("%s", got.Body)
+	}
+	if n := r.number(`select count(*) from coupons where state = 'revoked' and returned`); n != 2 {
+		t.Errorf("%d coupons came back", n)
+	}
+	for _, p := range []string{"/apply", "/results.csv", "/take-back"} {
+		method := map[string]string{"/apply": "POST", "/results.csv": "GET", "/take-back": "POST"}[p]
+		var body any
+		if p == "/take-back" {
+			body = map[string]any{"reason": "x"}
+		}
+		r.want(r.call(r.admin(), method, "/admin/grants/404404"+p, body), 404, "job_not_found")
+		r.want(r.call(as(r.keys[staff.ScopeRead]), method, path+p, body), 403, "forbidden")
 	}
 }
 

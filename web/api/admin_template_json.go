@@ -3,9 +3,11 @@ package api
 import (
 	"time"
 
+	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
+	"dropbell/domain/stock"
 	"dropbell/domain/template"
 )
 
@@ -75,6 +77,7 @@ type Template struct {
 	Product      string     `json:"product,omitempty"`
 	Stock        int64      `json:"stock" example:"100"`
 	Ledger       Ledger     `json:"stock_ledger"`
+	Coupons      *Tally     `json:"coupons,omitempty" doc:"What became of the coupons; not in lists."`
 	PerUserLimit int        `json:"per_user_limit" example:"1"`
 	OpensAt      time.Time  `json:"opens_at" example:"2027-01-01T12:00:00Z"`
 	ClosesAt     time.Time  `json:"closes_at" example:"2027-01-02T12:00:00Z"`
@@ -92,11 +95,50 @@ type Template struct {
 	Earlier     []Slot     `json:"earlier_slots,omitempty" doc:"Slots that fired for an opening that was moved since."`
 }
 
-// Ledger accounts for the stock.
+// Ledger accounts for the stock: total = shelf + writing + issued.
 type Ledger struct {
-	Total  int64 `json:"total" example:"100"`
-	Issued int64 `json:"issued" example:"0"`
-	Left   int64 `json:"left" example:"100"`
+	Total   int64  `json:"total" example:"100"`
+	Shelf   *int64 `json:"shelf,omitempty" doc:"Can still be claimed. Absent, like writing, in lists for a drop behind the gate, and while its shelves do not answer." example:"100"`
+	Writing *int64 `json:"writing,omitempty" doc:"Given away by the gate and not written yet; 0 for the durable gate, which writes as it gives." example:"0"`
+	Issued  int64  `json:"issued" doc:"Coupons there are, without those that were returned to stock." example:"0"`
+	Left    int64  `json:"left" doc:"Total less issued: shelf and writing together." example:"100"`
+}
+
+// Tally is what became of the coupons, as far as events have arrived: unused,
+// locked, used, expired and revoked are states and add up to issued.
+type Tally struct {
+	Issued     int64 `json:"issued" doc:"All there ever were, with those returned to stock." example:"40"`
+	Unused     int64 `json:"unused" example:"25"`
+	Locked     int64 `json:"locked" example:"2"`
+	Used       int64 `json:"used" example:"12"`
+	Expired    int64 `json:"expired" example:"0"`
+	Revoked    int64 `json:"revoked" example:"1"`
+	Returned   int64 `json:"returned" doc:"Of the revoked: returned to stock." example:"1"`
+	Released   int64 `json:"released" doc:"Locks that ended without a use, by the order or by themselves." example:"3"`
+	Refunded   int64 `json:"refunded" doc:"Uses that were taken back." example:"1"`
+	Discounted int64 `json:"discounted" doc:"Taken off by used coupons, in minor units of currency." example:"24000"`
+}
+
+func tallyJSON(y coupon.Tally) *Tally {
+	return &Tally{y.Issued, y.Unused(), y.Locked, y.Used, y.Expired, y.Revoked, y.Returned, y.Released, y.Refunded, int64(y.Discounted)}
+}
+
+// ledgerJSON leaves out what the template alone does not know.
+func ledgerJSON(t template.Template) Ledger {
+	l := Ledger{Total: t.Stock, Issued: t.Issued, Left: t.StockLeft()}
+	if t.ClaimMode != template.Gate {
+		l.Shelf, l.Writing = new(t.StockLeft()), new(int64(0))
+	}
+	return l
+}
+
+// stockJSON tells shelf and writing apart, if that is known.
+func stockJSON(a stock.Account) Ledger {
+	l := Ledger{Total: a.Total, Issued: a.Issued, Left: a.Total - a.Issued}
+	if !a.Away {
+		l.Shelf, l.Writing = &a.Shelf, &a.Writing
+	}
+	return l
 }
 
 // Slot is one due instant.
@@ -179,7 +221,7 @@ func templateJSON(t template.Template, now time.Time) Template {
 		ID: decimal(t.ID), State: string(t.State(now)), Version: t.Version, ShopNumber: decimal(t.ShopNumber),
 		ShopName: t.ShopName, ShopTimezone: t.ShopTimezone, Name: t.Name, Description: t.Description,
 		Discount: discountJSON(t.Spec), Target: string(t.Target), Product: t.Product, Stock: t.Stock,
-		Ledger: Ledger{t.Stock, t.Issued, t.StockLeft()}, PerUserLimit: t.PerUserLimit, OpensAt: t.OpensAt.UTC(),
+		Ledger: ledgerJSON(t), PerUserLimit: t.PerUserLimit, OpensAt: t.OpensAt.UTC(),
 		ClosesAt: t.ClosesAt.UTC(), ValidUntil: utc(t.ValidUntil), ValidHours: t.ValidHours, Obtain: string(t.Obtain),
 		ClaimMode: string(t.ClaimMode), ClaimURL: t.ClaimURL, NoticeWish: noticesJSON(t.Spec), CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC(),
 		PublishedAt: utc(t.PublishedAt), EndedAt: utc(t.EndedAt),

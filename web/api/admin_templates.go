@@ -32,8 +32,9 @@ type StockSheet struct {
 	Total      int64 `json:"total" example:"100"`
 	Shelf      int64 `json:"shelf" doc:"Can still be claimed." example:"60"`
 	Writing    int64 `json:"writing" doc:"Given away by a gate and not written yet." example:"0"`
-	Issued     int64 `json:"issued" doc:"Coupons, counted." example:"40"`
-	PerUser    int64 `json:"per_user" doc:"What the counters behind the limit per user add up to." example:"40"`
+	Issued     int64 `json:"issued" doc:"Coupons, counted, without those that were returned to stock." example:"40"`
+	Returned   int64 `json:"returned" doc:"Coupons that were revoked and returned to stock, counted." example:"0"`
+	PerUser    int64 `json:"per_user" doc:"What the counters behind the limit per user add up to: issued and returned." example:"40"`
 	OverLimit  int64 `json:"over_limit" doc:"Users with more than they may have." example:"0"`
 	Difference int64 `json:"difference" doc:"Coupons unaccounted for." example:"0"`
 }
@@ -121,7 +122,17 @@ func (a *API) withSlots(ctx context.Context, t template.Template) (*templateAnsw
 	if err != nil {
 		return nil, err
 	}
+	account, err := a.Stock.Of(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	tally, err := a.Tallies.Tally(ctx, t.ID)
+	if err != nil {
+		return nil, err
+	}
 	answer := a.withoutSlots(t)
+	answer.Body.Coupons = tallyJSON(tally)
+	answer.Body.Ledger = stockJSON(account)
 	answer.Body.Slots, answer.Body.Earlier = slotsJSON(board.Rows), slotsJSON(board.Earlier)
 	return answer, nil
 }
@@ -254,7 +265,7 @@ func (a *API) balance(ctx context.Context, in *TemplateRef) (*struct{ Body Balan
 	if err != nil {
 		return nil, err
 	}
-	b := Balance{TemplateID: in.ID, Balanced: l.Difference() == 0, Stock: StockSheet{l.Total, l.Shelf, l.Writing, l.Issued, l.PerUser,
+	b := Balance{TemplateID: in.ID, Balanced: l.Difference() == 0, Stock: StockSheet{l.Total, l.Shelf, l.Writing, l.Issued, l.Returned, l.PerUser,
 		l.OverLimit, l.Difference()}, Lines: make([]BalanceLine, len(lines))}
 	for i, l := range lines {
 		b.Lines[i] = balanceJSON(l)

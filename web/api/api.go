@@ -24,6 +24,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
+	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/middleware"
@@ -42,6 +43,13 @@ type Ledgers interface {
 	Ledger(ctx context.Context, templateID int64) (claim.Ledger, error)
 }
 
+// Tallies knows what became of coupons.
+type Tallies interface {
+	// Tally returns what has become of the template's coupons, as far as events
+	// have arrived.
+	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
+}
+
 // Keys keeps service keys.
 type Keys interface {
 	// Key returns the key whose secret has this hash, or [staff.ErrKeyNotFound].
@@ -57,7 +65,8 @@ type Uploads interface {
 
 // Idempotency keeps answers by key; see [postgres.Idempotency].
 type Idempotency interface {
-	Begin(ctx context.Context, r postgres.IdempotencyRequest, lock time.Duration) (postgres.Recorded, error)
+	Begin(ctx context.Context, r postgres.IdempotencyRequest, lease time.Duration) (postgres.Recorded, error)
+	Renew(ctx context.Context, r postgres.IdempotencyRequest, lease time.Duration) error
 	Finish(ctx context.Context, r postgres.IdempotencyRequest, a postgres.Recorded) error
 	Fail(ctx context.Context, r postgres.IdempotencyRequest) error
 }
@@ -81,6 +90,9 @@ type Deps struct {
 	Redeemer    *redeemcode.Redeemer
 	Claims      *claim.Service
 	Ledgers     Ledgers
+	// Stock tells where coupons are.
+	Stock       stock.Whereabouts
+	Tallies     Tallies
 	Shops       Shops
 	Keys        Keys
 	Tokens      *Tokens // nil = no end user tokens are accepted

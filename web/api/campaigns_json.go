@@ -177,6 +177,7 @@ type Campaign struct {
 	EndedAt        *time.Time       `json:"ended_at,omitempty"`
 	AwaitsApproval bool             `json:"awaits_approval,omitempty" doc:"It was published by one person and needs a second one's consent."`
 	ApprovedBy     string           `json:"approved_by,omitempty"`
+	Segment        *FrozenRule      `json:"segment,omitempty" doc:"The version of its segment that the campaign is sent by: the one at publication, whatever the segment has become."`
 	Progress       CampaignProgress `json:"progress"`
 }
 
@@ -291,7 +292,7 @@ func campaignJSON(st campaign.Status) Campaign {
 	c := st.Campaign
 	return Campaign{ID: decimal(c.ID), State: string(c.State), CampaignWish: wishOf(c.Spec), Reason: c.Reason, Version: c.Version,
 		CreatedBy: c.CreatedBy, CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(), PublishedAt: utc(c.PublishedAt),
-		StartedAt: utc(c.StartedAt), EndedAt: utc(c.EndedAt), AwaitsApproval: c.ApprovalAskedAt != nil, ApprovedBy: c.ApprovedBy,
+		StartedAt: utc(c.StartedAt), EndedAt: utc(c.EndedAt), AwaitsApproval: c.ApprovalAskedAt != nil, ApprovedBy: c.ApprovedBy, Segment: frozenJSON(c.Rule),
 		Progress: progressJSON(st.Progress)}
 }
 

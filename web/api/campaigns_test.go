@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
+	"dropbell/domain/staff"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
 )
@@ -289,4 +290,56 @@ func TestCampaignLimits(t *testing.T) {
 	if a := r.want(r.call(r.admin(), "POST", "/admin/campaigns/estimate", `{"audience":{"all":true}}`), 200, ""); a.at("exact") != true || a.at("users") != 0.0 {
 		t.Errorf("estimate: %s", a.Body)
 	}
+}
+
+// Two keys are two people: what one asks for the other approves, as long as it
+// is what was asked for.
+func TestApprovalOverTheAPI(t *testing.T) {
+	r := newRig(t, nil)
+	r.exec(`insert into users (id, locale) select i, 'fr' from generate_series(1, 20) i`)
+	r.exec(`insert into segments (id, name, kind, rule, created_by) overriding system value
+		values (41, 'French', 'rules', '{"all":[{"field":"locale","op":"is","values":["fr"]}]}', 'x')`)
+	r.want(r.call(r.admin(), "PUT", "/admin/shops/0/campaign-limits", `{"per_day":0,"per_week":0,"approval_above":5}`), 200, "")
+	second := as(r.key(staff.Key{Name: "second", Scopes: []staff.Scope{staff.ScopeAdmin}}))
+	path := "/admin/campaigns/" + r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish("audience", map[string]any{"segment_id": "41"})), 201, "").at("id").(string)
+	if a := r.want(r.call(r.admin(), "GET", path+"/approval", nil), 200, ""); a.at("request") != nil || a.at("segment.version") != 1.0 {
+		t.Errorf("nobody has asked: %s", a.Body)
+	}
+	r.want(r.call(second, "POST", path+"/approve", `{"request_id":"1"}`), 409, "approval_not_asked")
+	if a := r.want(r.call(r.admin(), "POST", path+"/publish", `{"reason":"spring"}`), 200, ""); a.at("state") != "draft" || a.at("awaits_approval") != true {
+		t.Fatalf("asked: %s", a.Body)
+	}
+	r.want(r.call(r.admin(), "POST", path+"/publish", nil), 409, "approval_required")
+	a := r.want(r.call(second, "GET", path+"/approval", nil), 200, "")
+	if a.at("request.reason") != "spring" || a.at("request.reach.users") != 20.0 || a.at("lapsed") != false || a.at("request.segment.rule.all.0.field") != "locale" {
+		t.Fatalf("the request: %s", a.Body)
+	}
+	decide := func(a answer, reason string) string {
+		return `{"request_id":"` + a.at("request.id").(string) + `","reason":"` + reason + `"}`
+	}
+	r.want(r.call(r.admin(), "POST", path+"/approve", decide(a, "")), 409, "approval_required")
+	r.want(r.call(second, "POST", path+"/refuse", decide(a, "")), 422, "invalid_request")
+	r.want(r.call(second, "POST", path+"/approve", `{"request_id":"x"}`), 422, "invalid_request")
+	r.want(r.call(second, "POST", path+"/refuse", decide(a, "no")), 200, "")
+	r.want(r.call(second, "POST", path+"/approve", decide(a, "")), 409, "approval_lapsed")
+	r.want(r.call(r.admin(), "POST", path+"/publish", nil), 200, "")
+	a = r.want(r.call(second, "GET", path+"/approval", nil), 200, "")
+	if a.at("before.decided_reason") != "no" || a.at("before.state") != "refused" {
+		t.Errorf("before: %s", a.Body)
+	}
+	// The rule changes behind the request: it lapses, and can be asked for anew.
+	r.exec(`update segments set version = 2, rule = '{"all":[]}'`)
+	r.want(r.call(second, "POST", path+"/approve", decide(a, "")), 409, "approval_lapsed")
+	if b := r.want(r.call(second, "GET", path+"/approval", nil), 200, ""); b.at("lapsed") != true || b.at("changed.0") != "rule" {
+		t.Errorf("lapsed: %s", b.Body)
+	}
+	r.want(r.call(second, "POST", path+"/publish", nil), 409, "approval_lapsed")
+	r.want(r.call(r.admin(), "POST", path+"/publish", nil), 200, "")
+	a = r.want(r.call(second, "GET", path+"/approval", nil), 200, "")
+	if b := r.want(r.call(second, "POST", path+"/approve", decide(a, "fine")), 200, ""); b.at("state") != "scheduled" || b.at("segment.version") != 2.0 || b.at("segment.rule.all") == nil {
+		t.Errorf("approved: %s", b.Body)
+	}
+	r.want(r.call(second, "POST", path+"/approve", decide(a, "fine")), 409, "invalid_transition")
+	r.want(r.call(as(r.keys[staff.ScopeRead]), "POST", path+"/refuse", decide(a, "no")), 403, "forbidden")
+	r.want(r.call(r.admin(), "GET", "/admin/campaigns/999/approval", nil), 404, "campaign_not_found")
 }

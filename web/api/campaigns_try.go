@@ -77,8 +77,7 @@ func (a *API) previewCampaign(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	name := map[int]string{delivery.HeldOut: "hold_out", 0: "a", 1: "b"}[variant]
-	return &struct{ Body CampaignPreview }{CampaignPreview{content.Title, content.Text, content.HTML, name}}, nil
+	return &struct{ Body CampaignPreview }{CampaignPreview{content.Title, content.Text, content.HTML, groupName(variant)}}, nil
 }
 
 // ShopRef names a shop in the path.
@@ -111,7 +110,7 @@ func (a *API) setCampaignLimits(ctx context.Context, in *struct {
 		return nil, err
 	}
 	l := campaign.Limits{PerDay: in.Body.PerDay, PerWeek: in.Body.PerWeek, ApprovalAbove: in.Body.ApprovalAbove}
-	if err := a.Campaigns.SetLimits(ctx, actorOf(ctx), shop, l); err != nil {
+	if err := a.Campaigns.SetLimits(ctx, actorOf(ctx), shop, nil, l); err != nil {
 		return nil, ofCampaign(err)
 	}
 	return &struct{ Body CampaignLimits }{in.Body}, nil

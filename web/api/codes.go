@@ -67,6 +67,8 @@ var codes = []code{
 	{"limit_reached", http.StatusConflict, "The user has as many of these coupons as one person may have."},
 	{"invalid_transition", http.StatusConflict, "The state of the template or campaign does not allow this."},
 	{"approval_required", http.StatusConflict, "The campaign reaches more people than one person may send to alone; somebody else has to publish it."},
+	{"approval_lapsed", http.StatusConflict, "The campaign, or the rule of its segment, is not what approval was asked for any more; look at it again and ask anew."},
+	{"approval_not_asked", http.StatusConflict, "Nobody is waiting for approval of this campaign."},
 	{"already_published", http.StatusConflict, "A campaign with this name, creator, start and end was published within the last 30 minutes."},
 	{"stock_below_issued", http.StatusConflict, "Stock cannot be lowered once the template is published."},
 	{"segment_in_use", http.StatusConflict, "A campaign that has not ended uses the segment."},

@@ -27,6 +27,7 @@ type Coupon struct {
 	IssuedAt    time.Time  `json:"issued_at"`
 	ExpiresAt   time.Time  `json:"expires_at" doc:"The first instant at which the coupon can no longer be locked."`
 	UsedAt      *time.Time `json:"used_at,omitempty"`
+	Returned    bool       `json:"returned_to_stock,omitempty" doc:"Of a revoked coupon: somebody else can have one instead."`
 	Rule        CouponRule `json:"rule"`
 }
 
@@ -170,7 +171,7 @@ func couponJSON(c coupon.Case) Coupon {
 	k, r := c.Coupon, c.Rule
 	return Coupon{CouponID: decimal(k.ID), TemplateID: decimal(k.TemplateID), UserID: k.UserID.String(), State: string(k.At(c.Now)),
 		OrderID: k.OrderID, Discount: int64(k.Discount), Currency: r.Currency, LockedUntil: utc(k.LockedUntil), IssuedAt: k.IssuedAt.UTC(),
-		ExpiresAt: k.ExpiresAt.UTC(), UsedAt: utc(k.UsedAt), Rule: CouponRule{Discount: Discount{Kind: string(r.Kind), AmountOff: int64(r.AmountOff),
+		ExpiresAt: k.ExpiresAt.UTC(), UsedAt: utc(k.UsedAt), Returned: k.Returned, Rule: CouponRule{Discount: Discount{Kind: string(r.Kind), AmountOff: int64(r.AmountOff),
 			Threshold: int64(r.Threshold), PercentOff: r.PercentOff, MaxOff: int64(r.MaxOff), Currency: r.Currency},
 			Target: string(r.Target), Product: r.Product}}
 }

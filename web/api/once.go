@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"time"
 
@@ -15,8 +16,10 @@ import (
 const (
 	idempotencyHeader = "Idempotency-Key"
 	replayedHeader    = "Idempotency-Replayed"
-	// attemptLock must outlast any request, so that no two attempts overlap.
-	attemptLock = 4 * requestTimeout
+	// attemptLease is how long an attempt at a request may be silent before a
+	// repetition takes its place: its process has died. A living one renews it.
+	attemptLease = 5 * time.Second
+	renewEvery   = attemptLease / 4
 )
 
 // attempt says which try of a request with an idempotency key this is.
@@ -55,7 +58,8 @@ func (a *API) once(w http.ResponseWriter, r *http.Request, body []byte, next htt
 		return
 	}
 	q := postgres.IdempotencyRequest{Actor: callerOf(r.Context()).scope(), Key: key, Hash: fingerprint(r, body)}
-	found, err := a.Idempotency.Begin(r.Context(), q, attemptLock)
+	found, err := a.Idempotency.Begin(r.Context(), q, attemptLease)
+	q.Attempt = found.Attempt
 	switch {
 	case err != nil:
 		a.problem(r.Context(), err).write(w)
@@ -107,23 +111,31 @@ func replay(w http.ResponseWriter, found postgres.Recorded) {
 
 // carryOut runs the request and stores the answer before sending it. An
 // answer that says "later" is not kept; neither is one cut short by a panic.
+// If this attempt was thought dead, another one's answer counts, and this
+// client is told to ask for it.
 func (a *API) carryOut(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 	q := r.Context().Value(attemptKey{}).(attempt).request
 	rec := &recording{header: http.Header{}, status: http.StatusOK}
+	r, settle := a.hold(r, q)
 	ended := false
 	defer func() {
+		settle()
 		if !ended {
-			a.end(r, func(ctx context.Context) error { return a.Idempotency.Fail(ctx, q) })
+			_ = a.end(r, func(ctx context.Context) error { return a.Idempotency.Fail(ctx, q) })
 		}
 	}()
 	next(rec, r)
 	ended = true
-	a.end(r, func(ctx context.Context) error {
+	err := a.end(r, func(ctx context.Context) error {
 		if rec.status >= 500 || rec.status == http.StatusTooManyRequests {
 			return a.Idempotency.Fail(ctx, q)
 		}
 		return a.Idempotency.Finish(ctx, q, postgres.Recorded{Status: rec.status, Header: rec.header, Body: rec.body.Bytes()})
 	})
+	if errors.Is(err, postgres.ErrAttemptLost) {
+		a.problem(r.Context(), errKeyInProgress).write(w)
+		return
+	}
 	h := w.Header()
 	for name, values := range rec.header {
 		h[name] = values
@@ -132,15 +144,39 @@ func (a *API) carryOut(w http.ResponseWriter, r *http.Request, next http.Handler
 	_, _ = w.Write(rec.body.Bytes()) // the client may be gone
 }
 
+// hold renews the attempt's lease until settle is called, and cancels the
+// request if the lease is lost all the same. Few requests last long enough
+// for a renewal, so it costs a timer.
+func (a *API) hold(r *http.Request, q postgres.IdempotencyRequest) (held *http.Request, settle func()) {
+	ctx, cancel := context.WithCancel(r.Context())
+	timer := time.AfterFunc(renewEvery, func() {
+		tick := time.NewTicker(renewEvery)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			// What fails for another reason may work the next time.
+			if err := a.Idempotency.Renew(ctx, q, attemptLease); errors.Is(err, postgres.ErrAttemptLost) {
+				cancel()
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	return r.WithContext(ctx), func() { timer.Stop(); cancel() }
+}
+
 // end outlives a client that has hung up. If it fails, the answer goes out all
 // the same: the change is made, and a repetition recovers it.
-func (a *API) end(r *http.Request, do func(context.Context) error) {
+func (a *API) end(r *http.Request, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 5*time.Second)
 	defer cancel()
-	if err := do(ctx); err != nil {
+	err := do(ctx)
+	if err != nil {
 		a.log.WarnContext(ctx, "cannot store the outcome of an idempotent request",
 			"request_id", middleware.From(r.Context()).ID, "err", err)
 	}
+	return err
 }
 
 // recording keeps an answer instead of sending it.

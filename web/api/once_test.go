@@ -175,3 +175,80 @@ func (s *sometimes) Reserve(ctx context.Context, c reminder.Change) (reminder.Ve
 	}
 	return s.Store.Reserve(ctx, c)
 }
+
+// held makes the first reservation wait until it is told to go on.
+type held struct {
+	reminder.Store
+	first atomic.Bool
+	begun chan struct{}
+	goOn  chan struct{}
+}
+
+func (s *held) Reserve(ctx context.Context, c reminder.Change) (reminder.Verdict, error) {
+	if s.first.CompareAndSwap(false, true) {
+		close(s.begun)
+		<-s.goOn
+	}
+	return s.Store.Reserve(ctx, c)
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !done(); {
+		if time.Now().After(end) {
+			t.Fatalf("still not so: %s", what)
+		}
+		tick := time.NewTimer(10 * time.Millisecond)
+		<-tick.C
+	}
+}
+
+func newHeld(t *testing.T) (*rig, *held) {
+	h := &held{begun: make(chan struct{}), goOn: make(chan struct{})}
+	return newRig(t, func(d *api.Deps) {
+		h.Store = d.Reminders.Store
+		d.Reminders.Store = h
+	}), h
+}
+
+// TestALivingAttemptKeepsItsKey: a request that takes long is not taken for
+// dead.
+func TestALivingAttemptKeepsItsKey(t *testing.T) {
+	r, h := newHeld(t)
+	id, who := r.drop(2*time.Hour), as(token(7), "Idempotency-Key", "k")
+	first := make(chan answer, 1)
+	go func() { first <- r.call(who, "POST", "/reservations", reserve(id, "app", 10)) }()
+	<-h.begun
+	left := func() int64 {
+		return r.number(`select extract(epoch from locked_until - created_at)::bigint from idempotency_keys where key = 'k'`)
+	}
+	if n := left(); n > 5 {
+		t.Errorf("a dead process would keep the key for %d s", n)
+	}
+	eventually(t, "the lease is renewed", func() bool { return left() > 5 })
+	r.want(r.call(who, "POST", "/reservations", reserve(id, "app", 10)), 409, "idempotency_in_progress")
+	close(h.goOn)
+	r.want(<-first, 201, "")
+	if a := r.want(r.call(who, "POST", "/reservations", reserve(id, "app", 10)), 201, ""); a.Header().Get("Idempotency-Replayed") != "true" {
+		t.Error("the answer was not kept")
+	}
+}
+
+// TestAnAttemptThoughtDeadIsNotBelieved: a process that was halted comes back
+// after a repetition was carried out elsewhere. What the repetition was
+// answered stays the answer.
+func TestAnAttemptThoughtDeadIsNotBelieved(t *testing.T) {
+	r, h := newHeld(t)
+	id, who := r.drop(2*time.Hour), as(token(7), "Idempotency-Key", "k")
+	first := make(chan answer, 1)
+	go func() { first <- r.call(who, "POST", "/reservations", reserve(id, "app", 10)) }()
+	<-h.begun
+	r.exec(`update idempotency_keys set locked_until = clock_timestamp() - interval '1 second'`)
+	r.want(r.call(who, "POST", "/reservations", reserve(id, "app", 10)), 201, "")
+	close(h.goOn)
+	// It found the reminder reserved, which is no answer to its own request.
+	r.want(<-first, 409, "idempotency_in_progress")
+	if a := r.want(r.call(who, "POST", "/reservations", reserve(id, "app", 10)), 201, ""); a.Header().Get("Idempotency-Replayed") != "true" {
+		t.Error("the second attempt's answer was not kept")
+	}
+}

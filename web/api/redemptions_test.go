@@ -145,6 +145,10 @@ func (u untouchable) Begin(context.Context, postgres.IdempotencyRequest, time.Du
 	return postgres.Recorded{}, u.touched()
 }
 
+func (u untouchable) Renew(context.Context, postgres.IdempotencyRequest, time.Duration) error {
+	return u.touched()
+}
+
 func (u untouchable) Finish(context.Context, postgres.IdempotencyRequest, postgres.Recorded) error {
 	return u.touched()
 }

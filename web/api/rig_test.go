@@ -30,6 +30,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
+	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/api"
@@ -106,6 +107,8 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	claims := postgres.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
 	d.Ledgers = postgres.NewLedgers(r.db)
+	d.Tallies = postgres.NewCouponTallies(r.db)
+	d.Stock = stock.Whereabouts{Plans: postgres.NewGates(r.db)}
 	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
 	d.DeadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(r.db)}
 	d.Codes = &redeemcode.Service{Store: postgres.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -31,8 +30,16 @@ const chinese = "zh-CN"
 
 func (c *Console) newCampaign(w http.ResponseWriter, r *http.Request) error {
 	f := pages.CampaignForm{RequestKey: rand.Text(), Values: map[string]string{"audience": string(campaign.Everybody), "channel": delivery.App.String()}}
-	f.Values["starts_at"], _ = typedTime(c.Now().Add(time.Hour).Truncate(time.Hour), c.DefaultZone)
-	f.Values["ends_at"], _ = typedTime(c.Now().Add(25*time.Hour).Truncate(time.Hour), c.DefaultZone)
+	shops, err := c.shopsOf(r)
+	if err != nil {
+		return err
+	}
+	from, to, shop, zone := c.plannedStart(r, shops)
+	f.Values["starts_at"], _ = typedTime(from, zone)
+	f.Values["ends_at"], _ = typedTime(to, zone)
+	if shop != 0 {
+		f.Values["shop"] = strconv.FormatInt(shop, 10)
+	}
 	return c.showCampaignForm(w, r, http.StatusOK, f)
 }
 

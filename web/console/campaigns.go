@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -18,7 +17,7 @@ import (
 )
 
 // earlierCampaigns is how many ended campaigns of the shop are shown beside one.
-const earlierCampaigns = 5
+const earlierCampaigns = 3
 
 func (c *Console) campaignRoutes() []route {
 	const steps = "{step:publish|pause|resume|cancel}"
@@ -28,16 +27,27 @@ func (c *Console) campaignRoutes() []route {
 		get("/campaigns/new", staff.ManageCampaigns, c.newCampaign),
 		get("/campaigns/{id}", staff.View, c.showCampaign),
 		get("/campaigns/{id}/progress", staff.View, c.campaignProgress),
+		get("/campaigns/{id}/results", staff.View, c.campaignResults),
+		get("/campaigns/{id}/recipients", staff.View, c.listCampaignRecipients),
+		get("/campaigns/{id}/recipients.csv", staff.View, c.exportCampaignRecipients),
+		get("/campaigns/{id}/compare", staff.View, c.compareCampaign),
 		get("/campaigns/{id}/edit", staff.ManageCampaigns, c.editCampaign),
 		post("/campaigns/{id}/edit", staff.ManageCampaigns, c.saveCampaign),
 		post("/campaigns/{id}/test", staff.ManageCampaigns, c.testCampaign),
 		post("/campaigns/{id}/rate", staff.ManageCampaigns, c.changeRate),
+		get("/campaigns/{id}/approval", staff.View, c.showApproval),
+		post("/campaigns/{id}/approve", staff.ManageCampaigns, c.approveCampaign),
+		post("/campaigns/{id}/refuse", staff.ManageCampaigns, c.refuseCampaign),
+		post("/campaigns/{id}/ask", staff.ManageCampaigns, c.askApproval),
 		get("/campaigns/{id}/"+steps, staff.ManageCampaigns, c.confirmCampaignStep),
 		post("/campaigns/{id}/"+steps, staff.ManageCampaigns, c.takeCampaignStep),
 	}
 }
 
 func (c *Console) listCampaigns(w http.ResponseWriter, r *http.Request) error {
+	if r.FormValue("view") == "month" {
+		return c.campaignCalendar(w, r)
+	}
 	p := pages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
 	for _, s := range campaign.States() {
 		if slices.Contains(r.Form["state"], string(s)) {
@@ -82,9 +92,9 @@ func (c *Console) showCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Campaign{Status: st, Zone: c.campaignZone(st.ShopTimezone), Asked: strings.TrimSpace(r.FormValue("user"))}
 	ctx, by := r.Context(), actor(r)
-	if p.Balance, err = c.Campaigns.Balance(ctx, by, st.ID); err != nil {
+	p := pages.Campaign{Status: st, Zone: c.campaignZone(st.ShopTimezone)}
+	if err := c.completeResults(r, &p); err != nil {
 		return err
 	}
 	subject, err := c.Campaigns.Store.Subject(ctx, st.Campaign)
@@ -92,17 +102,14 @@ func (c *Console) showCampaign(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p.Previews = previews(subject)
-	if p.Earlier, err = c.earlier(ctx, by, st.Campaign); err != nil {
+	if p.Requests, err = c.Campaigns.Store.Requests(ctx, st.ID, 1); err != nil {
 		return err
 	}
-	if id, err := user.ParseID(p.Asked); err == nil {
-		o, found, err := c.Campaigns.Recipient(ctx, by, st.ID, id)
-		if err != nil {
-			return err
-		}
-		if found {
-			p.Found = &o
-		}
+	if p.SegmentNow, err = c.Campaigns.Store.SegmentRule(ctx, st.Audience); err != nil {
+		return err
+	}
+	if p.Earlier, err = c.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns); err != nil {
+		return err
 	}
 	return c.show(w, r, http.StatusOK, p.Page())
 }
@@ -120,15 +127,6 @@ func previews(s delivery.Subject) (list []pages.CampaignText) {
 		}
 	}
 	return list
-}
-
-// earlier returns campaigns of the same shop that have ended, to compare with.
-func (c *Console) earlier(ctx context.Context, by staff.Actor, than campaign.Campaign) ([]campaign.Status, error) {
-	if than.Shop == 0 {
-		return nil, nil
-	}
-	return c.Campaigns.Campaigns(ctx, by, campaign.Query{Shops: []int64{than.Shop}, States: []campaign.State{campaign.Finished, campaign.Cancelled},
-		BeforeID: than.ID, Limit: earlierCampaigns})
 }
 
 // campaignProgress is the part of the page that keeps itself up to date.
@@ -157,6 +155,9 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 				key = "campaign.reach_about"
 			}
 			points = append(points, l.N(key, n))
+			if limits, err := c.Campaigns.Limits(r.Context(), actor(r), st.Shop); err == nil && limits.ApprovalAbove > 0 && n > limits.ApprovalAbove {
+				points = append(points, l.T("campaign.confirm.publish.ask", limits.ApprovalAbove))
+			}
 		}
 		points = append(points, l.T("campaign.confirm.publish.2"))
 	case campaign.Pausing:
@@ -180,13 +181,27 @@ func (c *Console) confirmCampaignStep(w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
+	if awaits(r, st) {
+		redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+		return nil
+	}
 	return c.ask(w, r, http.StatusOK, c.campaignQuestion(r, st))
+}
+
+// awaits reports whether what is asked for is a publication that somebody has
+// to approve: nobody does so without having seen what goes out.
+func awaits(r *http.Request, st campaign.Status) bool {
+	return campaign.Transition(r.PathValue("step")) == campaign.Publishing && st.State == campaign.Draft && st.ApprovalAskedAt != nil
 }
 
 func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error {
 	st, err := c.loadCampaign(r)
 	if err != nil {
 		return err
+	}
+	if awaits(r, st) {
+		redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+		return nil
 	}
 	step := r.PathValue("step")
 	next, err := c.Campaigns.Do(r.Context(), actor(r), st.ID, 0, campaign.Transition(step), reason(r))

@@ -82,7 +82,7 @@ func TestCampaignWithoutScripts(t *testing.T) {
 	if a = b.do("POST", page+"/rate", url.Values{"rate_per_second": {"50"}}); a.status != http.StatusSeeOther {
 		t.Errorf("rate: %d", a.status)
 	}
-	if a = b.do("GET", page+"?user=7", nil); a.status != http.StatusOK {
+	if a = b.do("GET", page+"/recipients?user=7", nil); a.status != http.StatusOK {
 		t.Errorf("recipient: %d", a.status)
 	}
 	if a = b.do("POST", page+"/cancel", url.Values{"reason": {"no"}}); a.status != http.StatusSeeOther {

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/staff"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
@@ -60,6 +61,16 @@ func channelOf(r *http.Request) (delivery.Channel, error) {
 	return ch, nil
 }
 
+// sharedChannel is [channelOf] for questions that only those are asked who may
+// decide for every shop.
+func sharedChannel(r *http.Request) (delivery.Channel, error) {
+	ch, err := channelOf(r)
+	if err == nil {
+		err = actor(r).MayEverywhere(staff.Operate)
+	}
+	return ch, err
+}
+
 // dropOf is the drop from whose cockpit something is asked; 0 = none.
 func dropOf(r *http.Request) int64 {
 	n, err := strconv.ParseInt(r.FormValue("drop"), 10, 64)
@@ -96,7 +107,7 @@ func (c *Console) channelQuestion(r *http.Request, ch delivery.Channel) pages.Co
 }
 
 func (c *Console) confirmChannel(w http.ResponseWriter, r *http.Request) error {
-	ch, err := channelOf(r)
+	ch, err := sharedChannel(r)
 	if err != nil {
 		return err
 	}
@@ -134,7 +145,7 @@ func (c *Console) rateQuestion(r *http.Request, ch delivery.Channel, typed, brok
 }
 
 func (c *Console) rateForm(w http.ResponseWriter, r *http.Request) error {
-	ch, err := channelOf(r)
+	ch, err := sharedChannel(r)
 	if err != nil {
 		return err
 	}
@@ -148,6 +159,9 @@ func (c *Console) rateForm(w http.ResponseWriter, r *http.Request) error {
 func (c *Console) saveRate(w http.ResponseWriter, r *http.Request) error {
 	ch, err := channelOf(r)
 	if err != nil {
+		return err
+	}
+	if err := actor(r).MayEverywhere(staff.Operate); err != nil {
 		return err
 	}
 	typed := r.PostFormValue("rate_per_second")

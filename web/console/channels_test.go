@@ -88,6 +88,32 @@ func TestChannelRate(t *testing.T) {
 	g.as(staff.Marketer).get("/channels/sms/rate").is(http.StatusForbidden)
 }
 
+// Shops share the channels: an operator who is limited to some finds no
+// buttons but the reason, and is told it by every address behind them.
+func TestLimitedOperatorsLeaveChannelsAlone(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 2*time.Hour)
+	b := g.as(staff.Operator, 10)
+	const why = "Shops share this channel"
+	b.get("/channels").is(200).has(why, "/channels/sms/test").hasNot("/channels/sms/pause", "/channels/sms/rate")
+	b.get(templateURL(d.ID) + "/cockpit").is(200).has(why).hasNot("/channels/sms/pause")
+	for _, path := range []string{"/channels/sms/pause", "/channels/sms/resume", "/channels/sms/rate"} {
+		b.get(path).is(http.StatusForbidden).has("not limited to shops")
+		b.post(path, url.Values{"reason": {"mine"}, "rate_per_second": {"1"}}).is(http.StatusForbidden).has("not limited to shops")
+		b.post(path, url.Values{}).is(http.StatusForbidden)
+	}
+	b.do(http.MethodDelete, "/monitor/queues/api/queues/deliver-sms", nil).is(http.StatusForbidden)
+	b.get("/monitor/queues").is(200).has("writable=false")
+	settings, err := g.Settings.Settings(t.Context())
+	g.must(err)
+	if s := settings[delivery.SMS]; s.Paused || s.RatePerSecond != 0 {
+		t.Errorf("the channel was changed: %+v", s)
+	}
+	all := g.as(staff.Operator)
+	all.get("/channels").is(200).has("/channels/sms/pause").hasNot(why)
+	all.post("/channels/sms/pause", url.Values{"reason": {"provider"}}).to("/channels")
+}
+
 func TestChannelTestPage(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, 2*time.Hour)

@@ -23,6 +23,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
+	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/i18n"
@@ -92,18 +93,23 @@ type Deps struct {
 	// Tables reads uploaded files.
 	Tables   job.Tables
 	People   *user.Service
+	Letters  *campaign.Letters
 	Segments *segment.Service
 	Cockpits reminder.CockpitStore
 	Sales    Sales
 	Control  *delivery.Control
-	// Shelves looks at drops behind the claim gate; nil = there are none.
-	Shelves Shelves
-	Tests   *delivery.ChannelTests
+	// Stock tells where coupons are.
+	Stock stock.Whereabouts
+	// Paces knows how fast the claim gate gives coupons away; nil = there is none.
+	Paces Paces
+	Tests *delivery.ChannelTests
 	// Circuits returns the circuit breakers of all channels.
 	Circuits func(ctx context.Context) ([delivery.Channels]delivery.Circuit, error)
 	Codes    *redeemcode.Service
 	Coupons  *coupon.Desk
 	Notices  NoticeCalendar
+	Tallies  Tallies
+	Grants   *coupon.Grants
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
 	Sessions scs.CtxStore

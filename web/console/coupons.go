@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/coupon"
+	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
@@ -20,6 +21,13 @@ type NoticeCalendar interface {
 	// NoticeDays returns the days from the first to the last that have
 	// notices, of the shops given (none = all) and of one template or all (0).
 	NoticeDays(ctx context.Context, from, to time.Time, shops []int64, templateID int64) ([]coupon.NoticeDay, error)
+}
+
+// Tallies knows what became of coupons.
+type Tallies interface {
+	// Tally returns what has become of the template's coupons, as far as events
+	// have arrived.
+	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
 }
 
 func (c *Console) findCoupons(w http.ResponseWriter, r *http.Request) error {
@@ -44,7 +52,26 @@ func (c *Console) findCoupons(w http.ResponseWriter, r *http.Request) error {
 	if q.BeforeID > 0 {
 		p.First = withQuery(r, "before", "")
 	}
+	if ok && q.TemplateID != 0 {
+		var err error
+		if p.Tally, err = c.tallyOf(r, q.TemplateID); err != nil {
+			return err
+		}
+	}
 	return c.listed(w, r, p.Results(), p.Page())
+}
+
+// tallyOf is nil of a template that there is not, or not for this viewer.
+func (c *Console) tallyOf(r *http.Request, id int64) (*pages.Tally, error) {
+	t, err := c.Templates.Template(r.Context(), actor(r), id)
+	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Denied {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	y, err := c.Tallies.Tally(r.Context(), id)
+	return &pages.Tally{Template: t, Tally: y}, err
 }
 
 // couponQuery reads what is looked for; not ok means that nothing can be
@@ -119,6 +146,7 @@ func (c *Console) couponStep(r *http.Request, l coupon.Listed, broken string) pa
 	if r.PathValue("step") == "revoke" {
 		p.Title, p.Submit, p.Action = loc.T("coupon.revoke.title"), loc.T("coupon.revoke"), pages.CouponURL(l.ID)+"/revoke"
 		p.Points = []string{loc.T("coupon.revoke.1", l.UserID.String(), l.TemplateName), loc.T("coupon.revoke.2")}
+		p.Inside = pages.ReturnChoice(r.PostFormValue("stock") != "")
 		return p
 	}
 	p.Title, p.Submit, p.Action = loc.T("locks.release.title", order), loc.T("locks.release"), pages.CouponURL(l.ID)+"/release"
@@ -159,7 +187,7 @@ func (c *Console) takeCouponStep(w http.ResponseWriter, r *http.Request) error {
 	}
 	said := "coupon.revoked"
 	if r.PathValue("step") == "revoke" {
-		_, err = c.Coupons.Revoke(r.Context(), actor(r), l.ID, reason(r))
+		_, err = c.Coupons.Revoke(r.Context(), actor(r), l.ID, reason(r), r.PostFormValue("stock") != "")
 	} else {
 		said = "locks.released"
 		_, err = c.Coupons.Release(r.Context(), actor(r), l.ID, r.PostFormValue("order"), reason(r))
@@ -173,24 +201,15 @@ func (c *Console) takeCouponStep(w http.ResponseWriter, r *http.Request) error {
 	return c.done(w, r, pages.CouponURL(l.ID), ui.Good, say(r, said))
 }
 
-// noticeSpan is how many days the calendar shows, a third of them past.
-const noticeSpan = 30
-
 func (c *Console) showNotices(w http.ResponseWriter, r *http.Request) error {
-	now := c.Now().In(c.DefaultZone)
-	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
-	from, err := time.Parse(time.DateOnly, r.FormValue("from"))
-	if err != nil || from.Year() < 2000 || from.Year() > 2999 { // nonsense is the present
-		from = today.AddDate(0, 0, -noticeSpan/3)
-	}
-	to := from.AddDate(0, 0, noticeSpan-1)
-	days, err := c.Notices.NoticeDays(r.Context(), from, to, actor(r).Shops, 0)
+	p := pages.NoticeCalendar{Today: dateIn(c.Now(), c.DefaultZone)}
+	p.Month = ui.ParseMonth(r.FormValue("month"), p.Today)
+	from, end := ui.MonthSpan(frame(r).Locale, p.Month)
+	days, err := c.Notices.NoticeDays(r.Context(), from, end.AddDate(0, 0, -1), actor(r).Shops, 0)
 	if err != nil {
 		return err
 	}
-	p := pages.NoticeCalendar{Today: today, Earlier: withQuery(r, "from", from.AddDate(0, 0, -noticeSpan).Format(time.DateOnly)),
-		Later: withQuery(r, "from", from.AddDate(0, 0, noticeSpan).Format(time.DateOnly))}
-	for d := from; !d.After(to); d = d.AddDate(0, 0, 1) {
+	for d := from; d.Before(end); d = d.AddDate(0, 0, 1) {
 		day := coupon.NoticeDay{Day: d}
 		if i := slices.IndexFunc(days, func(n coupon.NoticeDay) bool { return n.Day.Equal(d) }); i >= 0 {
 			day = days[i]

@@ -50,9 +50,10 @@ func TestCouponsAreFound(t *testing.T) {
 	b.get("/coupons/locks?after=1-1").is(200).has("A-1")
 	b.get("/coupons/locks?after=9223372036854775807-9").is(200)
 	b.get("/notices").is(200).has("No notices in these days")
-	b.get("/notices?from=nonsense").is(200)
+	b.get("/notices?month=nonsense").is(200)
 	g.exec(`insert into notice_days (day, template_id, planned, sent) values ($1, $2, 7, 3)`, g.now(), d.ID)
-	b.get("/notices").is(200).has("Day by day", "7", "Today")
+	b.get("/notices").is(200).has("Day by day", "7 notices", "Today", "Waiting")
+	b.get("/notices?month=2001-02").is(200).has("February 2001", "No notices in these days", "month=2001-03", "month=2001-01")
 }
 
 func TestLockIsReleasedByOperator(t *testing.T) {

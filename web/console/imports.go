@@ -30,8 +30,11 @@ const (
 // part.
 func isUpload(r *http.Request) bool {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	below := func(prefix, suffix string) bool {
+		return strings.HasPrefix(r.URL.Path, prefix) && strings.HasSuffix(r.URL.Path, suffix)
+	}
 	return r.Method == http.MethodPost && kind == "multipart/form-data" &&
-		(r.URL.Path == "/users/import" || r.URL.Path == "/segments/lists/new" || strings.HasPrefix(r.URL.Path, "/segments/") && strings.HasSuffix(r.URL.Path, "/file"))
+		(r.URL.Path == "/users/import" || r.URL.Path == "/segments/lists/new" || below("/segments/", "/file") || below("/templates/", "/grants/new"))
 }
 
 var errNoFile = &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file", Message: "choose a file"}}}

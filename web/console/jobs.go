@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"dropbell/domain/coupon"
 	"dropbell/domain/job"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
@@ -71,6 +72,8 @@ func (c *Console) workActions(r *http.Request, j job.Job) []ui.ButtonProps {
 	switch j.Kind {
 	case template.BulkKind:
 		return c.bulkActions(r, j)
+	case coupon.GrantKind, coupon.TakeBackKind:
+		return []ui.ButtonProps{{Label: say(r, "grants.open"), Icon: "ticket", URL: pages.GrantURL(j.ID)}}
 	}
 	return nil
 }

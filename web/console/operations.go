@@ -105,8 +105,16 @@ func (c *Console) editShop(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, pages.ShopForm{Zones: zones(s.Timezone), Values: map[string]string{
-		"shop_number": strconv.FormatInt(s.Number, 10), "name": s.Name, "timezone": s.Timezone}}.Page())
+	f := pages.ShopForm{Zones: zones(s.Timezone), Values: map[string]string{
+		"shop_number": strconv.FormatInt(s.Number, 10), "name": s.Name, "timezone": s.Timezone}}
+	if actor(r).Can(staff.ManageStaff, s.Number) {
+		limits, err := c.limitsForm(r, s.Number, s.Name)
+		if err != nil {
+			return err
+		}
+		f.Limits = &limits
+	}
+	return c.show(w, r, http.StatusOK, f.Page())
 }
 
 func (c *Console) createShop(w http.ResponseWriter, r *http.Request) error {

@@ -22,6 +22,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	tables "dropbell/adapters/sheet"
+	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
@@ -29,6 +30,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
+	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -102,12 +104,14 @@ func (g *rig) deps() Deps {
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.db), Now: g.now},
 		Campaigns:     campaignsOf(g, store, configured),
 		Sales:         postgres.NewLedgers(g.db),
+		Stock:         stock.Whereabouts{Plans: postgres.NewGates(g.db)},
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
 		Jobs:          &job.Service{Store: postgres.NewJobs(g.db)}, Uploads: postgres.NewUploads(g.db),
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(g.db)},
 		Codes:   &redeemcode.Service{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T), Now: g.now},
 		Bulks:   &template.Bulks{Templates: &template.Service{Store: store, Now: g.now}, Jobs: &job.Service{Store: postgres.NewJobs(g.db)}},
-		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(g.db)}, Notices: postgres.NewNotices(g.db),
+		Grants:  &coupon.Grants{Store: postgres.NewGrants(g.db), Jobs: &job.Service{Store: postgres.NewJobs(g.db)}},
+		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(g.db)}, Notices: postgres.NewNotices(g.db), Tallies: postgres.NewCouponTallies(g.db),
 
 		Cockpits: postgres.NewCockpits(g.db), Control: &delivery.Control{Store: postgres.NewChannels(g.db), Now: g.now},
 		Tests: &delivery.ChannelTests{Store: postgres.NewChannelTests(g.db), Configured: configured},
@@ -119,6 +123,7 @@ func (g *rig) deps() Deps {
 		},
 
 		People:   &user.Service{Store: postgres.NewUsers(g.db)},
+		Letters:  &campaign.Letters{Store: postgres.NewCampaigns(g.db)},
 		Segments: &segment.Service{Store: postgres.NewSegments(g.db), Jobs: &job.Service{Store: postgres.NewJobs(g.db)}},
 		Tables:   tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload},
 

@@ -19,6 +19,9 @@ func samplePath(pattern, id string) string {
 	if strings.Contains(pattern, "release") {
 		step = "release"
 	}
+	if strings.Contains(pattern, "takeback") {
+		step = "takeback"
+	}
 	i := strings.Index(pattern, "{step")
 	if i >= 0 {
 		pattern = pattern[:i] + step

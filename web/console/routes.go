@@ -73,6 +73,16 @@ func (c *Console) table() []route {
 		get("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.confirmStep),
 		post("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.takeStep),
 
+		get("/grants", staff.View, c.listGrants),
+		get("/grants/list.csv", staff.ManageUsers, c.grantFile),
+		get("/grants/{id}", staff.View, c.showGrant),
+		get("/grants/{id}/results.csv", staff.ManageUsers, c.grantResults),
+		get("/grants/{id}/{step:apply|takeback}", staff.ManageUsers, c.confirmGrantStep),
+		post("/grants/{id}/{step:apply|takeback}", staff.ManageUsers, c.takeGrantStep),
+		get("/templates/{id}/grants", staff.View, c.listGrants),
+		get("/templates/{id}/grants/new", staff.ManageUsers, c.newGrant),
+		post("/templates/{id}/grants/new", staff.ManageUsers, c.startGrant),
+
 		get("/codes", staff.View, c.allCodes),
 		post("/codes/check", staff.View, c.checkCode),
 		get("/templates/{id}/codes", staff.View, c.listCodes),
@@ -160,6 +170,8 @@ func (c *Console) table() []route {
 		get("/shops/new", staff.ManageTemplates, c.newShop),
 		get("/shops/{id}", staff.ManageTemplates, c.editShop),
 		post("/shops/{id}", staff.ManageTemplates, c.saveShop),
+		get("/shops/{id}/limits", staff.ManageStaff, c.showLimits),
+		post("/shops/{id}/limits", staff.ManageStaff, c.saveLimits),
 
 		get("/staff", staff.ManageStaff, c.listStaff),
 		post("/staff", staff.ManageStaff, c.createMember),
@@ -228,12 +240,12 @@ func (c *Console) monitor() http.Handler {
 			c.fail(w, r, err)
 			return
 		}
-		if actor(r).Can(staff.Operate, 0) {
+		if actor(r).MayEverywhere(staff.Operate) == nil { // shops share the queues
 			writable.ServeHTTP(w, r)
 			return
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			c.fail(w, r, staff.ErrForbidden)
+			c.fail(w, r, actor(r).MayEverywhere(staff.Operate))
 			return
 		}
 		readOnly.ServeHTTP(w, r)

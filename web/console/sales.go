@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"dropbell/domain/claim"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 )
@@ -51,14 +53,38 @@ func (c *Console) salesOf(ctx context.Context, t template.Template) (*pages.Sale
 	if t.Stored == template.Draft {
 		return nil, nil
 	}
-	s, err := c.sales.of(t.ID, func(ctx context.Context) (s pages.Sales, err error) {
-		if s.Curve, err = c.Sales.Curve(ctx, t.ID, salesPoints); err == nil {
-			s.Pace, err = c.Sales.Pace(ctx, t.ID, paceSeconds)
-		}
-		return s, err
-	}).get(ctx)
+	s, err := c.sales.of(t.ID, func(ctx context.Context) (pages.Sales, error) { return c.lookAtSales(ctx, t.ID) }).get(ctx)
+	t.Stock, t.Issued = s.Total, s.Issued // of the instant at which the rest was looked at
 	s.Template = t
 	return &s, err
+}
+
+// lookAtSales asks who decides the claims: what a gate has given away is on
+// its shelves at once and in the database when it is written.
+func (c *Console) lookAtSales(ctx context.Context, id int64) (pages.Sales, error) {
+	t, err := c.Templates.Template(ctx, staff.System(), id)
+	if err != nil {
+		return pages.Sales{}, err
+	}
+	a, err := c.Stock.Of(ctx, t)
+	s := pages.Sales{Total: a.Total, Issued: a.Issued, Writing: a.Writing, Away: a.Away}
+	if err != nil {
+		return s, err
+	}
+	if s.Tally, err = c.Tallies.Tally(ctx, t.ID); err != nil {
+		return s, err
+	}
+	if s.Curve, err = c.Sales.Curve(ctx, t.ID, salesPoints); err != nil {
+		return s, err
+	}
+	if a.Seen() && c.Paces != nil {
+		s.Pace, err = c.Paces.Pace(ctx, t.ID, a.Plan.Shards, a.Plan.Now, paceSeconds)
+		if fault.KindOf(err) != fault.Unavailable {
+			return s, err
+		}
+	}
+	s.Pace, err = c.Sales.Pace(ctx, t.ID, paceSeconds)
+	return s, err
 }
 
 // showClaims answers with what of the card changes.

@@ -2,39 +2,33 @@ package console
 
 import (
 	"context"
+	"time"
 
-	"dropbell/domain/fault"
 	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 )
 
-// Shelves looks at the stock of drops behind the claim gate.
-type Shelves interface {
-	// Plan returns the plan of the template's gate, with zero Shards if it has none.
-	Plan(ctx context.Context, templateID int64) (stock.Plan, error)
-	// Look returns its shelves; a fault of kind Unavailable if they do not answer.
-	Look(ctx context.Context, templateID int64, shards int) ([]stock.Shelf, error)
+// Paces knows how fast the claim gate gives coupons away.
+type Paces interface {
+	// Pace returns claims accepted in each of the last seconds that are over at
+	// now, the oldest first; a fault of kind Unavailable if nobody answers.
+	Pace(ctx context.Context, templateID int64, shards int, now time.Time, seconds int) ([]int64, error)
 }
 
 // stockShards is nil for a template that has no gate.
 func (c *Console) stockShards(ctx context.Context, t template.Template) (*pages.StockShards, error) {
-	if c.Shelves == nil || t.ClaimMode != template.Gate {
+	if t.ClaimMode != template.Gate {
 		return nil, nil
 	}
-	plan, err := c.Shelves.Plan(ctx, t.ID)
-	if err != nil || plan.Shards == 0 {
+	a, err := c.Stock.Of(ctx, t)
+	if err != nil || a.Plan.Shards == 0 {
 		return nil, err
 	}
-	p := &pages.StockShards{State: plan.State, Reason: plan.Reason, BuiltAt: plan.BuiltAt, Zone: t.Zone()}
-	if plan.State != stock.Standing {
-		return p, nil
-	}
-	p.Shelves, err = c.Shelves.Look(ctx, t.ID, plan.Shards)
-	if fault.KindOf(err) == fault.Unavailable {
-		p.Away = true
-		return p, nil
-	}
-	p.Ledger = plan.Ledger(p.Shelves)
-	return p, err
+	return shardsOf(a, t.Zone()), nil
+}
+
+func shardsOf(a stock.Account, zone *time.Location) *pages.StockShards {
+	return &pages.StockShards{State: a.Plan.State, Reason: a.Plan.Reason, BuiltAt: a.Plan.BuiltAt, Zone: zone, Away: a.Away,
+		Ledger: a.Ledger, Shelves: a.Shelves}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/domain/coupon"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -16,6 +17,7 @@ import (
 
 const (
 	userReservations = 10
+	userCoupons      = 10
 	inboxPreview     = 10
 	maxSearch        = 200
 )
@@ -57,7 +59,7 @@ func (c *Console) showUser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return errNoPage
 	}
-	p := pages.User{User: user.User{ID: id}}
+	p := pages.User{User: user.User{ID: id}, Channels: c.Channels}
 	switch u, err := c.Users.User(r.Context(), id); {
 	case err == nil:
 		p.User, p.Known = u, true
@@ -74,6 +76,15 @@ func (c *Console) showUser(w http.ResponseWriter, r *http.Request) error {
 		p.Next = withQuery(r, "before", strconv.FormatInt(all[userReservations-1].TemplateID, 10))
 	}
 	if p.Inbox, err = c.Reminders.Inbox(r.Context(), id, time.Time{}, inboxPreview); err != nil {
+		return err
+	}
+	if p.Coupons, err = c.Coupons.List(r.Context(), actor(r), coupon.Query{UserID: id, Limit: userCoupons + 1}); err != nil {
+		return err
+	}
+	if len(p.Coupons) > userCoupons {
+		p.Coupons, p.MoreCoupons = p.Coupons[:userCoupons], true
+	}
+	if p.Received, err = c.Letters.To(r.Context(), actor(r), id); err != nil {
 		return err
 	}
 	// Who is in charge of some shops sees what concerns these.

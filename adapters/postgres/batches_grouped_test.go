@@ -1,0 +1,162 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// ready stores n app batches of ten users each; their deadlines are the given
+// time from now.
+func (w *world) ready(n int, deadline time.Duration) {
+	w.Helper()
+	for range n {
+		from := user.ID(1 + 10*w.number(`select count(*) from batches`))
+		var ids []user.ID
+		for i := range user.ID(10) {
+			ids = append(ids, from+i)
+		}
+		w.exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
+			values ('reminder', 1, 0, $1, $2, 10, $3, now(), now() + $4)`, from, from+9, bitmap(ids...), deadline)
+	}
+}
+
+// stores are the two that deliver: each statement alone, and in groups.
+func (w *world) stores() map[string]interface {
+	LeaseNext(context.Context, delivery.Channel, time.Duration) (delivery.Lease, error)
+} {
+	return map[string]interface {
+		LeaseNext(context.Context, delivery.Channel, time.Duration) (delivery.Lease, error)
+	}{"alone": postgres.NewBatches(w.db), "grouped": w.batches}
+}
+
+func TestManyAtOnceTakeEachBatchOnce(t *testing.T) {
+	w := newWorld(t)
+	for name, store := range w.stores() {
+		t.Run(name, func(t *testing.T) {
+			w.exec(`truncate batches, exceptions, outbox, dead_letter_groups cascade`)
+			w.ready(150, time.Minute)
+			var mu sync.Mutex
+			taken := map[int64]int{}
+			var workers sync.WaitGroup
+			for range 16 {
+				workers.Go(func() {
+					for {
+						l, err := store.LeaseNext(t.Context(), delivery.App, time.Minute)
+						if errors.Is(err, delivery.ErrNoWork) {
+							return
+						}
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						b := l.Batch()
+						mu.Lock()
+						taken[b.ID]++
+						mu.Unlock()
+						// Nine are sent, in two steps; of every third batch the tenth is dead, else skipped.
+						if _, err := l.Checkpoint(t.Context(), delivery.Progress{Sent: b.Left[:5]}); err != nil {
+							t.Error(err)
+						}
+						e := delivery.Exception{UserID: b.Left[9], Outcome: delivery.Skipped, Reason: "opted_out", FirstAt: clock(), LastAt: clock()}
+						if b.ID%3 == 0 {
+							e.Outcome, e.Reason, e.Fingerprint, e.Detail = delivery.Dead, "permanent", "gone", "no such user"
+						}
+						if _, err := l.Checkpoint(t.Context(), delivery.Progress{Sent: b.Left[5:9], Exceptions: []delivery.Exception{e}, Done: true}); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			workers.Wait()
+			for id, n := range taken {
+				if n != 1 {
+					t.Errorf("batch %d was leased %d times", id, n)
+				}
+			}
+			dead := w.number(`select count(*) from batches where id % 3 = 0`)
+			for what, want := range map[string]int64{
+				`select count(*) from batches where state = 'done' and sent_count = 9 and lease_token is null and finished_at is not null`: 150,
+				`select sum(skipped_count) from batches`:                            150 - dead,
+				`select sum(dead_count) from batches`:                               dead,
+				`select dead from dead_letter_groups where fingerprint = 'gone'`:    dead,
+				`select count(*) from exceptions`:                                   150,
+				`select count(*) from outbox where topic = 'batch.finished.v1'`:     150,
+				`select count(distinct payload->>'batch_id') from outbox`:           150,
+				`select sum(n) from batches, unnest(late) as n where n is not null`: 9 * 150,
+			} {
+				if got := w.number(what); got != want {
+					t.Errorf("%s: %d, want %d", what, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestOneOfAGroupFails: neither a lost lease nor a value that the database
+// refuses concerns the others of the group.
+func TestOneOfAGroupFails(t *testing.T) {
+	w := newWorld(t)
+	for name, store := range w.stores() {
+		t.Run(name, func(t *testing.T) {
+			w.exec(`truncate batches, exceptions cascade`)
+			w.ready(12, time.Minute)
+			var leases []delivery.Lease
+			for range 12 {
+				l, err := store.LeaseNext(t.Context(), delivery.App, time.Minute)
+				w.must(err)
+				leases = append(leases, l)
+			}
+			lost, refused := leases[3].Batch().ID, leases[7].Batch().ID
+			w.exec(`update batches set lease_token = gen_random_uuid() where id = $1`, lost)
+			var together sync.WaitGroup
+			for _, l := range leases {
+				together.Go(func() {
+					id := l.Batch().ID
+					p := delivery.Progress{Sent: l.Batch().Left, Done: true}
+					if id == refused {
+						p.Exceptions = []delivery.Exception{{UserID: l.Batch().Left[0], Outcome: "nonsense"}}
+					}
+					switch _, err := l.Checkpoint(t.Context(), p); {
+					case id == lost && !errors.Is(err, delivery.ErrLeaseLost):
+						t.Errorf("the lost one: %v", err)
+					case id == refused && (err == nil || errors.Is(err, delivery.ErrLeaseLost)):
+						t.Errorf("the refused one: %v", err)
+					case id != lost && id != refused && err != nil:
+						t.Errorf("batch %d: %v", id, err)
+					}
+				})
+			}
+			together.Wait()
+			if n := w.number(`select count(*) from batches where state = 'done'`); n != 10 {
+				t.Errorf("%d of 10 are done", n)
+			}
+		})
+	}
+}
+
+// TestMoreUrgentBatchIsSeen: leases remember how far they got, but not so long
+// that a nearer opening has to wait for all others.
+func TestMoreUrgentBatchIsSeen(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
+		select 'reminder', 1, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour' from generate_series(1000, 4000) n`, bitmap(1))
+	next := func() *delivery.Batch {
+		l, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+		w.must(err)
+		return l.Batch()
+	}
+	next()
+	w.ready(1, time.Minute)
+	for next().WorthlessAfter.After(clock().Add(10 * time.Minute)) {
+		if w.number(`select count(*) from batches where state = 'ready'`) == 1 {
+			t.Fatal("it came last")
+		}
+	}
+}

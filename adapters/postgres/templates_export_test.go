@@ -1,0 +1,11 @@
+package postgres
+
+import "dropbell/domain/template"
+
+// TemplateListSQL is the statement with which [Templates.Templates] looks.
+func TemplateListSQL(q template.Query) (sql string, args []any) {
+	c := &conditionList{}
+	templateConditions(c, q)
+	sql, _ = templateListSQL(c, q)
+	return sql, c.args
+}

@@ -1,0 +1,125 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+)
+
+const (
+	// patience is how long a claim waits for shelves: building them takes some
+	// ten milliseconds for a new drop, and begins within a second when they
+	// were lost.
+	patience = 2 * time.Second
+	// lookEvery is how often somebody looks whether they are there, for all who
+	// wait at one process.
+	lookEvery = 20 * time.Millisecond
+)
+
+// errNoShelves says that there is nothing to decide at, yet.
+var errNoShelves = errors.New("gate: no shelves")
+
+// room is where the claims of one template wait for its shelves.
+type room struct {
+	waiting int
+	opened  chan struct{}
+}
+
+// await returns true as soon as the template's shelves seem to be open, and
+// false when they are not until end, ctx is over, or too many wait already.
+func (g *Gate) await(ctx context.Context, templateID int64, end time.Time) bool {
+	r := g.enter(templateID)
+	if r == nil {
+		return false
+	}
+	defer g.leave(r)
+	late := time.NewTimer(time.Until(end))
+	defer late.Stop()
+	select {
+	case <-r.opened:
+		return true
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+func (g *Gate) enter(templateID int64) *room {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.rooms[templateID]
+	if r == nil {
+		r = &room{opened: make(chan struct{})}
+		g.rooms[templateID] = r
+		go g.watch(templateID, r)
+	}
+	if r.waiting >= maxGateQueue {
+		return nil
+	}
+	r.waiting++
+	return r
+}
+
+func (g *Gate) leave(r *room) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r.waiting--
+}
+
+// watch looks for the shelves as long as anybody waits for them.
+func (g *Gate) watch(templateID int64, r *room) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for range tick.C {
+		open := g.open(templateID)
+		g.mu.Lock()
+		if open || r.waiting == 0 {
+			delete(g.rooms, templateID)
+			delete(g.none, templateID)
+			g.mu.Unlock()
+			close(r.opened)
+			return
+		}
+		g.mu.Unlock()
+	}
+}
+
+// open reports whether every shelf of the template is there and open. What
+// cannot be found out is not.
+func (g *Gate) open(templateID int64) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	shards, err := g.info.Shards(ctx, templateID)
+	if err != nil || shards == 0 {
+		return false
+	}
+	shelves, err := Shelves{client: g.client, scripts: g.scripts}.peek(ctx, templateID, shards)
+	if err != nil {
+		return false
+	}
+	for _, s := range shelves {
+		if !s.Open {
+			return false
+		}
+	}
+	return true
+}
+
+// shards asks once for all who ask at the same time: in the first moment of a
+// rush nobody knows it.
+func (g *Gate) shards(ctx context.Context, templateID int64) (int, error) {
+	answer := g.asked.DoChan(strconv.FormatInt(templateID, 10), func() (any, error) {
+		// One caller's hanging up must not fail the others.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateTimeout)
+		defer cancel()
+		return g.info.Shards(ctx, templateID)
+	})
+	select {
+	case a := <-answer:
+		n, _ := a.Val.(int)
+		return n, a.Err
+	case <-ctx.Done():
+		return 0, overloaded("it takes too long")
+	}
+}

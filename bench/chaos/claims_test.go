@@ -1,0 +1,247 @@
+package chaos_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"dropbell/bench/stack"
+)
+
+// A rush says how much is claimed and how much is destroyed meanwhile.
+type rush struct {
+	users, visits int     // visits of all users at each drop
+	stock         []int64 // at the opening, and after each raise
+	limit         int     // per user
+	codes         int     // redeem codes, each tried by three users
+
+	storm                 time.Duration
+	webKills, workerKills int
+	redisRestarts         int
+	redisEmptied          int
+	postgres              []trouble
+	pauses, moves         int
+	pause                 [2]time.Duration
+	patience              time.Duration // of a client
+}
+
+var shortRush = rush{
+	users: 500, visits: 1500, stock: []int64{60, 90, 120}, limit: 2, codes: 30,
+	storm: 14 * time.Second, webKills: 2, workerKills: 2, redisRestarts: 2, redisEmptied: 1,
+	pauses: 1, moves: 2, pause: [2]time.Duration{500 * time.Millisecond, time.Second},
+	patience: 20 * time.Second,
+}
+
+// TestClaimsChaosShort: a crowd claims from both gates, and redeems codes,
+// while what they stand on is destroyed.
+func TestClaimsChaosShort(t *testing.T) { rushAndDestroy(t, shortRush) }
+
+// shelvesOfRush is into how many parts each stock behind the gate is divided.
+const shelvesOfRush = 8
+
+// claims is everything that takes part in a rush.
+type claims struct {
+	*world
+	rush  rush
+	sales []*sale // durable, gate
+	codes *codeSale
+	lost  int // promises that Redis took with it
+
+	mu      sync.Mutex
+	emptied []span // when Redis was emptied
+	away    []span // when it was away, for whatever reason
+}
+
+func rushAndDestroy(t *testing.T, r rush) {
+	c := newClaims(t, r)
+	c.codes = c.openCodes()
+	for _, mode := range []string{"durable", "gate"} {
+		c.sales = append(c.sales, c.open(mode))
+	}
+	c.storm()
+	for _, s := range c.sales {
+		c.calm(s.template)
+		s.sellOut()
+		s.lastAnswers()
+		s.account()
+	}
+	c.calm(c.codes.template)
+	c.codes.lastAnswers()
+	c.codes.account()
+	c.print()
+}
+
+func newClaims(t *testing.T, r rush) *claims {
+	w := &world{size: &size{webKills: r.webKills, workerKills: r.workerKills}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
+	var err error
+	if w.stack, err = stack.Start(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.stack.Close)
+	redis.SetLogger(quiet{})
+	w.fleet = newFleetOf(w.ctx, t, w.stack, nil, 3, 2, fmt.Sprint("GATE_SHELVES=", shelvesOfRush),
+		"CODE_KEYS=1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=")
+	w.crowd = &crowd{client: newClient(t, w.fleet, r.patience)}
+	w.say("three web and two worker processes are running")
+	return &claims{world: w, rush: r}
+}
+
+// storm lets everybody claim while everything breaks and staff change the drops.
+func (c *claims) storm() {
+	var plan []errand
+	for i, s := range c.sales {
+		plan = append(plan, s.errands(c.random(uint64(30+i)))...)
+	}
+	plan = append(plan, c.codes.errands(c.random(40))...)
+	slices.SortFunc(plan, func(a, b errand) int { return a.at.Compare(b.at) })
+	lanes := []lane{c.webTroubles, c.workerTroubles, c.redisTroubles, c.troubles(c.rush.postgres, 21)}
+	for i, s := range c.sales {
+		lanes = append(lanes, s.staff(uint64(50+10*i)), s.watch, s.watchRows)
+	}
+	lanes = append(lanes, c.codes.watch)
+	end := c.begin(c.rush.storm, lanes...)
+	c.runErrands(plan)
+	end()
+	c.say("the storm is over")
+}
+
+// redisTroubles kills Redis, which comes back with what it had, or with nothing.
+func (c *claims) redisTroubles(storm time.Duration, _ <-chan struct{}) {
+	rng := c.random(22)
+	empty := make([]bool, c.rush.redisRestarts+c.rush.redisEmptied)
+	for i := range c.rush.redisEmptied {
+		empty[i] = true
+	}
+	rng.Shuffle(len(empty), func(i, j int) { empty[i], empty[j] = empty[j], empty[i] })
+	for i, at := range moments(rng, storm, len(empty)) {
+		wait(time.Until(at), c.ctx.Done())
+		from := time.Now()
+		c.say("Redis is killed and comes back%s", map[bool]string{true: " empty"}[empty[i]])
+		err := c.stack.Redis.Kill()
+		if err == nil {
+			err = c.stack.Redis.Restart(c.ctx, empty[i])
+		}
+		if err != nil {
+			c.t.Errorf("Redis: %v", err)
+		}
+		c.mu.Lock()
+		c.away = append(c.away, span{from, time.Now()})
+		if empty[i] {
+			c.emptied = append(c.emptied, span{from, time.Now()})
+		}
+		c.mu.Unlock()
+	}
+}
+
+// overlaps reports whether one of the spans has a moment in common with from … to.
+func overlaps(spans []span, from, to time.Time) bool {
+	return slices.ContainsFunc(spans, func(s span) bool { return s.from.Before(to) && from.Before(s.to) })
+}
+
+// An errand is one thing that one user does at an instant.
+type errand struct {
+	at time.Time
+	do func()
+}
+
+// runErrands does them at their instants and returns after the last one.
+func (c *claims) runErrands(plan []errand) {
+	queue := make(chan errand)
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for e := range queue {
+				wait(time.Until(e.at), c.ctx.Done())
+				e.do()
+			}
+		})
+	}
+	for _, e := range plan {
+		queue <- e
+	}
+	close(queue)
+	all.Wait()
+}
+
+// inParallel calls do for every number below n.
+func (c *claims) inParallel(n int, do func(i int)) {
+	plan := make([]errand, n)
+	for i := range plan {
+		plan[i] = errand{do: func() { do(i) }}
+	}
+	c.runErrands(plan)
+}
+
+// An account is the stock ledger as the API shows it.
+type account struct {
+	Balanced bool
+	Stock    struct {
+		Total, Shelf, Writing, Issued, Difference int64
+		PerUser                                   int64 `json:"per_user"`
+		OverLimit                                 int64 `json:"over_limit"`
+	}
+}
+
+// calm waits until nothing of the drop is being written any more and its
+// ledger is exact.
+func (c *claims) calm(template int64) {
+	c.t.Helper()
+	var a account
+	for end := time.Now().Add(time.Minute); ; wait(100*time.Millisecond, c.ctx.Done()) {
+		c.crowd.must(c.ctx, call{method: "GET", path: fmt.Sprintf("/admin/templates/%d/balance", template)}, &a)
+		if a.Stock.Writing == 0 && a.Stock.Difference == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			c.t.Fatalf("template %d does not come to rest: %+v", template, a)
+		}
+	}
+}
+
+// print says what the run was.
+func (c *claims) print() {
+	for what, n := range map[string][2]int{"web": {c.fleet.kills("web"), c.rush.webKills}, "worker": {c.fleet.kills("worker"), c.rush.workerKills}} {
+		if n[0] < n[1] {
+			c.t.Errorf("only %d %s processes were killed", n[0], what)
+		}
+	}
+	cells := []any{"kill -9 of web", c.fleet.kills("web"), "kill -9 of workers", c.fleet.kills("worker"), "Redis killed and back", c.rush.redisRestarts,
+		"Redis killed and back empty", c.rush.redisEmptied, "troubles of PostgreSQL", len(c.rush.postgres), "requests repeated by clients", c.crowd.repeats.Load(),
+		"promises lost with an emptied Redis", c.lost}
+	for _, s := range c.sales {
+		cells = append(cells, s.cells()...)
+	}
+	cells = append(cells, c.codes.cells()...)
+	c.say("seed %d\n%s", c.seed, table(cells...))
+}
+
+// answersOf lists how often each answer was given.
+func answersOf(n map[string]int) string {
+	var list []string
+	for _, code := range slices.Sorted(maps.Keys(n)) {
+		list = append(list, fmt.Sprintf("%s %d", code, n[code]))
+	}
+	return strings.Join(list, ", ")
+}
+
+// repeatedly calls do until the lane is over.
+func repeatedly(ctx context.Context, every time.Duration, over <-chan struct{}, do func()) {
+	for {
+		select {
+		case <-over:
+			return
+		case <-ctx.Done():
+			return
+		default:
+		}
+		do()
+		wait(every, over)
+	}
+}

@@ -1,0 +1,207 @@
+package chaos_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/redeemcode"
+)
+
+// TestCodesBehindTheGate redeems codes of a drop behind the gate over HTTP,
+// with real processes that are killed at the worst moments: a code gives one
+// coupon, to one user, and is never burnt without one.
+func TestCodesBehindTheGate(t *testing.T) {
+	c := newClaims(t, rush{codes: 12, patience: 20 * time.Second})
+	s := c.openCodes()
+	client, err := c.stack.RedisClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	wait(time.Until(s.opensAt.Add(time.Second)), c.ctx.Done())
+
+	if a := s.redeem(1, "1111-1111-1111-1111", uuid.NewString()); a.status != http.StatusUnprocessableEntity || a.code != redeemcode.ErrInvalid.Code {
+		t.Errorf("a forged code: %+v", a)
+	}
+	s.issued(1, s.codes[0])
+	s.used(1, s.codes[0]) // twice
+	s.used(2, s.codes[0]) // by somebody else
+
+	// Two at once: one has it, the other hears why not.
+	var told [2]told
+	var both sync.WaitGroup
+	for i := range told {
+		both.Go(func() { told[i] = s.redeem(int64(11+i), s.codes[1], uuid.NewString()) })
+	}
+	both.Wait()
+	s.oneOf(told[:], 11, 12)
+
+	// Promised by a web process that dies before anybody has written it: its
+	// user repeats the request elsewhere and hears of the same claim.
+	worker := c.fleet.workers
+	for _, m := range worker {
+		m.process.Pause()
+	}
+	key := uuid.NewString()
+	first := s.redeem(21, s.codes[2], key)
+	for _, m := range c.fleet.webs[:2] {
+		c.fleet.kill(m)
+	}
+	again := s.redeem(21, s.codes[2], key)
+	if !first.positive() || again.claim != first.claim {
+		t.Errorf("promised %+v, repeated %+v", first, again)
+	}
+	for _, m := range worker {
+		m.process.Resume()
+	}
+	if b := s.became(21, first); b.state != string(claim.Issued) {
+		t.Errorf("promised and then %+v", b)
+	}
+	for _, m := range c.fleet.webs[:2] {
+		c.fleet.start(m)
+		if err := m.process.Ready(c.ctx, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// Written, and everybody dies who would have marked it: the database
+	// refuses the next one, and the mark comes after all.
+	s.issued(31, s.codes[3])
+	marks, err := client.Keys(c.ctx, "dropbell:codes:*").Result()
+	if err != nil || len(marks) != 1 {
+		t.Fatalf("marks: %v %v", marks, err)
+	}
+	if err := client.Del(c.ctx, marks...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.used(32, s.codes[3])
+	if n, err := client.BitCount(c.ctx, marks[0], nil).Result(); err != nil || n == 0 {
+		t.Errorf("%d codes are marked, %v", n, err)
+	}
+
+	// An emptied Redis: what was used stays used, what was not is as good as before.
+	if err := client.FlushAll(c.ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for i, code := range s.codes[:4] {
+		s.used(int64(41+i), code)
+	}
+	for i, code := range s.codes[4:] {
+		s.issued(int64(51+i), code)
+	}
+	c.calm(s.template)
+	if rows := s.rows(s.template); len(rows) != len(s.codes) {
+		t.Errorf("%d coupons of %d codes", len(rows), len(s.codes))
+	}
+}
+
+// issued redeems a code that nobody has used.
+func (s *codeSale) issued(by int64, code string) {
+	s.t.Helper()
+	a := s.redeem(by, code, uuid.NewString())
+	if !a.positive() {
+		s.t.Fatalf("user %d: %+v", by, a)
+	}
+	if b := s.became(by, a); b.state != string(claim.Issued) || b.coupon == "" {
+		s.t.Fatalf("user %d was told %+v, and it became %+v", by, a, b)
+	}
+}
+
+// used tries a code that has given its coupon: refused at once, or, in the
+// moment before it is marked, a little later, and in the end always at once.
+func (s *codeSale) used(by int64, code string) {
+	s.t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; wait(20*time.Millisecond, s.ctx.Done()) {
+		a := s.redeem(by, code, uuid.NewString())
+		if a.status == http.StatusConflict && a.code == redeemcode.ErrUsed.Code {
+			return
+		}
+		b := s.became(by, a)
+		if !a.positive() || b.state != string(claim.Failed) || b.reason != redeemcode.ErrUsed.Code || time.Now().After(end) {
+			s.t.Fatalf("user %d tries a used code: %+v, which became %+v", by, a, b)
+		}
+	}
+}
+
+// oneOf checks that one of two users has the coupon and the other was told.
+func (s *codeSale) oneOf(list []told, users ...int64) {
+	s.t.Helper()
+	won := 0
+	for i, a := range list {
+		b := a
+		if a.positive() {
+			b = s.became(users[i], a)
+		}
+		switch {
+		case b.state == string(claim.Issued):
+			won++
+		case b.code != redeemcode.ErrUsed.Code && b.reason != redeemcode.ErrUsed.Code:
+			s.t.Errorf("user %d: %+v", users[i], b)
+		}
+	}
+	if won != 1 {
+		s.t.Errorf("%d of two have the coupon of one code", won)
+	}
+}
+
+// TestKeyOfADeadProcess: a web process is killed in the middle of a request.
+// The same request is carried out by another one after five seconds.
+func TestKeyOfADeadProcess(t *testing.T) {
+	const within, slow = 7 * time.Second, 10 * time.Second
+	c := newClaims(t, rush{patience: 30 * time.Second})
+	d := c.crowd.publish(c.ctx, "Dead key", time.Hour)
+	// Whoever reserves now waits for this lock.
+	tx, err := c.stack.SQL.Begin(c.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(c.ctx, `select from slots where template_id = $1 for update`, d.id); err != nil {
+		t.Fatal(err)
+	}
+	doomed := c.fleet.webs[0]
+	at := &client{t: t, webs: []string{"http://" + doomed.addr}, http: c.crowd.http}
+	key, body := uuid.NewString(), fmt.Sprintf(`{"template_id":"%d","shop_number":"10","reminders":[{"channel":"app","minutes":5}]}`, d.id)
+	q := call{method: "POST", path: "/reservations", user: 7, body: json.RawMessage(body)}
+	cut := make(chan error, 1)
+	go func() {
+		_, err := at.once(c.ctx, q, key, []byte(body))
+		cut <- err
+	}()
+	for begun := false; !begun; wait(10*time.Millisecond, c.ctx.Done()) {
+		if err := c.stack.SQL.QueryRow(c.ctx, `select exists (select from idempotency_keys where key = $1)`, key).Scan(&begun); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.fleet.kill(doomed)
+	killed := time.Now()
+	if err := <-cut; err == nil {
+		t.Fatal("the request was answered before its process was killed")
+	}
+	if err := tx.Rollback(c.ctx); err != nil {
+		t.Fatal(err)
+	}
+	r, final := c.crowd.sendAs(c.ctx, q, key)
+	took := time.Since(killed)
+	if !final || !r.ok() {
+		t.Fatalf("repeated: %d %s", r.status, r.body)
+	}
+	t.Logf("carried out %v after the kill", took.Round(100*time.Millisecond))
+	c.fleet.start(doomed)
+	if err := doomed.process.Ready(c.ctx, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if took > within+slow {
+		t.Errorf("it took %v", took)
+	}
+	var slots int64
+	if err := c.stack.SQL.QueryRow(c.ctx, `select slots from reservations where template_id = $1 and user_id = 7`, d.id).Scan(&slots); err != nil || slots != 1 {
+		t.Errorf("reserved: %d, %v", slots, err)
+	}
+}

@@ -1,0 +1,64 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// startsIn is how long a campaign waits for its start, as one would that was
+// published in time.
+const startsIn = 3 * time.Second
+
+// Took is how long after its start a campaign was at what point.
+type Took struct {
+	Cut time.Duration // its whole audience was stored
+	All time.Duration // the last outcome was recorded
+}
+
+// Wording is a text in one language for everybody.
+func Wording(body string) delivery.Copy {
+	return delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: "Spring", Body: body}}}}}
+}
+
+// SendCampaign publishes the campaign and waits until everybody has an outcome.
+// It errors unless the account adds up and all n were sent to.
+func (s *Stack) SendCampaign(ctx context.Context, spec campaign.Spec, n int) (t Took, err error) {
+	client, err := s.RedisClient()
+	if err != nil {
+		return t, err
+	}
+	defer client.Close()
+	now := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+	service := &campaign.Service{Store: postgres.NewCampaigns(s.DB), Latch: redis.NewLatch(client), Templates: postgres.NewTemplates(s.DB),
+		Users: &user.Service{Store: postgres.NewUsers(s.DB)}, Channels: delivery.ChannelSetOf(spec.Channel), Audiences: campaign.AudienceKinds(), Now: now}
+	spec.StartsAt, spec.EndsAt = now().Add(startsIn), now().Add(2*time.Hour)
+	spec.Name = fmt.Sprintf("Bench %d", spec.StartsAt.UnixMicro())
+	c, err := service.Create(ctx, staff.System(), spec, "")
+	if err != nil {
+		return t, err
+	}
+	if _, err := service.Do(ctx, staff.System(), c.ID, 0, campaign.Publishing, ""); err != nil {
+		return t, err
+	}
+	if err := Until(ctx, 50*time.Millisecond, func() (done bool, err error) {
+		err = s.SQL.QueryRow(ctx, `select settled_at is not null, coalesce(cut_at - started_at, interval '0'),
+			coalesce((select max(finished_at) from batches b where b.kind = 'campaign' and b.owner_id = c.id) - started_at, interval '0')
+			from campaigns c where id = $1`, c.ID).Scan(&done, &t.Cut, &t.All)
+		return done, err
+	}); err != nil {
+		return t, err
+	}
+	b, err := service.Balance(ctx, staff.System(), c.ID)
+	if err == nil && (b.Difference() != 0 || b.Counted.Sent != int64(n)) {
+		err = fmt.Errorf("the account does not add up: %+v", b)
+	}
+	return t, err
+}

@@ -1,0 +1,115 @@
+package campaign
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// A Letter is what became of one campaign's message to one user.
+type Letter struct {
+	CampaignID int64
+	Name       string
+	Shop       int64 // 0 = of no shop
+	ShopName   string
+	Channel    delivery.Channel
+	BatchID    int64
+	Outcome    delivery.Outcome
+	Reason     string
+	At         time.Time // when the outcome was recorded; zero while in flight
+	// CountsAt is the instant by which frequency caps count the message.
+	CountsAt time.Time
+}
+
+// reached reports whether the message counts as one that the user got.
+func (l Letter) reached() bool {
+	return l.Outcome == delivery.Sent || l.Outcome == delivery.Recovered
+}
+
+// An Allowance is how much of what a shop allows its campaigns one user has had.
+type Allowance struct {
+	Shop     int64 // 0 = campaigns of no shop
+	ShopName string
+	Limits   Limits
+	Day      int // messages in the last 24 hours
+	Week     int // in the last seven days
+}
+
+// Full reports whether the next campaign message of the shop would be skipped.
+func (s Allowance) Full() bool {
+	return s.Limits.PerDay > 0 && s.Day >= s.Limits.PerDay || s.Limits.PerWeek > 0 && s.Week >= s.Limits.PerWeek
+}
+
+// Received is what campaigns lately had for one user.
+type Received struct {
+	Letters []Letter // newest first
+	// Shares are of the shops with a limit that had something for the user,
+	// in the order of the shops' numbers.
+	Shares []Allowance
+	// AtLeast is set if there were more campaigns in the last seven days than
+	// are looked at, so that the shares may be larger than they say.
+	AtLeast bool
+}
+
+// A Mailbag is what is stored about one user and the newest campaigns.
+type Mailbag struct {
+	Letters []Letter // newest first
+	Limits  map[int64]Limits
+	Now     time.Time // the database's clock
+	// Passed is when the newest campaign started that was not looked at; zero
+	// if all were.
+	Passed time.Time
+}
+
+// LetterStore knows what became of campaigns' messages.
+type LetterStore interface {
+	// Mailbag returns what the newest campaigns that have started had for the
+	// user, and the limits of their shops; with shops, of these alone.
+	Mailbag(ctx context.Context, to user.ID, shops []int64) (Mailbag, error)
+}
+
+// Letters tells what campaigns had for single users.
+type Letters struct{ Store LetterStore }
+
+// To returns what campaigns lately had for the user, as the actor may see it.
+func (s *Letters) To(ctx context.Context, by staff.Actor, to user.ID) (Received, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return Received{}, err
+	}
+	m, err := s.Store.Mailbag(ctx, to, by.Shops)
+	return m.received(), err
+}
+
+// Lengths of the spans that caps are about, as [Guard] counts them.
+const (
+	capDay  = 24 * time.Hour
+	capWeek = 7 * capDay
+)
+
+func (m Mailbag) received() Received {
+	r := Received{Letters: m.Letters, AtLeast: m.Passed.After(m.Now.Add(-capWeek))}
+	for _, l := range m.Letters {
+		limits := m.Limits[l.Shop]
+		if limits.PerDay == 0 && limits.PerWeek == 0 {
+			continue
+		}
+		at, found := slices.BinarySearchFunc(r.Shares, l.Shop, func(s Allowance, shop int64) int { return int(min(max(s.Shop-shop, -1), 1)) })
+		if !found {
+			r.Shares = slices.Insert(r.Shares, at, Allowance{Shop: l.Shop, ShopName: l.ShopName, Limits: limits})
+		}
+		if !l.reached() {
+			continue
+		}
+		if l.CountsAt.After(m.Now.Add(-capDay)) {
+			r.Shares[at].Day++
+		}
+		if l.CountsAt.After(m.Now.Add(-capWeek)) {
+			r.Shares[at].Week++
+		}
+	}
+	return r
+}

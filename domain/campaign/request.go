@@ -1,0 +1,248 @@
+package campaign
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/money"
+	"dropbell/domain/segment"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+// A FrozenRule is the rule of a segment in one of its versions.
+type FrozenRule struct {
+	SegmentID int64
+	Version   int64
+	Name      string
+	Kind      segment.Kind
+	// Rule is empty for a list, whose members are ids.
+	Rule segment.Rule
+}
+
+// Same reports whether both mean the same users. A new name is no new rule.
+func (f *FrozenRule) Same(o *FrozenRule) bool {
+	if f == nil || o == nil {
+		return f == o
+	}
+	a, err1 := json.Marshal(f.Rule)
+	b, err2 := json.Marshal(o.Rule)
+	return err1 == nil && err2 == nil && f.SegmentID == o.SegmentID && f.Kind == o.Kind && bytes.Equal(a, b)
+}
+
+// A Snapshot is everything that decides what a campaign sends to whom.
+type Snapshot struct {
+	Spec
+	// Rule is that of the segment the audience names, nil if it names none.
+	Rule *FrozenRule
+}
+
+// Differences names the fields in which two snapshots differ, by their wire
+// names: texts by language ("title", "body.zh-CN", "variant_b.title").
+func (s Snapshot) Differences(o Snapshot) []string {
+	var list []string
+	add := func(name string, same bool) {
+		if !same {
+			list = append(list, name)
+		}
+	}
+	add("name", s.Name == o.Name)
+	add("shop_number", s.Shop == o.Shop)
+	add("audience", s.Audience.Kind == o.Audience.Kind && s.Audience.ID == o.Audience.ID && slices.Equal(s.Audience.Users, o.Audience.Users))
+	add("rule", s.Rule.Same(o.Rule))
+	add("channel", s.Channel == o.Channel)
+	list = append(list, copyDifferences(s.Content, o.Content)...)
+	add("grant_template_id", s.GrantTemplate == o.GrantTemplate)
+	add("starts_at", s.StartsAt.Equal(o.StartsAt))
+	add("ends_at", s.EndsAt.Equal(o.EndsAt))
+	add("rate_per_second", s.RatePerSecond == o.RatePerSecond)
+	return list
+}
+
+func copyDifferences(a, b delivery.Copy) []string {
+	var list []string
+	for _, t := range Texts(a, b) {
+		if t.Before != t.After {
+			list = append(list, t.Name)
+		}
+	}
+	if shares(a) != shares(b) {
+		list = append(list, "percent")
+	}
+	if a.HoldOut != b.HoldOut {
+		list = append(list, "hold_out_percent")
+	}
+	return list
+}
+
+func shares(c delivery.Copy) int {
+	if len(c.Variants) < 2 {
+		return 0
+	}
+	return c.Variants[1].Percent
+}
+
+// A TextPair is one title or body in two versions of a campaign.
+type TextPair struct {
+	// Name is the wire name: "title", "body.zh-CN", "variant_b.title".
+	Name          string
+	Variant       int
+	Locale        string // "" = the default language
+	Body          bool   // else a title
+	Before, After string
+}
+
+// Texts pairs the texts of two contents, languages in order.
+func Texts(before, after delivery.Copy) []TextPair {
+	var list []TextPair
+	for i := range max(len(before.Variants), len(after.Variants)) {
+		a, b := textsOf(before, i), textsOf(after, i)
+		tags := map[string]bool{}
+		for tag := range a {
+			tags[tag] = true
+		}
+		for tag := range b {
+			tags[tag] = true
+		}
+		for _, tag := range slices.Sorted(maps.Keys(tags)) {
+			list = append(list,
+				TextPair{place("title", i, tag), i, tag, false, a[tag].Title, b[tag].Title},
+				TextPair{place("body", i, tag), i, tag, true, a[tag].Body, b[tag].Body})
+		}
+	}
+	return list
+}
+
+func textsOf(c delivery.Copy, variant int) map[string]delivery.Text {
+	if variant >= len(c.Variants) {
+		return nil
+	}
+	return c.Variants[variant].Texts
+}
+
+func place(name string, variant int, tag string) string {
+	if variant > 0 {
+		name = "variant_b." + name
+	}
+	if tag != "" {
+		name += "." + tag
+	}
+	return name
+}
+
+// Reach is how many users an audience had at an instant.
+type Reach struct {
+	Users int64
+	Exact bool
+	At    time.Time
+}
+
+// RequestState is what has become of a request.
+type RequestState string
+
+// The states of a request.
+const (
+	RequestAsked    RequestState = "asked"
+	RequestApproved RequestState = "approved"
+	RequestRefused  RequestState = "refused"
+	// RequestLapsed is the end of a request whose campaign was changed,
+	// cancelled, or asked for anew.
+	RequestLapsed RequestState = "lapsed"
+)
+
+// A Request asks a second person for consent to a campaign as it was then.
+type Request struct {
+	ID         int64
+	CampaignID int64
+	Snapshot
+	Reach     Reach
+	State     RequestState
+	AskedBy   string // label
+	AskedName string
+	AskedAt   time.Time
+	Reason    string
+	// What was decided, by whom and why; empty while it is open.
+	DecidedBy     string
+	DecidedAt     *time.Time
+	DecidedReason string
+}
+
+// concerns reports whether by is the one who asked or who created the
+// campaign: neither can be the second person.
+func (r Request) concerns(by staff.Actor, c Campaign) bool {
+	return r.AskedBy == by.Label || c.Creator == by.Label
+}
+
+// A Decision ends a request.
+type Decision struct {
+	Request int64
+	State   RequestState // approved or refused
+	Reason  string
+}
+
+// A Review is what a second person has to judge.
+type Review struct {
+	Campaign Campaign
+	Now      Snapshot
+	// Reach is that of the audience now; nil if it cannot be told quickly.
+	Reach *Reach
+	// Open is the request that nobody has decided yet, nil if there is none.
+	Open *Request
+	// Before is the latest one that was decided or has lapsed, nil if there
+	// is none.
+	Before *Request
+}
+
+// Lapsed reports whether the campaign is no longer what the open request says.
+func (r Review) Lapsed() bool { return r.Open != nil && len(r.Open.Differences(r.Now)) > 0 }
+
+// MayDecide reports whether by can be the second person of the open request.
+func (r Review) MayDecide(by staff.Actor) bool {
+	return r.Open != nil && may(by, staff.ManageCampaigns, r.Campaign.Shop) == nil && !r.Open.concerns(by, r.Campaign)
+}
+
+// Base is what the changes are shown against: the open request if it has
+// lapsed, else what was asked for before. It is nil the first time.
+func (r Review) Base() *Request {
+	if r.Lapsed() {
+		return r.Open
+	}
+	return r.Before
+}
+
+// A Cost is the most that the coupons of a campaign can take off.
+type Cost struct {
+	Coupons  int64
+	Amount   money.Amount
+	Currency string
+}
+
+// CostOf returns what giving a coupon of t to so many users costs at most: as
+// many as there are left, each redeemed for all that it takes off.
+func CostOf(t template.Template, users int64) Cost {
+	each := t.AmountOff
+	if t.Kind == template.PercentOff {
+		each = t.MaxOff
+	}
+	n := max(0, min(users, t.StockLeft()))
+	c := Cost{Coupons: n, Currency: t.Currency, Amount: math.MaxInt64}
+	if each == 0 || n <= math.MaxInt64/int64(each) {
+		c.Amount = money.Amount(n) * each
+	}
+	return c
+}
+
+// Takes returns how long sending to so many takes at the campaign's own rate;
+// 0 if it has none.
+func (s Spec) Takes(users int64) time.Duration {
+	if s.RatePerSecond <= 0 {
+		return 0
+	}
+	seconds := users / int64(s.RatePerSecond)
+	return time.Duration(min(seconds, int64(math.MaxInt64/time.Second))) * time.Second
+}

@@ -1,0 +1,276 @@
+package campaign
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"dropbell/domain/delivery"
+)
+
+// A Tally says what one group of a campaign's recipients did. Every number
+// counts people, each once.
+//
+// What counts lies in the campaign's window: from its start, for
+// [ResultsFor] beyond its end, by the database's clock. So all groups are
+// watched over the same time, whether or not they were sent anything.
+type Tally struct {
+	// Variant is the index of the content the group gets, or [delivery.HeldOut].
+	Variant int
+	// Assigned are the people of the audience whom [delivery.Copy.Pick] puts
+	// into the group, as far as batches of them exist.
+	Assigned int64
+	// Sent are those of them whom the message reached, at whatever time.
+	Sent int64
+	// Opened are those who followed the link of their own in the message. Who
+	// is held out has none.
+	Opened int64
+	// Reserved are those who have a reservation of the campaign's template
+	// (see [Spec.TemplateID]) that was made in the window. A reservation that
+	// was cancelled, or that existed before, does not count.
+	Reserved int64
+	// Claimed are those who got a coupon of that template in the window,
+	// whatever way: claimed, by code, or granted, also by the campaign itself.
+	Claimed int64
+	// Used are those who paid with a coupon of that template in the window,
+	// whenever they got it. One that was refunded since does not count.
+	Used int64
+}
+
+// Plus returns the sums of both, under t's variant.
+func (t Tally) Plus(o Tally) Tally {
+	return Tally{t.Variant, t.Assigned + o.Assigned, t.Sent + o.Sent, t.Opened + o.Opened, t.Reserved + o.Reserved,
+		t.Claimed + o.Claimed, t.Used + o.Used}
+}
+
+// ResultsFor is how long after a campaign has ended people's doings still
+// count as its results.
+const ResultsFor = 7 * 24 * time.Hour
+
+// Results are what a campaign led to, as a worker counted last.
+type Results struct {
+	// Groups are A, B if there is one, and the held out if there are any.
+	// Empty until the first count.
+	Groups []Tally
+	// CountedTo is the instant before which everything is counted; nil = never.
+	CountedTo *time.Time
+	// Until is the end of the window; nil while the campaign goes on.
+	Until *time.Time
+	// Final says that nothing changes any more: the window is over, or the
+	// rows to count are past their retention.
+	Final bool
+	// AccountOff is [Balance.Difference] as recounted then; nil = never.
+	AccountOff *int64
+}
+
+// Group returns the tally of one variant.
+func (r Results) Group(variant int) (Tally, bool) {
+	i := slices.IndexFunc(r.Groups, func(t Tally) bool { return t.Variant == variant })
+	if i < 0 {
+		return Tally{Variant: variant}, false
+	}
+	return r.Groups[i], true
+}
+
+// Meant is the tally of everybody but the held out.
+func (r Results) Meant() Tally {
+	var sum Tally
+	for _, t := range r.Groups {
+		if t.Variant != delivery.HeldOut {
+			sum = sum.Plus(t)
+		}
+	}
+	return sum
+}
+
+// A Measure is one thing that recipients may do.
+type Measure string
+
+// The measures, in the order in which people do them.
+const (
+	Opening   Measure = "opened"
+	Reserving Measure = "reserved"
+	Claiming  Measure = "claimed"
+	Using     Measure = "used"
+)
+
+// Measures returns what of the campaign's success can be counted; nothing if
+// it is about no template.
+func (s Spec) Measures() []Measure {
+	switch {
+	case s.TemplateID() == 0:
+		return nil
+	case s.GrantTemplate == 0 && s.Audience.Kind == Reserved:
+		return []Measure{Opening, Claiming, Using} // everybody has reserved before
+	}
+	return []Measure{Opening, Reserving, Claiming, Using}
+}
+
+// Goal returns the measure that the campaign is judged by: using the coupon
+// where everybody is given one or has one, else claiming it; empty if nothing
+// can be counted.
+func (s Spec) Goal() Measure {
+	switch {
+	case s.TemplateID() == 0:
+		return ""
+	case s.GrantTemplate != 0, s.Audience.Kind == Holds:
+		return Using
+	}
+	return Claiming
+}
+
+// Of returns how many of whom did m: of those who were sent to for
+// [Opening], which takes a message, else of all who were assigned. Leaving out
+// who could not be reached would compare groups of different people.
+func (t Tally) Of(m Measure) Share {
+	switch m {
+	case Opening:
+		return Share{t.Opened, t.Sent}
+	case Reserving:
+		return Share{t.Reserved, t.Assigned}
+	case Claiming:
+		return Share{t.Claimed, t.Assigned}
+	case Using:
+		return Share{t.Used, t.Assigned}
+	}
+	return Share{}
+}
+
+// A Share is K of N people.
+type Share struct{ K, N int64 }
+
+// Rate returns K/N, or 0 of nobody.
+func (s Share) Rate() float64 {
+	if s.N <= 0 {
+		return 0
+	}
+	return float64(s.K) / float64(s.N)
+}
+
+// z is the two-sided 95 % quantile of the normal distribution.
+const z = 1.959963984540054
+
+// Interval returns the bounds between which the true rate lies with 95 %
+// confidence: the score interval of E. B. Wilson (Journal of the American
+// Statistical Association 22, 1927), which holds for small numbers as well.
+// Of nobody, nothing is known: 0 and 1.
+func (s Share) Interval() (low, high float64) {
+	if s.N <= 0 {
+		return 0, 1
+	}
+	n, p := float64(s.N), min(1, s.Rate())
+	middle := p + z*z/(2*n)
+	half := z * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
+	scale := 1 + z*z/n
+	return max(0, (middle-half)/scale), min(1, (middle+half)/scale)
+}
+
+// A Comparison sets the rates of two groups side by side.
+type Comparison struct {
+	Measure     Measure
+	First, Than Share
+	// Difference is the first's rate less the other's, from −1 to 1; with
+	// 95 % confidence the true one lies between Low and High.
+	Difference, Low, High float64
+}
+
+// Compare compares the rates of two independent groups. The interval of the
+// difference is made of both groups' own ones: method 10 of R. G. Newcombe
+// (Statistics in Medicine 17, 1998, pages 873–890).
+func Compare(m Measure, first, than Tally) Comparison {
+	c := Comparison{Measure: m, First: first.Of(m), Than: than.Of(m)}
+	p1, p2 := c.First.Rate(), c.Than.Rate()
+	l1, u1 := c.First.Interval()
+	l2, u2 := c.Than.Interval()
+	c.Difference = p1 - p2
+	c.Low = c.Difference - math.Hypot(p1-l1, u2-p2)
+	c.High = c.Difference + math.Hypot(u1-p1, p2-l2)
+	return c
+}
+
+// A Verdict is what a comparison lets one say.
+type Verdict string
+
+// The verdicts.
+const (
+	Nothing   Verdict = "none"   // nobody did it in either group
+	MayChance Verdict = "chance" // the difference may be chance
+	More      Verdict = "more"   // the first group did it more, beyond chance
+	Less      Verdict = "less"   // the first group did it less, beyond chance
+)
+
+// Verdict judges the difference by its interval: if that holds 0, it may be
+// chance.
+func (c Comparison) Verdict() Verdict {
+	switch {
+	case c.First.K == 0 && c.Than.K == 0:
+		return Nothing
+	case c.Low > 0:
+		return More
+	case c.High < 0:
+		return Less
+	}
+	return MayChance
+}
+
+// Lift returns by which part the first group's rate exceeds the other's: 0.25
+// = a quarter more. It is known only where the other group's rate is not 0.
+func (c Comparison) Lift() (part float64, known bool) {
+	if c.Than.K == 0 || c.Than.N == 0 {
+		return 0, false
+	}
+	return c.First.Rate()/c.Than.Rate() - 1, true
+}
+
+// Extra returns how many people of the first group did it because of what
+// sets the groups apart: the difference for as many people as it has. It is
+// less than zero where it kept them from it.
+func (c Comparison) Extra() (n, low, high int64) {
+	of := func(rate float64) int64 { return int64(math.Round(rate * float64(c.First.N))) }
+	return of(c.Difference), of(c.Low), of(c.High)
+}
+
+// Versions compares B with A; false if there is no B, or nothing is counted.
+func (r Results) Versions(m Measure) (Comparison, bool) {
+	a, ok1 := r.Group(0)
+	b, ok2 := r.Group(1)
+	return Compare(m, b, a), ok1 && ok2
+}
+
+// Effect compares everybody who was meant to get the message with those who
+// were held out; false if nobody was, or nothing is counted.
+func (r Results) Effect(m Measure) (Comparison, bool) {
+	held, ok := r.Group(delivery.HeldOut)
+	return Compare(m, r.Meant(), held), ok && m != Opening // who is held out has no link
+}
+
+const (
+	// countEvery is the least time between two counts.
+	countEvery = 30 * time.Second
+	// countShare is how many times longer than a count takes the next one is
+	// put off, so that counting takes at most a twentieth of one worker.
+	countShare = 20
+	// countAge is which part of the time since the campaign ended may pass
+	// until the next count: what happens late is little.
+	countAge = 24
+)
+
+// CountAgain returns how long after a count that took so long the next one is
+// made, for a campaign that ended so long ago, or not yet (0).
+func CountAgain(took, ended time.Duration) time.Duration {
+	return max(countEvery, countShare*took, ended/countAge)
+}
+
+// Duration is how long the campaign has gone out: from its start until
+// everybody had an outcome, or until now.
+func (c Campaign) Duration(now time.Time) time.Duration {
+	switch {
+	case c.StartedAt == nil:
+		return 0
+	case c.SettledAt != nil:
+		return max(0, c.SettledAt.Sub(*c.StartedAt))
+	case c.EndedAt != nil:
+		return max(0, c.EndedAt.Sub(*c.StartedAt))
+	}
+	return max(0, now.Sub(*c.StartedAt))
+}

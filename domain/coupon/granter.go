@@ -1,0 +1,162 @@
+package coupon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/fault"
+	"dropbell/domain/job"
+	"dropbell/domain/template"
+)
+
+// Granter works off jobs of [GrantKind]; see [job.Runner].
+type Granter struct {
+	Store  GrantStore
+	Lists  Lists
+	Gate   claim.Gate
+	Random func() uint64
+}
+
+const (
+	judgeChunk = 2000
+	issueChunk = 500
+	// issueAtOnce is how many claims wait for the gate together, which decides
+	// them in one group.
+	issueAtOnce = 64
+)
+
+// grantCursor is how far a job is. Line 0 and not read: the list is read next.
+type grantCursor struct {
+	Read  bool  `json:"read"`
+	Line  int64 `json:"line"`
+	Total int64 `json:"total"`
+	Good  int64 `json:"good"`
+	Bad   int64 `json:"bad"`
+	// Results counts rows by what became of them.
+	Results map[string]int64 `json:"results,omitempty"`
+}
+
+// Step reads the list, or judges or gives the next chunk. Repeating it gives
+// nobody a second coupon: the gate knows each user of the list by a key.
+func (g *Granter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
+	var p GrantParams
+	if err := json.Unmarshal(j.Params, &p); err != nil {
+		return job.Progress{}, fault.ErrInvalid.Because("params: %v", err)
+	}
+	var c grantCursor
+	if len(j.Cursor) > 0 {
+		if err := json.Unmarshal(j.Cursor, &c); err != nil {
+			return job.Progress{}, fault.ErrInvalid.Because("cursor: %v", err)
+		}
+	}
+	if !c.Read && p.Sheet == 0 {
+		n, err := g.read(ctx, j)
+		return progressOf(grantCursor{Read: true, Total: n}, nil, n == 0), err
+	}
+	chunk := issueChunk
+	if p.DryRun {
+		chunk = judgeChunk
+	}
+	rows, err := g.Store.GrantRows(ctx, SheetOf(j), p.TemplateID, c.Line, chunk)
+	if err != nil || len(rows) == 0 {
+		return progressOf(c, nil, true), err
+	}
+	t, err := g.Store.Template(ctx, p.TemplateID)
+	if err != nil {
+		return job.Progress{}, err
+	}
+	if p.DryRun {
+		judge(rows, t, c.Good)
+	} else if err := g.issue(ctx, SheetOf(j), t, rows); err != nil {
+		return job.Progress{}, err
+	}
+	if err := g.Store.SaveGrants(ctx, SheetOf(j), rows); err != nil {
+		return job.Progress{}, err
+	}
+	var failed []job.RowError
+	if c.Results == nil {
+		c.Results = map[string]int64{}
+	}
+	for _, r := range rows {
+		c.Results[r.Result]++
+		if r.good() {
+			c.Good++
+			continue
+		}
+		c.Bad++
+		failed = append(failed, job.RowError{Line: r.Line, Row: r.Input, Error: r.Result})
+	}
+	c.Read, c.Line, c.Total = true, rows[len(rows)-1].Line, max(c.Total, c.Good+c.Bad)
+	return progressOf(c, failed, len(rows) < chunk), nil
+}
+
+func (r GrantRow) good() bool {
+	return r.Result == GrantOK || r.Result == GrantIssued || r.Result == GrantAccepted
+}
+
+func progressOf(c grantCursor, failed []job.RowError, finished bool) job.Progress {
+	cursor, _ := json.Marshal(c) // numbers and their names only
+	return job.Progress{Cursor: cursor, Result: cursor, Total: c.Total, Done: c.Good, Failed: c.Bad, Errors: failed, Finished: finished}
+}
+
+// read stages the uploaded list.
+func (g *Granter) read(ctx context.Context, j job.Job) (int64, error) {
+	rows, err := g.Lists.OpenList(ctx, j.UploadID)
+	if err != nil {
+		return 0, err
+	}
+	list, err := readGrants(rows)
+	if err = errors.Join(err, rows.Close()); err != nil {
+		return 0, err
+	}
+	return int64(len(list)), g.Store.StageGrants(ctx, j.ID, list)
+}
+
+// issue asks the gate for every row that is not settled. Only what a
+// repetition could change is an error. Where the stock may not do for all, one
+// after the other: those who stand first in the list get what is left.
+func (g *Granter) issue(ctx context.Context, sheet int64, t template.Template, rows []GrantRow) error {
+	errs := make([]error, len(rows))
+	slots := make(chan struct{}, issueAtOnce)
+	if t.StockLeft() < int64(len(rows)) {
+		slots = make(chan struct{}, 1)
+	}
+	var all sync.WaitGroup
+	for i := range rows {
+		r := &rows[i]
+		if r.Result == GrantIssued {
+			continue
+		}
+		if r.Result = refusedRow(*r); r.Result != "" {
+			continue
+		}
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = g.give(ctx, sheet, t.ID, r)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (g *Granter) give(ctx context.Context, sheet, templateID int64, r *GrantRow) error {
+	c, err := g.Gate.Claim(ctx, claim.Request{ID: claim.NewID(g.Random()), TemplateID: templateID, UserID: r.UserID, Origin: claim.ByGrant,
+		Key: itoa(sheet) + ":" + r.UserID.String()})
+	switch kind := fault.KindOf(err); {
+	case err == nil && c.State == claim.Issued:
+		r.Result, r.CouponID = GrantIssued, c.CouponID
+	case err == nil && c.State == claim.Accepted:
+		r.Result = GrantAccepted
+	case err == nil:
+		r.Result = c.Reason
+	case kind == fault.Conflict || kind == fault.NotFound || kind == fault.Invalid:
+		r.Result = fault.CodeOf(err)
+	default:
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/job"
+	"dropbell/views/ui"
+)
+
+// GrantURL is where a list of users who are given coupons is shown.
+func GrantURL(id int64) string { return fmt.Sprintf("/grants/%d", id) }
+
+func grantsURL(templateID int64) string { return fmt.Sprintf("/templates/%d/grants", templateID) }
+
+// grantKind says what a job does with a list.
+func grantKind(ctx context.Context, j job.Job, p coupon.GrantParams) string {
+	switch {
+	case j.Kind == coupon.TakeBackKind:
+		return ui.T(ctx, "grants.kind.takeback")
+	case p.DryRun:
+		return ui.T(ctx, "grants.kind.dry")
+	}
+	return ui.T(ctx, "grants.kind.give")
+}
+
+// grantResult names what became of a row.
+func grantResult(ctx context.Context, result string) string {
+	for _, key := range []string{"grants.result." + result, "fault." + result} {
+		if ui.From(ctx).Locale.Has(key) {
+			return ui.T(ctx, key)
+		}
+	}
+	return result
+}
+
+func grantGood(result string) bool {
+	return result == coupon.GrantOK || result == coupon.GrantIssued || result == coupon.GrantAccepted
+}
+
+func grantTone(result string) ui.Tone {
+	switch result {
+	case coupon.GrantOK, coupon.GrantIssued:
+		return ui.Good
+	case coupon.GrantAccepted:
+		return ui.Info
+	case "limit_reached", coupon.GrantDuplicate:
+		return ui.Neutral
+	}
+	return ui.Warn
+}
+
+// TakesBack reports whether the job revokes what another one gave.
+func (p Grant) TakesBack() bool { return p.Job.Kind == coupon.TakeBackKind }
+
+// Crumbs lead back to the template's lists.
+func (p Grant) Crumbs(ctx context.Context) []ui.Crumb {
+	return []ui.Crumb{{Label: ui.T(ctx, "nav.templates"), URL: "/templates"}, {Label: p.Template.Name, URL: fmt.Sprintf("/templates/%d", p.Template.ID)},
+		{Label: ui.T(ctx, "grants.title"), URL: grantsURL(p.Template.ID)}}
+}
+
+func (p Grant) url() string { return GrantURL(p.Job.ID) }
+
+// results are those that rows have, what succeeded first, then by number.
+func (p Grant) results() (list []string) {
+	for r := range p.Counts {
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b string) int {
+		switch {
+		case grantGood(a) != grantGood(b):
+			if grantGood(a) {
+				return -1
+			}
+			return 1
+		case p.Counts[a] != p.Counts[b]:
+			return int(p.Counts[b] - p.Counts[a])
+		}
+		return strings.Compare(a, b)
+	})
+	return list
+}
+
+// filter leads to the rows with one result.
+func (p Grant) filter(result string) string {
+	if result == "" {
+		return p.url()
+	}
+	return p.url() + "?" + url.Values{"result": {result}}.Encode()
+}
+
+// short reports whether the stock would not do for everybody who could get one.
+func (p Grant) short() bool {
+	return p.Params.DryRun && p.Job.State == job.Done && p.Applied == 0 && p.Template.StockLeft() < p.Job.Done
+}
+
+func (p Grant) mayApply() bool {
+	return p.MayGive && p.Params.DryRun && p.Job.State == job.Done && p.Applied == 0 && p.Job.Done > 0
+}
+
+func (p Grant) mayTakeBack() bool {
+	return p.MayGive && !p.Params.DryRun && !p.TakesBack() && p.Job.State.Over() && p.Job.Done > 0
+}
+
+func (p Grant) doneLabel(ctx context.Context) string {
+	switch {
+	case p.TakesBack():
+		return ui.T(ctx, "grants.revoked")
+	case p.Params.DryRun:
+		return ui.T(ctx, "grants.would")
+	}
+	return ui.T(ctx, "grants.given")
+}
+
+func (p Grant) failedLabel(ctx context.Context) string {
+	if p.TakesBack() {
+		return ui.T(ctx, "grants.kept")
+	}
+	return ui.T(ctx, "grants.left_out")
+}

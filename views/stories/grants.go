@@ -1,0 +1,77 @@
+package stories
+
+import (
+	"time"
+
+	owned "dropbell/domain/coupon"
+	"dropbell/domain/fault"
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// grantOf is a list for the template of all these stories.
+func grantOf(id int64, dry bool, state job.State, total, done, failed int64) pages.Grant {
+	j := workOf(id, "Moon cake night: ¥20 off everything at Harbour Tea House", state, total, done, failed)
+	j.Kind, j.Needs = owned.GrantKind, staff.ManageUsers
+	t := coupon(1, "Moon cake night: ¥20 off everything at Harbour Tea House", -time.Hour)
+	t.Issued = t.Stock - 2_000
+	return pages.Grant{Job: j, Params: owned.GrantParams{TemplateID: 1, DryRun: dry}, Template: t, MayGive: true}
+}
+
+func grants() []Story {
+	t := grantOf(1, true, job.Done, 1, 1, 0).Template
+	dry := grantOf(12, true, job.Done, 1_204, 1_180, 24)
+	dry.Counts = map[string]int64{"ok": 1_180, "limit_reached": 11, "unknown_user": 6, "duplicate": 4, "bad_user_id": 3}
+	dry.Rows = []owned.GrantRow{{Line: 2, UserID: 1001, Result: "ok"}, {Line: 3, UserID: 1002, Result: "limit_reached"}, {Line: 4, Input: "Ann Lee", Result: "bad_user_id"},
+		{Line: 5, UserID: 9007199254740993, Result: "unknown_user"}, {Line: 6, UserID: 1001, Result: "duplicate"}}
+	dry.Next = "/grants/12?after=6"
+	short, filtered, running, waiting := dry, dry, grantOf(13, false, job.Running, 1_204, 640, 12), grantOf(11, true, job.Waiting, 0, 0, 0)
+	short.Template.Issued = short.Template.Stock - 40
+	filtered.Result, filtered.Rows, filtered.First, filtered.Next = "limit_reached", dry.Rows[1:2], "/grants/12?result=limit_reached", ""
+	running.Params.Reason, running.Counts = "thanks to the testers", map[string]int64{"issued": 640, "unknown_user": 12}
+	applied := dry
+	applied.Applied, applied.Rows = 13, nil
+	given := grantOf(13, false, job.Done, 1_204, 1_179, 25)
+	given.Params.Reason = "thanks to the testers"
+	given.Counts = map[string]int64{"issued": 1_150, "accepted": 29, "limit_reached": 11, "sold_out": 1, "unknown_user": 6, "duplicate": 4, "bad_user_id": 3}
+	given.Rows = []owned.GrantRow{{Line: 2, UserID: 1001, Result: "issued", CouponID: 90_001}, {Line: 3, UserID: 1002, Result: "limit_reached"}, {Line: 7, UserID: 1004, Result: "accepted"}}
+	failed := grantOf(10, true, job.Failed, 0, 0, 0)
+	failed.Job.Reason = owned.ErrNoUserColumn.Code
+	back := grantOf(14, false, job.Done, 1_179, 1_170, 9)
+	back.Job.Kind, back.Params.Reason = owned.TakeBackKind, "the list was the wrong one"
+	back.Errors = []job.RowError{{Line: 17, Row: "1017 · 90013", Error: "only an unused coupon can be revoked; this one is used"}}
+	viewer := given
+	viewer.MayGive, viewer.Rows = false, nil
+	row := func(g pages.Grant) pages.GrantRow { return pages.GrantRow{Job: g.Job, Params: g.Params} }
+	confirm := pages.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Templates", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Give coupons of “Moon cake night”?",
+		Points: []string{"1,180 users would get a coupon.", "Each row is judged again at the moment of giving; a user of the list gets one coupon, however often it is worked off.", "24 rows would be left out."},
+		Action: "/grants/12/apply", Cancel: "/grants/12", Submit: "Give coupons", Kind: "primary", NeedsReason: true}}
+	unclear := confirm
+	unclear.ReasonError = "say why, in at most 500 characters"
+	takeBack := confirm
+	takeBack.Title, takeBack.Submit, takeBack.Kind, takeBack.Action, takeBack.Inside = "Take coupons of “Moon cake night” back?", "Take back", "danger", "/grants/13/takeback", pages.ReturnChoice(true)
+	takeBack.Points = []string{"The 1,179 coupons that this list gave are revoked, those that are unused.", "Coupons that orders hold or have used, and expired ones, stay as they are."}
+	return []Story{
+		{Name: "grants/empty", Page: pages.Grants{}.Page()},
+		{Name: "grants/empty-of-a-template", Page: pages.Grants{Template: &t, MayGive: true}.Page()},
+		{Name: "grants/one", Page: pages.Grants{Template: &t, List: []pages.GrantRow{row(dry)}}.Page(), Role: staff.Viewer},
+		{Name: "grants/many", Page: pages.Grants{Template: &t, MayGive: true, List: []pages.GrantRow{row(back), row(running), row(dry), row(waiting), row(failed)}, First: "/grants", Next: "/grants?before=10"}.Page()},
+		{Name: "grants/new", Page: pages.GrantStart{Template: t}.Page()},
+		{Name: "grants/refused", Page: pages.GrantStart{Template: t, Errors: []fault.Field{{Name: "file", Key: "rule.user_column", Message: "the list needs a column user_id"}}}.Page()},
+		{Name: "grant/waiting", Page: waiting.Page()},
+		{Name: "grant/dry-run", Page: dry.Page()},
+		{Name: "grant/dry-run-short", Page: short.Page()},
+		{Name: "grant/dry-run-filtered", Page: filtered.Page()},
+		{Name: "grant/dry-run-applied", Page: applied.Page()},
+		{Name: "grant/failed", Page: failed.Page()},
+		{Name: "grant/apply", Page: confirm.Page()},
+		{Name: "grant/apply-refused", Page: unclear.Page()},
+		{Name: "grant/running", Page: running.Page()},
+		{Name: "grant/given", Page: given.Page()},
+		{Name: "grant/given-viewer", Page: viewer.Page(), Role: staff.Viewer},
+		{Name: "grant/take-back", Page: takeBack.Page()},
+		{Name: "grant/taken-back", Page: back.Page()},
+	}
+}

@@ -1,0 +1,131 @@
+package stories
+
+import (
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+)
+
+// inGroups is a campaign in two versions with a hold-out, about a template.
+func inGroups(st campaign.Status) campaign.Status {
+	st.GrantTemplate = 1
+	st.Content.Variants = []delivery.Variant{{Percent: 50, Texts: st.Content.Variants[0].Texts}, {Percent: 50, Texts: st.Content.Variants[0].Texts}}
+	st.Content.HoldOut = 10
+	return st
+}
+
+// resultsOf are counted results; from the groups' users, off by a factor of
+// what B did.
+func resultsOf(b int64, final bool) campaign.Results {
+	r := campaign.Results{CountedTo: ptr(Now().Add(-21 * time.Second)), AccountOff: new(int64), Final: final, Until: ptr(Now().Add(6*24*time.Hour + 3*time.Hour))}
+	if final {
+		r.CountedTo, r.Until = ptr(Now().Add(-24*time.Hour)), ptr(Now().Add(-24*time.Hour))
+	}
+	r.Groups = []campaign.Tally{
+		{Variant: 0, Assigned: 54_012, Sent: 52_990, Opened: 8_114, Reserved: 612, Claimed: 52_990, Used: 3_120},
+		{Variant: 1, Assigned: 53_988, Sent: 52_875, Opened: 9_870, Reserved: 640, Claimed: 52_875, Used: b},
+		{Variant: delivery.HeldOut, Assigned: 12_000, Reserved: 80, Claimed: 240, Used: 84},
+	}
+	return r
+}
+
+// plainResults are those of a campaign that sends one message to all.
+func plainResults() campaign.Results {
+	r := resultsOf(0, true)
+	r.Groups = []campaign.Tally{{Assigned: 120_000, Sent: 117_865, Opened: 20_412, Reserved: 1_204, Claimed: 3_912, Used: 801}}
+	return r
+}
+
+func recipientList() []campaign.Outcome {
+	opened := Now().Add(-time.Minute)
+	retry := Now().Add(8 * time.Second)
+	person := func(id user.ID, o delivery.Outcome, reason, detail string, variant int) campaign.Outcome {
+		x := campaign.Outcome{UserID: id, Outcome: o, Reason: reason, Detail: detail, BatchID: 9, Channel: delivery.Email, Variant: variant}
+		if o != delivery.InFlight {
+			x.At = Now().Add(-90 * time.Second)
+		}
+		return x
+	}
+	first, waits := person(1001, delivery.Sent, "", "", 0), person(1005, delivery.Failed, delivery.ReasonProvider, "the provider answered HTTP 503", 0)
+	first.OpenedAt, waits.NextRetryAt = &opened, &retry
+	return []campaign.Outcome{first, person(1002, delivery.Recovered, delivery.ReasonProvider, "451 4.3.0 try again later", 1), waits,
+		person(1009, delivery.Skipped, delivery.ReasonOptedOut, "", 0), person(1010, delivery.Skipped, delivery.ReasonHoldOut, "", delivery.HeldOut),
+		person(1011, delivery.Skipped, delivery.ReasonFrequencyCap, "", 1), person(1012, delivery.Dead, delivery.ReasonRefused, "550 5.1.1 no such mailbox here for anybody of that name", 1),
+		person(1013, delivery.Expired, delivery.ReasonDeadline, "", 0), person(9_223_372_036_854_775_807, delivery.InFlight, "", "", 1)}
+}
+
+// pasts are earlier campaigns with what they led to.
+func pasts() []campaign.Past {
+	list := []campaign.Past{{Status: inGroups(campaignAt(4, "Summer sale with a name that is quite a bit longer than others", campaign.Finished, 117_865)), Results: plainResults()},
+		{Status: campaignAt(3, "Spring sale", campaign.Cancelled, 9_000)}, {Status: inGroups(campaignAt(2, "First try", campaign.Failed, 0))}}
+	list[2].Results = resultsOf(2_100, true)
+	for i := range list {
+		began := Now().Add(-time.Duration(i+1) * 24 * 30 * time.Hour)
+		list[i].StartsAt, list[i].StartedAt, list[i].SettledAt, list[i].EndedAt = began, &began, ptr(began.Add(time.Duration(i*300)*time.Second)), ptr(began)
+	}
+	return list
+}
+
+func campaignOutcomes() []Story {
+	page := func(st campaign.Status, r campaign.Results, list []campaign.Outcome) pages.Campaign {
+		p := campaignPage(st)
+		p.Results = r
+		p.Recipients = pages.CampaignRecipients{Status: st, Zone: shanghai(), List: list, Part: true}
+		return p
+	}
+	finished := inGroups(campaignAt(7, "Mid-autumn sale", campaign.Finished, 105_865))
+	better := page(finished, resultsOf(3_610, false), recipientList())
+	better.Earlier = pasts()
+	worse := resultsOf(2_600, true)
+	worse.Groups[2].Used = 900
+	nobody := resultsOf(0, false)
+	for i := range nobody.Groups {
+		nobody.Groups[i].Used, nobody.Groups[i].Opened, nobody.Groups[i].Claimed = 0, 0, 0
+	}
+	plain := inGroups(campaignAt(6, "One for all", campaign.Finished, 117_865))
+	plain.Content.Variants, plain.Content.HoldOut = plain.Content.Variants[:1], 0
+	bare := campaignAt(6, "News", campaign.Finished, 117_865)
+	fresh := resultsOf(0, false)
+	fresh.Groups, fresh.CountedTo, fresh.Until, fresh.AccountOff = nil, nil, nil, nil
+	off := resultsOf(3_150, false)
+	off.AccountOff = ptr(int64(-2))
+	recounted := page(finished, off, nil)
+	recounted.Balance = &campaign.Balance{Counted: finished.Progress.Counts, Kept: finished.Progress.Counts}
+
+	list := func(p pages.CampaignRecipients) pages.CampaignRecipients {
+		p.Status, p.Zone = finished, shanghai()
+		return p
+	}
+	export := "/campaigns/7/recipients.csv"
+	started := campaignAt(5, "Just begun", campaign.Running, 0)
+	started.Progress = campaign.Progress{Left: -1}
+	plainList := pages.CampaignRecipients{Status: bare, Zone: shanghai(), List: recipientList()[:1], Export: export}
+	compare := pages.CampaignCompare{Campaign: finished.Campaign, Zone: shanghai(), Others: pasts(), Chosen: []int64{4, 3, 1}, Next: "/campaigns/7/compare?before=2", LeftOut: 2,
+		List: append([]campaign.Past{{Status: finished, Results: resultsOf(3_610, false)}}, pasts()...)}
+	alone := pages.CampaignCompare{Campaign: finished.Campaign, Zone: shanghai(), List: compare.List[:1]}
+	return []Story{
+		{Name: "results/more", Page: better.Page()},
+		{Name: "results/chance", Page: page(finished, resultsOf(3_150, false), recipientList()).Page(), Role: "viewer"},
+		{Name: "results/less", Page: page(finished, worse, recipientList()).Page()},
+		{Name: "results/nobody", Page: page(finished, nobody, recipientList()).Page()},
+		{Name: "results/plain", Page: page(plain, plainResults(), recipientList()[:1]).Page()},
+		{Name: "results/no-template", Page: page(bare, plainResults(), recipientList()[:3]).Page()},
+		{Name: "results/soon", Page: page(started, fresh, nil).Page()},
+		{Name: "results/off", Page: page(finished, off, recipientList()).Page()},
+		{Name: "results/recounted", Page: recounted.Page()},
+		{Name: "recipients/many", Page: list(pages.CampaignRecipients{List: recipientList(), First: "/campaigns/7/recipients", Next: "/campaigns/7/recipients?after=1013", Export: export}).Page()},
+		{Name: "recipients/one", Page: plainList.Page(), Role: "viewer"},
+		{Name: "recipients/none", Page: list(pages.CampaignRecipients{Filter: pages.RecipientFilter{Outcome: "expired", Reason: delivery.ReasonDeadline, Variant: "b"}}).Page()},
+		{Name: "recipients/further", Page: list(pages.CampaignRecipients{Filter: pages.RecipientFilter{Outcome: pages.HeldOutOutcome}, Further: true, Next: "/campaigns/7/recipients?after=9"}).Page()},
+		{Name: "recipients/gone", Page: list(pages.CampaignRecipients{}).Page()},
+		{Name: "recipients/empty", Page: pages.CampaignRecipients{Status: campaignAt(6, "New year", campaign.Draft, 0), Zone: shanghai()}.Page()},
+		{Name: "recipients/broken", Page: list(pages.CampaignRecipients{Filter: pages.RecipientFilter{User: "ada"},
+			Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}).Page()},
+		{Name: "compare/some", Page: compare.Page()},
+		{Name: "compare/none", Page: alone.Page(), Role: "viewer"},
+	}
+}

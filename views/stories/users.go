@@ -1,0 +1,56 @@
+package stories
+
+import (
+	"time"
+
+	"dropbell/domain/campaign"
+	owned "dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+	"dropbell/views/pages"
+)
+
+func userPages() []Story {
+	list := []user.User{person(1001), {ID: 1002, Email: "a-very-long-address-that-somebody-really-has@subdomain.of.a.company.example", Name: "Ünal Öztürk"}, {ID: 9_007_199_254_740_993}}
+	return []Story{
+		{Name: "users/start", Page: pages.Users{}.Page()},
+		{Name: "users/none", Page: pages.Users{Search: "nobody"}.Page()},
+		{Name: "users/many", Page: pages.Users{Search: "x", List: list, Next: "/users?q=x&after=1002"}.Page()},
+		{Name: "user/busy", Page: busyUser().Page()},
+		{Name: "user/plain", Page: pages.User{User: list[1], Known: true, Reservations: views()[:1], Channels: busyUser().Channels}.Page(), Role: staff.Viewer},
+		{Name: "user/unknown", Page: pages.User{User: user.User{ID: 42}, Channels: busyUser().Channels}.Page()},
+	}
+}
+
+// busyUser has something of everything, and more than the page shows.
+func busyUser() pages.User {
+	u := person(1001)
+	u.Quiet = user.QuietHours{From: 19 * 60, To: 8 * 60}
+	u.Attributes = map[string]any{"tier": "gold", "birthday": "1994-05-17", "orders": 41.0, "newsletter": true,
+		"favourite_branch": "Harbour Tea House, second floor of the old ferry terminal, counter by the window"}
+	p := pages.User{User: u, Known: true, Reservations: views(), Inbox: inbox(), Next: "/users/1001?before=1", MoreCoupons: true,
+		Channels: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.WebPush)}
+	for i, s := range owned.States() {
+		p.Coupons = append(p.Coupons, ownedCoupon(int64(901+i), s))
+	}
+	outcomes := []struct {
+		delivery.Outcome
+		reason string
+	}{{delivery.InFlight, ""}, {delivery.Sent, ""}, {delivery.Skipped, delivery.ReasonFrequencyCap}, {delivery.Recovered, delivery.ReasonThrottled}, {delivery.Dead, delivery.ReasonRefused},
+		{delivery.Expired, delivery.ReasonCampaignEnded}}
+	for i := range 11 {
+		o := outcomes[i%len(outcomes)]
+		l := campaign.Letter{CampaignID: int64(40 - i), Name: "Autumn letter to everybody who likes tea", Shop: 10, ShopName: "Harbour Tea House", Channel: delivery.Channel(i % 3), BatchID: int64(i + 1),
+			Outcome: o.Outcome, Reason: o.reason, CountsAt: Now().Add(-time.Duration(i) * 20 * time.Hour)}
+		if l.Outcome != delivery.InFlight {
+			l.At = l.CountsAt
+		}
+		p.Received.Letters = append(p.Received.Letters, l)
+	}
+	p.Received.AtLeast = true
+	p.Received.Shares = []campaign.Allowance{{ShopName: "", Limits: campaign.Limits{PerWeek: 1}, Week: 0},
+		{Shop: 10, ShopName: "Harbour Tea House", Limits: campaign.Limits{PerDay: 1, PerWeek: 3}, Day: 1, Week: 2},
+		{Shop: 11, ShopName: "Isar Bakery", Limits: campaign.Limits{PerWeek: 3}, Week: 3}}
+	return p
+}

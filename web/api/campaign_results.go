@@ -1,0 +1,182 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// CampaignResults is what a campaign led to.
+type CampaignResults struct {
+	CampaignID  string               `json:"campaign_id" example:"1"`
+	CountedTo   *time.Time           `json:"counted_to" nullable:"true" doc:"Everything before this instant is counted; null = not counted yet."`
+	Until       *time.Time           `json:"until" nullable:"true" doc:"What people do from then on does not count; null while the campaign goes on."`
+	Final       bool                 `json:"final" doc:"Whether the numbers change no more."`
+	Goal        string               `json:"goal,omitempty" enum:"claimed,used" doc:"What the campaign is judged by; absent if it is about no template."`
+	Groups      []CampaignGroup      `json:"groups" nullable:"false" doc:"a, b if there is a second content, hold_out if somebody gets nothing."`
+	Comparisons []CampaignComparison `json:"comparisons" nullable:"false" doc:"b against a, and all who were meant to get the message against the held out, per measure."`
+}
+
+// CampaignGroup is what one group of recipients did.
+type CampaignGroup struct {
+	Group    string `json:"group" enum:"a,b,hold_out" example:"a"`
+	Assigned int64  `json:"assigned" doc:"People of the audience who are in this group." example:"5000"`
+	Sent     int64  `json:"sent" doc:"Those of them whom the message reached." example:"4800"`
+	Opened   *Rate  `json:"opened,omitempty" doc:"Who followed the link of their own, of those who were sent to. This and the following are absent where the campaign's template, or its lack, makes them meaningless."`
+	Reserved *Rate  `json:"reserved,omitempty" doc:"Who has a reservation of the campaign's template made since the start, of all assigned."`
+	Claimed  *Rate  `json:"claimed,omitempty" doc:"Who got a coupon of it since the start, also from the campaign itself, of all assigned."`
+	Used     *Rate  `json:"used,omitempty" doc:"Who paid with one since the start, of all assigned."`
+}
+
+// Rate is a number of people as a part of others.
+type Rate struct {
+	People int64   `json:"people" example:"240"`
+	Of     int64   `json:"of" example:"4800"`
+	Rate   float64 `json:"rate" example:"0.05"`
+	Low    float64 `json:"low" doc:"With 95 % confidence the true rate is at least this (Wilson)." example:"0.044"`
+	High   float64 `json:"high" doc:"And at most this." example:"0.0565"`
+}
+
+// CampaignComparison sets two groups side by side.
+type CampaignComparison struct {
+	Measure    string   `json:"measure" enum:"opened,reserved,claimed,used"`
+	First      string   `json:"first" enum:"b,meant" doc:"meant = everybody but the held out."`
+	Than       string   `json:"than" enum:"a,hold_out"`
+	Difference float64  `json:"difference" doc:"The first's rate less the other's." example:"0.012"`
+	Low        float64  `json:"low" doc:"With 95 % confidence the true difference is at least this (Newcombe)." example:"0.004"`
+	High       float64  `json:"high" doc:"And at most this." example:"0.02"`
+	Lift       *float64 `json:"lift" nullable:"true" doc:"By which part the first's rate exceeds the other's; null where the other's is 0." example:"0.3"`
+	Extra      int64    `json:"extra" doc:"How many people of the first group that makes." example:"60"`
+	Verdict    string   `json:"verdict" enum:"none,chance,more,less" doc:"none = nobody did it; chance = the difference may be chance."`
+}
+
+func rateJSON(s campaign.Share) *Rate {
+	low, high := s.Interval()
+	return &Rate{s.K, s.N, s.Rate(), low, high}
+}
+
+func groupName(variant int) string {
+	return map[int]string{delivery.HeldOut: "hold_out", 0: "a", 1: "b"}[variant]
+}
+
+func groupJSON(t campaign.Tally, measures []campaign.Measure) CampaignGroup {
+	g := CampaignGroup{Group: groupName(t.Variant), Assigned: t.Assigned, Sent: t.Sent}
+	for _, m := range measures {
+		switch m {
+		case campaign.Opening:
+			if t.Variant != delivery.HeldOut {
+				g.Opened = rateJSON(t.Of(m))
+			}
+		case campaign.Reserving:
+			g.Reserved = rateJSON(t.Of(m))
+		case campaign.Claiming:
+			g.Claimed = rateJSON(t.Of(m))
+		case campaign.Using:
+			g.Used = rateJSON(t.Of(m))
+		}
+	}
+	return g
+}
+
+func comparisonJSON(c campaign.Comparison, first, than string) CampaignComparison {
+	w := CampaignComparison{Measure: string(c.Measure), First: first, Than: than, Difference: c.Difference, Low: c.Low, High: c.High, Verdict: string(c.Verdict())}
+	if part, known := c.Lift(); known {
+		w.Lift = &part
+	}
+	w.Extra, _, _ = c.Extra()
+	return w
+}
+
+func resultsJSON(c campaign.Campaign, r campaign.Results) CampaignResults {
+	w := CampaignResults{CampaignID: decimal(c.ID), CountedTo: utc(r.CountedTo), Until: utc(r.Until), Final: r.Final, Goal: string(c.Goal()),
+		Groups: []CampaignGroup{}, Comparisons: []CampaignComparison{}}
+	for _, t := range r.Groups {
+		w.Groups = append(w.Groups, groupJSON(t, c.Measures()))
+	}
+	for _, m := range c.Measures() {
+		if x, ok := r.Versions(m); ok {
+			w.Comparisons = append(w.Comparisons, comparisonJSON(x, "b", "a"))
+		}
+		if x, ok := r.Effect(m); ok {
+			w.Comparisons = append(w.Comparisons, comparisonJSON(x, "meant", "hold_out"))
+		}
+	}
+	return w
+}
+
+func (a *API) campaignResults(ctx context.Context, in *CampaignRef) (*struct{ Body CampaignResults }, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	c, r, err := a.Campaigns.Results(ctx, actorOf(ctx), id)
+	return &struct{ Body CampaignResults }{resultsJSON(c, r)}, err
+}
+
+// CampaignRecipients is one page of recipients.
+type CampaignRecipients struct {
+	Recipients []CampaignRecipient `json:"recipients" nullable:"false" doc:"By ascending user id."`
+	Next       string              `json:"next,omitempty" doc:"Pass as after to get the next page; absent on the last one. A search for what is rare may give a page that is not full, even an empty one, before the last."`
+}
+
+type recipientFilter struct {
+	CampaignRef
+	Outcome string `query:"outcome" enum:"sent,skipped,expired,dead,failed,in_flight" doc:"sent includes those recovered after a failure, dead those discarded, in_flight those that wait for a retry (failed)."`
+	Reason  string `query:"reason" maxLength:"60" pattern:"^[a-z_]+$" doc:"Such as opted_out, frequency_cap or hold_out." example:"opted_out"`
+	Variant string `query:"variant" enum:"a,b,hold_out" doc:"Only who gets this content, or is held out."`
+	UserID  string `query:"user_id" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this user."`
+	Limit   int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	After   string `query:"after" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+}
+
+func (in *recipientFilter) query() (q campaign.RecipientQuery, err error) {
+	q = campaign.RecipientQuery{Outcome: delivery.Outcome(in.Outcome), Reason: in.Reason, Limit: in.Limit}
+	if in.Variant != "" {
+		q.Variant = new(map[string]int{"a": 0, "b": 1, "hold_out": delivery.HeldOut}[in.Variant])
+	}
+	var errs []error
+	read := func(place, s string, to *user.ID) {
+		if s != "" {
+			n, err := parseID(place, s)
+			*to, errs = user.ID(n), append(errs, err)
+		}
+	}
+	read("query.user_id", in.UserID, &q.Only)
+	read("query.after", in.After, &q.After)
+	return q, merge(errs...)
+}
+
+func (a *API) campaignRecipients(ctx context.Context, in *recipientFilter) (*struct{ Body CampaignRecipients }, error) {
+	id, err1 := parseID("path.id", in.ID)
+	q, err2 := in.query()
+	if err := merge(err1, err2); err != nil {
+		return nil, err
+	}
+	page, err := a.Campaigns.Recipients(ctx, actorOf(ctx), id, q)
+	if err != nil {
+		return nil, err
+	}
+	out := CampaignRecipients{Recipients: make([]CampaignRecipient, len(page.List))}
+	for i, o := range page.List {
+		out.Recipients[i] = recipientJSON(o)
+	}
+	if page.More {
+		out.Next = page.Next.String()
+	}
+	return &struct{ Body CampaignRecipients }{out}, nil
+}
+
+// resultRoutes are those of what became of a campaign; op completes a route.
+func (a *API) resultRoutes(op func(method, path, id, summary string, more route) route) {
+	register(a, a.operation(op(http.MethodGet, "/{id}/results", "campaign-results", "Show what a campaign led to", route{
+		Description: "By content and hold-out, counted by a worker: every half minute while the campaign goes out, ever less often for seven days " +
+			"after its end. Every number counts people, each once; all groups are watched over the same time."})), a.campaignResults)
+	register(a, a.operation(op(http.MethodGet, "/{id}/recipients", "campaign-recipients", "List a campaign's recipients and what became of each", route{
+		Description: "Everybody in the audience as far as it has been cut into batches; nobody once its batches are past their retention."})), a.campaignRecipients)
+	register(a, a.operation(op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Say what became of one user",
+		route{Codes: []string{"recipient_not_found"}})), a.campaignRecipient)
+}

@@ -1,0 +1,159 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/segment"
+)
+
+// FrozenRule is a segment in one of its versions.
+type FrozenRule struct {
+	ID      string `json:"id" example:"3"`
+	Name    string `json:"name" example:"Gold members in China"`
+	Version int64  `json:"version" example:"4"`
+	Rule    *Rule  `json:"rule,omitempty" doc:"Absent for a list, whose members are ids."`
+}
+
+// CampaignReach is how many users an audience had at an instant.
+type CampaignReach struct {
+	Users int64     `json:"users" example:"1204000"`
+	Exact bool      `json:"exact" doc:"Large audiences are estimated."`
+	At    time.Time `json:"at"`
+}
+
+// ApprovalRequest asks a second person for consent to a campaign as it was then.
+type ApprovalRequest struct {
+	ID            string        `json:"id" doc:"Send it with the decision." example:"12"`
+	State         string        `json:"state" enum:"asked,approved,refused,lapsed"`
+	AskedBy       string        `json:"asked_by" example:"staff:2 Ada"`
+	AskedAt       time.Time     `json:"asked_at"`
+	Reason        string        `json:"reason,omitempty"`
+	Reach         CampaignReach `json:"reach"`
+	Campaign      CampaignWish  `json:"campaign" doc:"What was asked for."`
+	Segment       *FrozenRule   `json:"segment,omitempty" doc:"The rule of the audience's segment then."`
+	DecidedBy     string        `json:"decided_by,omitempty" example:"staff:1 Li"`
+	DecidedAt     *time.Time    `json:"decided_at,omitempty"`
+	DecidedReason string        `json:"decided_reason,omitempty"`
+}
+
+// CampaignApproval is what a second person has to judge.
+type CampaignApproval struct {
+	CampaignID string           `json:"campaign_id" example:"9"`
+	Request    *ApprovalRequest `json:"request,omitempty" doc:"The one that waits for a decision."`
+	Lapsed     bool             `json:"lapsed" doc:"The campaign, or the rule of its segment, is not what the request says any more; somebody has to ask again."`
+	Before     *ApprovalRequest `json:"before,omitempty" doc:"The latest one that was decided or has lapsed."`
+	Now        CampaignWish     `json:"now"`
+	Segment    *FrozenRule      `json:"segment,omitempty" doc:"The rule of the audience's segment now."`
+	Reach      *CampaignReach   `json:"reach,omitempty" doc:"Now; absent if it cannot be told quickly."`
+	Changed    []string         `json:"changed" nullable:"false" doc:"The fields in which now differs from the lapsed request, else from the one before." example:"[\"title\",\"starts_at\"]"`
+}
+
+func (a *API) approvalRoutes(op func(method, path, id, summary string, more route) route) {
+	codes := []string{"invalid_transition", "approval_required", "approval_lapsed", "approval_not_asked"}
+	const example = `{"request_id":"12","reason":"as agreed with the shop"}`
+	register(a, a.operation(op(http.MethodGet, "/{id}/approval", "campaign-approval", "Show what a second person has to approve",
+		route{Description: "Beside what was asked for stands what the campaign is now."})), a.campaignApproval)
+	register(a, a.operation(op(http.MethodPost, "/{id}/approve", "approve-campaign", "Publish a campaign that somebody has asked approval for",
+		route{Codes: append(codes, "already_published"), Example: example,
+			Description: "Exactly what the request says: if the campaign, or the rule of its segment, has changed since, it is `approval_lapsed`."})), a.approveCampaign)
+	register(a, a.operation(op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse a campaign that somebody has asked approval for",
+		route{Codes: codes, Example: example, Description: "The reason is a must. The campaign stays a draft."})), a.refuseCampaign)
+}
+
+func (a *API) campaignApproval(ctx context.Context, in *CampaignRef) (*struct{ Body CampaignApproval }, error) {
+	id, err := parseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	v, err := a.Campaigns.Review(ctx, actorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	out := CampaignApproval{CampaignID: in.ID, Request: requestJSON(v.Open), Before: requestJSON(v.Before), Lapsed: v.Lapsed(),
+		Now: wishOf(v.Now.Spec), Segment: frozenJSON(v.Now.Rule), Changed: []string{}}
+	if v.Reach != nil {
+		out.Reach = new(reachJSON(*v.Reach))
+	}
+	if base := v.Base(); base != nil {
+		out.Changed = append(out.Changed, base.Differences(v.Now)...)
+	}
+	return &struct{ Body CampaignApproval }{out}, nil
+}
+
+// ApprovalDecision names the request that was seen.
+type ApprovalDecision struct {
+	RequestID string `json:"request_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The request that was looked at." example:"12"`
+	Reason    string `json:"reason,omitempty" maxLength:"500" doc:"Why; a must to refuse."`
+}
+
+type approvalWish struct {
+	CampaignRef
+	Body ApprovalDecision
+}
+
+func (in *approvalWish) read() (id, request int64, err error) {
+	id, err1 := parseID("path.id", in.ID)
+	request, err2 := parseID("body.request_id", in.Body.RequestID)
+	return id, request, merge(err1, err2, checkText("body.reason", in.Body.Reason))
+}
+
+func (a *API) approveCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
+	id, request, err := in.read()
+	if err != nil {
+		return nil, err
+	}
+	_, err = a.Campaigns.Approve(ctx, actorOf(ctx), id, request, in.Body.Reason)
+	return a.decided(ctx, id, request, campaign.RequestApproved, err)
+}
+
+func (a *API) refuseCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
+	id, request, err := in.read()
+	if err != nil {
+		return nil, err
+	}
+	_, err = a.Campaigns.Refuse(ctx, actorOf(ctx), id, request, in.Body.Reason)
+	return a.decided(ctx, id, request, campaign.RequestRefused, err)
+}
+
+// decided answers a decision; one that was taken by an attempt that never
+// answered counts.
+func (a *API) decided(ctx context.Context, id, request int64, as campaign.RequestState, err error) (*campaignAnswer, error) {
+	if err != nil && Recovering(ctx) {
+		list, again := a.Campaigns.Store.Requests(ctx, id, 1)
+		if again == nil && len(list) > 0 && list[0].ID == request && list[0].State == as {
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, ofCampaign(err)
+	}
+	return a.campaignByID(ctx, id)
+}
+
+func requestJSON(r *campaign.Request) *ApprovalRequest {
+	if r == nil {
+		return nil
+	}
+	return &ApprovalRequest{ID: decimal(r.ID), State: string(r.State), AskedBy: r.AskedBy + " " + r.AskedName, AskedAt: r.AskedAt.UTC(),
+		Reason: r.Reason, Reach: reachJSON(r.Reach), Campaign: wishOf(r.Spec), Segment: frozenJSON(r.Rule),
+		DecidedBy: r.DecidedBy, DecidedAt: utc(r.DecidedAt), DecidedReason: r.DecidedReason}
+}
+
+func reachJSON(r campaign.Reach) CampaignReach { return CampaignReach{r.Users, r.Exact, r.At.UTC()} }
+
+func frozenJSON(f *campaign.FrozenRule) *FrozenRule {
+	if f == nil {
+		return nil
+	}
+	out := &FrozenRule{ID: decimal(f.SegmentID), Name: f.Name, Version: f.Version}
+	if f.Kind == segment.ByRules {
+		if raw, err := json.Marshal(f.Rule); err == nil { // strings and lists of them: always
+			out.Rule = new(Rule(raw))
+		}
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"dropbell/domain/staff"
+)
+
+// TestFourEyesWithoutScripts asks, refuses, changes, asks again, changes under
+// the approver's eyes, and approves, all by plain forms.
+func TestFourEyesWithoutScripts(t *testing.T) {
+	g := newRig(t)
+	g.exec(`insert into users (id) select generate_series(1, 20)`)
+	g.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
+	li, ada := g.as(staff.Marketer), g.as(staff.Marketer)
+	a := li.do("POST", "/campaigns", campaignForm())
+	page := a.header.Get("Location")
+	if a.status != http.StatusSeeOther {
+		t.Fatalf("created: %d %s", a.status, a.text())
+	}
+	li.get(page + "/approval").is(200).has("Nobody has asked")
+	li.get(page + "/publish").is(200).has("One person alone may send to 5 people.")
+	li.post(page+"/publish", url.Values{"reason": {"spring is near"}}).to(page)
+	li.get(page).is(200).has("now waits for a second person", page+"/approval", "Awaits approval").hasNot(`href="` + page + `/publish"`)
+	// Nobody approves what they have not seen.
+	ada.get(page + "/publish").to(page + "/approval")
+	ada.post(page+"/publish", url.Values{}).to(page + "/approval")
+	li.get(page+"/approval").is(200).has("spring is near", "20 people", "Somebody else decides").hasNot(`name="request"`)
+	seen := ada.get(page+"/approval").is(200).has("spring is near", "20 people", "What goes out", "Spring &lt;b&gt;", "Come", "Nothing has been asked for before.", "as of")
+	request := seen.field("request")
+	g.as(staff.Viewer).get(page + "/approval").is(200).hasNot(`name="request"`)
+	g.as(staff.Viewer).post(page+"/approve", url.Values{"request": {request}}).is(http.StatusForbidden)
+	li.post(page+"/approve", url.Values{"request": {request}}).is(http.StatusConflict).has("Somebody else has to publish it.")
+	ada.post(page+"/refuse", url.Values{"request": {request}}).is(http.StatusUnprocessableEntity).has("is required")
+	ada.post(page+"/refuse", url.Values{"request": {request}, "reason": {"not in Chinese"}}).to(page)
+	li.get(page).is(200).has("has refused to approve it", "not in Chinese")
+	li.post(page+"/edit", campaignForm("version", "3", "title_zh", "你好", "body_zh", "来")).to(page)
+	li.post(page+"/ask", url.Values{"reason": {"now in Chinese"}}).to(page)
+	again := ada.get(page+"/approval").is(200).has("now in Chinese", "Title (zh-CN)", "<ins>你好</ins>", "2 fields have changed.")
+	request = again.field("request")
+	// It is changed while Ada looks at it.
+	li.post(page+"/edit", campaignForm("version", "5", "body", "Come and pay nothing")).to(page)
+	ada.post(page+"/approve", url.Values{"request": {request}, "reason": {"fine"}}).is(http.StatusConflict).
+		has("is not what approval was asked for any more", "<ins> and pay nothing</ins>", "Lapsed", `value="fine"`)
+	ada.get(page).is(200).has("Draft")
+	li.post(page+"/ask", url.Values{}).to(page)
+	request = ada.get(page + "/approval").is(200).field("request")
+	for _, odd := range []string{"", "x", "-1", "999999", "99999999999999999999"} {
+		ada.post(page+"/approve", url.Values{"request": {odd}}).is(http.StatusConflict)
+	}
+	ada.post(page+"/approve", url.Values{"request": {request}, "reason": {"fine now"}}).to(page)
+	ada.get(page).is(200).has("Scheduled", "Approved by")
+	ada.get(page+"/approval").is(200).has("Approved", "fine now").hasNot(`name="request"`)
+	ada.post(page+"/approve", url.Values{"request": {request}}).is(http.StatusConflict)
+	ada.get("/audit?kind=campaign").is(200).has("approved", "refused to approve", "not in Chinese", "fine now")
+}
+
+// The page says by which version of its segment a campaign is sent.
+func TestCampaignShowsItsRule(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Marketer)
+	g.exec(`insert into users (id, locale) select i, 'fr' from generate_series(1, 20) i`)
+	g.exec(`insert into segments (id, name, kind, rule, created_by) overriding system value
+		values (41, 'Readers of French', 'rules', '{"all":[{"field":"locale","op":"is","values":["fr"]}]}', 'x')`)
+	a := b.do("POST", "/campaigns", campaignForm("audience", "segment_id:41"))
+	page := a.header.Get("Location")
+	b.get(page).is(200).has("Readers of French", "Version 1, as it is now.", "/segments/41", "fr")
+	b.post(page+"/publish", url.Values{}).to(page)
+	b.get(page).is(200).has("Version 1, as it was at publication.")
+	g.exec(`update segments set version = 2, rule = '{"all":[{"field":"locale","op":"is","values":["en"]}]}' where version = 1`)
+	b.get(page).is(200).has("as it was at publication. The segment has changed since").hasNot("Version 2")
+}

@@ -1,0 +1,89 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/template"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+const (
+	// plansPerDay is how many things of a day have room in a month.
+	plansPerDay = 4
+	// plansInDay is how many of a day are listed when it is looked at alone.
+	plansInDay = 200
+	// newHour is the hour at which a campaign starts that is made for a day.
+	newHour = 10
+)
+
+// dateIn returns midnight UTC of the date that t has in zone.
+func dateIn(t time.Time, zone *time.Location) time.Time {
+	t = t.In(zone)
+	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+}
+
+// typedDate reads "2026-11-14"; ok is false for anything else.
+func typedDate(s string) (day time.Time, ok bool) {
+	day, err := time.Parse(time.DateOnly, s)
+	return day, err == nil && day.Year() >= 2000 && day.Year() <= 2999
+}
+
+func (c *Console) campaignCalendar(w http.ResponseWriter, r *http.Request) error {
+	p := pages.CampaignCalendar{Zone: c.DefaultZone}
+	var err error
+	if p.Shops, err = c.shopsOf(r); err != nil {
+		return err
+	}
+	q := campaign.CalendarQuery{Zone: c.DefaultZone, PerDay: plansPerDay}
+	if shop, ok := chosenShop(r, p.Shops); ok {
+		p.Shop, p.Zone, q.Shops = shop.Number, c.campaignZone(shop.Timezone), []int64{shop.Number}
+	}
+	p.Today = dateIn(c.Now(), p.Zone)
+	p.Month = ui.ParseMonth(r.FormValue("month"), p.Today)
+	day, one := typedDate(r.FormValue("day"))
+	if one {
+		p.Month = ui.ParseMonth(day.Format("2006-01"), p.Today)
+		q.From, q.To, q.PerDay = day, day.AddDate(0, 0, 1), plansInDay
+	} else {
+		q.From, q.To = ui.MonthSpan(frame(r).Locale, p.Month)
+	}
+	if p.Days, err = c.Campaigns.Calendar(r.Context(), actor(r), q); err != nil {
+		return err
+	}
+	if one {
+		p.Day, p.Days = &p.Days[0], nil
+	}
+	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+// chosenShop is the one the request names, if the viewer may see it.
+func chosenShop(r *http.Request, shops []template.Shop) (template.Shop, bool) {
+	number, err := strconv.ParseInt(r.FormValue("shop"), 10, 64)
+	i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == number })
+	if err != nil || i < 0 {
+		return template.Shop{}, false
+	}
+	return shops[i], true
+}
+
+// plannedStart returns when a new campaign starts and ends unless somebody
+// says otherwise: in the next hour, or on the morning of the day asked for, in
+// the zone of the shop asked for.
+func (c *Console) plannedStart(r *http.Request, shops []template.Shop) (from, to time.Time, shop int64, zone *time.Location) {
+	zone = c.DefaultZone
+	if s, ok := chosenShop(r, shops); ok {
+		shop, zone = s.Number, c.campaignZone(s.Timezone)
+	}
+	from = c.Now().Add(time.Hour).Truncate(time.Hour)
+	if day, ok := typedDate(r.FormValue("day")); ok {
+		if at := time.Date(day.Year(), day.Month(), day.Day(), newHour, 0, 0, 0, zone); at.After(from) {
+			from = at
+		}
+	}
+	return from, from.Add(24 * time.Hour), shop, zone
+}

@@ -1,0 +1,273 @@
+package console
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/fault"
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// listGrants lists the lists of one template, or of all.
+func (c *Console) listGrants(w http.ResponseWriter, r *http.Request) error {
+	p, q := pages.Grants{}, coupon.GrantQuery{Limit: pageSize + 1}
+	if r.PathValue("id") != "" {
+		t, err := c.loadTemplate(r)
+		if err != nil {
+			return err
+		}
+		p.Template, q.TemplateID = &t, t.ID
+		p.MayGive = actor(r).Can(staff.ManageUsers, t.ShopNumber)
+	}
+	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
+	q.Before = max(0, before)
+	list, err := c.Grants.List(r.Context(), actor(r), q)
+	if err != nil {
+		return err
+	}
+	if len(list) > pageSize {
+		list = list[:pageSize]
+		p.Next = withQuery(r, "before", strconv.FormatInt(list[pageSize-1].ID, 10))
+	}
+	if before > 0 {
+		p.First = withQuery(r, "before", "")
+	}
+	for _, j := range list {
+		g := pages.GrantRow{Job: j}
+		_ = json.Unmarshal(j.Params, &g.Params) // was written by this program
+		p.List = append(p.List, g)
+	}
+	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+// grantFile is a file to fill in.
+func (c *Console) grantFile(w http.ResponseWriter, r *http.Request) error {
+	return c.export(w, r, "coupons", []string{"user_id"}, func(t *sheet) error {
+		for _, id := range []int64{1001, 1002} {
+			if err := t.row(id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// loadGiving loads the template of the address for who may give its coupons.
+func (c *Console) loadGiving(r *http.Request) (template.Template, error) {
+	t, err := c.loadTemplate(r)
+	if err != nil {
+		return t, err
+	}
+	return t, actor(r).May(staff.ManageUsers, t.ShopNumber)
+}
+
+func (c *Console) newGrant(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadGiving(r)
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusOK, pages.GrantStart{Template: t}.Page())
+}
+
+// startGrant stores the list and starts the job that says what would happen.
+func (c *Console) startGrant(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadGiving(r) // before anything is stored
+	if err != nil {
+		return err
+	}
+	refused := func(list []fault.Field) error {
+		return c.show(w, r, http.StatusUnprocessableEntity, pages.GrantStart{Template: t, Errors: list}.Page())
+	}
+	u, _, err := c.receive(r)
+	if list := fieldsOf(err); list != nil {
+		return refused(list)
+	}
+	if err != nil {
+		return err
+	}
+	// What cannot be read is said at once, not by the job.
+	header, _, err := c.sample(r, u.ID)
+	switch column, _ := coupon.UserColumn(header); {
+	case fault.KindOf(err) == fault.Invalid:
+		return refused([]fault.Field{{Name: "file", Key: "rule.file_unreadable", Message: err.Error()}})
+	case err != nil:
+		return err
+	case column < 0:
+		return refused([]fault.Field{{Name: "file", Key: "rule.user_column", Message: coupon.ErrNoUserColumn.Text}})
+	}
+	j, err := c.Grants.Start(r.Context(), actor(r), coupon.GrantParams{TemplateID: t.ID, DryRun: true}, u.ID, "")
+	if err != nil {
+		return err
+	}
+	return c.done(w, r, pages.GrantURL(j.ID), "", "")
+}
+
+// loadGrant returns the page of the grant in the address, without its rows.
+func (c *Console) loadGrant(r *http.Request) (p pages.Grant, err error) {
+	id, err := pathID(r)
+	if err != nil {
+		return p, err
+	}
+	if p.Job, p.Params, err = c.Grants.Job(r.Context(), actor(r), id); err != nil {
+		return p, err
+	}
+	if p.Template, err = c.Templates.Template(r.Context(), actor(r), p.Params.TemplateID); err != nil {
+		return p, err
+	}
+	p.MayGive = actor(r).Can(staff.ManageUsers, p.Template.ShopNumber)
+	p.Counts = coupon.GrantCounts(p.Job)
+	return p, nil
+}
+
+func (c *Console) showGrant(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.loadGrant(r)
+	if err != nil {
+		return err
+	}
+	if p.TakesBack() {
+		if p.MayGive && p.Job.Failed > 0 {
+			if p.Errors, err = c.firstErrors(r, p.Job); err != nil {
+				return err
+			}
+		}
+		return c.either(w, r, p.Card(), p.Page())
+	}
+	if p.Applied, err = c.Grants.Applied(r.Context(), p.Job, p.Params); err != nil {
+		return err
+	}
+	if p.MayGive && p.Job.State.Over() && p.Applied == 0 {
+		if err := c.grantLines(r, &p); err != nil {
+			return err
+		}
+	}
+	return c.either(w, r, p.Card(), p.Page())
+}
+
+func (c *Console) grantLines(r *http.Request, p *pages.Grant) error {
+	if _, known := p.Counts[r.FormValue("result")]; known {
+		p.Result = r.FormValue("result")
+	}
+	after, _ := strconv.ParseInt(r.FormValue("after"), 10, 64) // nonsense is the beginning
+	after = max(0, after)
+	rows, err := c.Grants.Lines(r.Context(), actor(r), p.Job, p.Result, after, pageSize+1)
+	if err != nil {
+		return err
+	}
+	p.Rows = rows[:min(len(rows), pageSize)]
+	if len(rows) > pageSize {
+		p.Next = withQuery(r, "after", strconv.FormatInt(p.Rows[pageSize-1].Line, 10))
+	}
+	if after > 0 {
+		p.First = withQuery(r, "after", "")
+	}
+	return nil
+}
+
+func (c *Console) grantResults(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.loadGrant(r)
+	if err != nil {
+		return err
+	}
+	if p.TakesBack() {
+		return errNoPage
+	}
+	if err := actor(r).May(staff.ManageUsers, p.Template.ShopNumber); err != nil {
+		return err
+	}
+	head := []string{"line", "user_id", "result", "coupon_id"}
+	return c.export(w, r, fmt.Sprintf("grant-%d", p.Job.ID), head, func(t *sheet) error {
+		return c.Grants.Results(r.Context(), actor(r), p.Job.ID, func(g coupon.GrantRow) error {
+			var who, what any = "", ""
+			if g.UserID != 0 { // what is no number is not repeated: it may be a formula
+				who = int64(g.UserID)
+			}
+			if g.CouponID != 0 {
+				what = g.CouponID
+			}
+			return t.row(g.Line, who, g.Result, what)
+		})
+	})
+}
+
+// grantStep asks whether the step in the address is meant.
+func (c *Console) grantStep(r *http.Request, p pages.Grant, broken string) pages.Confirmation {
+	l, url := frame(r).Locale, pages.GrantURL(p.Job.ID)
+	ask := pages.Confirmation{Active: "templates", Crumbs: p.Crumbs(r.Context()), ConfirmProps: ui.ConfirmProps{Cancel: url, Reason: reason(r),
+		NeedsReason: true, ReasonError: broken, Hidden: [][2]string{{"request_key", requestKey(r)}}}}
+	if r.PathValue("step") == "apply" {
+		ask.Title, ask.Submit, ask.Action, ask.Kind = l.T("grants.apply.title", p.Template.Name), l.T("grants.apply"), url+"/apply", "primary"
+		ask.Points = []string{l.N("grants.apply.1", p.Job.Done), l.T("grants.apply.2")}
+		if p.Job.Failed > 0 {
+			ask.Points = append(ask.Points, l.N("grants.apply.failed", p.Job.Failed))
+		}
+		if left := p.Template.StockLeft(); left < p.Job.Done {
+			ask.Points = append(ask.Points, l.T("grants.apply.short", left))
+		}
+		return ask
+	}
+	ask.Title, ask.Submit, ask.Action, ask.Kind = l.T("grants.takeback.title", p.Template.Name), l.T("grants.takeback"), url+"/takeback", "danger"
+	ask.Points = []string{l.N("grants.takeback.1", p.Job.Done), l.T("grants.takeback.2"), l.T("coupon.revoke.2")}
+	ask.Inside = pages.ReturnChoice(r.PostFormValue("stock") != "")
+	return ask
+}
+
+// requestKey tells two forms apart; pressing one twice is one request.
+func requestKey(r *http.Request) string {
+	if key := r.PostFormValue("request_key"); key != "" && len(key) <= 100 {
+		return key
+	}
+	return rand.Text()
+}
+
+// loadGrantStep loads the grant for who may take a step with it.
+func (c *Console) loadGrantStep(r *http.Request) (pages.Grant, error) {
+	p, err := c.loadGrant(r)
+	if err != nil {
+		return p, err
+	}
+	if p.TakesBack() {
+		return p, errNoPage
+	}
+	return p, actor(r).May(staff.ManageUsers, p.Template.ShopNumber)
+}
+
+func (c *Console) confirmGrantStep(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.loadGrantStep(r)
+	if err != nil {
+		return err
+	}
+	return c.ask(w, r, http.StatusOK, c.grantStep(r, p, ""))
+}
+
+func (c *Console) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.loadGrantStep(r)
+	if err != nil {
+		return err
+	}
+	err = coupon.CheckReason(reason(r))
+	var j job.Job
+	said := "grants.started"
+	switch {
+	case err != nil:
+	case r.PathValue("step") == "apply":
+		j, err = c.Grants.Apply(r.Context(), actor(r), p.Job.ID, reason(r))
+	default:
+		said = "grants.taking_back"
+		j, err = c.Grants.TakeBack(r.Context(), actor(r), p.Job.ID, reason(r), r.PostFormValue("stock") != "", requestKey(r))
+	}
+	if broken := ui.ErrorOf(r.Context(), fieldsOf(err), "reason"); broken != "" {
+		return c.ask(w, r, http.StatusUnprocessableEntity, c.grantStep(r, p, broken))
+	}
+	if err != nil {
+		return err
+	}
+	return c.done(w, r, pages.GrantURL(j.ID), ui.Good, say(r, said))
+}

@@ -1,0 +1,109 @@
+package console
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// limitsOf is the form about the shop in the address; 0 stands for campaigns
+// of no shop.
+func (c *Console) limitsOf(r *http.Request) (pages.ShopLimits, error) {
+	if r.PathValue("id") == "0" {
+		return c.limitsForm(r, 0, "")
+	}
+	s, err := c.shop(r)
+	if err != nil {
+		return pages.ShopLimits{}, err
+	}
+	return c.limitsForm(r, s.Number, s.Name)
+}
+
+func (c *Console) limitsForm(r *http.Request, shop int64, name string) (pages.ShopLimits, error) {
+	by := actor(r)
+	if err := by.May(staff.ManageStaff, shop); err != nil {
+		return pages.ShopLimits{}, err
+	}
+	if shop == 0 {
+		if err := by.MayEverywhere(staff.ManageStaff); err != nil {
+			return pages.ShopLimits{}, err
+		}
+	}
+	l, err := c.Campaigns.Limits(r.Context(), by, shop)
+	values := pages.LimitValues(l)
+	return pages.ShopLimits{Shop: shop, Name: name, Values: values, Was: values}, err
+}
+
+func (c *Console) showLimits(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.limitsOf(r)
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+// readLimits reads the fields whose names begin with prefix; an empty one is 0.
+func readLimits(r *http.Request, prefix string) (campaign.Limits, map[string]string, []fault.Field) {
+	values := map[string]string{}
+	for name := range pages.LimitValues(campaign.Limits{}) {
+		if values[name] = strings.TrimSpace(r.PostFormValue(prefix + name)); values[name] == "" {
+			values[name] = "0"
+		}
+	}
+	rd := &reading{values: values}
+	small := func(name string) int { return int(max(math.MinInt32, min(math.MaxInt32, rd.number(name)))) }
+	l := campaign.Limits{PerDay: small("per_day"), PerWeek: small("per_week"), ApprovalAbove: rd.number("approval_above")}
+	return l, values, rd.broken.List
+}
+
+func (c *Console) saveLimits(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.limitsOf(r)
+	if err != nil {
+		return err
+	}
+	was, shown, unread := readLimits(r, "was_")
+	l, typed, broken := readLimits(r, "")
+	p.Values = typed
+	if len(broken) == 0 && len(unread) == 0 {
+		err = c.Campaigns.SetLimits(r.Context(), actor(r), p.Shop, &was, l)
+		if errors.Is(err, fault.ErrStale) {
+			// p.Was is what it is now: who sends the form again means it.
+			p.Errors = changedLimits(p.Was, shown)
+			return c.show(w, r, http.StatusConflict, p.Page())
+		}
+		broken = fieldsOf(err)
+	}
+	if broken = append(broken, unread...); len(broken) > 0 {
+		p.Was, p.Errors = shown, broken
+		return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+	}
+	if err != nil {
+		return err
+	}
+	to := "/shops"
+	if p.Shop != 0 {
+		to += "/" + strconv.FormatInt(p.Shop, 10)
+	}
+	return c.done(w, r, to, ui.Good, say(r, "limits.saved"))
+}
+
+// changedLimits names the fields that somebody else has changed, and to what.
+func changedLimits(now, shown map[string]string) []fault.Field {
+	e := &fault.Fields{}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if now[name] != shown[name] {
+			e.Add(name, "rule.changed_to", "somebody has changed this to %s meanwhile; send the form again to overwrite it", now[name])
+		}
+	}
+	return e.List
+}
