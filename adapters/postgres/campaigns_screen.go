@@ -94,14 +94,30 @@ func missingFrom(rows pgx.Rows, ids []user.ID) (missing []user.ID, err error) {
 }
 
 // touches counts the messages of the shop's other campaigns to the batch's
-// users, from the bitmaps of the batches that overlap it. A batch that is in
-// somebody's hands right now may be about to reach them: those users are busy.
-// Of two batches that are leased at once at least one sees the other, since
-// this runs after the lease is committed.
+// users, from the bitmaps of the batches that overlap it. Batches of one shop
+// look one after the other. Whom a batch in somebody's hands that has looked
+// already may be about to reach, is busy: so of those that are leased at once
+// the first goes on and the others wait for it, never all for each other.
 func (s Campaigns) touches(ctx context.Context, b *delivery.Batch, f *campaign.Facts) error {
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		// At read committed each statement sees what was committed before it
+		// began: all that those before this one in the shop have recorded.
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:caps', $1))`, f.Shop); err != nil {
+			return err
+		}
+		if err := readTouches(ctx, tx, b, f); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `update batches set screened = lease_token where id = $1 and state = 'running'`, b.ID)
+		return err
+	})
+}
+
+func readTouches(ctx context.Context, tx pgx.Tx, b *delivery.Batch, f *campaign.Facts) error {
 	first, last := b.Left[0], b.Left[len(b.Left)-1]
-	rows, err := s.pool.Query(ctx, `
-		select o.state = 'running', coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '1 day', o.due, o.sent
+	rows, err := tx.Query(ctx, `
+		select o.state = 'running' and o.screened is not distinct from o.lease_token,
+			coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '1 day', o.due, o.sent
 		from campaigns c cross join lateral (
 			select b.* from batches b where b.kind = 'campaign' and b.owner_id = c.id and b.channel = c.channel
 				and b.from_user <= $3 and b.from_user >= coalesce((select max(x.from_user) from batches x
@@ -112,7 +128,7 @@ func (s Campaigns) touches(ctx context.Context, b *delivery.Batch, f *campaign.F
 			and (c.settled_at is null or c.settled_at > clock_timestamp() - interval '7 days')
 			and coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '7 days'`, b.Owner, first, last, f.Shop)
 	if err != nil {
-		return translate(err)
+		return err
 	}
 	mine := make(map[user.ID]bool, len(b.Left))
 	for _, id := range b.Left {
@@ -147,7 +163,7 @@ func (s Campaigns) touches(ctx context.Context, b *delivery.Batch, f *campaign.F
 		}
 		return nil
 	})
-	return translate(err)
+	return err
 }
 
 // Limits returns what a shop allows its campaigns; shop 0 stands for

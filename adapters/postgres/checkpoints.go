@@ -36,7 +36,9 @@ with given as (
         $11::bool[], $12::timestamptz[], $13::interval[], $14::text[])
         as g (id, token, sent, sent_count, skipped_count, expired_count, dead_count, failed_count, rest_outcome, rest_reason, done, until, lasting, trace)
 ), held as (
-    select b.id as batch from batches b join given g on b.id = g.id where b.lease_token = g.token and b.state = 'running' order by b.id for update of b
+    -- How late it is, is asked once per batch: the clock must not pass the edge of a step between reading a count and writing it.
+    select b.id as batch, width_bucket(extract(epoch from clock_timestamp() - b.due_at)::float8, $16) as step
+    from batches b join given g on b.id = g.id where b.lease_token = g.token and b.state = 'running' order by b.id for update of b
 ), mine as (
     update batches b set sent = g.sent, sent_count = g.sent_count, skipped_count = g.skipped_count, expired_count = g.expired_count,
         dead_count = g.dead_count, failed_count = g.failed_count, rest_outcome = nullif(g.rest_outcome, ''), rest_reason = nullif(g.rest_reason, ''),
@@ -48,8 +50,7 @@ with given as (
         finished_at = case when g.done then coalesce(b.finished_at, clock_timestamp()) else b.finished_at end,
         -- What is sent since the last checkpoint is as late as this one. One
         -- that is repeated, because its answer got lost, counts nothing.
-        late[width_bucket(extract(epoch from clock_timestamp() - b.due_at)::float8, $16)] =
-            coalesce(b.late[width_bucket(extract(epoch from clock_timestamp() - b.due_at)::float8, $16)], 0) + greatest(0, g.sent_count - b.sent_count)
+        late[h.step] = coalesce(b.late[h.step], 0) + greatest(0, g.sent_count - b.sent_count)
     from held h join given g on g.id = h.batch
     where b.id = h.batch and b.lease_token = g.token and b.state = 'running'
     returning b.id, b.channel, b.kind, b.owner_id, b.template_id, b.sent_count, g.done, g.trace,

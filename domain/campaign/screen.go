@@ -30,7 +30,8 @@ type Facts struct {
 	Deleted []user.ID
 	// Day and Week are how many messages of other campaigns reached them.
 	Day, Week map[user.ID]int
-	// Busy are those whom another campaign may be reaching right now.
+	// Busy are those whom another campaign, which looked first, may be reaching
+	// right now. Campaigns never wait for each other in a circle.
 	Busy map[user.ID]bool
 }
 
@@ -110,7 +111,7 @@ func (s *screen) judge(id user.ID, now time.Time) delivery.Verdict {
 	case s.PerDay > 0 && s.Day[id] >= s.PerDay, s.PerWeek > 0 && s.Week[id] >= s.PerWeek:
 		v.Reason = delivery.ReasonFrequencyCap
 	case s.Busy[id]:
-		// Spread, so that two who wait for each other do not meet again.
+		// Spread, so that those who wait for the same one do not meet again.
 		v.Reason, v.Until = delivery.ReasonFrequencyCap, now.Add(busyFor+time.Duration(s.owner%7)*300*time.Millisecond)
 	case quiet && u.Quiet.Contains(now, u.Zone()):
 		v.Reason, v.Until = delivery.ReasonQuietHours, u.Quiet.End(now, u.Zone())
