@@ -64,6 +64,11 @@ func (s *Claims) Group(ctx context.Context, group []claim.Request) ([]claim.Verd
 const rivals = 3
 
 func (s *Claims) decide(ctx context.Context, group []claim.Request) (verdicts []claim.Verdict, err error) {
+	if quick(group) {
+		if verdicts, err = s.decideQuickly(ctx, group); !errors.Is(err, errOvertaken) {
+			return verdicts, err
+		}
+	}
 	for range rivals {
 		verdicts, err = s.decideOnce(ctx, group)
 		if !violates(err, "coupons_origin") && !violates(err, "coupons_claim_id_key") {

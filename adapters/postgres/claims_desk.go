@@ -23,9 +23,9 @@ const indexesOnly = `select set_config('enable_seqscan', 'off', true), set_confi
 
 // lockTemplates serialises everybody who decides about these templates. The
 // foreign keys of slots need no more than a key share, which this lets pass.
-const lockTemplates = `
-select id, state, obtain, stock, issued, per_user_limit, opens_at, closes_at, valid_until, valid_hours, ended_at
-from templates where id = any($1) order by id for no key update`
+const lockTemplates = `select ` + termColumns + ` from templates where id = any($1) order by id for no key update`
+
+const termColumns = `id, version, state, obtain, stock, issued, per_user_limit, opens_at, closes_at, valid_until, valid_hours, ended_at`
 
 const loadCounts = `
 select c.template_id, c.user_id, c.issued from unnest($1::bigint[], $2::bigint[]) as a (template_id, user_id)
@@ -76,29 +76,39 @@ func questionOf(group []claim.Request) question {
 // so those behind the lock see everything that earlier groups have done.
 func loadDesk(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*claim.Desk, error) {
 	q := questionOf(group)
-	d := &claim.Desk{Templates: make(map[int64]template.Template, len(q.templates)), Counts: make(map[claim.Holder]int, len(q.holderUsers)),
-		Known: map[claim.RepeatKey]*claim.Claim{}, KnownID: make(map[claim.ID]*claim.Claim, len(group))}
+	d := newDesk(q, len(group))
 	b := &pgx.Batch{}
 	b.Queue(`begin`)
 	b.Queue(indexesOnly)
-	b.Queue(lockTemplates, q.templates).Query(func(rows pgx.Rows) error { return readTerms(d, rows) })
-	// After the lock: waiting for it may have taken long.
+	b.Queue(lockSlow, q.templates)
+	queueQuestion(b, d, q, lockTemplates)
+	queueVoid(b, d, group)
+	return d, conn.SendBatch(ctx, b).Close()
+}
+
+func newDesk(q question, group int) *claim.Desk {
+	return &claim.Desk{Templates: make(map[int64]template.Template, len(q.templates)), Counts: make(map[claim.Holder]int, len(q.holderUsers)),
+		Known: map[claim.RepeatKey]*claim.Claim{}, KnownID: make(map[claim.ID]*claim.Claim, group)}
+}
+
+// queueQuestion asks for the templates' terms, and then for what else decides.
+func queueQuestion(b *pgx.Batch, d *claim.Desk, q question, terms string) {
+	b.Queue(terms, q.templates).Query(func(rows pgx.Rows) error { return readTerms(d, rows) })
+	// After the lock, if there is one: waiting for it may have taken long.
 	b.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&d.At) })
 	b.Queue(loadCounts, q.holderTemplates, q.holderUsers).Query(func(rows pgx.Rows) error { return readCounts(d, rows) })
 	if len(q.keys) > 0 {
 		b.Queue(loadKnown, q.origins, q.keys).Query(func(rows pgx.Rows) error { return readKnown(d, rows) })
 	}
-	queueVoid(b, d, group)
 	if len(q.acceptedIDs) > 0 {
 		b.Queue(loadKnownIDs, q.acceptedIDs).Query(func(rows pgx.Rows) error { return readKnown(d, rows) })
 	}
-	return d, conn.SendBatch(ctx, b).Close()
 }
 
 func readTerms(d *claim.Desk, rows pgx.Rows) error {
 	for rows.Next() {
 		var t template.Template
-		err := rows.Scan(&t.ID, &t.Stored, &t.Obtain, &t.Stock, &t.Issued, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt,
+		err := rows.Scan(&t.ID, &t.Version, &t.Stored, &t.Obtain, &t.Stock, &t.Issued, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt,
 			&t.ValidUntil, &t.ValidHours, &t.EndedAt)
 		if err != nil {
 			return err
@@ -174,17 +184,36 @@ func storeDesk(ctx context.Context, conn *pgx.Conn, d *claim.Desk) error {
 }
 
 func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Desk) error {
-	templates := slices.Sorted(maps.Keys(d.Issued()))
-	sums := make([]int64, len(templates))
+	templates, sums := issuedSums(d)
 	e := event.Coupons{At: d.At.UTC()}
 	for i, id := range templates {
-		sums[i] = d.Issued()[id]
 		e.Issued = append(e.Issued, event.Issue{TemplateID: id, Issued: sums[i], Total: d.Templates[id].Issued + sums[i]})
 	}
 	payload, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
+	queueCoupons(b, d)
+	b.Queue(addCounts, countColumns(d.Fresh())...)
+	b.Queue(addIssued, templates, sums)
+	queueUses(b, d.Fresh())
+	b.Queue(addSecond, secondColumns(d.Fresh())...)
+	b.Queue(announceIssued, event.CouponsIssued, payload, traceOf(ctx))
+	return nil
+}
+
+// issuedSums tells how many coupons of which templates, in the order of their
+// ids, are issued.
+func issuedSums(d *claim.Desk) (templates, sums []int64) {
+	templates = slices.Sorted(maps.Keys(d.Issued()))
+	sums = make([]int64, len(templates))
+	for i, id := range templates {
+		sums[i] = d.Issued()[id]
+	}
+	return templates, sums
+}
+
+func queueCoupons(b *pgx.Batch, d *claim.Desk) {
 	b.Queue(insertCoupons, couponColumns(d.Fresh())...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id claim.ID
@@ -196,12 +225,6 @@ func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Desk) error {
 		}
 		return nil
 	})
-	b.Queue(addCounts, countColumns(d.Fresh())...)
-	b.Queue(addIssued, templates, sums)
-	queueUses(b, d.Fresh())
-	b.Queue(addSecond, secondColumns(d.Fresh())...)
-	b.Queue(announceIssued, event.CouponsIssued, payload, traceOf(ctx))
-	return nil
 }
 
 func couponColumns(list []claim.Issue) []any {
