@@ -66,10 +66,15 @@ type bench struct {
 type result struct {
 	perSecond float64
 	p50, p99  time.Duration
+	group     float64 // claims per transaction, if known
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("%8.0f/s  p50 %7s  p99 %7s", r.perSecond, r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond))
+	s := fmt.Sprintf("%8.0f/s  p50 %7s  p99 %7s", r.perSecond, r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond))
+	if r.group > 0 {
+		s += fmt.Sprintf("  %5.1f in a transaction", r.group)
+	}
+	return s
 }
 
 func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
@@ -147,6 +152,8 @@ func (b *bench) measured(ctx context.Context, do func(context.Context) (result, 
 
 // gate claims from many callers, each time as another user.
 func (b *bench) gate(ctx context.Context, g postgres.Grouping, callers int) (result, error) {
+	var groups, grouped atomic.Int64
+	g.Observe = func(size int, _ time.Duration) { groups.Add(1); grouped.Add(int64(size)) }
 	gate := postgres.NewClaims(b.DB, g)
 	defer gate.Close()
 	var next atomic.Int64
@@ -171,7 +178,8 @@ func (b *bench) gate(ctx context.Context, g postgres.Grouping, callers int) (res
 	if err := errors.Join(errs...); err != nil || len(times) == 0 {
 		return result{}, fmt.Errorf("claim: %w", err)
 	}
-	return result{float64(len(times)) / b.lasting.Seconds(), times[len(times)/2], times[len(times)*99/100]}, nil
+	return result{float64(len(times)) / b.lasting.Seconds(), times[len(times)/2], times[len(times)*99/100],
+		float64(grouped.Load()) / float64(max(1, groups.Load()))}, nil
 }
 
 // http claims over HTTP, with an idempotency key each.
@@ -185,7 +193,7 @@ func (b *bench) http(addr, key string, callers, expect int) (result, error) {
 	if err == nil && r.Failures > 0 {
 		err = fmt.Errorf("%d of %d requests failed, one with %s", r.Failures, r.Requests, r.Example)
 	}
-	return result{r.PerSecond, r.P50, r.P99}, err
+	return result{perSecond: r.PerSecond, p50: r.P50, p99: r.P99}, err
 }
 
 // soldOut claims what is sold out, once the server has noticed.
