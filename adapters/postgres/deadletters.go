@@ -94,19 +94,33 @@ func (s DeadLetters) DeadLetters(ctx context.Context, f delivery.DeadLetterFilte
 // inTime says of a batch b that what it tells still holds and is worth
 // telling: its deadline lies ahead, and the opening has neither moved nor been
 // called off since. Its template's row must be locked for the answer to last.
-const inTime = `(b.worthless_after > clock_timestamp() and b.stop_reason is null and not exists (
+const (
+	inTime    = `(` + unstopped + ` and ` + holding + `)`
+	unstopped = `b.worthless_after > clock_timestamp() and b.stop_reason is null`
+	// holding is the same for all batches of an owner.
+	holding = `not exists (
 	select from campaigns c where b.kind = 'campaign' and c.id = b.owner_id and c.state in ('cancelled', 'failed')) and not exists (
 	select from templates t where t.id = b.template_id and (
 		b.kind in ('reminder', 'correction') and t.state in ('closed', 'cancelled')
 		or b.kind = 'reminder' and not exists (select from slots s where s.id = b.owner_id and s.opens_at = t.opens_at)
-		or b.kind = 'correction' and not exists (select from announcements a where a.id = b.owner_id and a.opens_at = t.opens_at))))`
+		or b.kind = 'correction' and not exists (select from announcements a where a.id = b.owner_id and a.opens_at = t.opens_at)))`
+)
+
+// suspects are the sent marks of a batch b in which somebody dead could have
+// one. Where everybody has an outcome and the outcomes add up, nobody has two.
+const suspects = `case when b.state = 'done' and b.rest_outcome is null
+	and b.sent_count + b.skipped_count + b.expired_count + b.dead_count + b.failed_count = b.due_count then null else b.sent end`
 
 // Triage says what a replay would do, batch by batch, by looking at who has a
 // sent mark all the same.
 func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter) (delivery.Triage, error) {
 	where, args := conditions(f)
-	rows, err := s.pool.Query(ctx, `select b.sent, `+inTime+`, d.users from batches b join (
-		select e.batch_id, array_agg(e.user_id) as users`+deadFrom+where+` group by 1) d on d.batch_id = b.id`, args...)
+	rows, err := s.pool.Query(ctx, `with dead as materialized (
+			select b.id, b.kind, b.owner_id, b.template_id, `+suspects+` as sent, `+unstopped+` as unstopped, array_agg(e.user_id) as users`+deadFrom+where+` group by b.id
+		), owners as materialized (
+			select kind, owner_id, `+holding+` as holding from (select distinct kind, owner_id, template_id from dead) b
+		)
+		select d.sent, d.unstopped and o.holding, d.users from dead d join owners o on o.kind = d.kind and o.owner_id = d.owner_id`, args...)
 	if err != nil {
 		return delivery.Triage{}, translate(err)
 	}
@@ -133,6 +147,9 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter) (d
 
 // split separates those without a sent mark from those with one.
 func split(users []int64, sent []byte) (left, done []int64, err error) {
+	if len(sent) == 0 {
+		return users, nil, nil
+	}
 	set, err := decodeSet(sent)
 	for _, u := range users {
 		if set.Contains(uint64(u)) {

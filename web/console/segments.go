@@ -58,9 +58,18 @@ func (c *Console) showSegment(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if g.Kind == segment.ByRules {
-		p.Estimate = c.estimate(r, g.Rule)
+		p.Estimate, p.Later = c.estimateOrLater(r, g.Rule)
 	}
 	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+// estimateOrLater estimates if the address asks for that, else returns the
+// address that does: a page does not wait for it.
+func (c *Console) estimateOrLater(r *http.Request, rule segment.Rule) (e *segment.Estimate, later string) {
+	if r.URL.Query().Has("estimate") {
+		return c.estimate(r, rule), ""
+	}
+	return nil, r.URL.Path + "?estimate=1"
 }
 
 // estimate is nil where it cannot be told quickly, or the rule is unfinished.
@@ -96,7 +105,7 @@ func (c *Console) editSegment(w http.ResponseWriter, r *http.Request) error {
 		p.Rule = segment.Rule{Match: segment.All, Rules: []segment.Rule{g.Rule}}
 	}
 	if g.Kind == segment.ByRules {
-		p.Estimate = c.estimate(r, p.Rule)
+		p.Estimate, p.Later = c.estimateOrLater(r, p.Rule)
 	}
 	return c.show(w, r, http.StatusOK, p.Page())
 }
