@@ -28,6 +28,12 @@ const slotMinutes = 5
 // Names are printed on one line, without control and direction marks, and cut
 // after 200 runes. A claim address that is not http or https is left out.
 func Render(s Subject, locale string, zone *time.Location) Content {
+	return render(s, locale, zone, true)
+}
+
+// render leaves the mail out where nobody reads it: drawing it takes most of
+// the time.
+func render(s Subject, locale string, zone *time.Location, withPage bool) Content {
 	language := wordingFor(locale)
 	f := facts{
 		kind: s.Kind,
@@ -49,7 +55,11 @@ func Render(s Subject, locale string, zone *time.Location) Content {
 	if f.url != "" {
 		text += w.link + f.url
 	}
-	return Content{Title: w.title, Text: text, HTML: page(w, f)}
+	content := Content{Title: w.title, Text: text}
+	if withPage {
+		content.HTML = page(w, f)
+	}
+	return content
 }
 
 // printable keeps a name from breaking lines, hiding text or turning the
@@ -144,7 +154,7 @@ var mail = template.Must(template.New("mail").Parse(`<!DOCTYPE html>
 // share it. It is safe for concurrent use.
 type Renderer struct {
 	subject  Subject
-	withPage bool // the HTML of messages that staff wrote is wanted
+	withPage bool // the HTML is wanted
 	personal bool // every reader gets a text of their own
 	varies   bool // readers of one language and zone may get different texts
 
@@ -160,8 +170,8 @@ type reader struct {
 	variant    int
 }
 
-// NewRenderer returns a renderer for messages about s over the channel. What
-// staff wrote is drawn as a page for mails only.
+// NewRenderer returns a renderer for messages about s over the channel. They
+// are drawn as a page for mails only.
 func NewRenderer(s Subject, c Channel) *Renderer {
 	r := &Renderer{subject: s, withPage: c == Email, contents: make(map[reader]*Content), forms: make(map[reader]*form)}
 	// A mail's button leads to the link, whether the text names it or not.
@@ -177,7 +187,7 @@ func (r *Renderer) For(u user.User) *Content {
 		return r.letter(u)
 	}
 	key := reader{lang: wordingFor(u.Locale).lang, zone: u.Timezone}
-	return r.shared(key, func() Content { return Render(r.subject, key.lang, u.Zone()) })
+	return r.shared(key, func() Content { return render(r.subject, key.lang, u.Zone(), r.withPage) })
 }
 
 // shared returns the content for key, rendered when it is first asked for.
