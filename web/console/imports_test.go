@@ -169,11 +169,13 @@ func TestSegmentPages(t *testing.T) {
 	b.post("/segments/new", with("name", "", "r.0.name", "", "do", "save")).is(422).has("is required", "letters, digits, dots")
 	deep := with("do", "save", "r.1.match", "any", "r.1.0.field", "locale", "r.1.0.op", "one_of", "r.1.0.value", "zh, fr")
 	at := b.post("/segments/new", deep).is(303).header.Get("Location")
-	b.get(at).is(200).has("All of these hold", "“tier” is gold", "Language is one of zh, fr", "1 user", "No campaign uses it")
-	edit := b.get(at + "/edit").is(200).has(`value="zh, fr"`)
+	b.get(at).is(200).has("All of these hold", "“tier” is gold", "Language is one of zh, fr", at+"?estimate=1", "No campaign uses it").hasNot("1 user")
+	b.get(at+"?estimate=1").is(200).has("1 user").hasNot("estimate=1")
+	b.get(at+"/edit?estimate=1").is(200).has("1 user")
+	edit := b.get(at + "/edit").is(200).has(`value="zh, fr"`, at+"/edit?estimate=1").hasNot("1 user")
 	b.post(at+"/edit", with("do", "save", "name", "Golden", "version", edit.field("version"))).to(at)
 	b.post(at+"/edit", with("do", "save", "name", "Other", "version", edit.field("version"))).is(http.StatusConflict).has("Somebody changed this segment", `value="Other"`)
-	b.get(at).is(200).has("Golden", "2 users")
+	b.get(at+"?estimate=1").is(200).has("Golden", "2 users")
 	count := b.post(at+"/count", nil).is(303).header.Get("Location")
 	g.workPeople()
 	b.get(count).is(200).has("done", at)
@@ -234,7 +236,7 @@ func TestSegmentInTheBrowser(t *testing.T) {
 		}
 	}
 	b.press("#segment", "Save")
-	b.sees("main", "The segment is saved.", "“tier” is gold")
+	b.sees("main", "The segment is saved.", "“tier” is gold", "1 user")
 	b.accessible("a segment")
 }
 
