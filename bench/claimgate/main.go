@@ -1,7 +1,7 @@
 // Claimgate measures the claim gate: claims per second decided in Redis by one
-// script call per group, against one call per claim, with the log synced at
-// every write and once a second; and how fast accepted claims are written to
-// PostgreSQL.
+// script call per group, against one call per claim, alone or in pipelines,
+// with the log synced at every write and once a second; and how fast accepted
+// claims are written to PostgreSQL, against a bare COPY of their coupons.
 //
 //	go run ./bench/claimgate
 package main
@@ -51,33 +51,48 @@ func bench(ctx context.Context, callers, shards int, lasting time.Duration, runs
 		return err
 	}
 	defer client.Close()
+	piped, err := pipelined(s.RedisURL)
+	if err != nil {
+		return err
+	}
+	defer piped.Close()
 	b := &gateBench{Stack: s, client: client, callers: callers, lasting: lasting}
 	fmt.Println(stack.Machine(ctx, s))
-	var ratios []float64
+	var ratios, pipes, copies []float64
 	for range runs {
 		for _, fsync := range []string{"always", "everysec"} {
 			if err := client.ConfigSet(ctx, "appendfsync", fsync).Err(); err != nil {
 				return err
 			}
-			grouped, err := b.drive(ctx, shards, 0)
+			grouped, err := b.drive(ctx, client, shards, 0)
 			if err != nil {
 				return err
 			}
 			// As many calls on their way as there are shelves.
-			single, err := b.drive(ctx, stock.MaxShards, 1)
+			single, err := b.drive(ctx, client, stock.MaxShards, 1)
 			if err != nil {
 				return err
 			}
-			fmt.Printf("%-8s  grouped %s  one call each %s  ratio %.1f\n", fsync, grouped, single, grouped.perSecond/single.perSecond)
-			ratios = append(ratios, grouped.perSecond/single.perSecond)
+			pipe, err := b.drive(ctx, piped, stock.MaxShards, 1)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%-8s  grouped        %s\n%8s  one call each  %s\n%8s  in pipelines   %s\n", fsync, grouped, "", single, "", pipe)
+			ratios, pipes = append(ratios, grouped.perSecond/single.perSecond), append(pipes, grouped.perSecond/pipe.perSecond)
 		}
 		written, err := b.write(ctx, shards)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("written to PostgreSQL %.0f/s\n", written)
+		bare, err := b.copyBare(ctx, shards)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("written to PostgreSQL %.0f/s, bare COPY %.0f/s\n", written, bare)
+		copies = append(copies, written/bare)
 	}
-	fmt.Printf("median grouped/one call each %.1f\n", stack.Median(ratios))
+	fmt.Printf("medians: grouped/one call each %.1f, grouped/in pipelines %.1f, written/bare COPY %.2f\n",
+		stack.Median(ratios), stack.Median(pipes), stack.Median(copies))
 	return nil
 }
 
@@ -131,11 +146,11 @@ func (b *gateBench) fill(ctx context.Context, shards int) error {
 }
 
 // drive claims from many callers, each claim by another user with a key.
-func (b *gateBench) drive(ctx context.Context, shards, group int) (rate, error) {
+func (b *gateBench) drive(ctx context.Context, client goredis.UniversalClient, shards, group int) (rate, error) {
 	if err := errors.Join(b.client.FlushDB(ctx).Err(), b.fill(ctx, shards)); err != nil {
 		return rate{}, err
 	}
-	gate := redis.NewGate(b.client, facts{shards}, redis.GateOptions{MaxGroup: group})
+	gate := redis.NewGate(client, facts{shards}, redis.GateOptions{MaxGroup: group})
 	var next atomic.Int64
 	var failed atomic.Value
 	took := make([][]time.Duration, b.callers)
@@ -171,7 +186,7 @@ func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
 		return 0, err
 	}
 	b.drop = t.ID - 1
-	if _, err := b.drive(ctx, shards, 0); err != nil {
+	if _, err := b.drive(ctx, b.client, shards, 0); err != nil {
 		return 0, err
 	}
 	var written atomic.Int64
