@@ -68,6 +68,7 @@ func questionOf(group []claim.Request) question {
 			q.acceptedIDs = append(q.acceptedIDs, int64(r.ID))
 		}
 	}
+	slices.Sort(q.templates) // which are locked in this order
 	return q
 }
 

@@ -109,3 +109,41 @@ func TestTheLastGroupTellsTheWholeNumber(t *testing.T) {
 		t.Errorf("the events say %d of %d", n, stock)
 	}
 }
+
+// TestGroupsOfSeveralTemplatesTakeTurns sends groups that name the templates in
+// opposite orders, quick and slow ones, from two nodes at once: none waits for
+// one that waits for it.
+func TestGroupsOfSeveralTemplatesTakeTurns(t *testing.T) {
+	h := newRushHour(t, 2)
+	a, b := h.Open(1000, 1000, nil), h.Open(1000, 1000, nil)
+	const rounds = 40
+	var all sync.WaitGroup
+	for node, order := range [][]template.Template{{a, b}, {b, a}} {
+		all.Go(func() {
+			for i := range rounds {
+				var group []claim.Request
+				for _, drop := range order {
+					r := claimtest.Tap(drop, user.ID(i%3+1), "")
+					if (i+node)%2 == 0 {
+						r.Origin, r.Key = claim.ByGrant, fmt.Sprint(node, i, drop.ID)
+					}
+					group = append(group, r)
+				}
+				verdicts, err := h.gates[node].Group(t.Context(), group)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, v := range verdicts {
+					if v.Err != nil {
+						t.Error(v.Err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, drop := range []template.Template{a, b} {
+		claimtest.Holds(t, h, drop.ID, 2*rounds, 1000)
+	}
+}
