@@ -110,40 +110,37 @@ func TestTheLastGroupTellsTheWholeNumber(t *testing.T) {
 	}
 }
 
-// TestGroupsOfSeveralTemplatesTakeTurns sends groups that name the templates in
-// opposite orders, quick and slow ones, from two nodes at once: none waits for
-// one that waits for it.
+// TestGroupsOfSeveralTemplatesTakeTurns sends two groups that name the
+// templates in opposite orders while the second template is taken: neither
+// waits for what the other holds.
 func TestGroupsOfSeveralTemplatesTakeTurns(t *testing.T) {
 	h := newRushHour(t, 2)
 	a, b := h.Open(1000, 1000, nil), h.Open(1000, 1000, nil)
-	const rounds = 40
+	_, release := h.hold(`select pg_advisory_xact_lock(hashtextextended('dropbell:claims', $1))`, b.ID)
 	var all sync.WaitGroup
-	for node, order := range [][]template.Template{{a, b}, {b, a}} {
+	for node, order := range [][]template.Template{{b, a}, {a, b}} {
 		all.Go(func() {
-			for i := range rounds {
-				var group []claim.Request
-				for _, drop := range order {
-					r := claimtest.Tap(drop, user.ID(i%3+1), "")
-					if (i+node)%2 == 0 {
-						r.Origin, r.Key = claim.ByGrant, fmt.Sprint(node, i, drop.ID)
-					}
-					group = append(group, r)
-				}
-				verdicts, err := h.gates[node].Group(t.Context(), group)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for _, v := range verdicts {
-					if v.Err != nil {
-						t.Error(v.Err)
-					}
+			var group []claim.Request
+			for _, drop := range order {
+				r := claimtest.Tap(drop, 1, fmt.Sprint(node, drop.ID))
+				r.Origin = claim.ByGrant
+				group = append(group, r)
+			}
+			verdicts, err := h.gates[node].Group(t.Context(), group)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, v := range verdicts {
+				if v.Err != nil {
+					t.Error(v.Err)
 				}
 			}
 		})
+		h.blocked(int64(node + 1))
 	}
+	release()
 	all.Wait()
 	for _, drop := range []template.Template{a, b} {
-		claimtest.Holds(t, h, drop.ID, 2*rounds, 1000)
+		claimtest.Holds(t, h, drop.ID, 2, 1000)
 	}
 }
