@@ -65,11 +65,14 @@
 
   // Dialogs.
   const dialog = document.getElementById("dialog");
+  let asked = 0; // when a dialog was asked for that is not here yet
+  document.addEventListener("htmx:before:request", (e) => { if (e.target.closest?.('[hx-target="#dialog-body"]')) asked = Date.now(); });
   document.addEventListener("htmx:after:swap", (e) => {
     if (!dialog || !dialog.querySelector("#confirm")) return;
     const title = dialog.querySelector(".dialog-title");
     if (title) dialog.setAttribute("aria-label", title.textContent);
     if (!dialog.open) dialog.showModal();
+    asked = 0;
     const first = dialog.querySelector("[aria-invalid=true]") ?? dialog.querySelector("input:not([type=hidden]), textarea");
     if (!dialog.querySelector("#blast")?.contains(e.target) && !dialog.contains(document.activeElement)) first?.focus();
   });
@@ -180,7 +183,8 @@
   document.addEventListener("htmx:sse:after:connection", (e) => { stream = e.detail.connection; lost(false); });
   document.addEventListener("htmx:sse:after:message", () => lost(false));
   document.addEventListener("dropbell:signed-out", () => location.reload());
-  document.addEventListener("dropbell:reload", () => { if (!dialog?.open) location.reload(); });
+  // Not under somebody's hands: a dialog that is on its way would be lost.
+  document.addEventListener("dropbell:reload", () => { if (!dialog?.open && Date.now() - asked > 10000) location.reload(); });
   document.addEventListener("htmx:before:request", (e) => { if (held && e.target.closest("[data-live]")) e.preventDefault(); });
   function refresh() {
     if (held) return;
