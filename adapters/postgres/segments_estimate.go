@@ -26,6 +26,9 @@ const (
 	enough      = 50 * time.Millisecond
 	// beforeGivingUp is allowed to a first sample whose pages are all cold.
 	beforeGivingUp = 2 * time.Second
+	// fewestPages is what may be called a sample: chance can give a first one
+	// that is smaller, or none.
+	fewestPages = 4
 )
 
 // samplePages are the sizes of the samples, taken one after the other. Only the
@@ -52,7 +55,7 @@ func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Est
 	began := time.Now()
 	for _, want := range samplePages {
 		left := estimateFor - time.Since(began)
-		if len(sum.pages) == 0 {
+		if len(sum.pages) < fewestPages {
 			left = beforeGivingUp
 		}
 		more, err := s.sample(ctx, r, min(1, want/pages), left)
@@ -63,7 +66,7 @@ func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Est
 			return segment.Estimate{}, err
 		}
 		sum.pages = append(sum.pages, more...)
-		if time.Since(began) > enough || want >= pages/2 {
+		if len(sum.pages) >= fewestPages && (time.Since(began) > enough || want >= pages/2) {
 			break
 		}
 	}
@@ -119,7 +122,7 @@ func (s sample) estimate(pages, perPage float64) (segment.Estimate, error) {
 		users, members = users+p.users, members+p.members
 	}
 	n := float64(len(s.pages))
-	if n < 2 || users == 0 {
+	if n < fewestPages || users == 0 {
 		return segment.Estimate{}, ErrNoEstimate
 	}
 	if perPage == 0 { // never analysed
@@ -131,11 +134,28 @@ func (s sample) estimate(pages, perPage float64) (segment.Estimate, error) {
 		d := p.members - share*p.users
 		squares += d * d
 	}
-	deviation := math.Sqrt(squares/(n-1)/n) / (users / n) * math.Sqrt(max(0, 1-n/pages))
-	margin := 1.96 * deviation
-	if members == 0 || members == users { // "the rule of three": at most this share was overlooked
-		margin = 3 / users
-	}
-	return segment.Estimate{Members: int64(math.Round(share * total)), Margin: int64(math.Ceil(min(1, margin) * total)),
+	variance := squares / (n - 1) / n / (users / n * users / n) * max(0, 1-n/pages)
+	return segment.Estimate{Members: int64(math.Round(share * total)), Margin: int64(math.Ceil(margin(share, variance, n) * total)),
 		Users: int64(math.Round(total)), Looked: int64(users)}, nil
+}
+
+// margin is how far a share may be off, in 95 of 100 samples, as seen in n
+// pages with this variance. The variance says how many independent users would
+// tell as much; if the pages do not differ because all or nobody is a member,
+// a page may be no more than one. Source: Wilson's score interval on the
+// effective sample size, with Student's quantile of n-1 degrees of freedom (the
+// first term of its expansion around the normal one).
+func margin(share, variance, n float64) float64 {
+	effective := n
+	if variance > 0 {
+		effective = max(1, share*(1-share)/variance)
+	} else if share > 0 && share < 1 {
+		return 0 // every page agrees on a share that is neither
+	}
+	const z = 1.96
+	t := z + (z*z*z+z)/(4*(n-1))
+	t2 := t * t
+	middle := (share + t2/(2*effective)) / (1 + t2/effective)
+	half := t / (1 + t2/effective) * math.Sqrt(share*(1-share)/effective+t2/(4*effective*effective))
+	return max(share-max(0, middle-half), min(1, middle+half)-share)
 }
