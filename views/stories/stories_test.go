@@ -7,12 +7,13 @@ import (
 	"testing"
 )
 
+// Each begins with letters that can be looked for quickly.
 var (
-	inlineStyle   = regexp.MustCompile(`<[^>]+\sstyle=`)
-	inlineHandler = regexp.MustCompile(`<[^>]+\son[a-z]+=`)
+	inlineStyle   = regexp.MustCompile(` style=`)
+	inlineHandler = regexp.MustCompile(` on[a-z]+=`)
 	bareScript    = regexp.MustCompile(`<script(?: |>)`)
-	idAttribute   = regexp.MustCompile(`\sid="([^"]+)"`)
-	htmx2         = regexp.MustCompile(`\shx-(ext|vars|params|prompt|disabled-elt|history-elt)=|\s(sse|ws)-(connect|swap)=|hx-on:htmx:[a-z]+[A-Z]`)
+	idAttribute   = regexp.MustCompile(` id="([^"]+)"`)
+	htmx2         = regexp.MustCompile(` hx-(ext|vars|params|prompt|disabled-elt|history-elt)=| (sse|ws)-(connect|swap)=| hx-on:htmx:[a-z]+[A-Z]`)
 	rawKey        = regexp.MustCompile(`>\s*[a-z_]+\.[a-z_]+(\.[a-z_]+)?\s*<`)
 )
 
