@@ -115,8 +115,11 @@ const suspects = `case when b.state = 'done' and b.rest_outcome is null
 // sent mark all the same.
 func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter) (delivery.Triage, error) {
 	where, args := conditions(f)
-	rows, err := s.pool.Query(ctx, `with dead as materialized (
-			select b.id, b.kind, b.owner_id, b.template_id, `+suspects+` as sent, `+unstopped+` as unstopped, array_agg(e.user_id) as users`+deadFrom+where+` group by b.id
+	// Whom first, and then the batches' own rows, which are wide.
+	rows, err := s.pool.Query(ctx, `with letters as materialized (
+			select b.id, array_agg(e.user_id) as users`+deadFrom+where+` group by b.id
+		), dead as materialized (
+			select b.kind, b.owner_id, b.template_id, `+suspects+` as sent, `+unstopped+` as unstopped, l.users from letters l join batches b using (id)
 		), owners as materialized (
 			select kind, owner_id, `+holding+` as holding from (select distinct kind, owner_id, template_id from dead) b
 		)
