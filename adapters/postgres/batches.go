@@ -38,6 +38,16 @@ func decodeSet(b []byte) (*roaring64.Bitmap, error) {
 	return set, set.UnmarshalBinary(b)
 }
 
+// holds reports whether a stored set has the user, without taking it apart.
+func holds(b []byte, id user.ID) (bool, error) {
+	if len(b) == 0 {
+		return false, nil
+	}
+	set := roaring64.New()
+	_, err := set.FromUnsafeBytes(b) // read before anybody changes b
+	return err == nil && set.Contains(uint64(id)), err
+}
+
 func idsOf(set *roaring64.Bitmap) []user.ID {
 	ids := make([]user.ID, 0, set.GetCardinality())
 	for it := set.Iterator(); it.HasNext(); {

@@ -69,12 +69,10 @@ func (s Campaigns) Outcome(ctx context.Context, kind delivery.Kind, c campaign.C
 	if err != nil {
 		return o, false, translate(err)
 	}
-	dueSet, err := decodeSet(due)
-	if err != nil || !dueSet.Contains(uint64(id)) {
+	if meant, err := holds(due, id); err != nil || !meant {
 		return o, false, err
 	}
-	sentSet, err := decodeSet(sent)
-	known.reached = err == nil && sentSet.Contains(uint64(id))
+	known.reached, err = holds(sent, id)
 	if o.Outcome, o.Reason = known.outcome(); o.Outcome == delivery.InFlight {
 		o.At = time.Time{}
 	}

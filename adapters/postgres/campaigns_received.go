@@ -61,14 +61,12 @@ func (s Campaigns) lettersTo(ctx context.Context, to user.ID, shops []int64) (li
 	var known recorded
 	_, err = pgx.ForEachRow(rows, []any{&l.CampaignID, &l.Name, &l.Shop, &l.ShopName, &l.Channel, &l.BatchID, &due, &sent,
 		&known.rest, &known.restReason, &known.exception, &known.reason, &l.At, &l.CountsAt}, func() error {
-		set, err := decodeSet(due)
-		if err != nil || !set.Contains(uint64(to)) {
+		if meant, err := holds(due, to); err != nil || !meant {
 			return err
 		}
-		if set, err = decodeSet(sent); err != nil {
+		if known.reached, err = holds(sent, to); err != nil {
 			return err
 		}
-		known.reached = set.Contains(uint64(to))
 		letter := l
 		if letter.Outcome, letter.Reason = known.outcome(); letter.Outcome == delivery.InFlight {
 			letter.At = time.Time{}

@@ -135,14 +135,12 @@ func scanBatchRow(rows pgx.Rows, q delivery.BatchQuery) (r delivery.BatchRow, fi
 	if err := rows.Scan(append(ledgerFields(&r), &due, &sent, &known.rest, &known.exception)...); err != nil {
 		return r, false, err
 	}
-	set, err := decodeSet(due)
-	if err != nil || !set.Contains(uint64(q.UserID)) {
+	if meant, err := holds(due, q.UserID); err != nil || !meant {
 		return r, false, err
 	}
-	if set, err = decodeSet(sent); err != nil {
+	if known.reached, err = holds(sent, q.UserID); err != nil {
 		return r, false, err
 	}
-	known.reached = set.Contains(uint64(q.UserID))
 	r.Outcome, _ = known.outcome()
 	return r, q.Outcome == "" || alike(r.Outcome, q.Outcome), nil
 }

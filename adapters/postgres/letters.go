@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -52,20 +51,20 @@ func scanLetter(row pgx.Row) (l letter, err error) {
 	return l, err
 }
 
-// readBy returns the message as u reads it. An app finds its way by ClaimURL,
-// which stays the claim page itself; the link in the text is the tracked one.
-func (r *Reservations) readBy(l letter, u user.User) reminder.InboxItem {
+// say adds to the item what the message says to u. An app finds its way by
+// ClaimURL, which stays the claim page itself; the link in the text is the
+// tracked one.
+func (r *Reservations) say(item *reminder.InboxItem, l letter, u user.User) {
 	l.subject.Copy = &l.copy
 	if r.Track != nil && l.subject.Kind == delivery.KindCampaign {
 		l.subject.Track = func(id user.ID, variant int) string { return r.Track(l.subject.OwnerID, id, variant) }
 	}
 	content := delivery.RenderCopy(l.subject, l.copy.Pick(l.subject.OwnerID, u.ID), u)
-	l.item.Title, l.item.Text, l.item.ClaimURL = content.Title, content.Text, l.subject.Link()
-	return l.item
+	item.Title, item.Text, item.ClaimURL = content.Title, content.Text, l.subject.Link()
 }
 
 // letters returns the user's in-app campaign messages.
-func (r *Reservations) letters(ctx context.Context, by user.ID, readThrough time.Time) ([]reminder.InboxItem, error) {
+func (r *Reservations) letters(ctx context.Context, by user.ID) (mine []message, err error) {
 	rows, err := r.pool.Query(ctx, lettersSQL, by, letterWindow)
 	if err != nil {
 		return nil, translate(err)
@@ -74,26 +73,16 @@ func (r *Reservations) letters(ctx context.Context, by user.ID, readThrough time
 	if err != nil {
 		return nil, translate(err)
 	}
-	var mine []letter
 	for _, l := range all {
-		set, err := decodeSet(l.sent)
+		reached, err := holds(l.sent, by)
 		if err != nil {
 			return nil, err
 		}
-		if set.Contains(uint64(by)) {
-			mine = append(mine, l)
+		if reached {
+			mine = append(mine, message{l.item, func(item *reminder.InboxItem, u user.User) { r.say(item, l, u) }})
 		}
 	}
-	if len(mine) == 0 {
-		return nil, nil
-	}
-	readers, err := r.readers(ctx, []user.ID{by})
-	items := make([]reminder.InboxItem, len(mine))
-	for i, l := range mine {
-		items[i] = r.readBy(l, readers[by])
-		items[i].Read = !l.item.At.After(readThrough)
-	}
-	return items, err
+	return mine, nil
 }
 
 // readers returns what rendering for the users takes; those without a row
@@ -134,7 +123,9 @@ func (r *Reservations) PushLetter(ctx context.Context, batchID int64, connected 
 	readers, err := r.readers(ctx, ids)
 	items := make(map[user.ID]reminder.InboxItem, len(ids))
 	for id, u := range readers {
-		items[id] = r.readBy(l, u)
+		item := l.item
+		r.say(&item, l, u)
+		items[id] = item
 	}
 	return items, err
 }

@@ -35,15 +35,14 @@ type notice struct {
 	sent []byte
 }
 
-// readBy returns the notice as u reads it. The address stands beside the
+// say adds to the item what the notice says to u. The address stands beside the
 // text, not in it.
-func (n notice) readBy(u user.User) reminder.InboxItem {
+func (n notice) say(item *reminder.InboxItem, u user.User) {
 	s := delivery.Subject{Kind: delivery.KindNotice, TemplateName: n.item.Name, Slot: n.days}
 	content := delivery.Render(s, u.Locale, time.UTC) // no instant is told
-	n.item.Title, n.item.Text = content.Title, content.Text
+	item.Title, item.Text = content.Title, content.Text
 	s.ClaimURL = n.item.ClaimURL
-	n.item.ClaimURL = s.Link()
-	return n.item
+	item.ClaimURL = s.Link()
 }
 
 func noticeItem(run int64, it reminder.InboxItem) reminder.InboxItem {
@@ -52,7 +51,7 @@ func noticeItem(run int64, it reminder.InboxItem) reminder.InboxItem {
 }
 
 // noticesTo returns the notices that reached the user's app.
-func (db *DB) noticesTo(ctx context.Context, by user.ID, readThrough time.Time) ([]reminder.InboxItem, error) {
+func (db *DB) noticesTo(ctx context.Context, by user.ID) (mine []message, err error) {
 	rows, err := db.pool.Query(ctx, noticeSQL, by, noticeWindow)
 	if err != nil {
 		return nil, translate(err)
@@ -67,26 +66,16 @@ func (db *DB) noticesTo(ctx context.Context, by user.ID, readThrough time.Time) 
 	if err != nil {
 		return nil, translate(err)
 	}
-	var mine []notice
 	for _, n := range all {
-		set, err := decodeSet(n.sent)
+		reached, err := holds(n.sent, by)
 		if err != nil {
 			return nil, err
 		}
-		if set.Contains(uint64(by)) {
-			mine = append(mine, n)
+		if reached {
+			mine = append(mine, message{n.item, n.say})
 		}
 	}
-	if len(mine) == 0 {
-		return nil, nil
-	}
-	readers, err := db.readers(ctx, []user.ID{by})
-	items := make([]reminder.InboxItem, len(mine))
-	for i, n := range mine {
-		items[i] = n.readBy(readers[by])
-		items[i].Read = !n.item.At.After(readThrough)
-	}
-	return items, err
+	return mine, nil
 }
 
 // PushNotice returns what a finished app batch of notices tells each of the
@@ -122,8 +111,10 @@ func (r *Reservations) PushNotice(ctx context.Context, batchID int64, connected 
 	items := make(map[user.ID]reminder.InboxItem, len(ids))
 	for id, u := range readers {
 		if end, ok := expiries[id]; ok { // else its row is gone, and with it the inbox's item
-			n.item.ExpiresAt = end
-			items[id] = n.readBy(u)
+			item := n.item
+			item.ExpiresAt = end
+			n.say(&item, u)
+			items[id] = item
 		}
 	}
 	return items, err

@@ -80,15 +80,12 @@ func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, er
 		&known.rest, &known.restReason, &known.exception, &known.reason, &d.Detail, &d.Attempts, &d.At); err != nil {
 		return d, false, err
 	}
-	dueSet, err := decodeSet(due)
-	if err != nil || !dueSet.Contains(uint64(by)) {
+	if mine, err := holds(due, by); err != nil || !mine {
 		return d, false, err
 	}
-	sentSet, err := decodeSet(sent)
-	if err != nil {
+	if known.reached, err = holds(sent, by); err != nil {
 		return d, false, err
 	}
-	known.reached = sentSet.Contains(uint64(by))
 	if d.Outcome, d.Reason = known.outcome(); d.Outcome == delivery.InFlight {
 		d.At = time.Time{}
 	}
@@ -143,38 +140,66 @@ func (r *Reservations) Inbox(ctx context.Context, by user.ID, before time.Time, 
 	if err != nil {
 		return inbox, err
 	}
-	items, err := r.letters(ctx, by, inbox.ReadThrough)
+	items, err := r.letters(ctx, by)
 	if err != nil {
 		return inbox, err
 	}
-	notices, err := r.noticesTo(ctx, by, inbox.ReadThrough)
+	notices, err := r.noticesTo(ctx, by)
 	if err != nil {
 		return inbox, err
 	}
 	items = append(items, notices...)
 	for _, d := range all {
 		if d.Outcome == delivery.Sent || d.Outcome == delivery.Recovered {
-			items = append(items, inboxItem(d, about[d.TemplateID], inbox.ReadThrough))
+			items = append(items, message{InboxItem: inboxItem(d, about[d.TemplateID])})
 		}
 	}
-	slices.SortStableFunc(items, func(a, b reminder.InboxItem) int { return b.At.Compare(a.At) })
-	for _, item := range items {
-		if !item.Read {
+	slices.SortStableFunc(items, func(a, b message) int { return b.At.Compare(a.At) })
+	var shown []message
+	for _, m := range items {
+		if m.Read = !m.At.After(inbox.ReadThrough); !m.Read {
 			inbox.Unread++
 		}
-		if len(inbox.Items) < limit && (before.IsZero() || item.At.Before(before)) {
-			inbox.Items = append(inbox.Items, item)
+		if len(shown) < limit && (before.IsZero() || m.At.Before(before)) {
+			shown = append(shown, m)
 		}
 	}
-	return inbox, nil
+	inbox.Items, err = r.render(ctx, by, shown)
+	return inbox, err
 }
 
-func inboxItem(d reminder.Delivered, t template.Template, readThrough time.Time) reminder.InboxItem {
+// message is one of the inbox; words, if there are any, adds what it says to
+// its reader.
+type message struct {
+	reminder.InboxItem
+	words func(*reminder.InboxItem, user.User)
+}
+
+// render adds the words of the messages that are shown.
+func (db *DB) render(ctx context.Context, by user.ID, shown []message) ([]reminder.InboxItem, error) {
+	items := make([]reminder.InboxItem, len(shown))
+	var readers map[user.ID]user.User
+	for i, m := range shown {
+		items[i] = m.InboxItem
+		if m.words == nil {
+			continue
+		}
+		if readers == nil {
+			var err error
+			if readers, err = db.readers(ctx, []user.ID{by}); err != nil {
+				return nil, err
+			}
+		}
+		m.words(&items[i], readers[by])
+	}
+	return items, nil
+}
+
+func inboxItem(d reminder.Delivered, t template.Template) reminder.InboxItem {
 	item := reminder.InboxItem{
 		ID:         strconv.FormatInt(d.SlotID, 10),
 		TemplateID: d.TemplateID, ShopNumber: t.ShopNumber, Kind: d.Kind, Slot: d.Slot,
 		OpensAt: d.OpensAt, DueAt: d.DueAt, At: d.At, Name: t.Name, ClaimURL: t.ClaimURL,
-		Read: !d.At.After(readThrough),
 	}
 	if d.Kind != delivery.KindReminder {
 		item.ID = "a" + item.ID
@@ -228,7 +253,7 @@ func (r *Reservations) PushBatch(ctx context.Context, batchID int64) (reminder.P
 		return p, translate(err)
 	}
 	set, err := decodeSet(sent)
-	p.Item = inboxItem(d, t, time.Time{})
+	p.Item = inboxItem(d, t)
 	p.Reached = func(id user.ID) bool { return set.Contains(uint64(id)) }
 	return p, err
 }

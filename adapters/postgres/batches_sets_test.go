@@ -1,0 +1,39 @@
+package postgres
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"dropbell/domain/user"
+)
+
+// Whether a stored set has somebody is the same as in the set taken apart; what
+// is no set is an error and nothing worse.
+func TestHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ids := rapid.SliceOf(rapid.OneOf(rapid.Int64Range(1, 200), rapid.Int64Range(1, 1<<62))).Draw(t, "ids")
+		asked := user.ID(rapid.OneOf(rapid.SampledFrom(append(ids, 1)), rapid.Int64Range(1, 200)).Draw(t, "asked"))
+		set, _ := decodeSet(nil)
+		for _, id := range ids {
+			set.Add(uint64(id))
+		}
+		if rapid.Bool().Draw(t, "runs") {
+			set.RunOptimize()
+		}
+		stored, err := set.ToBytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := holds(stored, asked); err != nil || got != set.Contains(uint64(asked)) {
+			t.Fatalf("holds %d: %v %v", asked, got, err)
+		}
+		cut := stored[:rapid.IntRange(1, len(stored)-1).Draw(t, "cut")]
+		if _, err := holds(cut, asked); err == nil {
+			t.Fatalf("%d of %d bytes are no set", len(cut), len(stored))
+		}
+	})
+	if got, err := holds(nil, 1); got || err != nil {
+		t.Errorf("nothing holds somebody: %v %v", got, err)
+	}
+}
