@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -57,7 +58,7 @@ func (s Campaigns) lettersTo(ctx context.Context, to user.ID, shops []int64) (li
 		return nil, translate(err)
 	}
 	var l campaign.Letter
-	var due, sent []byte
+	var due, sent pgtype.DriverBytes // looked at before the next row
 	var known recorded
 	_, err = pgx.ForEachRow(rows, []any{&l.CampaignID, &l.Name, &l.Shop, &l.ShopName, &l.Channel, &l.BatchID, &due, &sent,
 		&known.rest, &known.restReason, &known.exception, &known.reason, &l.At, &l.CountsAt}, func() error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -74,7 +75,7 @@ func (db *DB) outcomes(ctx context.Context, by user.ID, templateIDs []int64, cha
 // scanOutcome reads one batch and decides what it says about the user; mine
 // is false if the user is not in it.
 func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, err error) {
-	var due, sent []byte
+	var due, sent pgtype.DriverBytes // looked at before the next row
 	var known recorded
 	if err := rows.Scan(&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &d.FiredAt, &d.Channel, &d.BatchID, &due, &sent,
 		&known.rest, &known.restReason, &known.exception, &known.reason, &d.Detail, &d.Attempts, &d.At); err != nil {
