@@ -222,7 +222,7 @@ func (l *lease) Batch() *delivery.Batch { return &l.batch }
 // Extend keeps the lease for another while.
 func (l *lease) Extend(ctx context.Context) error {
 	tag, err := l.db.pool.Exec(ctx, `update batches set lease_until = clock_timestamp() + $3
-		where id = $1 and lease_token = $2 and state = 'running'`, l.batch.ID, l.token, l.lasting)
+		where id = $1 and lease_token = $2`, l.batch.ID, l.token, l.lasting)
 	if err == nil && tag.RowsAffected() == 0 {
 		return delivery.ErrLeaseLost
 	}

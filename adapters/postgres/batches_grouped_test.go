@@ -3,9 +3,12 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres"
 	"dropbell/domain/delivery"
@@ -158,5 +161,26 @@ func TestMoreUrgentBatchIsSeen(t *testing.T) {
 		if w.number(`select count(*) from batches where state = 'ready'`) == 1 {
 			t.Fatal("it came last")
 		}
+	}
+}
+
+// Batches that ran stay in the index of running ones until they are vacuumed,
+// so a checkpoint must not look for its batch there.
+func TestCheckpointFindsBatchesByTheirKey(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
+		select 'reminder', 1, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour' from generate_series(1, 3000) n`, bitmap(1))
+	for range 2 { // also once PostgreSQL knows that hardly any are running
+		l, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+		w.must(err)
+		sql, args := postgres.ExplainCheckpoint(l.Batch().ID, "6ba7b810-9dad-11d1-80b4-00c04fd430c8")
+		rows, err := w.sql.Query(t.Context(), sql, args...)
+		w.must(err)
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		w.must(err)
+		if text := strings.Join(plan, "\n"); strings.Contains(text, "batches_leased") || strings.Count(text, "batches_pkey") != 2 {
+			t.Errorf("planned as\n%s", text)
+		}
+		w.exec(`analyze batches`)
 	}
 }

@@ -30,6 +30,10 @@ type checkpointAnswer struct {
 // Checkpoints are recorded in one statement, however many batches, and with
 // them, when a batch ends, the event that says so. Rows are locked in the order
 // of their ids. $1 to $14 have an element per batch.
+//
+// A batch has a token only while it is running. Asking for the state as well
+// would lead through the index of running batches, which keeps every batch that
+// ever ran until it is vacuumed: the more are done, the longer it would take.
 const checkpointSQL = `
 with given as (
     select * from unnest($1::bigint[], $2::uuid[], $3::bytea[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[], $9::text[], $10::text[],
@@ -38,7 +42,8 @@ with given as (
 ), held as (
     -- How late it is, is asked once per batch: the clock must not pass the edge of a step between reading a count and writing it.
     select b.id as batch, width_bucket(extract(epoch from clock_timestamp() - b.due_at)::float8, $16) as step
-    from batches b join given g on b.id = g.id where b.lease_token = g.token and b.state = 'running' order by b.id for update of b
+    from (select id, token from given order by id) g cross join lateral (select * from batches where id = g.id limit 1 for update) b
+    where b.lease_token = g.token
 ), mine as (
     update batches b set sent = g.sent, sent_count = g.sent_count, skipped_count = g.skipped_count, expired_count = g.expired_count,
         dead_count = g.dead_count, failed_count = g.failed_count, rest_outcome = nullif(g.rest_outcome, ''), rest_reason = nullif(g.rest_reason, ''),
@@ -52,7 +57,7 @@ with given as (
         -- that is repeated, because its answer got lost, counts nothing.
         late[h.step] = coalesce(b.late[h.step], 0) + greatest(0, g.sent_count - b.sent_count)
     from held h join given g on g.id = h.batch
-    where b.id = h.batch and b.lease_token = g.token and b.state = 'running'
+    where b.id = h.batch and b.lease_token = g.token
     returning b.id, b.channel, b.kind, b.owner_id, b.template_id, b.sent_count, g.done, g.trace,
         coalesce(b.stop_reason, case when b.held then 'held' end) as stop_reason
 ), announced as (
