@@ -169,7 +169,7 @@ func AnnounceCard(p Announce) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\" hx-trigger=\"every 2s, dropbell:refresh\" hx-target=\"#announcements\" hx-swap=\"outerHTML\" data-live")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\" hx-trigger=\"every 2s, dropbell:refresh\" hx-target=\"#announcements\" hx-swap=\"outerMorph\" data-live")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

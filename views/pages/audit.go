@@ -28,7 +28,7 @@ func (p Audit) actionOptions(ctx context.Context) []ui.Option {
 		names = append(slices.Clone(names), p.Filter.Action)
 	}
 	for _, a := range names {
-		list = append(list, ui.Option{Value: a, Label: a})
+		list = append(list, ui.Option{Value: a, Label: actionLabel(ctx, a)})
 	}
 	return list
 }

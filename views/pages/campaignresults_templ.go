@@ -53,7 +53,7 @@ func (p CampaignResults) Card() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\" hx-trigger=\"every 15s, dropbell:refresh\" hx-target=\"#campaign-results\" hx-swap=\"outerHTML\" data-live")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\" hx-trigger=\"every 15s, dropbell:refresh\" hx-target=\"#campaign-results\" hx-swap=\"outerMorph\" data-live")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -19,10 +19,11 @@ import (
 type Campaigns struct {
 	List []campaign.Status
 	// What the list was filtered by, as typed.
-	Search      string
-	States      []campaign.State
-	From, To    string
-	First, Next string // addresses of other pages, or empty
+	Search   string
+	States   []campaign.State
+	From, To string
+	// Addresses of other pages, or empty.
+	First, Next, Export string
 }
 
 func (p Campaigns) filtered() bool {
@@ -74,6 +75,14 @@ func (p Campaign) URL(below string) string {
 	return CampaignURL(p.ID, below)
 }
 
+// campaignZone is the zone of the campaign's shop, without one the console's.
+func campaignZone(ctx context.Context, c campaign.Campaign) *time.Location {
+	if zone, err := time.LoadLocation(c.ShopTimezone); err == nil && c.ShopTimezone != "" {
+		return zone
+	}
+	return ui.From(ctx).Zone
+}
+
 // CampaignURL is the address of a campaign's page or of something below it.
 func CampaignURL(id int64, below string) string {
 	u := "/campaigns/" + strconv.FormatInt(id, 10)
@@ -120,10 +129,6 @@ func etaText(ctx context.Context, p campaign.Progress) string {
 	return ui.From(ctx).Locale.Duration(p.Left.Round(time.Second))
 }
 
-func paceText(ctx context.Context, p campaign.Progress) string {
-	return ui.T(ctx, "campaign.rate.value", ui.Num(ctx, int64(p.PerSecond+0.5)))
-}
-
 // share is the part of the audience that was sent, in percent.
 func share(ctx context.Context, p campaign.Progress) string {
 	if p.Reserved == 0 {
@@ -165,6 +170,14 @@ func (p CampaignForm) back() string {
 		return "/campaigns"
 	}
 	return CampaignURL(p.ID, "")
+}
+
+func (p CampaignForm) values() map[string]string { return p.Values }
+
+func (p CampaignForm) label(ctx context.Context, name string) string { return CampaignLabel(ctx, name) }
+
+func (p CampaignForm) place(ctx context.Context) (string, []ui.Crumb) {
+	return "campaigns", []ui.Crumb{{Label: ui.T(ctx, "nav.campaigns"), URL: "/campaigns"}, {Label: p.Values["name"], URL: p.back()}}
 }
 
 func (p CampaignForm) field(ctx context.Context, name, kind string, required bool) ui.FieldProps {

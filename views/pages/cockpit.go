@@ -3,6 +3,7 @@ package pages
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/a-h/templ"
@@ -222,6 +223,7 @@ func (p Cockpit) others(ctx context.Context) (list []concern) {
 			list = append(list, c)
 		}
 	}
+	slices.SortStableFunc(list, func(a, b concern) int { return ui.Severity(a.tone) - ui.Severity(b.tone) })
 	return list
 }
 

@@ -358,7 +358,7 @@ func (p Codes) Batches() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\" hx-trigger=\"every 2s, dropbell:refresh\" hx-target=\"#batches\" hx-swap=\"outerHTML\" data-live")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\" hx-trigger=\"every 2s, dropbell:refresh\" hx-target=\"#batches\" hx-swap=\"outerMorph\" data-live")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

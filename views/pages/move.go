@@ -28,8 +28,8 @@ func (p Conflict) lead(ctx context.Context) string {
 // lines are the fields in which both versions differ.
 func (p Conflict) lines() []changeLine {
 	var list []changeLine
-	for name, mine := range p.Mine.Values {
-		if theirs, ok := p.Theirs[name]; ok && theirs != mine {
+	for name, mine := range p.Mine.values() {
+		if theirs := p.Theirs[name]; theirs != mine {
 			list = append(list, changeLine{name, theirs, mine})
 		}
 	}
@@ -40,7 +40,7 @@ func (p Conflict) lines() []changeLine {
 // hidden sends the typed values again, now based on the current version.
 func (p Conflict) hidden() [][2]string {
 	list := [][2]string{{"version", id(p.Version)}}
-	for name, value := range p.Mine.Values {
+	for name, value := range p.Mine.values() {
 		list = append(list, [2]string{name, value})
 	}
 	sort.Slice(list[1:], func(i, j int) bool { return list[i+1][0] < list[j+1][0] })

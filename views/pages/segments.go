@@ -105,7 +105,11 @@ func conditionText(ctx context.Context, c segment.Condition) string {
 			values = append(values, ui.T(ctx, "channel."+name))
 		}
 	}
-	return strings.TrimSpace(what + " " + opText(ctx, c.Field, c.Op) + " " + strings.Join(values, ", "))
+	op, value := opText(ctx, c.Field, c.Op), strings.Join(values, ", ")
+	if strings.Contains(op, "…") { // the value stands inside
+		return what + " " + strings.Replace(op, "…", value, 1)
+	}
+	return strings.TrimSpace(what + " " + op + " " + value)
 }
 
 // estimateText says how many members there are, about.

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"context"
+	"fmt"
 
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
@@ -17,30 +18,30 @@ func (p Template) sentNote(ctx context.Context) string {
 }
 
 // problems are what somebody should know who looks at this drop.
-func (p Template) problems(ctx context.Context) []string {
-	var list []string
+func (p Template) problems(ctx context.Context) (list []concern) {
+	add := func(url, text string) { list = append(list, concern{ui.Warn, text, url}) }
 	if p.state(ctx) == template.Paused {
-		list = append(list, ui.T(ctx, "problem.paused"))
+		add("", ui.T(ctx, "problem.paused"))
 	}
 	for _, c := range p.Board.Totals() {
 		if c.Booked > 0 && !p.Channels.Has(c.Channel) {
-			list = append(list, ui.T(ctx, "problem.no_sender", ui.T(ctx, "channel."+c.Channel.String()), c.Booked))
+			add("/channels", ui.T(ctx, "problem.no_sender", ui.T(ctx, "channel."+c.Channel.String()), c.Booked))
 		}
 	}
 	c := p.counts()
 	if c.Dead > 0 {
-		list = append(list, ui.N(ctx, "problem.dead", c.Dead))
+		add(fmt.Sprintf("/dead-letters?template=%d", p.ID), ui.N(ctx, "problem.dead", c.Dead))
 	}
 	if c.Expired > 0 {
-		list = append(list, ui.N(ctx, "problem.expired", c.Expired))
+		add(fmt.Sprintf("/deliveries?template=%d&outcome=expired", p.ID), ui.N(ctx, "problem.expired", c.Expired))
 	}
 	for _, r := range p.Board.Rows {
 		if ui.Overdue(r, ui.From(ctx).Now) {
-			list = append(list, ui.T(ctx, "problem.overdue", r.Slot.Slot.Minutes()))
+			add("", ui.T(ctx, "problem.overdue", r.Slot.Slot.Minutes()))
 		}
 	}
 	if p.Difference != 0 {
-		list = append(list, ui.N(ctx, "problem.balance", p.Difference))
+		add(p.url()+"/balance", ui.N(ctx, "problem.balance", p.Difference))
 	}
 	return list
 }

@@ -35,6 +35,16 @@ func actionText(ctx context.Context, action string) string {
 	return action
 }
 
+// actionLabel names an action without a sentence around it.
+func actionLabel(ctx context.Context, action string) string {
+	text := strings.TrimRight(actionText(ctx, action), ":：")
+	kind, _, _ := strings.Cut(action, ".")
+	if key := "kind_of." + kind; ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key) + " · " + text
+	}
+	return text
+}
+
 func objectText(ctx context.Context, r staff.Record) string {
 	if r.ObjectID == "" {
 		return ""

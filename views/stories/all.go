@@ -1,6 +1,7 @@
 package stories
 
 import (
+	"slices"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -62,12 +63,14 @@ func overviews() []Story {
 	open := drop(5, "Morning rush", -20*time.Minute, 22_000)
 	open.Issued, open.Board = 31_400, deliver(open.Board, false)
 	later := []pages.Drop{drop(2, "Winter warm-up", 26*time.Hour, 9_310), drop(3, "Twelve-twelve", 22*24*time.Hour, 412), drop(4, "New year", 41*24*time.Hour, 0)}
+	ahead := outlook(map[delivery.Channel]int64{delivery.App: 99_000, delivery.Email: 47_000, delivery.SMS: 30_000},
+		map[delivery.Channel]reminder.Rate{delivery.App: {PerSecond: 5000}, delivery.Email: {PerSecond: 400}, delivery.SMS: {PerSecond: 100}}, later[0].Template)
 	trouble := []pages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Warn, Text: "Web push is paused", URL: "/channels"}}
 	return []Story{
 		{Name: "overview/first", Page: pages.Overview{First: true, Health: health(false)}.Page()},
 		{Name: "overview/quiet", Page: pages.Overview{Health: health(false), Activity: records()}.Page(), Role: staff.Viewer},
 		{Name: "overview/one", Page: pages.Overview{Upcoming: later[:1], Health: health(false), Activity: records()[:1]}.Page()},
-		{Name: "overview/rush", Page: pages.Overview{Upcoming: append([]pages.Drop{next}, later...), Open: []pages.Drop{open}, Attention: trouble, Health: health(true), Activity: records()}.Page(),
+		{Name: "overview/rush", Page: pages.Overview{Upcoming: append([]pages.Drop{next}, later...), Open: []pages.Drop{open}, Attention: trouble, Health: health(true), Activity: records(), Forecast: ahead}.Page(),
 			Flashes: []ui.Flash{{Kind: ui.Good, Text: "“Moon cake night” has been published. Users can reserve reminders now."}}},
 	}
 }
@@ -114,6 +117,8 @@ func forms() []Story {
 		{Name: "form/new", Page: pages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview}.Page()},
 		{Name: "form/errors", Page: pages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview}.Page()},
 		{Name: "form/published", Page: pages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview}.Page()},
+		{Name: "form/conflict-campaign", Page: pages.Conflict{Mine: pages.CampaignForm{ID: 7, Values: map[string]string{"name": "Autumn", "title": "Tea for {{name}}"}},
+			Theirs: map[string]string{"name": "Autumn", "title": "Tea for everybody", "rate_per_second": "500"}, Version: 4}.Page()},
 		{Name: "form/conflict", Page: pages.Conflict{Mine: mine, Theirs: theirs, Version: 4, Who: "Ada Okafor"}.Page()},
 	}
 }
@@ -163,6 +168,7 @@ func confirms() []Story {
 		{Name: "confirm/cancel", Page: cancel.Page()},
 		{Name: "confirm/refused", Page: refused.Page()},
 		{Name: "move/empty", Page: pages.Move{Template: t, Opens: when, Follow: true}.Page()},
+		{Name: "move/refused", Page: pages.Move{Template: t, Opens: when, Follow: true, Error: "Somebody changed this in the meantime. Look at it again and repeat your change."}.Page()},
 		{Name: "move/blast", Page: pages.Move{Template: t, Opens: when, Follow: true, Blast: pages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page()},
 	}
 }
@@ -177,11 +183,14 @@ func people() []Story {
 	values := map[string]string{"email": "ada@example.com", "name": "Ada Okafor", "role": "marketer", "shops": "10, 11"}
 	wrong := []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "password", Key: "rule.password", Message: "must have between 8 and 200 characters"}}
 	return []Story{
+		{Name: "staff/one", Page: pages.Staff{List: members[:1]}.Page()},
 		{Name: "staff/many", Page: pages.Staff{List: members}.Page()},
 		{Name: "member/new", Page: pages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
 		{Name: "member/errors", Page: pages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "This is the last admin. Make somebody else admin first."}.Page()},
 		{Name: "keys/empty", Page: pages.Keys{}.Page()},
+		{Name: "keys/one", Page: pages.Keys{List: keys[:1]}.Page()},
 		{Name: "keys/created", Page: pages.Keys{List: keys, Secret: "dbk_mfzg6ylqmvzxg5dborsw4ytboq4dkn3a", Name: "checkout"}.Page()},
+		{Name: "key/new", Page: pages.KeyForm{Values: map[string]string{}}.Page()},
 		{Name: "key/errors", Page: pages.KeyForm{Values: map[string]string{"name": ""}, Errors: []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "scopes", Key: "rule.scopes", Message: "choose at least one scope"}}}.Page()},
 		{Name: "account/two", Page: pages.Account{SignIns: signIns, InUse: "a"}.Page()},
 		{Name: "account/errors", Page: pages.Account{SignIns: signIns[:1], InUse: "a", Errors: []fault.Field{{Name: "old_password", Key: "rule.old_password", Message: "is not your current password"}}}.Page()},
@@ -192,14 +201,17 @@ func operations() []Story {
 	dead := []staff.DeadMessage{{ID: 1, MessageID: "0198f2c4-9a40-7c11-8d1e-2f51c2f0a0b1", Topic: "reservations.changed.v1", Handler: "counters", Reason: "decode payload: unexpected end of JSON input", Payload: []byte(`{"at":"2026-11-20T11:00:00Z","added":[{"template_id":"1","bits":"1","users":3}]}`), At: Now().Add(-time.Hour)}}
 	return []Story{
 		{Name: "audit/empty", Page: pages.Audit{}.Page()},
+		{Name: "audit/one", Page: pages.Audit{List: records()[:1], Export: "/audit.csv"}.Page()},
 		{Name: "audit/many", Page: pages.Audit{List: records(), Next: "/audit?before=5", Export: "/audit.csv", Actions: []string{"template.move", "template.publish"}, Filter: pages.AuditFilter{Action: "template.cancel"}}.Page()},
 		{Name: "audit/none", Page: pages.Audit{Filter: pages.AuditFilter{Kind: "key", Actor: "staff:9"}}.Page()},
 		{Name: "shops/empty", Page: pages.Shops{}.Page()},
+		{Name: "shops/one", Page: pages.Shops{List: shops()[:1]}.Page()},
 		{Name: "shops/many", Page: pages.Shops{List: shops()}.Page()},
 		{Name: "shop/limits", Page: pages.ShopForm{Values: map[string]string{"shop_number": "10", "name": "Harbour Tea House", "timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai"}, Limits: shopLimits()}.Page()},
 		{Name: "shop/limits_refused", Page: limitsRefused().Page()},
 		{Name: "shop/errors", Page: pages.ShopForm{New: true, Values: map[string]string{"timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai", "Europe/Berlin", "UTC"}, Errors: []fault.Field{{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"}}}.Page()},
 		{Name: "dead/empty", Page: pages.DeadMessages{}.Page()},
 		{Name: "dead/one", Page: pages.DeadMessages{List: dead}.Page()},
+		{Name: "dead/many", Page: pages.DeadMessages{List: slices.Repeat(dead, 3), Next: "/dead-messages?before=1"}.Page()},
 	}
 }

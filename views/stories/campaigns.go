@@ -71,6 +71,7 @@ func campaigns() []Story {
 	return []Story{
 		{Name: "campaigns/empty", Page: pages.Campaigns{}.Page()},
 		{Name: "campaigns/none", Page: pages.Campaigns{Search: "nothing"}.Page()},
+		{Name: "campaigns/one", Page: pages.Campaigns{List: many.List[:1]}.Page()},
 		{Name: "campaigns/many", Page: many.Page()},
 		{Name: "campaign/draft", Page: campaignPage(campaignAt(6, "New year", campaign.Draft, 0)).Page()},
 		{Name: "campaign/awaiting", Page: waiting.Page()},

@@ -64,6 +64,7 @@ func segments() []Story {
 	return []Story{
 		{Name: "segments/empty", Page: pages.Segments{}.Page()},
 		{Name: "segments/none", Page: pages.Segments{Search: "x"}.Page()},
+		{Name: "segments/one", Page: pages.Segments{List: []segment.Segment{gold}}.Page()},
 		{Name: "segments/many", Page: pages.Segments{List: []segment.Segment{gold, list, {ID: 5, Name: "New", Kind: segment.ByRules, UpdatedAt: at}}, Next: "/segments?after=1.1"}.Page()},
 		{Name: "segment/rules", Page: pages.Segment{Segment: gold, Estimate: about, Uses: []segment.Use{{CampaignID: 9, Name: "Autumn", State: "running"}}}.Page()},
 		{Name: "segment/list", Page: pages.Segment{Segment: list}.Page()},
@@ -79,6 +80,7 @@ func userForms() []Story {
 	values := map[string]string{"name": "Ann", "email": "ann@", "locale": "zh-CN", "timezone": "Asia/Shanghai", "quiet_from": "22:00", "quiet_to": "08:00"}
 	return []Story{
 		{Name: "user-form/edit", Page: pages.UserForm{ID: 1001, Name: "1001", Values: values, Off: []string{"sms"}}.Page()},
+		{Name: "user-form/overtaken", Page: pages.UserForm{ID: 1001, Name: "1001", Values: values, Was: values, Errors: []fault.Field{{Name: "email", Message: "somebody has changed this to “ann@example.com” meanwhile; save again to keep yours"}}}.Page()},
 		{Name: "user-form/wrong", Page: pages.UserForm{ID: 1001, Name: "1001", Values: values, Errors: []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "quiet_hours", Key: "rule.quiet_hours", Message: "must be two times of day"}}}.Page()},
 	}
 }

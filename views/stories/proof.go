@@ -54,6 +54,7 @@ func deadLetters() []Story {
 	list := []delivery.DeadLetter{letter(1001, 11*time.Minute), letter(1007, 11*time.Minute), letter(9_007_199_254_740_993, -time.Minute)}
 	return []Story{
 		{Name: "dead-letters/empty", Page: pages.DeadLetters{}.Page()},
+		{Name: "dead-letters/one", Page: pages.DeadLetters{Groups: deadGroups()[2:]}.Page()},
 		{Name: "dead-letters/many", Page: pages.DeadLetters{Groups: deadGroups(), Jobs: jobs()}.Page()},
 		{Name: "dead-letters/viewer", Page: pages.DeadLetters{Groups: deadGroups()[:1], Jobs: pages.Jobs{List: jobs().List[:1]}, Filter: pages.DeadFilter{Channel: "sms"}}.Page(), Role: "viewer"},
 		{Name: "dead-letters/none", Page: pages.DeadLetters{Filter: pages.DeadFilter{Template: "4"}}.Page()},

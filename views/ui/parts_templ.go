@@ -1290,8 +1290,8 @@ func LiveSwitch() templ.Component {
 	})
 }
 
-// LiveNote appears when the live connection is lost.
-func LiveNote() templ.Component {
+// liveNote appears when the live connection is lost.
+func liveNote() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -46,6 +46,18 @@ func initials(m staff.Member) string {
 	return out
 }
 
+// Severity orders what people should look at: what is broken comes before
+// what may break.
+func Severity(t Tone) int {
+	switch t {
+	case Bad:
+		return 0
+	case Warn, Late:
+		return 1
+	}
+	return 2
+}
+
 func toneIcon(t Tone) string {
 	switch t {
 	case Good:

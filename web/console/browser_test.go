@@ -446,6 +446,8 @@ func TestFiltersAndKeyboardInTheBrowser(t *testing.T) {
 	g.draft(10, 4*time.Hour)
 	b := newTab(t)
 	b.signIn(g, g.hire(staff.Viewer))
+	b.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("c"))
+	b.sees("h1", "Campaigns")
 	b.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("t"))
 	b.sees("h1", "Templates")
 	b.do(chromedp.KeyEvent("/"))
@@ -462,7 +464,7 @@ func TestFiltersAndKeyboardInTheBrowser(t *testing.T) {
 	evaluate[chromedp.Void](b, "history.back()")
 	b.sees("#results", "Moon cake night")
 	b.do(chromedp.KeyEvent("?"))
-	b.sees("#shortcuts", "Keyboard shortcuts")
+	b.sees("#shortcuts", "Keyboard shortcuts", "Campaigns")
 }
 
 func TestThemeChangesAtOnce(t *testing.T) {

@@ -92,6 +92,9 @@ func (c *Console) keepCampaign(w http.ResponseWriter, r *http.Request, f pages.C
 	if kind, id, named := strings.Cut(f.Values["audience"], ":"); named { // a segment, chosen by its name
 		f.Values["audience"], f.Values["audience_value"] = kind, id
 	}
+	if r.PostFormValue("again") != "" {
+		return c.showCampaignForm(w, r, http.StatusOK, f)
+	}
 	spec, broken := c.readCampaign(f.Values, shops, before)
 	if r.PostFormValue("look") != "" {
 		return c.lookAtCampaign(w, r, f, spec, broken)
@@ -103,8 +106,7 @@ func (c *Console) keepCampaign(w http.ResponseWriter, r *http.Request, f pages.C
 	kept, err := keep(spec)
 	switch {
 	case errors.Is(err, fault.ErrStale):
-		f.Errors = []fault.Field{{Name: "name", Key: "fault.stale_version", Message: err.Error()}}
-		return c.showCampaignForm(w, r, http.StatusConflict, f)
+		return c.showCampaignConflict(w, r, f)
 	case fieldsOf(err) != nil:
 		f.Errors = typedFields(fieldsOf(err))
 		return c.showCampaignForm(w, r, http.StatusUnprocessableEntity, f)
@@ -112,6 +114,19 @@ func (c *Console) keepCampaign(w http.ResponseWriter, r *http.Request, f pages.C
 		return err
 	}
 	return c.done(w, r, pages.CampaignURL(kept.ID, ""), ui.Good, say(r, "campaign.done.save", kept.Name))
+}
+
+// showCampaignConflict shows both versions side by side.
+func (c *Console) showCampaignConflict(w http.ResponseWriter, r *http.Request, mine pages.CampaignForm) error {
+	st, err := c.loadDraft(r)
+	if err != nil {
+		return err
+	}
+	p := pages.Conflict{Mine: mine, Theirs: c.campaignValues(st.Campaign), Version: st.Version}
+	if p.Who, err = c.lastChangedBy(r, "campaign", st.ID); err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusConflict, p.Page())
 }
 
 // typedFields names the inputs that the broken rules are about.

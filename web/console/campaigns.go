@@ -23,6 +23,7 @@ func (c *Console) campaignRoutes() []route {
 	const steps = "{step:publish|pause|resume|cancel}"
 	return []route{
 		get("/campaigns", staff.View, c.listCampaigns),
+		get("/campaigns.csv", staff.View, c.exportCampaigns),
 		post("/campaigns", staff.ManageCampaigns, c.createCampaign),
 		get("/campaigns/new", staff.ManageCampaigns, c.newCampaign),
 		get("/campaigns/{id}", staff.View, c.showCampaign),
@@ -48,13 +49,8 @@ func (c *Console) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 	if r.FormValue("view") == "month" {
 		return c.campaignCalendar(w, r)
 	}
-	p := pages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
-	for _, s := range campaign.States() {
-		if slices.Contains(r.Form["state"], string(s)) {
-			p.States = append(p.States, s)
-		}
-	}
-	q := campaign.Query{Search: p.Search, States: p.States, From: day(p.From, c.DefaultZone), To: dayAfter(p.To, c.DefaultZone), Limit: pageSize + 1}
+	p, q := c.campaignQuery(r)
+	p.Export, q.Limit = exportURL(r), pageSize+1
 	if n, err := strconv.ParseInt(r.FormValue("before"), 10, 64); err == nil && n > 0 {
 		q.BeforeID = n
 	}
@@ -70,6 +66,17 @@ func (c *Console) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 		p.First = withQuery(r, "before", "")
 	}
 	return c.listed(w, r, p.Results(), p.Page())
+}
+
+// campaignQuery reads which campaigns are meant.
+func (c *Console) campaignQuery(r *http.Request) (pages.Campaigns, campaign.Query) {
+	p := pages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
+	for _, s := range campaign.States() {
+		if slices.Contains(r.Form["state"], string(s)) {
+			p.States = append(p.States, s)
+		}
+	}
+	return p, campaign.Query{Search: p.Search, States: p.States, From: day(p.From, c.DefaultZone), To: dayAfter(p.To, c.DefaultZone)}
 }
 
 func (c *Console) loadCampaign(r *http.Request) (campaign.Status, error) {

@@ -31,12 +31,8 @@ type Tallies interface {
 }
 
 func (c *Console) findCoupons(w http.ResponseWriter, r *http.Request) error {
-	p := pages.Coupons{By: r.FormValue("by"), Search: strings.TrimSpace(r.FormValue("q"))}
-	if s := coupon.State(r.FormValue("state")); slices.Contains(coupon.States(), s) {
-		p.State = s
-	}
-	q, ok := couponQuery(&p)
-	p.Broken = !ok
+	p, q, ok := couponQuery(r)
+	p.Broken, p.Export = !ok, exportURL(r)
 	q.BeforeID, _ = strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	q.BeforeID = max(0, q.BeforeID)
 	if ok && p.Search != "" {
@@ -76,14 +72,18 @@ func (c *Console) tallyOf(r *http.Request, id int64) (*pages.Tally, error) {
 
 // couponQuery reads what is looked for; not ok means that nothing can be
 // called that.
-func couponQuery(p *pages.Coupons) (q coupon.Query, ok bool) {
+func couponQuery(r *http.Request) (p pages.Coupons, q coupon.Query, ok bool) {
+	p = pages.Coupons{By: r.FormValue("by"), Search: strings.TrimSpace(r.FormValue("q"))}
+	if s := coupon.State(r.FormValue("state")); slices.Contains(coupon.States(), s) {
+		p.State = s
+	}
 	q = coupon.Query{State: p.State, Limit: pageSize + 1}
 	n, err := strconv.ParseInt(p.Search, 10, 64)
 	isID := err == nil && n > 0
 	switch p.By {
 	case "order":
 		q.OrderID = p.Search
-		return q, p.Search == "" || coupon.CheckOrderID(p.Search) == nil
+		return p, q, p.Search == "" || coupon.CheckOrderID(p.Search) == nil
 	case "coupon":
 		q.ID = n
 	case "template":
@@ -91,7 +91,7 @@ func couponQuery(p *pages.Coupons) (q coupon.Query, ok bool) {
 	default:
 		p.By, q.UserID = "user", user.ID(n)
 	}
-	return q, p.Search == "" || isID
+	return p, q, p.Search == "" || isID
 }
 
 func (c *Console) listLocks(w http.ResponseWriter, r *http.Request) error {

@@ -107,3 +107,58 @@ func (c *Console) exportDeadLetters(w http.ResponseWriter, r *http.Request) erro
 		}
 	})
 }
+
+// exportCampaigns sends every campaign that the list's filter selects.
+func (c *Console) exportCampaigns(w http.ResponseWriter, r *http.Request) error {
+	_, q := c.campaignQuery(r)
+	q.Limit = exportPage
+	head := []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight"}
+	return c.export(w, r, "campaigns", head, func(s *sheet) error {
+		for {
+			list, err := c.Campaigns.Campaigns(r.Context(), actor(r), q)
+			if err != nil {
+				return err
+			}
+			for _, x := range list {
+				n := x.Progress
+				if err := s.row(x.ID, x.Shop, x.ShopName, x.Name, string(x.State), x.Channel.String(), string(x.Audience.Kind), x.StartsAt, x.EndsAt,
+					n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight); err != nil {
+					return err
+				}
+			}
+			if len(list) < exportPage {
+				return nil
+			}
+			q.BeforeID = list[len(list)-1].ID
+		}
+	})
+}
+
+// exportCoupons sends every coupon that is found.
+func (c *Console) exportCoupons(w http.ResponseWriter, r *http.Request) error {
+	p, q, ok := couponQuery(r)
+	if !ok || p.Search == "" {
+		redirect(w, r, "/coupons")
+		return nil
+	}
+	q.Limit = exportPage
+	head := []string{"id", "template_id", "template_name", "shop_number", "user_id", "state", "origin", "issued_at", "expires_at", "order_id", "discount", "currency"}
+	return c.export(w, r, "coupons", head, func(s *sheet) error {
+		for {
+			list, err := c.Coupons.List(r.Context(), actor(r), q)
+			if err != nil {
+				return err
+			}
+			for _, x := range list {
+				if err := s.row(x.ID, x.TemplateID, x.TemplateName, x.ShopNumber, int64(x.UserID), string(x.At(x.Now)), x.Origin, x.IssuedAt, x.ExpiresAt,
+					x.OrderID, int64(x.Discount), x.Rule.Currency); err != nil {
+					return err
+				}
+			}
+			if len(list) < exportPage {
+				return nil
+			}
+			q.BeforeID = list[len(list)-1].ID
+		}
+	})
+}

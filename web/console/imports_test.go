@@ -174,7 +174,7 @@ func TestSegmentPages(t *testing.T) {
 	b.get(at + "/edit?estimate=1").is(200).has("1 user")
 	edit := b.get(at+"/edit").is(200).has(`value="zh, fr"`, at+"/edit?estimate=1").hasNot("1 user")
 	b.post(at+"/edit", with("do", "save", "name", "Golden", "version", edit.field("version"))).to(at)
-	b.post(at+"/edit", with("do", "save", "name", "Other", "version", edit.field("version"))).is(http.StatusConflict).has("Somebody changed this segment", `value="Other"`)
+	b.post(at+"/edit", with("do", "save", "name", "Other", "version", edit.field("version"))).is(http.StatusConflict).has("Somebody changed this segment", "<strong>Golden</strong>", "“tier” is gold", `value="Other"`)
 	b.get(at+"?estimate=1").is(200).has("Golden", "2 users")
 	count := b.post(at+"/count", nil).is(303).header.Get("Location")
 	g.workPeople()

@@ -105,7 +105,7 @@ func (c *Console) editShop(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := pages.ShopForm{Zones: zones(s.Timezone), Values: map[string]string{
+	f := pages.ShopForm{Zones: zones(s.Timezone), Was: shownShop(s), Values: map[string]string{
 		"shop_number": strconv.FormatInt(s.Number, 10), "name": s.Name, "timezone": s.Timezone}}
 	if actor(r).Can(staff.ManageStaff, s.Number) {
 		limits, err := c.limitsForm(r, s.Number, s.Name)
@@ -141,7 +141,12 @@ func (c *Console) saveShop(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s, f := typedShop(r)
-	s.Number, f.Values["shop_number"] = old.Number, strconv.FormatInt(old.Number, 10)
+	s.Number, f.Values["shop_number"], f.Was = old.Number, strconv.FormatInt(old.Number, 10), shownShop(old)
+	if both := merge(r, f.Values, f.Was); len(both) > 0 {
+		f.Errors, f.Zones = append(f.Errors, both...), zones(s.Timezone)
+		return c.show(w, r, http.StatusConflict, f.Page())
+	}
+	s.Name, s.Timezone = f.Values["name"], f.Values["timezone"]
 	return c.keepShop(w, r, s, f, shownShop(old))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -103,14 +104,18 @@ func (c *Console) judge(r *http.Request, p *pages.Overview) error {
 		p.Attention = append(p.Attention, c.concerns(r, d)...)
 	}
 	p.Attention = append(p.Attention, c.channelConcerns(r, settings, backlogs)...)
-	if !actor(r).Can(staff.Operate, 0) {
-		return nil
+	if actor(r).Can(staff.Operate, 0) {
+		stuck, err := c.DeadMessages.Open(r.Context(), 0, maxStuck)
+		if err != nil {
+			return err
+		}
+		if len(stuck) > 0 {
+			p.Attention = append(p.Attention, pages.Attention{Tone: ui.Bad, URL: "/dead-messages", Text: frame(r).Locale.N("attention.dead_messages", int64(len(stuck)))})
+		}
 	}
-	stuck, err := c.DeadMessages.Open(r.Context(), 0, maxStuck)
-	if len(stuck) > 0 {
-		p.Attention = append(p.Attention, pages.Attention{Tone: ui.Bad, URL: "/dead-messages", Text: frame(r).Locale.N("attention.dead_messages", int64(len(stuck)))})
-	}
-	return err
+	// What is broken comes before what may break.
+	slices.SortStableFunc(p.Attention, func(a, b pages.Attention) int { return ui.Severity(a.Tone) - ui.Severity(b.Tone) })
+	return nil
 }
 
 func (c *Console) health(drops []pages.Drop, settings [delivery.Channels]delivery.Setting) []pages.ChannelHealth {
@@ -149,7 +154,7 @@ func (c *Console) concerns(r *http.Request, d pages.Drop) (list []pages.Attentio
 		}
 	}
 	if sum.Dead > 0 {
-		add(ui.Bad, l.N("attention.dead", sum.Dead, d.Name))
+		list = append(list, pages.Attention{Tone: ui.Bad, Text: l.N("attention.dead", sum.Dead, d.Name), URL: fmt.Sprintf("/dead-letters?template=%d", d.ID)})
 	}
 	if sum.Expired > 0 {
 		add(ui.Warn, l.N("attention.expired", sum.Expired, d.Name))

@@ -26,7 +26,7 @@ func (c *Console) newMember(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) createMember(w http.ResponseWriter, r *http.Request) error {
-	f, in := memberForm(r)
+	f, in := memberForm(r, nil)
 	if len(f.Errors) == 0 {
 		m, err := c.Staff.CreateMember(r.Context(), actor(r), in)
 		if err == nil {
@@ -48,8 +48,7 @@ func (c *Console) editMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := pages.MemberForm{ID: id, Name: m.Actor().Name, Disabled: m.DisabledAt != nil, Values: map[string]string{
-		"email": m.Email, "name": m.Name, "role": string(m.Role), "shops": joinShops(m.Shops)}}
+	f := pages.MemberForm{ID: id, Name: m.Actor().Name, Disabled: m.DisabledAt != nil, Values: memberValues(m), Was: memberValues(m)}
 	return c.show(w, r, http.StatusOK, f.Page())
 }
 
@@ -58,7 +57,11 @@ func (c *Console) saveMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f, in := memberForm(r)
+	old, err := c.Staff.Member(r.Context(), actor(r), id)
+	if err != nil {
+		return err
+	}
+	f, in := memberForm(r, memberValues(old))
 	f.ID, f.Name = id, in.Email
 	if len(f.Errors) == 0 {
 		m, err := c.Staff.ChangeMember(r.Context(), actor(r), id, in)
@@ -74,16 +77,31 @@ func (c *Console) saveMember(w http.ResponseWriter, r *http.Request) error {
 }
 
 // typedMember is a member's form on its way back to who typed it.
-type typedMember struct{ pages.MemberForm }
+type typedMember struct {
+	pages.MemberForm
+	overtaken bool
+}
 
-func memberForm(r *http.Request) (typedMember, staff.MemberInput) {
-	f := typedMember{pages.MemberForm{Disabled: r.PostFormValue("disabled") != "", Values: map[string]string{}}}
-	for _, name := range []string{"email", "name", "role", "shops"} {
+// memberValues are what is stored of m as it stands in the form.
+func memberValues(m staff.Member) map[string]string {
+	v := map[string]string{"email": m.Email, "name": m.Name, "role": string(m.Role), "shops": joinShops(m.Shops), "disabled": ""}
+	if m.DisabledAt != nil {
+		v["disabled"] = "1"
+	}
+	return v
+}
+
+// memberForm reads the form about whom was is stored; nil is somebody new.
+func memberForm(r *http.Request, was map[string]string) (typedMember, staff.MemberInput) {
+	f := typedMember{MemberForm: pages.MemberForm{Values: map[string]string{}, Was: was}}
+	for _, name := range []string{"email", "name", "role", "shops", "disabled"} {
 		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
+	f.Errors = merge(r, f.Values, was)
+	f.overtaken, f.Disabled = len(f.Errors) > 0, f.Values["disabled"] != ""
 	shops, ok := parseShops(f.Values["shops"])
 	if !ok {
-		f.Errors = []fault.Field{{Name: "shops", Key: "rule.shop_number", Message: "must be a positive number"}}
+		f.Errors = append(f.Errors, fault.Field{Name: "shops", Key: "rule.shop_number", Message: "must be a positive number"})
 	}
 	return f, staff.MemberInput{Email: f.Values["email"], Name: f.Values["name"], Role: staff.Role(f.Values["role"]), Shops: shops,
 		Password: r.PostFormValue("password"), Disabled: f.Disabled}
@@ -108,7 +126,7 @@ func (f *typedMember) take(r *http.Request, err error) error {
 }
 
 func (f *typedMember) status() int {
-	if f.Refused != "" {
+	if f.Refused != "" || f.overtaken {
 		return http.StatusConflict
 	}
 	return http.StatusUnprocessableEntity

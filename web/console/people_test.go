@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-func memberValues(email, role string) url.Values {
+func memberTyped(email, role string) url.Values {
 	return url.Values{"email": {email}, "name": {"Ada"}, "role": {role}, "shops": {"10, 11"}, "password": {password}}
 }
 
@@ -23,14 +23,14 @@ func TestStaffPages(t *testing.T) {
 		has("must be a positive number", `value="not an address"`)
 	b.post("/staff", url.Values{"email": {"not an address"}, "role": {"king"}, "password": {"short"}}).is(422).
 		has("must be an e-mail address", "choose one", "must have between 8 and 200 characters").hasNot(`value="short"`)
-	b.post("/staff", memberValues("Ada@Example.com", "marketer")).to("/staff")
+	b.post("/staff", memberTyped("Ada@Example.com", "marketer")).to("/staff")
 	b.get("/staff").is(200).has("Ada can sign in now.", "ada@example.com", "10, 11")
-	b.post("/staff", memberValues("ada@example.com", "viewer")).is(422).has("Somebody with this e-mail address exists already.")
+	b.post("/staff", memberTyped("ada@example.com", "viewer")).is(422).has("Somebody with this e-mail address exists already.")
 
 	ada := g.browser()
 	ada.signIn("ada@example.com")
 	ada.get("/").is(200)
-	form := memberValues("ada@example.com", "viewer")
+	form := memberTyped("ada@example.com", "viewer")
 	form.Del("password")
 	form.Set("shops", "")
 	b.post("/staff/2", form).to("/staff")

@@ -121,6 +121,7 @@ func (c *Console) table() []route {
 		post("/segments/{id}/delete", staff.ManageUsers, c.deleteSegment),
 
 		get("/coupons", staff.View, c.findCoupons),
+		get("/coupons.csv", staff.View, c.exportCoupons),
 		get("/coupons/locks", staff.View, c.listLocks),
 		get("/coupons/{id}", staff.View, c.showCoupon),
 		get("/coupons/{id}/{step:release|revoke}", staff.View, c.confirmCouponStep),

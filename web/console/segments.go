@@ -140,6 +140,9 @@ func (c *Console) keepSegment(w http.ResponseWriter, r *http.Request, g segment.
 	}
 	saved, err := save(segment.Spec{Name: p.Name, Rule: p.Rule})
 	if errors.Is(err, fault.ErrStale) {
+		if p.Segment, err = c.loadSegment(r); err != nil {
+			return err
+		}
 		p.Stale = true
 		return c.show(w, r, http.StatusConflict, p.Page())
 	}

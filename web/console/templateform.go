@@ -152,15 +152,20 @@ func (c *Console) showForm(w http.ResponseWriter, r *http.Request, status int, f
 
 // showConflict shows both versions side by side.
 func (c *Console) showConflict(w http.ResponseWriter, r *http.Request, t template.Template, mine pages.TemplateForm) error {
-	p := pages.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version}
-	last, err := c.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), Limit: 1})
+	who, err := c.lastChangedBy(r, "template", t.ID)
 	if err != nil {
 		return err
 	}
-	if len(last) > 0 {
-		p.Who = pages.ActorName(r.Context(), last[0].Actor)
+	return c.show(w, r, http.StatusConflict, pages.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version, Who: who}.Page())
+}
+
+// lastChangedBy names who changed something last, or is "".
+func (c *Console) lastChangedBy(r *http.Request, kind string, id int64) (string, error) {
+	last, err := c.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: kind, ObjectID: strconv.FormatInt(id, 10), Limit: 1})
+	if err != nil || len(last) == 0 {
+		return "", err
 	}
-	return c.show(w, r, http.StatusConflict, p.Page())
+	return pages.ActorName(r.Context(), last[0].Actor), nil
 }
 
 func (c *Console) previewTemplate(w http.ResponseWriter, r *http.Request) error {

@@ -192,7 +192,7 @@ func TestStaleForm(t *testing.T) {
 	theirs.post(page, form).to(templateURL(d.ID))
 	form.Set("name", "Mine")
 	form.Set("stock", "9")
-	a := mine.post(page, form).is(http.StatusConflict).has("Somebody was faster", "The marketer changed this template", "Theirs", "Mine", "Take mine", "Take theirs")
+	a := mine.post(page, form).is(http.StatusConflict).has("Somebody was faster", "The marketer changed this", "Theirs", "Mine", "Take mine", "Take theirs")
 	again := url.Values{}
 	for k := range form {
 		again.Set(k, form.Get(k))
@@ -277,7 +277,8 @@ func TestOverview(t *testing.T) {
 	g.exec(`insert into bookings values ($1, 5, 4, 3)`, d.ID) // a webhook booking whose sender is gone
 	g.exec(`update channel_settings set paused = true where channel = 1`)
 	g.exec(`insert into dead_messages (message_id, topic, handler, reason, payload) values ('a', 't', 'h', 'r', '\x00ff')`)
-	b.get("/").is(200).has("“Moon cake night”: Webhook has no sender, 3 reminders are booked on it", "E-mail is paused", "1 message is stuck").hasNot("All is well")
+	b.get("/").is(200).has("“Moon cake night”: Webhook has no sender, 3 reminders are booked on it", "E-mail is paused", "1 message is stuck").
+		has("1 message is stuck “Moon cake night”: Webhook has no sender").hasNot("All is well") // what is broken comes first
 	g.as(staff.Viewer).get("/").is(200).hasNot("is stuck")
 	g.wait(26 * time.Minute)
 	b.get("/").is(200).has("“Moon cake night”: the slot 5 minutes before has not fired")

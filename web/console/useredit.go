@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dropbell/domain/delivery"
@@ -23,6 +24,12 @@ func (c *Console) loadUser(r *http.Request) (user.User, error) {
 	return c.People.Preferences(r.Context(), id)
 }
 
+// userFields are the names of what is typed about a user.
+func userFields() []string {
+	return []string{"name", "email", "phone", "locale", "timezone", "quiet_from", "quiet_to"}
+}
+
+// userForm shows what is stored about u.
 func userForm(u user.User) pages.UserForm {
 	p := pages.UserForm{ID: u.ID, Name: u.ID.String(), Values: map[string]string{"name": u.Name, "email": u.Email, "phone": u.Phone, "locale": u.Locale, "timezone": u.Timezone}}
 	if u.Quiet.From != u.Quiet.To {
@@ -33,7 +40,37 @@ func userForm(u user.User) pages.UserForm {
 			p.Off = append(p.Off, c.String())
 		}
 	}
+	p.Was = withOff(p)
 	return p
+}
+
+// withOff are all the values of a form, those of its boxes too.
+func withOff(p pages.UserForm) map[string]string {
+	all := map[string]string{}
+	for _, name := range userFields() {
+		all[name] = p.Values[name]
+	}
+	for _, c := range delivery.AllChannels() {
+		all["off_"+c.String()] = strconv.FormatBool(slices.Contains(p.Off, c.String()))
+	}
+	return all
+}
+
+// filledUser reads the form and brings it up to what is stored by now.
+func filledUser(r *http.Request, stored pages.UserForm) (p pages.UserForm, both []fault.Field) {
+	p = pages.UserForm{ID: stored.ID, Name: stored.Name, Values: map[string]string{}, Was: stored.Was, Off: r.PostForm["off"]}
+	for _, name := range userFields() {
+		p.Values[name] = strings.TrimSpace(r.PostFormValue(name))
+	}
+	all := withOff(p)
+	both = merge(r, all, stored.Was)
+	p.Values, p.Off = all, nil
+	for _, c := range delivery.AllChannels() {
+		if all["off_"+c.String()] == "true" {
+			p.Off = append(p.Off, c.String())
+		}
+	}
+	return p, both
 }
 
 func (c *Console) editUser(w http.ResponseWriter, r *http.Request) error {
@@ -49,9 +86,9 @@ func (c *Console) saveUser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.UserForm{ID: u.ID, Name: u.ID.String(), Values: map[string]string{}, Off: r.PostForm["off"]}
-	for _, name := range []string{"name", "email", "phone", "locale", "timezone", "quiet_from", "quiet_to"} {
-		p.Values[name] = strings.TrimSpace(r.PostFormValue(name))
+	p, both := filledUser(r, userForm(u))
+	if p.Errors = both; len(both) > 0 {
+		return c.show(w, r, http.StatusConflict, p.Page())
 	}
 	change, broken := editedUser(u, p)
 	if broken == nil {
@@ -67,9 +104,8 @@ func (c *Console) saveUser(w http.ResponseWriter, r *http.Request) error {
 	return c.done(w, r, "/users/"+u.ID.String(), ui.Good, say(r, "user.saved"))
 }
 
-// editedUser tells what the form changes and nothing else: two people who
-// change different things do not undo each other, and the audit log names
-// what was changed.
+// editedUser tells what the form changes and nothing else, so that the audit
+// log names what was changed.
 func editedUser(u user.User, p pages.UserForm) (user.Change, []fault.Field) {
 	change := user.Change{ID: u.ID}
 	for _, f := range []struct {

@@ -180,6 +180,17 @@
     e.preventDefault(); // an error page has no place in a stream
     if (signedOut(e.detail.ctx.response.status)) location.reload(); else retry();
   });
+  // Parts that are fetched again and again stay as they are while they cannot be had.
+  const polled = (e) => e.detail.ctx?.sourceElement?.matches("[data-live]");
+  document.addEventListener("htmx:error", (e) => { if (polled(e)) lost(true); });
+  document.addEventListener("htmx:before:swap", (e) => {
+    if (!polled(e)) return;
+    const status = e.detail.ctx.response?.status ?? 0;
+    if (status >= 400) e.preventDefault();
+    if (status === 403 || status === 404) location.reload(); else lost(status >= 400);
+  });
+  // What somebody has opened stays open.
+  document.addEventListener("htmx:before:morph:attr", (e) => { if (e.target.matches("details") && e.detail.attrName === "open") e.preventDefault(); });
   document.addEventListener("htmx:sse:after:connection", (e) => { stream = e.detail.connection; lost(false); });
   document.addEventListener("htmx:sse:after:message", () => lost(false));
   document.addEventListener("dropbell:signed-out", () => location.reload());
@@ -210,7 +221,7 @@
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select, [contenteditable]") || document.querySelector("dialog[open]")) return;
     const key = prefix + e.key;
     prefix = "";
-    const to = { "g o": "/", "g t": "/templates", "g u": "/users" }[key];
+    const to = { "g o": "/", "g t": "/templates", "g c": "/campaigns", "g u": "/users" }[key];
     if (to) { location.href = to; }
     else if (e.key === "g") { prefix = "g "; setTimeout(() => { prefix = ""; }, 1200); }
     else if (e.key === "/") { const q = document.getElementById("q"); if (q) { e.preventDefault(); q.focus(); q.select(); } }
