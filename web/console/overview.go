@@ -104,6 +104,13 @@ func (c *Console) judge(r *http.Request, p *pages.Overview) error {
 		p.Attention = append(p.Attention, c.concerns(r, d)...)
 	}
 	p.Attention = append(p.Attention, c.channelConcerns(r, settings, backlogs)...)
+	if len(actor(r).Shops) == 0 {
+		others, err := c.otherDeadLetters(r, drops)
+		if err != nil {
+			return err
+		}
+		p.Attention = append(p.Attention, others...)
+	}
 	if actor(r).Can(staff.Operate, 0) {
 		stuck, err := c.DeadMessages.Open(r.Context(), 0, maxStuck)
 		if err != nil {
@@ -116,6 +123,28 @@ func (c *Console) judge(r *http.Request, p *pages.Overview) error {
 	// What is broken comes before what may break.
 	slices.SortStableFunc(p.Attention, func(a, b pages.Attention) int { return ui.Severity(a.Tone) - ui.Severity(b.Tone) })
 	return nil
+}
+
+// otherDeadLetters tells of those that no shown drop tells of: of earlier
+// drops, campaigns and notices. The counters are of all shops.
+func (c *Console) otherDeadLetters(r *http.Request, drops []pages.Drop) ([]pages.Attention, error) {
+	groups, err := c.DeadLetters.Groups(r.Context(), actor(r), delivery.DeadLetterFilter{})
+	if err != nil {
+		return nil, err
+	}
+	var n int64
+	for _, g := range groups {
+		n += g.Dead
+	}
+	for _, d := range drops {
+		for _, ch := range d.Board.Totals() {
+			n -= ch.Dead
+		}
+	}
+	if n <= 0 {
+		return nil, nil
+	}
+	return []pages.Attention{{Tone: ui.Bad, URL: "/dead-letters", Text: frame(r).Locale.N("attention.dead_others", n)}}, nil
 }
 
 func (c *Console) health(drops []pages.Drop, settings [delivery.Channels]delivery.Setting) []pages.ChannelHealth {

@@ -280,6 +280,11 @@ func TestOverview(t *testing.T) {
 	b.get("/").is(200).has("“Moon cake night”: Webhook has no sender, 3 reminders are booked on it", "E-mail is paused", "1 message is stuck").
 		has("1 message is stuck “Moon cake night”: Webhook has no sender").hasNot("All is well") // what is broken comes first
 	g.as(staff.Viewer).get("/").is(200).hasNot("is stuck")
+	b.get("/").is(200).hasNot("wait for a decision")
+	g.exec(`insert into dead_letter_groups (channel, fingerprint, dead, first_at, last_at, sample) values (1, 'f', 7, now(), now(), 's')`)
+	g.exec(`insert into bookings values ($1, 3, 0, 500)`, d.ID)
+	b.get("/").is(200).has("7 dead letters of other drops, campaigns or notices wait for a decision", "Reminders that fall due by the hour: at most")
+	g.as(staff.Viewer, 10).get("/").is(200).hasNot("wait for a decision")
 	g.wait(26 * time.Minute)
 	b.get("/").is(200).has("“Moon cake night”: the slot 5 minutes before has not fired")
 	g.wait(10 * time.Minute)
