@@ -180,7 +180,7 @@ func (l *Locale) Duration(d time.Duration) string {
 func (l *Locale) Ago(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {
-	case d.Abs() < 5*time.Second:
+	case d.Abs() < 5*time.Second, d > 0 && d < time.Minute:
 		return l.T("duration.now")
 	case d < 0:
 		return l.T("duration.in", l.Duration(d))

@@ -105,7 +105,7 @@ func TestTimes(t *testing.T) {
 		{en.Duration(49 * time.Hour), "2 days"}, {en.Duration(24 * time.Hour), "1 day"}, {en.Duration(26 * time.Hour), "1 day 2 h"},
 		{en.Duration(-3 * time.Hour), "3 h"}, {en.Duration(192 * time.Minute), "3 h 12 min"}, {en.Duration(90 * time.Second), "1 min 30 s"},
 		{en.Duration(10*time.Minute + 30*time.Second), "10 min"}, {en.Duration(59 * time.Second), "59 s"}, {zh.Duration(192 * time.Minute), "3 小时 12 分钟"},
-		{en.Ago(at.Add(-2*time.Second), at), "just now"}, {en.Ago(at.Add(-90*time.Second), at), "1 min ago"}, {en.Ago(at.Add(-50*time.Hour), at), "2 days ago"},
+		{en.Ago(at.Add(-59*time.Second), at), "just now"}, {en.Ago(at.Add(-90*time.Second), at), "1 min ago"}, {en.Ago(at.Add(-50*time.Hour), at), "2 days ago"},
 		{en.Ago(at.Add(192*time.Minute), at), "in 3 h 12 min"}, {zh.Ago(at.Add(-30*time.Hour), at), "1 天前"},
 	} {
 		if c.got != c.want {

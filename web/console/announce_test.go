@@ -44,13 +44,13 @@ func TestCorrection(t *testing.T) {
 	for range 2 { // by an impatient finger
 		marketer.post(send, nil).to("/templates/1")
 	}
-	a := marketer.get(page).is(200).has("waiting", "Recipients are being gathered.", "The marketer", `hx-trigger="every 2s`).hasNot("were reminded of the old time")
+	a := marketer.get(page).is(200).has("waiting", "Recipients are being gathered.", "The marketer", `data-live="`).hasNot("were reminded of the old time")
 	if n := strings.Count(a.text(), "Correction about"); n != 1 {
 		t.Errorf("%d corrections are listed", n)
 	}
 	g.spread(1)
 	part := g.as(staff.Viewer).htmx()
-	part.get(page).is(200).has("3 of 3 delivered.", "finished").hasNot("<html", "hx-trigger")
+	part.get(page).is(200).has("3 of 3 delivered.", "finished").hasNot("<html", "data-live")
 }
 
 // Whoever moves an opening there and back has to correct those who were told

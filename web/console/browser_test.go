@@ -190,6 +190,8 @@ func (b *tab) keeps(what, rules string) {
 	if !evaluate[bool](b, `typeof axe === "object"`) {
 		evaluate[chromedp.Void](b, axe+"; undefined")
 	}
+	// Colours on their way are nobody's colours.
+	evaluate[chromedp.Void](b, `Promise.all(document.getAnimations().filter(a => a.effect.getTiming().iterations !== Infinity).map(a => a.finished.catch(() => {}))).then(() => undefined)`)
 	raw := evaluate[string](b, `axe.run(document, {runOnly: `+rules+`, resultTypes: ["violations"]})
 		.then(r => JSON.stringify(r.violations.map(v => ({rule: v.id, why: v.help, where: v.nodes.slice(0, 3).map(n => n.target.join(" ") + " " + n.failureSummary)}))))`)
 	var violations []struct {
@@ -343,7 +345,7 @@ func TestLivePageInTheBrowser(t *testing.T) {
 	b.sees("#slot-12", "77")
 	b.click("[data-live-switch]")
 	b.sees("[data-live-switch]", "Paused")
-	within(t, "the end of the stream", func() bool { g.live.mu.Lock(); defer g.live.mu.Unlock(); return len(g.live.watched) == 0 })
+	within(t, "the end of the stream", func() bool { g.parts.mu.Lock(); defer g.parts.mu.Unlock(); return len(g.parts.watched) == 0 })
 	g.exec(`update bookings set booked = 88`)
 	b.click("[data-live-switch]")
 	b.sees("#slot-12", "88")

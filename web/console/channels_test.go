@@ -69,9 +69,7 @@ func TestChannelStatusPage(t *testing.T) {
 	b.get("/channels").is(200).has("provider failing", "The provider failed 12 times in a row: HTTP 503", "960 messages are on their way, the oldest for 1 min 30 s",
 		"4 calls in the last minute, 100 ms on average, 250 ms at most.", "25% of the messages got no good answer.", "Last error: 451 try later",
 		"No limit of messages per second.", "/channels/sms/rate", "/channels/sms/test").hasNot("/channels/app/test")
-	b.header.Set("HX-Request", "true")
-	b.header.Set("HX-Request-Type", "partial")
-	b.get("/channels?part=live").is(200).has("provider failing").hasNot("<html")
+	b.htmx().get("/channels").is(200).has("provider failing").hasNot("<html")
 }
 
 func TestChannelRate(t *testing.T) {
@@ -123,7 +121,7 @@ func TestChannelTestPage(t *testing.T) {
 	b.post(page, url.Values{"recipient": {"lin@"}, "template": {"77"}}).is(http.StatusUnprocessableEntity).has("there is no such template", `value="lin@"`)
 	b.post(page, url.Values{"recipient": {"lin@"}}).is(http.StatusUnprocessableEntity).has("must be an e-mail address or the number of a user")
 	b.post(page, url.Values{"recipient": {"lin@example.com"}, "template": {"1"}}).to(page)
-	b.get(page).is(200).has("The test message is on its way.", "waiting", "To an address", `hx-trigger="every 1s`).hasNot("lin@example.com")
+	b.get(page).is(200).has("The test message is on its way.", "waiting", "To an address", `data-live="`).hasNot("lin@example.com")
 	sent := ""
 	tester := &delivery.Tester{Store: postgres.NewChannelTests(g.db), Now: g.now, Senders: map[delivery.Channel]delivery.Sender{
 		delivery.Email: provider{delivery.Email, func(m delivery.Message) delivery.Result {
@@ -134,7 +132,7 @@ func TestChannelTestPage(t *testing.T) {
 	if sent != "lin@example.com Test message: "+d.Name {
 		t.Errorf("sent %q", sent)
 	}
-	b.get(page).is(200).has("refused", "550 no such mailbox").hasNot("hx-trigger=\"every 1s")
+	b.get(page).is(200).has("refused", "550 no such mailbox").hasNot("data-live")
 	for range delivery.TestsPerMember - 1 {
 		b.post(page, url.Values{"recipient": {"1001"}}).to(page)
 	}

@@ -67,8 +67,8 @@ type patchKey struct {
 
 func (d *deck) digest() string { return d.page.Sum }
 
-// patch returns the event that brings a page from a state to this one, nil if
-// it is there. It is made once for all who come from the same state.
+// patch returns the values that bring a page from a state to this one as JSON,
+// nil if it is there. It is made once for all who come from the same state.
 func (d *deck) patch(from string, l *i18n.Locale) []byte {
 	if from == d.page.Sum {
 		return nil
@@ -98,15 +98,12 @@ func (d *deck) faceOf(sum string) *face {
 }
 
 func (d *deck) draw(before *face, l *i18n.Locale) []byte {
-	if before != nil && before.page.Shape() != d.page.Shape() {
-		return []byte("id: " + d.page.Sum + "\nevent: dropbell:reload\ndata: \n\n")
-	}
 	cells := d.in(l)
 	if before != nil {
 		cells = cells.Since(before.in(l))
 	}
 	raw, _ := json.Marshal(cells) // strings
-	return namedEvent(d.page.Sum, "dropbell:cells", raw)
+	return raw
 }
 
 // deck looks at a drop. What is known from the look before is not read again.
@@ -206,29 +203,27 @@ func (c *Console) streamCockpit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no")
+	s, err := c.openStream(w, r)
+	if err != nil {
+		return err
+	}
+	defer s.close()
 	states, leave := c.decks.join(t.ID)
 	defer leave()
-	s := &stream{w: w, out: http.NewResponseController(w), r: r, seen: r.Header.Get("Last-Event-ID")}
-	if s.seen == "" {
-		s.seen = r.FormValue("from")
-	}
-	if s.send([]byte(": welcome\n\n")) != nil {
-		return nil
-	}
 	language := frame(r).Locale
 	pump(c, s, states, func(d *deck) error {
 		if err := actor(s.r).May(staff.View, d.page.ShopNumber); err != nil {
 			return err
 		}
-		raw := d.patch(s.seen, language)
-		s.seen = d.page.Sum
-		if raw == nil {
-			return nil
+		from := s.seen[0]
+		s.seen[0] = d.page.Sum
+		if before := d.faceOf(from); before != nil && before.page.Shape() != d.page.Shape() {
+			return s.event(reloadEvent, nil)
 		}
-		return s.send(raw)
+		if raw := d.patch(from, language); raw != nil {
+			return s.event("dropbell:cells", raw)
+		}
+		return nil
 	})
 	return nil
 }

@@ -174,7 +174,7 @@ func TestChannelsInTheBrowser(t *testing.T) {
 	b.accessible("a test on its way")
 	g.exec(`update channel_tests set state = 'done', result = 'delivered', took_ms = 340`)
 	b.sees("#tests", "sent", "340 ms")
-	if evaluate[bool](b, `!!document.querySelector("#tests [hx-trigger]")`) {
+	if evaluate[bool](b, `!!document.querySelector("#tests[data-live]")`) {
 		t.Error("the list goes on asking although nothing is on its way")
 	}
 }

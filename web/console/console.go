@@ -138,12 +138,14 @@ type Console struct {
 	assets    *static.Assets
 	sessions  *scs.SessionManager
 	present   *presence
-	live      *hub[snapshot]
-	decks     *hub[*deck]
+	parts     *hub[partKey, *part]
+	decks     *hub[int64, *deck]
 	sales     salesDesk
 	status    *recent[[delivery.Channels]delivery.ChannelStatus]
 	ahead     *recent[[]reminder.ChannelForecast]
 	handler   http.Handler
+	// partRoutes are those that live parts of pages come from.
+	partRoutes http.Handler
 }
 
 // New returns the console. It panics if its own catalogues or assets, which
@@ -160,13 +162,13 @@ func New(d Deps) *Console {
 	c := &Console{Deps: d, languages: languages, assets: assets}
 	c.sessions = newSessions(d, c.refuse)
 	c.present = newPresence(d.Staff.Present, d.Now)
-	c.live = newHub(c.snapshot, time.Second)
-	c.decks = newHub(c.deck, time.Second)
+	c.parts = newHub(c.lookAtPart, func(p *part) time.Duration { return p.every })
+	c.decks = newHub(c.deck, always[*deck](time.Second))
 	c.status = &recent[[delivery.Channels]delivery.ChannelStatus]{life: statusLife, look: c.channelStatus}
 	c.ahead = &recent[[]reminder.ChannelForecast]{life: aheadLife, look: func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 		return c.Forecaster.Forecast(ctx, forecastAhead)
 	}}
-	c.handler = c.routes()
+	c.handler, c.partRoutes = c.routes(), c.routesOfParts()
 	return c
 }
 
@@ -175,6 +177,6 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.
 
 // Close ends all live streams, which would never end by themselves.
 func (c *Console) Close() {
-	c.live.close()
+	c.parts.close()
 	c.decks.close()
 }

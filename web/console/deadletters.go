@@ -96,9 +96,9 @@ func (c *Console) refreshJobs(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	if !jobs.Running() {
-		w.Header().Set("HX-Trigger", "dropbell:reload")
+		w.Header().Set("HX-Trigger", reloadEvent)
 	}
-	return c.show(w, r, http.StatusOK, jobs.Lines())
+	return c.show(w, r, http.StatusOK, jobs.Card())
 }
 
 func (c *Console) listSingleDeadLetters(w http.ResponseWriter, r *http.Request) error {

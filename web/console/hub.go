@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// A view is the state of a template's page. Equal views have equal digests.
+// A view is the state of what is watched. Equal views have equal digests.
 type view interface{ digest() string }
 
-// hub looks after the templates that somebody watches: one look per template
-// and interval, however many people watch it, and none when nobody does. Each
-// look is given what the one before has found, the first a zero view.
-type hub[S view] struct {
-	look  func(ctx context.Context, templateID int64, before S) (S, error)
-	every time.Duration
+// hub looks after what somebody watches: one look per key and interval,
+// however many people watch it, and none when nobody does. Each look is given
+// what the one before has found, the first a zero view.
+type hub[K comparable, S view] struct {
+	look func(ctx context.Context, key K, before S) (S, error)
+	// every says how long to wait between two looks.
+	every func(S) time.Duration
 
 	mu      sync.Mutex
-	watched map[int64]*watch[S]
+	watched map[K]*watch[S]
 	closed  bool
 }
 
@@ -27,15 +28,18 @@ type watch[S view] struct {
 	last    *S
 }
 
-func newHub[S view](look func(context.Context, int64, S) (S, error), every time.Duration) *hub[S] {
-	return &hub[S]{look: look, every: every, watched: map[int64]*watch[S]{}}
+func newHub[K comparable, S view](look func(context.Context, K, S) (S, error), every func(S) time.Duration) *hub[K, S] {
+	return &hub[K, S]{look: look, every: every, watched: map[K]*watch[S]{}}
 }
 
-// join returns a channel on which the template's state arrives whenever it
-// has changed, always the newest; a slow viewer misses states, never the
+// always is the same interval after every look.
+func always[S view](d time.Duration) func(S) time.Duration { return func(S) time.Duration { return d } }
+
+// join returns a channel on which the state arrives whenever it has
+// changed, always the newest; a slow viewer misses states, never the
 // last. The channel is closed when the state cannot be had any more. leave
 // must be called once.
-func (h *hub[S]) join(templateID int64) (states <-chan S, leave func()) {
+func (h *hub[K, S]) join(key K) (states <-chan S, leave func()) {
 	ch := make(chan S, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,24 +47,24 @@ func (h *hub[S]) join(templateID int64) (states <-chan S, leave func()) {
 		close(ch)
 		return ch, func() {}
 	}
-	w := h.watched[templateID]
+	w := h.watched[key]
 	if w == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		w = &watch[S]{stop: stop, viewers: map[chan S]struct{}{}}
-		h.watched[templateID] = w
-		go h.follow(ctx, templateID, w)
+		h.watched[key] = w
+		go h.follow(ctx, key, w)
 	}
 	w.viewers[ch] = struct{}{}
 	if w.last != nil {
 		ch <- *w.last
 	}
-	return ch, func() { h.leave(templateID, w, ch) }
+	return ch, func() { h.leave(key, w, ch) }
 }
 
-// peek returns the template's state as it is shown to those who watch it, or
+// peek returns the state as it is shown to those who watch it, or
 // looks if nobody does.
-func (h *hub[S]) peek(ctx context.Context, templateID int64) (S, error) {
-	states, leave := h.join(templateID)
+func (h *hub[K, S]) peek(ctx context.Context, key K) (S, error) {
+	states, leave := h.join(key)
 	defer leave()
 	select {
 	case s, ok := <-states:
@@ -68,27 +72,27 @@ func (h *hub[S]) peek(ctx context.Context, templateID int64) (S, error) {
 			return s, nil
 		}
 		var none S // find out why
-		return h.look(ctx, templateID, none)
+		return h.look(ctx, key, none)
 	case <-ctx.Done():
 		var none S
 		return none, ctx.Err()
 	}
 }
 
-func (h *hub[S]) leave(templateID int64, w *watch[S], ch chan S) {
+func (h *hub[K, S]) leave(key K, w *watch[S], ch chan S) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(w.viewers, ch)
 	if len(w.viewers) == 0 {
-		h.drop(templateID, w)
+		h.drop(key, w)
 	}
 }
 
 // drop ends a watch; mu is held.
-func (h *hub[S]) drop(templateID int64, w *watch[S]) {
+func (h *hub[K, S]) drop(key K, w *watch[S]) {
 	w.stop()
-	if h.watched[templateID] == w {
-		delete(h.watched, templateID)
+	if h.watched[key] == w {
+		delete(h.watched, key)
 	}
 	for ch := range w.viewers {
 		close(ch)
@@ -96,19 +100,17 @@ func (h *hub[S]) drop(templateID int64, w *watch[S]) {
 	}
 }
 
-func (h *hub[S]) follow(ctx context.Context, templateID int64, w *watch[S]) {
-	tick := time.NewTicker(h.every)
-	defer tick.Stop()
+func (h *hub[K, S]) follow(ctx context.Context, key K, w *watch[S]) {
 	var s S
 	for {
-		next, err := h.look(ctx, templateID, s)
+		next, err := h.look(ctx, key, s)
 		if ctx.Err() != nil {
 			return
 		}
 		h.mu.Lock()
 		if err != nil {
 			// Viewers come back, and are told why it is not possible.
-			h.drop(templateID, w)
+			h.drop(key, w)
 			h.mu.Unlock()
 			return
 		}
@@ -116,7 +118,7 @@ func (h *hub[S]) follow(ctx context.Context, templateID int64, w *watch[S]) {
 		w.tell(s)
 		h.mu.Unlock()
 		select {
-		case <-tick.C:
+		case <-time.After(h.every(s)):
 		case <-ctx.Done():
 			return
 		}
@@ -138,11 +140,11 @@ func (w *watch[S]) tell(s S) {
 	}
 }
 
-func (h *hub[S]) close() {
+func (h *hub[K, S]) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	for id, w := range h.watched {
-		h.drop(id, w)
+	for key, w := range h.watched {
+		h.drop(key, w)
 	}
 }

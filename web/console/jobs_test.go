@@ -39,7 +39,7 @@ func TestJobPages(t *testing.T) {
 	ada := staff.Actor{Label: "staff:99", Name: "Ada", Role: staff.Marketer}
 	j := g.startJob(ada, "Pause <40> templates", 0)
 	page := fmt.Sprintf("/jobs/%d", j.ID)
-	b.get(page).is(200).has("Pause &lt;40&gt; templates", "Not begun yet.", "waiting", "Ada", `hx-trigger="every 1s`, page+"/cancel", "Live")
+	b.get(page).is(200).has("Pause &lt;40&gt; templates", "Not begun yet.", "waiting", "Ada", `data-live="`, page+"/cancel", "Live")
 	g.work(j.ID, job.Progress{Total: 40, Done: 10, Failed: 2, Cursor: json.RawMessage(`1`), Errors: []job.RowError{{Line: 3, Row: "=cmd()", Error: "no"}, {Line: 5, Row: "+49", Error: "é\nlong"}}})
 	b.get(page).is(200).has("12 of 40", "running", "What could not be done", "=cmd()")
 	g.as(staff.Viewer).htmx().get(page).is(200).has("12 of 40").hasNot("<html")

@@ -112,17 +112,27 @@ func TestFocusStaysInTheBrowser(t *testing.T) {
 	b.open(g.server.URL + templateURL(d.ID))
 	b.click("#claims details summary")
 	g.exec(`update templates set issued = 9 where id = $1`, d.ID)
-	b.sees("#claims", "9")
+	b.sees("#claims", "91")
 	g.exec(`insert into claim_seconds values ($1, date_trunc('second', now()) - interval '30 seconds', 2)`, d.ID)
 	b.sees("#claims table", "9")
 	if !evaluate[bool](b, `document.querySelector("#claims details").open`) {
 		t.Error("the table is closed again under the reader's eyes")
 	}
+
+	// Whoever was away is sent all of it.
+	b.click("[data-live-switch]")
+	within(t, "the end of the stream", func() bool { g.parts.mu.Lock(); defer g.parts.mu.Unlock(); return len(g.parts.watched) == 0 })
+	g.exec(`update templates set issued = 12 where id = $1`, d.ID)
+	b.click("[data-live-switch]")
+	b.sees("#claims", "88")
+	if !evaluate[bool](b, `document.querySelector("#claims details").open`) {
+		t.Error("the table is closed when the whole page comes anew")
+	}
 }
 
-// Parts that are fetched again and again say so when they cannot be had, keep
-// what they showed, and go on by themselves.
-func TestPolledPartsSayThatTheConnectionIsLost(t *testing.T) {
+// Parts say so when they cannot be had, keep what they showed, and go on by
+// themselves.
+func TestPartsSayThatTheConnectionIsLostInTheBrowser(t *testing.T) {
 	g := newRig(t)
 	j := g.startJob(staff.Actor{Label: "staff:99", Role: staff.Marketer}, "Pause 40 templates", 0)
 	b := newTab(t)

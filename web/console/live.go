@@ -2,18 +2,14 @@ package console
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"net/http"
-	"slices"
+	"strings"
 	"time"
 
-	"dropbell/domain/reminder"
-	"dropbell/domain/staff"
-	"dropbell/domain/template"
-	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
 
@@ -23,42 +19,9 @@ const (
 	writeTimeout  = 10 * time.Second
 	// reconnectIn is how soon a browser comes back to a broken stream.
 	reconnectIn = time.Second
+	// reloadEvent tells a page that it has become another.
+	reloadEvent = "dropbell:reload"
 )
-
-// A snapshot is the state of one template's page. Equal states have equal sums.
-type snapshot struct {
-	page  pages.Template
-	state template.State
-	late  []template.Slot
-	at    time.Time
-	sum   string
-}
-
-func (s snapshot) digest() string { return s.sum }
-
-func (c *Console) snapshot(ctx context.Context, templateID int64, _ snapshot) (snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	t, err := c.Templates.Template(ctx, staff.System(), templateID)
-	if err != nil {
-		return snapshot{}, err
-	}
-	p, err := c.templatePage(ctx, t)
-	s := snapshot{page: p, at: c.Now()}
-	s.state, s.late = t.State(s.at), late(p.Board, s.at)
-	s.sum = digest(s.page.Drop, s.page.Shards, s.state, s.late)
-	return s, err
-}
-
-// late lists the slots that are overdue, which no stored value says.
-func late(b reminder.Board, now time.Time) (list []template.Slot) {
-	for _, row := range b.Rows {
-		if ui.Overdue(row, now) {
-			list = append(list, row.Slot.Slot)
-		}
-	}
-	return list
-}
 
 func digest(values ...any) string {
 	h := fnv.New64a()
@@ -66,28 +29,79 @@ func digest(values ...any) string {
 	return fmt.Sprintf("%x", h.Sum64())
 }
 
-// streamTemplate sends what changes on a template's page, as server-sent
-// events with the HTML of the parts that changed.
-func (c *Console) streamTemplate(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadTemplate(r)
+// streamParts sends what changes on a page, as server-sent events with the
+// HTML of the elements that have changed.
+func (c *Console) streamParts(w http.ResponseWriter, r *http.Request) error {
+	if len(r.Form["of"]) == 0 {
+		return errNoPage
+	}
+	s, err := c.openStream(w, r)
 	if err != nil {
 		return err
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no")
-	states, leave := c.live.join(t.ID)
-	defer leave()
-	s := &stream{w: w, out: http.NewResponseController(w), r: r, seen: r.Header.Get("Last-Event-ID")}
-	if s.send([]byte(": welcome\n\n")) != nil {
-		return nil
-	}
-	pump(c, s, states, s.update)
+	defer s.close()
+	pump(c, s, nil, func(*part) error { return nil })
 	return nil
 }
 
-// pump sends what changes until the viewer leaves or the states end.
+// A stream is one viewer's connection. It tells of a page's own state, if it
+// has one, and of its live parts.
+type stream struct {
+	w     http.ResponseWriter
+	out   *http.ResponseController
+	r     *http.Request
+	parts []watched
+	// seen are the sums of the states that the viewer has: of the page's own,
+	// then of its parts. They are the id of every event, with which a broken
+	// connection is resumed.
+	seen []string
+}
+
+// openStream begins the answer to a request for events. It fails if one of
+// the parts cannot be had.
+func (c *Console) openStream(w http.ResponseWriter, r *http.Request) (*stream, error) {
+	paths, err := partPaths(r)
+	if err != nil {
+		return nil, err
+	}
+	s := &stream{w: w, out: http.NewResponseController(w), r: r, seen: make([]string, 1+len(paths))}
+	from := r.Header.Get("Last-Event-ID")
+	if from == "" {
+		from = r.FormValue("from")
+	}
+	copy(s.seen, strings.Split(from, "."))
+	for _, path := range paths {
+		key := keyOf(frame(r), path)
+		states, leave := c.parts.join(key)
+		s.parts = append(s.parts, watched{key, states, leave})
+		if _, err := c.parts.peek(r.Context(), key); err != nil && !errors.Is(err, errReload) {
+			s.close()
+			return nil, err
+		}
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	return s, nil
+}
+
+// close ends looking after what the stream tells of.
+func (s *stream) close() {
+	for _, p := range s.parts {
+		p.leave()
+	}
+}
+
+// pump sends what changes until the viewer leaves or the states end. update
+// is for states of the page's own.
 func pump[S view](c *Console, s *stream, states <-chan S, update func(S) error) {
+	ctx := s.r.Context()
+	if s.send([]byte(": welcome\n\n")) != nil {
+		return
+	}
+	parts := make(chan news)
+	for i, p := range s.parts {
+		go p.tell(ctx, i, parts)
+	}
 	beat, recheck := time.NewTicker(heartbeat), time.NewTicker(recheckAccess)
 	defer beat.Stop()
 	defer recheck.Stop()
@@ -99,11 +113,13 @@ func pump[S view](c *Console, s *stream, states <-chan S, update func(S) error) 
 				return
 			}
 			err = update(state)
+		case n := <-parts:
+			err = c.updatePart(s, n)
 		case <-beat.C:
 			err = s.send([]byte(": still here\n\n"))
 		case <-recheck.C:
 			err = c.stillWelcome(s)
-		case <-s.r.Context().Done():
+		case <-ctx.Done():
 			return
 		}
 		if err != nil {
@@ -112,81 +128,57 @@ func pump[S view](c *Console, s *stream, states <-chan S, update func(S) error) 
 	}
 }
 
-// stillWelcome ends the stream of who has been signed out meanwhile.
-func (c *Console) stillWelcome(s *stream) error {
-	m, err := c.present.of(s.r.Context(), c.sessions.GetString(s.r.Context(), signInKey))
-	if err == nil {
-		f := *frame(s.r)
-		f.Member = m
-		s.r = s.r.WithContext(ui.With(s.r.Context(), &f))
-		return nil
+// updatePart sends the difference between what the viewer has of a part and
+// what there is.
+func (c *Console) updatePart(s *stream, n news) error {
+	if n.part == nil {
+		_, err := c.parts.peek(s.r.Context(), s.parts[n.index].partKey)
+		if errors.Is(err, errReload) {
+			_ = s.event(reloadEvent, nil) // the stream ends either way
+		}
+		return errReload
 	}
-	_ = s.send([]byte("event: dropbell:signed-out\ndata: \n\n")) // the stream ends either way
-	return err
-}
-
-// A stream is one viewer's connection.
-type stream struct {
-	w    http.ResponseWriter
-	out  *http.ResponseController
-	r    *http.Request
-	seen string // sum of the last state the viewer has, from an earlier connection
-	last *snapshot
-}
-
-// update sends the difference between what the viewer has and state.
-func (s *stream) update(state snapshot) error {
-	before := s.last
-	s.last = &state
-	if before == nil && s.seen == state.sum {
-		return nil // the viewer comes back and nothing has happened
-	}
-	if before != nil && len(before.page.Board.Rows) != len(state.page.Board.Rows) {
-		return s.send([]byte("id: " + state.sum + "\nevent: dropbell:reload\ndata: \n\n"))
-	}
-	f := *frame(s.r)
-	f.Now = state.at
-	rows, head := changed(before, state)
-	var html bytes.Buffer
-	if err := state.page.Patch(rows, head).Render(ui.With(s.r.Context(), &f), &html); err != nil {
+	data, err := n.part.since(s.seen[1+n.index])
+	s.seen[1+n.index] = n.part.sum
+	if err != nil || data == nil {
 		return err
 	}
-	return s.send(event(state.sum, html.Bytes()))
+	return s.event("", data)
 }
 
-// changed returns the rows that look different now, and whether the head does.
-func changed(before *snapshot, now snapshot) (rows []reminder.Row, head bool) {
-	if before == nil {
-		return now.page.Board.Rows, true
+// stillWelcome ends the stream of who has been signed out meanwhile, or may
+// see other things than before.
+func (c *Console) stillWelcome(s *stream) error {
+	m, err := c.present.of(s.r.Context(), c.sessions.GetString(s.r.Context(), signInKey))
+	if err != nil {
+		_ = s.event("dropbell:signed-out", nil) // the stream ends either way
+		return err
 	}
-	was := before.page.Board.Rows
-	all := ui.Peak(was) != ui.Peak(now.page.Board.Rows) // every shade is relative to the darkest
-	for i, row := range now.page.Board.Rows {
-		turned := slices.Contains(now.late, row.Slot.Slot) != slices.Contains(before.late, row.Slot.Slot)
-		if all || turned || digest(row) != digest(was[i]) {
-			rows = append(rows, row)
+	f := *frame(s.r)
+	f.Member = m
+	for _, p := range s.parts {
+		if keyOf(&f, p.path) != p.partKey {
+			return errReload
 		}
 	}
-	return rows, before.state != now.state || before.page.Version != now.page.Version
+	s.r = s.r.WithContext(ui.With(s.r.Context(), &f))
+	return nil
 }
 
-// event writes one message; every line of its data is marked as such.
-func event(id string, data []byte) []byte { return namedEvent(id, "", data) }
-
-// namedEvent writes a message that scripts are told by its name.
-func namedEvent(id, name string, data []byte) []byte {
+// event sends one message; scripts are told of it by its name.
+func (s *stream) event(name string, data []byte) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "id: %s\nretry: %d\n", id, reconnectIn.Milliseconds())
+	fmt.Fprintf(&b, "id: %s\nretry: %d\n", strings.Join(s.seen, "."), reconnectIn.Milliseconds())
 	if name != "" {
 		fmt.Fprintf(&b, "event: %s\n", name)
 	}
-	for line := range bytes.Lines(data) {
+	for line := range bytes.Lines(append(data, '\n')) { // every line of the data is marked as such
 		b.WriteString("data: ")
 		b.Write(bytes.TrimRight(line, "\r\n"))
 		b.WriteByte('\n')
 	}
 	b.WriteByte('\n')
-	return b.Bytes()
+	return s.send(b.Bytes())
 }
 
 func (s *stream) send(raw []byte) error {

@@ -6,24 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	"dropbell/views/ui"
 )
 
 // message is one server-sent event.
 type message struct{ id, event, data string }
 
-// listen opens a template's stream and returns what arrives.
+// listen opens the stream of a template's page, or of b.live, and returns what
+// arrives.
 func (b *browser) listen(id int64, lastEventID string) (<-chan message, *http.Response) {
 	b.Helper()
-	path := templateURL(id) + "/live"
+	path := liveURL(templateURL(id))
 	if b.live != "" {
 		path = b.live
 	}
@@ -61,6 +64,9 @@ func (b *browser) listen(id int64, lastEventID string) (<-chan message, *http.Re
 	}()
 	return out, res
 }
+
+// liveURL is the stream of a page with these parts.
+func liveURL(parts ...string) string { return "/live?" + url.Values{"of": parts}.Encode() }
 
 // next returns the next event, or fails after some seconds.
 func (g *rig) next(from <-chan message) message {
@@ -100,10 +106,8 @@ func TestLiveBoard(t *testing.T) {
 		t.Fatalf("%d %v", res.StatusCode, res.Header)
 	}
 	first := g.next(one)
-	for _, want := range []string{"#slot-1", "#slot-12", "#drop-stats", "#drop-head"} {
-		if !strings.Contains(first.data, want) {
-			t.Errorf("the first event lacks %s", want)
-		}
+	if !strings.HasPrefix(first.data, `<hx-partial hx-target="#drop" hx-swap="outerMorph">`) || !strings.Contains(first.data, `id="slot-12"`) {
+		t.Errorf("the first event is not all of it: %.300s", first.data)
 	}
 	g.next(two)
 
@@ -124,7 +128,7 @@ func TestLiveBoard(t *testing.T) {
 	// Whoever comes back with the last id has missed nothing.
 	again, _ := g.as(staff.Viewer).listen(d.ID, m.id)
 	late, _ := g.as(staff.Viewer).listen(d.ID, first.id)
-	if got := g.next(late); !strings.Contains(got.data, "#slot-12") {
+	if got := g.next(late); !strings.Contains(got.data, `id="slot-12"`) {
 		t.Errorf("with an old id: %.300s", got.data)
 	}
 	_, err := g.Templates.Do(t.Context(), staff.System(), d.ID, 0, template.Pausing, "")
@@ -134,16 +138,110 @@ func TestLiveBoard(t *testing.T) {
 	}
 }
 
-func TestLiveReloadsWhenTheBoardIsAnother(t *testing.T) {
+// A page has one stream for all of its parts, and is told of each alone.
+func TestLiveParts(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 2*time.Hour)
+	b := g.as(staff.Operator)
+	b.live = liveURL("/channels", templateURL(d.ID))
+	stream, _ := b.listen(d.ID, "")
+	one, two := g.next(stream), g.next(stream)
+	if strings.Contains(one.data, "#drop") {
+		one, two = two, one
+	}
+	if !strings.Contains(one.data, "#channels") || !strings.Contains(two.data, "#drop") {
+		t.Fatalf("first %.100s, then %.100s", one.data, two.data)
+	}
+	g.exec(`update channel_settings set rate_per_second = 77 where channel = 1`)
+	g.status.forget()
+	m := g.next(stream)
+	if !strings.Contains(m.data, "#tile-email") || strings.Contains(m.data, "#drop") || strings.Contains(m.data, "#tile-sms") || !strings.Contains(m.data, "77") {
+		t.Errorf("one channel's rate changed: %.400s", m.data)
+	}
+	again, _ := b.listen(d.ID, m.id)
+	g.exec(`insert into bookings values ($1, 12, 0, 4242)`, d.ID)
+	if m := g.next(again); !strings.Contains(m.data, "4,242") || strings.Contains(m.data, "#channels") {
+		t.Errorf("resumed: %.300s", m.data)
+	}
+	for _, refused := range []string{"", "?of=", "?of=/jobs", "?of=/nowhere", "?of=%2F%2Fexample.com%2F", "?of=https%3A%2F%2Fexample.com%2F", "?of=%2F%3Fq%3D%2500", "?" + strings.Repeat("of=/&", maxParts+1)} {
+		if a := b.get("/live" + refused); a.status < 400 || a.status >= 500 {
+			t.Errorf("%q: %d", refused, a.status)
+		}
+	}
+	b.get(liveURL(templateURL(999))).is(http.StatusNotFound)
+	g.as(staff.Viewer, 11).get(liveURL(templateURL(d.ID))).is(http.StatusForbidden)
+	g.as(staff.Viewer).get(liveURL("/channels/email/test")).is(http.StatusForbidden)
+}
+
+// Every part is one element that says where it comes from, until it is over.
+func TestEveryPartCanBeDrawn(t *testing.T) {
+	g := newRig(t)
+	for _, rt := range g.partTable() {
+		path := samplePath(rt.pattern, "1")
+		f := &ui.Frame{Locale: g.languages.Default(), Member: staff.Member{Role: staff.Admin}}
+		if _, err := g.lookAtPart(t.Context(), keyOf(f, path), nil); err != nil && fault.KindOf(err) == 0 && !errors.Is(err, errReload) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// Clocks that go on are no news: pages on which nothing happens are sent
+// nothing.
+func TestLiveIsSilentAtRest(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 2*time.Hour)
+	f := &ui.Frame{Locale: g.languages.Default(), Member: staff.Member{Role: staff.Admin}}
+	for _, path := range []string{"/", "/channels", templateURL(d.ID)} {
+		first, err := g.lookAtPart(t.Context(), keyOf(f, path), nil)
+		g.must(err)
+		g.wait(3 * time.Second)
+		later, err := g.lookAtPart(t.Context(), keyOf(f, path), first)
+		g.must(err)
+		if later != first {
+			t.Errorf("%s: nothing happened and %d bytes are sent: %.600s", path, len(later.patch), later.patch)
+		}
+	}
+}
+
+func TestLiveGrowsWithThePage(t *testing.T) {
 	g := newRig(t)
 	d := g.draft(10, 2*time.Hour)
 	viewer, _ := g.as(staff.Viewer).listen(d.ID, "")
-	g.next(viewer)
+	if m := g.next(viewer); strings.Contains(m.data, "slot-12") {
+		t.Errorf("a draft has slots: %.300s", m.data)
+	}
 	_, err := g.Templates.Do(t.Context(), staff.System(), d.ID, 0, template.Publishing, "")
 	g.must(err)
-	if m := g.next(viewer); m.event != "dropbell:reload" {
-		t.Errorf("published: %+v", m)
+	if m := g.next(viewer); !strings.Contains(m.data, "#drop") || !strings.Contains(m.data, `id="slot-12"`) {
+		t.Errorf("published: %.300s", m.data)
 	}
+}
+
+// A part that only another page can show ends the stream.
+func TestLiveReloads(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Operator)
+	b.live = liveURL("/dead-letters/jobs") // no job is running
+	stream, _ := b.listen(0, "")
+	if m := g.next(stream); m.event != reloadEvent {
+		t.Errorf("%+v", m)
+	}
+	g.ends(stream)
+}
+
+// Who may see other things than before is sent them, not what was.
+func TestLiveEndsWhenRightsChange(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 2*time.Hour)
+	m := g.hire(staff.Viewer)
+	b := g.browser()
+	b.signIn(m.Email)
+	stream, _ := b.listen(d.ID, "")
+	g.next(stream)
+	g.exec(`update staff set shops = '{11}' where id = $1`, m.ID)
+	g.wait(presenceLife)
+	g.ends(stream)
+	b.get(liveURL(templateURL(d.ID))).is(http.StatusForbidden)
 }
 
 func TestLiveEndsForWhoIsSignedOut(t *testing.T) {
@@ -160,7 +258,7 @@ func TestLiveEndsForWhoIsSignedOut(t *testing.T) {
 		t.Errorf("disabled: %+v", got)
 	}
 	g.ends(stream)
-	b.get(templateURL(d.ID) + "/live").is(http.StatusUnauthorized)
+	b.get(liveURL(templateURL(d.ID))).is(http.StatusUnauthorized)
 }
 
 func TestLiveEndsWithTheProgram(t *testing.T) {
@@ -189,11 +287,11 @@ func (l *looker) set(sum string, err error) {
 	l.sum, l.err = sum, err
 }
 
-func (l *looker) look(context.Context, int64, snapshot) (snapshot, error) {
+func (l *looker) look(context.Context, int64, *part) (*part, error) {
 	l.asked.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return snapshot{sum: l.sum, page: pages.Template{}}, l.err
+	return &part{sum: l.sum}, l.err
 }
 
 func within(t *testing.T, what string, ok func() bool) {
@@ -208,7 +306,7 @@ func within(t *testing.T, what string, ok func() bool) {
 
 func TestHubLooksOnceForAll(t *testing.T) {
 	l := &looker{sum: "a"}
-	h := newHub(l.look, time.Hour) // one look, then never again
+	h := newHub(l.look, always[*part](time.Hour)) // one look, then never again
 	leaves := []func(){}
 	for range 50 {
 		states, leave := h.join(1)
@@ -236,7 +334,7 @@ func TestHubLooksOnceForAll(t *testing.T) {
 
 func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
 	l := &looker{sum: "a"}
-	h := newHub(l.look, time.Millisecond)
+	h := newHub(l.look, always[*part](time.Millisecond))
 	quick, leave := h.join(1)
 	defer leave()
 	slow, leaveSlow := h.join(1)
@@ -258,7 +356,7 @@ func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
 	within(t, "telling everybody", func() bool {
 		h.mu.Lock() // held while it tells
 		defer h.mu.Unlock()
-		return h.watched[1].last.sum == "4"
+		return (*h.watched[1].last).sum == "4"
 	})
 	if s := <-slow; s.sum != "4" {
 		t.Errorf("the slow viewer is told %q, want the last one", s.sum)
@@ -267,7 +365,7 @@ func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
 
 func TestHubEndsStreamsItCannotServe(t *testing.T) {
 	l := &looker{sum: "a"}
-	h := newHub(l.look, time.Millisecond)
+	h := newHub(l.look, always[*part](time.Millisecond))
 	states, leave := h.join(1)
 	<-states
 	l.set("", errors.New("no database"))

@@ -25,7 +25,7 @@ func TestMounted(t *testing.T) {
 	d := g.published(10, 2*time.Hour)
 	b := g.as(staff.Viewer)
 	stream, _ := b.listen(d.ID, "")
-	if m := g.next(stream); !strings.Contains(m.data, "#slot-1") {
+	if m := g.next(stream); !strings.Contains(m.data, `id="slot-1"`) {
 		t.Errorf("first event: %.200s", m.data)
 	}
 	g.exec(`insert into bookings values ($1, 12, 0, 4242)`, d.ID)

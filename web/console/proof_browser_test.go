@@ -77,7 +77,7 @@ func TestCorrectionInTheBrowser(t *testing.T) {
 	b.sees("#announcements", "waiting", "Recipients are being gathered.")
 	g.spread(1)
 	b.sees("#announcements", "finished", "1 of 1 delivered.")
-	if evaluate[bool](b, `!!document.querySelector("#announcements[hx-trigger]")`) {
+	if evaluate[bool](b, `!!document.querySelector("#announcements[data-live]")`) {
 		t.Error("the card goes on asking although nothing runs")
 	}
 	b.accessible("announcements")

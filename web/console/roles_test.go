@@ -90,7 +90,7 @@ func TestLimitedToShops(t *testing.T) {
 	b.get("/audit").is(200).has("#" + "1").hasNot("/templates/2\"")
 	b.get("/users/1001").is(200).has(templateURL(mine.ID)).hasNot(templateURL(theirs.ID))
 	b.get("/shops").is(200).has("Shop 10").hasNot("Shop 11")
-	for _, path := range []string{"", "/edit", "/move", "/stock", "/pause", "/live"} {
+	for _, path := range []string{"", "/edit", "/move", "/stock", "/pause", "/cockpit/live"} {
 		b.get(templateURL(theirs.ID) + path).is(http.StatusForbidden)
 	}
 	for _, path := range []string{"/edit", "/move", "/stock", "/pause", "/cancel"} {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -18,6 +19,9 @@ type route struct {
 	needs staff.Permission
 	open  bool
 	serve handler
+	// every is how often a live part of a page that comes from here is looked
+	// at while somebody watches it; 0 = it never changes by itself.
+	every time.Duration
 }
 
 // handler answers a request or returns why it cannot.
@@ -29,6 +33,12 @@ func get(pattern string, needs staff.Permission, h handler) route {
 
 func post(pattern string, needs staff.Permission, h handler) route {
 	return route{method: http.MethodPost, pattern: pattern, needs: needs, serve: h}
+}
+
+// live is a route whose partial answer keeps itself up to date on pages.
+func live(every time.Duration, r route) route {
+	r.every = every
+	return r
 }
 
 func open(r route) route {
@@ -47,17 +57,18 @@ func (c *Console) table() []route {
 		open(post("/signout", "", c.signOut)),
 		open(post("/preferences", "", c.savePreferences)),
 
-		get("/", staff.View, c.overview),
+		get("/live", staff.View, c.streamParts),
+
+		live(2*time.Second, get("/", staff.View, c.overview)),
 
 		get("/templates", staff.View, c.listTemplates),
 		post("/templates", staff.ManageTemplates, c.createTemplate),
 		get("/templates/new", staff.ManageTemplates, c.newTemplate),
 		post("/templates/preview", staff.ManageTemplates, c.previewTemplate),
-		get("/templates/{id}", staff.View, c.showTemplate),
-		get("/templates/{id}/live", staff.View, c.streamTemplate),
+		live(time.Second, get("/templates/{id}", staff.View, c.showTemplate)),
 		get("/templates/{id}/cockpit", staff.View, c.showCockpit),
 		get("/templates/{id}/cockpit/live", staff.View, c.streamCockpit),
-		get("/templates/{id}/claims", staff.View, c.showClaims),
+		live(time.Second, get("/templates/{id}/claims", staff.View, c.showClaims)),
 		get("/templates/{id}/edit", staff.ManageTemplates, c.editTemplate),
 		post("/templates/{id}/edit", staff.ManageTemplates, c.saveTemplate),
 		get("/templates/{id}/move", staff.ManageTemplates, c.moveForm),
@@ -67,7 +78,7 @@ func (c *Console) table() []route {
 		get("/templates/{id}/balance", staff.View, c.balance),
 		get("/templates/{id}/slots/{slot}/receipt.csv", staff.View, c.receipt),
 		get("/templates/{id}/users/{user}", staff.View, c.explain),
-		get("/templates/{id}/announcements", staff.View, c.listAnnouncements),
+		live(time.Second, get("/templates/{id}/announcements", staff.View, c.listAnnouncements)),
 		get("/templates/{id}/announcements/{kind}", staff.ManageTemplates, c.confirmAnnouncement),
 		post("/templates/{id}/announcements/{kind}", staff.ManageTemplates, c.sendAnnouncement),
 		get("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.confirmStep),
@@ -75,7 +86,7 @@ func (c *Console) table() []route {
 
 		get("/grants", staff.View, c.listGrants),
 		get("/grants/list.csv", staff.ManageUsers, c.grantFile),
-		get("/grants/{id}", staff.View, c.showGrant),
+		live(time.Second, get("/grants/{id}", staff.View, c.showGrant)),
 		get("/grants/{id}/results.csv", staff.ManageUsers, c.grantResults),
 		get("/grants/{id}/{step:apply|takeback}", staff.ManageUsers, c.confirmGrantStep),
 		post("/grants/{id}/{step:apply|takeback}", staff.ManageUsers, c.takeGrantStep),
@@ -85,7 +96,7 @@ func (c *Console) table() []route {
 
 		get("/codes", staff.View, c.allCodes),
 		post("/codes/check", staff.View, c.checkCode),
-		get("/templates/{id}/codes", staff.View, c.listCodes),
+		live(2*time.Second, get("/templates/{id}/codes", staff.View, c.listCodes)),
 		post("/templates/{id}/codes", staff.ManageTemplates, c.generateCodes),
 		get("/templates/{id}/codes.csv", staff.ManageTemplates, c.exportCodes),
 		get("/templates/{id}/codes/{batch}/revoke", staff.ManageTemplates, c.confirmRevokeCodes),
@@ -128,12 +139,12 @@ func (c *Console) table() []route {
 		post("/coupons/{id}/{step:release|revoke}", staff.View, c.takeCouponStep),
 		get("/notices", staff.View, c.showNotices),
 
-		get("/channels", staff.View, c.listChannels),
+		live(2*time.Second, get("/channels", staff.View, c.listChannels)),
 		get("/channels/{channel}/{step:pause|resume}", staff.Operate, c.confirmChannel),
 		post("/channels/{channel}/{step:pause|resume}", staff.Operate, c.changeChannel),
 		get("/channels/{channel}/rate", staff.Operate, c.rateForm),
 		post("/channels/{channel}/rate", staff.Operate, c.saveRate),
-		get("/channels/{channel}/test", staff.Operate, c.showTests),
+		live(time.Second, get("/channels/{channel}/test", staff.Operate, c.showTests)),
 		post("/channels/{channel}/test", staff.Operate, c.startTest),
 		get("/forecast", staff.View, c.forecast),
 		get("/dead-letters", staff.View, c.listDeadLetters),
@@ -142,7 +153,7 @@ func (c *Console) table() []route {
 		post("/dead-letters/replay", staff.Operate, c.replay),
 		get("/dead-letters/discard", staff.Operate, c.confirmDiscard),
 		post("/dead-letters/discard", staff.Operate, c.discard),
-		get("/dead-letters/jobs", staff.View, c.refreshJobs),
+		live(time.Second, get("/dead-letters/jobs", staff.View, c.refreshJobs)),
 		get("/dead-letters/jobs/{id}/cancel", staff.Operate, c.confirmCancelJob),
 		post("/dead-letters/jobs/{id}/cancel", staff.Operate, c.cancelJob),
 		get("/dead-messages", staff.Operate, c.listDeadMessages),
@@ -161,7 +172,7 @@ func (c *Console) table() []route {
 		get("/audit.csv", staff.View, c.exportAudit),
 
 		get("/jobs", staff.View, c.listWork),
-		get("/jobs/{id}", staff.View, c.showWork),
+		live(time.Second, get("/jobs/{id}", staff.View, c.showWork)),
 		get("/jobs/{id}/errors.csv", staff.View, c.workErrors),
 		get("/jobs/{id}/cancel", staff.View, c.confirmStopWork),
 		post("/jobs/{id}/cancel", staff.View, c.stopWork),

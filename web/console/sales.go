@@ -104,5 +104,5 @@ func (c *Console) showClaims(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, "/templates/"+r.PathValue("id"), http.StatusSeeOther)
 		return nil
 	}
-	return c.show(w, r, http.StatusOK, s.Inside())
+	return c.show(w, r, http.StatusOK, pages.ClaimsCard(*s))
 }

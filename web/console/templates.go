@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
@@ -135,7 +136,13 @@ func (c *Console) showTemplate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if s := t.State(c.Now()); s == template.Scheduled || s == template.Paused {
-		if p.Forecast, err = c.Forecaster.Forecast(r.Context(), forecastAhead); err != nil {
+		ahead := c.ahead.get
+		if !partial(r) { // after a change somebody wants to see what it led to
+			ahead = func(ctx context.Context) ([]reminder.ChannelForecast, error) {
+				return c.Forecaster.Forecast(ctx, forecastAhead)
+			}
+		}
+		if p.Forecast, err = ahead(r.Context()); err != nil {
 			return err
 		}
 	}
@@ -143,10 +150,9 @@ func (c *Console) showTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.either(w, r, p.Live(), p.Page())
 }
 
-// templatePage is the part of the page that changes by itself.
 func (c *Console) templatePage(ctx context.Context, t template.Template) (pages.Template, error) {
 	board, err := c.Board.Board(ctx, t.ID)
 	p := pages.Template{Drop: pages.Drop{Template: t, Board: board}, Channels: c.Channels}

@@ -19,7 +19,6 @@
     if (d > 0) return d + texts.dayUnit + " " + two(h) + ":" + two(m) + ":" + two(s % 60);
     return (h > 0 ? h + ":" + two(m) : m) + ":" + two(s % 60);
   }
-  const reached = new Set();
   function tick() {
     const now = Date.now() + skew;
     for (const el of all("[data-countdown]")) {
@@ -27,11 +26,6 @@
       const text = countdown(left);
       if (el.textContent !== text) el.textContent = text;
       el.classList.toggle("is-near", left > 0 && left < 300000);
-      if (left <= 0 && left > -5000 && !reached.has(el.dataset.countdown)) {
-        // The state has changed with the clock: look again a moment later.
-        reached.add(el.dataset.countdown);
-        setTimeout(refresh, 1200);
-      }
     }
   }
   setInterval(tick, 250);
@@ -141,66 +135,70 @@
   document.addEventListener("dropbell:cells", (e) => {
     if (!bound) bindings();
     for (const [key, value] of Object.entries(JSON.parse(e.detail.data))) for (const put of bound.get(key) ?? []) put(value);
-    if (source) seen = e.detail.id;
     localTimes();
     tick();
   });
 
-  // Live parts: one stream per page, or a fragment fetched again and again.
-  const place = document.getElementById("live-place");
-  const source = document.getElementById("live-source");
+  // Live parts: one stream for the page's own state and every part of it that
+  // says where it comes from.
+  const place = document.createElement("div");
+  place.hidden = true;
+  document.body.append(place);
+  const page = document.querySelector("[data-stream]")?.dataset;
   const note = document.getElementById("live-note");
   let held = false;
-  let seen = ""; // the last state this page was brought to
+  let seen = page?.streamFrom ?? ""; // the last state this page was brought to
+  let watched = ""; // what the stream tells of
+  function parts() {
+    return [...all("[data-live]")].filter((el) => !el.parentElement.closest("[data-live]")).map((el) => ["of", el.dataset.live]);
+  }
   function connect() {
-    if (!place || !source || held) return;
-    place.replaceChildren(source.content.cloneNode(true));
-    const from = place.firstElementChild;
-    if (seen) {
-      const url = new URL(from.getAttribute("hx-sse:connect"), location.href);
-      url.searchParams.set("from", seen);
-      from.setAttribute("hx-sse:connect", url.pathname + url.search);
-    }
+    if (held) return;
+    const list = parts();
+    const now = JSON.stringify(list);
+    if (watched && watched !== now) seen = seen.split(".")[0]; // other parts than before
+    watched = now;
+    if (!page && !list.length) return;
+    const query = new URLSearchParams([...list, ...(seen ? [["from", seen]] : [])]);
+    const source = document.createElement("div");
+    source.setAttribute("hx-sse:connect", (page?.stream ?? "/live") + "?" + query);
+    source.setAttribute("hx-config", "sse.reconnectMaxDelay:5000");
+    place.replaceChildren(source);
     htmx.process(place);
   }
   let stream = null;
   function disconnect() {
-    place?.replaceChildren();
+    place.replaceChildren();
     stream?.reader?.cancel();
     stream?.abortController.abort();
     stream = null;
   }
+  // A swap may have brought parts, or ended some.
+  document.addEventListener("htmx:after:swap", () => setTimeout(() => {
+    if (held || !watched || JSON.stringify(parts()) === watched) return;
+    disconnect();
+    connect();
+  }));
   function lost(yes) { if (note) note.hidden = !yes || held; }
   const signedOut = (status) => status === 401 || status === 403;
   function retry() { lost(true); setTimeout(connect, 5000); }
   document.addEventListener("htmx:sse:error", (e) => { if (signedOut(e.detail.status)) location.reload(); else lost(true); });
-  document.addEventListener("htmx:error", (e) => { if (place?.contains(e.target)) retry(); });
+  document.addEventListener("htmx:error", (e) => { if (place.contains(e.target)) retry(); });
   document.addEventListener("htmx:before:swap", (e) => {
-    if (!place?.contains(e.target) || !(e.detail.ctx.response?.status >= 400)) return;
+    if (!place.contains(e.target) || !(e.detail.ctx.response?.status >= 400)) return;
     e.preventDefault(); // an error page has no place in a stream
     if (signedOut(e.detail.ctx.response.status)) location.reload(); else retry();
   });
-  // Parts that are fetched again and again stay as they are while they cannot be had.
-  const polled = (e) => e.detail.ctx?.sourceElement?.matches("[data-live]");
-  document.addEventListener("htmx:error", (e) => { if (polled(e)) lost(true); });
-  document.addEventListener("htmx:before:swap", (e) => {
-    if (!polled(e)) return;
-    const status = e.detail.ctx.response?.status ?? 0;
-    if (status >= 400) e.preventDefault();
-    if (status === 403 || status === 404) location.reload(); else lost(status >= 400);
-  });
   // What somebody has opened stays open.
-  document.addEventListener("htmx:before:morph:attr", (e) => { if (e.target.matches("details") && e.detail.attrName === "open") e.preventDefault(); });
+  htmx.registerExtension("dropbell", { htmx_before_morph_attr: (el, change) => !(el.matches("details") && change.attrName === "open") });
   document.addEventListener("htmx:sse:after:connection", (e) => { stream = e.detail.connection; lost(false); });
-  document.addEventListener("htmx:sse:after:message", () => lost(false));
+  document.addEventListener("htmx:sse:after:message", (e) => { lost(false); seen = e.detail.message.id || seen; });
   document.addEventListener("dropbell:signed-out", () => location.reload());
   // Not under somebody's hands: a dialog that is on its way would be lost.
-  document.addEventListener("dropbell:reload", () => { if (!dialog?.open && Date.now() - asked > 10000) location.reload(); });
-  document.addEventListener("htmx:before:request", (e) => { if (held && e.target.closest("[data-live]")) e.preventDefault(); });
-  function refresh() {
-    if (held) return;
-    for (const el of all("[data-live]")) htmx.trigger(el, "dropbell:refresh");
-  }
+  document.addEventListener("dropbell:reload", () => {
+    if (dialog?.open || Date.now() - asked < 10000) return;
+    setTimeout(() => location.reload(), Math.max(0, 3000 - performance.now())); // never on and on
+  });
   // A switch may have been drawn anew by a swap, which knows nothing of this.
   function switches() { for (const b of all("[data-live-switch]")) b.setAttribute("aria-pressed", String(held)); }
   document.addEventListener("htmx:after:swap", switches);
@@ -211,7 +209,7 @@
     switches();
     const said = document.getElementById("live-said");
     if (said) said.textContent = held ? said.dataset.held : said.dataset.on;
-    if (held) { disconnect(); lost(false); } else { connect(); refresh(); }
+    if (held) { disconnect(); lost(false); } else connect();
   });
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", connect); else setTimeout(connect);
 

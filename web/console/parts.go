@@ -1,0 +1,200 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"golang.org/x/net/html"
+
+	"dropbell/domain/staff"
+	"dropbell/views/i18n"
+	"dropbell/views/ui"
+)
+
+// maxParts is how many live parts one page may have.
+const maxParts = 8
+
+// A partKey tells live parts of pages apart. A part is drawn once for all who
+// see the same of it: their rights and their language decide what that is.
+type partKey struct {
+	path     string // where the part comes from, with its query
+	language *i18n.Locale
+	role     staff.Role
+	shops    string // JSON
+}
+
+// keyOf returns the key of the part at path for the viewer of f.
+func keyOf(f *ui.Frame, path string) partKey {
+	shops, _ := json.Marshal(f.Member.Shops) // numbers
+	return partKey{path, f.Locale, f.Member.Role, string(shops)}
+}
+
+// viewer is everybody who may see what the key says, and nobody of them.
+func (k partKey) viewer() (m staff.Member) {
+	m.Role = k.role
+	_ = json.Unmarshal([]byte(k.shops), &m.Shops) // was written by keyOf
+	return m
+}
+
+// A part is the state of a live part of a page.
+type part struct {
+	fragment
+	sum   string
+	every time.Duration // until somebody looks again
+	// patch brings a page from the state before to this one.
+	before string
+	patch  []byte
+}
+
+func (p *part) digest() string { return p.sum }
+
+// since is what a page is sent that shows the state with that sum.
+func (p *part) since(sum string) ([]byte, error) {
+	switch {
+	case sum == p.sum:
+		return nil, nil
+	case sum == p.before && p.patch != nil:
+		return p.patch, nil
+	}
+	return replacing([]*html.Node{p.root})
+}
+
+// errReload says that a part has become something that only another page can
+// show.
+var errReload = errors.New("the page is to be loaded anew")
+
+// lookAtPart draws a part by asking the route that it comes from.
+func (c *Console) lookAtPart(ctx context.Context, key partKey, before *part) (*part, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	f := &ui.Frame{Languages: c.languages.All(), Locale: key.language, Assets: c.assets, Path: key.path, Now: c.Now(), Zone: c.DefaultZone, Member: key.viewer()}
+	r, err := http.NewRequestWithContext(ui.With(ctx, f), http.MethodGet, key.path, nil)
+	if err != nil {
+		return nil, errMalformed
+	}
+	r.Header.Set("HX-Request", "true")
+	d := &drawing{header: http.Header{}, status: http.StatusOK}
+	c.partRoutes.ServeHTTP(d, r)
+	switch {
+	case d.err != nil:
+		return nil, d.err
+	case d.status == http.StatusNotFound:
+		return nil, errNoPage
+	case d.header.Get("HX-Redirect") != "", d.header.Get("HX-Trigger") == reloadEvent, d.status != http.StatusOK:
+		return nil, errReload
+	}
+	if before != nil && bytes.Equal(before.raw, bytes.TrimSpace(d.Bytes())) {
+		return before, nil
+	}
+	now, ok := readFragment(d.Bytes())
+	if !ok {
+		return nil, errReload
+	}
+	p := &part{fragment: now, sum: digest(d.String()), every: d.every}
+	if before == nil {
+		return p, nil
+	}
+	list, ok := now.since(before.fragment)
+	if ok && len(list) == 0 {
+		return before, nil
+	}
+	if !ok {
+		list = []*html.Node{now.root}
+	}
+	p.before = before.sum
+	p.patch, err = replacing(list)
+	return p, err
+}
+
+// A drawing is the answer of a route to the console itself.
+type drawing struct {
+	bytes.Buffer
+	header http.Header
+	status int
+	every  time.Duration
+	err    error
+}
+
+func (d *drawing) Header() http.Header    { return d.header }
+func (d *drawing) WriteHeader(status int) { d.status = status }
+
+// partTable lists the routes that live parts of pages come from.
+func (c *Console) partTable() (list []route) {
+	for _, rt := range c.table() {
+		if rt.every > 0 {
+			list = append(list, rt)
+		}
+	}
+	return list
+}
+
+// routesOfParts serves parts to lookAtPart only.
+func (c *Console) routesOfParts() http.Handler {
+	r := chi.NewRouter()
+	for _, rt := range c.partTable() {
+		r.Get(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
+			d := w.(*drawing)
+			d.every = rt.every
+			if d.err = actor(r).May(rt.needs, 0); d.err == nil {
+				d.err = rt.serve(w, r)
+			}
+		})
+	}
+	return r
+}
+
+// partPaths returns the addresses of the parts that a page shows.
+func partPaths(r *http.Request) ([]string, error) {
+	paths := r.Form["of"]
+	if len(paths) > maxParts {
+		return nil, errMalformed
+	}
+	for _, p := range paths {
+		u, err := url.Parse(p)
+		if err != nil || u.IsAbs() || u.Host != "" || u.RequestURI() != p || !clean(u.Query()) {
+			return nil, errMalformed
+		}
+	}
+	return paths, nil
+}
+
+// A news is a new state of one of a page's parts; the part is nil if it cannot
+// be had any more.
+type news struct {
+	index int
+	part  *part
+}
+
+// A watched is a part that a stream tells of.
+type watched struct {
+	partKey
+	states <-chan *part
+	leave  func()
+}
+
+// tell passes states on as they come, until ctx ends.
+func (w watched) tell(ctx context.Context, index int, to chan<- news) {
+	for {
+		var n news
+		select {
+		case p := <-w.states: // nil once there are no more
+			n = news{index, p}
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case to <- n:
+		case <-ctx.Done():
+			return
+		}
+		if n.part == nil {
+			return
+		}
+	}
+}
