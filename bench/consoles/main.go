@@ -1,9 +1,10 @@
-// Consoles measures what open cockpits cost a web node: many browsers watch
-// one drop, at rest and while its slot goes out for half a minute.
+// Consoles measures what open consoles cost a web node: many browsers watch
+// one drop, at rest and while its slot goes out for half a minute. They have
+// its cockpit open, its template's page or the overview.
 //
-//	go run ./bench/consoles -n 500 -rest 20 -firing 30
+//	go run ./bench/consoles -page cockpit -n 500 -rest 20 -firing 30
 //
-// Every viewer must end up with the same final number.
+// Every viewer must end up with the same final state.
 package main
 
 import (
@@ -22,12 +23,13 @@ import (
 )
 
 func main() {
+	page := flag.String("page", "cockpit", "what is open: cockpit, template or overview")
 	n := flag.Int("n", 500, "open consoles")
 	rest := flag.Int("rest", 20, "seconds at rest")
 	firing := flag.Int("firing", 30, "seconds that the slot takes to go out")
 	rate := flag.Int("rate", 4000, "messages per second")
 	flag.Parse()
-	if err := bench(context.Background(), plan{*n, time.Duration(*rest) * time.Second, time.Duration(*firing) * time.Second, *rate}); err != nil {
+	if err := bench(context.Background(), plan{*page, *n, time.Duration(*rest) * time.Second, time.Duration(*firing) * time.Second, *rate}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -35,6 +37,7 @@ func main() {
 
 // plan is what is measured.
 type plan struct {
+	page         string
 	consoles     int
 	rest, firing time.Duration
 	rate         int
@@ -81,13 +84,21 @@ func bench(ctx context.Context, p plan) error {
 	if err != nil {
 		return err
 	}
-	watchers, err := open(ctx, web.Addr, fmt.Sprintf("/templates/%d/cockpit/live", drop.ID), cookie, p.consoles)
+	path, ok := map[string]string{
+		"cockpit":  fmt.Sprintf("/templates/%d/cockpit/live", drop.ID),
+		"template": fmt.Sprintf("/live?of=/templates/%d", drop.ID),
+		"overview": "/live?of=/",
+	}[p.page]
+	if !ok {
+		return fmt.Errorf("no page is called %q", p.page)
+	}
+	watchers, err := open(ctx, web.Addr, path, cookie, p.consoles)
 	if err != nil {
 		return err
 	}
 	defer watchers.close()
 
-	fmt.Printf("%d consoles, %d messages at %d/s\n%-10s %8s %14s %16s %18s\n", p.consoles, messages, p.rate, "", "seconds", "web, % of core", "events per viewer", "bytes per viewer·s")
+	fmt.Printf("%d consoles (%s), %d messages at %d/s\n%-10s %8s %14s %16s %18s\n", p.consoles, p.page, messages, p.rate, "", "seconds", "web, % of core", "events per viewer", "bytes per viewer·s")
 	atRest, err := measure(web, watchers, "at rest", func() error { return sleep(ctx, p.rest) })
 	if err != nil {
 		return err
@@ -102,10 +113,15 @@ func bench(ctx context.Context, p plan) error {
 	if err != nil {
 		return err
 	}
-	if err := watchers.agree(ctx, messages); err != nil {
+	if p.page == "cockpit" {
+		err = watchers.agree(ctx, messages)
+	} else {
+		err = watchers.agreeWith(ctx, web.Addr, path, cookie)
+	}
+	if err != nil {
 		return err
 	}
-	fmt.Printf("every viewer has the final number; below %.0f %% of one core: %s\n", maxShare, map[bool]string{true: "yes", false: "NO"}[atRest < maxShare && firing < maxShare])
+	fmt.Printf("every viewer has the final state; below %.0f %% of one core: %s\n", maxShare, map[bool]string{true: "yes", false: "NO"}[atRest < maxShare && firing < maxShare])
 	return nil
 }
 
