@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"dropbell/domain/redeemcode"
+	"dropbell/domain/template"
 	"dropbell/views/ui"
 )
 
@@ -18,6 +19,14 @@ func (p Codes) url() string {
 
 // CodesURL is where the redeem codes of a template are.
 func CodesURL(templateID int64) string { return fmt.Sprintf("/templates/%d/codes", templateID) }
+
+// listURL is the file of all lists of a kind, or of those of one template.
+func listURL(path string, of *template.Template) string {
+	if of == nil {
+		return path
+	}
+	return fmt.Sprintf("%s?template=%d", path, of.ID)
+}
 
 func exportURL(b redeemcode.Batch) string {
 	return fmt.Sprintf("/templates/%d/codes.csv?batch=%d", b.TemplateID, b.ID)

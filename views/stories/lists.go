@@ -49,7 +49,7 @@ func work() []Story {
 		{Name: "jobs/empty", Page: pages.WorkList{}.Page()},
 		{Name: "jobs/none", Page: pages.WorkList{State: "failed"}.Page()},
 		{Name: "jobs/one", Page: pages.WorkList{List: []job.Job{done}}.Page()},
-		{Name: "jobs/many", Page: pages.WorkList{List: []job.Job{waiting, running, unknown, done, partly, failed, stopped}, First: "/jobs", Next: "/jobs?before=3"}.Page()},
+		{Name: "jobs/many", Page: pages.WorkList{List: []job.Job{waiting, running, unknown, done, partly, failed, stopped}, First: "/jobs", Next: "/jobs?before=3", Export: "/jobs.csv"}.Page()},
 		{Name: "jobs/waiting", Page: pages.Work{Job: waiting, MayStop: true}.Page()},
 		{Name: "jobs/running", Page: pages.Work{Job: running, MayStop: true, Errors: rows}.Page()},
 		{Name: "jobs/retrying", Page: pages.Work{Job: again, MayStop: true}.Page()},

@@ -65,7 +65,7 @@ func segments() []Story {
 		{Name: "segments/empty", Page: pages.Segments{}.Page()},
 		{Name: "segments/none", Page: pages.Segments{Search: "x"}.Page()},
 		{Name: "segments/one", Page: pages.Segments{List: []segment.Segment{gold}}.Page()},
-		{Name: "segments/many", Page: pages.Segments{List: []segment.Segment{gold, list, {ID: 5, Name: "New", Kind: segment.ByRules, UpdatedAt: at}}, Next: "/segments?after=1.1"}.Page()},
+		{Name: "segments/many", Page: pages.Segments{List: []segment.Segment{gold, list, {ID: 5, Name: "New", Kind: segment.ByRules, UpdatedAt: at}}, Next: "/segments?after=1.1", Export: "/segments.csv"}.Page()},
 		{Name: "segment/rules", Page: pages.Segment{Segment: gold, Estimate: about, Uses: []segment.Use{{CampaignID: 9, Name: "Autumn", State: "running"}}}.Page()},
 		{Name: "segment/list", Page: pages.Segment{Segment: list}.Page()},
 		{Name: "segment/viewer", Page: pages.Segment{Segment: gold}.Page(), Role: "viewer"},

@@ -36,6 +36,26 @@ func (c *Console) export(w http.ResponseWriter, r *http.Request, name string, he
 	return nil
 }
 
+// inPages hands write every row of a list that is read by keyset: read returns
+// the page behind the row given, or the first one for nil.
+func inPages[T any](read func(last *T) ([]T, error), write func(T) error) error {
+	for last := (*T)(nil); ; {
+		list, err := read(last)
+		if err != nil {
+			return err
+		}
+		for _, x := range list {
+			if err := write(x); err != nil {
+				return err
+			}
+		}
+		if len(list) < exportPage {
+			return nil
+		}
+		last = &list[len(list)-1]
+	}
+}
+
 // row writes one row. Instants are written in UTC, numbers bare, and text so
 // that no spreadsheet takes it for a formula.
 func (t *sheet) row(values ...any) error {
@@ -61,6 +81,11 @@ func cell(v any) string {
 			return ""
 		}
 		return v.UTC().Format(time.RFC3339Nano)
+	case *int64:
+		if v == nil {
+			return ""
+		}
+		return cell(*v)
 	case *time.Time:
 		if v == nil {
 			return ""

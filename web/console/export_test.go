@@ -40,10 +40,11 @@ func TestCellsAreHarmless(t *testing.T) {
 func TestCells(t *testing.T) {
 	at := time.Date(2026, 11, 20, 20, 0, 0, 123456000, time.FixedZone("", 8*3600))
 	var none *time.Time
+	var nothing *int64
 	for _, c := range []struct {
 		in   any
 		want string
-	}{{int64(-5), "-5"}, {-5, "-5"}, {"-5", "'-5"}, {at, "2026-11-20T12:00:00.123456Z"}, {&at, "2026-11-20T12:00:00.123456Z"}, {none, ""}, {time.Time{}, ""}, {nil, ""}, {true, "true"}} {
+	}{{int64(-5), "-5"}, {-5, "-5"}, {"-5", "'-5"}, {at, "2026-11-20T12:00:00.123456Z"}, {&at, "2026-11-20T12:00:00.123456Z"}, {none, ""}, {nothing, ""}, {new(int64(7)), "7"}, {time.Time{}, ""}, {nil, ""}, {true, "true"}} {
 		if got := cell(c.in); got != c.want {
 			t.Errorf("%v is written as %q, want %q", c.in, got, c.want)
 		}

@@ -3,6 +3,8 @@ package console
 import (
 	"net/http"
 
+	"dropbell/domain/campaign"
+	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -17,24 +19,16 @@ func (c *Console) exportTemplates(w http.ResponseWriter, r *http.Request) error 
 		"target", "product", "stock", "issued", "per_user_limit", "opens_at", "closes_at", "valid_hours", "valid_until", "obtain", "claim_mode"}
 	now := c.Now()
 	return c.export(w, r, "templates", head, func(s *sheet) error {
-		for {
-			list, err := c.Templates.Templates(r.Context(), actor(r), q)
-			if err != nil {
-				return err
+		return inPages(func(last *template.Template) ([]template.Template, error) {
+			if last != nil {
+				q.After = template.Cursor{OpensAt: last.OpensAt, ID: last.ID}
 			}
-			for _, t := range list {
-				if err := s.row(t.ID, t.ShopNumber, t.ShopName, t.Name, string(t.State(now)), string(t.Kind), int64(t.AmountOff), int64(t.Threshold), t.PercentOff,
-					int64(t.MaxOff), t.Currency, string(t.Target), t.Product, t.Stock, t.Issued, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidHours,
-					t.ValidUntil, string(t.Obtain), string(t.ClaimMode)); err != nil {
-					return err
-				}
-			}
-			if len(list) < exportPage {
-				return nil
-			}
-			last := list[len(list)-1]
-			q.After = template.Cursor{OpensAt: last.OpensAt, ID: last.ID}
-		}
+			return c.Templates.Templates(r.Context(), actor(r), q)
+		}, func(t template.Template) error {
+			return s.row(t.ID, t.ShopNumber, t.ShopName, t.Name, string(t.State(now)), string(t.Kind), int64(t.AmountOff), int64(t.Threshold), t.PercentOff,
+				int64(t.MaxOff), t.Currency, string(t.Target), t.Product, t.Stock, t.Issued, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidHours,
+				t.ValidUntil, string(t.Obtain), string(t.ClaimMode))
+		})
 	})
 }
 
@@ -51,21 +45,15 @@ func (c *Console) exportUsers(w http.ResponseWriter, r *http.Request) error {
 	}
 	head := []string{"id", "name", "email", "phone", "locale", "timezone", "opted_out"}
 	return c.export(w, r, "users", head, func(s *sheet) error {
-		for after := user.ID(0); ; {
-			list, err := c.Users.Find(r.Context(), text, after, exportPage)
-			if err != nil {
-				return err
+		return inPages(func(last *user.User) ([]user.User, error) {
+			after := user.ID(0)
+			if last != nil {
+				after = last.ID
 			}
-			for _, u := range list {
-				if err := s.row(int64(u.ID), u.Name, u.Email, u.Phone, u.Locale, u.Timezone, optedOut(u)); err != nil {
-					return err
-				}
-			}
-			if len(list) < exportPage {
-				return nil
-			}
-			after = list[len(list)-1].ID
-		}
+			return c.Users.Find(r.Context(), text, after, exportPage)
+		}, func(u user.User) error {
+			return s.row(int64(u.ID), u.Name, u.Email, u.Phone, u.Locale, u.Timezone, optedOut(u))
+		})
 	})
 }
 
@@ -87,24 +75,17 @@ func (c *Console) exportDeadLetters(w http.ResponseWriter, r *http.Request) erro
 	}
 	head := []string{"batch_id", "user_id", "channel", "template_id", "template_name", "reason", "detail", "attempts", "first_at", "last_at", "worthless_after"}
 	return c.export(w, r, "dead-letters", head, func(s *sheet) error {
-		var batch int64
-		var id user.ID
-		for {
-			list, err := c.DeadLetters.List(r.Context(), actor(r), f, batch, id, exportPage)
-			if err != nil {
-				return err
+		return inPages(func(last *delivery.DeadLetter) ([]delivery.DeadLetter, error) {
+			var batch int64
+			var id user.ID
+			if last != nil {
+				batch, id = last.BatchID, last.UserID
 			}
-			for _, d := range list {
-				if err := s.row(d.BatchID, int64(d.UserID), d.Channel.String(), d.TemplateID, d.TemplateName, d.Reason, d.Detail, d.Attempts,
-					d.FirstAt, d.LastAt, d.WorthlessAfter); err != nil {
-					return err
-				}
-			}
-			if len(list) < exportPage {
-				return nil
-			}
-			batch, id = list[len(list)-1].BatchID, list[len(list)-1].UserID
-		}
+			return c.DeadLetters.List(r.Context(), actor(r), f, batch, id, exportPage)
+		}, func(d delivery.DeadLetter) error {
+			return s.row(d.BatchID, int64(d.UserID), d.Channel.String(), d.TemplateID, d.TemplateName, d.Reason, d.Detail, d.Attempts,
+				d.FirstAt, d.LastAt, d.WorthlessAfter)
+		})
 	})
 }
 
@@ -114,23 +95,16 @@ func (c *Console) exportCampaigns(w http.ResponseWriter, r *http.Request) error 
 	q.Limit = exportPage
 	head := []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight"}
 	return c.export(w, r, "campaigns", head, func(s *sheet) error {
-		for {
-			list, err := c.Campaigns.Campaigns(r.Context(), actor(r), q)
-			if err != nil {
-				return err
+		return inPages(func(last *campaign.Status) ([]campaign.Status, error) {
+			if last != nil {
+				q.BeforeID = last.ID
 			}
-			for _, x := range list {
-				n := x.Progress
-				if err := s.row(x.ID, x.Shop, x.ShopName, x.Name, string(x.State), x.Channel.String(), string(x.Audience.Kind), x.StartsAt, x.EndsAt,
-					n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight); err != nil {
-					return err
-				}
-			}
-			if len(list) < exportPage {
-				return nil
-			}
-			q.BeforeID = list[len(list)-1].ID
-		}
+			return c.Campaigns.Campaigns(r.Context(), actor(r), q)
+		}, func(x campaign.Status) error {
+			n := x.Progress
+			return s.row(x.ID, x.Shop, x.ShopName, x.Name, string(x.State), x.Channel.String(), string(x.Audience.Kind), x.StartsAt, x.EndsAt,
+				n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight)
+		})
 	})
 }
 
@@ -144,21 +118,14 @@ func (c *Console) exportCoupons(w http.ResponseWriter, r *http.Request) error {
 	q.Limit = exportPage
 	head := []string{"id", "template_id", "template_name", "shop_number", "user_id", "state", "origin", "issued_at", "expires_at", "order_id", "discount", "currency"}
 	return c.export(w, r, "coupons", head, func(s *sheet) error {
-		for {
-			list, err := c.Coupons.List(r.Context(), actor(r), q)
-			if err != nil {
-				return err
+		return inPages(func(last *coupon.Listed) ([]coupon.Listed, error) {
+			if last != nil {
+				q.BeforeID = last.ID
 			}
-			for _, x := range list {
-				if err := s.row(x.ID, x.TemplateID, x.TemplateName, x.ShopNumber, int64(x.UserID), string(x.At(x.Now)), x.Origin, x.IssuedAt, x.ExpiresAt,
-					x.OrderID, int64(x.Discount), x.Rule.Currency); err != nil {
-					return err
-				}
-			}
-			if len(list) < exportPage {
-				return nil
-			}
-			q.BeforeID = list[len(list)-1].ID
-		}
+			return c.Coupons.List(r.Context(), actor(r), q)
+		}, func(x coupon.Listed) error {
+			return s.row(x.ID, x.TemplateID, x.TemplateName, x.ShopNumber, int64(x.UserID), string(x.At(x.Now)), x.Origin, x.IssuedAt, x.ExpiresAt,
+				x.OrderID, int64(x.Discount), x.Rule.Currency)
+		})
 	})
 }

@@ -18,10 +18,8 @@ const fewErrors = 10
 
 func (c *Console) listWork(w http.ResponseWriter, r *http.Request) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	p, q := pages.WorkList{}, job.Query{Before: max(0, before), Limit: pageSize + 1}
-	if s := job.State(r.FormValue("state")); slices.Contains(job.States(), s) {
-		p.State, q.States = string(s), []job.State{s}
-	}
+	p, q := workQuery(r)
+	p.Export, q.Before, q.Limit = exportURL(r), max(0, before), pageSize+1
 	list, err := c.Jobs.Jobs(r.Context(), actor(r), q)
 	if err != nil {
 		return err
@@ -34,6 +32,14 @@ func (c *Console) listWork(w http.ResponseWriter, r *http.Request) error {
 		p.First = withQuery(r, "before", "")
 	}
 	return c.listed(w, r, p.Results(), p.Page())
+}
+
+// workQuery reads which jobs are meant.
+func workQuery(r *http.Request) (p pages.WorkList, q job.Query) {
+	if s := job.State(r.FormValue("state")); slices.Contains(job.States(), s) {
+		p.State, q.States = string(s), []job.State{s}
+	}
+	return p, q
 }
 
 func (c *Console) loadWork(r *http.Request) (job.Job, error) {

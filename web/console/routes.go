@@ -85,6 +85,7 @@ func (c *Console) table() []route {
 		post("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.takeStep),
 
 		get("/grants", staff.View, c.listGrants),
+		get("/grants.csv", staff.View, c.exportGrants),
 		get("/grants/list.csv", staff.ManageUsers, c.grantFile),
 		live(time.Second, get("/grants/{id}", staff.View, c.showGrant)),
 		get("/grants/{id}/results.csv", staff.ManageUsers, c.grantResults),
@@ -95,6 +96,7 @@ func (c *Console) table() []route {
 		post("/templates/{id}/grants/new", staff.ManageUsers, c.startGrant),
 
 		get("/codes", staff.View, c.allCodes),
+		get("/codes.csv", staff.View, c.exportBatches),
 		post("/codes/check", staff.View, c.checkCode),
 		live(2*time.Second, get("/templates/{id}/codes", staff.View, c.listCodes)),
 		post("/templates/{id}/codes", staff.ManageTemplates, c.generateCodes),
@@ -117,6 +119,7 @@ func (c *Console) table() []route {
 		post("/users/{id}/erase", staff.ManageUsers, c.eraseUser),
 
 		get("/segments", staff.View, c.listSegments),
+		get("/segments.csv", staff.View, c.exportSegments),
 		get("/segments/new", staff.ManageUsers, c.newSegment),
 		post("/segments/new", staff.ManageUsers, c.createSegment),
 		get("/segments/lists/new", staff.ManageUsers, c.newList),
@@ -134,6 +137,7 @@ func (c *Console) table() []route {
 		get("/coupons", staff.View, c.findCoupons),
 		get("/coupons.csv", staff.View, c.exportCoupons),
 		get("/coupons/locks", staff.View, c.listLocks),
+		get("/coupons/locks.csv", staff.View, c.exportLocks),
 		get("/coupons/{id}", staff.View, c.showCoupon),
 		get("/coupons/{id}/{step:release|revoke}", staff.View, c.confirmCouponStep),
 		post("/coupons/{id}/{step:release|revoke}", staff.View, c.takeCouponStep),
@@ -172,12 +176,14 @@ func (c *Console) table() []route {
 		get("/audit.csv", staff.View, c.exportAudit),
 
 		get("/jobs", staff.View, c.listWork),
+		get("/jobs.csv", staff.View, c.exportWork),
 		live(time.Second, get("/jobs/{id}", staff.View, c.showWork)),
 		get("/jobs/{id}/errors.csv", staff.View, c.workErrors),
 		get("/jobs/{id}/cancel", staff.View, c.confirmStopWork),
 		post("/jobs/{id}/cancel", staff.View, c.stopWork),
 
 		get("/shops", staff.View, c.listShops),
+		get("/shops.csv", staff.View, c.exportShops),
 		post("/shops", staff.ManageTemplates, c.createShop),
 		get("/shops/new", staff.ManageTemplates, c.newShop),
 		get("/shops/{id}", staff.ManageTemplates, c.editShop),
@@ -186,11 +192,13 @@ func (c *Console) table() []route {
 		post("/shops/{id}/limits", staff.ManageStaff, c.saveLimits),
 
 		get("/staff", staff.ManageStaff, c.listStaff),
+		get("/staff.csv", staff.ManageStaff, c.exportStaff),
 		post("/staff", staff.ManageStaff, c.createMember),
 		get("/staff/new", staff.ManageStaff, c.newMember),
 		get("/staff/{id}", staff.ManageStaff, c.editMember),
 		post("/staff/{id}", staff.ManageStaff, c.saveMember),
 		get("/keys", staff.ManageStaff, c.listKeys),
+		get("/keys.csv", staff.ManageStaff, c.exportKeys),
 		post("/keys", staff.ManageStaff, c.createKey),
 		get("/keys/new", staff.ManageStaff, c.newKey),
 		get("/keys/{id}/revoke", staff.ManageStaff, c.confirmRevokeKey),

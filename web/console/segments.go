@@ -17,7 +17,7 @@ import (
 )
 
 func (c *Console) listSegments(w http.ResponseWriter, r *http.Request) error {
-	p := pages.Segments{Search: strings.TrimSpace(r.FormValue("q"))}
+	p := pages.Segments{Search: strings.TrimSpace(r.FormValue("q")), Export: exportURL(r)}
 	q := segment.Query{Search: p.Search, Limit: pageSize + 1}
 	at, id, _ := strings.Cut(r.FormValue("after"), ".")
 	if n, err := strconv.ParseInt(at, 10, 64); err == nil { // nonsense is the beginning
