@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"encoding/csv"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -92,36 +90,17 @@ func (a *API) grantResults(ctx context.Context, in *CouponRef) (*struct{ Body fu
 	}}, nil
 }
 
-// sendGrants cuts the answer when a row cannot be read, so that no part is
-// taken for the whole.
 func (a *API) sendGrants(w http.ResponseWriter, r *http.Request, by staff.Actor, j job.Job) {
-	answer := &csvAnswer{w: w, control: http.NewResponseController(w), name: "grant-" + decimal(j.ID) + ".csv"}
-	out := csv.NewWriter(answer)
-	err := out.Write([]string{"line", "user_id", "result", "coupon_id"})
-	if err == nil {
-		err = a.Grants.Results(r.Context(), by, j.ID, func(g coupon.GrantRow) error {
-			who, what := "", ""
+	a.sendRows(w, r, "grant-"+decimal(j.ID)+".csv", []string{"line", "user_id", "result", "coupon_id"}, func(row func(...any) error) error {
+		return a.Grants.Results(r.Context(), by, j.ID, func(g coupon.GrantRow) error {
+			var who, what any
 			if g.UserID != 0 { // what is no number is not repeated: it may be a formula
-				who = g.UserID.String()
+				who = int64(g.UserID)
 			}
 			if g.CouponID != 0 {
-				what = decimal(g.CouponID)
+				what = g.CouponID
 			}
-			return out.Write([]string{strconv.FormatInt(g.Line, 10), who, g.Result, what})
+			return row(g.Line, who, g.Result, what)
 		})
-	}
-	if err == nil {
-		out.Flush()
-		err = out.Error()
-	}
-	switch {
-	case err == nil:
-	case !answer.begun:
-		a.problem(r.Context(), err).write(w)
-	default:
-		if r.Context().Err() == nil {
-			a.log.ErrorContext(r.Context(), "export of a grant broke off", "err", err)
-		}
-		panic(http.ErrAbortHandler)
-	}
+	})
 }

@@ -123,39 +123,45 @@ type CampaignRecipients struct {
 	Next       string              `json:"next,omitempty" doc:"Pass as after to get the next page; absent on the last one. A search for what is rare may give a page that is not full, even an empty one, before the last."`
 }
 
-type recipientFilter struct {
-	CampaignRef
+// RecipientFilter selects recipients of a campaign.
+type RecipientFilter struct {
 	Outcome string `query:"outcome" enum:"sent,skipped,expired,dead,failed,in_flight" doc:"sent includes those recovered after a failure, dead those discarded, in_flight those that wait for a retry (failed)."`
 	Reason  string `query:"reason" maxLength:"60" pattern:"^[a-z_]+$" doc:"Such as opted_out, frequency_cap or hold_out." example:"opted_out"`
 	Variant string `query:"variant" enum:"a,b,hold_out" doc:"Only who gets this content, or is held out."`
 	UserID  string `query:"user_id" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this user."`
-	Limit   int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	After   string `query:"after" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
 }
 
-func (in *recipientFilter) query() (q campaign.RecipientQuery, err error) {
-	q = campaign.RecipientQuery{Outcome: delivery.Outcome(in.Outcome), Reason: in.Reason, Limit: in.Limit}
+func (in *RecipientFilter) query() (q campaign.RecipientQuery, err error) {
+	q = campaign.RecipientQuery{Outcome: delivery.Outcome(in.Outcome), Reason: in.Reason}
 	if in.Variant != "" {
 		q.Variant = new(map[string]int{"a": 0, "b": 1, "hold_out": delivery.HeldOut}[in.Variant])
 	}
-	var errs []error
-	read := func(place, s string, to *user.ID) {
-		if s != "" {
-			n, err := parseID(place, s)
-			*to, errs = user.ID(n), append(errs, err)
-		}
-	}
-	read("query.user_id", in.UserID, &q.Only)
-	read("query.after", in.After, &q.After)
-	return q, merge(errs...)
+	q.Only, err = optionalUser("query.user_id", in.UserID)
+	return q, err
 }
 
-func (a *API) campaignRecipients(ctx context.Context, in *recipientFilter) (*struct{ Body CampaignRecipients }, error) {
+// optionalUser reads a user id that may be left out.
+func optionalUser(place, s string) (user.ID, error) {
+	if s == "" {
+		return 0, nil
+	}
+	n, err := parseID(place, s)
+	return user.ID(n), err
+}
+
+func (a *API) campaignRecipients(ctx context.Context, in *struct {
+	CampaignRef
+	RecipientFilter
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	After string `query:"after" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+}) (*struct{ Body CampaignRecipients }, error) {
 	id, err1 := parseID("path.id", in.ID)
 	q, err2 := in.query()
-	if err := merge(err1, err2); err != nil {
+	after, err3 := optionalUser("query.after", in.After)
+	if err := merge(err1, err2, err3); err != nil {
 		return nil, err
 	}
+	q.Limit, q.After = in.Limit, after
 	page, err := a.Campaigns.Recipients(ctx, actorOf(ctx), id, q)
 	if err != nil {
 		return nil, err
@@ -177,6 +183,7 @@ func (a *API) resultRoutes(op func(method, path, id, summary string, more route)
 			"after its end. Every number counts people, each once; all groups are watched over the same time."})), a.campaignResults)
 	register(a, a.operation(op(http.MethodGet, "/{id}/recipients", "campaign-recipients", "List a campaign's recipients and what became of each", route{
 		Description: "Everybody in the audience as far as it has been cut into batches; nobody once its batches are past their retention."})), a.campaignRecipients)
+	a.recipientsRoute(op)
 	register(a, a.operation(op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Say what became of one user",
 		route{Codes: []string{"recipient_not_found"}})), a.campaignRecipient)
 }

@@ -1,6 +1,9 @@
 package api_test
 
 import (
+	"encoding/csv"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,4 +105,64 @@ func TestCampaignRecipientsByPages(t *testing.T) {
 		r.want(r.call(r.admin(), "GET", path+"/recipients"+q, nil), 422, "invalid_request")
 	}
 	r.want(r.call(r.admin(), "GET", "/admin/campaigns/999/recipients", nil), 404, "campaign_not_found")
+}
+
+// The file has whom the list has, in its order and with what it says of them.
+func TestCampaignRecipientsAsFile(t *testing.T) {
+	r := newRig(t, nil)
+	r.exec(`insert into users (id) select generate_series(1, 120)`)
+	r.exec(`update users set opt_outs = 1 where id % 10 = 0`)
+	path := "/admin/campaigns/" + r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish("hold_out_percent", 20)), 201, "").at("id").(string)
+	file := func(query string) (list []map[string]string) {
+		t.Helper()
+		a := r.want(r.call(r.admin(), "GET", path+"/recipients.csv"+query, nil), 200, "")
+		if a.Header().Get("Content-Type") != "text/csv; charset=utf-8" || !strings.HasSuffix(a.Header().Get("Content-Disposition"), `-recipients.csv"`) {
+			t.Errorf("%v", a.Header())
+		}
+		rows, err := csv.NewReader(a.Body).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows[1:] {
+			x := map[string]string{}
+			for i, name := range rows[0] {
+				x[name] = row[i]
+			}
+			list = append(list, x)
+		}
+		return list
+	}
+	if list := file(""); len(list) != 0 {
+		t.Errorf("a draft: %v", list)
+	}
+	r.want(r.call(r.admin(), "POST", path+"/publish", nil), 200, "")
+	r.carryOut(t)
+	r.exec(`update exceptions set detail = '=1+1' where user_id = 10`)
+	for _, query := range []string{"", "&outcome=sent", "&outcome=skipped", "&reason=opted_out", "&variant=hold_out", "&user_id=10", "&user_id=121"} {
+		a := r.want(r.call(r.admin(), "GET", path+"/recipients?limit=1000"+query, nil), 200, "")
+		want, got := a.at("recipients").([]any), file(strings.Replace(query, "&", "?", 1))
+		if len(got) != len(want) {
+			t.Fatalf("%q: %d in the file, %d in the list", query, len(got), len(want))
+		}
+		for i := range want {
+			for name, text := range got[i] {
+				value := want[i].(map[string]any)[name]
+				if value == nil {
+					value = map[bool]string{true: "0"}[name == "attempts"]
+				}
+				if text != fmt.Sprint(value) && text != "'"+fmt.Sprint(value) {
+					t.Fatalf("%q: %s is %q in the file, %v in the list", query, name, text, value)
+				}
+			}
+		}
+	}
+	if one := file("?user_id=10"); one[0]["detail"] != "'=1+1" {
+		t.Errorf("%v", one)
+	}
+	for _, q := range []string{"?outcome=lost", "?user_id=0", "?limit=5", "?after=1", "?colour=red"} {
+		r.want(r.call(r.admin(), "GET", path+"/recipients.csv"+q, nil), 422, "invalid_request")
+	}
+	r.want(r.call(r.admin(), "GET", "/admin/campaigns/999/recipients.csv", nil), 404, "campaign_not_found")
+	r.want(r.call(as(token(7)), "GET", path+"/recipients.csv", nil), 403, "forbidden")
+	r.want(r.call(as(""), "GET", path+"/recipients.csv", nil), 401, "unauthenticated")
 }

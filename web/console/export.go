@@ -2,11 +2,9 @@ package console
 
 import (
 	"encoding/csv"
-	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
-	"time"
+
+	"dropbell/web/spreadsheet"
 )
 
 // A sheet is a CSV file on its way to a browser, row by row, so that a file
@@ -56,61 +54,11 @@ func inPages[T any](read func(last *T) ([]T, error), write func(T) error) error 
 	}
 }
 
-// row writes one row. Instants are written in UTC, numbers bare, and text so
-// that no spreadsheet takes it for a formula.
+// row writes one row; see [spreadsheet.Cell].
 func (t *sheet) row(values ...any) error {
 	t.cells = t.cells[:0]
 	for _, v := range values {
-		t.cells = append(t.cells, cell(v))
+		t.cells = append(t.cells, spreadsheet.Cell(v))
 	}
 	return t.to.Write(t.cells)
-}
-
-func cell(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return harmless(v)
-	case int:
-		return strconv.Itoa(v)
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case time.Time:
-		if v.IsZero() {
-			return ""
-		}
-		return v.UTC().Format(time.RFC3339Nano)
-	case *int64:
-		if v == nil {
-			return ""
-		}
-		return cell(*v)
-	case *time.Time:
-		if v == nil {
-			return ""
-		}
-		return cell(*v)
-	}
-	return harmless(fmt.Sprint(v))
-}
-
-// harmless puts an apostrophe before text that a spreadsheet would execute:
-// whoever chose a name or sent a row must not run anything on the machine of
-// who opens the file.
-func harmless(s string) string {
-	if strings.HasPrefix(s, "'") || strings.ContainsAny(first(strings.TrimLeft(s, " \u00A0\u3000")), "=+-@\t\r\n|%＝＋－＠") {
-		return "'" + s
-	}
-	return s
-}
-
-// first returns the first character of s, or "".
-func first(s string) string {
-	for i := range s {
-		if i > 0 {
-			return s[:i]
-		}
-	}
-	return s
 }

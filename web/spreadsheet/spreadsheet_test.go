@@ -1,4 +1,4 @@
-package console
+package spreadsheet
 
 import (
 	"encoding/csv"
@@ -45,7 +45,7 @@ func TestCells(t *testing.T) {
 		in   any
 		want string
 	}{{int64(-5), "-5"}, {-5, "-5"}, {"-5", "'-5"}, {at, "2026-11-20T12:00:00.123456Z"}, {&at, "2026-11-20T12:00:00.123456Z"}, {none, ""}, {nothing, ""}, {new(int64(7)), "7"}, {time.Time{}, ""}, {nil, ""}, {true, "true"}} {
-		if got := cell(c.in); got != c.want {
+		if got := Cell(c.in); got != c.want {
 			t.Errorf("%v is written as %q, want %q", c.in, got, c.want)
 		}
 	}

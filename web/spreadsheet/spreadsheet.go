@@ -1,0 +1,60 @@
+// Package spreadsheet writes what people open in a spreadsheet.
+package spreadsheet
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Cell is a value in a CSV file: instants in UTC, numbers bare, what is not
+// there empty, and text so that no spreadsheet takes it for a formula.
+func Cell(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return harmless(v)
+	case int:
+		return strconv.Itoa(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case time.Time:
+		if v.IsZero() {
+			return ""
+		}
+		return v.UTC().Format(time.RFC3339Nano)
+	case *int64:
+		if v == nil {
+			return ""
+		}
+		return Cell(*v)
+	case *time.Time:
+		if v == nil {
+			return ""
+		}
+		return Cell(*v)
+	}
+	return harmless(fmt.Sprint(v))
+}
+
+// harmless puts an apostrophe before text that a spreadsheet would execute:
+// whoever chose a name or sent a row must not run anything on the machine of
+// who opens the file.
+func harmless(s string) string {
+	if strings.HasPrefix(s, "'") || strings.ContainsAny(first(strings.TrimLeft(s, " \u00A0\u3000")), "=+-@\t\r\n|%＝＋－＠") {
+		return "'" + s
+	}
+	return s
+}
+
+// first returns the first character of s, or "".
+func first(s string) string {
+	for i := range s {
+		if i > 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
