@@ -32,3 +32,14 @@ func addresses() []string {
 		"/audit?shop=17", "/audit?kind=template&id=4711", "/audit?from=2020-01-01&to=2020-02-01", "/audit?before=500",
 	}
 }
+
+// files are the console's lists as CSV, as long as they get and with the
+// filters that leave the most to look through.
+func files() []string {
+	return []string{
+		"/templates.csv", "/templates.csv?state=draft&shop=17", "/campaigns.csv", "/campaigns.csv?q=letter+477", "/campaigns/4999/recipients.csv", "/segments.csv",
+		"/coupons.csv?by=template&q=3", "/coupons.csv?by=template&q=3&state=revoked", "/coupons/locks.csv", "/grants.csv", "/grants.csv?template=3", "/codes.csv", "/codes.csv?template=120",
+		"/users.csv?q=user+19", "/deliveries.csv?template=3", "/deliveries.csv?outcome=dead", "/dead-letters.csv", "/jobs.csv", "/jobs.csv?state=failed",
+		"/shops.csv", "/staff.csv", "/keys.csv", "/audit.csv", "/audit.csv?q=nothing+like+it",
+	}
+}
