@@ -2,8 +2,6 @@ package localstack
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -54,12 +52,14 @@ func dataDir(ctx context.Context, o Options, base, server string) (string, error
 		return data, nil
 	}
 	acct, err := serverAccount(data)
+	if acct != nil { // only where there is another account is there data elsewhere
+		removeAbandoned(elsewhere, o.say)
+	}
 	if err != nil || acct.reaches(ctx, base) {
 		return data, err
 	}
-	sum := sha256.Sum256([]byte(base))
-	other := filepath.Join("/var/lib/dropbell", hex.EncodeToString(sum[:6]))
-	if err := os.MkdirAll(other, 0o755); err != nil {
+	other, err := folderOf(elsewhere, base)
+	if err != nil {
 		return "", err
 	}
 	data = filepath.Join(other, server)

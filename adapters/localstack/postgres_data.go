@@ -76,7 +76,7 @@ func (p *Postgres) endOrphan(ctx context.Context) error {
 	}
 	first, _, _ := strings.Cut(string(raw), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(first))
-	if err != nil || !strings.Contains(child.CommandLine(pid), "-D "+p.home.data) {
+	if err != nil || !serves(pid, p.home.data) {
 		return os.Remove(note)
 	}
 	p.options.say("stopping the PostgreSQL that an earlier start left behind (process %d)", pid)

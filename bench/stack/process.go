@@ -2,7 +2,6 @@ package stack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,7 +25,7 @@ const stopFor = 40 * time.Second
 type Process struct {
 	Addr  string // of its HTTP server
 	child *child.Process
-	dir   string // removed at the end, if set
+	built func() // removes the program, if it was built for this process alone
 }
 
 // Launch says how to start a program.
@@ -54,15 +53,22 @@ func (s *Stack) StartProgram(ctx context.Context, name string, env ...string) (*
 	if err != nil {
 		return nil, err
 	}
+	dismiss := child.RemoveOrphaned(dir)
+	remove := func() {
+		_ = os.RemoveAll(dir)
+		dismiss()
+	}
 	bin, err := Build(ctx, dir, name)
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		remove()
+		return nil, err
 	}
 	p, err := s.Launch(bin, Launch{Env: env})
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		remove()
+		return nil, err
 	}
-	p.dir = dir
+	p.built = remove
 	return p, p.Ready(ctx, 30*time.Second)
 }
 
@@ -166,5 +172,7 @@ func (p *Process) Kill() {
 // ended well.
 func (p *Process) Stop() {
 	_ = p.child.Stop(context.Background(), syscall.SIGTERM, stopFor)
-	_ = os.RemoveAll(p.dir) // "" is nothing
+	if p.built != nil {
+		p.built()
+	}
 }

@@ -32,32 +32,18 @@ type Stack struct {
 	close                 []func()
 }
 
-// Start starts servers of its own with durable settings, in a folder that is
-// removed at the end.
+// Start starts servers of its own with durable settings. Their data goes with
+// them, whatever ends the benchmark.
 func Start(ctx context.Context) (*Stack, error) {
-	dir, err := os.MkdirTemp("", "dropbell-bench-")
-	if err != nil {
-		return nil, err
-	}
-	s := &Stack{close: []func(){func() { _ = os.RemoveAll(dir) }}}
-	return s.start(ctx, localstack.Options{Dir: dir, Durable: true, Log: io.Discard})
+	return new(Stack).start(ctx, localstack.Options{Durable: true, Log: io.Discard})
 }
 
 // StartReading starts servers for a benchmark that only reads what it filled
-// in before: nothing is synced. Their data is kept in dir; an empty dir stands
-// for a folder in memory, where there is one, that is removed at the end.
+// in before: nothing is synced. Their data is kept in dir; with an empty dir it
+// is in memory, where there is room, and goes with them.
 func StartReading(ctx context.Context, dir string) (*Stack, error) {
-	s := &Stack{}
 	if dir == "" {
-		memory := "/dev/shm"
-		if info, err := os.Stat(memory); err != nil || !info.IsDir() {
-			memory = ""
-		}
-		var err error
-		if dir, err = os.MkdirTemp(memory, "dropbell-bench-"); err != nil {
-			return nil, err
-		}
-		s.close = append(s.close, func() { _ = os.RemoveAll(dir) })
+		return new(Stack).start(ctx, localstack.Options{Log: io.Discard})
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -66,7 +52,7 @@ func StartReading(ctx context.Context, dir string) (*Stack, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, err
 	}
-	return s.start(ctx, localstack.Options{Dir: dir, Log: io.Discard})
+	return new(Stack).start(ctx, localstack.Options{Dir: dir, Log: io.Discard})
 }
 
 func (s *Stack) start(ctx context.Context, o localstack.Options) (*Stack, error) {
@@ -100,7 +86,7 @@ func (s *Stack) start(ctx context.Context, o localstack.Options) (*Stack, error)
 	return s, nil
 }
 
-// Close stops the servers and removes their data.
+// Close stops the servers and removes data that was not to be kept.
 func (s *Stack) Close() {
 	for _, f := range slices.Backward(s.close) {
 		f()
