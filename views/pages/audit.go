@@ -20,6 +20,12 @@ type AuditFilter struct{ Kind, Object, Actor, Action, Text, Shop, From, To strin
 // Active reports whether the filter selects anything.
 func (f AuditFilter) Active() bool { return f != AuditFilter{} }
 
+// set reports whether something beside the search text selects.
+func (f AuditFilter) set() bool {
+	f.Text = ""
+	return f.Active()
+}
+
 // actionOptions offers what was done, and the one that the address asks for.
 func (p Audit) actionOptions(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "audit.all_actions")}}

@@ -86,7 +86,7 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	g.shop(10)
 	c := g.sentOut("Moon cakes", 10, 400)
 	b, url := g.as(staff.Viewer), fmt.Sprintf("/campaigns/%d", c.ID)
-	b.get(url).is(200).has("The first numbers come within half a minute.", "not checked yet", "such mailbox")
+	b.get(url).is(200).has("The first figures come within half a minute of the campaign’s start", "not checked yet", "such mailbox")
 	b.get(url + "?account=now").is(200).has("adds up")
 	g.count()
 	page := b.get(url).is(200).has("A, the first version", "B, the second version", "Held out", "about no template", "adds up", "Recipients", "All recipients")
