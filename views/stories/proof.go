@@ -148,7 +148,7 @@ func forecasts() []Story {
 		{Name: "forecast/empty", Page: pages.Forecast{Horizon: 24 * time.Hour}.Page()},
 		{Name: "forecast/good", Page: pages.Forecast{Horizon: 24 * time.Hour, Channels: good}.Page()},
 		{Name: "forecast/bad", Page: pages.Forecast{Horizon: 24 * time.Hour, Channels: bad, Paused: [delivery.Channels]bool{delivery.Email: true}, Hidden: map[int64]bool{5: true}}.Page()},
-		{Name: "forecast/card", Page: alone("Forecast", pages.ForecastCard(bad, 1), pages.ForecastCard(good, 0), pages.ForecastCard(nil, 1))},
+		{Name: "forecast/card", Page: alone("Forecast", pages.ForecastCard(bad, 1), pages.ForecastCard(good, 0), pages.ForecastCard(nil, 2))},
 	}
 }
 
