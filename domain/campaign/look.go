@@ -31,6 +31,12 @@ func (s *Service) Preview(ctx context.Context, by staff.Actor, id int64, to user
 	return delivery.RenderCopy(subject, variant, reader), variant, err
 }
 
+// Check returns what [Service.Create] would refuse of spec; nothing is stored.
+func (s *Service) Check(ctx context.Context, by staff.Actor, spec Spec) error {
+	_, err := s.check(ctx, by, spec)
+	return err
+}
+
 // Test sends the campaign's message to one user now, whatever its state, over
 // the ordinary workers. What became of it is in [Service.TestOutcome].
 func (s *Service) Test(ctx context.Context, by staff.Actor, id int64, to user.ID) (Campaign, error) {

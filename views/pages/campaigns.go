@@ -150,10 +150,18 @@ type CampaignForm struct {
 	Kinds    []campaign.AudienceKind
 	// Segments can be chosen by name; others by their number.
 	Segments []segment.Segment
-	// Previews and Reach are shown when somebody has asked for them.
-	Previews   []CampaignText
-	Reach      int64
-	ReachExact bool
+	// Spec is as much as could be understood of what is typed, in the zone of
+	// its shop.
+	Spec campaign.Spec
+	Zone *time.Location
+	// Previews, Reach and Grant are what it comes to; Reach is nil while it
+	// cannot be told, Grant while no coupon is given that the viewer may see.
+	Previews []CampaignText
+	Reach    *campaign.Reach
+	Grant    *template.Template
+	// ApprovalAbove is how many the shop lets one person send to; 0 = any number.
+	ApprovalAbove int64
+	// Looked brings all that to the top, because somebody asked for it.
 	Looked     bool
 	RequestKey string
 }
@@ -183,6 +191,9 @@ func (p CampaignForm) place(ctx context.Context) (string, []ui.Crumb) {
 func (p CampaignForm) field(ctx context.Context, name, kind string, required bool) ui.FieldProps {
 	f := ui.FieldProps{Name: name, Label: ui.T(ctx, "campaign.field."+name), Value: p.Values[name], Type: kind, Required: required,
 		Error: ui.ErrorOf(ctx, p.Errors, name), Autocomplete: "off"}
+	if slices.Contains([]string{"percent_b", "hold_out", "rate_per_second", "grant_template_id"}, name) {
+		f.InputMode = "numeric"
+	}
 	if key := "campaign.help." + name; ui.From(ctx).Locale.Has(key) {
 		f.Help = ui.T(ctx, key)
 	}
@@ -190,13 +201,9 @@ func (p CampaignForm) field(ctx context.Context, name, kind string, required boo
 }
 
 func (p CampaignForm) channelChoice(ctx context.Context) ui.ChoiceProps {
-	c := ui.ChoiceProps{Name: "channel", Label: ui.T(ctx, "campaign.field.channel"), Value: p.Values["channel"], Error: ui.ErrorOf(ctx, p.Errors, "channel"), Required: true}
+	c := ui.ChoiceProps{Name: "channel", Label: ui.T(ctx, "campaign.field.channel"), Help: ui.T(ctx, "campaign.help.channel"), Value: p.Values["channel"], Error: ui.ErrorOf(ctx, p.Errors, "channel"), Required: true}
 	for _, ch := range delivery.AllChannels() {
-		label := ui.T(ctx, "channel."+ch.String())
-		if !p.Channels.Has(ch) {
-			label = ui.T(ctx, "campaign.channel_off", label)
-		}
-		c.Options = append(c.Options, ui.Option{Value: ch.String(), Label: label})
+		c.Options = append(c.Options, ui.Option{Value: ch.String(), Label: channelLabel(ctx, ch, p.Channels)})
 	}
 	return c
 }
@@ -226,7 +233,7 @@ func (p CampaignForm) audienceChoice(ctx context.Context) ui.ChoiceProps {
 func AudienceOf(kind campaign.AudienceKind, id string) string { return string(kind) + ":" + id }
 
 func (p CampaignForm) shopChoice(ctx context.Context) ui.ChoiceProps {
-	return ui.ChoiceProps{Name: "shop", Label: ui.T(ctx, "field.shop"), Value: p.Values["shop"], Error: ui.ErrorOf(ctx, p.Errors, "shop"),
+	return ui.ChoiceProps{Name: "shop", Label: ui.T(ctx, "field.shop"), Help: ui.T(ctx, "campaign.help.shop"), Value: p.Values["shop"], Error: ui.ErrorOf(ctx, p.Errors, "shop"),
 		Options: append([]ui.Option{{Value: "", Label: ui.T(ctx, "campaign.no_shop")}}, shopOptions(p.Shops)...)}
 }
 

@@ -99,7 +99,7 @@ func shops() []template.Shop {
 func typed() map[string]string {
 	return map[string]string{"name": "Moon cake night", "shop_number": "10", "description": "", "claim_url": "https://shop.example/claim", "kind": "threshold_off", "amount_off": "20",
 		"threshold": "100", "percent_off": "", "max_off": "", "currency": "CNY", "target": "shop", "product": "", "opens_at": "2026-11-20T20:00", "closes_at": "2026-11-21T00:00",
-		"validity": "hours", "valid_hours": "72", "valid_until": "", "stock": "50000", "per_user_limit": "1", "obtain": "claim", "claim_mode": "durable"}
+		"validity": "hours", "valid_hours": "72", "valid_until": "", "stock": "50000", "per_user_limit": "1", "obtain": "claim", "claim_mode": "durable", "notify_days": "3, 1", "notify_channels": "app, sms"}
 }
 
 func forms() []Story {
@@ -109,14 +109,19 @@ func forms() []Story {
 	bad["name"], bad["amount_off"], bad["opens_at"], bad["opens_at_fold"] = "", "200", "2026-10-25T02:30", ""
 	errs := []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "amount_off", Key: "rule.amount_over_threshold", Message: "must not exceed the threshold"},
 		{Name: "opens_at", Key: pages.KeyTimeTwice, Message: "happens twice"}, {Name: "per_user_limit", Key: "rule.per_user_limit", Message: "must be between 1 and 1000"}}
+	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
 	mine := pages.TemplateForm{ID: 1, Version: 3, Values: typed(), Shops: shops()}
 	theirs := typed()
 	theirs["stock"], theirs["name"], theirs["description"] = "80000", "Moon cake evening", "With tea"
 	return []Story{
 		{Name: "form/no-shop", Page: pages.TemplateForm{Title: "New template", Values: map[string]string{}}.Page()},
-		{Name: "form/new", Page: pages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview}.Page()},
-		{Name: "form/errors", Page: pages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview}.Page()},
-		{Name: "form/published", Page: pages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview}.Page()},
+		{Name: "form/new", Page: pages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page()},
+		{Name: "form/errors", Page: pages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page()},
+		{Name: "form/errors_later", Page: pages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "f-per_user_limit"},
+		{Name: "form/step_times", Page: pages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-3"},
+		{Name: "form/review", Page: pages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
+		{Name: "form/review_errors", Page: pages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
+		{Name: "form/published", Page: pages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured}.Page()},
 		{Name: "form/conflict-campaign", Page: pages.Conflict{Mine: pages.CampaignForm{ID: 7, Values: map[string]string{"name": "Autumn", "title": "Tea for {{name}}"}},
 			Theirs: map[string]string{"name": "Autumn", "title": "Tea for everybody", "rate_per_second": "500"}, Version: 4}.Page()},
 		{Name: "form/conflict", Page: pages.Conflict{Mine: mine, Theirs: theirs, Version: 4, Who: "Ada Okafor"}.Page()},

@@ -66,8 +66,16 @@ func campaigns() []Story {
 	broken.Values = map[string]string{"name": "", "audience": "user_ids", "channel": "sms", "title": "Hello {{nmae}}", "body": "Come"}
 	broken.Errors = []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "title", Key: "rule.variables", Message: "{{nmae}} is not a variable"},
 		{Name: "audience_value", Key: "rule.required", Message: "name at least one user"}}
-	looked := form
-	looked.Looked, looked.Reach, looked.Previews = true, 1_204_000, running.Previews
+	full := form
+	full.Values = map[string]string{"name": "Mid-autumn sale", "shop": "10", "audience": "segment_id", "audience_value": "3", "channel": "sms", "title": "Tea for {{name|you}}", "body": "Twenty off until tomorrow.",
+		"title_zh": "送您一张茶券", "body_zh": "明天之前满 100 减 20。", "grant_template_id": "1", "hold_out": "10", "rate_per_second": "500", "starts_at": "2026-11-21T20:00", "ends_at": "2026-11-22T20:00"}
+	grant := coupon(1, "Moon cake night", time.Minute)
+	full.Shops, full.Zone, full.Previews, full.Reach, full.Grant, full.ApprovalAbove = shops(), shanghai(), running.Previews, &campaign.Reach{Users: 1_204_000}, &grant, 100_000
+	full.Spec = campaign.Spec{Channel: delivery.SMS, RatePerSecond: 500, StartsAt: Now().Add(24 * time.Hour), EndsAt: Now().Add(48 * time.Hour)}
+	edited := full
+	edited.ID, edited.Version, edited.Title = 7, 3, "Edit “Mid-autumn sale”"
+	looked := full
+	looked.Looked = true
 	return []Story{
 		{Name: "campaigns/empty", Page: pages.Campaigns{}.Page()},
 		{Name: "campaigns/none", Page: pages.Campaigns{Search: "nothing"}.Page()},
@@ -82,6 +90,10 @@ func campaigns() []Story {
 		{Name: "campaign/failed", Page: failed.Page()},
 		{Name: "campaignform/new", Page: form.Page()},
 		{Name: "campaignform/refused", Page: broken.Page()},
+		{Name: "campaignform/refused_later", Page: broken.Page(), At: "step-4"},
+		{Name: "campaignform/step_compare", Page: edited.Page(), At: "step-3"},
+		{Name: "campaignform/review", Page: edited.Page(), At: "step-5"},
+		{Name: "campaignform/review_errors", Page: broken.Page(), At: "step-5"},
 		{Name: "campaignform/looked", Page: looked.Page()},
 	}
 }

@@ -12,7 +12,11 @@ import (
 
 // Path is where a story is served in a look.
 func (s Story) Path(l Look) string {
-	return fmt.Sprintf("/story/%s?theme=%s&lang=%s", s.Name, l.Theme, l.Locale)
+	path := fmt.Sprintf("/story/%s?theme=%s&lang=%s", s.Name, l.Theme, l.Locale)
+	if s.At != "" {
+		path += "#" + s.At
+	}
+	return path
 }
 
 // Handler serves every story in every look, with an index at "/".

@@ -26,6 +26,8 @@ type Story struct {
 	// Outside is true for pages that are seen before signing in.
 	Outside bool
 	Flashes []ui.Flash
+	// At is the place of the page that is looked at; empty is its beginning.
+	At string
 }
 
 // A Look is how a story is seen.

@@ -3,7 +3,9 @@ package ui
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -110,6 +112,19 @@ func ErrorOf(ctx context.Context, errs []fault.Field, name string) string {
 	}
 	return ""
 }
+
+// ErrorsOf returns what is wrong with each field, by its name.
+func ErrorsOf(ctx context.Context, errs []fault.Field) map[string]string {
+	m := map[string]string{}
+	for _, f := range errs {
+		if _, told := m[f.Name]; !told {
+			m[f.Name] = FieldText(ctx, f)
+		}
+	}
+	return m
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 // FaultText says in the viewer's language why something was refused.
 func FaultText(ctx context.Context, err error) string {

@@ -154,6 +154,16 @@ func (b *tab) fill(selector, value string) {
 		e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); })()`, selector, value))
 }
 
+// step waits until the form shows this step.
+func (b *tab) step(title string) { b.Helper(); b.sees("[data-step]:not([hidden]) h2", title) }
+
+// next leaves a step of a form for the one with this title.
+func (b *tab) next(title string) {
+	b.Helper()
+	b.click("[data-next]")
+	b.step(title)
+}
+
 func (b *tab) signIn(g *rig, m staff.Member) {
 	b.Helper()
 	b.open(g.server.URL + "/signin")
@@ -276,16 +286,19 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	}
 	b.fill("#f-name", "Moon cake night")
 	b.sees("#preview", "Moon cake night")
+	b.next("2 · Discount")
 	b.click(`input[name=kind][value=percent_off]`)
 	b.fill("#f-percent_off", "20")
 	b.fill("#f-max_off", "30")
 	b.sees("#preview", "20% off", "at most CN¥30")
+	b.next("3 · Times")
 	opens := g.now().Add(3 * time.Hour)
 	b.fill("#f-opens_at", opens.In(berlin(t)).Format("2006-01-02T15:04"))
 	b.sees("#preview", "Reminders", "from")
 	b.press("form", "Save as draft")
 	b.sees("main", "2 things need your attention", "Closing: is required", "Stock: is required")
 	b.fill("#f-closes_at", opens.Add(time.Hour).In(berlin(t)).Format("2006-01-02T15:04"))
+	b.next("4 · Stock and claiming")
 	b.fill("#f-stock", "1000")
 	b.press("form", "Save as draft")
 	b.sees("main", "The draft of “Moon cake night” has been saved.", "Not published yet")

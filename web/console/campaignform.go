@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
+	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
@@ -85,22 +87,21 @@ func (c *Console) keepCampaign(w http.ResponseWriter, r *http.Request, f pages.C
 	if err != nil {
 		return err
 	}
-	f.RequestKey, f.Values = r.PostFormValue("request_key"), map[string]string{}
-	for _, name := range campaignFields() {
-		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
-	}
-	if kind, id, named := strings.Cut(f.Values["audience"], ":"); named { // a segment, chosen by its name
-		f.Values["audience"], f.Values["audience_value"] = kind, id
-	}
+	f.RequestKey, f.Values = r.PostFormValue("request_key"), typedCampaign(r)
 	if r.PostFormValue("again") != "" {
 		return c.showCampaignForm(w, r, http.StatusOK, f)
 	}
 	spec, broken := c.readCampaign(f.Values, shops, before)
-	if r.PostFormValue("look") != "" {
-		return c.lookAtCampaign(w, r, f, spec, broken)
-	}
-	if len(broken.List) > 0 {
-		f.Errors = broken.List
+	wrong, err := c.campaignFaults(r, spec, broken)
+	switch {
+	case errors.Is(err, staff.ErrForbidden): // of another shop; to keep it says so
+	case err != nil:
+		return err
+	case r.PostFormValue("look") != "":
+		f.Looked, f.Errors = true, wrong
+		return c.showCampaignForm(w, r, http.StatusOK, f)
+	case len(wrong) > 0:
+		f.Errors = wrong
 		return c.showCampaignForm(w, r, http.StatusUnprocessableEntity, f)
 	}
 	kept, err := keep(spec)
@@ -149,34 +150,19 @@ func typedFields(list []fault.Field) []fault.Field {
 	return list
 }
 
-func (c *Console) lookAtCampaign(w http.ResponseWriter, r *http.Request, f pages.CampaignForm, spec campaign.Spec, broken *fault.Fields) error {
-	f.Looked, f.Errors = true, broken.List
-	if n, exact, err := c.Campaigns.Estimate(r.Context(), actor(r), spec.Audience); err == nil {
-		f.Reach, f.ReachExact = n, exact
-	} else if fields := fieldsOf(err); fields != nil {
-		f.Errors = append(f.Errors, typedFields(fields)...)
+// mostSegments is how many segments, the last changed first, the form names.
+const mostSegments = 100
+
+func (c *Console) segmentsOffered(r *http.Request) ([]segment.Segment, error) {
+	if c.Segments == nil {
+		return nil, nil
 	}
-	subject, err := c.Campaigns.Store.Subject(r.Context(), campaign.Campaign{Spec: spec})
-	if err != nil {
-		return err
-	}
-	f.Previews = previews(subject)
-	return c.showCampaignForm(w, r, http.StatusOK, f)
+	return c.Segments.Segments(r.Context(), actor(r), segment.Query{Limit: mostSegments})
 }
 
-// segmentsOffered is how many segments, the last changed first, the form names.
-const segmentsOffered = 100
-
 func (c *Console) showCampaignForm(w http.ResponseWriter, r *http.Request, status int, f pages.CampaignForm) error {
-	shops, err := c.shopsOf(r)
-	if err != nil {
+	if err := c.completeCampaignForm(r, &f); err != nil {
 		return err
-	}
-	f.Shops, f.Channels, f.Kinds = shops, c.Channels, c.Campaigns.Audiences
-	if c.Segments != nil {
-		if f.Segments, err = c.Segments.Segments(r.Context(), actor(r), segment.Query{Limit: segmentsOffered}); err != nil {
-			return err
-		}
 	}
 	f.Title = say(r, "campaign.new_title")
 	if f.ID != 0 {
@@ -230,22 +216,26 @@ func (c *Console) readCampaign(v map[string]string, shops []template.Shop, befor
 		}
 		return n
 	}
-	zone := c.DefaultZone
 	s = campaign.Spec{Name: v["name"], Shop: number("shop"), GrantTemplate: number("grant_template_id"), RatePerSecond: int(min(number("rate_per_second"), campaign.MaxRate+1))}
-	if i := slices.IndexFunc(shops, func(sh template.Shop) bool { return sh.Number == s.Shop }); i >= 0 {
-		zone = c.campaignZone(shops[i].Timezone)
-	}
 	channel, err := delivery.ParseChannel(v["channel"])
 	if err != nil {
 		broken.Add("channel", "rule.channel", "choose one")
 	}
 	s.Channel = channel
-	rd := &reading{values: v, zone: zone}
+	rd := &reading{values: v, zone: c.zoneOf(s.Shop, shops)}
 	s.StartsAt, s.EndsAt = rd.when("starts_at"), rd.when("ends_at")
 	broken.List = append(broken.List, rd.broken.List...)
 	s.Audience = readAudience(v, broken)
 	s.Content = readCopy(v, before, int(min(number("percent_b"), 1000)), int(min(number("hold_out"), 1000)))
 	return s, broken
+}
+
+// zoneOf is the zone of one of the shops, without one the console's.
+func (c *Console) zoneOf(number int64, shops []template.Shop) *time.Location {
+	if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == number }); i >= 0 {
+		return c.campaignZone(shops[i].Timezone)
+	}
+	return c.DefaultZone
 }
 
 func readAudience(v map[string]string, broken *fault.Fields) campaign.Audience {

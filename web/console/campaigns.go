@@ -26,6 +26,7 @@ func (c *Console) campaignRoutes() []route {
 		get("/campaigns.csv", staff.View, c.exportCampaigns),
 		post("/campaigns", staff.ManageCampaigns, c.createCampaign),
 		get("/campaigns/new", staff.ManageCampaigns, c.newCampaign),
+		post("/campaigns/preview", staff.ManageCampaigns, c.previewCampaign),
 		get("/campaigns/{id}", staff.View, c.showCampaign),
 		live(time.Second, get("/campaigns/{id}/progress", staff.View, c.campaignProgress)),
 		live(10*time.Second, get("/campaigns/{id}/results", staff.View, c.campaignResults)),

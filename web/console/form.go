@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/money"
 	"dropbell/domain/template"
@@ -27,6 +28,7 @@ func typedValues(r *http.Request) map[string]string {
 	for _, name := range templateFields() {
 		v[name] = r.PostFormValue(name)
 	}
+	v["notify_channels"] = strings.Join(r.PostForm["notify_channels"], ", ") // a box each
 	v["currency"] = strings.ToUpper(strings.TrimSpace(v["currency"]))
 	// Browsers send line ends as CR LF; stored text has LF.
 	v["description"] = strings.ReplaceAll(v["description"], "\r\n", "\n")
@@ -36,7 +38,8 @@ func typedValues(r *http.Request) map[string]string {
 // blankValues are what a new form begins with.
 func blankValues(shops []template.Shop) map[string]string {
 	v := map[string]string{"kind": string(template.AmountOff), "currency": "CNY", "target": string(template.WholeShop), "validity": "hours",
-		"valid_hours": "72", "per_user_limit": "1", "obtain": string(template.ByClaim), "claim_mode": string(template.Durable)}
+		"valid_hours": "72", "per_user_limit": "1", "obtain": string(template.ByClaim), "claim_mode": string(template.Durable),
+		"notify_channels": delivery.App.String()}
 	if len(shops) > 0 {
 		v["shop_number"] = strconv.FormatInt(shops[0].Number, 10)
 	}
@@ -68,6 +71,9 @@ func valuesOf(t template.Template) map[string]string {
 		"valid_hours": number(t.ValidHours), "stock": strconv.FormatInt(t.Stock, 10), "per_user_limit": strconv.Itoa(t.PerUserLimit),
 		"obtain": string(t.Obtain), "claim_mode": string(t.ClaimMode), "valid_until": "", "valid_until_fold": "",
 		"notify_days": t.NotifyDays.String(), "notify_channels": strings.Join(template.ChannelNames(t.NotifyOver), ", ")}
+	if t.NotifyDays == 0 {
+		v["notify_channels"] = delivery.App.String() // what notices begin with
+	}
 	v["opens_at"], v["opens_at_fold"] = typedTime(t.OpensAt, zone)
 	v["closes_at"], v["closes_at_fold"] = typedTime(t.ClosesAt, zone)
 	if t.ValidUntil != nil {

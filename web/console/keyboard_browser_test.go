@@ -56,8 +56,18 @@ func TestByKeyboardAlone(t *testing.T) {
 	b.sees("h1", "New template")
 	b.tabTo("#f-name")
 	b.types("By keyboard")
+	onwards := func(title string) {
+		b.tabTo("[data-next]")
+		b.types(kb.Enter)
+		b.step(title)
+		if !evaluate[bool](b, `document.activeElement.matches("[data-step]:not([hidden]) h2")`) {
+			t.Errorf("the focus is not at the beginning of %s", title)
+		}
+	}
+	onwards("2 · Discount")
 	b.tabTo("#f-amount_off")
 	b.types("5")
+	onwards("3 · Times")
 	opens := g.now().Add(5 * time.Hour).In(berlin(t))
 	for _, field := range []struct {
 		id string
@@ -66,6 +76,7 @@ func TestByKeyboardAlone(t *testing.T) {
 		b.tabTo(field.id)
 		b.types(field.at.Format("01022006") + kb.ArrowRight + field.at.Format("030405PM"))
 	}
+	onwards("4 · Stock and claiming")
 	b.tabTo("#f-stock")
 	b.types("100" + kb.Enter)
 	b.sees("main", "The draft of “By keyboard” has been saved.")

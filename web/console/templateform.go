@@ -146,7 +146,8 @@ func (c *Console) showForm(w http.ResponseWriter, r *http.Request, status int, f
 	if f.ID != 0 {
 		f.Title = say(r, "form.edit", f.Values["name"])
 	}
-	f.Preview = c.preview(r, f.Values, f.Shops)
+	f.Preview, f.Channels = c.preview(r, f.Values, f.Shops), c.Channels
+	inOrder(f.Errors, templateFields())
 	return c.show(w, r, status, f.Page())
 }
 
@@ -168,12 +169,17 @@ func (c *Console) lastChangedBy(r *http.Request, kind string, id int64) (string,
 	return pages.ActorName(r.Context(), last[0].Actor), nil
 }
 
+// previewTemplate answers what is typed so far: how the coupon looks, and
+// what would be refused.
 func (c *Console) previewTemplate(w http.ResponseWriter, r *http.Request) error {
 	shops, err := c.shopsOf(r)
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, c.preview(r, typedValues(r), shops).Fragment())
+	f := pages.TemplateForm{Values: typedValues(r), Shops: shops}
+	_, f.Errors = readSpec(f.Values, shops, c.DefaultZone)
+	f.Preview = c.preview(r, f.Values, shops)
+	return c.show(w, r, http.StatusOK, f.Checked())
 }
 
 // preview shows as much as can be understood of what is typed so far.

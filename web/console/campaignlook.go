@@ -1,0 +1,128 @@
+package console
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/pages"
+)
+
+// typedCampaign returns what was typed, without what surrounds it.
+func typedCampaign(r *http.Request) map[string]string {
+	v := map[string]string{}
+	for _, name := range campaignFields() {
+		v[name] = strings.TrimSpace(r.PostFormValue(name))
+	}
+	if kind, id, named := strings.Cut(v["audience"], ":"); named { // a segment, chosen by its name
+		v["audience"], v["audience_value"] = kind, id
+	}
+	return v
+}
+
+// previewCampaign answers what is typed so far: whom it reaches, what it
+// costs, how it reads, and what would be refused.
+func (c *Console) previewCampaign(w http.ResponseWriter, r *http.Request) error {
+	shops, err := c.shopsOf(r)
+	if err != nil {
+		return err
+	}
+	f := pages.CampaignForm{Values: typedCampaign(r)}
+	spec, broken := c.readCampaign(f.Values, shops, delivery.Copy{})
+	if f.Errors, err = c.campaignFaults(r, spec, broken); err != nil {
+		return err
+	}
+	if err := c.completeCampaignForm(r, &f); err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusOK, f.Checked())
+}
+
+// campaignFaults joins what could not be read with the rules that the rest
+// breaks, in the order of the form; a field is named once.
+func (c *Console) campaignFaults(r *http.Request, spec campaign.Spec, broken *fault.Fields) ([]fault.Field, error) {
+	list := slices.Clone(broken.List)
+	err := c.Campaigns.Check(r.Context(), actor(r), spec)
+	fields := typedFields(fieldsOf(err))
+	switch {
+	case errors.Is(err, staff.ErrForbidden) && spec.Shop == 0:
+		fields = []fault.Field{{Name: "shop", Key: "rule.own_shop", Message: "choose one of your shops"}}
+	case err != nil && fields == nil:
+		return nil, err
+	}
+	for _, f := range fields {
+		if !slices.ContainsFunc(list, func(g fault.Field) bool { return g.Name == f.Name }) {
+			list = append(list, f)
+		}
+	}
+	inOrder(list, campaignFields())
+	return list, nil
+}
+
+// inOrder sorts faults as their fields stand in the form.
+func inOrder(list []fault.Field, names []string) {
+	slices.SortStableFunc(list, func(a, b fault.Field) int {
+		return cmp.Compare(slices.Index(names, a.Name), slices.Index(names, b.Name))
+	})
+}
+
+// completeCampaignForm adds the choices of the form and what the values that
+// it holds come to.
+func (c *Console) completeCampaignForm(r *http.Request, f *pages.CampaignForm) (err error) {
+	if f.Shops, err = c.shopsOf(r); err != nil {
+		return err
+	}
+	f.Channels, f.Kinds = c.Channels, c.Campaigns.Audiences
+	if f.Segments, err = c.segmentsOffered(r); err != nil {
+		return err
+	}
+	spec, _ := c.readCampaign(f.Values, f.Shops, delivery.Copy{})
+	f.Spec, f.Zone = spec, c.zoneOf(spec.Shop, f.Shops)
+	ctx, by := r.Context(), actor(r)
+	if n, exact, err := c.Campaigns.Estimate(ctx, by, spec.Audience); err == nil {
+		f.Reach = &campaign.Reach{Users: n, Exact: exact, At: c.Now()}
+	} else if fault.KindOf(err) == 0 {
+		return err
+	}
+	if by.May(staff.View, spec.Shop) == nil {
+		limits, err := c.Campaigns.Limits(ctx, by, spec.Shop)
+		if err != nil {
+			return err
+		}
+		f.ApprovalAbove = limits.ApprovalAbove
+	}
+	about, err := c.visibleTemplate(r, spec.TemplateID())
+	if err != nil {
+		return err
+	}
+	if about == nil { // nothing of another shop's template is shown
+		spec.GrantTemplate, spec.Audience = 0, campaign.Audience{}
+	} else if spec.GrantTemplate != 0 {
+		f.Grant = about
+	}
+	subject, err := c.Campaigns.Store.Subject(ctx, campaign.Campaign{Spec: spec})
+	f.Previews = previews(subject)
+	return err
+}
+
+// visibleTemplate returns the template that the viewer may see, else nil.
+func (c *Console) visibleTemplate(r *http.Request, id int64) (*template.Template, error) {
+	if id <= 0 {
+		return nil, nil
+	}
+	t, err := c.Templates.Template(r.Context(), actor(r), id)
+	switch {
+	case err == nil:
+		return &t, nil
+	case errors.Is(err, template.ErrNotFound), errors.Is(err, staff.ErrForbidden):
+		return nil, nil
+	}
+	return nil, err
+}
