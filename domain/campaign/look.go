@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"dropbell/domain/delivery"
@@ -31,10 +32,20 @@ func (s *Service) Preview(ctx context.Context, by staff.Actor, id int64, to user
 	return delivery.RenderCopy(subject, variant, reader), variant, err
 }
 
-// Check returns what [Service.Create] would refuse of spec; nothing is stored.
-func (s *Service) Check(ctx context.Context, by staff.Actor, spec Spec) error {
-	_, err := s.check(ctx, by, spec)
-	return err
+// Check returns every rule for which [Service.Create] would refuse spec, in one
+// round, and why it could not go on beyond them; nothing is stored.
+func (s *Service) Check(ctx context.Context, by staff.Actor, spec Spec) ([]fault.Field, error) {
+	spec.Audience.Users = normal(spec.Audience.Users)
+	var list []fault.Field
+	var broken *fault.Fields
+	if errors.As(spec.Check(), &broken) {
+		list = append(list, broken.List...)
+	}
+	_, err := s.lookUp(ctx, by, spec)
+	if errors.As(err, &broken) {
+		return append(list, broken.List...), nil
+	}
+	return list, err
 }
 
 // Test sends the campaign's message to one user now, whatever its state, over

@@ -140,6 +140,11 @@ func (s *Service) check(ctx context.Context, by staff.Actor, spec Spec) (Spec, e
 	if err := spec.Check(); err != nil {
 		return spec, err
 	}
+	return s.lookUp(ctx, by, spec)
+}
+
+// lookUp is the part of check that asks what there is.
+func (s *Service) lookUp(ctx context.Context, by staff.Actor, spec Spec) (Spec, error) {
 	e := &fault.Fields{}
 	if !slices.Contains(s.Audiences, spec.Audience.Kind) {
 		e.Add("audience."+string(spec.Audience.Kind), "rule.audience_unavailable", "this kind of audience is not available here")

@@ -49,15 +49,14 @@ func (c *Console) previewCampaign(w http.ResponseWriter, r *http.Request) error 
 // breaks, in the order of the form; a field is named once.
 func (c *Console) campaignFaults(r *http.Request, spec campaign.Spec, broken *fault.Fields) ([]fault.Field, error) {
 	list := slices.Clone(broken.List)
-	err := c.Campaigns.Check(r.Context(), actor(r), spec)
-	fields := typedFields(fieldsOf(err))
+	fields, err := c.Campaigns.Check(r.Context(), actor(r), spec)
 	switch {
 	case errors.Is(err, staff.ErrForbidden) && spec.Shop == 0:
-		fields = []fault.Field{{Name: "shop", Key: "rule.own_shop", Message: "choose one of your shops"}}
-	case err != nil && fields == nil:
+		fields = append(fields, fault.Field{Name: "shop", Key: "rule.own_shop", Message: "choose one of your shops"})
+	case err != nil:
 		return nil, err
 	}
-	for _, f := range fields {
+	for _, f := range typedFields(fields) {
 		if !slices.ContainsFunc(list, func(g fault.Field) bool { return g.Name == f.Name }) {
 			list = append(list, f)
 		}
