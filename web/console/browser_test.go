@@ -411,6 +411,10 @@ func TestWithoutScripts(t *testing.T) {
 	b.do(chromedp.SendKeys(chromedp.CSS("#f-email"), m.Email), chromedp.SendKeys(chromedp.CSS("#f-password"), password))
 	b.click("button.is-wide")
 	b.sees("h1", "New template")
+	b.sees("form.form", "1 · Basics", "2 · Discount", "3 · Times", "4 · Stock and claiming")
+	if evaluate[bool](b, `[...document.querySelectorAll("[data-steps], [data-next], [data-back], #review, [data-fold]")].some(e => e.checkVisibility())`) {
+		t.Error("what only scripts can use is shown")
+	}
 	set := func(selector, value string) {
 		b.do(chromedp.SetValue(chromedp.CSS(selector), value))
 	}

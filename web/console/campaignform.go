@@ -87,7 +87,7 @@ func (c *Console) keepCampaign(w http.ResponseWriter, r *http.Request, f pages.C
 	if err != nil {
 		return err
 	}
-	f.RequestKey, f.Values = r.PostFormValue("request_key"), typedCampaign(r)
+	f.RequestKey, f.Values, f.Shops = r.PostFormValue("request_key"), typedCampaign(r), shops
 	if r.PostFormValue("again") != "" {
 		return c.showCampaignForm(w, r, http.StatusOK, f)
 	}

@@ -34,7 +34,7 @@ func (c *Console) previewCampaign(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	f := pages.CampaignForm{Values: typedCampaign(r)}
+	f := pages.CampaignForm{Values: typedCampaign(r), Shops: shops}
 	spec, broken := c.readCampaign(f.Values, shops, delivery.Copy{})
 	if f.Errors, err = c.campaignFaults(r, spec, broken); err != nil {
 		return err
@@ -75,8 +75,10 @@ func inOrder(list []fault.Field, names []string) {
 // completeCampaignForm adds the choices of the form and what the values that
 // it holds come to.
 func (c *Console) completeCampaignForm(r *http.Request, f *pages.CampaignForm) (err error) {
-	if f.Shops, err = c.shopsOf(r); err != nil {
-		return err
+	if f.Shops == nil {
+		if f.Shops, err = c.shopsOf(r); err != nil {
+			return err
+		}
 	}
 	f.Channels, f.Kinds = c.Channels, c.Campaigns.Audiences
 	if f.Segments, err = c.segmentsOffered(r); err != nil {

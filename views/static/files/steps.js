@@ -46,7 +46,8 @@
         now.id = el.id + "-error";
         if (help) help.before(now); else field.append(now);
       }
-      el.setAttribute("aria-describedby", [now?.id, help?.id].filter(Boolean).join(" "));
+      const notes = [now?.id, help?.id].filter(Boolean).join(" ");
+      if (notes) el.setAttribute("aria-describedby", notes); else el.removeAttribute("aria-describedby");
       if (el !== field) el.setAttribute("aria-invalid", String(!!now));
     }
   }
@@ -118,4 +119,5 @@
   form.classList.add("is-stepped");
   arrive();
   addEventListener("hashchange", arrive);
+  addEventListener("load", () => { if (at === review) look(); }); // browsers may put back what was typed
 })();
