@@ -32,6 +32,12 @@ type Outbox struct{ *DB }
 // NewOutbox returns the outbox of db.
 func NewOutbox(db *DB) Outbox { return Outbox{db} }
 
+// relaySQL chooses once: as "in (select …)" the planner, for which the outbox
+// is always empty, would choose again for every event it deletes.
+const relaySQL = `
+delete from outbox where id = any(array(select id from outbox order by id limit $1 for update skip locked))
+returning event_id::text, topic, payload::text, trace`
+
 // Relay takes up to limit events, passes them to publish and forgets them
 // once publish returned nil; it returns how many there were. If the process
 // dies in between they are published again. Several relays may run at once.
@@ -39,9 +45,7 @@ func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Conte
 	n := 0
 	err := o.tx(ctx, func(tx pgx.Tx) error {
 		// The tuples deleted here come back if the transaction fails.
-		rows, err := tx.Query(ctx, `
-			delete from outbox where id in (select id from outbox order by id limit $1 for update skip locked)
-			returning event_id::text, topic, payload::text, trace`, limit)
+		rows, err := tx.Query(ctx, relaySQL, limit)
 		if err != nil {
 			return err
 		}

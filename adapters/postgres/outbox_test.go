@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres"
 	"dropbell/domain/delivery"
@@ -97,6 +100,23 @@ func TestRelayKeepsWhatCouldNotBePublished(t *testing.T) {
 }
 
 func joined(ids []string) string { b, _ := json.Marshal(ids); return string(b) }
+
+// A relay chooses its events once, not once for each, also while the outbox is
+// empty whenever PostgreSQL looks at it.
+func TestRelayChoosesOnce(t *testing.T) {
+	w := newWorld(t)
+	for _, n := range []int{0, 3000} {
+		w.fillOutbox(n)
+		w.exec(`analyze outbox`)
+		rows, err := w.sql.Query(t.Context(), postgres.ExplainRelay(), 100)
+		w.must(err)
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		w.must(err)
+		if text := strings.Join(plan, "\n"); strings.Contains(text, "Join") || !strings.Contains(text, "InitPlan") {
+			t.Errorf("planned as\n%s", text)
+		}
+	}
+}
 
 // TestSeveralRelays deliver every event, fail now and then, and leave none.
 func TestSeveralRelays(t *testing.T) {
