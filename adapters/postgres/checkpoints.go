@@ -34,6 +34,8 @@ type checkpointAnswer struct {
 // A batch has a token only while it is running. Asking for the state as well
 // would lead through the index of running batches, which keeps every batch that
 // ever ran until it is vacuumed: the more are done, the longer it would take.
+// A lease that lasts long enough stays as it is, since with any indexed column
+// the row would have to be entered into every index again.
 const checkpointSQL = `
 with given as (
     select * from unnest($1::bigint[], $2::uuid[], $3::bytea[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[], $9::text[], $10::text[],
@@ -49,7 +51,9 @@ with given as (
         dead_count = g.dead_count, failed_count = g.failed_count, rest_outcome = nullif(g.rest_outcome, ''), rest_reason = nullif(g.rest_reason, ''),
         state = case when g.done then 'done' when g.until is not null then 'ready' else b.state end,
         next_run_at = coalesce(g.until, b.next_run_at),
-        lease_until = case when g.done or g.until is not null then null else clock_timestamp() + g.lasting end,
+        lease_until = case when g.done or g.until is not null then null
+            when b.lease_until > clock_timestamp() + g.lasting / 2 then b.lease_until
+            else clock_timestamp() + g.lasting end,
         lease_token = case when g.done or g.until is not null then null else b.lease_token end,
         -- The first end counts: a batch whose dead letters are replayed was delivered then.
         finished_at = case when g.done then coalesce(b.finished_at, clock_timestamp()) else b.finished_at end,
