@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/alexedwards/scs/v2"
+	"github.com/go-chi/chi/v5"
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
@@ -144,8 +145,10 @@ type Console struct {
 	status    *recent[[delivery.Channels]delivery.ChannelStatus]
 	ahead     *recent[[]reminder.ChannelForecast]
 	handler   http.Handler
-	// partRoutes are those that live parts of pages come from.
-	partRoutes http.Handler
+	// partRoutes are those that live parts of pages come from; ownParts says of
+	// which of their patterns that they are drawn for one member alone.
+	partRoutes chi.Router
+	ownParts   map[string]bool
 }
 
 // New returns the console. It panics if its own catalogues or assets, which
@@ -168,7 +171,8 @@ func New(d Deps) *Console {
 	c.ahead = &recent[[]reminder.ChannelForecast]{life: aheadLife, look: func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 		return c.Forecaster.Forecast(ctx, forecastAhead)
 	}}
-	c.handler, c.partRoutes = c.routes(), c.routesOfParts()
+	c.handler = c.routes()
+	c.partRoutes, c.ownParts = c.routesOfParts()
 	return c
 }
 

@@ -2,6 +2,8 @@ package console
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -26,6 +28,7 @@ type watch[S view] struct {
 	stop    context.CancelFunc
 	viewers map[chan S]struct{}
 	last    *S
+	err     error // why there are no more states, if the last look failed
 }
 
 func newHub[K comparable, S view](look func(context.Context, K, S) (S, error), every func(S) time.Duration) *hub[K, S] {
@@ -40,12 +43,18 @@ func always[S view](d time.Duration) func(S) time.Duration { return func(S) time
 // last. The channel is closed when the state cannot be had any more. leave
 // must be called once.
 func (h *hub[K, S]) join(key K) (states <-chan S, leave func()) {
+	ch, w := h.enter(key)
+	return ch, func() { h.leave(key, w, ch) }
+}
+
+// enter is join; the watch is empty if the hub is closed.
+func (h *hub[K, S]) enter(key K) (chan S, *watch[S]) {
 	ch := make(chan S, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		close(ch)
-		return ch, func() {}
+		return ch, &watch[S]{stop: func() {}}
 	}
 	w := h.watched[key]
 	if w == nil {
@@ -58,25 +67,50 @@ func (h *hub[K, S]) join(key K) (states <-chan S, leave func()) {
 	if w.last != nil {
 		ch <- *w.last
 	}
-	return ch, func() { h.leave(key, w, ch) }
+	return ch, w
 }
 
 // peek returns the state as it is shown to those who watch it, or
 // looks if nobody does.
 func (h *hub[K, S]) peek(ctx context.Context, key K) (S, error) {
-	states, leave := h.join(key)
-	defer leave()
+	states, w := h.enter(key)
+	defer h.leave(key, w, states)
+	var none S
 	select {
 	case s, ok := <-states:
 		if ok {
 			return s, nil
 		}
-		var none S // find out why
-		return h.look(ctx, key, none)
 	case <-ctx.Done():
-		var none S
 		return none, ctx.Err()
 	}
+	if err := h.failure(w); err != nil {
+		return none, err // everybody who waited for this look is told of it
+	}
+	return h.attempt(ctx, key, none) // the hub is closed
+}
+
+func (h *hub[K, S]) failure(w *watch[S]) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.err
+}
+
+func (h *hub[K, S]) ended() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
+// attempt looks. Nobody stands behind a watch to catch a panic, which would
+// end the program.
+func (h *hub[K, S]) attempt(ctx context.Context, key K, before S) (s S, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("looking at %v: panic: %v\n%s", key, p, debug.Stack())
+		}
+	}()
+	return h.look(ctx, key, before)
 }
 
 func (h *hub[K, S]) leave(key K, w *watch[S], ch chan S) {
@@ -103,13 +137,14 @@ func (h *hub[K, S]) drop(key K, w *watch[S]) {
 func (h *hub[K, S]) follow(ctx context.Context, key K, w *watch[S]) {
 	var s S
 	for {
-		next, err := h.look(ctx, key, s)
+		next, err := h.attempt(ctx, key, s)
 		if ctx.Err() != nil {
 			return
 		}
 		h.mu.Lock()
 		if err != nil {
 			// Viewers come back, and are told why it is not possible.
+			w.err = err
 			h.drop(key, w)
 			h.mu.Unlock()
 			return

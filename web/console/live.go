@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/domain/staff"
 	"dropbell/views/ui"
 )
 
@@ -47,10 +48,11 @@ func (c *Console) streamParts(w http.ResponseWriter, r *http.Request) error {
 // A stream is one viewer's connection. It tells of a page's own state, if it
 // has one, and of its live parts.
 type stream struct {
-	w     http.ResponseWriter
-	out   *http.ResponseController
-	r     *http.Request
-	parts []watched
+	w   http.ResponseWriter
+	out *http.ResponseController
+	// r is the request by whoever the viewer is by now, first as it came.
+	r, first *http.Request
+	parts    []watched
 	// seen are the sums of the states that the viewer has: of the page's own,
 	// then of its parts. They are the id of every event, with which a broken
 	// connection is resumed.
@@ -64,14 +66,14 @@ func (c *Console) openStream(w http.ResponseWriter, r *http.Request) (*stream, e
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{w: w, out: http.NewResponseController(w), r: r, seen: make([]string, 1+len(paths))}
+	s := &stream{w: w, out: http.NewResponseController(w), r: r, first: r, seen: make([]string, 1+len(paths))}
 	from := r.Header.Get("Last-Event-ID")
 	if from == "" {
 		from = r.FormValue("from")
 	}
 	copy(s.seen, strings.Split(from, "."))
 	for _, path := range paths {
-		key := keyOf(frame(r), path)
+		key := c.keyOf(frame(r), path)
 		states, leave := c.parts.join(key)
 		s.parts = append(s.parts, watched{key, states, leave})
 		if _, err := c.parts.peek(r.Context(), key); err != nil && !errors.Is(err, errReload) {
@@ -132,6 +134,9 @@ func pump[S view](c *Console, s *stream, states <-chan S, update func(S) error) 
 // what there is.
 func (c *Console) updatePart(s *stream, n news) error {
 	if n.part == nil {
+		if c.parts.ended() {
+			return errReload // another node has it
+		}
 		_, err := c.parts.peek(s.r.Context(), s.parts[n.index].partKey)
 		if errors.Is(err, errReload) {
 			_ = s.event(reloadEvent, nil) // the stream ends either way
@@ -150,18 +155,20 @@ func (c *Console) updatePart(s *stream, n news) error {
 // see other things than before.
 func (c *Console) stillWelcome(s *stream) error {
 	m, err := c.present.of(s.r.Context(), c.sessions.GetString(s.r.Context(), signInKey))
-	if err != nil {
+	if errors.Is(err, staff.ErrUnauthenticated) {
 		_ = s.event("dropbell:signed-out", nil) // the stream ends either way
+	}
+	if err != nil {
 		return err
 	}
 	f := *frame(s.r)
 	f.Member = m
 	for _, p := range s.parts {
-		if keyOf(&f, p.path) != p.partKey {
+		if c.keyOf(&f, p.path) != p.partKey {
 			return errReload
 		}
 	}
-	s.r = s.r.WithContext(ui.With(s.r.Context(), &f))
+	s.r = s.first.WithContext(ui.With(s.first.Context(), &f)) // not one around the other, for hours
 	return nil
 }
 
@@ -172,9 +179,9 @@ func (s *stream) event(name string, data []byte) error {
 	if name != "" {
 		fmt.Fprintf(&b, "event: %s\n", name)
 	}
-	for line := range bytes.Lines(append(data, '\n')) { // every line of the data is marked as such
+	for line := range bytes.SplitSeq(data, []byte("\n")) { // every line of the data is marked as such
 		b.WriteString("data: ")
-		b.Write(bytes.TrimRight(line, "\r\n"))
+		b.Write(bytes.TrimRight(line, "\r"))
 		b.WriteByte('\n')
 	}
 	b.WriteByte('\n')

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -13,9 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"dropbell/domain/fault"
+	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
 
@@ -179,7 +184,7 @@ func TestEveryPartCanBeDrawn(t *testing.T) {
 	for _, rt := range g.partTable() {
 		path := samplePath(rt.pattern, "1")
 		f := &ui.Frame{Locale: g.languages.Default(), Member: staff.Member{Role: staff.Admin}}
-		if _, err := g.lookAtPart(t.Context(), keyOf(f, path), nil); err != nil && fault.KindOf(err) == 0 && !errors.Is(err, errReload) {
+		if _, err := g.lookAtPart(t.Context(), g.keyOf(f, path), nil); err != nil && fault.KindOf(err) == 0 && !errors.Is(err, errReload) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -192,10 +197,10 @@ func TestLiveIsSilentAtRest(t *testing.T) {
 	d := g.published(10, 2*time.Hour)
 	f := &ui.Frame{Locale: g.languages.Default(), Member: staff.Member{Role: staff.Admin}}
 	for _, path := range []string{"/", "/channels", templateURL(d.ID)} {
-		first, err := g.lookAtPart(t.Context(), keyOf(f, path), nil)
+		first, err := g.lookAtPart(t.Context(), g.keyOf(f, path), nil)
 		g.must(err)
 		g.wait(3 * time.Second)
-		later, err := g.lookAtPart(t.Context(), keyOf(f, path), first)
+		later, err := g.lookAtPart(t.Context(), g.keyOf(f, path), first)
 		g.must(err)
 		if later != first {
 			t.Errorf("%s: nothing happened and %d bytes are sent: %.600s", path, len(later.patch), later.patch)
@@ -242,6 +247,108 @@ func TestLiveEndsWhenRightsChange(t *testing.T) {
 	g.wait(presenceLife)
 	g.ends(stream)
 	b.get(liveURL(templateURL(d.ID))).is(http.StatusForbidden)
+}
+
+// Who is limited to shops sees jobs of their own that belong to no shop, and
+// nobody else of that shop does.
+func TestLiveOwnJob(t *testing.T) {
+	g := newRig(t)
+	m := g.hire(staff.Marketer, 10)
+	j := g.startJob(m.Actor(), "Pause 3 templates", 0)
+	mine, other := g.browser(), g.as(staff.Marketer, 10)
+	mine.signIn(m.Email)
+	page := pages.Work{Job: j}.URL()
+	mine.get(page).is(http.StatusOK).has("data-live")
+	mine.live = liveURL(page)
+	stream, _ := mine.listen(0, "")
+	if got := g.next(stream); !strings.Contains(got.data, "#job") {
+		t.Errorf("%+v", got)
+	}
+	g.work(j.ID, job.Progress{Total: 40, Done: 11})
+	if got := g.next(stream); !strings.Contains(got.data, "11 of 40") {
+		t.Errorf("%+v", got)
+	}
+	other.get(liveURL(page)).is(http.StatusNotFound)
+	// Whoever sees every job shares one drawing.
+	f := func(id int64, shops ...int64) *ui.Frame {
+		return &ui.Frame{Locale: g.languages.Default(), Member: staff.Member{ID: id, Role: staff.Viewer, Shops: shops}}
+	}
+	if g.keyOf(f(1), page+"?x=1") != g.keyOf(f(2), page+"?x=1") || g.keyOf(f(1, 10), "/") != g.keyOf(f(2, 10), "/") || g.keyOf(f(1, 10), page+"?x=1") == g.keyOf(f(2, 10), page+"?x=1") {
+		t.Error("who shares what")
+	}
+}
+
+// A part that cannot be drawn for a mistake in the program does not end it.
+func TestLiveSurvivesAPanic(t *testing.T) {
+	g := newRig(t)
+	r := chi.NewRouter()
+	r.Get("/", func(http.ResponseWriter, *http.Request) { panic("oh dear") })
+	g.partRoutes = r
+	g.as(staff.Viewer).get(liveURL("/")).is(http.StatusInternalServerError)
+}
+
+// A stream may be open for days: what is known of its viewer does not pile up.
+func TestLiveForgetsWhoTheViewerWas(t *testing.T) {
+	g := newRig(t)
+	m := g.hire(staff.Viewer)
+	d := g.published(10, 2*time.Hour)
+	depth := make(chan [2]int, 1)
+	g.present = newPresence(func(context.Context, string) (staff.Member, error) { return m, nil }, g.now)
+	h := g.protect(g.sessions.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		frame(r).Member = m
+		g.must(r.ParseForm())
+		s, err := g.openStream(w, r)
+		g.must(err)
+		defer s.close()
+		deep := func() int { return strings.Count(fmt.Sprint(s.r.Context()), ".With") }
+		g.must(g.stillWelcome(s))
+		first := deep()
+		for range 100 {
+			g.must(g.stillWelcome(s))
+		}
+		depth <- [2]int{first, deep()}
+	})))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, liveURL(templateURL(d.ID)), nil))
+	if got := <-depth; got[0] != got[1] || got[0] == 0 {
+		t.Errorf("contexts within each other: %d, then %d", got[0], got[1])
+	}
+}
+
+// What is sent to many viewers is nobody's to write in.
+func TestEventLeavesItsDataAlone(t *testing.T) {
+	shared := append(make([]byte, 0, 16), "a\n\nb"...)
+	w := httptest.NewRecorder()
+	s := &stream{w: w, out: http.NewResponseController(w), seen: []string{"1"}}
+	if err := s.event("", shared); err != nil {
+		t.Fatal(err)
+	}
+	if rest := shared[:cap(shared)]; rest[len(shared)] != 0 {
+		t.Errorf("behind the data stands %q", rest)
+	}
+	if err := s.event("x", nil); err != nil {
+		t.Fatal(err)
+	}
+	want := "id: 1\nretry: 1000\ndata: a\ndata: \ndata: b\n\nid: 1\nretry: 1000\nevent: x\ndata: \n\n"
+	if got := w.Body.String(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Nobody is sent away because the database has trouble.
+func TestLiveTroubleIsNoSignOut(t *testing.T) {
+	g := newRig(t)
+	g.present = newPresence(func(context.Context, string) (staff.Member, error) { return staff.Member{}, errors.New("no database") }, g.now)
+	h := g.protect(g.sessions.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := &stream{w: w, out: http.NewResponseController(w), r: r, first: r, seen: []string{""}}
+		if err := g.stillWelcome(s); err == nil {
+			t.Error("the stream goes on")
+		}
+	})))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/live", nil))
+	if w.Body.Len() > 0 {
+		t.Errorf("sent %q", w.Body)
+	}
 }
 
 func TestLiveEndsForWhoIsSignedOut(t *testing.T) {
@@ -360,6 +467,40 @@ func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
 	})
 	if s := <-slow; s.sum != "4" {
 		t.Errorf("the slow viewer is told %q, want the last one", s.sum)
+	}
+}
+
+// What one look has failed for is told to everybody who waits for it: a
+// database in trouble is not asked by each of them.
+func TestHubFailsOnceForAll(t *testing.T) {
+	const viewers = 50
+	var asked atomic.Int64
+	ready := make(chan struct{})
+	h := newHub(func(context.Context, int64, *part) (*part, error) {
+		asked.Add(1)
+		<-ready
+		return nil, errors.New("no database")
+	}, always[*part](time.Hour))
+	failed := make(chan error, viewers)
+	for range viewers {
+		go func() {
+			_, err := h.peek(t.Context(), 1)
+			failed <- err
+		}()
+	}
+	within(t, "everybody waiting", func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.watched[1] != nil && len(h.watched[1].viewers) == viewers
+	})
+	close(ready)
+	for range viewers {
+		if err := <-failed; err == nil || err.Error() != "no database" {
+			t.Errorf("told %v", err)
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("%d looks", n)
 	}
 }
 

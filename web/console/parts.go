@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -27,17 +28,23 @@ type partKey struct {
 	language *i18n.Locale
 	role     staff.Role
 	shops    string // JSON
+	member   int64  // whom alone it is drawn for; 0 = everybody with these rights
 }
 
 // keyOf returns the key of the part at path for the viewer of f.
-func keyOf(f *ui.Frame, path string) partKey {
+func (c *Console) keyOf(f *ui.Frame, path string) partKey {
 	shops, _ := json.Marshal(f.Member.Shops) // numbers
-	return partKey{path, f.Locale, f.Member.Role, string(shops)}
+	k := partKey{path: path, language: f.Locale, role: f.Member.Role, shops: string(shops)}
+	if bare, _, _ := strings.Cut(path, "?"); len(f.Member.Shops) > 0 && c.ownParts[c.partRoutes.Find(chi.NewRouteContext(), http.MethodGet, bare)] {
+		k.member = f.Member.ID
+	}
+	return k
 }
 
-// viewer is everybody who may see what the key says, and nobody of them.
+// viewer is everybody who may see what the key says, and nobody of them
+// unless it is one member's.
 func (k partKey) viewer() (m staff.Member) {
-	m.Role = k.role
+	m.ID, m.Role = k.member, k.role
 	_ = json.Unmarshal([]byte(k.shops), &m.Shops) // was written by keyOf
 	return m
 }
@@ -100,6 +107,9 @@ func (c *Console) lookAtPart(ctx context.Context, key partKey, before *part) (*p
 	if before == nil {
 		return p, nil
 	}
+	if attribute(now.root, "id") != attribute(before.root, "id") {
+		return nil, errReload // the page has nothing of that name
+	}
 	list, ok := now.since(before.fragment)
 	if ok && len(list) == 0 {
 		return before, nil
@@ -134,10 +144,12 @@ func (c *Console) partTable() (list []route) {
 	return list
 }
 
-// routesOfParts serves parts to lookAtPart only.
-func (c *Console) routesOfParts() http.Handler {
-	r := chi.NewRouter()
+// routesOfParts serves parts to lookAtPart only. own are the patterns of those
+// that show somebody limited to shops more if it is their own.
+func (c *Console) routesOfParts() (r chi.Router, own map[string]bool) {
+	r, own = chi.NewRouter(), map[string]bool{}
 	for _, rt := range c.partTable() {
+		own[rt.pattern] = rt.own
 		r.Get(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
 			d := w.(*drawing)
 			d.every = rt.every
@@ -146,7 +158,7 @@ func (c *Console) routesOfParts() http.Handler {
 			}
 		})
 	}
-	return r
+	return r, own
 }
 
 // partPaths returns the addresses of the parts that a page shows.

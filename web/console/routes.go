@@ -22,6 +22,9 @@ type route struct {
 	// every is how often a live part of a page that comes from here is looked
 	// at while somebody watches it; 0 = it never changes by itself.
 	every time.Duration
+	// own says that who is limited to shops sees what they began themselves
+	// besides, so that nobody shares the part with them.
+	own bool
 }
 
 // handler answers a request or returns why it cannot.
@@ -38,6 +41,11 @@ func post(pattern string, needs staff.Permission, h handler) route {
 // live is a route whose partial answer keeps itself up to date on pages.
 func live(every time.Duration, r route) route {
 	r.every = every
+	return r
+}
+
+func own(r route) route {
+	r.own = true
 	return r
 }
 
@@ -87,7 +95,7 @@ func (c *Console) table() []route {
 		get("/grants", staff.View, c.listGrants),
 		get("/grants.csv", staff.View, c.exportGrants),
 		get("/grants/list.csv", staff.ManageUsers, c.grantFile),
-		live(time.Second, get("/grants/{id}", staff.View, c.showGrant)),
+		live(time.Second, own(get("/grants/{id}", staff.View, c.showGrant))),
 		get("/grants/{id}/results.csv", staff.ManageUsers, c.grantResults),
 		get("/grants/{id}/{step:apply|takeback}", staff.ManageUsers, c.confirmGrantStep),
 		post("/grants/{id}/{step:apply|takeback}", staff.ManageUsers, c.takeGrantStep),
@@ -177,7 +185,7 @@ func (c *Console) table() []route {
 
 		get("/jobs", staff.View, c.listWork),
 		get("/jobs.csv", staff.View, c.exportWork),
-		live(time.Second, get("/jobs/{id}", staff.View, c.showWork)),
+		live(time.Second, own(get("/jobs/{id}", staff.View, c.showWork))),
 		get("/jobs/{id}/errors.csv", staff.View, c.workErrors),
 		get("/jobs/{id}/cancel", staff.View, c.confirmStopWork),
 		post("/jobs/{id}/cancel", staff.View, c.stopWork),
