@@ -17,6 +17,14 @@ func (p Codes) url() string {
 	return CodesURL(p.Template.ID)
 }
 
+// pageURL is where the page comes from that is shown.
+func (p Codes) pageURL() string {
+	if p.Before == 0 {
+		return p.url()
+	}
+	return fmt.Sprintf("%s?before=%d", p.url(), p.Before)
+}
+
 // CodesURL is where the redeem codes of a template are.
 func CodesURL(templateID int64) string { return fmt.Sprintf("/templates/%d/codes", templateID) }
 

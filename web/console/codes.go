@@ -56,7 +56,7 @@ func (c *Console) fillCodes(r *http.Request, p *pages.Codes, templateID int64) e
 	if err != nil {
 		return err
 	}
-	p.List = list
+	p.List, p.Before = list, max(0, before)
 	if len(list) > pageSize {
 		p.List = list[:pageSize]
 		p.Next = withQuery(r, "before", strconv.FormatInt(p.List[pageSize-1].ID, 10))

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/views/ui"
 )
 
 // codeKeys holds a key that everybody may know.
@@ -71,6 +72,14 @@ func TestCodesInTheConsole(t *testing.T) {
 		marketer.post(page, form).to(page)
 	}
 	marketer.get(page).is(200).has("1,200 codes are being generated.", "0 of 1,200 generated", `data-live="`, "more than there are coupons").hasNot("Download CSV")
+	for _, at := range []string{page, "/codes"} { // the page says where it comes from, and there it is
+		path := at + "?before=99"
+		marketer.get(at).is(200).has(`data-live="` + at + `"`)
+		marketer.get(path).is(200).has(`data-live="` + path + `"`)
+		if _, err := g.lookAtPart(t.Context(), g.keyOf(&ui.Frame{Locale: g.languages.Default(), Member: staff.Member{Role: staff.Viewer}}, path), nil); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
 	var batches int
 	g.must(g.sql.QueryRow(t.Context(), `select count(*) from code_batches`).Scan(&batches))
 	if batches != 1 {

@@ -103,7 +103,7 @@ func (c *Console) table() []route {
 		get("/templates/{id}/grants/new", staff.ManageUsers, c.newGrant),
 		post("/templates/{id}/grants/new", staff.ManageUsers, c.startGrant),
 
-		get("/codes", staff.View, c.allCodes),
+		live(2*time.Second, get("/codes", staff.View, c.allCodes)),
 		get("/codes.csv", staff.View, c.exportBatches),
 		post("/codes/check", staff.View, c.checkCode),
 		live(2*time.Second, get("/templates/{id}/codes", staff.View, c.listCodes)),
