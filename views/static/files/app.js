@@ -152,7 +152,10 @@
   function parts() {
     return [...all("[data-live]")].filter((el) => !el.parentElement.closest("[data-live]")).map((el) => ["of", el.dataset.live]);
   }
+  let again = 0; // the timer of a next attempt
   function connect() {
+    clearTimeout(again);
+    disconnect(); // there is never a second one
     if (held) return;
     const list = parts();
     const now = JSON.stringify(list);
@@ -163,11 +166,12 @@
     const source = document.createElement("div");
     source.setAttribute("hx-sse:connect", (page?.stream ?? "/live") + "?" + query);
     source.setAttribute("hx-config", "sse.reconnectMaxDelay:5000");
-    place.replaceChildren(source);
+    place.append(source);
     htmx.process(place);
   }
   let stream = null;
   function disconnect() {
+    if (place.firstElementChild) htmx.trigger(place.firstElementChild, "htmx:abort"); // may still wait for an answer
     place.replaceChildren();
     stream?.reader?.cancel();
     stream?.abortController.abort();
@@ -176,28 +180,28 @@
   // A swap may have brought parts, or ended some.
   document.addEventListener("htmx:after:swap", () => setTimeout(() => {
     if (held || !watched || JSON.stringify(parts()) === watched) return;
-    disconnect();
     connect();
   }));
   function lost(yes) { if (note) note.hidden = !yes || held; }
   const signedOut = (status) => status === 401 || status === 403;
-  function retry() { lost(true); setTimeout(connect, 5000); }
-  document.addEventListener("htmx:sse:error", (e) => { if (signedOut(e.detail.status)) location.reload(); else lost(true); });
+  function retry() { lost(true); clearTimeout(again); again = setTimeout(connect, 5000); }
+  function reload() { setTimeout(() => location.reload(), Math.max(0, 3000 - performance.now())); } // never on and on
+  document.addEventListener("htmx:sse:error", (e) => { if (signedOut(e.detail.status)) reload(); else lost(true); });
   document.addEventListener("htmx:error", (e) => { if (place.contains(e.target)) retry(); });
   document.addEventListener("htmx:before:swap", (e) => {
     if (!place.contains(e.target) || !(e.detail.ctx.response?.status >= 400)) return;
     e.preventDefault(); // an error page has no place in a stream
-    if (signedOut(e.detail.ctx.response.status)) location.reload(); else retry();
+    if (signedOut(e.detail.ctx.response.status)) reload(); else retry();
   });
   // What somebody has opened stays open.
   htmx.registerExtension("dropbell", { htmx_before_morph_attr: (el, change) => !(el.matches("details") && change.attrName === "open") });
   document.addEventListener("htmx:sse:after:connection", (e) => { stream = e.detail.connection; lost(false); });
   document.addEventListener("htmx:sse:after:message", (e) => { lost(false); seen = e.detail.message.id || seen; });
-  document.addEventListener("dropbell:signed-out", () => location.reload());
+  document.addEventListener("dropbell:signed-out", reload);
   // Not under somebody's hands: a dialog that is on its way would be lost.
   document.addEventListener("dropbell:reload", () => {
     if (dialog?.open || Date.now() - asked < 10000) return;
-    setTimeout(() => location.reload(), Math.max(0, 3000 - performance.now())); // never on and on
+    reload();
   });
   // A switch may have been drawn anew by a swap, which knows nothing of this.
   function switches() { for (const b of all("[data-live-switch]")) b.setAttribute("aria-pressed", String(held)); }
@@ -209,7 +213,8 @@
     switches();
     const said = document.getElementById("live-said");
     if (said) said.textContent = held ? said.dataset.held : said.dataset.on;
-    if (held) { disconnect(); lost(false); } else connect();
+    connect(); // or no more
+    if (held) lost(false);
   });
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", connect); else setTimeout(connect);
 
