@@ -720,7 +720,7 @@ func (p ChannelTests) why(ctx context.Context) string {
 	return ui.T(ctx, "tests.not_configured", channelVariable(p.Channel))
 }
 
-// Results are the last messages; while one is on its way they ask again.
+// Results are the last messages, live while one is on its way.
 func (p ChannelTests) Results() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

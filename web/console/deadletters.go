@@ -84,8 +84,8 @@ func (c *Console) deadLetterJobs(r *http.Request) (pages.Jobs, error) {
 	return pages.Jobs{List: list}, err
 }
 
-// refreshJobs is asked again and again while a job runs. When none does any
-// more the page is told to load anew, since its counts have changed.
+// refreshJobs is the part of the page that is live while a job runs. When none
+// does any more the page is told to load anew, since its counts have changed.
 func (c *Console) refreshJobs(w http.ResponseWriter, r *http.Request) error {
 	jobs, err := c.deadLetterJobs(r)
 	if err != nil {
