@@ -161,20 +161,24 @@ func (s *Service) lookUp(ctx context.Context, by staff.Actor, spec Spec) (Spec, 
 			}
 		}
 	}
-	for field, id := range map[string]int64{"grant_template_id": spec.GrantTemplate, "audience." + string(spec.Audience.Kind): spec.audienceTemplate()} {
-		if id == 0 {
+	// Always in this order: without a shop the first one decides on it.
+	for _, about := range []struct {
+		field string
+		id    int64
+	}{{"audience." + string(spec.Audience.Kind), spec.audienceTemplate()}, {"grant_template_id", spec.GrantTemplate}} {
+		if about.id == 0 {
 			continue
 		}
-		t, err := s.Templates.Template(ctx, id)
+		t, err := s.Templates.Template(ctx, about.id)
 		switch {
 		case errors.Is(err, template.ErrNotFound):
-			e.Add(field, "rule.unknown_template", "there is no such template")
+			e.Add(about.field, "rule.unknown_template", "there is no such template")
 		case err != nil:
 			return spec, err
 		case spec.Shop == 0:
 			spec.Shop = t.ShopNumber
 		case spec.Shop != t.ShopNumber:
-			e.Add(field, "rule.other_shop", "belongs to another shop")
+			e.Add(about.field, "rule.other_shop", "belongs to another shop")
 		}
 	}
 	if err := e.Err(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/domain/campaign"
 	"dropbell/domain/staff"
 )
 
@@ -70,6 +71,12 @@ func TestPreviewOfACampaign(t *testing.T) {
 	b.post("/campaigns/preview", form).is(200).has(`data-for="f-name"`, `data-for="f-percent_b"`, `data-for="f-audience_value"`, "does not exist", "cannot be told right now")
 	b.post("/campaigns", form).is(http.StatusUnprocessableEntity).has("3 things need your attention", "Name : is required", "Which ones : does not exist", "must be a whole number")
 	b.post("/campaigns/preview", nil).is(200).has(`data-for="f-name"`, `data-for="f-title"`, `data-for="f-starts_at"`)
+
+	// The same form is always told the same.
+	for range 20 {
+		form = campaignForm("audience", string(campaign.Reserved), "audience_value", fmt.Sprint(theirs.ID), "grant_template_id", fmt.Sprint(mine.ID))
+		b.post("/campaigns/preview", form).is(200).has(`data-for="f-grant_template_id"`).hasNot(`data-for="f-audience_value"`)
+	}
 
 	// Who is in charge of one shop sees nothing of another's template, and is
 	// told which shop to choose instead of losing what was typed.
