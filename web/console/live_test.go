@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -284,6 +285,7 @@ func TestLiveSurvivesAPanic(t *testing.T) {
 	r := chi.NewRouter()
 	r.Get("/", func(http.ResponseWriter, *http.Request) { panic("oh dear") })
 	g.partRoutes = r
+	g.Console.Log = slog.New(slog.DiscardHandler) // it is said there, as it should be
 	g.as(staff.Viewer).get(liveURL("/")).is(http.StatusInternalServerError)
 }
 

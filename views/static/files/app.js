@@ -217,6 +217,9 @@
     if (held) lost(false);
   });
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", connect); else setTimeout(connect);
+  // A page that the browser keeps to come back to needs no news meanwhile.
+  addEventListener("pagehide", disconnect);
+  addEventListener("pageshow", (e) => { if (e.persisted) connect(); });
 
   // Keyboard.
   let prefix = "";
