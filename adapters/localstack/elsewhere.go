@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"dropbell/adapters/localstack/child"
 )
@@ -37,9 +38,13 @@ func nameOf(base string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
+// abandonedAfter is how long nobody has used a folder that is abandoned: a disk
+// that is only away for now comes back sooner.
+const abandonedAfter = 3 * 24 * time.Hour
+
 // removeAbandoned removes the folders below root whose owners are gone. One
-// without a note, with a note that is not its own, or with a server that still
-// runs is left alone.
+// that was used lately, one without a note, with a note that is not its own, or
+// with a server that still runs is left alone.
 func removeAbandoned(root string, say func(format string, args ...any)) {
 	list, err := os.ReadDir(root)
 	if err != nil {
@@ -47,6 +52,10 @@ func removeAbandoned(root string, say func(format string, args ...any)) {
 	}
 	for _, f := range list {
 		dir := filepath.Join(root, f.Name())
+		note, err := os.Stat(filepath.Join(dir, ownerNote)) // written at every start
+		if err != nil || time.Since(note.ModTime()) < abandonedAfter {
+			continue
+		}
 		raw, err := os.ReadFile(filepath.Join(dir, ownerNote))
 		base := strings.TrimSuffix(string(raw), "\n")
 		if err != nil || !f.IsDir() || f.Name() != nameOf(base) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestAbandonedFoldersAreRemoved: what belongs to a folder that is gone goes,
@@ -25,6 +26,7 @@ func TestAbandonedFoldersAreRemoved(t *testing.T) {
 		must(t, err)
 		must(t, os.MkdirAll(filepath.Join(dir, "postgres", "base"), 0o700))
 		must(t, os.WriteFile(filepath.Join(dir, "postgres", "PG_VERSION"), []byte("15\n"), 0o600))
+		used(t, dir, time.Now().Add(-abandonedAfter))
 		return base, dir
 	}
 	lost := func(base string) { must(t, os.RemoveAll(filepath.Dir(base))) }
@@ -44,11 +46,14 @@ func TestAbandonedFoldersAreRemoved(t *testing.T) {
 	must(t, os.Remove(filepath.Join(without, ownerNote)))
 	moved, copied := place("copied")
 	lost(moved)
+	away, young := place("on a disk that is away")
+	lost(away)
+	used(t, young, time.Now().Add(time.Minute-abandonedAfter))
 	foreign := filepath.Join(root, "somebody-elses")
 	must(t, os.Rename(copied, foreign))
 
 	removeAbandoned(root, say)
-	for _, dir := range []string{kept, running, without, foreign} {
+	for _, dir := range []string{kept, running, without, foreign, young} {
 		if _, err := os.Stat(filepath.Join(dir, "postgres", "PG_VERSION")); err != nil {
 			t.Error(err)
 		}
@@ -67,6 +72,12 @@ func TestAbandonedFoldersAreRemoved(t *testing.T) {
 		t.Errorf("its server has ended, and %s is still there (%v)", running, err)
 	}
 	removeAbandoned(filepath.Join(root, "never made"), say)
+}
+
+// used makes a folder look as if it was last started then.
+func used(t *testing.T, dir string, at time.Time) {
+	t.Helper()
+	must(t, os.Chtimes(filepath.Join(dir, ownerNote), at, at))
 }
 
 func must(t *testing.T, err error) {

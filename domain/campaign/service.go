@@ -248,7 +248,8 @@ func (s *Service) Balance(ctx context.Context, by staff.Actor, id int64) (Balanc
 	return s.Store.Balance(ctx, id)
 }
 
-// Estimate says about how many users the audience has.
+// Estimate says about how many users the audience has. Who is limited to shops
+// is not told about those of another shop's template.
 func (s *Service) Estimate(ctx context.Context, by staff.Actor, a Audience) (int64, bool, error) {
 	if err := by.May(staff.ManageCampaigns, 0); err != nil {
 		return 0, false, err
@@ -257,6 +258,15 @@ func (s *Service) Estimate(ctx context.Context, by staff.Actor, a Audience) (int
 	e := &fault.Fields{}
 	if a.check(e); len(e.List) > 0 {
 		return 0, false, e
+	}
+	if id := (Spec{Audience: a}).audienceTemplate(); id != 0 && len(by.Shops) > 0 {
+		t, err := s.Templates.Template(ctx, id)
+		if err != nil {
+			return 0, false, err
+		}
+		if err := by.May(staff.ManageCampaigns, t.ShopNumber); err != nil {
+			return 0, false, err
+		}
 	}
 	return s.Store.Estimate(ctx, a)
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,12 @@ func TestPreviewOfACampaign(t *testing.T) {
 	// told which shop to choose instead of losing what was typed.
 	form = campaignForm("title", "{{coupon.name}}", "grant_template_id", fmt.Sprint(theirs.ID))
 	limited.post("/campaigns/preview", form).is(200).hasNot("Moon cake night", "CN¥").has(`data-for="f-shop"`)
+	for d, told := range map[int64]bool{mine.ID: true, theirs.ID: false} {
+		reach := limited.post("/campaigns/preview", campaignForm("shop", "10", "audience", string(campaign.Reserved), "audience_value", fmt.Sprint(d))).is(200)
+		if strings.Contains(reach.body, "cannot be told right now") == told {
+			t.Errorf("template %d: %s", d, reach.text())
+		}
+	}
 	form.Del("grant_template_id")
 	limited.post("/campaigns", form).is(http.StatusUnprocessableEntity).has("Shop : choose one of your shops", `value="Spring &lt;b&gt;"`)
 	form.Set("shop", "10")
