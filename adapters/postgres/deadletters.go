@@ -111,37 +111,42 @@ const (
 const suspects = `case when b.state = 'done' and b.rest_outcome is null
 	and b.sent_count + b.skipped_count + b.expired_count + b.dead_count + b.failed_count = b.due_count then null else b.sent end`
 
-// Triage says what a replay would do, batch by batch, by looking at who has a
-// sent mark all the same.
+// Triage says what a replay would do by looking at who has a sent mark all the
+// same, batch by batch where somebody could; all others are counted at once.
 func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter) (delivery.Triage, error) {
 	where, args := conditions(f)
 	// Whom first, and then the batches' own rows, which are wide.
 	rows, err := s.pool.Query(ctx, `with letters as materialized (
-			select b.id, array_agg(e.user_id) as users`+deadFrom+where+` group by b.id
+			select b.id, count(*) as n, array_agg(e.user_id) as users`+deadFrom+where+` group by b.id
 		), dead as materialized (
-			select b.kind, b.owner_id, b.template_id, `+suspects+` as sent, `+unstopped+` as unstopped, l.users from letters l join batches b using (id)
+			select b.kind, b.owner_id, b.template_id, `+suspects+` as sent, `+unstopped+` as unstopped, l.n, l.users from letters l join batches b using (id)
 		), owners as materialized (
 			select kind, owner_id, `+holding+` as holding from (select distinct kind, owner_id, template_id from dead) b
+		), all_dead as (
+			select d.sent, d.unstopped and o.holding as timely, d.n, d.users from dead d join owners o on o.kind = d.kind and o.owner_id = d.owner_id
 		)
-		select d.sent, d.unstopped and o.holding, d.users from dead d join owners o on o.kind = d.kind and o.owner_id = d.owner_id`, args...)
+		select null, timely, sum(n)::bigint, null from all_dead where sent is null group by timely
+		union all select sent, timely, n, users from all_dead where sent is not null`, args...)
 	if err != nil {
 		return delivery.Triage{}, translate(err)
 	}
 	var t delivery.Triage
 	var sent []byte
 	var timely bool
+	var n int64
 	var users []int64
-	_, err = pgx.ForEachRow(rows, []any{&sent, &timely, &users}, func() error {
-		left, done, err := split(users, sent)
+	_, err = pgx.ForEachRow(rows, []any{&sent, &timely, &n, &users}, func() error {
+		_, done, err := split(users, sent)
 		if err != nil {
 			return err
 		}
-		t.Total += int64(len(users))
+		left := n - int64(len(done))
+		t.Total += n
 		t.AlreadySent += int64(len(done))
 		if timely {
-			t.InTime += int64(len(left))
+			t.InTime += left
 		} else {
-			t.TooLate += int64(len(left))
+			t.TooLate += left
 		}
 		return nil
 	})
