@@ -153,6 +153,7 @@ func (c *Console) showTemplate(w http.ResponseWriter, r *http.Request) error {
 	return c.either(w, r, p.Live(), p.Page())
 }
 
+// templatePage is the part of the page that the board and the stock make.
 func (c *Console) templatePage(ctx context.Context, t template.Template) (pages.Template, error) {
 	board, err := c.Board.Board(ctx, t.ID)
 	p := pages.Template{Drop: pages.Drop{Template: t, Board: board}, Channels: c.Channels}
