@@ -126,7 +126,7 @@ func (p *Postgres) arguments() []string {
 		"timezone=UTC", "log_timezone=UTC", "log_min_messages=warning",
 	}
 	if p.options.Durable {
-		settings = append(settings, "fsync=on", "synchronous_commit=on", "full_page_writes=on", "max_wal_size=2GB")
+		settings = append(settings, "fsync=on", "synchronous_commit=on", "full_page_writes=on", "max_wal_size=2GB", "min_wal_size=1GB")
 	} else {
 		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_wal_size=256MB")
 	}

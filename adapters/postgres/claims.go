@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +16,8 @@ import (
 // stored by one transaction; see committer.
 type Claims struct {
 	*DB
+	last   lastTerms
+	firsts *committer[struct{}, claim.Request, claim.Verdict]
 	groups *committer[struct{}, claim.Request, claim.Verdict]
 	looks  *committer[struct{}, claim.RepeatKey, claim.Claim]
 }
@@ -23,6 +26,7 @@ type Claims struct {
 func NewClaims(db *DB, g Grouping) *Claims {
 	s := &Claims{DB: db}
 	cfg := g.config(db)
+	s.firsts = newCommitter[struct{}](cfg, nil, s.decideFirsts)
 	s.groups = newCommitter[struct{}](cfg, nil, s.decide)
 	cfg.observe = nil
 	s.looks = newCommitter[struct{}](cfg, nil, s.repetitions)
@@ -31,6 +35,7 @@ func NewClaims(db *DB, g Grouping) *Claims {
 
 // Close answers everything that was accepted and stops.
 func (s *Claims) Close() {
+	s.firsts.close()
 	s.groups.close()
 	s.looks.close()
 }
@@ -40,7 +45,14 @@ func (s *Claims) Claim(ctx context.Context, r claim.Request) (claim.Claim, error
 	if len(r.Key) > claim.MaxKey {
 		return claim.Claim{}, fault.ErrInvalid.Because("a claim's key has at most %d bytes", claim.MaxKey)
 	}
-	v, err := s.groups.do(ctx, r)
+	var v claim.Verdict
+	var err error
+	if !slow(r) && s.last.knows(r.TemplateID) {
+		v, err = s.firsts.do(ctx, r)
+	}
+	if err == nil && v == (claim.Verdict{}) {
+		v, err = s.groups.do(ctx, r)
+	}
 	switch {
 	case err != nil:
 		return claim.Claim{}, err
@@ -64,7 +76,7 @@ func (s *Claims) Group(ctx context.Context, group []claim.Request) ([]claim.Verd
 const rivals = 3
 
 func (s *Claims) decide(ctx context.Context, group []claim.Request) (verdicts []claim.Verdict, err error) {
-	if quick(group) {
+	if !slices.ContainsFunc(group, slow) {
 		if verdicts, err = s.decideQuickly(ctx, group); !errors.Is(err, errOvertaken) {
 			return verdicts, err
 		}
@@ -90,6 +102,7 @@ func (s *Claims) decideOnce(ctx context.Context, group []claim.Request) ([]claim
 	if err != nil {
 		return nil, errors.Join(err, rollback(conn.Conn()))
 	}
+	s.last.learn(desk)
 	verdicts := make([]claim.Verdict, len(group))
 	for i, r := range group {
 		verdicts[i] = desk.Decide(r)

@@ -35,13 +35,10 @@ var errOvertaken = errors.New("what was read has changed")
 // expectFailed is the SQLSTATE of the function expect.
 const expectFailed = "DB001"
 
-// quick reports whether a group can be decided quickly: taps, as a rush
-// consists of. Codes and what gates have accepted know further conditions.
-func quick(group []claim.Request) bool {
-	return !slices.ContainsFunc(group, func(r claim.Request) bool {
-		return r.Origin != claim.ByTap || !r.AcceptedAt.IsZero()
-	})
-}
+// slow reports whether only a slow group can decide r. Taps, as a rush
+// consists of, can be decided quickly; codes and what gates have accepted know
+// further conditions.
+func slow(r claim.Request) bool { return r.Origin != claim.ByTap || !r.AcceptedAt.IsZero() }
 
 const readTermsSQL = `select ` + termColumns + ` from templates where id = any($1)`
 
@@ -84,6 +81,7 @@ func (s *Claims) decideQuickly(ctx context.Context, group []claim.Request) ([]cl
 	if err != nil {
 		return nil, errors.Join(err, rollback(conn.Conn()))
 	}
+	s.last.learn(desk)
 	verdicts, before := make([]claim.Verdict, len(group)), make(map[claim.Holder]int, len(desk.Counts))
 	for h, n := range desk.Counts {
 		before[h] = n

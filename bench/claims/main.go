@@ -139,6 +139,10 @@ func (b *bench) measured(ctx context.Context, do func(context.Context) (result, 
 		b.template, stock); err != nil {
 		return result{}, err
 	}
+	// What was written before is not to be written back meanwhile, and its log is written again.
+	if _, err := b.SQL.Exec(ctx, `checkpoint`); err != nil {
+		return result{}, err
+	}
 	r, err := do(ctx)
 	if err != nil {
 		return r, err

@@ -35,7 +35,32 @@ type Stack struct {
 // Start starts servers of its own with durable settings. Their data goes with
 // them, whatever ends the benchmark.
 func Start(ctx context.Context) (*Stack, error) {
-	return new(Stack).start(ctx, localstack.Options{Durable: true, Log: io.Discard})
+	s, err := new(Stack).start(ctx, localstack.Options{Durable: true, Log: io.Discard})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.age(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// age makes the server's log one that has been in use for a while: it has
+// files to write again. A new server makes each one first, 16 MB of zeros that
+// every commit waits for.
+func (s *Stack) age(ctx context.Context) error {
+	const files = 48 // below min_wal_size, which are kept
+	for range files {
+		if _, err := s.SQL.Exec(ctx, `select pg_logical_emit_message(false, 'bench', 'age')`); err != nil {
+			return err
+		}
+		if _, err := s.SQL.Exec(ctx, `select pg_switch_wal()`); err != nil {
+			return err
+		}
+	}
+	_, err := s.SQL.Exec(ctx, `checkpoint`)
+	return err
 }
 
 // StartReading starts servers for a benchmark that only reads what it filled

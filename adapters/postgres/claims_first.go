@@ -1,0 +1,237 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/event"
+	"dropbell/domain/template"
+)
+
+// Most claims of a rush are the first of their user for a template whose terms
+// have not changed since the last group. They are decided by what is
+// remembered, without reading anything, and stored by one statement that
+// counts only if all of it was so: a holder who has a coupon already is passed
+// over, other terms or too little stock undo everything. What is left
+// undecided is decided again by a group that reads; so every refusal and every
+// repetition is told by what is stored.
+
+// issueFirsts gives coupons to those of the holders $1 (template) and $2 (user)
+// who have none. $3 is how many each would get; both are in the order of
+// template and user, as in every group. $4 to $8 are the coupons: template,
+// user, claim, key, end of validity; $9 their origin, $10 the instant. $11 to
+// $13 are the templates in the order of their ids, with the versions that were
+// remembered and the number of requests, of which none must be passed over for
+// want of stock. $14 to $16 are topic, trace and instant of the event.
+//
+// "is true" keeps the planner from joining, for which it knows the numbers of
+// rows too badly: the set is hashed.
+const issueFirsts = `
+with counted as (
+    insert into claim_counts (template_id, user_id, issued) select * from unnest($1::bigint[], $2::bigint[], $3::int[])
+    on conflict do nothing returning template_id, user_id
+), given as (
+    insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
+    select a.template_id, a.user_id, a.claim_id, $9, a.key, $10, a.expires_at
+    from unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::timestamptz[]) as a (template_id, user_id, claim_id, key, expires_at)
+    where ((a.template_id, a.user_id) in (select template_id, user_id from counted)) is true
+    returning template_id, claim_id, id
+), sold as (
+    update templates t set issued = t.issued + g.n
+    from unnest($11::bigint[], $12::bigint[], $13::bigint[]) as a (id, version, asked)
+    join (select template_id, count(*) as n from given group by template_id order by template_id) g on g.template_id = a.id
+    where t.id = a.id and t.version = a.version and t.issued + a.asked <= t.stock
+      and t.opens_at <= clock_timestamp() and clock_timestamp() < t.closes_at
+      and (t.valid_until is null or clock_timestamp() < t.valid_until)
+    returning t.id, g.n, t.issued
+), announced as (
+    insert into outbox (topic, payload, trace)
+    select $14, jsonb_build_object('at', $16::text, 'issued',
+        jsonb_agg(jsonb_build_object('template_id', id::text, 'issued', n, 'total', issued) order by id)), $15 from sold
+    having count(*) > 0
+), drawn as (
+    insert into claim_seconds as s (template_id, second, issued) select id, date_trunc('second', $10::timestamptz), n from sold
+    on conflict (template_id, second) do update set issued = s.issued + excluded.issued
+), checked as materialized (
+    select expect((select count(*) from sold) = (select count(distinct template_id) from given)
+        and $10 between clock_timestamp() - interval '1 second' and clock_timestamp() + interval '1 second')
+)
+select g.claim_id, g.id from given g cross join checked`
+
+// lastTerms remembers what groups that read found. Whoever issues coupons by
+// it has it confirmed in the same transaction, so nothing needs to be told of
+// changes.
+type lastTerms struct {
+	mu    sync.Mutex
+	terms map[int64]template.Template
+	// at is what the database's clock said, and read when that was known.
+	at, read time.Time
+	// Attempts that counted for nothing are followed by a pause.
+	pausedUntil time.Time
+	failures    int
+}
+
+const (
+	maxTerms = 1000
+	// clockFor is how long this machine's clock is trusted to run like the
+	// database's, which it does within a millisecond.
+	clockFor   = 10 * time.Second
+	firstPause = 10 * time.Millisecond
+	maxPause   = time.Second
+)
+
+// learn remembers what a group has read.
+func (l *lastTerms) learn(d *claim.Desk) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.terms == nil || len(l.terms) > maxTerms {
+		l.terms = map[int64]template.Template{}
+	}
+	maps.Copy(l.terms, d.Templates)
+	l.at, l.read = d.At, time.Now()
+}
+
+// knows reports whether it is worth trying to issue a coupon of the template
+// by what is remembered.
+func (l *lastTerms) knows(templateID int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, known := l.terms[templateID]
+	now := time.Now()
+	return known && now.Sub(l.read) < clockFor && now.After(l.pausedUntil)
+}
+
+// desk returns a desk that knows the terms of the group's templates, and of
+// nobody who has a coupon.
+func (l *lastTerms) desk(group []claim.Request) *claim.Desk {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := newDesk(question{}, len(group))
+	d.At = l.at.Add(time.Since(l.read)).Truncate(time.Microsecond)
+	for _, r := range group {
+		if t, known := l.terms[r.TemplateID]; known {
+			d.Templates[r.TemplateID] = t
+		}
+	}
+	return d
+}
+
+// judge notes whether an attempt was worth it.
+func (l *lastTerms) judge(worth bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if worth {
+		l.failures = 0
+		return
+	}
+	l.pausedUntil = time.Now().Add(min(firstPause<<l.failures, maxPause))
+	l.failures = min(l.failures+1, 10)
+}
+
+// decideFirsts returns a verdict for each of the group that it issued a coupon
+// to, in one transaction and one round trip, and an empty one for all others.
+func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
+	verdicts := make([]claim.Verdict, len(group))
+	desk := s.last.desk(group)
+	for i, r := range group {
+		// Refusals are not told by what is remembered.
+		if v := desk.Decide(r); v.Err == nil {
+			verdicts[i] = v
+		}
+	}
+	if len(desk.Fresh()) == 0 {
+		return verdicts, nil
+	}
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	issued, err := storeFirsts(ctx, conn.Conn(), desk, group)
+	pg, refused := errors.AsType[*pgconn.PgError](err)
+	if err != nil && !refused {
+		return nil, err
+	}
+	for i, v := range verdicts {
+		if v.Claim == nil {
+			continue
+		}
+		if v.Claim.CouponID = issued[v.Claim.ID]; v.Claim.CouponID == 0 {
+			verdicts[i] = claim.Verdict{}
+		}
+	}
+	s.last.judge(2*len(issued) >= len(desk.Fresh()))
+	if refused && pg.Code != expectFailed && !violates(err, "coupons_origin") && !violates(err, "coupons_claim_id_key") {
+		return nil, err
+	}
+	return verdicts, nil
+}
+
+// storeFirsts returns the coupons by their claims.
+func storeFirsts(ctx context.Context, conn *pgx.Conn, d *claim.Desk, group []claim.Request) (map[claim.ID]int64, error) {
+	asked := map[int64]int64{}
+	for _, r := range group {
+		asked[r.TemplateID]++
+	}
+	templates, _ := issuedSums(d)
+	versions, sums := make([]int64, len(templates)), make([]int64, len(templates))
+	for i, id := range templates {
+		versions[i], sums[i] = d.Templates[id].Version, asked[id]
+	}
+	issued := make(map[claim.ID]int64, len(d.Fresh()))
+	// Without begin and commit a batch is one transaction.
+	b := &pgx.Batch{}
+	b.Queue(indexesOnly)
+	b.Queue(lockQuick, templates)
+	b.Queue(issueFirsts, firstColumns(d, templates, versions, sums, traceOf(ctx))...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id claim.ID
+			var coupon int64
+			if err := rows.Scan(&id, &coupon); err != nil {
+				return err
+			}
+			issued[id] = coupon
+		}
+		return nil
+	})
+	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		return nil, err
+	}
+	return issued, nil
+}
+
+// firstColumns are the arguments of [issueFirsts].
+func firstColumns(d *claim.Desk, templates, versions, asked []int64, trace string) []any {
+	fresh := d.Fresh()
+	holders, counts := make([]claim.Holder, 0, len(fresh)), make(map[claim.Holder]int32, len(fresh))
+	for _, n := range fresh {
+		h := claim.Holder{TemplateID: n.Request.TemplateID, UserID: n.Request.UserID}
+		if counts[h]++; counts[h] == 1 {
+			holders = append(holders, h)
+		}
+	}
+	slices.SortFunc(holders, func(a, b claim.Holder) int {
+		return cmp.Or(cmp.Compare(a.TemplateID, b.TemplateID), cmp.Compare(a.UserID, b.UserID))
+	})
+	holderTemplates, holderUsers, holderCounts := make([]int64, len(holders)), make([]int64, len(holders)), make([]int32, len(holders))
+	for i, h := range holders {
+		holderTemplates[i], holderUsers[i], holderCounts[i] = h.TemplateID, int64(h.UserID), counts[h]
+	}
+	of, users, ids := make([]int64, len(fresh)), make([]int64, len(fresh)), make([]int64, len(fresh))
+	keys, ends := make([]string, len(fresh)), make([]time.Time, len(fresh))
+	for i, n := range fresh {
+		of[i], users[i], ids[i] = n.Request.TemplateID, int64(n.Request.UserID), int64(n.Request.ID)
+		keys[i], ends[i] = n.Request.Key, n.ExpiresAt
+	}
+	return []any{holderTemplates, holderUsers, holderCounts, of, users, ids, keys, ends, string(claim.ByTap), d.At,
+		templates, versions, asked, event.CouponsIssued, trace, d.At.UTC().Format(time.RFC3339Nano)}
+}
