@@ -13,7 +13,8 @@ import (
 )
 
 // Claims is the durable gate: requests that arrive together are decided and
-// stored by one transaction; see committer.
+// stored by one transaction; see committer. Taps are first decided by what the
+// gate remembers, and again by a group that reads if that issued nothing.
 type Claims struct {
 	*DB
 	last   lastTerms
@@ -22,9 +23,12 @@ type Claims struct {
 	looks  *committer[struct{}, claim.RepeatKey, claim.Claim]
 }
 
-// NewClaims starts the gate.
+// NewClaims starts the gate. Its groups have at most 512 requests unless g says otherwise.
 func NewClaims(db *DB, g Grouping) *Claims {
 	s := &Claims{DB: db}
+	if g.MaxGroup == 0 {
+		g.MaxGroup = 512 // measured better than 256 and 1,024 with 1,024 callers
+	}
 	cfg := g.config(db)
 	s.firsts = newCommitter[struct{}](cfg, nil, s.decideFirsts)
 	s.groups = newCommitter[struct{}](cfg, nil, s.decide)

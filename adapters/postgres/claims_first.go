@@ -27,31 +27,34 @@ import (
 
 // issueFirsts gives coupons to those of the holders $1 (template) and $2 (user)
 // who have none. $3 is how many each would get; both are in the order of
-// template and user, as in every group. $4 to $8 are the coupons: template,
-// user, claim, key, end of validity; $9 their origin, $10 the instant. $11 to
-// $13 are the templates in the order of their ids, with the versions that were
-// remembered and the number of requests, of which none must be passed over for
-// want of stock. $14 to $16 are topic, trace and instant of the event.
+// template and user, as in every group. $4 to $9 are the coupons: template,
+// user, claim, key, instant, end of validity; $10 is their origin. $11 to $13
+// are the templates in the order of their ids, with the versions that were
+// read and the number of requests, of which none must be passed over for want
+// of stock. $14 to $16 are topic, trace and instant of the event. If $17, the
+// drop must be open, and that instant now.
 //
 // "is true" keeps the planner from joining, for which it knows the numbers of
-// rows too badly: the set is hashed.
-const issueFirsts = `
+// rows too badly: the set is hashed. Statements are added before its end.
+const (
+	issueFirsts = `
 with counted as (
     insert into claim_counts (template_id, user_id, issued) select * from unnest($1::bigint[], $2::bigint[], $3::int[])
-    on conflict do nothing returning template_id, user_id
+    on conflict do nothing returning template_id, user_id, issued
 ), given as (
     insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
-    select a.template_id, a.user_id, a.claim_id, $9, a.key, $10, a.expires_at
-    from unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::timestamptz[]) as a (template_id, user_id, claim_id, key, expires_at)
+    select a.template_id, a.user_id, a.claim_id, $10, a.key, a.issued_at, a.expires_at
+    from unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::timestamptz[], $9::timestamptz[])
+        as a (template_id, user_id, claim_id, key, issued_at, expires_at)
     where ((a.template_id, a.user_id) in (select template_id, user_id from counted)) is true
-    returning template_id, claim_id, id
+    returning template_id, issued_at, claim_id, id
 ), sold as (
     update templates t set issued = t.issued + g.n
     from unnest($11::bigint[], $12::bigint[], $13::bigint[]) as a (id, version, asked)
     join (select template_id, count(*) as n from given group by template_id order by template_id) g on g.template_id = a.id
     where t.id = a.id and t.version = a.version and t.issued + a.asked <= t.stock
-      and t.opens_at <= clock_timestamp() and clock_timestamp() < t.closes_at
-      and (t.valid_until is null or clock_timestamp() < t.valid_until)
+      and (not $17 or t.opens_at <= clock_timestamp() and clock_timestamp() < t.closes_at
+          and (t.valid_until is null or clock_timestamp() < t.valid_until))
     returning t.id, g.n, t.issued
 ), announced as (
     insert into outbox (topic, payload, trace)
@@ -59,13 +62,17 @@ with counted as (
         jsonb_agg(jsonb_build_object('template_id', id::text, 'issued', n, 'total', issued) order by id)), $15 from sold
     having count(*) > 0
 ), drawn as (
-    insert into claim_seconds as s (template_id, second, issued) select id, date_trunc('second', $10::timestamptz), n from sold
+    insert into claim_seconds as s (template_id, second, issued)
+    select template_id, date_trunc('second', issued_at), count(*) from given group by 1, 2 order by 1, 2
     on conflict (template_id, second) do update set issued = s.issued + excluded.issued
 ), checked as materialized (
     select expect((select count(*) from sold) = (select count(distinct template_id) from given)
-        and $10 between clock_timestamp() - interval '1 second' and clock_timestamp() + interval '1 second')
-)
+        and (select coalesce(sum(issued), 0) from counted) = (select count(*) from given)
+        and (not $17 or $16::timestamptz between clock_timestamp() - interval '1 second' and clock_timestamp() + interval '1 second'))
+)`
+	issuedFirsts = `
 select g.claim_id, g.id from given g cross join checked`
+)
 
 // lastTerms remembers what groups that read found. Whoever issues coupons by
 // it has it confirmed in the same transaction, so nothing needs to be told of
@@ -178,40 +185,54 @@ func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]cla
 
 // storeFirsts returns the coupons by their claims.
 func storeFirsts(ctx context.Context, conn *pgx.Conn, d *claim.Desk, group []claim.Request) (map[claim.ID]int64, error) {
+	f := newFirsts(d, group)
+	b := &pgx.Batch{} // without begin and commit it is one transaction
+	b.Queue(indexesOnly)
+	b.Queue(lockQuick, f.templates)
+	f.queue(b, issueFirsts+issuedFirsts, f.columns(true, traceOf(ctx))...)
+	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		return nil, err
+	}
+	return f.issued, nil
+}
+
+// firsts are coupons to be issued, as far as they are their holders' first.
+type firsts struct {
+	desk                       *claim.Desk
+	templates, versions, asked []int64
+	issued                     map[claim.ID]int64 // coupons by their claims
+}
+
+func newFirsts(d *claim.Desk, group []claim.Request) *firsts {
 	asked := map[int64]int64{}
 	for _, r := range group {
 		asked[r.TemplateID]++
 	}
-	templates, _ := issuedSums(d)
-	versions, sums := make([]int64, len(templates)), make([]int64, len(templates))
-	for i, id := range templates {
-		versions[i], sums[i] = d.Templates[id].Version, asked[id]
+	f := &firsts{desk: d, issued: make(map[claim.ID]int64, len(d.Fresh()))}
+	f.templates, _ = issuedSums(d)
+	for _, id := range f.templates {
+		f.versions, f.asked = append(f.versions, d.Templates[id].Version), append(f.asked, asked[id])
 	}
-	issued := make(map[claim.ID]int64, len(d.Fresh()))
-	// Without begin and commit a batch is one transaction.
-	b := &pgx.Batch{}
-	b.Queue(indexesOnly)
-	b.Queue(lockQuick, templates)
-	b.Queue(issueFirsts, firstColumns(d, templates, versions, sums, traceOf(ctx))...).Query(func(rows pgx.Rows) error {
+	return f
+}
+
+func (f *firsts) queue(b *pgx.Batch, sql string, args ...any) {
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id claim.ID
 			var coupon int64
 			if err := rows.Scan(&id, &coupon); err != nil {
 				return err
 			}
-			issued[id] = coupon
+			f.issued[id] = coupon
 		}
 		return nil
 	})
-	if err := conn.SendBatch(ctx, b).Close(); err != nil {
-		return nil, err
-	}
-	return issued, nil
 }
 
-// firstColumns are the arguments of [issueFirsts].
-func firstColumns(d *claim.Desk, templates, versions, asked []int64, trace string) []any {
-	fresh := d.Fresh()
+// columns are the arguments of [issueFirsts].
+func (f *firsts) columns(open bool, trace string) []any {
+	fresh := f.desk.Fresh()
 	holders, counts := make([]claim.Holder, 0, len(fresh)), make(map[claim.Holder]int32, len(fresh))
 	for _, n := range fresh {
 		h := claim.Holder{TemplateID: n.Request.TemplateID, UserID: n.Request.UserID}
@@ -226,12 +247,12 @@ func firstColumns(d *claim.Desk, templates, versions, asked []int64, trace strin
 	for i, h := range holders {
 		holderTemplates[i], holderUsers[i], holderCounts[i] = h.TemplateID, int64(h.UserID), counts[h]
 	}
-	of, users, ids := make([]int64, len(fresh)), make([]int64, len(fresh)), make([]int64, len(fresh))
-	keys, ends := make([]string, len(fresh)), make([]time.Time, len(fresh))
+	templates, users, ids := make([]int64, len(fresh)), make([]int64, len(fresh)), make([]int64, len(fresh))
+	keys, at, ends := make([]string, len(fresh)), make([]time.Time, len(fresh)), make([]time.Time, len(fresh))
 	for i, n := range fresh {
-		of[i], users[i], ids[i] = n.Request.TemplateID, int64(n.Request.UserID), int64(n.Request.ID)
-		keys[i], ends[i] = n.Request.Key, n.ExpiresAt
+		templates[i], users[i], ids[i] = n.Request.TemplateID, int64(n.Request.UserID), int64(n.Request.ID)
+		keys[i], at[i], ends[i] = n.Request.Key, n.Claim.At, n.ExpiresAt
 	}
-	return []any{holderTemplates, holderUsers, holderCounts, of, users, ids, keys, ends, string(claim.ByTap), d.At,
-		templates, versions, asked, event.CouponsIssued, trace, d.At.UTC().Format(time.RFC3339Nano)}
+	return []any{holderTemplates, holderUsers, holderCounts, templates, users, ids, keys, at, ends, string(claim.ByTap),
+		f.templates, f.versions, f.asked, event.CouponsIssued, trace, f.desk.At.UTC().Format(time.RFC3339Nano), open}
 }

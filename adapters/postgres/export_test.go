@@ -1,6 +1,11 @@
 package postgres
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/claim"
+)
 
 // ExplainCheckpoint is how one batch's checkpoint is found and written, and
 // its arguments.
@@ -11,3 +16,11 @@ func ExplainCheckpoint(batch int64, token string) (sql string, args []any) {
 
 // ExplainRelay is how a relay finds and deletes its events; it takes a limit.
 func ExplainRelay() string { return `explain ` + relaySQL }
+
+// Firsts decides the group by what the gate remembers, if it does.
+func Firsts(ctx context.Context, s *Claims, group []claim.Request) ([]claim.Verdict, error) {
+	return s.decideFirsts(ctx, group)
+}
+
+// Remembers reports whether the gate would decide claims by what it remembers.
+func Remembers(s *Claims, templateID int64) bool { return s.last.knows(templateID) }

@@ -38,10 +38,25 @@ type page struct {
 	counts   map[bool]struct{ settled, refused int64 } // by whether they are of the gate's epoch
 }
 
-// Write implements [stock.Book]. The template's row is locked from the first
-// look on, so whoever else writes the same claims waits, and then finds them.
+// Write implements [stock.Book]. Coupons of users who have none are issued
+// side by side with other writers. All other claims are decided with the
+// template's row locked from the first look on, so whoever else writes them
+// waits, and then finds them.
 func (s GateBook) Write(ctx context.Context, templateID int64, shard int, groups []stock.Group) ([]stock.Verdict, error) {
-	return s.write(ctx, newPage(templateID, shard, groups), "")
+	p := newPage(templateID, shard, groups)
+	written, err := s.writeFirsts(ctx, p)
+	if err != nil {
+		return nil, translate(err)
+	}
+	verdicts := issuedVerdicts(written)
+	if rest := p.without(written); len(rest.requests) > 0 {
+		others, err := s.write(ctx, rest, "")
+		if err != nil {
+			return nil, err
+		}
+		verdicts = append(verdicts, others...)
+	}
+	return verdicts, nil
 }
 
 // Refuse implements [stock.Book].
@@ -114,14 +129,7 @@ func (p *page) load(ctx context.Context, conn *pgx.Conn) error {
 		ids[i] = int64(r.ID)
 	}
 	b := &pgx.Batch{}
-	b.Queue(`select epoch from gates where template_id = $1`, p.template).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			if err := rows.Scan(&p.epoch); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	p.queueEpoch(b)
 	b.Queue(`select claim_id, reason, coalesce(coupon_id, 0) from claim_results where claim_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var v stock.Verdict
@@ -133,6 +141,17 @@ func (p *page) load(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	})
 	return conn.SendBatch(ctx, b).Close()
+}
+
+func (p *page) queueEpoch(b *pgx.Batch) {
+	b.Queue(`select epoch from gates where template_id = $1`, p.template).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := rows.Scan(&p.epoch); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // decide fills in a verdict for each request, in their order.

@@ -189,6 +189,9 @@ func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
 	if _, err := b.drive(ctx, b.client, shards, 0); err != nil {
 		return 0, err
 	}
+	if err := b.build(ctx, t.ID, shards); err != nil {
+		return 0, err
+	}
 	var written atomic.Int64
 	stream := redis.NewGateStream(b.client, "bench")
 	w := &stock.Writer{Stream: stream, Book: postgres.NewGateBook(b.DB), Wrote: func(issued, _ int) { written.Add(int64(issued)) }}
@@ -202,5 +205,29 @@ func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
 		})
 	}
 	all.Wait()
-	return float64(written.Load()) / time.Since(began).Seconds(), errors.Join(errs...)
+	took := time.Since(began)
+	if err := errors.Join(errs...); err != nil {
+		return 0, err
+	}
+	var coupons, settled int64
+	if err := b.SQL.QueryRow(ctx, `select (select count(*) from coupons where template_id = $1), (select sum(settled) from gate_shelves where template_id = $1)`,
+		t.ID).Scan(&coupons, &settled); err != nil {
+		return 0, err
+	}
+	if coupons != written.Load() || settled != coupons {
+		return 0, fmt.Errorf("%d claims written, %d settled, %d coupons", written.Load(), settled, coupons)
+	}
+	return float64(coupons) / took.Seconds(), nil
+}
+
+// build records in the database the gate that fill has made, of epoch 1.
+func (b *gateBench) build(ctx context.Context, templateID int64, shards int) error {
+	_, err := b.SQL.Exec(ctx, `
+		with gate as (insert into gates (template_id, shards, epoch, state, reason, lease_until) values ($1, $2, 1, 'standing', 'bench', now()))
+		insert into gate_shelves (template_id, shard, allot) select $1, s, 1::bigint << 40 from generate_series(0, $2 - 1) s`, templateID, shards)
+	if err != nil {
+		return err
+	}
+	_, err = b.SQL.Exec(ctx, `checkpoint`)
+	return err
 }

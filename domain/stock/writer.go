@@ -68,10 +68,10 @@ type Stream interface {
 
 // Book is where coupons are written.
 type Book interface {
-	// Write decides the groups' claims for good and issues what it can, in
-	// one transaction; a claim that was decided before keeps its verdict. It
-	// returns [ErrUnwritable] if one of them has contents that the database
-	// does not take; nothing is written then.
+	// Write decides the groups' claims for good and issues what it can; a claim
+	// that was decided before keeps its verdict. After an error some may be
+	// written: write them again. It returns [ErrUnwritable] if one of them has
+	// contents that the database does not take.
 	Write(ctx context.Context, templateID int64, shard int, groups []Group) ([]Verdict, error)
 	// Refuse decides claims as refused for a reason, like Write.
 	Refuse(ctx context.Context, templateID int64, shard int, groups []Group, reason string) ([]Verdict, error)
