@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -34,6 +33,9 @@ import (
 // of stock. $14 to $16 are topic, trace and instant of the event. If $17, the
 // drop must be open, and that instant now.
 //
+// The end is looked at once more at the end: who has waited for the template's
+// row is not judged again unless somebody changed it meanwhile.
+//
 // "is true" keeps the planner from joining, for which it knows the numbers of
 // rows too badly: the set is hashed. Statements are added before its end.
 const (
@@ -55,7 +57,7 @@ with counted as (
     where t.id = a.id and t.version = a.version and t.issued + a.asked <= t.stock
       and (not $17 or t.opens_at <= clock_timestamp() and clock_timestamp() < t.closes_at
           and (t.valid_until is null or clock_timestamp() < t.valid_until))
-    returning t.id, g.n, t.issued
+    returning t.id, g.n, t.issued, least(t.closes_at, t.valid_until) as ends
 ), announced as (
     insert into outbox (topic, payload, trace)
     select $14, jsonb_build_object('at', $16::text, 'issued',
@@ -68,7 +70,8 @@ with counted as (
 ), checked as materialized (
     select expect((select count(*) from sold) = (select count(distinct template_id) from given)
         and (select coalesce(sum(issued), 0) from counted) = (select count(*) from given)
-        and (not $17 or $16::timestamptz between clock_timestamp() - interval '1 second' and clock_timestamp() + interval '1 second'))
+        and (not $17 or coalesce((select min(ends) from sold), 'infinity') > clock_timestamp()
+            and $16::timestamptz between clock_timestamp() - interval '1 second' and clock_timestamp() + interval '1 second'))
 )`
 	issuedFirsts = `
 select g.claim_id, g.id from given g cross join checked`
@@ -79,7 +82,7 @@ select g.claim_id, g.id from given g cross join checked`
 // changes.
 type lastTerms struct {
 	mu    sync.Mutex
-	terms map[int64]template.Template
+	terms map[int64]knownTerms
 	// at is what the database's clock said, and read when that was known.
 	at, read time.Time
 	// Attempts that counted for nothing are followed by a pause.
@@ -87,11 +90,16 @@ type lastTerms struct {
 	failures    int
 }
 
+type knownTerms struct {
+	template.Template
+	read time.Time
+}
+
 const (
 	maxTerms = 1000
-	// clockFor is how long this machine's clock is trusted to run like the
-	// database's, which it does within a millisecond.
-	clockFor   = 10 * time.Second
+	// termsFor is how long terms are remembered, and this machine's clock is
+	// trusted to run like the database's, which it does within a millisecond.
+	termsFor   = 10 * time.Second
 	firstPause = 10 * time.Millisecond
 	maxPause   = time.Second
 )
@@ -101,10 +109,12 @@ func (l *lastTerms) learn(d *claim.Desk) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.terms == nil || len(l.terms) > maxTerms {
-		l.terms = map[int64]template.Template{}
+		l.terms = map[int64]knownTerms{}
 	}
-	maps.Copy(l.terms, d.Templates)
 	l.at, l.read = d.At, time.Now()
+	for id, t := range d.Templates {
+		l.terms[id] = knownTerms{t, l.read}
+	}
 }
 
 // knows reports whether it is worth trying to issue a coupon of the template
@@ -112,9 +122,9 @@ func (l *lastTerms) learn(d *claim.Desk) {
 func (l *lastTerms) knows(templateID int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, known := l.terms[templateID]
+	t, known := l.terms[templateID]
 	now := time.Now()
-	return known && now.Sub(l.read) < clockFor && now.After(l.pausedUntil)
+	return known && now.Sub(t.read) < termsFor && now.After(l.pausedUntil)
 }
 
 // desk returns a desk that knows the terms of the group's templates, and of
@@ -126,7 +136,7 @@ func (l *lastTerms) desk(group []claim.Request) *claim.Desk {
 	d.At = l.at.Add(time.Since(l.read)).Truncate(time.Microsecond)
 	for _, r := range group {
 		if t, known := l.terms[r.TemplateID]; known {
-			d.Templates[r.TemplateID] = t
+			d.Templates[r.TemplateID] = t.Template
 		}
 	}
 	return d
@@ -147,6 +157,11 @@ func (l *lastTerms) judge(worth bool) {
 // decideFirsts returns a verdict for each of the group that it issued a coupon
 // to, in one transaction and one round trip, and an empty one for all others.
 func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
+	conn, err := s.pool.Acquire(ctx) // which may take long, and the desk knows the time
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
 	verdicts := make([]claim.Verdict, len(group))
 	desk := s.last.desk(group)
 	for i, r := range group {
@@ -158,11 +173,6 @@ func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]cla
 	if len(desk.Fresh()) == 0 {
 		return verdicts, nil
 	}
-	conn, err := s.pool.Acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Release()
 	issued, err := storeFirsts(ctx, conn.Conn(), desk, group)
 	pg, refused := errors.AsType[*pgconn.PgError](err)
 	if err != nil && !refused {

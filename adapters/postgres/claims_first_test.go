@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/postgres"
@@ -143,4 +144,56 @@ func TestACrowdThatTriesAgain(t *testing.T) {
 	}
 	all.Wait()
 	claimtest.Holds(t, h, drop.ID, len(told), 2)
+}
+
+// TestADropThatEndsWhileAGroupWaits: the group has judged the time before it
+// waited for the drop's row, which whoever held it gives back unchanged.
+func TestADropThatEndsWhileAGroupWaits(t *testing.T) {
+	for name, ends := range map[string]string{"closes_at": "ends", "valid_until": "expires"} {
+		t.Run(ends, func(t *testing.T) {
+			h := newRushHour(t, 1)
+			drop := h.remembered(100, 1)
+			for _, c := range []struct {
+				by  user.ID
+				ask func([]claim.Request) ([]claim.Verdict, error)
+			}{
+				{1, func(group []claim.Request) ([]claim.Verdict, error) {
+					return postgres.Firsts(t.Context(), h.gates[0], group)
+				}},
+				{2, func(group []claim.Request) ([]claim.Verdict, error) {
+					return h.gates[0].Group(t.Context(), group)
+				}},
+			} {
+				h.exec(`update templates set `+name+` = clock_timestamp() + interval '400 ms' where id = $1`, drop.ID)
+				_, release := h.hold(`select from templates where id = $1 for no key update`, drop.ID)
+				var verdicts []claim.Verdict
+				var err error
+				var asking sync.WaitGroup
+				asking.Go(func() { verdicts, err = c.ask([]claim.Request{claimtest.Tap(drop, c.by, "a")}) })
+				h.blocked(1)
+				for h.number(`select count(*) from templates where id = $1 and `+name+` > clock_timestamp()`, drop.ID) > 0 && t.Context().Err() == nil {
+					continue
+				}
+				release()
+				asking.Wait()
+				h.must(err)
+				if verdicts[0].Claim != nil {
+					t.Errorf("user %d was given a coupon after the end: %+v", c.by, verdicts[0].Claim)
+				}
+			}
+			claimtest.Holds(t, h, drop.ID, 1, 1)
+		})
+	}
+}
+
+// TestTermsAreNotRememberedForLong: reading another drop does not make terms
+// that were read long ago any younger.
+func TestTermsAreNotRememberedForLong(t *testing.T) {
+	h := newRushHour(t, 1)
+	old := h.remembered(100, 1)
+	postgres.Age(h.gates[0], 11*time.Second)
+	young := h.remembered(100, 1)
+	if postgres.Remembers(h.gates[0], old.ID) || !postgres.Remembers(h.gates[0], young.ID) {
+		t.Error("terms are remembered by the age of others'")
+	}
 }

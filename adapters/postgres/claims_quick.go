@@ -56,18 +56,20 @@ select expect((select count(*) from added) + (select count(*) from raised) = $8)
 
 // The templates are in the order of their ids, as in every group. Only this
 // step knows how many are issued in all, so it writes the event: $4 is the
-// topic, $5 the instant, $6 the trace.
+// topic, $5 the instant, $6 the trace. Whether the drop has ended is asked at
+// the end: who has waited for the template's row is not judged again unless
+// somebody changed it meanwhile.
 const expectTerms = `
 with sold as (
     update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as a (id, version, n)
-    where t.id = a.id and t.version = a.version and t.issued + a.n <= t.stock and clock_timestamp() < t.closes_at
-    returning t.id, a.n, t.issued
+    where t.id = a.id and t.version = a.version and t.issued + a.n <= t.stock
+    returning t.id, a.n, t.issued, least(t.closes_at, t.valid_until) as ends
 ), announced as (
     insert into outbox (topic, payload, trace)
     select $4, jsonb_build_object('at', $5::text, 'issued',
         jsonb_agg(jsonb_build_object('template_id', id::text, 'issued', n, 'total', issued) order by id)), $6 from sold
 )
-select expect((select count(*) from sold) = cardinality($1::bigint[]))`
+select expect((select count(*) from sold) = cardinality($1::bigint[]) and (select min(ends) from sold) > clock_timestamp())`
 
 // decideQuickly is one transaction in two round trips like [Claims.decideOnce].
 // It returns [errOvertaken] if the group must be decided slowly.

@@ -24,3 +24,14 @@ func Firsts(ctx context.Context, s *Claims, group []claim.Request) ([]claim.Verd
 
 // Remembers reports whether the gate would decide claims by what it remembers.
 func Remembers(s *Claims, templateID int64) bool { return s.last.knows(templateID) }
+
+// Age makes what the gate remembers older.
+func Age(s *Claims, by time.Duration) {
+	s.last.mu.Lock()
+	defer s.last.mu.Unlock()
+	s.last.read = s.last.read.Add(-by)
+	for id, t := range s.last.terms {
+		t.read = t.read.Add(-by)
+		s.last.terms[id] = t
+	}
+}

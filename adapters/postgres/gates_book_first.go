@@ -42,6 +42,9 @@ func (s GateBook) writeFirsts(ctx context.Context, p *page) (map[claim.ID]int64,
 	if err != nil {
 		return nil, err
 	}
+	if t := desk.Templates[p.template]; t.Issued+int64(len(p.requests)) > t.Stock {
+		return nil, nil // somebody may be refused
+	}
 	for i, r := range p.requests {
 		if p.epochs[i] == p.epoch {
 			desk.Decide(r) // a refusal is not told here

@@ -3,14 +3,18 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"iter"
+	"slices"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
 
+const noContact = "''"
+
 // contactColumns are the contacts that reaching somebody over the channel takes.
 var contactColumns = [delivery.Channels]string{
-	delivery.App: "''", delivery.Email: "email", delivery.SMS: "phone", delivery.WebPush: "push::text", delivery.Webhook: "''",
+	delivery.App: noContact, delivery.Email: "email", delivery.SMS: "phone", delivery.WebPush: "push::text", delivery.Webhook: noContact,
 }
 
 // Recipients returns what is known of the users; see [delivery.Store]. Ids that
@@ -20,6 +24,9 @@ func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.
 	where, args := `id = any($1)`, []any{ids}
 	if int64(last-first) < 4*int64(len(ids)) {
 		where, args = `id between $1 and $2`, []any{first, last}
+	}
+	if !named && contactColumns[c] == noContact {
+		return s.alike(ctx, where, args, ids)
 	}
 	name := `''`
 	if named {
@@ -65,4 +72,38 @@ func sameOr(before string, raw []byte) string {
 		return before
 	}
 	return string(raw)
+}
+
+// alike returns of each user the language and zone alone. Few differ in them,
+// so a row for each pair costs half of what a row for each user does.
+func (s Batches) alike(ctx context.Context, where string, args []any, ids []user.ID) ([]user.User, error) {
+	rows, err := s.pool.Query(ctx, `select locale, timezone, array_agg(id) from users where `+where+` group by 1, 2`, args...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer rows.Close()
+	known := make([]user.User, len(ids))
+	for rows.Next() {
+		raw := rows.RawValues()
+		locale, zone := string(raw[0]), string(raw[1])
+		for id := range wireIDs(raw[2]) {
+			if at, asked := slices.BinarySearch(ids, id); asked {
+				known[at] = user.User{ID: id, Locale: locale, Timezone: zone}
+			}
+		}
+	}
+	return slices.DeleteFunc(known, func(u user.User) bool { return u.ID == 0 }), translate(rows.Err())
+}
+
+// wireIDs reads an array of bigint without nulls from the wire: 20 bytes about
+// its one dimension, and then a length of 4 bytes and the 8 of each number
+// (PostgreSQL's array_send).
+func wireIDs(raw []byte) iter.Seq[user.ID] {
+	return func(yield func(user.ID) bool) {
+		for raw = raw[min(20, len(raw)):]; len(raw) >= 12; raw = raw[12:] {
+			if !yield(user.ID(beUint64(raw[4:]))) {
+				return
+			}
+		}
+	}
 }

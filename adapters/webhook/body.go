@@ -19,6 +19,7 @@ import (
 type payload struct {
 	pool *sync.Pool
 	data []byte
+	keys []byte // of all messages, a line each
 	refs atomic.Int32
 }
 
@@ -31,7 +32,7 @@ func newPayload(pool *sync.Pool) *payload {
 	if !ok {
 		p = &payload{pool: pool}
 	}
-	p.data = p.data[:0]
+	p.data, p.keys = p.data[:0], p.keys[:0]
 	p.refs.Store(1)
 	return p
 }
@@ -78,7 +79,6 @@ func (r *reader) Close() error {
 // fill writes the body for messages and returns the id of the call, which is
 // the same whenever the same deliveries are sent together again.
 func (p *payload) fill(messages []delivery.Message) (id string) {
-	keys := sha256.New()
 	var said shared
 	p.data = append(p.data, `{"messages":[`...)
 	for i := range messages {
@@ -86,16 +86,17 @@ func (p *payload) fill(messages []delivery.Message) (id string) {
 		if i > 0 {
 			p.data = append(p.data, ',')
 		}
-		key := m.IdempotencyKey()
-		_, _ = io.WriteString(keys, key+"\n")
 		p.data = append(p.data, `{"user_id":"`...)
 		p.data = strconv.AppendInt(p.data, int64(m.To.ID), 10)
 		p.data = append(p.data, said.common(m)...)
-		p.data = appendJSON(p.data, key)
-		p.data = append(p.data, '}')
+		key := len(p.data)
+		p.data = m.AppendIdempotencyKey(p.data)
+		p.keys = append(append(p.keys, p.data[key:]...), '\n')
+		p.data = append(p.data, `"}`...)
 	}
 	p.data = append(p.data, `]}`...)
-	return "msg_" + base64.RawURLEncoding.EncodeToString(keys.Sum(nil)[:18])
+	sum := sha256.Sum256(p.keys)
+	return "msg_" + base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
 // shared are the parts that messages of one call have in common, so that each
@@ -134,7 +135,7 @@ func appendCommon(b []byte, m *delivery.Message) []byte {
 	b = appendJSON(b, m.Content.Title)
 	b = append(b, `,"text":`...)
 	b = appendJSON(b, m.Content.Text)
-	return append(b, `,"idempotency_key":`...)
+	return append(b, `,"idempotency_key":"`...)
 }
 
 // appendJSON appends s as a JSON string. Keys and ids, which are most of the

@@ -181,7 +181,7 @@ func (r *run) recipients(ctx context.Context, ready []user.ID) ([]user.User, err
 		return nil, nil // its messages need no more than the id
 	}
 	// Mails greet by name; elsewhere only a text that staff wrote may name anybody.
-	named := r.batch.Channel == Email || r.batch.Subject.Kind == KindCampaign || r.batch.Subject.Kind == KindTest
+	named := r.batch.Channel == Email || r.render.names
 	return r.Store.Recipients(ctx, r.batch.Channel, ready, named)
 }
 

@@ -72,8 +72,11 @@ func (m Message) Link() string {
 // IdempotencyKey names this delivery for providers that can recognise a
 // repetition: one per (kind, template, slot, due instant, channel, user), or
 // per (campaign, channel, user).
-func (m Message) IdempotencyKey() string {
-	b := make([]byte, 0, 64)
+func (m Message) IdempotencyKey() string { return string(m.AppendIdempotencyKey(make([]byte, 0, 64))) }
+
+// AppendIdempotencyKey appends [Message.IdempotencyKey], which consists of
+// lower-case letters, digits and "-".
+func (m Message) AppendIdempotencyKey(b []byte) []byte {
 	b = append(b, m.Subject.Kind...)
 	b = append(b, '-')
 	switch m.Subject.Kind {
@@ -93,5 +96,5 @@ func (m Message) IdempotencyKey() string {
 	b = append(b, '-')
 	b = append(b, m.Channel.String()...)
 	b = append(b, '-')
-	return string(strconv.AppendInt(b, int64(m.To.ID), 10))
+	return strconv.AppendInt(b, int64(m.To.ID), 10)
 }

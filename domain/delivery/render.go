@@ -155,6 +155,7 @@ var mail = template.Must(template.New("mail").Parse(`<!DOCTYPE html>
 type Renderer struct {
 	subject  Subject
 	withPage bool // the HTML is wanted
+	names    bool // staff's text names its reader
 	personal bool // every reader gets a text of their own
 	varies   bool // readers of one language and zone may get different texts
 
@@ -173,9 +174,10 @@ type reader struct {
 // NewRenderer returns a renderer for messages about s over the channel. They
 // are drawn as a page for mails only.
 func NewRenderer(s Subject, c Channel) *Renderer {
-	r := &Renderer{subject: s, withPage: c == Email, contents: make(map[reader]*Content), forms: make(map[reader]*form)}
+	r := &Renderer{subject: s, withPage: c == Email, names: s.Copy.uses(VarName),
+		contents: make(map[reader]*Content), forms: make(map[reader]*form)}
 	// A mail's button leads to the link, whether the text names it or not.
-	r.personal = s.Copy.uses(VarName) || s.Copy != nil && s.tracked() && (r.withPage || s.Copy.uses(VarLink))
+	r.personal = r.names || s.Copy != nil && s.tracked() && (r.withPage || s.Copy.uses(VarLink))
 	r.varies = r.personal || s.Copy != nil && (len(s.Copy.Variants) > 1 || s.Copy.HoldOut > 0)
 	return r
 }

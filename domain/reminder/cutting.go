@@ -25,6 +25,7 @@ type cutting struct {
 func (c cutting) run(ctx context.Context) (found [delivery.Channels]int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var stored [delivery.Channels]int
 	for part := range c.readAhead(ctx) {
 		if part.err != nil {
 			return found, part.err
@@ -32,7 +33,7 @@ func (c cutting) run(ctx context.Context) (found [delivery.Channels]int64, err e
 		for i, ids := range part.due {
 			found[i] += int64(len(ids))
 		}
-		if err := c.storeAll(ctx, part.due); err != nil {
+		if err := c.storeAll(ctx, part.due, &stored); err != nil {
 			return found, err
 		}
 	}
@@ -77,7 +78,17 @@ func (c cutting) readAhead(ctx context.Context) <-chan readPart {
 // storeGroup is how many batches are stored by one statement.
 const storeGroup = 50
 
-func (c cutting) storeAll(ctx context.Context, due Due) error {
+// Whoever is woken drains its channel. So the first batches have a task each,
+// for every worker there may be, and of the others only some: they are found
+// by those who are at work.
+const (
+	wokenEach  = 64
+	wokenEvery = 8
+)
+
+// storeAll stores and wakes, given how many batches of the channels were
+// stored before.
+func (c cutting) storeAll(ctx context.Context, due Due, stored *[delivery.Channels]int) error {
 	var group []NewBatch
 	flush := func() error {
 		if len(group) == 0 {
@@ -87,9 +98,13 @@ func (c cutting) storeAll(ctx context.Context, due Due) error {
 		if err != nil {
 			return err
 		}
-		tasks := make([]task.Task, len(ids))
+		var tasks []task.Task
 		for i, id := range ids {
-			tasks[i] = task.Run(id, group[i].Channel.String(), 0, time.Time{})
+			n := &stored[group[i].Channel]
+			if *n < wokenEach || *n%wokenEvery == 0 {
+				tasks = append(tasks, task.Run(id, group[i].Channel.String(), 0, time.Time{}))
+			}
+			*n++
 		}
 		group = group[:0]
 		// A queue that is away costs time, not reminders: the sweep wakes workers.
