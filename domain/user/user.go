@@ -4,8 +4,6 @@ package user
 
 import (
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 	_ "time/tzdata" // time zones must not depend on the machine
 
@@ -83,16 +81,8 @@ type User struct {
 
 // Zone returns the user's time zone, UTC when unknown.
 func (u User) Zone() *time.Location {
-	if known, ok := zones.Load(u.Timezone); ok {
-		return known.(*time.Location)
-	}
 	if loc, err := time.LoadLocation(u.Timezone); err == nil && u.Timezone != "" && u.Timezone != "Local" {
-		zones.Store(strings.Clone(u.Timezone), loc)
 		return loc
 	}
 	return time.UTC
 }
-
-// zones are those that somebody was in, by name: a few hundred at most, since
-// there are no more. Loading one reads a file and parses its rules.
-var zones sync.Map
