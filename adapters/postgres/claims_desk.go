@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -226,53 +225,4 @@ func queueCoupons(b *pgx.Batch, d *claim.Desk) {
 		}
 		return nil
 	})
-}
-
-func couponColumns(list []claim.Issue) []any {
-	templates, users, ids := make([]int64, len(list)), make([]int64, len(list)), make([]int64, len(list))
-	origins, keys := make([]string, len(list)), make([]string, len(list))
-	issued, expires := make([]time.Time, len(list)), make([]time.Time, len(list))
-	for i, n := range list {
-		templates[i], users[i], ids[i] = n.Request.TemplateID, int64(n.Request.UserID), int64(n.Request.ID)
-		origins[i], keys[i] = string(n.Request.Origin), n.Request.Key
-		issued[i], expires[i] = n.Claim.At, n.ExpiresAt
-	}
-	return []any{templates, users, ids, origins, keys, issued, expires}
-}
-
-// secondColumns sums up by the second of the claim, which for one that a gate
-// accepted is earlier than this transaction.
-func secondColumns(list []claim.Issue) []any {
-	type step struct {
-		template int64
-		second   time.Time
-	}
-	sums := map[step]int64{}
-	for _, n := range list {
-		sums[step{n.Request.TemplateID, n.Claim.At.UTC().Truncate(time.Second)}]++
-	}
-	var templates, counts []int64
-	var seconds []time.Time
-	for s, n := range sums {
-		templates, seconds, counts = append(templates, s.template), append(seconds, s.second), append(counts, n)
-	}
-	return []any{templates, seconds, counts}
-}
-
-// countColumns sums up by holder: one statement may not meet a row twice.
-func countColumns(list []claim.Issue) []any {
-	sums := make(map[claim.Holder]int32, len(list))
-	var order []claim.Holder
-	for _, n := range list {
-		h := claim.Holder{TemplateID: n.Request.TemplateID, UserID: n.Request.UserID}
-		if sums[h] == 0 {
-			order = append(order, h)
-		}
-		sums[h]++
-	}
-	templates, users, counts := make([]int64, len(order)), make([]int64, len(order)), make([]int32, len(order))
-	for i, h := range order {
-		templates[i], users[i], counts[i] = h.TemplateID, int64(h.UserID), sums[h]
-	}
-	return []any{templates, users, counts}
 }

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -26,8 +25,8 @@ import (
 
 // issueFirsts gives coupons to those of the holders $1 (template) and $2 (user)
 // who have none. $3 is how many each would get; both are in the order of
-// template and user, as in every group. $4 to $9 are the coupons: template,
-// user, claim, key, instant, end of validity; $10 is their origin. $11 to $13
+// template and user, as in every group. $4 to $10 are the coupons: template,
+// user, claim, origin, key, instant, end of validity. $11 to $13
 // are the templates in the order of their ids, with the versions that were
 // read and the number of requests, of which none must be passed over for want
 // of stock. $14 to $16 are topic, trace and instant of the event. If $17, the
@@ -45,9 +44,9 @@ with counted as (
     on conflict do nothing returning template_id, user_id, issued
 ), given as (
     insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
-    select a.template_id, a.user_id, a.claim_id, $10, a.key, a.issued_at, a.expires_at
-    from unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::timestamptz[], $9::timestamptz[])
-        as a (template_id, user_id, claim_id, key, issued_at, expires_at)
+    select a.*
+    from unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::timestamptz[], $10::timestamptz[])
+        as a (template_id, user_id, claim_id, origin, key, issued_at, expires_at)
     where ((a.template_id, a.user_id) in (select template_id, user_id from counted)) is true
     returning template_id, issued_at, claim_id, id
 ), sold as (
@@ -242,27 +241,6 @@ func (f *firsts) queue(b *pgx.Batch, sql string, args ...any) {
 
 // columns are the arguments of [issueFirsts].
 func (f *firsts) columns(open bool, trace string) []any {
-	fresh := f.desk.Fresh()
-	holders, counts := make([]claim.Holder, 0, len(fresh)), make(map[claim.Holder]int32, len(fresh))
-	for _, n := range fresh {
-		h := claim.Holder{TemplateID: n.Request.TemplateID, UserID: n.Request.UserID}
-		if counts[h]++; counts[h] == 1 {
-			holders = append(holders, h)
-		}
-	}
-	slices.SortFunc(holders, func(a, b claim.Holder) int {
-		return cmp.Or(cmp.Compare(a.TemplateID, b.TemplateID), cmp.Compare(a.UserID, b.UserID))
-	})
-	holderTemplates, holderUsers, holderCounts := make([]int64, len(holders)), make([]int64, len(holders)), make([]int32, len(holders))
-	for i, h := range holders {
-		holderTemplates[i], holderUsers[i], holderCounts[i] = h.TemplateID, int64(h.UserID), counts[h]
-	}
-	templates, users, ids := make([]int64, len(fresh)), make([]int64, len(fresh)), make([]int64, len(fresh))
-	keys, at, ends := make([]string, len(fresh)), make([]time.Time, len(fresh)), make([]time.Time, len(fresh))
-	for i, n := range fresh {
-		templates[i], users[i], ids[i] = n.Request.TemplateID, int64(n.Request.UserID), int64(n.Request.ID)
-		keys[i], at[i], ends[i] = n.Request.Key, n.Claim.At, n.ExpiresAt
-	}
-	return []any{holderTemplates, holderUsers, holderCounts, templates, users, ids, keys, at, ends, string(claim.ByTap),
-		f.templates, f.versions, f.asked, event.CouponsIssued, trace, f.desk.At.UTC().Format(time.RFC3339Nano), open}
+	return slices.Concat(countColumns(f.desk.Fresh()), couponColumns(f.desk.Fresh()),
+		[]any{f.templates, f.versions, f.asked, event.CouponsIssued, trace, f.desk.At.UTC().Format(time.RFC3339Nano), open})
 }

@@ -1,11 +1,8 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -132,25 +129,4 @@ func storeQuickly(ctx context.Context, conn *pgx.Conn, d *claim.Desk, before map
 	}
 	b.Queue(`commit`)
 	return conn.SendBatch(ctx, b).Close()
-}
-
-// expectedCounts are the arguments of [expectCounts].
-func expectedCounts(list []claim.Issue, before map[claim.Holder]int) []any {
-	sums := make(map[claim.Holder]int32, len(list))
-	for _, n := range list {
-		sums[claim.Holder{TemplateID: n.Request.TemplateID, UserID: n.Request.UserID}]++
-	}
-	holders := slices.SortedFunc(maps.Keys(sums), func(a, b claim.Holder) int {
-		return cmp.Or(cmp.Compare(a.TemplateID, b.TemplateID), cmp.Compare(a.UserID, b.UserID))
-	})
-	var newTemplates, newUsers, templates, users []int64
-	var counts, had, have []int32
-	for _, h := range holders {
-		if n := int32(before[h]); n > 0 {
-			templates, users, had, have = append(templates, h.TemplateID), append(users, int64(h.UserID)), append(had, n), append(have, n+sums[h])
-			continue
-		}
-		newTemplates, newUsers, counts = append(newTemplates, h.TemplateID), append(newUsers, int64(h.UserID)), append(counts, sums[h])
-	}
-	return []any{newTemplates, newUsers, counts, templates, users, had, have, len(holders)}
 }
