@@ -3,218 +3,21 @@ package console
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"dropbell/adapters/localstack"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/views/stories"
 )
-
-//go:embed testdata/axe-4.14.1.min.js
-var axe string
-
-// tab is one tab of a real browser.
-type tab struct {
-	*testing.T
-	ctx context.Context
-	// expected begins the complaints that the test provokes.
-	expected string
-}
-
-// newTab opens a browser, which must not complain about anything until the
-// test ends: a blocked script or style, an exception, an error of ours.
-func newTab(t *testing.T) *tab {
-	t.Helper()
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(localstack.Chromium(t)))
-	alloc, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), opts...)
-	t.Cleanup(stop)
-	ctx, closeTab := chromedp.NewContext(alloc)
-	t.Cleanup(closeTab)
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	t.Cleanup(cancel)
-	messages := chromedp.Console(ctx)
-	b := &tab{T: t, ctx: ctx, expected: "(none)"}
-	b.do(chromedp.EmulateViewport(1280, 800))
-	var mu sync.Mutex
-	var complaints []string
-	go func() {
-		for m, err := range messages {
-			if err != nil {
-				return
-			}
-			// The browser itself reports answers of 4xx, which htmx shows.
-			if m.Type == "debug" || m.Type == "log" || m.Type == "info" || strings.HasPrefix(m.Text, "Failed to load resource") {
-				continue
-			}
-			mu.Lock()
-			complaints = append(complaints, m.Text)
-			mu.Unlock()
-		}
-	}()
-	t.Cleanup(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, c := range complaints {
-			if !strings.HasPrefix(c, b.expected) {
-				t.Errorf("the browser complains: %s", c)
-			}
-		}
-	})
-	return b
-}
-
-func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
-	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		b.Fatalf("%v; the page says:\n%s", err, b.text("body"))
-	}
-}
-
-func (b *tab) open(url string) { b.Helper(); b.do(chromedp.Navigate(url)) }
-
-func evaluate[T any](b *tab, js string) T {
-	b.Helper()
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.Fatalf("%v in %.200s", err, js)
-	}
-	return v
-}
-
-func (b *tab) text(selector string) string {
-	b.Helper()
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector)))
-	if err != nil {
-		return err.Error()
-	}
-	return v
-}
-
-// sees waits until the page, as a person sees it, has the words.
-func (b *tab) sees(selector string, words ...string) {
-	b.Helper()
-	var text string
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
-		text = b.text(selector)
-		missing := 0
-		for _, w := range words {
-			if !strings.Contains(text, w) {
-				missing++
-			}
-		}
-		if missing == 0 && evaluate[string](b, `document.readyState`) == "complete" {
-			return
-		}
-		<-time.After(20 * time.Millisecond)
-	}
-	b.Fatalf("%s does not show %q but:\n%s", selector, words, text)
-}
-
-// click clicks the first visible element that the selector finds.
-func (b *tab) click(selector string) {
-	b.Helper()
-	b.clickOn(selector, fmt.Sprintf(`[...document.querySelectorAll(%q)].find(e => e.checkVisibility())`, selector))
-}
-
-// press clicks the visible button or link with this text.
-func (b *tab) press(within, label string) {
-	b.Helper()
-	b.clickOn(label, fmt.Sprintf(`[...document.querySelectorAll(%q)].find(e => e.innerText.trim() === %q && e.checkVisibility())`, within+" a, "+within+" button", label))
-}
-
-func (b *tab) clickOn(what, js string) {
-	b.Helper()
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
-		if evaluate[bool](b, `document.readyState === "complete" && !!(`+js+`)`) {
-			evaluate[chromedp.Void](b, `(`+js+`).click()`)
-			return
-		}
-	}
-	b.Fatalf("there is no %q to click:\n%s", what, b.text("body"))
-}
-
-func (b *tab) fill(selector, value string) {
-	b.Helper()
-	b.do(chromedp.WaitVisible(chromedp.CSS(selector)))
-	evaluate[chromedp.Void](b, fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.value = %q;
-		e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); })()`, selector, value))
-}
-
-// step waits until the form shows this step.
-func (b *tab) step(title string) { b.Helper(); b.sees("[data-step]:not([hidden]) h2", title) }
-
-// next leaves a step of a form for the one with this title.
-func (b *tab) next(title string) {
-	b.Helper()
-	b.click("[data-next]")
-	b.step(title)
-}
-
-func (b *tab) signIn(g *rig, m staff.Member) {
-	b.Helper()
-	b.open(g.server.URL + "/signin")
-	b.do(chromedp.SendKeys(chromedp.CSS("#f-email"), m.Email), chromedp.SendKeys(chromedp.CSS("#f-password"), password))
-	b.click(`button.is-wide`)
-	b.sees("h1", "Overview")
-}
-
-// narrow fails if the page is wider than the screen.
-func (b *tab) narrow(what string) {
-	b.Helper()
-	if wide := evaluate[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide > 0 {
-		culprit := evaluate[string](b, `[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".table-wrap")).map(e => e.tagName + "." + e.className).slice(0, 4).join(" ")`)
-		b.Errorf("%s is %d pixels too wide: %s", what, wide, culprit)
-	}
-}
-
-// accessible fails on violations of WCAG 2.2 A and AA.
-func (b *tab) accessible(what string) {
-	b.Helper()
-	b.keeps(what, `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`)
-}
-
-// dressed fails on violations of the rules that a page can keep in one theme
-// and language and break in another, where its elements are the same.
-func (b *tab) dressed(what string) {
-	b.Helper()
-	b.keeps(what, `{type: "rule", values: ["color-contrast", "link-in-text-block", "label-content-name-mismatch", "label", "button-name",
-		"link-name", "image-alt", "input-button-name", "svg-img-alt", "document-title", "html-has-lang", "html-lang-valid", "valid-lang"]}`)
-}
-
-func (b *tab) keeps(what, rules string) {
-	b.Helper()
-	if !evaluate[bool](b, `typeof axe === "object"`) {
-		evaluate[chromedp.Void](b, axe+"; undefined")
-	}
-	// Colours on their way are nobody's colours.
-	evaluate[chromedp.Void](b, `Promise.all(document.getAnimations().filter(a => a.effect.getTiming().iterations !== Infinity).map(a => a.finished.catch(() => {}))).then(() => undefined)`)
-	raw := evaluate[string](b, `axe.run(document, {runOnly: `+rules+`, resultTypes: ["violations"]})
-		.then(r => JSON.stringify(r.violations.map(v => ({rule: v.id, why: v.help, where: v.nodes.slice(0, 3).map(n => n.target.join(" ") + " " + n.failureSummary)}))))`)
-	var violations []struct {
-		Rule, Why string
-		Where     []string
-	}
-	if err := json.Unmarshal([]byte(raw), &violations); err != nil {
-		b.Fatal(err)
-	}
-	for _, v := range violations {
-		b.Errorf("%s: %s (%s)\n  %s", what, v.Rule, v.Why, strings.Join(v.Where, "\n  "))
-	}
-}
 
 // chosenStories are all of them, or, for who works on a page, those whose name
 // begins as DROPBELL_TEST_STORIES says.
