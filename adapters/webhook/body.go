@@ -1,102 +1,37 @@
 package webhook
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"strconv"
-	"sync"
-	"sync/atomic"
 
 	"dropbell/domain/delivery"
 )
 
-// A payload is one call's body in a buffer that returns to its pool when
-// nobody can read from it any more. The transport may still read the body
-// after the call has returned, so every reader holds a reference.
-type payload struct {
-	pool *sync.Pool
-	data []byte
-	keys []byte // of all messages, a line each
-	refs atomic.Int32
-}
-
-// maxKept bounds the buffers that are kept, in bytes; a campaign with a very
-// long text must not pin its size for ever.
-const maxKept = 1 << 20
-
-func newPayload(pool *sync.Pool) *payload {
-	p, ok := pool.Get().(*payload)
-	if !ok {
-		p = &payload{pool: pool}
-	}
-	p.data, p.keys = p.data[:0], p.keys[:0]
-	p.refs.Store(1)
-	return p
-}
-
-func (p *payload) release() {
-	if p.refs.Add(-1) == 0 && cap(p.data) <= maxKept {
-		p.pool.Put(p)
-	}
-}
-
-// open returns a body for one attempt.
-func (p *payload) open() io.ReadCloser {
-	p.refs.Add(1)
-	return &reader{payload: p, rest: *bytes.NewReader(p.data)}
-}
-
-// A reader is locked because the transport may close a body while it reads it.
-type reader struct {
-	mu      sync.Mutex
-	payload *payload
-	rest    bytes.Reader
-}
-
-func (r *reader) Read(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.payload == nil {
-		return 0, io.ErrClosedPipe
-	}
-	return r.rest.Read(b)
-}
-
-func (r *reader) Close() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.payload != nil {
-		r.payload.release()
-		r.payload = nil
-		r.rest.Reset(nil)
-	}
-	return nil
-}
-
-// fill writes the body for messages and returns the id of the call, which is
-// the same whenever the same deliveries are sent together again.
-func (p *payload) fill(messages []delivery.Message) (id string) {
+// compose returns the body for messages, in a buffer with room for size bytes,
+// and the id of the call, which is the same whenever the same deliveries are
+// sent together again.
+func compose(messages []delivery.Message, size int64) (body []byte, id string) {
 	var said shared
-	p.data = append(p.data, `{"messages":[`...)
+	keys := sha256.New()
+	body = append(make([]byte, 0, size), `{"messages":[`...)
 	for i := range messages {
 		m := &messages[i]
 		if i > 0 {
-			p.data = append(p.data, ',')
+			body = append(body, ',')
 		}
-		p.data = append(p.data, `{"user_id":"`...)
-		p.data = strconv.AppendInt(p.data, int64(m.To.ID), 10)
-		p.data = append(p.data, said.common(m)...)
-		key := len(p.data)
-		p.data = m.AppendIdempotencyKey(p.data)
-		p.keys = append(append(p.keys, p.data[key:]...), '\n')
-		p.data = append(p.data, `"}`...)
+		body = append(body, `{"user_id":"`...)
+		body = strconv.AppendInt(body, int64(m.To.ID), 10)
+		body = append(body, said.common(m)...)
+		key := len(body)
+		body = m.AppendIdempotencyKey(body)
+		body = append(body, '\n') // each key is a line of what the id is made of
+		keys.Write(body[key:])
+		body = append(body[:len(body)-1], `"}`...)
 	}
-	p.data = append(p.data, `]}`...)
-	sum := sha256.Sum256(p.keys)
-	return "msg_" + base64.RawURLEncoding.EncodeToString(sum[:18])
+	body = append(body, `]}`...)
+	return body, "msg_" + base64.RawURLEncoding.EncodeToString(keys.Sum(nil)[:18])
 }
 
 // shared are the parts that messages of one call have in common, so that each

@@ -7,6 +7,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -17,7 +18,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -31,6 +32,8 @@ const (
 	defaultTimeout = 15 * time.Second
 	// maxDrain is how much of an answer is read to keep the connection.
 	maxDrain = 64 << 10
+	// writeBuffer holds most calls whole, so that one write sends them.
+	writeBuffer = 64 << 10
 	// maxIdle keeps a connection for every parallel call there is likely to be.
 	maxIdle = 64
 )
@@ -49,10 +52,11 @@ type Config struct {
 
 // A Sender posts messages to the endpoint. It is safe for concurrent use.
 type Sender struct {
-	cfg     Config
-	client  *http.Client
-	key     []byte
-	buffers sync.Pool
+	cfg    Config
+	client *http.Client
+	key    []byte
+	// room is what the last body took, in bytes, and some more.
+	room atomic.Int64
 }
 
 // New returns a sender, or an error that says what is wrong with cfg, without
@@ -90,6 +94,7 @@ func newClient(timeout time.Duration) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns = maxIdle
 	transport.MaxIdleConnsPerHost = maxIdle
+	transport.WriteBufferSize = writeBuffer
 	return &http.Client{
 		Transport: transport,
 		Timeout:   timeout,
@@ -127,9 +132,9 @@ func (s *Sender) post(ctx context.Context, messages []delivery.Message) (deliver
 	if err := ctx.Err(); err != nil {
 		return delivery.Result{}, err
 	}
-	body := newPayload(&s.buffers)
-	defer body.release()
-	req, err := s.request(ctx, body, body.fill(messages))
+	body, id := compose(messages, s.room.Load())
+	s.room.Store(int64(len(body) + len(body)/8))
+	req, err := s.request(ctx, body, id)
 	if err != nil {
 		return delivery.Result{}, err
 	}
@@ -142,18 +147,13 @@ func (s *Sender) post(ctx context.Context, messages []delivery.Message) (deliver
 	return delivery.HTTPResult(resp.StatusCode, resp.Header.Get("Retry-After"), s.cfg.Now()), nil
 }
 
-func (s *Sender) request(ctx context.Context, body *payload, id string) (*http.Request, error) {
+func (s *Sender) request(ctx context.Context, body []byte, id string) (*http.Request, error) {
 	now := s.cfg.Now()
-	signature := s.signature(id, now, body.data)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.URL, nil)
+	signature := s.signature(id, now, body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.URL, bytes.NewReader(body)) // which the transport can send in one write, and repeat
 	if err != nil {
 		return nil, err
 	}
-	// With GetBody the transport can repeat the call by itself when a kept
-	// connection turns out to be closed.
-	req.Body = body.open()
-	req.GetBody = func() (io.ReadCloser, error) { return body.open(), nil }
-	req.ContentLength = int64(len(body.data))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "Dropbell")
 	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
