@@ -11,12 +11,14 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/redis"
+	"dropbell/web/api"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	redis.Quiet()
+	api.StrictNames()
 	if err := command(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	chimw "github.com/go-chi/chi/v5/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
@@ -39,14 +40,15 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 		options.Trace = p.tracing.Request
 	}
 	r := chi.NewRouter()
-	r.Use(p.drain, middleware.Requests(options))
+	r.Use(p.drain, middleware.Requests(options), chimw.GetHead)
+	r.MethodNotAllowed(apiHandler.MethodNotAllowed)
 	r.Get("/livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	r.Get("/readyz", p.ready)
-	r.Handle("/metrics", telemetry.Metrics(p.registry, p.cfg.MetricsToken))
+	r.Method(http.MethodGet, "/metrics", telemetry.Metrics(p.registry, p.cfg.MetricsToken))
 	r.Mount("/api/v1", apiHandler)
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
-	r.Handle("/docs", apiHandler.Docs())
-	r.Handle("/docs/*", apiHandler.Docs())
+	r.Method(http.MethodGet, "/docs", apiHandler.Docs())
+	r.Method(http.MethodGet, "/docs/*", apiHandler.Docs())
 	p.mountLinks(r)
 	p.console = p.newConsole()
 	r.With(middleware.Compress()).Mount("/", p.console)

@@ -250,6 +250,43 @@ func TestNoticeOfACancelledDrop(t *testing.T) {
 	}
 }
 
+// TestWhatWasSentStaysInTheInbox: whoever cancels what is left of a reservation
+// keeps what came of it, and has it once when they reserve again.
+func TestWhatWasSentStaysInTheInbox(t *testing.T) {
+	n := newNewsroom(t)
+	count := func(id user.ID) int {
+		box, err := n.reservations.Inbox(t.Context(), id, time.Time{}, 10)
+		n.must(err)
+		return len(box.Items)
+	}
+	untouched := n.published(2 * time.Hour)
+	n.reserveAll(untouched, users(1, 1), reminders(delivery.App, 5)...)
+	n.cancel(untouched, 1)
+	tpl := n.published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 3), reminders(delivery.App, 60)...)
+	n.remind(tpl, 12)
+	tpl = n.moveBy(tpl, time.Hour)
+	if v := n.cancel(tpl, 1); !v.Applied || !v.After.IsEmpty() || count(1) != 1 {
+		t.Errorf("after cancelling: %+v and %d messages", v, count(1))
+	}
+	n.reserveAll(tpl, users(1, 1), reminders(delivery.App, 5)...)
+	if count(1) != 1 {
+		t.Errorf("reserved again: %d messages", count(1))
+	}
+	_, err := n.service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
+	n.must(err)
+	n.send(tpl, delivery.KindCancelled)
+	for range 2 {
+		n.cancel(tpl, 2)
+		if count(2) != 2 {
+			t.Errorf("after tidying up: %d messages", count(2))
+		}
+	}
+	if former := n.number(`select count(*) from former_reservations`); former != 2 {
+		t.Errorf("%d remembered; nothing was sent of the first drop", former)
+	}
+}
+
 // TestInboxShowsAnnouncements: and live push brings the same items.
 func TestInboxShowsAnnouncements(t *testing.T) {
 	n := newNewsroom(t)
@@ -274,8 +311,8 @@ func TestInboxShowsAnnouncements(t *testing.T) {
 		opens   time.Time
 		due     time.Time
 	}{
-		{fmt.Sprintf("a%d", notice.ID), "", delivery.KindCancelled, moved.OpensAt, notice.CreatedAt},
-		{fmt.Sprintf("a%d", correction.ID), "https://shop.example/1", delivery.KindCorrection, moved.OpensAt, correction.CreatedAt},
+		{fmt.Sprint(1_000_000_000_000_000_000 + notice.ID), "", delivery.KindCancelled, moved.OpensAt, notice.CreatedAt},
+		{fmt.Sprint(1_000_000_000_000_000_000 + correction.ID), "https://shop.example/1", delivery.KindCorrection, moved.OpensAt, correction.CreatedAt},
 		{"", "https://shop.example/1", delivery.KindReminder, tpl.OpensAt, time.Time{}},
 	} {
 		it := box.Items[i]

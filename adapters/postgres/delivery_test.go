@@ -63,7 +63,11 @@ func TestFireAndDeliverEverybodyOnce(t *testing.T) {
 	if len(inbox.Items) != 1 || inbox.Unread != 1 || inbox.Items[0].Name != tpl.Name {
 		t.Errorf("inbox %+v", inbox)
 	}
-	w.must(w.reservations.MarkRead(t.Context(), 1, inbox.Items[0].At))
+	for _, through := range []time.Time{inbox.Items[0].At, inbox.Items[0].At.Add(-time.Hour)} { // it never goes back
+		if stands, err := w.reservations.MarkRead(t.Context(), 1, through); err != nil || !stands.Equal(inbox.Items[0].At) {
+			t.Errorf("read through %s: %s %v", through, stands, err)
+		}
+	}
 	if inbox, err = w.reservations.Inbox(t.Context(), 1, time.Time{}, 10); err != nil || inbox.Unread != 0 || !inbox.Items[0].Read {
 		t.Errorf("after reading: %+v %v", inbox, err)
 	}

@@ -47,6 +47,8 @@ func (h Housekeeping) Clean(ctx context.Context, keep Retention) (int64, error) 
 		{`delete from batches where id in (select b.id from batches b where b.worthless_after < now() - $1::interval and b.state = 'done' order by b.id limit $2)`, keep.Delivery},
 		{`delete from reservations r where (r.template_id, r.user_id) in (select r.template_id, r.user_id from templates t
 			join reservations r on r.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
+		{`delete from former_reservations r where (r.user_id, r.template_id) in (select r.user_id, r.template_id from templates t
+			join former_reservations r on r.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`delete from booking_growth g where (g.template_id, g.minute) in (select g.template_id, g.minute from templates t
 			join booking_growth g on g.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`delete from audit where id in (select id from audit where at < now() - $1::interval order by at limit $2)`, keep.Audit},

@@ -18,6 +18,7 @@ func (w *world) aged() {
 	w.exec(`update templates set opens_at = date_trunc('second', now()) - interval '10 days 1 minute', closes_at = now() - interval '9 days' where id = $1`, old.ID)
 	w.exec(`update templates set opens_at = date_trunc('second', now()) - interval '9 days 23 hours', closes_at = now() where id = $1`, recent.ID)
 	w.exec(`insert into reservations (template_id, user_id, slots) select t, n, 1 from unnest($1::bigint[]) t, generate_series(1, 6000) n`, []int64{old.ID, recent.ID})
+	w.exec(`insert into former_reservations (template_id, user_id) select t, n from unnest($1::bigint[]) t, generate_series(1, 5) n`, []int64{old.ID, recent.ID})
 	w.exec(`insert into booking_growth (template_id, minute, delta) select t, now(), 1 from unnest($1::bigint[]) t`, []int64{old.ID, recent.ID})
 	w.exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count)
 		select 'reminder', n, $1, 0, 1, 1, case when n % 2 = 0 then 'done' else 'ready' end, now(), now() - (n || ' days')::interval - interval '1 hour', '', 1
@@ -36,7 +37,7 @@ func (w *world) aged() {
 func (w *world) left() map[string]int64 {
 	w.Helper()
 	rows := map[string]int64{}
-	for _, table := range []string{"batches", "exceptions", "reservations", "booking_growth", "audit", "idempotency_keys", "handled_events", "sessions", "channel_tests"} {
+	for _, table := range []string{"batches", "exceptions", "reservations", "former_reservations", "booking_growth", "audit", "idempotency_keys", "handled_events", "sessions", "channel_tests"} {
 		rows[table] = w.number(`select count(*) from ` + table)
 	}
 	return rows
@@ -46,7 +47,7 @@ var keepTen = postgres.Retention{Delivery: 10 * day, Audit: 20*day + time.Hour, 
 
 var afterCleaning = map[string]int64{
 	"batches":    3, // the oldest is not done, and one that is done is not old enough
-	"exceptions": 3, "reservations": 6000, "booking_growth": 1, "audit": 20, "idempotency_keys": 100, "handled_events": 7, "sessions": 2, "channel_tests": 3,
+	"exceptions": 3, "reservations": 6000, "former_reservations": 5, "booking_growth": 1, "audit": 20, "idempotency_keys": 100, "handled_events": 7, "sessions": 2, "channel_tests": 3,
 }
 
 func same(a, b map[string]int64) bool {
@@ -63,7 +64,7 @@ func TestCleanRemovesOnlyWhatIsPast(t *testing.T) {
 	w.aged()
 	h := postgres.NewHousekeeping(w.db)
 	n, err := h.Clean(t.Context(), keepTen)
-	if want := int64(1 + 6000 + 1 + 10 + 12000 + 2 + 1 + 2); err != nil || n != want {
+	if want := int64(1 + 6000 + 5 + 1 + 10 + 12000 + 2 + 1 + 2); err != nil || n != want {
 		t.Errorf("%d removed (%v), want %d", n, err, want)
 	}
 	if got := w.left(); !same(got, afterCleaning) {

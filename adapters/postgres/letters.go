@@ -44,10 +44,7 @@ func scanLetter(row pgx.Row) (l letter, err error) {
 	err = row.Scan(&l.subject.Kind, &l.subject.OwnerID, &l.copy, &l.subject.EndsAt, &l.item.TemplateID, &l.item.ShopNumber, &l.subject.ShopName,
 		&l.subject.TemplateName, &l.subject.ClaimURL, &l.subject.OpensAt, &l.item.DueAt, &l.item.At, &l.from, &l.to, &l.sent)
 	l.item.Kind, l.item.Name, l.item.OpensAt = l.subject.Kind, l.subject.TemplateName, l.subject.OpensAt
-	l.item.ID = "c" + itoa(l.subject.OwnerID)
-	if l.subject.Kind == delivery.KindTest { // may come again
-		l.item.ID = "t" + itoa(l.subject.OwnerID) + "-" + itoa(l.item.DueAt.Unix())
-	}
+	l.item.ID = reminder.MessageID(l.subject.Kind, l.subject.OwnerID, l.item.DueAt)
 	return l, err
 }
 

@@ -46,7 +46,7 @@ func (n notice) say(item *reminder.InboxItem, u user.User) {
 }
 
 func noticeItem(run int64, it reminder.InboxItem) reminder.InboxItem {
-	it.ID, it.Kind = "n"+itoa(run), delivery.KindNotice
+	it.ID, it.Kind = reminder.MessageID(delivery.KindNotice, run, it.DueAt), delivery.KindNotice
 	return it
 }
 

@@ -59,7 +59,8 @@ func TestNoticesAreInTheInbox(t *testing.T) {
 		}
 	}
 	pushedLikeListed(t, b)
-	b.must(b.reservations.MarkRead(t.Context(), 1, clock().Add(time.Minute)))
+	_, err := b.reservations.MarkRead(t.Context(), 1, clock().Add(time.Minute))
+	b.must(err)
 	if got := box(1); got.Unread != 0 || !got.Items[0].Read {
 		t.Errorf("read: %+v", got)
 	}

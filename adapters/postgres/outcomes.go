@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -114,14 +113,16 @@ func (r recorded) outcome() (o delivery.Outcome, reason string) {
 	return delivery.InFlight, ""
 }
 
-// inboxWindow is how many of a user's newest reservations the inbox looks at.
+// inboxWindow is how many of a user's newest reservations, cancelled ones
+// included, the inbox looks at.
 const inboxWindow = 200
 
 // Inbox derives the user's in-app messages from the batches that reached
 // them; nothing is stored per message.
 func (r *Reservations) Inbox(ctx context.Context, by user.ID, before time.Time, limit int) (reminder.Inbox, error) {
 	inbox := reminder.Inbox{UserID: by, Items: []reminder.InboxItem{}}
-	rows, err := r.pool.Query(ctx, `select template_id from reservations where user_id = $1 order by template_id desc limit $2`, by, inboxWindow)
+	rows, err := r.pool.Query(ctx, `select template_id from reservations where user_id = $1
+		union select template_id from former_reservations where user_id = $1 order by 1 desc limit $2`, by, inboxWindow)
 	if err != nil {
 		return inbox, translate(err)
 	}
@@ -198,12 +199,9 @@ func (db *DB) render(ctx context.Context, by user.ID, shown []message) ([]remind
 
 func inboxItem(d reminder.Delivered, t template.Template) reminder.InboxItem {
 	item := reminder.InboxItem{
-		ID:         strconv.FormatInt(d.SlotID, 10),
+		ID:         reminder.MessageID(d.Kind, d.SlotID, d.DueAt),
 		TemplateID: d.TemplateID, ShopNumber: t.ShopNumber, Kind: d.Kind, Slot: d.Slot,
 		OpensAt: d.OpensAt, DueAt: d.DueAt, At: d.At, Name: t.Name, ClaimURL: t.ClaimURL,
-	}
-	if d.Kind != delivery.KindReminder {
-		item.ID = "a" + item.ID
 	}
 	if d.Kind == delivery.KindCancelled {
 		item.ClaimURL = "" // there is nothing to claim
@@ -226,12 +224,12 @@ func (db *DB) templateHeads(ctx context.Context, ids []int64) (map[int64]templat
 	return heads, translate(err)
 }
 
-// MarkRead records that the user has read everything up to through; it never
-// goes back.
-func (r *Reservations) MarkRead(ctx context.Context, by user.ID, through time.Time) error {
-	_, err := r.pool.Exec(ctx, `insert into inbox_reads (user_id, read_through) values ($1, least($2, now()))
-		on conflict (user_id) do update set read_through = greatest(inbox_reads.read_through, excluded.read_through)`, by, through)
-	return translate(err)
+// MarkRead records how far the user has read; see [reminder.Store].
+func (r *Reservations) MarkRead(ctx context.Context, by user.ID, through time.Time) (stands time.Time, err error) {
+	err = r.pool.QueryRow(ctx, `insert into inbox_reads (user_id, read_through) values ($1, least($2, now()))
+		on conflict (user_id) do update set read_through = greatest(inbox_reads.read_through, excluded.read_through)
+		returning read_through`, by, through).Scan(&stands)
+	return stands, translate(err)
 }
 
 // PushBatch returns what a finished app batch tells and who was reached, for

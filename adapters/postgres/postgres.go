@@ -100,6 +100,8 @@ func translate(err error) error {
 		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57P"),
 			pg.Code == "40001", pg.Code == "40P01", pg.Code == "55P03", pg.Code == "25006":
 			return unavailable(err)
+		case pg.Code == "22021", pg.Code == "22P05":
+			return fault.ErrInvalid.Because("text must be UTF-8 without the character U+0000")
 		}
 		return err
 	}

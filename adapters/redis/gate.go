@@ -255,8 +255,6 @@ func (g *Gate) afterTheEnd(ctx context.Context, r claim.Request) (claim.Claim, e
 // answer turns the script's word about one claim into an answer.
 func (g *Gate) answer(ctx context.Context, d *drop, r claim.Request, word string) (claim.Claim, error) {
 	switch word {
-	case wordOK:
-		return claim.Claim{ID: r.ID, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Accepted, At: g.options.Now()}, nil
 	case wordNotOpen:
 		return claim.Claim{}, template.ErrNotOpen
 	case wordEnded:
@@ -273,6 +271,10 @@ func (g *Gate) answer(ctx context.Context, d *drop, r claim.Request, word string
 	}
 	if first, ok := strings.CutPrefix(word, "was "); ok {
 		return g.repeated(ctx, r, first)
+	}
+	if at, ok := strings.CutPrefix(word, wordOK+" "); ok {
+		ms, err := strconv.ParseInt(at, 10, 64)
+		return claim.Claim{ID: r.ID, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Accepted, At: time.UnixMilli(ms).UTC()}, err
 	}
 	return claim.Claim{}, fmt.Errorf("gate: unexpected word %q", word)
 }

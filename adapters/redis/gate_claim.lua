@@ -7,7 +7,7 @@
 -- ARGV  per claim: id, user, origin, key ("" = the claim's own)
 -- returns { "missing" } without a shelf, { "sealed" } while it is being built,
 --       else { "open", stock left, word per claim … }, a word being
---       "ok" | "was <claim> <user>" (accepted before) | "notopen" | "ended" | "early"
+--       "ok <ms since 1970>" | "was <claim> <user>" (accepted before) | "notopen" | "ended" | "early"
 --       | "dry" (nothing left here) | "limit" | "drylimit" (both)
 local f = redis.call('HMGET', KEYS[1], 'state', 'status', 'obtain', 'opens', 'closes', 'ahead', 'limit', 'stock', 'accepted', 'epoch', 'gone', 'over')
 if not f[1] then return { 'missing' } end
@@ -66,7 +66,7 @@ for i = 1, n do
       entry[#entry + 1] = string.format('%.0f', accepted) .. ' ' .. user .. ' ' .. ARGV[at + 2] .. ' ' .. ARGV[at + 3]
     end
   end
-  words[i + 2] = word
+  words[i + 2] = word == 'ok' and word .. ' ' .. entry[4] or word
 end
 if #newClaims > 0 then
   for user in pairs(changed) do

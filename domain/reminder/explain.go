@@ -156,7 +156,7 @@ func explain(v View, t template.Template, done []Delivered, changes []TemplateSt
 		steps = append(steps, outcomeSteps(d)...)
 	}
 	for _, it := range v.Items {
-		if it.State == string(Waiting) && t.EndedAt == nil {
+		if it.State == string(Waiting) {
 			rem, due := it.Reminder, it.DueAt
 			steps = append(steps, Step{At: due, Kind: StepExpected, Planned: &due, Reminder: &rem, Message: delivery.KindReminder})
 		}

@@ -1,6 +1,7 @@
 package reminder
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ type Reservation struct {
 type Refusal struct {
 	Fault     *fault.Fault
 	Offending []Reminder
+	// Also, if set, says which stand in the way for another reason.
+	Also *Refusal
 }
 
 func (r *Refusal) Error() string {
@@ -38,7 +41,11 @@ func (r *Refusal) Error() string {
 	for i, o := range r.Offending {
 		names[i] = fmt.Sprintf("%s %d minutes", o.Channel, o.Slot.Minutes())
 	}
-	return r.Fault.Text + ": " + strings.Join(names, ", ")
+	text := r.Fault.Text + ": " + strings.Join(names, ", ")
+	if r.Also != nil {
+		text += "; " + r.Also.Error()
+	}
+	return text
 }
 
 // Unwrap returns the fault.
@@ -49,7 +56,15 @@ func refuse(f *fault.Fault, b Bitmap) error {
 	if b.IsEmpty() {
 		return nil
 	}
-	return &Refusal{f, b.Reminders()}
+	return &Refusal{Fault: f, Offending: b.Reminders()}
+}
+
+// refuseBoth is refuse for two reasons, of which the first is the fault.
+func refuseBoth(first *fault.Fault, a Bitmap, second *fault.Fault, b Bitmap) error {
+	if a.IsEmpty() || b.IsEmpty() {
+		return cmp.Or(refuse(first, a), refuse(second, b))
+	}
+	return &Refusal{first, a.Reminders(), &Refusal{Fault: second, Offending: b.Reminders()}}
 }
 
 // Verdict is what the store found, in one statement under one database
@@ -73,10 +88,7 @@ func (v Verdict) reserveError(asked Bitmap) error {
 	if v.Opened {
 		return template.ErrOpened
 	}
-	if err := refuse(ErrAlreadyDue, asked.Without(v.Open)); err != nil {
-		return err
-	}
-	if err := refuse(ErrAlreadyReserved, asked.Intersect(v.Before)); err != nil {
+	if err := refuseBoth(ErrAlreadyDue, asked.Without(v.Open), ErrAlreadyReserved, asked.Intersect(v.Before)); err != nil {
 		return err
 	}
 	// The row changed between the refusal and the look at it.
@@ -92,10 +104,8 @@ func (v Verdict) cancelError(asked Bitmap) error {
 	if asked.IsEmpty() {
 		return refuse(ErrAlreadyDue, v.Before)
 	}
-	if err := refuse(ErrNotReserved, asked.Without(v.Before)); err != nil {
-		return err
-	}
-	if err := refuse(ErrAlreadyDue, asked.Without(v.Open)); err != nil {
+	due := asked.Intersect(v.Before).Without(v.Open)
+	if err := refuseBoth(ErrNotReserved, asked.Without(v.Before), ErrAlreadyDue, due); err != nil {
 		return err
 	}
 	// The row changed between the refusal and the look at it.

@@ -2,6 +2,8 @@ package reminder
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -33,8 +35,9 @@ type Store interface {
 	Delivered(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
 	// Inbox returns the newest in-app messages recorded before the instant.
 	Inbox(ctx context.Context, by user.ID, before time.Time, limit int) (Inbox, error)
-	// MarkRead records that everything up to through was read.
-	MarkRead(ctx context.Context, by user.ID, through time.Time) error
+	// MarkRead records that everything up to through was read, and returns how
+	// far the user has read, which never goes back.
+	MarkRead(ctx context.Context, by user.ID, through time.Time) (time.Time, error)
 }
 
 // Templates looks templates up, through a cache; see [template.ErrNotFound].
@@ -94,8 +97,10 @@ func (s *Service) check(t template.Template, r Request) error {
 	if len(r.Reminders) == 0 {
 		e.Add("reminders", "rule.required", "name at least one reminder")
 	}
-	if BitmapOf(r.Reminders...).Len() != len(r.Reminders) {
-		e.Add("reminders", "rule.repeated", "the same reminder is named twice")
+	for i, rem := range r.Reminders {
+		if slices.Contains(r.Reminders[:i], rem) {
+			e.Add(fmt.Sprintf("reminders[%d]", i), "rule.repeated", "the same reminder is named twice")
+		}
 	}
 	if err := e.Err(); err != nil {
 		return err
@@ -179,8 +184,8 @@ func (s *Service) Inbox(ctx context.Context, by user.ID, before time.Time, limit
 	return s.Store.Inbox(ctx, by, before, limit)
 }
 
-// MarkRead records that the user has read everything up to through.
-func (s *Service) MarkRead(ctx context.Context, by user.ID, through time.Time) error {
+// MarkRead records that the user has read everything up to through; see [Store].
+func (s *Service) MarkRead(ctx context.Context, by user.ID, through time.Time) (time.Time, error) {
 	return s.Store.MarkRead(ctx, by, through)
 }
 
@@ -197,13 +202,17 @@ func (s *Service) waitingView(t template.Template, r Reservation) View {
 }
 
 // compose puts together what is known; a reminder with no outcome for the
-// current opening is waiting, or due once its instant has passed.
+// current opening is waiting, or due once its instant has passed; it is cancelled
+// when the drop is over before.
 func (s *Service) compose(t template.Template, r Reservation, done []Delivered) View {
 	v := View{Reservation: r, ShopNumber: t.ShopNumber, TemplateName: t.Name, OpensAt: t.OpensAt, Items: []Item{}}
 	now := s.Now()
 	for _, rem := range r.Slots.Reminders() {
 		it := Item{Reminder: rem, DueAt: rem.DueAt(t.OpensAt), State: string(Waiting)}
-		if !now.Before(it.DueAt) {
+		switch {
+		case t.EndedAt != nil && t.EndedAt.Before(it.DueAt):
+			it.State = string(SlotEnded)
+		case !now.Before(it.DueAt):
 			it.State = "due"
 		}
 		for _, d := range done {

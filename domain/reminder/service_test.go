@@ -88,7 +88,9 @@ func (m *memory) Delivered(context.Context, user.ID, []int64) ([]reminder.Delive
 func (m *memory) Inbox(context.Context, user.ID, time.Time, int) (reminder.Inbox, error) {
 	return reminder.Inbox{}, nil
 }
-func (m *memory) MarkRead(context.Context, user.ID, time.Time) error { return nil }
+func (m *memory) MarkRead(_ context.Context, _ user.ID, through time.Time) (time.Time, error) {
+	return through, nil
+}
 
 type catalogue map[int64]template.Template
 
@@ -146,7 +148,7 @@ func TestReserveIsRefused(t *testing.T) {
 		"after the end":          {opens.Add(time.Hour), ask(1, 10, app5...), template.ErrNotOpen, nil, "", false},
 		"another shop":           {early, ask(1, 11, app5...), fault.ErrInvalid, nil, "shop_number", false},
 		"no reminder":            {early, ask(1, 10), fault.ErrInvalid, nil, "reminders", false},
-		"one reminder twice":     {early, ask(1, 10, app5[0], app5[0]), fault.ErrInvalid, nil, "reminders", false},
+		"one reminder twice":     {early, ask(1, 10, app5[0], app5[0]), fault.ErrInvalid, nil, "reminders[1]", false},
 		"channel without sender": {early, ask(1, 10, sms5[0], app5[0], sms5[1]), delivery.ErrChannelUnavailable, []reminder.Reminder{sms5[1], sms5[0]}, "", false},
 		"due":                    {opens.Add(-5 * time.Minute), ask(1, 10, app5...), reminder.ErrAlreadyDue, app5, "", true},
 		"one of two due":         {opens.Add(-7 * time.Minute), ask(1, 10, app5[0], app10[0]), reminder.ErrAlreadyDue, app10, "", true},

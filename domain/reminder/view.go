@@ -1,6 +1,7 @@
 package reminder
 
 import (
+	"strconv"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -93,7 +94,7 @@ type Delivered struct {
 
 // InboxItem is one in-app message.
 type InboxItem struct {
-	ID         string // stable, unique per user
+	ID         string // see [MessageID]
 	TemplateID int64
 	ShopNumber int64
 	Kind       delivery.Kind
@@ -109,6 +110,27 @@ type InboxItem struct {
 	// ExpiresAt is until when the coupon of a notice is good; else zero.
 	ExpiresAt time.Time
 	Read      bool
+}
+
+// MessageID returns the id of an in-app message: stable, unique for the user,
+// and a decimal number like every id. owner is the slot, announcement, campaign
+// or run of notices it belongs to. All but reminders have 19 digits, of which
+// the first tells the kind; a test of a campaign may come again, so its id
+// holds the second it was due.
+func MessageID(k delivery.Kind, owner int64, due time.Time) string {
+	const kind, second = 1_000_000_000_000_000_000, 10_000_000_000
+	n := owner
+	switch k {
+	case delivery.KindCorrection, delivery.KindCancelled:
+		n += 1 * kind
+	case delivery.KindCampaign:
+		n += 2 * kind
+	case delivery.KindNotice:
+		n += 3 * kind
+	case delivery.KindTest:
+		n = 4*kind + owner%(kind/second)*second + due.Unix()%second
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // InInbox reports whether messages of the kind appear in the inbox.

@@ -91,7 +91,7 @@ type Template struct {
 	UpdatedAt   time.Time  `json:"updated_at"`
 	PublishedAt *time.Time `json:"published_at,omitempty"`
 	EndedAt     *time.Time `json:"ended_at,omitempty"`
-	Slots       []Slot     `json:"slots,omitempty" doc:"The reminder slots of the current opening, the farthest first; none for a draft, and not in lists."`
+	Slots       []Slot     `json:"slots,omitzero" nullable:"false" doc:"The reminder slots of the current opening, the farthest first; empty for a draft, and absent from lists."`
 	Earlier     []Slot     `json:"earlier_slots,omitempty" doc:"Slots that fired for an opening that was moved since."`
 }
 

@@ -8,11 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
-	chimw "github.com/go-chi/chi/v5/middleware"
 
 	"dropbell/adapters/postgres"
 	"dropbell/domain/campaign"
@@ -145,7 +145,7 @@ func New(d Deps) *API {
 		a.log = slog.Default()
 	}
 	a.keys = newKeyring(d.Keys, d.Now, a.log)
-	a.mux.Use(chimw.GetHead)
+	a.mux.Use(a.head)
 	a.mux.NotFound(a.NotFound)
 	a.mux.MethodNotAllowed(a.MethodNotAllowed)
 	a.huma = huma.NewAPI(config(d.PublicURL), adapter{a})
@@ -173,6 +173,17 @@ func New(d Deps) *API {
 // ServeHTTP answers a request below the mount point.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
 
+// head serves HEAD like GET. The middleware of chi asks the root router, which
+// takes every method of what is mounted.
+func (a *API) head(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rc := chi.RouteContext(r.Context()); r.Method == http.MethodHead && rc != nil {
+			rc.RouteMethod = http.MethodGet
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // NotFound answers requests for addresses that do not exist; for root routers
 // as well.
 func (a *API) NotFound(w http.ResponseWriter, r *http.Request) {
@@ -188,11 +199,15 @@ func (a *API) MethodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	if rc := chi.RouteContext(r.Context()); rc != nil && rc.RoutePath != "" {
 		path = rc.RoutePath
 	}
+	// Root routers ask for unknown methods before they find what is mounted.
+	path = strings.TrimPrefix(path, "/api/v1")
+	var allowed []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		if a.mux.Match(chi.NewRouteContext(), m, path) {
-			w.Header().Add("Allow", m)
+			allowed = append(allowed, m)
 		}
 	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	a.problem(r.Context(), errMethod).write(w)
 }
 

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -57,11 +59,69 @@ func (a *API) finishDocument() {
 		list[i] = c.Code
 	}
 	schemas["Problem"].Properties["code"].Enum = list
+	for _, path := range doc.Paths {
+		for _, op := range []*huma.Operation{path.Get, path.Post, path.Put, path.Patch, path.Delete} {
+			if op != nil {
+				finishAnswers(op)
+			}
+		}
+	}
+	// Only the document says so: huma overlooks a null of what is not required,
+	// and judges what is given better by the schema itself.
+	defer sayNull(doc.Components.Schemas)()
 	spec, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {
 		panic(err) // the document is made of constants
 	}
 	a.spec = spec
+}
+
+// sayNull makes fields that hold another schema, or null, say so, until the
+// function it returns is called.
+func sayNull(registry huma.Registry) (undo func()) {
+	var undos []func()
+	for name, schema := range registry.Map() {
+		of := registry.TypeFromRef("#/components/schemas/" + name)
+		if of == nil || of.Kind() != reflect.Struct {
+			continue
+		}
+		for _, f := range reflect.VisibleFields(of) {
+			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			held := schema.Properties[key]
+			if held == nil || held.Ref == "" || !strings.HasPrefix(f.Type.Name(), "Optional[") {
+				continue
+			}
+			schema.Properties[key] = &huma.Schema{AnyOf: []*huma.Schema{{Ref: held.Ref}, {Type: "null"}}, Description: held.Description}
+			undos = append(undos, func() { schema.Properties[key] = held })
+		}
+	}
+	return func() {
+		for _, u := range undos {
+			u()
+		}
+	}
+}
+
+// finishAnswers gives answers of success that differ only in their status the
+// body of the usual one, and all of them the headers that tell how many
+// requests are left.
+func finishAnswers(op *huma.Operation) {
+	usual := op.Responses[strconv.Itoa(cmp.Or(op.DefaultStatus, http.StatusOK))]
+	for status, answer := range op.Responses {
+		if status[0] != '2' || usual == nil {
+			continue
+		}
+		if answer.Content == nil && status != strconv.Itoa(http.StatusNoContent) {
+			answer.Content = usual.Content
+		}
+		if answer.Headers == nil {
+			answer.Headers = map[string]*huma.Param{}
+		}
+		for name, text := range map[string]string{"RateLimit-Limit": "Requests a minute.", "RateLimit-Remaining": "What is left of them.",
+			"RateLimit-Reset": "Seconds until all of them are there again."} {
+			answer.Headers[name] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeInteger}, Description: text + " Absent where requests are not counted."}
+		}
+	}
 }
 
 // OpenAPI returns the document in JSON.

@@ -48,6 +48,45 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// TestEverySuccessIsDescribed: a body for each status that has one, null where
+// null clears, and the headers of limits.
+func TestEverySuccessIsDescribed(t *testing.T) {
+	r := newRig(t, nil)
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Responses map[string]struct{ Content, Headers map[string]any }
+		}
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct {
+					Type  any
+					AnyOf []any
+				}
+			}
+		}
+	}
+	r.must(json.Unmarshal(r.api.OpenAPI(), &doc))
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			for status, answer := range op.Responses {
+				if status[0] != '2' {
+					continue
+				}
+				if (len(answer.Content) > 0) == (status == "204") {
+					t.Errorf("%s %s: %s has %d kinds of content", method, path, status, len(answer.Content))
+				}
+				if answer.Headers["RateLimit-Remaining"] == nil {
+					t.Errorf("%s %s: %s says nothing of limits", method, path, status)
+				}
+			}
+		}
+	}
+	change := doc.Components.Schemas["PreferencesChange"].Properties
+	if kinds, _ := change["email"].Type.([]any); len(kinds) != 2 || len(change["quiet_hours"].AnyOf) != 2 {
+		t.Errorf("null is not said: %v", change)
+	}
+}
+
 func TestDocsPage(t *testing.T) {
 	r := newRig(t, nil)
 	page := httptest.NewRecorder()

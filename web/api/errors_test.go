@@ -64,7 +64,7 @@ func TestNoRoute(t *testing.T) {
 		r.want(r.call(as(token(7)), "GET", path, nil), 404, "not_found")
 	}
 	a := r.want(r.call(as(token(7)), "PUT", "/reservations", `{}`), 405, "method_not_allowed")
-	if allow := strings.Join(a.Header().Values("Allow"), ","); allow != "GET,POST" {
+	if allow := strings.Join(a.Header().Values("Allow"), ","); allow != "GET, POST" {
 		t.Fatalf("Allow: %s", allow)
 	}
 	r.want(r.call(nil, "TRACE", "/reservations", nil), 405, "method_not_allowed")

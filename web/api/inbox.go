@@ -12,11 +12,11 @@ import (
 type Message struct {
 	ID           string     `json:"id" doc:"Stable and unique for the user: the same message has the same id in the list and in the stream."`
 	Kind         string     `json:"kind" doc:"What the message is about." example:"reminder"`
-	TemplateID   string     `json:"template_id" example:"1"`
-	ShopNumber   string     `json:"shop_number" example:"10"`
-	TemplateName string     `json:"template_name" example:"20 off"`
+	TemplateID   string     `json:"template_id,omitempty" doc:"The drop it is about; like the next two and opens_at absent from a campaign's message that is about none." example:"1"`
+	ShopNumber   string     `json:"shop_number,omitempty" example:"10"`
+	TemplateName string     `json:"template_name,omitempty" example:"20 off"`
 	Minutes      int        `json:"minutes,omitempty" doc:"How long before the opening the reminder was due." example:"10"`
-	OpensAt      time.Time  `json:"opens_at" example:"2027-01-01T12:00:00Z"`
+	OpensAt      *time.Time `json:"opens_at,omitempty" example:"2027-01-01T12:00:00Z"`
 	DueAt        time.Time  `json:"due_at" example:"2027-01-01T11:50:00Z"`
 	At           time.Time  `json:"at" doc:"When it was delivered." example:"2027-01-01T11:50:00.4Z"`
 	ClaimURL     string     `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
@@ -41,7 +41,7 @@ type ReadMark struct {
 
 // ReadState is how far the user has read.
 type ReadState struct {
-	ReadThrough time.Time `json:"read_through"`
+	ReadThrough time.Time `json:"read_through" doc:"Never goes back: an earlier instant than before changes nothing."`
 }
 
 func (a *API) inboxRoutes() {
@@ -89,16 +89,22 @@ func (a *API) markRead(ctx context.Context, in *struct{ Body *ReadMark }) (*stru
 	if through.Year() < 1970 {
 		return nil, refused("body.through", "must not lie before 1970")
 	}
-	if err := a.Reminders.MarkRead(ctx, userOf(ctx), through); err != nil {
+	stands, err := a.Reminders.MarkRead(ctx, userOf(ctx), through)
+	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body ReadState }{ReadState{through}}, nil
+	return &struct{ Body ReadState }{ReadState{stands.UTC()}}, nil
 }
 
 func messageJSON(it reminder.InboxItem) Message {
-	m := Message{ID: it.ID, Kind: string(it.Kind), TemplateID: decimal(it.TemplateID), ShopNumber: decimal(it.ShopNumber),
-		TemplateName: it.Name, Minutes: it.Slot.Minutes(), OpensAt: it.OpensAt.UTC(), DueAt: it.DueAt.UTC(), At: it.At.UTC(),
+	m := Message{ID: it.ID, Kind: string(it.Kind), TemplateName: it.Name, Minutes: it.Slot.Minutes(), DueAt: it.DueAt.UTC(), At: it.At.UTC(),
 		ClaimURL: it.ClaimURL, Title: it.Title, Text: it.Text, Read: it.Read}
+	if it.TemplateID != 0 {
+		m.TemplateID, m.OpensAt = decimal(it.TemplateID), utc(&it.OpensAt)
+	}
+	if it.ShopNumber != 0 {
+		m.ShopNumber = decimal(it.ShopNumber)
+	}
 	if !it.ExpiresAt.IsZero() {
 		m.ExpiresAt = utc(&it.ExpiresAt)
 	}

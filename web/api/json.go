@@ -13,6 +13,10 @@ import (
 	"dropbell/domain/fault"
 )
 
+// StrictNames makes "Stock" no name of the field stock, in the whole process;
+// to be called before anything is served.
+func StrictNames() { huma.ValidateStrictCasing = true }
+
 var jsonFormat = huma.Format{
 	Marshal:   func(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) },
 	Unmarshal: unmarshal,
@@ -45,7 +49,11 @@ func (o *Optional[T]) UnmarshalJSON(b []byte) error {
 
 // Schema describes the field as what it holds.
 func (o Optional[T]) Schema(r huma.Registry) *huma.Schema {
-	return r.Schema(reflect.TypeFor[T](), true, "")
+	s := r.Schema(reflect.TypeFor[T](), true, "")
+	if s.Ref == "" {
+		s.Nullable = true
+	}
+	return s
 }
 
 // into overwrites *to with what was given; null stands for the zero value.

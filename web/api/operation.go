@@ -74,9 +74,17 @@ func (r route) headers() []*huma.Param {
 	if r.Method == http.MethodPost {
 		ps = append(ps, &huma.Param{Name: "Idempotency-Key", In: "header", Schema: text(255),
 			Description: "Any text of 1 to 255 printable characters that is new for every new request. Sending the same request " +
-				"again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true."})
+				"again with the same key " + r.remembered() + " returns the first answer, marked Idempotency-Replayed: true."})
 	}
 	return ps
+}
+
+// remembered says for how long a repetition is recognised.
+func (r route) remembered() string {
+	if r.ownKeys {
+		return "at any later time"
+	}
+	return "within 24 hours"
 }
 
 func (r route) hasBody() bool {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -122,7 +123,7 @@ func fieldsProblem(fields *fault.Fields, id string) *Problem {
 
 // location completes the name of a body's field; other places name themselves.
 func location(name string) string {
-	for _, place := range []string{"path.", "query.", "header.", "body"} {
+	for _, place := range []string{"path.", "query", "header.", "body"} {
 		if strings.HasPrefix(name, place) {
 			return name
 		}
@@ -139,13 +140,10 @@ func refused(place, format string, args ...any) error {
 
 // blame adds to a refusal where in the request the offending reminders are.
 func blame(p *Problem, err error, asked []reminder.Reminder, place func(int) string) *Problem {
-	r, ok := errors.AsType[*reminder.Refusal](err)
-	if !ok {
-		return p
-	}
-	for i, rem := range asked {
-		for _, bad := range r.Offending {
-			if rem == bad {
+	r, _ := errors.AsType[*reminder.Refusal](err)
+	for ; r != nil; r = r.Also {
+		for i, rem := range asked {
+			if slices.Contains(r.Offending, rem) {
 				p.Errors = append(p.Errors, Offence{Location: place(i),
 					Message: fmt.Sprintf("%s: %s, %d minutes", r.Fault.Text, rem.Channel, rem.Slot.Minutes())})
 			}

@@ -38,6 +38,13 @@ func (a *API) quick(w http.ResponseWriter, r *http.Request, body []byte) bool {
 
 var jsonType = []string{"application/json"}
 
+// plainJSON reports whether the body is said to be what a quick request has;
+// the general way judges everything else.
+func plainJSON(h http.Header) bool {
+	kinds := h["Content-Type"]
+	return len(kinds) == 1 && (kinds[0] == "application/json" || kinds[0] == "application/json; charset=utf-8")
+}
+
 // quickly is the whole life of a quick request after it was admitted.
 func (a *API) quickly(w http.ResponseWriter, r *http.Request, t traits, next http.HandlerFunc) {
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)

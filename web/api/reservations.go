@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,21 @@ type ReservationWish struct {
 	Reminders  []ReminderWish `json:"reminders" minItems:"1" maxItems:"60" nullable:"false" doc:"All of them are reserved, or none."`
 }
 
+// Resolve is part of [huma.ResolverWithPath]: if the minutes of a reminder are
+// refused, unknown channels are named with them.
+func (w *ReservationWish) Resolve(_ huma.Context, at *huma.PathBuffer) (errs []error) {
+	refused := slices.ContainsFunc(w.Reminders, func(r ReminderWish) bool {
+		_, err := reminder.NewReminder(delivery.App, r.Minutes)
+		return err != nil
+	})
+	for i, r := range w.Reminders {
+		if _, err := delivery.ParseChannel(r.Channel); err != nil && refused {
+			errs = append(errs, &huma.ErrorDetail{Location: fmt.Sprintf("%s.reminders[%d].channel", at, i), Message: err.Error(), Value: r.Channel})
+		}
+	}
+	return errs
+}
+
 // Reservation is all reminders of one user for one drop.
 type Reservation struct {
 	TemplateID   string          `json:"template_id" example:"1"`
@@ -43,7 +59,7 @@ type ReminderState struct {
 	Channel string    `json:"channel" example:"app"`
 	Minutes int       `json:"minutes" example:"10"`
 	DueAt   time.Time `json:"due_at" example:"2027-01-01T11:50:00Z"`
-	State   string    `json:"state" enum:"waiting,due,in_flight,sent,failed,skipped,expired,dead,discarded" doc:"waiting: not due yet; due, in_flight: being delivered; failed: will be tried again." example:"waiting"`
+	State   string    `json:"state" enum:"waiting,due,in_flight,sent,failed,skipped,expired,dead,discarded,cancelled" doc:"waiting: not due yet; due, in_flight: being delivered; failed: will be tried again; cancelled: the drop ended before, so it does not go out." example:"waiting"`
 	Reason  string    `json:"reason,omitempty" doc:"Why it was not simply sent." example:"opted_out"`
 }
 
@@ -85,7 +101,7 @@ func (a *API) reserve(ctx context.Context, in *struct{ Body ReservationWish }) (
 	}
 	wishes, err := parseWishes(in.Body.Reminders)
 	if err != nil {
-		return nil, a.wishProblem(ctx, in.Body.Reminders, err)
+		return nil, a.wishProblem(ctx, in.Body.Reminders, err, inBody)
 	}
 	view, created, err := a.Reminders.Reserve(ctx, reminder.Request{
 		TemplateID: template, UserID: userOf(ctx), ShopNumber: shop, Reminders: wishes})
@@ -124,12 +140,18 @@ func parseWishes(ws []ReminderWish) ([]reminder.Reminder, error) {
 	return list, nil
 }
 
-// wishProblem names every wish that cannot be understood.
-func (a *API) wishProblem(ctx context.Context, ws []ReminderWish, err error) error {
+// wishProblem names everything about the wishes that cannot be understood.
+func (a *API) wishProblem(ctx context.Context, ws []ReminderWish, err error, place func(int) string) error {
 	p := a.problem(ctx, err)
+	p.Errors = nil
 	for i, w := range ws {
-		if _, err := parseWishes(ws[i : i+1]); err != nil {
-			p.Errors = append(p.Errors, Offence{Location: inBody(i) + ".channel", Message: err.Error(), Value: short(w.Channel)})
+		if c, err := delivery.ParseChannel(w.Channel); err != nil {
+			p.Errors = append(p.Errors, Offence{Location: place(i) + ".channel", Message: err.Error(), Value: short(w.Channel)})
+		} else if !a.Channels.Has(c) {
+			p.Errors = append(p.Errors, Offence{Location: place(i) + ".channel", Message: "this channel has no configured sender", Value: w.Channel})
+		}
+		if _, err := reminder.NewReminder(delivery.App, w.Minutes); err != nil {
+			p.Errors = append(p.Errors, Offence{Location: place(i) + ".minutes", Message: err.Error(), Value: w.Minutes})
 		}
 	}
 	return p
@@ -193,36 +215,48 @@ func (a *API) cancel(ctx context.Context, in *cancelWish) (*reservationAnswer, e
 	if err != nil {
 		return nil, err
 	}
-	wishes, err := in.parse()
+	list, err := in.pairs()
 	if err != nil {
 		return nil, err
 	}
+	wishes, err := parseWishes(list)
+	if err != nil {
+		return nil, a.wishProblem(ctx, list, err, in.place)
+	}
 	view, err := a.Reminders.Cancel(ctx, userOf(ctx), template, wishes)
 	if err != nil {
-		return nil, blame(a.problem(ctx, err), err, wishes, func(int) string { return "query" })
+		return nil, blame(a.problem(ctx, err), err, wishes, in.place)
 	}
 	return &reservationAnswer{http.StatusOK, reservationJSON(view)}, nil
 }
 
-func (in *cancelWish) parse() ([]reminder.Reminder, error) {
+// place says where the query names the reminder.
+func (in *cancelWish) place(i int) string {
+	if in.Reminders == "" {
+		return "query"
+	}
+	return fmt.Sprintf("query.reminders[%d]", i)
+}
+
+// pairs returns the reminders that the query names.
+func (in *cancelWish) pairs() ([]ReminderWish, error) {
 	single := in.Channel != "" || in.Minutes != ""
+	var pairs []string
 	switch {
 	case single && in.Reminders != "":
 		return nil, refused("query.reminders", "give either reminders or channel and minutes")
-	case single && (in.Channel == "" || in.Minutes == ""):
-		return nil, refused("query", "channel and minutes belong together")
+	case single && in.Channel == "":
+		return nil, refused("query.channel", "is missing: channel and minutes belong together")
+	case single && in.Minutes == "":
+		return nil, refused("query.minutes", "is missing: channel and minutes belong together")
 	case single:
-		return parsePairs([]string{in.Channel + ":" + in.Minutes})
+		pairs = []string{in.Channel + ":" + in.Minutes}
 	case in.Reminders != "":
-		return parsePairs(strings.Split(in.Reminders, ","))
+		pairs = strings.Split(in.Reminders, ",")
 	case in.narrowed:
 		// "?channel=" must not cancel everything.
 		return nil, refused("query", "name a reminder, or leave the query out to cancel all")
 	}
-	return nil, nil
-}
-
-func parsePairs(pairs []string) ([]reminder.Reminder, error) {
 	if len(pairs) > 60 {
 		return nil, refused("query.reminders", "there are only 60 reminders")
 	}
@@ -231,11 +265,11 @@ func parsePairs(pairs []string) ([]reminder.Reminder, error) {
 		channel, minutes, _ := strings.Cut(pair, ":")
 		n, err := strconv.Atoi(minutes)
 		if err != nil {
-			return nil, refused("query.minutes", "must be one of 5, 10, …, 60")
+			n = 0 // no number of minutes that can be reserved
 		}
 		wishes[i] = ReminderWish{channel, n}
 	}
-	return parseWishes(wishes)
+	return wishes, nil
 }
 
 func reservationJSON(v reminder.View) Reservation {

@@ -60,7 +60,7 @@ func TestReserveRefusals(t *testing.T) {
 		"cancelled":            {reserve(cancelled, "app", 10), 409, "template_not_open", ""},
 		"closed":               {reserve(closed, "app", 10), 409, "template_not_open", ""},
 		"another shop's":       {other, 422, "invalid_request", "body.shop_number"},
-		"named twice":          {reserve(open, "app", 10, "app", 10), 422, "invalid_request", "body.reminders"},
+		"named twice":          {reserve(open, "app", 10, "app", 10), 422, "invalid_request", "body.reminders[1]"},
 		"no reminder":          {reserve(open), 422, "invalid_request", "body.reminders"},
 		"minutes 0":            {reserve(open, "app", 0), 422, "invalid_request", "body.reminders[0].minutes"},
 		"minutes -5":           {reserve(open, "app", -5), 422, "invalid_request", "body.reminders[0].minutes"},
@@ -125,7 +125,10 @@ func TestCancel(t *testing.T) {
 		"?reminders=app:10,app:15":             {404, "not_reserved"},
 		"?reminders=app":                       {422, "invalid_request"},
 		"?channel=app&minutes=5&reminders=a:5": {422, "invalid_request"},
-		"?channel=%ff&minutes=5":               {422, "channel_unavailable"},
+		"?channel=%ff&minutes=5":               {422, "invalid_request"},
+		"?channel=app&minutes=5&minutes=10":    {422, "invalid_request"},
+		"?channel=app&channel=email&minutes=5": {422, "invalid_request"},
+		"?channel=app&minutes=10&%zz":          {422, "invalid_request"},
 	} {
 		r.about = query
 		r.want(r.call(me, "DELETE", "/reservations/"+id+query, nil), c.status, c.code)

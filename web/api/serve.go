@@ -5,10 +5,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -16,6 +20,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
+	"dropbell/domain/fault"
 	"dropbell/web/middleware"
 )
 
@@ -49,17 +54,23 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 		q, r := middleware.Ensure(r)
 		q.Hot, q.Stream = t.hot, t.stream
 		defer a.rescue(w, r)
-		if err := a.admit(w, r, t.access); err != nil {
+		err := a.admit(w, r, t.access)
+		if err == nil {
+			err = plain(r)
+		}
+		if err != nil {
 			a.problem(r.Context(), err).write(w)
 			return
 		}
 		h := w.Header()
 		h["Cache-Control"] = noStore
 		if t.stream {
-			next(humachi.NewContext(op, r, w))
+			if r.Method != http.MethodHead { // which has no use for what may take long
+				next(humachi.NewContext(op, r, w))
+			}
 			return
 		}
-		if t.quick != nil {
+		if t.quick != nil && plainJSON(r.Header) {
 			a.quickly(w, r, t, func(w http.ResponseWriter, r *http.Request) {
 				next(humachi.NewContext(op, r, w))
 			})
@@ -71,6 +82,31 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 			next(humachi.NewContext(op, r, w))
 		})
 	})
+}
+
+// plain refuses a body that would not be decoded, and a query of which a part
+// would be overlooked.
+func plain(r *http.Request) error {
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return errMediaType.Because("send the body without Content-Encoding")
+	}
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return refused("query", "cannot be read: write special characters as %%xx")
+	}
+	e := &fault.Fields{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch list := values[name]; {
+		case len(list) > 1:
+			e.Add("query."+name, "rule.api", "is given %d times", len(list))
+		case !utf8.ValidString(list[0]) || strings.ContainsRune(list[0], 0):
+			e.Add("query."+name, "rule.api", "must be UTF-8 text without U+0000")
+		}
+	}
+	return e.Err()
 }
 
 var noStore = []string{"no-store"}

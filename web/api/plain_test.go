@@ -1,0 +1,138 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestNothingIsOverlooked: whatever would be ignored is refused instead.
+func TestNothingIsOverlooked(t *testing.T) {
+	r := newRig(t, nil)
+	id, me := r.drop(2*time.Hour), as(token(7))
+	for _, kind := range []string{"text/plain", "application/xml", "image/png", "multipart/form-data", "application/x-www-form-urlencoded", "garbage"} {
+		r.about = kind
+		r.want(r.call(as(token(7), "Content-Type", kind), "POST", "/reservations", reserve(id, "app", 5)), 415, "unsupported_media_type")
+		r.want(r.call(as(token(7), "Content-Type", kind), "POST", "/claims", claimOf(id)), 415, "unsupported_media_type")
+	}
+	r.want(r.call(as(token(7), "Content-Encoding", "gzip"), "POST", "/reservations", reserve(id, "app", 5)), 415, "unsupported_media_type")
+	for _, body := range []string{`{"Template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":5}]}`,
+		`{"template_id":"1","\u017fhop_number":"10","reminders":[{"channel":"app","minutes":5}]}`,
+		`{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","MINUTES":5}]}`} {
+		r.about = body
+		r.want(r.call(me, "POST", "/reservations", strings.Replace(body, `"1"`, `"`+id+`"`, 1)), 422, "invalid_request")
+	}
+	if n := r.number(`select count(*) from reservations`); n != 0 {
+		t.Fatalf("%d reserved all the same", n)
+	}
+	r.want(r.call(as(token(7), "Content-Type", "application/json; charset=utf-8"), "POST", "/reservations", reserve(id, "app", 5, "email", 10)), 201, "")
+	for query, place := range map[string]string{"channel=app&minutes=5&minutes=10": "query.minutes", "reminders=app:5&reminders=email:10": "query.reminders",
+		"channel=app&minutes=7": "query.minutes", "reminders=app:5,app:7": "query.reminders[1].minutes", "channel=app": "query.minutes",
+		"minutes=5": "query.channel", "channel=app&minutes=5&%zz": "query"} {
+		r.about = query
+		if a := r.want(r.call(me, "DELETE", "/reservations/"+id+"?"+query, nil), 422, "invalid_request"); a.at("errors.0.location") != place {
+			t.Errorf("%s: not at %s: %s", query, place, a.Body)
+		}
+	}
+	for _, query := range []string{"limit=1&limit=2", "limit=%zz", "before=%00"} {
+		r.about = query
+		r.want(r.call(me, "GET", "/reservations?"+query, nil), 422, "invalid_request")
+	}
+	for _, query := range []string{"fingerprint=%00", "fingerprint=%ff", "fingerprint=a%ed%a0%80", "fingerprint=a&fingerprint=b"} {
+		r.about = query
+		r.want(r.call(r.admin(), "GET", "/admin/dead-letters?"+query, nil), 422, "invalid_request")
+	}
+	for _, call := range []string{"replay", "discard"} {
+		r.about = call
+		r.want(r.call(r.admin(), "POST", "/admin/dead-letters/"+call, `{"filter":{"fingerprint":"a\u0000b"},"dry_run":true}`), 422, "invalid_request")
+	}
+	if n := r.number(`select slots from reservations`); n != 1+8192 {
+		t.Errorf("refusals left %d", n)
+	}
+}
+
+// TestEachReminderIsBlamed: one request, several reasons.
+func TestEachReminderIsBlamed(t *testing.T) {
+	r := newRig(t, nil)
+	me, id := as(token(7)), r.drop(12*time.Minute)
+	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5)), 201, "")
+	for name, c := range map[string]struct {
+		answer answer
+		code   string
+		places []string
+	}{
+		"reserved and due": {r.call(me, "POST", "/reservations", reserve(id, "app", 5, "app", 10, "app", 30)), "already_due",
+			[]string{"body.reminders[2]", "body.reminders[0]"}},
+		"minutes and channel": {r.call(me, "POST", "/reservations", reserve(id, "app", 7, "pigeon", 10, "fax", 10)), "invalid_request",
+			[]string{"body.reminders[0].minutes", "body.reminders[1].channel", "body.reminders[2].channel"}},
+		"unknown and without sender": {r.call(me, "POST", "/reservations", reserve(id, "app", 10, "pigeon", 10, "sms", 5)), "channel_unavailable",
+			[]string{"body.reminders[1].channel", "body.reminders[2].channel"}},
+		"twice and twice": {r.call(me, "POST", "/reservations", reserve(id, "app", 10, "app", 10, "app", 10)), "invalid_request",
+			[]string{"body.reminders[1]", "body.reminders[2]"}},
+		"not reserved and due": {r.call(me, "DELETE", "/reservations/"+id+"?reminders=email:5,app:10", nil), "not_reserved",
+			[]string{"query.reminders[0]", "query.reminders[1]"}},
+	} {
+		var places []string
+		list, _ := c.answer.at("errors").([]any)
+		for _, e := range list {
+			places = append(places, e.(map[string]any)["location"].(string))
+		}
+		if c.answer.code() != c.code || strings.Join(places, " ") != strings.Join(c.places, " ") {
+			t.Errorf("%s: %s", name, c.answer.Body)
+		}
+	}
+}
+
+// TestHead: HEAD is GET without a body, and an unknown method is told which
+// there are.
+func TestHead(t *testing.T) {
+	r := newRig(t, nil)
+	id, me := r.drop(2*time.Hour), as(token(7))
+	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5)), 201, "")
+	for _, path := range []string{"/reservations", "/reservations/" + id, "/inbox", "/inbox/stream", "/templates/" + id} {
+		if a := r.call(me, "HEAD", path, nil); a.Code != http.StatusOK {
+			t.Errorf("HEAD %s: %d", path, a.Code)
+		}
+	}
+	if a := r.call(me, "HEAD", "/reservations/999", nil); a.Code != http.StatusNotFound {
+		t.Errorf("HEAD of what is not there: %d", a.Code)
+	}
+	a := r.want(r.call(me, "FOO", "/reservations", nil), 405, "method_not_allowed")
+	if a.Header().Get("Allow") != "GET, POST" {
+		t.Errorf("Allow: %s", a.Header())
+	}
+}
+
+func TestReadingNeverGoesBack(t *testing.T) {
+	r := newRig(t, nil)
+	me, id := as(token(7)), r.drop(2*time.Hour)
+	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5)), 201, "")
+	r.deliver(id, 1, 7)
+	stands := r.want(r.call(me, "POST", "/inbox/read", `{}`), 200, "").at("read_through")
+	if a := r.want(r.call(me, "POST", "/inbox/read", `{"through":"2020-01-01T00:00:00Z"}`), 200, ""); a.at("read_through") != stands {
+		t.Errorf("was %v, went back to %s", stands, a.Body)
+	}
+}
+
+// TestReservationOfAnEndedDrop: what does not go out any more is not waiting.
+func TestReservationOfAnEndedDrop(t *testing.T) {
+	r := newRig(t, nil)
+	me := as(token(7))
+	for _, end := range []string{"cancel", "close"} {
+		id := r.drop(2 * time.Hour)
+		r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5)), 201, "")
+		r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/"+end, nil), 200, "")
+		if a := r.want(r.call(me, "GET", "/reservations/"+id, nil), 200, ""); a.at("reminders.0.state") != "cancelled" {
+			t.Errorf("after %s: %s", end, a.Body)
+		}
+	}
+}
+
+func TestDraftHasNoSlotsYet(t *testing.T) {
+	r := newRig(t, nil)
+	a := r.want(r.call(r.admin(), "GET", "/admin/templates/"+r.draft(time.Hour), nil), 200, "")
+	if list, ok := a.at("slots").([]any); !ok || len(list) != 0 {
+		t.Errorf("%s", a.Body)
+	}
+}
