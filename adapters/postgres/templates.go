@@ -129,6 +129,9 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 		e.Add("shop_number", "rule.unknown_shop", "there is no such shop")
 		return t, e
 	}
+	if violates(err, "templates_check") { // issued <= stock, while claims go on
+		return t, template.ErrStockBelow
+	}
 	if err != nil {
 		return t, err
 	}

@@ -53,6 +53,23 @@ func together(n int, call func(i int) error) []error {
 	return errs
 }
 
+// TestStockIsLoweredWhileClaimsGoOn: what was issued since the template was
+// read is not undercut.
+func TestStockIsLoweredWhileClaimsGoOn(t *testing.T) {
+	w := newWorld(t)
+	tpl := w.published(2 * time.Hour)
+	w.exec(`update templates set issued = 3 where id = $1`, tpl.ID)
+	for stock, want := range map[int64]error{2: template.ErrStockBelow, 3: nil} {
+		lowered := tpl
+		lowered.Stock = stock
+		saved, err := w.templates.Save(t.Context(), template.Change{Template: lowered, Event: event.TemplateChanged,
+			Entry: staff.Entry{Actor: actor, Action: "template.edit", ObjectKind: "template"}})
+		if !errors.Is(err, want) || want == nil && saved.Stock != stock {
+			t.Errorf("to %d: %v", stock, err)
+		}
+	}
+}
+
 func TestOfConcurrentEditsOneWins(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.published(2 * time.Hour)

@@ -90,7 +90,7 @@ func TestSameInstantIsNoChange(t *testing.T) {
 	}
 }
 
-func TestStockIsOnlyRaised(t *testing.T) {
+func TestStockHoldsWhatIsIssued(t *testing.T) {
 	for _, state := range []template.State{template.Scheduled, template.Open, template.SoldOut, template.Paused} {
 		tpl, now := inState(state)
 		s := tpl.Spec
@@ -98,9 +98,17 @@ func TestStockIsOnlyRaised(t *testing.T) {
 		if got, err := tpl.Edit(s, now); err != nil || got.Stock != 101 {
 			t.Errorf("raised while %s: %v", state, err)
 		}
-		s.Stock -= 2
+		s.Stock = tpl.Issued
+		if got, err := tpl.Edit(s, now); err != nil || got.Stock != tpl.Issued {
+			t.Errorf("lowered to what is issued while %s: %v", state, err)
+		}
+		s.Stock = tpl.Issued - 1
 		if got, err := tpl.Edit(s, now); !errors.Is(err, template.ErrStockBelow) || got.Stock != 100 {
-			t.Errorf("lowered while %s: %v", state, err)
+			t.Errorf("lowered below while %s: %v", state, err)
+		}
+		s.Stock, s.ClaimMode, tpl.ClaimMode = 99, template.Gate, template.Gate
+		if _, err := tpl.Edit(s, now); !errors.Is(err, template.ErrStockBelow) {
+			t.Errorf("lowered behind the gate while %s: %v", state, err)
 		}
 	}
 	soldOut, now := inState(template.SoldOut)

@@ -81,8 +81,11 @@ func (t Template) Edit(s Spec, now time.Time) (Template, error) {
 	if err := t.checkPromises(s); err != nil {
 		return t, err
 	}
-	if s.Stock < t.Stock {
-		return t, ErrStockBelow.Because("stock can only be raised once the template is published (now %d, %d issued)", t.Stock, t.Issued)
+	switch {
+	case s.Stock < t.Issued:
+		return t, ErrStockBelow.Because("%d coupons are issued; stock cannot be lower", t.Issued)
+	case s.Stock < t.Stock && t.ClaimMode == Gate:
+		return t, ErrStockBelow.Because("the stock lies on the shelves of the gate and can only be raised (now %d, %d issued)", t.Stock, t.Issued)
 	}
 	if !s.OpensAt.Equal(t.OpensAt) {
 		if !now.Before(t.OpensAt) {

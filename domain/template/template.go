@@ -75,7 +75,7 @@ var (
 	ErrTransition = fault.New(fault.Conflict, "invalid_transition", "the template's state does not allow this")
 	ErrNotOpen    = fault.New(fault.Conflict, "template_not_open", "this drop does not take reservations")
 	ErrOpened     = fault.New(fault.Conflict, "drop_opened", "this drop has opened already; reminders come before the opening")
-	ErrStockBelow = fault.New(fault.Conflict, "stock_below_issued", "stock cannot be lowered once the template is published")
+	ErrStockBelow = fault.New(fault.Conflict, "stock_below_issued", "stock cannot be lower than what is issued")
 )
 
 // Spec is what staff decide about a template. Amounts are minor units of

@@ -126,13 +126,15 @@ func TestChangeTemplate(t *testing.T) {
 	r.want(r.call(r.admin("If-Match", `"3"`), "PATCH", path, `[]`), 422, "invalid_request")
 	r.want(r.call(r.admin("If-Match", `"3"`), "PATCH", path, `{`), 400, "malformed_json")
 	r.want(r.call(r.admin("If-Match", `"3"`), "POST", path+"/publish", `{"reason":"ready"}`), 200, "")
-	r.want(r.call(r.admin("If-Match", `"4"`), "PATCH", path, `{"stock":4}`), 409, "stock_below_issued")
-	a = r.want(r.call(r.admin("If-Match", `"4"`), "PATCH", path, `{"kind":"percent_off","percent_off":5,"max_off":5,"amount_off":0}`), 422, "invalid_request")
+	r.exec(`update templates set issued = 3 where id = $1`, id)
+	r.want(r.call(r.admin("If-Match", `"4"`), "PATCH", path, `{"stock":2}`), 409, "stock_below_issued")
+	r.want(r.call(r.admin("If-Match", `"4"`), "PATCH", path, `{"stock":4}`), 200, "")
+	a = r.want(r.call(r.admin("If-Match", `"5"`), "PATCH", path, `{"kind":"percent_off","percent_off":5,"max_off":5,"amount_off":0}`), 422, "invalid_request")
 	if !strings.Contains(a.Body.String(), `"location":"body.kind"`) {
 		t.Fatalf("changing a promise: %s", a.Body)
 	}
 	opens := now().Add(3 * time.Hour).Truncate(time.Second)
-	a = r.want(r.call(r.admin("If-Match", `"4"`), "PATCH", path, map[string]any{"opens_at": opens, "closes_at": opens.Add(time.Hour)}), 200, "")
+	a = r.want(r.call(r.admin("If-Match", `"5"`), "PATCH", path, map[string]any{"opens_at": opens, "closes_at": opens.Add(time.Hour)}), 200, "")
 	if a.at("slots.0.due_at") != opens.Add(-time.Hour).Format(time.RFC3339) || a.at("slots.0.minutes") != 60.0 {
 		t.Fatalf("moved: %s", a.Body)
 	}

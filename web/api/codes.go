@@ -70,7 +70,7 @@ var codes = []code{
 	{"approval_lapsed", http.StatusConflict, "The campaign, or the rule of its segment, is not what approval was asked for any more; look at it again and ask anew."},
 	{"approval_not_asked", http.StatusConflict, "Nobody is waiting for approval of this campaign."},
 	{"already_published", http.StatusConflict, "A campaign with this name, creator, start and end was published within the last 30 minutes."},
-	{"stock_below_issued", http.StatusConflict, "Stock cannot be lowered once the template is published."},
+	{"stock_below_issued", http.StatusConflict, "Stock cannot be lower than what is issued, nor be lowered behind the gate."},
 	{"segment_in_use", http.StatusConflict, "A campaign that has not ended uses the segment."},
 	{"segment_is_list", http.StatusConflict, "The segment is a list: its members come from files."},
 	{"segment_is_rules", http.StatusConflict, "The segment is no list: its members come from rules."},
