@@ -80,7 +80,7 @@ func System() Actor { return Actor{Label: "system", Name: "Dropbell", Role: Admi
 // stands for things that belong to no shop.
 func (a Actor) May(p Permission, shop int64) error {
 	if !slices.Contains(granted[a.Role], p) {
-		return ErrForbidden.Because("your role does not allow this (%s)", p)
+		return ErrForbidden.Because("the role or the scopes of the caller do not allow this (%s)", p)
 	}
 	if shop != 0 && len(a.Shops) > 0 && !slices.Contains(a.Shops, shop) {
 		return ErrForbidden.Because("you are limited to other shops")

@@ -191,7 +191,7 @@ func parseVersion(header string) (int64, error) {
 	s := strings.Trim(strings.TrimPrefix(header, "W/"), `"`)
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 {
-		return 0, refused("header.If-Match", "must be the version of the template, such as \"3\"")
+		return 0, refused("header.If-Match", "must be the version that this is based on, such as \"3\"")
 	}
 	return n, nil
 }

@@ -35,6 +35,9 @@ func TestNothingIsOverlooked(t *testing.T) {
 			t.Errorf("%s: not at %s: %s", query, place, a.Body)
 		}
 	}
+	twice := as(token(7), "Idempotency-Key", "a")
+	twice.Add("Idempotency-Key", "b")
+	r.want(r.call(twice, "POST", "/reservations", reserve(id, "app", 10)), 422, "invalid_request")
 	for _, query := range []string{"limit=1&limit=2", "limit=%zz", "before=%00"} {
 		r.about = query
 		r.want(r.call(me, "GET", "/reservations?"+query, nil), 422, "invalid_request")

@@ -84,11 +84,19 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 	})
 }
 
-// plain refuses a body that would not be decoded, and a query of which a part
-// would be overlooked.
+// single are headers of which a second one would be overlooked.
+var single = []string{idempotencyHeader, "Authorization", "X-User-Id", "If-Match"}
+
+// plain refuses a body that would not be decoded, and a query or headers of
+// which a part would be overlooked.
 func plain(r *http.Request) error {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return errMediaType.Because("send the body without Content-Encoding")
+	}
+	for _, name := range single {
+		if len(r.Header[name]) > 1 {
+			return refused("header."+name, "is given %d times", len(r.Header[name]))
+		}
 	}
 	if r.URL.RawQuery == "" {
 		return nil
