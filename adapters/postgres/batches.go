@@ -110,23 +110,25 @@ func (s Batches) lease(ctx context.Context, c delivery.Channel, n int, lasting t
 	if !behind.deadline.IsZero() {
 		deadline = &behind.deadline
 	}
-	rows, err := s.pool.Query(ctx, leaseSQL, c, token, lasting, n, behind.priority, deadline, behind.id)
+	var list []*lease
+	last := behind
+	err := s.plannedOnce(ctx, leaseSQL, []any{c, token, lasting, n, behind.priority, deadline, behind.id}, func(rows pgx.Rows) error {
+		for rows.Next() {
+			l := &lease{db: s.DB, token: token, lasting: lasting, outcomes: map[user.ID]delivery.Outcome{}}
+			if err := l.scan(rows, c); err != nil {
+				return err
+			}
+			if at := (place{int16(l.batch.Priority), l.batch.WorthlessAfter, l.batch.ID}); at.after(last) {
+				last = at
+			}
+			list = append(list, l)
+		}
+		return rows.Err()
+	})
 	if err != nil {
 		return nil, behind, err
 	}
-	defer rows.Close()
-	var list []*lease
-	for rows.Next() {
-		l := &lease{db: s.DB, token: token, lasting: lasting, outcomes: map[user.ID]delivery.Outcome{}}
-		if err := l.scan(rows, c); err != nil {
-			return nil, behind, err
-		}
-		if at := (place{int16(l.batch.Priority), l.batch.WorthlessAfter, l.batch.ID}); at.after(behind) {
-			behind = at
-		}
-		list = append(list, l)
-	}
-	return list, behind, rows.Err()
+	return list, last, nil
 }
 
 func (p place) after(other place) bool {

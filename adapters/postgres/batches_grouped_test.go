@@ -164,6 +164,44 @@ func TestMoreUrgentBatchIsSeen(t *testing.T) {
 	}
 }
 
+// TestPlansForNoValues: leases and checkpoints find their batches by the right
+// indexes with the plan that is made once, whatever the planner knows then.
+func TestPlansForNoValues(t *testing.T) {
+	w := newWorld(t)
+	settings, lease, checkpoint := postgres.Planned()
+	tx, err := w.sql.Begin(t.Context())
+	w.must(err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	for _, sql := range []string{settings, `prepare taking as ` + lease, `prepare recording as ` + checkpoint} {
+		_, err := tx.Exec(t.Context(), sql)
+		w.must(err)
+	}
+	const token = `6ba7b810-9dad-11d1-80b4-00c04fd430c8`
+	for round := range 2 {
+		for execution, indexes := range map[string]map[string]int{
+			`execute taking (0, '` + token + `', '1 minute', 8, -32768, null, 0)`: {"batches_runnable": 1, "batches_pkey": 1, "users_opted_out": 1, "Seq Scan": 0},
+			`execute recording ('{1}', '{` + token + `}', '{null}', '{1}', '{0}', '{0}', '{0}', '{0}', '{null}', '{null}', '{f}', '{null}', '{1 minute}', '{null}', 0, '{0,1}')`: {
+				"batches_pkey": 2, "batches_leased": 0, "Seq Scan": 0},
+		} {
+			rows, err := tx.Query(t.Context(), `explain `+execution, pgx.QueryExecModeSimpleProtocol)
+			w.must(err)
+			plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			w.must(err)
+			for name, times := range indexes {
+				if text := strings.Join(plan, "\n"); strings.Count(text, name) != times {
+					t.Errorf("%s: %s not %d times in\n%s", execution, name, times, text)
+				}
+			}
+		}
+		_, err = tx.Exec(t.Context(), `insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, state)
+			select 'reminder', $2, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour', case when n % 2 = 0 then 'done' else 'ready' end
+			from generate_series(1, 20000) n`, bitmap(1), round)
+		w.must(err)
+		_, err = tx.Exec(t.Context(), `analyze batches`)
+		w.must(err)
+	}
+}
+
 // Batches that ran stay in the index of running ones until they are vacuumed,
 // so a checkpoint must not look for its batch there.
 func TestCheckpointFindsBatchesByTheirKey(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/user"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // A checkpoint is what one statement records of one batch.
@@ -102,25 +104,22 @@ func (db *DB) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointA
 	if len(exceptions[0].([]int64)) > 0 {
 		sql, args = sql+exceptionsSQL, append(args, exceptions...)
 	}
-	rows, err := db.pool.Query(ctx, sql+checkpointAnswers, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	at := make(map[int64]int, len(list))
 	for i, c := range list {
 		at[c.batch] = i
 	}
 	answers := make([]checkpointAnswer, len(list))
-	for rows.Next() {
-		var id int64
-		a := checkpointAnswer{recorded: true}
-		if err := rows.Scan(&id, &a.stop); err != nil {
-			return nil, err
+	return answers, db.plannedOnce(ctx, sql+checkpointAnswers, args, func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id int64
+			a := checkpointAnswer{recorded: true}
+			if err := rows.Scan(&id, &a.stop); err != nil {
+				return err
+			}
+			answers[at[id]] = a
 		}
-		answers[at[id]] = a
-	}
-	return answers, rows.Err()
+		return rows.Err()
+	})
 }
 
 func (s Batches) checkpointAlone(ctx context.Context, c checkpoint) (checkpointAnswer, error) {

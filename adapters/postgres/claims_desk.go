@@ -13,13 +13,6 @@ import (
 	"dropbell/domain/template"
 )
 
-// indexesOnly makes what follows in the transaction use the unique indexes,
-// whatever the planner thinks of tables that were empty when it looked: they
-// grow by a hundred thousand rows a second, and its statistics are a minute
-// old at best. So one plan is as good for every group, and made once.
-const indexesOnly = `select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-	set_config('enable_mergejoin', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
-
 // lockTemplates serialises everybody who decides about these templates. The
 // foreign keys of slots need no more than a key share, which this lets pass.
 const lockTemplates = `select ` + termColumns + ` from templates where id = any($1) order by id for no key update`

@@ -14,6 +14,12 @@ func ExplainCheckpoint(batch int64, token string) (sql string, args []any) {
 	return `explain ` + checkpointSQL + checkpointAnswers, args
 }
 
+// Planned are the statements that are planned once, as to be prepared, and what
+// makes the plan.
+func Planned() (settings, leaseStatement, checkpointStatement string) {
+	return indexesOnly, leaseSQL, checkpointSQL + checkpointAnswers
+}
+
 // ExplainRelay is how a relay finds and deletes its events; it takes a limit.
 func ExplainRelay() string { return `explain ` + relaySQL }
 
