@@ -20,6 +20,7 @@ type metrics struct {
 	failures   *prometheus.CounterVec
 	backlog    *prometheus.GaugeVec
 	oldest     *prometheus.GaugeVec
+	timed      *prometheus.GaugeVec
 	queues     *prometheus.GaugeVec
 	lag        *prometheus.GaugeVec
 	outbox     prometheus.Gauge
@@ -45,6 +46,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		failures:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_job_failures_total", Help: "Failed runs of background jobs."}, []string{"loop"}),
 		backlog:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_backlog_recipients", Help: "Recipients of fired batches without an outcome."}, []string{"channel"}),
 		oldest:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_backlog_age_seconds", Help: "How long ago the oldest unfinished batch was due."}, []string{"channel"}),
+		timed:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_backlog_timed_age_seconds", Help: "How long ago the oldest unfinished batch was due, campaigns apart."}, []string{"channel"}),
 		queues:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_queue_tasks", Help: "Tasks per queue and state."}, []string{"queue", "state"}),
 		lag:        prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_event_lag", Help: "Events a group has not handled."}, []string{"topic", "handler"}),
 		outbox:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_outbox_events", Help: "Events waiting for the relay."}),
@@ -57,7 +59,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		paused:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_channel_paused", Help: "1 while an operator has paused the channel."}, []string{"channel"}),
 		jobs:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_background_jobs", Help: "Jobs in the background that are not over."}, []string{"state"}),
 	}
-	r.MustRegister(m.lateness, m.sent, m.tasks, m.events, m.deadEvents, m.failures, m.backlog, m.oldest, m.queues, m.lag, m.outbox, m.outboxAge,
+	r.MustRegister(m.lateness, m.sent, m.tasks, m.events, m.deadEvents, m.failures, m.backlog, m.oldest, m.timed, m.queues, m.lag, m.outbox, m.outboxAge,
 		m.queueAge, m.calls, m.answers, m.breaker, m.paused, m.jobs)
 	m.startAtZero()
 	return m

@@ -98,9 +98,11 @@ func (p *program) gaugeDatabase(ctx context.Context) error {
 	backlogs, err := postgres.NewChannels(p.db).Backlogs(ctx)
 	p.metrics.backlog.Reset()
 	p.metrics.oldest.Reset()
+	p.metrics.timed.Reset()
 	for _, b := range backlogs {
 		p.metrics.backlog.WithLabelValues(b.Channel.String()).Set(float64(b.People))
 		p.metrics.oldest.WithLabelValues(b.Channel.String()).Set(b.Oldest.Seconds())
+		p.metrics.timed.WithLabelValues(b.Channel.String()).Set(b.OldestTimed.Seconds())
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -67,9 +68,10 @@ func clusterPort() (int, error) {
 }
 
 // FreePort returns a port of 127.0.0.1 on which nothing listens: the next one
-// from first on, or any when first is 1 or less. The caller takes it soon
-// after; another program may be faster.
-func FreePort(first int) (int, error) {
+// from first on, or any when first is 1 or less, but none that was given to
+// somebody who does not listen yet. The caller takes it soon after; another
+// program may be faster.
+func FreePort(first int, given ...int) (int, error) {
 	for i := range 200 {
 		port := first + i
 		if first <= 1 {
@@ -77,7 +79,7 @@ func FreePort(first int) (int, error) {
 			// connections, so that a server can come back on its port.
 			port = 20000 + rand.IntN(12000)
 		}
-		if port < 65536 && portFree(port) {
+		if port < 65536 && !slices.Contains(given, port) && portFree(port) {
 			return port, nil
 		}
 	}

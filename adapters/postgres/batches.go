@@ -79,7 +79,7 @@ with next as (
         started_at = coalesce(started_at, clock_timestamp()), runs = runs + 1
     from next where b.id = next.id returning b.*
 )
-select b.id, b.kind, b.owner_id, b.template_id, b.due_at, b.worthless_after, coalesce(b.stop_reason, ''), b.due, b.sent,
+select b.id, b.kind, b.owner_id, b.template_id, b.due_at, greatest(b.due_at, b.planned_at), b.worthless_after, coalesce(b.stop_reason, ''), b.due, b.sent,
     b.due_count, b.runs, clock_timestamp(),
     coalesce(t.name, ''), coalesce(t.shop_number::text, ''), coalesce(t.claim_url, ''),
     coalesce(s.slot, 0), case when b.kind in ('campaign', 'test') then coalesce(t.opens_at, '0001-01-01')
@@ -142,7 +142,7 @@ func (l *lease) scan(rows pgx.Rows, c delivery.Channel) error {
 	var optedOut []int64
 	var campaignShop int64
 	err := rows.Scan(&b.ID, &b.Subject.Kind, &b.Owner, &b.Subject.TemplateID,
-		&b.Subject.DueAt, &b.WorthlessAfter, &b.StopReason, &due, &sent, &l.dueCount, &l.runs, &b.Now,
+		&b.Subject.DueAt, &b.PlannedAt, &b.WorthlessAfter, &b.StopReason, &due, &sent, &l.dueCount, &l.runs, &b.Now,
 		&b.Subject.TemplateName, &b.Subject.ShopNumber, &b.Subject.ClaimURL, &b.Subject.Slot, &b.Subject.OpensAt,
 		&b.Priority, &b.RatePerSecond, &b.Subject.Copy, &b.Subject.ShopName, &b.Subject.EndsAt, &campaignShop, &optedOut, nil)
 	if err != nil {

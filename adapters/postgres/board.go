@@ -229,8 +229,8 @@ func (s Boards) exceptionOutcomes(ctx context.Context, l *reminder.BalanceLine) 
 // per channel: the median and the 99th percentile over recipients' batches.
 func (s Boards) Lateness(ctx context.Context, slotID int64) (map[delivery.Channel][2]time.Duration, error) {
 	rows, err := s.pool.Query(ctx, `select channel,
-			percentile_disc(0.5) within group (order by finished_at - due_at),
-			percentile_disc(0.99) within group (order by finished_at - due_at)
+			percentile_disc(0.5) within group (order by finished_at - greatest(due_at, planned_at)),
+			percentile_disc(0.99) within group (order by finished_at - greatest(due_at, planned_at))
 		from batches where kind = 'reminder' and owner_id = $1 and finished_at is not null group by channel`, slotID)
 	if err != nil {
 		return nil, translate(err)

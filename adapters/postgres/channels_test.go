@@ -83,6 +83,34 @@ func TestBacklogs(t *testing.T) {
 	}
 }
 
+// A campaign is as old as it is, unless it is paused or its people sleep; the
+// age of what has an instant of its own is told apart.
+func TestBacklogsKnowEveryKind(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, held, next_run_at)
+		values ('reminder', 1, 3, 1, 9, 'ready', now() - interval '17 seconds', now(), '', 1, false, now()),
+			('campaign', 2, 3, 1, 9, 'ready', now() - interval '2 minutes', now(), '', 10, false, now() + interval '30 seconds'),
+			('campaign', 3, 3, 1, 9, 'ready', now() - interval '1 hour', now(), '', 100, true, now()),
+			('campaign', 4, 3, 1, 9, 'ready', now() - interval '2 hours', now(), '', 1000, false, now() + interval '6 hours'),
+			('campaign', 5, 2, 1, 9, 'running', now() - interval '5 minutes', now(), '', 7, false, now()),
+			('campaign', 6, 1, 1, 9, 'ready', now() - interval '5 minutes', now(), '', 7, true, now())`)
+	list, err := postgres.NewChannels(w.db).Backlogs(t.Context())
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%+v %v", list, err)
+	}
+	for i, want := range []delivery.Backlog{
+		{Channel: delivery.SMS, Batches: 1, People: 7, Oldest: 5 * time.Minute},
+		{Channel: delivery.WebPush, Batches: 2, People: 11, Oldest: 2 * time.Minute, OldestTimed: 17 * time.Second},
+	} {
+		got := list[i]
+		late := func(d, want time.Duration) bool { return d < want || d > want+15*time.Second }
+		if got.Channel != want.Channel || got.Batches != want.Batches || got.People != want.People ||
+			late(got.Oldest, want.Oldest) || late(got.OldestTimed, want.OldestTimed) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+}
+
 // Operators who decide different things at once both get their way.
 func TestDecisionsAtOnce(t *testing.T) {
 	w := newWorld(t)

@@ -45,7 +45,7 @@ with given as (
         as g (id, token, sent, sent_count, skipped_count, expired_count, dead_count, failed_count, rest_outcome, rest_reason, done, until, lasting, trace)
 ), held as (
     -- How late it is, is asked once per batch: the clock must not pass the edge of a step between reading a count and writing it.
-    select b.id as batch, width_bucket(extract(epoch from clock_timestamp() - b.due_at)::float8, $16) as step
+    select b.id as batch, width_bucket(extract(epoch from clock_timestamp() - greatest(b.due_at, b.planned_at))::float8, $16) as step
     from (select id, token from given order by id) g cross join lateral (select * from batches where id = g.id limit 1 for update) b
     where b.lease_token = g.token
 ), mine as (

@@ -42,6 +42,23 @@ func (r *Reservations) TemplateSteps(ctx context.Context, templateID int64) ([]r
 	return list, translate(err)
 }
 
+// Planned returns when late-born slots were planned for; see [reminder.ExplainStore].
+func (r *Reservations) Planned(ctx context.Context, templateID int64) (map[reminder.SlotDue]time.Time, error) {
+	rows, err := r.pool.Query(ctx, `select slot, due_at, planned_at from slots where template_id = $1 and planned_at > due_at`, templateID)
+	if err != nil {
+		return nil, translate(err)
+	}
+	planned := map[reminder.SlotDue]time.Time{}
+	var d reminder.SlotDue
+	var due, at time.Time
+	_, err = pgx.ForEachRow(rows, []any{&d.Slot, &due, &at}, func() error {
+		d.At = due.Unix()
+		planned[d] = at
+		return nil
+	})
+	return planned, translate(err)
+}
+
 // openingIn returns the opening of a spec as the audit log keeps it.
 func openingIn(spec []byte) *time.Time {
 	var s struct{ OpensAt *time.Time }

@@ -268,10 +268,14 @@ func (f faulty) TemplateSteps(context.Context, int64) ([]reminder.TemplateStep, 
 	return nil, f.err("steps")
 }
 
+func (f faulty) Planned(context.Context, int64) (map[reminder.SlotDue]time.Time, error) {
+	return nil, f.err("planned")
+}
+
 func TestExplainSaysWhenItCannotKnow(t *testing.T) {
 	m := newMorgue(t)
 	tpl := m.published(time.Hour)
-	for _, at := range []string{"reservation", "delivered", "announced", "steps", "coupons"} {
+	for _, at := range []string{"reservation", "delivered", "announced", "steps", "planned", "coupons"} {
 		x := m.explainer()
 		x.Store = faulty{at: at}
 		if _, err := x.Explain(t.Context(), 1, tpl.ID); !errors.Is(err, errBroken) {

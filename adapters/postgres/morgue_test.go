@@ -42,6 +42,13 @@ func newMorgue(t *testing.T) *morgue {
 func (w *world) cutSlot(t template.Template, k template.Slot, size int) reminder.Slot {
 	w.Helper()
 	sl := w.dueNow(t, k)
+	w.cut(sl, size)
+	return sl
+}
+
+// cut fires a slot that is due in batches of at most size users.
+func (w *world) cut(sl reminder.Slot, size int) {
+	w.Helper()
 	cut, err := w.slots.BeginFiring(w.Context(), sl.ID, time.Minute)
 	w.must(err)
 	due, err := w.slots.ReadDue(w.Context(), cut, delivery.Range{From: 1, To: 1 << 40})
@@ -55,7 +62,6 @@ func (w *world) cutSlot(t template.Template, k template.Slot, size int) reminder
 		}
 	}
 	w.must(w.slots.EndFiring(w.Context(), cut, found))
-	return sl
 }
 
 // bury delivers slot 1 of a new template to users from–to, each in a batch of

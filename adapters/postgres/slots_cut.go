@@ -133,11 +133,11 @@ func (s Slots) StoreBatches(ctx context.Context, cut reminder.Cut, bs []reminder
 	return s.Templates.storeBatches(ctx, `
 		with mine as (
 			update slots set cut_lease_until = clock_timestamp() + interval '10 seconds'
-			where id = $1 and cut_token = $2 and state = 'firing' returning id, template_id, due_at, opens_at, stop_reason
+			where id = $1 and cut_token = $2 and state = 'firing' returning id, template_id, due_at, planned_at, opens_at, stop_reason
 		)
-		insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at,
+		insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, planned_at,
 			worthless_after, stop_reason, next_run_at)
-		select 'reminder', m.id, m.template_id, b.channel, b.from_user, b.to_user, b.n, b.due, m.due_at, m.opens_at, m.stop_reason, clock_timestamp()
+		select 'reminder', m.id, m.template_id, b.channel, b.from_user, b.to_user, b.n, b.due, m.due_at, m.planned_at, m.opens_at, m.stop_reason, clock_timestamp()
 		from mine m, unnest($3::smallint[], $4::bigint[], $5::bigint[], $6::int[], $7::bytea[])
 			with ordinality as b (channel, from_user, to_user, n, due, i)
 		order by b.i

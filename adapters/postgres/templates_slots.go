@@ -41,18 +41,20 @@ func reschedule(ctx context.Context, tx pgx.Tx, t template.Template, how templat
 // insertSlots adds the twelve slots of the template's opening. One that is
 // already past gets the state given. A slot that waited for this very opening
 // before (moved there and back) waits again; one that fired for it stays as
-// it is: once per slot and opening.
+// it is: once per slot and opening. Nobody is late for what could not have been
+// done before: a slot that waits although it is past is planned for now.
 func insertSlots(ctx context.Context, tx pgx.Tx, t template.Template, ifPast string) error {
 	due := make([]time.Time, template.Slots)
 	for i, s := range template.AllSlots() {
 		due[i] = s.DueAt(t.OpensAt)
 	}
 	_, err := tx.Exec(ctx, `
-		insert into slots (template_id, slot, opens_at, due_at, state)
-		select $1, n, $2, due, case when due > clock_timestamp() then 'waiting' else $4 end
+		insert into slots (template_id, slot, opens_at, due_at, state, planned_at)
+		select $1, n, $2, due, case when due > clock_timestamp() then 'waiting' else $4 end,
+			case when due <= clock_timestamp() then clock_timestamp() end
 		from unnest($3::timestamptz[]) with ordinality as d (due, n)
 		on conflict (template_id, slot, due_at) do update
-			set state = 'waiting', opens_at = excluded.opens_at where slots.state in ('moved', 'passed')`,
+			set state = 'waiting', opens_at = excluded.opens_at, planned_at = excluded.planned_at where slots.state in ('moved', 'passed')`,
 		t.ID, t.OpensAt, due, ifPast)
 	return err
 }

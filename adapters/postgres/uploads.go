@@ -167,4 +167,7 @@ func (r *uploadReader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
+// Name is what the sender called the file.
+func (r *uploadReader) Name() string { return r.upload.Name }
+
 func (r *uploadReader) Close() error { return nil }

@@ -13,13 +13,14 @@ import (
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/job"
 )
 
 // Faults of files and of single rows.
 var (
 	// ErrUnreadable is the refusal of a file that is neither CSV nor XLSX, or
 	// is broken.
-	ErrUnreadable = fault.New(fault.Invalid, "sheet_unreadable", "the file cannot be read; use CSV in UTF-8 or XLSX")
+	ErrUnreadable = job.ErrUnreadable
 	// ErrTooLarge is the refusal of a file that is beyond the limits.
 	ErrTooLarge = fault.New(fault.Invalid, "sheet_too_large", "the file is too large")
 	// ErrBadRow says what is wrong with one row; reading may go on.
@@ -52,6 +53,12 @@ func (l Limits) withDefaults() Limits {
 	}
 	return l
 }
+
+// How files begin that are workbooks, and those of old.
+const (
+	zipStart = "PK\x03\x04"
+	xlsStart = "\xd0\xcf\x11\xe0"
+)
 
 // A source yields the raw rows of one kind of file.
 type source interface {
@@ -92,9 +99,9 @@ func Open(r io.Reader, l Limits) (*Reader, error) {
 	}
 	var rows source
 	switch {
-	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
+	case bytes.HasPrefix(start, []byte(zipStart)):
 		rows, err = openWorkbook(head, l)
-	case bytes.HasPrefix(start, []byte{0xd0, 0xcf, 0x11, 0xe0}):
+	case bytes.HasPrefix(start, []byte(xlsStart)):
 		return nil, ErrUnreadable.Because("this is an old XLS file or has a password; save it as XLSX or CSV")
 	case bytes.HasPrefix(start, []byte{0xff, 0xfe}), bytes.HasPrefix(start, []byte{0xfe, 0xff}), bytes.IndexByte(start, 0) >= 0:
 		return nil, ErrUnreadable.Because("the file is not text in UTF-8; save it as “CSV UTF-8” or XLSX")

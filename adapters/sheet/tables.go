@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 
 	"dropbell/domain/job"
 )
@@ -26,11 +27,32 @@ func (t Tables) OpenTable(ctx context.Context, uploadID int64, position json.Raw
 	if !ok {
 		return nil, errors.Join(errors.New("the stored file cannot seek"), file.Close())
 	}
+	if err := checkName(file, seeker); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
 	rows, err := Resume(seeker, t.Limits, position)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return table{rows, file}, nil
+}
+
+// checkName refuses what is called a workbook and is none: read as text it would
+// be a table without meaning.
+func checkName(file io.ReadCloser, seeker io.ReadSeeker) error {
+	named, ok := file.(interface{ Name() string })
+	if !ok || !strings.HasSuffix(strings.ToLower(named.Name()), ".xlsx") {
+		return nil
+	}
+	start := make([]byte, len(zipStart))
+	if _, err := io.ReadFull(seeker, start); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	if string(start) != zipStart && string(start) != xlsStart {
+		return ErrUnreadable.Because("the file is called .xlsx and is no workbook")
+	}
+	_, err := seeker.Seek(0, io.SeekStart)
+	return err
 }
 
 // table closes the file with its reader.

@@ -131,18 +131,20 @@ var (
 	carrierNAT = netip.MustParsePrefix("100.64.0.0/10") // RFC 6598
 )
 
-// checkEndpoint refuses addresses that no browser hands out.
-func (c *Config) checkEndpoint(raw string) error {
+// checkEndpoint refuses addresses that no browser hands out, and returns the
+// host of the others.
+func (c *Config) checkEndpoint(raw string) (host string, err error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.User != nil {
-		return errors.New("the push endpoint is not an address")
+		return "", errors.New("the push endpoint is not an address")
 	}
+	host = strings.ToLower(u.Host)
 	if u.Scheme == "https" {
-		return nil
+		return host, nil
 	}
 	ip := net.ParseIP(u.Hostname())
 	if c.AllowInsecure && u.Scheme == "http" && ip != nil && ip.IsLoopback() {
-		return nil
+		return host, nil
 	}
-	return fmt.Errorf("the push endpoint's scheme is %.10q, not https", u.Scheme)
+	return "", fmt.Errorf("the push endpoint's scheme is %.10q, not https", u.Scheme)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -31,6 +32,7 @@ type Sender struct {
 	cfg     Config
 	client  *http.Client
 	subject string
+	hosts   *hosts
 }
 
 // New returns a sender, or an error that says what is wrong with cfg, without
@@ -41,7 +43,8 @@ func New(cfg Config) (*Sender, error) {
 	}
 	cfg.setDefaults()
 	return &Sender{
-		cfg: cfg,
+		cfg:   cfg,
+		hosts: newHosts(cfg.Now),
 		// The library adds the scheme of mail addresses by itself.
 		subject: strings.TrimPrefix(cfg.Subject, "mailto:"),
 		client: &http.Client{
@@ -113,9 +116,32 @@ func (s *Sender) push(ctx context.Context, m delivery.Message, to user.PushSubsc
 	if err := ctx.Err(); err != nil {
 		return delivery.Result{Detail: delivery.CauseOf(err)}
 	}
-	if err := s.cfg.checkEndpoint(to.Endpoint); err != nil {
+	host, err := s.cfg.checkEndpoint(to.Endpoint)
+	if err != nil {
 		return delivery.Result{Status: delivery.Permanent, Detail: err.Error()}
 	}
+	if r := s.hosts.ask(host, s.cfg.Timeout); r.left > 0 {
+		return s.leftAlone(r)
+	}
+	return s.call(ctx, m, host, to, body)
+}
+
+// leftAlone is the answer for a host that is not called for a while. Waiting
+// for it uses up no attempts, unless it is gone for long or all are.
+func (s *Sender) leftAlone(r rest) delivery.Result {
+	result := delivery.Result{Detail: "the push service fails and is left alone for a moment: " + r.cause, After: r.left}
+	switch {
+	case s.hosts.down():
+	case s.cfg.Now().Sub(r.since) > forgiving:
+		result.Apart = true
+	default:
+		result.Status = delivery.Throttled
+	}
+	return result
+}
+
+// call pushes once and remembers how the host did.
+func (s *Sender) call(ctx context.Context, m delivery.Message, host string, to user.PushSubscription, body []byte) delivery.Result {
 	now := s.cfg.Now()
 	resp, err := push.SendNotificationWithContext(ctx, body, &push.Subscription{
 		Endpoint: to.Endpoint,
@@ -130,27 +156,52 @@ func (s *Sender) push(ctx context.Context, m delivery.Message, to user.PushSubsc
 		VAPIDPrivateKey: s.cfg.PrivateKey,
 	})
 	if err != nil {
-		return failure(err)
+		return s.failure(ctx, host, err)
 	}
 	_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
 	_ = resp.Body.Close()
+	result := delivery.HTTPResult(resp.StatusCode, resp.Header.Get("Retry-After"), now)
+	if resp.StatusCode >= 500 && result.Status == delivery.Transient {
+		s.hosts.failed(host, result.Detail)
+	} else {
+		s.hosts.answered(host, result.Status == delivery.Delivered)
+	}
 	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone {
 		if s.cfg.OnGone != nil {
 			s.cfg.OnGone(m.To.ID, to.Endpoint)
 		}
 		return delivery.Result{Status: delivery.Permanent, Detail: "the push subscription no longer exists"}
 	}
-	return delivery.HTTPResult(resp.StatusCode, resp.Header.Get("Retry-After"), now)
+	result.Apart = result.Status == delivery.Transient && !s.hosts.down()
+	return result
 }
 
 // failure sorts an error of a push that got no answer. Everything that happens
 // before the call is about the subscription's own keys.
-func failure(err error) delivery.Result {
-	if errors.Is(err, errPrivate) {
-		return delivery.Result{Status: delivery.Permanent, Detail: errPrivate.Error()}
+func (s *Sender) failure(ctx context.Context, host string, err error) delivery.Result {
+	lookup, unresolved := errors.AsType[*net.DNSError](err)
+	_, called := errors.AsType[*url.Error](err)
+	permanent := ""
+	switch {
+	case errors.Is(err, errPrivate):
+		permanent = errPrivate.Error()
+	case !called:
+		permanent = "the push subscription's keys are not usable"
+	case unresolved && lookup.IsNotFound && !s.hosts.good(host):
+		// A name that nobody knows is made up, or the push service is gone; one
+		// that has delivered before is missing for the moment.
+		permanent = "the push endpoint's host does not exist"
+	case ctx.Err() == nil:
+		cause := delivery.CauseOf(err)
+		if unresolved {
+			cause = delivery.DetailOf("its name was not found: " + lookup.Err) // without the name
+		}
+		s.hosts.failed(host, cause)
+		return delivery.Result{Detail: cause, Apart: !s.hosts.down()}
 	}
-	if _, called := errors.AsType[*url.Error](err); called {
-		return delivery.Result{Detail: delivery.CauseOf(err)}
+	s.hosts.spared(host)
+	if permanent != "" {
+		return delivery.Result{Status: delivery.Permanent, Detail: permanent}
 	}
-	return delivery.Result{Status: delivery.Permanent, Detail: "the push subscription's keys are not usable"}
+	return delivery.Result{Detail: delivery.CauseOf(err)} // we hung up
 }

@@ -62,7 +62,7 @@ func (o Order) Check() error {
 	if o.Amount < 1 || o.Amount > MaxOrderAmount {
 		e.Add("order_amount", "rule.amount", "must be between %d and %d minor units", 1, MaxOrderAmount)
 	}
-	if o.Currency != "" && !money.ValidCurrency(o.Currency) {
+	if o.Currency != "" && !money.CurrencyForm(o.Currency) {
 		e.Add("currency", "rule.currency", "must be a three-letter ISO 4217 code such as CNY")
 	}
 	if len(o.Products) > MaxProducts {

@@ -29,6 +29,9 @@ type Batch struct {
 	Subject        Subject
 	Channel        Channel
 	WorthlessAfter time.Time
+	// PlannedAt is from when on the batch is late: when it was due, or later, if
+	// it could not have been delivered then.
+	PlannedAt time.Time
 	// RatePerSecond is the most messages per second of the owner; 0 = no limit
 	// of its own.
 	RatePerSecond int

@@ -334,10 +334,9 @@ func (r *run) add(p *Progress, c chunkResult) {
 func (r *run) report(ctx context.Context, results []Result) {
 	ok, detail := false, ""
 	for _, res := range results {
-		switch res.Status {
-		case Delivered, Permanent, Throttled:
+		if res.Status != Transient || res.Apart {
 			ok = true
-		default:
+		} else {
 			detail = res.Detail
 		}
 	}

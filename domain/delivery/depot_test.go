@@ -60,7 +60,7 @@ func (d *depot) LeaseNext(_ context.Context, c Channel, lasting time.Duration) (
 		return nil, ErrNoWork
 	}
 	d.until = now.Add(lasting)
-	d.holder = &holding{depot: d, lasting: lasting, batch: Batch{ID: 7, Subject: d.subject, Channel: c, WorthlessAfter: d.worthless,
+	d.holder = &holding{depot: d, lasting: lasting, batch: Batch{ID: 7, Subject: d.subject, PlannedAt: d.subject.DueAt, Channel: c, WorthlessAfter: d.worthless,
 		StopReason: d.stop, Exceptions: maps.Clone(d.exceptions), OptedOut: d.optedOut, Now: now}}
 	for _, id := range d.due {
 		if d.sent[id] == 0 {

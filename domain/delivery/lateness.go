@@ -21,7 +21,7 @@ var latenessBounds = [...]time.Duration{
 // is stored depends on them: they can be added to at the end only.
 func LatenessBounds() []time.Duration { return slices.Clone(latenessBounds[:]) }
 
-// A Lateness counts messages by how long after their due instant they were
+// A Lateness counts messages by how long after their planned instant they were
 // recorded as sent: span i ends before bound i, and the one after the last
 // bound has no end. It is a true count of messages, as fine as checkpoints:
 // whatever one checkpoint records is as late as its record.

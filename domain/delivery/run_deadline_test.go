@@ -165,6 +165,14 @@ func TestTheBreakerHearsOnlyOfTheProvidersOwnFailures(t *testing.T) {
 			}
 		})
 	}
+	synctest.Test(t, func(t *testing.T) { // trouble of one recipient's own service
+		r := newRig(t, newDepot(SMS, 3, time.Hour), newProvider(SMS, 10, 0))
+		r.provider.answer = func(user.ID, int) Result { return Result{Status: Transient, Apart: true, Detail: "x"} }
+		r.must()
+		if r.gate.good != 1 || len(r.gate.bad) != 0 || r.depot.outcomes()[Failed] != 3 {
+			t.Errorf("%d good, bad %q, %v", r.gate.good, r.gate.bad, r.depot.outcomes())
+		}
+	})
 	synctest.Test(t, func(t *testing.T) { // one of many got through
 		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
 		r.provider.answer = func(id user.ID, _ int) Result { return Result{Status: Status(1 - min(id/10, 1))} }

@@ -34,12 +34,16 @@ type Circuit struct {
 	Detail string
 }
 
-// A Backlog is how much of a channel waits and since when.
+// A Backlog is how much of a channel waits and since when. What is held, or
+// sleeps until the morning, does not wait.
 type Backlog struct {
 	Channel Channel
 	Batches int64
 	People  int64
-	Oldest  time.Duration
+	// Oldest is how long ago the oldest of it was due.
+	Oldest time.Duration
+	// OldestTimed is the same of all but campaigns, which may take their time.
+	OldestTimed time.Duration
 }
 
 // ProviderHealth is how the calls of a channel's provider went in the last

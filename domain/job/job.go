@@ -123,6 +123,8 @@ var (
 	ErrOver           = fault.New(fault.Conflict, "job_over", "the job has ended already")
 	ErrNoRunner       = fault.New(fault.Invalid, "job_kind_unknown", "nothing works off jobs of this kind")
 	ErrUploadNotFound = fault.New(fault.NotFound, "upload_not_found", "there is no such uploaded file; it may have been removed")
+	// ErrUnreadable is the refusal of an uploaded table in which nothing can be read.
+	ErrUnreadable     = fault.New(fault.Invalid, "sheet_unreadable", "the file cannot be read; use CSV in UTF-8 or XLSX")
 	ErrUploadTooLarge = fault.New(fault.Invalid, "upload_too_large", "the file is too large")
 	// ErrWorkersDied ends a job in whose steps one worker after another
 	// disappeared.

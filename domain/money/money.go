@@ -12,17 +12,20 @@ type Amount int64
 
 var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
 
-// ValidCurrency reports whether code has the form of an ISO 4217 code.
-func ValidCurrency(code string) bool { return currencyCode.MatchString(code) }
+// CurrencyForm reports whether code has the form of an ISO 4217 code, such as
+// that of a coupon whose currency is no longer active.
+func CurrencyForm(code string) bool { return currencyCode.MatchString(code) }
 
 // Exponent returns how many decimal digits a currency's minor unit stands
-// for (ISO 4217: most have two, a few none, a few three).
+// for (ISO 4217: most have two, a few none, a few three, two funds four).
 func Exponent(code string) int {
 	switch code {
 	case "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF":
 		return 0
 	case "BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND":
 		return 3
+	case "CLF", "UYW":
+		return 4
 	}
 	return 2
 }

@@ -36,7 +36,7 @@ func TestDecimal(t *testing.T) {
 }
 
 func TestExponent(t *testing.T) {
-	for code, want := range map[string]int{"CNY": 2, "USD": 2, "JPY": 0, "KRW": 0, "VND": 0, "KWD": 3, "TND": 3, "": 2, "XXX": 2} {
+	for code, want := range map[string]int{"CNY": 2, "USD": 2, "JPY": 0, "KRW": 0, "VND": 0, "KWD": 3, "TND": 3, "CLF": 4, "": 2, "XXX": 2} {
 		if got := money.Exponent(code); got != want {
 			t.Errorf("%s: %d, want %d", code, got, want)
 		}
@@ -45,7 +45,7 @@ func TestExponent(t *testing.T) {
 
 func TestValidCurrency(t *testing.T) {
 	for code, want := range map[string]bool{"CNY": true, "cny": false, "CN": false, "CNYY": false, "": false, "CNY\n": false,
-		" CNY": false, "CN1": false, "ＣＮＹ": false} {
+		" CNY": false, "CN1": false, "ＣＮＹ": false, "ZZZ": false, "XXX": false, "DEM": false, "XAU": false, "NYE": false, "AED": true, "ZWG": true, "EUR": true, "JPY": true} {
 		if got := money.ValidCurrency(code); got != want {
 			t.Errorf("%q: %v, want %v", code, got, want)
 		}

@@ -87,8 +87,17 @@ type ExplainStore interface {
 	// Announced returns what became of corrections and notices for the user.
 	Announced(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
 	TemplateSteps(ctx context.Context, templateID int64) ([]TemplateStep, error)
+	// Planned returns when slots were planned for that came into being after
+	// they were due, because the opening was moved so near.
+	Planned(ctx context.Context, templateID int64) (map[SlotDue]time.Time, error)
 	// CouponSteps returns what became of the user's coupons of the template.
 	CouponSteps(ctx context.Context, by user.ID, templateID int64) ([]Step, error)
+}
+
+// A SlotDue is one slot of one opening of a template.
+type SlotDue struct {
+	Slot template.Slot
+	At   int64 // when it was due, Unix time
 }
 
 // Explainer answers "why was this user reminded, or not".
@@ -110,6 +119,10 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 	if err != nil {
 		return Timeline{}, err
 	}
+	planned, err := x.Store.Planned(ctx, templateID)
+	if err != nil {
+		return Timeline{}, err
+	}
 	coupons, err := x.Store.CouponSteps(ctx, by, templateID)
 	if err != nil {
 		return Timeline{}, err
@@ -126,7 +139,7 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 		return Timeline{}, err
 	}
 	view := x.Reminders.compose(t, r, done)
-	return Timeline{view, explain(view, t, done, changes, coupons)}, nil
+	return Timeline{view, explain(view, t, done, planned, changes, coupons)}, nil
 }
 
 func (x *Explainer) delivered(ctx context.Context, by user.ID, templateID int64) ([]Delivered, error) {
@@ -139,7 +152,7 @@ func (x *Explainer) delivered(ctx context.Context, by user.ID, templateID int64)
 }
 
 // explain puts the steps in order of time; what is still to come stands last.
-func explain(v View, t template.Template, done []Delivered, changes []TemplateStep, coupons []Step) []Step {
+func explain(v View, t template.Template, done []Delivered, planned map[SlotDue]time.Time, changes []TemplateStep, coupons []Step) []Step {
 	steps := slices.Clone(coupons)
 	if !v.CreatedAt.IsZero() {
 		steps = append(steps, Step{At: v.CreatedAt, Kind: StepReserved})
@@ -153,7 +166,7 @@ func explain(v View, t template.Template, done []Delivered, changes []TemplateSt
 		}
 	}
 	for _, d := range done {
-		steps = append(steps, outcomeSteps(d)...)
+		steps = append(steps, outcomeSteps(d, planned)...)
 	}
 	for _, it := range v.Items {
 		if it.State == string(Waiting) {
@@ -167,11 +180,14 @@ func explain(v View, t template.Template, done []Delivered, changes []TemplateSt
 
 // outcomeSteps tells one delivery: when it was fired, that it failed before
 // it ended, how it ended. One that waits for a retry has not ended.
-func outcomeSteps(d Delivered) []Step {
+func outcomeSteps(d Delivered, planned map[SlotDue]time.Time) []Step {
 	about := Step{At: d.At, Reminder: &Reminder{d.Channel, d.Slot}, Message: d.Kind, BatchID: d.BatchID}
 	if d.Kind == delivery.KindReminder {
-		due := d.DueAt
-		about.Planned = &due
+		at := d.DueAt
+		if later, ok := planned[SlotDue{d.Slot, at.Unix()}]; ok {
+			at = later
+		}
+		about.Planned = &at
 	}
 	fired := about
 	fired.At, fired.Kind = d.FiredAt, StepFired

@@ -124,9 +124,11 @@ const (
 type listCursor struct {
 	At json.RawMessage `json:"at,omitempty"`
 	// Column holds the ids; -1 until the first row is read.
-	Column int   `json:"column"`
-	Done   int64 `json:"done"`
-	Failed int64 `json:"failed"`
+	Column int `json:"column"`
+	// Guessed says that the first row is taken for names nobody knows.
+	Guessed bool  `json:"guessed,omitempty"`
+	Done    int64 `json:"done"`
+	Failed  int64 `json:"failed"`
 }
 
 // Step reads some rows; see [job.Runner]. A row without an id is reported and
@@ -156,6 +158,9 @@ func (f *Filler) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 		if finished, err = s.batch(ctx); err != nil {
 			return job.Progress{}, err
 		}
+	}
+	if finished && s.at.Guessed && s.at.Done+s.at.Failed == 0 { // one line that says nothing
+		return job.Progress{}, job.ErrUnreadable.Because("there is no id in it")
 	}
 	s.at.At = rows.Position()
 	cursor, err := json.Marshal(s.at)
@@ -189,8 +194,9 @@ func (s *filling) batch(ctx context.Context) (finished bool, err error) {
 			continue
 		}
 		if s.at.Column < 0 {
-			var header bool
-			if s.at.Column, header = idColumn(cells); header {
+			var header, known bool
+			if s.at.Column, header, known = idColumn(cells); header {
+				s.at.Guessed = !known
 				continue
 			}
 		}
@@ -224,14 +230,15 @@ func (s *filling) fail(line int64, row, why string) {
 }
 
 // idColumn finds the column of the ids by the first row; header reports
-// whether that is a row of names. Without names the first column counts.
-func idColumn(first []string) (column int, header bool) {
+// whether that is a row of names, known whether one of them says so. Without
+// names the first column counts.
+func idColumn(first []string) (column int, header, known bool) {
 	for i, name := range first {
 		switch strings.ToLower(strings.ReplaceAll(strings.TrimSpace(name), " ", "_")) {
 		case "id", "user_id", "userid", "uid", "用户id", "用户编号":
-			return i, true
+			return i, true, true
 		}
 	}
 	_, err := user.ParseID(first[0])
-	return 0, err != nil && errors.Is(err, fault.ErrInvalid) && !strings.ContainsAny(first[0], "0123456789")
+	return 0, err != nil && errors.Is(err, fault.ErrInvalid) && !strings.ContainsAny(first[0], "0123456789"), false
 }

@@ -221,6 +221,21 @@ func TestFiller(t *testing.T) {
 	}
 }
 
+// A file without any meaning does not look like a list that is filled.
+func TestFillerOfJunk(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows [][]string
+		want error
+	}{"junk": {[][]string{{"not a zip"}}, job.ErrUnreadable}, "names alone": {[][]string{{"id"}}, nil}, "nothing": {nil, nil}} {
+		store := &shelf{one: segment.Segment{ID: 1, Kind: segment.ByList}, members: map[user.ID]bool{}}
+		now := time.Unix(0, 0)
+		filler := &segment.Filler{Store: store, Tables: &file{rows: c.rows}, Now: func() time.Time { return now }}
+		if p, err := filler.Step(t.Context(), job.Job{Params: []byte(`{"segment_id":"1","version":"1"}`)}); !errors.Is(err, c.want) || p.Finished != (c.want == nil) {
+			t.Errorf("%s: %+v %v", name, p, err)
+		}
+	}
+}
+
 // Without a row of names the first column counts.
 func TestFillerWithoutHeader(t *testing.T) {
 	for name, c := range map[string]struct {

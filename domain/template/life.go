@@ -66,11 +66,17 @@ func (t Template) Cancel(now time.Time) (Template, error) {
 // Edit returns t with the new spec. A draft may change in every way. Once
 // published, what users have been promised stays: only name, description,
 // claim link, a later or earlier opening and closing, and more stock are
-// accepted; the error names each other field.
+// accepted; the error names each other field. What does not belong to the kind
+// and the target is left out.
 func (t Template) Edit(s Spec, now time.Time) (Template, error) {
-	if err := s.Check(); err != nil {
+	promised := ""
+	if t.Stored != Draft {
+		promised = t.Currency
+	}
+	if err := s.check(promised); err != nil {
 		return t, err
 	}
+	s = s.Own()
 	if t.Stored == Draft {
 		t.Spec = s
 		return t, nil
@@ -106,6 +112,7 @@ func (t Template) Edit(s Spec, now time.Time) (Template, error) {
 
 // checkPromises refuses changes of what is fixed by publication.
 func (t Template) checkPromises(s Spec) error {
+	t.Spec = t.Own() // programs before this one kept more
 	e := &fault.Fields{}
 	fixed := func(name string, same bool) {
 		if !same {
@@ -138,7 +145,23 @@ func sameInstant(a, b *time.Time) bool {
 
 func (t Template) in(now time.Time, legal ...State) error {
 	if s := t.State(now); !slices.Contains(legal, s) {
-		return ErrTransition.Because("the template is %s; this needs %v", s, legal)
+		return ErrTransition.Because("the template is %s; this needs %s", s, either(legal))
 	}
 	return nil
+}
+
+// either writes states as people do: "draft, scheduled or paused".
+func either(states []State) string {
+	text := ""
+	for i, s := range states {
+		switch {
+		case i == 0:
+		case i == len(states)-1:
+			text += " or "
+		default:
+			text += ", "
+		}
+		text += string(s)
+	}
+	return text
 }

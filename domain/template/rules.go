@@ -22,25 +22,28 @@ const (
 
 // Check returns a [fault.Fields] that names every rule s breaks, or nil.
 // Whether the opening lies ahead is asked at publication, not of a draft.
-func (s Spec) Check() error {
+func (s Spec) Check() error { return s.check("") }
+
+// check accepts the currency that was promised, active or not.
+func (s Spec) check(promised string) error {
 	e := &fault.Fields{}
 	if s.ShopNumber <= 0 {
 		e.Add("shop_number", "rule.shop_number", "must be a positive number")
 	}
 	checkText(e, "name", s.Name, 1, MaxName)
 	checkText(e, "description", s.Description, 0, MaxDescription)
-	s.checkDiscount(e)
+	s.checkDiscount(e, promised)
 	s.checkReach(e)
 	s.checkTimes(e)
 	s.checkNotices(e)
 	return e.Err()
 }
 
-func (s Spec) checkDiscount(e *fault.Fields) {
-	if !money.ValidCurrency(s.Currency) {
+func (s Spec) checkDiscount(e *fault.Fields, promised string) {
+	if !money.ValidCurrency(s.Currency) && (s.Currency != promised || promised == "") {
 		e.Add("currency", "rule.currency", "must be a three-letter ISO 4217 code such as CNY")
 	}
-	// What the kind does not use is stored all the same and must be storable.
+	// What the kind does not use is not stored, see Own, and judged all the same.
 	var off, threshold, most money.Amount // the least of each
 	percent := 0
 	switch s.Kind {

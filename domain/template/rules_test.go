@@ -102,9 +102,9 @@ func TestDiscountRules(t *testing.T) {
 	})
 }
 
-// TestUnusedFieldsStayStorable: what a kind does not use is kept all the
-// same, so it must fit.
-func TestUnusedFieldsStayStorable(t *testing.T) {
+// TestUnusedFieldsAreJudged: what a kind does not use is not stored, but what
+// makes no sense anywhere is a mistake of whoever sent it.
+func TestUnusedFieldsAreJudged(t *testing.T) {
 	percent := func(s *template.Spec) { s.Kind, s.AmountOff, s.PercentOff, s.MaxOff = template.PercentOff, 0, 20, 500 }
 	runRules(t, []ruleCase{
 		refused("threshold", "negative though unused", func(s *template.Spec) { s.Threshold = -1 }),

@@ -83,6 +83,7 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, request
 	if err := spec.Check(); err != nil {
 		return Template{}, err
 	}
+	spec = spec.Own()
 	t := Template{Spec: spec, Stored: Draft, Version: 1}
 	return s.Store.Insert(ctx, Change{
 		Template: t, Event: event.TemplateChanged, RequestKey: requestKey,

@@ -1,10 +1,12 @@
 package user
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,12 +29,24 @@ type ImportParams struct {
 	Clear bool `json:"clear,omitempty"`
 }
 
-// ImportResult is what came of a table so far, in rows.
+// ImportResult is what came of a table so far, in rows. Each is held against
+// what is stored and the rows before it: the last one of a user counts.
 type ImportResult struct {
 	New       int64 `json:"new"`
 	Changed   int64 `json:"changed"`
 	Unchanged int64 `json:"unchanged"`
 	Invalid   int64 `json:"invalid"`
+	// Repeated is how many of the others are of a user whom the table had
+	// before. Only a check counts them over the whole table and names them.
+	Repeated int64 `json:"repeated,omitempty"`
+}
+
+// A CheckedRow is a row that a check has read.
+type CheckedRow struct {
+	ID   ID
+	Line int64
+	// Digest is equal for rows that say the same.
+	Digest int64
 }
 
 // ImportStore is what importing needs beside [Store.Upsert].
@@ -41,6 +55,12 @@ type ImportStore interface {
 	// Compare tells, about changes of different users, how many are of users
 	// who are not known, and how many would change something.
 	Compare(ctx context.Context, changes []Change) (fresh, changed int64, err error)
+	// RememberRows keeps rows of different users for the job, and returns the
+	// last ones of the same users before the line, whatever was remembered of
+	// it and those behind it by an attempt that failed.
+	RememberRows(ctx context.Context, jobID int64, rows []CheckedRow, before int64) ([]CheckedRow, error)
+	// ForgetRows forgets at most so many rows of the job and returns how many.
+	ForgetRows(ctx context.Context, jobID int64, limit int) (int, error)
 }
 
 // Importer reads tables of users.
@@ -53,6 +73,7 @@ type Importer struct {
 const (
 	importFor   = 1500 * time.Millisecond
 	importBatch = 2000
+	forgetBatch = 20_000
 	// reportErrors bounds what one step tells about.
 	reportErrors = 5000
 )
@@ -60,6 +81,7 @@ const (
 type importCursor struct {
 	At     json.RawMessage `json:"at,omitempty"`
 	Header bool            `json:"header"` // is read
+	Read   bool            `json:"read,omitempty"`
 	Result ImportResult    `json:"result"`
 }
 
@@ -72,18 +94,17 @@ func (im *Importer) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 		return job.Progress{}, err
 	}
 	s := &importing{Importer: im, job: j, rules: rules{zones: map[string]bool{}}}
-	if err := s.open(ctx); err != nil {
+	if err := s.prepare(); err != nil {
 		return job.Progress{}, err
 	}
-	defer func() { _ = s.rows.Close() }()
-	finished := false
-	for end := im.Now().Add(importFor); !finished && im.Now().Before(end) && len(s.errors) < reportErrors; {
-		var err error
-		if finished, err = s.batch(ctx); err != nil {
-			return job.Progress{}, err
-		}
+	work := s.readOn
+	if s.at.Read {
+		work = s.tidy
 	}
-	s.at.At = s.rows.Position()
+	finished, err := work(ctx)
+	if err != nil {
+		return job.Progress{}, err
+	}
 	cursor, err := json.Marshal(s.at)
 	result, _ := json.Marshal(s.at.Result) // numbers
 	r := s.at.Result
@@ -101,27 +122,50 @@ type importing struct {
 	errors []job.RowError
 }
 
-func (s *importing) open(ctx context.Context) (err error) {
+func (s *importing) prepare() error {
 	if err := json.Unmarshal(s.job.Params, &s.params); err != nil {
 		return fault.ErrInvalid.Because("params: %v", err)
 	}
 	if err := s.params.Columns.Check(); err != nil {
 		return err
 	}
-	if len(s.job.Cursor) > 0 {
-		if err := json.Unmarshal(s.job.Cursor, &s.at); err != nil {
-			return err
+	if len(s.job.Cursor) == 0 {
+		return nil
+	}
+	return json.Unmarshal(s.job.Cursor, &s.at)
+}
+
+// readOn takes rows for a while. A check is not finished at the end of the
+// table: what it has remembered goes when the end is saved.
+func (s *importing) readOn(ctx context.Context) (finished bool, err error) {
+	if s.rows, err = s.Tables.OpenTable(ctx, s.job.UploadID, s.at.At); err != nil {
+		return false, err
+	}
+	defer func() { _ = s.rows.Close() }()
+	for end := s.Now().Add(importFor); !s.at.Read && s.Now().Before(end) && len(s.errors) < reportErrors; {
+		if s.at.Read, err = s.batch(ctx); err != nil {
+			return false, err
 		}
 	}
-	s.rows, err = s.Tables.OpenTable(ctx, s.job.UploadID, s.at.At)
-	return err
+	s.at.At = s.rows.Position()
+	return s.at.Read && s.job.Kind != CheckJob, nil
+}
+
+// tidy forgets for a while what the check has remembered.
+func (s *importing) tidy(ctx context.Context) (finished bool, err error) {
+	for end := s.Now().Add(importFor); s.Now().Before(end); {
+		n, err := s.Store.ForgetRows(ctx, s.job.ID, forgetBatch)
+		if err != nil || n < forgetBatch {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // batch takes the next rows; true means that there are no more.
 func (s *importing) batch(ctx context.Context) (finished bool, err error) {
-	place, changes := map[ID]int{}, make([]Change, 0, importBatch)
-	rows := int64(0)
-	for len(changes) < importBatch && len(s.errors) < reportErrors {
+	p := newPart()
+	for len(p.list) < importBatch && len(s.errors)+len(p.again) < reportErrors {
 		line, cells, err := s.rows.Next()
 		if err == io.EOF {
 			finished = true
@@ -142,24 +186,41 @@ func (s *importing) batch(ctx context.Context) (finished bool, err error) {
 			s.fail(line, cells, err)
 			continue
 		}
-		rows++
-		if at, twice := place[c.ID]; twice {
-			changes[at] = changes[at].then(c)
-			continue
-		}
-		place[c.ID] = len(changes)
-		changes = append(changes, c)
+		p.add(c, line, cells, s.params.Columns)
 	}
-	if len(changes) == 0 {
+	if len(p.list) == 0 {
 		return finished, nil
 	}
-	fresh, changed, err := s.Store.Compare(ctx, changes)
+	return finished, s.settle(ctx, p)
+}
+
+// settle counts the rows of a part and, in an import, stores them.
+func (s *importing) settle(ctx context.Context, p *part) error {
+	if s.job.Kind == CheckJob {
+		known, err := s.Store.RememberRows(ctx, s.job.ID, p.lastRows(), p.list[0].line)
+		if err != nil {
+			return err
+		}
+		p.follow(known)
+	}
+	var fresh, changed int64
+	var err error
+	if first := p.first(); len(first) > 0 {
+		fresh, changed, err = s.Store.Compare(ctx, first)
+	}
+	again, overwritten := p.repeats()
+	changed += overwritten
 	if err == nil && s.job.Kind == ImportJob && fresh+changed > 0 {
+		changes := p.merged()
 		err = s.Store.Upsert(ctx, changes, imported(s.job.Actor, changes))
 	}
+	if s.job.Kind == CheckJob {
+		s.errors = append(s.errors, p.notes()...)
+		slices.SortStableFunc(s.errors, func(a, b job.RowError) int { return cmp.Compare(a.Line, b.Line) })
+	}
 	r := &s.at.Result
-	r.New, r.Changed, r.Unchanged = r.New+fresh, r.Changed+changed, r.Unchanged+rows-fresh-changed
-	return finished, err
+	r.New, r.Changed, r.Unchanged, r.Repeated = r.New+fresh, r.Changed+changed, r.Unchanged+p.rows-fresh-changed, r.Repeated+again
+	return err
 }
 
 func (s *importing) read(cells []string) (Change, error) {
@@ -182,9 +243,14 @@ func (s *importing) fail(line int64, cells []string, err error) {
 		}
 		text = strings.Join(all, "; ")
 	}
+	s.errors = append(s.errors, job.RowError{Line: line, Row: shown(cells), Error: text})
+}
+
+// shown is a row as people read it in a report.
+func shown(cells []string) string {
 	row := strings.Join(cells, " | ")
 	if r := []rune(row); len(r) > 300 {
 		row = string(r[:299]) + "…"
 	}
-	s.errors = append(s.errors, job.RowError{Line: line, Row: row, Error: text})
+	return row
 }

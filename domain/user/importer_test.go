@@ -77,6 +77,26 @@ type drawer struct {
 	kept
 	stored map[user.ID]user.Change
 	fail   int // writes until one fails
+	seen   []user.CheckedRow
+}
+
+func (d *drawer) RememberRows(_ context.Context, _ int64, rows []user.CheckedRow, before int64) (known []user.CheckedRow, err error) {
+	for _, r := range rows {
+		for i := len(d.seen) - 1; i >= 0; i-- {
+			if d.seen[i].ID == r.ID && d.seen[i].Line < before {
+				known = append(known, d.seen[i])
+				break
+			}
+		}
+	}
+	d.seen = append(d.seen, rows...)
+	return known, nil
+}
+
+func (d *drawer) ForgetRows(_ context.Context, _ int64, limit int) (int, error) {
+	n := min(limit, len(d.seen))
+	d.seen = d.seen[n:]
+	return n, nil
 }
 
 func (d *drawer) Upsert(_ context.Context, changes []user.Change, e staff.Entry) error {
@@ -214,6 +234,55 @@ func TestImport(t *testing.T) {
 	again, _ := work(t, im, user.ImportJob, p)
 	if r := result(t, again); r.Unchanged != 4001 || r.New+r.Changed != 0 || len(store.entries) != before {
 		t.Errorf("again: %+v, %d writes", r, len(store.entries)-before)
+	}
+}
+
+// A check says what the import will do with ids that a table has twice, near
+// each other or far apart, and names them.
+func TestImportOfRepeatedIDs(t *testing.T) {
+	head := []string{"id", "name", "note"}
+	ann, two, dup := []string{"80001", "Ann"}, []string{"80002", "Bea"}, []string{"80001", "Dup"}
+	var crowd [][]string
+	for i := range 3000 {
+		crowd = append(crowd, []string{fmt.Sprint(i + 1), "n"})
+	}
+	for name, c := range map[string]struct {
+		rows  [][]string
+		want  user.ImportResult
+		notes string
+	}{
+		"near":      {[][]string{ann, two, dup}, user.ImportResult{New: 2, Changed: 1, Repeated: 1}, "4 the id of line 2 appears again on line 4; the last one counts\n"},
+		"the same":  {[][]string{ann, two, ann}, user.ImportResult{New: 2, Unchanged: 1, Repeated: 1}, "4 the id of line 2 appears again on line 4; the last one counts\n"},
+		"far apart": {slices.Concat([][]string{ann}, crowd, [][]string{dup}), user.ImportResult{New: 3001, Changed: 1, Repeated: 1}, "3003 the id of line 2 appears again on line 3003; the last one counts\n"},
+		"both": {slices.Concat([][]string{ann}, crowd, [][]string{dup, dup, ann}), user.ImportResult{New: 3001, Changed: 2, Unchanged: 1, Repeated: 3},
+			"3003 the id of line 2 appears again on line 3003; the last one counts\n3004 the id of line 3003 appears again on line 3004; the last one counts\n" +
+				"3005 the id of line 3004 appears again on line 3005; the last one counts\n"},
+		"a column that is not read": {[][]string{ann, {"80001", "Ann", "other"}}, user.ImportResult{New: 1, Unchanged: 1, Repeated: 1}, "3 the id of line 2 appears again on line 3; the last one counts\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &drawer{stored: map[user.ID]user.Change{}}
+			im := &user.Importer{Store: store, Tables: &pages{rows: slices.Concat([][]string{head}, c.rows)}, Now: slow()}
+			p := user.ImportParams{Columns: user.Mapping{user.ToID, user.ToName, user.Ignored}}
+			check, notes := work(t, im, user.CheckJob, p)
+			if r := result(t, check); r != c.want || check.Failed != 0 || len(store.stored) != 0 || len(store.seen) != 0 {
+				t.Errorf("the check says %+v, %d failed, %d rows are kept", r, check.Failed, len(store.seen))
+			}
+			lines := ""
+			for _, e := range notes {
+				lines += fmt.Sprintf("%d %s\n", e.Line, e.Error)
+			}
+			if lines != c.notes {
+				t.Errorf("notes:\n%s", lines)
+			}
+			done, complaints := work(t, im, user.ImportJob, p)
+			r := result(t, done)
+			if r.Repeated = c.want.Repeated; r != c.want || len(complaints) != 0 {
+				t.Errorf("the import says %+v, %v", r, complaints)
+			}
+			if last := c.rows[len(c.rows)-1]; *store.stored[80001].Name != last[1] {
+				t.Errorf("stored %q, want %q", *store.stored[80001].Name, last[1])
+			}
+		})
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,34 +128,6 @@ func (s *stack) startCatcher(context.Context) error {
 	return nil
 }
 
-func (s *stack) choosePorts(context.Context) error {
-	if s.settings.get("HTTP_ADDR") == "" {
-		p, err := port(8080, "the console")
-		if err != nil {
-			return err
-		}
-		s.settings.set("HTTP_ADDR", fmt.Sprintf("127.0.0.1:%d", p))
-	}
-	if s.settings.get("WORKER_HTTP_ADDR") == "" {
-		p, err := port(8081, "the worker's metrics")
-		if err != nil {
-			return err
-		}
-		s.settings.set("WORKER_HTTP_ADDR", fmt.Sprintf("127.0.0.1:%d", p))
-	}
-	s.settings.setDefault("PUBLIC_URL", "http://"+dialable(s.settings.get("HTTP_ADDR")))
-	return nil
-}
-
-// port returns first, or the next free port and says so.
-func port(first int, use string) (int, error) {
-	p, err := localstack.FreePort(first)
-	if err == nil && p != first {
-		say("port %d is taken, %s uses %d", first, use, p)
-	}
-	return p, err
-}
-
 func (s *stack) build(ctx context.Context) error {
 	say("building web and worker …")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary("")+"/", "./web", "./worker")
@@ -192,38 +163,6 @@ func (s *stack) startServices(context.Context) error {
 		s.running.Go(func() { v.run(ctx) })
 	}
 	return nil
-}
-
-// awaitReady waits for web's own opinion.
-func (s *stack) awaitReady(ctx context.Context) error {
-	url := "http://" + dialable(s.settings.get("HTTP_ADDR")) + "/readyz"
-	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
-	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if ready(ctx, url) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("web is not ready (%w); see %s/log/web.log", context.Cause(ctx), local)
-		case <-tick.C:
-		}
-	}
-}
-
-func ready(ctx context.Context, url string) bool {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return false
-	}
-	response.Body.Close()
-	return response.StatusCode == http.StatusOK
 }
 
 // stop ends web and worker first, side by side, because they need the others
