@@ -41,7 +41,11 @@ func TestAMovedOpeningIsNotLate(t *testing.T) {
 	if worst < 0 || worst > soon {
 		t.Errorf("the metric says %v", worst)
 	}
-	late := rowOf(t, m.cockpit(tpl), 1).Lanes[delivery.Webhook].Late
+	row := rowOf(t, m.cockpit(tpl), 1)
+	if late := row.FiredLate(); late <= 0 || late > soon {
+		t.Errorf("the slot fired %v late", late)
+	}
+	late := row.Lanes[delivery.Webhook].Late
 	if p, bounded := late.Quantile(1); late.Messages() != 10 || !bounded || p > soon {
 		t.Errorf("the cockpit says %v of %d messages", p, late.Messages())
 	}

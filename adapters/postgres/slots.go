@@ -22,7 +22,7 @@ type Slots struct {
 // NewSlots returns the slot store of db.
 func NewSlots(db *DB) Slots { return Slots{NewTemplates(db), NewBatches(db)} }
 
-const slotColumns = `s.id, s.template_id, s.slot, s.opens_at, s.due_at, s.state, coalesce(s.stop_reason, ''), s.fired_at, s.cut_at, s.finished_at`
+const slotColumns = `s.id, s.template_id, s.slot, s.opens_at, s.due_at, coalesce(s.planned_at, s.due_at), s.state, coalesce(s.stop_reason, ''), s.fired_at, s.cut_at, s.finished_at`
 
 func scanSlot(row pgx.CollectableRow) (reminder.Slot, error) {
 	var s reminder.Slot
@@ -30,7 +30,7 @@ func scanSlot(row pgx.CollectableRow) (reminder.Slot, error) {
 }
 
 func slotFields(s *reminder.Slot) []any {
-	return []any{&s.ID, &s.TemplateID, &s.Slot, &s.OpensAt, &s.DueAt, &s.State, &s.StopReason, &s.FiredAt, &s.CutAt, &s.FinishedAt}
+	return []any{&s.ID, &s.TemplateID, &s.Slot, &s.OpensAt, &s.DueAt, &s.PlannedAt, &s.State, &s.StopReason, &s.FiredAt, &s.CutAt, &s.FinishedAt}
 }
 
 // BeginFiring claims the slot; see [reminder.FiringStore].

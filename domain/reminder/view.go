@@ -9,6 +9,19 @@ import (
 	"dropbell/domain/user"
 )
 
+// FiredLate returns how long after it could have been the slot was fired; 0 if
+// it was not yet.
+func (s Slot) FiredLate() time.Duration {
+	if s.FiredAt == nil {
+		return 0
+	}
+	planned := s.DueAt
+	if s.PlannedAt.After(planned) {
+		planned = s.PlannedAt
+	}
+	return max(0, s.FiredAt.Sub(planned))
+}
+
 // SlotState is where a slot is between waiting and finished.
 type SlotState string
 
@@ -31,6 +44,9 @@ type Slot struct {
 	Slot       template.Slot
 	OpensAt    time.Time
 	DueAt      time.Time
+	// PlannedAt is later than DueAt if the opening was moved so near that the
+	// slot was due before it came into being. Zero stands for DueAt.
+	PlannedAt  time.Time
 	State      SlotState
 	StopReason string
 	FiredAt    *time.Time

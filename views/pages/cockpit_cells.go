@@ -87,7 +87,7 @@ func (p Cockpit) slotCells(ctx context.Context, c ui.Cells, r reminder.CockpitRo
 		return
 	}
 	c[key+".n"] = l.T("cockpit.sent_of", sum.Sent, sum.Reserved)
-	c[key+".fired"] = l.T("cockpit.fired", brief(ctx, max(0, r.FiredAt.Sub(r.DueAt))))
+	c[key+".fired"] = l.T("cockpit.fired", brief(ctx, r.FiredLate()))
 	c[key+".late"] = ""
 	if late.Messages() > 0 {
 		c[key+".late"] = l.T("cockpit.late", quantile(ctx, late, 0.5), quantile(ctx, late, 0.99))

@@ -157,12 +157,7 @@ func sampled(points []reminder.Growth, n int) []reminder.Growth {
 }
 
 // lateness is how long after its due instant a slot fired.
-func lateness(r reminder.Row) time.Duration {
-	if r.FiredAt == nil {
-		return 0
-	}
-	return max(0, r.FiredAt.Sub(r.DueAt))
-}
+func lateness(r reminder.Row) time.Duration { return r.FiredLate() }
 
 // Overdue reports whether a slot should have fired by now and has not. A few
 // seconds are the timers' own.

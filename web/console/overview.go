@@ -205,8 +205,8 @@ func (c *Console) channelConcerns(r *http.Request, settings [delivery.Channels]d
 		}
 	}
 	for _, b := range backlogs {
-		if b.Oldest > oldBacklog {
-			list = append(list, pages.Attention{Tone: ui.Warn, URL: "/channels", Text: l.N("attention.backlog", b.People, name(b.Channel), l.Duration(b.Oldest))})
+		if b.OldestTimed > oldBacklog {
+			list = append(list, pages.Attention{Tone: ui.Warn, URL: "/channels", Text: l.N("attention.backlog", b.People, name(b.Channel), l.Duration(b.OldestTimed))})
 		}
 	}
 	return list
