@@ -93,8 +93,8 @@ func composed() map[string]bool {
 	add("nav.%s", "overview", "templates", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit")
 	add("legend.%s", "sent", "inflight", "skipped", "expired", "dead")
 	add("help.%s", "name", "amount_off", "max_off", "threshold", "opens_at", "closes_at", "valid_until")
-	add("kind_of.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job")
-	add("object.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job")
+	add("kind_of.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job", "coupon")
+	add("object.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job", "coupon")
 	for _, st := range campaign.States() {
 		add("campaign.state.%s", st)
 	}

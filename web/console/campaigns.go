@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/views/i18n"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
@@ -158,11 +159,7 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 	case campaign.Publishing:
 		points = append(points, l.T("campaign.confirm.publish.1", l.DateTime(st.StartsAt, zone)+" "+l.Zone(st.StartsAt, zone)))
 		if n, exact, err := c.Campaigns.Estimate(r.Context(), actor(r), st.Audience); err == nil {
-			key := "campaign.reach"
-			if !exact {
-				key = "campaign.reach_about"
-			}
-			points = append(points, l.N(key, n))
+			points = append(points, reachPoint(l, n, exact))
 			if limits, err := c.Campaigns.Limits(r.Context(), actor(r), st.Shop); err == nil && limits.ApprovalAbove > 0 && n > limits.ApprovalAbove {
 				points = append(points, l.T("campaign.confirm.publish.ask", limits.ApprovalAbove))
 			}
@@ -178,6 +175,14 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 	return pages.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("campaign.confirm."+step+".title", st.Name), Points: points, Action: pages.CampaignURL(st.ID, step),
 		Cancel: pages.CampaignURL(st.ID, ""), Submit: l.T("campaign.do." + step), Kind: kind}}
+}
+
+// reachPoint says whom a publication writes to.
+func reachPoint(l *i18n.Locale, n int64, exact bool) string {
+	if exact {
+		return l.N("campaign.confirm.reach", n)
+	}
+	return l.N("campaign.confirm.reach_about", n)
 }
 
 func campaignCrumbs(r *http.Request, cp campaign.Campaign) []ui.Crumb {

@@ -70,8 +70,8 @@ func TestCampaignWithoutScripts(t *testing.T) {
 	if a = b.do("POST", page+"/edit", campaignForm("version", "1", "title_zh", "你好", "body_zh", "来")); a.status != http.StatusSeeOther {
 		t.Errorf("saved: %d %s", a.status, a.text())
 	}
-	if a = b.do("GET", page+"/publish", nil); a.status != http.StatusOK {
-		t.Errorf("question: %d", a.status)
+	if a = b.do("GET", page+"/publish", nil); a.status != http.StatusOK || !strings.Contains(a.text(), "It writes to 0 people.") {
+		t.Errorf("question: %d %s", a.status, a.text())
 	}
 	if a = b.do("POST", page+"/publish", url.Values{}); a.status != http.StatusSeeOther {
 		t.Fatalf("published: %d %s", a.status, a.text())
