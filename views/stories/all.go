@@ -146,6 +146,8 @@ func drops() []Story {
 	trouble.Board.Earlier, trouble.Difference = rush.Board.Rows[:2], 3
 	open := page(drop(5, "Morning rush", -20*time.Minute, 22_000))
 	open.Issued, open.Board = 31_400, deliver(open.Board, false)
+	past := page(drop(3, "Afterthought", 4*time.Minute, 20_500))
+	past.Board = late(deliver(past.Board, false), 11)
 	paused := page(drop(9, "Second try", time.Hour+90*time.Second, 300))
 	paused.Stored = template.Paused
 	ended := page(drop(8, "Rained off", time.Hour, 1_200))
@@ -157,6 +159,7 @@ func drops() []Story {
 		{Name: "template/rush", Page: rush.Page()},
 		{Name: "template/trouble", Page: trouble.Page()},
 		{Name: "template/open", Page: open.Page()},
+		{Name: "template/past", Page: past.Page()},
 		{Name: "template/paused", Page: paused.Page()},
 		{Name: "template/cancelled", Page: ended.Page()},
 	}
