@@ -85,6 +85,10 @@ func MayEverywhere(ctx context.Context, p staff.Permission) bool {
 	return From(ctx).Member.Actor().MayEverywhere(p) == nil
 }
 
+// OwnHeader is set on every answer of the console. Scripts show no part of a
+// page that comes without it: a proxy in between may have answered instead.
+const OwnHeader = "Dropbell-Console"
+
 // ContentSecurityPolicy is what pages are to be served with: their own files
 // only, no inline styles, and no scripts but those that carry the nonce.
 func ContentSecurityPolicy(nonce string) string {
