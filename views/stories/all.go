@@ -85,9 +85,9 @@ func lists() []Story {
 	off.Kind, off.Currency = template.AmountOff, "EUR"
 	list = append(list, open, gone, paused, off, ended, draft)
 	return []Story{
-		{Name: "templates/empty", Page: pages.Templates{Sort: "soonest"}.Page()},
-		{Name: "templates/one", Page: pages.Templates{List: list[:1], Sort: "soonest", Shops: shops()}.Page(), Role: staff.Viewer},
-		{Name: "templates/many", Page: pages.Templates{List: list, Sort: "soonest", Shops: shops(), Next: "/templates?after=x", First: "/templates"}.Page()},
+		{Name: "templates/empty", Page: pages.Templates{Sort: "ahead"}.Page()},
+		{Name: "templates/one", Page: pages.Templates{List: list[:1], Sort: "ahead", Shops: shops()}.Page(), Role: staff.Viewer},
+		{Name: "templates/many", Page: pages.Templates{List: list, Sort: "ahead", Shops: shops(), Next: "/templates?after=x", First: "/templates"}.Page()},
 		{Name: "templates/none", Page: pages.Templates{Search: "moon", States: []template.State{template.Open}, Shop: "10", Sort: "latest", Shops: shops()}.Page()},
 	}
 }
