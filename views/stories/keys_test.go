@@ -107,8 +107,8 @@ func composed() map[string]bool {
 		add("campaign.confirm.%s.title", step)
 	}
 	add("campaign.field.%s", "name", "channel", "audience", "audience_value", "title", "body", "title_zh", "body_zh", "title_b", "body_b", "percent_b",
-		"hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second", "shop")
-	add("campaign.help.%s", "name", "shop", "channel", "audience_value", "body", "title_zh", "title_b", "percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second")
+		"hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second", "shop", "audience_template")
+	add("campaign.help.%s", "audience_template", "name", "shop", "channel", "audience_value", "body", "title_zh", "title_b", "percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second")
 	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonHoldOut,
 		delivery.ReasonMoreUrgent, "audience_gone")
 	for _, m := range []campaign.Measure{campaign.Opening, campaign.Reserving, campaign.Claiming, campaign.Using} {

@@ -157,7 +157,11 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 	kind := "primary"
 	switch campaign.Transition(step) {
 	case campaign.Publishing:
-		points = append(points, l.T("campaign.confirm.publish.1", l.DateTime(st.StartsAt, zone)+" "+l.Zone(st.StartsAt, zone)))
+		if st.StartsAt.After(c.Now()) {
+			points = append(points, l.T("campaign.confirm.publish.1", l.DateTime(st.StartsAt, zone)+" "+l.Zone(st.StartsAt, zone)))
+		} else {
+			points = append(points, l.T("campaign.confirm.publish.now"))
+		}
 		if n, exact, err := c.Campaigns.Estimate(r.Context(), actor(r), st.Audience); err == nil {
 			points = append(points, reachPoint(l, n, exact))
 			if limits, err := c.Campaigns.Limits(r.Context(), actor(r), st.Shop); err == nil && limits.ApprovalAbove > 0 && n > limits.ApprovalAbove {

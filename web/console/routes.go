@@ -71,6 +71,7 @@ func (c *Console) table() []route {
 
 		get("/templates", staff.View, c.listTemplates),
 		post("/templates", staff.ManageTemplates, c.createTemplate),
+		get("/templates/choices", staff.View, c.chooseTemplate),
 		get("/templates/new", staff.ManageTemplates, c.newTemplate),
 		post("/templates/preview", staff.ManageTemplates, c.previewTemplate),
 		live(time.Second, get("/templates/{id}", staff.View, c.showTemplate)),

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -245,4 +246,33 @@ func TestStepsOnAPhone(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Who a campaign is for asks for no more than that needs, and offers names.
+func TestCampaignOffersTemplatesInTheBrowser(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 4*time.Hour)
+	b := newTab(t)
+	b.signIn(g, g.hire(staff.Marketer))
+	b.open(g.server.URL + "/campaigns/new")
+	b.sees("h1", "New campaign")
+	shown := func(want ...string) {
+		t.Helper()
+		got := evaluate[[]string](b, `["audience_template", "audience_value"].filter(n => document.getElementById("f-" + n).checkVisibility())`)
+		if !slices.Equal(got, want) && len(got)+len(want) > 0 {
+			t.Errorf("%v is asked for, not %v", got, want)
+		}
+	}
+	shown()
+	b.fill("#f-audience", "user_ids")
+	shown("audience_value")
+	b.fill("#f-audience", "reserved_template_id")
+	shown("audience_template")
+	b.fill("#f-audience_template", "cake")
+	within(t, "the names", func() bool {
+		return evaluate[string](b, `document.querySelector("#f-audience_template-choices option")?.value ?? ""`) == fmt.Sprintf("%s (#%d)", d.Name, d.ID)
+	})
+	b.fill("#f-audience_template", fmt.Sprintf("%s (#%d)", d.Name, d.ID))
+	b.sees("#preview", "0 people")
+	b.accessible("a campaign for a template")
 }

@@ -31,27 +31,15 @@ func (c *Console) listTemplates(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p, q := c.templateQuery(r)
-	p.Shops, q.Limit = shops, pageSize+1
+	p.Shops = shops
 	parts := []template.Query{q}
 	if p.Sort == aheadFirst {
 		parts = phases(q, c.Now())
 	}
 	at, place := phaseOf(r.FormValue("after"), len(parts))
-	last := at // the phase of the page's last row
-	for i := at; i < len(parts) && len(p.List) <= pageSize; i++ {
-		part := parts[i]
-		part.After, part.Limit = template.Cursor{}, pageSize+1-len(p.List)
-		if i == at {
-			part.After = place
-		}
-		list, err := c.Templates.Templates(r.Context(), actor(r), part)
-		if err != nil {
-			return err
-		}
-		if len(list) > 0 && len(p.List) < pageSize {
-			last = i
-		}
-		p.List = append(p.List, list...)
+	var from []int
+	if p.List, from, err = c.inPhases(r, parts, at, place, pageSize+1); err != nil {
+		return err
 	}
 	p.Export = exportURL(r)
 	if len(p.List) > pageSize {
@@ -59,7 +47,7 @@ func (c *Console) listTemplates(w http.ResponseWriter, r *http.Request) error {
 		end := p.List[pageSize-1]
 		after := fmt.Sprintf("%d_%d", end.OpensAt.UnixMicro(), end.ID)
 		if len(parts) > 1 {
-			after = fmt.Sprintf("%d.%s", last, after)
+			after = fmt.Sprintf("%d.%s", from[pageSize-1], after)
 		}
 		p.Next = withQuery(r, "after", after)
 	}
@@ -98,6 +86,21 @@ func phases(q template.Query, now time.Time) (list []template.Query) {
 		}
 	}
 	return list
+}
+
+// inPhases returns so many templates from a place in one of the phases on, and
+// of each which phase it is from.
+func (c *Console) inPhases(r *http.Request, parts []template.Query, at int, place template.Cursor, limit int) (list []template.Template, from []int, err error) {
+	for i := at; i < len(parts) && len(list) < limit; i++ {
+		q := parts[i]
+		q.After, q.Limit = place, limit-len(list)
+		some, err := c.Templates.Templates(r.Context(), actor(r), q)
+		if err != nil {
+			return nil, nil, err
+		}
+		list, from, place = append(list, some...), append(from, slices.Repeat([]int{i}, len(some))...), template.Cursor{}
+	}
+	return list, from, nil
 }
 
 // phaseOf reads the "after" of a list in n phases: which one goes on, and where.

@@ -40,8 +40,8 @@
 
   // Fields that belong to one choice show with it.
   function dependents() {
-    for (const [attribute, name] of [["kinds", "kind"], ["targets", "target"], ["validity", "validity"]]) {
-      const chosen = document.querySelector(`[name="${name}"]:checked`)?.value;
+    for (const [attribute, name] of [["kinds", "kind"], ["targets", "target"], ["validity", "validity"], ["audiences", "audience"]]) {
+      const chosen = document.querySelector(`[name="${name}"]:checked, select[name="${name}"]`)?.value;
       if (!chosen) continue;
       for (const el of all(`[data-${attribute}]`)) el.hidden = !el.dataset[attribute].split(" ").includes(chosen);
     }
