@@ -1006,7 +1006,7 @@ func navigation() []navGroup {
 			{"deliveries", "/deliveries", "list-details", staff.View},
 			{"dead_letters", "/dead-letters", "mail-off", staff.View},
 			{"jobs", "/jobs", "activity", staff.View},
-			{"queues", "/monitor/queues", "stack-2", staff.View},
+			{"queues", "/queues", "stack-2", staff.View},
 			{"dead_messages", "/dead-messages", "mailbox", staff.Operate},
 		}},
 		{"settings", []navItem{
