@@ -40,6 +40,8 @@ type Campaign struct {
 	Balance *campaign.Balance
 	// Previews are the texts by language, as somebody without a name reads them.
 	Previews []CampaignText
+	// TestTo is whom a test was to go to, and TestError why it did not.
+	TestTo, TestError string
 	// Requests hold the last request for a second person's consent, if any.
 	Requests []campaign.Request
 	// SegmentNow is the rule of the segment it is for as it is now; nil for

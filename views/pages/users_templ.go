@@ -916,7 +916,7 @@ func (p User) deliveries() templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = ui.ShortInstant(d.item.DueAt, p.User.Zone()).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Instant(d.item.DueAt, p.User.Zone()).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -101,8 +101,13 @@ func (c *Console) showCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, by := r.Context(), actor(r)
-	p := pages.Campaign{Status: st, Zone: c.campaignZone(st.ShopTimezone)}
+	return c.drawCampaign(w, r, http.StatusOK, pages.Campaign{Status: st})
+}
+
+// drawCampaign shows the page of a campaign.
+func (c *Console) drawCampaign(w http.ResponseWriter, r *http.Request, status int, p pages.Campaign) (err error) {
+	ctx, by, st := r.Context(), actor(r), p.Status
+	p.Zone = c.campaignZone(st.ShopTimezone)
 	if err := c.completeResults(r, &p); err != nil {
 		return err
 	}
@@ -120,7 +125,7 @@ func (c *Console) showCampaign(w http.ResponseWriter, r *http.Request) error {
 	if p.Earlier, err = c.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns); err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.show(w, r, status, p.Page())
 }
 
 // previews renders every text for somebody of whom nothing but the language is known.
@@ -254,9 +259,10 @@ func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	to, err := user.ParseID(strings.TrimSpace(r.PostFormValue("user_id")))
+	typed := strings.TrimSpace(r.PostFormValue("user_id"))
+	to, err := user.ParseID(typed)
 	if err != nil {
-		return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Bad, say(r, "campaign.user_id")+": "+say(r, "rule.number"))
+		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, pages.Campaign{Status: st, TestTo: typed, TestError: say(r, "rule.number")})
 	}
 	if _, err := c.Campaigns.Test(r.Context(), actor(r), st.ID, to); err != nil {
 		return err

@@ -123,3 +123,13 @@ func TestCampaignForASegmentByName(t *testing.T) {
 		t.Errorf("the edit form does not show what was chosen: %d", a.status)
 	}
 }
+
+// A test to nobody is refused where it was typed, and nothing is lost.
+func TestTestOfACampaignToNobody(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Marketer)
+	page := b.post("/campaigns", campaignForm()).is(http.StatusSeeOther).header.Get("Location")
+	b.post(page+"/test", url.Values{"user_id": {"abc <b>"}}).is(http.StatusUnprocessableEntity).has(`value="abc &lt;b&gt;"`, `id="f-test-user-error"`, "must be a whole number")
+	b.get(page).is(200).hasNot("must be a whole number", "less than a second")
+	b.post(page+"/test", url.Values{"user_id": {" 1001 "}}).to(page)
+}

@@ -237,7 +237,9 @@ func TestStepsOnAPhone(t *testing.T) {
 			for _, step := range []string{"#step-1", "#step-2", "#step-3", "#step-4", "#step-5"} {
 				what := fmt.Sprint(path, step, " at ", width)
 				b.open("about:blank")
-				b.open(g.server.URL + path + step)
+				b.open(g.server.URL + path)
+				b.step("1 · ")
+				evaluate[chromedp.Void](b, fmt.Sprintf("void (location.hash = %q)", step))
 				b.step(step[len("#step-"):] + " · ")
 				b.narrow(what)
 				if tall := evaluate[float64](b, `document.querySelector("[data-steps]").getBoundingClientRect().height`); tall > 64 {
@@ -275,4 +277,19 @@ func TestCampaignOffersTemplatesInTheBrowser(t *testing.T) {
 	b.fill("#f-audience_template", fmt.Sprintf("%s (#%d)", d.Name, d.ID))
 	b.sees("#preview", "0 people")
 	b.accessible("a campaign for a template")
+}
+
+// A page that is loaded anew has lost what was typed, so it begins where that
+// has to be typed again.
+func TestReloadedFormBeginsWhereItIsEmpty(t *testing.T) {
+	g := newRig(t)
+	g.shop(10)
+	b := newTab(t)
+	b.signIn(g, g.hire(staff.Marketer))
+	for _, form := range []string{"/templates/new", "/campaigns/new"} {
+		b.open(g.server.URL + form + "#step-2")
+		within(t, "the first step of "+form, func() bool {
+			return evaluate[string](b, `document.readyState + [...document.querySelectorAll("[data-step]")].find(s => !s.hidden)?.dataset.step + location.hash`) == "completestep-1#step-1"
+		})
+	}
 }
