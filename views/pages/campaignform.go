@@ -1,9 +1,9 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +27,8 @@ func (p CampaignForm) review(ctx context.Context) []ui.ReviewPart {
 		{"title_b", "body_b", "percent_b", "hold_out"}, {"starts_at", "ends_at", "rate_per_second"}}
 	if p.Values["audience"] == string(campaign.Everybody) || strings.Contains(p.audienceChoice(ctx).Value, ":") { // chosen by its name
 		parts[0] = parts[0][:3]
+	} else if OfTemplate(p.Values["audience"]) {
+		parts[0][3] = "audience_template"
 	}
 	titles, wrong := p.steps(ctx).Titles, ui.ErrorsOf(ctx, p.Errors)
 	list := make([]ui.ReviewPart, len(parts))
@@ -62,15 +64,23 @@ func (p CampaignForm) shown(ctx context.Context, name string) string {
 		return chosen(p.audienceChoice(ctx))
 	case "channel":
 		return chosen(p.channelChoice(ctx))
+	case "audience_template":
+		if p.About != nil {
+			return TemplateName(*p.About)
+		}
+		return cmp.Or(typed, p.Values["audience_value"])
 	case "starts_at":
-		return when(p.Spec.StartsAt)
+		if text := when(p.Spec.StartsAt); p.Spec.StartsAt.IsZero() || p.Spec.StartsAt.After(ui.From(ctx).Now) {
+			return text
+		}
+		return ui.T(ctx, "campaign.at_once")
 	case "ends_at":
 		return when(p.Spec.EndsAt)
 	case "percent_b", "hold_out":
 		return percentTyped(typed)
 	case "grant_template_id":
 		if p.Grant != nil {
-			return strconv.FormatInt(p.Grant.ID, 10) + " · " + p.Grant.Name
+			return TemplateName(*p.Grant)
 		}
 	case "rate_per_second":
 		if strings.Trim(typed, "0") == "" {

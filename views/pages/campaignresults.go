@@ -283,6 +283,9 @@ func always(of func(campaign.Past) campaign.Share) func(campaign.Past) (campaign
 }
 
 func durationText(ctx context.Context, p campaign.Past) string {
+	if p.StartedAt == nil {
+		return orDash("")
+	}
 	d := p.Duration(ui.From(ctx).Now)
 	if d < time.Second {
 		return ui.T(ctx, "compare.instant")

@@ -40,6 +40,8 @@ type Campaign struct {
 	Balance *campaign.Balance
 	// Previews are the texts by language, as somebody without a name reads them.
 	Previews []CampaignText
+	// TestTo is whom a test was to go to, and TestError why it did not.
+	TestTo, TestError string
 	// Requests hold the last request for a second person's consent, if any.
 	Requests []campaign.Request
 	// SegmentNow is the rule of the segment it is for as it is now; nil for
@@ -159,6 +161,8 @@ type CampaignForm struct {
 	Previews []CampaignText
 	Reach    *campaign.Reach
 	Grant    *template.Template
+	// About is the template that says whom it is for, if the viewer may see it.
+	About *template.Template
 	// ApprovalAbove is how many the shop lets one person send to; 0 = any number.
 	ApprovalAbove int64
 	// Looked brings all that to the top, because somebody asked for it.
@@ -191,11 +195,12 @@ func (p CampaignForm) place(ctx context.Context) (string, []ui.Crumb) {
 func (p CampaignForm) field(ctx context.Context, name, kind string, required bool) ui.FieldProps {
 	f := ui.FieldProps{Name: name, Label: ui.T(ctx, "campaign.field."+name), Value: p.Values[name], Type: kind, Required: required,
 		Error: ui.ErrorOf(ctx, p.Errors, name), Autocomplete: "off"}
-	if slices.Contains([]string{"percent_b", "hold_out", "rate_per_second", "grant_template_id"}, name) {
+	if slices.Contains([]string{"percent_b", "hold_out", "rate_per_second"}, name) {
 		f.InputMode = "numeric"
 	}
 	if key := "campaign.help." + name; ui.From(ctx).Locale.Has(key) {
-		f.Help = ui.T(ctx, key)
+		now := ui.From(ctx)
+		f.Help = ui.T(ctx, key, now.Locale.Zone(now.Now, now.Zone)) // where no shop's zone counts
 	}
 	return f
 }

@@ -121,6 +121,16 @@ func mayOperate(ctx context.Context) bool { return ui.May(ctx, staff.Operate, 0)
 // jobRunning is the state of a job that is being worked on.
 const jobRunning = "running"
 
+// where are the jobs that are running, or those that are not.
+func (p Jobs) where(running bool) (some Jobs) {
+	for _, j := range p.List {
+		if (j.State == jobRunning) == running {
+			some.List = append(some.List, j)
+		}
+	}
+	return some
+}
+
 // Running reports whether one of the jobs is being worked on.
 func (p Jobs) Running() bool {
 	for _, j := range p.List {

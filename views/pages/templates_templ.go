@@ -25,7 +25,7 @@ type Templates struct {
 	Shop   string
 	From   string
 	To     string
-	Sort   string // "soonest" or "latest"
+	Sort   string // "ahead", "soonest" or "latest"
 	// First and Next are the addresses of other pages of the list, or empty.
 	First, Next, Export string
 }
@@ -271,7 +271,7 @@ func (p Templates) filters() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if p.Shop != "" || p.From != "" || p.To != "" || p.Sort != "soonest" {
+			if p.Shop != "" || p.From != "" || p.To != "" || p.Sort != "ahead" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, " open")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -315,7 +315,7 @@ func (p Templates) filters() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "sort", Label: ui.T(ctx, "templates.sort"), Value: p.Sort, Required: true, Options: []ui.Option{
-				{Value: "soonest", Label: ui.T(ctx, "templates.soonest")}, {Value: "latest", Label: ui.T(ctx, "templates.latest")},
+				{Value: "ahead", Label: ui.T(ctx, "templates.ahead")}, {Value: "soonest", Label: ui.T(ctx, "templates.soonest")}, {Value: "latest", Label: ui.T(ctx, "templates.latest")},
 			}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -326,7 +326,7 @@ func (p Templates) filters() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Folded(len(p.States) > 0 || p.Shop != "" || p.From != "" || p.To != "" || p.Sort != "soonest").Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Folded(len(p.States) > 0 || p.Shop != "" || p.From != "" || p.To != "" || p.Sort != "ahead").Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -35,8 +35,12 @@ func actionText(ctx context.Context, action string) string {
 	return action
 }
 
-// actionLabel names an action without a sentence around it.
+// actionLabel names an action without a sentence around it. Words that want a
+// name behind them have others for this.
 func actionLabel(ctx context.Context, action string) string {
+	if key := "audit.option." + action; ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key)
+	}
 	text := strings.TrimRight(actionText(ctx, action), ":：")
 	kind, _, _ := strings.Cut(action, ".")
 	if key := "kind_of." + kind; ui.From(ctx).Locale.Has(key) {
@@ -65,6 +69,8 @@ func objectURL(r staff.Record) string {
 		return "/campaigns/" + r.ObjectID
 	case "job":
 		return "/jobs/" + r.ObjectID
+	case "coupon":
+		return "/coupons/" + r.ObjectID
 	}
 	return ""
 }

@@ -18,6 +18,11 @@ func userName(ctx context.Context, u user.User) string {
 	return ui.T(ctx, "user.nameless", u.ID.String())
 }
 
+// gridLabel names the reminders of one drop: names alone may repeat.
+func gridLabel(ctx context.Context, v reminder.View) string {
+	return ui.T(ctx, "user.grid", v.TemplateName, "#"+strconv.FormatInt(v.TemplateID, 10))
+}
+
 func quietText(ctx context.Context, q user.QuietHours) string {
 	if q.From == q.To {
 		return ui.T(ctx, "user.quiet_none")

@@ -85,9 +85,9 @@ func lists() []Story {
 	off.Kind, off.Currency = template.AmountOff, "EUR"
 	list = append(list, open, gone, paused, off, ended, draft)
 	return []Story{
-		{Name: "templates/empty", Page: pages.Templates{Sort: "soonest"}.Page()},
-		{Name: "templates/one", Page: pages.Templates{List: list[:1], Sort: "soonest", Shops: shops()}.Page(), Role: staff.Viewer},
-		{Name: "templates/many", Page: pages.Templates{List: list, Sort: "soonest", Shops: shops(), Next: "/templates?after=x", First: "/templates"}.Page()},
+		{Name: "templates/empty", Page: pages.Templates{Sort: "ahead"}.Page()},
+		{Name: "templates/one", Page: pages.Templates{List: list[:1], Sort: "ahead", Shops: shops()}.Page(), Role: staff.Viewer},
+		{Name: "templates/many", Page: pages.Templates{List: list, Sort: "ahead", Shops: shops(), Next: "/templates?after=x", First: "/templates"}.Page()},
 		{Name: "templates/none", Page: pages.Templates{Search: "moon", States: []template.State{template.Open}, Shop: "10", Sort: "latest", Shops: shops()}.Page()},
 	}
 }
@@ -146,6 +146,8 @@ func drops() []Story {
 	trouble.Board.Earlier, trouble.Difference = rush.Board.Rows[:2], 3
 	open := page(drop(5, "Morning rush", -20*time.Minute, 22_000))
 	open.Issued, open.Board = 31_400, deliver(open.Board, false)
+	past := page(drop(3, "Afterthought", 4*time.Minute, 20_500))
+	past.Board = late(deliver(past.Board, false), 11)
 	paused := page(drop(9, "Second try", time.Hour+90*time.Second, 300))
 	paused.Stored = template.Paused
 	ended := page(drop(8, "Rained off", time.Hour, 1_200))
@@ -157,6 +159,7 @@ func drops() []Story {
 		{Name: "template/rush", Page: rush.Page()},
 		{Name: "template/trouble", Page: trouble.Page()},
 		{Name: "template/open", Page: open.Page()},
+		{Name: "template/past", Page: past.Page()},
 		{Name: "template/paused", Page: paused.Page()},
 		{Name: "template/cancelled", Page: ended.Page()},
 	}
@@ -215,6 +218,7 @@ func operations() []Story {
 		{Name: "shop/limits", Page: pages.ShopForm{Values: map[string]string{"shop_number": "10", "name": "Harbour Tea House", "timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai"}, Limits: shopLimits()}.Page()},
 		{Name: "shop/limits_refused", Page: limitsRefused().Page()},
 		{Name: "shop/errors", Page: pages.ShopForm{New: true, Values: map[string]string{"timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai", "Europe/Berlin", "UTC"}, Errors: []fault.Field{{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"}}}.Page()},
+		{Name: "queues/page", Page: pages.Queues{}.Page()},
 		{Name: "dead/empty", Page: pages.DeadMessages{}.Page()},
 		{Name: "dead/one", Page: pages.DeadMessages{List: dead}.Page()},
 		{Name: "dead/many", Page: pages.DeadMessages{List: slices.Repeat(dead, 3), Next: "/dead-messages?before=1"}.Page()},

@@ -1,6 +1,7 @@
 package stories
 
 import (
+	"maps"
 	"time"
 
 	"dropbell/domain/campaign"
@@ -74,6 +75,10 @@ func campaigns() []Story {
 	full.Spec = campaign.Spec{Channel: delivery.SMS, RatePerSecond: 500, StartsAt: Now().Add(24 * time.Hour), EndsAt: Now().Add(48 * time.Hour)}
 	edited := full
 	edited.ID, edited.Version, edited.Title = 7, 3, "Edit “Mid-autumn sale”"
+	named := full
+	named.Values = maps.Clone(full.Values)
+	named.Values["audience"], named.Values["audience_value"], named.Values["audience_template"] = "reserved_template_id", "", "Moon"
+	named.Values["grant_template_id"], named.Errors = "Moon cake night (#1)", []fault.Field{{Name: "audience_template", Key: "rule.template_choice", Message: "choose a template, or type its number"}}
 	looked := full
 	looked.Looked = true
 	return []Story{
@@ -94,6 +99,7 @@ func campaigns() []Story {
 		{Name: "campaignform/step_compare", Page: edited.Page(), At: "step-3"},
 		{Name: "campaignform/review", Page: edited.Page(), At: "step-5"},
 		{Name: "campaignform/review_errors", Page: broken.Page(), At: "step-5"},
+		{Name: "campaignform/by_template", Page: named.Page()},
 		{Name: "campaignform/looked", Page: looked.Page()},
 	}
 }

@@ -116,6 +116,9 @@ func decks() []Story {
 	draft.Stored, draft.PublishedAt = template.Draft, nil
 	over := deck(coupon(1, "Moon cake night", -9*time.Hour), 22_000, false)
 	over.Stored = template.Closed
+	past := deck(coupon(1, "Afterthought", 9*time.Minute), 22_000, false)
+	past.Deck = deckOf(late(deliver(board(past.Template, 22_000), false), 10), false)
+	past.Claims = pages.ClaimsCard(*salesOf(past.Template, 0, 0, 0).Sales)
 	unused := deck(coupon(1, "Moon cake night", 61*time.Minute), 0, false)
 	return []Story{
 		{Name: "cockpit/quiet", Page: quiet.Page(), Role: staff.Viewer},
@@ -124,6 +127,7 @@ func decks() []Story {
 		{Name: "cockpit/open", Page: open.Page(), Role: staff.Viewer},
 		{Name: "cockpit/draft", Page: pages.Cockpit{Template: draft, At: Now(), Channels: status(false)}.Page()},
 		{Name: "cockpit/over", Page: over.Page()},
+		{Name: "cockpit/past", Page: past.Page()},
 		{Name: "cockpit/unused", Page: unused.Page()},
 	}
 }

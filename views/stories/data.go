@@ -62,6 +62,18 @@ func deliver(b reminder.Board, trouble bool) reminder.Board {
 	return b
 }
 
+// late is a board that was published when its first slots were past.
+func late(b reminder.Board, slots int) reminder.Board {
+	for i := range b.Rows[:slots] {
+		b.Rows[i].State, b.Rows[i].FiredAt = reminder.Passed, nil
+		b.Rows[i].Cells = [delivery.Channels]reminder.Cell{}
+		for c := range b.Rows[i].Cells {
+			b.Rows[i].Cells[c].Channel = delivery.Channel(c)
+		}
+	}
+	return b
+}
+
 func outcome(n int64, sending, trouble bool) delivery.Counts {
 	c := delivery.Counts{Reserved: n, Skipped: n / 90}
 	if trouble {
@@ -132,7 +144,9 @@ func views() []reminder.View {
 	}
 	soon := coupon(1, "Moon cake night", time.Minute)
 	later := coupon(2, "Winter warm-up", 26*time.Hour)
+	again := coupon(3, soon.Name, 25*time.Hour) // names may repeat
 	return []reminder.View{
+		reservation(again, map[reminder.Reminder]string{r(delivery.App, 10): "waiting"}),
 		reservation(later, map[reminder.Reminder]string{r(delivery.App, 5): "waiting", r(delivery.Email, 60): "waiting"}),
 		reservation(soon, map[reminder.Reminder]string{r(delivery.App, 60): "sent", r(delivery.App, 5): "sent", r(delivery.Email, 30): "recovered",
 			r(delivery.SMS, 15): "dead", r(delivery.WebPush, 15): "skipped", r(delivery.SMS, 5): "due"}),
@@ -146,5 +160,9 @@ func inbox() reminder.Inbox {
 		return reminder.InboxItem{ID: id, TemplateID: 1, ShopNumber: 10, Kind: delivery.KindReminder, Slot: s, OpensAt: soon.OpensAt,
 			DueAt: s.DueAt(soon.OpensAt), At: Now().Add(-ago), Name: soon.Name, ClaimURL: soon.ClaimURL, Read: read}
 	}
-	return reminder.Inbox{UserID: 1001, Unread: 1, Items: []reminder.InboxItem{item("b", 5, 4*time.Minute, false), item("a", 60, 59*time.Minute, true)}}
+	box := reminder.Inbox{UserID: 1001, Unread: 1, Items: []reminder.InboxItem{item("b", 5, 4*time.Minute, false), item("a", 60, 59*time.Minute, true)}}
+	for i := range 8 { // more than there is room for
+		box.Items = append(box.Items, item(fmt.Sprint("c", i), 60, time.Duration(i+1)*24*time.Hour, true))
+	}
+	return box
 }

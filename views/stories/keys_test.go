@@ -93,8 +93,8 @@ func composed() map[string]bool {
 	add("nav.%s", "overview", "templates", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit")
 	add("legend.%s", "sent", "inflight", "skipped", "expired", "dead")
 	add("help.%s", "name", "amount_off", "max_off", "threshold", "opens_at", "closes_at", "valid_until")
-	add("kind_of.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job")
-	add("object.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job")
+	add("kind_of.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job", "coupon")
+	add("object.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job", "coupon")
 	for _, st := range campaign.States() {
 		add("campaign.state.%s", st)
 	}
@@ -107,8 +107,8 @@ func composed() map[string]bool {
 		add("campaign.confirm.%s.title", step)
 	}
 	add("campaign.field.%s", "name", "channel", "audience", "audience_value", "title", "body", "title_zh", "body_zh", "title_b", "body_b", "percent_b",
-		"hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second", "shop")
-	add("campaign.help.%s", "name", "shop", "channel", "audience_value", "body", "title_zh", "title_b", "percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second")
+		"hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second", "shop", "audience_template")
+	add("campaign.help.%s", "audience_template", "name", "shop", "channel", "audience_value", "body", "title_zh", "title_b", "percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second")
 	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonHoldOut,
 		delivery.ReasonMoreUrgent, "audience_gone")
 	for _, m := range []campaign.Measure{campaign.Opening, campaign.Reserving, campaign.Claiming, campaign.Using} {

@@ -56,6 +56,7 @@ func deadLetters() []Story {
 		{Name: "dead-letters/empty", Page: pages.DeadLetters{}.Page()},
 		{Name: "dead-letters/one", Page: pages.DeadLetters{Groups: deadGroups()[2:]}.Page()},
 		{Name: "dead-letters/many", Page: pages.DeadLetters{Groups: deadGroups(), Jobs: jobs()}.Page()},
+		{Name: "dead-letters/past", Page: pages.DeadLetters{Groups: deadGroups(), Jobs: pages.Jobs{List: jobs().List[1:]}}.Page()},
 		{Name: "dead-letters/viewer", Page: pages.DeadLetters{Groups: deadGroups()[:1], Jobs: pages.Jobs{List: jobs().List[:1]}, Filter: pages.DeadFilter{Channel: "sms"}}.Page(), Role: "viewer"},
 		{Name: "dead-letters/none", Page: pages.DeadLetters{Filter: pages.DeadFilter{Template: "4"}}.Page()},
 		{Name: "dead-letters/nonsense", Page: pages.DeadLetters{Filter: pages.DeadFilter{User: "ada"}, Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}.Page()},

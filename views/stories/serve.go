@@ -64,4 +64,7 @@ func index(w http.ResponseWriter, r *http.Request) {
 }
 
 // nothingNew answers a story that asks for news.
-func nothingNew(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+func nothingNew(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set(ui.OwnHeader, "1")
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -54,3 +54,29 @@ func TestStories(t *testing.T) {
 		}
 	}
 }
+
+// The page of a user shows times of several shops: each says in which zone it
+// is, and all are in one.
+func TestTimesOfAUserNameTheirZone(t *testing.T) {
+	book, err := NewBook()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, zones := busyUser(), map[string]bool{}
+	for i := range p.Coupons {
+		p.Coupons[i].ShopTimezone = "Europe/Berlin"
+	}
+	var b bytes.Buffer
+	if err := p.Page().Render(book.Context(t.Context(), Story{}, Looks()[0], "nonce"), &b); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`<time datetime[^>]*>([^<]*)(?:<span class="zone">([^<]*))?`).FindAllStringSubmatch(b.String(), -1) {
+		zones[m[2]] = true
+		if m[2] == "" {
+			t.Errorf("in which zone is %s?", m[1])
+		}
+	}
+	if len(zones) != 1 {
+		t.Errorf("times are in the zones %v", zones)
+	}
+}

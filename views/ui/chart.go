@@ -156,9 +156,6 @@ func sampled(points []reminder.Growth, n int) []reminder.Growth {
 	return out
 }
 
-// lateness is how long after its due instant a slot fired.
-func lateness(r reminder.Row) time.Duration { return r.FiredLate() }
-
 // Overdue reports whether a slot should have fired by now and has not. A few
 // seconds are the timers' own.
 func Overdue(r reminder.Row, now time.Time) bool {

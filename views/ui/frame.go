@@ -85,6 +85,14 @@ func MayEverywhere(ctx context.Context, p staff.Permission) bool {
 	return From(ctx).Member.Actor().MayEverywhere(p) == nil
 }
 
+// OwnHeader is set on every answer of the console. Scripts show no part of a
+// page that comes without it: a proxy in between may have answered instead.
+const OwnHeader = "Dropbell-Console"
+
+// FramingPolicy is [ContentSecurityPolicy] for a page that shows another of the
+// same site in a frame.
+func FramingPolicy(nonce string) string { return ContentSecurityPolicy(nonce) + "; frame-src 'self'" }
+
 // ContentSecurityPolicy is what pages are to be served with: their own files
 // only, no inline styles, and no scripts but those that carry the nonce.
 func ContentSecurityPolicy(nonce string) string {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -85,17 +86,26 @@ func Countdown(ctx context.Context, t time.Time) string {
 	return fmt.Sprintf("%d:%02d", m, s)
 }
 
-var numbers = regexp.MustCompile(`[0-9]+`)
+var (
+	numbers = regexp.MustCompile(`[0-9]+`)
+	quoted  = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+)
 
 // FieldText says in the viewer's language which rule a field breaks. The
-// bounds of a rule are the numbers in its English message.
+// bounds of a rule are the numbers in its English message, and whatever it
+// quotes comes before them.
 func FieldText(ctx context.Context, f fault.Field) string {
 	l := From(ctx).Locale
 	if !l.Has(f.Key) {
 		return f.Message
 	}
 	var args []any
-	for _, n := range numbers.FindAllString(f.Message, -1) {
+	rest := quoted.ReplaceAllStringFunc(f.Message, func(q string) string {
+		s, _ := strconv.Unquote(q) // as %q wrote it
+		args = append(args, s)
+		return ""
+	})
+	for _, n := range numbers.FindAllString(rest, -1) {
 		var v int64
 		_, _ = fmt.Sscan(n, &v) // digits by construction; a number beyond 63 bits shows as the largest
 		args = append(args, v)

@@ -277,7 +277,7 @@ func TestFiltersAndKeyboardInTheBrowser(t *testing.T) {
 	b.sees("#results", "Nothing fits")
 	within(t, "the search, and only that, in the address", func() bool {
 		q := evaluate[string](b, "location.search")
-		return strings.HasSuffix(q, "nothing+like+it&sort=soonest") && !strings.Contains(q, "shop=")
+		return strings.HasSuffix(q, "nothing+like+it&sort=ahead") && !strings.Contains(q, "shop=")
 	})
 	b.press("#results", "Clear filters")
 	b.sees("#results", "Moon cake night")

@@ -23,7 +23,7 @@ import (
 
 // campaignFields are the inputs of the form.
 func campaignFields() []string {
-	return []string{"name", "shop", "audience", "audience_value", "channel", "title", "body", "title_zh", "body_zh", "title_b", "body_b",
+	return []string{"name", "shop", "audience", "audience_template", "audience_value", "channel", "title", "body", "title_zh", "body_zh", "title_b", "body_b",
 		"percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second"}
 }
 
@@ -134,6 +134,8 @@ func (c *Console) showCampaignConflict(w http.ResponseWriter, r *http.Request, m
 func typedFields(list []fault.Field) []fault.Field {
 	for i, f := range list {
 		switch {
+		case f.Name == "audience."+string(campaign.Reserved), f.Name == "audience."+string(campaign.Holds):
+			list[i].Name = "audience_template"
 		case strings.HasPrefix(f.Name, "audience."):
 			list[i].Name = "audience_value"
 		case f.Name == "shop_number":
@@ -162,6 +164,9 @@ func (c *Console) segmentsOffered(r *http.Request) ([]segment.Segment, error) {
 
 func (c *Console) showCampaignForm(w http.ResponseWriter, r *http.Request, status int, f pages.CampaignForm) error {
 	if err := c.completeCampaignForm(r, &f); err != nil {
+		return err
+	}
+	if err := c.nameTemplates(r, &f); err != nil {
 		return err
 	}
 	f.Title = say(r, "campaign.new_title")
@@ -211,7 +216,9 @@ func (c *Console) readCampaign(v map[string]string, shops []template.Shop, befor
 			return 0
 		}
 		n, err := strconv.ParseInt(v[name], 10, 64)
-		if err != nil || n < 0 {
+		if err != nil && name == "grant_template_id" {
+			broken.Add(name, "rule.template_choice", "choose a template, or type its number")
+		} else if err != nil || n < 0 {
 			broken.Add(name, "rule.number", "must be a whole number")
 		}
 		return n
@@ -240,11 +247,20 @@ func (c *Console) zoneOf(number int64, shops []template.Shop) *time.Location {
 
 func readAudience(v map[string]string, broken *fault.Fields) campaign.Audience {
 	a := campaign.Audience{Kind: campaign.AudienceKind(v["audience"])}
+	if pages.OfTemplate(v["audience"]) {
+		id, err := strconv.ParseInt(v["audience_value"], 10, 64)
+		if err != nil && v["audience_value"] != "" {
+			broken.Add("audience_template", "rule.template_choice", "choose a template, or type its number")
+		}
+		a.ID = id
+		return a
+	}
 	words := strings.FieldsFunc(v["audience_value"], func(r rune) bool { return strings.ContainsRune(" ,;\t\r\n，；", r) })
 	for _, word := range words {
 		id, err := user.ParseID(word)
 		if err != nil {
-			broken.Add("audience_value", "rule.number", "must be a whole number")
+			cut := []rune(word)
+			broken.Add("audience_value", "rule.user_number", "%q is not a number", string(cut[:min(len(cut), 40)]))
 			break
 		}
 		if a.Kind == campaign.Named {

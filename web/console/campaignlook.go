@@ -21,6 +21,11 @@ func typedCampaign(r *http.Request) map[string]string {
 	for _, name := range campaignFields() {
 		v[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
+	v["grant_template_id"] = templateRef(v["grant_template_id"])
+	if pages.OfTemplate(v["audience"]) && v["audience_template"] != "" {
+		v["audience_value"] = templateRef(v["audience_template"])
+	}
+	delete(v, "audience_template")                                 // see nameTemplates
 	if kind, id, named := strings.Cut(v["audience"], ":"); named { // a segment, chosen by its name
 		v["audience"], v["audience_value"] = kind, id
 	}
@@ -49,6 +54,9 @@ func (c *Console) previewCampaign(w http.ResponseWriter, r *http.Request) error 
 // breaks, in the order of the form; a field is named once.
 func (c *Console) campaignFaults(r *http.Request, spec campaign.Spec, broken *fault.Fields) ([]fault.Field, error) {
 	list := slices.Clone(broken.List)
+	if !spec.EndsAt.IsZero() && !spec.EndsAt.After(c.Now()) {
+		list = append(list, fault.Field{Name: "ends_at", Key: "rule.ends_ahead", Message: "must lie in the future"})
+	}
 	fields, err := c.Campaigns.Check(r.Context(), actor(r), spec)
 	switch {
 	case errors.Is(err, staff.ErrForbidden) && spec.Shop == 0:
@@ -102,6 +110,11 @@ func (c *Console) completeCampaignForm(r *http.Request, f *pages.CampaignForm) (
 	about, err := c.visibleTemplate(r, spec.TemplateID())
 	if err != nil {
 		return err
+	}
+	if pages.OfTemplate(f.Values["audience"]) {
+		if f.About, err = c.visibleTemplate(r, spec.Audience.ID); err != nil {
+			return err
+		}
 	}
 	if about == nil { // nothing of another shop's template is shown
 		spec.GrantTemplate, spec.Audience = 0, campaign.Audience{}

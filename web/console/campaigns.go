@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/views/i18n"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
@@ -100,8 +101,13 @@ func (c *Console) showCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, by := r.Context(), actor(r)
-	p := pages.Campaign{Status: st, Zone: c.campaignZone(st.ShopTimezone)}
+	return c.drawCampaign(w, r, http.StatusOK, pages.Campaign{Status: st})
+}
+
+// drawCampaign shows the page of a campaign.
+func (c *Console) drawCampaign(w http.ResponseWriter, r *http.Request, status int, p pages.Campaign) (err error) {
+	ctx, by, st := r.Context(), actor(r), p.Status
+	p.Zone = c.campaignZone(st.ShopTimezone)
 	if err := c.completeResults(r, &p); err != nil {
 		return err
 	}
@@ -119,7 +125,7 @@ func (c *Console) showCampaign(w http.ResponseWriter, r *http.Request) error {
 	if p.Earlier, err = c.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns); err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.show(w, r, status, p.Page())
 }
 
 // previews renders every text for somebody of whom nothing but the language is known.
@@ -156,13 +162,13 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 	kind := "primary"
 	switch campaign.Transition(step) {
 	case campaign.Publishing:
-		points = append(points, l.T("campaign.confirm.publish.1", l.DateTime(st.StartsAt, zone)+" "+l.Zone(st.StartsAt, zone)))
+		if st.StartsAt.After(c.Now()) {
+			points = append(points, l.T("campaign.confirm.publish.1", l.DateTime(st.StartsAt, zone)+" "+l.Zone(st.StartsAt, zone)))
+		} else {
+			points = append(points, l.T("campaign.confirm.publish.now"))
+		}
 		if n, exact, err := c.Campaigns.Estimate(r.Context(), actor(r), st.Audience); err == nil {
-			key := "campaign.reach"
-			if !exact {
-				key = "campaign.reach_about"
-			}
-			points = append(points, l.N(key, n))
+			points = append(points, reachPoint(l, n, exact))
 			if limits, err := c.Campaigns.Limits(r.Context(), actor(r), st.Shop); err == nil && limits.ApprovalAbove > 0 && n > limits.ApprovalAbove {
 				points = append(points, l.T("campaign.confirm.publish.ask", limits.ApprovalAbove))
 			}
@@ -178,6 +184,14 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 	return pages.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("campaign.confirm."+step+".title", st.Name), Points: points, Action: pages.CampaignURL(st.ID, step),
 		Cancel: pages.CampaignURL(st.ID, ""), Submit: l.T("campaign.do." + step), Kind: kind}}
+}
+
+// reachPoint says whom a publication writes to.
+func reachPoint(l *i18n.Locale, n int64, exact bool) string {
+	if exact {
+		return l.N("campaign.confirm.reach", n)
+	}
+	return l.N("campaign.confirm.reach_about", n)
 }
 
 func campaignCrumbs(r *http.Request, cp campaign.Campaign) []ui.Crumb {
@@ -245,9 +259,10 @@ func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	to, err := user.ParseID(strings.TrimSpace(r.PostFormValue("user_id")))
+	typed := strings.TrimSpace(r.PostFormValue("user_id"))
+	to, err := user.ParseID(typed)
 	if err != nil {
-		return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Bad, say(r, "campaign.user_id")+": "+say(r, "rule.number"))
+		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, pages.Campaign{Status: st, TestTo: typed, TestError: say(r, "rule.number")})
 	}
 	if _, err := c.Campaigns.Test(r.Context(), actor(r), st.ID, to); err != nil {
 		return err

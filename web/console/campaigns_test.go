@@ -70,8 +70,8 @@ func TestCampaignWithoutScripts(t *testing.T) {
 	if a = b.do("POST", page+"/edit", campaignForm("version", "1", "title_zh", "你好", "body_zh", "来")); a.status != http.StatusSeeOther {
 		t.Errorf("saved: %d %s", a.status, a.text())
 	}
-	if a = b.do("GET", page+"/publish", nil); a.status != http.StatusOK {
-		t.Errorf("question: %d", a.status)
+	if a = b.do("GET", page+"/publish", nil); a.status != http.StatusOK || !strings.Contains(a.text(), "It writes to 0 people.") {
+		t.Errorf("question: %d %s", a.status, a.text())
 	}
 	if a = b.do("POST", page+"/publish", url.Values{}); a.status != http.StatusSeeOther {
 		t.Fatalf("published: %d %s", a.status, a.text())
@@ -122,4 +122,14 @@ func TestCampaignForASegmentByName(t *testing.T) {
 	if a = b.do("GET", page+"/edit", nil); !strings.Contains(a.body, `value="list_id:42" selected`) {
 		t.Errorf("the edit form does not show what was chosen: %d", a.status)
 	}
+}
+
+// A test to nobody is refused where it was typed, and nothing is lost.
+func TestTestOfACampaignToNobody(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Marketer)
+	page := b.post("/campaigns", campaignForm()).is(http.StatusSeeOther).header.Get("Location")
+	b.post(page+"/test", url.Values{"user_id": {"abc <b>"}}).is(http.StatusUnprocessableEntity).has(`value="abc &lt;b&gt;"`, `id="f-test-user-error"`, "must be a whole number")
+	b.get(page).is(200).hasNot("must be a whole number", "less than a second")
+	b.post(page+"/test", url.Values{"user_id": {" 1001 "}}).to(page)
 }

@@ -164,22 +164,31 @@ func (rd *reading) shop(shops []template.Shop) int64 {
 	return n
 }
 
-var amountForm = regexp.MustCompile(`^([0-9]{1,12})(?:\.([0-9]+))?$`)
+// Thousands may be set off, in groups of three: a comma elsewhere is somebody's
+// decimal point, and without it ten times as much.
+var (
+	wholeForm  = regexp.MustCompile(`^-?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)$`)
+	amountForm = regexp.MustCompile(`^([0-9]{1,12}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(?:\.([0-9]+))?$`)
+)
 
 // amount reads major units, such as "12.50", into minor ones.
 func (rd *reading) amount(name, currency string) money.Amount {
-	text := strings.ReplaceAll(strings.TrimSpace(rd.values[name]), ",", "")
+	text := strings.TrimSpace(rd.values[name])
 	if text == "" {
 		breaks(&rd.broken, name, "rule.required")
 		return 0
 	}
 	digits := money.Exponent(currency)
 	m := amountForm.FindStringSubmatch(text)
-	if m == nil || len(m[2]) > digits {
+	switch {
+	case m == nil && strings.Contains(text, ","):
+		breaks(&rd.broken, name, "rule.amount_comma")
+		return 0
+	case m == nil || len(m[2]) > digits:
 		rd.broken.Add(name, "rule.amount_format", "must be a number with at most %d decimals", digits)
 		return 0
 	}
-	n, err := strconv.ParseInt(m[1]+m[2]+strings.Repeat("0", digits-len(m[2])), 10, 64)
+	n, err := strconv.ParseInt(strings.ReplaceAll(m[1], ",", "")+m[2]+strings.Repeat("0", digits-len(m[2])), 10, 64)
 	if err != nil {
 		return template.MaxAmount + 1 // twelve digits and three decimals fit; anything else is too much
 	}
@@ -187,12 +196,16 @@ func (rd *reading) amount(name, currency string) money.Amount {
 }
 
 func (rd *reading) number(name string) int64 {
-	text := strings.ReplaceAll(strings.TrimSpace(rd.values[name]), ",", "")
+	text := strings.TrimSpace(rd.values[name])
 	if text == "" {
 		breaks(&rd.broken, name, "rule.required")
 		return 0
 	}
-	n, err := strconv.ParseInt(text, 10, 32)
+	if strings.Contains(text, ",") && !wholeForm.MatchString(text) {
+		breaks(&rd.broken, name, "rule.number_comma")
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.ReplaceAll(text, ",", ""), 10, 32)
 	if err != nil {
 		breaks(&rd.broken, name, "rule.number")
 		return 0

@@ -95,3 +95,34 @@ func TestPreviewOfACampaign(t *testing.T) {
 	limited.post("/campaigns", form).is(http.StatusSeeOther)
 	g.as(staff.Viewer).post("/campaigns/preview", form).is(http.StatusForbidden)
 }
+
+// A comma is a thousands separator where it can be one, and never guessed at.
+func TestCommasInNumbers(t *testing.T) {
+	for text, want := range map[string]int64{"10": 1000, "10.5": 1050, " 1,000.50 ": 100050, "1,234,567": 123456700, "12345.6": 1234560} {
+		rd := &reading{values: map[string]string{"amount_off": text}}
+		if got := int64(rd.amount("amount_off", "CNY")); got != want || len(rd.broken.List) > 0 {
+			t.Errorf("%q is %d, %v", text, got, rd.broken.List)
+		}
+	}
+	for text, rule := range map[string]string{"10,5": "rule.amount_comma", "1,00": "rule.amount_comma", "1,0000": "rule.amount_comma", ",5": "rule.amount_comma",
+		"1000,000": "rule.amount_comma", "1.000,50": "rule.amount_comma", "10.555": "rule.amount_format", "ten": "rule.amount_format", "": "rule.required"} {
+		rd := &reading{values: map[string]string{"amount_off": text}}
+		rd.amount("amount_off", "CNY")
+		if len(rd.broken.List) != 1 || rd.broken.List[0].Key != rule {
+			t.Errorf("amount %q: %v, want %s", text, rd.broken.List, rule)
+		}
+	}
+	for text, want := range map[string]int64{"10": 10, "50,000": 50000, "1,234,567": 1234567, "-5": -5} {
+		rd := &reading{values: map[string]string{"stock": text}}
+		if got := rd.number("stock"); got != want || len(rd.broken.List) > 0 {
+			t.Errorf("%q is %d, %v", text, got, rd.broken.List)
+		}
+	}
+	for text, rule := range map[string]string{"10,5": "rule.number_comma", "50000,": "rule.number_comma", "1.5": "rule.number", "x": "rule.number"} {
+		rd := &reading{values: map[string]string{"stock": text}}
+		rd.number("stock")
+		if len(rd.broken.List) != 1 || rd.broken.List[0].Key != rule {
+			t.Errorf("number %q: %v, want %s", text, rd.broken.List, rule)
+		}
+	}
+}

@@ -44,6 +44,7 @@ func (c *Console) protect(next http.Handler) http.Handler {
 		f.Locale = c.languages.Match(cookie(r, localeCookie), r.Header.Get("Accept-Language"))
 		f.Theme = theme(cookie(r, themeCookie))
 		h := w.Header()
+		h.Set(ui.OwnHeader, "1")
 		h.Set("Content-Security-Policy", ui.ContentSecurityPolicy(f.Nonce))
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "same-origin")

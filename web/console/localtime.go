@@ -119,6 +119,8 @@ func timeMessages(broken string) string {
 		"rule.time_gap":     "does not exist that day: the clocks go forward over it",
 		pages.KeyTimeTwice:  "happens twice that day, because the clocks go back: choose which one",
 		"rule.number":       "must be a whole number",
+		"rule.number_comma": "has a comma where none can be",
+		"rule.amount_comma": "has a comma where none can be",
 		"rule.shop_exists":  "exists already",
 		"rule.date_format":  "is not a date",
 		"rule.unknown_shop": "there is no such shop",

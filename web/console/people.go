@@ -152,12 +152,16 @@ func parseShops(text string) ([]int64, bool) {
 	return list, true
 }
 
+const keysPath = "/keys"
+
 func (c *Console) listKeys(w http.ResponseWriter, r *http.Request) error {
 	list, err := c.Staff.Keys(r.Context(), actor(r))
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, pages.Keys{List: list}.Page())
+	p := pages.Keys{List: list}
+	p.Name, p.Secret = c.secretOnce(w, r, keysPath)
+	return c.show(w, r, http.StatusOK, p.Page())
 }
 
 func (c *Console) newKey(w http.ResponseWriter, r *http.Request) error {
@@ -182,12 +186,9 @@ func (c *Console) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, err := c.Staff.Keys(r.Context(), actor(r))
-	if err != nil {
-		return err
-	}
-	// No redirect: the secret is nowhere but in this answer.
-	return c.show(w, r, http.StatusCreated, pages.Keys{List: list, Secret: secret, Name: k.Name}.Page())
+	c.secretFor(w, r, keysPath, k.Name, secret)
+	redirect(w, r, keysPath) // a reload must not make another
+	return nil
 }
 
 func (c *Console) confirmRevokeKey(w http.ResponseWriter, r *http.Request) error {

@@ -67,18 +67,27 @@ func TestKeyPages(t *testing.T) {
 	b.get("/keys").is(200).has("No keys yet")
 	b.post("/keys", url.Values{"scopes": {"everything"}, "expires_at": {"2020-01-01"}}).is(422).has("is required", "choose at least one", "must lie in the future")
 	b.post("/keys", url.Values{"name": {"x"}, "scopes": {"read"}, "expires_at": {"soon"}}).is(422).has("is not a date")
-	a := b.post("/keys", url.Values{"name": {"checkout <b>"}, "scopes": {"payment", "read"}}).is(http.StatusCreated)
+	b.post("/keys", url.Values{"name": {"checkout <b>"}, "scopes": {"payment", "read"}}).to("/keys")
+	var kept string
+	g.must(g.sql.QueryRow(t.Context(), `select string_agg(encode(data, 'escape'), '') from sessions`).Scan(&kept))
+	a := b.get("/keys").is(200)
 	secret := html.UnescapeString(between(a.body, "<code>"+staff.KeyPrefix, "</code>"))
 	if len(secret) < 20 || !strings.Contains(a.body, "checkout &lt;b&gt;") {
 		t.Fatalf("secret %q in %s", secret, a.text())
 	}
 	secret = staff.KeyPrefix + secret
+	if strings.Contains(kept, secret) {
+		t.Error("the secret lies in the session")
+	}
 	k, err := postgres.NewStaff(g.db).Key(t.Context(), staff.HashSecret(secret))
 	g.must(err)
 	if !k.Usable(g.now()) || !k.Has(staff.ScopePayment) || k.Has(staff.ScopeAdmin) {
 		t.Errorf("key %+v", k)
 	}
-	b.get("/keys").is(200).has("checkout").hasNot(secret)
+	b.get("/keys").is(200).has("checkout").hasNot(secret, "Copy it now")
+	if n := g.number(`select count(*) from api_keys`); n != 1 {
+		t.Errorf("%d keys", n)
+	}
 	b.get("/audit").is(200).has("checkout").hasNot(secret)
 	b.get("/keys/1/revoke").is(200).has("Revoke the key “checkout")
 	b.get("/keys/2/revoke").is(404)

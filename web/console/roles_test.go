@@ -71,6 +71,17 @@ func TestQueuesAreForOperatorsToChange(t *testing.T) {
 	g := newRig(t)
 	g.browser().get("/monitor/queues").to("/signin?return=%2Fmonitor%2Fqueues")
 	viewer, operator := g.as(staff.Viewer), g.as(staff.Operator)
+	// As a page of its own the dashboard would have no way back.
+	page := viewer.get("/queues").is(200).has(`src="/monitor/queues"`, "Overview")
+	if csp := page.header.Get("Content-Security-Policy"); !strings.HasSuffix(csp, "; frame-src 'self'") {
+		t.Errorf("the page may not show it: %s", csp)
+	}
+	viewer.get("/queues?at=queues/deliver-sms").is(200).has(`src="/monitor/queues/queues/deliver-sms"`)
+	viewer.get("/queues?at=../../account").is(200).has(`src="/monitor/queues/account"`)
+	viewer.header.Set("Sec-Fetch-Dest", "document")
+	viewer.get("/monitor/queues").to("/queues")
+	viewer.get("/monitor/queues/queues/deliver-sms").to("/queues?at=queues%2Fdeliver-sms")
+	viewer.header.Del("Sec-Fetch-Dest")
 	viewer.get("/monitor/queues").is(200).has("writable=false")
 	viewer.do(http.MethodDelete, "/monitor/queues/api/queues/x", nil).is(http.StatusForbidden)
 	operator.do(http.MethodDelete, "/monitor/queues/api/queues/x", nil).is(200).has("writable=true")

@@ -71,6 +71,7 @@ func (c *Console) table() []route {
 
 		get("/templates", staff.View, c.listTemplates),
 		post("/templates", staff.ManageTemplates, c.createTemplate),
+		get("/templates/choices", staff.View, c.chooseTemplate),
 		get("/templates/new", staff.ManageTemplates, c.newTemplate),
 		post("/templates/preview", staff.ManageTemplates, c.previewTemplate),
 		live(time.Second, get("/templates/{id}", staff.View, c.showTemplate)),
@@ -190,6 +191,8 @@ func (c *Console) table() []route {
 		get("/jobs/{id}/cancel", staff.View, c.confirmStopWork),
 		post("/jobs/{id}/cancel", staff.View, c.stopWork),
 
+		get("/queues", staff.View, c.showQueues),
+
 		get("/shops", staff.View, c.listShops),
 		get("/shops.csv", staff.View, c.exportShops),
 		post("/shops", staff.ManageTemplates, c.createShop),
@@ -266,6 +269,10 @@ func (c *Console) monitor() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := c.admit(r, route{needs: staff.View}); err != nil {
 			c.fail(w, r, err)
+			return
+		}
+		if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Dest") == "document" {
+			redirect(w, r, queuesURL(r.URL.Path)) // not without a way back
 			return
 		}
 		if actor(r).MayEverywhere(staff.Operate) == nil { // shops share the queues

@@ -71,21 +71,49 @@ func (c *Console) identify(next http.Handler) http.Handler {
 	})
 }
 
+// askToSignIn leads to the sign-in and from there back to the page that was
+// open. What a request would have changed is lost, and that is said there.
 func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
-	to := "/signin"
-	if r.Method == http.MethodGet && !partial(r) && r.URL.Path != "/" {
-		to += "?return=" + url.QueryEscape(r.URL.RequestURI())
+	if strings.HasSuffix(r.URL.Path, "/live") && r.Method == http.MethodGet {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	to, again := "/signin", url.Values{}
+	if page := openPage(r); page != "/" {
+		again.Set("return", page)
+	}
+	if r.Method != http.MethodGet {
+		again.Set("lost", "1")
+	}
+	if len(again) > 0 {
+		to += "?" + again.Encode()
 	}
 	if partial(r) {
 		w.Header().Set("HX-Redirect", to)
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	if strings.HasSuffix(r.URL.Path, "/live") {
-		w.WriteHeader(http.StatusUnauthorized)
-		return
-	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// openPage is the page in front of which the request was made; "/" if nothing
+// trustworthy says which.
+func openPage(r *http.Request) string {
+	says := r.Header.Get("HX-Current-URL")
+	switch {
+	case says == "" && r.Method == http.MethodGet:
+		return localPath(r.URL.RequestURI())
+	case says == "":
+		says = r.Referer()
+	}
+	u, err := url.Parse(says)
+	if err != nil {
+		return "/"
+	}
+	if to := localPath(u.RequestURI()); !strings.HasPrefix(to, "/signin") {
+		return to // of whichever host: it is a path of ours
+	}
+	return "/"
 }
 
 func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) error {
@@ -94,7 +122,10 @@ func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) error {
 		redirect(w, r, to)
 		return nil
 	}
-	if to != "/" {
+	switch {
+	case r.FormValue("lost") != "":
+		frame(r).Flashes = append(frame(r).Flashes, ui.Flash{Kind: ui.Warn, Text: say(r, "signin.lost")})
+	case to != "/":
 		frame(r).Flashes = append(frame(r).Flashes, ui.Flash{Kind: ui.Info, Text: say(r, "signin.again")})
 	}
 	return c.show(w, r, http.StatusOK, c.signInPage(to).Page())

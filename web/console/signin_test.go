@@ -269,3 +269,34 @@ func TestSecurityHeaders(t *testing.T) {
 		}
 	}
 }
+
+// Whoever was signed out meanwhile comes back to the page that was open, and
+// hears that what was sent is not stored.
+func TestSignInLeadsBackToTheOpenPage(t *testing.T) {
+	g := newRig(t)
+	b := g.browser()
+	for _, c := range []struct{ method, path, header, from, want string }{
+		{"GET", "/users/7/edit?a=b", "", "", "/signin?return=%2Fusers%2F7%2Fedit%3Fa%3Db"},
+		{"POST", "/users/7/edit", "Referer", g.server.URL + "/users/7/edit?x=1", "/signin?lost=1&return=%2Fusers%2F7%2Fedit%3Fx%3D1"},
+		{"POST", "/users/7/edit", "", "", "/signin?lost=1"},
+		{"POST", "/users/7/edit", "Referer", g.server.URL + "//evil.example/", "/signin?lost=1"},
+		{"POST", "/users/7/edit", "Referer", g.server.URL + "/signin?return=/x", "/signin?lost=1"},
+		{"GET", "/templates?q=x", "HX-Current-URL", g.server.URL + "/templates?sort=name#top", "/signin?return=%2Ftemplates%3Fsort%3Dname"},
+		{"POST", "/templates/1/publish", "HX-Current-URL", g.server.URL + "/templates/1", "/signin?lost=1&return=%2Ftemplates%2F1"},
+		{"GET", "/templates", "HX-Current-URL", "javascript:alert(1)", "/signin"},
+	} {
+		b.header = http.Header{}
+		if c.header != "" {
+			b.header.Set(c.header, c.from)
+		}
+		if strings.HasPrefix(c.header, "HX-") {
+			b.header.Set("HX-Request", "true")
+		}
+		a := b.do(c.method, c.path, url.Values{})
+		if to := a.header.Get("Location") + a.header.Get("HX-Redirect"); to != c.want {
+			t.Errorf("%s %s from %s leads to %q, want %q", c.method, c.path, c.from, to, c.want)
+		}
+	}
+	b.header = http.Header{}
+	b.get("/signin?lost=1&return=%2Fusers%2F7%2Fedit").is(200).has("what you typed last is not stored", `value="/users/7/edit"`)
+}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -236,7 +237,9 @@ func TestStepsOnAPhone(t *testing.T) {
 			for _, step := range []string{"#step-1", "#step-2", "#step-3", "#step-4", "#step-5"} {
 				what := fmt.Sprint(path, step, " at ", width)
 				b.open("about:blank")
-				b.open(g.server.URL + path + step)
+				b.open(g.server.URL + path)
+				b.step("1 · ")
+				evaluate[chromedp.Void](b, fmt.Sprintf("void (location.hash = %q)", step))
 				b.step(step[len("#step-"):] + " · ")
 				b.narrow(what)
 				if tall := evaluate[float64](b, `document.querySelector("[data-steps]").getBoundingClientRect().height`); tall > 64 {
@@ -244,5 +247,49 @@ func TestStepsOnAPhone(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Who a campaign is for asks for no more than that needs, and offers names.
+func TestCampaignOffersTemplatesInTheBrowser(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 4*time.Hour)
+	b := newTab(t)
+	b.signIn(g, g.hire(staff.Marketer))
+	b.open(g.server.URL + "/campaigns/new")
+	b.sees("h1", "New campaign")
+	shown := func(want ...string) {
+		t.Helper()
+		got := evaluate[[]string](b, `["audience_template", "audience_value"].filter(n => document.getElementById("f-" + n).checkVisibility())`)
+		if !slices.Equal(got, want) && len(got)+len(want) > 0 {
+			t.Errorf("%v is asked for, not %v", got, want)
+		}
+	}
+	shown()
+	b.fill("#f-audience", "user_ids")
+	shown("audience_value")
+	b.fill("#f-audience", "reserved_template_id")
+	shown("audience_template")
+	b.fill("#f-audience_template", "cake")
+	within(t, "the names", func() bool {
+		return evaluate[string](b, `document.querySelector("#f-audience_template-choices option")?.value ?? ""`) == fmt.Sprintf("%s (#%d)", d.Name, d.ID)
+	})
+	b.fill("#f-audience_template", fmt.Sprintf("%s (#%d)", d.Name, d.ID))
+	b.sees("#preview", "0 people")
+	b.accessible("a campaign for a template")
+}
+
+// A page that is loaded anew has lost what was typed, so it begins where that
+// has to be typed again.
+func TestReloadedFormBeginsWhereItIsEmpty(t *testing.T) {
+	g := newRig(t)
+	g.shop(10)
+	b := newTab(t)
+	b.signIn(g, g.hire(staff.Marketer))
+	for _, form := range []string{"/templates/new", "/campaigns/new"} {
+		b.open(g.server.URL + form + "#step-2")
+		within(t, "the first step of "+form, func() bool {
+			return evaluate[string](b, `document.readyState + [...document.querySelectorAll("[data-step]")].find(s => !s.hidden)?.dataset.step + location.hash`) == "completestep-1#step-1"
+		})
 	}
 }

@@ -196,7 +196,7 @@ func (b *tab) keeps(what, rules string) {
 	}
 	// Colours on their way are nobody's colours.
 	evaluate[chromedp.Void](b, `Promise.all(document.getAnimations().filter(a => a.effect.getTiming().iterations !== Infinity).map(a => a.finished.catch(() => {}))).then(() => undefined)`)
-	raw := evaluate[string](b, `axe.run(document, {runOnly: `+rules+`, resultTypes: ["violations"]})
+	raw := evaluate[string](b, `axe.run(document, {runOnly: `+rules+`, rules: {"landmark-unique": {enabled: true}}, resultTypes: ["violations"]})
 		.then(r => JSON.stringify(r.violations.map(v => ({rule: v.id, why: v.help, where: v.nodes.slice(0, 3).map(n => n.target.join(" ") + " " + n.failureSummary)}))))`)
 	var violations []struct {
 		Rule, Why string

@@ -22,6 +22,7 @@ const (
 	growthPoints = 120
 	latestFirst  = "latest"
 	soonestFirst = "soonest"
+	aheadFirst   = "ahead" // see phases
 )
 
 func (c *Console) listTemplates(w http.ResponseWriter, r *http.Request) error {
@@ -30,28 +31,93 @@ func (c *Console) listTemplates(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p, q := c.templateQuery(r)
-	p.Shops, q.Limit = shops, pageSize+1
-	if p.List, err = c.Templates.Templates(r.Context(), actor(r), q); err != nil {
+	p.Shops = shops
+	parts := []template.Query{q}
+	if p.Sort == aheadFirst {
+		parts = phases(q, c.Now())
+	}
+	at, place := phaseOf(r.FormValue("after"), len(parts))
+	var from []int
+	if p.List, from, err = c.inPhases(r, parts, at, place, pageSize+1); err != nil {
 		return err
 	}
 	p.Export = exportURL(r)
 	if len(p.List) > pageSize {
 		p.List = p.List[:pageSize]
-		last := p.List[pageSize-1]
-		p.Next = withQuery(r, "after", fmt.Sprintf("%d_%d", last.OpensAt.UnixMicro(), last.ID))
+		end := p.List[pageSize-1]
+		after := fmt.Sprintf("%d_%d", end.OpensAt.UnixMicro(), end.ID)
+		if len(parts) > 1 {
+			after = fmt.Sprintf("%d.%s", from[pageSize-1], after)
+		}
+		p.Next = withQuery(r, "after", after)
 	}
-	if q.After.ID != 0 {
+	if at > 0 || place.ID != 0 {
 		p.First = withQuery(r, "after", "")
 	}
 	return c.listed(w, r, p.Results(), p.Page())
 }
 
+// phases are the parts of the list that nobody has sorted: what is ahead or on
+// and drafts of it, the next opening first; what is over and drafts of long
+// ago, the last first. Only those that q asks for are there.
+func phases(q template.Query, now time.Time) (list []template.Query) {
+	ahead, past := q, q
+	if q.From == nil || q.From.Before(now) {
+		ahead.From = &now
+	}
+	if q.To == nil || q.To.After(now) {
+		past.To = &now
+	}
+	past.Descending = true
+	over := q
+	over.Descending = true
+	for _, p := range []struct {
+		query  template.Query
+		states []template.State
+	}{
+		{q, []template.State{template.Scheduled, template.Open, template.SoldOut, template.Paused}}, {ahead, []template.State{template.Draft}},
+		{over, []template.State{template.Closed, template.Cancelled}}, {past, []template.State{template.Draft}},
+	} {
+		if p.query.States = p.states; len(q.States) > 0 {
+			p.query.States = slices.DeleteFunc(p.states, func(s template.State) bool { return !slices.Contains(q.States, s) })
+		}
+		if len(p.query.States) > 0 {
+			list = append(list, p.query)
+		}
+	}
+	return list
+}
+
+// inPhases returns so many templates from a place in one of the phases on, and
+// of each which phase it is from.
+func (c *Console) inPhases(r *http.Request, parts []template.Query, at int, place template.Cursor, limit int) (list []template.Template, from []int, err error) {
+	for i := at; i < len(parts) && len(list) < limit; i++ {
+		q := parts[i]
+		q.After, q.Limit = place, limit-len(list)
+		some, err := c.Templates.Templates(r.Context(), actor(r), q)
+		if err != nil {
+			return nil, nil, err
+		}
+		list, from, place = append(list, some...), append(from, slices.Repeat([]int{i}, len(some))...), template.Cursor{}
+	}
+	return list, from, nil
+}
+
+// phaseOf reads the "after" of a list in n phases: which one goes on, and where.
+func phaseOf(s string, n int) (int, template.Cursor) {
+	phase, rest, several := strings.Cut(s, ".")
+	if i, err := strconv.Atoi(phase); several && err == nil && i >= 0 && i < n {
+		return i, cursor(rest)
+	}
+	return 0, cursor(s)
+}
+
 // templateQuery reads which templates are meant.
 func (c *Console) templateQuery(r *http.Request) (pages.Templates, template.Query) {
 	p := pages.Templates{Search: strings.TrimSpace(r.FormValue("q")), Shop: r.FormValue("shop"), From: r.FormValue("from"),
-		To: r.FormValue("to"), Sort: soonestFirst}
-	if r.FormValue("sort") == latestFirst {
-		p.Sort = latestFirst
+		To: r.FormValue("to"), Sort: aheadFirst}
+	if sort := r.FormValue("sort"); sort == latestFirst || sort == soonestFirst {
+		p.Sort = sort
 	}
 	for _, s := range template.States() {
 		if slices.Contains(r.Form["state"], string(s)) {
@@ -59,7 +125,7 @@ func (c *Console) templateQuery(r *http.Request) (pages.Templates, template.Quer
 		}
 	}
 	q := template.Query{Search: p.Search, States: p.States, From: day(p.From, c.DefaultZone), To: dayAfter(p.To, c.DefaultZone),
-		Descending: p.Sort == latestFirst, After: cursor(r.FormValue("after"))}
+		Descending: p.Sort == latestFirst}
 	if n, err := strconv.ParseInt(p.Shop, 10, 64); err == nil {
 		q.Shops = []int64{n}
 	}

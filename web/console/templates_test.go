@@ -2,8 +2,11 @@ package console
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -230,6 +233,57 @@ func TestEditPublished(t *testing.T) {
 	form.Set("name", "New name")
 	b.post(page, form).to(templateURL(d.ID))
 	b.get(templateURL(d.ID)).is(200).has("New name", "“New name” has been saved.")
+}
+
+// Unsorted, what is ahead comes before what is over, and nothing is lost or
+// shown twice between pages.
+func TestListBeginsWithWhatIsAhead(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Viewer)
+	named := func(name string, id int64) { g.exec(`update templates set name = $2 where id = $1`, id, name) }
+	for i := range 12 {
+		named(fmt.Sprintf("Ahead %02d", i), g.published(10, time.Duration(i+1)*time.Hour).ID)
+		named(fmt.Sprintf("Idea %02d", i), g.draft(10, time.Duration(i+1)*time.Hour).ID)
+	}
+	for i := range 12 {
+		over := g.published(10, time.Duration(i+1)*time.Hour).ID
+		named(fmt.Sprintf("Over %02d", i), over)
+		g.exec(`update templates set opens_at = opens_at - interval '90 days', closes_at = closes_at - interval '90 days', state = 'closed' where id = $1`, over)
+		old := g.draft(10, time.Duration(i+1)*time.Hour).ID
+		named(fmt.Sprintf("Stale %02d", i), old)
+		g.exec(`update templates set opens_at = opens_at - interval '90 days', closes_at = closes_at - interval '90 days' where id = $1`, old)
+	}
+	var want []string
+	for i := range 12 {
+		want = append(want, fmt.Sprintf("Ahead %02d", i))
+	}
+	for i := range 12 {
+		want = append(want, fmt.Sprintf("Idea %02d", i))
+	}
+	for i := range 12 {
+		want = append(want, fmt.Sprintf("Over %02d", 11-i))
+	}
+	for i := range 12 {
+		want = append(want, fmt.Sprintf("Stale %02d", 11-i))
+	}
+	var got []string
+	for page := "/templates"; page != ""; {
+		a := b.get(page).is(200)
+		for _, m := range regexp.MustCompile(`class="row-link"[^>]*>([^<]+)<`).FindAllStringSubmatch(a.body, -1) {
+			got = append(got, m[1])
+		}
+		page = ""
+		for _, m := range regexp.MustCompile(`href="(/templates\?after=[^"]+)"`).FindAllStringSubmatch(a.body, -1) {
+			page = html.UnescapeString(m[1])
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the pages list\n%q, want\n%q", got, want)
+	}
+	b.get("/templates?state=closed&state=draft").is(200).has("Idea 00", "Over 11").hasNot("Ahead")
+	if body := b.get("/templates?sort=soonest").is(200).body; !strings.Contains(body, "Stale 00") || strings.Contains(body, "Idea 00") {
+		t.Error("the earliest opening is not first although that was asked for")
+	}
 }
 
 func TestListOfTemplates(t *testing.T) {

@@ -40,8 +40,8 @@
 
   // Fields that belong to one choice show with it.
   function dependents() {
-    for (const [attribute, name] of [["kinds", "kind"], ["targets", "target"], ["validity", "validity"]]) {
-      const chosen = document.querySelector(`[name="${name}"]:checked`)?.value;
+    for (const [attribute, name] of [["kinds", "kind"], ["targets", "target"], ["validity", "validity"], ["audiences", "audience"]]) {
+      const chosen = document.querySelector(`[name="${name}"]:checked, select[name="${name}"]`)?.value;
       if (!chosen) continue;
       for (const el of all(`[data-${attribute}]`)) el.hidden = !el.dataset[attribute].split(" ").includes(chosen);
     }
@@ -118,6 +118,40 @@
   addEventListener("beforeunload", (e) => { if (guarded?.isConnected) e.preventDefault(); });
   document.querySelector("[data-focus]")?.focus();
 
+  const place = document.createElement("div"); // of the live stream
+  place.hidden = true;
+
+  // Requests that nobody answered, or somebody else did: what stands there
+  // stays, and a line says what happened. Inside a dialog, where one is open:
+  // nothing outside can be reached then.
+  const trouble = document.getElementById("trouble");
+  function tell(what) {
+    const words = trouble && document.getElementById("trouble-" + what);
+    if (!words) return;
+    const home = dialog?.open ? dialog : document.body;
+    if (trouble.parentElement !== home) home.prepend(trouble);
+    trouble.dataset.what = what;
+    trouble.replaceChildren(words.content.cloneNode(true));
+    for (const a of all("a[data-return]", trouble)) a.href = "/signin?return=" + encodeURIComponent(location.pathname + location.search);
+  }
+  function told() { if (trouble?.dataset.what) { delete trouble.dataset.what; trouble.replaceChildren(); } }
+  dialog?.addEventListener("close", () => { if (dialog.contains(trouble)) { told(); document.body.append(trouble); } });
+  document.addEventListener("htmx:before:response", (e) => {
+    const { sourceElement: from, sourceEvent: cause, response } = e.detail.ctx;
+    if (place.contains(from)) return;
+    if (!response.headers.has("Dropbell-Console")) {
+      e.preventDefault(); // a proxy's page has no place in ours
+      tell("unreachable");
+    } else if (response.status === 401 && (guarded?.isConnected || !["submit", "click"].includes(cause?.type) && !from.matches("[role=search]"))) {
+      e.preventDefault(); // nobody asked to leave, or something typed would be lost
+      tell("signed-out");
+    } else told();
+  });
+  document.addEventListener("htmx:error", (e) => {
+    const ctx = e.detail.ctx;
+    if (ctx?.request && !ctx.response && !place.contains(e.target)) tell("unreachable");
+  });
+
   // Values that come one by one: each has a name, and a page shows it as the
   // text, an attribute or the inside of whatever is bound to the name.
   let bound = null;
@@ -141,8 +175,6 @@
 
   // Live parts: one stream for the page's own state and every part of it that
   // says where it comes from.
-  const place = document.createElement("div");
-  place.hidden = true;
   document.body.append(place);
   const page = document.querySelector("[data-stream]")?.dataset;
   const note = document.getElementById("live-note");
@@ -183,21 +215,27 @@
     connect();
   }));
   function lost(yes) { if (note) note.hidden = !yes || held; }
-  const signedOut = (status) => status === 401 || status === 403;
+  // Who may see other things by now sees the page anew. Who has been signed out
+  // keeps it, with whatever is typed, and goes on after signing in elsewhere.
+  const shut = (status) => status === 401 || status === 403;
+  function shown(status) { if (status === 401) ended(); else reload(); }
+  function ended() { disconnect(); tell("signed-out"); }
+  addEventListener("focus", () => { if (trouble?.dataset.what === "signed-out") connect(); });
   function retry() { lost(true); clearTimeout(again); again = setTimeout(connect, 5000); }
   function reload() { setTimeout(() => location.reload(), Math.max(0, 3000 - performance.now())); } // never on and on
-  document.addEventListener("htmx:sse:error", (e) => { if (signedOut(e.detail.status)) reload(); else lost(true); });
+  document.addEventListener("htmx:sse:error", (e) => { if (shut(e.detail.status)) shown(e.detail.status); else lost(true); });
   document.addEventListener("htmx:error", (e) => { if (place.contains(e.target)) retry(); });
   document.addEventListener("htmx:before:swap", (e) => {
     if (!place.contains(e.target) || !(e.detail.ctx.response?.status >= 400)) return;
     e.preventDefault(); // an error page has no place in a stream
-    if (signedOut(e.detail.ctx.response.status)) reload(); else retry();
+    const status = e.detail.ctx.response.status;
+    if (shut(status)) shown(status); else retry();
   });
   // What somebody has opened stays open.
   htmx.registerExtension("dropbell", { htmx_before_morph_attr: (el, change) => !(el.matches("details") && change.attrName === "open") });
-  document.addEventListener("htmx:sse:after:connection", (e) => { stream = e.detail.connection; lost(false); });
+  document.addEventListener("htmx:sse:after:connection", (e) => { stream = e.detail.connection; lost(false); told(); });
   document.addEventListener("htmx:sse:after:message", (e) => { lost(false); seen = e.detail.message.id || seen; });
-  document.addEventListener("dropbell:signed-out", reload);
+  document.addEventListener("dropbell:signed-out", ended);
   // Not under somebody's hands: a dialog that is on its way would be lost.
   document.addEventListener("dropbell:reload", () => {
     if (dialog?.open || Date.now() - asked < 10000) return;

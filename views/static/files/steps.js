@@ -91,6 +91,13 @@
     const name = location.hash.slice(1), el = document.getElementById(name);
     const step = steps.find((s) => s.dataset.step === name) ?? el?.closest("[data-step]");
     if (e && location.hash && !step) return; // another place of the page
+    // Loaded anew, nothing is left of what was typed: back to where that begins.
+    const blank = !e && !whole && step && steps.slice(0, steps.indexOf(step)).find((s) => [...s.querySelectorAll("[aria-required=true]")].some((f) => !f.value && !f.closest("[hidden]")));
+    if (blank) {
+      history.replaceState(history.state, "", "#" + blank.dataset.step);
+      open(blank);
+      return;
+    }
     open(step ?? first);
     if (el && step) {
       history.replaceState(history.state, "", "#" + step.dataset.step);

@@ -1,0 +1,27 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+const queuesPath = "/queues"
+
+// showQueues shows the queue dashboard inside a page of the console.
+func (c *Console) showQueues(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Content-Security-Policy", ui.FramingPolicy(frame(r).Nonce))
+	return c.show(w, r, http.StatusOK, pages.Queues{Inside: path.Join(MonitorPath, path.Clean("/"+r.FormValue("at")))}.Page())
+}
+
+// queuesURL is the page that shows what the dashboard has at a path.
+func queuesURL(inside string) string {
+	if at := strings.Trim(strings.TrimPrefix(inside, MonitorPath), "/"); at != "" {
+		return queuesPath + "?at=" + url.QueryEscape(at)
+	}
+	return queuesPath
+}
