@@ -169,13 +169,14 @@ func TestMove(t *testing.T) {
 	b.get(page).is(http.StatusConflict)
 }
 
-func TestRaiseStock(t *testing.T) {
+func TestChangeStock(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, 2*time.Hour)
 	b := g.as(staff.Marketer)
 	page := templateURL(d.ID) + "/stock"
 	version := b.get(page).is(200).has("Now 100, of which 0 are issued").field("version")
-	b.post(page, url.Values{"version": {version}, "stock": {"99"}}).is(http.StatusConflict).has("Stock can only be raised.", `value="99"`)
+	g.exec(`update templates set issued = 3 where id = $1`, d.ID)
+	b.post(page, url.Values{"version": {version}, "stock": {"2"}}).is(http.StatusConflict).has("Stock cannot be lower than what is issued", `value="2"`)
 	b.post(page, url.Values{"version": {version}, "stock": {"many"}}).is(422).has("must be a whole number")
 	b.post(page, url.Values{"version": {version}, "stock": {"99999999999999"}}).is(422)
 	b.post(page, url.Values{"version": {version}, "stock": {"1,500"}}).to(templateURL(d.ID))
@@ -228,7 +229,8 @@ func TestEditPublished(t *testing.T) {
 	form.Set("stock", "5")
 	b.post(page, form).is(422).has("cannot change once the template is published")
 	form.Set("amount_off", "10")
-	b.post(page, form).is(http.StatusConflict).has("Stock can only be raised.")
+	g.exec(`update templates set issued = 6 where id = $1`, d.ID)
+	b.post(page, form).is(http.StatusConflict).has("Stock cannot be lower than what is issued")
 	form.Set("stock", "500")
 	form.Set("name", "New name")
 	b.post(page, form).to(templateURL(d.ID))
