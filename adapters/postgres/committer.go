@@ -26,7 +26,10 @@ type committer[K comparable, Op, Res any] struct {
 	key   func(Op) K
 	flush func(context.Context, []Op) ([]Res, error)
 	queue chan *pending[Op, Res]
-	done  sync.WaitGroup
+	// turn is held by the worker that gathers, if small groups stand alone. Who
+	// gathers waits for new operations, so nobody may have put any off.
+	turn chan struct{}
+	done sync.WaitGroup
 	stop  sync.RWMutex
 	ended bool
 }
@@ -36,6 +39,11 @@ type groupConfig struct {
 	maxGroup int
 	maxQueue int
 	timeout  time.Duration
+	// sideBySide is the size from which a group is stored while another worker
+	// gathers and stores the next. Smaller ones are stored one after the other,
+	// so that the next may grow: what a transaction costs by itself is shared by
+	// more. 0 = always side by side; not for committers with a key function.
+	sideBySide int
 	// observe, if set, is told the size of every group stored and how long it took.
 	observe func(size int, took time.Duration)
 	// traced makes each group part of its first traced caller's trace.
@@ -60,9 +68,13 @@ type answer[Res any] struct {
 func newCommitter[K comparable, Op, Res any](cfg groupConfig, key func(Op) K,
 	flush func(context.Context, []Op) ([]Res, error),
 ) *committer[K, Op, Res] {
-	c := &committer[K, Op, Res]{cfg: cfg, key: key, flush: flush, queue: make(chan *pending[Op, Res], cfg.maxQueue)}
+	c := &committer[K, Op, Res]{cfg: cfg, key: key, flush: flush, queue: make(chan *pending[Op, Res], cfg.maxQueue), turn: make(chan struct{}, 1)}
+	work := c.work
+	if cfg.sideBySide > 0 && key == nil {
+		work = c.workInTurn
+	}
 	for range cfg.workers {
-		c.done.Go(c.work)
+		c.done.Go(work)
 	}
 	return c
 }
@@ -116,6 +128,25 @@ func (c *committer[K, Op, Res]) work() {
 		}
 		later = rest
 		c.commit(group)
+	}
+}
+
+// workInTurn is work for committers whose small groups stand alone.
+func (c *committer[K, Op, Res]) workInTurn() {
+	for {
+		c.turn <- struct{}{}
+		group, _, open := c.gather(nil)
+		alone := len(group) > 0 && len(group) < c.cfg.sideBySide
+		if !alone {
+			<-c.turn
+		}
+		if len(group) == 0 && !open {
+			return
+		}
+		c.commit(group)
+		if alone {
+			<-c.turn
+		}
 	}
 }
 

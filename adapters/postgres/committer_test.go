@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,6 +95,59 @@ func distinctOps(n int) []op {
 		list[i] = op{i, i}
 	}
 	return list
+}
+
+// TestSmallGroupsStandAlone: while a small group is stored the next one grows,
+// however many workers there are; a large one is stored beside the next.
+func TestSmallGroupsStandAlone(t *testing.T) {
+	for _, c := range []struct {
+		arriving, atOnce []int // how many come at a time, and how many statements wait then
+		sizes            []int
+	}{
+		{[]int{1, 2, 3}, []int{1, 1, 1}, []int{1, 5}},
+		{[]int{1, 6, 2}, []int{1, 1, 1}, []int{1, 4, 4}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &press{hold: make(chan struct{})}
+			cfg := defaultGroups()
+			cfg.sideBySide, cfg.maxGroup = 4, 4
+			if c.sizes[1] > 4 {
+				cfg.maxGroup = 256
+			}
+			var waiting atomic.Int32
+			flush := func(ctx context.Context, group []op) ([]string, error) {
+				waiting.Add(1)
+				defer waiting.Add(-1)
+				return p.flush(ctx, group)
+			}
+			k := newCommitter[int](cfg, nil, flush)
+			var all sync.WaitGroup
+			for i, n := range c.arriving {
+				for range n {
+					all.Go(func() {
+						if _, err := k.do(context.Background(), op{}); err != nil {
+							t.Error(err)
+						}
+					})
+					synctest.Wait()
+				}
+				if n := int(waiting.Load()); n != c.atOnce[i] {
+					t.Errorf("%d statements at once after %v", n, c.arriving[:i+1])
+				}
+			}
+			p.hold <- struct{}{} // the small one is stored
+			synctest.Wait()
+			if n, large := int(waiting.Load()), min(len(c.sizes)-1, cfg.workers); n != large {
+				t.Errorf("%d statements at once, want %d", n, large)
+			}
+			close(p.hold)
+			all.Wait()
+			k.close()
+			if !slices.Equal(p.sizes(), c.sizes) {
+				t.Errorf("groups of %v, want %v", p.sizes(), c.sizes)
+			}
+		})
+	}
 }
 
 func TestWhateverQueuedIsOneGroup(t *testing.T) {
