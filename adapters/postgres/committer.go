@@ -28,8 +28,8 @@ type committer[K comparable, Op, Res any] struct {
 	queue chan *pending[Op, Res]
 	// turn is held by the worker that gathers, if small groups stand alone. Who
 	// gathers waits for new operations, so nobody may have put any off.
-	turn chan struct{}
-	done sync.WaitGroup
+	turn  chan struct{}
+	done  sync.WaitGroup
 	stop  sync.RWMutex
 	ended bool
 }
