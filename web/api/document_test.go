@@ -25,6 +25,9 @@ func TestDocument(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil || w.Code != 200 {
 		t.Fatalf("%d %v", w.Code, err)
 	}
+	if !strings.Contains(w.Body.String(), `"title": "Dropbell API"`) {
+		t.Error("the command up knows web by this title")
+	}
 	if doc.OpenAPI != "3.1.0" || doc.Paths["/reservations"]["post"] == nil || doc.Components.Schemas["Problem"] == nil || doc.Components.Schemas["ErrorModel"] != nil {
 		t.Fatalf("document: %.500s", w.Body)
 	}

@@ -78,7 +78,7 @@ func webReady(ctx context.Context, url string) bool {
 			Title string `json:"title"`
 		} `json:"info"`
 	}
-	return answer(ctx, url+"/readyz", nil) && answer(ctx, url+"/openapi.json", &api) && api.Info.Title == "Dropbell"
+	return answer(ctx, url+"/readyz", nil) && answer(ctx, url+"/openapi.json", &api) && api.Info.Title == "Dropbell API"
 }
 
 // answer reports whether a GET is answered with 200 and, if into is not nil,

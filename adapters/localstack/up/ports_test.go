@@ -38,7 +38,7 @@ func TestOnlyWebAnswersAsWeb(t *testing.T) {
 	for _, mux := range []*http.ServeMux{worker, web, other} {
 		mux.Handle("/readyz", ok("ok"))
 	}
-	web.Handle("/openapi.json", ok(`{"openapi":"3.1.0","info":{"title":"Dropbell"}}`))
+	web.Handle("/openapi.json", ok(`{"openapi":"3.1.0","info":{"title":"Dropbell API"}}`))
 	other.Handle("/", ok(`{"info":{"title":"something else"}}`))
 	for _, c := range []struct {
 		who  string

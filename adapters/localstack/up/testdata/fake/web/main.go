@@ -35,7 +35,7 @@ func main() {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"info":{"title":"Dropbell"}}`) })
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"info":{"title":"Dropbell API"}}`) })
 	mux.HandleFunc("GET /pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, os.Getpid()) })
 	mux.HandleFunc("GET /api/v1/admin/templates", s.list)
 	mux.HandleFunc("POST /api/v1/admin/templates", s.create)
