@@ -16,7 +16,6 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
-	"dropbell/domain/segment"
 	"dropbell/domain/user"
 )
 
@@ -67,112 +66,6 @@ func (s Campaigns) BeginCut(ctx context.Context, id int64, lasting time.Duration
 
 // Encode returns users as a roaring bitmap.
 func (s Campaigns) Encode(users []user.ID) ([]byte, error) { return encodeSet(users) }
-
-// audienceSQL reads an audience by id: $1 after whom, $2 how many, $3 when the
-// campaign started, $4 the template. A second column says whether the user is
-// known.
-var audienceSQL = map[campaign.AudienceKind]string{
-	campaign.Everybody: `select id, true from users where id > $1 and created_at <= $3 and $4::bigint = 0 order by id limit $2`,
-	campaign.Reserved: `select r.user_id, u.id is not null from (
-			select user_id from reservations where template_id = $4 and user_id > $1 and created_at <= $3 order by user_id limit $2
-		) r` + whetherKnown + `r.user_id order by 1`,
-	campaign.Holds: `select h.user_id, u.id is not null from (
-			select distinct user_id from coupons where template_id = $4 and user_id > $1 and state in ('unused', 'locked') and issued_at <= $3
-			order by user_id limit $2
-		) h` + whetherKnown + `h.user_id order by 1`,
-}
-
-// whetherKnown joins users beginning with the page, so that both can be read
-// in the order of ids: looking each up costs twice as much as all the rest.
-const whetherKnown = ` left join (select id from users where id > $1) u on u.id = `
-
-// Page reads the next users of the audience; see [campaign.LaunchStore].
-func (s Campaigns) Page(ctx context.Context, c campaign.Cut, after user.ID, limit int) (users, strangers []user.ID, err error) {
-	switch c.Audience.Kind {
-	case campaign.Named:
-		return s.known(ctx, pageOf(c.Audience.Users, after, limit))
-	case campaign.Segment:
-		return s.members(ctx, s.Segments, c, after, limit)
-	case campaign.List:
-		return s.members(ctx, s.Lists, c, after, limit)
-	}
-	rows, err := s.pool.Query(ctx, audienceSQL[c.Audience.Kind], after, limit, c.StartedAt, c.Audience.ID)
-	if err != nil {
-		return nil, nil, translate(err)
-	}
-	defer rows.Close()
-	users = make([]user.ID, 0, limit)
-	for rows.Next() {
-		// Straight from the wire: at a million rows the generic scanner costs
-		// more than the query.
-		raw := rows.RawValues()
-		id := user.ID(beUint64(raw[0]))
-		if users = append(users, id); raw[1][0] == 0 {
-			strangers = append(strangers, id)
-		}
-	}
-	return users, strangers, translate(rows.Err())
-}
-
-func pageOf(ids []user.ID, after user.ID, limit int) []user.ID {
-	at, found := slices.BinarySearch(ids, after)
-	if found {
-		at++
-	}
-	return ids[at:min(len(ids), at+limit)]
-}
-
-// members reads a segment's or list's members, by the rule of its publication. Those who joined after the
-// start are left out, and others read in their place: a short page means that
-// there is nobody else.
-func (s Campaigns) members(ctx context.Context, m Members, c campaign.Cut, after user.ID, limit int) (users, strangers []user.ID, err error) {
-	if m == nil {
-		return nil, nil, campaign.ErrNoAudience
-	}
-	var rule *segment.Rule
-	if c.Rule != nil && c.Rule.Kind == segment.ByRules {
-		rule = &c.Rule.Rule
-	}
-	for len(users) < limit {
-		ids, err := m.MembersBy(ctx, c.Audience.ID, rule, after, limit-len(users))
-		if fault.KindOf(err) == fault.NotFound {
-			return nil, nil, campaign.ErrNoAudience
-		}
-		if err != nil || len(ids) == 0 {
-			return users, strangers, err
-		}
-		after = ids[len(ids)-1]
-		rows, err := s.pool.Query(ctx, `select i, u.id is null from unnest($1::bigint[]) as i left join users u on u.id = i
-			where u.created_at is null or u.created_at <= $2 order by i`, ids, c.StartedAt)
-		if err != nil {
-			return nil, nil, translate(err)
-		}
-		var id user.ID
-		var unknown bool
-		if _, err := pgx.ForEachRow(rows, []any{&id, &unknown}, func() error {
-			if users = append(users, id); unknown {
-				strangers = append(strangers, id)
-			}
-			return nil
-		}); err != nil {
-			return nil, nil, translate(err)
-		}
-	}
-	return users, strangers, nil
-}
-
-// known returns the users and those among them that have no row.
-func (s Campaigns) known(ctx context.Context, ids []user.ID) (users, strangers []user.ID, err error) {
-	if len(ids) == 0 {
-		return nil, nil, nil
-	}
-	rows, err := s.pool.Query(ctx, `select i from unnest($1::bigint[]) as i where not exists (select from users u where u.id = i) order by i`, ids)
-	if err != nil {
-		return nil, nil, translate(err)
-	}
-	strangers, err = pgx.CollectRows(rows, pgx.RowTo[user.ID])
-	return ids, strangers, translate(err)
-}
 
 // Append stores messages; see [campaign.LaunchStore]. A campaign that was
 // cancelled meanwhile is cut no further.

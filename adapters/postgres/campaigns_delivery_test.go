@@ -160,12 +160,21 @@ type leaving struct {
 	pages, ended int
 }
 
-func (l *leaving) Page(ctx context.Context, c campaign.Cut, after user.ID, limit int) (users, strangers []user.ID, err error) {
-	if l.pages++; l.pages == 2 {
-		l.stop()
+func (l *leaving) Audience(c campaign.Cut) campaign.AudienceReader {
+	return &leavingReader{l.Campaigns.Audience(c), l}
+}
+
+type leavingReader struct {
+	campaign.AudienceReader
+	store *leaving
+}
+
+func (r *leavingReader) Next(ctx context.Context, limit int) (users, strangers []user.ID, err error) {
+	if r.store.pages++; r.store.pages == 2 {
+		r.store.stop()
 		return nil, nil, ctx.Err()
 	}
-	return l.Campaigns.Page(ctx, c, after, limit)
+	return r.AudienceReader.Next(ctx, limit)
 }
 
 func (l *leaving) EndCut(context.Context, campaign.Cut) error {

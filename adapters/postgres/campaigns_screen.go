@@ -27,11 +27,8 @@ func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Fac
 	var ask pgx.Batch
 	ask.Queue(factsSQL, b.Owner, first, last)
 	ask.Queue(`select id, quiet_from, quiet_to, timezone from users where quiet_from <> quiet_to and id between $1 and $2`, first, last)
-	if int64(last-first) < 4*int64(len(b.Left)) {
-		ask.Queue(`select id from users where id between $1 and $2 order by id`, first, last)
-	} else {
-		ask.Queue(`select id from users where id = any($1) order by id`, b.Left)
-	}
+	where, args := usersAmong(b.Left)
+	ask.Queue(knownIDs+where, args...)
 	if err := s.answers(ctx, &ask, b.Left, &f); err != nil {
 		return f, translate(err)
 	}
@@ -71,26 +68,6 @@ func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, ids []user.ID, f
 	set, err := decodeSet(strangers)
 	f.Deleted = slices.DeleteFunc(missing, func(id user.ID) bool { return set.Contains(uint64(id)) })
 	return err
-}
-
-// missingFrom returns those of the ascending ids that are not among the rows,
-// which are ascending too.
-func missingFrom(rows pgx.Rows, ids []user.ID) (missing []user.ID, err error) {
-	defer rows.Close()
-	next := 0
-	for rows.Next() {
-		known := user.ID(beUint64(rows.RawValues()[0]))
-		for ; next < len(ids) && ids[next] < known; next++ {
-			missing = append(missing, ids[next])
-		}
-		if next < len(ids) && ids[next] == known {
-			next++
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return append(missing, ids[next:]...), nil
 }
 
 // touches counts the messages of the shop's other campaigns to the batch's

@@ -17,14 +17,20 @@ var contactColumns = [delivery.Channels]string{
 	delivery.App: noContact, delivery.Email: "email", delivery.SMS: "phone", delivery.WebPush: "push::text", delivery.Webhook: noContact,
 }
 
-// Recipients returns what is known of the users; see [delivery.Store]. Ids that
-// lie close together, as those of a popular drop do, are read as one range.
-func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.ID, named bool) ([]user.User, error) {
+// usersAmong is the condition for users with one of the ascending ids. Those
+// that lie close together, as those of a popular drop do, are read as one
+// range, and others with them.
+func usersAmong(ids []user.ID) (where string, args []any) {
 	first, last := ids[0], ids[len(ids)-1]
-	where, args := `id = any($1)`, []any{ids}
 	if int64(last-first) < 4*int64(len(ids)) {
-		where, args = `id between $1 and $2`, []any{first, last}
+		return `id between $1 and $2`, []any{first, last}
 	}
+	return `id = any($1)`, []any{ids}
+}
+
+// Recipients returns what is known of the users; see [delivery.Store].
+func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.ID, named bool) ([]user.User, error) {
+	where, args := usersAmong(ids)
 	if !named && contactColumns[c] == noContact {
 		return s.alike(ctx, where, args, ids)
 	}

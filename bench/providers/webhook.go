@@ -28,7 +28,7 @@ const (
 )
 
 func hooks(n int) trial {
-	return trial{name: "webhook", channel: delivery.Webhook, n: n, loops: []loop{{"bare loop", postReady}, {"reading loop", postReading}},
+	return trial{name: "webhook", channel: delivery.Webhook, n: n, loops: []loop{{"bare loop", postReady}, {"rendering loop", postRendering}, {"reading loop", postReading}},
 		ours: []string{reminders, plain, linked},
 		env: func(addr string) []string {
 			return []string{"WEBHOOK_URL=http://" + addr + "/", "WEBHOOK_SECRET=" + webhookSecret, "LINK_SECRET=only this benchmark signs links with it"}
@@ -37,13 +37,10 @@ func hooks(n int) trial {
 
 // postReady renders every body before the first is posted.
 func postReady(ctx context.Context, j job) error {
+	texts := j.texts()
 	var bodies [][]byte
 	for first := 1; first <= j.n; first += webhookChunk {
-		locales := make([]string, min(webhookChunk, j.n-first+1))
-		for i := range locales {
-			locales[i] = []string{"zh-CN", "en"}[(first+i)%2]
-		}
-		body, err := render(j.about, first, locales)
+		body, err := render(j.about, first, j.locales(first), texts)
 		if err != nil {
 			return err
 		}
@@ -52,8 +49,18 @@ func postReady(ctx context.Context, j job) error {
 	return postAll(ctx, j, func(i int) ([]byte, error) { return bodies[i], nil })
 }
 
+// postRendering renders a chunk when its turn comes, for users it knows without reading.
+func postRendering(ctx context.Context, j job) error {
+	texts := j.texts()
+	return postAll(ctx, j, func(i int) ([]byte, error) {
+		first := i*webhookChunk + 1
+		return render(j.about, first, j.locales(first), texts)
+	})
+}
+
 // postReading reads a chunk's recipients and renders for them when their turn comes.
 func postReading(ctx context.Context, j job) error {
+	texts := j.texts()
 	return postAll(ctx, j, func(i int) ([]byte, error) {
 		first := i*webhookChunk + 1
 		rows, err := j.stack.SQL.Query(ctx, `select locale from users where id between $1 and $2 order by id`, first, min(j.n, first+webhookChunk-1))
@@ -64,8 +71,29 @@ func postReading(ctx context.Context, j job) error {
 		if err != nil {
 			return nil, err
 		}
-		return render(j.about, first, locales)
+		return render(j.about, first, locales, texts)
 	})
+}
+
+// languages are what user 2, 4, 6… and user 1, 3, 5… read.
+var languages = [2]string{"en", "zh-CN"}
+
+// locales are the languages of the users of the chunk that begins with first.
+func (j job) locales(first int) []string {
+	list := make([]string, min(webhookChunk, j.n-first+1))
+	for i := range list {
+		list[i] = languages[(first+i)%2]
+	}
+	return list
+}
+
+// texts are what there is to say, by language.
+func (j job) texts() map[string]delivery.Content {
+	m := map[string]delivery.Content{}
+	for _, l := range languages {
+		m[l] = delivery.Render(j.about, l, time.UTC)
+	}
+	return m
 }
 
 // postAll posts the body of every chunk from as many goroutines as the worker has.
@@ -96,8 +124,8 @@ func postAll(ctx context.Context, j job, body func(i int) ([]byte, error)) error
 }
 
 // render returns the body the worker would post to the users from first on, who
-// read these languages.
-func render(about delivery.Subject, first int, locales []string) ([]byte, error) {
+// read these languages, as most programs would: by encoding/json.
+func render(about delivery.Subject, first int, locales []string, texts map[string]delivery.Content) ([]byte, error) {
 	type message struct {
 		UserID         string        `json:"user_id"`
 		TemplateID     string        `json:"template_id"`
@@ -107,15 +135,9 @@ func render(about delivery.Subject, first int, locales []string) ([]byte, error)
 		Text           string        `json:"text"`
 		IdempotencyKey string        `json:"idempotency_key"`
 	}
-	contents := map[string]delivery.Content{}
 	list := make([]message, len(locales))
 	for i, locale := range locales {
-		c, known := contents[locale]
-		if !known {
-			c = delivery.Render(about, locale, time.UTC)
-			contents[locale] = c
-		}
-		m := delivery.Message{To: &user.User{ID: user.ID(first + i)}, Channel: delivery.Webhook, Subject: &about}
+		c, m := texts[locale], delivery.Message{To: &user.User{ID: user.ID(first + i)}, Channel: delivery.Webhook, Subject: &about}
 		list[i] = message{m.To.ID.String(), strconv.FormatInt(about.TemplateID, 10), about.Kind, about.Slot, c.Title, c.Text, m.IdempotencyKey()}
 	}
 	return json.Marshal(map[string]any{"messages": list})

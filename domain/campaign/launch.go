@@ -23,6 +23,15 @@ type Cut struct {
 	Seq   int
 }
 
+// An AudienceReader reads an audience in the order of the users' ids. Nobody
+// who joined after the campaign started is in it.
+type AudienceReader interface {
+	// Next returns the next users, ascending, and which of them nothing but
+	// the id is known of. There are limit of them, except at the end. It
+	// returns [ErrNoAudience] if the audience does not exist any more.
+	Next(ctx context.Context, limit int) (users, strangers []user.ID, err error)
+}
+
 // LaunchStore starts campaigns and keeps their ranges; see [Cut] for what a
 // token promises: every write is fenced by it.
 type LaunchStore interface {
@@ -33,11 +42,8 @@ type LaunchStore interface {
 	// BeginCut takes the right to cut a started campaign that nobody is
 	// cutting, else it returns [ErrNotStartable].
 	BeginCut(ctx context.Context, id int64, lasting time.Duration) (Cut, error)
-	// Page returns the next users of the audience after one, ascending, at
-	// most limit of them, and which of them nothing but the id is known of.
-	// Nobody who joined after the campaign started is among them. It returns
-	// [ErrNoAudience] if the audience does not exist any more.
-	Page(ctx context.Context, c Cut, after user.ID, limit int) (users, strangers []user.ID, err error)
+	// Audience reads who is to be cut still.
+	Audience(c Cut) AudienceReader
 	// Encode returns users, ascending, as a compressed set.
 	Encode(users []user.ID) ([]byte, error)
 	// Append stores messages and how far the cut has come, or returns
@@ -183,9 +189,10 @@ func (l *Launcher) pages(ctx context.Context, cut Cut) (pages <-chan page, stop 
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		defer close(out)
-		for after, more := cut.After, true; more; {
+		audience := l.Store.Audience(cut)
+		for more := true; more; {
 			var p page
-			p.users, p.strangers, p.err = l.Store.Page(ctx, cut, after, pageSize)
+			p.users, p.strangers, p.err = audience.Next(ctx, pageSize)
 			if p.err == nil && len(p.users) == 0 {
 				return
 			}
@@ -194,9 +201,7 @@ func (l *Launcher) pages(ctx context.Context, cut Cut) (pages <-chan page, stop 
 			case <-ctx.Done():
 				return
 			}
-			if more = p.err == nil && len(p.users) == pageSize; more {
-				after = p.users[len(p.users)-1]
-			}
+			more = p.err == nil && len(p.users) == pageSize
 		}
 	})
 	return out, func() {
