@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"dropbell/adapters/config"
@@ -21,25 +20,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	redis.Quiet()
-	rareCollections(os.Getenv)
+	config.CollectRarely(os.Getenv)
 	if err := command(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
-	}
-}
-
-// What is alive in a worker is small and what passes through is not: at the
-// default, collecting garbage took an eighth of the time of a large fan-out.
-const (
-	garbagePercent = 400
-	garbageLimit   = 160 << 20 // bytes in all, from which on it is collected as soon as needed
-)
-
-// rareCollections trades memory for time, unless the operator has decided.
-func rareCollections(getenv func(string) string) {
-	if getenv("GOGC") == "" && getenv("GOMEMLIMIT") == "" {
-		debug.SetGCPercent(garbagePercent)
-		debug.SetMemoryLimit(garbageLimit)
 	}
 }
 

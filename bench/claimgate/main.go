@@ -130,24 +130,10 @@ func (r rate) String() string {
 	return fmt.Sprintf("%.0f/s p50 %.1f ms p99 %.1f ms", r.perSecond, float64(r.p50.Microseconds())/1000, float64(r.p99.Microseconds())/1000)
 }
 
-// fill makes shelves with a stock that does not run out.
-func (b *gateBench) fill(ctx context.Context, shards int) error {
-	b.drop++
-	shelves := redis.NewShelves(b.client)
-	terms := stock.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, OpensAt: time.Now().Add(-time.Hour),
-		ClosesAt: time.Now().Add(time.Hour), PerUserLimit: 1}
-	for shard := range shards {
-		if err := errors.Join(shelves.Seal(ctx, b.drop, shard, 1), shelves.Reset(ctx, b.drop, shard, 1, 1<<40),
-			shelves.Tell(ctx, b.drop, shard, 1, terms, time.Now()), shelves.Open(ctx, b.drop, shard, 1)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // drive claims from many callers, each claim by another user with a key.
 func (b *gateBench) drive(ctx context.Context, client goredis.UniversalClient, shards, group int) (rate, error) {
-	if err := errors.Join(b.client.FlushDB(ctx).Err(), b.fill(ctx, shards)); err != nil {
+	b.drop++
+	if err := errors.Join(b.client.FlushDB(ctx).Err(), stack.FillShelves(ctx, b.client, b.drop, shards)); err != nil {
 		return rate{}, err
 	}
 	gate := redis.NewGate(client, facts{shards}, redis.GateOptions{MaxGroup: group})
@@ -189,7 +175,7 @@ func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
 	if _, err := b.drive(ctx, b.client, shards, 0); err != nil {
 		return 0, err
 	}
-	if err := b.build(ctx, t.ID, shards); err != nil {
+	if err := b.StandGate(ctx, t.ID, shards); err != nil {
 		return 0, err
 	}
 	var written atomic.Int64
@@ -218,16 +204,4 @@ func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
 		return 0, fmt.Errorf("%d claims written, %d settled, %d coupons", written.Load(), settled, coupons)
 	}
 	return float64(coupons) / took.Seconds(), nil
-}
-
-// build records in the database the gate that fill has made, of epoch 1.
-func (b *gateBench) build(ctx context.Context, templateID int64, shards int) error {
-	_, err := b.SQL.Exec(ctx, `
-		with gate as (insert into gates (template_id, shards, epoch, state, reason, lease_until) values ($1, $2, 1, 'standing', 'bench', now()))
-		insert into gate_shelves (template_id, shard, allot) select $1, s, 1::bigint << 40 from generate_series(0, $2 - 1) s`, templateID, shards)
-	if err != nil {
-		return err
-	}
-	_, err = b.SQL.Exec(ctx, `checkpoint`)
-	return err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
 	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
@@ -36,6 +37,7 @@ func (agreeable) Claim(_ context.Context, r claim.Request) (claim.Claim, error) 
 func serve() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	config.CollectRarely(os.Getenv) // as web does
 	clock := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 	db, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Options{MaxConns: 4, AppName: "bench", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
