@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -35,6 +36,7 @@ func main() {
 	runs := flag.Int("runs", 3, "repetitions")
 	group := flag.Int("group", 0, "claims per transaction at most, 0 = what the product uses")
 	workers := flag.Int("workers", 0, "transactions in flight, 0 = what the product uses")
+	web := flag.Bool("http", false, "only over HTTP")
 	serving := flag.Bool("serve", false, "internal: be the server that only parses")
 	flag.Parse()
 	if *serving {
@@ -44,7 +46,7 @@ func main() {
 		}
 		return
 	}
-	b := bench{lasting: time.Duration(*seconds) * time.Second, grouping: postgres.Grouping{MaxGroup: *group, Workers: *workers}}
+	b := bench{lasting: time.Duration(*seconds) * time.Second, grouping: postgres.Grouping{MaxGroup: *group, Workers: *workers}, httpOnly: *web}
 	if err := b.run(context.Background(), *callers, *runs); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -57,6 +59,7 @@ type bench struct {
 	*stack.Stack
 	lasting  time.Duration
 	grouping postgres.Grouping
+	httpOnly bool
 	template int64
 	web      *stack.Process
 	parser   string // address of the server that only parses
@@ -70,7 +73,10 @@ type result struct {
 }
 
 func (r result) String() string {
-	s := fmt.Sprintf("%8.0f/s  p50 %7s  p99 %7s", r.perSecond, r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond))
+	s := fmt.Sprintf("%8.0f/s", r.perSecond)
+	if r.p50 > 0 {
+		s += fmt.Sprintf("  p50 %7s  p99 %7s", r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond))
+	}
 	if r.group > 0 {
 		s += fmt.Sprintf("  %5.1f in a transaction", r.group)
 	}
@@ -103,32 +109,58 @@ func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
 		if err != nil || n < 1 {
 			return fmt.Errorf("-callers: %q is not a number of callers", word)
 		}
-		var ratios [5][]float64
-		for range runs {
-			floor, err := b.measured(ctx, b.floor)
-			gate, err2 := b.measured(ctx, func(ctx context.Context) (result, error) { return b.gate(ctx, b.grouping, n) })
-			single, err3 := b.measured(ctx, func(ctx context.Context) (result, error) {
-				return b.gate(ctx, postgres.Grouping{Workers: 16, MaxGroup: 1}, n)
-			})
-			parsed, err4 := b.http(b.parser, key, b.template, n, http.StatusCreated)
-			claimed, err5 := b.measured(ctx, func(context.Context) (result, error) {
-				return b.http(b.web.Addr, key, b.template, n, http.StatusCreated)
-			})
-			refused, err6 := b.measured(ctx, func(ctx context.Context) (result, error) { return b.soldOut(ctx, key, n) })
-			accepted, err7 := b.accepted(ctx, key, n)
-			if err := errors.Join(err, err2, err3, err4, err5, err6, err7); err != nil {
-				return err
-			}
-			for i, r := range []float64{gate.perSecond / floor.perSecond, gate.perSecond / single.perSecond,
-				claimed.perSecond / parsed.perSecond, refused.perSecond / parsed.perSecond, accepted.perSecond / parsed.perSecond} {
-				ratios[i] = append(ratios[i], r)
-			}
-			fmt.Printf("%5d callers\n  bare grouped insert        %8.0f/s\n  gate                       %s\n  one transaction per claim  %s\n"+
-				"  HTTP, parsed only          %s\n  HTTP, claimed              %s\n  HTTP, sold out             %s\n  HTTP, accepted by Redis    %s\n",
-				n, floor.perSecond, gate, single, parsed, claimed, refused, accepted)
+		if err := b.compare(ctx, key, n, runs); err != nil {
+			return err
 		}
-		fmt.Printf("%5d callers: median gate/bare %.2f, gate/single %.1f, HTTP claimed/parsed %.2f, sold out/parsed %.2f, accepted/parsed %.2f\n",
-			n, stack.Median(ratios[0]), stack.Median(ratios[1]), stack.Median(ratios[2]), stack.Median(ratios[3]), stack.Median(ratios[4]))
+	}
+	return nil
+}
+
+// compare measures everything with so many callers, in turns, and prints it.
+func (b *bench) compare(ctx context.Context, key string, callers, runs int) error {
+	over := func(addr string) func(context.Context) (result, error) {
+		return func(context.Context) (result, error) {
+			return b.http(addr, key, b.template, callers, http.StatusCreated)
+		}
+	}
+	type measurement struct {
+		name string
+		do   func(context.Context) (result, error)
+		of   []string // what it is a part of
+	}
+	list := []measurement{
+		{"bare grouped insert", b.floor, nil},
+		{"one transaction per claim", func(ctx context.Context) (result, error) {
+			return b.gate(ctx, postgres.Grouping{Workers: 16, MaxGroup: 1}, callers)
+		}, nil},
+		{"gate", func(ctx context.Context) (result, error) { return b.gate(ctx, b.grouping, callers) }, []string{"bare grouped insert", "one transaction per claim"}},
+	}
+	const parsed = "HTTP, parsed only"
+	if b.httpOnly {
+		list = nil
+	}
+	list = append(list, measurement{parsed, over(b.parser), nil},
+		measurement{"HTTP, claimed", over(b.web.Addr), []string{parsed}},
+		measurement{"HTTP, accepted by Redis", func(ctx context.Context) (result, error) { return b.accepted(ctx, key, callers) }, []string{parsed}},
+		measurement{"HTTP, sold out", func(ctx context.Context) (result, error) { return b.soldOut(ctx, key, callers) }, []string{parsed}})
+	ratios := map[string][]float64{}
+	for range runs {
+		seen := map[string]result{}
+		fmt.Printf("%5d callers\n", callers)
+		for _, m := range list {
+			r, err := b.measured(ctx, m.do)
+			if err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+			seen[m.name] = r
+			fmt.Printf("  %-26s %s\n", m.name, r)
+			for _, peer := range m.of {
+				ratios[m.name+" / "+peer] = append(ratios[m.name+" / "+peer], r.perSecond/seen[peer].perSecond)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(ratios)) {
+		fmt.Printf("%5d callers: median %.2f, %.2f to %.2f: %s\n", callers, stack.Median(ratios[name]), slices.Min(ratios[name]), slices.Max(ratios[name]), name)
 	}
 	return nil
 }
