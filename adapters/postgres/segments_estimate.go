@@ -49,35 +49,49 @@ func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Est
 		return segment.Estimate{}, translate(err)
 	}
 	if pages <= smallTable {
-		return s.countAll(ctx, r)
+		return count(ctx, s.pool, r)
 	}
-	var sum sample
+	sum := sample{}
 	began := time.Now()
 	for _, want := range samplePages {
 		left := estimateFor - time.Since(began)
-		if len(sum.pages) < fewestPages {
+		if len(sum) < fewestPages {
 			left = beforeGivingUp
 		}
-		more, err := s.sample(ctx, r, min(1, want/pages), left)
-		if errors.Is(err, errOutOfTime) {
-			break
+		var all segment.Estimate
+		if want < pages/2 {
+			err = s.sample(ctx, sum, r, want/pages, left)
+		} else { // looking at everybody is hardly more than that
+			all, err = s.countWithin(ctx, r, left)
 		}
-		if err != nil {
-			return segment.Estimate{}, err
-		}
-		sum.pages = append(sum.pages, more...)
-		if len(sum.pages) >= fewestPages && (time.Since(began) > enough || want >= pages/2) {
-			break
+		switch {
+		case errors.Is(err, errOutOfTime):
+			return sum.estimate(pages, perPage)
+		case err != nil || all.Exact:
+			return all, err
+		case len(sum) >= fewestPages && time.Since(began) > enough:
+			return sum.estimate(pages, perPage)
 		}
 	}
 	return sum.estimate(pages, perPage)
 }
 
-func (s Segments) countAll(ctx context.Context, r segment.Rule) (segment.Estimate, error) {
+func (s Segments) countWithin(ctx context.Context, r segment.Rule, within time.Duration) (e segment.Estimate, err error) {
+	err = s.within(ctx, within, func(tx pgx.Tx) error {
+		e, err = count(ctx, tx, r)
+		return err
+	})
+	return e, err
+}
+
+func count(ctx context.Context, q querier, r segment.Rule) (segment.Estimate, error) {
 	f := compile(r)
-	e := segment.Estimate{Exact: true}
-	err := s.pool.QueryRow(ctx, `select count(*) filter (where `+f.text+`), count(*) from users u`, f.args...).Scan(&e.Members, &e.Users)
-	e.Looked = e.Users
+	rows, err := q.Query(ctx, `select count(*) filter (where `+f.text+`), count(*) from users u`, f.args...)
+	if err != nil {
+		return segment.Estimate{}, translate(err)
+	}
+	e, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (e segment.Estimate, err error) { return e, row.Scan(&e.Members, &e.Users) })
+	e.Exact, e.Looked = err == nil, e.Users
 	return e, translate(err)
 }
 
@@ -86,42 +100,56 @@ var errOutOfTime = errors.New("out of time")
 // A sampledPage is how many of a page's users are members.
 type sampledPage struct{ users, members float64 }
 
-type sample struct{ pages []sampledPage }
+// A sample has each of its pages once, however often chance has chosen it.
+type sample map[int64]sampledPage
 
-// sample judges the users of a share of all pages.
-func (s Segments) sample(ctx context.Context, r segment.Rule, share float64, within time.Duration) (pages []sampledPage, err error) {
-	if within < 5*time.Millisecond {
-		return nil, errOutOfTime
-	}
-	err = s.tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select set_config('statement_timeout', $1, true)`, fmt.Sprintf("%dms", within.Milliseconds())); err != nil {
-			return err
-		}
-		f := compile(r, 100*share)
+// sample judges the users of a share of all pages, and adds them to sum.
+func (s Segments) sample(ctx context.Context, sum sample, r segment.Rule, share float64, within time.Duration) error {
+	f := compile(r, 100*share)
+	return s.within(ctx, within, func(tx pgx.Tx) error {
 		// The page is the first part of ctid.
 		rows, err := tx.Query(ctx, `
-			select count(*)::float8, (count(*) filter (where `+f.text+`))::float8
-			from users u tablesample system ($1::float8) group by (u.ctid::text::point)[0]`, f.args...)
+			select (u.ctid::text::point)[0]::bigint as page, count(*)::float8, (count(*) filter (where `+f.text+`))::float8
+			from users u tablesample system ($1::float8) group by page`, f.args...)
 		if err != nil {
 			return err
 		}
-		pages, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p sampledPage, err error) { return p, row.Scan(&p.users, &p.members) })
+		var page int64
+		var p sampledPage
+		_, err = pgx.ForEachRow(rows, []any{&page, &p.users, &p.members}, func() error {
+			sum[page] = p
+			return nil
+		})
 		return err
 	})
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "57014" && ctx.Err() == nil {
-		return nil, errOutOfTime
+}
+
+// within runs do, whose statements may take so long each, else it returns
+// [errOutOfTime].
+func (s Segments) within(ctx context.Context, limit time.Duration, do func(pgx.Tx) error) error {
+	if limit < 5*time.Millisecond {
+		return errOutOfTime
 	}
-	return pages, translate(err)
+	err := s.tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select set_config('statement_timeout', $1, true)`, fmt.Sprintf("%dms", limit.Milliseconds())); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "57014" && ctx.Err() == nil {
+		return errOutOfTime
+	}
+	return translate(err)
 }
 
 // estimate extrapolates the sample to a table of so many pages: a ratio
 // estimate with the variance between clusters.
 func (s sample) estimate(pages, perPage float64) (segment.Estimate, error) {
 	var users, members float64
-	for _, p := range s.pages {
+	for _, p := range s {
 		users, members = users+p.users, members+p.members
 	}
-	n := float64(len(s.pages))
+	n := float64(len(s))
 	if n < fewestPages || users == 0 {
 		return segment.Estimate{}, ErrNoEstimate
 	}
@@ -130,7 +158,7 @@ func (s sample) estimate(pages, perPage float64) (segment.Estimate, error) {
 	}
 	share, total := members/users, pages*perPage
 	var squares float64
-	for _, p := range s.pages {
+	for _, p := range s {
 		d := p.members - share*p.users
 		squares += d * d
 	}

@@ -33,9 +33,9 @@ func TestMarginsHold(t *testing.T) {
 		for _, size := range []int{4, 8, 32, 128} {
 			outside := 0
 			for range times {
-				var s sample
-				for range size {
-					s.pages = append(s.pages, sampledPage{users: perPage, members: c.page()})
+				s := sample{}
+				for page := range int64(size) {
+					s[page] = sampledPage{users: perPage, members: c.page()}
 				}
 				e, err := s.estimate(pages, perPage)
 				if err != nil {
