@@ -81,7 +81,7 @@ func (s Campaigns) Settle(ctx context.Context) (settled int, err error) {
 			order by c.id limit 100 for update skip locked
 		)
 		update campaigns c set sample_before_at = c.sample_at, sample_before = c.sample_done, sample_at = clock_timestamp(), sample_done = coalesce(
-			(select sum(sent_count + skipped_count + expired_count + dead_count) from batches b where b.kind = 'campaign' and b.owner_id = c.id), 0)
+			(select sum(sent_count + expired_count + dead_count) from batches b where b.kind = 'campaign' and b.owner_id = c.id), 0)
 		from open where open.id = c.id`, sampleEvery); err != nil {
 		return 0, translate(err)
 	}

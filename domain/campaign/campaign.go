@@ -174,14 +174,15 @@ func progressOf(c delivery.Counts, cutDone bool, before, now int64, took time.Du
 }
 
 // ProgressOf returns the progress of a campaign of which c is known now and
-// before recipients were settled at the instant since, before now.
+// before recipients were tried at the instant since, before now. Who is skipped
+// takes no time, so the rate does not count them.
 func ProgressOf(c delivery.Counts, cutDone bool, before int64, since, now time.Time) Progress {
-	settled := c.Sent + c.Skipped + c.Expired + c.Dead
+	tried := c.Sent + c.Expired + c.Dead
 	took := now.Sub(since)
 	if since.IsZero() {
 		took = 0
 	}
-	p := progressOf(c, cutDone, before, settled, took)
+	p := progressOf(c, cutDone, before, tried, took)
 	p.At = now
 	return p
 }

@@ -125,10 +125,10 @@ func TestFingerprint(t *testing.T) {
 func TestProgressTellsRateAndTimeLeft(t *testing.T) {
 	c := delivery.Counts{Reserved: 1000, Sent: 300, Skipped: 100, InFlight: 600}
 	p := ProgressOf(c, true, 200, now.Add(-10*time.Second), now)
-	if p.PerSecond != 20 || p.Left != 30*time.Second {
+	if p.PerSecond != 10 || p.Left != 60*time.Second {
 		t.Errorf("%v a second, %v left", p.PerSecond, p.Left)
 	}
-	if p := ProgressOf(c, true, 400, now.Add(-10*time.Second), now); p.PerSecond != 0 || p.Left >= 0 {
+	if p := ProgressOf(c, true, 300, now.Add(-10*time.Second), now); p.PerSecond != 0 || p.Left >= 0 {
 		t.Errorf("standing still: %+v", p)
 	}
 	if p := ProgressOf(delivery.Counts{Reserved: 5, Sent: 5}, true, 0, time.Time{}, now); p.Left != 0 {

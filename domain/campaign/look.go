@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
@@ -62,9 +63,28 @@ func (s *Service) Test(ctx context.Context, by staff.Actor, id int64, to user.ID
 	return c, s.Store.SendTest(detach(ctx), c, to, e)
 }
 
-// TestOutcome returns what became of the last test message to the user.
-func (s *Service) TestOutcome(ctx context.Context, c Campaign, to user.ID) (Outcome, bool, error) {
-	return s.Store.Outcome(ctx, delivery.KindTest, c, to)
+const (
+	// testPatience is how long a test message's outcome is waited for.
+	testPatience = 3 * time.Second
+	testLook     = 100 * time.Millisecond
+)
+
+// TestOutcome looks until the last test message to the user has an outcome or
+// three seconds are over; then it is in flight.
+func (s *Service) TestOutcome(ctx context.Context, c Campaign, to user.ID) (Outcome, error) {
+	look := time.NewTicker(testLook)
+	defer look.Stop()
+	for end := time.Now().Add(testPatience); ; {
+		o, _, err := s.Store.Outcome(ctx, delivery.KindTest, c, to)
+		if err != nil || o.Outcome != delivery.InFlight || time.Now().After(end) {
+			return o, err
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return o, nil
+		}
+	}
 }
 
 // Recipient returns what became of the campaign's message to one user; false

@@ -89,3 +89,18 @@ func recipientURL(o campaign.Outcome) string { return "/users/" + url.PathEscape
 
 // divided reports whether not everybody gets the same.
 func (p CampaignRecipients) divided() bool { return p.Content.Divided() }
+
+// TestTold says what became of a test message.
+func TestTold(ctx context.Context, o campaign.Outcome) (ui.Tone, string) {
+	switch o.Outcome {
+	case delivery.Sent:
+		return ui.Good, ui.T(ctx, "campaign.test.delivered", o.UserID.String())
+	case delivery.InFlight, "":
+		return ui.Good, ui.T(ctx, "campaign.test.sent", o.UserID.String())
+	}
+	why := o.Detail
+	if o.Reason != "" {
+		why = reasonText(ctx, o.Reason)
+	}
+	return ui.Bad, ui.T(ctx, "campaign.test.failed", o.UserID.String(), why)
+}

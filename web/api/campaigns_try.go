@@ -2,21 +2,13 @@ package api
 
 import (
 	"context"
-	"time"
 
 	"dropbell/domain/campaign"
-	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
 )
 
 var errNoRecipient = fault.New(fault.NotFound, "recipient_not_found", "the user is not in the campaign's audience, or it has not been cut yet")
-
-const (
-	// testPatience is how long a test message's outcome is waited for.
-	testPatience = 3 * time.Second
-	testLook     = 100 * time.Millisecond
-)
 
 func (a *API) testCampaign(ctx context.Context, in *struct {
 	CampaignRef
@@ -33,26 +25,8 @@ func (a *API) testCampaign(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	o, err := a.testOutcome(ctx, c, user.ID(to))
+	o, err := a.Campaigns.TestOutcome(ctx, c, user.ID(to))
 	return &struct{ Body CampaignRecipient }{recipientJSON(o)}, err
-}
-
-// testOutcome looks until the message has an outcome or patience ends; then
-// it is in flight.
-func (a *API) testOutcome(ctx context.Context, c campaign.Campaign, to user.ID) (campaign.Outcome, error) {
-	look := time.NewTicker(testLook)
-	defer look.Stop()
-	for end := time.Now().Add(testPatience); ; {
-		o, _, err := a.Campaigns.TestOutcome(ctx, c, to)
-		if err != nil || o.Outcome != delivery.InFlight || time.Now().After(end) {
-			return o, err
-		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return o, nil
-		}
-	}
 }
 
 func (a *API) previewCampaign(ctx context.Context, in *struct {

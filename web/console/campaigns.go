@@ -173,6 +173,7 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 				points = append(points, l.T("campaign.confirm.publish.ask", limits.ApprovalAbove))
 			}
 		}
+		points = append(points, c.leftOutPoints(r, st)...)
 		points = append(points, l.T("campaign.confirm.publish.2"))
 	case campaign.Pausing:
 		points = append(points, l.T("campaign.confirm.pause.1"))
@@ -184,6 +185,24 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 	return pages.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("campaign.confirm."+step+".title", st.Name), Points: points, Action: pages.CampaignURL(st.ID, step),
 		Cancel: pages.CampaignURL(st.ID, ""), Submit: l.T("campaign.do." + step), Kind: kind}}
+}
+
+// leftOutPoints say who of the audience gets nothing: for comparison, or for
+// want of coupons.
+func (c *Console) leftOutPoints(r *http.Request, st campaign.Status) (points []string) {
+	l := frame(r).Locale
+	if st.Content.HoldOut > 0 {
+		points = append(points, l.T("campaign.confirm.hold_out", st.Content.HoldOut))
+	}
+	if st.GrantTemplate == 0 {
+		return points
+	}
+	// By whoever may see the campaign: its shop is that of the template.
+	t, err := c.Templates.Template(r.Context(), actor(r), st.GrantTemplate)
+	if err != nil {
+		return points // the publication itself says what is wrong with it
+	}
+	return append(points, l.T("campaign.confirm.grant", t.Name, l.Number(t.StockLeft())), l.T("campaign.confirm.grant_short"))
 }
 
 // reachPoint says whom a publication writes to.
@@ -264,10 +283,16 @@ func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, pages.Campaign{Status: st, TestTo: typed, TestError: say(r, "rule.number")})
 	}
-	if _, err := c.Campaigns.Test(r.Context(), actor(r), st.ID, to); err != nil {
+	sent, err := c.Campaigns.Test(r.Context(), actor(r), st.ID, to)
+	if err != nil {
 		return err
 	}
-	return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, say(r, "campaign.test.sent", to.String()))
+	o, err := c.Campaigns.TestOutcome(r.Context(), sent, to)
+	if err != nil {
+		return err
+	}
+	tone, text := pages.TestTold(r.Context(), o)
+	return c.done(w, r, pages.CampaignURL(st.ID, ""), tone, text)
 }
 
 func (c *Console) changeRate(w http.ResponseWriter, r *http.Request) error {

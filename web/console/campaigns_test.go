@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -132,4 +133,23 @@ func TestTestOfACampaignToNobody(t *testing.T) {
 	b.post(page+"/test", url.Values{"user_id": {"abc <b>"}}).is(http.StatusUnprocessableEntity).has(`value="abc &lt;b&gt;"`, `id="f-test-user-error"`, "must be a whole number")
 	b.get(page).is(200).hasNot("must be a whole number", "less than a second")
 	b.post(page+"/test", url.Values{"user_id": {" 1001 "}}).to(page)
+	b.get(page).is(200).has("The test message for user 1001 is on its way.")
+	g.exec(`update batches set state = 'done', rest_outcome = 'skipped', rest_reason = 'no_contact' where kind = 'test'`)
+	g.exec(`create function ended() returns trigger language plpgsql as $$ begin
+		new.state := 'done'; new.rest_outcome := 'skipped'; new.rest_reason := 'no_contact'; return new; end $$`)
+	g.exec(`create trigger ended before insert or update on batches for each row execute function ended()`) // a worker that has nobody to call
+	b.post(page+"/test", url.Values{"user_id": {"1001"}}).to(page)
+	b.get(page).is(200).has("The test message for user 1001 did not go out: No address is known for this channel.")
+}
+
+// Publishing says who gets nothing, and which coupons it gives away.
+func TestPublishingSaysWhatItGives(t *testing.T) {
+	g := newRig(t)
+	tea := g.published(10, 4*time.Hour)
+	g.exec(`update templates set name = 'Tea & more', stock = 12, issued = 5 where id = $1`, tea.ID)
+	b := g.as(staff.Marketer)
+	page := b.post("/campaigns", campaignForm("grant_template_id", fmt.Sprint(tea.ID), "hold_out", "10")).is(http.StatusSeeOther).header.Get("Location")
+	b.get(page+"/publish").is(200).has("10 % of them get nothing", "a coupon of “Tea &amp; more”, of which 7 are left", "Whoever finds no coupon left is skipped")
+	page = b.post("/campaigns", campaignForm("name", "Plain")).is(http.StatusSeeOther).header.Get("Location")
+	b.get(page+"/publish").is(200).hasNot("get nothing", "a coupon of")
 }
