@@ -102,6 +102,28 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
+// Of a few hundred pages a sample would be most: everybody is looked at, once.
+func TestEstimatesOfFewPages(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`insert into users (id, name, attributes) select n, 'Somebody with a name of ordinary length ' || n,
+		jsonb_build_object('score', n % 5) from generate_series(1, 9000) n`)
+	w.exec(`analyze users`)
+	if pages := w.number(`select pg_relation_size('users') / current_setting('block_size')::int`); pages <= 64 || pages > 250 {
+		t.Fatalf("%d pages", pages)
+	}
+	for _, c := range []struct {
+		rule segment.Rule
+		want int64
+	}{{segment.Leaf(segment.Attribute, "score", segment.AtLeast, "2"), 5400}, {segment.Everybody(), 9000}, {segment.Leaf(segment.Attribute, "score", segment.AtLeast, "9"), 0}} {
+		e, err := postgres.NewSegments(w.db).EstimateRule(t.Context(), c.rule)
+		w.must(err)
+		// A machine that is too busy to look at everybody in time says so.
+		if e.Exact && e != (segment.Estimate{Members: c.want, Exact: true, Looked: 9000, Users: 9000}) || !e.Exact && e.Looked >= 9000 {
+			t.Errorf("%+v, want %d", e, c.want)
+		}
+	}
+}
+
 func TestSegmentLife(t *testing.T) {
 	w := newWorld(t)
 	s := postgres.NewSegments(w.db)

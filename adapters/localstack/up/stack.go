@@ -47,8 +47,10 @@ func (s *stack) start(ctx context.Context) error {
 	if err := s.settings.loadSecrets(filepath.Join(local, "secrets.env")); err != nil {
 		return err
 	}
+	// Ports are chosen right before they are used: building takes long enough
+	// for somebody else to take them.
 	steps := []func(context.Context) error{
-		s.startPostgres, s.startRedis, s.startCatcher, s.choosePorts, s.build, s.migrate, s.startServices, s.awaitReady,
+		s.startPostgres, s.startRedis, s.startCatcher, s.build, s.migrate, s.choosePorts, s.startServices, s.awaitReady,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
