@@ -42,6 +42,8 @@ type Campaign struct {
 	Previews []CampaignText
 	// TestTo is whom a test was to go to, and TestError why it did not.
 	TestTo, TestError string
+	// Rate is set where a rate was refused.
+	Rate TypedRate
 	// Requests hold the last request for a second person's consent, if any.
 	Requests []campaign.Request
 	// SegmentNow is the rule of the segment it is for as it is now; nil for
@@ -299,3 +301,7 @@ func (p Campaign) refusal() *campaign.Request {
 	}
 	return nil
 }
+
+// A TypedRate is a rate as typed, what it was when that was begun, and why it
+// was refused.
+type TypedRate struct{ Value, Was, Error string }

@@ -270,14 +270,24 @@ func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
 	return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, say(r, "campaign.test.sent", to.String()))
 }
 
+// changeRate is for campaigns that are under way. Others who changed the rate
+// meanwhile are not overwritten; what a campaign does by itself is no obstacle.
 func (c *Console) changeRate(w http.ResponseWriter, r *http.Request) error {
 	st, err := c.loadCampaign(r)
 	if err != nil {
 		return err
 	}
-	rate, err := strconv.Atoi(strings.TrimSpace(r.PostFormValue("rate_per_second")))
+	typed := strings.TrimSpace(r.PostFormValue("rate_per_second"))
+	refuse := func(status int, was, why string) error {
+		return c.drawCampaign(w, r, status, pages.Campaign{Status: st, Rate: pages.TypedRate{Value: typed, Was: was, Error: why}})
+	}
+	rate, err := strconv.Atoi(typed)
 	if err != nil {
-		return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Bad, say(r, "campaign.field.rate_per_second")+": "+say(r, "rule.number"))
+		return refuse(http.StatusUnprocessableEntity, r.PostFormValue("was_rate_per_second"), say(r, "rule.number"))
+	}
+	if was := shownRate(r); was != nil && *was != st.RatePerSecond && rate != st.RatePerSecond {
+		now := strconv.Itoa(st.RatePerSecond)
+		return refuse(http.StatusConflict, now, say(r, "rule.changed_to", now))
 	}
 	spec := st.Spec
 	spec.RatePerSecond = rate
