@@ -1,6 +1,7 @@
 package console
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -86,12 +87,12 @@ func (c *Console) estimate(r *http.Request, rule segment.Rule) *segment.Estimate
 
 func (c *Console) newSegment(w http.ResponseWriter, r *http.Request) error {
 	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{pages.BlankCondition()}}
-	return c.show(w, r, http.StatusOK, pages.SegmentForm{Rule: rule}.Page())
+	return c.show(w, r, http.StatusOK, pages.SegmentForm{Rule: rule, RequestKey: rand.Text()}.Page())
 }
 
 func (c *Console) createSegment(w http.ResponseWriter, r *http.Request) error {
 	return c.keepSegment(w, r, segment.Segment{}, func(spec segment.Spec) (segment.Segment, error) {
-		return c.Segments.Create(r.Context(), actor(r), spec)
+		return c.Segments.Create(r.Context(), actor(r), spec, creationKey(r))
 	})
 }
 
@@ -124,7 +125,7 @@ func (c *Console) saveSegment(w http.ResponseWriter, r *http.Request) error {
 // keepSegment changes the tree as the pressed button says, or saves it. The
 // whole tree travels in the form, so that nothing is kept between two presses.
 func (c *Console) keepSegment(w http.ResponseWriter, r *http.Request, g segment.Segment, save func(segment.Spec) (segment.Segment, error)) error {
-	p := pages.SegmentForm{Segment: g, Name: r.PostFormValue("name"), Rule: segment.Everybody()}
+	p := pages.SegmentForm{Segment: g, Name: r.PostFormValue("name"), Rule: segment.Everybody(), RequestKey: r.PostFormValue("request_key")}
 	if g.Kind != segment.ByList {
 		p.Rule = readRule(r)
 	}
