@@ -134,8 +134,10 @@ func (c *Console) keepSegment(w http.ResponseWriter, r *http.Request, g segment.
 	}
 	if do := r.PostFormValue("do"); do != "save" {
 		p.Rule = changeRule(p.Rule, do)
-		if p.Rule.Check() == nil {
+		if err := p.Rule.Check(); err == nil {
 			p.Estimate = c.estimate(r, p.Rule)
+		} else if do == "estimate" { // who builds the tree has not finished yet
+			p.Errors = fieldsOf(err)
 		}
 		return c.either(w, r, p.Fragment(), p.Page())
 	}
@@ -310,7 +312,21 @@ func readNode(r *http.Request, path string, depth int) (segment.Rule, bool) {
 		x.Name = strings.TrimSpace(r.PostFormValue(path + ".name"))
 	}
 	x.Values = readValues(value, r.PostForm[path+".value"])
+	was := segment.Value(r.PostFormValue(path + ".kind"))
+	if !known || was != "" && was != value {
+		x.Values = fitting(x.Values, was, value)
+	}
 	return segment.Rule{Condition: x}, true
+}
+
+// fitting returns the values that make sense as another kind than they were
+// given for. A choice is no text that somebody has typed.
+func fitting(values []string, was, now segment.Value) []string {
+	chosen := func(v segment.Value) bool { return v == segment.ContactKind || v == segment.ChannelName }
+	if chosen(was) && !chosen(now) {
+		return nil
+	}
+	return slices.DeleteFunc(values, func(v string) bool { return !now.Takes(v) })
 }
 
 // readValues reads what was typed, one value, or several between commas.
