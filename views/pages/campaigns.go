@@ -72,6 +72,8 @@ type CampaignText struct {
 	Locale  string // "" for the default
 	Variant int
 	Content delivery.Content
+	// Faults are what its title or body says that nothing can be put in for.
+	Faults []fault.Field
 }
 
 // URL is the page's address, or that of something below it.

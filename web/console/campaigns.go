@@ -137,7 +137,18 @@ func previews(s delivery.Subject) (list []pages.CampaignText) {
 		}
 		slices.Sort(tags)
 		for _, tag := range tags {
-			list = append(list, pages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(s, i, user.User{Locale: tag})})
+			list = append(list, pages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(s, i, user.User{Locale: tag}), Faults: unknownVariables(v.Texts[tag])})
+		}
+	}
+	return list
+}
+
+// unknownVariables are the fields of a text with a variable that does not
+// exist, as the check of a campaign names them.
+func unknownVariables(t delivery.Text) (list []fault.Field) {
+	for _, f := range []struct{ name, text string }{{"title", t.Title}, {"body", t.Body}} {
+		if _, err := delivery.ParseText(f.text); err != nil {
+			list = append(list, fault.Field{Name: f.name, Key: "rule.variables", Message: err.Error()})
 		}
 	}
 	return list
