@@ -76,6 +76,8 @@ func (a Audit) auditConditions(ctx context.Context, c *conditionList, q staff.Au
 	}
 	switch {
 	case q.Action == "":
+	case q.Action == "campaign.publish": // with a second person or without
+		c.add("action = any(?)", []string{"campaign.publish", "campaign.approve"})
 	case strings.Contains(q.Action, "."):
 		c.add("action = ?", q.Action)
 	default:

@@ -58,7 +58,26 @@ func readBoard(ctx context.Context, tx pgx.Tx, templateID int64) (reminder.Board
 	if err := fillBooked(ctx, tx, templateID, &board); err != nil {
 		return board, err
 	}
-	return board, fillResults(ctx, tx, templateID, &board)
+	if err := fillResults(ctx, tx, templateID, &board); err != nil {
+		return board, err
+	}
+	var dead int64
+	for _, c := range board.Totals() {
+		dead += c.Dead
+	}
+	if dead > 0 {
+		board.DeadLetters, err = deadLetters(ctx, tx, templateID)
+	}
+	return board, err
+}
+
+// deadLetters counts the reminders of the template's present opening that are
+// dead and not discarded.
+func deadLetters(ctx context.Context, tx pgx.Tx, templateID int64) (n int64, err error) {
+	err = tx.QueryRow(ctx, `select count(*) from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
+		join batches b on b.kind = 'reminder' and b.owner_id = s.id and b.dead_count > 0
+		join exceptions e on e.batch_id = b.id and e.outcome = 'dead' where s.template_id = $1`, templateID).Scan(&n)
+	return n, err
 }
 
 func fillBooked(ctx context.Context, tx pgx.Tx, templateID int64, board *reminder.Board) error {

@@ -62,7 +62,7 @@ func (s *stage) review(c campaign.Campaign) campaign.Review {
 // readers makes a segment of those who read the language.
 func (s *stage) readers(language string) segment.Segment {
 	s.Helper()
-	g, err := postgres.NewSegments(s.db).CreateSegment(s.Context(), segment.Segment{Name: "Readers", Kind: segment.ByRules, Rule: reading(language)}, about("segment.create"))
+	g, err := postgres.NewSegments(s.db).CreateSegment(s.Context(), segment.Segment{Name: "Readers", Kind: segment.ByRules, Rule: reading(language)}, "", about("segment.create"))
 	s.must(err)
 	return g
 }

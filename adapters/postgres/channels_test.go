@@ -122,7 +122,7 @@ func TestDecisionsAtOnce(t *testing.T) {
 		}
 	})
 	all.Go(func() {
-		if _, err := control.SetRate(context.Background(), operator, delivery.SMS, 50, ""); err != nil {
+		if _, err := control.SetRate(context.Background(), operator, delivery.SMS, nil, 50, ""); err != nil {
 			t.Error(err)
 		}
 	})
@@ -151,7 +151,7 @@ func TestDecisionsAreChecked(t *testing.T) {
 		"pause":  func(by staff.Actor) error { _, err := control.Pause(t.Context(), by, delivery.SMS, "why"); return err },
 		"resume": func(by staff.Actor) error { _, err := control.Resume(t.Context(), by, delivery.SMS, ""); return err },
 		"rate": func(by staff.Actor) error {
-			_, err := control.SetRate(t.Context(), by, delivery.SMS, 1, "")
+			_, err := control.SetRate(t.Context(), by, delivery.SMS, nil, 1, "")
 			return err
 		},
 	} {
@@ -165,7 +165,7 @@ func TestDecisionsAreChecked(t *testing.T) {
 		}
 	}
 	for _, rate := range []int{-1, delivery.MaxRate + 1} {
-		if _, err := control.SetRate(t.Context(), operator, delivery.SMS, rate, ""); !errors.Is(err, fault.ErrInvalid) {
+		if _, err := control.SetRate(t.Context(), operator, delivery.SMS, nil, rate, ""); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("rate %d: %v", rate, err)
 		}
 	}

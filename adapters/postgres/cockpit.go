@@ -92,7 +92,22 @@ func (r *cockpitReader) read(ctx context.Context, known []reminder.CockpitRow) (
 			return r.Cockpit, err
 		}
 	}
+	if err := r.dead(ctx); err != nil {
+		return r.Cockpit, err
+	}
 	return r.Cockpit, r.causes(ctx)
+}
+
+// dead counts the dead letters. A discard changes no row, so that what is known
+// of finished slots does not tell.
+func (r *cockpitReader) dead(ctx context.Context) (err error) {
+	for _, row := range r.Rows {
+		if row.Counts().Dead > 0 {
+			r.DeadLetters, err = deadLetters(ctx, r.tx, r.templateID)
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *cockpitReader) slots(ctx context.Context) error {

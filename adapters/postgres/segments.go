@@ -67,16 +67,20 @@ func (s Segments) Segments(ctx context.Context, q segment.Query) ([]segment.Segm
 }
 
 // CreateSegment stores a new segment; see [segment.Store].
-func (s Segments) CreateSegment(ctx context.Context, g segment.Segment, e staff.Entry) (segment.Segment, error) {
+func (s Segments) CreateSegment(ctx context.Context, g segment.Segment, requestKey string, e staff.Entry) (segment.Segment, error) {
 	rule, err := json.Marshal(g.Rule)
 	if err != nil {
 		return g, err
 	}
-	return s.saved(ctx, e, func(tx pgx.Tx) (segment.Segment, error) {
-		return oneSegment(ctx, tx, `insert into segments (name, kind, rule, members, counted_at, created_by)
-			values ($1, $2, $3, case when $2 = 'list' then 0 end, case when $2 = 'list' then now() end, $4) returning `+segmentColumns,
-			g.Name, g.Kind, rule, g.CreatedBy)
+	created, err := s.saved(ctx, e, func(tx pgx.Tx) (segment.Segment, error) {
+		return oneSegment(ctx, tx, `insert into segments (name, kind, rule, members, counted_at, created_by, request_key)
+			values ($1, $2, $3, case when $2 = 'list' then 0 end, case when $2 = 'list' then now() end, $4, nullif($5, ''))
+			on conflict (request_key) do nothing returning `+segmentColumns, g.Name, g.Kind, rule, g.CreatedBy, requestKey)
 	})
+	if errors.Is(err, segment.ErrNotFound) { // created before
+		return oneSegment(ctx, s.pool, `select `+segmentColumns+` from segments where request_key = $1`, requestKey)
+	}
+	return created, err
 }
 
 // SaveSegment changes name and rule; see [segment.Store].

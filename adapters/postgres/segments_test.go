@@ -184,7 +184,7 @@ func errOf[T any](_ T, err error) error { return err }
 func TestListMembers(t *testing.T) {
 	w := newWorld(t)
 	s := postgres.NewSegments(w.db)
-	g, err := s.CreateSegment(t.Context(), segment.Segment{Name: "List", Kind: segment.ByList, Rule: segment.Everybody()}, about("segment.create"))
+	g, err := s.CreateSegment(t.Context(), segment.Segment{Name: "List", Kind: segment.ByList, Rule: segment.Everybody()}, "", about("segment.create"))
 	w.must(err)
 	var all []user.ID
 	for i := range 3000 {

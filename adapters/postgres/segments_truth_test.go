@@ -22,7 +22,7 @@ func about(action string) staff.Entry {
 
 func (w *world) segment(name string, r segment.Rule) segment.Segment {
 	w.Helper()
-	g, err := postgres.NewSegments(w.db).CreateSegment(w.Context(), segment.Segment{Name: name, Kind: segment.ByRules, Rule: r}, about("segment.create"))
+	g, err := postgres.NewSegments(w.db).CreateSegment(w.Context(), segment.Segment{Name: name, Kind: segment.ByRules, Rule: r}, "", about("segment.create"))
 	w.must(err)
 	return g
 }

@@ -176,7 +176,7 @@ func rules() []audience {
 func everybodyElse(ctx context.Context, s *stack.Stack, n int) ([]audience, error) {
 	segments := postgres.NewSegments(s.DB)
 	entry := staff.Entry{Actor: staff.System(), Action: "segment.create", ObjectKind: "segment"}
-	g, err := segments.CreateSegment(ctx, segment.Segment{Name: "List", Kind: segment.ByList, Rule: segment.Everybody(), CreatedBy: "bench"}, entry)
+	g, err := segments.CreateSegment(ctx, segment.Segment{Name: "List", Kind: segment.ByList, Rule: segment.Everybody(), CreatedBy: "bench"}, "", entry)
 	if err != nil {
 		return nil, err
 	}

@@ -46,21 +46,24 @@ func (s *Control) Pause(ctx context.Context, by staff.Actor, c Channel, reason s
 	if err := e.Err(); err != nil {
 		return Setting{}, err
 	}
-	return s.change(ctx, by, c, "channel.pause", reason, func(next *Setting) {
+	return s.change(ctx, by, c, "channel.pause", reason, func(next *Setting) error {
 		next.Paused, next.PausedReason, next.PausedAt, next.PausedBy = true, reason, s.Now(), by.Name
+		return nil
 	})
 }
 
 // Resume lets a paused channel go on; one that is not paused stays as it is.
 func (s *Control) Resume(ctx context.Context, by staff.Actor, c Channel, reason string) (Setting, error) {
-	return s.change(ctx, by, c, "channel.resume", reason, func(next *Setting) {
+	return s.change(ctx, by, c, "channel.resume", reason, func(next *Setting) error {
 		next.Paused, next.PausedReason, next.PausedAt, next.PausedBy = false, "", time.Time{}, ""
+		return nil
 	})
 }
 
 // SetRate bounds the messages per second that all workers together hand to
-// the channel's provider; 0 = unlimited.
-func (s *Control) SetRate(ctx context.Context, by staff.Actor, c Channel, rate int, reason string) (Setting, error) {
+// the channel's provider; 0 = unlimited. If shown is not nil and no longer the
+// rate, it returns [fault.ErrStale].
+func (s *Control) SetRate(ctx context.Context, by staff.Actor, c Channel, shown *int, rate int, reason string) (Setting, error) {
 	if err := by.MayEverywhere(staff.Operate); err != nil {
 		return Setting{}, err
 	}
@@ -68,14 +71,20 @@ func (s *Control) SetRate(ctx context.Context, by staff.Actor, c Channel, rate i
 	if checkRate(e, rate); len(e.List) > 0 {
 		return Setting{}, e
 	}
-	return s.change(ctx, by, c, "channel.rate", reason, func(next *Setting) { next.RatePerSecond = rate })
+	return s.change(ctx, by, c, "channel.rate", reason, func(next *Setting) error {
+		if shown != nil && next.RatePerSecond != *shown && next.RatePerSecond != rate {
+			return fault.ErrStale
+		}
+		next.RatePerSecond = rate
+		return nil
+	})
 }
 
 // A decision holds whatever the others decide meanwhile, so that one that
 // comes in between is no reason to ask the operator again.
 const settingTries = 5
 
-func (s *Control) change(ctx context.Context, by staff.Actor, c Channel, action, reason string, decide func(*Setting)) (Setting, error) {
+func (s *Control) change(ctx context.Context, by staff.Actor, c Channel, action, reason string, decide func(*Setting) error) (Setting, error) {
 	if err := by.MayEverywhere(staff.Operate); err != nil {
 		return Setting{}, err
 	}
@@ -89,7 +98,9 @@ func (s *Control) change(ctx context.Context, by staff.Actor, c Channel, action,
 		}
 		old := all[c]
 		next := old
-		decide(&next)
+		if err := decide(&next); err != nil {
+			return old, err
+		}
 		if shownSetting(old) == shownSetting(next) {
 			return old, nil
 		}

@@ -23,6 +23,9 @@ type BoardStore interface {
 type Board struct {
 	Rows    []Row
 	Earlier []Row
+	// DeadLetters are the current rows' reminders that wait for a decision: of
+	// the dead, those that nobody has discarded.
+	DeadLetters int64
 }
 
 // Totals sums the board's current rows per channel.

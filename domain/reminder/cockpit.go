@@ -65,6 +65,8 @@ type Cockpit struct {
 	Rows []CockpitRow
 	// Causes are those of the slots in Current, most frequent first.
 	Causes []Cause
+	// DeadLetters are those of all rows that nobody has discarded.
+	DeadLetters int64
 	// Sampled is true when the causes were counted among the latest failures
 	// only, because there are too many to count every second.
 	Sampled bool

@@ -116,6 +116,9 @@ func (c *checker) values(path string, kind Value, values []string) {
 	}
 }
 
+// Takes reports whether s is such a value.
+func (v Value) Takes(s string) bool { return v.refuses(s) == nil }
+
 // refuses returns what is wrong with one value, or nil.
 func (v Value) refuses(s string) *fault.Field {
 	ok, key, text := true, "", ""

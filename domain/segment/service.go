@@ -16,8 +16,9 @@ type Store interface {
 	Segment(ctx context.Context, id int64) (Segment, error)
 	// Segments lists the latest changed first.
 	Segments(ctx context.Context, q Query) ([]Segment, error)
-	// CreateSegment stores a new one and returns it with its id.
-	CreateSegment(ctx context.Context, s Segment, e staff.Entry) (Segment, error)
+	// CreateSegment stores a new one and returns it with its id. A second one
+	// with the same request key, unless that is empty, is the first.
+	CreateSegment(ctx context.Context, s Segment, requestKey string, e staff.Entry) (Segment, error)
 	// SaveSegment changes name and rule if the stored version is s's own, else
 	// it returns [fault.ErrStale] or [ErrNotFound]. A changed rule forgets the
 	// count.
@@ -89,9 +90,10 @@ func (s *Service) Uses(ctx context.Context, by staff.Actor, id int64) ([]Use, er
 	return s.Store.Uses(ctx, id)
 }
 
-// Create stores a segment by rules. It returns [staff.ErrForbidden] or a
-// [fault.Fields].
-func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec) (Segment, error) {
+// Create stores a segment by rules. Asked again with the same request key it
+// returns what that made; without a key, "", it makes another. It returns
+// [staff.ErrForbidden] or a [fault.Fields].
+func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, requestKey string) (Segment, error) {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return Segment{}, err
 	}
@@ -99,7 +101,7 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec) (Segmen
 		return Segment{}, err
 	}
 	n := Segment{Name: strings.TrimSpace(spec.Name), Kind: ByRules, Rule: spec.Rule, CreatedBy: createdBy(by)}
-	return s.Store.CreateSegment(context.WithoutCancel(ctx), n, entry(by, "segment.create", 0, nil, shown(n)))
+	return s.Store.CreateSegment(context.WithoutCancel(ctx), n, requestKey, entry(by, "segment.create", 0, nil, shown(n)))
 }
 
 // CreateList stores an empty list and starts the job that fills it from the
@@ -112,7 +114,7 @@ func (s *Service) CreateList(ctx context.Context, by staff.Actor, name string, u
 		return Segment{}, job.Job{}, err
 	}
 	n := Segment{Name: strings.TrimSpace(name), Kind: ByList, Rule: Everybody(), CreatedBy: createdBy(by)}
-	list, err := s.Store.CreateSegment(context.WithoutCancel(ctx), n, entry(by, "segment.create", 0, nil, shown(n)))
+	list, err := s.Store.CreateSegment(context.WithoutCancel(ctx), n, "", entry(by, "segment.create", 0, nil, shown(n)))
 	if err != nil || uploadID == 0 {
 		return list, job.Job{}, err
 	}

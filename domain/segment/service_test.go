@@ -34,7 +34,7 @@ func (s *shelf) Segment(_ context.Context, id int64) (segment.Segment, error) {
 	return s.one, nil
 }
 
-func (s *shelf) CreateSegment(_ context.Context, g segment.Segment, e staff.Entry) (segment.Segment, error) {
+func (s *shelf) CreateSegment(_ context.Context, g segment.Segment, _ string, e staff.Entry) (segment.Segment, error) {
 	g.ID, g.Version, s.entries = 1, 1, append(s.entries, e)
 	s.one = g
 	return g, nil
@@ -92,7 +92,7 @@ var (
 func TestService(t *testing.T) {
 	store, jobs := &shelf{}, &starts{}
 	s := &segment.Service{Store: store, Jobs: jobs}
-	g, err := s.Create(t.Context(), marketer, gold)
+	g, err := s.Create(t.Context(), marketer, gold, "")
 	if err != nil || g.Name != "Gold" || store.entries[0].Action != "segment.create" {
 		t.Fatalf("%+v %v", g, err)
 	}
@@ -119,7 +119,7 @@ func TestService(t *testing.T) {
 		t.Fatalf("counting a list: %v", err)
 	}
 	for what, err := range map[string]error{
-		"create": of(s.Create(t.Context(), viewer, gold)), "save": of(s.Save(t.Context(), viewer, 1, 1, gold)), "delete": s.Delete(t.Context(), viewer, 1),
+		"create": of(s.Create(t.Context(), viewer, gold, "")), "save": of(s.Save(t.Context(), viewer, 1, 1, gold)), "delete": s.Delete(t.Context(), viewer, 1),
 		"clone": of(s.Clone(t.Context(), viewer, 1, "x")), "count": of(s.Count(t.Context(), viewer, 1)), "add": of(s.AddFile(t.Context(), viewer, 1, 1)),
 	} {
 		if !errors.Is(err, staff.ErrForbidden) {

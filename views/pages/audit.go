@@ -30,6 +30,9 @@ func (f AuditFilter) set() bool {
 func (p Audit) actionOptions(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "audit.all_actions")}}
 	names := p.Actions
+	if slices.Contains(names, "campaign.approve") && !slices.Contains(names, "campaign.publish") { // to approve is to publish
+		names = append(slices.Clone(names), "campaign.publish")
+	}
 	if p.Filter.Action != "" && !slices.Contains(names, p.Filter.Action) {
 		names = append(slices.Clone(names), p.Filter.Action)
 	}

@@ -42,6 +42,8 @@ type Campaign struct {
 	Previews []CampaignText
 	// TestTo is whom a test was to go to, and TestError why it did not.
 	TestTo, TestError string
+	// Rate is set where a rate was refused.
+	Rate TypedRate
 	// Requests hold the last request for a second person's consent, if any.
 	Requests []campaign.Request
 	// SegmentNow is the rule of the segment it is for as it is now; nil for
@@ -70,6 +72,8 @@ type CampaignText struct {
 	Locale  string // "" for the default
 	Variant int
 	Content delivery.Content
+	// Faults are what its title or body says that nothing can be put in for.
+	Faults []fault.Field
 }
 
 // URL is the page's address, or that of something below it.
@@ -299,3 +303,7 @@ func (p Campaign) refusal() *campaign.Request {
 	}
 	return nil
 }
+
+// A TypedRate is a rate as typed, what it was when that was begun, and why it
+// was refused.
+type TypedRate struct{ Value, Was, Error string }

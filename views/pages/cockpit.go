@@ -133,8 +133,8 @@ func (p Cockpit) concerns(ctx context.Context) (list []concern) {
 	for _, c := range delivery.AllChannels() {
 		list = append(list, p.channelConcerns(ctx, c)...)
 	}
-	if sum.Dead > 0 {
-		add(ui.Bad, fmt.Sprintf("/dead-letters?template=%d", p.ID), ui.N(ctx, "problem.dead", sum.Dead))
+	if n := p.Deck.DeadLetters; n > 0 {
+		add(ui.Bad, fmt.Sprintf("/dead-letters?template=%d", p.ID), ui.N(ctx, "problem.dead", n))
 	}
 	if sum.Expired > 0 {
 		add(ui.Bad, "", ui.N(ctx, "problem.expired", sum.Expired))

@@ -3,6 +3,7 @@ package pages
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"dropbell/domain/fault"
@@ -38,6 +39,16 @@ func (p SegmentForm) problem(ctx context.Context, place string) string {
 		}
 	}
 	return ""
+}
+
+// ruleProblems are what is wrong with the rule, each once.
+func (p SegmentForm) ruleProblems(ctx context.Context) (list []string) {
+	for _, e := range p.Errors {
+		if text := ui.FieldText(ctx, e); strings.HasPrefix(e.Name, "rule") && !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return list
 }
 
 func groupError(errs []fault.Field, name string) bool {

@@ -28,11 +28,10 @@ func (p Template) problems(ctx context.Context) (list []concern) {
 			add("/channels", ui.T(ctx, "problem.no_sender", ui.T(ctx, "channel."+c.Channel.String()), c.Booked))
 		}
 	}
-	c := p.counts()
-	if c.Dead > 0 {
-		add(fmt.Sprintf("/dead-letters?template=%d", p.ID), ui.N(ctx, "problem.dead", c.Dead))
+	if n := p.Board.DeadLetters; n > 0 {
+		add(fmt.Sprintf("/dead-letters?template=%d", p.ID), ui.N(ctx, "problem.dead", n))
 	}
-	if c.Expired > 0 {
+	if c := p.counts(); c.Expired > 0 {
 		add(fmt.Sprintf("/deliveries?template=%d&outcome=expired", p.ID), ui.N(ctx, "problem.expired", c.Expired))
 	}
 	for _, r := range p.Board.Rows {

@@ -72,6 +72,7 @@ func deckOf(b reminder.Board, trouble bool) reminder.Cockpit {
 		}
 		c.Rows = append(c.Rows, row)
 	}
+	c.DeadLetters = b.DeadLetters
 	if trouble {
 		c.Sampled = true
 		c.Causes = []reminder.Cause{

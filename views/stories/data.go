@@ -57,6 +57,7 @@ func deliver(b reminder.Board, trouble bool) reminder.Board {
 		for c := range r.Cells {
 			cell := &r.Cells[c]
 			cell.Counts = outcome(cell.Booked, r.State == reminder.Sending, trouble && c == int(delivery.SMS))
+			b.DeadLetters += cell.Dead
 		}
 	}
 	return b

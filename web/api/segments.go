@@ -205,7 +205,7 @@ func (a *API) createSegment(ctx context.Context, in *struct{ Body SegmentWish })
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.Segments.Create(ctx, actorOf(ctx), segment.Spec{Name: in.Body.Name, Rule: rule})
+	g, err := a.Segments.Create(ctx, actorOf(ctx), segment.Spec{Name: in.Body.Name, Rule: rule}, "")
 	return answered(g), err
 }
 

@@ -137,7 +137,18 @@ func previews(s delivery.Subject) (list []pages.CampaignText) {
 		}
 		slices.Sort(tags)
 		for _, tag := range tags {
-			list = append(list, pages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(s, i, user.User{Locale: tag})})
+			list = append(list, pages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(s, i, user.User{Locale: tag}), Faults: unknownVariables(v.Texts[tag])})
+		}
+	}
+	return list
+}
+
+// unknownVariables are the fields of a text with a variable that does not
+// exist, as the check of a campaign names them.
+func unknownVariables(t delivery.Text) (list []fault.Field) {
+	for _, f := range []struct{ name, text string }{{"title", t.Title}, {"body", t.Body}} {
+		if _, err := delivery.ParseText(f.text); err != nil {
+			list = append(list, fault.Field{Name: f.name, Key: "rule.variables", Message: err.Error()})
 		}
 	}
 	return list
@@ -295,14 +306,24 @@ func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
 	return c.done(w, r, pages.CampaignURL(st.ID, ""), tone, text)
 }
 
+// changeRate is for campaigns that are under way. Others who changed the rate
+// meanwhile are not overwritten; what a campaign does by itself is no obstacle.
 func (c *Console) changeRate(w http.ResponseWriter, r *http.Request) error {
 	st, err := c.loadCampaign(r)
 	if err != nil {
 		return err
 	}
-	rate, err := strconv.Atoi(strings.TrimSpace(r.PostFormValue("rate_per_second")))
+	typed := strings.TrimSpace(r.PostFormValue("rate_per_second"))
+	refuse := func(status int, was, why string) error {
+		return c.drawCampaign(w, r, status, pages.Campaign{Status: st, Rate: pages.TypedRate{Value: typed, Was: was, Error: why}})
+	}
+	rate, err := strconv.Atoi(typed)
 	if err != nil {
-		return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Bad, say(r, "campaign.field.rate_per_second")+": "+say(r, "rule.number"))
+		return refuse(http.StatusUnprocessableEntity, r.PostFormValue("was_rate_per_second"), say(r, "rule.number"))
+	}
+	if was := shownRate(r); was != nil && *was != st.RatePerSecond && rate != st.RatePerSecond {
+		now := strconv.Itoa(st.RatePerSecond)
+		return refuse(http.StatusConflict, now, say(r, "rule.changed_to", now))
 	}
 	spec := st.Spec
 	spec.RatePerSecond = rate

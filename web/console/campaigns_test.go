@@ -83,6 +83,11 @@ func TestCampaignWithoutScripts(t *testing.T) {
 	if a = b.do("POST", page+"/rate", url.Values{"rate_per_second": {"50"}}); a.status != http.StatusSeeOther {
 		t.Errorf("rate: %d", a.status)
 	}
+	b.get(page).is(200).has(`name="was_rate_per_second" value="50"`)
+	b.post(page+"/rate", url.Values{"rate_per_second": {"70"}, "was_rate_per_second": {"0"}}).is(http.StatusConflict).
+		has("somebody has changed this to 50", `value="70"`, `name="was_rate_per_second" value="50"`)
+	b.post(page+"/rate", url.Values{"rate_per_second": {"fast"}, "was_rate_per_second": {"50"}}).is(422).has("must be a whole number", `value="fast"`)
+	b.post(page+"/rate", url.Values{"rate_per_second": {"70"}, "was_rate_per_second": {"50"}}).is(http.StatusSeeOther)
 	if a = b.do("GET", page+"/recipients?user=7", nil); a.status != http.StatusOK {
 		t.Errorf("recipient: %d", a.status)
 	}

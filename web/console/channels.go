@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -136,12 +137,15 @@ func (c *Console) changeChannel(w http.ResponseWriter, r *http.Request) error {
 	return c.done(w, r, channelsURL(dropOf(r)), ui.Good, say(r, text, say(r, "channel."+ch.String())))
 }
 
-func (c *Console) rateQuestion(r *http.Request, ch delivery.Channel, typed, broken string) pages.Confirmation {
+// rateQuestion asks for a channel's rate; was is what it was when the answer
+// was begun.
+func (c *Console) rateQuestion(r *http.Request, ch delivery.Channel, was, typed, broken string) pages.Confirmation {
 	return pages.Confirmation{Active: "channels", Crumbs: channelCrumbs(r),
 		Inside: ui.Field(ui.FieldProps{Name: "rate_per_second", Label: say(r, "channels.rate_field"), Help: say(r, "channels.rate_help"), Value: typed,
 			Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off", Suffix: say(r, "replay.per_second")}),
 		ConfirmProps: ui.ConfirmProps{Title: say(r, "channels.rate_title", say(r, "channel."+ch.String())), Points: []string{say(r, "channels.rate_1")},
-			Action: fmt.Sprintf("/channels/%s/rate", ch), Cancel: "/channels", Submit: say(r, "channels.rate_do"), Kind: "primary", Reason: reason(r)}}
+			Action: fmt.Sprintf("/channels/%s/rate", ch), Cancel: "/channels", Submit: say(r, "channels.rate_do"), Kind: "primary", Reason: reason(r),
+			Hidden: [][2]string{{"was_rate_per_second", was}}}}
 }
 
 func (c *Console) rateForm(w http.ResponseWriter, r *http.Request) error {
@@ -153,7 +157,8 @@ func (c *Console) rateForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.ask(w, r, http.StatusOK, c.rateQuestion(r, ch, strconv.Itoa(settings[ch].RatePerSecond), ""))
+	now := strconv.Itoa(settings[ch].RatePerSecond)
+	return c.ask(w, r, http.StatusOK, c.rateQuestion(r, ch, now, now, ""))
 }
 
 func (c *Console) saveRate(w http.ResponseWriter, r *http.Request) error {
@@ -164,21 +169,34 @@ func (c *Console) saveRate(w http.ResponseWriter, r *http.Request) error {
 	if err := actor(r).MayEverywhere(staff.Operate); err != nil {
 		return err
 	}
-	typed := r.PostFormValue("rate_per_second")
+	typed, was := r.PostFormValue("rate_per_second"), r.PostFormValue("was_rate_per_second")
 	rd := &reading{values: map[string]string{"rate_per_second": typed}}
 	rate, broken := rd.number("rate_per_second"), rd.broken.List
 	if broken == nil {
-		_, err = c.Control.SetRate(r.Context(), actor(r), ch, int(min(rate, delivery.MaxRate+1)), reason(r))
-		broken = fieldsOf(err)
+		now, err := c.Control.SetRate(r.Context(), actor(r), ch, shownRate(r), int(min(rate, delivery.MaxRate+1)), reason(r))
+		if errors.Is(err, fault.ErrStale) {
+			// What it is now is what the new form shows: who sends it again means it.
+			is := strconv.Itoa(now.RatePerSecond)
+			return c.ask(w, r, http.StatusConflict, c.rateQuestion(r, ch, is, typed, say(r, "rule.changed_to", is)))
+		}
+		if broken = fieldsOf(err); broken == nil && err != nil {
+			return err
+		}
 	}
 	if broken != nil {
-		return c.ask(w, r, http.StatusUnprocessableEntity, c.rateQuestion(r, ch, typed, ui.FieldText(r.Context(), broken[0])))
-	}
-	if err != nil {
-		return err
+		return c.ask(w, r, http.StatusUnprocessableEntity, c.rateQuestion(r, ch, was, typed, ui.FieldText(r.Context(), broken[0])))
 	}
 	c.status.forget()
 	return c.done(w, r, "/channels", ui.Good, say(r, "channels.rate_now", say(r, "channel."+ch.String())))
+}
+
+// shownRate is the rate that the form had shown; nil if it does not say.
+func shownRate(r *http.Request) *int {
+	n, err := strconv.Atoi(r.PostFormValue("was_rate_per_second"))
+	if err != nil {
+		return nil
+	}
+	return &n
 }
 
 // shownTests is how many test messages are shown.

@@ -82,6 +82,14 @@ func TestChannelRate(t *testing.T) {
 	b.post("/channels/sms/rate", url.Values{"rate_per_second": {"250"}, "reason": {"their new contract"}}).to("/channels")
 	b.get("/channels").is(200).has("The rate of SMS has been changed.", "At most 250 messages per second.")
 	b.get("/audit?kind=channel").is(200).has("changed the rate of", "their new contract", ">250<")
+	// Who answers an old question learns what somebody else has answered.
+	old := url.Values{"rate_per_second": {"90"}, "was_rate_per_second": {"0"}}
+	b.post("/channels/sms/rate", old).is(http.StatusConflict).has("somebody has changed this to 250", `value="90"`, `name="was_rate_per_second" value="250"`)
+	b.get("/channels").is(200).has("At most 250 messages per second.")
+	old.Set("was_rate_per_second", "250")
+	b.post("/channels/sms/rate", old).to("/channels")
+	b.get("/channels").is(200).has("At most 90 messages per second.")
+	b.get("/channels/sms/rate").is(200).has(`name="was_rate_per_second" value="90"`)
 	b.get("/channels/pigeon/rate").is(http.StatusNotFound)
 	g.as(staff.Marketer).get("/channels/sms/rate").is(http.StatusForbidden)
 }

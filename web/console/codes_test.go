@@ -55,6 +55,14 @@ func (g *rig) makeCodes() {
 	}
 }
 
+// A drop whose coupons are not obtained by code says that, and nothing else.
+func TestNoCodesForOtherDrops(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 5*time.Hour)
+	g.as(staff.Marketer).get(fmt.Sprintf("/templates/%d/codes", d.ID)).is(200).has("Coupons of this template are not obtained by code.").
+		hasNot("Generate the first ones", `name="count"`)
+}
+
 func TestCodesInTheConsole(t *testing.T) {
 	g := newRig(t)
 	d := g.byCode(g.published(10, 5*time.Hour))

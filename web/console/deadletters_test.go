@@ -176,3 +176,20 @@ func TestPastJobsStandBelowTheDeadLetters(t *testing.T) {
 		t.Errorf("running at %d, dead letters at %d, past at %d", running, results, past)
 	}
 }
+
+// The pages tell of dead letters that wait for a decision, and of no others.
+func TestDiscardedLettersRaiseNoAlarm(t *testing.T) {
+	g := buried(t)
+	viewer := g.as(staff.Viewer)
+	const told = "2 reminders could not be delivered: refused for good, or out of attempts."
+	viewer.get("/").is(200).has("2 reminders failed")
+	viewer.get("/templates/1").is(200).has(told)
+	viewer.get("/templates/1/cockpit").is(200).has(told)
+	g.as(staff.Operator).post("/dead-letters/discard", url.Values{"template": {"1"}, "reason": {"too late"}}).to("/dead-letters?template=1")
+	g.must(g.DeadLetters.Step(t.Context()))
+	viewer.get("/dead-letters?template=1").is(200).has("None of these")
+	viewer.get("/").is(200).has("All is well").hasNot("reminders failed")
+	viewer.get("/templates/1").is(200).hasNot("could not be delivered")
+	viewer.get("/templates/1/balance").is(200).has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")
+	viewer.get("/templates/1/cockpit").is(200).hasNot("could not be delivered")
+}

@@ -71,6 +71,10 @@ func TestPreviewOfACampaign(t *testing.T) {
 	form.Set("audience", "segment_id:7")
 	b.post("/campaigns/preview", form).is(200).has(`data-for="f-name"`, `data-for="f-percent_b"`, `data-for="f-audience_value"`, "does not exist", "cannot be told right now")
 	b.post("/campaigns", form).is(http.StatusUnprocessableEntity).has("3 things need your attention", "Name : is required", "Which ones : does not exist", "must be a whole number")
+	letter := between(b.post("/campaigns/preview", campaignForm("body", "Come, {{nope}}")).is(200).body, `<article class="letter">`, "</article>")
+	if !strings.Contains(letter, "{{nope}}") || !strings.Contains(letter, "has a variable that does not exist or is not closed") {
+		t.Errorf("an unknown variable reads %q", letter)
+	}
 	b.post("/campaigns/preview", nil).is(200).has(`data-for="f-name"`, `data-for="f-title"`, `data-for="f-starts_at"`)
 
 	// The same form is always told the same.

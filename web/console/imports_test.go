@@ -166,9 +166,29 @@ func TestSegmentPages(t *testing.T) {
 	b.post("/segments/new", with("do", "remove:r.9.x")).is(200).has(`name="r.0.field"`)
 	// Another field brings its own operators and drops what no longer fits.
 	b.post("/segments/new", with("r.0.field", "contact", "do", "change")).is(200).has("is not known:").hasNot(`name="r.0.name"`)
+	b.post("/segments/new", with("r.0.field", "contact", "r.0.op", "has", "r.0.kind", "contact", "r.0.value", "email", "do", "change")).is(200).has(`name="r.0.kind" value="contact"`, `value="email" selected`)
+	b.post("/segments/new", with("r.0.field", "created", "r.0.op", "has", "r.0.kind", "contact", "r.0.value", "email", "do", "change")).is(200).has(`name="r.0.kind" value="days"`).hasNot(`value="email"`)
+	b.post("/segments/new", with("r.0.field", "locale", "r.0.op", "has", "r.0.kind", "contact", "r.0.value", "email", "do", "change")).is(200).hasNot(`value="email"`)
+	b.post("/segments/new", with("r.0.op", "one_of", "r.0.kind", "text", "do", "change")).is(200).has(`value="gold"`)
+	// An estimate that cannot be told says why, as a save does.
+	for _, why := range [][]string{{"created", "within_days", "email", "must be a number of days from 1 to 3650"}, {"locale", "one_of", "zz-@@", "must be a language tag"}, {"attribute", "is", "", "is required"}} {
+		a := b.post("/segments/new", with("r.0.field", why[0], "r.0.op", why[1], "r.0.value", why[2], "do", "estimate")).is(200).has(why[3])
+		if bar := between(a.body, `id="estimate"`, "</div>"); !strings.Contains(bar, "No estimate") || !strings.Contains(bar, why[3][:11]) {
+			t.Errorf("%v: where the estimate would be stands %q", why, bar)
+		}
+	}
 	b.post("/segments/new", with("name", "", "r.0.name", "", "do", "save")).is(422).has("is required", "letters, digits, dots")
 	deep := with("do", "save", "r.1.match", "any", "r.1.0.field", "locale", "r.1.0.op", "one_of", "r.1.0.value", "zh, fr")
 	at := b.post("/segments/new", deep).is(303).header.Get("Location")
+	// A form that is sent twice makes one segment; its key stays while the tree grows.
+	key := b.get("/segments/new").is(200).field("request_key")
+	once := with("do", "save", "name", "Once", "request_key", key)
+	b.post("/segments/new", with("do", "condition:r", "request_key", key)).is(200).has(`name="request_key" value="` + key + `"`)
+	made := b.post("/segments/new", once).is(303).header.Get("Location")
+	b.post("/segments/new", once).to(made)
+	if n := g.number(`select count(*) from segments where name = 'Once'`) + g.number(`select count(*) from audit where action = 'segment.create'`); n != 3 {
+		t.Errorf("%d segments and records, want one of each and a record of the other", n)
+	}
 	b.get(at).is(200).has("All of these hold", "“tier” is gold", "Language is one of zh, fr", at+"?estimate=1", "No campaign uses it").hasNot("1 user")
 	b.get(at + "?estimate=1").is(200).has("1 user").hasNot(`hx-trigger="load"`)
 	b.get(at + "/edit?estimate=1").is(200).has("1 user")

@@ -137,9 +137,7 @@ func (c *Console) otherDeadLetters(r *http.Request, drops []pages.Drop) ([]pages
 		n += g.Dead
 	}
 	for _, d := range drops {
-		for _, ch := range d.Board.Totals() {
-			n -= ch.Dead
-		}
+		n -= d.Board.DeadLetters
 	}
 	if n <= 0 {
 		return nil, nil
@@ -182,8 +180,8 @@ func (c *Console) concerns(r *http.Request, d pages.Drop) (list []pages.Attentio
 			add(ui.Warn, l.T("attention.no_sender", d.Name, say(r, "channel."+ch.Channel.String()), ch.Booked))
 		}
 	}
-	if sum.Dead > 0 {
-		list = append(list, pages.Attention{Tone: ui.Bad, Text: l.N("attention.dead", sum.Dead, d.Name), URL: fmt.Sprintf("/dead-letters?template=%d", d.ID)})
+	if n := d.Board.DeadLetters; n > 0 {
+		list = append(list, pages.Attention{Tone: ui.Bad, Text: l.N("attention.dead", n, d.Name), URL: fmt.Sprintf("/dead-letters?template=%d", d.ID)})
 	}
 	if sum.Expired > 0 {
 		add(ui.Warn, l.N("attention.expired", sum.Expired, d.Name))

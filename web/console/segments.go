@@ -1,6 +1,7 @@
 package console
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -86,12 +87,12 @@ func (c *Console) estimate(r *http.Request, rule segment.Rule) *segment.Estimate
 
 func (c *Console) newSegment(w http.ResponseWriter, r *http.Request) error {
 	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{pages.BlankCondition()}}
-	return c.show(w, r, http.StatusOK, pages.SegmentForm{Rule: rule}.Page())
+	return c.show(w, r, http.StatusOK, pages.SegmentForm{Rule: rule, RequestKey: rand.Text()}.Page())
 }
 
 func (c *Console) createSegment(w http.ResponseWriter, r *http.Request) error {
 	return c.keepSegment(w, r, segment.Segment{}, func(spec segment.Spec) (segment.Segment, error) {
-		return c.Segments.Create(r.Context(), actor(r), spec)
+		return c.Segments.Create(r.Context(), actor(r), spec, creationKey(r))
 	})
 }
 
@@ -124,7 +125,7 @@ func (c *Console) saveSegment(w http.ResponseWriter, r *http.Request) error {
 // keepSegment changes the tree as the pressed button says, or saves it. The
 // whole tree travels in the form, so that nothing is kept between two presses.
 func (c *Console) keepSegment(w http.ResponseWriter, r *http.Request, g segment.Segment, save func(segment.Spec) (segment.Segment, error)) error {
-	p := pages.SegmentForm{Segment: g, Name: r.PostFormValue("name"), Rule: segment.Everybody()}
+	p := pages.SegmentForm{Segment: g, Name: r.PostFormValue("name"), Rule: segment.Everybody(), RequestKey: r.PostFormValue("request_key")}
 	if g.Kind != segment.ByList {
 		p.Rule = readRule(r)
 	}
@@ -133,8 +134,10 @@ func (c *Console) keepSegment(w http.ResponseWriter, r *http.Request, g segment.
 	}
 	if do := r.PostFormValue("do"); do != "save" {
 		p.Rule = changeRule(p.Rule, do)
-		if p.Rule.Check() == nil {
+		if err := p.Rule.Check(); err == nil {
 			p.Estimate = c.estimate(r, p.Rule)
+		} else if do == "estimate" { // who builds the tree has not finished yet
+			p.Errors = fieldsOf(err)
 		}
 		return c.either(w, r, p.Fragment(), p.Page())
 	}
@@ -309,7 +312,21 @@ func readNode(r *http.Request, path string, depth int) (segment.Rule, bool) {
 		x.Name = strings.TrimSpace(r.PostFormValue(path + ".name"))
 	}
 	x.Values = readValues(value, r.PostForm[path+".value"])
+	was := segment.Value(r.PostFormValue(path + ".kind"))
+	if !known || was != "" && was != value {
+		x.Values = fitting(x.Values, was, value)
+	}
 	return segment.Rule{Condition: x}, true
+}
+
+// fitting returns the values that make sense as another kind than they were
+// given for. A choice is no text that somebody has typed.
+func fitting(values []string, was, now segment.Value) []string {
+	chosen := func(v segment.Value) bool { return v == segment.ContactKind || v == segment.ChannelName }
+	if chosen(was) && !chosen(now) {
+		return nil
+	}
+	return slices.DeleteFunc(values, func(v string) bool { return !now.Takes(v) })
 }
 
 // readValues reads what was typed, one value, or several between commas.

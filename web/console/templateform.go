@@ -57,7 +57,7 @@ func (c *Console) createTemplate(w http.ResponseWriter, r *http.Request) error {
 	return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done.create", t.Name))
 }
 
-// creationKey makes sending a form twice create one template. It is the
+// creationKey makes sending a form twice create one thing. It is the
 // member's own: nobody's form can name another's.
 func creationKey(r *http.Request) string {
 	key := r.PostFormValue("request_key")

@@ -1,0 +1,40 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// Who is discarded or tried again waits for no decision any more; on the
+// balance sheet the discarded are dead for ever.
+func TestBoardCountsTheDeadLettersThatAreLeft(t *testing.T) {
+	m := newMorgue(t)
+	m.cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id <= 4] }
+	tpl, _ := m.bury(1, 10, 5)
+	m.bury(1, 4, 5) // those of another drop
+	known := m.cockpit(tpl).Settled()
+	check := func(when string, want, dead int64) {
+		t.Helper()
+		board, err := m.boards.Board(t.Context(), tpl.ID)
+		m.must(err)
+		if got := board.Totals()[delivery.Webhook].Dead; board.DeadLetters != want || got != dead {
+			t.Errorf("%s: %d letters and %d dead, want %d and %d", when, board.DeadLetters, got, want, dead)
+		}
+		if got := m.cockpit(tpl, known...).DeadLetters; got != want {
+			t.Errorf("%s: %d letters in the cockpit, want %d", when, got, want)
+		}
+		m.balanced(tpl)
+	}
+	check("at first", 4, 4)
+	m.work(delivery.Discard, delivery.DeadLetterFilter{TemplateID: tpl.ID, UserID: 1}, 0)
+	check("after one was discarded", 3, 4)
+	m.cause = func(user.ID) string { return "" }
+	m.work(delivery.Replay, delivery.DeadLetterFilter{TemplateID: tpl.ID, UserID: 2}, 0)
+	m.drain()
+	m.finish(tpl)
+	check("after one was delivered", 2, 3)
+	m.work(delivery.Discard, delivery.DeadLetterFilter{TemplateID: tpl.ID}, 0)
+	check("after all were discarded", 0, 3)
+}
