@@ -159,6 +159,18 @@ func (a *API) byKey(r *http.Request, secret string, needed access) (*caller, err
 	return c, nil
 }
 
+// permits refuses a change by a key that may only read, before anything else
+// of the request is looked at. The use cases check the rest, such as shops.
+func (t traits) permits(r *http.Request) error {
+	if t.access != forStaff || t.reads || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	if c := callerOf(r.Context()); c.key == nil || !c.key.Has(staff.ScopeAdmin) {
+		return staff.ErrForbidden.Because("this needs a key with the scope admin")
+	}
+	return nil
+}
+
 // countFailure slows down whoever tries credentials out.
 func (a *API) countFailure(q *middleware.Request, r *http.Request, err error) error {
 	if fault.KindOf(err) != fault.Unauthenticated || r.Header.Get("Authorization") == "" {

@@ -309,6 +309,48 @@ func TestServiceKeys(t *testing.T) {
 	r.want(r.call(as(expiring), "GET", "/admin/templates", nil), 401, "unauthenticated")
 }
 
+// Whether a key may change anything is told before what is wrong with the
+// change, for every operation of the document.
+func TestScopesComeFirst(t *testing.T) {
+	r := newRig(t, nil)
+	var doc struct {
+		Paths map[string]map[string]struct {
+			OperationID string `json:"operationId"`
+		}
+	}
+	a := httptest.NewRecorder()
+	r.ServeHTTP(a, httptest.NewRequest("GET", "/openapi.json", nil))
+	r.must(json.Unmarshal(a.Body.Bytes(), &doc))
+	reading := map[string]bool{"estimate-segment": true, "replay-dead-letters": true, "discard-dead-letters": true}
+	tried := 0
+	for path, methods := range doc.Paths {
+		path = strings.TrimPrefix(path, "/api/v1")
+		if !strings.HasPrefix(path, "/admin/") {
+			continue
+		}
+		path = strings.NewReplacer("{id}", "x", "{number}", "x", "{batch}", "x", "{user_id}", "x").Replace(path)
+		for method, op := range methods {
+			method = strings.ToUpper(method)
+			if method == "GET" || reading[op.OperationID] {
+				continue
+			}
+			tried++
+			for _, body := range []string{`{"nonsense":1}`, `{`, ``} {
+				r.about = method + " " + path + " " + body
+				r.want(r.call(as(r.keys[staff.ScopeRead]), method, path, body), 403, "forbidden")
+				r.want(r.call(as(r.keys[staff.ScopePayment]), method, path, body), 403, "forbidden")
+			}
+		}
+	}
+	if tried < 20 {
+		t.Fatalf("%d operations were tried", tried)
+	}
+	r.about = "reading"
+	r.want(r.call(as(r.keys[staff.ScopeRead]), "POST", "/admin/segments/estimate", `{"rule":{"all":[]}}`), 200, "")
+	r.want(r.call(as(r.keys[staff.ScopeRead]), "POST", "/admin/segments/estimate", `{"nonsense":1}`), 422, "invalid_request")
+	r.want(r.call(as(r.keys[staff.ScopeRead]), "POST", "/admin/dead-letters/replay", `{"filter":{},"dry_run":true}`), 200, "")
+}
+
 func TestRevokedKey(t *testing.T) {
 	r := newRig(t, nil)
 	r.want(r.call(r.admin(), "GET", "/admin/templates", nil), 200, "")
