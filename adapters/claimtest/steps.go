@@ -83,7 +83,7 @@ func repetitions(t *testing.T, h Harness) {
 	again := func(when string) {
 		t.Helper()
 		got, err := h.Claim(t.Context(), Tap(drop, 1, "mine"))
-		if err != nil || got.ID != first.ID || got.CouponID != first.CouponID && first.CouponID != 0 {
+		if err != nil || got.ID != first.ID || !got.At.Equal(first.At) || got.CouponID != first.CouponID && first.CouponID != 0 {
 			t.Errorf("%s the repetition is answered %+v, %v; the first time %+v", when, got, err, first)
 		}
 	}

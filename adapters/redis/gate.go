@@ -291,7 +291,8 @@ func (g *Gate) drown(d *drop) {
 
 // repeated answers a request whose key was used before.
 func (g *Gate) repeated(ctx context.Context, r claim.Request, first string) (claim.Claim, error) {
-	idText, userText, _ := strings.Cut(first, " ")
+	idText, rest, _ := strings.Cut(first, " ")
+	userText, at, _ := strings.Cut(rest, " ")
 	id, err := claim.ParseID(idText)
 	if err != nil {
 		return claim.Claim{}, fmt.Errorf("gate: unreadable promise %q", first)
@@ -301,9 +302,18 @@ func (g *Gate) repeated(ctx context.Context, r claim.Request, first string) (cla
 	}
 	found, err := g.info.Decided(ctx, id)
 	if errors.Is(err, claim.ErrNotFound) {
-		return claim.Claim{ID: id, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Accepted, At: g.options.Now()}, nil
+		return claim.Claim{ID: id, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Accepted, At: g.acceptedAt(at)}, nil
 	}
 	return found, err
+}
+
+// acceptedAt reads the instant at which a claim was accepted. A gate of an
+// older version has not noted it.
+func (g *Gate) acceptedAt(ms string) time.Time {
+	if n, err := strconv.ParseInt(ms, 10, 64); err == nil {
+		return time.UnixMilli(n).UTC()
+	}
+	return g.options.Now()
 }
 
 func overloaded(why string) error {

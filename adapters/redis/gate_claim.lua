@@ -2,12 +2,12 @@
 -- the rules of claim.Admit, and keeps what it accepts as one entry of the stream. A refusal changes nothing.
 -- All keys share one hash tag.
 -- KEYS  1 shelf  2 users: claims that stand  3 keys: requests that were accepted
---       4 claims: accepted and not yet written  5 stream
+--       4 claims: accepted and not yet written, "user ms"  5 stream
 --       6 pace: how many were accepted in a second, "second count" in a ring of 64
 -- ARGV  per claim: id, user, origin, key ("" = the claim's own)
 -- returns { "missing" } without a shelf, { "sealed" } while it is being built,
 --       else { "open", stock left, word per claim … }, a word being
---       "ok <ms since 1970>" | "was <claim> <user>" (accepted before) | "notopen" | "ended" | "early"
+--       "ok <ms since 1970>" | "was <claim> <user>[ <ms>]" (accepted before; the instant while it is not written) | "notopen" | "ended" | "early"
 --       | "dry" (nothing left here) | "limit" | "drylimit" (both)
 local f = redis.call('HMGET', KEYS[1], 'state', 'status', 'obtain', 'opens', 'closes', 'ahead', 'limit', 'stock', 'accepted', 'epoch', 'gone', 'over')
 if not f[1] then return { 'missing' } end
@@ -31,6 +31,13 @@ local counts, promised = {}, {}
 for i, c in ipairs(redis.call('HMGET', KEYS[2], unpack(users))) do counts[users[i]] = tonumber(c or 0) end
 for i, p in ipairs(redis.call('HMGET', KEYS[3], unpack(keys))) do promised[keys[i]] = p end
 
+-- An instant is known as long as the claim is not written.
+local function before(promise)
+  local id = string.match(promise, '^%S+')
+  local ms = string.match(redis.call('HGET', KEYS[4], id) or '', ' (%d+)$')
+  return 'was ' .. promise .. (ms and ' ' .. ms or '')
+end
+
 local function judge(user, origin)
   local windowed = origin == 'claim' or origin == 'code'
   if status == 'cancelled' or status == 'draft' or (windowed and origin ~= obtain) then return 'notopen' end
@@ -44,24 +51,24 @@ end
 
 local words = { 'open', 0 }
 local newUsers, newKeys, newClaims, entry = {}, {}, {}, { 'epoch', f[10], 'at', string.format('%.0f', now) }
-local changed = {}
+local changed, fresh = {}, {}
 for i = 1, n do
   local at = 4 * i - 3
   local id, user, key = ARGV[at], users[i], keys[i]
   local word
   if promised[key] then
-    word = 'was ' .. promised[key]
+    word = fresh[key] and 'was ' .. promised[key] .. ' ' .. entry[4] or before(promised[key])
   else
     word = judge(user, ARGV[at + 2])
     if word == 'ok' then
       stock, accepted = stock - 1, accepted + 1
       counts[user] = counts[user] + 1
       changed[user] = true
-      promised[key] = id .. ' ' .. user
+      promised[key], fresh[key] = id .. ' ' .. user, true
       newKeys[#newKeys + 1] = key
       newKeys[#newKeys + 1] = promised[key]
       newClaims[#newClaims + 1] = id
-      newClaims[#newClaims + 1] = user
+      newClaims[#newClaims + 1] = user .. ' ' .. entry[4]
       entry[#entry + 1] = id
       entry[#entry + 1] = string.format('%.0f', accepted) .. ' ' .. user .. ' ' .. ARGV[at + 2] .. ' ' .. ARGV[at + 3]
     end

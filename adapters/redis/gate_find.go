@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -70,8 +71,9 @@ func (g *Gate) pending(ctx context.Context, id claim.ID) (claim.Claim, error) {
 	}
 	for template, list := range replies {
 		for _, reply := range list {
-			if by, err := user.ParseID(reply.Val()); err == nil {
-				return claim.Claim{ID: id, TemplateID: template, UserID: by, State: claim.Accepted, At: g.options.Now()}, nil
+			userText, at, _ := strings.Cut(reply.Val(), " ")
+			if by, err := user.ParseID(userText); err == nil {
+				return claim.Claim{ID: id, TemplateID: template, UserID: by, State: claim.Accepted, At: g.acceptedAt(at)}, nil
 			}
 		}
 	}

@@ -50,6 +50,7 @@ func (c Campaign) step(t Transition, now time.Time) (Campaign, error) {
 	switch t {
 	case Publishing:
 		c.State, c.PublishedAt = Scheduled, &now
+		c.ApprovalAskedAt, c.ApprovedBy = nil, "" // who asked has not approved
 	case Pausing:
 		c.State = Paused
 	case Resuming:

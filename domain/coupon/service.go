@@ -38,6 +38,16 @@ type Service struct {
 	Store Store
 	// LockFor is how long a lock lasts.
 	LockFor time.Duration
+	// owner, if set, is whose coupons the steps are for.
+	owner user.ID
+}
+
+// For returns the steps for coupons of one owner: those of others are refused
+// with [ErrNotUsable]. 0 = of anybody.
+func (s *Service) For(owner user.ID) *Service {
+	only := *s
+	only.owner = owner
+	return &only
 }
 
 // Coupon returns the coupon, to its owner only unless owner is 0, with the
@@ -98,6 +108,14 @@ func (s *Service) TimeOut(ctx context.Context, id int64, order string) (time.Dur
 
 var systemLabel = staff.System().Label
 
+// decide asks the rule of one step, unless the coupon is somebody else's.
+func (s *Service) decide(c Case, rule func(Case) (Move, *refusal)) (Move, *refusal) {
+	if s.owner != 0 && s.owner != c.Coupon.UserID {
+		return Move{}, refuse(RefusedOwner, "the coupon belongs to another user")
+	}
+	return rule(c)
+}
+
 // step loads, decides and saves, again and again while others are faster. The
 // case it returns has the coupon as it is after the step.
 func (s *Service) step(ctx context.Context, by string, id int64, order string, step Step, decide func(Case) (Move, *refusal)) (Case, error) {
@@ -109,7 +127,7 @@ func (s *Service) step(ctx context.Context, by string, id int64, order string, s
 		if err != nil {
 			return c, err
 		}
-		m, no := decide(c)
+		m, no := s.decide(c, decide)
 		if no != nil {
 			op := c.op(step, order, c.Coupon)
 			op.Outcome, op.By = no.outcome, by

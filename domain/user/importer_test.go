@@ -199,13 +199,14 @@ func TestImport(t *testing.T) {
 		table.rows = append(table.rows, []string{fmt.Sprint(i + 1), fmt.Sprint("n", i), "u@example.com", "0086 138-0013 8000", "7", "email sms", "zh_CN", "22:00 – 08:00"})
 	}
 	table.rows = append(table.rows, []string{"x", "nobody"}, []string{"5000", "", "nonsense", "12"}, nil, []string{"5001", "", "", "", "007", "fax"},
-		[]string{"5002", "last", "", "", "gold", "-"}, []string{"5002", "really last", "", "", "", "", "", "26:00"})
+		[]string{"5002", "last", "", "", "gold", "-"}, []string{"5002", "really last", "", "", "", "", "", "26:00"},
+		[]string{"5003", "", "", "", "", "", "", "22:00-22:00"})
 	store := &drawer{stored: map[user.ID]user.Change{}, fail: 2}
 	im := &user.Importer{Store: store, Tables: table, Now: slow()}
 	p := user.ImportParams{Columns: user.GuessMapping(table.rows[0])}
 	check, broken := work(t, im, user.CheckJob, p)
-	want := user.ImportResult{New: 4001, Invalid: 5}
-	if r := result(t, check); r != want || len(store.stored) != 0 || check.Done != 4001 || check.Failed != 5 {
+	want := user.ImportResult{New: 4001, Invalid: 6}
+	if r := result(t, check); r != want || len(store.stored) != 0 || check.Done != 4001 || check.Failed != 6 {
 		t.Fatalf("the check says %+v, %+v; stored %d", r, check, len(store.stored))
 	}
 	lines := ""
@@ -216,7 +217,8 @@ func TestImport(t *testing.T) {
 		"4003 email: must be an e-mail address such as ann@example.com; phone: must be an E.164 number such as +8613800138000\n"+
 		"4004 the row is torn\n"+
 		"4005 opt_outs: must be channels such as email or sms, separated by spaces\n"+
-		"4007 quiet_hours: must be two times of day such as 22:00-08:00\n" {
+		"4007 quiet_hours: must be two times of day such as 22:00-08:00\n"+
+		"4008 quiet_hours: must begin and end at different times; - removes the quiet hours\n" {
 		t.Errorf("complaints:\n%s", lines)
 	}
 	done, _ := work(t, im, user.ImportJob, p)

@@ -239,5 +239,8 @@ func readQuiet(cell string) (*QuietHours, error) {
 	if !ok || !fine {
 		return nil, importFault("quiet_hours", "rule.quiet_hours", "must be two times of day such as 22:00-08:00")
 	}
+	if q.From == q.To {
+		return nil, importFault("quiet_hours", "rule.quiet_same", "must begin and end at different times; - removes the quiet hours")
+	}
 	return &q, nil
 }

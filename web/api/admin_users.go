@@ -212,6 +212,9 @@ func parseUser(text []byte) (user.Change, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return user.Change{}, errors.New("the line holds more than one JSON object")
 	}
+	if err := namedOnce(text); err != nil {
+		return user.Change{}, err
+	}
 	id, err := user.ParseID(l.ID)
 	if err != nil {
 		return user.Change{}, errors.New("id: must be a positive decimal number below 2^63, as a string")

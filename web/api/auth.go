@@ -23,7 +23,8 @@ const (
 	forAnybody
 	// forStaff takes service keys that stand for a role.
 	forStaff
-	// forPayment takes service keys of the payment service.
+	// forPayment takes service keys of the payment service, which may name the
+	// owner of the coupon if they may act as users.
 	forPayment
 	// forOwners takes what forUsers takes, and payment's keys that name no user.
 	forOwners
@@ -141,22 +142,33 @@ func (a *API) byKey(r *http.Request, secret string, needed access) (*caller, err
 		if !key.Has(staff.ScopePayment) {
 			return nil, staff.ErrForbidden.Because("this needs a key with the scope payment")
 		}
-		return c, nil
 	}
 	named := r.Header.Get(userHeader)
-	if named == "" && needed == forOwners && key.Has(staff.ScopePayment) {
+	if named == "" && (needed == forPayment || needed == forOwners && key.Has(staff.ScopePayment)) {
 		return c, nil
 	}
 	if named == "" {
 		return nil, staff.ErrUnauthenticated.Because("name the user in X-User-ID; the key must have the scope act-as-user")
 	}
 	if !key.Has(staff.ScopeActAsUser) {
-		return nil, staff.ErrForbidden.Because("this needs a key with the scope act-as-user")
+		return nil, staff.ErrForbidden.Because("naming a user in X-User-ID needs a key with the scope act-as-user")
 	}
 	if c.user, err = user.ParseID(named); err != nil {
 		return nil, refused("header.X-User-ID", "must be a positive decimal number below 2^63")
 	}
 	return c, nil
+}
+
+// permits refuses a change by a key that may only read, before anything else
+// of the request is looked at. The use cases check the rest, such as shops.
+func (t traits) permits(r *http.Request) error {
+	if t.access != forStaff || t.reads || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	if c := callerOf(r.Context()); c.key == nil || !c.key.Has(staff.ScopeAdmin) {
+		return staff.ErrForbidden.Because("this needs a key with the scope admin")
+	}
+	return nil
 }
 
 // countFailure slows down whoever tries credentials out.

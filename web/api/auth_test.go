@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
@@ -98,10 +99,12 @@ func TestRememberedTokenExpires(t *testing.T) {
 	r.want(r.call(as(credential), "GET", "/reservations", nil), 401, "unauthenticated")
 }
 
-// keyServer serves a key set that can be changed, or fail.
+// keyServer serves a key set that can be changed, or fail. With odd it serves
+// one more key, whatever that is.
 type keyServer struct {
 	*httptest.Server
 	set  atomic.Pointer[jwk.Set]
+	odd  atomic.Pointer[string]
 	down atomic.Bool
 	hits atomic.Int64
 }
@@ -114,7 +117,15 @@ func newKeyServer(t *testing.T) *keyServer {
 			http.Error(w, "down", http.StatusServiceUnavailable)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(*s.set.Load())
+		body, _ := json.Marshal(*s.set.Load())
+		if odd := s.odd.Load(); odd != nil {
+			comma := ","
+			if (*s.set.Load()).Len() == 0 {
+				comma = ""
+			}
+			body = []byte(strings.Replace(string(body), "[", "["+*odd+comma, 1))
+		}
+		_, _ = w.Write(body)
 	}))
 	t.Cleanup(s.Close)
 	return s
@@ -196,6 +207,59 @@ func TestKeySet(t *testing.T) {
 	r.want(r.call(as(rotated), "GET", "/reservations", nil), 200, "")
 }
 
+// Keys that cannot be used keep nobody from using the others.
+func TestKeySetWithUnusableKeys(t *testing.T) {
+	rsaKey, _ := rsa.GenerateKey(rand.Reader, 2048)
+	ecKey, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	_, edKey, _ := ed25519.GenerateKey(rand.Reader)
+	fresh, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	// 1024 bits: what is too short, and what a log must not hold.
+	short := base64.RawURLEncoding.EncodeToString(rsaKey.N.Bytes()[:128])
+	x := base64.RawURLEncoding.EncodeToString(make([]byte, 31)) + "AQ"
+	claims := map[string]any{"sub": "7", "exp": in(time.Hour)}
+	for name, odd := range map[string]string{
+		"unknown kind":  `{"kty":"weird","kid":"w"}`,
+		"unknown curve": `{"kty":"EC","kid":"w","crv":"secp256k1","x":"` + x + `","y":"` + x + `"}`,
+		"no point":      `{"kty":"EC","kid":"w","crv":"P-256","x":"` + x + `","y":"` + x + `"}`,
+		"short":         `{"kty":"RSA","kid":"w","e":"AQAB","n":"` + short + `"}`,
+		"not base64":    `{"kty":"RSA","kid":"w","e":"AQAB","n":"!!!"}`,
+		"no object":     `7`,
+		"empty":         `{}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newKeyServer(t)
+			server.odd.Store(&odd)
+			server.publish(t, map[string]any{"r": rsaKey, "e": ecKey, "d": edKey})
+			r := newRig(t, func(d *api.Deps) {
+				var err error
+				if d.Tokens, err = api.NewTokens(t.Context(), api.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log}); err != nil {
+					t.Fatal(err)
+				}
+			})
+			ask := func(status int, code string, alg jwa.SignatureAlgorithm, id string, key any) {
+				t.Helper()
+				r.want(r.call(as(sign(alg, named(t, id, key), claims)), "GET", "/reservations", nil), status, code)
+			}
+			ask(200, "", jwa.RS256(), "r", rsaKey)
+			ask(200, "", jwa.ES256(), "e", ecKey)
+			ask(200, "", jwa.EdDSA(), "d", edKey)
+			if log := r.logs.String(); strings.Count(log, "were skipped") != 1 || !strings.Contains(log, `"skipped":1,"used":3`) || strings.Contains(log, short[:20]) {
+				t.Errorf("the log says %s", log)
+			}
+			server.publish(t, map[string]any{"n": fresh})
+			r.late.Store(int64(time.Minute))
+			ask(200, "", jwa.ES256(), "n", fresh)
+
+			server.publish(t, nil)
+			other := newRig(t, func(d *api.Deps) {
+				d.Tokens, _ = api.NewTokens(t.Context(), api.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log})
+			})
+			r = other
+			ask(503, "overloaded", jwa.ES256(), "n", fresh)
+		})
+	}
+}
+
 func TestKeyServerDown(t *testing.T) {
 	key, _ := rsa.GenerateKey(rand.Reader, 2048)
 	server := newKeyServer(t)
@@ -243,6 +307,48 @@ func TestServiceKeys(t *testing.T) {
 	}
 	r.late.Store(int64(2 * time.Minute))
 	r.want(r.call(as(expiring), "GET", "/admin/templates", nil), 401, "unauthenticated")
+}
+
+// Whether a key may change anything is told before what is wrong with the
+// change, for every operation of the document.
+func TestScopesComeFirst(t *testing.T) {
+	r := newRig(t, nil)
+	var doc struct {
+		Paths map[string]map[string]struct {
+			OperationID string `json:"operationId"`
+		}
+	}
+	a := httptest.NewRecorder()
+	r.ServeHTTP(a, httptest.NewRequest("GET", "/openapi.json", nil))
+	r.must(json.Unmarshal(a.Body.Bytes(), &doc))
+	reading := map[string]bool{"estimate-segment": true, "replay-dead-letters": true, "discard-dead-letters": true}
+	tried := 0
+	for path, methods := range doc.Paths {
+		path = strings.TrimPrefix(path, "/api/v1")
+		if !strings.HasPrefix(path, "/admin/") {
+			continue
+		}
+		path = strings.NewReplacer("{id}", "x", "{number}", "x", "{batch}", "x", "{user_id}", "x").Replace(path)
+		for method, op := range methods {
+			method = strings.ToUpper(method)
+			if method == "GET" || reading[op.OperationID] {
+				continue
+			}
+			tried++
+			for _, body := range []string{`{"nonsense":1}`, `{`, ``} {
+				r.about = method + " " + path + " " + body
+				r.want(r.call(as(r.keys[staff.ScopeRead]), method, path, body), 403, "forbidden")
+				r.want(r.call(as(r.keys[staff.ScopePayment]), method, path, body), 403, "forbidden")
+			}
+		}
+	}
+	if tried < 20 {
+		t.Fatalf("%d operations were tried", tried)
+	}
+	r.about = "reading"
+	r.want(r.call(as(r.keys[staff.ScopeRead]), "POST", "/admin/segments/estimate", `{"rule":{"all":[]}}`), 200, "")
+	r.want(r.call(as(r.keys[staff.ScopeRead]), "POST", "/admin/segments/estimate", `{"nonsense":1}`), 422, "invalid_request")
+	r.want(r.call(as(r.keys[staff.ScopeRead]), "POST", "/admin/dead-letters/replay", `{"filter":{},"dry_run":true}`), 200, "")
 }
 
 func TestRevokedKey(t *testing.T) {

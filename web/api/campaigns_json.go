@@ -176,7 +176,7 @@ type Campaign struct {
 	StartedAt      *time.Time       `json:"started_at,omitempty"`
 	EndedAt        *time.Time       `json:"ended_at,omitempty"`
 	AwaitsApproval bool             `json:"awaits_approval,omitempty" doc:"It was published by one person and needs a second one's consent."`
-	ApprovedBy     string           `json:"approved_by,omitempty"`
+	ApprovedBy     string           `json:"approved_by,omitempty" doc:"Who consented to a publication that needed a second person; absent before." example:"staff:2 Ada"`
 	Segment        *FrozenRule      `json:"segment,omitempty" doc:"The version of its segment that the campaign is sent by: the one at publication, whatever the segment has become."`
 	Progress       CampaignProgress `json:"progress"`
 }
@@ -290,6 +290,9 @@ func (p CampaignPatch) apply(s campaign.Spec) (campaign.Spec, error) {
 
 func campaignJSON(st campaign.Status) Campaign {
 	c := st.Campaign
+	if c.ApprovalAskedAt != nil {
+		c.ApprovedBy = "" // until somebody has approved it, that is who asked
+	}
 	return Campaign{ID: decimal(c.ID), State: string(c.State), CampaignWish: wishOf(c.Spec), Reason: c.Reason, Version: c.Version,
 		CreatedBy: c.CreatedBy, CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(), PublishedAt: utc(c.PublishedAt),
 		StartedAt: utc(c.StartedAt), EndedAt: utc(c.EndedAt), AwaitsApproval: c.ApprovalAskedAt != nil, ApprovedBy: c.ApprovedBy, Segment: frozenJSON(c.Rule),

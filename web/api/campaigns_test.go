@@ -306,8 +306,11 @@ func TestApprovalOverTheAPI(t *testing.T) {
 		t.Errorf("nobody has asked: %s", a.Body)
 	}
 	r.want(r.call(second, "POST", path+"/approve", `{"request_id":"1"}`), 409, "approval_not_asked")
-	if a := r.want(r.call(r.admin(), "POST", path+"/publish", `{"reason":"spring"}`), 200, ""); a.at("state") != "draft" || a.at("awaits_approval") != true {
+	if a := r.want(r.call(r.admin(), "POST", path+"/publish", `{"reason":"spring"}`), 200, ""); a.at("state") != "draft" || a.at("awaits_approval") != true || a.at("approved_by") != nil {
 		t.Fatalf("asked: %s", a.Body)
+	}
+	if a := r.want(r.call(r.admin(), "GET", path, nil), 200, ""); a.at("awaits_approval") != true || a.at("approved_by") != nil {
+		t.Fatalf("waiting: %s", a.Body)
 	}
 	r.want(r.call(r.admin(), "POST", path+"/publish", nil), 409, "approval_required")
 	a := r.want(r.call(second, "GET", path+"/approval", nil), 200, "")
@@ -336,7 +339,8 @@ func TestApprovalOverTheAPI(t *testing.T) {
 	r.want(r.call(second, "POST", path+"/publish", nil), 409, "approval_lapsed")
 	r.want(r.call(r.admin(), "POST", path+"/publish", nil), 200, "")
 	a = r.want(r.call(second, "GET", path+"/approval", nil), 200, "")
-	if b := r.want(r.call(second, "POST", path+"/approve", decide(a, "fine")), 200, ""); b.at("state") != "scheduled" || b.at("segment.version") != 2.0 || b.at("segment.rule.all") == nil {
+	if b := r.want(r.call(second, "POST", path+"/approve", decide(a, "fine")), 200, ""); b.at("state") != "scheduled" || b.at("segment.version") != 2.0 || b.at("segment.rule.all") == nil ||
+		b.at("awaits_approval") != nil || !strings.HasPrefix(fmt.Sprint(b.at("approved_by")), "key:") {
 		t.Errorf("approved: %s", b.Body)
 	}
 	r.want(r.call(second, "POST", path+"/approve", decide(a, "fine")), 409, "invalid_transition")

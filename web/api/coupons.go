@@ -49,7 +49,7 @@ type LockWish struct {
 	OrderID     string      `json:"order_id" doc:"1 to 64 bytes without spaces." example:"A-1001"`
 	OrderAmount int64       `json:"order_amount" doc:"What the order costs before the discount, in minor units." example:"6000"`
 	Currency    string      `json:"currency,omitempty" doc:"If given, it must be the coupon's." example:"CNY"`
-	UserID      string      `json:"user_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"If given, the coupon must belong to this user." example:"1001"`
+	UserID      string      `json:"user_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"If given, the coupon must belong to this user. X-User-ID says the same; both must agree." example:"1001"`
 	Products    []OrderPart `json:"products,omitempty" maxItems:"500" doc:"What of order_amount is spent on which product. Coupons for one product need it: threshold and discount then look at that part only."`
 }
 
@@ -78,12 +78,12 @@ func (a *API) couponRoutes() {
 		Example: `{"order_id":"A-1001","order_amount":6000,"currency":"CNY","user_id":"1001"}`}), a.lockCoupon)
 	for _, s := range []struct {
 		name, summary, description string
-		do                         func(ctx context.Context, by string, id int64, order string) (coupon.Case, error)
+		do                         paymentDo
 	}{
 		{"confirm", "Use the coupon that the order holds", "A lock whose locked_until has passed can still be confirmed as long as nobody has " +
-			"ended it; after it was ended the answer is coupon_not_usable.", a.payment().Confirm},
-		{"release", "Give the coupon back", "Works before its lock too, which then fails. A confirmed order is refused: refund it.", a.payment().Release},
-		{"refund", "Return a used coupon", "It is unused again, or expired if its time has passed.", a.payment().Refund},
+			"ended it; after it was ended the answer is coupon_not_usable.", (*coupon.Service).Confirm},
+		{"release", "Give the coupon back", "Works before its lock too, which then fails. A confirmed order is refused: refund it.", (*coupon.Service).Release},
+		{"refund", "Return a used coupon", "It is unused again, or expired if its time has passed.", (*coupon.Service).Refund},
 	} {
 		register(a, a.operation(route{traits: traits{access: forPayment}, Method: http.MethodPost, Path: "/coupons/{id}/" + s.name,
 			ID: s.name + "-coupon", Tag: tagPayment, Summary: s.summary, Description: s.description + " Repeating it changes nothing.",
@@ -117,7 +117,7 @@ func (a *API) lockCoupon(ctx context.Context, in *struct {
 	Body LockWish
 }) (*couponAnswer, error) {
 	id, err := parseID("path.id", in.ID)
-	o, err2 := in.Body.order()
+	o, err2 := in.Body.order(userOf(ctx))
 	if err := merge(err, err2); err != nil {
 		return nil, err
 	}
@@ -128,20 +128,27 @@ func (a *API) lockCoupon(ctx context.Context, in *struct {
 	return &couponAnswer{couponJSON(c)}, nil
 }
 
-func (w LockWish) order() (coupon.Order, error) {
+// order returns what is asked for; named is whom X-User-ID names, if anybody.
+func (w LockWish) order(named user.ID) (coupon.Order, error) {
 	o := coupon.Order{ID: w.OrderID, Amount: money.Amount(w.OrderAmount), Currency: w.Currency}
 	for _, p := range w.Products {
 		o.Products = append(o.Products, coupon.Part{Product: p.Product, Amount: money.Amount(p.Amount)})
 	}
-	if w.UserID == "" {
+	if o.UserID = named; w.UserID == "" {
 		return o, nil
 	}
 	owner, err := parseID("body.user_id", w.UserID)
+	if err == nil && named != 0 && named != user.ID(owner) {
+		err = refused("body.user_id", "is another user than X-User-ID names")
+	}
 	o.UserID = user.ID(owner)
 	return o, err
 }
 
-func (a *API) paymentStep(do func(context.Context, string, int64, string) (coupon.Case, error)) func(context.Context, *struct {
+// paymentDo is one of the steps after the lock.
+type paymentDo func(s *coupon.Service, ctx context.Context, by string, id int64, order string) (coupon.Case, error)
+
+func (a *API) paymentStep(do paymentDo) func(context.Context, *struct {
 	CouponRef
 	Body OrderRef
 }) (*couponAnswer, error) {
@@ -153,7 +160,7 @@ func (a *API) paymentStep(do func(context.Context, string, int64, string) (coupo
 		if err != nil {
 			return nil, err
 		}
-		c, err := do(ctx, signature(ctx), id, in.Body.OrderID)
+		c, err := do(a.payment().For(userOf(ctx)), ctx, signature(ctx), id, in.Body.OrderID)
 		if err != nil {
 			return nil, err
 		}

@@ -55,6 +55,36 @@ func TestPayment(t *testing.T) {
 	}
 }
 
+// Whom X-User-ID names must own the coupon, in every step.
+func TestPaymentForANamedUser(t *testing.T) {
+	r := newRig(t, nil)
+	id := "/coupons/" + r.coupon(7, r.drop(time.Hour))
+	key := r.key(staff.Key{Scopes: []staff.Scope{staff.ScopePayment, staff.ScopeActAsUser}})
+	owner, other := as(key, "X-User-ID", "7"), as(key, "X-User-ID", "8")
+	lock := func(user string) map[string]any {
+		body := map[string]any{"order_id": "A-1", "order_amount": 6000}
+		if user != "" {
+			body["user_id"] = user
+		}
+		return body
+	}
+	order := map[string]any{"order_id": "A-1"}
+	r.want(r.call(other, "POST", id+"/lock", lock("")), 409, "coupon_not_usable")
+	r.want(r.call(other, "POST", id+"/lock", lock("8")), 409, "coupon_not_usable")
+	r.want(r.call(other, "POST", id+"/lock", lock("7")), 422, "invalid_request")
+	r.want(r.call(owner, "POST", id+"/lock", lock("8")), 422, "invalid_request")
+	r.want(r.call(as(key, "X-User-ID", "x"), "POST", id+"/lock", lock("")), 422, "invalid_request")
+	r.want(r.call(as(r.keys[staff.ScopePayment], "X-User-ID", "7"), "POST", id+"/lock", lock("")), 403, "forbidden")
+	r.want(r.call(other, "POST", id+"/release", order), 409, "coupon_not_usable")
+	r.want(r.call(owner, "POST", id+"/lock", lock("")), 200, "")
+	r.want(r.call(as(key), "POST", id+"/lock", lock("7")), 200, "")
+	r.want(r.call(other, "POST", id+"/confirm", order), 409, "coupon_not_usable")
+	r.want(r.call(other, "POST", id+"/release", order), 409, "coupon_not_usable")
+	r.want(r.call(owner, "POST", id+"/confirm", order), 200, "")
+	r.want(r.call(other, "POST", id+"/refund", order), 409, "coupon_not_usable")
+	r.want(r.call(owner, "POST", id+"/refund", order), 200, "")
+}
+
 func TestCouponIsShown(t *testing.T) {
 	r := newRig(t, nil)
 	id := r.coupon(7, r.drop(time.Hour))

@@ -77,7 +77,7 @@ func (a *API) deadLetterRoutes() {
 		if action == delivery.Discard {
 			summary, text = "Give dead letters up", "In the background. They keep counting as dead in the balance sheet."
 		}
-		register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/dead-letters/" + string(action), Tag: tagStaff,
+		register(a, a.operation(route{traits: traits{access: forStaff, reads: true}, Method: http.MethodPost, Path: "/admin/dead-letters/" + string(action), Tag: tagStaff,
 			ID: string(action) + "-dead-letters", Summary: summary, Description: text, Status: http.StatusAccepted,
 			Also:    map[int]string{http.StatusOK: "The dry run: nothing was changed."},
 			Codes:   []string{"channel_unavailable"},

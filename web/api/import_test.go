@@ -63,6 +63,38 @@ func TestImportUsers(t *testing.T) {
 	}
 }
 
+// A name counts letter for letter, and once.
+func TestImportTakesNamesLiterally(t *testing.T) {
+	r := newRig(t, nil)
+	wrong := map[string]string{
+		`{"id":"1","ID":"2"}`:                                  `unknown field "ID"`,
+		`{"ID":"2"}`:                                           `unknown field "ID"`,
+		`{"id":"1","Name":"Ann"}`:                              `unknown field "Name"`,
+		`{"id":"1","id":"2"}`:                                  `the field "id" is given more than once`,
+		`{"id":"1","\u0069d":"2"}`:                             `the field "id" is given more than once`,
+		`{"id":"1","name":"\ud800","name":"b"}`:                `the field "name" is given more than once`,
+		`{"id":"1","attributes":{"a":1,"a":2}}`:                `the field "a" is given more than once`,
+		`{"id":"1","attributes":{"a":1},"attributes":{"b":1}}`: `the field "attributes" is given more than once`,
+		`{"id":"1","quiet_hours":{"from":"22:00","from":"23:00","to":"08:00"}}`:    `the field "from" is given more than once`,
+		`{"id":"1","quiet_hours":{"From":"22:00","to":"08:00","from":"21:00"}}`:    `unknown field "From"`,
+		`{"id":"1","quiet_hours":{"from":"22:00","to":"22:00"}}`:                   "quiet_hours: from and to must differ; null removes the quiet hours",
+		`{"id":"1","quiet_hours":{"from":"22:00","to":"08:00","zone":"Asia/Tok"}}`: `unknown field "zone"`,
+	}
+	for line, want := range wrong {
+		a := r.want(r.call(r.admin(), "PUT", "/admin/users", line), 200, "")
+		if a.at("upserted") != 0.0 || len(a.at("errors").([]any)) != 1 || a.at("errors.0.error") != want {
+			t.Errorf("%s: %s, want %s", line, a.Body, want)
+		}
+	}
+	if n := r.number(`select count(*) from users`); n != 0 {
+		t.Fatalf("%d users are stored", n)
+	}
+	fine := `{"id":"1","name":"Ann","attributes":{"ID":"x","id":"y"},"quiet_hours":{"from":"22:00","to":"08:00"},"opt_outs":["sms"]}`
+	if a := r.want(r.call(r.admin(), "PUT", "/admin/users", fine), 200, ""); a.at("upserted") != 1.0 {
+		t.Fatalf("%s: %s", fine, a.Body)
+	}
+}
+
 // endless makes n lines as they are read.
 type endless struct {
 	n, at int

@@ -71,6 +71,10 @@ func (r route) headers() []*huma.Param {
 		ps = append(ps, &huma.Param{Name: "X-User-ID", In: "header", Schema: text(19),
 			Description: "With a service key that has the scope act-as-user: the user the request is about."})
 	}
+	if r.access == forPayment {
+		ps = append(ps, &huma.Param{Name: "X-User-ID", In: "header", Schema: text(19),
+			Description: "With a service key that also has the scope act-as-user: the coupon must belong to this user."})
+	}
 	if r.Method == http.MethodPost {
 		ps = append(ps, &huma.Param{Name: "Idempotency-Key", In: "header", Schema: text(255),
 			Description: "Any text of 1 to 255 printable characters that is new for every new request. Sending the same request " +

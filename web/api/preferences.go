@@ -20,7 +20,7 @@ type PushSubscription struct {
 // QuietHours is a daily span in the user's zone.
 type QuietHours struct {
 	From string `json:"from" doc:"24-hour time." example:"22:00"`
-	To   string `json:"to" doc:"24-hour time; may lie after midnight. The same as from = no quiet hours." example:"08:00"`
+	To   string `json:"to" doc:"24-hour time; may lie after midnight, and must differ from from." example:"08:00"`
 }
 
 // Preferences is how a user is reached and what they want to be left alone with.
@@ -97,10 +97,15 @@ func wishes(c *user.Change, optOuts Optional[[]string], quiet Optional[QuietHour
 	}
 	if quiet.Set {
 		c.Quiet = &user.QuietHours{}
-		if span, ok := user.ParseQuietHours(quiet.Value.From, quiet.Value.To); ok {
-			c.Quiet = &span
-		} else if !quiet.Null {
+		span, ok := user.ParseQuietHours(quiet.Value.From, quiet.Value.To)
+		switch {
+		case quiet.Null:
+		case !ok:
 			e.Add("quiet_hours", "rule.quiet_hours", "from and to must be times of day such as 22:00")
+		case span.From == span.To:
+			e.Add("quiet_hours", "rule.quiet_same", "from and to must differ; null removes the quiet hours")
+		default:
+			c.Quiet = &span
 		}
 	}
 	return e.Err()

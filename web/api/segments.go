@@ -136,7 +136,7 @@ func (a *API) segmentRoutes() {
 		func(r *route) { r.Status, r.Example = http.StatusCreated, example }), a.createSegment)
 	register(a, add(http.MethodPost, "/admin/segments/estimate", "estimate-segment", "Say about how many users a rule means",
 		func(r *route) {
-			r.Example = `{"rule":{"all":[]}}`
+			r.Example, r.reads = `{"rule":{"all":[]}}`, true
 			r.Description = "Looks at a sample for a fraction of a second, whatever the number of users; a small table is counted."
 		}, codes("estimate_unavailable")), a.estimateSegment)
 	register(a, add(http.MethodGet, "/admin/segments/{id}", "get-segment", "Show a segment", codes("segment_not_found")), a.getSegment)

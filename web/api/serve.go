@@ -27,6 +27,9 @@ import (
 // traits is what the pipeline needs to know about an operation.
 type traits struct {
 	access access
+	// reads is set for operations of staff that change nothing, or not always,
+	// although they are no GET: keys that may only read may call them.
+	reads bool
 	// stream is set for operations that read or write for longer than a
 	// request may take; they handle body and deadlines themselves.
 	stream bool
@@ -55,6 +58,9 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 		q.Hot, q.Stream = t.hot, t.stream
 		defer a.rescue(w, r)
 		err := a.admit(w, r, t.access)
+		if err == nil {
+			err = t.permits(r)
+		}
 		if err == nil {
 			err = plain(r)
 		}

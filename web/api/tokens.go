@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lestrrat-go/httprc/v3"
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jwk"
 	"github.com/lestrrat-go/jwx/v3/jws"
@@ -40,7 +39,7 @@ type TokenOptions struct {
 // of algorithm, so that a public key can never be used as a secret.
 type Tokens struct {
 	o     TokenOptions
-	sets  *jwk.Cache
+	sets  *keySets
 	known *otter.Cache[[sha256.Size]byte, *caller]
 	// refreshed is when the key set was last fetched because of an unknown
 	// key, in Unix nanoseconds.
@@ -52,7 +51,6 @@ const (
 	maxToken    = 8 << 10
 	// rememberedTokens bounds the memory for verified tokens to some 30 MB.
 	rememberedTokens = 100_000
-	jwksInterval     = 10 * time.Minute
 	// refreshEvery keeps strangers' tokens from hammering the key server.
 	refreshEvery = 10 * time.Second
 )
@@ -74,14 +72,9 @@ func NewTokens(ctx context.Context, o TokenOptions) (*Tokens, error) {
 	if o.JWKSURL == "" {
 		return t, nil
 	}
-	sets, err := jwk.NewCache(ctx, httprc.NewClient())
-	if err != nil {
-		return nil, fmt.Errorf("key set cache: %w", err)
-	}
-	t.sets = sets
-	err = sets.Register(ctx, o.JWKSURL, jwk.WithWaitReady(false), jwk.WithConstantInterval(jwksInterval))
-	if err != nil {
-		return nil, fmt.Errorf("AUTH_JWKS_URL: %w", err)
+	var err error
+	if t.sets, err = fetchKeySets(ctx, o.JWKSURL, o.Log); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
@@ -173,7 +166,7 @@ func (t *Tokens) signed(ctx context.Context, token string) ([]byte, error) {
 // signedByKeySet tries the keys at hand, and if none fits those that the
 // server has now: it may have changed keys.
 func (t *Tokens) signedByKeySet(ctx context.Context, token string) ([]byte, error) {
-	set, err := t.sets.Lookup(ctx, t.o.JWKSURL)
+	set, err := t.sets.known()
 	if err == nil {
 		if payload, err := verifyWith(set, token); err == nil {
 			return payload, nil
@@ -185,7 +178,7 @@ func (t *Tokens) signedByKeySet(ctx context.Context, token string) ([]byte, erro
 		}
 		return nil, invalid("the token's signature is wrong")
 	}
-	if set, err = t.sets.Refresh(ctx, t.o.JWKSURL); err != nil {
+	if set, err = t.sets.refresh(ctx); err != nil {
 		return nil, unfetched(err)
 	}
 	payload, err := verifyWith(set, token)

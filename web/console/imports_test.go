@@ -281,6 +281,8 @@ func TestEditUser(t *testing.T) {
 	}
 	form.Set("quiet_to", "")
 	b.post("/users/7/edit", form).is(422)
+	form.Set("quiet_to", "22:00")
+	b.post("/users/7/edit", form).is(422).has("must begin and end at different times")
 	b.post("/users/8/edit", url.Values{"name": {"New"}}).to("/users/8")
 	viewer := g.as(staff.Viewer)
 	viewer.get("/users/7").is(200).hasNot("/users/7/edit")

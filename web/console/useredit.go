@@ -132,6 +132,9 @@ func editedUser(u user.User, p pages.UserForm) (user.Change, []fault.Field) {
 		if quiet, ok = user.ParseQuietHours(from, to); !ok {
 			return change, []fault.Field{{Name: "quiet_hours", Key: "rule.quiet_hours", Message: "must be two times of day"}}
 		}
+		if quiet.From == quiet.To {
+			return change, []fault.Field{{Name: "quiet_hours", Key: "rule.quiet_same", Message: "must begin and end at different times"}}
+		}
 	}
 	if quiet != u.Quiet && (quiet.From != quiet.To || u.Quiet.From != u.Quiet.To) {
 		change.Quiet = &quiet

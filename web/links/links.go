@@ -78,6 +78,7 @@ func New(d Deps) *Pages {
 	p := &Pages{Deps: d, languages: languages, assets: assets, mux: chi.NewMux(),
 		users: middleware.NewLimiter(perUser), failed: middleware.NewLimiter(perAddress)}
 	p.mux.Get("/{token}", p.serve((*visit).show))
+	p.mux.Head("/{token}", p.serve((*visit).show))
 	p.mux.Post("/{token}", p.serve((*visit).change))
 	missing := p.serve(func(*visit) error { return user.ErrLink })
 	p.mux.NotFound(missing)

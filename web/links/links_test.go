@@ -124,6 +124,12 @@ func TestPage(t *testing.T) {
 	if res.Header.Get("Referrer-Policy") != "no-referrer" || res.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("headers %v", res.Header)
 	}
+	if res, text = ask(t, http.MethodHead, address, "", nil); res.StatusCode != 200 || text != "" || g.off(7) != 0 || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
+		t.Fatalf("HEAD: %d %q, off %05b", res.StatusCode, text, g.off(7))
+	}
+	if res, _ = ask(t, http.MethodHead, g.url+"nonsense", "", nil); res.StatusCode != 404 {
+		t.Fatalf("HEAD of no link: %d", res.StatusCode)
+	}
 	res, _ = ask(t, http.MethodPost, address, form, strings.NewReader("List-Unsubscribe=One-Click&action=off"))
 	if res.StatusCode != http.StatusSeeOther || !strings.HasSuffix(res.Header.Get("Location"), "?saved=1") || g.off(7) != delivery.Email.Bit() {
 		t.Fatalf("the button: %d %s", res.StatusCode, res.Header.Get("Location"))

@@ -1,0 +1,60 @@
+package redis
+
+import (
+	"context"
+	"testing"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/template"
+)
+
+// unwritten is a database to which nothing has been written yet.
+type unwritten struct{ terms template.Template }
+
+func (unwritten) Shards(context.Context, int64) (int, error) { return 1, nil }
+func (u unwritten) Standing(context.Context) (map[int64]int, error) {
+	return map[int64]int{u.terms.ID: 1}, nil
+}
+func (unwritten) Retired(context.Context, int64) (bool, error) { return false, nil }
+func (u unwritten) Template(context.Context, int64) (template.Template, error) {
+	return u.terms, nil
+}
+func (unwritten) Known(context.Context, claim.Request) (claim.Claim, error) {
+	return claim.Claim{}, claim.ErrNotFound
+}
+func (unwritten) Decided(context.Context, claim.ID) (claim.Claim, error) {
+	return claim.Claim{}, claim.ErrNotFound
+}
+
+// TestAcceptedClaimKeepsItsInstant: while a claim is being written, its
+// repetition and a look at it say when it was accepted.
+func TestAcceptedClaimKeepsItsInstant(t *testing.T) {
+	client := open(t, startRedis(t))
+	newShelves(t, NewShelves(client), 1, 1, openTerms(5), 10)
+	g := NewGate(client, unwritten{template.Template{ID: 1}}, GateOptions{})
+	ask := func(id claim.ID) claim.Claim {
+		t.Helper()
+		c, err := g.Claim(t.Context(), claim.Request{ID: id, TemplateID: 1, UserID: 7, Origin: claim.ByTap, Key: "k"})
+		must(t, err)
+		return c
+	}
+	first := ask(1)
+	clock := func() int64 {
+		t.Helper()
+		now, err := client.Time(t.Context()).Result()
+		must(t, err)
+		return now.UnixMilli()
+	}
+	for id := range claim.ID(3) {
+		for now := clock(); clock() == now; { // until it is another instant for Redis
+		}
+		if again := ask(id + 2); again != first {
+			t.Fatalf("the repetition is answered %+v, the first time %+v", again, first)
+		}
+	}
+	seen, err := g.ByID(t.Context(), first.ID)
+	must(t, err)
+	if seen != first {
+		t.Fatalf("the claim is shown as %+v, it was answered as %+v", seen, first)
+	}
+}
