@@ -49,6 +49,17 @@ func (c *csvRows) read(r io.Reader) {
 func (c *csvRows) next() (int64, []string, error) {
 	c.meter.left = rowBytes
 	cells, err := c.csv.Read()
+	if err == nil && c.meter.ended {
+		last := len(cells) - 1
+		if strings.Contains(cells[last], endMark) {
+			if last == 0 && cells[last] == endMark {
+				return 0, nil, io.EOF
+			}
+			line, _ := c.csv.FieldPos(last)
+			c.end = c.lines + int64(line)
+			return c.end, nil, ErrBadRow.Because("a quote is never closed; nothing behind it could be read")
+		}
+	}
 	if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
 		c.end = c.lines + int64(wrong.Line)
 		return c.lines + int64(wrong.StartLine), nil, ErrBadRow.Because("a quote is never closed")
@@ -65,7 +76,9 @@ func (c *csvRows) next() (int64, []string, error) {
 	return line, cells, nil
 }
 
-func (c *csvRows) at() place { return place{Offset: c.from + c.csv.InputOffset(), Line: c.end} }
+func (c *csvRows) at() place {
+	return place{Offset: c.from + min(c.csv.InputOffset(), c.meter.size), Line: c.end} // not behind the end mark
+}
 
 func (c *csvRows) skip(p place) error {
 	seeker := c.file.(io.Seeker) // Resume takes nothing else
@@ -79,19 +92,40 @@ func (c *csvRows) skip(p place) error {
 
 func (c *csvRows) close() error { return nil }
 
-// meter refuses to read on when one row takes too much.
+// endMark follows a file as a row of its own. Where a quote was never closed,
+// the reader takes it for a part of the last cell.
+const endMark = "\x00end\x00"
+
+// meter refuses to read on when one row takes too much, and marks the end.
 type meter struct {
-	r    io.Reader
-	left int
+	r     io.Reader
+	left  int
+	size  int64 // what was read of the file
+	ended bool
+	tail  string // what is left of the mark
 }
 
 func (m *meter) Read(p []byte) (int, error) {
 	if m.left <= 0 {
 		return 0, ErrTooLarge.Because("a row is longer than %d bytes; is a quote missing?", rowBytes)
 	}
-	n, err := m.r.Read(p)
-	m.left -= n
-	return n, err
+	if !m.ended {
+		n, err := m.r.Read(p)
+		m.left -= n
+		m.size += int64(n)
+		if err != io.EOF {
+			return n, err
+		}
+		m.ended, m.tail = true, "\n"+endMark+"\n"
+		if n > 0 {
+			return n, nil
+		}
+	}
+	n := copy(p, m.tail)
+	if m.tail = m.tail[n:]; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 // delimiter returns what separates the cells of the first line: the candidate

@@ -118,12 +118,27 @@ func TestUnclosedQuote(t *testing.T) {
 	if !errors.Is(err, sheet.ErrTooLarge) || len(list) != 1 {
 		t.Fatalf("%v %v", list, err)
 	}
-	if r, err = sheet.Open(strings.NewReader("a,b\n1,\"x\n2,y"), sheet.Limits{}); err != nil {
-		t.Fatal(err)
-	}
-	// At the end of a short file the library's leniency closes it.
-	if list, err = all(t, r); err != nil || len(list) != 2 {
-		t.Fatalf("%v %v", list, err)
+	for file, want := range map[string]string{
+		"a,b\n1,\"x\n2,y":                   "1:a|b 2!",
+		"a,b\n1,\"x\n2,y\n":                 "1:a|b 2!",
+		"a,b\n1,\"x\r\n2,y\r\n":             "1:a|b 2!",
+		"a,b\n1,\"x\ny\",\"z\n2,y\n":        "1:a|b 3!",
+		"a,b\n1,x\n2,\"":                    "1:a|b 2:1|x 3!",
+		"a,b\n1,\"x\"\"":                    "1:a|b 2!",
+		"a,b\n1,\"x\"":                      "1:a|b 2:1|x",
+		"a,b\n1,\"x\n\"":                    "1:a|b 2:1|x",
+		"a,b\n1,\"x\"\"\"\r\n":              "1:a|b 2:1|x\"",
+		"a,b\n1,5\"":                        "1:a|b 2:1|5\"",
+		"\"a":                               "1!",
+		"a,b\n1," + strings.Repeat("\"", 3): "1:a|b 2!",
+	} {
+		if r, err = sheet.Open(strings.NewReader(file), sheet.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+		list, err := all(t, r)
+		if got := strings.Join(list, " "); err != nil || got != want {
+			t.Errorf("%q: %q, %v; want %q", file, got, err, want)
+		}
 	}
 }
 

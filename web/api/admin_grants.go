@@ -94,7 +94,7 @@ func (a *API) sendGrants(w http.ResponseWriter, r *http.Request, by staff.Actor,
 	a.sendRows(w, r, "grant-"+decimal(j.ID)+".csv", []string{"line", "user_id", "result", "coupon_id"}, func(row func(...any) error) error {
 		return a.Grants.Results(r.Context(), by, j.ID, func(g coupon.GrantRow) error {
 			var who, what any
-			if g.UserID != 0 { // what is no number is not repeated: it may be a formula
+			if who = g.Input; g.UserID != 0 {
 				who = int64(g.UserID)
 			}
 			if g.CouponID != 0 {

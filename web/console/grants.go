@@ -186,7 +186,7 @@ func (c *Console) grantResults(w http.ResponseWriter, r *http.Request) error {
 	return c.export(w, r, fmt.Sprintf("grant-%d", p.Job.ID), head, func(t *sheet) error {
 		return c.Grants.Results(r.Context(), actor(r), p.Job.ID, func(g coupon.GrantRow) error {
 			var who, what any = "", ""
-			if g.UserID != 0 { // what is no number is not repeated: it may be a formula
+			if who = g.Input; g.UserID != 0 {
 				who = int64(g.UserID)
 			}
 			if g.CouponID != 0 {

@@ -97,7 +97,7 @@ func TestGrantPages(t *testing.T) {
 		t.Fatalf("%d coupons were given of a stock of 2", n)
 	}
 	mine := g.number(`select id from coupons where user_id = 1001`)
-	b.get(given+"/results.csv").is(200).has("line,user_id,result,coupon_id", fmt.Sprintf("2,1001,issued,%d", mine), "4,404404,unknown_user,", "5,,bad_user_id,", "6,1001,duplicate,")
+	b.get(given+"/results.csv").is(200).has("line,user_id,result,coupon_id", fmt.Sprintf("2,1001,issued,%d", mine), "4,404404,unknown_user,", "5,Ann,bad_user_id,", "6,1001,duplicate,")
 	if n := g.number(`select count(*) from audit where action = 'job.start' and reason = 'thanks to the testers'`); n != 1 {
 		t.Fatalf("%d audit records say why", n)
 	}
