@@ -171,6 +171,7 @@ func TestLivePageInTheBrowser(t *testing.T) {
 	g.exec(`insert into slot_results (slot_id, channel, reserved) select id, 0, 88 from slots where slot = 12`)
 	g.exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_at, worthless_after, due, due_count, sent_count, dead_count)
 		select 'reminder', id, template_id, 0, 1, 1000, due_at, opens_at, '', 88, 44, 2 from slots where slot = 12`)
+	g.exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason) select id, n, 0, 'dead', 'refused' from batches, generate_series(1, 2) n`)
 	b.sees("#slot-12", "Sending", "50%", "2 failed")
 	if label := evaluate[string](b, `document.querySelector("#slot-12 .bar").getAttribute("aria-label")`); !strings.Contains(label, "44 delivered (50%), 42 on the way, 2 failed") {
 		t.Errorf("the bar says %q", label)
