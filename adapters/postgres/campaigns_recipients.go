@@ -30,7 +30,7 @@ var countedUnder = map[delivery.Outcome]string{
 // anybody above $3, each with the exceptions among them. A step into the
 // unique index of ranges finds the first one.
 const recipientsSQL = `
-select b.id, b.to_user, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(b.finished_at, '0001-01-01'),
+select b.id, b.to_user, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(b.finished_at, b.started_at, b.created_at),
 	e.users, e.outcomes, e.reasons, e.details, e.attempts, e.at, e.next
 from (
 	select * from batches b where b.kind = 'campaign' and b.owner_id = $1 and b.channel = $2 and b.to_user > $3
@@ -109,7 +109,7 @@ type recipientBatch struct {
 	to               user.ID
 	due, sent        []byte
 	rest, restReason string
-	at               time.Time // its end, by which everybody in it was recorded; zero before
+	at               time.Time // its end, by which everybody in it was recorded; before, its beginning
 	users            []int64
 	outcomes         []string
 	reasons          []string
