@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	chimw "github.com/go-chi/chi/v5/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
@@ -40,7 +39,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 		options.Trace = p.tracing.Request
 	}
 	r := chi.NewRouter()
-	r.Use(p.drain, middleware.Requests(options), chimw.GetHead)
+	r.Use(middleware.All(options, &p.draining)...)
 	r.MethodNotAllowed(apiHandler.MethodNotAllowed)
 	r.Get("/livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	r.Get("/readyz", p.ready)

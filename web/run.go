@@ -33,6 +33,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/web/api"
 	"dropbell/web/console"
+	"dropbell/web/middleware"
 )
 
 // program is everything a web process consists of.
@@ -189,9 +190,7 @@ func (p *program) serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("HTTP_ADDR: %w", err)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Minute,
-		WriteTimeout: 10 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
-		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
+	server := middleware.Server(handler, p.log)
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	var loops sync.WaitGroup
@@ -219,16 +218,6 @@ func (p *program) serve(ctx context.Context) error {
 // to close their connections. Closing them under a client that is just
 // sending would drop its request.
 const lameDuck = time.Second
-
-// drain tells clients to connect anew, elsewhere, once the process is stopping.
-func (p *program) drain(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p.draining.Load() {
-			w.Header().Set("Connection", "close")
-		}
-		next.ServeHTTP(w, r)
-	})
-}
 
 // shutdown ends streams, which would never end by themselves, and waits for
 // the requests in hand.

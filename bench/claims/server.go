@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -37,7 +38,7 @@ func (agreeable) Claim(_ context.Context, r claim.Request) (claim.Claim, error) 
 func serve() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	config.CollectRarely(os.Getenv) // as web does
+	config.CollectRarely(ctx, os.Getenv) // as web does
 	clock := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 	db, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Options{MaxConns: 4, AppName: "bench", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -45,8 +46,8 @@ func serve() error {
 	}
 	defer db.Close()
 	router := chi.NewRouter()
-	router.Use(middleware.Requests(middleware.Options{Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
-		Metrics: middleware.NewMetrics(prometheus.NewRegistry())}))
+	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
+	router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
 	router.Mount("/api/v1", api.New(api.Deps{
 		Claims: &claim.Service{Gate: agreeable{}, Random: rand.Uint64},
 		Keys:   postgres.NewStaff(db), Shops: postgres.NewTemplates(db), Idempotency: postgres.NewIdempotency(db), Hub: &api.Hub{},
@@ -56,7 +57,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	srv := &http.Server{Handler: router}
+	srv := middleware.Server(router, log)
 	go func() { <-ctx.Done(); _ = srv.Close() }()
 	fmt.Print(listener.Addr())
 	if err := srv.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
