@@ -71,8 +71,26 @@ func freeze(ctx context.Context, tx pgx.Tx, c campaign.Campaign, about *campaign
 	if about != nil && !rule.Same(about) {
 		return fault.ErrStale
 	}
+	if err := wholeList(ctx, tx, rule); err != nil {
+		return err
+	}
 	_, err = tx.Exec(ctx, `update campaigns set segment_version = $2, segment_name = $3, segment_rule = $4 where id = $1`,
 		c.ID, rule.Version, rule.Name, storedRule(rule))
+	return err
+}
+
+// wholeList returns [segment.ErrFilling] while files of the list are being
+// read: whoever is not in it yet would get nothing, and nobody would be told.
+func wholeList(ctx context.Context, tx pgx.Tx, rule *campaign.FrozenRule) error {
+	if rule.Kind != segment.ByList {
+		return nil
+	}
+	var filling bool
+	err := tx.QueryRow(ctx, `select exists (select from jobs j where j.kind = 'segment.list' and j.params ->> 'segment_id' = $1
+		and j.state in ('waiting', 'running'))`, itoa(rule.SegmentID)).Scan(&filling)
+	if err == nil && filling {
+		return segment.ErrFilling
+	}
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
+	"dropbell/domain/job"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -394,6 +396,40 @@ func TestPublishingNeedsItsSegment(t *testing.T) {
 	if s.now(c).State != campaign.Draft {
 		t.Error("it is no draft any more")
 	}
+}
+
+func TestPublishingNeedsTheWholeList(t *testing.T) {
+	s := newStage(t)
+	s.users(10, 1)
+	jobs := &job.Service{Store: postgres.NewJobs(s.db)}
+	lists := &segment.Service{Store: postgres.NewSegments(s.db), Jobs: jobs}
+	upload := func(text string) int64 {
+		u, err := postgres.NewUploads(s.db).SaveUpload(t.Context(), "list.csv", strings.NewReader(text), 1<<20, staff.System())
+		s.must(err)
+		return u.ID
+	}
+	list, filling, err := lists.CreateList(t.Context(), staff.System(), "Fair", upload("id\n1\n2\n"))
+	s.must(err)
+	if files, err := lists.Files(t.Context(), staff.System(), list.ID); err != nil || len(files) != 1 || files[0].ID != filling.ID {
+		t.Fatalf("the list's files are %+v, %v", files, err)
+	}
+	sp := campaignSpec()
+	sp.Audience = campaign.Audience{Kind: campaign.List, ID: list.ID}
+	c, err := s.service.Create(t.Context(), staff.System(), sp, "")
+	s.must(err)
+	publish := func() error {
+		_, err := s.service.Do(t.Context(), staff.System(), c.ID, 0, campaign.Publishing, "")
+		return err
+	}
+	if err := publish(); !errors.Is(err, segment.ErrFilling) || s.now(c).State != campaign.Draft {
+		t.Errorf("published while its list was being read: %v", err)
+	}
+	// The job of another list is no hindrance.
+	_, _, err = lists.CreateList(t.Context(), staff.System(), "Other", upload("id\n3\n"))
+	s.must(err)
+	_, err = jobs.Cancel(t.Context(), staff.System(), filling.ID)
+	s.must(err)
+	s.must(publish())
 }
 
 func TestLimitsAreForAdminsAndKeptOnce(t *testing.T) {

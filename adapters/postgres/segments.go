@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/job"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 )
@@ -101,6 +102,17 @@ func (s Segments) SaveSegment(ctx context.Context, g segment.Segment, e staff.En
 		}
 		return after, fault.ErrStale
 	})
+}
+
+// Files returns the jobs that fill a list; see [segment.Store].
+func (s Segments) Files(ctx context.Context, id int64, limit int) ([]job.Job, error) {
+	rows, err := s.pool.Query(ctx, `select `+backgroundColumns+` from jobs j
+		where j.kind = 'segment.list' and j.params ->> 'segment_id' = $1 order by j.id desc limit $2`, itoa(id), max(1, limit))
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job.Job, error) { return scanBackground(row) })
+	return list, translate(err)
 }
 
 // CloneSegment copies a segment with its members; see [segment.Store].

@@ -64,9 +64,9 @@ func (j Job) Worked() int64 { return j.Done + j.Failed }
 // By reports whether the actor started the job.
 func (j Job) By(a staff.Actor) bool { return a.Label != "" && j.Actor.Label == a.Label }
 
-// visible returns [ErrNotFound] unless the actor may know about the job: who
+// Visible returns [ErrNotFound] unless the actor may know about the job: who
 // is limited to shops sees the jobs of these and their own.
-func (j Job) visible(to staff.Actor) error {
+func (j Job) Visible(to staff.Actor) error {
 	if err := to.May(staff.View, 0); err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (s *Service) Job(ctx context.Context, by staff.Actor, id int64) (Job, error
 	if err != nil {
 		return Job{}, err
 	}
-	if err := j.visible(by); err != nil {
+	if err := j.Visible(by); err != nil {
 		return Job{}, err
 	}
 	return j, nil

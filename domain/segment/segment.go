@@ -26,6 +26,7 @@ var (
 	ErrNotFound = fault.New(fault.NotFound, "segment_not_found", "there is no such segment")
 	ErrInUse    = fault.New(fault.Conflict, "segment_in_use", "a campaign that has not ended uses this segment")
 	ErrIsList   = fault.New(fault.Conflict, "segment_is_list", "the members of a list come from files, not from rules")
+	ErrFilling  = fault.New(fault.Conflict, "list_incomplete", "a file of the list is still being read; go on when that is done")
 	ErrIsRules  = fault.New(fault.Conflict, "segment_is_rules", "the members of this segment come from rules, not from files")
 )
 

@@ -29,6 +29,9 @@ type Store interface {
 	// CloneSegment copies the segment, a list with its members.
 	CloneSegment(ctx context.Context, id int64, name string, e staff.Entry) (Segment, error)
 	Uses(ctx context.Context, id int64) ([]Use, error)
+	// Files are the jobs that fill the list, at most limit of them, the latest
+	// first.
+	Files(ctx context.Context, id int64, limit int) ([]job.Job, error)
 	// EstimateRule answers within a fraction of a second, however many users
 	// there are.
 	EstimateRule(ctx context.Context, r Rule) (Estimate, error)
@@ -88,6 +91,18 @@ func (s *Service) Uses(ctx context.Context, by staff.Actor, id int64) ([]Use, er
 		return nil, err
 	}
 	return s.Store.Uses(ctx, id)
+}
+
+// maxFiles is how many files of a list are told about.
+const maxFiles = 20
+
+// Files returns what became of the files that were added to the list last, the
+// latest first; none for a segment by rules.
+func (s *Service) Files(ctx context.Context, by staff.Actor, id int64) ([]job.Job, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, err
+	}
+	return s.Store.Files(ctx, id, maxFiles)
 }
 
 // Create stores a segment by rules. Asked again with the same request key it

@@ -67,7 +67,12 @@ func segments() []Story {
 		{Name: "segments/one", Page: pages.Segments{List: []segment.Segment{gold}}.Page()},
 		{Name: "segments/many", Page: pages.Segments{List: []segment.Segment{gold, list, {ID: 5, Name: "New", Kind: segment.ByRules, UpdatedAt: at}}, Next: "/segments?after=1.1", Export: "/segments.csv"}.Page()},
 		{Name: "segment/rules", Page: pages.Segment{Segment: gold, Estimate: about, Uses: []segment.Use{{CampaignID: 9, Name: "Autumn", State: "running"}}}.Page()},
-		{Name: "segment/list", Page: pages.Segment{Segment: list}.Page()},
+		{Name: "segment/list", Page: pages.Segment{Segment: list, Files: []pages.ListFile{
+			{Job: job.Job{ID: 31, State: job.Running, Done: 240_000, CreatedAt: at}, Open: true},
+			{Job: job.Job{ID: 22, State: job.Failed, Reason: "sheet_unreadable", CreatedAt: at}},
+			{Job: job.Job{ID: 21, State: job.Done, Done: 18_230, Failed: 12, CreatedAt: at}, Open: true},
+		}}.Page()},
+		{Name: "segment/list-without-file", Page: pages.Segment{Segment: list}.Page()},
 		{Name: "segment/viewer", Page: pages.Segment{Segment: gold}.Page(), Role: "viewer"},
 		{Name: "segment-form/edit", Page: form.Page()},
 		{Name: "segment-form/wrong", Page: wrong.Page()},

@@ -89,17 +89,17 @@ func (a *API) adminCampaignRoutes() {
 		Description: "A draft may change in every way; once published, only its rate, until it is over.",
 		Codes:       []string{"precondition_required", "stale_version", "invalid_transition"}, Example: `{"rate_per_second":50}`})), a.changeCampaign)
 	for _, step := range []struct {
-		name campaign.Transition
-		text string
-		code string
+		name  campaign.Transition
+		text  string
+		codes []string
 	}{
-		{campaign.Publishing, "Let a campaign start when its time comes", "already_published"},
-		{campaign.Pausing, "Stop sending for a while", ""},
-		{campaign.Resuming, "Go on where it was paused", ""},
-		{campaign.Cancelling, "End a campaign; whoever is left is skipped", ""},
+		{campaign.Publishing, "Let a campaign start when its time comes", []string{"already_published", "list_incomplete"}},
+		{campaign.Pausing, "Stop sending for a while", nil},
+		{campaign.Resuming, "Go on where it was paused", nil},
+		{campaign.Cancelling, "End a campaign; whoever is left is skipped", nil},
 	} {
 		register(a, a.operation(op(http.MethodPost, "/{id}/"+string(step.name), string(step.name)+"-campaign", step.text,
-			route{Codes: []string{"stale_version", "invalid_transition", "approval_required", "approval_lapsed", step.code}, Example: `{"reason":"as planned"}`})), a.campaignStep(step.name))
+			route{Codes: append([]string{"stale_version", "invalid_transition", "approval_required", "approval_lapsed"}, step.codes...), Example: `{"reason":"as planned"}`})), a.campaignStep(step.name))
 	}
 	a.approvalRoutes(op)
 	register(a, a.operation(op(http.MethodPost, "/{id}/test", "test-campaign", "Send the message to one user now",

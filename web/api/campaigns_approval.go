@@ -58,7 +58,7 @@ func (a *API) approvalRoutes(op func(method, path, id, summary string, more rout
 	register(a, a.operation(op(http.MethodGet, "/{id}/approval", "campaign-approval", "Show what a second person has to approve",
 		route{Description: "Beside what was asked for stands what the campaign is now."})), a.campaignApproval)
 	register(a, a.operation(op(http.MethodPost, "/{id}/approve", "approve-campaign", "Publish a campaign that somebody has asked approval for",
-		route{Codes: append(codes, "already_published"), Example: example,
+		route{Codes: append(codes, "already_published", "list_incomplete"), Example: example,
 			Description: "Exactly what the request says: if the campaign, or the rule of its segment, has changed since, it is `approval_lapsed`."})), a.approveCampaign)
 	register(a, a.operation(op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse a campaign that somebody has asked approval for",
 		route{Codes: codes, Example: example, Description: "The reason is a must. The campaign stays a draft."})), a.refuseCampaign)

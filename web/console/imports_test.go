@@ -222,15 +222,20 @@ func TestListPages(t *testing.T) {
 	b.upload("/segments/lists/new", "ids.csv", "id\n1", "name", "").is(422).has("is required")
 	b.upload("/segments/lists/new", "", "", "name", "Fair").is(422).has("choose a file", `value="Fair"`)
 	made := b.upload("/segments/lists/new", "ids.csv", "id\n5\n6\nx\n", "name", "Fair").is(303).header.Get("Location")
+	b.get(fmt.Sprintf("/segments/%d", g.number(`select max(id) from segments`))).is(200).has("waiting", made)
 	g.workPeople()
 	b.get(made).is(200).has("done", "Open the segment", "id: must be a positive decimal number")
 	id := g.number(`select max(id) from segments`)
 	at := fmt.Sprintf("/segments/%d", id)
-	b.get(at).is(200).has("List from files", "2 users", "Add ids from a file")
+	b.get(at).is(200).has("List from files", "2 users", "Add ids from a file", "2 ids read", "done", made)
 	b.get(at + "/file").is(200).has("Add to “Fair”")
 	b.upload(at+"/file", "more.csv", "6\n7\n").is(303)
 	g.workPeople()
 	b.get(at).is(200).has("3 users")
+	// Nobody takes a list for complete whose file could not be read.
+	b.upload(at+"/file", "broken.xlsx", "PK nonsense").is(303)
+	g.workPeople()
+	b.get(at).is(200).has("3 users", "failed", "The file cannot be read.")
 	b.post(at+"/edit", url.Values{"name": {"The fair"}, "version": {"1"}, "do": {"save"}}).to(at)
 }
 

@@ -60,6 +60,8 @@ func (c *Console) showSegment(w http.ResponseWriter, r *http.Request) error {
 	}
 	if g.Kind == segment.ByRules {
 		p.Estimate, p.Later = c.estimateOrLater(r, g.Rule)
+	} else if p.Files, err = c.listFiles(r, g.ID); err != nil {
+		return err
 	}
 	return c.show(w, r, http.StatusOK, p.Page())
 }
@@ -109,6 +111,15 @@ func (c *Console) editSegment(w http.ResponseWriter, r *http.Request) error {
 		p.Estimate, p.Later = c.estimateOrLater(r, p.Rule)
 	}
 	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+// listFiles returns what became of the files of a list.
+func (c *Console) listFiles(r *http.Request, id int64) (files []pages.ListFile, err error) {
+	jobs, err := c.Segments.Files(r.Context(), actor(r), id)
+	for _, j := range jobs {
+		files = append(files, pages.ListFile{Job: j, Open: j.Visible(actor(r)) == nil})
+	}
+	return files, err
 }
 
 func (c *Console) saveSegment(w http.ResponseWriter, r *http.Request) error {
