@@ -133,11 +133,18 @@ func (s Jobs) CancelJob(ctx context.Context, id int64, e staff.Entry) (j job.Job
 // RowErrors yields the rows of a job that failed, one at a time as they come
 // from the database.
 func (s Jobs) RowErrors(ctx context.Context, id int64, yield func(job.RowError) error) error {
-	rows, err := s.pool.Query(ctx, `select line, row, error from job_errors where job_id = $1 order by id`, id)
+	rows, err := s.pool.Query(ctx, `select line, row, error, because from job_errors where job_id = $1 order by id`, id)
 	if err != nil {
 		return translate(err)
 	}
 	var e job.RowError
-	_, err = pgx.ForEachRow(rows, []any{&e.Line, &e.Row, &e.Error}, func() error { return yield(e) })
+	var because []byte
+	_, err = pgx.ForEachRow(rows, []any{&e.Line, &e.Row, &e.Error, &because}, func() error {
+		e.Because = nil
+		if err := json.Unmarshal(because, &e.Because); err != nil {
+			return err
+		}
+		return yield(e)
+	})
 	return translate(err)
 }

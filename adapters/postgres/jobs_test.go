@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/domain/event"
+	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/task"
@@ -29,6 +31,9 @@ func newShift(t *testing.T) *shift {
 	jobs := postgres.NewJobs(w.db)
 	return &shift{w, jobs, &job.Service{Store: jobs}}
 }
+
+// byThree is a cause that can be told in every language.
+var byThree = []fault.Field{{Name: "n", Key: "rule.three", Message: "is divisible by \"three\""}}
 
 var clerk = staff.Actor{Label: "staff:7", Name: "Ada Okafor", Role: staff.Marketer}
 
@@ -85,7 +90,7 @@ func (c *counter) Step(_ context.Context, j job.Job) (job.Progress, error) {
 	}
 	p := job.Progress{Cursor: json.RawMessage(fmt.Sprint(at)), Total: to, Done: at, Finished: at >= to}
 	if at%3 == 0 {
-		p.Failed, p.Errors = at/3, []job.RowError{{Line: at, Row: fmt.Sprintf("row \x00%d", at), Error: "divisible by three"}}
+		p.Failed, p.Errors = at/3, []job.RowError{{Line: at, Row: fmt.Sprintf("row \x00%d", at), Error: "divisible by three", Because: byThree}}
 	}
 	return p, nil
 }
@@ -122,7 +127,7 @@ func TestJobIsWorkedOff(t *testing.T) {
 	}
 	var rows []job.RowError
 	s.must(s.service.RowErrors(t.Context(), clerk, j.ID, func(e job.RowError) error { rows = append(rows, e); return nil }))
-	if len(rows) != 3 || rows[0] != (job.RowError{Line: 3, Row: "row \uFFFD3", Error: "divisible by three"}) || rows[2].Line != 9 {
+	if len(rows) != 3 || !reflect.DeepEqual(rows[0], job.RowError{Line: 3, Row: "row \uFFFD3", Error: "divisible by three", Because: byThree}) || rows[2].Line != 9 {
 		t.Errorf("rows %+v", rows)
 	}
 	s.must(s.worker(c).Run(t.Context(), j.ID)) // a task that came twice

@@ -2,12 +2,14 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/domain/fault"
 	"dropbell/domain/job"
 )
 
@@ -72,14 +74,30 @@ func insertRowErrors(ctx context.Context, tx pgx.Tx, id int64, list []job.RowErr
 	if len(list) == 0 {
 		return nil
 	}
-	lines, rows, errs := make([]int64, len(list)), make([]string, len(list)), make([]string, len(list))
+	lines, rows, errs, why := make([]int64, len(list)), make([]string, len(list)), make([]string, len(list)), make([][]byte, len(list))
 	for i, e := range list {
-		lines[i], rows[i], errs[i] = e.Line, brief(e.Row), brief(e.Error)
+		lines[i], rows[i], errs[i], why[i] = e.Line, brief(e.Row), brief(e.Error), storedCauses(e.Because)
 	}
-	_, err := tx.Exec(ctx, `insert into job_errors (job_id, line, row, error)
-		select $1, e.line, e.row, e.error from unnest($2::bigint[], $3::text[], $4::text[]) with ordinality as e (line, row, error, n) order by e.n`,
-		id, lines, rows, errs)
+	_, err := tx.Exec(ctx, `insert into job_errors (job_id, line, row, error, because)
+		select $1, e.line, e.row, e.error, e.because
+		from unnest($2::bigint[], $3::text[], $4::text[], $5::jsonb[]) with ordinality as e (line, row, error, because, n) order by e.n`,
+		id, lines, rows, errs, why)
 	return err
+}
+
+// storedCauses leaves out what is too long to be kept whole: half a cause
+// would say something else.
+func storedCauses(list []fault.Field) []byte {
+	stored := make([]fault.Field, 0, len(list))
+	room := maxRow
+	for _, f := range list {
+		if room -= len(f.Name) + len(f.Key) + len(f.Message); room < 0 {
+			return []byte("[]")
+		}
+		stored = append(stored, fault.Field{Name: storable(f.Name), Key: f.Key, Message: storable(f.Message)})
+	}
+	raw, _ := json.Marshal(stored) // strings
+	return raw
 }
 
 // brief returns the beginning of s as PostgreSQL can hold it; rows come from

@@ -87,7 +87,8 @@ func (g *Granter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 			continue
 		}
 		c.Bad++
-		failed = append(failed, job.RowError{Line: r.Line, Row: r.Input, Error: r.Result})
+		failed = append(failed, job.RowError{Line: r.Line, Row: r.Input, Error: r.Result,
+			Because: []fault.Field{{Key: "grants.result." + r.Result, Message: r.Result}}})
 	}
 	c.Read, c.Line, c.Total = true, rows[len(rows)-1].Line, max(c.Total, c.Good+c.Bad)
 	return progressOf(c, failed, len(rows) < chunk), nil

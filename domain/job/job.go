@@ -6,6 +6,8 @@ package job
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 	"time"
 
 	"dropbell/domain/fault"
@@ -76,11 +78,30 @@ func (j Job) Visible(to staff.Actor) error {
 	return ErrNotFound
 }
 
-// A RowError is one line of a list that could not be worked off, and why.
+// A RowError is one line of a list that could not be worked off, and why: in
+// English, and as what it breaks, which can be told in any language.
 type RowError struct {
-	Line  int64
-	Row   string
-	Error string
+	Line    int64
+	Row     string
+	Error   string
+	Because []fault.Field // may be empty
+}
+
+// RowFailed returns the error of a line that err is about. Of a [fault.Fault]
+// only the text tells the details.
+func RowFailed(line int64, row string, err error) RowError {
+	e := RowError{Line: line, Row: row, Error: err.Error()}
+	if fields, ok := errors.AsType[*fault.Fields](err); ok {
+		e.Because = fields.List
+		all := make([]string, len(fields.List))
+		for i, f := range fields.List {
+			if all[i] = f.Message; f.Name != "" {
+				all[i] = f.Name + ": " + f.Message
+			}
+		}
+		e.Error = strings.Join(all, "; ")
+	}
+	return e
 }
 
 // Progress is how far a job is after a step. Total, Done and Failed are

@@ -190,7 +190,7 @@ func (s *filling) batch(ctx context.Context) (finished bool, err error) {
 			if s.rows.Broken(err) {
 				return false, err
 			}
-			s.fail(line, "", err.Error())
+			s.fail(line, "", err)
 			continue
 		}
 		if s.at.Column < 0 {
@@ -219,14 +219,16 @@ func (s *filling) id(line int64, cells []string) (user.ID, bool) {
 	}
 	id, err := user.ParseID(text)
 	if err != nil {
-		s.fail(line, text, "id: must be a positive decimal number below 2^63")
+		e := &fault.Fields{}
+		e.Add("id", "rule.user_id", "must be a positive whole number")
+		s.fail(line, text, e)
 	}
 	return id, err == nil
 }
 
-func (s *filling) fail(line int64, row, why string) {
+func (s *filling) fail(line int64, row string, why error) {
 	s.at.Failed++
-	s.errors = append(s.errors, job.RowError{Line: line, Row: row, Error: why})
+	s.errors = append(s.errors, job.RowFailed(line, row, why))
 }
 
 // idColumn finds the column of the ids by the first row; header reports

@@ -286,7 +286,7 @@ func (s *Bulks) work(ctx context.Context, j job.Job, b Bulk, at *bulkCursor, res
 			}
 		case refusal(err):
 			p.Failed++
-			p.Errors = append(p.Errors, job.RowError{Line: j.Worked() + int64(i) + 1, Row: fmt.Sprintf("#%d %s", id, t.Name), Error: err.Error()})
+			p.Errors = append(p.Errors, job.RowFailed(j.Worked()+int64(i)+1, fmt.Sprintf("#%d %s", id, t.Name), err))
 		default:
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -235,15 +234,7 @@ func (s *importing) read(cells []string) (Change, error) {
 // person who has to correct it; it is removed with the job.
 func (s *importing) fail(line int64, cells []string, err error) {
 	s.at.Result.Invalid++
-	text := err.Error()
-	if fields, ok := errors.AsType[*fault.Fields](err); ok {
-		all := make([]string, len(fields.List))
-		for i, f := range fields.List {
-			all[i] = f.Name + ": " + f.Message
-		}
-		text = strings.Join(all, "; ")
-	}
-	s.errors = append(s.errors, job.RowError{Line: line, Row: shown(cells), Error: text})
+	s.errors = append(s.errors, job.RowFailed(line, shown(cells), err))
 }
 
 // shown is a row as people read it in a report.

@@ -3,10 +3,10 @@ package user
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"strings"
 
+	"dropbell/domain/fault"
 	"dropbell/domain/job"
 )
 
@@ -104,7 +104,9 @@ func (p *part) repeats() (all, overwrite int64) {
 func (p *part) notes() []job.RowError {
 	list := make([]job.RowError, len(p.again))
 	for i, r := range p.again {
-		list[i] = job.RowError{Line: r.line, Row: r.shown, Error: fmt.Sprintf("the id of line %d appears again on line %d; the last one counts", r.after, r.line)}
+		e := &fault.Fields{}
+		e.Add("", "rule.repeated_id", "the id of line %d appears again on line %d; the last one counts", r.after, r.line)
+		list[i] = job.RowFailed(r.line, r.shown, e)
 	}
 	return list
 }

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/job"
 	"dropbell/domain/staff"
 )
 
@@ -111,6 +112,20 @@ func FieldText(ctx context.Context, f fault.Field) string {
 		args = append(args, v)
 	}
 	return l.T(f.Key, args...)
+}
+
+// RowErrorText says why a row of a list could not be worked off.
+func RowErrorText(ctx context.Context, e job.RowError) string {
+	if len(e.Because) == 0 {
+		return e.Error
+	}
+	all := make([]string, len(e.Because))
+	for i, f := range e.Because {
+		if all[i] = FieldText(ctx, f); f.Name != "" {
+			all[i] = f.Name + ": " + all[i]
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // ErrorOf returns what is wrong with the named field, or "".

@@ -145,7 +145,7 @@ func (c *Console) workErrors(w http.ResponseWriter, r *http.Request) error {
 	}
 	return c.export(w, r, "errors-"+strconv.FormatInt(j.ID, 10), []string{"line", "row", "error"}, func(t *sheet) error {
 		return c.Jobs.RowErrors(r.Context(), actor(r), j.ID, func(e job.RowError) error {
-			return t.row(e.Line, e.Row, e.Error)
+			return t.row(e.Line, e.Row, ui.RowErrorText(r.Context(), e))
 		})
 	})
 }
