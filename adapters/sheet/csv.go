@@ -64,6 +64,9 @@ func (c *csvRows) next() (int64, []string, error) {
 		c.end = c.lines + int64(wrong.Line)
 		return c.lines + int64(wrong.StartLine), nil, ErrBadRow.Because("a quote is never closed")
 	}
+	if errors.Is(err, ErrTooLarge) {
+		return c.end + 1, nil, ErrTooLarge.Because("the row that begins on line %d is longer than %d bytes; is a quote missing?", c.end+1, rowBytes)
+	}
 	if err != nil {
 		return 0, nil, err
 	}
@@ -107,7 +110,7 @@ type meter struct {
 
 func (m *meter) Read(p []byte) (int, error) {
 	if m.left <= 0 {
-		return 0, ErrTooLarge.Because("a row is longer than %d bytes; is a quote missing?", rowBytes)
+		return 0, ErrTooLarge
 	}
 	if !m.ended {
 		n, err := m.r.Read(p)

@@ -115,7 +115,7 @@ func TestUnclosedQuote(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := all(t, r)
-	if !errors.Is(err, sheet.ErrTooLarge) || len(list) != 1 {
+	if !errors.Is(err, sheet.ErrTooLarge) || !strings.Contains(err.Error(), "begins on line 2 ") || len(list) != 1 {
 		t.Fatalf("%v %v", list, err)
 	}
 	for file, want := range map[string]string{
