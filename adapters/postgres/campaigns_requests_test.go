@@ -398,6 +398,44 @@ func TestPublishingNeedsItsSegment(t *testing.T) {
 	}
 }
 
+// Who leaves the shop out does not leave its rule behind.
+func TestCampaignOfNoShopNeedsApproval(t *testing.T) {
+	s := newStage(t)
+	s.users(20, 1)
+	s.exec(`insert into campaign_limits (shop_number, approval_above) values (9, 50), (10, 5), (11, 0)`)
+	publish := func() campaign.Campaign {
+		c, err := s.service.Create(t.Context(), li, campaignSpec(), "")
+		s.must(err)
+		c, err = s.service.Do(t.Context(), li, c.ID, 0, campaign.Publishing, "")
+		s.must(err)
+		return c
+	}
+	if c := publish(); c.State != campaign.Draft || c.ApprovalAskedAt == nil {
+		t.Errorf("published by one person: %+v", c)
+	}
+	// What is set for such campaigns themselves counts first.
+	s.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 30)`)
+	if c := publish(); c.State == campaign.Draft {
+		t.Errorf("not published: %+v", c)
+	}
+}
+
+func TestAudiencesAreOfTheirKind(t *testing.T) {
+	s := newStage(t)
+	rules := s.readers("en")
+	list, _, err := (&segment.Service{Store: postgres.NewSegments(s.db)}).CreateList(t.Context(), staff.System(), "Fair", 0)
+	s.must(err)
+	for audience, key := range map[campaign.AudienceKind]string{campaign.List: "rule.audience_is_rules", campaign.Segment: "rule.audience_is_list"} {
+		sp := campaignSpec()
+		sp.Audience = campaign.Audience{Kind: audience, ID: map[campaign.AudienceKind]int64{campaign.List: rules.ID, campaign.Segment: list.ID}[audience]}
+		_, err := s.service.Create(t.Context(), staff.System(), sp, "")
+		fields, ok := errors.AsType[*fault.Fields](err)
+		if !ok || len(fields.List) != 1 || fields.List[0].Key != key {
+			t.Errorf("%s: %v", audience, err)
+		}
+	}
+}
+
 func TestPublishingNeedsTheWholeList(t *testing.T) {
 	s := newStage(t)
 	s.users(10, 1)

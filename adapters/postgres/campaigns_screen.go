@@ -151,6 +151,13 @@ func (s Campaigns) Limits(ctx context.Context, shop int64) (l campaign.Limits, e
 	return l, translate(err)
 }
 
+// StrictestApproval returns the smallest number above which any shop wants a
+// second person; see [campaign.Store].
+func (s Campaigns) StrictestApproval(ctx context.Context) (above int64, err error) {
+	err = s.pool.QueryRow(ctx, `select coalesce(min(approval_above), 0) from campaign_limits where approval_above > 0`).Scan(&above)
+	return above, translate(err)
+}
+
 // Control returns what staff decided about a campaign that is going out.
 func (s Campaigns) Control(ctx context.Context, id int64) (state campaign.State, rate int, err error) {
 	err = s.pool.QueryRow(ctx, `select state, rate_per_second from campaigns where id = $1`, id).Scan(&state, &rate)

@@ -41,11 +41,11 @@ func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, rea
 		return old, err
 	}
 	ch := Change{Campaign: next, Entry: entry(by, "campaign.publish", old, reason, old.State, next.State)}
-	limits, err := s.Store.Limits(ctx, old.Shop)
+	above, err := s.aboveWhich(ctx, old.Shop)
 	if err != nil {
 		return old, err
 	}
-	if limits.ApprovalAbove == 0 {
+	if above == 0 {
 		return s.release(ctx, ch)
 	}
 	// Before the reach is estimated: what is published is held to this rule,
@@ -60,7 +60,7 @@ func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, rea
 		return old, err
 	}
 	switch {
-	case reach.Users <= limits.ApprovalAbove:
+	case reach.Users <= above:
 		return s.release(ctx, ch)
 	case r.Open == nil, r.Lapsed() && r.Open.concerns(by, old):
 		return s.ask(ctx, by, old, reach, reason)
@@ -223,7 +223,7 @@ func (s *Service) Ask(ctx context.Context, by staff.Actor, id int64, reason stri
 	if _, err := s.publishable(ctx, old); err != nil {
 		return old, err
 	}
-	limits, err := s.Store.Limits(ctx, old.Shop)
+	above, err := s.aboveWhich(ctx, old.Shop)
 	if err != nil {
 		return old, err
 	}
@@ -231,7 +231,7 @@ func (s *Service) Ask(ctx context.Context, by staff.Actor, id int64, reason stri
 	if err != nil {
 		return old, err
 	}
-	if limits.ApprovalAbove == 0 || reach.Users <= limits.ApprovalAbove {
+	if above == 0 || reach.Users <= above {
 		return old, ErrNotAsked.Because("the campaign needs nobody's approval; publish it")
 	}
 	r, err := s.review(ctx, old)

@@ -106,6 +106,25 @@ func (s *Service) Limits(ctx context.Context, by staff.Actor, shop int64) (Limit
 	return s.Store.Limits(ctx, shop)
 }
 
+// ApprovalAbove returns how many users a campaign of the shop may reach before
+// a second person has to approve it; 0 = any number. A campaign of no shop
+// speaks for all of them: unless something is set for such campaigns, the
+// strictest shop's number counts.
+func (s *Service) ApprovalAbove(ctx context.Context, by staff.Actor, shop int64) (int64, error) {
+	if err := by.May(staff.View, shop); err != nil {
+		return 0, err
+	}
+	return s.aboveWhich(ctx, shop)
+}
+
+func (s *Service) aboveWhich(ctx context.Context, shop int64) (int64, error) {
+	l, err := s.Store.Limits(ctx, shop)
+	if err != nil || shop != 0 || l.ApprovalAbove > 0 {
+		return l.ApprovalAbove, err
+	}
+	return s.Store.StrictestApproval(ctx)
+}
+
 // SetLimits changes what the shop allows its campaigns. It is for admins:
 // whoever sends campaigns must not decide how many may be sent without a
 // second person. If was is given and somebody has changed it since, it returns

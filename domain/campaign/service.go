@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
+	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -80,6 +81,9 @@ type Store interface {
 	// Subject returns what the campaign's messages are about.
 	Subject(ctx context.Context, c Campaign) (delivery.Subject, error)
 	Limits(ctx context.Context, shop int64) (Limits, error)
+	// StrictestApproval returns the smallest number above which any shop wants
+	// a second person; 0 = none does.
+	StrictestApproval(ctx context.Context) (int64, error)
 	// SaveLimits stores what a shop allows, with the audit entry completed by
 	// what it allowed before. If was is given and no longer holds, it returns
 	// [fault.ErrStale].
@@ -150,15 +154,17 @@ func (s *Service) lookUp(ctx context.Context, by staff.Actor, spec Spec) (Spec, 
 		e.Add("audience."+string(spec.Audience.Kind), "rule.audience_unavailable", "this kind of audience is not available here")
 	}
 	if spec.Audience.Kind == Segment || spec.Audience.Kind == List {
-		_, _, err := s.Store.Estimate(ctx, spec.Audience)
-		switch fault.KindOf(err) {
-		case fault.NotFound:
-			e.Add("audience."+string(spec.Audience.Kind), "rule.unknown_audience", "does not exist")
-		case fault.Unavailable: // cannot be told quickly; it exists
-		default:
-			if err != nil {
-				return spec, err
-			}
+		rule, err := s.Store.SegmentRule(ctx, spec.Audience)
+		field := "audience." + string(spec.Audience.Kind)
+		switch {
+		case err != nil:
+			return spec, err
+		case rule == nil:
+			e.Add(field, "rule.unknown_audience", "does not exist")
+		case rule.Kind == segment.ByList && spec.Audience.Kind == Segment:
+			e.Add(field, "rule.audience_is_list", "is a list; name it as list_id")
+		case rule.Kind == segment.ByRules && spec.Audience.Kind == List:
+			e.Add(field, "rule.audience_is_rules", "is a segment by rules; name it as segment_id")
 		}
 	}
 	// Always in this order: without a shop the first one decides on it.

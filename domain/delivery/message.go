@@ -32,6 +32,11 @@ type Subject struct {
 	OpensAt      time.Time
 	// ClaimURL is where the reader can claim; empty when the shop has none.
 	ClaimURL string
+	// Late says that a reminder goes out long after its slot's instant, as after
+	// an opening that moved or a provider's outage: Left is the time until the
+	// opening then.
+	Late bool          `json:"-"`
+	Left time.Duration `json:"-"`
 	// OwnerID is the campaign of a message that staff wrote, Copy what they
 	// wrote, EndsAt its end.
 	OwnerID  int64

@@ -41,7 +41,7 @@ func render(s Subject, locale string, zone *time.Location, withPage bool) Conten
 		url:  s.Link(),
 	}
 	if s.Kind == KindReminder {
-		f.minutes = s.Slot * slotMinutes
+		f.minutes = s.minutes()
 	}
 	if s.Kind == KindNotice {
 		f.days = s.Slot
@@ -60,6 +60,29 @@ func render(s Subject, locale string, zone *time.Location, withPage bool) Conten
 		content.HTML = page(w, f)
 	}
 	return content
+}
+
+// minutes are what a reminder says that are left until the opening; 0 = less
+// than one.
+func (s Subject) minutes() int {
+	if s.Late {
+		return max(0, int(s.Left/time.Minute))
+	}
+	return s.Slot * slotMinutes
+}
+
+// slotMinute is how much less than its slot's distance may be left for a
+// reminder to tell that distance.
+const slotMinute = time.Minute
+
+// At returns the subject as it is told at now.
+func (s Subject) At(now time.Time) Subject {
+	if s.Kind != KindReminder || s.OpensAt.IsZero() {
+		return s
+	}
+	s.Left = s.OpensAt.Sub(now)
+	s.Late = s.Left <= time.Duration(s.Slot)*slotMinutes*time.Minute-slotMinute
+	return s
 }
 
 // printable keeps a name from breaking lines, hiding text or turning the

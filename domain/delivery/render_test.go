@@ -51,6 +51,26 @@ func TestRender(t *testing.T) {
 			"Opens in 60 minutes: Spring 20% off",
 			"“Spring 20% off” opens on Saturday, 21 November 2026 at 01:00 NZDT (UTC+13), in 60 minutes. Claim it at https://shop.example/c/7?a=1&b=2",
 		}, {
+			"long after its instant", "en", "Asia/Shanghai",
+			func(s *delivery.Subject) { *s = s.At(s.OpensAt.Add(-4*time.Minute - 30*time.Second)) },
+			"Opens in 4 minutes: Spring 20% off",
+			"“Spring 20% off” opens on Friday, 20 November 2026 at 20:00 CST (UTC+8), in 4 minutes. Claim it at https://shop.example/c/7?a=1&b=2",
+		}, {
+			"a minute before", "en", "Asia/Shanghai",
+			func(s *delivery.Subject) { *s = s.At(s.OpensAt.Add(-100 * time.Second)) },
+			"Opens in one minute: Spring 20% off",
+			"“Spring 20% off” opens on Friday, 20 November 2026 at 20:00 CST (UTC+8), in one minute. Claim it at https://shop.example/c/7?a=1&b=2",
+		}, {
+			"seconds before, in Chinese", "zh", "Asia/Shanghai",
+			func(s *delivery.Subject) { *s = s.At(s.OpensAt.Add(-20 * time.Second)) },
+			"即将开抢：Spring 20% off",
+			"「Spring 20% off」将于2026年11月20日（星期五）20:00（CST，UTC+8）开抢。领取：https://shop.example/c/7?a=1&b=2",
+		}, {
+			"a little late", "en", "Asia/Shanghai",
+			func(s *delivery.Subject) { *s = s.At(s.OpensAt.Add(-9*time.Minute - 20*time.Second)) },
+			"Opens in 10 minutes: Spring 20% off",
+			"“Spring 20% off” opens on Friday, 20 November 2026 at 20:00 CST (UTC+8), in 10 minutes. Claim it at https://shop.example/c/7?a=1&b=2",
+		}, {
 			"zone without a name, seconds, no link", "fr-FR", "America/Sao_Paulo",
 			func(s *delivery.Subject) { s.OpensAt, s.ClaimURL = s.OpensAt.Add(10*time.Second), "" },
 			"Opens in 10 minutes: Spring 20% off",

@@ -71,7 +71,7 @@ func (s *Service) newRun(lease Lease, asked time.Time) *run {
 		b.Subject.Track = func(id user.ID, variant int) string { return s.LinkURL(owner, id, variant) }
 	}
 	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked),
-		render: NewRenderer(b.Subject, b.Channel), sender: s.Senders[b.Channel]}
+		render: NewRenderer(b.Subject.At(b.Now), b.Channel), sender: s.Senders[b.Channel]}
 }
 
 // clock returns the database's time, so that a worker whose own clock is

@@ -55,8 +55,11 @@ func english(f facts) words {
 	case KindReminder:
 		w.eyebrow, w.lead = "Opens soon", fmt.Sprintf("“%s” opens on %s.", f.name, f.when)
 		if f.minutes > 0 {
-			w.eyebrow = fmt.Sprintf("Opens in %d minutes", f.minutes)
-			w.lead = fmt.Sprintf("“%s” opens on %s, in %d minutes.", f.name, f.when, f.minutes)
+			left := fmt.Sprintf("in %d minutes", f.minutes)
+			if f.minutes == 1 {
+				left = "in one minute"
+			}
+			w.eyebrow, w.lead = "Opens "+left, fmt.Sprintf("“%s” opens on %s, %s.", f.name, f.when, left)
 		}
 	case KindCorrection:
 		w.eyebrow = "New opening time"

@@ -101,11 +101,11 @@ func (c *Console) completeCampaignForm(r *http.Request, f *pages.CampaignForm) (
 		return err
 	}
 	if by.May(staff.View, spec.Shop) == nil {
-		limits, err := c.Campaigns.Limits(ctx, by, spec.Shop)
+		above, err := c.Campaigns.ApprovalAbove(ctx, by, spec.Shop)
 		if err != nil {
 			return err
 		}
-		f.ApprovalAbove = limits.ApprovalAbove
+		f.ApprovalAbove = above
 	}
 	about, err := c.visibleTemplate(r, spec.TemplateID())
 	if err != nil {

@@ -180,8 +180,8 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 		}
 		if n, exact, err := c.Campaigns.Estimate(r.Context(), actor(r), st.Audience); err == nil {
 			points = append(points, reachPoint(l, n, exact))
-			if limits, err := c.Campaigns.Limits(r.Context(), actor(r), st.Shop); err == nil && limits.ApprovalAbove > 0 && n > limits.ApprovalAbove {
-				points = append(points, l.T("campaign.confirm.publish.ask", limits.ApprovalAbove))
+			if above, err := c.Campaigns.ApprovalAbove(r.Context(), actor(r), st.Shop); err == nil && above > 0 && n > above {
+				points = append(points, l.T("campaign.confirm.publish.ask", above))
 			}
 		}
 		points = append(points, c.leftOutPoints(r, st)...)
