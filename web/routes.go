@@ -103,7 +103,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		CouponDesk: &coupon.Desk{Store: postgres.NewCouponSteps(p.db)},
 		Grants:     p.grants(),
 		Reminders:  p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.db),
-		Segments: p.segments(), Uploads: postgres.NewUploads(p.db),
+		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
 		Shops: postgres.NewTemplates(p.db), Keys: postgres.NewStaff(p.db), Tokens: tokens,
 		Idempotency: postgres.NewIdempotency(p.db), Hub: p.hub, Channels: p.channels, Now: clock, Log: p.log,
 		UserLimit: p.cfg.RatePerUser, KeyLimit: p.cfg.RatePerKey, PublicURL: p.cfg.PublicURL,

@@ -78,6 +78,7 @@ type Deps struct {
 	Templates   *template.Service
 	Users       *user.Service
 	Segments    *segment.Service
+	Jobs        *job.Service
 	Uploads     Uploads
 	Board       reminder.BoardStore
 	Explainer   *reminder.Explainer
@@ -157,6 +158,7 @@ func New(d Deps) *API {
 	a.adminUserRoutes()
 	a.eraseRoute()
 	a.segmentRoutes()
+	a.jobRoutes()
 	a.adminShopRoutes()
 	a.explainRoutes()
 	a.couponRoutes()

@@ -34,7 +34,8 @@ func (a *API) listRoutes(add func(method, path, id, summary string, more ...func
 		func(r *route) {
 			r.stream, r.Status = true, http.StatusAccepted
 			r.Description = "CSV or XLSX, of which the column id counts, or the first one; at most 512 MiB. It is read in the background, " +
-				"and adding a user again changes nothing. GET /admin/segments/{id} shows how many there are."
+				"and adding a user again changes nothing. GET /admin/jobs/{job_id} says how far that is and what could not be read, " +
+				"GET /admin/segments/{id} how many members there are."
 		}, codes("segment_not_found", "segment_is_rules", "unsupported_media_type", "upload_too_large", "malformed_json", "request_timeout"))
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"text/csv": {
 		Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Example: "id\n1001\n1002\n"},

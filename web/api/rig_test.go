@@ -95,6 +95,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
 		Templates: &template.Service{Store: templates, Now: r.now},
 		Users:     &user.Service{Store: postgres.NewUsers(r.db)},
+		Jobs:      &job.Service{Store: postgres.NewJobs(r.db)},
 		Segments:  &segment.Service{Store: postgres.NewSegments(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)}},
 		Uploads:   postgres.NewUploads(r.db),
 		Board:     postgres.NewBoards(r.db), Shops: templates, Keys: postgres.NewStaff(r.db), Tokens: tokens,

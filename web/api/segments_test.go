@@ -67,6 +67,16 @@ func TestLists(t *testing.T) {
 	if n := r.number(`select count(*) from jobs j join uploads u on u.id = j.upload_id where j.kind = 'segment.list' and j.id = $1::text::bigint and u.bytes = 7`, a.at("job_id")); n != 1 {
 		t.Fatalf("no job reads the file: %s", a.Body)
 	}
+	work := "/admin/jobs/" + a.at("job_id").(string)
+	if got := r.want(r.call(as(r.keys["read"]), "GET", work, nil), 200, ""); got.at("state") != "waiting" || got.at("kind") != "segment.list" {
+		t.Errorf("the job is %s", got.Body)
+	}
+	r.exec(`insert into job_errors (job_id, line, row, error) select max(id), 3, 'x', 'no "id"' from jobs`)
+	if got := r.want(r.call(r.admin(), "GET", work+"/errors.csv", nil), 200, ""); got.Body.String() != "line,row,error\n3,x,\"no \"\"id\"\"\"\n" {
+		t.Errorf("the rows are %q", got.Body.String())
+	}
+	r.want(r.call(as(r.keys["read"]), "GET", work+"/errors.csv", nil), 403, "forbidden")
+	r.want(r.call(r.admin(), "GET", "/admin/jobs/99", nil), 404, "job_not_found")
 	r.want(r.call(r.admin("Content-Type", "multipart/form-data; boundary=x"), "PUT", path, "x"), 415, "unsupported_media_type")
 	r.want(r.call(r.admin("Content-Type", "text/csv"), "PUT", "/admin/lists/99/members", "id\n1"), 404, "segment_not_found")
 	r.want(r.call(as(r.keys["read"]), "PUT", path, "id\n1"), 403, "forbidden")

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"dropbell/domain/job"
+)
+
+// Job is work in the background.
+type Job struct {
+	ID         string     `json:"id" example:"7"`
+	Kind       string     `json:"kind" example:"segment.list"`
+	Title      string     `json:"title" example:"fair.csv"`
+	State      string     `json:"state" enum:"waiting,running,done,failed,cancelled"`
+	Total      int64      `json:"total" doc:"Rows there are; 0 while that is not known."`
+	Done       int64      `json:"done" doc:"Rows that were worked off."`
+	Failed     int64      `json:"failed" doc:"Rows that could not be; /admin/jobs/{id}/errors.csv says why."`
+	Reason     string     `json:"reason,omitempty" doc:"The code of what ended a failed job, or of what it is being tried again for."`
+	Detail     string     `json:"detail,omitempty" doc:"The same in words."`
+	CreatedAt  time.Time  `json:"created_at"`
+	StartedAt  *time.Time `json:"started_at,omitempty"`
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
+}
+
+func workJSON(j job.Job) Job {
+	return Job{decimal(j.ID), j.Kind, j.Title, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail, j.CreatedAt.UTC(), utc(j.StartedAt), utc(j.FinishedAt)}
+}
+
+// JobRef names a job in the address.
+type JobRef struct {
+	ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
+}
+
+func (a *API) jobRoutes() {
+	about := route{traits: traits{access: forStaff}, Method: http.MethodGet, Path: "/admin/jobs/{id}", ID: "get-job", Tag: tagStaff,
+		Summary: "Say how far work in the background is", Codes: []string{"job_not_found"},
+		Description: "Files of lists, counts of segments, imports, bulk changes. Who is limited to shops sees the jobs of these, and their own."}
+	register(a, a.operation(about), func(ctx context.Context, in *JobRef) (*struct{ Body Job }, error) {
+		j, err := a.job(ctx, in.ID)
+		return &struct{ Body Job }{workJSON(j)}, err
+	})
+	about.Path, about.ID, about.stream = "/admin/jobs/{id}/errors.csv", "export-job-errors", true
+	about.Summary = "Export the rows that could not be worked off"
+	about.Description = "A heading, then line,row,error for each, as far as the job is worked off. Whoever may not start such a job may not see them."
+	op := a.operation(about)
+	op.Responses["200"] = &huma.Response{Description: "The rows.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	register(a, op, a.jobErrors)
+}
+
+func (a *API) job(ctx context.Context, ref string) (job.Job, error) {
+	id, err := parseID("path.id", ref)
+	if err != nil {
+		return job.Job{}, err
+	}
+	return a.Jobs.Job(ctx, actorOf(ctx), id)
+}
+
+func (a *API) jobErrors(ctx context.Context, in *JobRef) (*struct{ Body func(huma.Context) }, error) {
+	by := actorOf(ctx)
+	j, err := a.job(ctx, in.ID) // asked before anything is sent
+	if err == nil {
+		err = by.May(j.Needs, j.ShopNumber)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
+		r, w := humachi.Unwrap(hc)
+		a.sendRows(w, r, "errors-"+decimal(j.ID)+".csv", []string{"line", "row", "error"}, func(row func(...any) error) error {
+			return a.Jobs.RowErrors(r.Context(), by, j.ID, func(e job.RowError) error { return row(e.Line, e.Row, e.Error) })
+		})
+	}}, nil
+}
