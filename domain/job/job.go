@@ -138,6 +138,15 @@ type Upload struct {
 	CreatedAt time.Time
 }
 
+// Visible returns [ErrUploadNotFound] unless the actor may look into the file:
+// it belongs to no shop, so who is limited to shops sees their own.
+func (u Upload) Visible(to staff.Actor) error {
+	if by, _, _ := strings.Cut(u.CreatedBy, " "); len(to.Shops) > 0 && by != to.Label {
+		return ErrUploadNotFound
+	}
+	return nil
+}
+
 // Faults of this room.
 var (
 	ErrNotFound       = fault.New(fault.NotFound, "job_not_found", "there is no such job")

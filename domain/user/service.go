@@ -108,9 +108,10 @@ func (s *Service) OptOut(ctx context.Context, id ID, mask, off uint8) (uint8, er
 
 // Erase forgets a person: name, contacts, preferences and attributes. What the
 // id stands for in reservations, coupons and deliveries stays, so that sums
-// still add up. It returns [staff.ErrForbidden] or [ErrNotFound].
+// still add up. A person belongs to every shop. It returns [staff.ErrForbidden],
+// [staff.ErrEveryShop] or [ErrNotFound].
 func (s *Service) Erase(ctx context.Context, by staff.Actor, id ID) error {
-	if err := by.May(staff.ManageUsers, 0); err != nil {
+	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
 		return err
 	}
 	return s.Store.Erase(context.WithoutCancel(ctx), id, staff.Entry{Actor: by, Action: "user.erase", ObjectKind: "user", ObjectID: id.String()})

@@ -101,6 +101,8 @@ func TestListsAsFiles(t *testing.T) {
 func TestStaffAndKeysAsFiles(t *testing.T) {
 	g := newRig(t)
 	b := g.as(staff.Admin)
+	g.shop(10)
+	g.shop(11)
 	b.post("/staff", memberTyped("ada@example.com", "marketer")).to("/staff")
 	b.post("/keys", url.Values{"name": {"=checkout"}, "scopes": {"payment", "read"}}).to("/keys")
 	secret := b.get("/keys").is(200)

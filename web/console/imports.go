@@ -143,6 +143,9 @@ func (c *Console) loadImport(r *http.Request) (pages.ImportColumns, error) {
 		return pages.ImportColumns{}, err
 	}
 	u, err := c.Uploads.Upload(r.Context(), id)
+	if err == nil {
+		err = u.Visible(actor(r))
+	}
 	if errors.Is(err, job.ErrUploadNotFound) {
 		return pages.ImportColumns{}, errNoPage
 	}

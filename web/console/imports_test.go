@@ -93,6 +93,12 @@ func TestImportUsers(t *testing.T) {
 	id := strings.TrimPrefix(check, "/jobs/")
 	b.get(start + "?check=" + id).is(200).has(`value="tier"`)
 	apply := start + "/apply?check=" + id
+	// A file belongs to no shop: who is limited to some sees their own.
+	limited := g.as(staff.Marketer, 10)
+	limited.get(start).is(404)
+	limited.post(start, columns).is(404)
+	limited.get(apply).is(404)
+	limited.post(apply, nil).is(404)
 	b.get(apply).is(200).has("2 users are new.", "2 rows are left out")
 	imported := b.post(apply, nil).is(303).header.Get("Location")
 	b.post(apply, nil).to(imported)
@@ -297,6 +303,11 @@ func TestEditUser(t *testing.T) {
 	viewer.get("/users/7").is(200).hasNot("/users/7/edit")
 	viewer.post("/users/7/edit", form).is(http.StatusForbidden)
 	viewer.post("/users/7/erase", nil).is(http.StatusForbidden)
+	// A person belongs to every shop.
+	limited := g.as(staff.Marketer, 10)
+	limited.get("/users/7").is(200).has("/users/7/edit").hasNot("/users/7/erase")
+	limited.get("/users/7/erase").is(http.StatusForbidden)
+	limited.post("/users/7/erase", nil).is(http.StatusForbidden)
 	b.get("/users/7/erase").is(200).has("Forget user 7?")
 	b.post("/users/7/erase", nil).to("/users/7")
 	b.post("/users/7/erase", nil).to("/users/7")

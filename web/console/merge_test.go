@@ -48,6 +48,8 @@ func TestTwoPeopleEditOneUser(t *testing.T) {
 func TestTwoPeopleEditOneMember(t *testing.T) {
 	g := newRig(t)
 	b := g.as(staff.Admin)
+	g.shop(10)
+	g.shop(11)
 	b.post("/staff", memberTyped("ada@example.com", "marketer")).to("/staff")
 	fields := []string{"email", "name", "role", "shops", "disabled"}
 	page := b.get("/staff/2").is(200)

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
@@ -27,6 +29,9 @@ func (c *Console) newMember(w http.ResponseWriter, r *http.Request) error {
 
 func (c *Console) createMember(w http.ResponseWriter, r *http.Request) error {
 	f, in := memberForm(r, nil)
+	if err := c.checkShops(r, &f, in.Shops, nil); err != nil {
+		return err
+	}
 	if len(f.Errors) == 0 {
 		m, err := c.Staff.CreateMember(r.Context(), actor(r), in)
 		if err == nil {
@@ -63,6 +68,9 @@ func (c *Console) saveMember(w http.ResponseWriter, r *http.Request) error {
 	}
 	f, in := memberForm(r, memberValues(old))
 	f.ID, f.Name = id, in.Email
+	if err := c.checkShops(r, &f, in.Shops, old.Shops); err != nil {
+		return err
+	}
 	if len(f.Errors) == 0 {
 		m, err := c.Staff.ChangeMember(r.Context(), actor(r), id, in)
 		if err == nil {
@@ -105,6 +113,22 @@ func memberForm(r *http.Request, was map[string]string) (typedMember, staff.Memb
 	}
 	return f, staff.MemberInput{Email: f.Values["email"], Name: f.Values["name"], Role: staff.Role(f.Values["role"]), Shops: shops,
 		Password: r.PostFormValue("password"), Disabled: f.Disabled}
+}
+
+// checkShops notes if somebody would be limited to a shop that does not exist,
+// and so be locked out, unless they were before.
+func (c *Console) checkShops(r *http.Request, f *typedMember, shops, before []int64) error {
+	known, err := c.Shops.Shops(r.Context())
+	if err != nil {
+		return err
+	}
+	for _, n := range shops {
+		if !slices.Contains(before, n) && !slices.ContainsFunc(known, func(s template.Shop) bool { return s.Number == n }) {
+			f.Errors = append(f.Errors, fault.Field{Name: "shops", Key: "rule.unknown_shop", Message: "there is no such shop"})
+			break
+		}
+	}
+	return nil
 }
 
 // take shows in the form why it was refused; what the form cannot help with

@@ -23,6 +23,9 @@ func TestStaffPages(t *testing.T) {
 		has("must be a positive number", `value="not an address"`)
 	b.post("/staff", url.Values{"email": {"not an address"}, "role": {"king"}, "password": {"short"}}).is(422).
 		has("must be an e-mail address", "choose one", "must have between 8 and 200 characters").hasNot(`value="short"`)
+	b.post("/staff", memberTyped("Ada@Example.com", "marketer")).is(422).has("there is no such shop")
+	g.shop(10)
+	g.shop(11)
 	b.post("/staff", memberTyped("Ada@Example.com", "marketer")).to("/staff")
 	b.get("/staff").is(200).has("Ada can sign in now.", "ada@example.com", "10, 11")
 	b.post("/staff", memberTyped("ada@example.com", "viewer")).is(422).has("Somebody with this e-mail address exists already.")

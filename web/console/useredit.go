@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
@@ -144,6 +145,9 @@ func editedUser(u user.User, p pages.UserForm) (user.Change, []fault.Field) {
 
 func (c *Console) confirmErase(w http.ResponseWriter, r *http.Request) error {
 	u, err := c.loadUser(r)
+	if err == nil {
+		err = actor(r).MayEverywhere(staff.ManageUsers)
+	}
 	if err != nil {
 		return err
 	}
