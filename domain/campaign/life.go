@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -42,10 +43,20 @@ func (t Transition) from() []State {
 // Allowed reports whether staff may take the step from state s.
 func (t Transition) Allowed(s State) bool { return slices.Contains(t.from(), s) }
 
+// oneOf names the states: "draft, scheduled or paused".
+func oneOf(states []State) string {
+	names := make([]string, len(states))
+	for i, s := range states {
+		names[i] = string(s)
+	}
+	last := max(0, len(names)-2)
+	return strings.Join(append(names[:last:last], strings.Join(names[last:], " or ")), ", ")
+}
+
 // step returns c one step on at now, or [ErrTransition].
 func (c Campaign) step(t Transition, now time.Time) (Campaign, error) {
 	if !t.Allowed(c.State) {
-		return c, ErrTransition.Because("the campaign is %s; to %s it must be %v", c.State, t, t.from())
+		return c, ErrTransition.Because("the campaign is %s; to %s it must be %s", c.State, t, oneOf(t.from()))
 	}
 	switch t {
 	case Publishing:
@@ -95,7 +106,7 @@ func (c Campaign) sameBut(s Spec) error {
 		}
 	}
 	fixed("shop_number", s.Shop == c.Shop)
-	fixed("name", s.Name == c.Name)
+	fixed("name", strings.TrimSpace(s.Name) == strings.TrimSpace(c.Name))
 	fixed("title", s.Content.Equal(c.Content))
 	fixed("channel", s.Channel == c.Channel)
 	fixed("audience", s.Audience.Kind == c.Audience.Kind && s.Audience.ID == c.Audience.ID && slices.Equal(s.Audience.Users, c.Audience.Users))

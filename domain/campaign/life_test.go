@@ -25,6 +25,14 @@ func spec() Spec {
 		StartsAt: now.Add(time.Hour), EndsAt: now.Add(2 * time.Hour)}
 }
 
+func TestRefusalsNameTheStates(t *testing.T) {
+	for want, states := range map[string][]State{"": nil, "draft": {Draft}, "draft or paused": {Draft, Paused}, "draft, running or paused": {Draft, Running, Paused}} {
+		if got := oneOf(states); got != want {
+			t.Errorf("%v reads %q", states, got)
+		}
+	}
+}
+
 func TestStepsFollowTheDiagram(t *testing.T) {
 	legal := map[Transition]map[State]State{
 		Publishing: {Draft: Scheduled}, Pausing: {Running: Paused}, Resuming: {Paused: Running},

@@ -36,7 +36,7 @@ func (s *Service) Preview(ctx context.Context, by staff.Actor, id int64, to user
 // Check returns every rule for which [Service.Create] would refuse spec, in one
 // round, and why it could not go on beyond them; nothing is stored.
 func (s *Service) Check(ctx context.Context, by staff.Actor, spec Spec) ([]fault.Field, error) {
-	spec.Audience.Users = normal(spec.Audience.Users)
+	spec = spec.tidy()
 	var list []fault.Field
 	var broken *fault.Fields
 	if errors.As(spec.Check(), &broken) {

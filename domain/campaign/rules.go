@@ -48,6 +48,12 @@ func (s Spec) Check() error {
 	return e.Err()
 }
 
+// tidy returns s as it is stored: equal names are written alike.
+func (s Spec) tidy() Spec {
+	s.Name, s.Audience.Users = strings.TrimSpace(s.Name), normal(s.Audience.Users)
+	return s
+}
+
 func (a Audience) check(e *fault.Fields) {
 	switch a.Kind {
 	case Everybody:

@@ -140,7 +140,7 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, request
 // check completes spec by the shop of its templates and returns every rule
 // it breaks.
 func (s *Service) check(ctx context.Context, by staff.Actor, spec Spec) (Spec, error) {
-	spec.Audience.Users = normal(spec.Audience.Users)
+	spec = spec.tidy()
 	if err := spec.Check(); err != nil {
 		return spec, err
 	}

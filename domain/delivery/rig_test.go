@@ -22,6 +22,7 @@ type provider struct {
 
 	mu       sync.Mutex
 	calls    []time.Time
+	titles   map[string]int
 	got      map[user.ID]int // how often the provider took responsibility
 	tried    map[user.ID]int
 	inFlight int
@@ -29,7 +30,7 @@ type provider struct {
 }
 
 func newProvider(c Channel, chunk int, takes time.Duration) *provider {
-	return &provider{channel: c, chunk: chunk, takes: takes, got: map[user.ID]int{}, tried: map[user.ID]int{}}
+	return &provider{channel: c, chunk: chunk, takes: takes, titles: map[string]int{}, got: map[user.ID]int{}, tried: map[user.ID]int{}}
 }
 
 func (p *provider) Channel() Channel { return p.channel }
@@ -52,6 +53,9 @@ func (p *provider) Send(ctx context.Context, ms []Message) []Result {
 	out := make([]Result, len(ms))
 	for i, m := range ms {
 		p.tried[m.To.ID]++
+		if p.titles != nil {
+			p.titles[m.Content.Title]++
+		}
 		out[i] = Result{Status: Delivered}
 		if p.answer != nil {
 			out[i] = p.answer(m.To.ID, p.tried[m.To.ID])

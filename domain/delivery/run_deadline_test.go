@@ -60,6 +60,24 @@ func TestTheLastMomentBeforeTheDeadline(t *testing.T) {
 	})
 }
 
+// Whoever is reminded late, as after an opening that moved or a provider's
+// outage, is told how much time is left.
+func TestLateRemindersTellTheTimeThatIsLeft(t *testing.T) {
+	for left, title := range map[time.Duration]string{
+		5*time.Minute - 20*time.Second: "Opens in 5 minutes: Half price",
+		3*time.Minute + 20*time.Second: "Opens in 3 minutes: Half price",
+		30 * time.Second:               "Opens soon: Half price",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, newDepot(SMS, 10, left), newProvider(SMS, 5, 0))
+			r.must()
+			if r.provider.titles[title] != 10 {
+				t.Errorf("%v before the opening: %v", left, r.provider.titles)
+			}
+		})
+	}
+}
+
 // TestClockDrift: whatever this machine's clock says, decisions follow the
 // database's; only the task's instant is meant for this machine's queue.
 func TestClockDrift(t *testing.T) {
