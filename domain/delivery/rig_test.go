@@ -53,7 +53,7 @@ func (p *provider) Send(ctx context.Context, ms []Message) []Result {
 	out := make([]Result, len(ms))
 	for i, m := range ms {
 		p.tried[m.To.ID]++
-		if p.titles != nil {
+		if m.Content != nil {
 			p.titles[m.Content.Title]++
 		}
 		out[i] = Result{Status: Delivered}
