@@ -43,11 +43,15 @@ type Fresh struct {
 // valid, so that a coupon which expires at midnight has the day before as its
 // last.
 func (f Fresh) Notices() []Notice {
-	zone := user.User{Timezone: f.Timezone}.Zone()
+	owner := user.User{Timezone: f.Timezone, Quiet: f.Quiet}
+	zone := owner.Zone()
 	last := f.ExpiresAt.Add(-time.Nanosecond).In(zone)
 	var list []Notice
 	for _, days := range f.Days.List() {
-		due := awake(time.Date(last.Year(), last.Month(), last.Day()-days, NoticeHour, 0, 0, 0, zone), f.Quiet)
+		due := time.Date(last.Year(), last.Month(), last.Day()-days, NoticeHour, 0, 0, 0, zone)
+		if until, asleep := owner.Sleeps(due); asleep {
+			due = until
+		}
 		if due.Before(f.IssuedAt) || !due.Before(f.ExpiresAt) {
 			continue
 		}
@@ -55,18 +59,6 @@ func (f Fresh) Notices() []Notice {
 			Day: time.Date(last.Year(), last.Month(), last.Day()-days, 0, 0, 0, 0, time.UTC)})
 	}
 	return list
-}
-
-// awake moves at to the end of quiet hours that cover it.
-func awake(at time.Time, quiet user.QuietHours) time.Time {
-	if !quiet.Contains(at, at.Location()) {
-		return at
-	}
-	end := time.Date(at.Year(), at.Month(), at.Day(), quiet.To/60, quiet.To%60, 0, 0, at.Location())
-	if !end.After(at) {
-		end = time.Date(at.Year(), at.Month(), at.Day()+1, quiet.To/60, quiet.To%60, 0, 0, at.Location())
-	}
-	return end
 }
 
 // Plan returns the notices of all the coupons, one for each user, template
