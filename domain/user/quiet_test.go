@@ -76,3 +76,16 @@ func TestTheEndOfQuietHoursProperties(t *testing.T) {
 		}
 	})
 }
+
+func TestZones(t *testing.T) {
+	for _, good := range []string{"UTC", "Asia/Shanghai", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "EST5EDT"} {
+		if !user.ValidZone(good) {
+			t.Errorf("%s is refused", good)
+		}
+	}
+	for _, bad := range []string{"", "Local", "localtime", "posixrules", "Factory", "right/Europe/Berlin", "posix/UTC", "./UTC", "Europe//Berlin", "Mars/Base"} {
+		if user.ValidZone(bad) {
+			t.Errorf("%q is a zone", bad)
+		}
+	}
+}

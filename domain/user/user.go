@@ -3,7 +3,10 @@
 package user
 
 import (
+	"path"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 	_ "time/tzdata" // time zones must not depend on the machine
 
@@ -85,6 +88,21 @@ type User struct {
 	// Stores may leave them out where nobody asked for them.
 	Attributes map[string]any
 	UpdatedAt  time.Time
+}
+
+// pseudoZones are names in zone files that stand for no place: they differ
+// from machine to machine, or mean that nobody has set a zone.
+var pseudoZones = []string{"Local", "localtime", "posixrules", "Factory"}
+
+// ValidZone reports whether name is that of an IANA time zone, the same on
+// every machine.
+func ValidZone(name string) bool {
+	if name == "" || len(name) > 64 || path.Clean(name) != name || slices.Contains(pseudoZones, name) ||
+		strings.HasPrefix(name, "right/") || strings.HasPrefix(name, "posix/") {
+		return false
+	}
+	_, err := time.LoadLocation(name)
+	return err == nil
 }
 
 // Zone returns the user's time zone, UTC when unknown.
