@@ -12,6 +12,7 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/watermill"
 	"dropbell/domain/campaign"
+	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
@@ -38,7 +39,10 @@ func (p *program) campaigns() postgres.Campaigns { return postgres.NewCampaigns(
 
 // guards are asked about the recipients of batches right before sending.
 func (p *program) guards() map[delivery.Kind]delivery.Guard {
-	return map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: p.campaigns(), Granter: p.granter()}}
+	return map[delivery.Kind]delivery.Guard{
+		delivery.KindCampaign: &campaign.Guard{Store: p.campaigns(), Granter: p.granter()},
+		delivery.KindNotice:   coupon.Guard{Store: postgres.NewNotices(p.db)},
+	}
 }
 
 // rangeWire publishes ranges as events. They bypass the outbox: each is

@@ -55,12 +55,14 @@ func (s Channels) SaveSetting(ctx context.Context, old, next delivery.Setting, e
 
 // Backlogs returns what is ready or running per channel. Batches of paused
 // campaigns wait for a person, and those whose people all sleep for the morning:
-// neither is in it. No pause before a retry is as long as theirs.
+// neither is in it. No pause before a retry is as long as theirs. A notice that
+// somebody slept through is not late.
 func (s Channels) Backlogs(ctx context.Context) ([]delivery.Backlog, error) {
 	rows, err := s.pool.Query(ctx, `select channel, count(*), sum(due_count - sent_count - skipped_count - expired_count - dead_count),
 			greatest(now() - min(due_at), interval '0'),
-			greatest(now() - coalesce(min(due_at) filter (where kind <> 'campaign'), now()), interval '0')
-		from batches where state <> 'done' and not held and (kind <> 'campaign' or next_run_at <= now() + interval '2 minutes')
+			greatest(now() - coalesce(min(due_at) filter (where kind <> 'campaign' and not (kind = 'notice' and exists (
+				select from exceptions e where e.batch_id = batches.id and e.reason = 'quiet_hours'))), now()), interval '0')
+		from batches where state <> 'done' and not held and (kind not in ('campaign', 'notice') or next_run_at <= now() + interval '2 minutes')
 		group by 1 order by 1`)
 	if err != nil {
 		return nil, translate(err)

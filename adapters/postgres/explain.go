@@ -3,11 +3,13 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/reminder"
+	"dropbell/domain/user"
 )
 
 // stepOf maps what the audit log calls a change to the timeline's words.
@@ -57,6 +59,16 @@ func (r *Reservations) Planned(ctx context.Context, templateID int64) (map[remin
 		return nil
 	})
 	return planned, translate(err)
+}
+
+// Withdrawn returns when the user cancelled all that was left; see
+// [reminder.ExplainStore].
+func (r *Reservations) Withdrawn(ctx context.Context, templateID int64, by user.ID) (at time.Time, err error) {
+	err = r.pool.QueryRow(ctx, `select at from former_reservations where user_id = $1 and template_id = $2`, by, templateID).Scan(&at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	return at, translate(err)
 }
 
 // openingIn returns the opening of a spec as the audit log keeps it.

@@ -106,6 +106,21 @@ func TestExplainBeforeTheDrop(t *testing.T) {
 	}
 }
 
+// TestExplainWithdrawn: who cancels everything has a timeline, whether or not
+// anything was sent before, and also after reserving again.
+func TestExplainWithdrawn(t *testing.T) {
+	m := newMorgue(t)
+	tpl := m.published(2 * time.Hour)
+	m.reserve(tpl, 1, reminders(delivery.App, 10)...)
+	m.cancel(tpl, 1)
+	m.tells(tpl, 1, "published", "withdrawn")
+	m.reserve(tpl, 1, reminders(delivery.App, 10)...)
+	m.tells(tpl, 1, "withdrawn", "reserved", "expected app10")
+	if box, err := m.reservations.Inbox(t.Context(), 1, time.Time{}, 10); err != nil || len(box.Items) != 0 {
+		t.Errorf("%+v %v", box, err)
+	}
+}
+
 // TestExplainOutcomes: one user for each way a delivery can end.
 func TestExplainOutcomes(t *testing.T) {
 	m := newMorgue(t)
@@ -208,7 +223,7 @@ func TestExplainWhoeverLeftAfterBeingReminded(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	line := m.explain(tpl, 1)
-	if got := story(line.Steps); !strings.HasSuffix(got, "fired app60, outcome app60 sent, opening_moved") || strings.Contains(got, "reserved") {
+	if got := story(line.Steps); !strings.HasSuffix(got, "fired app60, outcome app60 sent, opening_moved, withdrawn") || strings.Contains(got, "reserved") {
 		t.Errorf("%s", got)
 	}
 	if len(line.Items) != 0 || line.UserID != 1 || line.TemplateID != tpl.ID {
@@ -272,10 +287,14 @@ func (f faulty) Planned(context.Context, int64) (map[reminder.SlotDue]time.Time,
 	return nil, f.err("planned")
 }
 
+func (f faulty) Withdrawn(context.Context, int64, user.ID) (time.Time, error) {
+	return time.Time{}, f.err("withdrawn")
+}
+
 func TestExplainSaysWhenItCannotKnow(t *testing.T) {
 	m := newMorgue(t)
 	tpl := m.published(time.Hour)
-	for _, at := range []string{"reservation", "delivered", "announced", "steps", "planned", "coupons"} {
+	for _, at := range []string{"reservation", "delivered", "announced", "steps", "planned", "coupons", "withdrawn"} {
 		x := m.explainer()
 		x.Store = faulty{at: at}
 		if _, err := x.Explain(t.Context(), 1, tpl.ID); !errors.Is(err, errBroken) {

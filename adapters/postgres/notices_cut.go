@@ -188,3 +188,22 @@ func (l *lease) noticeDays(ctx context.Context) error {
 	}
 	return translate(l.db.pool.QueryRow(ctx, `select days from notice_runs where id = $1`, l.batch.Owner).Scan(&l.batch.Subject.Slot))
 }
+
+// Sleepers returns which recipients of a batch have quiet hours; see
+// [coupon.SleepStore].
+func (s Notices) Sleepers(ctx context.Context, b *delivery.Batch) (map[user.ID]user.User, error) {
+	rows, err := s.pool.Query(ctx, `
+		select u.id, u.quiet_from, u.quiet_to, case when u.timezone <> '' then u.timezone else s.timezone end
+		from notice_runs r join templates t on t.id = r.template_id join shops s on s.number = t.shop_number
+		join users u on u.id = any($2) and u.quiet_from <> u.quiet_to where r.id = $1`, b.Owner, b.Left)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list := map[user.ID]user.User{}
+	var u user.User
+	_, err = pgx.ForEachRow(rows, []any{&u.ID, &u.Quiet.From, &u.Quiet.To, &u.Timezone}, func() error {
+		list[u.ID] = u
+		return nil
+	})
+	return list, translate(err)
+}

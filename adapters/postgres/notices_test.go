@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ func newBell(t *testing.T, days ...int) *bell {
 	b := &bell{purse: p, notices: postgres.NewNotices(p.db), queue: &memoryQueue{}, app: newSink(delivery.App, 100), hook: newSink(delivery.Webhook, 100)}
 	b.announcer = &coupon.Announcer{Store: b.notices, Queue: b.queue}
 	b.daemon = p.deliverer(b.queue, b.app, b.hook)
+	b.daemon.Guards = map[delivery.Kind]delivery.Guard{delivery.KindNotice: coupon.Guard{Store: b.notices}}
 	b.drop = b.template(days...)
 	return b
 }
@@ -256,4 +258,73 @@ func TestNoticesTooLate(t *testing.T) {
 	if got := b.calendar(); got.Planned != 4 || got.Failed != 2 || got.Dropped != 1 || got.Waiting() != 1 {
 		t.Errorf("calendar %+v", got)
 	}
+}
+
+// TestNoticesLetPeopleSleep who have changed their quiet hours or zone since
+// the notice was planned: they are told at the end, once, or not at all if that
+// is too late.
+func TestNoticesLetPeopleSleep(t *testing.T) {
+	b := newBell(t, 1)
+	const awake, asleep, byShop, tooLong = 1, 2, 3, 4
+	b.own(b.drop, awake, asleep, byShop)
+	b.planned(3)
+	now := clock()
+	quiet := func(id user.ID, zone string, from, to time.Duration) {
+		loc, err := time.LoadLocation(zone)
+		b.must(err)
+		minute := func(at time.Time) int { return at.In(loc).Hour()*60 + at.In(loc).Minute() }
+		b.exec(`update users set timezone = $2, quiet_from = $3, quiet_to = $4 where id = $1`, id, zone, minute(now.Add(from)), minute(now.Add(to)))
+	}
+	quiet(awake, "Asia/Tokyo", 2*time.Hour, 3*time.Hour)
+	quiet(asleep, "America/New_York", -time.Hour, time.Hour)
+	b.exec(`update shops set timezone = 'Asia/Tokyo'`)
+	quiet(byShop, "Asia/Tokyo", -time.Hour, time.Hour)
+	b.exec(`update users set timezone = '' where id = $1`, byShop)
+	b.comeDue()
+	b.must(b.announcer.Sweep(t.Context()))
+	b.deliver()
+	for id, want := range map[int]int{awake: 1, asleep: 0, byShop: 0} {
+		if n := timesTold(b.app, id) + timesTold(b.hook, id); n != 2*want {
+			t.Errorf("user %d was told %d times", id, n)
+		}
+	}
+	if list, err := postgres.NewChannels(b.db).Backlogs(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("who sleeps is no backlog: %+v %v", list, err)
+	}
+	b.wake()
+	if timesTold(b.app, asleep) != 1 || timesTold(b.hook, asleep) != 1 || timesTold(b.app, byShop) != 1 || timesTold(b.app, awake) != 1 {
+		t.Errorf("in the end app told %v, webhook %v", b.app.got, b.hook.got)
+	}
+	b.until("settled", func() bool { return b.number(`select count(*) from notice_runs where settled_at is null`) == 0 })
+	if got := b.calendar(); got.Sent != 3 {
+		t.Errorf("calendar %+v", got)
+	}
+	b.own(b.drop, tooLong)
+	b.planned(4)
+	quiet(tooLong, "UTC", -time.Hour, 2*time.Hour)
+	b.exec(`update notices set expires_at = clock_timestamp() + interval '110 minutes' where user_id = $1`, tooLong)
+	b.exec(`update coupons set expires_at = clock_timestamp() + interval '100 minutes' where user_id = $1`, tooLong)
+	b.comeDue()
+	b.must(b.announcer.Sweep(t.Context()))
+	b.deliver()
+	b.until("settled", func() bool { return b.status(tooLong) == "2 quiet_hours" })
+}
+
+// timesTold is how often a user was sent something.
+func timesTold(s *sink, id int) (n int) {
+	for key, times := range s.got {
+		if strings.HasSuffix(key, fmt.Sprint("-", id)) {
+			n += times
+		}
+	}
+	return n
+}
+
+// wake ends everybody's quiet hours, and delivers what was put off for them.
+func (b *bell) wake() {
+	b.Helper()
+	b.exec(`update users set quiet_from = quiet_to`)
+	b.exec(`update batches set next_run_at = clock_timestamp() where state = 'ready'`)
+	b.exec(`update exceptions set next_retry_at = clock_timestamp() where outcome = 'failed'`)
+	b.deliver()
 }

@@ -122,7 +122,8 @@ const inboxWindow = 200
 func (r *Reservations) Inbox(ctx context.Context, by user.ID, before time.Time, limit int) (reminder.Inbox, error) {
 	inbox := reminder.Inbox{UserID: by, Items: []reminder.InboxItem{}}
 	rows, err := r.pool.Query(ctx, `select template_id from reservations where user_id = $1
-		union select template_id from former_reservations where user_id = $1 order by 1 desc limit $2`, by, inboxWindow)
+		union select template_id from former_reservations f where user_id = $1
+			and exists (select from batches b where b.template_id = f.template_id) order by 1 desc limit $2`, by, inboxWindow)
 	if err != nil {
 		return inbox, translate(err)
 	}

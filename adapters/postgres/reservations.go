@@ -144,10 +144,9 @@ with asked as (
     where r.template_id = x.template_id and r.user_id = x.user_id and x.slots = x.bits
     returning r.template_id, r.user_id
 ), left_behind as (
-    -- what was sent before stays in the inbox
-    insert into former_reservations (user_id, template_id)
-    select user_id, template_id from deleted d where exists (select from batches b where b.template_id = d.template_id)
-    on conflict do nothing
+    -- what was sent before stays in the inbox, and the timeline knows of it
+    insert into former_reservations (user_id, template_id) select user_id, template_id from deleted order by template_id, user_id
+    on conflict (user_id, template_id) do update set at = excluded.at
 ), reduced as (
     update reservations r set slots = r.slots & ~x.bits, updated_at = now() from removable x
     where r.template_id = x.template_id and r.user_id = x.user_id and x.slots <> x.bits

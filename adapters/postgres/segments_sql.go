@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"dropbell/domain/segment"
 )
@@ -117,7 +118,7 @@ func (c *compiler) attribute(x segment.Condition) string {
 	name := c.arg(x.Name)
 	text := "u.attributes ->> " + name + "::text"
 	number := "case when jsonb_typeof(u.attributes -> " + name + "::text) = 'number' then (" + text + ")::numeric %s %s::text::numeric else false end"
-	date := "coalesce((" + text + ") ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}' and (" + text + ") collate \"C\" %s %s::text, false)"
+	date := "coalesce(" + fmt.Sprintf(instantOf, "("+text+")") + " %s %s::timestamptz, false)"
 	one := func() string { return c.arg(x.Values[0]) }
 	switch x.Op {
 	case segment.Exists:
@@ -142,24 +143,41 @@ func (c *compiler) attribute(x segment.Condition) string {
 		return fmt.Sprintf(number, "<", one())
 	case segment.AtMost:
 		return fmt.Sprintf(number, "<=", one())
-	case segment.Before:
-		return fmt.Sprintf(date, "<", one())
-	case segment.After:
-		// A day's own instants, which begin with it, do not come after it.
-		return fmt.Sprintf(date, ">", c.arg(afterDate(x.Values[0])))
+	case segment.Before, segment.After:
+		op, at := bound(x)
+		return fmt.Sprintf(date, op, c.arg(at))
 	}
 	return "false"
 }
 
-// afterDate is the greatest text that belongs to a day; an instant is itself.
-func afterDate(value string) string {
-	if len(value) == len("2026-11-20") {
-		return value + "T99"
+// dateForm matches days that exist and RFC 3339 instants on them, and nothing
+// that a cast would not read, such as an offset of sixteen hours.
+const dateForm = `^(?!0000)([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))` +
+	`|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)` +
+	`(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?(Z|[+-](0[0-9]|1[0-5]):[0-5][0-9]))?$`
+
+// instantOf is the instant that the text %[1]s names, to the microsecond before
+// it, which a cast would round; a day is its midnight UTC. What is neither is
+// null, never an error.
+const instantOf = `case when %[1]s ~ '` + dateForm + `' then case
+	when length(%[1]s) = 10 then %[1]s || ' 00:00Z'
+	when substr(%[1]s, 27, 1) between '0' and '9' and substr(%[1]s, 20, 1) = '.' then regexp_replace(%[1]s, '([.][0-9]{6})[0-9]+', '\1')
+	else %[1]s end::timestamptz end`
+
+// bound returns how an instant compares to satisfy x; a day begins and ends in
+// UTC, and its own instants do not come after it.
+func bound(x segment.Condition) (op string, at time.Time) {
+	at, _ = segment.ParseDate(x.Values[0])
+	switch {
+	case x.Op == segment.Before:
+		return "<", at
+	case len(x.Values[0]) == len("2026-11-20"):
+		return ">=", at.AddDate(0, 0, 1)
 	}
-	return value
+	return ">", at
 }
 
-// when compares an instant; a day begins and ends in UTC.
+// when compares an instant; see bound.
 func (c *compiler) when(column string, x segment.Condition) string {
 	switch x.Op {
 	case segment.WithinDays:
@@ -167,15 +185,8 @@ func (c *compiler) when(column string, x segment.Condition) string {
 	case segment.NotWithinDays:
 		return column + " <= " + c.ago(x)
 	}
-	at, _ := segment.ParseDate(x.Values[0])
-	if x.Op == segment.Before {
-		return column + " < " + c.arg(at)
-	}
-	if len(x.Values[0]) == len("2026-11-20") {
-		at = at.AddDate(0, 0, 1)
-		return column + " >= " + c.arg(at)
-	}
-	return column + " > " + c.arg(at)
+	op, at := bound(x)
+	return column + " " + op + " " + c.arg(at)
 }
 
 // ago is the instant so many days before now, by the database's clock.

@@ -44,7 +44,8 @@ type fact struct {
 func (w *world) crowd() map[user.ID]fact {
 	people := map[user.ID]fact{}
 	locales, zones := []string{"", "en", "en-GB", "zh-CN", "ZH", "zha"}, []string{"", "UTC", "Asia/Shanghai"}
-	values := []any{nil, "gold", "Gold medal", "7", 7.0, -0.5, true, "2026-11-20", "2026-11-20T10:00:00Z", "2025-01-01", "100%", "it's"}
+	values := []any{nil, "gold", "Gold medal", "7", 7.0, -0.5, true, "2026-11-20", "2026-11-20T10:00:00Z", "2025-01-01", "100%", "it's",
+		"2026-11-20T23:30:00-08:00", "2026-11-20T01:00:00+08:00", "2026-11-20T00:00:00.5Z", "2026-99-99 foo", "2026-02-30"}
 	for i := range 240 {
 		f := fact{attributes: map[string]any{}, locale: locales[i%6], zone: zones[i%3], off: uint8(i * 7 % 32), age: 1 + i%90,
 			reserved: map[string]int{}, coupons: map[string]string{}}
@@ -163,6 +164,9 @@ func dated(c segment.Condition, age int, days func() int) bool {
 	if c.Op == segment.Before {
 		return created.Before(at)
 	}
+	if len(c.Values[0]) > len(time.DateOnly) {
+		return created.After(at)
+	}
 	return !created.Before(at.AddDate(0, 0, 1))
 }
 
@@ -200,7 +204,7 @@ func attributeHolds(c segment.Condition, v any) bool {
 	case bool:
 		text = strconv.FormatBool(x)
 	}
-	date := func() bool { _, ok := v.(string); return ok && len(text) >= 10 && text[4] == '-' }
+	at, isDate := instant(text)
 	number := func(compare func(a, b float64) bool) bool {
 		x, ok := v.(float64)
 		y, _ := strconv.ParseFloat(c.Values[0], 64)
@@ -223,12 +227,30 @@ func attributeHolds(c segment.Condition, v any) bool {
 		return number(func(a, b float64) bool { return a < b })
 	case segment.AtMost:
 		return number(func(a, b float64) bool { return a <= b })
-	case segment.Before:
-		return date() && text < c.Values[0]
-	case segment.After:
-		return date() && text > c.Values[0] && !strings.HasPrefix(text, c.Values[0])
+	case segment.Before, segment.After:
+		bound, _ := instant(c.Values[0])
+		if c.Op == segment.Before {
+			return isDate && at.Before(bound)
+		}
+		if len(c.Values[0]) == len(time.DateOnly) {
+			return isDate && !at.Before(bound.AddDate(0, 0, 1))
+		}
+		return isDate && at.After(bound)
 	}
 	panic("an operator that the reference does not know")
+}
+
+// instant reads a day or an RFC 3339 instant, which has no comma and an offset
+// of less than sixteen hours.
+func instant(s string) (time.Time, bool) {
+	for _, form := range []string{time.DateOnly, time.RFC3339} {
+		t, err := time.Parse(form, s)
+		offset := strings.ContainsAny(s[max(0, len(s)-6):], "+") || len(s) > 16 && s[len(s)-6] == '-'
+		if err == nil && t.Year() != 0 && !strings.Contains(s, ",") && !(offset && (s[len(s)-5:] >= "16:00" || s[len(s)-2:] > "59")) {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // anyRule draws rules of every field and operator.
@@ -248,7 +270,7 @@ func anyRule(depth int) *rapid.Generator[segment.Rule] {
 		}
 		choices := map[segment.Value][]string{
 			segment.Text: {"gold", "7", "true", "GOLD", "100%", "it's", "_", "2026-11-20"}, segment.Texts: {"gold", "7", "true", "-0.5"},
-			segment.Number: {"7", "-1", "100", "0.5"}, segment.Date: {"2026-11-20", "2025-06-01"}, segment.Days: {"1", "30", "365"},
+			segment.Number: {"7", "-1", "100", "0.5"}, segment.Date: {"2026-11-20", "2025-06-01", "2026-11-20T00:00:00Z", "2026-11-20T23:00:00.25+08:00"}, segment.Days: {"1", "30", "365"},
 			segment.Languages: {"en", "zh", "zh-CN", "fr"}, segment.Zones: {"UTC", "Asia/Shanghai", "Europe/Berlin"},
 			segment.ContactKind: segment.ContactKinds(), segment.ChannelName: segment.ChannelNames(), segment.TemplateIDs: {"7", "8", "9"}}[kind]
 		switch {

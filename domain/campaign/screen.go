@@ -102,7 +102,7 @@ func (s *screen) Check(ids []user.ID, now time.Time) []delivery.Verdict {
 
 func (s *screen) judge(id user.ID, now time.Time) delivery.Verdict {
 	v := delivery.Verdict{UserID: id}
-	u, quiet := s.Quiet[id]
+	until, asleep := s.Quiet[id].Sleeps(now)
 	switch {
 	case s.deleted[id]:
 		v.Reason = delivery.ReasonUserDeleted
@@ -113,8 +113,8 @@ func (s *screen) judge(id user.ID, now time.Time) delivery.Verdict {
 	case s.Busy[id]:
 		// Spread, so that those who wait for the same one do not meet again.
 		v.Reason, v.Until = delivery.ReasonFrequencyCap, now.Add(busyFor+time.Duration(s.owner%7)*300*time.Millisecond)
-	case quiet && u.Quiet.Contains(now, u.Zone()):
-		v.Reason, v.Until = delivery.ReasonQuietHours, u.Quiet.End(now, u.Zone())
+	case asleep:
+		v.Reason, v.Until = delivery.ReasonQuietHours, until
 	}
 	return v
 }
@@ -124,9 +124,8 @@ func (s *screen) Before(ctx context.Context, ids []user.ID, now time.Time) ([]de
 	var list []delivery.Verdict
 	var left []user.ID
 	for _, id := range ids {
-		u, quiet := s.Quiet[id]
-		if quiet && u.Quiet.Contains(now, u.Zone()) {
-			list = append(list, delivery.Verdict{UserID: id, Reason: delivery.ReasonQuietHours, Until: u.Quiet.End(now, u.Zone())})
+		if until, asleep := s.Quiet[id].Sleeps(now); asleep {
+			list = append(list, delivery.Verdict{UserID: id, Reason: delivery.ReasonQuietHours, Until: until})
 		} else {
 			left = append(left, id)
 		}

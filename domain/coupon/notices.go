@@ -43,11 +43,15 @@ type Fresh struct {
 // valid, so that a coupon which expires at midnight has the day before as its
 // last.
 func (f Fresh) Notices() []Notice {
-	zone := user.User{Timezone: f.Timezone}.Zone()
+	owner := user.User{Timezone: f.Timezone, Quiet: f.Quiet}
+	zone := owner.Zone()
 	last := f.ExpiresAt.Add(-time.Nanosecond).In(zone)
 	var list []Notice
 	for _, days := range f.Days.List() {
-		due := awake(time.Date(last.Year(), last.Month(), last.Day()-days, NoticeHour, 0, 0, 0, zone), f.Quiet)
+		due := time.Date(last.Year(), last.Month(), last.Day()-days, NoticeHour, 0, 0, 0, zone)
+		if until, asleep := owner.Sleeps(due); asleep {
+			due = until
+		}
 		if due.Before(f.IssuedAt) || !due.Before(f.ExpiresAt) {
 			continue
 		}
@@ -55,18 +59,6 @@ func (f Fresh) Notices() []Notice {
 			Day: time.Date(last.Year(), last.Month(), last.Day()-days, 0, 0, 0, 0, time.UTC)})
 	}
 	return list
-}
-
-// awake moves at to the end of quiet hours that cover it.
-func awake(at time.Time, quiet user.QuietHours) time.Time {
-	if !quiet.Contains(at, at.Location()) {
-		return at
-	}
-	end := time.Date(at.Year(), at.Month(), at.Day(), quiet.To/60, quiet.To%60, 0, 0, at.Location())
-	if !end.After(at) {
-		end = time.Date(at.Year(), at.Month(), at.Day()+1, quiet.To/60, quiet.To%60, 0, 0, at.Location())
-	}
-	return end
 }
 
 // Plan returns the notices of all the coupons, one for each user, template
@@ -191,4 +183,41 @@ func (a *Announcer) settle(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// SleepStore knows when the readers of notices want to be left alone.
+type SleepStore interface {
+	// Sleepers returns those of the batch's recipients who have quiet hours
+	// now, with their zone, or the shop's if theirs is not known.
+	Sleepers(ctx context.Context, b *delivery.Batch) (map[user.ID]user.User, error)
+}
+
+// Guard lets whoever has quiet hours sleep, also those who have changed them
+// since their notice was planned; it is the [delivery.Guard] of
+// [delivery.KindNotice].
+type Guard struct{ Store SleepStore }
+
+// Screen reads the recipients' quiet hours.
+func (g Guard) Screen(ctx context.Context, b *delivery.Batch) (delivery.Screen, error) {
+	list, err := g.Store.Sleepers(ctx, b)
+	return sleepers(list), err
+}
+
+// sleepers is read by several calls at a time and never changed.
+type sleepers map[user.ID]user.User
+
+// Check puts off who sleeps until they wake.
+func (s sleepers) Check(ids []user.ID, now time.Time) []delivery.Verdict {
+	var list []delivery.Verdict
+	for _, id := range ids {
+		if until, asleep := s[id].Sleeps(now); asleep {
+			list = append(list, delivery.Verdict{UserID: id, Reason: delivery.ReasonQuietHours, Until: until})
+		}
+	}
+	return list
+}
+
+// Before looks at the clock once more.
+func (s sleepers) Before(_ context.Context, ids []user.ID, now time.Time) ([]delivery.Verdict, error) {
+	return s.Check(ids, now), nil
 }

@@ -41,6 +41,8 @@ func TestNoticesOfACoupon(t *testing.T) {
 		{"quiet until the next morning", "2026-11-01 00:00", "2026-11-10 15:00", template.NoticeDaysOf(1), "UTC", user.QuietHours{From: 9 * 60, To: 8 * 60}, "11-09 1 11-10 08:00"},
 		{"quiet beyond the expiry", "2026-11-01 00:00", "2026-11-10 12:00", template.NoticeDaysOf(0), "UTC", user.QuietHours{From: 9 * 60, To: 13 * 60}, ""},
 		{"clocks are put forward", "2026-03-01 00:00", "2026-03-29 20:00", template.NoticeDaysOf(0, 1), "Europe/Berlin", user.QuietHours{}, "03-28 1 03-28 09:00, 03-29 0 03-29 08:00"},
+		{"quiet until an hour that does not exist", "2027-03-01 00:00", "2027-03-15 00:00", template.NoticeDaysOf(1), "America/New_York", user.QuietHours{From: 9 * 60, To: 2*60 + 30},
+			"03-13 1 03-14 07:00"},
 		{"an unknown zone is UTC", "2026-11-01 00:00", "2026-11-10 15:00", template.NoticeDaysOf(1), "Mars/Base", user.QuietHours{}, "11-09 1 11-09 10:00"},
 		{"none", "2026-11-01 00:00", "2026-11-10 15:00", 0, "UTC", user.QuietHours{}, ""},
 	} {

@@ -65,6 +65,18 @@ func (b *Batch) Plan(now time.Time) (ready []user.ID, next time.Time) {
 	return ready, next
 }
 
+// lateFrom is from when on what is sent now is late: PlannedAt, or when the last
+// of those who slept until now woke.
+func (b *Batch) lateFrom(now time.Time) time.Time {
+	from := b.PlannedAt
+	for _, e := range b.Exceptions {
+		if e.Reason == ReasonQuietHours && e.NextRetryAt.After(from) && !e.NextRetryAt.After(now) {
+			from = e.NextRetryAt
+		}
+	}
+	return from
+}
+
 // Settled reports whether everybody has a final outcome.
 func (b *Batch) Settled() bool {
 	for _, id := range b.Left {

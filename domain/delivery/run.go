@@ -281,7 +281,7 @@ func (r *run) save(ctx context.Context, p Progress) (stop string, err error) {
 
 func (r *run) tell(p Progress) {
 	if r.Observe != nil && len(p.Sent) > 0 {
-		late := r.clock().Sub(r.batch.PlannedAt)
+		late := r.clock().Sub(r.batch.lateFrom(r.clock()))
 		if r.batch.Subject.Kind == KindCampaign {
 			late = -1
 		}

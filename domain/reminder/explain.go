@@ -18,6 +18,7 @@ type StepKind string
 const (
 	StepReserved  StepKind = "reserved"
 	StepChanged   StepKind = "changed"
+	StepWithdrawn StepKind = "withdrawn" // the user cancelled all that was left, the last time
 	StepPublished StepKind = "published"
 	StepMoved     StepKind = "opening_moved"
 	StepPaused    StepKind = "paused"
@@ -90,6 +91,9 @@ type ExplainStore interface {
 	// Planned returns when slots were planned for that came into being after
 	// they were due, because the opening was moved so near.
 	Planned(ctx context.Context, templateID int64) (map[SlotDue]time.Time, error)
+	// Withdrawn returns when the user last cancelled all that was left of a
+	// reservation; zero if never.
+	Withdrawn(ctx context.Context, templateID int64, by user.ID) (time.Time, error)
 	// CouponSteps returns what became of the user's coupons of the template.
 	CouponSteps(ctx context.Context, by user.ID, templateID int64) ([]Step, error)
 }
@@ -107,9 +111,9 @@ type Explainer struct {
 }
 
 // Explain returns the timeline of a user and a template, or [ErrNotReserved],
-// or [template.ErrNotFound]. Somebody who was reminded and then cancelled the
-// rest, or has a coupon, has a timeline all the same. Steps name who changed the template, which
-// is for staff only.
+// or [template.ErrNotFound]. Somebody who has cancelled everything, or has a
+// coupon, has a timeline all the same. Steps name who changed the template,
+// which is for staff only.
 func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (Timeline, error) {
 	t, err := x.Reminders.Templates.Template(ctx, templateID)
 	if err != nil {
@@ -127,8 +131,16 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 	if err != nil {
 		return Timeline{}, err
 	}
+	own := coupons
+	withdrawn, err := x.Store.Withdrawn(ctx, templateID, by)
+	if err != nil {
+		return Timeline{}, err
+	}
+	if !withdrawn.IsZero() {
+		own = append(own, Step{At: withdrawn, Kind: StepWithdrawn})
+	}
 	r, err := x.Store.Reservation(ctx, templateID, by)
-	if errors.Is(err, ErrNotReserved) && len(done)+len(coupons) > 0 {
+	if errors.Is(err, ErrNotReserved) && len(done)+len(own) > 0 {
 		r, err = Reservation{TemplateID: templateID, UserID: by}, nil
 	}
 	if err != nil {
@@ -139,7 +151,7 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 		return Timeline{}, err
 	}
 	view := x.Reminders.compose(t, r, done)
-	return Timeline{view, explain(view, t, done, planned, changes, coupons)}, nil
+	return Timeline{view, explain(view, t, done, planned, changes, own)}, nil
 }
 
 func (x *Explainer) delivered(ctx context.Context, by user.ID, templateID int64) ([]Delivered, error) {
@@ -152,8 +164,8 @@ func (x *Explainer) delivered(ctx context.Context, by user.ID, templateID int64)
 }
 
 // explain puts the steps in order of time; what is still to come stands last.
-func explain(v View, t template.Template, done []Delivered, planned map[SlotDue]time.Time, changes []TemplateStep, coupons []Step) []Step {
-	steps := slices.Clone(coupons)
+func explain(v View, t template.Template, done []Delivered, planned map[SlotDue]time.Time, changes []TemplateStep, own []Step) []Step {
+	steps := slices.Clone(own)
 	if !v.CreatedAt.IsZero() {
 		steps = append(steps, Step{At: v.CreatedAt, Kind: StepReserved})
 	}

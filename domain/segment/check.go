@@ -138,9 +138,7 @@ func (v Value) refuses(s string) *fault.Field {
 	case Languages:
 		ok, key, text = languageForm.MatchString(s) && len(s) <= 35, "rule.locale", "must be a BCP 47 language tag such as zh-CN"
 	case Zones:
-		_, err := time.LoadLocation(s)
-		ok = err == nil && s != "" && s != "Local" && len(s) <= 64
-		key, text = "rule.timezone", "must be an IANA time zone such as Asia/Shanghai"
+		ok, key, text = user.ValidZone(s), "rule.timezone", "must be an IANA time zone such as Asia/Shanghai"
 	case ContactKind:
 		ok, key, text = slices.Contains(ContactKinds(), s), "rule.segment_contact", "must be email, sms or webpush"
 	case ChannelName:

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -125,10 +124,7 @@ func (r *rules) zone(name string) bool {
 	if r.zones[name] {
 		return true
 	}
-	if len(name) > 64 || name == "Local" {
-		return false
-	}
-	if _, err := time.LoadLocation(name); err != nil {
+	if !ValidZone(name) {
 		return false
 	}
 	r.zones[name] = true

@@ -3,7 +3,9 @@
 package user
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 	_ "time/tzdata" // time zones must not depend on the machine
 
@@ -44,14 +46,22 @@ func (q QuietHours) Contains(t time.Time, zone *time.Location) bool {
 	return m >= q.From || m < q.To
 }
 
-// End returns the first instant after t at which the quiet hours are over.
+// End returns the first instant after t that lies outside the span, seen in
+// zone. Where clocks are put forward over the end that is the instant of the
+// jump; where they are put back over it, it is the second time.
 func (q QuietHours) End(t time.Time, zone *time.Location) time.Time {
-	local := t.In(zone)
-	end := time.Date(local.Year(), local.Month(), local.Day(), q.To/60, q.To%60, 0, 0, zone)
-	if !end.After(t) {
-		end = time.Date(local.Year(), local.Month(), local.Day()+1, q.To/60, q.To%60, 0, 0, zone)
+	at := t.Add(time.Nanosecond).In(zone)
+	for q.Contains(at, zone) {
+		// Within one offset the clock reaches the end without a jump.
+		h, m, s := at.Clock()
+		left := (q.To*60 - h*3600 - m*60 - s + 24*3600) % (24 * 3600)
+		end := at.Add(time.Duration(left)*time.Second - time.Duration(at.Nanosecond()))
+		if _, jump := at.ZoneBounds(); !jump.IsZero() && jump.Before(end) {
+			end = jump
+		}
+		at = end
 	}
-	return end
+	return at
 }
 
 // A PushSubscription is one browser's web push registration (RFC 8030).
@@ -79,10 +89,34 @@ type User struct {
 	UpdatedAt  time.Time
 }
 
+// pseudoZones are names in zone files that stand for no place: they differ
+// from machine to machine, or mean that nobody has set a zone.
+var pseudoZones = []string{"Local", "localtime", "posixrules", "Factory"}
+
+// ValidZone reports whether name is that of an IANA time zone, the same on
+// every machine.
+func ValidZone(name string) bool {
+	if name == "" || len(name) > 64 || strings.Contains(name, "//") || strings.Contains(name, "./") || slices.Contains(pseudoZones, name) ||
+		strings.HasPrefix(name, "right/") || strings.HasPrefix(name, "posix/") {
+		return false
+	}
+	_, err := time.LoadLocation(name)
+	return err == nil
+}
+
 // Zone returns the user's time zone, UTC when unknown.
 func (u User) Zone() *time.Location {
 	if loc, err := time.LoadLocation(u.Timezone); err == nil && u.Timezone != "" && u.Timezone != "Local" {
 		return loc
 	}
 	return time.UTC
+}
+
+// Sleeps reports whether t lies in the user's quiet hours, and until when.
+func (u User) Sleeps(t time.Time) (until time.Time, asleep bool) {
+	zone := u.Zone()
+	if !u.Quiet.Contains(t, zone) {
+		return time.Time{}, false
+	}
+	return u.Quiet.End(t, zone), true
 }

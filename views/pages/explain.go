@@ -140,7 +140,7 @@ func stepIcon(s reminder.Step) string {
 		return "player-play"
 	case reminder.StepClosed:
 		return "flag"
-	case reminder.StepCancelled:
+	case reminder.StepCancelled, reminder.StepWithdrawn:
 		return "ban"
 	case reminder.StepFired:
 		return "bell-ringing"

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 )
 
 // Shop is where templates belong.
@@ -85,7 +85,7 @@ func checkName(place, s string) error {
 }
 
 func checkZone(place, s string) error {
-	if _, err := time.LoadLocation(s); err != nil || s == "" || s == "Local" {
+	if !user.ValidZone(s) {
 		return refused(place, "must be an IANA time zone such as Asia/Shanghai")
 	}
 	return nil

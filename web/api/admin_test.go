@@ -234,7 +234,7 @@ func TestShops(t *testing.T) {
 		t.Fatalf("shops: %s", a.Body)
 	}
 	for _, bad := range []string{`{"name":"","timezone":"UTC"}`, `{"name":"x","timezone":"Mars"}`, `{"name":"x","timezone":""}`, `{"name":"x","timezone":"Local"}`,
-		`{"name":"x","timezone":"../../etc/passwd"}`, `{"name":"a\u0000","timezone":"UTC"}`, `{"name":"x"}`, `{"name":"x","timezone":"UTC","id":1}`} {
+		`{"name":"x","timezone":"../../etc/passwd"}`, `{"name":"x","timezone":"posixrules"}`, `{"name":"a\u0000","timezone":"UTC"}`, `{"name":"x"}`, `{"name":"x","timezone":"UTC","id":1}`} {
 		r.about = bad
 		r.want(r.call(r.admin(), "PUT", "/admin/shops/10", bad), 422, "invalid_request")
 	}

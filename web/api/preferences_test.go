@@ -55,6 +55,7 @@ func TestPreferenceRefusals(t *testing.T) {
 		`{"timezone":"Mars/Base"}`:                                                "body.timezone",
 		`{"timezone":"../../../etc/passwd"}`:                                      "body.timezone",
 		`{"timezone":"Local"}`:                                                    "body.timezone",
+		`{"timezone":"posixrules"}`:                                               "body.timezone",
 		`{"opt_outs":["pigeon"]}`:                                                 "body.opt_outs[0]",
 		`{"opt_outs":"sms"}`:                                                      "body.opt_outs",
 		`{"opt_outs":[1]}`:                                                        "body.opt_outs[0]",

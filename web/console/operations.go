@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
@@ -182,7 +182,7 @@ func typedShop(r *http.Request) (template.Shop, pages.ShopForm) {
 	} else if utf8.RuneCountInString(f.Values["name"]) > template.MaxName {
 		e.Add("name", "rule.too_long", "must have at most %d characters", template.MaxName)
 	}
-	if _, err := time.LoadLocation(f.Values["timezone"]); err != nil || f.Values["timezone"] == "" || f.Values["timezone"] == "Local" {
+	if !user.ValidZone(f.Values["timezone"]) {
 		e.Add("timezone", "rule.timezone", "must be a time zone such as Asia/Shanghai")
 	}
 	f.Errors = e.List
