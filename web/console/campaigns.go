@@ -164,6 +164,9 @@ func (c *Console) campaignProgress(w http.ResponseWriter, r *http.Request) error
 		redirect(w, r, pages.CampaignURL(st.ID, ""))
 		return nil
 	}
+	if shown := r.FormValue("state"); shown != "" && shown != string(st.State) {
+		w.Header().Set("HX-Trigger", reloadEvent) // other things can be done now
+	}
 	return c.show(w, r, http.StatusOK, pages.Campaign{Status: st, Zone: c.campaignZone(st.ShopTimezone)}.ProgressCard())
 }
 
