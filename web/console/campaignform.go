@@ -223,7 +223,7 @@ func (c *Console) readCampaign(v map[string]string, shops []template.Shop, befor
 		n, err := strconv.ParseInt(v[name], 10, 64)
 		if err != nil && name == "grant_template_id" {
 			broken.Add(name, "rule.template_choice", "choose a template, or type its number")
-		} else if err != nil || n < 0 {
+		} else if err != nil && !errors.Is(err, strconv.ErrRange) || n < 0 {
 			broken.Add(name, "rule.number", "must be a whole number")
 		}
 		return n

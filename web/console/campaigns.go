@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -321,7 +322,7 @@ func (c *Console) changeRate(w http.ResponseWriter, r *http.Request) error {
 		return c.drawCampaign(w, r, status, pages.Campaign{Status: st, Rate: pages.TypedRate{Value: typed, Was: was, Error: why}})
 	}
 	rate, err := strconv.Atoi(typed)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return refuse(http.StatusUnprocessableEntity, r.PostFormValue("was_rate_per_second"), say(r, "rule.number"))
 	}
 	if was := shownRate(r); was != nil && *was != st.RatePerSecond && rate != st.RatePerSecond {
