@@ -18,13 +18,13 @@ func userName(ctx context.Context, u user.User) string {
 	return ui.T(ctx, "user.nameless", u.ID.String())
 }
 
-// ownShops is the key of the words for somebody who sees some shops only: that
-// there is nothing is no claim about the others.
-func ownShops(ctx context.Context, key string) string {
+// ownShops chooses the words for somebody who sees some shops only: that there
+// is nothing is no claim about the others.
+func ownShops(ctx context.Context, all, own string) string {
 	if len(ui.From(ctx).Member.Shops) > 0 {
-		return key + "_own"
+		return own
 	}
-	return key
+	return all
 }
 
 // gridLabel names the reminders of one drop: names alone may repeat.
