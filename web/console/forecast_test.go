@@ -61,7 +61,7 @@ func TestForecastOfChannelsThatStandStill(t *testing.T) {
 		return strings.SplitN(strings.SplitN(b.get(templateURL(d.ID)).is(200).body, `<section id="forecast-`, 2)[1], "</section>", 2)[0]
 	}
 	b.get("/").is(200).has("SMS: the provider fails", "in time if the provider works again", "in time once resumed").hasNot("All is well")
-	b.get("/forecast").is(200).has("once E-mail, SMS works again", "if the provider works again", "once resumed", "The provider of this channel fails").hasNot(`class="badge is-good"`)
+	b.get("/forecast").is(200).has("all in time once this works again: E-mail, SMS", "if the provider works again", "once resumed", "The provider of this channel fails").hasNot(`class="badge is-good"`)
 	if c := card(); !strings.Contains(c, "in time if the provider works again") || strings.Contains(c, "is-good") {
 		t.Errorf("the template's card says %s", c)
 	}
