@@ -67,3 +67,11 @@ type ChannelStatus struct {
 	Backlog      Backlog
 	Provider     ProviderHealth
 }
+
+// Open reports whether the circuit keeps messages back.
+func (s ChannelStatus) Open() bool { return s.CircuitKnown && s.Circuit.State != CircuitClosed }
+
+// Unanswered reports whether no message of the last minute got a good answer.
+func (s ChannelStatus) Unanswered() bool {
+	return s.Provider.Messages > 0 && s.Provider.Failed >= s.Provider.Messages
+}

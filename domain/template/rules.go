@@ -154,9 +154,17 @@ func checkText(e *fault.Fields, name, text string, least, most int) {
 		e.Add(name, "rule.text", "must be valid text without NUL characters")
 	case strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }):
 		e.Add(name, "rule.text", "must not contain control characters")
+	case strings.ContainsFunc(text, TurnsAround):
+		e.Add(name, "rule.text", "must not contain characters that turn text around")
 	case n > most:
 		e.Add(name, "rule.too_long", "must have at most %d characters", most)
 	case least > 0 && strings.TrimSpace(text) == "":
 		e.Add(name, "rule.required", "is required")
 	}
+}
+
+// TurnsAround reports whether r changes the direction of the text that follows
+// it, of whatever page that is part of.
+func TurnsAround(r rune) bool {
+	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }

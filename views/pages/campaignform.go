@@ -51,12 +51,6 @@ func (p CampaignForm) shown(ctx context.Context, name string) string {
 		}
 		return typed
 	}
-	when := func(at time.Time) string {
-		if at.IsZero() || p.Zone == nil {
-			return typed
-		}
-		return l.DateTime(at, p.Zone) + " " + l.Zone(at, p.Zone)
-	}
 	switch name {
 	case "shop":
 		return chosen(p.shopChoice(ctx))
@@ -70,12 +64,12 @@ func (p CampaignForm) shown(ctx context.Context, name string) string {
 		}
 		return cmp.Or(typed, p.Values["audience_value"])
 	case "starts_at":
-		if text := when(p.Spec.StartsAt); p.Spec.StartsAt.IsZero() || p.Spec.StartsAt.After(ui.From(ctx).Now) {
-			return text
+		if p.past(ctx) {
+			return ui.T(ctx, "campaign.at_once", p.when(ctx, p.Spec.StartsAt))
 		}
-		return ui.T(ctx, "campaign.at_once")
+		return cmp.Or(p.when(ctx, p.Spec.StartsAt), typed)
 	case "ends_at":
-		return when(p.Spec.EndsAt)
+		return cmp.Or(p.when(ctx, p.Spec.EndsAt), typed)
 	case "percent_b", "hold_out":
 		return percentTyped(typed)
 	case "grant_template_id":
@@ -88,6 +82,30 @@ func (p CampaignForm) shown(ctx context.Context, name string) string {
 		}
 	}
 	return typed
+}
+
+// when writes a time of the form with its zone; "" if it could not be read.
+func (p CampaignForm) when(ctx context.Context, at time.Time) string {
+	if at.IsZero() || p.Zone == nil {
+		return ""
+	}
+	l := ui.From(ctx).Locale
+	return l.DateTime(at, p.Zone) + " " + l.Zone(at, p.Zone)
+}
+
+// past reports whether the start has passed: it begins once it is published.
+func (p CampaignForm) past(ctx context.Context) bool {
+	return !p.Spec.StartsAt.IsZero() && !p.Spec.StartsAt.After(ui.From(ctx).Now)
+}
+
+// planned are the hidden fields that say what the form itself has planned.
+func (p CampaignForm) planned() (list [][2]string) {
+	for _, name := range []string{"planned_shop", "planned_starts_at", "planned_ends_at"} {
+		if value, ok := p.Values[name]; ok {
+			list = append(list, [2]string{name, value})
+		}
+	}
+	return list
 }
 
 // costLines say what sending to so many costs at most.

@@ -98,8 +98,17 @@ func CampaignURL(id int64, below string) string {
 	return u
 }
 
-// moving reports whether the page changes by itself.
-func (p Campaign) moving() bool { return p.StartedAt != nil && p.SettledAt == nil }
+// moving reports whether the page changes by itself: what has been asked for
+// begins, and what has begun goes on.
+func (p Campaign) moving() bool {
+	if p.State == campaign.Draft {
+		return p.ApprovalAskedAt != nil
+	}
+	return !p.State.Over() || p.StartedAt != nil && p.SettledAt == nil
+}
+
+// progressURL is where the progress comes from for a page of this state.
+func (p Campaign) progressURL() string { return p.URL("progress") + "?state=" + string(p.State) }
 
 func campaignTone(s campaign.State) ui.Tone {
 	switch s {
@@ -170,7 +179,9 @@ type CampaignForm struct {
 	// ApprovalAbove is how many the shop lets one person send to; 0 = any number.
 	ApprovalAbove int64
 	// Looked brings all that to the top, because somebody asked for it.
-	Looked     bool
+	Looked bool
+	// Replanned is whether the times have moved to the zone of another shop.
+	Replanned  bool
 	RequestKey string
 }
 

@@ -149,6 +149,8 @@ func channelState(s delivery.ChannelStatus) (ui.Tone, string) {
 		return ui.Bad, "circuit.open"
 	case s.CircuitKnown && s.Circuit.State == delivery.CircuitHalfOpen:
 		return ui.Warn, "circuit.half-open"
+	case s.Unanswered():
+		return ui.Warn, "circuit.unanswered"
 	}
 	return ui.Good, "channel.ready"
 }

@@ -13,6 +13,23 @@ import (
 	"dropbell/views/ui"
 )
 
+// Halted says of each channel why nothing goes out over it now: "paused" or
+// "failing"; "" = it does. A forecast assumes that it does.
+type Halted [delivery.Channels]string
+
+// HaltedOf reads it from what is known of the channels.
+func HaltedOf(channels [delivery.Channels]delivery.ChannelStatus) (h Halted) {
+	for i, s := range channels {
+		switch {
+		case s.Paused:
+			h[i] = "paused"
+		case s.Open(), s.Unanswered():
+			h[i] = "failing"
+		}
+	}
+	return h
+}
+
 // An outlook is what is expected of one channel for one template, or for all.
 type outlook struct {
 	channel  delivery.Channel
@@ -20,15 +37,16 @@ type outlook struct {
 	jobs     []reminder.Prognosis
 	messages int64
 	missed   int64
+	halted   string // see [Halted]
 	// worst is the job that misses most, or else has least time to spare.
 	worst reminder.Prognosis
 }
 
 // outlooks leaves out channels on which nothing is due; template 0 is all.
-func outlooks(f []reminder.ChannelForecast, templateID int64) []outlook {
+func outlooks(f []reminder.ChannelForecast, templateID int64, halted Halted) []outlook {
 	var list []outlook
 	for _, c := range f {
-		o := outlook{channel: c.Channel, rate: c.Rate}
+		o := outlook{channel: c.Channel, rate: c.Rate, halted: halted[c.Channel]}
 		for _, p := range c.Jobs {
 			if templateID != 0 && p.TemplateID != templateID {
 				continue
@@ -93,7 +111,11 @@ func (o outlook) note(ctx context.Context) string {
 	if o.missed > 0 {
 		return ui.N(ctx, "forecast.missed", o.missed)
 	}
-	return ui.T(ctx, "forecast.spare", ui.From(ctx).Locale.Duration(spare(o.worst)))
+	text := ui.T(ctx, "forecast.spare", ui.From(ctx).Locale.Duration(spare(o.worst)))
+	if o.halted != "" {
+		return ui.T(ctx, "forecast.if_"+o.halted, text)
+	}
+	return text
 }
 
 func total(list []outlook) (messages, missed int64) {
@@ -198,7 +220,7 @@ func (p Forecast) drops(f reminder.ChannelForecast) []forecastDrop {
 		same.Jobs = slices.DeleteFunc(slices.Clone(f.Jobs), func(o reminder.Prognosis) bool {
 			return o.TemplateID != j.TemplateID || !o.Deadline.Equal(j.Deadline)
 		})
-		d := forecastDrop{outlooks([]reminder.ChannelForecast{same}, 0)[0], j.TemplateID, j.Name, j.Deadline}
+		d := forecastDrop{outlooks([]reminder.ChannelForecast{same}, 0, p.Halted)[0], j.TemplateID, j.Name, j.Deadline}
 		if p.Hidden[j.TemplateID] {
 			d.name = "" // not even where only screen readers see it
 		}
@@ -222,7 +244,20 @@ func (p Forecast) verdictTone() ui.Tone {
 			return ui.Bad
 		}
 	}
+	if len(p.halted()) > 0 {
+		return ui.Warn
+	}
 	return ui.Good
+}
+
+// halted are the channels on which something is due and nothing goes out.
+func (p Forecast) halted() (list []delivery.Channel) {
+	for _, o := range outlooks(p.Channels, 0, p.Halted) {
+		if o.halted != "" {
+			list = append(list, o.channel)
+		}
+	}
+	return list
 }
 
 // quiet lists the channels on which nothing is due.
@@ -239,6 +274,13 @@ func (p Forecast) quiet(ctx context.Context) []string {
 func (p Forecast) headline(ctx context.Context, messages, missed int64) string {
 	if missed > 0 {
 		return ui.N(ctx, "forecast.bad", missed, messages)
+	}
+	if list := p.halted(); len(list) > 0 {
+		names := make([]string, len(list))
+		for i, ch := range list {
+			names[i] = ch.String()
+		}
+		return ui.N(ctx, "forecast.good_if", messages, channelsText(ctx, names))
 	}
 	return ui.N(ctx, "forecast.good", messages)
 }

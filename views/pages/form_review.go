@@ -22,6 +22,14 @@ func (p TemplateForm) steps(ctx context.Context) ui.StepsProps {
 	return s
 }
 
+// reviewHelp says when what is saved takes effect.
+func (p TemplateForm) reviewHelp(ctx context.Context) string {
+	if p.Published {
+		return ui.T(ctx, "form.review_published")
+	}
+	return ui.T(ctx, "form.review_help")
+}
+
 // twice are the typed times that happen twice.
 func (p TemplateForm) twice() (list []string) {
 	for _, name := range []string{"opens_at", "closes_at", "valid_until"} {

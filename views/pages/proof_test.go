@@ -88,11 +88,11 @@ func TestWorstJob(t *testing.T) {
 		{Channel: delivery.App, Jobs: []reminder.Prognosis{p(0, time.Minute), p(3, time.Hour), p(2, 0)}},
 		{Channel: delivery.SMS, Jobs: []reminder.Prognosis{p(0, time.Minute), p(0, time.Second)}},
 		{Channel: delivery.Email},
-	}, 1)
+	}, 1, Halted{})
 	if len(list) != 2 || list[0].worst.Missed != 3 || list[0].missed != 5 || list[0].messages != 30 || spare(list[1].worst) != time.Second {
 		t.Errorf("%+v", list)
 	}
-	if len(outlooks([]reminder.ChannelForecast{{Jobs: []reminder.Prognosis{p(0, 0)}}}, 2)) != 0 {
+	if len(outlooks([]reminder.ChannelForecast{{Jobs: []reminder.Prognosis{p(0, 0)}}}, 2, Halted{})) != 0 {
 		t.Error("another template's jobs are counted")
 	}
 }

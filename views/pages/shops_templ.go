@@ -306,7 +306,7 @@ func newShopButton(buttonID string) templ.Component {
 			templ_7745c5c3_Var16 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if ui.May(ctx, staff.ManageTemplates, 0) {
+		if ui.MayEverywhere(ctx, staff.ManageTemplates) {
 			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "shops.new"), Icon: "plus", URL: "/shops/new", Kind: "primary", ID: buttonID}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -18,6 +18,15 @@ func userName(ctx context.Context, u user.User) string {
 	return ui.T(ctx, "user.nameless", u.ID.String())
 }
 
+// ownShops chooses the words for somebody who sees some shops only: that there
+// is nothing is no claim about the others.
+func ownShops(ctx context.Context, all, own string) string {
+	if len(ui.From(ctx).Member.Shops) > 0 {
+		return own
+	}
+	return all
+}
+
 // gridLabel names the reminders of one drop: names alone may repeat.
 func gridLabel(ctx context.Context, v reminder.View) string {
 	return ui.T(ctx, "user.grid", v.TemplateName, "#"+strconv.FormatInt(v.TemplateID, 10))

@@ -122,6 +122,8 @@ func forms() []Story {
 		{Name: "form/review", Page: pages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
 		{Name: "form/review_errors", Page: pages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
 		{Name: "form/published", Page: pages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured}.Page()},
+		{Name: "form/review_published", Page: pages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured,
+			Blast: pages.Blast{Valid: true, OpensAt: preview.Template.OpensAt, Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page(), At: "step-5"},
 		{Name: "form/conflict-campaign", Page: pages.Conflict{Mine: pages.CampaignForm{ID: 7, Values: map[string]string{"name": "Autumn", "title": "Tea for {{name}}"}},
 			Theirs: map[string]string{"name": "Autumn", "title": "Tea for everybody", "rate_per_second": "500"}, Version: 4}.Page()},
 		{Name: "form/conflict", Page: pages.Conflict{Mine: mine, Theirs: theirs, Version: 4, Who: "Ada Okafor"}.Page()},
@@ -177,6 +179,7 @@ func confirms() []Story {
 		{Name: "confirm/refused", Page: refused.Page()},
 		{Name: "move/empty", Page: pages.Move{Template: t, Opens: when, Follow: true}.Page()},
 		{Name: "move/refused", Page: pages.Move{Template: t, Opens: when, Follow: true, Error: "Somebody changed this in the meantime. Look at it again and repeat your change."}.Page()},
+		{Name: "move/past", Page: pages.Move{Template: t, Opens: when, Follow: true, Blast: pages.Blast{Error: "Opening: must lie in the future"}}.Page()},
 		{Name: "move/blast", Page: pages.Move{Template: t, Opens: when, Follow: true, Blast: pages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page()},
 	}
 }

@@ -148,8 +148,9 @@ func forecasts() []Story {
 	return []Story{
 		{Name: "forecast/empty", Page: pages.Forecast{Horizon: 24 * time.Hour}.Page()},
 		{Name: "forecast/good", Page: pages.Forecast{Horizon: 24 * time.Hour, Channels: good}.Page()},
-		{Name: "forecast/bad", Page: pages.Forecast{Horizon: 24 * time.Hour, Channels: bad, Paused: [delivery.Channels]bool{delivery.Email: true}, Hidden: map[int64]bool{5: true}}.Page()},
-		{Name: "forecast/card", Page: alone("Forecast", pages.ForecastCard(bad, 1), pages.ForecastCard(good, 0), pages.ForecastCard(nil, 2))},
+		{Name: "forecast/halted", Page: pages.Forecast{Horizon: 24 * time.Hour, Channels: good, Halted: pages.Halted{delivery.Email: "failing", delivery.SMS: "paused"}}.Page()},
+		{Name: "forecast/bad", Page: pages.Forecast{Horizon: 24 * time.Hour, Channels: bad, Halted: pages.Halted{delivery.Email: "paused"}, Hidden: map[int64]bool{5: true}}.Page()},
+		{Name: "forecast/card", Page: alone("Forecast", pages.ForecastCard(bad, 1, pages.Halted{}), pages.ForecastCard(good, 0, pages.Halted{"failing", "paused"}), pages.ForecastCard(nil, 2, pages.Halted{}))},
 	}
 }
 

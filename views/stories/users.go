@@ -16,6 +16,7 @@ func userPages() []Story {
 	return []Story{
 		{Name: "users/start", Page: pages.Users{}.Page()},
 		{Name: "users/none", Page: pages.Users{Search: "nobody"}.Page()},
+		{Name: "users/number", Page: pages.Users{Search: "777777", Unknown: 777777}.Page()},
 		{Name: "users/one", Page: pages.Users{Search: "xiaoyu", List: list[:1], Export: "/users.csv?q=xiaoyu"}.Page()},
 		{Name: "users/many", Page: pages.Users{Search: "x", List: list, Next: "/users?q=x&after=1002"}.Page()},
 		{Name: "user/busy", Page: busyUser().Page()},

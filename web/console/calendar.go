@@ -71,6 +71,37 @@ func chosenShop(r *http.Request, shops []template.Shop) (template.Shop, bool) {
 	return shops[i], true
 }
 
+// plannedShop is the hidden field with the shop in whose zone the form itself
+// has planned.
+const plannedShop = "planned_shop"
+
+// plannedTimes are the hidden fields with the times that the form itself has
+// planned, by the field that somebody may change.
+func plannedTimes() map[string]string {
+	return map[string]string{"starts_at": "planned_starts_at", "ends_at": "planned_ends_at"}
+}
+
+// replan takes times that nobody has changed along to the zone of the shop
+// that was chosen since; what somebody typed stays what the clock there shows.
+func (c *Console) replan(r *http.Request, v map[string]string, shops []template.Shop) (moved bool) {
+	if !r.PostForm.Has(plannedShop) {
+		return false
+	}
+	was, _ := strconv.ParseInt(r.PostFormValue(plannedShop), 10, 64) // nonsense is no shop
+	now, _ := strconv.ParseInt(v["shop"], 10, 64)
+	v[plannedShop] = v["shop"]
+	for name, planned := range plannedTimes() {
+		at, broken := instant(v[name], "", c.zoneOf(was, shops))
+		if v[name] != r.PostFormValue(planned) || broken != "" {
+			continue
+		}
+		there, _ := typedTime(at, c.zoneOf(now, shops))
+		moved = moved || there != v[name]
+		v[name], v[planned] = there, there
+	}
+	return moved
+}
+
 // plannedStart returns when a new campaign starts and ends unless somebody
 // says otherwise: in the next hour, or on the morning of the day asked for, in
 // the zone of the shop asked for.

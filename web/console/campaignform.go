@@ -42,6 +42,10 @@ func (c *Console) newCampaign(w http.ResponseWriter, r *http.Request) error {
 	if shop != 0 {
 		f.Values["shop"] = strconv.FormatInt(shop, 10)
 	}
+	for name, planned := range plannedTimes() {
+		f.Values[planned] = f.Values[name]
+	}
+	f.Values[plannedShop] = f.Values["shop"]
 	return c.showCampaignForm(w, r, http.StatusOK, f)
 }
 
@@ -88,6 +92,7 @@ func (c *Console) keepCampaign(w http.ResponseWriter, r *http.Request, f pages.C
 		return err
 	}
 	f.RequestKey, f.Values, f.Shops = r.PostFormValue("request_key"), typedCampaign(r), shops
+	c.replan(r, f.Values, shops)
 	if r.PostFormValue("again") != "" {
 		return c.showCampaignForm(w, r, http.StatusOK, f)
 	}
@@ -218,7 +223,7 @@ func (c *Console) readCampaign(v map[string]string, shops []template.Shop, befor
 		n, err := strconv.ParseInt(v[name], 10, 64)
 		if err != nil && name == "grant_template_id" {
 			broken.Add(name, "rule.template_choice", "choose a template, or type its number")
-		} else if err != nil || n < 0 {
+		} else if err != nil && !errors.Is(err, strconv.ErrRange) || n < 0 {
 			broken.Add(name, "rule.number", "must be a whole number")
 		}
 		return n

@@ -40,6 +40,7 @@ func (c *Console) previewCampaign(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	f := pages.CampaignForm{Values: typedCampaign(r), Shops: shops}
+	f.Replanned = c.replan(r, f.Values, shops)
 	spec, broken := c.readCampaign(f.Values, shops, delivery.Copy{})
 	if f.Errors, err = c.campaignFaults(r, spec, broken); err != nil {
 		return err

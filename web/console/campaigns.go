@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -164,6 +165,9 @@ func (c *Console) campaignProgress(w http.ResponseWriter, r *http.Request) error
 		redirect(w, r, pages.CampaignURL(st.ID, ""))
 		return nil
 	}
+	if shown := r.FormValue("state"); shown != "" && shown != string(st.State) {
+		w.Header().Set("HX-Trigger", reloadEvent) // other things can be done now
+	}
 	return c.show(w, r, http.StatusOK, pages.Campaign{Status: st, Zone: c.campaignZone(st.ShopTimezone)}.ProgressCard())
 }
 
@@ -318,7 +322,7 @@ func (c *Console) changeRate(w http.ResponseWriter, r *http.Request) error {
 		return c.drawCampaign(w, r, status, pages.Campaign{Status: st, Rate: pages.TypedRate{Value: typed, Was: was, Error: why}})
 	}
 	rate, err := strconv.Atoi(typed)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return refuse(http.StatusUnprocessableEntity, r.PostFormValue("was_rate_per_second"), say(r, "rule.number"))
 	}
 	if was := shownRate(r); was != nil && *was != st.RatePerSecond && rate != st.RatePerSecond {

@@ -20,13 +20,11 @@ func (c *Console) forecast(w http.ResponseWriter, r *http.Request) error {
 	if p.Channels, err = c.Forecaster.Forecast(r.Context(), p.Horizon); err != nil {
 		return err
 	}
-	settings, err := c.Settings.Settings(r.Context())
+	channels, err := c.channelStatus(r.Context())
 	if err != nil {
 		return err
 	}
-	for _, s := range settings {
-		p.Paused[s.Channel] = s.Paused
-	}
+	p.Halted = pages.HaltedOf(channels)
 	if p.Hidden, err = c.hidden(r, p.Channels); err != nil {
 		return err
 	}

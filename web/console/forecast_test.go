@@ -1,9 +1,13 @@
 package console
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 )
 
@@ -33,4 +37,38 @@ func TestForecastKnowsWhenToOpenLater(t *testing.T) {
 	b.get("/forecast").is(200).has("“Tea time” 5 min later: other drops need the channel")
 	limited := g.as(staff.Viewer, 10).get("/forecast").is(200)
 	limited.has("Moon cake night", "A drop of another shop", "220,000").hasNot("Tea time", "/templates/2\"")
+}
+
+// Who relies on a forecast is told what it assumes.
+func TestForecastOfChannelsThatStandStill(t *testing.T) {
+	open := true
+	g := newRig(t, func(d *Deps) {
+		d.Circuits = func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
+			for i := range all {
+				all[i].State = delivery.CircuitClosed
+			}
+			if open {
+				all[delivery.SMS] = delivery.Circuit{State: delivery.CircuitOpen, Failures: 12}
+			}
+			return all, nil
+		}
+	})
+	d := g.published(10, 2*time.Hour)
+	g.exec(`insert into bookings values ($1, 1, 1, 30), ($1, 1, 2, 20)`, d.ID)
+	g.exec(`update channel_settings set paused = true where channel = 1`)
+	b := g.as(staff.Viewer)
+	card := func() string {
+		return strings.SplitN(strings.SplitN(b.get(templateURL(d.ID)).is(200).body, `<section id="forecast-`, 2)[1], "</section>", 2)[0]
+	}
+	b.get("/").is(200).has("SMS: the provider fails", "in time if the provider works again", "in time once resumed").hasNot("All is well")
+	b.get("/forecast").is(200).has("all in time once this works again: E-mail, SMS", "if the provider works again", "once resumed", "The provider of this channel fails").hasNot(`class="badge is-good"`)
+	if c := card(); !strings.Contains(c, "in time if the provider works again") || strings.Contains(c, "is-good") {
+		t.Errorf("the template's card says %s", c)
+	}
+	open = false
+	g.exec(`update channel_settings set paused = false`)
+	b.get("/").is(200).has("All is well").hasNot("the provider fails")
+	g.must(postgres.NewChannels(g.db).RecordCalls(t.Context(), "a", []postgres.ProviderCalls{{Channel: delivery.SMS, Calls: 4, Messages: 40, Failed: 40, Error: "HTTP 503"}}))
+	b.get("/").is(200).has("SMS: no message of the last minute got a good answer").hasNot("All is well")
+	b.get("/channels").is(200).has("no good answers")
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -195,6 +196,8 @@ func (rd *reading) amount(name, currency string) money.Amount {
 	return money.Amount(n)
 }
 
+// number reads a whole number. One that is too large for anything comes back
+// as large as that: the rule of the field then names its bounds.
 func (rd *reading) number(name string) int64 {
 	text := strings.TrimSpace(rd.values[name])
 	if text == "" {
@@ -206,7 +209,7 @@ func (rd *reading) number(name string) int64 {
 		return 0
 	}
 	n, err := strconv.ParseInt(strings.ReplaceAll(text, ",", ""), 10, 32)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		breaks(&rd.broken, name, "rule.number")
 		return 0
 	}

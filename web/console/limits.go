@@ -61,8 +61,14 @@ func readLimits(r *http.Request, prefix string) (campaign.Limits, map[string]str
 		}
 	}
 	rd := &reading{values: values}
-	small := func(name string) int { return int(max(math.MinInt32, min(math.MaxInt32, rd.number(name)))) }
-	l := campaign.Limits{PerDay: small("per_day"), PerWeek: small("per_week"), ApprovalAbove: rd.number("approval_above")}
+	number := func(name string) int64 {
+		n := rd.number(name)
+		if n >= math.MaxInt32 {
+			rd.broken.Add(name, "rule.most", "must be at most %d", math.MaxInt32-1)
+		}
+		return n
+	}
+	l := campaign.Limits{PerDay: int(number("per_day")), PerWeek: int(number("per_week")), ApprovalAbove: number("approval_above")}
 	return l, values, rd.broken.List
 }
 

@@ -90,20 +90,17 @@ func (c *Console) first(ctx context.Context, by staff.Actor, p pages.Overview) (
 
 // judge fills in how delivery is doing and what needs attention.
 func (c *Console) judge(r *http.Request, p *pages.Overview) error {
-	settings, err := c.Settings.Settings(r.Context())
+	channels, err := c.channelStatus(r.Context())
 	if err != nil {
 		return err
 	}
-	backlogs, err := c.Settings.Backlogs(r.Context())
-	if err != nil {
-		return err
-	}
+	p.Halted = pages.HaltedOf(channels)
 	drops := append(append([]pages.Drop{}, p.Open...), p.Upcoming...)
-	p.Health = c.health(drops, settings)
+	p.Health = c.health(drops, channels)
 	for _, d := range drops {
 		p.Attention = append(p.Attention, c.concerns(r, d)...)
 	}
-	p.Attention = append(p.Attention, c.channelConcerns(r, settings, backlogs)...)
+	p.Attention = append(p.Attention, c.channelConcerns(r, channels)...)
 	if len(actor(r).Shops) == 0 {
 		others, err := c.otherDeadLetters(r, drops)
 		if err != nil {
@@ -145,10 +142,10 @@ func (c *Console) otherDeadLetters(r *http.Request, drops []pages.Drop) ([]pages
 	return []pages.Attention{{Tone: ui.Bad, URL: "/dead-letters", Text: frame(r).Locale.N("attention.dead_others", n)}}, nil
 }
 
-func (c *Console) health(drops []pages.Drop, settings [delivery.Channels]delivery.Setting) []pages.ChannelHealth {
+func (c *Console) health(drops []pages.Drop, channels [delivery.Channels]delivery.ChannelStatus) []pages.ChannelHealth {
 	list := make([]pages.ChannelHealth, delivery.Channels)
 	for i, ch := range delivery.AllChannels() {
-		list[i] = pages.ChannelHealth{Channel: ch, Configured: c.Channels.Has(ch), Paused: settings[ch].Paused}
+		list[i] = pages.ChannelHealth{Channel: ch, Configured: c.Channels.Has(ch), Paused: channels[ch].Paused, Failing: channels[ch].Open()}
 	}
 	for _, d := range drops {
 		for _, row := range d.Board.Rows {
@@ -194,17 +191,23 @@ func (c *Console) concerns(r *http.Request, d pages.Drop) (list []pages.Attentio
 	return list
 }
 
-func (c *Console) channelConcerns(r *http.Request, settings [delivery.Channels]delivery.Setting, backlogs []delivery.Backlog) (list []pages.Attention) {
+func (c *Console) channelConcerns(r *http.Request, channels [delivery.Channels]delivery.ChannelStatus) (list []pages.Attention) {
 	l := frame(r).Locale
-	name := func(ch delivery.Channel) string { return say(r, "channel."+ch.String()) }
-	for _, s := range settings {
-		if s.Paused {
-			list = append(list, pages.Attention{Tone: ui.Warn, URL: "/channels", Text: l.T("attention.channel_paused", name(s.Channel))})
-		}
+	add := func(tone ui.Tone, text string) {
+		list = append(list, pages.Attention{Tone: tone, URL: "/channels", Text: text})
 	}
-	for _, b := range backlogs {
-		if b.OldestTimed > oldBacklog {
-			list = append(list, pages.Attention{Tone: ui.Warn, URL: "/channels", Text: l.N("attention.backlog", b.People, name(b.Channel), l.Duration(b.OldestTimed))})
+	for _, s := range channels {
+		name := say(r, "channel."+s.Channel.String())
+		switch {
+		case s.Paused:
+			add(ui.Warn, l.T("attention.channel_paused", name))
+		case s.Configured && s.Open():
+			add(ui.Bad, l.T("cockpit.circuit_open", name))
+		case s.Configured && s.Unanswered():
+			add(ui.Warn, l.T("attention.unanswered", name))
+		}
+		if b := s.Backlog; b.OldestTimed > oldBacklog {
+			add(ui.Warn, l.N("attention.backlog", b.People, name, l.Duration(b.OldestTimed)))
 		}
 	}
 	return list

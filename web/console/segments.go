@@ -207,14 +207,18 @@ func (c *Console) confirmDeleteSegment(w http.ResponseWriter, r *http.Request) e
 		return err
 	}
 	l, url := frame(r).Locale, fmt.Sprintf("/segments/%d", g.ID)
-	points := []string{l.T("segments.delete.1"), l.T("segments.delete.2")}
+	var points []string
 	for _, u := range uses {
 		if !u.Ended {
-			points = append([]string{l.T("segments.delete.used", u.Name)}, points...)
+			points = append(points, l.T("segments.delete.used", u.Name))
 		}
 	}
+	submit := ""
+	if len(points) == 0 {
+		points, submit = []string{l.T("segments.delete.1"), l.T("segments.delete.2")}, l.T("segments.delete")
+	}
 	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "segments", Crumbs: []ui.Crumb{{Label: l.T("nav.segments"), URL: "/segments"}, {Label: g.Name, URL: url}},
-		ConfirmProps: ui.ConfirmProps{Title: l.T("segments.delete.title", g.Name), Points: points, Action: url + "/delete", Cancel: url, Submit: l.T("segments.delete"), Kind: "danger", NoReason: true}})
+		ConfirmProps: ui.ConfirmProps{Title: l.T("segments.delete.title", g.Name), Points: points, Action: url + "/delete", Cancel: url, Submit: submit, Kind: "danger", NoReason: true}})
 }
 
 func (c *Console) deleteSegment(w http.ResponseWriter, r *http.Request) error {

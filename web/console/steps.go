@@ -147,6 +147,9 @@ func (c *Console) moveForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if r.FormValue("part") == "blast" && partial(r) {
+		if p.Opens.Error != "" {
+			p.Blast.Error = p.Opens.Label + ": " + p.Opens.Error
+		}
 		return c.show(w, r, http.StatusOK, p.Blast.Fragment(t))
 	}
 	return c.either(w, r, p.Fragment(), p.Page())

@@ -177,9 +177,24 @@ func (c *Console) previewTemplate(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	f := pages.TemplateForm{Values: typedValues(r), Shops: shops}
-	_, f.Errors = readSpec(f.Values, shops, c.DefaultZone)
-	f.Preview = c.preview(r, f.Values, shops)
+	spec, broken := readSpec(f.Values, shops, c.DefaultZone)
+	f.Errors, f.Preview = broken, c.preview(r, f.Values, shops)
+	if f.Blast, err = c.blastOfForm(r, spec.OpensAt); err != nil {
+		return err
+	}
 	return c.show(w, r, http.StatusOK, f.Checked())
+}
+
+// blastOfForm tells what the form of a published template does to its
+// reminders if it is saved with another opening.
+func (c *Console) blastOfForm(r *http.Request, opensAt time.Time) (b pages.Blast, err error) {
+	id, _ := strconv.ParseInt(r.PostFormValue("template"), 10, 64) // nonsense is none
+	t, err := c.visibleTemplate(r, id)
+	if t == nil || t.Stored == template.Draft || opensAt.IsZero() || opensAt.Equal(t.OpensAt) || !c.Now().Before(t.OpensAt) {
+		return b, err
+	}
+	board, err := c.Board.Board(r.Context(), id)
+	return c.blast(*t, board, opensAt.UTC()), err
 }
 
 // preview shows as much as can be understood of what is typed so far.

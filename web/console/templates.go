@@ -211,6 +211,11 @@ func (c *Console) showTemplate(w http.ResponseWriter, r *http.Request) error {
 		if p.Forecast, err = ahead(r.Context()); err != nil {
 			return err
 		}
+		channels, err := c.channelStatus(r.Context())
+		if err != nil {
+			return err
+		}
+		p.Halted = pages.HaltedOf(channels)
 	}
 	p.History, err = c.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), Limit: recentRecords})
 	if err != nil {

@@ -48,6 +48,9 @@ func (c *Console) findUsers(w http.ResponseWriter, r *http.Request) error {
 		p.List = p.List[:pageSize]
 		p.Next = withQuery(r, "after", p.List[pageSize-1].ID.String())
 	}
+	if id, err := user.ParseID(p.Search); err == nil && !slices.ContainsFunc(p.List, func(u user.User) bool { return u.ID == id }) {
+		p.Unknown = id
+	}
 	if after != 0 {
 		p.First = withQuery(r, "after", "")
 	}
@@ -91,5 +94,13 @@ func (c *Console) showUser(w http.ResponseWriter, r *http.Request) error {
 	hidden := func(shop int64) bool { return !actor(r).Can(staff.View, shop) }
 	p.Reservations = slices.DeleteFunc(all, func(v reminder.View) bool { return hidden(v.ShopNumber) })
 	p.Inbox.Items = slices.DeleteFunc(p.Inbox.Items, func(it reminder.InboxItem) bool { return hidden(it.ShopNumber) })
+	if len(actor(r).Shops) > 0 {
+		p.Inbox.Unread = 0
+		for _, it := range p.Inbox.Items {
+			if !it.Read {
+				p.Inbox.Unread++
+			}
+		}
+	}
 	return c.show(w, r, http.StatusOK, p.Page())
 }

@@ -242,7 +242,11 @@
     reload();
   });
   // A switch may have been drawn anew by a swap, which knows nothing of this.
-  function switches() { for (const b of all("[data-live-switch]")) b.setAttribute("aria-pressed", String(held)); }
+  // Where nothing is live any more there is nothing to hold.
+  function switches() {
+    const over = !page && !parts().length;
+    for (const b of all("[data-live-switch]")) { b.setAttribute("aria-pressed", String(held)); b.hidden = over; }
+  }
   document.addEventListener("htmx:after:swap", switches);
   document.addEventListener("click", (e) => {
     const b = e.target.closest("[data-live-switch]");
