@@ -71,7 +71,11 @@ type ChannelStatus struct {
 // Open reports whether the circuit keeps messages back.
 func (s ChannelStatus) Open() bool { return s.CircuitKnown && s.Circuit.State != CircuitClosed }
 
+// tellingMessages are how many must have failed to say something of a provider:
+// one bad address does not.
+const tellingMessages = 10
+
 // Unanswered reports whether no message of the last minute got a good answer.
 func (s ChannelStatus) Unanswered() bool {
-	return s.Provider.Messages > 0 && s.Provider.Failed >= s.Provider.Messages
+	return s.Provider.Messages >= tellingMessages && s.Provider.Failed >= s.Provider.Messages
 }
