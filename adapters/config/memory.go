@@ -12,10 +12,10 @@ import (
 // fan-out, and a tenth of that of a rush.
 const (
 	garbagePercent = 400
-	garbageLimit   = 160 << 20 // bytes in all, from which on it is collected as soon as needed
+	garbageLimit   = 150 << 20 // bytes in all, from which on it is collected as soon as needed
 	// Thousands of requests that wait at once are alive, too. A limit that left
 	// no room beside them would have the program do nothing but collect.
-	garbageRoom   = 3 // times what is alive
+	garbageRoom   = 2 // times what is alive
 	garbageLookAt = time.Second / 4
 )
 

@@ -3,9 +3,9 @@ package config
 import "testing"
 
 func TestMemoryLimitLeavesRoom(t *testing.T) {
-	for _, alive := range []uint64{0, 1 << 20, garbageLimit / 3, garbageLimit, 1 << 30, 20 << 30} {
+	for _, alive := range []uint64{0, 1 << 20, garbageLimit / 2, garbageLimit, 1 << 30, 20 << 30} {
 		limit := limitFor(alive)
-		if limit < garbageLimit || limit < 3*int64(alive) {
+		if limit < garbageLimit || limit < 2*int64(alive) {
 			t.Errorf("with %d bytes alive the limit is %d", alive, limit)
 		}
 	}
