@@ -32,6 +32,8 @@ type tab struct {
 func newTab(t *testing.T) *tab {
 	t.Helper()
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(localstack.Chromium(t)))
+	// What is looked at does not move: colours half-way between two are no finding.
+	opts = append(opts, chromedp.Flag("force-prefers-reduced-motion", true))
 	alloc, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), opts...)
 	t.Cleanup(stop)
 	ctx, closeTab := chromedp.NewContext(alloc)
