@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
-	"dropbell/domain/job"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -376,98 +374,6 @@ func TestCutFreezesWhatWasNot(t *testing.T) {
 	if got, _, err := s.campaigns.Audience(cut).Next(t.Context(), 100); err != nil || !slices.Equal(got, []user.ID{2, 4, 6, 8, 10}) {
 		t.Errorf("went on with %v %v", got, err)
 	}
-}
-
-func TestPublishingNeedsItsSegment(t *testing.T) {
-	s := newStage(t)
-	s.users(10, 1)
-	g := s.readers("en")
-	sp := campaignSpec()
-	toSegment(g.ID)(&sp)
-	c, err := s.service.Create(t.Context(), staff.System(), sp, "")
-	s.must(err)
-	if err := postgres.NewSegments(s.db).DeleteSegment(t.Context(), g.ID, about("segment.delete")); !errors.Is(err, segment.ErrInUse) {
-		t.Errorf("deleted under a draft: %v", err)
-	}
-	s.exec(`delete from segments`)
-	if _, err := s.service.Do(t.Context(), staff.System(), c.ID, 0, campaign.Publishing, ""); fault.KindOf(err) != fault.Invalid && fault.KindOf(err) != fault.NotFound {
-		t.Errorf("published without its segment: %v", err)
-	}
-	if s.now(c).State != campaign.Draft {
-		t.Error("it is no draft any more")
-	}
-}
-
-// Who leaves the shop out does not leave its rule behind.
-func TestCampaignOfNoShopNeedsApproval(t *testing.T) {
-	s := newStage(t)
-	s.users(20, 1)
-	s.exec(`insert into campaign_limits (shop_number, approval_above) values (9, 50), (10, 5), (11, 0)`)
-	publish := func() campaign.Campaign {
-		c, err := s.service.Create(t.Context(), li, campaignSpec(), "")
-		s.must(err)
-		c, err = s.service.Do(t.Context(), li, c.ID, 0, campaign.Publishing, "")
-		s.must(err)
-		return c
-	}
-	if c := publish(); c.State != campaign.Draft || c.ApprovalAskedAt == nil {
-		t.Errorf("published by one person: %+v", c)
-	}
-	// What is set for such campaigns themselves counts first.
-	s.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 30)`)
-	if c := publish(); c.State == campaign.Draft {
-		t.Errorf("not published: %+v", c)
-	}
-}
-
-func TestAudiencesAreOfTheirKind(t *testing.T) {
-	s := newStage(t)
-	rules := s.readers("en")
-	list, _, err := (&segment.Service{Store: postgres.NewSegments(s.db)}).CreateList(t.Context(), staff.System(), "Fair", 0)
-	s.must(err)
-	for audience, key := range map[campaign.AudienceKind]string{campaign.List: "rule.audience_is_rules", campaign.Segment: "rule.audience_is_list"} {
-		sp := campaignSpec()
-		sp.Audience = campaign.Audience{Kind: audience, ID: map[campaign.AudienceKind]int64{campaign.List: rules.ID, campaign.Segment: list.ID}[audience]}
-		_, err := s.service.Create(t.Context(), staff.System(), sp, "")
-		fields, ok := errors.AsType[*fault.Fields](err)
-		if !ok || len(fields.List) != 1 || fields.List[0].Key != key {
-			t.Errorf("%s: %v", audience, err)
-		}
-	}
-}
-
-func TestPublishingNeedsTheWholeList(t *testing.T) {
-	s := newStage(t)
-	s.users(10, 1)
-	jobs := &job.Service{Store: postgres.NewJobs(s.db)}
-	lists := &segment.Service{Store: postgres.NewSegments(s.db), Jobs: jobs}
-	upload := func(text string) int64 {
-		u, err := postgres.NewUploads(s.db).SaveUpload(t.Context(), "list.csv", strings.NewReader(text), 1<<20, staff.System())
-		s.must(err)
-		return u.ID
-	}
-	list, filling, err := lists.CreateList(t.Context(), staff.System(), "Fair", upload("id\n1\n2\n"))
-	s.must(err)
-	if files, err := lists.Files(t.Context(), staff.System(), list.ID); err != nil || len(files) != 1 || files[0].ID != filling.ID {
-		t.Fatalf("the list's files are %+v, %v", files, err)
-	}
-	sp := campaignSpec()
-	sp.Audience = campaign.Audience{Kind: campaign.List, ID: list.ID}
-	c, err := s.service.Create(t.Context(), staff.System(), sp, "")
-	s.must(err)
-	publish := func() error {
-		_, err := s.service.Do(t.Context(), staff.System(), c.ID, 0, campaign.Publishing, "")
-		return err
-	}
-	if err := publish(); !errors.Is(err, segment.ErrFilling) || s.now(c).State != campaign.Draft {
-		t.Errorf("published while its list was being read: %v", err)
-	}
-	// The job of another list is no hindrance.
-	_, _, err = lists.CreateList(t.Context(), staff.System(), "Other", upload("id\n3\n"))
-	s.must(err)
-	_, err = jobs.Cancel(t.Context(), staff.System(), filling.ID)
-	s.must(err)
-	s.must(publish())
 }
 
 func TestLimitsAreForAdminsAndKeptOnce(t *testing.T) {
