@@ -171,5 +171,5 @@ func Machine(ctx context.Context, s *Stack) string {
 func Median[T interface{ ~int64 | ~float64 }](v []T) T {
 	c := slices.Clone(v)
 	slices.Sort(c)
-	return c[len(c)/2]
+	return (c[(len(c)-1)/2] + c[len(c)/2]) / 2
 }
