@@ -24,12 +24,15 @@ const factsSQL = `
 // campaign there are thousands.
 func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Facts, err error) {
 	first, last := b.Left[0], b.Left[len(b.Left)-1]
-	var ask pgx.Batch
+	var ask pgx.Batch // one transaction
+	ask.Queue(indexesOnly)
 	ask.Queue(factsSQL, b.Owner, first, last)
 	ask.Queue(`select id, quiet_from, quiet_to, timezone from users where quiet_from <> quiet_to and id between $1 and $2`, first, last)
-	where, args := usersAmong(b.Left)
-	ask.Queue(knownIDs+where, args...)
-	if err := s.answers(ctx, &ask, b.Left, &f); err != nil {
+	if b.Asked == nil {
+		where, args := usersAmong(b.Left)
+		ask.Queue(knownIDs+where, args...)
+	}
+	if err := s.answers(ctx, &ask, b, &f); err != nil {
 		return f, translate(err)
 	}
 	if f.PerDay > 0 || f.PerWeek > 0 {
@@ -39,9 +42,12 @@ func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Fac
 }
 
 // answers reads what [Campaigns.Facts] asks.
-func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, ids []user.ID, f *campaign.Facts) (err error) {
+func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, b *delivery.Batch, f *campaign.Facts) (err error) {
 	told := s.pool.SendBatch(ctx, ask)
 	defer func() { err = errors.Join(err, told.Close()) }()
+	if _, err := told.Exec(); err != nil {
+		return err
+	}
 	var strangers []byte
 	if err := told.QueryRow().Scan(&f.GrantTemplate, &f.Shop, &f.State, &f.PerDay, &f.PerWeek, &strangers); err != nil {
 		return err
@@ -58,16 +64,32 @@ func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, ids []user.ID, f
 	}); err != nil {
 		return err
 	}
-	if rows, err = told.Query(); err != nil {
-		return err
+	missing := unknownAmong(b)
+	if b.Asked == nil {
+		if rows, err = told.Query(); err != nil {
+			return err
+		}
+		missing, err = missingFrom(rows, b.Left)
 	}
-	missing, err := missingFrom(rows, ids)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
 	set, err := decodeSet(strangers)
 	f.Deleted = slices.DeleteFunc(missing, func(id user.ID) bool { return set.Contains(uint64(id)) })
 	return err
+}
+
+// unknownAmong returns those who were asked for and of whom nothing is known.
+func unknownAmong(b *delivery.Batch) (missing []user.ID) {
+	known := b.Known
+	for _, id := range b.Asked {
+		if len(known) > 0 && known[0].ID == id {
+			known = known[1:]
+			continue
+		}
+		missing = append(missing, id)
+	}
+	return missing
 }
 
 // touches counts the messages of the shop's other campaigns to the batch's

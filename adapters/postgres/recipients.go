@@ -6,6 +6,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -38,21 +40,19 @@ func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.
 	if named {
 		name = `name`
 	}
-	rows, err := s.pool.Query(ctx, `select id, locale, timezone, `+name+`, `+contactColumns[c]+` from users where `+where+` order by id`, args...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	defer rows.Close()
 	known := make([]user.User, 0, len(ids))
 	var before user.User // most people share language and zone with their neighbours
-	for rows.Next() {
-		u, err := readRecipient(rows.RawValues(), c, before)
-		if err != nil {
-			return nil, err
+	err := s.plannedOnce(ctx, `select id, locale, timezone, `+name+`, `+contactColumns[c]+` from users where `+where+` order by id`, args, func(rows pgx.Rows) error {
+		for rows.Next() {
+			u, err := readRecipient(rows.RawValues(), c, before)
+			if err != nil {
+				return err
+			}
+			known, before = append(known, u), u
 		}
-		known, before = append(known, u), u
-	}
-	return known, translate(rows.Err())
+		return rows.Err()
+	})
+	return known, translate(err)
 }
 
 // readRecipient takes the values straight from the wire, since the generic
@@ -83,22 +83,20 @@ func sameOr(before string, raw []byte) string {
 // alike returns of each user the language and zone alone. Few differ in them,
 // so a row for each pair costs half of what a row for each user does.
 func (s Batches) alike(ctx context.Context, where string, args []any, ids []user.ID) ([]user.User, error) {
-	rows, err := s.pool.Query(ctx, `select locale, timezone, array_agg(id) from users where `+where+` group by 1, 2`, args...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	defer rows.Close()
 	known := make([]user.User, len(ids))
-	for rows.Next() {
-		raw := rows.RawValues()
-		locale, zone := string(raw[0]), string(raw[1])
-		for id := range wireIDs(raw[2]) {
-			if at, asked := slices.BinarySearch(ids, id); asked {
-				known[at] = user.User{ID: id, Locale: locale, Timezone: zone}
+	err := s.plannedOnce(ctx, `select locale, timezone, array_agg(id) from users where `+where+` group by 1, 2`, args, func(rows pgx.Rows) error {
+		for rows.Next() {
+			raw := rows.RawValues()
+			locale, zone := string(raw[0]), string(raw[1])
+			for id := range wireIDs(raw[2]) {
+				if at, asked := slices.BinarySearch(ids, id); asked {
+					known[at] = user.User{ID: id, Locale: locale, Timezone: zone}
+				}
 			}
 		}
-	}
-	return slices.DeleteFunc(known, func(u user.User) bool { return u.ID == 0 }), translate(rows.Err())
+		return rows.Err()
+	})
+	return slices.DeleteFunc(known, func(u user.User) bool { return u.ID == 0 }), translate(err)
 }
 
 // wireIDs reads an array of bigint without nulls from the wire: 20 bytes about

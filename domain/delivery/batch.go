@@ -43,6 +43,11 @@ type Batch struct {
 	Exceptions map[user.ID]Exception
 	// OptedOut are those among the batch's users who do not want the channel.
 	OptedOut map[user.ID]bool
+	// Asked are those of Left who are to be sent to now, and Known is what is
+	// known of them, both ascending. They are nil where reaching somebody takes
+	// no more than the id.
+	Asked []user.ID
+	Known []user.User
 	// Now is the database's clock when the batch was leased.
 	Now time.Time
 }

@@ -175,14 +175,30 @@ func (r *run) admitted(ctx context.Context, c *calls, n int) bool {
 	}
 }
 
-// recipients reads, once per run, what reaching them takes.
-func (r *run) recipients(ctx context.Context, ready []user.ID) ([]user.User, error) {
-	if r.batch.Channel == App {
-		return nil, nil // its messages need no more than the id
+// look reads, once per run, what reaching them takes.
+func (r *run) look(ctx context.Context, ready []user.ID) (err error) {
+	if r.batch.Channel == App || within(ready, r.batch.Asked) {
+		return nil // in the app messages need no more than the id
 	}
 	// Mails greet by name; elsewhere only a text that staff wrote may name anybody.
 	named := r.batch.Channel == Email || r.render.names
-	return r.Store.Recipients(ctx, r.batch.Channel, ready, named)
+	if r.batch.Known, err = r.Store.Recipients(ctx, r.batch.Channel, ready, named); err == nil {
+		r.batch.Asked = ready
+	}
+	return err
+}
+
+// within reports whether every one of the ascending ids is in the others.
+func within(ids, others []user.ID) bool {
+	for _, id := range ids {
+		for len(others) > 0 && others[0] < id {
+			others = others[1:]
+		}
+		if len(others) == 0 || others[0] != id {
+			return false
+		}
+	}
+	return true
 }
 
 // address makes the messages of one chunk and leaves out those who have no

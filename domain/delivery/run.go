@@ -126,8 +126,11 @@ func (r *run) examine(ctx context.Context) error {
 	if len(ready) == 0 {
 		return nil
 	}
+	if err := r.look(ctx, ready); err != nil { // nobody was sent anything yet
+		return r.release(ctx, Progress{}, time.Second/5)
+	}
 	screen, err := guard.Screen(ctx, r.batch)
-	if err != nil { // nobody was sent anything yet
+	if err != nil { // nor yet
 		return r.release(ctx, Progress{}, time.Second/5)
 	}
 	r.screen = screen
@@ -206,11 +209,10 @@ func (r *run) deliver(ctx context.Context) error {
 	if len(ready) == 0 {
 		return r.finish(ctx, Progress{}, next)
 	}
-	known, err := r.recipients(ctx, ready)
-	if err != nil { // nobody was sent anything yet
+	if err := r.look(ctx, ready); err != nil { // nobody was sent anything yet
 		return r.release(ctx, Progress{}, time.Second/5)
 	}
-	calls, stop := r.start(ctx, ready, known)
+	calls, stop := r.start(ctx, ready, r.batch.Known)
 	defer stop()
 	keepAlive := time.NewTicker(r.LeaseFor / 3)
 	defer keepAlive.Stop()
