@@ -284,10 +284,10 @@ func (r *gateRig) Balance(id int64) (total, issued int64) {
 }
 
 // Outcome implements claimtest.Later.
-func (r *gateRig) Outcome(id claim.ID) (c claim.Claim) {
+func (r *gateRig) Outcome(by user.ID, id claim.ID) (c claim.Claim) {
 	r.Helper()
 	r.eventually("the claim is decided", func() (err error) {
-		if c, err = r.gates[1].ByID(r.Context(), id); err == nil && c.State == claim.Accepted {
+		if c, err = r.gates[1].ByID(r.Context(), by, id); err == nil && c.State == claim.Accepted {
 			err = errors.New("accepted")
 		}
 		return err

@@ -138,3 +138,42 @@ func TestPromptDoesWhatAChangeAsksFor(t *testing.T) {
 		t.Errorf("%+v %v", plan, err)
 	}
 }
+
+// TestAClockThatWasSet: shelves that were told of the window while the clock
+// of their server was wrong are told again once it is right.
+func TestAClockThatWasSet(t *testing.T) {
+	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	drop := r.Open(5, 1, nil)
+	for shard := range 2 {
+		shelf := "gate:{" + itoa(drop.ID) + ":" + itoa(int64(shard)) + "}"
+		if ahead, err := r.client.HGet(t.Context(), shelf, "ahead").Result(); err != nil || ahead != "0" {
+			t.Fatalf("shelf %d: ahead %q, %v", shard, ahead, err)
+		}
+		r.must(r.client.HSet(t.Context(), shelf, "ahead", 3_600_000).Err()) // the drop is not open for another hour
+	}
+	if _, err := r.Claim(t.Context(), claimtest.Tap(drop, 1, "")); !errors.Is(err, claim.ErrNotStarted) {
+		t.Fatalf("by a clock that is an hour late: %v", err)
+	}
+	r.must(r.keepers[0].Tend(t.Context(), drop.ID))
+	if _, err := r.Claim(t.Context(), claimtest.Tap(drop, 1, "")); err != nil {
+		t.Errorf("after it was tended: %v", err)
+	}
+}
+
+// TestTwoDivideNewStock: what two keepers hand out at once, each by a view of
+// its own, is never more than there is.
+func TestTwoDivideNewStock(t *testing.T) {
+	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	drop := r.Open(4, 1, nil)
+	r.exec(`update templates set stock = 6 where id = $1`, drop.ID)
+	plan, err := r.store.Plan(t.Context(), drop.ID)
+	r.must(err)
+	first, second := []int64{plan.Parts[0].Allot + 2, plan.Parts[1].Allot}, []int64{plan.Parts[0].Allot + 1, plan.Parts[1].Allot + 1}
+	r.must(r.store.Allot(t.Context(), drop.ID, plan.Epoch, first))
+	if err := r.store.Allot(t.Context(), drop.ID, plan.Epoch, second); !errors.Is(err, stock.ErrBusy) {
+		t.Errorf("the second was allowed: %v", err)
+	}
+	if plan, err = r.store.Plan(t.Context(), drop.ID); err != nil || plan.Allot() != 6 {
+		t.Errorf("%d on the shelves, %v", plan.Allot(), err)
+	}
+}

@@ -48,9 +48,9 @@ func (r *gateRig) accepted(drop int64, users ...user.ID) []claim.ID {
 }
 
 // outcome is what users are told.
-func (r *gateRig) outcome(id claim.ID) claim.Claim {
+func (r *gateRig) outcome(by user.ID, id claim.ID) claim.Claim {
 	r.Helper()
-	c, err := r.gates[0].ByID(r.Context(), id)
+	c, err := r.gates[0].ByID(r.Context(), by, id)
 	r.must(err)
 	return c
 }
@@ -63,7 +63,7 @@ func TestWriterDiesBeforeItSettles(t *testing.T) {
 	drop := r.Open(10, 1, nil)
 	r.exec(`insert into claim_counts (template_id, user_id, issued) values ($1, 3, 1)`, drop.ID) // user 3 will be refused
 	ids := r.accepted(drop.ID, 1, 2, 3)
-	if c := r.outcome(ids[0]); c.State != claim.Accepted || c.UserID != 1 {
+	if c := r.outcome(1, ids[0]); c.State != claim.Accepted || c.UserID != 1 {
 		t.Errorf("before it is written: %+v", c)
 	}
 	doomed := &dying{GateStream: redis.NewGateStream(r.client, "doomed")}
@@ -81,7 +81,7 @@ func TestWriterDiesBeforeItSettles(t *testing.T) {
 		return nil
 	})
 	for i, want := range []claim.State{claim.Issued, claim.Issued, claim.Failed} {
-		if c := r.outcome(ids[i]); c.State != want || (c.CouponID != 0) != (want == claim.Issued) {
+		if c := r.outcome(user.ID(i+1), ids[i]); c.State != want || (c.CouponID != 0) != (want == claim.Issued) {
 			t.Errorf("claim %d: %+v, want %s", i, c, want)
 		}
 	}
@@ -105,7 +105,7 @@ func TestWhatTheDatabaseRefusesIsGivenBack(t *testing.T) {
 	for r.writeOnce(t.Context(), 0) > 0 {
 		continue
 	}
-	if c := r.outcome(id); c.State != claim.Failed || c.Reason != claim.ErrLimit.Code || c.UserID != 7 {
+	if c := r.outcome(7, id); c.State != claim.Failed || c.Reason != claim.ErrLimit.Code || c.UserID != 7 {
 		t.Errorf("told %+v", c)
 	}
 	again, err := r.Claim(t.Context(), claim.Request{ID: claim.NewID(1), TemplateID: drop.ID, UserID: 7, Origin: claim.ByTap, Key: claim.TapKey(7, "k")})
@@ -141,8 +141,9 @@ func TestPoisonIsSetAside(t *testing.T) {
 	for r.writeOnce(t.Context(), 0) > 0 {
 		continue
 	}
-	for id, want := range map[claim.ID]claim.State{first: claim.Issued, last: claim.Issued, bad.ID: claim.Failed} {
-		if c := r.outcome(id); c.State != want {
+	for i, id := range []claim.ID{first, bad.ID, last} {
+		want := []claim.State{claim.Issued, claim.Failed, claim.Issued}[i]
+		if c := r.outcome(user.ID(i+1), id); c.State != want {
 			t.Errorf("%+v, want %s", c, want)
 		}
 	}

@@ -41,8 +41,8 @@ type Harness interface {
 // to another claim may show when the claim is written: it fails then, for the
 // reason that others refuse with.
 type Later interface {
-	// Outcome returns what became of an accepted claim.
-	Outcome(id claim.ID) claim.Claim
+	// Outcome returns what became of the user's accepted claim.
+	Outcome(by user.ID, id claim.ID) claim.Claim
 }
 
 // Run holds the harness's gate to the contract.

@@ -46,7 +46,7 @@ func claims(t testing.TB, h Harness, r claim.Request, want error) claim.Claim {
 	t.Helper()
 	got, err := h.Claim(t.Context(), r)
 	if late, ok := h.(Later); ok && err == nil && errors.Is(want, claim.ErrIdempotency) {
-		if got = late.Outcome(got.ID); got.State == claim.Failed && got.Reason == claim.ErrIdempotency.Code {
+		if got = late.Outcome(got.UserID, got.ID); got.State == claim.Failed && got.Reason == claim.ErrIdempotency.Code {
 			return got
 		}
 	}

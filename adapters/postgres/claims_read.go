@@ -51,10 +51,10 @@ func (s *Claims) repetitions(ctx context.Context, keys []claim.RepeatKey) ([]cla
 	return claims, nil
 }
 
-// ByID returns the claim that issued a coupon, or [claim.ErrNotFound].
-func (s *Claims) ByID(ctx context.Context, id claim.ID) (claim.Claim, error) {
+// ByID returns the user's claim that issued a coupon, or [claim.ErrNotFound].
+func (s *Claims) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
 	_, c, err := scanIssued(s.pool.QueryRow(ctx, `select origin, origin_key, claim_id, template_id, user_id, id, issued_at
-		from coupons where claim_id = $1`, id))
+		from coupons where claim_id = $1 and user_id = $2`, id, by))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, claim.ErrNotFound
 	}

@@ -306,12 +306,15 @@ func TestLooksAtClaims(t *testing.T) {
 	r := claimtest.Tap(drop, 5, "key")
 	want, err := h.Claim(t.Context(), r)
 	h.must(err)
-	got, err := h.gates[0].ByID(t.Context(), r.ID)
+	got, err := h.gates[0].ByID(t.Context(), 5, r.ID)
 	if err != nil || got.CouponID != want.CouponID || got.UserID != 5 || !got.At.Equal(want.At) || got.State != claim.Issued {
 		t.Errorf("by id: %+v, %v, want %+v", got, err, want)
 	}
-	if _, err := h.gates[0].ByID(t.Context(), r.ID+1); !errors.Is(err, claim.ErrNotFound) {
+	if _, err := h.gates[0].ByID(t.Context(), 5, r.ID+1); !errors.Is(err, claim.ErrNotFound) {
 		t.Errorf("unknown id: %v", err)
+	}
+	if _, err := h.gates[0].ByID(t.Context(), 6, r.ID); !errors.Is(err, claim.ErrNotFound) {
+		t.Errorf("somebody else's: %v", err)
 	}
 	var all sync.WaitGroup
 	for range 20 {

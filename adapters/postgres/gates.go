@@ -152,17 +152,23 @@ func (s Gates) Retire(ctx context.Context, templateID, epoch int64) error {
 	return fencedBy(tag.RowsAffected(), err)
 }
 
-// Allot implements [stock.Store].
+// Allot implements [stock.Store]. Of two who divide at once the second may
+// find shelves that were given more than it meant to: what all of them would
+// have then is what must not be too much. It counts after the lock is its own,
+// by a statement that sees what the first has done.
 func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64) error {
 	return s.tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `select from templates t join gates g on g.template_id = t.id
-			where t.id = $1 and g.epoch = $2 and g.state = 'standing'
-			and g.base + (select sum(a) from unnest($3::bigint[]) as a) <= t.stock for no key update of t`, templateID, epoch, parts)
-		if err := fencedBy(tag.RowsAffected(), err); err != nil {
+		if _, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID); err != nil {
 			return err
 		}
-		tag, err = tx.Exec(ctx, `update gate_shelves f set allot = greatest(f.allot, a.allot)
-			from unnest($2::bigint[]) with ordinality as a (allot, n) where f.template_id = $1 and f.shard = a.n - 1`, templateID, parts)
+		tag, err := tx.Exec(ctx, `
+			with given as (
+				select f.shard, greatest(f.allot, a.allot) as allot
+				from gate_shelves f join unnest($3::bigint[]) with ordinality as a (allot, n) on f.shard = a.n - 1 where f.template_id = $1
+			)
+			update gate_shelves f set allot = given.allot from given where f.template_id = $1 and f.shard = given.shard
+				and exists (select from templates t join gates g on g.template_id = t.id where t.id = $1 and g.epoch = $2 and g.state = 'standing'
+					and g.base + (select sum(allot) from given) <= t.stock)`, templateID, epoch, parts)
 		return fencedBy(tag.RowsAffected(), err)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/domain/claim"
+	"dropbell/domain/stock"
 	"dropbell/domain/user"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -36,20 +37,23 @@ func (s *standing) list(ctx context.Context, info GateInfo) (map[int64]int, erro
 	return shards, err
 }
 
-// ByID returns the claim of that name: accepted while it waits to be written,
-// then what became of it, or [claim.ErrNotFound]. It looks at the shelves
-// first: what is written in between is in the database by the second look.
-func (g *Gate) ByID(ctx context.Context, id claim.ID) (claim.Claim, error) {
-	c, err := g.pending(ctx, id)
-	if !errors.Is(err, claim.ErrNotFound) {
-		return c, err
+// ByID returns the user's claim of that name: accepted while it waits to be
+// written, then what became of it, or [claim.ErrNotFound]. It looks at the
+// shelves first: what is written in between is in the database by the second look.
+func (g *Gate) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
+	c, err := g.pending(ctx, by, id)
+	if errors.Is(err, claim.ErrNotFound) {
+		c, err = g.info.Decided(ctx, id)
 	}
-	return g.info.Decided(ctx, id)
+	if err == nil && c.UserID != by {
+		return claim.Claim{}, claim.ErrNotFound
+	}
+	return c, err
 }
 
-// pending asks every shelf there is, since a claim's name does not say where
-// it was made.
-func (g *Gate) pending(ctx context.Context, id claim.ID) (claim.Claim, error) {
+// pending asks one shelf of every template that has any, the user's home: a
+// claim's name does not say of what it is.
+func (g *Gate) pending(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
 	drops, err := g.standing.list(ctx, g.info)
 	if err != nil {
 		return claim.Claim{}, err
@@ -59,22 +63,18 @@ func (g *Gate) pending(ctx context.Context, id claim.ID) (claim.Claim, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
 	defer cancel()
-	replies := map[int64][]*goredis.StringCmd{}
+	replies := make(map[int64]*goredis.StringCmd, len(drops))
 	pipe := g.client.Pipeline()
 	for template, shards := range drops {
-		for shard := range shards {
-			replies[template] = append(replies[template], pipe.HGet(ctx, shelfOf(template, shard).claims, id.String()))
-		}
+		replies[template] = pipe.HGet(ctx, shelfOf(template, stock.Home(by, shards)).claims, id.String())
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
 		return claim.Claim{}, unavailable("claim", err)
 	}
-	for template, list := range replies {
-		for _, reply := range list {
-			userText, at, _ := strings.Cut(reply.Val(), " ")
-			if by, err := user.ParseID(userText); err == nil {
-				return claim.Claim{ID: id, TemplateID: template, UserID: by, State: claim.Accepted, At: g.acceptedAt(at)}, nil
-			}
+	for template, reply := range replies {
+		userText, at, _ := strings.Cut(reply.Val(), " ")
+		if owner, err := user.ParseID(userText); err == nil {
+			return claim.Claim{ID: id, TemplateID: template, UserID: owner, State: claim.Accepted, At: g.acceptedAt(at)}, nil
 		}
 	}
 	return claim.Claim{}, claim.ErrNotFound

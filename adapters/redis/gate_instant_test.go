@@ -52,7 +52,7 @@ func TestAcceptedClaimKeepsItsInstant(t *testing.T) {
 			t.Fatalf("the repetition is answered %+v, the first time %+v", again, first)
 		}
 	}
-	seen, err := g.ByID(t.Context(), first.ID)
+	seen, err := g.ByID(t.Context(), 7, first.ID)
 	must(t, err)
 	if seen != first {
 		t.Fatalf("the claim is shown as %+v, it was answered as %+v", seen, first)

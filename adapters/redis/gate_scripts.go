@@ -48,6 +48,9 @@ var gateLoadSource string
 //go:embed gate_tell.lua
 var gateTellSource string
 
+//go:embed gate_clock.lua
+var gateClockSource string
+
 //go:embed gate_open.lua
 var gateOpenSource string
 
@@ -55,7 +58,7 @@ var gateOpenSource string
 var gateFillSource string
 
 type gateScripts struct {
-	claim, begin, take, put, settle, seal, reset, load, tell, open, fill *goredis.Script
+	claim, begin, take, put, settle, seal, reset, load, tell, clock, open, fill *goredis.Script
 }
 
 func newGateScripts() gateScripts {
@@ -63,6 +66,6 @@ func newGateScripts() gateScripts {
 		claim: goredis.NewScript(gateClaimSource), begin: goredis.NewScript(gateBeginSource), take: goredis.NewScript(gateTakeSource),
 		put: goredis.NewScript(gatePutSource), settle: goredis.NewScript(gateSettleSource), seal: goredis.NewScript(gateSealSource),
 		reset: goredis.NewScript(gateResetSource), load: goredis.NewScript(gateLoadSource), tell: goredis.NewScript(gateTellSource),
-		open: goredis.NewScript(gateOpenSource), fill: goredis.NewScript(gateFillSource),
+		clock: goredis.NewScript(gateClockSource), open: goredis.NewScript(gateOpenSource), fill: goredis.NewScript(gateFillSource),
 	}
 }

@@ -68,11 +68,13 @@ func (s Shelves) look(ctx context.Context, templateID int64, shards int, whole b
 	}
 	pipe := s.client.Pipeline()
 	fields, gone, waiting := make([]*goredis.SliceCmd, shards), make([]*goredis.MapStringStringCmd, shards), make([]*goredis.IntCmd, shards)
+	clocks := make([]*goredis.Cmd, shards)
 	for i := range shards {
 		k := shelfOf(templateID, i)
 		fields[i] = pipe.HMGet(ctx, k.shelf, peekFields...)
 		if whole {
 			gone[i], waiting[i] = pipe.HGetAll(ctx, k.gone), pipe.XLen(ctx, k.stream)
+			clocks[i] = s.scripts.clock.Eval(ctx, pipe, []string{k.shelf})
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -86,6 +88,9 @@ func (s Shelves) look(ctx context.Context, templateID int64, shards int, whole b
 		}
 		if whole {
 			shelf.Waiting = waiting[i].Val()
+			if shelf.Clock, err = readClock(clocks[i]); err != nil {
+				return nil, err
+			}
 			if shelf.Gone, err = readGone(gone[i].Val()); err != nil {
 				return nil, err
 			}
@@ -134,6 +139,11 @@ func readShelf(shard int, values []any) (stock.Shelf, error) {
 		*numbers[name] = n
 	}
 	return s, nil
+}
+
+func readClock(reply *goredis.Cmd) (time.Time, error) {
+	ms, err := reply.Int64()
+	return time.UnixMilli(ms), err
 }
 
 func readGone(stored map[string]string) (map[int]int64, error) {

@@ -35,8 +35,8 @@ type Lookup interface {
 
 // Finder knows what became of claims.
 type Finder interface {
-	// ByID returns [ErrNotFound] if it knows nothing of the claim.
-	ByID(ctx context.Context, id ID) (Claim, error)
+	// ByID returns [ErrNotFound] if it knows nothing of such a claim of the user.
+	ByID(ctx context.Context, by user.ID, id ID) (Claim, error)
 }
 
 // Coupons reads what users own.
@@ -117,14 +117,9 @@ func (s *Service) Tap(ctx context.Context, by user.ID, templateID int64, key str
 // else's.
 func (s *Service) Claim(ctx context.Context, by user.ID, id ID) (Claim, error) {
 	for _, f := range s.Finders {
-		c, err := f.ByID(ctx, id)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			continue
-		case err == nil && c.UserID != by:
-			return Claim{}, ErrNotFound
+		if c, err := f.ByID(ctx, by, id); !errors.Is(err, ErrNotFound) {
+			return c, err
 		}
-		return c, err
 	}
 	return Claim{}, ErrNotFound
 }

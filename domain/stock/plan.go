@@ -139,6 +139,22 @@ func (p Plan) Next(shelves []Shelf) (Step, string) {
 	return Rest, ""
 }
 
+// clockDoubt is how far a shelf's clock may be from the database's before it is
+// set again: more than the [Shelves] leave unnoticed when they are told.
+const clockDoubt = 250 * time.Millisecond
+
+// Astray reports whether a shelf judges the window by a clock that is not the
+// database's any more, as after the clock of its server was set. The look at
+// the shelves ended took after the plan was read.
+func (p Plan) Astray(shelves []Shelf, took time.Duration) bool {
+	for _, s := range shelves {
+		if s.Open && s.Epoch == p.Epoch && (s.Clock.Before(p.Now.Add(-clockDoubt)) || s.Clock.After(p.Now.Add(took+clockDoubt))) {
+			return true
+		}
+	}
+	return false
+}
+
 // A Ledger says where every coupon of a stock is.
 type Ledger struct {
 	Total   int64

@@ -3,6 +3,7 @@ package stock_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -72,6 +73,25 @@ func TestNext(t *testing.T) {
 		if step, reason := plan.Next(shelves); step != c.want || reason != c.reason {
 			t.Errorf("%s: %q because %q, want %q because %q", c.name, step, reason, c.want, c.reason)
 		}
+	}
+}
+
+func TestAstray(t *testing.T) {
+	plan, shelves := standing()
+	plan.Now = time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
+	took := 40 * time.Millisecond
+	for off, want := range map[time.Duration]bool{
+		0: false, took: false, -200 * time.Millisecond: false, took + 200*time.Millisecond: false,
+		-300 * time.Millisecond: true, took + 300*time.Millisecond: true, time.Hour: true,
+	} {
+		shelves[0].Clock, shelves[1].Clock = plan.Now, plan.Now.Add(off)
+		if got := plan.Astray(shelves, took); got != want {
+			t.Errorf("off by %v: astray %v, want %v", off, got, want)
+		}
+	}
+	shelves[1].Open = false // which will be told before it opens
+	if shelves[1].Clock = plan.Now.Add(time.Hour); plan.Astray(shelves, took) {
+		t.Error("a sealed shelf is astray")
 	}
 }
 

@@ -184,6 +184,7 @@ func (k *Keeper) tend(ctx context.Context, templateID int64, g *tended) error {
 }
 
 func (k *Keeper) tendOnce(ctx context.Context, templateID int64, g *tended) (again bool, err error) {
+	asked := k.Now()
 	plan, err := k.Store.Plan(ctx, templateID)
 	if err != nil {
 		return false, err
@@ -197,11 +198,15 @@ func (k *Keeper) tendOnce(ctx context.Context, templateID int64, g *tended) (aga
 	if err != nil {
 		return false, err
 	}
+	took := k.Now().Sub(asked) // from before the database's clock was read
 	if err := k.help(ctx, plan, shelves); err != nil {
 		return false, err
 	}
 	ledger := plan.Ledger(shelves)
 	step, reason := plan.Next(shelves)
+	if step == Rest && plan.Astray(shelves, took) {
+		step = Tell
+	}
 	if g.confirmed(ledger) && step != Build {
 		step, reason = Build, ReasonDifference
 	}

@@ -58,6 +58,8 @@ type Shelf struct {
 	Gone map[int]int64
 	// Waiting is how many groups of claims are yet to be written.
 	Waiting int64
+	// Clock is the instant by which the shelf judges whether the drop is open.
+	Clock time.Time
 }
 
 // Difference returns how many coupons appeared on (or, negative, vanished
