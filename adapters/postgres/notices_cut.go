@@ -21,11 +21,14 @@ type dueNotice struct {
 	Over delivery.ChannelSet // of the template
 }
 
+// liveSQL says of notice n that its reader still has something to lose.
+const liveSQL = `exists (select from coupons c where c.user_id = n.user_id and c.template_id = n.template_id and c.state in ('unused', 'locked')
+        and c.expires_at > clock_timestamp() and c.expires_at <= n.expires_at)`
+
 // takeSQL locks due notices, so that two workers cut different ones.
 const takeSQL = `
 select n.user_id, n.template_id, n.day, n.days, n.due_at, n.expires_at,
-    exists (select from coupons c where c.user_id = n.user_id and c.template_id = n.template_id and c.state in ('unused', 'locked')
-        and c.expires_at > clock_timestamp() and c.expires_at <= n.expires_at),
+    ` + liveSQL + `,
     n.expires_at <= clock_timestamp(), t.notify_channels
 from notices n join templates t on t.id = n.template_id
 where n.status = 0 and n.run_id is null and n.due_at <= clock_timestamp()
@@ -189,21 +192,30 @@ func (l *lease) noticeDays(ctx context.Context) error {
 	return translate(l.db.pool.QueryRow(ctx, `select days from notice_runs where id = $1`, l.batch.Owner).Scan(&l.batch.Subject.Slot))
 }
 
-// Sleepers returns which recipients of a batch have quiet hours; see
-// [coupon.SleepStore].
-func (s Notices) Sleepers(ctx context.Context, b *delivery.Batch) (map[user.ID]user.User, error) {
+// Readers looks at the recipients of a batch who are left; see
+// [coupon.ReaderStore].
+func (s Notices) Readers(ctx context.Context, b *delivery.Batch) (coupon.Readers, error) {
+	r := coupon.Readers{Quiet: map[user.ID]user.User{}, Done: map[user.ID]bool{}}
 	rows, err := s.pool.Query(ctx, `
 		select u.id, u.quiet_from, u.quiet_to, case when u.timezone <> '' then u.timezone else s.timezone end
 		from notice_runs r join templates t on t.id = r.template_id join shops s on s.number = t.shop_number
 		join users u on u.id = any($2) and u.quiet_from <> u.quiet_to where r.id = $1`, b.Owner, b.Left)
 	if err != nil {
-		return nil, translate(err)
+		return r, translate(err)
 	}
-	list := map[user.ID]user.User{}
 	var u user.User
-	_, err = pgx.ForEachRow(rows, []any{&u.ID, &u.Quiet.From, &u.Quiet.To, &u.Timezone}, func() error {
-		list[u.ID] = u
+	if _, err = pgx.ForEachRow(rows, []any{&u.ID, &u.Quiet.From, &u.Quiet.To, &u.Timezone}, func() error {
+		r.Quiet[u.ID] = u
+		return nil
+	}); err != nil {
+		return r, translate(err)
+	}
+	if rows, err = s.pool.Query(ctx, `select n.user_id from notices n where n.run_id = $1 and n.user_id = any($2) and not `+liveSQL, b.Owner, b.Left); err != nil {
+		return r, translate(err)
+	}
+	_, err = pgx.ForEachRow(rows, []any{&u.ID}, func() error {
+		r.Done[u.ID] = true
 		return nil
 	})
-	return list, translate(err)
+	return r, translate(err)
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/delivery"
 )
 
 // batchesDone says that every batch of run r is done.
@@ -21,8 +23,9 @@ func (s Notices) FinishedRuns(ctx context.Context, limit int) ([]int64, error) {
 }
 
 // SettleNotices writes down what became of a run's notices: sent if one
-// channel reached the reader. It may run again, when dead letters were
-// replayed: the calendar changes by the difference.
+// channel reached the reader, and forgotten if there was nothing to tell any
+// more. It may run again, when dead letters were replayed: the calendar
+// changes by the difference.
 func (s Notices) SettleNotices(ctx context.Context, run int64) error {
 	return s.tx(ctx, func(tx pgx.Tx) error {
 		ids, err := lockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 and `+batchesDone+` for update`, run)
@@ -45,17 +48,24 @@ func (s Notices) SettleNotices(ctx context.Context, run int64) error {
 						where b.kind = 'notice' and b.owner_id = $1 order by b.channel limit 1),
 						(select min(b.rest_reason) from batches b where b.kind = 'notice' and b.owner_id = $1), '') end as why
 				from notices n where n.run_id = $1
+			), gone as (
+				delete from notices n using old
+				where n.user_id = old.user_id and n.template_id = old.template_id and n.day = old.day and old.is_now = 2
+					and exists (select from batches b join exceptions e on e.batch_id = b.id and e.user_id = n.user_id
+						where b.kind = 'notice' and b.owner_id = $1 and e.reason = $3)
+				returning old.user_id, old.day, old.template_id, old.was, 0 as is_now
 			), changed as (
 				update notices n set status = old.is_now, reason = old.why from old
 				where n.user_id = old.user_id and n.template_id = old.template_id and n.day = old.day and (n.status, n.reason) is distinct from (old.is_now, old.why)
+					and not exists (select from gone g where (g.user_id, g.template_id, g.day) = (n.user_id, n.template_id, n.day))
 				returning old.day, old.template_id, old.was, old.is_now
 			), counted as (
-				insert into notice_days as d (day, template_id, sent, failed)
-				select day, template_id, sum((is_now = 1)::int - (was = 1)::int), sum((is_now = 2)::int - (was = 2)::int)
-				from changed group by 1, 2 order by 1, 2
-				on conflict (day, template_id) do update set sent = d.sent + excluded.sent, failed = d.failed + excluded.failed
+				insert into notice_days as d (day, template_id, sent, failed, dropped)
+				select day, template_id, sum((is_now = 1)::int - (was = 1)::int), sum((is_now = 2)::int - (was = 2)::int), sum((is_now = 0)::int)
+				from (select day, template_id, was, is_now from changed union all select day, template_id, was, is_now from gone) each group by 1, 2 order by 1, 2
+				on conflict (day, template_id) do update set sent = d.sent + excluded.sent, failed = d.failed + excluded.failed, dropped = d.dropped + excluded.dropped
 			)
-			update notice_runs set settled_at = clock_timestamp() where id = $1`, run, reached)
+			update notice_runs set settled_at = clock_timestamp() where id = $1`, run, reached, delivery.ReasonCouponGone)
 		return err
 	})
 }

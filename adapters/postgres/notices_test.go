@@ -265,9 +265,9 @@ func TestNoticesTooLate(t *testing.T) {
 // is too late.
 func TestNoticesLetPeopleSleep(t *testing.T) {
 	b := newBell(t, 1)
-	const awake, asleep, byShop, tooLong = 1, 2, 3, 4
-	b.own(b.drop, awake, asleep, byShop)
-	b.planned(3)
+	const awake, asleep, byShop, tooLong, spent = 1, 2, 3, 4, 5
+	b.own(b.drop, awake, asleep, byShop, spent)
+	b.planned(4)
 	now := clock()
 	quiet := func(id user.ID, zone string, from, to time.Duration) {
 		loc, err := time.LoadLocation(zone)
@@ -280,10 +280,11 @@ func TestNoticesLetPeopleSleep(t *testing.T) {
 	b.exec(`update shops set timezone = 'Asia/Tokyo'`)
 	quiet(byShop, "Asia/Tokyo", -time.Hour, time.Hour)
 	b.exec(`update users set timezone = '' where id = $1`, byShop)
+	quiet(spent, "UTC", -time.Hour, time.Hour)
 	b.comeDue()
 	b.must(b.announcer.Sweep(t.Context()))
 	b.deliver()
-	for id, want := range map[int]int{awake: 1, asleep: 0, byShop: 0} {
+	for id, want := range map[int]int{awake: 1, asleep: 0, byShop: 0, spent: 0} {
 		if n := timesTold(b.app, id) + timesTold(b.hook, id); n != 2*want {
 			t.Errorf("user %d was told %d times", id, n)
 		}
@@ -291,13 +292,20 @@ func TestNoticesLetPeopleSleep(t *testing.T) {
 	if list, err := postgres.NewChannels(b.db).Backlogs(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("who sleeps is no backlog: %+v %v", list, err)
 	}
+	b.exec(`update coupons set state = 'used', expires_at = expires_at where user_id = $1`, spent) // overnight
 	b.wake()
+	if timesTold(b.app, spent)+timesTold(b.hook, spent) != 0 {
+		t.Error("who has used the coupon is told that it expires")
+	}
 	if timesTold(b.app, asleep) != 1 || timesTold(b.hook, asleep) != 1 || timesTold(b.app, byShop) != 1 || timesTold(b.app, awake) != 1 {
 		t.Errorf("in the end app told %v, webhook %v", b.app.got, b.hook.got)
 	}
 	b.until("settled", func() bool { return b.number(`select count(*) from notice_runs where settled_at is null`) == 0 })
-	if got := b.calendar(); got.Sent != 3 {
+	if got := b.calendar(); got.Sent != 3 || got.Dropped != 1 || got.Failed != 0 {
 		t.Errorf("calendar %+v", got)
+	}
+	if n := b.number(`select count(*) from notices where user_id = $1`, spent); n != 0 {
+		t.Errorf("%d notices of a used coupon are kept", n)
 	}
 	b.own(b.drop, tooLong)
 	b.planned(4)

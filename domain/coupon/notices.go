@@ -185,32 +185,40 @@ func (a *Announcer) settle(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// SleepStore knows when the readers of notices want to be left alone.
-type SleepStore interface {
-	// Sleepers returns those of the batch's recipients who have quiet hours
-	// now, with their zone, or the shop's if theirs is not known.
-	Sleepers(ctx context.Context, b *delivery.Batch) (map[user.ID]user.User, error)
+// Readers are what is to be known of the recipients of a notice before it goes
+// out. They are read by several calls at a time and never changed.
+type Readers struct {
+	// Quiet are those who have quiet hours now, with their zone, or the shop's
+	// if theirs is not known.
+	Quiet map[user.ID]user.User
+	// Done are those who have no such coupon any more.
+	Done map[user.ID]bool
+}
+
+// ReaderStore knows the readers of notices.
+type ReaderStore interface {
+	// Readers looks at those of the batch's recipients who are left.
+	Readers(ctx context.Context, b *delivery.Batch) (Readers, error)
 }
 
 // Guard lets whoever has quiet hours sleep, also those who have changed them
-// since their notice was planned; it is the [delivery.Guard] of
-// [delivery.KindNotice].
-type Guard struct{ Store SleepStore }
+// since their notice was planned, and says nothing to those who have used the
+// coupon meanwhile; it is the [delivery.Guard] of [delivery.KindNotice].
+type Guard struct{ Store ReaderStore }
 
-// Screen reads the recipients' quiet hours.
+// Screen reads who is left.
 func (g Guard) Screen(ctx context.Context, b *delivery.Batch) (delivery.Screen, error) {
-	list, err := g.Store.Sleepers(ctx, b)
-	return sleepers(list), err
+	return g.Store.Readers(ctx, b)
 }
 
-// sleepers is read by several calls at a time and never changed.
-type sleepers map[user.ID]user.User
-
-// Check puts off who sleeps until they wake.
-func (s sleepers) Check(ids []user.ID, now time.Time) []delivery.Verdict {
+// Check leaves out whom there is nothing to tell, and puts off who sleeps
+// until they wake.
+func (r Readers) Check(ids []user.ID, now time.Time) []delivery.Verdict {
 	var list []delivery.Verdict
 	for _, id := range ids {
-		if until, asleep := s[id].Sleeps(now); asleep {
+		if r.Done[id] {
+			list = append(list, delivery.Verdict{UserID: id, Reason: delivery.ReasonCouponGone})
+		} else if until, asleep := r.Quiet[id].Sleeps(now); asleep {
 			list = append(list, delivery.Verdict{UserID: id, Reason: delivery.ReasonQuietHours, Until: until})
 		}
 	}
@@ -218,6 +226,6 @@ func (s sleepers) Check(ids []user.ID, now time.Time) []delivery.Verdict {
 }
 
 // Before looks at the clock once more.
-func (s sleepers) Before(_ context.Context, ids []user.ID, now time.Time) ([]delivery.Verdict, error) {
-	return s.Check(ids, now), nil
+func (r Readers) Before(_ context.Context, ids []user.ID, now time.Time) ([]delivery.Verdict, error) {
+	return r.Check(ids, now), nil
 }

@@ -46,6 +46,7 @@ const (
 	ReasonSoldOut        = "sold_out"
 	ReasonLimit          = "limit_reached" // has as many coupons as one may
 	ReasonNoGrant        = "grant_refused"
+	ReasonCouponGone     = "coupon_gone" // used or taken back: there is nothing to tell any more
 	ReasonHoldOut        = "hold_out"
 	ReasonMoreUrgent     = "more_urgent"
 	ReasonCampaignCancel = "campaign_cancelled"

@@ -66,7 +66,7 @@ func composed() map[string]bool {
 	add("outcome.%s", reminder.Waiting, "due", delivery.InFlight, delivery.Sent, delivery.Failed, delivery.Recovered, delivery.Skipped, delivery.Expired, delivery.Dead, delivery.Discarded, reminder.SlotEnded)
 	add("reason.%s", delivery.ReasonOptedOut, delivery.ReasonNoContact, delivery.ReasonMoved, delivery.ReasonCancelled, delivery.ReasonDeadline, delivery.ReasonTooManyTries,
 		delivery.ReasonRefused, delivery.ReasonProvider, delivery.ReasonThrottled, delivery.ReasonNoSender, delivery.ReasonOperator, delivery.ReasonChannelPaused,
-		delivery.ReasonQuietHours, delivery.ReasonFrequencyCap, delivery.ReasonUserDeleted, delivery.ReasonCampaignEnded, delivery.ReasonCampaignCancel)
+		delivery.ReasonQuietHours, delivery.ReasonFrequencyCap, delivery.ReasonUserDeleted, delivery.ReasonCampaignEnded, delivery.ReasonCampaignCancel, delivery.ReasonCouponGone)
 	for _, f := range []string{"kind.amount_off", "kind.threshold_off", "kind.percent_off", "target.shop", "target.product", "validity.hours", "validity.until",
 		"obtain.claim", "obtain.code", "claim_mode.durable", "claim_mode.gate"} {
 		add("%s", f)
