@@ -81,13 +81,14 @@ func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, b *delivery.Batc
 
 // unknownAmong returns those who were asked for and of whom nothing is known.
 func unknownAmong(b *delivery.Batch) (missing []user.ID) {
-	known := b.Known
+	known := b.Known // others that were read with them too
 	for _, id := range b.Asked {
-		if len(known) > 0 && known[0].ID == id {
+		for len(known) > 0 && known[0].ID < id {
 			known = known[1:]
-			continue
 		}
-		missing = append(missing, id)
+		if len(known) == 0 || known[0].ID != id {
+			missing = append(missing, id)
+		}
 	}
 	return missing
 }
