@@ -68,9 +68,23 @@ func (a *admission) admitChannel(ctx context.Context, c delivery.Channel, n int,
 		return wait, delivery.ReasonProvider
 	}
 	if wait, err := a.pacer.Admit(ctx, c, n, s.RatePerSecond); err == nil && wait > 0 {
+		_ = a.breaker.Unused(ctx, c)
 		return wait, delivery.ReasonThrottled
 	}
 	return 0, ""
+}
+
+// Unused gives the rates and the circuit back what the load took of them. What
+// Redis does not take back is missing for a moment.
+func (a *admission) Unused(ctx context.Context, l delivery.Load) {
+	s := a.setting(ctx, l.Channel)
+	if l.Kind == delivery.KindCampaign {
+		a.campaign.unused(ctx, l)
+	}
+	_ = a.pacer.Return(ctx, l.Channel, l.Messages, s.RatePerSecond)
+	if l.Channel != delivery.App {
+		_ = a.breaker.Unused(ctx, l.Channel)
+	}
 }
 
 // Report feeds the circuit breaker.

@@ -37,6 +37,7 @@ func (q *memoryQueue) Remove(_ context.Context, ts ...task.Task) error {
 type openGate struct{}
 
 func (openGate) Admit(context.Context, delivery.Load) (time.Duration, string) { return 0, "" }
+func (openGate) Unused(context.Context, delivery.Load)                        {}
 func (openGate) Report(context.Context, delivery.Channel, bool, string)       {}
 
 // sink is a provider that counts what it got and answers as told.

@@ -75,11 +75,19 @@ func NewBreaker(client goredis.UniversalClient, config BreakerConfig) *Breaker {
 }
 
 // Admit returns 0 if a call may be made now, else how long to wait before
-// asking again, and the circuit's state. Whoever is admitted must [Breaker.Report].
+// asking again, and the circuit's state. Whoever is admitted must [Breaker.Report],
+// or say that it is [Breaker.Unused].
 // It returns [ErrUnavailable] when Redis does not answer; going on is then
 // better than stopping.
 func (b *Breaker) Admit(ctx context.Context, channel delivery.Channel) (time.Duration, string, error) {
 	return b.step(ctx, channel, news{event: "admit"})
+}
+
+// Unused takes an admission back that led to no call, so that a probe does not
+// keep everybody waiting for its lease to end.
+func (b *Breaker) Unused(ctx context.Context, channel delivery.Channel) error {
+	_, _, err := b.step(ctx, channel, news{event: "unused"})
+	return err
 }
 
 // Report tells how a call went. A refusal of single recipients is a working

@@ -3,7 +3,7 @@
 -- KEYS[1]  hash of the breaker: state, since, failures (in a row), window,
 --          calls, failed (since window), backoff, until (end of the open
 --          state, or of the probe's lease), detail
--- ARGV[1]  'admit', 'ok' or 'fail'
+-- ARGV[1]  'admit', 'unused' (admitted, and no call was made), 'ok' or 'fail'
 -- ARGV[2]  failures in a row that open it
 -- ARGV[3]  length of the counting window, ms
 -- ARGV[4]  calls in a window from which on half of them failing opens it
@@ -47,6 +47,13 @@ if event == 'admit' then
   save('state', 'half-open', 'until', now + ARGV[7])
   if b.state == 'open' then redis.call('HSET', key, 'since', now) end
   return {0, 'half-open'}
+end
+
+-- If it was the probe, somebody else may probe at once. Whoever was admitted
+-- before the circuit opened cannot be told apart and costs a second probe.
+if event == 'unused' then
+  if b.state == 'half-open' then save('until', now) end
+  return {0, b.state}
 end
 
 -- Calls that began before the breaker opened say nothing new.

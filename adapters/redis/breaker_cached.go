@@ -48,6 +48,15 @@ func (b *CachedBreaker) Admit(ctx context.Context, channel delivery.Channel) (ti
 	return wait, state, err
 }
 
+// Unused is that of [Breaker]. Of a circuit that was just seen closed there is
+// nothing to take back.
+func (b *CachedBreaker) Unused(ctx context.Context, channel delivery.Channel) error {
+	if b.circuits[channel].trusted(time.Now()) {
+		return nil
+	}
+	return b.breaker.Unused(ctx, channel)
+}
+
 // Report is that of [Breaker].
 func (b *CachedBreaker) Report(ctx context.Context, channel delivery.Channel, ok bool, detail string) error {
 	calls := b.circuits[channel].learn(ok, time.Now())

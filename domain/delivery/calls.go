@@ -106,17 +106,36 @@ func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*c
 // work sends chunks until there are none, the run is stopped or postponed.
 func (r *run) work(ctx context.Context, c *calls, next <-chan []user.ID) {
 	for ids := range next {
-		if !c.turn(ctx) || c.postponed() > 0 || !r.admitted(ctx, c, len(ids)) {
+		if !c.turn(ctx) || c.postponed() > 0 {
 			return
 		}
 		chunk := r.address(ids, c.known)
-		if !r.before(ctx, c, &chunk) {
+		if !r.cleared(ctx, c, &chunk) {
 			return
 		}
 		c.unstarted.Add(-1)
 		c.results <- r.send(ctx, chunk)
 		c.left.Add(-1)
 	}
+}
+
+// cleared asks for the admission of one chunk's messages, and then the screen:
+// what that does first, such as granting a coupon, must not be done for messages
+// that may not go out. What was admitted and has nobody left to go to is given
+// back; a chunk without messages needs no admission.
+func (r *run) cleared(ctx context.Context, c *calls, chunk *chunkResult) bool {
+	if len(chunk.messages) == 0 || ctx.Err() != nil {
+		return ctx.Err() == nil
+	}
+	load := Load{r.batch.Channel, len(chunk.messages), r.batch.Subject.Kind, r.batch.Owner, r.batch.Priority}
+	if !r.admitted(ctx, c, load) {
+		return false
+	}
+	goOn := ctx.Err() == nil && r.before(ctx, c, chunk)
+	if !goOn || len(chunk.messages) == 0 {
+		r.Admission.Unused(context.WithoutCancel(ctx), load)
+	}
+	return goOn
 }
 
 // chunkSize is the sender's, or a fifth of a second's worth where the owner
@@ -132,7 +151,7 @@ func (r *run) chunkSize() int {
 // before asks the screen about those of one chunk who can be reached, and
 // takes out whom it keeps back. It returns false if nobody may be sent to yet.
 func (r *run) before(ctx context.Context, c *calls, chunk *chunkResult) bool {
-	if r.screen == nil || len(chunk.messages) == 0 {
+	if r.screen == nil {
 		return true
 	}
 	ids := make([]user.ID, len(chunk.messages))
@@ -155,11 +174,11 @@ func (r *run) before(ctx context.Context, c *calls, chunk *chunkResult) bool {
 }
 
 // admitted waits a little for admission; it postpones the run when that is not enough.
-func (r *run) admitted(ctx context.Context, c *calls, n int) bool {
+func (r *run) admitted(ctx context.Context, c *calls, l Load) bool {
 	for {
-		wait, _ := r.Admission.Admit(ctx, Load{r.batch.Channel, n, r.batch.Subject.Kind, r.batch.Owner, r.batch.Priority})
+		wait, _ := r.Admission.Admit(ctx, l)
 		if wait <= 0 {
-			return ctx.Err() == nil
+			return true
 		}
 		if wait > patience {
 			c.wait.Store(int64(wait))

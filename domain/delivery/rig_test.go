@@ -87,6 +87,8 @@ type gate struct {
 	admit  func(call int) time.Duration // nil = at once
 	asked  int
 	people int
+	unused int
+	dead   bool // something was given back in a context that has ended
 	good   int
 	bad    []string
 }
@@ -102,6 +104,14 @@ func (g *gate) Admit(_ context.Context, l Load) (time.Duration, string) {
 	}
 	g.people += l.Messages
 	return 0, ""
+}
+
+func (g *gate) Unused(ctx context.Context, l Load) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.people -= l.Messages
+	g.unused++
+	g.dead = g.dead || ctx.Err() != nil
 }
 
 func (g *gate) Report(_ context.Context, _ Channel, ok bool, detail string) {

@@ -31,6 +31,8 @@ type Admission interface {
 	// Admit returns zero if the load may be handed over now, else how long
 	// to wait and why.
 	Admit(ctx context.Context, l Load) (wait time.Duration, reason string)
+	// Unused gives back what was admitted and is not handed over after all.
+	Unused(ctx context.Context, l Load)
 	// Report tells how a call of the channel's provider went.
 	Report(ctx context.Context, c Channel, ok bool, detail string)
 }

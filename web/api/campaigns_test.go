@@ -169,6 +169,7 @@ func (quiet) Enqueue(context.Context, ...task.Task) error { return nil }
 type openGate struct{}
 
 func (openGate) Admit(context.Context, delivery.Load) (time.Duration, string) { return 0, "" }
+func (openGate) Unused(context.Context, delivery.Load)                        {}
 func (openGate) Report(context.Context, delivery.Channel, bool, string)       {}
 
 // carry is a wire that brings at once.
