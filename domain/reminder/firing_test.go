@@ -228,6 +228,8 @@ func TestWhoLostTheRightStopsReading(t *testing.T) {
 			t.Errorf("%v after %v, ended %d times", err, time.Since(start), len(y.ended))
 		}
 		<-time.After(time.Minute)
+		y.mu.Lock()
+		defer y.mu.Unlock()
 		if reads > 10 {
 			t.Errorf("%d parts were read", reads)
 		}
