@@ -74,7 +74,12 @@ func (g *campaignGate) admit(ctx context.Context, l delivery.Load, channelRate i
 		}
 		return wait, delivery.ReasonThrottled, taken
 	}
-	return 0, "", func() { _ = g.pacer.ReturnCampaign(ctx, l.Owner, l.Messages, c.rate) }
+	return 0, "", func() { g.unused(ctx, l) }
+}
+
+// unused gives back what the load took of its campaign's budget.
+func (g *campaignGate) unused(ctx context.Context, l delivery.Load) {
+	_ = g.pacer.ReturnCampaign(ctx, l.Owner, l.Messages, g.control(ctx, l.Owner).rate)
 }
 
 // control returns what staff decided about the campaign; when it cannot be

@@ -114,17 +114,14 @@ func (s Announcements) Announcements(ctx context.Context, templateID int64) ([]r
 	return list, translate(err)
 }
 
-// endAnnouncements stops corrections of a template whose opening moves again
-// or that is cancelled: what they tell no longer holds.
-func endAnnouncements(ctx context.Context, tx pgx.Tx, templateID int64, reason string) error {
-	stopped, err := lockIDs(ctx, tx, `
+// endCorrections stops corrections of a template whose opening moves again
+// or that is cancelled, since what they tell no longer holds. It returns those
+// whose batches are to be stopped.
+func endCorrections(ctx context.Context, tx pgx.Tx, templateID int64, reason string) ([]int64, error) {
+	return lockIDs(ctx, tx, `
 		update announcements set superseded_at = now(),
 			stop_reason = case when state = 'finished' then stop_reason else $2 end,
 			finished_at = case when state = 'waiting' then now() else finished_at end,
 			state = case when state = 'waiting' then 'finished' else state end
 		where template_id = $1 and kind = 'correction' and superseded_at is null returning id`, templateID, reason)
-	if err != nil {
-		return err
-	}
-	return stopBatches(ctx, tx, delivery.KindCorrection, stopped, reason)
 }

@@ -161,6 +161,12 @@ func (s Announcements) StoreAnnouncementBatches(ctx context.Context, cut reminde
 		returning id`, append(append([]any{cut.ID, cut.Token}, columns...), announcementPriority)...)
 }
 
+// KeepAnnouncing renews the right to cut; see [reminder.AnnouncingStore].
+func (s Announcements) KeepAnnouncing(ctx context.Context, cut reminder.AnnouncementCut, lasting time.Duration) error {
+	return s.keepCut(ctx, `update announcements set cut_lease_until = clock_timestamp() + $3::interval
+		where id = $1 and cut_token = $2 and state = 'cutting'`, cut.ID, cut.Token, lasting)
+}
+
 // EndAnnouncing records that every batch is stored.
 func (s Announcements) EndAnnouncing(ctx context.Context, cut reminder.AnnouncementCut) error {
 	_, err := s.pool.Exec(ctx, `update announcements set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null

@@ -278,7 +278,8 @@ func steer(ctx context.Context, tx pgx.Tx, c campaign.Campaign, step campaign.Tr
 	var err error
 	switch step {
 	case campaign.Pausing:
-		_, err = tx.Exec(ctx, `update batches set held = true where kind = 'campaign' and owner_id = $1 and state <> 'done'`, c.ID)
+		_, err = tx.Exec(ctx, `with mine as (select id from batches where kind = 'campaign' and owner_id = $1 and state <> 'done'`+inOrder+`)
+			update batches set held = true where id in (select id from mine)`, c.ID)
 	case campaign.Resuming:
 		_, err = tx.Exec(ctx, resumeSQL, c.ID)
 	case campaign.Cancelling:
@@ -287,10 +288,11 @@ func steer(ctx context.Context, tx pgx.Tx, c campaign.Campaign, step campaign.Tr
 	return err
 }
 
-// resumeSQL lets go of the held batches of campaign $1. Who waits for a retry
+// resumeSQL lets go of the held batches of campaign $1: all that are not done,
+// or, unless it is paused, none. Who waits for a retry
 // is looked at early and goes on waiting.
-const resumeSQL = `update batches set held = false, next_run_at = least(next_run_at, clock_timestamp())
-	where kind = 'campaign' and owner_id = $1 and held`
+const resumeSQL = `with mine as (select id from batches where kind = 'campaign' and owner_id = $1 and held` + inOrder + `)
+	update batches set held = false, next_run_at = least(next_run_at, clock_timestamp()) where id in (select id from mine)`
 
 // stopCampaign makes workers skip whoever is left, held batches included, and
 // closes the books at once if there is nobody.
@@ -298,7 +300,7 @@ func stopCampaign(ctx context.Context, tx pgx.Tx, id int64, reason string) error
 	if _, err := tx.Exec(ctx, resumeSQL, id); err != nil {
 		return err
 	}
-	if err := stopBatches(ctx, tx, delivery.KindCampaign, []int64{id}, reason); err != nil {
+	if err := stopBatches(ctx, tx, []owner{{delivery.KindCampaign, id}}, reason); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `update campaigns set settled_at = now() where id = $1 and started_at is null`, id)

@@ -37,7 +37,8 @@ func (q *memoryQueue) Remove(_ context.Context, ts ...task.Task) error {
 type openGate struct{}
 
 func (openGate) Admit(context.Context, delivery.Load) (time.Duration, string) { return 0, "" }
-func (openGate) Report(context.Context, delivery.Channel, bool, string)       {}
+func (openGate) Unused(context.Context, delivery.Load)                        {}
+func (openGate) Report(context.Context, delivery.Channel, delivery.Call)      {}
 
 // sink is a provider that counts what it got and answers as told.
 type sink struct {

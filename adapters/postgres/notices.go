@@ -19,13 +19,15 @@ func NewNotices(db *DB) Notices { return Notices{db} }
 // horizonSQL moves the horizon and returns what may be planned. Ids are given
 // out before they are committed, so that a smaller one may appear after a
 // greater. Therefore the greatest id is only noted at first, together with
-// the end of the transactions that had begun by then; what lies up to it is
-// planned when all of these have ended. Whoever issues coupons has locked the
-// template's row, and with it is a transaction with a number, before it draws
-// an id.
+// this transaction's own number; what lies up to it is planned when every
+// transaction with a smaller one has ended. The end of a snapshot would not do:
+// it is the number after the last one that has ended, and whoever has that
+// number or a later one may be running. Whoever issues coupons has locked the
+// template's row or written the owners' counts, and with it is a transaction
+// with a number, before it draws an id.
 const horizonSQL = `
 with newest as (select coalesce(max(id), 0) as id from coupons)
-update notice_cursor set seen_to = newest.id, seen_xmax = pg_snapshot_xmax(pg_current_snapshot())
+update notice_cursor set seen_to = newest.id, seen_xmax = pg_current_xact_id()
 from newest where planned_to = seen_to and newest.id > seen_to`
 
 // FreshCoupons returns coupons whose notices can be planned; see

@@ -199,6 +199,27 @@ func TestNoticesMissNoCoupon(t *testing.T) {
 	b.planned(3)
 }
 
+// TestNoticesMissNoCouponOfTheNewestTransaction: the horizon is noted when
+// nobody with a greater number than the one that is still running has ended.
+func TestNoticesMissNoCouponOfTheNewestTransaction(t *testing.T) {
+	b := newBell(t, 1)
+	const draw = `insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
+		values ($1, $2, $2, 'claim', now(), now() + interval '100 hours')`
+	older, commitOlder := b.hold(draw, b.drop.ID, 1)
+	_, commitNewer := b.hold(draw, b.drop.ID, 2)
+	_, err := older.Exec(t.Context(), draw, b.drop.ID, 3)
+	b.must(err)
+	commitOlder()
+	for range 5 {
+		b.must(b.announcer.Sweep(t.Context()))
+	}
+	if n := b.number(`select count(*) from notices`); n != 0 {
+		t.Error("planned beyond a coupon that is not committed yet")
+	}
+	commitNewer()
+	b.planned(3)
+}
+
 // TestNoticesAreCutOnce by several workers at the same time, and told once to
 // somebody whose notices of several days are overdue.
 func TestNoticesAreCutOnce(t *testing.T) {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -142,6 +143,21 @@ func (s Slots) StoreBatches(ctx context.Context, cut reminder.Cut, bs []reminder
 			with ordinality as b (channel, from_user, to_user, n, due, i)
 		order by b.i
 		returning id`, append([]any{cut.ID, cut.Token}, columns...)...)
+}
+
+// KeepFiring renews the right to cut; see [reminder.FiringStore].
+func (s Slots) KeepFiring(ctx context.Context, cut reminder.Cut, lasting time.Duration) error {
+	return s.Templates.keepCut(ctx, `update slots set cut_lease_until = clock_timestamp() + $3::interval
+		where id = $1 and cut_token = $2 and state = 'firing'`, cut.ID, cut.Token, lasting)
+}
+
+// keepCut renews the right to cut owner $1 that token $2 stands for by $3.
+func (db *DB) keepCut(ctx context.Context, sql string, owner int64, token string, lasting time.Duration) error {
+	tag, err := db.pool.Exec(ctx, sql, owner, token, lasting)
+	if err == nil && tag.RowsAffected() == 0 {
+		return delivery.ErrLeaseLost
+	}
+	return translate(err)
 }
 
 // batchColumns returns what [Slots.StoreBatches] unnests.

@@ -18,22 +18,16 @@ func reschedule(ctx context.Context, tx pgx.Tx, t template.Template, how templat
 	case template.OpenSlots:
 		return insertSlots(ctx, tx, t, string(reminder.Passed))
 	case template.MoveSlots:
-		if err := endSlots(ctx, tx, t, reminder.Moved, delivery.ReasonMoved); err != nil {
-			return err
-		}
-		if err := endAnnouncements(ctx, tx, t.ID, delivery.ReasonMoved); err != nil {
+		if err := endDeliveries(ctx, tx, t, reminder.Moved, delivery.ReasonMoved); err != nil {
 			return err
 		}
 		// Reminders whose new instant has passed go out at once: late, but
 		// with the new time and before the opening.
 		return insertSlots(ctx, tx, t, string(reminder.Waiting))
 	case template.CloseSlots:
-		return endSlots(ctx, tx, t, reminder.SlotEnded, "")
+		return endWaiting(ctx, tx, t, reminder.SlotEnded)
 	case template.CancelSlots:
-		if err := endAnnouncements(ctx, tx, t.ID, delivery.ReasonCancelled); err != nil {
-			return err
-		}
-		return endSlots(ctx, tx, t, reminder.SlotEnded, delivery.ReasonCancelled)
+		return endDeliveries(ctx, tx, t, reminder.SlotEnded, delivery.ReasonCancelled)
 	}
 	return nil
 }
@@ -59,30 +53,68 @@ func insertSlots(ctx context.Context, tx pgx.Tx, t template.Template, ifPast str
 	return err
 }
 
-// endSlots ends what waits; with a reason also what is being delivered: its
-// batches skip everybody not yet sent.
-func endSlots(ctx context.Context, tx pgx.Tx, t template.Template, waiting reminder.SlotState, reason string) error {
+// endWaiting ends the slots that wait.
+func endWaiting(ctx context.Context, tx pgx.Tx, t template.Template, to reminder.SlotState) error {
 	_, err := tx.Exec(ctx, `
 		with mine as (select id from slots where template_id = $1 and state = 'waiting' order by id for update)
-		update slots set state = $2 where id in (select id from mine)`, t.ID, waiting)
-	if err != nil || reason == "" {
+		update slots set state = $2 where id in (select id from mine)`, t.ID, to)
+	return err
+}
+
+// endDeliveries ends what waits and what is being delivered, reminders and
+// corrections: their batches skip everybody not yet sent, for that reason.
+func endDeliveries(ctx context.Context, tx pgx.Tx, t template.Template, waiting reminder.SlotState, reason string) error {
+	if err := endWaiting(ctx, tx, t, waiting); err != nil {
 		return err
 	}
-	stopped, err := lockIDs(ctx, tx, `update slots set stop_reason = $2 where template_id = $1 and state in ('firing', 'sending') returning id`, t.ID, reason)
+	reminders, err := lockIDs(ctx, tx, `
+		with mine as (select id from slots where template_id = $1 and state in ('firing', 'sending') order by id for update)
+		update slots set stop_reason = $2 where id in (select id from mine) returning id`, t.ID, reason)
 	if err != nil {
 		return err
 	}
-	// A statement of its own: the one above may have waited for batches being
+	corrections, err := endCorrections(ctx, tx, t.ID, reason)
+	if err != nil {
+		return err
+	}
+	// A statement of its own: those above may have waited for batches being
 	// stored, and only a later one sees them.
-	return stopBatches(ctx, tx, delivery.KindReminder, stopped, reason)
+	return stopBatches(ctx, tx, append(ownersOf(delivery.KindReminder, reminders), ownersOf(delivery.KindCorrection, corrections)...), reason)
+}
+
+// An owner is what batches belong to.
+type owner struct {
+	kind delivery.Kind
+	id   int64
+}
+
+func ownersOf(kind delivery.Kind, ids []int64) []owner {
+	list := make([]owner, len(ids))
+	for i, id := range ids {
+		list[i] = owner{kind, id}
+	}
+	return list
 }
 
 // stopBatches makes whoever works on these owners' batches skip the rest.
-func stopBatches(ctx context.Context, tx pgx.Tx, kind delivery.Kind, owners []int64, reason string) error {
-	_, err := tx.Exec(ctx, `update batches set stop_reason = $3, next_run_at = least(next_run_at, now())
-		where kind = $1 and owner_id = any($2) and state <> 'done'`, kind, owners, reason)
+func stopBatches(ctx context.Context, tx pgx.Tx, owners []owner, reason string) error {
+	kinds, ids := make([]string, len(owners)), make([]int64, len(owners))
+	for i, o := range owners {
+		kinds[i], ids[i] = string(o.kind), o.id
+	}
+	_, err := tx.Exec(ctx, `
+		with mine as (
+			select b.id from unnest($1::text[], $2::bigint[]) as o (kind, id) join batches b on b.kind = o.kind and b.owner_id = o.id
+			where b.state <> 'done' order by b.id for update of b
+		)
+		update batches set stop_reason = $3, next_run_at = least(next_run_at, now()) where id in (select id from mine)`, kinds, ids, reason)
 	return err
 }
+
+// inOrder locks selected batches in the order in which checkpoints lock them,
+// as [stopBatches] does: two transactions that need many of the same rows must
+// not meet halfway. For the same reason a transaction does so once.
+const inOrder = ` order by id for update`
 
 // WaitingSlots returns the ids and due instants of the template's slots that
 // wait, and the ids of those that no longer do.

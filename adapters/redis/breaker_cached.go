@@ -48,6 +48,15 @@ func (b *CachedBreaker) Admit(ctx context.Context, channel delivery.Channel) (ti
 	return wait, state, err
 }
 
+// Unused is that of [Breaker]. Of a circuit that was just seen closed there is
+// nothing to take back.
+func (b *CachedBreaker) Unused(ctx context.Context, channel delivery.Channel) error {
+	if b.circuits[channel].trusted(time.Now()) {
+		return nil
+	}
+	return b.breaker.Unused(ctx, channel)
+}
+
 // Report is that of [Breaker].
 func (b *CachedBreaker) Report(ctx context.Context, channel delivery.Channel, ok bool, detail string) error {
 	calls := b.circuits[channel].learn(ok, time.Now())
@@ -59,6 +68,15 @@ func (b *CachedBreaker) Report(ctx context.Context, channel delivery.Channel, ok
 		err = errors.Join(err, b.breaker.Report(ctx, channel, false, detail))
 	}
 	return err
+}
+
+// Throttled is that of [Breaker]. It goes out at once, as bad news does.
+func (b *CachedBreaker) Throttled(ctx context.Context, channel delivery.Channel, after time.Duration) error {
+	var err error
+	if calls := b.circuits[channel].learn(false, time.Now()); calls > 0 {
+		err = b.breaker.succeeded(ctx, channel, calls)
+	}
+	return errors.Join(err, b.breaker.Throttled(ctx, channel, after))
 }
 
 func (c *circuit) trusted(now time.Time) bool {

@@ -136,6 +136,36 @@ func TestADeadProberIsReplacedAfterItsLease(t *testing.T) {
 	}
 }
 
+// TestAProbeThatIsGivenBackIsTakenAtOnce, by whoever asks first; a circuit in
+// another state does not mind.
+func TestAProbeThatIsGivenBackIsTakenAtOnce(t *testing.T) {
+	s := startRedis(t)
+	config := BreakerConfig{Failures: 1, OpenFor: 50 * time.Millisecond, ProbeLease: time.Hour}
+	a, b := NewCachedBreaker(NewBreaker(open(t, s), config)), newWorker(t, open(t, s), config)
+	unused := func() {
+		t.Helper()
+		if err := a.Unused(t.Context(), delivery.SMS); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unused()
+	b.wantState(StateClosed)
+	b.report(false)
+	unused()
+	b.wantState(StateOpen)
+	for range 3 {
+		eventually(t, "a probes", func() bool { wait, _, err := a.Admit(t.Context(), delivery.SMS); return wait == 0 && err == nil })
+		if wait, state := b.admit(); wait <= 0 || state != StateHalfOpen {
+			t.Fatalf("beside the probe: %v %s", wait, state)
+		}
+		unused()
+		if wait, state := b.admit(); wait != 0 || state != StateHalfOpen {
+			t.Fatalf("the probe was given back: %v %s", wait, state)
+		}
+		b.report(false)
+	}
+}
+
 func TestLateReportsDoNotTouchAnOpenBreaker(t *testing.T) {
 	w := newWorker(t, open(t, startRedis(t)), BreakerConfig{Failures: 1})
 	w.report(false)

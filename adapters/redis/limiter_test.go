@@ -114,6 +114,33 @@ func TestPacerAdmitsAChunkLargerThanTheRate(t *testing.T) {
 	}
 }
 
+func TestPacerTakesBackWhatIsNotUsed(t *testing.T) {
+	p := NewPacer(open(t, startRedis(t)))
+	admit := func(n int) time.Duration {
+		t.Helper()
+		wait, err := p.Admit(t.Context(), delivery.SMS, n, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wait
+	}
+	if first, second := admit(4), admit(6); first != 0 || second != 0 {
+		t.Fatalf("waits %v and %v", first, second)
+	}
+	if wait := admit(6); wait < 100*time.Millisecond {
+		t.Fatalf("beyond the rate: wait %v", wait)
+	}
+	if err := p.Return(t.Context(), delivery.SMS, 6, 10); err != nil {
+		t.Fatal(err)
+	}
+	if wait := admit(6); wait != 0 {
+		t.Errorf("what was given back waits %v", wait)
+	}
+	if err := p.Return(t.Context(), delivery.SMS, 6, 0); err != nil {
+		t.Errorf("without a rate: %v", err)
+	}
+}
+
 func TestWithoutRedisEveryCallSaysUnavailable(t *testing.T) {
 	s := startRedis(t)
 	client := open(t, s)

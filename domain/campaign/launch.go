@@ -42,6 +42,9 @@ type LaunchStore interface {
 	// BeginCut takes the right to cut a started campaign that nobody is
 	// cutting, else it returns [ErrNotStartable].
 	BeginCut(ctx context.Context, id int64, lasting time.Duration) (Cut, error)
+	// KeepCut renews the right to cut, or returns [delivery.ErrLeaseLost] as
+	// Append does.
+	KeepCut(ctx context.Context, c Cut, lasting time.Duration) error
 	// Audience reads who is to be cut still.
 	Audience(c Cut) AudienceReader
 	// Encode returns users, ascending, as a compressed set.
@@ -136,7 +139,10 @@ func (l *Launcher) Cut(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	err = l.cut(ctx, cut)
+	// A page of an audience can take longer to read than the right lasts: a
+	// segment with few members is looked for among millions.
+	renew := func(ctx context.Context) error { return l.Store.KeepCut(ctx, cut, l.LeaseFor) }
+	err = delivery.Keep(ctx, l.LeaseFor, renew, func(ctx context.Context) error { return l.cut(ctx, cut) })
 	switch {
 	case errors.Is(err, delivery.ErrLeaseLost):
 		return nil // whoever took over finishes

@@ -106,17 +106,36 @@ func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*c
 // work sends chunks until there are none, the run is stopped or postponed.
 func (r *run) work(ctx context.Context, c *calls, next <-chan []user.ID) {
 	for ids := range next {
-		if !c.turn(ctx) || c.postponed() > 0 || !r.admitted(ctx, c, len(ids)) {
+		if !c.turn(ctx) || c.postponed() > 0 {
 			return
 		}
 		chunk := r.address(ids, c.known)
-		if !r.before(ctx, c, &chunk) {
+		if !r.cleared(ctx, c, &chunk) {
 			return
 		}
 		c.unstarted.Add(-1)
 		c.results <- r.send(ctx, chunk)
 		c.left.Add(-1)
 	}
+}
+
+// cleared asks for the admission of one chunk's messages, and then the screen:
+// what that does first, such as granting a coupon, must not be done for messages
+// that may not go out. What was admitted and has nobody left to go to is given
+// back; a chunk without messages needs no admission.
+func (r *run) cleared(ctx context.Context, c *calls, chunk *chunkResult) bool {
+	if len(chunk.messages) == 0 || ctx.Err() != nil {
+		return ctx.Err() == nil
+	}
+	load := Load{r.batch.Channel, len(chunk.messages), r.batch.Subject.Kind, r.batch.Owner, r.batch.Priority}
+	if !r.admitted(ctx, c, load) {
+		return false
+	}
+	goOn := ctx.Err() == nil && r.before(ctx, c, chunk)
+	if !goOn || len(chunk.messages) == 0 {
+		r.Admission.Unused(context.WithoutCancel(ctx), load)
+	}
+	return goOn
 }
 
 // chunkSize is the sender's, or a fifth of a second's worth where the owner
@@ -132,7 +151,7 @@ func (r *run) chunkSize() int {
 // before asks the screen about those of one chunk who can be reached, and
 // takes out whom it keeps back. It returns false if nobody may be sent to yet.
 func (r *run) before(ctx context.Context, c *calls, chunk *chunkResult) bool {
-	if r.screen == nil || len(chunk.messages) == 0 {
+	if r.screen == nil {
 		return true
 	}
 	ids := make([]user.ID, len(chunk.messages))
@@ -155,11 +174,11 @@ func (r *run) before(ctx context.Context, c *calls, chunk *chunkResult) bool {
 }
 
 // admitted waits a little for admission; it postpones the run when that is not enough.
-func (r *run) admitted(ctx context.Context, c *calls, n int) bool {
+func (r *run) admitted(ctx context.Context, c *calls, l Load) bool {
 	for {
-		wait, _ := r.Admission.Admit(ctx, Load{r.batch.Channel, n, r.batch.Subject.Kind, r.batch.Owner, r.batch.Priority})
+		wait, _ := r.Admission.Admit(ctx, l)
 		if wait <= 0 {
-			return ctx.Err() == nil
+			return true
 		}
 		if wait > patience {
 			c.wait.Store(int64(wait))
@@ -345,20 +364,30 @@ func (r *run) add(p *Progress, c chunkResult) {
 	}
 }
 
-// report feeds the circuit breaker: a call counts as failed when it got
-// nobody through and at least one failure was the provider's own.
+// report tells how the call went, unless its time was over.
 func (r *run) report(ctx context.Context, results []Result) {
-	ok, detail := false, ""
+	if ctx.Err() == nil {
+		r.Admission.Report(ctx, r.batch.Channel, callOf(results))
+	}
+}
+
+// callOf sums up a call: it failed when it got nobody through and at least one
+// failure was the provider's own. It was throttled when the provider named a
+// time, or got nobody through and asked to wait.
+func callOf(results []Result) (c Call) {
+	through := false
 	for _, res := range results {
-		if res.Status != Transient || res.Apart {
-			ok = true
-		} else {
-			detail = res.Detail
+		switch {
+		case res.Status == Throttled && !res.Apart:
+			c.OK, c.Throttled, c.After = true, true, max(c.After, res.After)
+		case res.Status != Transient || res.Apart:
+			c.OK, through = true, through || res.Status == Delivered
+		default:
+			c.Detail = res.Detail
 		}
 	}
-	if ctx.Err() == nil {
-		r.Admission.Report(ctx, r.batch.Channel, ok, detail)
-	}
+	c.Throttled = c.Throttled && (c.After > 0 || !through)
+	return c
 }
 
 // Reaches reports whether u has a contact for the channel. The app and the

@@ -87,14 +87,23 @@ type gate struct {
 	admit  func(call int) time.Duration // nil = at once
 	asked  int
 	people int
+	unused int
+	dead   bool // something was given back in a context that has ended
 	good   int
 	bad    []string
+	// throttled are the pauses that providers asked for; until heldUntil nobody
+	// is admitted.
+	throttled []time.Duration
+	heldUntil time.Time
 }
 
 func (g *gate) Admit(_ context.Context, l Load) (time.Duration, string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asked++
+	if left := time.Until(g.heldUntil); left > 0 {
+		return left, ReasonThrottled
+	}
 	if g.admit != nil {
 		if wait := g.admit(g.asked); wait > 0 {
 			return wait, "told to"
@@ -104,14 +113,26 @@ func (g *gate) Admit(_ context.Context, l Load) (time.Duration, string) {
 	return 0, ""
 }
 
-func (g *gate) Report(_ context.Context, _ Channel, ok bool, detail string) {
+func (g *gate) Unused(ctx context.Context, l Load) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if ok {
+	g.people -= l.Messages
+	g.unused++
+	g.dead = g.dead || ctx.Err() != nil
+}
+
+func (g *gate) Report(_ context.Context, _ Channel, c Call) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.OK {
 		g.good++
-		return
+	} else {
+		g.bad = append(g.bad, c.Detail)
 	}
-	g.bad = append(g.bad, detail)
+	if c.Throttled {
+		g.throttled = append(g.throttled, c.After)
+		g.heldUntil = time.Now().Add(c.After)
+	}
 }
 
 // bell is a queue that remembers; like a real one it refuses a dead context.

@@ -234,11 +234,19 @@ func (r *run) deliver(ctx context.Context) error {
 				return err
 			}
 		case <-keepAlive.C:
-			if err := r.lease.Extend(ctx); errors.Is(err, ErrLeaseLost) {
+			if err := r.extend(ctx); errors.Is(err, ErrLeaseLost) {
 				return err // others: the next checkpoint tells
 			}
 		}
 	}
+}
+
+// extend keeps the lease, during a shutdown too: calls in flight are left to
+// finish then, and whoever took their batch over would repeat them.
+func (r *run) extend(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.LeaseFor/3)
+	defer cancel()
+	return r.lease.Extend(ctx)
 }
 
 func (r *run) checkpoint(ctx context.Context, p Progress, calls *calls) error {

@@ -91,6 +91,30 @@ func TestALongCallKeepsItsLease(t *testing.T) {
 	})
 }
 
+// TestShutdownKeepsTheLeaseOfACallInFlight: nobody takes the batch over and
+// sends again what the provider has accepted already.
+func TestShutdownKeepsTheLeaseOfACallInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newDepot(SMS, 20, time.Hour), newProvider(SMS, 10, 30*time.Second))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer time.AfterFunc(time.Second, cancel).Stop()
+		ended := make(chan error, 1)
+		go func() { ended <- r.RunNext(ctx, SMS) }()
+		for range 29 {
+			<-time.After(time.Second)
+			if err := r.run(); !errors.Is(err, ErrNoWork) {
+				t.Fatalf("another worker took the batch: %v", err)
+			}
+		}
+		if err := <-ended; err != nil || r.depot.outcomes()[Sent] != 10 || len(r.provider.calls) != 1 {
+			t.Errorf("%v, %v after %d calls", err, r.depot.outcomes(), len(r.provider.calls))
+		}
+		r.finish()
+		r.want(map[Outcome]int{Sent: 20})
+		r.once()
+	})
+}
+
 func TestShutdownRecordsWhatIsInFlightAndLetsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newDepot(SMS, 100, time.Hour), newProvider(SMS, 10, time.Second))

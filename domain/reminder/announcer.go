@@ -26,6 +26,7 @@ type AnnouncingStore interface {
 	BeginAnnouncing(ctx context.Context, id int64, lasting time.Duration) (AnnouncementCut, error)
 	ReadAudience(ctx context.Context, c AnnouncementCut, part delivery.Range) (Due, error)
 	StoreAnnouncementBatches(ctx context.Context, c AnnouncementCut, bs []NewBatch) ([]int64, error)
+	KeepAnnouncing(ctx context.Context, c AnnouncementCut, lasting time.Duration) error
 	EndAnnouncing(ctx context.Context, c AnnouncementCut) error
 	// DueAnnouncements returns those that could be taken and were created
 	// longer ago than grace.
@@ -60,6 +61,7 @@ func (x *Announcer) Cut(ctx context.Context, id int64) error {
 		func(ctx context.Context, bs []NewBatch) ([]int64, error) {
 			return x.Store.StoreAnnouncementBatches(ctx, cut, bs)
 		},
+		func(ctx context.Context) error { return x.Store.KeepAnnouncing(ctx, cut, x.LeaseFor) }, x.LeaseFor,
 	}.run(ctx)
 	if errors.Is(err, delivery.ErrLeaseLost) {
 		return nil // whoever took over finishes

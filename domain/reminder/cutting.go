@@ -19,10 +19,23 @@ type cutting struct {
 	covered [delivery.Channels][]delivery.Range
 	read    func(ctx context.Context, part delivery.Range) (Due, error)
 	store   func(ctx context.Context, bs []NewBatch) ([]int64, error)
+	// renew keeps the right to cut, which lasts as long as lasting says.
+	renew   func(ctx context.Context) error
+	lasting time.Duration
 }
 
 // run returns how many users were found per channel, those covered included.
+// It keeps the right to cut all the while: storing extends it too, but reading
+// may take long, and where everything is covered nothing is stored.
 func (c cutting) run(ctx context.Context) (found [delivery.Channels]int64, err error) {
+	err = delivery.Keep(ctx, c.lasting, c.renew, func(ctx context.Context) (err error) {
+		found, err = c.cut(ctx)
+		return err
+	})
+	return found, err
+}
+
+func (c cutting) cut(ctx context.Context) (found [delivery.Channels]int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var stored [delivery.Channels]int
@@ -61,6 +74,9 @@ func (c cutting) readAhead(ctx context.Context) <-chan readPart {
 				select {
 				case out <- readPart{due, err}:
 				case <-ctx.Done():
+				}
+				if ctx.Err() != nil {
+					break // nobody waits for the others
 				}
 			}
 			alive <- struct{}{}

@@ -49,6 +49,8 @@ type FiringStore interface {
 	// StoreBatches stores batches and extends the right to cut; it returns
 	// their ids, or [delivery.ErrLeaseLost] if somebody has taken over.
 	StoreBatches(ctx context.Context, c Cut, bs []NewBatch) ([]int64, error)
+	// KeepFiring renews the right to cut, or returns [delivery.ErrLeaseLost].
+	KeepFiring(ctx context.Context, c Cut, lasting time.Duration) error
 	// EndFiring records that every batch is stored and how many users were
 	// found per channel.
 	EndFiring(ctx context.Context, c Cut, reserved [delivery.Channels]int64) error
@@ -151,7 +153,8 @@ func (f *Timers) begin(ctx context.Context, slotID int64) (Cut, error) {
 func (f *Timers) cutting(cut Cut) cutting {
 	return cutting{f.Queue, cut.Parts, cut.Covered,
 		func(ctx context.Context, part delivery.Range) (Due, error) { return f.Store.ReadDue(ctx, cut, part) },
-		func(ctx context.Context, bs []NewBatch) ([]int64, error) { return f.Store.StoreBatches(ctx, cut, bs) }}
+		func(ctx context.Context, bs []NewBatch) ([]int64, error) { return f.Store.StoreBatches(ctx, cut, bs) },
+		func(ctx context.Context) error { return f.Store.KeepFiring(ctx, cut, f.LeaseFor) }, f.LeaseFor}
 }
 
 // Watch is the watchdog's look at one slot: it takes batches back from

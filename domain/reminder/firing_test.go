@@ -186,6 +186,56 @@ func TestALostLeaseStopsSilently(t *testing.T) {
 	}
 }
 
+// TestSlowReadingKeepsTheRightToCut: also where all batches exist already, so
+// that nothing is stored.
+func TestSlowReadingKeepsTheRightToCut(t *testing.T) {
+	for name, covered := range map[string][]delivery.Range{"nothing is covered": nil, "all is covered": {{From: 1, To: 100}}} {
+		synctest.Test(t, func(t *testing.T) {
+			y, q := &yard{slot: slotDueIn(0), users: ids(100), parts: 4}, &line{}
+			y.covered[delivery.App], y.covered[delivery.Email] = covered, covered
+			y.onRead = func() {
+				for range 40 {
+					<-time.After(time.Second)
+					y.mu.Lock()
+					if !time.Now().Before(y.keptUntil) {
+						t.Errorf("%s: the right to cut has ended while a part is read", name)
+					}
+					y.mu.Unlock()
+				}
+			}
+			if err := timersOn(y, q).Fire(t.Context(), 7); err != nil || len(y.ended) != 1 || y.ended[0][delivery.App] != 100 {
+				t.Errorf("%s: %v, ended %v", name, err, y.ended)
+			}
+		})
+	}
+}
+
+// TestWhoLostTheRightStopsReading, long before it would store something.
+func TestWhoLostTheRightStopsReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y, q := &yard{slot: slotDueIn(0), users: ids(100), parts: 50}, &line{}
+		y.covered[delivery.App], y.covered[delivery.Email] = []delivery.Range{{From: 1, To: 100}}, []delivery.Range{{From: 1, To: 100}}
+		reads := 0
+		y.onRead = func() {
+			<-time.After(time.Second)
+			y.mu.Lock()
+			defer y.mu.Unlock()
+			reads++
+			y.stolen = true
+		}
+		start := time.Now()
+		if err := timersOn(y, q).Fire(t.Context(), 7); err != nil || len(y.ended) != 0 || time.Since(start) > 5*time.Second {
+			t.Errorf("%v after %v, ended %d times", err, time.Since(start), len(y.ended))
+		}
+		<-time.After(time.Minute)
+		y.mu.Lock()
+		defer y.mu.Unlock()
+		if reads > 10 {
+			t.Errorf("%d parts were read", reads)
+		}
+	})
+}
+
 func TestFailuresOfTheStoreArePassedOn(t *testing.T) {
 	broken := errors.New("disk full")
 	for name, y := range map[string]*yard{

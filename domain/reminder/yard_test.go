@@ -30,12 +30,15 @@ type yard struct {
 	storeErr error
 	endErr   error
 	onRead   func()
-	deaf     bool // reading does not notice that its context has ended
+	stolen   bool // somebody else has taken over
+	// keptUntil is the end of the lease.
+	keptUntil time.Time
+	deaf      bool // reading does not notice that its context has ended
 }
 
 func (y *yard) now() time.Time { return time.Now().Add(y.offset) }
 
-func (y *yard) BeginFiring(context.Context, int64, time.Duration) (reminder.Cut, error) {
+func (y *yard) BeginFiring(_ context.Context, _ int64, lasting time.Duration) (reminder.Cut, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.begun++
@@ -45,7 +48,7 @@ func (y *yard) BeginFiring(context.Context, int64, time.Duration) (reminder.Cut,
 	if wait := y.slot.DueAt.Sub(y.now()); wait > 0 {
 		return reminder.Cut{Wait: wait}, nil
 	}
-	y.slot.State = reminder.Firing
+	y.slot.State, y.keptUntil = reminder.Firing, time.Now().Add(lasting)
 	cut := reminder.Cut{Slot: y.slot, Token: "token", Covered: y.covered}
 	width := max(1, (len(y.users)+y.parts-1)/max(1, y.parts))
 	for part := range slices.Chunk(y.users, width) {
@@ -90,6 +93,16 @@ func (y *yard) StoreBatches(_ context.Context, _ reminder.Cut, bs []reminder.New
 		ids[i] = int64(len(y.stored))
 	}
 	return ids, nil
+}
+
+func (y *yard) KeepFiring(_ context.Context, _ reminder.Cut, lasting time.Duration) error {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.stolen {
+		return delivery.ErrLeaseLost
+	}
+	y.keptUntil = time.Now().Add(lasting)
+	return nil
 }
 
 func (y *yard) EndFiring(_ context.Context, _ reminder.Cut, reserved [delivery.Channels]int64) error {

@@ -200,8 +200,13 @@ func (s *Service) CloseEnded(ctx context.Context, limit int) (int, error) {
 	}
 	closed := 0
 	for _, old := range due {
-		next, now := old, s.Now()
-		next.Stored, next.EndedAt = Closed, &now
+		// That it is due was judged by the database's clock. By one that is
+		// behind, it would count as ended early for ever.
+		next, ended := old, s.Now()
+		if ended.Before(old.ClosesAt) {
+			ended = old.ClosesAt
+		}
+		next.Stored, next.EndedAt = Closed, &ended
 		_, err := s.Store.Save(ctx, changeOf(staff.System(), Closing, old, next, "closes_at has passed"))
 		switch {
 		case err == nil:

@@ -268,3 +268,18 @@ func TestCloseEndedSkipsWhatSomebodyElseChanged(t *testing.T) {
 		t.Errorf("%d closed, %v", n, err)
 	}
 }
+
+// TestCloseEndedBehindTheDatabasesClock: a worker whose clock is slow closes
+// nothing early, as staff would.
+func TestCloseEndedBehindTheDatabasesClock(t *testing.T) {
+	service, store := serviceAt(template.Open)
+	store.due = []template.Template{store.held, store.held}
+	store.due[0].ClosesAt, store.due[1].ClosesAt = service.Now().Add(time.Second), service.Now().Add(-time.Second)
+	if n, err := service.CloseEnded(t.Context(), 10); n != 2 || err != nil {
+		t.Fatalf("%d closed, %v", n, err)
+	}
+	slow, right := store.changes[0].Template, store.changes[1].Template
+	if !slow.EndedAt.Equal(slow.ClosesAt) || !right.EndedAt.Equal(service.Now()) {
+		t.Errorf("ended at %v and %v, closes at %v", slow.EndedAt, right.EndedAt, slow.ClosesAt)
+	}
+}

@@ -169,7 +169,8 @@ func (quiet) Enqueue(context.Context, ...task.Task) error { return nil }
 type openGate struct{}
 
 func (openGate) Admit(context.Context, delivery.Load) (time.Duration, string) { return 0, "" }
-func (openGate) Report(context.Context, delivery.Channel, bool, string)       {}
+func (openGate) Unused(context.Context, delivery.Load)                        {}
+func (openGate) Report(context.Context, delivery.Channel, delivery.Call)      {}
 
 // carry is a wire that brings at once.
 type carry struct {

@@ -1,0 +1,185 @@
+package delivery
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dropbell/domain/user"
+)
+
+// fuse is a half-open circuit: it admits one call, and everybody else waits
+// until that is reported or given back, or has been silent for a quarter of a
+// minute.
+type fuse struct {
+	mu     sync.Mutex
+	closed bool
+	until  time.Time // of the probe
+	asked  int
+}
+
+func (f *fuse) Admit(context.Context, Load) (time.Duration, string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	if left := time.Until(f.until); !f.closed && left > 0 {
+		return min(left, time.Second), ReasonProvider
+	}
+	f.until = time.Now().Add(15 * time.Second)
+	return 0, ""
+}
+
+func (f *fuse) Unused(context.Context, Load) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.until = time.Time{}
+}
+
+func (f *fuse) Report(_ context.Context, _ Channel, c Call) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = f.closed || c.OK
+}
+
+// keeper is a guard and its screen.
+type keeper struct {
+	before func(ids []user.ID) ([]Verdict, error)
+}
+
+func (k keeper) Screen(context.Context, *Batch) (Screen, error) { return k, nil }
+func (k keeper) Check([]user.ID, time.Time) []Verdict           { return nil }
+func (k keeper) Before(_ context.Context, ids []user.ID, _ time.Time) ([]Verdict, error) {
+	return k.before(ids)
+}
+
+// TestAProbeIsNotLostOnACallThatIsNotMade: chunks in which nobody can be
+// reached, or everybody is kept back, leave the only probe to the next one.
+func TestAProbeIsNotLostOnACallThatIsNotMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newDepot(SMS, 30, time.Hour), newProvider(SMS, 10, 0))
+		f := &fuse{}
+		r.Admission = f
+		for id := range user.ID(10) {
+			delete(r.depot.known, id+1)
+		}
+		r.Guards = map[Kind]Guard{KindReminder: keeper{func(ids []user.ID) (kept []Verdict, err error) {
+			for _, id := range ids {
+				if id <= 20 {
+					kept = append(kept, Verdict{UserID: id, Reason: ReasonNoGrant})
+				}
+			}
+			return kept, nil
+		}}}
+		start := time.Now()
+		r.must()
+		r.want(map[Outcome]int{Sent: 10, Skipped: 20})
+		if took := time.Since(start); took != 0 || f.asked != 2 {
+			t.Errorf("took %v, asked %d times", took, f.asked)
+		}
+	})
+}
+
+// TestAProbeIsGivenBackWhenTheScreenFails, and when the worker shuts down
+// while it is asked.
+func TestAProbeIsGivenBackWhenTheScreenFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
+		f, asked := &fuse{}, 0
+		r.Admission = f
+		r.Guards = map[Kind]Guard{KindReminder: keeper{func([]user.ID) ([]Verdict, error) {
+			if asked++; asked == 1 {
+				return nil, errAway
+			}
+			return nil, nil
+		}}}
+		start := time.Now()
+		r.finish()
+		r.want(map[Outcome]int{Sent: 10})
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
+		ctx, cancel := context.WithCancel(t.Context())
+		r.gate.admit = func(int) time.Duration { cancel(); return 0 }
+		if err := r.RunNext(ctx, SMS); err != nil || len(r.provider.calls) != 0 || r.gate.unused != 1 || r.gate.dead || r.gate.people != 0 {
+			t.Errorf("%v, %d calls; given back %d times in a dead context %v, %d messages left", err, len(r.provider.calls), r.gate.unused, r.gate.dead, r.gate.people)
+		}
+	})
+}
+
+// TestAdmissionIsAskedForMessagesOnly: whoever has no contact takes nothing of
+// the channel's rate.
+func TestAdmissionIsAskedForMessagesOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newDepot(SMS, 100, time.Hour), newProvider(SMS, 10, 0))
+		for id := range user.ID(55) {
+			delete(r.depot.known, id+1)
+		}
+		r.must()
+		r.want(map[Outcome]int{Sent: 45, Skipped: 55})
+		if r.gate.people != 45 || r.gate.asked != 5 || r.gate.unused != 0 {
+			t.Errorf("%d messages in %d questions, %d given back", r.gate.people, r.gate.asked, r.gate.unused)
+		}
+	})
+}
+
+// TestAThrottledChannelIsLeftAlone: a provider that asks for half a minute has
+// half a minute, from everybody and not only from those it was asked for, and
+// nobody's attempts are used up.
+func TestAThrottledChannelIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const asked = 30 * time.Second
+		r := newRig(t, newDepot(SMS, 100, time.Hour), newProvider(SMS, 10, 100*time.Millisecond))
+		r.provider.answer = func(id user.ID, n int) Result {
+			if id <= 10 && n <= 3 {
+				return Result{Status: Throttled, After: asked, Detail: "429"}
+			}
+			return Result{Status: Delivered}
+		}
+		r.finish()
+		r.want(map[Outcome]int{Sent: 100})
+		r.once()
+		told := time.Time{}
+		for i, at := range r.provider.calls {
+			if at.Before(told) {
+				t.Errorf("call %d came %v too early", i, told.Sub(at))
+			}
+			if i < 3 {
+				told = at.Add(100*time.Millisecond + asked)
+			}
+		}
+		if e := r.depot.exceptions[1]; len(r.gate.throttled) != 3 || e.Attempts != 0 || len(r.gate.bad) != 0 {
+			t.Errorf("throttled %v, %+v, bad %q", r.gate.throttled, e, r.gate.bad)
+		}
+	})
+}
+
+// TestWhatACallWas: one slow address, or one push service among several, holds
+// nobody else back.
+func TestWhatACallWas(t *testing.T) {
+	sent, slow, slower := Result{Status: Delivered}, Result{Status: Throttled, After: time.Second}, Result{Status: Throttled, After: time.Minute}
+	vague, apart := Result{Status: Throttled}, Result{Status: Throttled, After: time.Hour, Apart: true}
+	for name, c := range map[string]struct {
+		results []Result
+		want    Call
+	}{
+		"all well":                      {[]Result{sent, sent}, Call{OK: true}},
+		"throttled":                     {[]Result{slow, slower, slow}, Call{OK: true, Throttled: true, After: time.Minute}},
+		"throttled halfway":             {[]Result{sent, slow}, Call{OK: true, Throttled: true, After: time.Second}},
+		"throttled without a time":      {[]Result{vague, vague}, Call{OK: true, Throttled: true}},
+		"one slow address":              {[]Result{sent, vague}, Call{OK: true}},
+		"one push service":              {[]Result{apart, apart}, Call{OK: true}},
+		"one push service, and a limit": {[]Result{apart, slow}, Call{OK: true, Throttled: true, After: time.Second}},
+		"bad address and a limit":       {[]Result{{Status: Permanent}, vague}, Call{OK: true, Throttled: true}},
+		"failed":                        {[]Result{{Detail: "502"}, {Detail: "502"}}, Call{Detail: "502"}},
+		"failed for one":                {[]Result{{Detail: "502"}, sent}, Call{OK: true, Detail: "502"}},
+	} {
+		if got := callOf(c.results); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
