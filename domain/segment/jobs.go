@@ -103,7 +103,8 @@ func (c *Counter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 type ListStore interface {
 	Segment(ctx context.Context, id int64) (Segment, error)
 	// AddMembers adds the ids, ascending and each once, and returns how many
-	// were new. Adding them again changes nothing.
+	// were new. Adding them again changes nothing. It returns [ErrListInUse]
+	// while a campaign keeps the list.
 	AddMembers(ctx context.Context, id int64, ids []user.ID) (added int64, err error)
 }
 

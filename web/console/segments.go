@@ -174,7 +174,7 @@ func (c *Console) countSegment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	j, err := c.Segments.Count(r.Context(), actor(r), id)
+	j, err := c.Segments.Count(r.Context(), actor(r), id, "")
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (c *Console) createList(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if p.Errors == nil {
-		_, j, err := c.Segments.CreateList(r.Context(), actor(r), p.Name, u.ID)
+		_, j, err := c.Segments.CreateList(r.Context(), actor(r), p.Name, u.ID, "")
 		if p.Errors = fieldsOf(err); p.Errors == nil {
 			if err != nil {
 				return err
@@ -259,17 +259,34 @@ func (c *Console) createList(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) fileForm(w http.ResponseWriter, r *http.Request) error {
-	g, err := c.loadSegment(r)
+	g, err := c.fillable(r)
 	if err != nil {
-		return err
+		return c.refuseFile(w, r, g, err)
 	}
 	return c.show(w, r, http.StatusOK, pages.ListForm{Segment: g}.Page())
 }
 
-func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
-	g, err := c.loadSegment(r)
+// fillable is the list in the address if users can be added to it.
+func (c *Console) fillable(r *http.Request) (segment.Segment, error) {
+	id, err := pathID(r)
 	if err != nil {
+		return segment.Segment{}, err
+	}
+	return c.Segments.MayAdd(r.Context(), actor(r), id)
+}
+
+// refuseFile leads back to the list, which says what keeps it.
+func (c *Console) refuseFile(w http.ResponseWriter, r *http.Request, g segment.Segment, err error) error {
+	if !errors.Is(err, segment.ErrListInUse) {
 		return err
+	}
+	return c.done(w, r, fmt.Sprintf("/segments/%d", g.ID), ui.Bad, say(r, "fault.list_in_use"))
+}
+
+func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
+	g, err := c.fillable(r)
+	if err != nil {
+		return c.refuseFile(w, r, g, err)
 	}
 	u, _, err := c.receive(r)
 	if list := fieldsOf(err); list != nil {
@@ -280,7 +297,7 @@ func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	j, err := c.Segments.AddFile(r.Context(), actor(r), g.ID, u.ID)
 	if err != nil {
-		return err
+		return c.refuseFile(w, r, g, err)
 	}
 	return c.done(w, r, pages.Work{Job: j}.URL(), ui.Good, say(r, "segments.reading"))
 }
