@@ -148,7 +148,7 @@ func TestRecoveryAfterCrash(t *testing.T) {
 func TestRecoveryOfWhatPeopleMake(t *testing.T) {
 	store := &forgetful{}
 	r := newRig(t, func(d *api.Deps) {
-		store.Idempotency = d.Idempotency
+		store.Idempotency = d.Idempotency.(postgres.Idempotency)
 		d.Idempotency = store
 	})
 	segment := r.want(r.call(r.admin(), "POST", "/admin/segments", `{"name":"All","rule":{"all":[]}}`), 201, "").at("id").(string)
