@@ -103,6 +103,12 @@ func (l Ledger) Batches(ctx context.Context, q delivery.BatchQuery) (page delive
 	}
 	var args []any
 	conditions := ofShops(q.Shops)
+	if len(conditions) > 1 && q.Kind != "" { // one of the two finds nothing
+		conditions = conditions[:1]
+		if q.Kind == delivery.KindCampaign {
+			conditions = []string{campaignsOfShops}
+		}
+	}
 	sql := together(conditions, func(shops string) (sql string) {
 		var where string
 		where, args = ledgerConditions(q, shops)
@@ -180,11 +186,8 @@ func (l Ledger) Batch(ctx context.Context, id int64) (r delivery.BatchRow, err e
 // Recipients lists recipients of a batch by ascending id. A batch has about a
 // thousand, so its bitmaps and exceptions are read whole.
 func (l Ledger) Recipients(ctx context.Context, q delivery.RecipientQuery) (list []delivery.Recipient, err error) {
-	err = l.tx(ctx, func(tx pgx.Tx) error {
-		// Of one instant: a checkpoint between two looks would show people twice or not at all.
-		if _, err := tx.Exec(ctx, `set transaction isolation level repeatable read read only`); err != nil {
-			return err
-		}
+	// A checkpoint between two looks would show people twice or not at all.
+	err = l.instant(ctx, func(tx pgx.Tx) error {
 		list, err = recipients(ctx, tx, q)
 		return err
 	})
