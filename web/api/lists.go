@@ -33,7 +33,7 @@ func (a *API) listRoutes(add func(method, path, id, summary string, more ...func
 	op := add(http.MethodPut, "/admin/lists/{id}/members", "add-list-members", "Add users to a list, from a file",
 		func(r *route) {
 			r.stream, r.Status = true, http.StatusAccepted
-			r.Description = "CSV or XLSX, of which the column id counts, or the first one; at most 512 MiB. It is read in the background, " +
+			r.Description = "CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. It is read in the background, " +
 				"and adding a user again changes nothing. GET /admin/jobs/{job_id} says how far that is and what could not be read, " +
 				"GET /admin/segments/{id} how many members there are. From when a campaign to the list is published, or waits for approval, " +
 				"until its audience is read, nobody can be added."
