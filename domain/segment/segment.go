@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/template"
 )
 
 // Kind is how a segment's members are told.
@@ -99,7 +100,7 @@ func checkName(name string) *fault.Fields {
 	switch {
 	case strings.TrimSpace(name) == "":
 		e.Add("name", "rule.required", "is required")
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl), strings.ContainsFunc(name, template.TurnsAround):
 		e.Add("name", "rule.text", "must be valid text without control characters")
 	case utf8.RuneCountInString(name) > MaxName:
 		e.Add("name", "rule.too_long", "must have at most %d characters", MaxName)

@@ -108,6 +108,9 @@ func TestService(t *testing.T) {
 	if _, err := s.Save(t.Context(), marketer, g.ID, 1, segment.Spec{Name: "", Rule: segment.Leaf("shoe", "", "fits")}); !errors.Is(err, fault.ErrInvalid) {
 		t.Fatalf("nonsense is saved: %v", err)
 	}
+	if _, err := s.Create(t.Context(), marketer, segment.Spec{Name: "Go\u202eld", Rule: gold.Rule}, ""); !errors.Is(err, fault.ErrInvalid) {
+		t.Fatalf("a name that turns the page around: %v", err)
+	}
 	if _, err := s.Count(t.Context(), marketer, g.ID, ""); err != nil || jobs.list[0].Kind != segment.CountJob {
 		t.Fatalf("%+v %v", jobs.list, err)
 	}
