@@ -151,13 +151,21 @@ func (s Boards) Growth(ctx context.Context, templateID int64, points int) ([]rem
 }
 
 // Balance recomputes the balance sheet of every fired slot from the bitmaps
-// and the exception rows, not from any counter. Slots whose rows are past
-// their retention are left out.
-func (s Boards) Balance(ctx context.Context, templateID int64) ([]reminder.BalanceLine, error) {
-	rows, err := s.pool.Query(ctx, `select `+slotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
+// and the exception rows, not from any counter, all as of one instant. Slots
+// whose rows are past their retention are left out.
+func (s Boards) Balance(ctx context.Context, templateID int64) (lines []reminder.BalanceLine, err error) {
+	err = s.instant(ctx, func(tx pgx.Tx) error {
+		lines, err = balanceLines(ctx, tx, templateID)
+		return err
+	})
+	return lines, err
+}
+
+func balanceLines(ctx context.Context, tx pgx.Tx, templateID int64) ([]reminder.BalanceLine, error) {
+	rows, err := tx.Query(ctx, `select `+slotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
 		from slots s join slot_results r on r.slot_id = s.id where s.template_id = $1 and not r.archived order by s.opens_at, s.due_at, s.id, r.channel`, templateID)
 	if err != nil {
-		return nil, translate(err)
+		return nil, err
 	}
 	var lines []reminder.BalanceLine
 	var l reminder.BalanceLine
@@ -166,10 +174,10 @@ func (s Boards) Balance(ctx context.Context, templateID int64) ([]reminder.Balan
 		lines = append(lines, l)
 		return nil
 	}); err != nil {
-		return nil, translate(err)
+		return nil, err
 	}
 	for i := range lines {
-		if err := s.countLine(ctx, &lines[i]); err != nil {
+		if err := countLine(ctx, tx, &lines[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -177,15 +185,15 @@ func (s Boards) Balance(ctx context.Context, templateID int64) ([]reminder.Balan
 }
 
 // countLine counts one slot and channel from its batches' bitmaps and rows.
-func (s Boards) countLine(ctx context.Context, l *reminder.BalanceLine) error {
-	outcomes, err := s.exceptionOutcomes(ctx, l)
+func countLine(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) error {
+	outcomes, err := exceptionOutcomes(ctx, tx, l)
 	if err != nil {
 		return err
 	}
-	rows, err := s.pool.Query(ctx, `select id, due, sent, coalesce(rest_outcome, '') from batches
+	rows, err := tx.Query(ctx, `select id, due, sent, coalesce(rest_outcome, '') from batches
 		where kind = 'reminder' and owner_id = $1 and channel = $2 order by from_user`, l.Slot.ID, l.Channel)
 	if err != nil {
-		return translate(err)
+		return err
 	}
 	seen, _ := decodeSet(nil)
 	var id int64
@@ -205,7 +213,7 @@ func (s Boards) countLine(ctx context.Context, l *reminder.BalanceLine) error {
 		countBatch(&l.Counted, int64(dueSet.GetCardinality()), int64(sentSet.AndCardinality(dueSet)), rest, outcomes[id])
 		return nil
 	})
-	return translate(err)
+	return err
 }
 
 // countBatch adds a batch to the sheet. A sent mark wins over an exception
@@ -225,11 +233,11 @@ func countBatch(sum *delivery.Counts, due, sent int64, rest string, rows map[del
 	*sum = sum.Plus(c)
 }
 
-func (s Boards) exceptionOutcomes(ctx context.Context, l *reminder.BalanceLine) (map[int64]map[delivery.Outcome]int64, error) {
-	rows, err := s.pool.Query(ctx, `select e.batch_id, e.outcome, count(*) from batches b join exceptions e on e.batch_id = b.id
+func exceptionOutcomes(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) (map[int64]map[delivery.Outcome]int64, error) {
+	rows, err := tx.Query(ctx, `select e.batch_id, e.outcome, count(*) from batches b join exceptions e on e.batch_id = b.id
 		where b.kind = 'reminder' and b.owner_id = $1 and b.channel = $2 group by 1, 2`, l.Slot.ID, l.Channel)
 	if err != nil {
-		return nil, translate(err)
+		return nil, err
 	}
 	all := map[int64]map[delivery.Outcome]int64{}
 	var id, n int64
@@ -241,7 +249,7 @@ func (s Boards) exceptionOutcomes(ctx context.Context, l *reminder.BalanceLine) 
 		all[id][o] = n
 		return nil
 	})
-	return all, translate(err)
+	return all, err
 }
 
 // Lateness returns how long after it was due the slot's batches were recorded,

@@ -130,10 +130,7 @@ func (s Campaigns) settle(ctx context.Context, tx pgx.Tx, ids []int64) (int, err
 // Balance recomputes the campaign's account from messages, bitmaps and
 // exception rows, all as of one instant.
 func (s Campaigns) Balance(ctx context.Context, id int64) (b campaign.Balance, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `set transaction isolation level repeatable read read only`); err != nil {
-			return err
-		}
+	err = s.instant(ctx, func(tx pgx.Tx) error {
 		b, err = campaignBalance(ctx, tx, id)
 		return err
 	})

@@ -13,8 +13,7 @@ import (
 // targetSQL finds the claim page of campaign $1, if it was sent and is about a
 // template; see [campaign.Spec.TemplateID].
 const targetSQL = `
-select c.id, t.claim_url from campaigns c join templates t on t.id = coalesce(c.grant_template_id,
-	case when c.audience ->> 'kind' in ('reserved_template_id', 'holds_template_id') then (c.audience ->> 'id')::bigint end)
+select c.id, t.claim_url from campaigns c join templates t on t.id = ` + campaignTemplate + `
 where c.id = $1 and c.started_at is not null and t.claim_url <> ''`
 
 // openingSQL notes in the same statement that user $2, of variant $3, was there.

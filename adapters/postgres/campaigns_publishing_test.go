@@ -38,7 +38,7 @@ func TestCampaignOfNoShopNeedsApproval(t *testing.T) {
 func TestAudiencesAreOfTheirKind(t *testing.T) {
 	s := newStage(t)
 	rules := s.readers("en")
-	list, _, err := (&segment.Service{Store: postgres.NewSegments(s.db)}).CreateList(t.Context(), staff.System(), "Fair", 0)
+	list, _, err := (&segment.Service{Store: postgres.NewSegments(s.db)}).CreateList(t.Context(), staff.System(), "Fair", 0, "")
 	s.must(err)
 	for audience, key := range map[campaign.AudienceKind]string{campaign.List: "rule.audience_is_rules", campaign.Segment: "rule.audience_is_list"} {
 		sp := campaignSpec()
@@ -61,7 +61,7 @@ func TestPublishingNeedsTheWholeList(t *testing.T) {
 		s.must(err)
 		return u.ID
 	}
-	list, filling, err := lists.CreateList(t.Context(), staff.System(), "Fair", upload("id\n1\n2\n"))
+	list, filling, err := lists.CreateList(t.Context(), staff.System(), "Fair", upload("id\n1\n2\n"), "")
 	s.must(err)
 	if files, err := lists.Files(t.Context(), staff.System(), list.ID); err != nil || len(files) != 1 || files[0].ID != filling.ID {
 		t.Fatalf("the list's files are %+v, %v", files, err)
@@ -78,7 +78,7 @@ func TestPublishingNeedsTheWholeList(t *testing.T) {
 		t.Errorf("published while its list was being read: %v", err)
 	}
 	// The job of another list is no hindrance.
-	_, _, err = lists.CreateList(t.Context(), staff.System(), "Other", upload("id\n3\n"))
+	_, _, err = lists.CreateList(t.Context(), staff.System(), "Other", upload("id\n3\n"), "")
 	s.must(err)
 	_, err = jobs.Cancel(t.Context(), staff.System(), filling.ID)
 	s.must(err)

@@ -38,6 +38,8 @@ func frozen(g segment.Segment) *campaign.FrozenRule {
 	f := &campaign.FrozenRule{SegmentID: g.ID, Version: g.Version, Name: g.Name, Kind: g.Kind}
 	if g.Kind == segment.ByRules {
 		f.Rule = g.Rule
+	} else {
+		f.Members = g.Members
 	}
 	return f
 }
@@ -68,7 +70,7 @@ func freeze(ctx context.Context, tx pgx.Tx, c campaign.Campaign, about *campaign
 	if err != nil || rule == nil {
 		return err
 	}
-	if about != nil && !rule.Same(about) {
+	if about != nil && !about.Holds(rule) {
 		return fault.ErrStale
 	}
 	if err := wholeList(ctx, tx, rule); err != nil {
@@ -167,6 +169,9 @@ func insertRequest(ctx context.Context, tx pgx.Tx, c campaign.Campaign, r campai
 		return err
 	}
 	rule, err := heldRule(ctx, tx, c.Audience)
+	if err == nil && rule != nil { // who approves sees how many it reaches
+		err = wholeList(ctx, tx, rule)
+	}
 	if err != nil {
 		return err
 	}

@@ -21,43 +21,84 @@ func NewDeadLetters(db *DB) DeadLetters { return DeadLetters{db} }
 // deadFrom selects dead rows e of batches b; conditions follow.
 const deadFrom = ` from exceptions e join batches b on b.id = e.batch_id where e.outcome = 'dead'`
 
-// conditions returns the filter as SQL that follows deadFrom.
-func conditions(f delivery.DeadLetterFilter) (string, []any) {
-	var sql strings.Builder
-	var args []any
-	add := func(cond string, arg any) {
-		args = append(args, arg)
-		fmt.Fprintf(&sql, " and "+cond, len(args))
+// The batches b of shops: a campaign's are those of its own shop, of whatever
+// template; without one, and all others, those of their template's shop. The
+// two stand in statements of their own: for either there is an index, which
+// an "or" between them could not use.
+const (
+	templatesOfShops = "b.kind <> 'campaign' and b.template_id in (select id from templates where shop_number = any(?))"
+	campaignsOfShops = "b.kind = 'campaign' and b.owner_id in (select c.id from campaigns c left join templates t on t.id = " + campaignTemplate +
+		" where coalesce(c.shop_number, t.shop_number) = any(?))"
+)
+
+// campaignTemplate is the template that campaign c is about, null if there is
+// none; see [campaign.Spec.TemplateID].
+const campaignTemplate = `coalesce(c.grant_template_id,
+	case when c.audience ->> 'kind' in ('reserved_template_id', 'holds_template_id') then (c.audience ->> 'id')::bigint end)`
+
+// ofShops are the conditions for statements that together find the batches of
+// the shops, each batch once; without shops one that asks for nothing.
+func ofShops(shops []int64) []string {
+	if len(shops) == 0 {
+		return []string{""}
 	}
-	if f.Channel != nil {
-		add("e.channel = $%d", *f.Channel)
+	return []string{templatesOfShops, campaignsOfShops}
+}
+
+// together makes one statement of those that sql returns for each condition.
+func together(conditions []string, sql func(where string) string) string {
+	parts := make([]string, len(conditions))
+	for i, where := range conditions {
+		parts[i] = sql(where)
 	}
-	if f.Fingerprint != nil {
-		add("e.fingerprint = $%d", *f.Fingerprint)
+	if len(parts) == 1 {
+		return parts[0]
 	}
-	if f.TemplateID != 0 {
-		add("b.template_id = $%d", f.TemplateID)
+	return "(" + strings.Join(parts, ") union all (") + ")"
+}
+
+// conditions returns the filter as SQL that follows deadFrom: one, or those
+// for statements that together find all, which have the same arguments.
+func conditions(f delivery.DeadLetterFilter) (wheres []string, args []any) {
+	for _, shops := range ofShops(f.Shops) {
+		c := &conditionList{list: []string{""}}
+		if f.Channel != nil {
+			c.add("e.channel = ?", *f.Channel)
+		}
+		if f.Fingerprint != nil {
+			c.add("e.fingerprint = ?", *f.Fingerprint)
+		}
+		if f.TemplateID != 0 {
+			c.add("b.template_id = ?", f.TemplateID)
+		}
+		if f.CampaignID != 0 {
+			c.add("b.kind = 'campaign' and b.owner_id = ?", f.CampaignID)
+		}
+		if f.BatchID != 0 {
+			c.add("b.id = ?", f.BatchID)
+		}
+		if f.UserID != 0 {
+			c.add("e.user_id = ?", f.UserID)
+		}
+		if shops != "" {
+			c.add(shops, f.Shops)
+		}
+		wheres, args = append(wheres, strings.Join(c.list, " and ")), c.args
 	}
-	if f.BatchID != 0 {
-		add("b.id = $%d", f.BatchID)
-	}
-	if f.UserID != 0 {
-		add("e.user_id = $%d", f.UserID)
-	}
-	if len(f.Shops) > 0 {
-		add("b.template_id in (select id from templates where shop_number = any($%d))", f.Shops)
-	}
-	return sql.String(), args
+	return wheres, args
 }
 
 // DeadLetterGroups returns counts by channel and fingerprint: from counters,
 // or from the rows when the filter narrows them further.
 func (s DeadLetters) DeadLetterGroups(ctx context.Context, f delivery.DeadLetterFilter) ([]delivery.DeadLetterGroup, error) {
 	sql, args := `select channel, fingerprint, dead, first_at, last_at, sample from dead_letter_groups where dead > 0`, []any(nil)
-	if f.TemplateID != 0 || f.BatchID != 0 || f.UserID != 0 || len(f.Shops) > 0 {
-		var where string
-		where, args = conditions(f)
-		sql = `select e.channel, e.fingerprint, count(*), min(e.first_at), max(e.last_at), max(e.detail)` + deadFrom + where + ` group by 1, 2`
+	if f.TemplateID != 0 || f.CampaignID != 0 || f.BatchID != 0 || f.UserID != 0 || len(f.Shops) > 0 {
+		var wheres []string
+		wheres, args = conditions(f)
+		sql = `select channel, fingerprint, sum(n)::bigint, min(first_at), max(last_at), max(sample) from (` + together(wheres, func(where string) string {
+			return `select e.channel, e.fingerprint, count(*) as n, min(e.first_at) as first_at, max(e.last_at) as last_at, max(e.detail) as sample` +
+				deadFrom + where + ` group by 1, 2`
+		}) + `) as g group by 1, 2`
 	} else {
 		if f.Channel != nil {
 			args = append(args, *f.Channel)
@@ -78,12 +119,20 @@ func (s DeadLetters) DeadLetterGroups(ctx context.Context, f delivery.DeadLetter
 
 // DeadLetters lists single dead letters by batch and user.
 func (s DeadLetters) DeadLetters(ctx context.Context, f delivery.DeadLetterFilter, afterBatch int64, afterUser user.ID, limit int) ([]delivery.DeadLetter, error) {
-	where, args := conditions(f)
+	wheres, args := conditions(f)
 	args = append(args, afterBatch, afterUser, limit)
 	n := len(args)
-	rows, err := s.pool.Query(ctx, `select e.batch_id, e.user_id, e.channel, b.template_id, coalesce((select name from templates t where t.id = b.template_id), ''),
-		e.reason, e.detail, e.fingerprint, e.attempts, e.first_at, e.last_at, b.worthless_after`+deadFrom+where+
-		fmt.Sprintf(` and (e.batch_id, e.user_id) > ($%d, $%d) order by e.batch_id, e.user_id limit $%d`, n-2, n-1, n), args...)
+	page := fmt.Sprintf(` order by batch_id, user_id limit $%d`, n)
+	sql := together(wheres, func(where string) string {
+		return `select e.batch_id, b.kind, b.owner_id, coalesce((select name from campaigns c where b.kind = 'campaign' and c.id = b.owner_id), ''),
+			e.user_id, e.channel, b.template_id, coalesce((select name from templates t where t.id = b.template_id), ''),
+			e.reason, e.detail, e.fingerprint, e.attempts, e.first_at, e.last_at, b.worthless_after` + deadFrom + where +
+			fmt.Sprintf(` and (e.batch_id, e.user_id) > ($%d, $%d)`, n-2, n-1) + page
+	})
+	if len(wheres) > 1 {
+		sql += page
+	}
+	rows, err := s.pool.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -114,10 +163,13 @@ const suspects = `case when b.state = 'done' and b.rest_outcome is null
 // Triage says what a replay would do by looking at who has a sent mark all the
 // same, batch by batch where somebody could; all others are counted at once.
 func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter) (delivery.Triage, error) {
-	where, args := conditions(f)
+	wheres, args := conditions(f)
+	letters := together(wheres, func(where string) string {
+		return `select b.id, count(*) as n, array_agg(e.user_id) as users` + deadFrom + where + ` group by b.id`
+	})
 	// Whom first, and then the batches' own rows, which are wide.
 	rows, err := s.pool.Query(ctx, `with letters as materialized (
-			select b.id, count(*) as n, array_agg(e.user_id) as users`+deadFrom+where+` group by b.id
+			`+letters+`
 		), dead as materialized (
 			select b.kind, b.owner_id, b.template_id, `+suspects+` as sent, `+unstopped+` as unstopped, l.n, l.users from letters l join batches b using (id)
 		), owners as materialized (
@@ -169,20 +221,37 @@ func split(users []int64, sent []byte) (left, done []int64, err error) {
 	return left, done, err
 }
 
-// RecountDeadLetters replaces the counters by what the rows say.
+// RecountDeadLetters corrects the counters by what the rows say. Counting
+// takes long, and every checkpoint with an exception needs the counters; so
+// nothing is locked meanwhile, and what is corrected is the difference: it was
+// that at one instant, and whatever came since has changed rows and counter
+// alike.
 func (s DeadLetters) RecountDeadLetters(ctx context.Context) error {
 	return s.tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `lock table dead_letter_groups in exclusive mode`); err != nil {
+		// Of two who count at the same time one would correct for the other.
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:letters', 0))`); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `
-			with counted as (select channel, fingerprint, count(*) as n, min(first_at) as first_at, max(last_at) as last_at, max(detail) as sample
-				from exceptions where outcome = 'dead' group by 1, 2),
-			gone as (delete from dead_letter_groups g where not exists (
-				select from counted c where c.channel = g.channel and c.fingerprint = g.fingerprint))
-			insert into dead_letter_groups as g (channel, fingerprint, dead, first_at, last_at, sample)
-			select channel, fingerprint, n, first_at, last_at, sample from counted
-			on conflict (channel, fingerprint) do update set dead = excluded.dead, first_at = excluded.first_at, last_at = excluded.last_at`)
+		if _, err := tx.Exec(ctx, recountSQL); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `delete from dead_letter_groups where dead <= 0`)
 		return err
 	})
 }
+
+// recountSQL counts and corrects, counters in the order in which checkpoints
+// change them. Where there is no counter yet, the difference is its value.
+const recountSQL = `
+with counted as (
+	select channel, fingerprint, count(*) as n, min(first_at) as first_at, max(last_at) as last_at, max(detail) as sample
+	from exceptions where outcome = 'dead' group by 1, 2
+)
+insert into dead_letter_groups as g (channel, fingerprint, dead, first_at, last_at, sample)
+select channel, fingerprint, coalesce(c.n, 0) - coalesce(k.dead, 0), coalesce(c.first_at, k.first_at), coalesce(c.last_at, k.last_at),
+	coalesce(k.sample, c.sample)
+from counted c full join dead_letter_groups k using (channel, fingerprint)
+where (c.n, c.first_at, c.last_at) is distinct from (k.dead, k.first_at, k.last_at)
+order by 1, 2
+on conflict (channel, fingerprint) do update set dead = greatest(0, g.dead + excluded.dead),
+	first_at = excluded.first_at, last_at = excluded.last_at`

@@ -23,25 +23,37 @@ func scanJob(row pgx.CollectableRow) (j delivery.DeadLetterJob, err error) {
 	return j, json.Unmarshal(filter, &j.Filter)
 }
 
-// StartDeadLetterJob stores a job for the workers to find.
-func (s DeadLetters) StartDeadLetterJob(ctx context.Context, j delivery.DeadLetterJob, e staff.Entry) (delivery.DeadLetterJob, error) {
+// StartDeadLetterJob stores a job for the workers to find; see
+// [delivery.DeadLetterStore].
+func (s DeadLetters) StartDeadLetterJob(ctx context.Context, j delivery.DeadLetterJob, requestKey string, e staff.Entry) (delivery.DeadLetterJob, error) {
 	filter, err := json.Marshal(j.Filter)
 	if err != nil {
 		return j, err
 	}
 	err = s.tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `insert into dead_letter_jobs (action, filter, rate, total, created_by) values ($1, $2, $3, $4, $5)
-			returning `+jobColumns, j.Action, filter, j.Rate, j.Total, j.CreatedBy)
+		started, err := oneLetterJob(ctx, tx, `insert into dead_letter_jobs (action, filter, rate, total, created_by, request_key)
+			values ($1, $2, $3, $4, $5, nullif($6, '')) on conflict (request_key) do nothing
+			returning `+jobColumns, j.Action, filter, j.Rate, j.Total, j.CreatedBy, requestKey)
+		if errors.Is(err, pgx.ErrNoRows) { // by an earlier attempt at the same request
+			j, err = oneLetterJob(ctx, tx, `select `+jobColumns+` from dead_letter_jobs where request_key = $1`, requestKey)
+			return err
+		}
 		if err != nil {
 			return err
 		}
-		if j, err = pgx.CollectExactlyOneRow(rows, scanJob); err != nil {
-			return err
-		}
+		j = started
 		e.ObjectID = itoa(j.ID)
 		return insertAudit(ctx, tx, e)
 	})
 	return j, err
+}
+
+func oneLetterJob(ctx context.Context, tx pgx.Tx, sql string, args ...any) (delivery.DeadLetterJob, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return delivery.DeadLetterJob{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanJob)
 }
 
 // withinShops selects the jobs that reach no further than the shops $1. One
@@ -79,12 +91,8 @@ func (s DeadLetters) CancelDeadLetterJob(ctx context.Context, id int64, shops []
 // progress: a worker that dies leaves neither half a batch nor a wrong count.
 func (s DeadLetters) StepDeadLetterJob(ctx context.Context) (more bool, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `select `+jobColumns+` from dead_letter_jobs where state = 'running'
+		j, err := oneLetterJob(ctx, tx, `select `+jobColumns+` from dead_letter_jobs where state = 'running'
 			and coalesce(lease_until, '-infinity') <= clock_timestamp() order by id limit 1 for update skip locked`)
-		if err != nil {
-			return err
-		}
-		j, err := pgx.CollectExactlyOneRow(rows, scanJob)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -101,11 +109,14 @@ func (s DeadLetters) StepDeadLetterJob(ctx context.Context) (more bool, err erro
 const busyPause = 2 * time.Second
 
 func stepJob(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob) error {
-	where, args := conditions(j.Filter)
+	wheres, args := conditions(j.Filter)
 	args = append(args, j.ID)
+	next := together(wheres, func(where string) string {
+		return `select e.batch_id` + deadFrom + where + fmt.Sprintf(
+			` and e.batch_id > (select after_batch from dead_letter_jobs where id = $%d) order by e.batch_id limit 1`, len(args))
+	})
 	var id int64
-	err := tx.QueryRow(ctx, `select e.batch_id`+deadFrom+where+fmt.Sprintf(
-		` and e.batch_id > (select after_batch from dead_letter_jobs where id = $%d) order by e.batch_id limit 1`, len(args)), args...).Scan(&id)
+	err := tx.QueryRow(ctx, `select batch_id from (`+next+`) as n order by batch_id limit 1`, args...).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		_, err = tx.Exec(ctx, `update dead_letter_jobs set state = 'finished', finished_at = now() where id = $1`, j.ID)
 		return err
@@ -144,6 +155,7 @@ func lockDead(ctx context.Context, tx pgx.Tx, id int64) (b deadBatch, err error)
 		`select from slots where id = (select owner_id from batches where id = $1 and kind = 'reminder') for update`,
 		`select from announcements where id = (select owner_id from batches where id = $1 and kind in ('correction', 'cancelled')) for update`,
 		`select from campaigns where id = (select owner_id from batches where id = $1 and kind = 'campaign') for update`,
+		`select from notice_runs where id = (select owner_id from batches where id = $1 and kind = 'notice') for update`,
 	} {
 		if _, err := tx.Exec(ctx, sql, id); err != nil {
 			return b, err
@@ -158,9 +170,10 @@ func lockDead(ctx context.Context, tx pgx.Tx, id int64) (b deadBatch, err error)
 func settle(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, b deadBatch) error {
 	f := j.Filter
 	f.BatchID = b.id
-	where, args := conditions(f)
+	wheres, args := conditions(f)
+	letters := together(wheres, func(where string) string { return `select e.user_id` + deadFrom + where })
 	var users []int64
-	if err := tx.QueryRow(ctx, `select array_agg(e.user_id order by e.user_id)`+deadFrom+where, args...).Scan(&users); err != nil {
+	if err := tx.QueryRow(ctx, `select array_agg(user_id order by user_id) from (`+letters+`) as l`, args...).Scan(&users); err != nil {
 		return err
 	}
 	left, done, err := split(users, b.sent)
@@ -257,8 +270,8 @@ func revive(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, batch int6
 	return reopen(ctx, tx, batch)
 }
 
-// reopen makes the batch's slot, announcement or campaign unfinished, so that its
-// results are written once more when the batch is done.
+// reopen makes the batch's slot, announcement, campaign or run of notices
+// unfinished, so that its results are written once more when the batch is done.
 func reopen(ctx context.Context, tx pgx.Tx, batch int64) error {
 	_, err := tx.Exec(ctx, `
 		with slot as (
@@ -268,6 +281,9 @@ func reopen(ctx context.Context, tx pgx.Tx, batch int64) error {
 			update campaigns set state = case when state = 'finished' then 'running' else state end,
 				ended_at = case when state = 'finished' then null else ended_at end, settled_at = null
 			where settled_at is not null and id = (select owner_id from batches where id = $1 and kind = 'campaign')
+		), notices as (
+			update notice_runs set settled_at = null
+			where settled_at is not null and id = (select owner_id from batches where id = $1 and kind = 'notice')
 		)
 		update announcements set state = 'sending', finished_at = null
 		where state = 'finished' and id = (select owner_id from batches where id = $1 and kind in ('correction', 'cancelled'))`, batch)

@@ -44,28 +44,18 @@ func (s Boards) Recount(ctx context.Context, window time.Duration, limit int) (R
 	return r, nil
 }
 
-// off counts the line and reports whether it does not balance. The parts of a
-// count are several statements, between which a checkpoint may fall: a
-// difference counts only if a second look finds the same.
+// off counts the line and reports whether it does not balance. Counters and
+// rows are read as of one instant: between two looks a checkpoint may fall.
 func (s Boards) off(ctx context.Context, l *reminder.BalanceLine) (bool, error) {
-	blank := *l
-	if err := s.countLine(ctx, l); err != nil || l.Difference() == 0 {
-		return false, err
-	}
-	first := l.Difference()
-	if err := s.keptNow(ctx, &blank); err != nil {
-		return false, err
-	}
-	*l = blank
-	err := s.countLine(ctx, l)
-	return l.Difference() == first, err
-}
-
-// keptNow reads the line's counters and state again.
-func (s Boards) keptNow(ctx context.Context, l *reminder.BalanceLine) error {
-	return translate(s.pool.QueryRow(ctx, `select s.state, r.reserved, r.sent, r.skipped, r.expired, r.dead
-		from slots s join slot_results r on r.slot_id = s.id where s.id = $1 and r.channel = $2`, l.Slot.ID, l.Channel).
-		Scan(&l.Slot.State, &l.Kept.Reserved, &l.Kept.Sent, &l.Kept.Skipped, &l.Kept.Expired, &l.Kept.Dead))
+	err := s.instant(ctx, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, `select s.state, r.reserved, r.sent, r.skipped, r.expired, r.dead
+			from slots s join slot_results r on r.slot_id = s.id where s.id = $1 and r.channel = $2`, l.Slot.ID, l.Channel).
+			Scan(&l.Slot.State, &l.Kept.Reserved, &l.Kept.Sent, &l.Kept.Skipped, &l.Kept.Expired, &l.Kept.Dead); err != nil {
+			return err
+		}
+		return countLine(ctx, tx, l)
+	})
+	return err == nil && l.Difference() != 0, err
 }
 
 func (s Boards) recentLines(ctx context.Context, window time.Duration, limit int) ([]reminder.BalanceLine, error) {

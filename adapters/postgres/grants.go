@@ -64,12 +64,16 @@ func (s Grants) SaveGrants(ctx context.Context, sheet int64, rows []coupon.Grant
 }
 
 // grantLine are a row's columns. What the claim gate accepted is written soon
-// after: who asks later is told what became of it.
+// after, and a worker may have died between giving a coupon and writing that
+// down, whatever a dry run had found before: who asks later is told of the
+// coupon, which is that of the user's first row.
 const grantLine = `g.line, g.input, coalesce(g.user_id, 0),
-	case when g.result <> 'accepted' then g.result when c.id is not null then 'issued' when x.reason <> '' then x.reason else 'accepted' end,
+	case when c.id is not null then 'issued' when g.result = 'accepted' and x.reason <> '' then x.reason else g.result end,
 	coalesce(g.coupon_id, c.id, 0)
 	from grant_rows g
-	left join coupons c on g.result = 'accepted' and c.origin = 'grant' and c.origin_key = g.sheet_id || ':' || g.user_id and c.origin_key <> ''
+	left join coupons c on g.result not in ('issued', 'duplicate', 'bad_user_id') and c.origin = 'grant'
+		and c.origin_key = g.sheet_id || ':' || g.user_id and c.origin_key <> ''
+		and not exists (select from grant_rows e where e.sheet_id = g.sheet_id and e.user_id = g.user_id and e.line < g.line)
 	left join lateral (select reason from claim_results r where g.result = 'accepted' and c.id is null and r.origin = 'grant'
 		and r.origin_key = g.sheet_id || ':' || g.user_id and r.origin_key <> '' limit 1) x on true`
 

@@ -46,10 +46,11 @@ type gateway struct {
 	claim.Gate
 	asked  atomic.Int64
 	failAt int64
+	away   bool // from then on
 }
 
 func (g *gateway) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
-	if n := g.asked.Add(1); n == g.failAt {
+	if n := g.asked.Add(1); n == g.failAt || g.away && n > g.failAt {
 		return claim.Claim{}, claim.ErrOverloaded
 	}
 	return g.Gate.Claim(ctx, r)
@@ -252,6 +253,60 @@ func TestGrantGoesOn(t *testing.T) {
 	}
 }
 
+// TestWhatADeadWorkerGaveIsTakenBack: the gate goes away for good in the
+// middle of a chunk, or the worker does before it has written down whom it
+// gave coupons; the list is taken back as a whole.
+func TestWhatADeadWorkerGaveIsTakenBack(t *testing.T) {
+	b := newBounty(t, 2000)
+	rows := []string{"user_id", "1"}
+	for i := range 100 {
+		rows = append(rows, fmt.Sprint(i+1)) // 1 is there twice
+	}
+	for name, die := range map[string]func(sheet int64){
+		"the gate is away": func(sheet int64) {
+			if n := b.number(`select count(*) from grant_rows where sheet_id = $1 and result = 'issued'`, sheet); n == 0 {
+				t.Error("nobody knows who was given a coupon")
+			}
+		},
+		"the worker is": func(sheet int64) {
+			b.exec(`update grant_rows set result = '', coupon_id = null where sheet_id = $1`, sheet)
+		},
+		"after a dry run": func(sheet int64) {
+			b.exec(`update grant_rows set result = 'sold_out', coupon_id = null where sheet_id = $1`, sheet)
+		},
+	} {
+		b.exec(`update templates set per_user_limit = per_user_limit + 1`)
+		j := b.upload(false, rows...)
+		p, err := b.granter.Step(t.Context(), j)
+		b.must(err)
+		j.Cursor = p.Cursor
+		b.gate.asked.Store(0)
+		b.gate.failAt, b.gate.away = 50, true
+		if _, err := b.granter.Step(t.Context(), j); !errors.Is(err, claim.ErrOverloaded) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		b.gate.failAt, b.gate.away = 0, false
+		_, err = b.grants.Jobs.Cancel(t.Context(), actor, j.ID)
+		b.must(err)
+		die(j.ID)
+		left := func() int64 {
+			return b.number(`select count(*) from coupons where state = 'unused' and origin_key like $1 || ':%'`, fmt.Sprint(j.ID))
+		}
+		given := left()
+		if given == 0 || given >= 100 {
+			t.Fatalf("%s: %d coupons were given", name, given)
+		}
+		issued := strings.Count(b.results(j), ":issued")
+		back := &coupon.TakeBacker{Store: postgres.NewGrants(b.db), Desk: &coupon.Desk{Store: postgres.NewCouponSteps(b.db)}}
+		undo, err := b.grants.TakeBack(t.Context(), actor, j.ID, "the wrong list", true, "")
+		b.must(err)
+		p, err = back.Step(t.Context(), undo)
+		if err != nil || !p.Finished || p.Done != given || p.Failed != 0 || left() != 0 || int64(issued) != given {
+			t.Errorf("%s: %d of %d are taken back, %d told of, %d left, %v", name, p.Done, given, issued, left(), err)
+		}
+	}
+}
+
 func TestGrantRefusals(t *testing.T) {
 	b := newBounty(t, 10)
 	for what, rows := range map[string][]string{"no column": {"name,mail", "Ann,a"}, "two columns without a heading": {"1,2"}} {
@@ -262,6 +317,12 @@ func TestGrantRefusals(t *testing.T) {
 	}
 	if j := b.work(b.upload(false, "user_id"), false); j.Total != 0 || j.Failed != 0 {
 		t.Errorf("an empty list: %+v", j)
+	}
+	// The file of users has id, that of coupons id and user_id.
+	for heading, row := range map[string]string{"id,name": "3,Ann", "id,用户ID": "9999,4", "x,uid": "9999,5", "Customer ID": "6"} {
+		if j := b.work(b.upload(false, heading, row), false); j.Done != 1 {
+			t.Errorf("%s: %+v", heading, j)
+		}
 	}
 	if j := b.work(b.upload(false, "1", "2"), false); j.Done != 2 {
 		t.Errorf("one column needs no heading: %+v", j)

@@ -19,7 +19,8 @@ type Ledger struct{ *DB }
 // NewLedger returns the ledger of db.
 func NewLedger(db *DB) Ledger { return Ledger{db} }
 
-const ledgerColumns = `b.id, b.kind, b.owner_id, b.template_id, coalesce(t.name, ''), coalesce(t.shop_number, 0), coalesce(sh.timezone, ''),
+const ledgerColumns = `b.id, b.kind, b.owner_id, b.template_id, coalesce(t.name, ''), coalesce(c.name, ''),
+	coalesce(c.shop_number, t.shop_number, 0), coalesce(sh.timezone, ''),
 	coalesce(s.slot, 0), b.channel, b.state, coalesce(b.stop_reason, ''), b.from_user, b.to_user, b.runs,
 	b.due_count, b.sent_count, b.skipped_count, b.expired_count, b.dead_count,
 	b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count, b.failed_count,
@@ -28,10 +29,11 @@ const ledgerColumns = `b.id, b.kind, b.owner_id, b.template_id, coalesce(t.name,
 const ledgerFrom = ` from batches b
 	left join slots s on b.kind = 'reminder' and s.id = b.owner_id
 	left join templates t on t.id = b.template_id
-	left join shops sh on sh.number = t.shop_number `
+	left join campaigns c on b.kind = 'campaign' and c.id = b.owner_id
+	left join shops sh on sh.number = coalesce(c.shop_number, t.shop_number) `
 
 func ledgerFields(r *delivery.BatchRow) []any {
-	return []any{&r.ID, &r.Kind, &r.OwnerID, &r.TemplateID, &r.TemplateName, &r.ShopNumber, &r.ShopTimezone, &r.Slot, &r.Channel, &r.State,
+	return []any{&r.ID, &r.Kind, &r.OwnerID, &r.TemplateID, &r.TemplateName, &r.CampaignName, &r.ShopNumber, &r.ShopTimezone, &r.Slot, &r.Channel, &r.State,
 		&r.StopReason, &r.From, &r.To, &r.Runs, &r.Counts.Reserved, &r.Counts.Sent, &r.Counts.Skipped, &r.Counts.Expired, &r.Counts.Dead,
 		&r.Counts.InFlight, &r.Waiting, &r.DueAt, &r.StartedAt, &r.FinishedAt}
 }
@@ -45,8 +47,8 @@ var withOutcome = map[delivery.Outcome]string{
 	delivery.InFlight: "b.state <> 'done' and b.due_count > b.sent_count + b.skipped_count + b.expired_count + b.dead_count",
 }
 
-// ledgerConditions is the query as SQL.
-func ledgerConditions(q delivery.BatchQuery) (where string, args []any) {
+// ledgerConditions is the query as SQL, with one of [ofShops].
+func ledgerConditions(q delivery.BatchQuery, shops string) (where string, args []any) {
 	c := &conditionList{}
 	add := c.add
 	if q.Kind != "" {
@@ -80,8 +82,8 @@ func ledgerConditions(q delivery.BatchQuery) (where string, args []any) {
 	if q.To != nil {
 		add("b.due_at < ?", *q.To)
 	}
-	if len(q.Shops) > 0 {
-		add("b.template_id in (select id from templates where shop_number = any(?))", q.Shops)
+	if shops != "" {
+		add(shops, q.Shops)
 	}
 	if q.After.ID != 0 {
 		add("(b.due_at, b.id) < (?, ?)", q.After.DueAt, q.After.ID)
@@ -94,14 +96,28 @@ const lookAt = 300
 
 // Batches lists batches, latest due first; see [delivery.LedgerStore].
 func (l Ledger) Batches(ctx context.Context, q delivery.BatchQuery) (page delivery.BatchPage, err error) {
-	where, args := ledgerConditions(q)
 	limit, more := max(1, q.Limit), ""
 	if q.UserID != 0 {
 		limit, more = lookAt, `, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce((select outcome from exceptions e
 			where e.batch_id = b.id and e.user_id = `+fmt.Sprint(int64(q.UserID))+`), '')`
 	}
-	rows, err := l.pool.Query(ctx, `select `+ledgerColumns+more+ledgerFrom+where+
-		fmt.Sprintf(" order by b.due_at desc, b.id desc limit %d", limit+1), args...)
+	var args []any
+	conditions := ofShops(q.Shops)
+	if len(conditions) > 1 && q.Kind != "" { // one of the two finds nothing
+		conditions = conditions[:1]
+		if q.Kind == delivery.KindCampaign {
+			conditions = []string{campaignsOfShops}
+		}
+	}
+	sql := together(conditions, func(shops string) (sql string) {
+		var where string
+		where, args = ledgerConditions(q, shops)
+		return `select ` + ledgerColumns + more + ledgerFrom + where + fmt.Sprintf(" order by b.due_at desc, b.id desc limit %d", limit+1)
+	})
+	if len(conditions) > 1 {
+		sql += fmt.Sprintf(" order by due_at desc, id desc limit %d", limit+1)
+	}
+	rows, err := l.pool.Query(ctx, sql, args...)
 	if err != nil {
 		return page, translate(err)
 	}
@@ -170,11 +186,8 @@ func (l Ledger) Batch(ctx context.Context, id int64) (r delivery.BatchRow, err e
 // Recipients lists recipients of a batch by ascending id. A batch has about a
 // thousand, so its bitmaps and exceptions are read whole.
 func (l Ledger) Recipients(ctx context.Context, q delivery.RecipientQuery) (list []delivery.Recipient, err error) {
-	err = l.tx(ctx, func(tx pgx.Tx) error {
-		// Of one instant: a checkpoint between two looks would show people twice or not at all.
-		if _, err := tx.Exec(ctx, `set transaction isolation level repeatable read read only`); err != nil {
-			return err
-		}
+	// A checkpoint between two looks would show people twice or not at all.
+	err = l.instant(ctx, func(tx pgx.Tx) error {
 		list, err = recipients(ctx, tx, q)
 		return err
 	})

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
@@ -28,8 +29,15 @@ func (s Notices) FinishedRuns(ctx context.Context, limit int) ([]int64, error) {
 // changes by the difference.
 func (s Notices) SettleNotices(ctx context.Context, run int64) error {
 	return s.tx(ctx, func(tx pgx.Tx) error {
-		ids, err := lockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 and `+batchesDone+` for update`, run)
-		if err != nil || len(ids) == 0 {
+		if _, err := lockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 for update`, run); err != nil {
+			return err
+		}
+		// Only now, since whoever makes a batch ready again holds the run.
+		var done bool
+		if err := tx.QueryRow(ctx, `select `+batchesDone+` from notice_runs r where r.id = $1`, run).Scan(&done); err != nil || !done {
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
 			return err
 		}
 		sent, err := sentByRun(ctx, tx, run)

@@ -357,3 +357,60 @@ func (b *bell) wake() {
 	b.exec(`update exceptions set next_retry_at = clock_timestamp() where outcome = 'failed'`)
 	b.deliver()
 }
+
+// TestNoticesOfReplayedLettersAreSettledAgain also when the event that says so
+// is lost: until then they say that they failed.
+func TestNoticesOfReplayedLettersAreSettledAgain(t *testing.T) {
+	b := newBell(t, 1)
+	refuse := func(delivery.Message, int) delivery.Result {
+		return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
+	}
+	b.app.answer, b.hook.answer = refuse, refuse
+	b.own(b.drop, 1, 2)
+	b.planned(2)
+	b.comeDue()
+	b.must(b.announcer.Sweep(t.Context()))
+	b.deliver()
+	b.until("settled", func() bool { return b.status(1) == "2 refused_by_provider" && b.status(2) == "2 refused_by_provider" })
+	b.app.answer, b.hook.answer = nil, nil
+	letters := &delivery.DeadLetters{Store: postgres.NewDeadLetters(b.db)}
+	_, err := letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{UserID: 1}})
+	b.must(err)
+	b.must(letters.Step(t.Context()))
+	// Whoever looked before that does not close the books behind it.
+	b.must(b.notices.SettleNotices(t.Context(), b.number(`select id from notice_runs`)))
+	b.deliver()
+	b.until("settled again", func() bool { return b.status(1) == "1 " })
+	if got := b.status(2); got != "2 refused_by_provider" {
+		t.Errorf("who was not replayed: %q", got)
+	}
+	if got := b.calendar(); got.Sent != 1 || got.Failed != 1 {
+		t.Errorf("calendar %+v", got)
+	}
+}
+
+// TestSettlingNoticesWaitsForAReplay that has made a batch ready again, and
+// then leaves the run to whoever comes after.
+func TestSettlingNoticesWaitsForAReplay(t *testing.T) {
+	b := newBell(t, 1)
+	b.own(b.drop, 1)
+	b.planned(1)
+	b.comeDue()
+	b.must(b.announcer.Sweep(t.Context()))
+	b.deliver()
+	b.until("settled", func() bool { return b.status(1) == "1 " })
+	run := b.number(`select id from notice_runs`)
+	tx, commit := b.hold(`select from notice_runs where id = $1 for update`, run)
+	_, err := tx.Exec(t.Context(), `update batches set state = 'ready' where owner_id = $1 and kind = 'notice'`, run)
+	b.must(err)
+	_, err = tx.Exec(t.Context(), `update notice_runs set settled_at = null where id = $1`, run)
+	b.must(err)
+	settled := make(chan error, 1)
+	go func() { settled <- b.notices.SettleNotices(b.Context(), run) }()
+	b.blocked(1)
+	commit()
+	b.must(<-settled)
+	if n := b.number(`select count(*) from notice_runs where settled_at is null`); n != 1 {
+		t.Error("settled while a batch is ready")
+	}
+}

@@ -89,6 +89,12 @@ func (db *DB) tx(ctx context.Context, do func(pgx.Tx) error) error {
 	return translate(pgx.BeginFunc(ctx, db.pool, do))
 }
 
+// instant runs do in one transaction that sees everything as it is at its
+// first statement, and changes nothing.
+func (db *DB) instant(ctx context.Context, do func(pgx.Tx) error) error {
+	return translate(pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do))
+}
+
 // translate turns driver errors that mean "not now" into [ErrUnavailable] and
 // leaves faults and everything else as they are.
 func translate(err error) error {

@@ -188,11 +188,57 @@ func segmentUses(ctx context.Context, tx pgx.Tx, id int64) ([]segment.Use, error
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, `
-		select id, name, state, state in ('finished', 'cancelled', 'failed') from campaigns
+		select id, name, state, `+usedUp+`, `+keepsList+` from campaigns
 		where audience ->> 'kind' in ('segment_id', 'list_id') and audience ->> 'id' = $1::text
-		order by id desc limit 100`, strconv.FormatInt(id, 10))
+		order by `+usedUp+`, not (`+keepsList+`), id desc limit 100`, strconv.FormatInt(id, 10))
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[segment.Use])
+}
+
+const (
+	// usedUp says of a campaign that it needs its segment no more.
+	usedUp = `state in ('finished', 'cancelled', 'failed')`
+	// keepsList says of one that its list has to stay as it is.
+	keepsList = `(state = 'scheduled' or state = 'draft' and approval_asked_at is not null or state in ('running', 'paused') and cut_at is null)
+		and audience ->> 'kind' = 'list_id'`
+)
+
+// heldList returns the list and keeps it from being published to until the
+// transaction ends: publishing, and asking for approval, hold the row for
+// sharing and look for jobs then. It returns [segment.ErrListInUse] if a
+// campaign keeps the list as it is.
+func heldList(ctx context.Context, tx pgx.Tx, id int64) (segment.Segment, error) {
+	g, err := oneSegment(ctx, tx, `select `+segmentColumns+` from segments where id = $1 for update`, id)
+	if err != nil {
+		return g, err
+	}
+	if g.Kind != segment.ByList {
+		return g, segment.ErrIsRules
+	}
+	var name string
+	err = tx.QueryRow(ctx, `select name from campaigns where `+keepsList+` and audience ->> 'id' = $1 order by id desc limit 1`, itoa(id)).Scan(&name)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return g, nil
+	case err != nil:
+		return g, err
+	}
+	return g, segment.KeptBy(name)
+}
+
+// FillList starts the job that adds to a list; see [segment.Store].
+func (s Segments) FillList(ctx context.Context, id int64, j job.Job, requestKey string, e staff.Entry) (started job.Job, err error) {
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		if _, err := heldList(ctx, tx, id); err != nil {
+			return err
+		}
+		started, err = startJob(ctx, tx, j, requestKey, e)
+		return err
+	})
+	if violates(err, "jobs_upload_id_fkey") { // removed in this very moment
+		return j, job.ErrUploadNotFound
+	}
+	return started, err
 }

@@ -104,15 +104,12 @@ func (s Segments) StoreCount(ctx context.Context, id, version, members int64) er
 }
 
 // AddMembers adds ids to a list; see [segment.ListStore]. The list's own row
-// orders those who do so at the same time.
+// orders those who do so at the same time. A job that was cancelled may still
+// be at it when its list is published to; so a campaign is looked for here too.
 func (s Segments) AddMembers(ctx context.Context, id int64, ids []user.ID) (added int64, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
-		g, err := oneSegment(ctx, tx, `select `+segmentColumns+` from segments where id = $1 for update`, id)
-		if err != nil {
+		if _, err := heldList(ctx, tx, id); err != nil {
 			return err
-		}
-		if g.Kind != segment.ByList {
-			return segment.ErrIsRules
 		}
 		if added, err = addChunks(ctx, tx, id, ids); err != nil || added == 0 {
 			return err

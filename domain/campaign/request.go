@@ -23,6 +23,15 @@ type FrozenRule struct {
 	Kind      segment.Kind
 	// Rule is empty for a list, whose members are ids.
 	Rule segment.Rule
+	// Members is how many ids a list had when it was looked at; nil if that is
+	// not known, and for rules.
+	Members *int64
+}
+
+// Holds reports whether now still means the users that f did. Ids are only
+// ever added to a list, so that as many as before are the same.
+func (f *FrozenRule) Holds(now *FrozenRule) bool {
+	return f.Same(now) && (f == nil || f.Members == nil || now.Members == nil || *f.Members == *now.Members)
 }
 
 // Same reports whether both mean the same users. A new name is no new rule.

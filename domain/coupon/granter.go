@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 
 	"dropbell/domain/claim"
@@ -71,7 +72,9 @@ func (g *Granter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	if p.DryRun {
 		judge(rows, t, c.Good)
 	} else if err := g.issue(ctx, SheetOf(j), t, rows); err != nil {
-		return job.Progress{}, err
+		// Nobody may come again for the others; who has a coupon is known.
+		given := slices.DeleteFunc(rows, func(r GrantRow) bool { return r.Result != GrantIssued && r.Result != GrantAccepted })
+		return job.Progress{}, errors.Join(err, g.Store.SaveGrants(context.WithoutCancel(ctx), SheetOf(j), given))
 	}
 	if err := g.Store.SaveGrants(ctx, SheetOf(j), rows); err != nil {
 		return job.Progress{}, err

@@ -29,8 +29,8 @@ const (
 	GrantDuplicate = "duplicate"
 )
 
-// ErrNoUserColumn is the refusal of a list whose heading names no user_id.
-var ErrNoUserColumn = fault.New(fault.Invalid, "no_user_column", "the list needs a column user_id")
+// ErrNoUserColumn is the refusal of a list whose heading names no users.
+var ErrNoUserColumn = fault.New(fault.Invalid, "no_user_column", "the list needs a column user_id or id")
 
 // ErrTooManyGrants is the refusal of a list with more than [MaxGrants] rows.
 var ErrTooManyGrants = fault.New(fault.Invalid, "too_many_rows", fmt.Sprintf("a list has at most %d rows", MaxGrants))
@@ -75,7 +75,8 @@ type GrantStore interface {
 	// SaveGrants stores the rows' results.
 	SaveGrants(ctx context.Context, sheet int64, rows []GrantRow) error
 	// GrantResults yields every row in order until yield returns an error. What
-	// a gate has accepted is told as what became of it, if that is known.
+	// a gate has accepted is told as what became of it, if that is known, and
+	// a coupon that was given is told also where nobody could write that down.
 	GrantResults(ctx context.Context, sheet int64, yield func(GrantRow) error) error
 	// GrantLines returns up to limit rows after the line as GrantResults does,
 	// of one result or of all (""), as the job that judged or gave them said.

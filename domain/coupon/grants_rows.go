@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// readGrants reads the column user_id; a list of one column needs no heading.
+// readGrants reads the column of the users; a list of one column needs no heading.
 func readGrants(rows Rows) ([]GrantRow, error) {
 	var list []GrantRow
 	column := -1
@@ -50,11 +50,8 @@ func grantRow(line int64, cells []string, column int) GrantRow {
 // UserColumn finds the column with the users in the first row, -1 if there is
 // none, and whether that row is a heading.
 func UserColumn(cells []string) (column int, heading bool) {
-	for i, c := range cells {
-		switch strings.ToLower(c) {
-		case "user_id", "userid", "user id", "用户编号":
-			return i, true
-		}
+	if i := user.IDColumn(cells); i >= 0 {
+		return i, true
 	}
 	if len(cells) == 0 {
 		return -1, false

@@ -16,6 +16,9 @@ var ErrNoDeadLetterJob = fault.New(fault.NotFound, "dead_letter_job_not_found", 
 // A DeadLetter is a delivery that used up its attempts or was refused for good.
 type DeadLetter struct {
 	BatchID        int64
+	Kind           Kind
+	OwnerID        int64  // the campaign of [KindCampaign]
+	OwnerName      string // its name
 	UserID         user.ID
 	Channel        Channel
 	TemplateID     int64
@@ -44,6 +47,7 @@ type DeadLetterFilter struct {
 	Channel     *Channel `json:"channel,omitempty"`
 	Fingerprint *string  `json:"fingerprint,omitempty"`
 	TemplateID  int64    `json:"template_id,omitempty"`
+	CampaignID  int64    `json:"campaign_id,omitempty"`
 	BatchID     int64    `json:"batch_id,omitempty"`
 	UserID      user.ID  `json:"user_id,omitempty"`
 	// Shops limits the filter to what the actor may see; empty = all.
@@ -89,7 +93,9 @@ type DeadLetterStore interface {
 	// DeadLetters lists by batch and user, those after the cursor.
 	DeadLetters(ctx context.Context, f DeadLetterFilter, afterBatch int64, afterUser user.ID, limit int) ([]DeadLetter, error)
 	Triage(ctx context.Context, f DeadLetterFilter) (Triage, error)
-	StartDeadLetterJob(ctx context.Context, j DeadLetterJob, e staff.Entry) (DeadLetterJob, error)
+	// StartDeadLetterJob stores a job. A second one with the same request key,
+	// unless that is empty, is the first.
+	StartDeadLetterJob(ctx context.Context, j DeadLetterJob, requestKey string, e staff.Entry) (DeadLetterJob, error)
 	// DeadLetterJobs lists jobs that reach no further than the shops (empty =
 	// all), newest first.
 	DeadLetterJobs(ctx context.Context, shops []int64, limit int) ([]DeadLetterJob, error)
@@ -138,6 +144,8 @@ type DeadLetterOrder struct {
 	Rate   int // recipients per second, 0 = as fast as the channel allows
 	// Reason says why, for the audit log; it may be empty.
 	Reason string
+	// RequestKey makes asking again the same request; empty = it is another.
+	RequestKey string
 }
 
 // Start begins a replay or discard in the background. A replay never sends to
@@ -156,7 +164,7 @@ func (s *DeadLetters) Start(ctx context.Context, by staff.Actor, o DeadLetterOrd
 		return DeadLetterJob{}, err
 	}
 	j := DeadLetterJob{Action: o.Action, Filter: o.Filter, Rate: o.Rate, Total: t.Total, CreatedBy: by.Label + " " + by.Name}
-	return s.Store.StartDeadLetterJob(ctx, j, staff.Entry{Actor: by, Action: "dead_letters." + string(o.Action),
+	return s.Store.StartDeadLetterJob(ctx, j, o.RequestKey, staff.Entry{Actor: by, Action: "dead_letters." + string(o.Action),
 		ObjectKind: "dead_letters", Reason: o.Reason, After: j})
 }
 

@@ -40,6 +40,7 @@ type BatchRow struct {
 	OwnerID      int64
 	TemplateID   int64
 	TemplateName string
+	CampaignName string // of [KindCampaign]
 	ShopNumber   int64
 	ShopTimezone string
 	Slot         int // 1…12 for reminders, else 0

@@ -48,16 +48,26 @@ const maxTitle = 200
 // actor needs the permission in the job's shop. It returns
 // [staff.ErrForbidden], [ErrUploadNotFound], or a [fault.Fields].
 func (s *Service) Start(ctx context.Context, by staff.Actor, n New, needs staff.Permission) (Job, error) {
-	if err := by.May(needs, n.ShopNumber); err != nil {
+	j, e, err := n.Prepare(by, needs)
+	if err != nil {
 		return Job{}, err
 	}
+	return s.Store.StartJob(context.WithoutCancel(ctx), j, n.RequestKey, e)
+}
+
+// Prepare returns the job and its audit entry for a store that starts it
+// together with something else; see [Service.Start] for the errors.
+func (n New) Prepare(by staff.Actor, needs staff.Permission) (Job, staff.Entry, error) {
+	if err := by.May(needs, n.ShopNumber); err != nil {
+		return Job{}, staff.Entry{}, err
+	}
 	if err := n.check(); err != nil {
-		return Job{}, err
+		return Job{}, staff.Entry{}, err
 	}
 	j := Job{Kind: n.Kind, Title: title(n.Title), ShopNumber: n.ShopNumber, Needs: needs, Params: n.Params, State: Waiting,
 		Total: n.Total, UploadID: n.UploadID, Actor: by, CreatedBy: strings.TrimSpace(by.Label + " " + by.Name)}
-	return s.Store.StartJob(context.WithoutCancel(ctx), j, n.RequestKey, staff.Entry{Actor: by, Action: "job.start", ObjectKind: "job",
-		ShopNumber: n.ShopNumber, Reason: n.Reason, After: map[string]any{"kind": j.Kind, "title": j.Title}})
+	return j, staff.Entry{Actor: by, Action: "job.start", ObjectKind: "job",
+		ShopNumber: n.ShopNumber, Reason: n.Reason, After: map[string]any{"kind": j.Kind, "title": j.Title}}, nil
 }
 
 func (n New) check() error {

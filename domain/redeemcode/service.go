@@ -160,8 +160,8 @@ func (x Export) Codes() (n int64) {
 	return n
 }
 
-// maxExport bounds how many batches one file has.
-const maxExport = 1000
+// exportPage is how many batches are looked up at a time; a file has all.
+const exportPage = 1000
 
 // Export prepares one batch of the template, or with batchID 0 all that are
 // not revoked, oldest first. It returns [ErrNotReady] while one of them is
@@ -194,13 +194,25 @@ func (s *Service) Export(ctx context.Context, by staff.Actor, templateID, batchI
 
 func (s *Service) candidates(ctx context.Context, templateID, batchID int64) ([]Batch, error) {
 	if batchID == 0 {
-		return s.Store.Batches(ctx, Query{TemplateID: templateID, Limit: maxExport})
+		return s.allBatches(ctx, templateID)
 	}
 	b, err := s.Store.Batch(ctx, batchID)
 	if err == nil && b.TemplateID != templateID {
 		err = ErrBatchNotFound
 	}
 	return []Batch{b}, err
+}
+
+// allBatches returns every batch of the template, the newest first.
+func (s *Service) allBatches(ctx context.Context, templateID int64) (all []Batch, err error) {
+	q := Query{TemplateID: templateID, Limit: exportPage}
+	for {
+		page, err := s.Store.Batches(ctx, q)
+		if all = append(all, page...); err != nil || len(page) < q.Limit {
+			return all, err
+		}
+		q.Before = page[len(page)-1].ID
+	}
 }
 
 func (s *Service) exportable(b Batch) error {

@@ -103,7 +103,8 @@ func (c *Counter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 type ListStore interface {
 	Segment(ctx context.Context, id int64) (Segment, error)
 	// AddMembers adds the ids, ascending and each once, and returns how many
-	// were new. Adding them again changes nothing.
+	// were new. Adding them again changes nothing. It returns [ErrListInUse]
+	// while a campaign keeps the list.
 	AddMembers(ctx context.Context, id int64, ids []user.ID) (added int64, err error)
 }
 
@@ -235,11 +236,8 @@ func (s *filling) fail(line int64, row string, why error) {
 // whether that is a row of names, known whether one of them says so. Without
 // names the first column counts.
 func idColumn(first []string) (column int, header, known bool) {
-	for i, name := range first {
-		switch strings.ToLower(strings.ReplaceAll(strings.TrimSpace(name), " ", "_")) {
-		case "id", "user_id", "userid", "uid", "用户id", "用户编号":
-			return i, true, true
-		}
+	if i := user.IDColumn(first); i >= 0 {
+		return i, true, true
 	}
 	_, err := user.ParseID(first[0])
 	return 0, err != nil && errors.Is(err, fault.ErrInvalid) && !strings.ContainsAny(first[0], "0123456789"), false

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/template"
 )
 
 // Kind is how a segment's members are told.
@@ -27,7 +28,10 @@ var (
 	ErrInUse    = fault.New(fault.Conflict, "segment_in_use", "a campaign that has not ended uses this segment")
 	ErrIsList   = fault.New(fault.Conflict, "segment_is_list", "the members of a list come from files, not from rules")
 	ErrFilling  = fault.New(fault.Conflict, "list_incomplete", "a file of the list is still being read; go on when that is done")
-	ErrIsRules  = fault.New(fault.Conflict, "segment_is_rules", "the members of this segment come from rules, not from files")
+	// ErrListInUse keeps people from being added behind the back of whoever
+	// judged how many a campaign reaches.
+	ErrListInUse = fault.New(fault.Conflict, "list_in_use", "a campaign that was published, or waits for approval, is for this list; nobody can be added until its audience is read")
+	ErrIsRules   = fault.New(fault.Conflict, "segment_is_rules", "the members of this segment come from rules, not from files")
 )
 
 // MaxName bounds a name, in characters.
@@ -57,6 +61,10 @@ type Use struct {
 	State      string
 	// Ended is true if nothing will be read from the segment any more.
 	Ended bool
+	// Keeps is true while the members of a list have to stay as they are: from
+	// when approval was asked, or the campaign published, until its audience
+	// is read to the end.
+	Keeps bool
 }
 
 // An Estimate is about how many users a rule means.
@@ -92,7 +100,7 @@ func checkName(name string) *fault.Fields {
 	switch {
 	case strings.TrimSpace(name) == "":
 		e.Add("name", "rule.required", "is required")
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl), strings.ContainsFunc(name, template.TurnsAround):
 		e.Add("name", "rule.text", "must be valid text without control characters")
 	case utf8.RuneCountInString(name) > MaxName:
 		e.Add("name", "rule.too_long", "must have at most %d characters", MaxName)

@@ -28,7 +28,12 @@ type Store interface {
 	DeleteSegment(ctx context.Context, id int64, e staff.Entry) error
 	// CloneSegment copies the segment, a list with its members.
 	CloneSegment(ctx context.Context, id int64, name string, e staff.Entry) (Segment, error)
+	// Uses lists what has not ended first, the newest first.
 	Uses(ctx context.Context, id int64) ([]Use, error)
+	// FillList stores the job that adds to the list as [job.Store.StartJob]
+	// does, or returns [ErrListInUse] while a campaign keeps the list. Of a
+	// file and a publication at the same moment one is refused.
+	FillList(ctx context.Context, id int64, j job.Job, requestKey string, e staff.Entry) (job.Job, error)
 	// Files are the jobs that fill the list, at most limit of them, the latest
 	// first.
 	Files(ctx context.Context, id int64, limit int) ([]job.Job, error)
@@ -85,7 +90,7 @@ func (s *Service) Segments(ctx context.Context, by staff.Actor, q Query) ([]Segm
 	return s.Store.Segments(ctx, q)
 }
 
-// Uses lists what refers to the segment, the newest first.
+// Uses lists what refers to the segment, what has not ended first.
 func (s *Service) Uses(ctx context.Context, by staff.Actor, id int64) ([]Use, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
@@ -120,8 +125,9 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, request
 }
 
 // CreateList stores an empty list and starts the job that fills it from the
-// uploaded file; without one, 0, there is no job.
-func (s *Service) CreateList(ctx context.Context, by staff.Actor, name string, uploadID int64) (Segment, job.Job, error) {
+// uploaded file; without one, 0, there is no job. Asked again with the same
+// request key it returns what that made; without a key, "", it makes another.
+func (s *Service) CreateList(ctx context.Context, by staff.Actor, name string, uploadID int64, requestKey string) (Segment, job.Job, error) {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return Segment{}, job.Job{}, err
 	}
@@ -129,7 +135,7 @@ func (s *Service) CreateList(ctx context.Context, by staff.Actor, name string, u
 		return Segment{}, job.Job{}, err
 	}
 	n := Segment{Name: strings.TrimSpace(name), Kind: ByList, Rule: Everybody(), CreatedBy: createdBy(by)}
-	list, err := s.Store.CreateSegment(context.WithoutCancel(ctx), n, "", entry(by, "segment.create", 0, nil, shown(n)))
+	list, err := s.Store.CreateSegment(context.WithoutCancel(ctx), n, requestKey, entry(by, "segment.create", 0, nil, shown(n)))
 	if err != nil || uploadID == 0 {
 		return list, job.Job{}, err
 	}
@@ -137,25 +143,54 @@ func (s *Service) CreateList(ctx context.Context, by staff.Actor, name string, u
 	return list, j, err
 }
 
-// AddFile adds the ids of another file to a list. It returns [ErrIsRules] for
-// a segment that is none.
-func (s *Service) AddFile(ctx context.Context, by staff.Actor, id, uploadID int64) (job.Job, error) {
+// MayAdd returns the list if users can be added to it now, so that nobody
+// sends a file in vain, else [ErrIsRules] for a segment that is none or
+// [ErrListInUse] while a campaign keeps it.
+func (s *Service) MayAdd(ctx context.Context, by staff.Actor, id int64) (Segment, error) {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
-		return job.Job{}, err
+		return Segment{}, err
 	}
 	list, err := s.Store.Segment(ctx, id)
 	if err != nil {
-		return job.Job{}, err
+		return list, err
 	}
 	if list.Kind != ByList {
-		return job.Job{}, ErrIsRules
+		return list, ErrIsRules
+	}
+	uses, err := s.Store.Uses(ctx, id)
+	if err != nil {
+		return list, err
+	}
+	for _, u := range uses {
+		if u.Keeps {
+			return list, KeptBy(u.Name)
+		}
+	}
+	return list, nil
+}
+
+// KeptBy returns [ErrListInUse] with the name of the campaign that keeps a list.
+func KeptBy(campaign string) error {
+	return ErrListInUse.Because("the campaign “%s” is for this list; nobody can be added until its audience is read", campaign)
+}
+
+// AddFile adds the ids of another file to a list. It returns the errors of
+// [Service.MayAdd].
+func (s *Service) AddFile(ctx context.Context, by staff.Actor, id, uploadID int64) (job.Job, error) {
+	list, err := s.MayAdd(ctx, by, id)
+	if err != nil {
+		return job.Job{}, err
 	}
 	return s.fill(ctx, by, list, uploadID)
 }
 
 func (s *Service) fill(ctx context.Context, by staff.Actor, list Segment, uploadID int64) (job.Job, error) {
-	return s.Jobs.Start(ctx, by, job.New{Kind: ListJob, Title: list.Name, UploadID: uploadID,
-		Params: params(list), RequestKey: fmt.Sprintf("%d:%d", list.ID, uploadID)}, staff.ManageUsers)
+	n := job.New{Kind: ListJob, Title: list.Name, UploadID: uploadID, Params: params(list), RequestKey: fmt.Sprintf("%d:%d", list.ID, uploadID)}
+	j, e, err := n.Prepare(by, staff.ManageUsers)
+	if err != nil {
+		return j, err
+	}
+	return s.Store.FillList(context.WithoutCancel(ctx), list.ID, j, n.RequestKey, e)
 }
 
 // Save changes a segment by rules, if nobody has since version. It returns
@@ -222,8 +257,9 @@ func (s *Service) Estimate(ctx context.Context, by staff.Actor, r Rule) (Estimat
 	return s.Store.EstimateRule(ctx, r)
 }
 
-// Count starts the job that counts the members exactly.
-func (s *Service) Count(ctx context.Context, by staff.Actor, id int64) (job.Job, error) {
+// Count starts the job that counts the members exactly. Asked again with the
+// same request key it returns the job of the first time, unless that is empty.
+func (s *Service) Count(ctx context.Context, by staff.Actor, id int64, requestKey string) (job.Job, error) {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return job.Job{}, err
 	}
@@ -234,7 +270,7 @@ func (s *Service) Count(ctx context.Context, by staff.Actor, id int64) (job.Job,
 	if g.Kind == ByList {
 		return job.Job{}, ErrIsList
 	}
-	return s.Jobs.Start(ctx, by, job.New{Kind: CountJob, Title: g.Name, Params: params(g)}, staff.ManageUsers)
+	return s.Jobs.Start(ctx, by, job.New{Kind: CountJob, Title: g.Name, Params: params(g), RequestKey: requestKey}, staff.ManageUsers)
 }
 
 func createdBy(a staff.Actor) string { return strings.TrimSpace(a.Label + " " + a.Name) }

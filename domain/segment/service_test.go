@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 type shelf struct {
 	segment.Store
 	one     segment.Segment
+	uses    []segment.Use
 	entries []staff.Entry
 	members map[user.ID]bool
 	counted int64
@@ -38,6 +40,13 @@ func (s *shelf) CreateSegment(_ context.Context, g segment.Segment, _ string, e 
 	g.ID, g.Version, s.entries = 1, 1, append(s.entries, e)
 	s.one = g
 	return g, nil
+}
+
+func (s *shelf) Uses(context.Context, int64) ([]segment.Use, error) { return s.uses, nil }
+
+func (s *shelf) FillList(_ context.Context, _ int64, j job.Job, _ string, e staff.Entry) (job.Job, error) {
+	s.entries = append(s.entries, e)
+	return j, nil
 }
 
 func (s *shelf) SaveSegment(_ context.Context, g segment.Segment, e staff.Entry) (segment.Segment, error) {
@@ -99,15 +108,26 @@ func TestService(t *testing.T) {
 	if _, err := s.Save(t.Context(), marketer, g.ID, 1, segment.Spec{Name: "", Rule: segment.Leaf("shoe", "", "fits")}); !errors.Is(err, fault.ErrInvalid) {
 		t.Fatalf("nonsense is saved: %v", err)
 	}
-	if _, err := s.Count(t.Context(), marketer, g.ID); err != nil || jobs.list[0].Kind != segment.CountJob {
+	if _, err := s.Create(t.Context(), marketer, segment.Spec{Name: "Go\u202eld", Rule: gold.Rule}, ""); !errors.Is(err, fault.ErrInvalid) {
+		t.Fatalf("a name that turns the page around: %v", err)
+	}
+	if _, err := s.Count(t.Context(), marketer, g.ID, ""); err != nil || jobs.list[0].Kind != segment.CountJob {
 		t.Fatalf("%+v %v", jobs.list, err)
 	}
 	if _, err := s.AddFile(t.Context(), marketer, g.ID, 5); !errors.Is(err, segment.ErrIsRules) {
 		t.Fatalf("a file for rules: %v", err)
 	}
-	list, j, err := s.CreateList(t.Context(), marketer, "List", 5)
+	list, j, err := s.CreateList(t.Context(), marketer, "List", 5, "")
 	if err != nil || list.Kind != segment.ByList || j.Kind != segment.ListJob || j.UploadID != 5 {
 		t.Fatalf("%+v %+v %v", list, j, err)
+	}
+	store.uses = []segment.Use{{Name: "Spring", State: "draft"}}
+	if _, err := s.AddFile(t.Context(), marketer, list.ID, 6); err != nil || store.entries[len(store.entries)-1].Action != "job.start" {
+		t.Fatalf("a second file: %v", err)
+	}
+	store.uses = append(store.uses, segment.Use{Name: "Autumn", State: "scheduled", Keeps: true})
+	if _, err := s.AddFile(t.Context(), marketer, list.ID, 7); !errors.Is(err, segment.ErrListInUse) || !strings.Contains(err.Error(), "Autumn") {
+		t.Fatalf("a file for a list that is kept: %v", err)
 	}
 	if _, err := s.Save(t.Context(), marketer, list.ID, 1, gold); !errors.Is(err, segment.ErrIsList) {
 		t.Fatalf("rules for a list: %v", err)
@@ -115,12 +135,12 @@ func TestService(t *testing.T) {
 	if after, err := s.Save(t.Context(), marketer, list.ID, 1, segment.Spec{Name: "Other", Rule: segment.Everybody()}); err != nil || after.Name != "Other" {
 		t.Fatalf("another name: %v", err)
 	}
-	if _, err := s.Count(t.Context(), marketer, list.ID); !errors.Is(err, segment.ErrIsList) {
+	if _, err := s.Count(t.Context(), marketer, list.ID, ""); !errors.Is(err, segment.ErrIsList) {
 		t.Fatalf("counting a list: %v", err)
 	}
 	for what, err := range map[string]error{
 		"create": of(s.Create(t.Context(), viewer, gold, "")), "save": of(s.Save(t.Context(), viewer, 1, 1, gold)), "delete": s.Delete(t.Context(), viewer, 1),
-		"clone": of(s.Clone(t.Context(), viewer, 1, "x")), "count": of(s.Count(t.Context(), viewer, 1)), "add": of(s.AddFile(t.Context(), viewer, 1, 1)),
+		"clone": of(s.Clone(t.Context(), viewer, 1, "x")), "count": of(s.Count(t.Context(), viewer, 1, "")), "add": of(s.AddFile(t.Context(), viewer, 1, 1)),
 	} {
 		if !errors.Is(err, staff.ErrForbidden) {
 			t.Errorf("a viewer may %s: %v", what, err)

@@ -62,12 +62,31 @@ var knownColumns = map[string]Target{
 
 var punctuation = regexp.MustCompile(`[\s_.\-/()]+`)
 
+func plain(name string) string { return strings.ToLower(punctuation.ReplaceAllString(name, "")) }
+
+// IDColumn finds the column of the users in the first row of a table, -1 if no
+// name says so. One that says user goes before one that only says id, which
+// may be that of a coupon.
+func IDColumn(header []string) int {
+	bare := -1
+	for i, name := range header {
+		switch word := plain(name); {
+		case knownColumns[word] != ToID:
+		case word != "id":
+			return i
+		case bare < 0:
+			bare = i
+		}
+	}
+	return bare
+}
+
 // GuessMapping reads the first row of a table. What it does not know becomes
 // an attribute where the name can be one, and is ignored otherwise.
 func GuessMapping(header []string) Mapping {
 	m, taken := make(Mapping, len(header)), map[Target]bool{}
 	for i, name := range header {
-		t, ok := knownColumns[strings.ToLower(punctuation.ReplaceAllString(name, ""))]
+		t, ok := knownColumns[plain(name)]
 		if !ok {
 			t = Ignored
 			if a := attributeName(name); a != "" {

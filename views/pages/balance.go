@@ -10,19 +10,7 @@ import (
 )
 
 // A BalanceLine is one slot and channel of the sheet.
-type BalanceLine struct {
-	reminder.BalanceLine
-	// Moving says that the line was being written while it was counted, so
-	// that a difference says nothing.
-	Moving bool
-}
-
-func (l BalanceLine) off() int64 {
-	if l.Moving {
-		return 0
-	}
-	return l.Difference()
-}
+type BalanceLine struct{ reminder.BalanceLine }
 
 // A balanceSlot is one slot with its lines.
 type balanceSlot struct {
@@ -50,13 +38,12 @@ func (l BalanceLine) blank() bool {
 }
 
 // sum adds the recounted lines up.
-func (p Balance) sum() (all delivery.Counts, off int64, moving bool) {
+func (p Balance) sum() (all delivery.Counts, off int64) {
 	for _, l := range p.Lines {
 		all = all.Plus(l.Counted)
-		off += l.off()
-		moving = moving || l.Moving
+		off += l.Difference()
 	}
-	return all, off, moving
+	return all, off
 }
 
 // identity writes the sheet's sentence with its numbers.
@@ -89,7 +76,7 @@ func (c balanceColumn) off() bool { return c.final && c.counted != c.kept }
 
 // causes explain what kind of difference a line has and what to do about it.
 func (l BalanceLine) causes(ctx context.Context) []string {
-	if l.off() == 0 {
+	if l.Difference() == 0 {
 		return nil
 	}
 	var list []string

@@ -15,20 +15,20 @@ import (
 // A DeadFilter selects dead letters the way it was typed and stands in
 // addresses; empty fields select everything.
 type DeadFilter struct {
-	Channel, Template, User string
+	Channel, Template, Campaign, User string
 	// Fingerprint selects one kind of error; nil selects all of them, "" those
 	// without any words.
 	Fingerprint *string
 }
 
 func (f DeadFilter) active() bool {
-	return f.Channel != "" || f.Template != "" || f.User != "" || f.Fingerprint != nil
+	return f.Channel != "" || f.Template != "" || f.Campaign != "" || f.User != "" || f.Fingerprint != nil
 }
 
 // Pairs are the parts that select something, for addresses and hidden fields.
 func (f DeadFilter) Pairs() [][2]string {
 	var list [][2]string
-	for _, p := range [][2]string{{"channel", f.Channel}, {"template", f.Template}, {"user", f.User}} {
+	for _, p := range [][2]string{{"channel", f.Channel}, {"template", f.Template}, {"campaign", f.Campaign}, {"user", f.User}} {
 		if p[1] != "" {
 			list = append(list, p)
 		}
@@ -68,6 +68,9 @@ func (f DeadFilter) words(ctx context.Context) string {
 	if f.Template != "" {
 		list = append(list, ui.T(ctx, "object.template", f.Template))
 	}
+	if f.Campaign != "" {
+		list = append(list, ui.T(ctx, "object.campaign", "#"+f.Campaign))
+	}
 	if f.User != "" {
 		list = append(list, ui.T(ctx, "object.user", f.User))
 	}
@@ -85,6 +88,9 @@ func FilterOf(f delivery.DeadLetterFilter) DeadFilter {
 	}
 	if f.TemplateID != 0 {
 		typed.Template = id(f.TemplateID)
+	}
+	if f.CampaignID != 0 {
+		typed.Campaign = id(f.CampaignID)
 	}
 	if f.UserID != 0 {
 		typed.User = f.UserID.String()

@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 	"dropbell/views/ui"
 )
 
@@ -42,7 +43,7 @@ func kindText(ctx context.Context, k delivery.Kind) string {
 func ownerURL(b delivery.BatchRow) string {
 	switch {
 	case b.Kind == delivery.KindCampaign:
-		return fmt.Sprintf("/campaigns/%d", b.OwnerID)
+		return CampaignURL(b.OwnerID, "")
 	case b.TemplateID == 0:
 		return ""
 	case b.Slot > 0:
@@ -53,12 +54,20 @@ func ownerURL(b delivery.BatchRow) string {
 
 func ownerText(ctx context.Context, b delivery.BatchRow) string {
 	switch {
+	case b.Kind == delivery.KindCampaign:
+		return campaignText(ctx, b.CampaignName, b.OwnerID)
 	case b.TemplateName != "":
 		return b.TemplateName
-	case b.Kind == delivery.KindCampaign:
-		return ui.T(ctx, "deliveries.campaign", b.OwnerID)
 	}
 	return orDash("")
+}
+
+// campaignText names a campaign, whose name is not known once it is gone.
+func campaignText(ctx context.Context, name string, id int64) string {
+	if name == "" {
+		return ui.T(ctx, "deliveries.campaign", id)
+	}
+	return name
 }
 
 func batchZone(ctx context.Context, b delivery.BatchRow) *time.Location {
@@ -127,8 +136,14 @@ func outcomeOptions(ctx context.Context) []ui.Option {
 
 // userURL is where a recipient's story of this batch is told.
 func (p Batch) userURL(r delivery.Recipient) string {
-	if p.Row.TemplateID != 0 && p.Row.Kind != delivery.KindCampaign {
-		return explainURL(p.Row.TemplateID, r.UserID.String())
+	return personURL(p.Row.Kind, p.Row.TemplateID, r.UserID)
+}
+
+// personURL is the user's story with the template, or where the message was
+// about none, or is that of a campaign, the user's page.
+func personURL(k delivery.Kind, templateID int64, to user.ID) string {
+	if templateID != 0 && k != delivery.KindCampaign {
+		return explainURL(templateID, to.String())
 	}
-	return "/users/" + url.PathEscape(r.UserID.String())
+	return "/users/" + url.PathEscape(to.String())
 }

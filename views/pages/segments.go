@@ -16,6 +16,17 @@ func BlankCondition() segment.Rule { return segment.Leaf(segment.Attribute, "", 
 
 func (p Segment) url() string { return fmt.Sprintf("/segments/%d", p.Segment.ID) }
 
+// keeper is the campaign for which the list has to stay as it is, nil if
+// there is none.
+func (p Segment) keeper() *segment.Use {
+	for i := range p.Uses {
+		if p.Uses[i].Keeps {
+			return &p.Uses[i]
+		}
+	}
+	return nil
+}
+
 func (p SegmentForm) action() string {
 	if p.Segment.ID == 0 {
 		return "/segments/new"

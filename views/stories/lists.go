@@ -79,7 +79,7 @@ func deliveries() []Story {
 		batchOf(9121, delivery.KindCorrection, 0, delivery.WebPush, delivery.BatchReady, delivery.Counts{Reserved: 420, InFlight: 420}),
 	}
 	campaign := batchOf(9120, delivery.KindCampaign, 0, delivery.Webhook, delivery.BatchDone, delivery.Counts{Reserved: 3, Sent: 3})
-	campaign.TemplateID, campaign.TemplateName, campaign.ShopTimezone = 0, "", ""
+	campaign.TemplateID, campaign.TemplateName, campaign.ShopTimezone, campaign.CampaignName = 0, "", "", "Spring greetings"
 	stopped := list[2]
 	stopped.StopReason = delivery.ReasonMoved
 	waiting := list[0]

@@ -72,6 +72,7 @@ func segments() []Story {
 			{Job: job.Job{ID: 22, State: job.Failed, Reason: "sheet_unreadable", CreatedAt: at}},
 			{Job: job.Job{ID: 21, State: job.Done, Done: 18_230, Failed: 12, CreatedAt: at}, Open: true},
 		}}.Page()},
+		{Name: "segment/list-kept", Page: pages.Segment{Segment: list, Uses: []segment.Use{{CampaignID: 9, Name: "Autumn", State: "scheduled", Keeps: true}}}.Page()},
 		{Name: "segment/list-without-file", Page: pages.Segment{Segment: list}.Page()},
 		{Name: "segment/viewer", Page: pages.Segment{Segment: gold}.Page(), Role: "viewer"},
 		{Name: "segment-form/edit", Page: form.Page()},

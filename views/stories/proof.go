@@ -51,7 +51,9 @@ func deadLetters() []Story {
 		return delivery.DeadLetter{BatchID: 88, UserID: id, Channel: delivery.SMS, TemplateID: 1, TemplateName: "Moon cake night", Reason: delivery.ReasonTooManyTries, Detail: "the provider answered HTTP 503",
 			Attempts: 8, FirstAt: Now().Add(-5 * time.Minute), LastAt: Now().Add(-90 * time.Second), WorthlessAfter: Now().Add(worthless)}
 	}
-	list := []delivery.DeadLetter{letter(1001, 11*time.Minute), letter(1007, 11*time.Minute), letter(9_007_199_254_740_993, -time.Minute)}
+	spring := letter(1002, time.Hour)
+	spring.Kind, spring.OwnerID, spring.OwnerName, spring.TemplateID, spring.TemplateName = delivery.KindCampaign, 9, "Spring greetings", 0, ""
+	list := []delivery.DeadLetter{letter(1001, 11*time.Minute), letter(1007, 11*time.Minute), letter(9_007_199_254_740_993, -time.Minute), spring}
 	return []Story{
 		{Name: "dead-letters/empty", Page: pages.DeadLetters{}.Page()},
 		{Name: "dead-letters/one", Page: pages.DeadLetters{Groups: deadGroups()[2:]}.Page()},
@@ -59,6 +61,7 @@ func deadLetters() []Story {
 		{Name: "dead-letters/past", Page: pages.DeadLetters{Groups: deadGroups(), Jobs: pages.Jobs{List: jobs().List[1:]}}.Page()},
 		{Name: "dead-letters/viewer", Page: pages.DeadLetters{Groups: deadGroups()[:1], Jobs: pages.Jobs{List: jobs().List[:1]}, Filter: pages.DeadFilter{Channel: "sms"}}.Page(), Role: "viewer"},
 		{Name: "dead-letters/none", Page: pages.DeadLetters{Filter: pages.DeadFilter{Template: "4"}}.Page()},
+		{Name: "dead-letters/campaign", Page: pages.DeadLetters{Groups: deadGroups()[:1], Filter: pages.DeadFilter{Campaign: "9"}}.Page()},
 		{Name: "dead-letters/nonsense", Page: pages.DeadLetters{Filter: pages.DeadFilter{User: "ada"}, Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}.Page()},
 		{Name: "dead-letters/single", Page: pages.DeadLetterList{Filter: filter, List: list, Next: "/dead-letters/list?after=88_1007"}.Page()},
 		{Name: "dead-letters/replay", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1204, TooLate: 312, AlreadySent: 17}, Rate: "20"}.Page()},
@@ -191,7 +194,6 @@ func balances() []Story {
 	wrong[1].Counted.Reserved, wrong[1].Counted.Sent = wrong[1].Counted.Reserved-3, wrong[1].Counted.Sent-3
 	wrong[2].Twice = 1
 	wrong[5].Kept.Skipped += 2
-	wrong[7].Moving, wrong[7].Counted.Sent = true, wrong[7].Counted.Sent-40
 	at := Now()
 	return []Story{
 		{Name: "balance/empty", Page: pages.Balance{Template: rush.Template, At: at}.Page()},

@@ -72,6 +72,7 @@ var codes = []code{
 	{"already_published", http.StatusConflict, "A campaign with this name, creator, start and end was published within the last 30 minutes."},
 	{"stock_below_issued", http.StatusConflict, "Stock cannot be lower than what is issued, nor be lowered behind the gate."},
 	{"list_incomplete", http.StatusConflict, "A file of the list is still being read; publish the campaign when that is done."},
+	{"list_in_use", http.StatusConflict, "A campaign that was published, or waits for approval, is for the list; nobody can be added until its audience is read."},
 	{"segment_in_use", http.StatusConflict, "A campaign that has not ended uses the segment."},
 	{"segment_is_list", http.StatusConflict, "The segment is a list: its members come from files."},
 	{"segment_is_rules", http.StatusConflict, "The segment is no list: its members come from rules."},

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/user"
 )
 
 // DeadLetterFilter selects dead letters; absent fields select everything.
@@ -14,6 +13,7 @@ type DeadLetterFilter struct {
 	Channel     *string `json:"channel,omitempty" enum:"app,email,sms,webpush,webhook"`
 	Fingerprint *string `json:"fingerprint,omitempty" maxLength:"200" doc:"Groups equal errors; see GET /admin/dead-letters."`
 	TemplateID  *string `json:"template_id,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
+	CampaignID  *string `json:"campaign_id,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
 	UserID      *string `json:"user_id,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
 }
 
@@ -89,9 +89,10 @@ func (a *API) deadLetters(ctx context.Context, in *struct {
 	Channel     string `query:"channel" enum:"app,email,sms,webpush,webhook"`
 	Fingerprint string `query:"fingerprint" maxLength:"200"`
 	TemplateID  string `query:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
+	CampaignID  string `query:"campaign_id" pattern:"^[1-9][0-9]{0,18}$"`
 	UserID      string `query:"user_id" pattern:"^[1-9][0-9]{0,18}$"`
 }) (*struct{ Body DeadLetterGroups }, error) {
-	f, err := DeadLetterFilter{given(in.Channel), given(in.Fingerprint), given(in.TemplateID), given(in.UserID)}.filter("query")
+	f, err := DeadLetterFilter{given(in.Channel), given(in.Fingerprint), given(in.TemplateID), given(in.CampaignID), given(in.UserID)}.filter("query")
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func (a *API) order(action delivery.DeadLetterAction) func(context.Context, *str
 			return out, nil
 		}
 		j, err := a.DeadLetters.Start(ctx, actorOf(ctx), delivery.DeadLetterOrder{Action: action, Filter: f,
-			Rate: in.Body.RatePerSecond, Reason: in.Body.Reason})
+			Rate: in.Body.RatePerSecond, Reason: in.Body.Reason, RequestKey: requestKey(ctx)})
 		if err != nil {
 			return nil, err
 		}
@@ -163,19 +164,23 @@ func (f DeadLetterFilter) filter(place string) (delivery.DeadLetterFilter, error
 		}
 		out.Channel = &c
 	}
-	if f.TemplateID != nil {
-		id, err := parseID(place+".template_id", *f.TemplateID)
+	for _, x := range []struct {
+		name string
+		text *string
+		into *int64
+	}{
+		{".template_id", f.TemplateID, &out.TemplateID},
+		{".campaign_id", f.CampaignID, &out.CampaignID},
+		{".user_id", f.UserID, (*int64)(&out.UserID)},
+	} {
+		if x.text == nil {
+			continue
+		}
+		id, err := parseID(place+x.name, *x.text)
 		if err != nil {
 			return out, err
 		}
-		out.TemplateID = id
-	}
-	if f.UserID != nil {
-		id, err := parseID(place+".user_id", *f.UserID)
-		if err != nil {
-			return out, err
-		}
-		out.UserID = user.ID(id)
+		*x.into = id
 	}
 	return out, nil
 }

@@ -34,6 +34,20 @@ func TestDeadLetters(t *testing.T) {
 	if a = r.want(r.call(r.admin(), "GET", "/admin/dead-letters?template_id="+id+"&user_id=2", nil), 200, ""); a.at("groups.0.count") != 1.0 {
 		t.Fatalf("filtered: %s", a.Body)
 	}
+	r.exec(`insert into batches (id, kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, dead_count)
+		overriding system value values (900, 'campaign', 9, 0, 1, 1, 1000, 'done', now(), now() + interval '1 hour', ''::bytea, 0, 0)`)
+	r.exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts)
+		values (900, 5, 1, 'dead', 'attempts_used_up', 'status 404', 'status 404', 8)`)
+	if a = r.want(r.call(r.admin(), "GET", "/admin/dead-letters?campaign_id=9", nil), 200, ""); a.at("groups.0.count") != 1.0 || a.at("groups.0.fingerprint") != "status 404" {
+		t.Fatalf("of a campaign: %s", a.Body)
+	}
+	ofCampaign := map[string]any{"filter": map[string]any{"campaign_id": "9"}, "dry_run": true}
+	if a = r.want(r.call(r.admin(), "POST", "/admin/dead-letters/discard", ofCampaign), 200, ""); a.at("total") != 1.0 {
+		t.Fatalf("a dry run for a campaign: %s", a.Body)
+	}
+	r.want(r.call(r.admin(), "GET", "/admin/dead-letters?campaign_id=9223372036854775808", nil), 422, "invalid_request")
+	r.exec(`delete from exceptions where batch_id = 900`)
+	r.exec(`delete from batches where id = 900`)
 	order := map[string]any{"filter": map[string]any{"channel": "email", "fingerprint": "status #"}, "dry_run": true}
 	a = r.want(r.call(r.admin(), "POST", "/admin/dead-letters/replay", order), 200, "")
 	if a.at("total") != 6.0 || a.at("in_time") != 3.0 || a.at("too_late") != 3.0 || a.at("already_sent") != 0.0 || a.at("job") != nil {

@@ -33,10 +33,11 @@ func (a *API) listRoutes(add func(method, path, id, summary string, more ...func
 	op := add(http.MethodPut, "/admin/lists/{id}/members", "add-list-members", "Add users to a list, from a file",
 		func(r *route) {
 			r.stream, r.Status = true, http.StatusAccepted
-			r.Description = "CSV or XLSX, of which the column id counts, or the first one; at most 512 MiB. It is read in the background, " +
+			r.Description = "CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. It is read in the background, " +
 				"and adding a user again changes nothing. GET /admin/jobs/{job_id} says how far that is and what could not be read, " +
-				"GET /admin/segments/{id} how many members there are."
-		}, codes("segment_not_found", "segment_is_rules", "unsupported_media_type", "upload_too_large", "malformed_json", "request_timeout"))
+				"GET /admin/segments/{id} how many members there are. From when a campaign to the list is published, or waits for approval, " +
+				"until its audience is read, nobody can be added."
+		}, codes("segment_not_found", "segment_is_rules", "list_in_use", "unsupported_media_type", "upload_too_large", "malformed_json", "request_timeout"))
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"text/csv": {
 		Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Example: "id\n1001\n1002\n"},
 		"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
@@ -58,7 +59,7 @@ func (a *API) listRoutes(add func(method, path, id, summary string, more ...func
 }
 
 func (a *API) createList(ctx context.Context, in *struct{ Body ListWish }) (*segmentAnswer, error) {
-	g, _, err := a.Segments.CreateList(ctx, actorOf(ctx), in.Body.Name, 0)
+	g, _, err := a.Segments.CreateList(ctx, actorOf(ctx), in.Body.Name, 0, requestKey(ctx))
 	return answered(g), err
 }
 
@@ -79,7 +80,7 @@ func (a *API) startFilling(w http.ResponseWriter, r *http.Request, id int64) (jo
 		return job.Job{}, errMediaType.Because("send the file itself, as text/csv or XLSX")
 	}
 	by := actorOf(r.Context())
-	if _, err := a.Segments.Segment(r.Context(), by, id); err != nil {
+	if _, err := a.Segments.MayAdd(r.Context(), by, id); err != nil {
 		return job.Job{}, err // before anything is stored
 	}
 	slow := &patient{ResponseController: http.NewResponseController(w), body: r.Body}

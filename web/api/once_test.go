@@ -144,6 +144,43 @@ func TestRecoveryAfterCrash(t *testing.T) {
 	r.want(r.call(r.admin("Idempotency-Key", "p2"), "POST", "/admin/templates/"+id+"/publish", nil), 409, "invalid_transition")
 }
 
+// What a request began in the background is begun once, too.
+func TestRecoveryOfWhatPeopleMake(t *testing.T) {
+	store := &forgetful{}
+	r := newRig(t, func(d *api.Deps) {
+		store.Idempotency = d.Idempotency.(postgres.Idempotency)
+		d.Idempotency = store
+	})
+	segment := r.want(r.call(r.admin(), "POST", "/admin/segments", `{"name":"All","rule":{"all":[]}}`), 201, "").at("id").(string)
+	r.deadOnes(r.drop(2*time.Hour), 3)
+	for _, c := range []struct {
+		path, body, table, id string
+		status                int
+	}{
+		{"/admin/segments", `{"name":"Gold","rule":{"all":[]}}`, "segments", "id", 201},
+		{"/admin/lists", `{"name":"Fair"}`, "segments", "id", 201},
+		{"/admin/segments/" + segment + "/count", "", "jobs", "job_id", 202},
+		{"/admin/dead-letters/replay", `{"filter":{"channel":"email"}}`, "dead_letter_jobs", "job.id", 202},
+		{"/admin/dead-letters/discard", `{"filter":{"channel":"email"}}`, "dead_letter_jobs", "job.id", 202},
+	} {
+		rows := func() int64 { return r.number(`select count(*) from ` + c.table) }
+		ask := func(key string) string {
+			return r.want(r.call(r.admin("Idempotency-Key", key), "POST", c.path, c.body), c.status, "").at(c.id).(string)
+		}
+		before := rows()
+		store.forget.Store(true)
+		first := ask("k " + c.path)
+		r.crash()
+		store.forget.Store(false)
+		if again := ask("k " + c.path); again != first || rows() != before+1 {
+			t.Errorf("%s: %s after %s, %d rows more", c.path, again, first, rows()-before)
+		}
+		if other := ask("l " + c.path); other == first {
+			t.Errorf("%s: another request is answered with %s", c.path, other)
+		}
+	}
+}
+
 // wishAt is one body for all attempts.
 var wishAt = wish(2 * time.Hour)
 

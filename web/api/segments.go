@@ -65,6 +65,7 @@ type Use struct {
 	CampaignID string `json:"campaign_id"`
 	Name       string `json:"name"`
 	State      string `json:"state"`
+	Keeps      bool   `json:"keeps_members,omitempty" doc:"Nobody can be added to the list until the campaign's audience is read."`
 }
 
 // SegmentList is one page.
@@ -205,7 +206,7 @@ func (a *API) createSegment(ctx context.Context, in *struct{ Body SegmentWish })
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.Segments.Create(ctx, actorOf(ctx), segment.Spec{Name: in.Body.Name, Rule: rule}, "")
+	g, err := a.Segments.Create(ctx, actorOf(ctx), segment.Spec{Name: in.Body.Name, Rule: rule}, requestKey(ctx))
 	return answered(g), err
 }
 
@@ -234,7 +235,7 @@ func (a *API) getSegment(ctx context.Context, in *SegmentRef) (*segmentAnswer, e
 	uses, err := a.Segments.Uses(ctx, actorOf(ctx), id)
 	answer := answered(g)
 	for _, u := range uses {
-		answer.Body.UsedBy = append(answer.Body.UsedBy, Use{decimal(u.CampaignID), u.Name, u.State})
+		answer.Body.UsedBy = append(answer.Body.UsedBy, Use{decimal(u.CampaignID), u.Name, u.State, u.Keeps})
 	}
 	return answer, err
 }
@@ -283,7 +284,7 @@ func (a *API) countSegment(ctx context.Context, in *SegmentRef) (*startedAnswer,
 	if err != nil {
 		return nil, err
 	}
-	j, err := a.Segments.Count(ctx, actorOf(ctx), id)
+	j, err := a.Segments.Count(ctx, actorOf(ctx), id, requestKey(ctx))
 	return &startedAnswer{StartedJob{decimal(j.ID), in.ID}}, err
 }
 

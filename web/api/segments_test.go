@@ -88,6 +88,14 @@ func TestLists(t *testing.T) {
 	r.want(r.call(r.admin(), "POST", "/admin/segments/"+id+"/count", nil), 409, "segment_is_list")
 	rules := r.want(r.call(r.admin(), "POST", "/admin/segments", `{"name":"x","rule":{"all":[]}}`), 201, "").at("id").(string)
 	r.want(r.call(r.admin("Content-Type", "text/csv"), "PUT", "/admin/lists/"+rules+"/members", "id\n1"), 409, "segment_is_rules")
+	r.exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by)
+		values ('Spring', 1, '{}', jsonb_build_object('kind', 'list_id', 'id', $1::bigint), now(), now() + interval '1 hour', 'scheduled', 'key:1', 'key:1')`, id)
+	if a := r.want(r.call(r.admin("Content-Type", "text/csv"), "PUT", path, "id\n3\n"), 409, "list_in_use"); !strings.Contains(a.at("detail").(string), "Spring") {
+		t.Errorf("the refusal is %s", a.Body)
+	}
+	if a := r.want(r.call(r.admin(), "GET", "/admin/segments/"+id, nil), 200, ""); a.at("used_by.0.keeps_members") != true {
+		t.Errorf("the list is %s", a.Body)
+	}
 }
 
 type deadLine struct{}

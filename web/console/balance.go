@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"dropbell/domain/reminder"
-	"dropbell/domain/template"
 	"dropbell/views/pages"
 )
 
@@ -16,54 +15,15 @@ func (c *Console) balance(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Balance{Template: t}
-	if p.Lines, err = c.balanceLines(r, t); err != nil {
+	lines, err := c.Board.Balance(r.Context(), t.ID)
+	if err != nil {
 		return err
 	}
-	p.At = c.Now()
+	p := pages.Balance{Template: t, At: c.Now(), Lines: make([]pages.BalanceLine, len(lines))}
+	for i, l := range lines {
+		p.Lines[i] = pages.BalanceLine{BalanceLine: l}
+	}
 	return c.show(w, r, http.StatusOK, p.Page())
-}
-
-// balanceLines counts the sheet. A line takes several statements, between
-// which a batch of a slot that is going out may end: a difference there is
-// believed only if a second look finds the same.
-func (c *Console) balanceLines(r *http.Request, t template.Template) ([]pages.BalanceLine, error) {
-	first, err := c.Board.Balance(r.Context(), t.ID)
-	if err != nil {
-		return nil, err
-	}
-	lines, again := make([]pages.BalanceLine, len(first)), false
-	for i, l := range first {
-		lines[i] = pages.BalanceLine{BalanceLine: l}
-		again = again || l.Difference() != 0
-	}
-	if !again {
-		return lines, nil
-	}
-	second, err := c.Board.Balance(r.Context(), t.ID)
-	if err != nil {
-		return nil, err
-	}
-	return settled(first, second), nil
-}
-
-// settled returns the second look, in which a line whose difference is not
-// the one of the first look is moving.
-func settled(first, second []reminder.BalanceLine) []pages.BalanceLine {
-	type key struct {
-		slot    int64
-		channel int
-	}
-	before := map[key]int64{}
-	for _, l := range first {
-		before[key{l.Slot.ID, int(l.Channel)}] = l.Difference()
-	}
-	lines := make([]pages.BalanceLine, len(second))
-	for i, l := range second {
-		was, known := before[key{l.Slot.ID, int(l.Channel)}]
-		lines[i] = pages.BalanceLine{BalanceLine: l, Moving: l.Difference() != 0 && (!known || was != l.Difference())}
-	}
-	return lines
 }
 
 // receipt sends the list of everybody who was due in a slot.

@@ -38,23 +38,6 @@ func TestBalance(t *testing.T) {
 	g.as(staff.Viewer, 11).get("/templates/1/balance").is(http.StatusForbidden)
 }
 
-// What changes between two looks is no difference.
-func TestSettled(t *testing.T) {
-	line := func(slot, reserved, counted int64) reminder.BalanceLine {
-		return reminder.BalanceLine{Slot: reminder.Slot{ID: slot}, Kept: delivery.Counts{Reserved: reserved}, Counted: delivery.Counts{Reserved: counted, Sent: counted}}
-	}
-	got := settled([]reminder.BalanceLine{line(1, 5, 4), line(2, 5, 4), line(3, 5, 4), line(4, 5, 5)},
-		[]reminder.BalanceLine{line(1, 5, 4), line(2, 5, 3), line(3, 5, 5), line(4, 5, 5), line(5, 5, 1)})
-	for i, want := range []bool{false, true, false, false, true} {
-		if got[i].Moving != want {
-			t.Errorf("line %d: moving is %v", i+1, got[i].Moving)
-		}
-	}
-	if got[0].Difference() != 1 {
-		t.Error("a difference that stays is lost")
-	}
-}
-
 func TestReceipt(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, 2*time.Hour)

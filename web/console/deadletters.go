@@ -23,7 +23,8 @@ const maxJobs = 100
 // typedFilter reads which dead letters are meant. What cannot be read selects
 // nothing: an action must never reach further than what was typed.
 func typedFilter(r *http.Request) (pages.DeadFilter, delivery.DeadLetterFilter, []fault.Field) {
-	typed := pages.DeadFilter{Channel: r.FormValue("channel"), Template: strings.TrimSpace(r.FormValue("template")), User: strings.TrimSpace(r.FormValue("user"))}
+	typed := pages.DeadFilter{Channel: r.FormValue("channel"), Template: strings.TrimSpace(r.FormValue("template")),
+		Campaign: strings.TrimSpace(r.FormValue("campaign")), User: strings.TrimSpace(r.FormValue("user"))}
 	if values, ok := r.Form["fingerprint"]; ok {
 		typed.Fingerprint = &values[0]
 	}
@@ -36,13 +37,7 @@ func typedFilter(r *http.Request) (pages.DeadFilter, delivery.DeadLetterFilter, 
 		}
 		f.Channel = &c
 	}
-	if typed.Template != "" {
-		n, err := strconv.ParseInt(typed.Template, 10, 64)
-		if err != nil || n <= 0 {
-			broken.Add("template", "rule.user_id", "must be a positive whole number")
-		}
-		f.TemplateID = n
-	}
+	f.TemplateID, f.CampaignID = typedNumber("template", typed.Template, &broken), typedNumber("campaign", typed.Campaign, &broken)
 	if typed.User != "" {
 		id, err := user.ParseID(typed.User)
 		if err != nil {
@@ -51,6 +46,18 @@ func typedFilter(r *http.Request) (pages.DeadFilter, delivery.DeadLetterFilter, 
 		f.UserID = id
 	}
 	return typed, f, broken.List
+}
+
+// typedNumber reads the number of something, which may be left empty.
+func typedNumber(name, text string, broken *fault.Fields) int64 {
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n <= 0 {
+		broken.Add(name, "rule.user_id", "must be a positive whole number")
+	}
+	return n
 }
 
 // meant is typedFilter for pages that act, or list what would be acted upon.

@@ -58,6 +58,32 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 	viewer.htmx().get("/dead-letters?user=1001").is(200).has("HTTP 503").hasNot("<html")
 }
 
+// A campaign's letters are told by its name and lead to it, whatever template
+// it is about; the people lead to their own pages, which are there.
+func TestDeadLettersOfCampaigns(t *testing.T) {
+	g := buried(t)
+	g.exec(`insert into users (id) values (5), (6)`)
+	g.exec(`insert into campaigns (id, shop_number, name, channel, content, audience, starts_at, ends_at, state, creator, created_by) overriding system value
+		select n, 10, 'Spring ' || n, 0, '{}', '{"kind": "all"}', now(), now() + interval '1 hour', 'finished', 'staff:1', 'staff:1' from generate_series(71, 72) n`)
+	g.exec(`insert into batches (id, kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, dead_count)
+		overriding system value select 900 + n, 'campaign', 70 + n, n - 1, 0, 1, 1000, 'done', now(), now() + interval '1 hour', ''::bytea, 1, 1 from generate_series(1, 2) n`)
+	g.exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts)
+		select 900 + n, 4 + n, 0, 'dead', 'attempts_used_up', 'HTTP 404', 'http #', 8 from generate_series(1, 2) n`)
+	b := g.as(staff.Operator, 10)
+	b.get("/dead-letters/list").is(200).has(`href="/users/5"`, `href="/users/6"`, `href="/campaigns/71"`, "Spring 71", "Spring 72", `href="/templates/1/users/1001"`).
+		hasNot("/templates/0", "/templates/1/users/6", "#0")
+	b.get("/users/5").is(200)
+	b.get("/dead-letters?campaign=71").is(200).has("1 dead letter", `name="campaign"`, `value="71"`)
+	b.get("/dead-letters/list?campaign=72").is(200).has("Spring 72", "campaign #72").hasNot("Spring 71", "/users/5")
+	b.get("/dead-letters?campaign=x").is(200).has("That is not a number")
+	b.get("/dead-letters.csv?campaign=72").is(200).has("campaign_name", "campaign,72,Spring 72").hasNot("Spring 71")
+	b.get("/deliveries?kind=campaign").is(200).has("Spring 71", "Spring 72")
+	b.get("/dead-letters/replay?campaign=71").is(200).has("1 still in time", `name="campaign" value="71"`)
+	b.post("/dead-letters/discard", url.Values{"campaign": {"71"}}).to("/dead-letters?campaign=71")
+	g.must(g.DeadLetters.Step(t.Context()))
+	b.get("/dead-letters").is(200).has("3 dead letters", "campaign #71")
+}
+
 var links = regexp.MustCompile(`href="(/dead-letters/list[^"]*)"`)
 
 func TestGroupsLeadToTheirLetters(t *testing.T) {

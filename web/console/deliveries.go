@@ -37,13 +37,7 @@ func (c *Console) deliveryQuery(r *http.Request) (pages.DeliveryFilter, delivery
 	if o := delivery.Outcome(typed("outcome")); slices.Contains(delivery.ListedOutcomes(), o) {
 		f.Outcome, q.Outcome = string(o), o
 	}
-	if f.Template != "" {
-		n, err := strconv.ParseInt(f.Template, 10, 64)
-		if err != nil || n <= 0 {
-			broken.Add("template", "rule.user_id", "must be a positive whole number")
-		}
-		q.TemplateID = n
-	}
+	q.TemplateID = typedNumber("template", f.Template, broken)
 	q.UserID = typedUser(f.User, broken)
 	q.From, q.To = c.typedMoment("from", f.From, broken), c.typedMoment("to", f.To, broken)
 	return f, q, broken.List

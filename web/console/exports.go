@@ -73,7 +73,8 @@ func (c *Console) exportDeadLetters(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	head := []string{"batch_id", "user_id", "channel", "template_id", "template_name", "reason", "detail", "attempts", "first_at", "last_at", "worthless_after"}
+	head := []string{"batch_id", "user_id", "channel", "template_id", "template_name", "reason", "detail", "attempts", "first_at", "last_at", "worthless_after",
+		"kind", "campaign_id", "campaign_name"}
 	return c.export(w, r, "dead-letters", head, func(s *sheet) error {
 		return inPages(func(last *delivery.DeadLetter) ([]delivery.DeadLetter, error) {
 			var batch int64
@@ -83,8 +84,12 @@ func (c *Console) exportDeadLetters(w http.ResponseWriter, r *http.Request) erro
 			}
 			return c.DeadLetters.List(r.Context(), actor(r), f, batch, id, exportPage)
 		}, func(d delivery.DeadLetter) error {
+			var campaignID any
+			if d.Kind == delivery.KindCampaign {
+				campaignID = d.OwnerID
+			}
 			return s.row(d.BatchID, int64(d.UserID), d.Channel.String(), d.TemplateID, d.TemplateName, d.Reason, d.Detail, d.Attempts,
-				d.FirstAt, d.LastAt, d.WorthlessAfter)
+				d.FirstAt, d.LastAt, d.WorthlessAfter, string(d.Kind), campaignID, d.OwnerName)
 		})
 	})
 }

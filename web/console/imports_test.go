@@ -247,6 +247,13 @@ func TestListPages(t *testing.T) {
 	g.workPeople()
 	b.get(at).is(200).has("3 users", "failed", "The file cannot be read.")
 	b.post(at+"/edit", url.Values{"name": {"The fair"}, "version": {"1"}, "do": {"save"}}).to(at)
+	// A campaign that has not read its audience keeps the list as it is.
+	g.exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by)
+		values ('Spring', 1, '{}', jsonb_build_object('kind', 'list_id', 'id', $1::bigint), now(), now() + interval '1 hour', 'scheduled', 'staff:1', 'staff:1')`, id)
+	b.get(at).is(200).has("Nobody can be added now", ">Spring</a>", fmt.Sprintf(`href="/campaigns/%d"`, g.number(`select max(id) from campaigns`))).hasNot("Add ids from a file")
+	b.get(at + "/file").to(at)
+	b.upload(at+"/file", "more.csv", "8\n").to(at)
+	b.get(at).is(200).has("Nobody can be added until its audience is read.", "3 users")
 }
 
 // A rule is built in a real browser, where buttons change the tree in place.

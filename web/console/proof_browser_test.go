@@ -46,7 +46,7 @@ func TestFilterDeadLettersInTheBrowser(t *testing.T) {
 	b.open(g.server.URL + "/dead-letters")
 	b.fill("#f-user", "1001")
 	b.sees("#results", "1 dead letter", "HTTP 503")
-	if got := evaluate[string](b, `location.search`); got != "?channel=&template=&user=1001" {
+	if got := evaluate[string](b, `location.search`); got != "?channel=&template=&campaign=&user=1001" {
 		t.Errorf("the address says %q", got)
 	}
 	b.fill("#f-channel", "email")

@@ -113,15 +113,6 @@ func (c *Console) editSegment(w http.ResponseWriter, r *http.Request) error {
 	return c.show(w, r, http.StatusOK, p.Page())
 }
 
-// listFiles returns what became of the files of a list.
-func (c *Console) listFiles(r *http.Request, id int64) (files []pages.ListFile, err error) {
-	jobs, err := c.Segments.Files(r.Context(), actor(r), id)
-	for _, j := range jobs {
-		files = append(files, pages.ListFile{Job: j, Open: j.Visible(actor(r)) == nil})
-	}
-	return files, err
-}
-
 func (c *Console) saveSegment(w http.ResponseWriter, r *http.Request) error {
 	g, err := c.loadSegment(r)
 	if err != nil {
@@ -174,7 +165,7 @@ func (c *Console) countSegment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	j, err := c.Segments.Count(r.Context(), actor(r), id)
+	j, err := c.Segments.Count(r.Context(), actor(r), id, "")
 	if err != nil {
 		return err
 	}
@@ -234,55 +225,6 @@ func (c *Console) deleteSegment(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return c.done(w, r, "/segments", ui.Good, say(r, "segments.deleted"))
-}
-
-func (c *Console) newList(w http.ResponseWriter, r *http.Request) error {
-	return c.show(w, r, http.StatusOK, pages.ListForm{}.Page())
-}
-
-func (c *Console) createList(w http.ResponseWriter, r *http.Request) error {
-	u, fields, err := c.receive(r)
-	p := pages.ListForm{Name: fields["name"], Errors: fieldsOf(err)}
-	if p.Errors == nil && err != nil {
-		return err
-	}
-	if p.Errors == nil {
-		_, j, err := c.Segments.CreateList(r.Context(), actor(r), p.Name, u.ID)
-		if p.Errors = fieldsOf(err); p.Errors == nil {
-			if err != nil {
-				return err
-			}
-			return c.done(w, r, pages.Work{Job: j}.URL(), ui.Good, say(r, "segments.reading"))
-		}
-	}
-	return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
-}
-
-func (c *Console) fileForm(w http.ResponseWriter, r *http.Request) error {
-	g, err := c.loadSegment(r)
-	if err != nil {
-		return err
-	}
-	return c.show(w, r, http.StatusOK, pages.ListForm{Segment: g}.Page())
-}
-
-func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
-	g, err := c.loadSegment(r)
-	if err != nil {
-		return err
-	}
-	u, _, err := c.receive(r)
-	if list := fieldsOf(err); list != nil {
-		return c.show(w, r, http.StatusUnprocessableEntity, pages.ListForm{Segment: g, Errors: list}.Page())
-	}
-	if err != nil {
-		return err
-	}
-	j, err := c.Segments.AddFile(r.Context(), actor(r), g.ID, u.ID)
-	if err != nil {
-		return err
-	}
-	return c.done(w, r, pages.Work{Job: j}.URL(), ui.Good, say(r, "segments.reading"))
 }
 
 // readRule reads the tree that the form holds: the fields of a node begin with

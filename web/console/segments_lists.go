@@ -1,0 +1,86 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"dropbell/domain/segment"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+func (c *Console) newList(w http.ResponseWriter, r *http.Request) error {
+	return c.show(w, r, http.StatusOK, pages.ListForm{}.Page())
+}
+
+func (c *Console) createList(w http.ResponseWriter, r *http.Request) error {
+	u, fields, err := c.receive(r)
+	p := pages.ListForm{Name: fields["name"], Errors: fieldsOf(err)}
+	if p.Errors == nil && err != nil {
+		return err
+	}
+	if p.Errors == nil {
+		_, j, err := c.Segments.CreateList(r.Context(), actor(r), p.Name, u.ID, "")
+		if p.Errors = fieldsOf(err); p.Errors == nil {
+			if err != nil {
+				return err
+			}
+			return c.done(w, r, pages.Work{Job: j}.URL(), ui.Good, say(r, "segments.reading"))
+		}
+	}
+	return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+}
+
+func (c *Console) fileForm(w http.ResponseWriter, r *http.Request) error {
+	g, err := c.fillable(r)
+	if err != nil {
+		return c.refuseFile(w, r, g, err)
+	}
+	return c.show(w, r, http.StatusOK, pages.ListForm{Segment: g}.Page())
+}
+
+// fillable is the list in the address if users can be added to it.
+func (c *Console) fillable(r *http.Request) (segment.Segment, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return segment.Segment{}, err
+	}
+	return c.Segments.MayAdd(r.Context(), actor(r), id)
+}
+
+// refuseFile leads back to the list, which says what keeps it.
+func (c *Console) refuseFile(w http.ResponseWriter, r *http.Request, g segment.Segment, err error) error {
+	if !errors.Is(err, segment.ErrListInUse) {
+		return err
+	}
+	return c.done(w, r, fmt.Sprintf("/segments/%d", g.ID), ui.Bad, say(r, "fault.list_in_use"))
+}
+
+func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
+	g, err := c.fillable(r)
+	if err != nil {
+		return c.refuseFile(w, r, g, err)
+	}
+	u, _, err := c.receive(r)
+	if list := fieldsOf(err); list != nil {
+		return c.show(w, r, http.StatusUnprocessableEntity, pages.ListForm{Segment: g, Errors: list}.Page())
+	}
+	if err != nil {
+		return err
+	}
+	j, err := c.Segments.AddFile(r.Context(), actor(r), g.ID, u.ID)
+	if err != nil {
+		return c.refuseFile(w, r, g, err)
+	}
+	return c.done(w, r, pages.Work{Job: j}.URL(), ui.Good, say(r, "segments.reading"))
+}
+
+// listFiles returns what became of the files of a list.
+func (c *Console) listFiles(r *http.Request, id int64) (files []pages.ListFile, err error) {
+	jobs, err := c.Segments.Files(r.Context(), actor(r), id)
+	for _, j := range jobs {
+		files = append(files, pages.ListFile{Job: j, Open: j.Visible(actor(r)) == nil})
+	}
+	return files, err
+}
