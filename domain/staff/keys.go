@@ -17,9 +17,10 @@ type KeyInput struct {
 	ExpiresAt *time.Time
 }
 
-// Keys lists every service key, the newest first.
+// Keys lists every service key, the newest first. Keys know no shops, so that
+// who is limited to some gets [ErrEveryShop], here and below.
 func (s *Service) Keys(ctx context.Context, by Actor) ([]Key, error) {
-	if err := by.May(ManageStaff, 0); err != nil {
+	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return nil, err
 	}
 	return s.Store.Keys(ctx)
@@ -28,7 +29,7 @@ func (s *Service) Keys(ctx context.Context, by Actor) ([]Key, error) {
 // CreateKey returns a new key and its secret, which cannot be had again. It
 // returns a [fault.Fields] if a rule is broken.
 func (s *Service) CreateKey(ctx context.Context, by Actor, in KeyInput) (Key, string, error) {
-	if err := by.May(ManageStaff, 0); err != nil {
+	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return Key{}, "", err
 	}
 	if err := in.check(s.Now()); err != nil {
@@ -56,7 +57,7 @@ func (s *Service) EnsureKey(ctx context.Context, secret, name string, scopes []S
 
 // RevokeKey makes a key useless for ever. It returns [ErrKeyNotFound].
 func (s *Service) RevokeKey(ctx context.Context, by Actor, id int64, reason string) error {
-	if err := by.May(ManageStaff, 0); err != nil {
+	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return err
 	}
 	return s.Store.RevokeKey(ctx, id, s.Now(), Entry{Actor: by, Action: "key.revoke", ObjectKind: "key", ObjectID: itoa(id), Reason: reason})

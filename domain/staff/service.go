@@ -70,9 +70,11 @@ func (s *Service) EnsureFirstAdmin(ctx context.Context, email, password string) 
 		Reason: "first admin", After: shown(m)})
 }
 
-// Members lists everybody with access, by e-mail.
+// Members lists everybody with access, by e-mail. Who is limited to shops gets
+// [ErrEveryShop], here and wherever access is read or changed: whoever could
+// give access, to themselves or by a key, would be limited no longer.
 func (s *Service) Members(ctx context.Context, by Actor) ([]Member, error) {
-	if err := by.May(ManageStaff, 0); err != nil {
+	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return nil, err
 	}
 	return s.Store.Members(ctx)
@@ -80,7 +82,7 @@ func (s *Service) Members(ctx context.Context, by Actor) ([]Member, error) {
 
 // Member returns one of them, or [ErrNotFound].
 func (s *Service) Member(ctx context.Context, by Actor, id int64) (Member, error) {
-	if err := by.May(ManageStaff, 0); err != nil {
+	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return Member{}, err
 	}
 	return s.Store.Member(ctx, id)
@@ -100,7 +102,7 @@ type MemberInput struct {
 // CreateMember gives somebody access. It returns a [fault.Fields] or
 // [ErrEmailTaken].
 func (s *Service) CreateMember(ctx context.Context, by Actor, in MemberInput) (Member, error) {
-	if err := by.May(ManageStaff, 0); err != nil {
+	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return Member{}, err
 	}
 	if err := in.check(true); err != nil {
