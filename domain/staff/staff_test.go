@@ -137,3 +137,20 @@ func TestAccessIsNotForLimitedAdmins(t *testing.T) {
 		}
 	}
 }
+
+type comparing struct {
+	plain
+	n *int
+}
+
+func (c comparing) Matches(context.Context, string, string) (bool, error) { *c.n++; return false, nil }
+
+// What is too long to be an address is looked up nowhere, and takes as long as
+// any other wrong password.
+func TestSignInWithTooLongAnAddress(t *testing.T) {
+	n := 0
+	s := &Service{Store: refusing{T: t}, Passwords: comparing{n: &n}, Now: time.Now}
+	if _, _, err := s.SignIn(t.Context(), strings.Repeat("a", MaxEmail)+"@example.com", "x", Client{}); !errors.Is(err, ErrSignIn) || n != 1 {
+		t.Errorf("%v after %d comparisons", err, n)
+	}
+}
