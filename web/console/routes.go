@@ -232,6 +232,7 @@ func (c *Console) table() []route {
 
 func (c *Console) routes() http.Handler {
 	r := chi.NewRouter()
+	r.Use(head)
 	r.Handle(static.Prefix+"*", c.assets)
 	r.Group(func(r chi.Router) {
 		r.Use(c.protect, c.sessions.LoadAndSave, c.identify, c.crossOrigin(), c.readable)
@@ -246,6 +247,20 @@ func (c *Console) routes() http.Handler {
 	})
 	return r
 }
+
+// head serves HEAD like GET. The middleware of chi asks the root router, which
+// takes every method of what is mounted.
+func head(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			chi.RouteContext(r.Context()).RouteMethod = http.MethodGet
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// reads reports whether the request asks for a page and changes nothing.
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 // serve checks who asks before the route's handler sees the request.
 func (c *Console) serve(rt route) http.Handler {
@@ -282,7 +297,7 @@ func (c *Console) monitor() http.Handler {
 			c.fail(w, r, err)
 			return
 		}
-		if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Dest") == "document" {
+		if reads(r) && r.Header.Get("Sec-Fetch-Dest") == "document" {
 			redirect(w, r, queuesURL(r.URL.Path)) // not without a way back
 			return
 		}
@@ -290,7 +305,7 @@ func (c *Console) monitor() http.Handler {
 			writable.ServeHTTP(w, r)
 			return
 		}
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if !reads(r) {
 			c.fail(w, r, actor(r).MayEverywhere(staff.Operate))
 			return
 		}

@@ -76,7 +76,7 @@ func (c *Console) identify(next http.Handler) http.Handler {
 // askToSignIn leads to the sign-in and from there back to the page that was
 // open. What a request would have changed is lost, and that is said there.
 func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
-	if strings.HasSuffix(r.URL.Path, "/live") && r.Method == http.MethodGet {
+	if strings.HasSuffix(r.URL.Path, "/live") && reads(r) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
@@ -84,7 +84,7 @@ func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if page := openPage(r); page != "/" {
 		again.Set("return", page)
 	}
-	if r.Method != http.MethodGet {
+	if !reads(r) {
 		again.Set("lost", "1")
 	}
 	if len(again) > 0 {
@@ -103,7 +103,7 @@ func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
 func openPage(r *http.Request) string {
 	says := r.Header.Get("HX-Current-URL")
 	switch {
-	case says == "" && r.Method == http.MethodGet:
+	case says == "" && reads(r):
 		return localPath(r.URL.RequestURI())
 	case says == "":
 		says = r.Referer()
