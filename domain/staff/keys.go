@@ -15,6 +15,9 @@ type KeyInput struct {
 	Name      string
 	Scopes    []Scope
 	ExpiresAt *time.Time
+	// RequestKey makes sure that sending the same form twice makes one key;
+	// empty = every call is a request of its own.
+	RequestKey string
 }
 
 // Keys lists every service key, the newest first. Keys know no shops, so that
@@ -27,7 +30,8 @@ func (s *Service) Keys(ctx context.Context, by Actor) ([]Key, error) {
 }
 
 // CreateKey returns a new key and its secret, which cannot be had again. It
-// returns a [fault.Fields] if a rule is broken.
+// returns a [fault.Fields] if a rule is broken, and [ErrKeyRepeated] for a
+// request that has made its key.
 func (s *Service) CreateKey(ctx context.Context, by Actor, in KeyInput) (Key, string, error) {
 	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return Key{}, "", err
@@ -37,7 +41,7 @@ func (s *Service) CreateKey(ctx context.Context, by Actor, in KeyInput) (Key, st
 	}
 	secret := NewSecret()
 	k := keyOf(in, secret, by)
-	k, err := s.Store.InsertKey(ctx, k, HashSecret(secret), Entry{Actor: by, Action: "key.create", ObjectKind: "key", After: k.shown()})
+	k, err := s.Store.InsertKey(ctx, k, HashSecret(secret), in.RequestKey, Entry{Actor: by, Action: "key.create", ObjectKind: "key", After: k.shown()})
 	if err != nil {
 		return Key{}, "", err
 	}

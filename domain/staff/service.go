@@ -33,7 +33,9 @@ type Store interface {
 	RevokeSignIns(ctx context.Context, r Revocation) (ended int, err error)
 
 	Keys(ctx context.Context) ([]Key, error)
-	InsertKey(ctx context.Context, k Key, hash []byte, e Entry) (Key, error)
+	// InsertKey returns [ErrKeyRepeated] if the actor of e has made a key with
+	// this request key lately; empty = none.
+	InsertKey(ctx context.Context, k Key, hash []byte, requestKey string, e Entry) (Key, error)
 	// EnsureKey does nothing and returns false if a key with this hash exists.
 	EnsureKey(ctx context.Context, k Key, hash []byte, e Entry) (created bool, err error)
 	// RevokeKey returns [ErrKeyNotFound]; revoking twice keeps the first instant.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -100,6 +101,35 @@ func TestKeyPages(t *testing.T) {
 	g.must(err)
 	if k.Usable(g.now()) {
 		t.Error("a revoked key is usable")
+	}
+}
+
+// Sending the form twice, one after the other or at once, makes one key.
+func TestKeyFormSentTwice(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Admin)
+	form := url.Values{"name": {"checkout"}, "request_key": {b.get("/keys/new").is(200).field("request_key")}}
+	again := b.post("/keys", form).is(422) // no scope
+	form.Set("scopes", "read")
+	form.Set("request_key", again.field("request_key"))
+	b.post("/keys", form).to("/keys")
+	b.post("/keys", form).to("/keys")
+	b.get("/keys").is(200).has("Copy it now", "The form was sent twice, and one key was made.")
+	if n := g.number(`select count(*) from api_keys`); n != 1 {
+		t.Errorf("%d keys", n)
+	}
+	form.Set("request_key", b.get("/keys/new").is(200).field("request_key"))
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() { b.post("/keys", form).to("/keys") })
+	}
+	all.Wait()
+	if n := g.number(`select count(*) from api_keys`); n != 2 {
+		t.Errorf("%d keys", n)
+	}
+	g.as(staff.Admin).post("/keys", form).to("/keys") // a form of somebody else's is another
+	if n := g.number(`select count(*) from api_keys`); n != 3 {
+		t.Errorf("%d keys", n)
 	}
 }
 
