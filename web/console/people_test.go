@@ -193,5 +193,5 @@ func TestAuditPage(t *testing.T) {
 	a := b.get("/audit?actor=staff:7").is(200).has("Zoë", "custom.thing", "gadget 26", ">1<", ">2<").hasNot("same", "gadget 1<")
 	b.get(strings.ReplaceAll(between(a.body[strings.Index(a.body, `class="pager"`):], `href="`, `"`), "&amp;", "&")).is(200).has("gadget 0").hasNot("gadget 26")
 	b.get("/audit?actor=staff:70").is(200).has("Nothing fits")
-	b.get("/audit?before=x&from=x&to=2026-99-99&id=%25").is(200)
+	b.get("/audit?before=x&id=%25").is(200)
 }
