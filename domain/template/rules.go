@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/money"
+	"dropbell/domain/user"
 )
 
 // Limits of a spec.
@@ -176,7 +177,5 @@ func ShopName(typed string) (string, error) {
 }
 
 // TurnsAround reports whether r changes the direction of the text that follows
-// it, of whatever page that is part of.
-func TurnsAround(r rune) bool {
-	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
-}
+// it; see [user.TurnsAround].
+func TurnsAround(r rune) bool { return user.TurnsAround(r) }
