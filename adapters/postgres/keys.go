@@ -51,9 +51,20 @@ func (s Staff) Keys(ctx context.Context) ([]staff.Key, error) {
 	return list, translate(err)
 }
 
-// InsertKey stores a new key.
-func (s Staff) InsertKey(ctx context.Context, k staff.Key, hash []byte, e staff.Entry) (staff.Key, error) {
+// InsertKey stores a new key, once per request key: that is kept where the API
+// keeps those of its callers, who have other names, and as long.
+func (s Staff) InsertKey(ctx context.Context, k staff.Key, hash []byte, requestKey string, e staff.Entry) (staff.Key, error) {
 	err := s.tx(ctx, func(tx pgx.Tx) error {
+		if requestKey != "" {
+			tag, err := tx.Exec(ctx, `insert into idempotency_keys (actor, key, request_hash, status, locked_until) values ($1, $2, '', 0, now())
+				on conflict (actor, key) do nothing`, e.Actor.Label, "key.create:"+requestKey)
+			if err != nil {
+				return err
+			}
+			if tag.RowsAffected() == 0 {
+				return staff.ErrKeyRepeated
+			}
+		}
 		_, err := insertKey(ctx, tx, &k, hash, e)
 		return err
 	})

@@ -15,20 +15,25 @@ type KeyInput struct {
 	Name      string
 	Scopes    []Scope
 	ExpiresAt *time.Time
+	// RequestKey makes sure that sending the same form twice makes one key;
+	// empty = every call is a request of its own.
+	RequestKey string
 }
 
-// Keys lists every service key, the newest first.
+// Keys lists every service key, the newest first. Keys know no shops, so that
+// who is limited to some gets [ErrEveryShop], here and below.
 func (s *Service) Keys(ctx context.Context, by Actor) ([]Key, error) {
-	if err := by.May(ManageStaff, 0); err != nil {
+	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return nil, err
 	}
 	return s.Store.Keys(ctx)
 }
 
 // CreateKey returns a new key and its secret, which cannot be had again. It
-// returns a [fault.Fields] if a rule is broken.
+// returns a [fault.Fields] if a rule is broken, and [ErrKeyRepeated] for a
+// request that has made its key.
 func (s *Service) CreateKey(ctx context.Context, by Actor, in KeyInput) (Key, string, error) {
-	if err := by.May(ManageStaff, 0); err != nil {
+	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return Key{}, "", err
 	}
 	if err := in.check(s.Now()); err != nil {
@@ -36,7 +41,7 @@ func (s *Service) CreateKey(ctx context.Context, by Actor, in KeyInput) (Key, st
 	}
 	secret := NewSecret()
 	k := keyOf(in, secret, by)
-	k, err := s.Store.InsertKey(ctx, k, HashSecret(secret), Entry{Actor: by, Action: "key.create", ObjectKind: "key", After: k.shown()})
+	k, err := s.Store.InsertKey(ctx, k, HashSecret(secret), in.RequestKey, Entry{Actor: by, Action: "key.create", ObjectKind: "key", After: k.shown()})
 	if err != nil {
 		return Key{}, "", err
 	}
@@ -56,7 +61,7 @@ func (s *Service) EnsureKey(ctx context.Context, secret, name string, scopes []S
 
 // RevokeKey makes a key useless for ever. It returns [ErrKeyNotFound].
 func (s *Service) RevokeKey(ctx context.Context, by Actor, id int64, reason string) error {
-	if err := by.May(ManageStaff, 0); err != nil {
+	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return err
 	}
 	return s.Store.RevokeKey(ctx, id, s.Now(), Entry{Actor: by, Action: "key.revoke", ObjectKind: "key", ObjectID: itoa(id), Reason: reason})

@@ -15,6 +15,9 @@ const (
 	MaxPassword = 200
 )
 
+// MaxEmail bounds an e-mail address, in bytes.
+const MaxEmail = 254
+
 func (in MemberInput) check(isNew bool) error {
 	e := &fault.Fields{}
 	checkEmail(e, NormalEmail(in.Email))
@@ -38,7 +41,7 @@ func (in MemberInput) check(isNew bool) error {
 
 func checkEmail(e *fault.Fields, email string) {
 	a, err := mail.ParseAddress(email)
-	if err != nil || a.Address != email || len(email) > 254 || !strings.Contains(email, "@") {
+	if err != nil || a.Address != email || len(email) > MaxEmail || !strings.Contains(email, "@") {
 		e.Add("email", "rule.email", "must be an e-mail address")
 	}
 }

@@ -33,7 +33,9 @@ type Store interface {
 	RevokeSignIns(ctx context.Context, r Revocation) (ended int, err error)
 
 	Keys(ctx context.Context) ([]Key, error)
-	InsertKey(ctx context.Context, k Key, hash []byte, e Entry) (Key, error)
+	// InsertKey returns [ErrKeyRepeated] if the actor of e has made a key with
+	// this request key lately; empty = none.
+	InsertKey(ctx context.Context, k Key, hash []byte, requestKey string, e Entry) (Key, error)
 	// EnsureKey does nothing and returns false if a key with this hash exists.
 	EnsureKey(ctx context.Context, k Key, hash []byte, e Entry) (created bool, err error)
 	// RevokeKey returns [ErrKeyNotFound]; revoking twice keeps the first instant.
@@ -70,9 +72,11 @@ func (s *Service) EnsureFirstAdmin(ctx context.Context, email, password string) 
 		Reason: "first admin", After: shown(m)})
 }
 
-// Members lists everybody with access, by e-mail.
+// Members lists everybody with access, by e-mail. Who is limited to shops gets
+// [ErrEveryShop], here and wherever access is read or changed: whoever could
+// give access, to themselves or by a key, would be limited no longer.
 func (s *Service) Members(ctx context.Context, by Actor) ([]Member, error) {
-	if err := by.May(ManageStaff, 0); err != nil {
+	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return nil, err
 	}
 	return s.Store.Members(ctx)
@@ -80,7 +84,7 @@ func (s *Service) Members(ctx context.Context, by Actor) ([]Member, error) {
 
 // Member returns one of them, or [ErrNotFound].
 func (s *Service) Member(ctx context.Context, by Actor, id int64) (Member, error) {
-	if err := by.May(ManageStaff, 0); err != nil {
+	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return Member{}, err
 	}
 	return s.Store.Member(ctx, id)
@@ -100,7 +104,7 @@ type MemberInput struct {
 // CreateMember gives somebody access. It returns a [fault.Fields] or
 // [ErrEmailTaken].
 func (s *Service) CreateMember(ctx context.Context, by Actor, in MemberInput) (Member, error) {
-	if err := by.May(ManageStaff, 0); err != nil {
+	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return Member{}, err
 	}
 	if err := in.check(true); err != nil {

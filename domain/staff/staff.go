@@ -58,8 +58,12 @@ var (
 	ErrUnauthenticated = fault.New(fault.Unauthenticated, "unauthenticated", "sign in or send valid credentials")
 	ErrNotFound        = fault.New(fault.NotFound, "staff_not_found", "no such staff member")
 	ErrKeyNotFound     = fault.New(fault.NotFound, "key_not_found", "no such API key")
-	ErrEmailTaken      = fault.New(fault.Conflict, "email_taken", "somebody with this e-mail address exists already")
-	ErrLastAdmin       = fault.New(fault.Conflict, "last_admin", "this is the last admin; make somebody else admin first")
+	// ErrKeyRepeated is the refusal to make a second key of one request: the
+	// first one's secret has been shown, or lost on the way.
+	ErrKeyRepeated = fault.New(fault.Conflict, "key_repeated",
+		"the form was sent twice, and one key was made; if you have not seen its secret, revoke it and make another")
+	ErrEmailTaken = fault.New(fault.Conflict, "email_taken", "somebody with this e-mail address exists already")
+	ErrLastAdmin  = fault.New(fault.Conflict, "last_admin", "this is the last admin; make somebody else admin first")
 )
 
 // An Actor is whoever causes a change. The zero Actor may do nothing.

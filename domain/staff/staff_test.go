@@ -117,3 +117,40 @@ func TestNewUUID(t *testing.T) {
 		t.Errorf("%s is not a random UUID", id)
 	}
 }
+
+// Whoever may give access has every right: an admin who is limited to shops
+// may not, or the limit would be theirs to clear.
+func TestAccessIsNotForLimitedAdmins(t *testing.T) {
+	s := &Service{Store: refusing{T: t}, Passwords: plain{}, Now: time.Now}
+	by, ctx := Actor{Label: "staff:2", Role: Admin, Shops: []int64{10}}, t.Context()
+	for name, try := range map[string]func() error{
+		"Members":      func() error { _, err := s.Members(ctx, by); return err },
+		"Member":       func() error { _, err := s.Member(ctx, by, 1); return err },
+		"CreateMember": func() error { _, err := s.CreateMember(ctx, by, MemberInput{}); return err },
+		"ChangeMember": func() error { _, err := s.ChangeMember(ctx, by, 2, MemberInput{}); return err },
+		"Keys":         func() error { _, err := s.Keys(ctx, by); return err },
+		"CreateKey":    func() error { _, _, err := s.CreateKey(ctx, by, KeyInput{}); return err },
+		"RevokeKey":    func() error { return s.RevokeKey(ctx, by, 1, "") },
+	} {
+		if err := try(); !errors.Is(err, ErrEveryShop) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+type comparing struct {
+	plain
+	n *int
+}
+
+func (c comparing) Matches(context.Context, string, string) (bool, error) { *c.n++; return false, nil }
+
+// What is too long to be an address is looked up nowhere, and takes as long as
+// any other wrong password.
+func TestSignInWithTooLongAnAddress(t *testing.T) {
+	n := 0
+	s := &Service{Store: refusing{T: t}, Passwords: comparing{n: &n}, Now: time.Now}
+	if _, _, err := s.SignIn(t.Context(), strings.Repeat("a", MaxEmail)+"@example.com", "x", Client{}); !errors.Is(err, ErrSignIn) || n != 1 {
+		t.Errorf("%v after %d comparisons", err, n)
+	}
+}

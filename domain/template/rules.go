@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/money"
+	"dropbell/domain/user"
 )
 
 // Limits of a spec.
@@ -163,8 +164,18 @@ func checkText(e *fault.Fields, name, text string, least, most int) {
 	}
 }
 
-// TurnsAround reports whether r changes the direction of the text that follows
-// it, of whatever page that is part of.
-func TurnsAround(r rune) bool {
-	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+// ShopName returns the name of a shop as it is stored, without blanks around
+// it, or a [fault.Fields]. It is one line.
+func ShopName(typed string) (string, error) {
+	name, e := strings.TrimSpace(typed), &fault.Fields{}
+	if strings.ContainsAny(name, "\r\n\t") {
+		e.Add("name", "rule.text", "must not contain control characters")
+	} else {
+		checkText(e, "name", name, 1, MaxName)
+	}
+	return name, e.Err()
 }
+
+// TurnsAround reports whether r changes the direction of the text that follows
+// it; see [user.TurnsAround].
+func TurnsAround(r rune) bool { return user.TurnsAround(r) }

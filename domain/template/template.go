@@ -175,3 +175,8 @@ type Shop struct {
 	Name     string
 	Timezone string // IANA
 }
+
+// Shown is what the audit log keeps of a shop.
+func (s Shop) Shown() map[string]string {
+	return map[string]string{"name": s.Name, "timezone": s.Timezone}
+}

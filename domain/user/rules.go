@@ -68,6 +68,9 @@ func (r *rules) check(c Change) error {
 	}
 	if c.Name != nil {
 		checkText(e, "name", *c.Name, MaxName)
+		if strings.ContainsFunc(*c.Name, TurnsAround) {
+			e.Add("name", "rule.text", "must not contain characters that turn text around")
+		}
 	}
 	if set(c.Email) && !validEmail(*c.Email) {
 		e.Add("email", "rule.email", "must be an e-mail address such as ann@example.com")
@@ -94,6 +97,12 @@ func (r *rules) check(c Change) error {
 		checkAttributes(e, c.Patch)
 	}
 	return e.Err()
+}
+
+// TurnsAround reports whether r changes the direction of the text that follows
+// it, of whatever page or message that is part of.
+func TurnsAround(r rune) bool {
+	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }
 
 func set(s *string) bool { return s != nil && *s != "" }

@@ -118,6 +118,9 @@ func TestRules(t *testing.T) {
 		"long name":          {user.Change{Name: new(strings.Repeat("名", 201))}, false},
 		"just short enough":  {user.Change{Name: new(strings.Repeat("名", 200))}, true},
 		"line break":         {user.Change{Name: new("a\nb")}, false},
+		"turned around":      {user.Change{Name: new("Ann\u202e")}, false},
+		"isolated":           {user.Change{Name: new("\u2067Ann")}, false},
+		"right to left":      {user.Change{Name: new("دانا\u200f")}, true},
 		"cleared":            {user.Change{Name: new(""), Email: new(""), Phone: new(""), Locale: new(""), Timezone: new("")}, true},
 	} {
 		c.change.ID = 1

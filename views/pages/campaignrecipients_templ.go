@@ -292,16 +292,16 @@ func (p CampaignRecipients) filters() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "outcome", Label: ui.T(ctx, "deliveries.outcome"), Value: p.Filter.Outcome, Options: recipientOutcomes(ctx, p.divided()), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "outcome", Label: ui.T(ctx, "deliveries.outcome"), Value: p.Filter.Outcome, Error: ui.ErrorOf(ctx, p.Errors, "outcome"), Options: recipientOutcomes(ctx, p.divided()), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "reason", Label: ui.T(ctx, "recipients.reason"), Value: p.Filter.Reason, Options: recipientReasons(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "reason", Label: ui.T(ctx, "recipients.reason"), Value: p.Filter.Reason, Error: ui.ErrorOf(ctx, p.Errors, "reason"), Options: recipientReasons(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if p.divided() {
-				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "variant", Label: ui.T(ctx, "recipients.version"), Value: p.Filter.Variant, Options: p.variants(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "variant", Label: ui.T(ctx, "recipients.version"), Value: p.Filter.Variant, Error: ui.ErrorOf(ctx, p.Errors, "variant"), Options: p.variants(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

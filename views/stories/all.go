@@ -88,6 +88,8 @@ func lists() []Story {
 		{Name: "templates/empty", Page: pages.Templates{Sort: "ahead"}.Page()},
 		{Name: "templates/one", Page: pages.Templates{List: list[:1], Sort: "ahead", Shops: shops()}.Page(), Role: staff.Viewer},
 		{Name: "templates/many", Page: pages.Templates{List: list, Sort: "ahead", Shops: shops(), Next: "/templates?after=x", First: "/templates"}.Page()},
+		{Name: "templates/unreadable", Page: pages.Templates{From: "0002-01-01", Sort: "ahead", Shops: shops(), Errors: []fault.Field{
+			{Name: "from", Key: "rule.date_format", Message: "is not a date"}, {Name: "state", Key: "rule.kind", Message: "must be one of the choices"}}}.Page()},
 		{Name: "templates/none", Page: pages.Templates{Search: "moon", States: []template.State{template.Open}, Shop: "10", Sort: "latest", Shops: shops()}.Page()},
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
-	"unicode"
 
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -66,22 +64,16 @@ func (a *API) putShop(ctx context.Context, in *struct {
 	if err := actorOf(ctx).May(staff.ManageTemplates, number); err != nil {
 		return nil, err
 	}
-	if err := merge(checkName("name", in.Body.Name), checkZone("timezone", in.Body.Timezone)); err != nil {
+	name, err := template.ShopName(in.Body.Name)
+	if err := merge(err, checkZone("timezone", in.Body.Timezone)); err != nil {
 		return nil, err
 	}
-	shop := template.Shop{Number: number, Name: in.Body.Name, Timezone: in.Body.Timezone}
+	shop := template.Shop{Number: number, Name: name, Timezone: in.Body.Timezone}
 	if err := a.Shops.ChangeShop(ctx, shop, staff.Entry{Actor: actorOf(ctx), Action: "shop.save", ObjectKind: "shop",
-		ObjectID: in.Number, ShopNumber: number, After: shop}); err != nil {
+		ObjectID: in.Number, ShopNumber: number}); err != nil {
 		return nil, err
 	}
-	return &struct{ Body Shop }{Shop{in.Number, in.Body.Name, in.Body.Timezone}}, nil
-}
-
-func checkName(place, s string) error {
-	if strings.TrimSpace(s) == "" || strings.ContainsFunc(s, unicode.IsControl) {
-		return refused(place, "must be text without control characters")
-	}
-	return nil
+	return &struct{ Body Shop }{Shop{in.Number, name, in.Body.Timezone}}, nil
 }
 
 func checkZone(place, s string) error {

@@ -233,7 +233,14 @@ func TestShops(t *testing.T) {
 	if a.at("shops.0.name") != "茶馆" || a.at("shops.1.number") != "11" {
 		t.Fatalf("shops: %s", a.Body)
 	}
-	for _, bad := range []string{`{"name":"","timezone":"UTC"}`, `{"name":"x","timezone":"Mars"}`, `{"name":"x","timezone":""}`, `{"name":"x","timezone":"Local"}`,
+	// The audit log says what the shop was, as it does for the console.
+	a = r.want(r.call(r.admin(), "PUT", "/admin/shops/11", `{"name":" C ","timezone":"UTC"}`), 200, "")
+	var before, after string
+	r.must(r.sql.QueryRow(t.Context(), `select before::text, after::text from audit where action = 'shop.save' order by id desc limit 1`).Scan(&before, &after))
+	if a.at("name") != "C" || before != `{"name": "B", "timezone": "UTC"}` || after != `{"name": "C", "timezone": "UTC"}` {
+		t.Errorf("%s: from %s to %s", a.Body, before, after)
+	}
+	for _, bad := range []string{`{"name":" ","timezone":"UTC"}`, `{"name":"a\nb","timezone":"UTC"}`, `{"name":"a\u202eb","timezone":"UTC"}`, `{"name":"","timezone":"UTC"}`, `{"name":"x","timezone":"Mars"}`, `{"name":"x","timezone":""}`, `{"name":"x","timezone":"Local"}`,
 		`{"name":"x","timezone":"../../etc/passwd"}`, `{"name":"x","timezone":"posixrules"}`, `{"name":"a\u0000","timezone":"UTC"}`, `{"name":"x"}`, `{"name":"x","timezone":"UTC","id":1}`} {
 		r.about = bad
 		r.want(r.call(r.admin(), "PUT", "/admin/shops/10", bad), 422, "invalid_request")

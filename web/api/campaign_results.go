@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"dropbell/domain/campaign"
@@ -136,8 +138,12 @@ func (in *RecipientFilter) query() (q campaign.RecipientQuery, err error) {
 	if in.Variant != "" {
 		q.Variant = new(map[string]int{"a": 0, "b": 1, "hold_out": delivery.HeldOut}[in.Variant])
 	}
-	q.Only, err = optionalUser("query.user_id", in.UserID)
-	return q, err
+	if in.Reason != "" && !slices.Contains(campaign.Reasons(), in.Reason) {
+		err = refused("query.reason", "must be one of %s", strings.Join(campaign.Reasons(), ", "))
+	}
+	only, wrong := optionalUser("query.user_id", in.UserID)
+	q.Only = only
+	return q, merge(err, wrong)
 }
 
 // optionalUser reads a user id that may be left out.

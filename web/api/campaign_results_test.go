@@ -101,7 +101,7 @@ func TestCampaignRecipientsByPages(t *testing.T) {
 	if one := all("&user_id=10"); len(one) != 1 || one[0]["reason"] != "opted_out" {
 		t.Errorf("%v", one)
 	}
-	for _, q := range []string{"?outcome=lost", "?variant=c", "?after=x", "?after=9999999999999999999", "?limit=0", "?limit=1001", "?reason=A", "?user_id=0", "?colour=red"} {
+	for _, q := range []string{"?outcome=lost", "?variant=c", "?after=x", "?after=9999999999999999999", "?limit=0", "?limit=1001", "?reason=A", "?reason=xyz", "?reason=xyz&user_id=0", "?user_id=0", "?colour=red"} {
 		r.want(r.call(r.admin(), "GET", path+"/recipients"+q, nil), 422, "invalid_request")
 	}
 	r.want(r.call(r.admin(), "GET", "/admin/campaigns/999/recipients", nil), 404, "campaign_not_found")

@@ -141,7 +141,7 @@ func (r *rig) key(k staff.Key) string {
 	r.Helper()
 	s := staff.NewSecret()
 	k.Name, k.Prefix, k.CreatedBy = "test", s[:8], "test"
-	_, err := postgres.NewStaff(r.db).InsertKey(context.Background(), k, staff.HashSecret(s), staff.Entry{Actor: staff.System(), Action: "key.create"})
+	_, err := postgres.NewStaff(r.db).InsertKey(context.Background(), k, staff.HashSecret(s), "", staff.Entry{Actor: staff.System(), Action: "key.create"})
 	r.must(err)
 	return s
 }

@@ -5,6 +5,9 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
 	"dropbell/domain/staff"
 )
 
@@ -71,4 +74,30 @@ func TestCampaignShowsItsRule(t *testing.T) {
 	b.get(page).is(200).has("Version 1, as it was at publication.")
 	g.exec(`update segments set version = 2, rule = '{"all":[{"field":"locale","op":"is","values":["en"]}]}' where version = 1`)
 	b.get(page).is(200).has("as it was at publication. The segment has changed since").hasNot("Version 2")
+}
+
+// The enter key in the field for the reason decides nothing; either button does.
+func TestEnterDecidesNothingInTheBrowser(t *testing.T) {
+	g := newRig(t)
+	g.exec(`insert into users (id) select generate_series(1, 20)`)
+	g.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
+	li := g.as(staff.Marketer)
+	page := li.do("POST", "/campaigns", campaignForm()).is(http.StatusSeeOther).header.Get("Location")
+	li.post(page+"/ask", url.Values{"reason": {"spring"}}).to(page)
+	b := newTab(t)
+	b.signIn(g, g.hire(staff.Marketer))
+	b.open(g.server.URL + page + "/approval")
+	b.sees("form.card", "Approve and publish")
+	b.fill("#f-reason", "well")
+	evaluate[chromedp.Void](b, `document.querySelector("#f-reason").focus(), window.sent = 0, document.addEventListener("submit", () => window.sent++)`)
+	b.types(kb.Enter)
+	if evaluate[float64](b, `new Promise(done => setTimeout(() => done(window.sent), 300))`) != 0 {
+		t.Error("the enter key sends the form")
+	}
+	if n := g.number(`select count(*) from campaign_requests where decided_at is not null`); n != 0 {
+		t.Error("the enter key has decided")
+	}
+	b.accessible("approval")
+	b.press("form.card", "Refuse")
+	b.sees("body", "has refused to approve it")
 }

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
 )
 
-// auditQuery reads which records are meant. What cannot be read selects nothing less.
-func (c *Console) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQuery) {
+// auditQuery reads which records are meant, and what cannot be read.
+func (c *Console) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQuery, []fault.Field) {
 	typed := func(name string) string {
 		s := strings.TrimSpace(r.FormValue(name))
 		if utf8.RuneCountInString(s) > maxSearch {
@@ -22,32 +23,36 @@ func (c *Console) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQue
 	f := pages.AuditFilter{Kind: typed("kind"), Object: typed("id"), Actor: typed("actor"), Action: typed("action"), Text: typed("q"),
 		Shop: typed("shop"), From: typed("from"), To: typed("to")}
 	q := staff.AuditQuery{ObjectKind: f.Kind, ObjectID: f.Object, Actor: f.Actor, Action: f.Action, Text: f.Text,
-		From: day(f.From, c.DefaultZone), To: dayAfter(f.To, c.DefaultZone), Shops: actor(r).Shops, Limit: pageSize}
-	if n, err := strconv.ParseInt(f.Shop, 10, 64); err == nil && n > 0 {
-		q.ShopNumber = n
-	}
-	return f, q
+		Shops: actor(r).Shops, Limit: pageSize}
+	read := c.filter(r)
+	q.From, q.To = read.days()
+	q.ShopNumber = read.shop()
+	return f, q, read.broken.List
 }
 
 func (c *Console) showAudit(w http.ResponseWriter, r *http.Request) error {
-	f, q := c.auditQuery(r)
+	f, q, broken := c.auditQuery(r)
+	p := pages.Audit{Filter: f, Errors: broken}
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	q.BeforeID = max(0, before)
-	page, err := c.Audit.Search(r.Context(), q)
-	if err != nil {
-		return err
-	}
-	p := pages.Audit{Filter: f, List: page.List, Export: exportURL(r)}
-	if page.More {
-		p.Next = withQuery(r, "before", strconv.FormatInt(page.Next, 10))
-		p.Further = len(page.List) < pageSize
-	}
 	if before > 0 {
 		p.First = withQuery(r, "before", "")
+	}
+	if len(broken) == 0 {
+		page, err := c.Audit.Search(r.Context(), q)
+		if err != nil {
+			return err
+		}
+		p.List, p.Export = page.List, exportURL(r)
+		if page.More {
+			p.Next = withQuery(r, "before", strconv.FormatInt(page.Next, 10))
+			p.Further = len(page.List) < pageSize
+		}
 	}
 	if partial(r) {
 		return c.listed(w, r, p.Results(), p.Page())
 	}
+	var err error
 	if p.Actions, err = c.Audit.Actions(r.Context()); err != nil {
 		return err
 	}
@@ -58,7 +63,10 @@ func (c *Console) showAudit(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) exportAudit(w http.ResponseWriter, r *http.Request) error {
-	_, q := c.auditQuery(r)
+	_, q, broken := c.auditQuery(r)
+	if len(broken) > 0 {
+		return &fault.Fields{List: broken}
+	}
 	q.Limit = exportPage
 	head := []string{"id", "at", "actor", "action", "object_kind", "object_id", "shop_number", "reason", "before", "after"}
 	return c.export(w, r, "audit", head, func(t *sheet) error {

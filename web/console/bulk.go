@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -19,15 +20,22 @@ import (
 // maxPicked bounds how many templates can be chosen one by one.
 const maxPicked = 1000
 
+// listFilters are what the list of templates is narrowed down by.
+func listFilters() []string { return []string{"q", "state", "shop", "from", "to"} }
+
 // bulkOf reads one step for many templates: those ticked, those that an
-// earlier job changed, or all that fit the list's filter.
+// earlier job changed, or all that fit the list's filter. It returns a
+// [fault.Fields] if the filter cannot be read.
 func (c *Console) bulkOf(r *http.Request) (template.Bulk, error) {
 	b := template.Bulk{Transition: template.Transition(r.FormValue("step"))}
 	if id, err := strconv.ParseInt(r.FormValue("undo"), 10, 64); err == nil {
 		return c.undoOf(r, id)
 	}
 	if r.FormValue("all") != "" {
-		_, q := c.templateQuery(r)
+		p, q := c.templateQuery(r)
+		if len(p.Errors) > 0 {
+			return b, &fault.Fields{List: p.Errors}
+		}
 		b.Selection = template.Selection{All: true, Search: q.Search, States: q.States, Shops: q.Shops, From: q.From, To: q.To}
 		return b, nil
 	}
@@ -37,6 +45,21 @@ func (c *Console) bulkOf(r *http.Request) (template.Bulk, error) {
 		}
 	}
 	return b, nil
+}
+
+// unread leads back to the list whose filter cannot be read, if that is what
+// err says.
+func (c *Console) unread(w http.ResponseWriter, r *http.Request, err error) error {
+	if fieldsOf(err) == nil {
+		return err
+	}
+	again := url.Values{}
+	for _, name := range listFilters() {
+		if r.FormValue(name) != "" {
+			again[name] = r.Form[name]
+		}
+	}
+	return c.done(w, r, "/templates?"+again.Encode(), ui.Warn, say(r, "bulk.unread"))
 }
 
 // undoOf is the step that takes a finished job back.
@@ -66,7 +89,7 @@ func undoable(j job.Job) (b template.Bulk, result template.BulkResult, ok bool) 
 func (c *Console) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 	b, err := c.bulkOf(r)
 	if err != nil {
-		return err
+		return c.unread(w, r, err)
 	}
 	rehearsal, err := c.Bulks.Rehearse(r.Context(), actor(r), b)
 	if fieldsOf(err) != nil {
@@ -86,7 +109,7 @@ func (c *Console) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 	case b.All:
 		hidden = append(hidden, [2]string{"all", "1"})
 		for name, values := range r.Form {
-			if slices.Contains([]string{"q", "state", "shop", "from", "to"}, name) {
+			if slices.Contains(listFilters(), name) {
 				for _, v := range values {
 					hidden = append(hidden, [2]string{name, v})
 				}
@@ -106,7 +129,7 @@ func (c *Console) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 func (c *Console) startBulk(w http.ResponseWriter, r *http.Request) error {
 	b, err := c.bulkOf(r)
 	if err != nil {
-		return err
+		return c.unread(w, r, err)
 	}
 	b.Reason = reason(r)
 	title := say(r, "bulk."+string(b.Transition)+".all")

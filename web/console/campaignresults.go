@@ -72,18 +72,28 @@ func campaignRecipientQuery(r *http.Request) (f pages.RecipientFilter, q campaig
 	e := &fault.Fields{}
 	f.User = strings.TrimSpace(r.FormValue("user"))
 	q.Only = typedUser(f.User, e)
+	unknown := func(name string) { e.Add(name, "rule.kind", "must be one of the choices") }
 	switch o := r.FormValue("outcome"); {
+	case o == "":
 	case o == pages.HeldOutOutcome:
 		f.Outcome, q.Outcome, q.Reason = o, delivery.Skipped, delivery.ReasonHoldOut
 	case slices.Contains(delivery.ListedOutcomes(), delivery.Outcome(o)):
 		f.Outcome, q.Outcome = o, delivery.Outcome(o)
+	default:
+		unknown("outcome")
 	}
-	// Being held out is a reason already.
-	if reason := r.FormValue("reason"); q.Reason == "" && slices.Contains(campaign.Reasons(), reason) {
+	switch reason := r.FormValue("reason"); {
+	case reason == "":
+	case !slices.Contains(campaign.Reasons(), reason):
+		unknown("reason")
+	case q.Reason == "": // being held out is a reason already
 		f.Reason, q.Reason = reason, reason
 	}
-	if variant, ok := pages.VariantNames()[r.FormValue("variant")]; ok {
-		f.Variant, q.Variant = r.FormValue("variant"), &variant
+	if name := r.FormValue("variant"); name != "" {
+		variant, ok := pages.VariantNames()[name]
+		if f.Variant, q.Variant = name, &variant; !ok {
+			unknown("variant")
+		}
 	}
 	return f, q, e.List
 }

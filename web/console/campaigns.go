@@ -53,6 +53,9 @@ func (c *Console) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 		return c.campaignCalendar(w, r)
 	}
 	p, q := c.campaignQuery(r)
+	if len(p.Errors) > 0 {
+		return c.listed(w, r, p.Results(), p.Page())
+	}
 	p.Export, q.Limit = exportURL(r), pageSize+1
 	if n, err := strconv.ParseInt(r.FormValue("before"), 10, 64); err == nil && n > 0 {
 		q.BeforeID = n
@@ -71,15 +74,16 @@ func (c *Console) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 	return c.listed(w, r, p.Results(), p.Page())
 }
 
-// campaignQuery reads which campaigns are meant.
+// campaignQuery reads which campaigns are meant; what cannot be read is among
+// the page's errors.
 func (c *Console) campaignQuery(r *http.Request) (pages.Campaigns, campaign.Query) {
 	p := pages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
-	for _, s := range campaign.States() {
-		if slices.Contains(r.Form["state"], string(s)) {
-			p.States = append(p.States, s)
-		}
-	}
-	return p, campaign.Query{Search: p.Search, States: p.States, From: day(p.From, c.DefaultZone), To: dayAfter(p.To, c.DefaultZone)}
+	f := c.filter(r)
+	p.States = chosen(f, "state", campaign.States())
+	q := campaign.Query{Search: p.Search, States: p.States}
+	q.From, q.To = f.days()
+	p.Errors = f.broken.List
+	return p, q
 }
 
 func (c *Console) loadCampaign(r *http.Request) (campaign.Status, error) {

@@ -44,7 +44,8 @@ type AuditReader interface {
 // Shops keeps the shops.
 type Shops interface {
 	Shops(ctx context.Context) ([]template.Shop, error)
-	// ChangeShop creates the shop or changes its name and time zone.
+	// ChangeShop creates the shop or changes its name and time zone, and says
+	// in the entry what it was before and is now.
 	ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error
 }
 

@@ -6,6 +6,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -13,7 +14,10 @@ import (
 
 // exportTemplates sends every template that the list's filter selects.
 func (c *Console) exportTemplates(w http.ResponseWriter, r *http.Request) error {
-	_, q := c.templateQuery(r)
+	p, q := c.templateQuery(r)
+	if len(p.Errors) > 0 {
+		return &fault.Fields{List: p.Errors}
+	}
 	q.Limit, q.After = exportPage, template.Cursor{}
 	head := []string{"id", "shop_number", "shop_name", "name", "state", "kind", "amount_off", "threshold", "percent_off", "max_off", "currency",
 		"target", "product", "stock", "issued", "per_user_limit", "opens_at", "closes_at", "valid_hours", "valid_until", "obtain", "claim_mode"}
@@ -96,7 +100,10 @@ func (c *Console) exportDeadLetters(w http.ResponseWriter, r *http.Request) erro
 
 // exportCampaigns sends every campaign that the list's filter selects.
 func (c *Console) exportCampaigns(w http.ResponseWriter, r *http.Request) error {
-	_, q := c.campaignQuery(r)
+	p, q := c.campaignQuery(r)
+	if len(p.Errors) > 0 {
+		return &fault.Fields{List: p.Errors}
+	}
 	q.Limit = exportPage
 	head := []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight"}
 	return c.export(w, r, "campaigns", head, func(s *sheet) error {

@@ -104,7 +104,7 @@ func partial(r *http.Request) bool {
 // show draws a page. It is drawn to the end before anything is sent, so that
 // a failure can still be answered properly.
 func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, page templ.Component) error {
-	if !partial(r) {
+	if !partial(r) && r.Method != http.MethodHead { // which nobody sees
 		frame(r).Flashes = append(frame(r).Flashes, c.popFlashes(r)...)
 	}
 	var b bytes.Buffer
@@ -211,7 +211,7 @@ func (c *Console) failure(r *http.Request, err error) pages.Failure {
 	case fault.CodeOf(err) != "":
 		f.Text = c.refusal(r, err)
 	}
-	if r.Method == http.MethodGet && f.Status >= 500 {
+	if reads(r) && f.Status >= 500 {
 		f.Retry = r.URL.RequestURI()
 	}
 	return f

@@ -97,7 +97,7 @@ func (s *stream) close() {
 // is for states of the page's own.
 func pump[S view](c *Console, s *stream, states <-chan S, update func(S) error) {
 	ctx := s.r.Context()
-	if s.send([]byte(": welcome\n\n")) != nil {
+	if s.r.Method == http.MethodHead || s.send([]byte(": welcome\n\n")) != nil {
 		return
 	}
 	parts := make(chan news)

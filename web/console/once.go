@@ -32,6 +32,9 @@ func (c *Console) secretFor(w http.ResponseWriter, r *http.Request, path, name, 
 
 // secretOnce returns what waits for the page, which then waits no longer.
 func (c *Console) secretOnce(w http.ResponseWriter, r *http.Request, path string) (name, secret string) {
+	if r.Method == http.MethodHead {
+		return "", "" // nobody would see it
+	}
 	text := c.sessions.PopString(r.Context(), onceKey)
 	if text == "" {
 		return "", ""

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -105,7 +104,7 @@ func (c *Console) editShop(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := pages.ShopForm{Zones: zones(s.Timezone), Was: shownShop(s), Values: map[string]string{
+	f := pages.ShopForm{Zones: zones(s.Timezone), Was: s.Shown(), Values: map[string]string{
 		"shop_number": strconv.FormatInt(s.Number, 10), "name": s.Name, "timezone": s.Timezone}}
 	if actor(r).Can(staff.ManageStaff, s.Number) {
 		limits, err := c.limitsForm(r, s.Number, s.Name)
@@ -132,7 +131,7 @@ func (c *Console) createShop(w http.ResponseWriter, r *http.Request) error {
 	if s.Number <= 0 {
 		f.Errors = append(f.Errors, fault.Field{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"})
 	}
-	return c.keepShop(w, r, s, f, nil)
+	return c.keepShop(w, r, s, f)
 }
 
 func (c *Console) saveShop(w http.ResponseWriter, r *http.Request) error {
@@ -141,16 +140,16 @@ func (c *Console) saveShop(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s, f := typedShop(r)
-	s.Number, f.Values["shop_number"], f.Was = old.Number, strconv.FormatInt(old.Number, 10), shownShop(old)
+	s.Number, f.Values["shop_number"], f.Was = old.Number, strconv.FormatInt(old.Number, 10), old.Shown()
 	if both := merge(r, f.Values, f.Was); len(both) > 0 {
 		f.Errors, f.Zones = append(f.Errors, both...), zones(s.Timezone)
 		return c.show(w, r, http.StatusConflict, f.Page())
 	}
 	s.Name, s.Timezone = f.Values["name"], f.Values["timezone"]
-	return c.keepShop(w, r, s, f, shownShop(old))
+	return c.keepShop(w, r, s, f)
 }
 
-func (c *Console) keepShop(w http.ResponseWriter, r *http.Request, s template.Shop, f pages.ShopForm, before any) error {
+func (c *Console) keepShop(w http.ResponseWriter, r *http.Request, s template.Shop, f pages.ShopForm) error {
 	if len(f.Errors) > 0 {
 		f.Zones = zones(s.Timezone)
 		return c.show(w, r, http.StatusUnprocessableEntity, f.Page())
@@ -159,15 +158,11 @@ func (c *Console) keepShop(w http.ResponseWriter, r *http.Request, s template.Sh
 		return err
 	}
 	err := c.Shops.ChangeShop(r.Context(), s, staff.Entry{Actor: actor(r), Action: "shop.save", ObjectKind: "shop",
-		ObjectID: strconv.FormatInt(s.Number, 10), ShopNumber: s.Number, Before: before, After: shownShop(s)})
+		ObjectID: strconv.FormatInt(s.Number, 10), ShopNumber: s.Number})
 	if err != nil {
 		return err
 	}
 	return c.done(w, r, "/shops", ui.Good, say(r, "shops.saved", s.Name))
-}
-
-func shownShop(s template.Shop) map[string]string {
-	return map[string]string{"name": s.Name, "timezone": s.Timezone}
 }
 
 func typedShop(r *http.Request) (template.Shop, pages.ShopForm) {
@@ -177,11 +172,8 @@ func typedShop(r *http.Request) (template.Shop, pages.ShopForm) {
 	}
 	number, _ := strconv.ParseInt(f.Values["shop_number"], 10, 64)
 	e := &fault.Fields{}
-	if f.Values["name"] == "" {
-		breaks(e, "name", "rule.required")
-	} else if utf8.RuneCountInString(f.Values["name"]) > template.MaxName {
-		e.Add("name", "rule.too_long", "must have at most %d characters", template.MaxName)
-	}
+	_, err := template.ShopName(f.Values["name"])
+	e.List = fieldsOf(err)
 	if !user.ValidZone(f.Values["timezone"]) {
 		e.Add("timezone", "rule.timezone", "must be a time zone such as Asia/Shanghai")
 	}

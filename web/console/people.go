@@ -1,6 +1,7 @@
 package console
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -189,15 +190,17 @@ func (c *Console) listKeys(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) newKey(w http.ResponseWriter, r *http.Request) error {
-	return c.show(w, r, http.StatusOK, pages.KeyForm{Values: map[string]string{}}.Page())
+	return c.show(w, r, http.StatusOK, pages.KeyForm{Values: map[string]string{}, RequestKey: rand.Text()}.Page())
 }
 
 func (c *Console) createKey(w http.ResponseWriter, r *http.Request) error {
-	f := pages.KeyForm{Values: map[string]string{"name": r.PostFormValue("name"), "expires_at": r.PostFormValue("expires_at")}}
+	f := pages.KeyForm{Values: map[string]string{"name": r.PostFormValue("name"), "expires_at": r.PostFormValue("expires_at")},
+		RequestKey: r.PostFormValue("request_key")}
 	for _, s := range r.PostForm["scopes"] {
 		f.Scopes = append(f.Scopes, staff.Scope(s))
 	}
-	in := staff.KeyInput{Name: f.Values["name"], Scopes: f.Scopes, ExpiresAt: day(f.Values["expires_at"], c.DefaultZone)}
+	in := staff.KeyInput{Name: f.Values["name"], Scopes: f.Scopes, ExpiresAt: day(f.Values["expires_at"], c.DefaultZone),
+		RequestKey: creationKey(r)}
 	if in.ExpiresAt == nil && f.Values["expires_at"] != "" {
 		f.Errors = []fault.Field{{Name: "expires_at", Key: "rule.date_format", Message: timeMessages("rule.date_format")}}
 		return c.show(w, r, http.StatusUnprocessableEntity, f.Page())
@@ -206,6 +209,9 @@ func (c *Console) createKey(w http.ResponseWriter, r *http.Request) error {
 	if fields := fieldsOf(err); fields != nil {
 		f.Errors = fields
 		return c.show(w, r, http.StatusUnprocessableEntity, f.Page())
+	}
+	if errors.Is(err, staff.ErrKeyRepeated) {
+		return c.done(w, r, keysPath, ui.Warn, ui.FaultText(r.Context(), err))
 	}
 	if err != nil {
 		return err

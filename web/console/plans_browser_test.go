@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"dropbell/domain/staff"
 )
 
@@ -75,7 +77,15 @@ func TestCampaignStartsInTheBrowser(t *testing.T) {
 	b.signIn(g, g.hire(staff.Marketer))
 	b.open(g.server.URL + fmt.Sprintf("/campaigns/%d", id))
 	b.sees("#campaign-progress", "It has not started.")
+	// What somebody is typing stays, but not over what has changed under it.
+	b.fill("#f-test-user", "1001")
+	b.fill("#f-rate_per_second", "77")
+	evaluate[chromedp.Void](b, `document.querySelector("#f-test-user").focus()`)
+	g.exec(`update campaigns set rate_per_second = 55`)
 	g.exec(`update campaigns set state = 'running', started_at = now()`)
 	b.sees("main", "Running", "Pause")
 	b.sees("#campaign-progress", "Running")
+	if got := evaluate[string](b, `[document.querySelector("#f-test-user").value, document.activeElement.id, document.querySelector("#f-rate_per_second").value, sessionStorage.length].join(" ")`); got != "1001 f-test-user 55 0" {
+		t.Errorf("after the reload: %s", got)
+	}
 }

@@ -114,3 +114,33 @@ func TestLimitedToShops(t *testing.T) {
 	form := url.Values{"name": {"x"}, "shop_number": {"11"}}
 	b.post("/templates", form).is(http.StatusUnprocessableEntity).has("there is no such shop")
 }
+
+// What gives access to everything, or touches what belongs to no shop, is not
+// for those who are in charge of some, and no page leads them there.
+func TestLimitedToShopsStaysLimited(t *testing.T) {
+	g := newRig(t)
+	g.shop(10)
+	g.exec(`insert into dead_messages (message_id, topic, handler, reason, payload) values ('m1', 'template.moved.v1', 'timers', 'r', '{"template":"1"}')`)
+	chief, limited := g.as(staff.Admin), g.as(staff.Admin, 10)
+	n := 0
+	for _, rt := range g.table() {
+		if !rt.everywhere {
+			continue
+		}
+		n++
+		limited.do(rt.method, samplePath(rt.pattern, "1"), formFor(rt.method)).is(http.StatusForbidden).has("in charge of some only")
+	}
+	if n < 14 {
+		t.Errorf("%d routes are kept from them", n)
+	}
+	if g.number(`select count(*) from dead_messages where requeued_at is null and discarded_at is null`) != 1 ||
+		g.number(`select count(*) from api_keys`) != 0 || g.number(`select count(*) from staff where shops <> '{}'`) != 1 {
+		t.Error("something was changed")
+	}
+	for _, path := range []string{`href="/staff"`, `href="/keys"`, `href="/dead-messages"`} {
+		chief.get("/").is(200).has(path)
+		limited.get("/").is(200).hasNot(path)
+		limited.get("/account").is(200).hasNot(path)
+	}
+	limited.get("/shops/10").is(200).has("limits") // of the own shop
+}

@@ -18,7 +18,10 @@ type route struct {
 	// needs is the permission; open routes need none, not even a sign-in.
 	needs staff.Permission
 	open  bool
-	serve handler
+	// everywhere says that what it shows or does concerns every shop, so that it
+	// is not for those who are limited to some.
+	everywhere bool
+	serve      handler
 	// every is how often a live part of a page that comes from here is looked
 	// at while somebody watches it; 0 = it never changes by itself.
 	every time.Duration
@@ -46,6 +49,11 @@ func live(every time.Duration, r route) route {
 
 func own(r route) route {
 	r.own = true
+	return r
+}
+
+func everywhere(r route) route {
+	r.everywhere = true
 	return r
 }
 
@@ -169,9 +177,9 @@ func (c *Console) table() []route {
 		live(time.Second, get("/dead-letters/jobs", staff.View, c.refreshJobs)),
 		get("/dead-letters/jobs/{id}/cancel", staff.Operate, c.confirmCancelJob),
 		post("/dead-letters/jobs/{id}/cancel", staff.Operate, c.cancelJob),
-		get("/dead-messages", staff.Operate, c.listDeadMessages),
-		get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.confirmDeadMessage),
-		post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.settleDeadMessage),
+		everywhere(get("/dead-messages", staff.Operate, c.listDeadMessages)),
+		everywhere(get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.confirmDeadMessage)),
+		everywhere(post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.settleDeadMessage)),
 
 		get("/deliveries", staff.View, c.listDeliveries),
 		get("/deliveries.csv", staff.View, c.exportDeliveries),
@@ -202,18 +210,18 @@ func (c *Console) table() []route {
 		get("/shops/{id}/limits", staff.ManageStaff, c.showLimits),
 		post("/shops/{id}/limits", staff.ManageStaff, c.saveLimits),
 
-		get("/staff", staff.ManageStaff, c.listStaff),
-		get("/staff.csv", staff.ManageStaff, c.exportStaff),
-		post("/staff", staff.ManageStaff, c.createMember),
-		get("/staff/new", staff.ManageStaff, c.newMember),
-		get("/staff/{id}", staff.ManageStaff, c.editMember),
-		post("/staff/{id}", staff.ManageStaff, c.saveMember),
-		get("/keys", staff.ManageStaff, c.listKeys),
-		get("/keys.csv", staff.ManageStaff, c.exportKeys),
-		post("/keys", staff.ManageStaff, c.createKey),
-		get("/keys/new", staff.ManageStaff, c.newKey),
-		get("/keys/{id}/revoke", staff.ManageStaff, c.confirmRevokeKey),
-		post("/keys/{id}/revoke", staff.ManageStaff, c.revokeKey),
+		everywhere(get("/staff", staff.ManageStaff, c.listStaff)),
+		everywhere(get("/staff.csv", staff.ManageStaff, c.exportStaff)),
+		everywhere(post("/staff", staff.ManageStaff, c.createMember)),
+		everywhere(get("/staff/new", staff.ManageStaff, c.newMember)),
+		everywhere(get("/staff/{id}", staff.ManageStaff, c.editMember)),
+		everywhere(post("/staff/{id}", staff.ManageStaff, c.saveMember)),
+		everywhere(get("/keys", staff.ManageStaff, c.listKeys)),
+		everywhere(get("/keys.csv", staff.ManageStaff, c.exportKeys)),
+		everywhere(post("/keys", staff.ManageStaff, c.createKey)),
+		everywhere(get("/keys/new", staff.ManageStaff, c.newKey)),
+		everywhere(get("/keys/{id}/revoke", staff.ManageStaff, c.confirmRevokeKey)),
+		everywhere(post("/keys/{id}/revoke", staff.ManageStaff, c.revokeKey)),
 
 		get("/audit", staff.View, c.showAudit),
 		get("/account", staff.View, c.account),
@@ -224,6 +232,7 @@ func (c *Console) table() []route {
 
 func (c *Console) routes() http.Handler {
 	r := chi.NewRouter()
+	r.Use(head)
 	r.Handle(static.Prefix+"*", c.assets)
 	r.Group(func(r chi.Router) {
 		r.Use(c.protect, c.sessions.LoadAndSave, c.identify, c.crossOrigin(), c.readable)
@@ -238,6 +247,20 @@ func (c *Console) routes() http.Handler {
 	})
 	return r
 }
+
+// head serves HEAD like GET. The middleware of chi asks the root router, which
+// takes every method of what is mounted.
+func head(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			chi.RouteContext(r.Context()).RouteMethod = http.MethodGet
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// reads reports whether the request asks for a page and changes nothing.
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 // serve checks who asks before the route's handler sees the request.
 func (c *Console) serve(rt route) http.Handler {
@@ -260,6 +283,9 @@ func (c *Console) admit(r *http.Request, rt route) error {
 	if member.ID == 0 {
 		return staff.ErrUnauthenticated
 	}
+	if rt.everywhere {
+		return member.Actor().MayEverywhere(rt.needs)
+	}
 	return member.Actor().May(rt.needs, 0)
 }
 
@@ -271,7 +297,7 @@ func (c *Console) monitor() http.Handler {
 			c.fail(w, r, err)
 			return
 		}
-		if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Dest") == "document" {
+		if reads(r) && r.Header.Get("Sec-Fetch-Dest") == "document" {
 			redirect(w, r, queuesURL(r.URL.Path)) // not without a way back
 			return
 		}
@@ -279,7 +305,7 @@ func (c *Console) monitor() http.Handler {
 			writable.ServeHTTP(w, r)
 			return
 		}
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if !reads(r) {
 			c.fail(w, r, actor(r).MayEverywhere(staff.Operate))
 			return
 		}

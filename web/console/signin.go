@@ -3,8 +3,10 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -74,7 +76,7 @@ func (c *Console) identify(next http.Handler) http.Handler {
 // askToSignIn leads to the sign-in and from there back to the page that was
 // open. What a request would have changed is lost, and that is said there.
 func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
-	if strings.HasSuffix(r.URL.Path, "/live") && r.Method == http.MethodGet {
+	if strings.HasSuffix(r.URL.Path, "/live") && reads(r) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
@@ -82,7 +84,7 @@ func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if page := openPage(r); page != "/" {
 		again.Set("return", page)
 	}
-	if r.Method != http.MethodGet {
+	if !reads(r) {
 		again.Set("lost", "1")
 	}
 	if len(again) > 0 {
@@ -101,7 +103,7 @@ func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
 func openPage(r *http.Request) string {
 	says := r.Header.Get("HX-Current-URL")
 	switch {
-	case says == "" && r.Method == http.MethodGet:
+	case says == "" && reads(r):
 		return localPath(r.URL.RequestURI())
 	case says == "":
 		says = r.Referer()
@@ -134,7 +136,9 @@ func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) error {
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	email, to := r.PostFormValue("email"), afterSignIn(r)
 	again := c.signInPage(to)
-	again.Email = email
+	if len(email) <= staff.MaxEmail {
+		again.Email = email
+	}
 	wait, err := c.throttled(r, email)
 	if err != nil {
 		return err
@@ -164,15 +168,13 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 }
 
 // throttled counts the attempt for the address that asks and for the account
-// that is asked for.
+// that is asked for. What is too long to be an account's is nobody's.
 func (c *Console) throttled(r *http.Request, email string) (time.Duration, error) {
-	for _, key := range []string{"signin:ip:" + clientIP(r), "signin:email:" + staff.NormalEmail(email)} {
-		wait, err := c.Throttle.Allow(r.Context(), key)
-		if err != nil || wait > 0 {
-			return wait, err
-		}
+	wait, err := c.Throttle.Allow(r.Context(), "signin:ip:"+network(r))
+	if err != nil || wait > 0 || len(email) > staff.MaxEmail {
+		return wait, err
 	}
-	return 0, nil
+	return c.Throttle.Allow(r.Context(), "signin:email:"+staff.NormalEmail(email))
 }
 
 func (c *Console) signOut(w http.ResponseWriter, r *http.Request) error {
@@ -262,6 +264,17 @@ func clientIP(r *http.Request) string {
 		return r.RemoteAddr
 	}
 	return host
+}
+
+// network is whose attempts to sign in are counted together, as the API counts
+// requests: one subscriber has a whole /64 of IPv6 addresses.
+func network(r *http.Request) string {
+	ip, err := netip.ParseAddr(clientIP(r))
+	if err != nil {
+		return clientIP(r)
+	}
+	k := middleware.AddressKey(0, ip)
+	return fmt.Sprintf("%x:%x", k.High, k.Low)
 }
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second)+1, 10) }

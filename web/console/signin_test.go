@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -210,8 +211,60 @@ func TestThrottle(t *testing.T) {
 	for i := range maxThrottled + 5 {
 		_, _ = th.Allow(t.Context(), string(rune(i))+"x")
 	}
-	if n := len(th.free); n > maxThrottled {
+	if n := len(th.free); n > maxThrottled || n < maxThrottled/2 {
 		t.Errorf("%d keys are kept", n)
+	}
+	now = now.Add(20 * time.Second)
+	allow("c")
+	if n := len(th.free); n != 1 {
+		t.Errorf("%d keys are kept of which nobody has to wait", n)
+	}
+}
+
+// watchful counts what a throttle is asked for.
+type watchful struct{ asked []string }
+
+func (w *watchful) Allow(_ context.Context, key string) (time.Duration, error) {
+	w.asked = append(w.asked, key)
+	return 0, nil
+}
+
+// What nobody's address can be is answered like a wrong password, and nothing
+// of it is kept.
+func TestSignInWithTooLongAnAddress(t *testing.T) {
+	w := &watchful{}
+	g := newRig(t, func(d *Deps) { d.Throttle = w })
+	m := g.hire(staff.Viewer)
+	b := g.browser()
+	wrong := b.try(m.Email, "not it", "/").is(http.StatusUnprocessableEntity)
+	w.asked = nil
+	long := b.try(strings.Repeat("x", 500_000)+m.Email, password, "/").is(http.StatusUnprocessableEntity)
+	if long.text() != wrong.text() || len(long.body) > len(wrong.body) {
+		t.Errorf("the answers differ: %d bytes and %d:\n%s\n%s", len(long.body), len(wrong.body), long.text(), wrong.text())
+	}
+	if len(w.asked) != 1 || !strings.HasPrefix(w.asked[0], "signin:ip:") {
+		t.Errorf("counted for %.100q", w.asked)
+	}
+}
+
+// Whoever has a network of IPv6 addresses has one budget, as with the API.
+func TestSignInCountsNetworks(t *testing.T) {
+	from := func(ip string) string {
+		return network(&http.Request{RemoteAddr: "[" + ip + "]:1234"})
+	}
+	if from("2001:db8:1:2::1") != from("2001:db8:1:2:ffff::9") {
+		t.Error("two addresses of one network are counted apart")
+	}
+	for _, other := range []string{"2001:db8:1:3::1", "192.0.2.1", "192.0.2.2"} {
+		if from("2001:db8:1:2::1") == from(other) {
+			t.Errorf("%s is counted with others", other)
+		}
+	}
+	if from("192.0.2.1") == from("192.0.2.2") || from("192.0.2.1") != from("::ffff:192.0.2.1") {
+		t.Error("IPv4 addresses are not counted by themselves")
+	}
+	if a, b := network(&http.Request{RemoteAddr: "@"}), network(&http.Request{RemoteAddr: ""}); a == from("192.0.2.1") || b == from("192.0.2.1") {
+		t.Error("no address is counted as one")
 	}
 }
 

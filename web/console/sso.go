@@ -30,7 +30,7 @@ func (c *Console) beginSingleSignOn(w http.ResponseWriter, r *http.Request) erro
 		redirect(w, r, to)
 		return nil
 	}
-	if wait, err := c.Throttle.Allow(r.Context(), "signin:ip:"+clientIP(r)); err != nil || wait > 0 {
+	if wait, err := c.Throttle.Allow(r.Context(), "signin:ip:"+network(r)); err != nil || wait > 0 {
 		return c.slowDown(w, r, to, wait, err)
 	}
 	a, address, err := c.SingleSignOn.Begin(r.Context())
@@ -52,7 +52,7 @@ func (c *Console) endSingleSignOn(w http.ResponseWriter, r *http.Request) error 
 	if c.SingleSignOn == nil {
 		return errNoPage
 	}
-	if wait, err := c.Throttle.Allow(r.Context(), "signin:back:"+clientIP(r)); err != nil || wait > 0 {
+	if wait, err := c.Throttle.Allow(r.Context(), "signin:back:"+network(r)); err != nil || wait > 0 {
 		return c.slowDown(w, r, "/", wait, err)
 	}
 	// Taken out whatever comes of it: an attempt serves once.

@@ -32,6 +32,9 @@ func (c *Console) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	}
 	p, q := c.templateQuery(r)
 	p.Shops = shops
+	if len(p.Errors) > 0 {
+		return c.listed(w, r, p.Results(), p.Page())
+	}
 	parts := []template.Query{q}
 	if p.Sort == aheadFirst {
 		parts = phases(q, c.Now())
@@ -112,23 +115,22 @@ func phaseOf(s string, n int) (int, template.Cursor) {
 	return 0, cursor(s)
 }
 
-// templateQuery reads which templates are meant.
+// templateQuery reads which templates are meant; what cannot be read is among
+// the page's errors.
 func (c *Console) templateQuery(r *http.Request) (pages.Templates, template.Query) {
 	p := pages.Templates{Search: strings.TrimSpace(r.FormValue("q")), Shop: r.FormValue("shop"), From: r.FormValue("from"),
 		To: r.FormValue("to"), Sort: aheadFirst}
 	if sort := r.FormValue("sort"); sort == latestFirst || sort == soonestFirst {
 		p.Sort = sort
 	}
-	for _, s := range template.States() {
-		if slices.Contains(r.Form["state"], string(s)) {
-			p.States = append(p.States, s)
-		}
-	}
-	q := template.Query{Search: p.Search, States: p.States, From: day(p.From, c.DefaultZone), To: dayAfter(p.To, c.DefaultZone),
-		Descending: p.Sort == latestFirst}
-	if n, err := strconv.ParseInt(p.Shop, 10, 64); err == nil {
+	f := c.filter(r)
+	p.States = chosen(f, "state", template.States())
+	q := template.Query{Search: p.Search, States: p.States, Descending: p.Sort == latestFirst}
+	q.From, q.To = f.days()
+	if n := f.shop(); n != 0 {
 		q.Shops = []int64{n}
 	}
+	p.Errors = f.broken.List
 	return p, q
 }
 

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"crypto/sha256"
 	"sync"
 	"time"
 )
@@ -13,8 +14,11 @@ type Throttle struct {
 	every time.Duration
 	now   func() time.Time
 
-	mu   sync.Mutex
-	free map[string]time.Time // when the key's bucket is empty again
+	mu sync.Mutex
+	// free holds when the key's bucket is empty again. Keys are hashed: what
+	// somebody types must not decide how much is kept of it.
+	free  map[[sha256.Size]byte]time.Time
+	swept time.Time
 }
 
 // maxThrottled bounds the memory an attacker with many addresses can fill.
@@ -22,18 +26,17 @@ const maxThrottled = 100_000
 
 // NewThrottle allows burst attempts at once and then one per interval.
 func NewThrottle(burst int, every time.Duration, now func() time.Time) *Throttle {
-	return &Throttle{burst: burst, every: every, now: now, free: map[string]time.Time{}}
+	return &Throttle{burst: burst, every: every, now: now, free: map[[sha256.Size]byte]time.Time{}, swept: now()}
 }
 
 // Allow counts one attempt; see [staff.Throttle]. A refused attempt does not
 // count, so that waiting as told is enough.
-func (t *Throttle) Allow(_ context.Context, key string) (time.Duration, error) {
+func (t *Throttle) Allow(_ context.Context, name string) (time.Duration, error) {
+	key := sha256.Sum256([]byte(name))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	if len(t.free) >= maxThrottled {
-		t.sweep(now)
-	}
+	t.sweep(now)
 	next := t.free[key]
 	if next.Before(now) {
 		next = now
@@ -46,15 +49,24 @@ func (t *Throttle) Allow(_ context.Context, key string) (time.Duration, error) {
 	return 0, nil
 }
 
-// sweep forgets who has nothing to wait for, and if that is nobody, everybody:
-// a full table must not lock people out.
+// sweep forgets who has nothing to wait for, as soon as everybody of the last
+// time may have come to that, and any if there are too many: a full table must
+// not lock people out.
 func (t *Throttle) sweep(now time.Time) {
+	full := len(t.free) >= maxThrottled
+	if !full && now.Sub(t.swept) < time.Duration(t.burst)*t.every {
+		return
+	}
+	t.swept = now
 	for key, at := range t.free {
-		if at.Before(now) {
+		if !at.After(now) {
 			delete(t.free, key)
 		}
 	}
-	if len(t.free) >= maxThrottled {
-		clear(t.free)
+	for key := range t.free {
+		if len(t.free) < maxThrottled*7/8 {
+			return
+		}
+		delete(t.free, key)
 	}
 }

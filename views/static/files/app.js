@@ -222,7 +222,26 @@
   function ended() { disconnect(); tell("signed-out"); }
   addEventListener("focus", () => { if (trouble?.dataset.what === "signed-out") connect(); });
   function retry() { lost(true); clearTimeout(again); again = setTimeout(connect, 5000); }
-  function reload() { setTimeout(() => location.reload(), Math.max(0, 3000 - performance.now())); } // never on and on
+  function reload() { setTimeout(() => { keep(); location.reload(); }, Math.max(0, 3000 - performance.now())); } // never on and on
+  // What is typed stays over a reload that nobody asked for, in fields that are
+  // still there and as they were.
+  const typing = "main form[method=post] :is(textarea, input:not([type=hidden], [type=password], [type=checkbox], [type=radio], [type=file]))[id]";
+  function keep() {
+    const list = [...all(typing)].filter((el) => el.value !== el.defaultValue).map((el) => [el.id, el.defaultValue, el.value]);
+    if (list.length) sessionStorage.setItem("typed", JSON.stringify([location.href, document.activeElement?.id, list]));
+  }
+  function restore() {
+    const [href, focused, list] = JSON.parse(sessionStorage.getItem("typed") ?? "[]");
+    sessionStorage.removeItem("typed");
+    if (href !== location.href) return;
+    for (const [id, before, now] of list) {
+      const el = document.getElementById(id);
+      if (!el?.matches(typing) || el.defaultValue !== before) continue;
+      el.value = now;
+      if (id === focused) el.focus();
+    }
+  }
+  restore();
   document.addEventListener("htmx:sse:error", (e) => { if (shut(e.detail.status)) shown(e.detail.status); else lost(true); });
   document.addEventListener("htmx:error", (e) => { if (place.contains(e.target)) retry(); });
   document.addEventListener("htmx:before:swap", (e) => {
