@@ -389,17 +389,3 @@ func callOf(results []Result) (c Call) {
 	c.Throttled = c.Throttled && (c.After > 0 || !through)
 	return c
 }
-
-// Reaches reports whether u has a contact for the channel. The app and the
-// shop's own webhook need none beyond the id.
-func (c Channel) Reaches(u *user.User) bool {
-	switch c {
-	case Email:
-		return u.Email != ""
-	case SMS:
-		return u.Phone != ""
-	case WebPush:
-		return len(u.Push) > 0
-	}
-	return true
-}

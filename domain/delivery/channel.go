@@ -3,7 +3,10 @@
 // used by reminders, campaigns and notices alike and knows none of them.
 package delivery
 
-import "dropbell/domain/fault"
+import (
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+)
 
 // Channel is a way to reach a user. The number is storage; the name is used
 // in the API and the console.
@@ -52,3 +55,17 @@ func (c Channel) String() string {
 
 // Bit returns the channel's bit in an opt-out set.
 func (c Channel) Bit() uint8 { return 1 << c }
+
+// Reaches reports whether u has a contact for the channel. The app and the
+// shop's own webhook need none beyond the id.
+func (c Channel) Reaches(u *user.User) bool {
+	switch c {
+	case Email:
+		return u.Email != ""
+	case SMS:
+		return u.Phone != ""
+	case WebPush:
+		return len(u.Push) > 0
+	}
+	return true
+}
