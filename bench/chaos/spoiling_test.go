@@ -25,10 +25,12 @@ func (p *fair) cancel(x *promo) {
 	p.say("a campaign was cancelled in its middle")
 }
 
-// cancelWithin cancels the campaign at some moment of the storm's first half.
+// cancelWithin cancels the campaign at some moment of the storm's first half,
+// or later if a provider that asks to be left alone let nobody through by then.
 func (p *fair) cancelWithin(x *promo) lane {
 	return func(span time.Duration, over <-chan struct{}) {
 		wait(time.Duration(p.random(16).Int64N(int64(span/2))), over)
+		p.until(x, time.Minute, "going out", func(_ string, settled int64) bool { return settled > int64(len(x.audience.users)/20) })
 		p.crowd.must(p.ctx, call{method: "POST", path: x.path("cancel"), body: map[string]any{"reason": "chaos"}}, nil)
 		p.say("a campaign was cancelled in the storm")
 	}
