@@ -26,7 +26,7 @@ func (p *fair) cancel(x *promo) {
 }
 
 // cancelWithin cancels the campaign at some moment of the storm's first half,
-// or later if a provider that asks to be left alone let nobody through by then.
+// or later if nobody has the message by then.
 func (p *fair) cancelWithin(x *promo) lane {
 	return func(span time.Duration, over <-chan struct{}) {
 		wait(time.Duration(p.random(16).Int64N(int64(span/2))), over)
