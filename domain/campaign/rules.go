@@ -8,7 +8,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
-	"dropbell/domain/template"
+	"dropbell/domain/user"
 )
 
 // Limits of a spec.
@@ -24,7 +24,7 @@ const (
 func (s Spec) Check() error {
 	e := &fault.Fields{}
 	switch n := utf8.RuneCountInString(s.Name); {
-	case !utf8.ValidString(s.Name), strings.ContainsFunc(s.Name, unicode.IsControl), strings.ContainsFunc(s.Name, template.TurnsAround):
+	case !utf8.ValidString(s.Name), strings.ContainsFunc(s.Name, unicode.IsControl), strings.ContainsFunc(s.Name, user.TurnsAround):
 		e.Add("name", "rule.text", "must be valid text without control characters")
 	case strings.TrimSpace(s.Name) == "":
 		e.Add("name", "rule.required", "must not be empty")

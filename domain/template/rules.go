@@ -155,7 +155,7 @@ func checkText(e *fault.Fields, name, text string, least, most int) {
 		e.Add(name, "rule.text", "must be valid text without NUL characters")
 	case strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }):
 		e.Add(name, "rule.text", "must not contain control characters")
-	case strings.ContainsFunc(text, TurnsAround):
+	case strings.ContainsFunc(text, user.TurnsAround):
 		e.Add(name, "rule.text", "must not contain characters that turn text around")
 	case n > most:
 		e.Add(name, "rule.too_long", "must have at most %d characters", most)
@@ -175,7 +175,3 @@ func ShopName(typed string) (string, error) {
 	}
 	return name, e.Err()
 }
-
-// TurnsAround reports whether r changes the direction of the text that follows
-// it; see [user.TurnsAround].
-func TurnsAround(r rune) bool { return user.TurnsAround(r) }
