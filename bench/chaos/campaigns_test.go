@@ -69,6 +69,8 @@ func spoil(t *testing.T, s season) {
 	slow := limited("Cancelled in the storm", mayBeSkipped, s.limited/2)
 	slow.rate = s.limited / 100
 	ending, cancelled := p.publish(early), p.publish(slow)
+	// Its end does not wait for a busy machine, nor for leases of the killed.
+	p.until(ending, s.window, "going out", goingOut(ending))
 	webhook := p.publish(promo{name: "Webhook", channel: delivery.Webhook, audience: hooks, rate: s.rate})
 	p.publish(promo{name: "Mail", channel: delivery.Email, audience: mails, rate: s.rate})
 	app := p.cutInTwo(users)

@@ -220,7 +220,7 @@ func (f *fleet) end() {
 	}
 	stops.Wait()
 	if f.t.Failed() {
-		f.t.Logf("what the programs said last:\n%s", tail(f.log.Name(), 12_000))
+		f.t.Logf("what the programs said last:\n%s", tail(f.log.Name(), 3_000))
 	}
 	_ = f.log.Close()
 }

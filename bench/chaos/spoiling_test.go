@@ -16,7 +16,7 @@ const takesEffectWithin = 2 * time.Second
 // cancel waits until some have the message, cancels the campaign, and checks
 // that soon no further call begins.
 func (p *fair) cancel(x *promo) {
-	p.until(x, time.Minute, "going out", func(_ string, settled int64) bool { return settled > int64(len(x.audience.users)/10) })
+	p.until(x, time.Minute, "going out", goingOut(x))
 	p.crowd.must(p.ctx, call{method: "POST", path: x.path("cancel"), body: map[string]any{"reason": "chaos"}}, nil)
 	at := time.Now()
 	wait(takesEffectWithin+time.Second, p.ctx.Done())
@@ -30,10 +30,15 @@ func (p *fair) cancel(x *promo) {
 func (p *fair) cancelWithin(x *promo) lane {
 	return func(span time.Duration, over <-chan struct{}) {
 		wait(time.Duration(p.random(16).Int64N(int64(span/2))), over)
-		p.until(x, time.Minute, "going out", func(_ string, settled int64) bool { return settled > int64(len(x.audience.users)/20) })
+		p.until(x, time.Minute, "going out", goingOut(x))
 		p.crowd.must(p.ctx, call{method: "POST", path: x.path("cancel"), body: map[string]any{"reason": "chaos"}}, nil)
 		p.say("a campaign was cancelled in the storm")
 	}
+}
+
+// goingOut tells when a part of the campaign's audience has its outcome.
+func goingOut(x *promo) func(string, int64) bool {
+	return func(_ string, settled int64) bool { return settled > int64(len(x.audience.users)/20) }
 }
 
 // silence checks that nothing of the campaign arrived from shortly after the
