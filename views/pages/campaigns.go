@@ -157,6 +157,7 @@ func share(ctx context.Context, p campaign.Progress) string {
 // CampaignForm creates a campaign or edits a draft.
 type CampaignForm struct {
 	ID      int64
+	From    int64 // which campaign a new one is a copy of, 0 = none
 	Version int64
 	Title   string
 	Values  map[string]string

@@ -36,7 +36,16 @@ func (c *Console) newCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	model, err := c.modelOf(r)
+	if err != nil {
+		return err
+	}
 	from, to, shop, zone := c.plannedStart(r, shops)
+	if model.ID != 0 {
+		f.From, f.Values = model.ID, c.campaignValues(model)
+		shop, zone = model.Shop, c.campaignZone(model.ShopTimezone)
+		to = from.Add(model.EndsAt.Sub(model.StartsAt)) // at another time, for as long
+	}
 	f.Values["starts_at"], _ = typedTime(from, zone)
 	f.Values["ends_at"], _ = typedTime(to, zone)
 	if shop != 0 {
@@ -49,8 +58,23 @@ func (c *Console) newCampaign(w http.ResponseWriter, r *http.Request) error {
 	return c.showCampaignForm(w, r, http.StatusOK, f)
 }
 
+// modelOf is the campaign that the new one begins as a copy of; without an ID
+// if there is none.
+func (c *Console) modelOf(r *http.Request) (campaign.Campaign, error) {
+	id, err := strconv.ParseInt(r.FormValue("from"), 10, 64)
+	if err != nil {
+		return campaign.Campaign{}, nil
+	}
+	st, err := c.Campaigns.Campaign(r.Context(), actor(r), id)
+	return st.Campaign, err
+}
+
 func (c *Console) createCampaign(w http.ResponseWriter, r *http.Request) error {
-	return c.keepCampaign(w, r, pages.CampaignForm{}, delivery.Copy{}, func(spec campaign.Spec) (campaign.Campaign, error) {
+	model, err := c.modelOf(r)
+	if err != nil {
+		return err
+	}
+	return c.keepCampaign(w, r, pages.CampaignForm{From: model.ID}, model.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
 		return c.Campaigns.Create(r.Context(), actor(r), spec, creationKey(r))
 	})
 }

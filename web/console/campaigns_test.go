@@ -130,6 +130,34 @@ func TestCampaignForASegmentByName(t *testing.T) {
 	}
 }
 
+// TestACampaignAsAModel: the new one is for the same people, in all languages
+// and for as long, at a time of its own.
+func TestACampaignAsAModel(t *testing.T) {
+	g := newRig(t)
+	tea := g.published(10, 4*time.Hour)
+	b := g.as(staff.Marketer)
+	form := campaignForm("shop", "10", "audience", "user_ids", "audience_value", "7 8", "title_b", "Other", "body_b", "Text", "percent_b", "30",
+		"hold_out", "10", "rate_per_second", "25", "grant_template_id", fmt.Sprint(tea.ID))
+	page := b.post("/campaigns", form).is(http.StatusSeeOther).header.Get("Location")
+	g.exec(`update campaigns set content = jsonb_set(content, '{variants,0,texts,fr}', '{"title": "Salut", "body": "Viens"}')`)
+	b.post(page+"/cancel", url.Values{"reason": {"over"}}).to(page)
+	model := "/campaigns/new?from=" + strings.TrimPrefix(page, "/campaigns/")
+	b.get(page).is(200).has(model)
+	number := strings.TrimPrefix(page, "/campaigns/")
+	b.get(model).is(200).has("Spring &lt;b&gt;", ">7 8<", `name="from" value="`+number+`"`, `value="Other"`, `value="30"`, `value="25"`, "Moon cake night (#"+fmt.Sprint(tea.ID)+")")
+	form.Set("from", number)
+	again := b.post("/campaigns", form).is(http.StatusSeeOther).header.Get("Location")
+	var same, lasts bool
+	g.must(g.sql.QueryRow(t.Context(), `select a.content = b.content and a.audience = b.audience and a.grant_template_id = b.grant_template_id and a.id <> b.id,
+		b.ends_at - b.starts_at between a.ends_at - a.starts_at and a.ends_at - a.starts_at + interval '1 minute'
+		from campaigns a, campaigns b where a.state = 'cancelled' and b.state = 'draft'`).Scan(&same, &lasts))
+	if again == page || !same || !lasts {
+		t.Errorf("%s after %s: the same %v, as long %v", again, page, same, lasts)
+	}
+	b.get("/campaigns/new?from=999999").is(http.StatusNotFound)
+	g.as(staff.Marketer, 20).get(model).is(http.StatusForbidden)
+}
+
 // A test to nobody is refused where it was typed, and nothing is lost.
 func TestTestOfACampaignToNobody(t *testing.T) {
 	g := newRig(t)
