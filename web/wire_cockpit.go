@@ -19,6 +19,9 @@ func (p *program) wireCockpit(d *console.Deps) {
 		states, err := breaker.States(ctx)
 		for _, s := range states {
 			all[s.Channel] = delivery.Circuit{State: s.State, Failures: s.Failures, Until: s.Until, Detail: s.Detail}
+			if s.HeldUntil.After(clock()) {
+				all[s.Channel].HeldUntil = s.HeldUntil
+			}
 		}
 		return all, err
 	}

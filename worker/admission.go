@@ -21,7 +21,7 @@ const settingsLife = 500 * time.Millisecond
 const pausedFor = 3 * time.Second
 
 // admission joins what may hold a channel back: the operator's pause, the
-// rate shared by all workers, the provider's circuit breaker. If Redis does
+// rate shared by all workers, the provider's circuit breaker, and its own wish. If Redis does
 // not answer, deliveries go on without rate and breaker: late is worse.
 type admission struct {
 	channels postgres.Channels
@@ -64,7 +64,10 @@ func (a *admission) admitChannel(ctx context.Context, c delivery.Channel, n int,
 	if c == delivery.App && s.RatePerSecond == 0 {
 		return 0, "" // no provider that could fail
 	}
-	if wait, _, err := a.breaker.Admit(ctx, c); err == nil && wait > 0 {
+	if wait, state, err := a.breaker.Admit(ctx, c); err == nil && wait > 0 {
+		if state == redis.StateHeld {
+			return wait, delivery.ReasonThrottled
+		}
 		return wait, delivery.ReasonProvider
 	}
 	if wait, err := a.pacer.Admit(ctx, c, n, s.RatePerSecond); err == nil && wait > 0 {
@@ -88,11 +91,18 @@ func (a *admission) Unused(ctx context.Context, l delivery.Load) {
 }
 
 // Report feeds the circuit breaker.
-func (a *admission) Report(ctx context.Context, c delivery.Channel, ok bool, detail string) {
+func (a *admission) Report(ctx context.Context, c delivery.Channel, call delivery.Call) {
 	if c == delivery.App {
 		return
 	}
-	if err := a.breaker.Report(ctx, c, ok, detail); err != nil {
+	var err error
+	if call.Throttled {
+		a.log.Info("the provider asks to be left alone", "channel", c.String(), "after", call.After.String())
+		err = a.breaker.Throttled(ctx, c, call.After)
+	} else {
+		err = a.breaker.Report(ctx, c, call.OK, call.Detail)
+	}
+	if err != nil {
 		a.log.Debug("circuit breaker did not take a report", "channel", c.String(), "error", err)
 	}
 }

@@ -14,11 +14,13 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// States of a breaker: calls pass, calls wait, one call probes.
+// States of a breaker: calls pass, calls wait, one call probes. In each of
+// them calls may be held for a while because the provider asked for it.
 const (
 	StateClosed   = "closed"
 	StateOpen     = "open"
 	StateHalfOpen = "half-open"
+	StateHeld     = "held"
 )
 
 const maxDetail = 200
@@ -42,6 +44,14 @@ type BreakerConfig struct {
 	// probes, 15 s. It must exceed a provider call's time-out, or two probes
 	// run at a time.
 	ProbeLease time.Duration
+	// Hold is the first pause for a provider that asks for patience and names
+	// no time, 1 s; it doubles up to LongestHold, 30 s, until a call goes well.
+	Hold, LongestHold time.Duration
+	// MaxHold bounds what a provider can ask for, 5 min.
+	MaxHold time.Duration
+	// LookEvery is how often one call may go all the same, 5 s: if it goes well,
+	// the pause is over, since it was meant for one call and not for all.
+	LookEvery time.Duration
 }
 
 func (c BreakerConfig) withDefaults() BreakerConfig {
@@ -49,6 +59,8 @@ func (c BreakerConfig) withDefaults() BreakerConfig {
 		Failures: or(c.Failures, 5), Window: or(c.Window, 10*time.Second), MinCalls: or(c.MinCalls, 20),
 		OpenFor: or(c.OpenFor, 5*time.Second), MaxOpen: or(c.MaxOpen, time.Minute),
 		ProbeLease: or(c.ProbeLease, 15*time.Second),
+		Hold:       or(c.Hold, time.Second), LongestHold: or(c.LongestHold, 30*time.Second), MaxHold: or(c.MaxHold, 5*time.Minute),
+		LookEvery: or(c.LookEvery, 5*time.Second),
 	}
 }
 
@@ -75,8 +87,9 @@ func NewBreaker(client goredis.UniversalClient, config BreakerConfig) *Breaker {
 }
 
 // Admit returns 0 if a call may be made now, else how long to wait before
-// asking again, and the circuit's state. Whoever is admitted must [Breaker.Report],
-// or say that it is [Breaker.Unused].
+// asking again, and the circuit's state, or [StateHeld], also for the one call
+// that goes in a pause. Whoever is admitted must [Breaker.Report], or say that
+// it was [Breaker.Throttled] or that it is [Breaker.Unused].
 // It returns [ErrUnavailable] when Redis does not answer; going on is then
 // better than stopping.
 func (b *Breaker) Admit(ctx context.Context, channel delivery.Channel) (time.Duration, string, error) {
@@ -101,6 +114,14 @@ func (b *Breaker) Report(ctx context.Context, channel delivery.Channel, ok bool,
 	return err
 }
 
+// Throttled tells that the provider answered a call with the wish to be left
+// alone, for so long, zero if it named no time. Hardly anybody is admitted
+// meanwhile; see [BreakerConfig].LookEvery. A provider that does is no failing one.
+func (b *Breaker) Throttled(ctx context.Context, channel delivery.Channel, after time.Duration) error {
+	_, _, err := b.step(ctx, channel, news{event: "throttled", calls: 1, after: after})
+	return err
+}
+
 // succeeded reports that many calls at once.
 func (b *Breaker) succeeded(ctx context.Context, channel delivery.Channel, calls int) error {
 	_, _, err := b.step(ctx, channel, news{event: "ok", calls: calls})
@@ -111,6 +132,7 @@ func (b *Breaker) succeeded(ctx context.Context, channel delivery.Channel, calls
 type news struct {
 	event, detail string
 	calls         int // that went well
+	after         time.Duration
 }
 
 func (b *Breaker) step(ctx context.Context, channel delivery.Channel, n news) (time.Duration, string, error) {
@@ -119,7 +141,9 @@ func (b *Breaker) step(ctx context.Context, channel delivery.Channel, n news) (t
 	c := b.config
 	reply, err := b.script.Run(ctx, b.client, []string{breakerKey(channel)}, n.event, c.Failures,
 		c.Window.Milliseconds(), c.MinCalls, c.OpenFor.Milliseconds(), c.MaxOpen.Milliseconds(),
-		c.ProbeLease.Milliseconds(), shortened(n.detail), n.calls).Slice()
+		c.ProbeLease.Milliseconds(), shortened(n.detail), n.calls,
+		milliseconds(n.after), c.Hold.Milliseconds(), c.LongestHold.Milliseconds(), c.MaxHold.Milliseconds(),
+		c.LookEvery.Milliseconds()).Slice()
 	if err != nil {
 		return 0, "", unavailable("breaker", err)
 	}
@@ -129,6 +153,11 @@ func (b *Breaker) step(ctx context.Context, channel delivery.Channel, n news) (t
 		return 0, "", fmt.Errorf("breaker: unexpected reply %v", reply)
 	}
 	return time.Duration(wait) * time.Millisecond, state, nil
+}
+
+// milliseconds rounds up: a pause must not end early, nor become none.
+func milliseconds(d time.Duration) int64 {
+	return (max(0, d) + time.Millisecond - 1).Milliseconds()
 }
 
 // A State is one circuit as operators see it.
@@ -141,6 +170,9 @@ type State struct {
 	Since time.Time
 	// Until is the end of the pause, or of the probe's lease; zero when closed.
 	Until time.Time
+	// HeldUntil is the end of the last pause that the provider asked for, which
+	// may be over; zero if there was none.
+	HeldUntil time.Time
 	// Detail is the provider's last failing answer; empty if there was none
 	// since the circuit last closed.
 	Detail string
@@ -177,10 +209,11 @@ func readState(channel delivery.Channel, stored map[string]string) (State, error
 	failures, err1 := number(stored["failures"])
 	since, err2 := number(stored["since"])
 	until, err3 := number(stored["until"])
-	if err := errors.Join(err1, err2, err3); err != nil {
+	held, err4 := number(stored["held"])
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return State{}, fmt.Errorf("breaker of %s: %w", channel, err)
 	}
-	state := State{Channel: channel, State: stored["state"], Failures: int(failures), Since: instant(since), Detail: stored["detail"]}
+	state := State{Channel: channel, State: stored["state"], Failures: int(failures), Since: instant(since), HeldUntil: instant(held), Detail: stored["detail"]}
 	if state.State != StateClosed {
 		state.Until = instant(until)
 	}

@@ -2,8 +2,12 @@
 --
 -- KEYS[1]  hash of the breaker: state, since, failures (in a row), window,
 --          calls, failed (since window), backoff, until (end of the open
---          state, or of the probe's lease), detail
--- ARGV[1]  'admit', 'unused' (admitted, and no call was made), 'ok' or 'fail'
+--          state, or of the probe's lease), detail, held (until when nobody
+--          calls, because the provider asked for it), hold (how long, when it
+--          named no time), look (when one call may go all the same), looking (1
+--          = it went)
+-- ARGV[1]  'admit', 'unused' (admitted, and no call was made), 'ok', 'fail' or
+--          'throttled'
 -- ARGV[2]  failures in a row that open it
 -- ARGV[3]  length of the counting window, ms
 -- ARGV[4]  calls in a window from which on half of them failing opens it
@@ -11,15 +15,21 @@
 -- ARGV[6]  longest time in the open state, ms
 -- ARGV[7]  lease of a probe, ms
 -- ARGV[8]  the provider's answer, for 'fail'
--- ARGV[9]  how many calls went well, for 'ok'
+-- ARGV[9]  how many calls went well, for 'ok' and 'throttled'
+-- ARGV[10] the pause that the provider asked for, ms, for 'throttled'; 0 if it
+--          named none
+-- ARGV[11] the pause then, ms; doubles until a call goes well
+-- ARGV[12] longest pause that nobody named, ms
+-- ARGV[13] longest pause that a provider can ask for, ms
+-- ARGV[14] how often one call may go in such a pause, ms
 --
--- Returns {ms to wait before the call (0 = go ahead), state}
+-- Returns {ms to wait before the call (0 = go ahead), state, or 'held'}
 
 local key, event = KEYS[1], ARGV[1]
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
 
-local names = {'state', 'failures', 'window', 'calls', 'failed', 'backoff', 'until'}
+local names = {'state', 'failures', 'window', 'calls', 'failed', 'backoff', 'until', 'held', 'hold', 'look', 'looking'}
 local stored, b = redis.call('HMGET', key, unpack(names)), {}
 for i, name in ipairs(names) do b[name] = tonumber(stored[i]) or 0 end
 b.state = stored[1] or 'closed'
@@ -35,7 +45,25 @@ local function open(backoff)
   return {backoff, 'open'}
 end
 
+if event == 'throttled' then
+  local asked = math.min(tonumber(ARGV[10]), tonumber(ARGV[13]))
+  if asked == 0 and now >= b.held then -- calls that began before a pause say nothing new
+    b.hold = math.min(math.max(b.hold * 2, tonumber(ARGV[11])), tonumber(ARGV[12]))
+    asked = b.hold
+  end
+  if now >= b.held then b.look = now + tonumber(ARGV[14]) end
+  save('held', math.max(b.held, now + asked), 'hold', b.hold, 'look', b.look, 'looking', 0)
+elseif event == 'ok' and (b.looking == 1 or b.hold > 0 and now >= b.held) then
+  save('held', math.min(b.held, now), 'hold', 0, 'looking', 0)
+end
+
 if event == 'admit' then
+  if now < b.held then
+    if now < b.look then return {math.min(b.held, b.look) - now, 'held'} end
+    -- A pause that was meant for one call alone must not cost everybody theirs.
+    save('look', now + tonumber(ARGV[14]), 'looking', 1)
+    if b.state == 'closed' then return {0, 'held'} end
+  end
   if b.state == 'closed' then return {0, 'closed'} end
   if now < b['until'] then
     -- A probe usually answers long before its lease ends.
@@ -52,6 +80,7 @@ end
 -- If it was the probe, somebody else may probe at once. Whoever was admitted
 -- before the circuit opened cannot be told apart and costs a second probe.
 if event == 'unused' then
+  if b.looking == 1 then save('look', now, 'looking', 0) end
   if b.state == 'half-open' then save('until', now) end
   return {0, b.state}
 end
@@ -67,7 +96,7 @@ if b.state == 'half-open' then
 end
 
 if now - b.window >= tonumber(ARGV[3]) then b.window, b.calls, b.failed = now, 0, 0 end
-if event == 'ok' then
+if event ~= 'fail' then -- who asks for patience works
   b.calls, b.failures = b.calls + tonumber(ARGV[9]), 0
 else
   b.calls, b.failures, b.failed = b.calls + 1, b.failures + 1, b.failed + 1

@@ -70,6 +70,15 @@ func (b *CachedBreaker) Report(ctx context.Context, channel delivery.Channel, ok
 	return err
 }
 
+// Throttled is that of [Breaker]. It goes out at once, as bad news does.
+func (b *CachedBreaker) Throttled(ctx context.Context, channel delivery.Channel, after time.Duration) error {
+	var err error
+	if calls := b.circuits[channel].learn(false, time.Now()); calls > 0 {
+		err = b.breaker.succeeded(ctx, channel, calls)
+	}
+	return errors.Join(err, b.breaker.Throttled(ctx, channel, after))
+}
+
 func (c *circuit) trusted(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -135,7 +135,7 @@ func (s *Sender) leftAlone(r rest) delivery.Result {
 	case s.cfg.Now().Sub(r.since) > forgiving:
 		result.Apart = true
 	default:
-		result.Status = delivery.Throttled
+		result.Status, result.Apart = delivery.Throttled, true
 	}
 	return result
 }
@@ -172,7 +172,8 @@ func (s *Sender) call(ctx context.Context, m delivery.Message, host string, to u
 		}
 		return delivery.Result{Status: delivery.Permanent, Detail: "the push subscription no longer exists"}
 	}
-	result.Apart = result.Status == delivery.Transient && !s.hosts.down()
+	// How fast one push service may be called is its own affair.
+	result.Apart = result.Status == delivery.Throttled || result.Status == delivery.Transient && !s.hosts.down()
 	return result
 }
 

@@ -364,18 +364,28 @@ func (r *run) add(p *Progress, c chunkResult) {
 	}
 }
 
-// report feeds the circuit breaker: a call counts as failed when it got
-// nobody through and at least one failure was the provider's own.
+// report tells how the call went, unless its time was over.
 func (r *run) report(ctx context.Context, results []Result) {
-	ok, detail := false, ""
+	if ctx.Err() == nil {
+		r.Admission.Report(ctx, r.batch.Channel, callOf(results))
+	}
+}
+
+// callOf sums up a call: it failed when it got nobody through and at least one
+// failure was the provider's own. It was throttled when the provider named a
+// time, or got nobody through and asked to wait.
+func callOf(results []Result) (c Call) {
+	through := false
 	for _, res := range results {
-		if res.Status != Transient || res.Apart {
-			ok = true
-		} else {
-			detail = res.Detail
+		switch {
+		case res.Status == Throttled && !res.Apart:
+			c.OK, c.Throttled, c.After = true, true, max(c.After, res.After)
+		case res.Status != Transient || res.Apart:
+			c.OK, through = true, through || res.Status == Delivered
+		default:
+			c.Detail = res.Detail
 		}
 	}
-	if ctx.Err() == nil {
-		r.Admission.Report(ctx, r.batch.Channel, ok, detail)
-	}
+	c.Throttled = c.Throttled && (c.After > 0 || !through)
+	return c
 }

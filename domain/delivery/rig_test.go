@@ -91,12 +91,19 @@ type gate struct {
 	dead   bool // something was given back in a context that has ended
 	good   int
 	bad    []string
+	// throttled are the pauses that providers asked for; until heldUntil nobody
+	// is admitted.
+	throttled []time.Duration
+	heldUntil time.Time
 }
 
 func (g *gate) Admit(_ context.Context, l Load) (time.Duration, string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asked++
+	if left := time.Until(g.heldUntil); left > 0 {
+		return left, ReasonThrottled
+	}
 	if g.admit != nil {
 		if wait := g.admit(g.asked); wait > 0 {
 			return wait, "told to"
@@ -114,14 +121,18 @@ func (g *gate) Unused(ctx context.Context, l Load) {
 	g.dead = g.dead || ctx.Err() != nil
 }
 
-func (g *gate) Report(_ context.Context, _ Channel, ok bool, detail string) {
+func (g *gate) Report(_ context.Context, _ Channel, c Call) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if ok {
+	if c.OK {
 		g.good++
-		return
+	} else {
+		g.bad = append(g.bad, c.Detail)
 	}
-	g.bad = append(g.bad, detail)
+	if c.Throttled {
+		g.throttled = append(g.throttled, c.After)
+		g.heldUntil = time.Now().Add(c.After)
+	}
 }
 
 // bell is a queue that remembers; like a real one it refuses a dead context.

@@ -37,10 +37,10 @@ func (f *fuse) Unused(context.Context, Load) {
 	f.until = time.Time{}
 }
 
-func (f *fuse) Report(_ context.Context, _ Channel, ok bool, _ string) {
+func (f *fuse) Report(_ context.Context, _ Channel, c Call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.closed = f.closed || ok
+	f.closed = f.closed || c.OK
 }
 
 // keeper is a guard and its screen.
@@ -125,4 +125,61 @@ func TestAdmissionIsAskedForMessagesOnly(t *testing.T) {
 			t.Errorf("%d messages in %d questions, %d given back", r.gate.people, r.gate.asked, r.gate.unused)
 		}
 	})
+}
+
+// TestAThrottledChannelIsLeftAlone: a provider that asks for half a minute has
+// half a minute, from everybody and not only from those it was asked for, and
+// nobody's attempts are used up.
+func TestAThrottledChannelIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const asked = 30 * time.Second
+		r := newRig(t, newDepot(SMS, 100, time.Hour), newProvider(SMS, 10, 100*time.Millisecond))
+		r.provider.answer = func(id user.ID, n int) Result {
+			if id <= 10 && n <= 3 {
+				return Result{Status: Throttled, After: asked, Detail: "429"}
+			}
+			return Result{Status: Delivered}
+		}
+		r.finish()
+		r.want(map[Outcome]int{Sent: 100})
+		r.once()
+		told := time.Time{}
+		for i, at := range r.provider.calls {
+			if at.Before(told) {
+				t.Errorf("call %d came %v too early", i, told.Sub(at))
+			}
+			if i < 3 {
+				told = at.Add(100*time.Millisecond + asked)
+			}
+		}
+		if e := r.depot.exceptions[1]; len(r.gate.throttled) != 3 || e.Attempts != 0 || len(r.gate.bad) != 0 {
+			t.Errorf("throttled %v, %+v, bad %q", r.gate.throttled, e, r.gate.bad)
+		}
+	})
+}
+
+// TestWhatACallWas: one slow address, or one push service among several, holds
+// nobody else back.
+func TestWhatACallWas(t *testing.T) {
+	sent, slow, slower := Result{Status: Delivered}, Result{Status: Throttled, After: time.Second}, Result{Status: Throttled, After: time.Minute}
+	vague, apart := Result{Status: Throttled}, Result{Status: Throttled, After: time.Hour, Apart: true}
+	for name, c := range map[string]struct {
+		results []Result
+		want    Call
+	}{
+		"all well":                      {[]Result{sent, sent}, Call{OK: true}},
+		"throttled":                     {[]Result{slow, slower, slow}, Call{OK: true, Throttled: true, After: time.Minute}},
+		"throttled halfway":             {[]Result{sent, slow}, Call{OK: true, Throttled: true, After: time.Second}},
+		"throttled without a time":      {[]Result{vague, vague}, Call{OK: true, Throttled: true}},
+		"one slow address":              {[]Result{sent, vague}, Call{OK: true}},
+		"one push service":              {[]Result{apart, apart}, Call{OK: true}},
+		"one push service, and a limit": {[]Result{apart, slow}, Call{OK: true, Throttled: true, After: time.Second}},
+		"bad address and a limit":       {[]Result{{Status: Permanent}, vague}, Call{OK: true, Throttled: true}},
+		"failed":                        {[]Result{{Detail: "502"}, {Detail: "502"}}, Call{Detail: "502"}},
+		"failed for one":                {[]Result{{Detail: "502"}, sent}, Call{OK: true, Detail: "502"}},
+	} {
+		if got := callOf(c.results); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
 }

@@ -29,9 +29,9 @@ type Result struct {
 	// Detail is the provider's answer for operators, at most about 200 bytes,
 	// free of addresses and secrets.
 	Detail string
-	// Apart says of a Transient answer that it is about something of this
-	// recipient's own, such as one push service among several: the provider
-	// works for the others, and the channel goes on.
+	// Apart says of a Transient or Throttled answer that it is about something
+	// of this recipient's own, such as one push service among several: the
+	// provider works for the others, and the channel goes on.
 	Apart bool
 }
 

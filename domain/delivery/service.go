@@ -34,7 +34,19 @@ type Admission interface {
 	// Unused gives back what was admitted and is not handed over after all.
 	Unused(ctx context.Context, l Load)
 	// Report tells how a call of the channel's provider went.
-	Report(ctx context.Context, c Channel, ok bool, detail string)
+	Report(ctx context.Context, c Channel, call Call)
+}
+
+// A Call is how a call of a channel's provider went.
+type Call struct {
+	// OK is false for a failure of the provider's own.
+	OK     bool
+	Detail string // of a failure
+	// Throttled says that the provider asks to be left alone, by the whole
+	// channel. It costs no attempts and is no failure.
+	Throttled bool
+	// After is how long, if Throttled; zero if the provider named no time.
+	After time.Duration
 }
 
 // A Load is what a batch is about to hand over to its channel's provider.

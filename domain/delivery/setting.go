@@ -32,6 +32,9 @@ type Circuit struct {
 	Until time.Time
 	// Detail is the provider's last failing answer, or empty.
 	Detail string
+	// HeldUntil is the end of the pause that the provider asks for, whatever the
+	// state; zero if it asks for none.
+	HeldUntil time.Time
 }
 
 // A Backlog is how much of a channel waits and since when. What is held, or
@@ -67,6 +70,9 @@ type ChannelStatus struct {
 	Backlog      Backlog
 	Provider     ProviderHealth
 }
+
+// Held reports whether the channel waits because its provider asked for it.
+func (s ChannelStatus) Held() bool { return s.CircuitKnown && !s.Circuit.HeldUntil.IsZero() }
 
 // Open reports whether the circuit keeps messages back.
 func (s ChannelStatus) Open() bool { return s.CircuitKnown && s.Circuit.State != CircuitClosed }

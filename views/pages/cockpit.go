@@ -168,6 +168,8 @@ func (p Cockpit) channelConcerns(ctx context.Context, c delivery.Channel) (list 
 		list = append(list, concern{ui.Warn, ui.T(ctx, "cockpit.paused", name, lane.InFlight+waiting), "/channels"})
 	case s.CircuitKnown && s.Circuit.State != delivery.CircuitClosed:
 		list = append(list, concern{ui.Bad, ui.T(ctx, "cockpit.circuit_open", name), "/channels"})
+	case s.Held():
+		list = append(list, concern{ui.Warn, ui.T(ctx, "cockpit.held", name), "/channels"})
 	}
 	var missed int64
 	for _, j := range p.Ahead {

@@ -149,6 +149,8 @@ func channelState(s delivery.ChannelStatus) (ui.Tone, string) {
 		return ui.Bad, "circuit.open"
 	case s.CircuitKnown && s.Circuit.State == delivery.CircuitHalfOpen:
 		return ui.Warn, "circuit.half-open"
+	case s.Held():
+		return ui.Warn, "circuit.held"
 	case s.Unanswered():
 		return ui.Warn, "circuit.unanswered"
 	}
@@ -167,6 +169,8 @@ func channelNote(ctx context.Context, s delivery.ChannelStatus, now time.Time, z
 		return l.T("circuit.detail", s.Circuit.Failures, s.Circuit.Detail)
 	case s.CircuitKnown && s.Circuit.State != delivery.CircuitClosed:
 		return l.T("circuit.why", s.Circuit.Failures)
+	case s.Held():
+		return l.T("circuit.held.until", l.DateTime(s.Circuit.HeldUntil, zone))
 	}
 	return ""
 }

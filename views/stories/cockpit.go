@@ -36,6 +36,7 @@ func status(trouble bool) [delivery.Channels]delivery.ChannelStatus {
 		all[delivery.Email].Backlog = delivery.Backlog{Channel: delivery.Email, Batches: 42, People: 41_220, Oldest: 3 * time.Minute}
 		all[delivery.SMS].Circuit = delivery.Circuit{State: delivery.CircuitOpen, Failures: 12, Until: Now().Add(9 * time.Second), Detail: "the provider answered HTTP 503"}
 		all[delivery.SMS].Provider = delivery.ProviderHealth{Calls: 120, Messages: 12_000, Failed: 9_400, Mean: 2300 * time.Millisecond, Slowest: 9800 * time.Millisecond, Error: "the provider answered HTTP 503"}
+		all[delivery.Webhook].Configured, all[delivery.Webhook].Circuit.HeldUntil = true, Now().Add(40*time.Second)
 		all[delivery.WebPush].CircuitKnown = false
 	}
 	return all

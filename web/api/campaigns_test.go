@@ -170,7 +170,7 @@ type openGate struct{}
 
 func (openGate) Admit(context.Context, delivery.Load) (time.Duration, string) { return 0, "" }
 func (openGate) Unused(context.Context, delivery.Load)                        {}
-func (openGate) Report(context.Context, delivery.Channel, bool, string)       {}
+func (openGate) Report(context.Context, delivery.Channel, delivery.Call)      {}
 
 // carry is a wire that brings at once.
 type carry struct {

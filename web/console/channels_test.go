@@ -56,6 +56,7 @@ func TestChannelStatusPage(t *testing.T) {
 	g := newRig(t, func(d *Deps) {
 		d.Circuits = func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
 			all[delivery.SMS] = delivery.Circuit{State: delivery.CircuitOpen, Failures: 12, Detail: "HTTP 503"}
+			all[delivery.Email] = delivery.Circuit{State: delivery.CircuitClosed, HeldUntil: time.Now().Add(time.Minute)}
 			return all, nil
 		}
 	})
@@ -66,7 +67,8 @@ func TestChannelStatusPage(t *testing.T) {
 	g.sending(d, 12, 2, 1000, 40)
 	g.exec(`update batches set due_at = now() - interval '90 seconds'`)
 	b := g.as(staff.Operator)
-	b.get("/channels").is(200).has("provider failing", "The provider failed 12 times in a row: HTTP 503", "960 messages are on their way, the oldest for 1 min 30 s",
+	b.get("/channels").is(200).has("told to wait", "The provider asks to be left alone until",
+		"provider failing", "The provider failed 12 times in a row: HTTP 503", "960 messages are on their way, the oldest for 1 min 30 s",
 		"4 calls in the last minute, 100 ms on average, 250 ms at most.", "25% of the messages got no good answer.", "Last error: 451 try later",
 		"No limit of messages per second.", "/channels/sms/rate", "/channels/sms/test").hasNot("/channels/app/test")
 	b.htmx().get("/channels").is(200).has("provider failing").hasNot("<html")

@@ -40,8 +40,8 @@ func (idle) Remove(context.Context, ...task.Task) error  { return nil }
 func (idle) Admit(context.Context, delivery.Load) (time.Duration, string) {
 	return 0, ""
 }
-func (idle) Unused(context.Context, delivery.Load)                  {}
-func (idle) Report(context.Context, delivery.Channel, bool, string) {}
+func (idle) Unused(context.Context, delivery.Load)                   {}
+func (idle) Report(context.Context, delivery.Channel, delivery.Call) {}
 
 // fire pretends that slot k is due, fires it and has it delivered. Whoever the
 // provider fails once is dead.

@@ -1,0 +1,171 @@
+package redis
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+)
+
+// brakes are a breaker, cached or not.
+type brakes interface {
+	Admit(ctx context.Context, channel delivery.Channel) (time.Duration, string, error)
+	Report(ctx context.Context, channel delivery.Channel, ok bool, detail string) error
+	Throttled(ctx context.Context, channel delivery.Channel, after time.Duration) error
+	Unused(ctx context.Context, channel delivery.Channel) error
+}
+
+// holding runs what both kinds of breakers promise of pauses that providers ask
+// for. b and other are those of two workers.
+func holding(t *testing.T, config BreakerConfig, test func(t *testing.T, b, other held)) {
+	for name, kind := range map[string]func(*Breaker) brakes{
+		"asking always": func(b *Breaker) brakes { return b },
+		"cached":        func(b *Breaker) brakes { return NewCachedBreaker(b) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startRedis(t)
+			one, two := NewBreaker(open(t, s), config), NewBreaker(open(t, s), config)
+			test(t, held{t, kind(one), one}, held{t, kind(two), two})
+		})
+	}
+}
+
+type held struct {
+	t *testing.T
+	brakes
+	bare *Breaker
+}
+
+func (h held) wait() time.Duration {
+	h.t.Helper()
+	wait, state, err := h.Admit(h.t.Context(), delivery.SMS)
+	if err != nil || (wait > 0) != (state == StateHeld) {
+		h.t.Fatalf("%v %s %v", wait, state, err)
+	}
+	return wait
+}
+
+func (h held) throttled(after time.Duration) {
+	h.t.Helper()
+	if err := h.Throttled(h.t.Context(), delivery.SMS, after); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h held) ok() {
+	h.t.Helper()
+	if err := h.Report(h.t.Context(), delivery.SMS, true, ""); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h held) between(what string, from, to time.Duration) {
+	h.t.Helper()
+	if wait := h.wait(); wait < from || wait > to {
+		h.t.Fatalf("%s: wait %v, want %v to %v", what, wait, from, to)
+	}
+}
+
+func TestAPauseThatAProviderAsksForHoldsEverybody(t *testing.T) {
+	holding(t, BreakerConfig{LookEvery: time.Hour}, func(t *testing.T, b, other held) {
+		b.between("at first", 0, 0)
+		b.throttled(30 * time.Second)
+		b.between("the one who was told", 29*time.Second, 30*time.Second)
+		other.between("another worker", 29*time.Second, 30*time.Second)
+		if wait, _, err := b.Admit(t.Context(), delivery.Email); wait != 0 || err != nil {
+			t.Errorf("another channel waits %v %v", wait, err)
+		}
+		other.ok() // began before
+		other.between("all the same", 28*time.Second, 30*time.Second)
+		b.throttled(10 * time.Second)
+		b.throttled(0)
+		b.between("a shorter pause, and none, asked for meanwhile", 28*time.Second, 30*time.Second)
+		b.throttled(time.Hour)
+		b.between("far too long a pause", 299*time.Second, 300*time.Second)
+		states, err := b.bare.States(t.Context())
+		if s := states[delivery.SMS]; err != nil || s.State != StateClosed || time.Until(s.HeldUntil) < 4*time.Minute {
+			t.Errorf("%+v %v", s, err)
+		}
+	})
+}
+
+func TestAPauseWithoutATimeDoublesUntilACallGoesWell(t *testing.T) {
+	config := BreakerConfig{Hold: 100 * time.Millisecond, LongestHold: 400 * time.Millisecond}
+	holding(t, config, func(t *testing.T, b, other held) {
+		over := func(h held) {
+			t.Helper()
+			eventually(t, "the pause is over", func() bool { return h.wait() == 0 })
+		}
+		for _, want := range []time.Duration{100, 200, 400, 400} {
+			want *= time.Millisecond
+			over(b)
+			b.throttled(0)
+			b.throttled(0) // calls that were made side by side
+			other.ok()     // and one that went well before it
+			b.between("the pause", want-90*time.Millisecond, want)
+			over(other)
+		}
+		over(b)
+		eventually(t, "the good news is told", func() bool { // which may wait for a moment
+			other.ok()
+			hold, err := other.bare.client.HGet(t.Context(), breakerKey(delivery.SMS), "hold").Result()
+			return err == nil && hold == "0"
+		})
+		b.throttled(0)
+		b.between("after a call that went well", time.Millisecond, 100*time.Millisecond)
+	})
+}
+
+// TestInAPauseOneCallAtATimeLooks whether the provider still asks for it, so
+// that a wish about one call does not keep everybody from being reached.
+func TestInAPauseOneCallAtATimeLooks(t *testing.T) {
+	const every = 400 * time.Millisecond
+	holding(t, BreakerConfig{LookEvery: every}, func(t *testing.T, b, other held) {
+		looks := func(h held) {
+			t.Helper()
+			eventually(t, "one call goes", func() bool {
+				wait, state, err := h.Admit(t.Context(), delivery.SMS)
+				if err != nil || state != StateHeld || wait > every {
+					t.Fatalf("%v %s %v", wait, state, err)
+				}
+				return wait == 0
+			})
+		}
+		b.throttled(time.Minute)
+		looks(b)
+		other.between("a second call", time.Millisecond, every)
+		b.throttled(time.Minute) // it was turned away
+		other.between("until the next one", time.Millisecond, every)
+		looks(other)
+		if err := other.Unused(t.Context(), delivery.SMS); err != nil {
+			t.Fatal(err)
+		}
+		if wait, state, err := b.Admit(t.Context(), delivery.SMS); wait != 0 || state != StateHeld || err != nil {
+			t.Fatalf("the call that was not made is not given to another: %v %s %v", wait, state, err)
+		}
+		b.ok()
+		eventually(t, "the pause is over for all", func() bool { return b.wait() == 0 && other.wait() == 0 })
+		states, err := b.bare.States(t.Context())
+		if s := states[delivery.SMS]; err != nil || s.HeldUntil.After(time.Now().Add(time.Second)) {
+			t.Errorf("%+v %v", s, err)
+		}
+	})
+}
+
+// TestAProbeThatIsThrottledClosesTheCircuit: the provider works, and is left
+// alone as it asked for.
+func TestAProbeThatIsThrottledClosesTheCircuit(t *testing.T) {
+	holding(t, BreakerConfig{Failures: 1, OpenFor: 10 * time.Millisecond}, func(t *testing.T, b, other held) {
+		if err := b.Report(t.Context(), delivery.SMS, false, "503"); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a probe is admitted", func() bool { wait, _, err := b.Admit(t.Context(), delivery.SMS); return wait == 0 && err == nil })
+		b.throttled(200 * time.Millisecond)
+		other.between("while it is held", time.Millisecond, 200*time.Millisecond)
+		eventually(t, "the pause is over", func() bool { return other.wait() == 0 })
+		if _, state, err := other.Admit(t.Context(), delivery.SMS); state != StateClosed || err != nil {
+			t.Errorf("%s %v", state, err)
+		}
+	})
+}
