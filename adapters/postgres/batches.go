@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -221,12 +222,12 @@ func (l *lease) loadExceptions(ctx context.Context) error {
 // Batch returns the batch as it was leased; its worker owns the value.
 func (l *lease) Batch() *delivery.Batch { return &l.batch }
 
-// Extend keeps the lease for another while.
-func (l *lease) Extend(ctx context.Context) error {
-	tag, err := l.db.pool.Exec(ctx, `update batches set lease_until = clock_timestamp() + $3
-		where id = $1 and lease_token = $2`, l.batch.ID, l.token, l.lasting)
-	if err == nil && tag.RowsAffected() == 0 {
-		return delivery.ErrLeaseLost
+// Extend keeps the lease for another while; see [delivery.Lease].
+func (l *lease) Extend(ctx context.Context) (stop string, err error) {
+	err = l.db.pool.QueryRow(ctx, `update batches set lease_until = clock_timestamp() + $3
+		where id = $1 and lease_token = $2 returning coalesce(stop_reason, case when held then 'held' end, '')`, l.batch.ID, l.token, l.lasting).Scan(&stop)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", delivery.ErrLeaseLost
 	}
-	return translate(err)
+	return stop, translate(err)
 }

@@ -212,7 +212,7 @@ func TestTwoWorkersOneBatch(t *testing.T) {
 	if _, err := first.Checkpoint(t.Context(), delivery.Progress{Sent: first.Batch().Left[:10]}); !errors.Is(err, delivery.ErrLeaseLost) {
 		t.Errorf("the first worker could still record: %v", err)
 	}
-	if err := first.Extend(t.Context()); !errors.Is(err, delivery.ErrLeaseLost) {
+	if _, err := first.Extend(t.Context()); !errors.Is(err, delivery.ErrLeaseLost) {
 		t.Errorf("the first worker could still extend: %v", err)
 	}
 	all := delivery.Progress{Sent: second.Batch().Left, Done: true}

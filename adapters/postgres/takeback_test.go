@@ -32,9 +32,18 @@ func TestALivingWorkerKeepsItsBatchAfterAnOutage(t *testing.T) {
 	if takeBack()+takeBack() != 0 {
 		t.Fatal("a worker lost its batch at first sight")
 	}
-	if err := lease.Extend(t.Context()); err != nil {
-		t.Fatalf("a living worker lost its batch: %v", err)
+	extended := func(want string) {
+		t.Helper()
+		if stop, err := lease.Extend(t.Context()); stop != want || err != nil {
+			t.Fatalf("a living worker lost its batch, or was told %q: %v", stop, err)
+		}
 	}
+	extended("")
+	w.exec(`update batches set held = true`)
+	extended(delivery.Held)
+	w.exec(`update batches set stop_reason = 'drop_cancelled'`)
+	extended("drop_cancelled")
+	w.exec(`update batches set held = false, stop_reason = null`)
 	if takeBack() != 0 {
 		t.Fatal("a worker lost a batch that it had extended")
 	}

@@ -131,7 +131,8 @@ type Lease interface {
 	// Checkpoint records progress durably and extends the lease. stop is
 	// the reason to stop that appeared meanwhile, if any, or [Held].
 	Checkpoint(ctx context.Context, p Progress) (stop string, err error)
-	Extend(ctx context.Context) error
+	// Extend does the same without progress.
+	Extend(ctx context.Context) (stop string, err error)
 }
 
 // CutIntoBatches divides ascending user ids into batches of at most size.

@@ -127,19 +127,19 @@ func (h *holding) Batch() *Batch { return &h.batch }
 
 func (h *holding) mine() bool { return h.depot.holder == h && time.Now().Before(h.depot.until) }
 
-func (h *holding) Extend(ctx context.Context) error {
+func (h *holding) Extend(ctx context.Context) (string, error) {
 	d := h.depot
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.extensions++
 	if err := ctx.Err(); err != nil {
-		return err
+		return "", err
 	}
 	if !h.mine() {
-		return ErrLeaseLost
+		return "", ErrLeaseLost
 	}
 	d.until = time.Now().Add(h.lasting)
-	return nil
+	return d.stop, nil
 }
 
 func (h *holding) Checkpoint(ctx context.Context, p Progress) (string, error) {

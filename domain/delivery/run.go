@@ -214,7 +214,7 @@ func (r *run) deliver(ctx context.Context) error {
 	}
 	calls, stop := r.start(ctx, ready, r.batch.Known)
 	defer stop()
-	keepAlive := time.NewTicker(r.LeaseFor / 3)
+	keepAlive := time.NewTicker(min(r.LeaseFor/3, lookEvery))
 	defer keepAlive.Stop()
 	for {
 		select {
@@ -234,16 +234,22 @@ func (r *run) deliver(ctx context.Context) error {
 				return err
 			}
 		case <-keepAlive.C:
-			if err := r.extend(ctx); errors.Is(err, ErrLeaseLost) {
+			stop, err := r.extend(ctx)
+			if errors.Is(err, ErrLeaseLost) {
 				return err // others: the next checkpoint tells
 			}
+			r.heed(stop, calls)
 		}
 	}
 }
 
+// lookEvery is how often a batch is asked for while calls last or wait to be
+// admitted, and nothing is recorded that would tell of a stop.
+const lookEvery = time.Second
+
 // extend keeps the lease, during a shutdown too: calls in flight are left to
 // finish then, and whoever took their batch over would repeat them.
-func (r *run) extend(ctx context.Context) error {
+func (r *run) extend(ctx context.Context) (stop string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.LeaseFor/3)
 	defer cancel()
 	return r.lease.Extend(ctx)
@@ -257,6 +263,12 @@ func (r *run) checkpoint(ctx context.Context, p Progress, calls *calls) error {
 	r.batch.record(p)
 	r.tell(p)
 	calls.goOn()
+	r.heed(stop, calls)
+	return nil
+}
+
+// heed lets no further call begin if there is a reason to stop.
+func (r *run) heed(stop string, calls *calls) {
 	switch stop {
 	case "":
 	case Held:
@@ -266,7 +278,6 @@ func (r *run) checkpoint(ctx context.Context, p Progress, calls *calls) error {
 		r.batch.StopReason = stop
 		calls.cancel()
 	}
-	return nil
 }
 
 // save is a checkpoint that survives shutdown and a database that is away

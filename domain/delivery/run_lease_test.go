@@ -74,7 +74,7 @@ func TestALeaseThatIsLostStopsTheRun(t *testing.T) {
 func TestALeaseThatIsLostDuringALongCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newDepot(SMS, 50, time.Hour), newProvider(SMS, 10, time.Minute))
-		thief := time.AfterFunc(time.Second, r.depot.steal)
+		thief := time.AfterFunc(time.Second/2, r.depot.steal)
 		defer thief.Stop()
 		if err := r.run(); !errors.Is(err, ErrLeaseLost) || len(r.provider.calls) != 1 || r.depot.attempts != 0 || r.depot.extensions != 1 {
 			t.Errorf("%v after %d calls, %d checkpoints and %d extensions", err, len(r.provider.calls), r.depot.attempts, r.depot.extensions)

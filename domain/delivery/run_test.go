@@ -82,6 +82,31 @@ func TestAStoppedBatchIsSkippedAtOnce(t *testing.T) {
 	})
 }
 
+// TestAStopIsNoticedWithoutACheckpoint: whoever waits to be admitted records
+// nothing, and must not go on sending when the wait is over.
+func TestAStopIsNoticedWithoutACheckpoint(t *testing.T) {
+	for stop, want := range map[string]map[Outcome]int{ReasonCancelled: {Sent: 5, Skipped: 5}, Held: {Sent: 5, InFlight: 5}} {
+		t.Run(stop, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
+				over := time.Now().Add(10*time.Second + time.Millisecond)
+				r.gate.admit = func(call int) time.Duration {
+					if call == 1 || time.Now().After(over.Add(lookEvery)) {
+						return 0
+					}
+					return 250 * time.Millisecond
+				}
+				defer time.AfterFunc(time.Until(over), func() { r.depot.setStop(stop) }).Stop()
+				r.must()
+				r.want(want)
+				if took := time.Since(over); took > lookEvery || len(r.provider.calls) != 1 {
+					t.Errorf("noticed after %v, and %d calls", took, len(r.provider.calls))
+				}
+			})
+		})
+	}
+}
+
 // TestAStopSeenBeforeTheFirstCall: recording who opted out is a checkpoint as
 // well, and what it learns counts.
 func TestAStopSeenBeforeTheFirstCall(t *testing.T) {
