@@ -113,6 +113,9 @@ func TestCampaignKeepsItsList(t *testing.T) {
 
 	asked, open := l.asked(to(large.ID))
 	l.kept("waiting for approval", large.ID)
+	l.exec(`update campaigns set starts_at = now() - interval '1 hour', ends_at = now() - interval '1 second' where id = $1`, asked.ID)
+	l.free("nobody approved in time", large.ID)
+	l.exec(`update campaigns set starts_at = $2, ends_at = $3 where id = $1`, asked.ID, asked.StartsAt, asked.EndsAt)
 	_, err = l.service.Refuse(t.Context(), ada, asked.ID, open.ID, "too many")
 	l.must(err)
 	l.free("refused", large.ID)
