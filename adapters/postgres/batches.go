@@ -85,11 +85,16 @@ select b.id, b.kind, b.owner_id, b.template_id, b.due_at, greatest(b.due_at, b.p
     coalesce(t.name, ''), coalesce(t.shop_number::text, ''), coalesce(t.claim_url, ''),
     coalesce(s.slot, 0), case when b.kind in ('campaign', 'test') then coalesce(t.opens_at, '0001-01-01')
         else coalesce(s.opens_at, t.opens_at, b.worthless_after) end,
-    b.priority, coalesce(c.rate_per_second, 0), c.content, coalesce(h.name, ''), coalesce(c.ends_at, '0001-01-01'), coalesce(c.shop_number, 0),
+    b.priority, coalesce(c.rate_per_second, 0), ` + contentSQL + `, coalesce(h.name, ''), coalesce(c.ends_at, '0001-01-01'), coalesce(c.shop_number, 0),
     array(select u.id from users u where u.opt_outs <> 0 and u.id between b.from_user and b.to_user and u.opt_outs & (1 << b.channel) <> 0),
     set_config('synchronous_commit', case b.channel when 0 then 'off' else current_setting('synchronous_commit') end, true)
 from b left join templates t on t.id = b.template_id left join slots s on b.kind = 'reminder' and s.id = b.owner_id
 left join campaigns c on b.kind in ('campaign', 'test') and c.id = b.owner_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
+
+// contentSQL is what campaign c says in batch b: one version alone in the test
+// of a version that there still is.
+const contentSQL = `case when jsonb_typeof(c.content -> 'variants' -> b.variant::int) = 'object'
+        then jsonb_build_object('variants', jsonb_build_array(jsonb_set(c.content -> 'variants' -> b.variant::int, '{percent}', '100'))) else c.content end`
 
 // LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
 func (s Batches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time.Duration) (delivery.Lease, error) {

@@ -17,23 +17,23 @@ import (
 // testSQL makes a batch of one recipient, or the one there is ready again. One
 // that is still going out stays.
 const testSQL = `
-insert into batches as b (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at)
-values ('test', $1, $2, $3, $4, $4, 1, $5, clock_timestamp(), clock_timestamp() + interval '10 minutes', 0, clock_timestamp())
-on conflict (kind, owner_id, channel, from_user) do update set state = 'ready', template_id = excluded.template_id, due_at = excluded.due_at,
+insert into batches as b (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at, variant)
+values ('test', $1, $2, $3, $4, $4, 1, $5, clock_timestamp(), clock_timestamp() + interval '10 minutes', 0, clock_timestamp(), $6)
+on conflict (kind, owner_id, channel, from_user) do update set state = 'ready', variant = excluded.variant, template_id = excluded.template_id, due_at = excluded.due_at,
 	worthless_after = excluded.worthless_after, next_run_at = excluded.next_run_at, runs = 0, sent = null, sent_count = 0, skipped_count = 0,
 	expired_count = 0, dead_count = 0, failed_count = 0, rest_outcome = null, rest_reason = null, started_at = null, finished_at = null
 where b.state = 'done'
 returning b.id`
 
 // SendTest stores a test message; see [campaign.Store].
-func (s Campaigns) SendTest(ctx context.Context, c campaign.Campaign, to user.ID, e staff.Entry) error {
+func (s Campaigns) SendTest(ctx context.Context, c campaign.Campaign, to user.ID, variant *int, e staff.Entry) error {
 	due, err := encodeSet([]user.ID{to})
 	if err != nil {
 		return err
 	}
 	return s.tx(ctx, func(tx pgx.Tx) error {
 		var id int64
-		err := tx.QueryRow(ctx, testSQL, c.ID, c.TemplateID(), c.Channel, to, due).Scan(&id)
+		err := tx.QueryRow(ctx, testSQL, c.ID, c.TemplateID(), c.Channel, to, due, variant).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil // on its way
 		}
@@ -54,20 +54,24 @@ func (s Campaigns) SendTest(ctx context.Context, c campaign.Campaign, to user.ID
 func (s Campaigns) Outcome(ctx context.Context, kind delivery.Kind, c campaign.Campaign, id user.ID) (o campaign.Outcome, found bool, err error) {
 	var due, sent []byte
 	var known recorded
+	var variant *int // of a test
 	o.UserID, o.Channel, o.Variant = id, c.Channel, c.Content.Pick(c.ID, id)
 	err = s.pool.QueryRow(ctx, `
 		select b.id, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(e.outcome, ''), coalesce(e.reason, ''),
 			coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at), e.next_retry_at,
-			(select o.opened_at from campaign_openings o where $1 = 'campaign' and o.campaign_id = $2 and o.user_id = $4)
+			(select o.opened_at from campaign_openings o where $1 = 'campaign' and o.campaign_id = $2 and o.user_id = $4), b.variant
 		from (select * from batches where kind = $1 and owner_id = $2 and channel = $3 and from_user <= $4 order by from_user desc limit 1) b
 		left join exceptions e on e.batch_id = b.id and e.user_id = $4 where b.to_user >= $4`, kind, c.ID, c.Channel, id).
 		Scan(&o.BatchID, &due, &sent, &known.rest, &known.restReason, &known.exception, &known.reason, &o.Detail, &o.Attempts, &o.At,
-			&o.NextRetryAt, &o.OpenedAt)
+			&o.NextRetryAt, &o.OpenedAt, &variant)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return o, false, nil
 	}
 	if err != nil {
 		return o, false, translate(err)
+	}
+	if variant != nil {
+		o.Variant = *variant
 	}
 	if meant, err := holds(due, id); err != nil || !meant {
 		return o, false, err

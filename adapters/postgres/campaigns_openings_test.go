@@ -53,11 +53,18 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 			t.Errorf("user %d reads %q, want %q", id, read[id], want)
 		}
 	}
-	_, err := s.service.Test(t.Context(), staff.System(), c.ID, 2)
+	_, err := s.service.Test(t.Context(), staff.System(), c.ID, 2, nil)
 	s.must(err)
 	s.must(d.Drain(t.Context(), delivery.Webhook))
 	if read[2] != "See "+claimPage {
 		t.Errorf("the test reads %q", read[2])
+	}
+	s.exec(`update campaigns set content = jsonb_set(content, '{variants,1}', '{"percent": 0, "texts": {"": {"title": "B", "body": "Other {{link}}"}}}') where id = $1`, c.ID)
+	_, err = s.service.Test(t.Context(), staff.System(), c.ID, 2, new(1))
+	s.must(err)
+	s.must(d.Drain(t.Context(), delivery.Webhook))
+	if read[2] != "Other "+claimPage {
+		t.Errorf("the test of the other version reads %q", read[2])
 	}
 
 	reader := postgres.NewReservations(s.db, postgres.Grouping{})

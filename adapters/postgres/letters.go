@@ -15,7 +15,7 @@ const letterWindow = 200
 
 // letterColumns are what a campaign c's message in batch b shows, with the
 // template t and the shop h it is about.
-const letterColumns = `b.kind, c.id, c.content, c.ends_at, b.template_id, coalesce(c.shop_number, t.shop_number, 0), coalesce(h.name, ''),
+const letterColumns = `b.kind, c.id, ` + contentSQL + `, c.ends_at, b.template_id, coalesce(c.shop_number, t.shop_number, 0), coalesce(h.name, ''),
 	coalesce(t.name, ''), coalesce(t.claim_url, ''), coalesce(t.opens_at, '0001-01-01'), b.due_at,
 	coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent`
 

@@ -50,17 +50,26 @@ func (s *Service) Check(ctx context.Context, by staff.Actor, spec Spec) ([]fault
 }
 
 // Test sends the campaign's message to one user now, whatever its state, over
-// the ordinary workers. What became of it is in [Service.TestOutcome].
-func (s *Service) Test(ctx context.Context, by staff.Actor, id int64, to user.ID) (Campaign, error) {
+// the ordinary workers: the version with that index, or nil for the one that
+// the user gets. What became of it is in [Service.TestOutcome].
+func (s *Service) Test(ctx context.Context, by staff.Actor, id int64, to user.ID, variant *int) (Campaign, error) {
 	c, err := s.load(ctx, by, id)
 	if err != nil {
 		return c, err
 	}
+	if variant != nil && (*variant < 0 || *variant >= len(c.Content.Variants)) {
+		e := &fault.Fields{}
+		e.Add("variant", "rule.kind", "must be one of the choices")
+		return c, e.Err()
+	}
 	if !s.Channels.Has(c.Channel) {
 		return c, delivery.ErrChannelUnavailable.Because("channel %s has no configured sender", c.Channel)
 	}
-	e := entry(by, "campaign.test", c, "", nil, map[string]any{"user_id": to.String()})
-	return c, s.Store.SendTest(detach(ctx), c, to, e)
+	said := map[string]any{"user_id": to.String()}
+	if variant != nil {
+		said["variant"] = *variant
+	}
+	return c, s.Store.SendTest(detach(ctx), c, to, variant, entry(by, "campaign.test", c, "", nil, said))
 }
 
 const (

@@ -74,7 +74,7 @@ type Store interface {
 	Balance(ctx context.Context, id int64) (Balance, error)
 	// SendTest stores a batch of one recipient for the workers, or makes the
 	// one there is ready again; a test that is still going out stays as it is.
-	SendTest(ctx context.Context, c Campaign, to user.ID, e staff.Entry) error
+	SendTest(ctx context.Context, c Campaign, to user.ID, variant *int, e staff.Entry) error
 	// Outcome returns what became of the message of this kind for one user;
 	// false if the user is in none of the campaign's batches.
 	Outcome(ctx context.Context, kind delivery.Kind, c Campaign, id user.ID) (Outcome, bool, error)

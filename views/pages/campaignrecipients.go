@@ -90,6 +90,11 @@ func recipientURL(o campaign.Outcome) string { return "/users/" + url.PathEscape
 // divided reports whether not everybody gets the same.
 func (p CampaignRecipients) divided() bool { return p.Content.Divided() }
 
+// testVariants are the versions of which a test can be sent.
+func (p Campaign) testVariants(ctx context.Context) []ui.Option {
+	return []ui.Option{{Value: "", Label: ui.T(ctx, "campaign.test.own")}, {Value: "a", Label: groupText(ctx, p.Content, 0)}, {Value: "b", Label: groupText(ctx, p.Content, 1)}}
+}
+
 // TestTold says what became of a test message.
 func TestTold(ctx context.Context, o campaign.Outcome) (ui.Tone, string) {
 	switch o.Outcome {

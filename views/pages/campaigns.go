@@ -42,8 +42,9 @@ type Campaign struct {
 	Balance *campaign.Balance
 	// Previews are the texts by language, as somebody without a name reads them.
 	Previews []CampaignText
-	// TestTo is whom a test was to go to, and TestError why it did not.
-	TestTo, TestError string
+	// TestTo is whom a test was to go to, TestVariant which version of it, and
+	// TestError why it did not.
+	TestTo, TestVariant, TestError string
 	// Rate is set where a rate was refused.
 	Rate TypedRate
 	// Requests hold the last request for a second person's consent, if any.

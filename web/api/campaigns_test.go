@@ -276,6 +276,32 @@ func TestTestSend(t *testing.T) {
 	}
 }
 
+// TestEitherVersionCanBeTested, also by somebody who would get nothing.
+func TestEitherVersionCanBeTested(t *testing.T) {
+	r := newRig(t, nil)
+	wish := campaignWish("hold_out_percent", 90, "variant_b", map[string]any{"title": "Hi {{name|you}}", "body": "Come", "percent": 50})
+	path := "/admin/campaigns/" + r.want(r.call(r.admin(), "POST", "/admin/campaigns", wish), 201, "").at("id").(string)
+	for _, c := range []struct{ variant, title string }{{"b", "Hi you"}, {"a", "Hello you"}, {"b", "Hi you"}} {
+		done := make(chan answer)
+		go func() {
+			done <- r.call(r.admin(), "POST", path+"/test", map[string]any{"user_id": "7", "variant": c.variant})
+		}()
+		for r.number(`select count(*) from batches where kind = 'test' and state = 'ready'`) == 0 {
+			<-time.After(5 * time.Millisecond)
+		}
+		r.carryOut(t)
+		if a := r.want(<-done, 200, ""); a.at("outcome") != "sent" || a.at("variant") != c.variant {
+			t.Fatalf("test of %s: %s", c.variant, a.Body)
+		}
+		if a := r.want(r.call(as(token(7)), "GET", "/inbox", nil), 200, ""); a.at("items.0.title") != c.title {
+			t.Errorf("inbox after %s: %s", c.variant, a.Body)
+		}
+	}
+	r.want(r.call(r.admin(), "POST", path+"/test", map[string]any{"user_id": "7", "variant": "hold_out"}), 422, "invalid_request")
+	one := "/admin/campaigns/" + r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish("name", "One")), 201, "").at("id").(string)
+	r.want(r.call(r.admin(), "POST", one+"/test", map[string]any{"user_id": "7", "variant": "b"}), 422, "invalid_request")
+}
+
 func TestCampaignLimits(t *testing.T) {
 	r := newRig(t, nil)
 	r.draft(time.Hour) // makes shop 10

@@ -13,7 +13,8 @@ var errNoRecipient = fault.New(fault.NotFound, "recipient_not_found", "the user 
 func (a *API) testCampaign(ctx context.Context, in *struct {
 	CampaignRef
 	Body struct {
-		UserID string `json:"user_id" pattern:"^[1-9][0-9]{0,18}$" example:"1001"`
+		UserID  string `json:"user_id" pattern:"^[1-9][0-9]{0,18}$" example:"1001"`
+		Variant string `json:"variant,omitempty" enum:"a,b" doc:"Which of two versions; absent = the one that the user gets."`
 	} `nameHint:"CampaignTest"`
 }) (*struct{ Body CampaignRecipient }, error) {
 	id, err1 := parseID("path.id", in.ID)
@@ -21,9 +22,13 @@ func (a *API) testCampaign(ctx context.Context, in *struct {
 	if err := merge(err1, err2); err != nil {
 		return nil, err
 	}
-	c, err := a.Campaigns.Test(ctx, actorOf(ctx), id, user.ID(to))
+	var variant *int
+	if in.Body.Variant != "" {
+		variant = new(map[string]int{"a": 0, "b": 1}[in.Body.Variant])
+	}
+	c, err := a.Campaigns.Test(ctx, actorOf(ctx), id, user.ID(to), variant)
 	if err != nil {
-		return nil, err
+		return nil, ofCampaign(err)
 	}
 	o, err := a.Campaigns.TestOutcome(ctx, c, user.ID(to))
 	return &struct{ Body CampaignRecipient }{recipientJSON(o)}, err

@@ -297,12 +297,21 @@ func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	typed := strings.TrimSpace(r.PostFormValue("user_id"))
-	to, err := user.ParseID(typed)
+	p := pages.Campaign{Status: st, TestTo: strings.TrimSpace(r.PostFormValue("user_id")), TestVariant: r.PostFormValue("test_variant")}
+	to, err := user.ParseID(p.TestTo)
 	if err != nil {
-		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, pages.Campaign{Status: st, TestTo: typed, TestError: say(r, "rule.number")})
+		p.TestError = say(r, "rule.number")
+		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
 	}
-	sent, err := c.Campaigns.Test(r.Context(), actor(r), st.ID, to)
+	var variant *int
+	if n, ok := pages.VariantNames()[p.TestVariant]; ok {
+		variant = &n
+	}
+	sent, err := c.Campaigns.Test(r.Context(), actor(r), st.ID, to, variant)
+	if fieldsOf(err) != nil {
+		p.TestError = say(r, "rule.kind")
+		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
+	}
 	if err != nil {
 		return err
 	}

@@ -175,6 +175,24 @@ func TestTestOfACampaignToNobody(t *testing.T) {
 	b.get(page).is(200).has("The test message for user 1001 did not go out: No address is known for this channel.")
 }
 
+// Of two versions either can be tested.
+func TestTestOfAVersion(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Marketer)
+	page := b.post("/campaigns", campaignForm("title_b", "Hi", "body_b", "Now", "percent_b", "50")).is(http.StatusSeeOther).header.Get("Location")
+	b.get(page).is(200).has(`name="test_variant"`, "The one they get", "B, the second version")
+	b.post(page+"/test", url.Values{"user_id": {"x"}, "test_variant": {"b"}}).is(http.StatusUnprocessableEntity).has(`value="b" selected`)
+	b.post(page+"/test", url.Values{"user_id": {"1001"}, "test_variant": {"hold_out"}}).is(http.StatusUnprocessableEntity).has("choose")
+	b.post(page+"/test", url.Values{"user_id": {"1001"}, "test_variant": {"b"}}).to(page)
+	var variant int
+	g.must(g.sql.QueryRow(t.Context(), `select variant from batches where kind = 'test'`).Scan(&variant))
+	if variant != 1 {
+		t.Errorf("version %d", variant)
+	}
+	plain := b.post("/campaigns", campaignForm("name", "Plain")).is(http.StatusSeeOther).header.Get("Location")
+	b.get(plain).is(200).hasNot("test_variant")
+}
+
 // Publishing says who gets nothing, and which coupons it gives away.
 func TestPublishingSaysWhatItGives(t *testing.T) {
 	g := newRig(t)
