@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -161,8 +162,9 @@ const suspects = `case when b.state = 'done' and b.rest_outcome is null
 	and b.sent_count + b.skipped_count + b.expired_count + b.dead_count + b.failed_count = b.due_count then null else b.sent end`
 
 // Triage says what a replay would do by looking at who has a sent mark all the
-// same, batch by batch where somebody could; all others are counted at once.
-func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter) (delivery.Triage, error) {
+// same, batch by batch where somebody could, or where a rate decides who is
+// still in time; all others are counted at once.
+func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, rate int) (delivery.Triage, error) {
 	wheres, args := conditions(f)
 	letters := together(wheres, func(where string) string {
 		return `select b.id, count(*) as n, array_agg(e.user_id) as users` + deadFrom + where + ` group by b.id`
@@ -171,14 +173,14 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter) (d
 	rows, err := s.pool.Query(ctx, `with letters as materialized (
 			`+letters+`
 		), dead as materialized (
-			select b.kind, b.owner_id, b.template_id, `+suspects+` as sent, `+unstopped+` as unstopped, l.n, l.users from letters l join batches b using (id)
+			select b.id, b.kind, b.owner_id, b.template_id, `+suspects+` as sent, `+unstopped+` as unstopped, l.n, l.users,
+				extract(epoch from b.worthless_after - clock_timestamp())::float8 as seconds from letters l join batches b using (id)
 		), owners as materialized (
 			select kind, owner_id, `+holding+` as holding from (select distinct kind, owner_id, template_id from dead) b
 		), all_dead as (
-			select d.sent, d.unstopped and o.holding as timely, d.n, d.users from dead d join owners o on o.kind = d.kind and o.owner_id = d.owner_id
+			select d.id, d.sent, d.unstopped and o.holding as timely, d.n, d.users, d.seconds from dead d join owners o on o.kind = d.kind and o.owner_id = d.owner_id
 		)
-		select null, timely, sum(n)::bigint, null from all_dead where sent is null group by timely
-		union all select sent, timely, n, users from all_dead where sent is not null`, args...)
+		`+triageParts(rate), args...)
 	if err != nil {
 		return delivery.Triage{}, translate(err)
 	}
@@ -187,7 +189,8 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter) (d
 	var timely bool
 	var n int64
 	var users []int64
-	_, err = pgx.ForEachRow(rows, []any{&sent, &timely, &n, &users}, func() error {
+	var seconds float64
+	_, err = pgx.ForEachRow(rows, []any{&sent, &timely, &n, &users, &seconds}, func() error {
 		_, done, err := split(users, sent)
 		if err != nil {
 			return err
@@ -195,14 +198,26 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter) (d
 		left := n - int64(len(done))
 		t.Total += n
 		t.AlreadySent += int64(len(done))
-		if timely {
-			t.InTime += left
-		} else {
-			t.TooLate += left
+		fits := int64(0)
+		switch {
+		case timely && rate == 0:
+			fits = left
+		case timely: // those before them have to be let go first
+			fits = min(left, max(0, int64(math.Ceil(seconds*float64(rate)))-t.InTime))
 		}
+		t.InTime += fits
+		t.TooLate += left - fits
 		return nil
 	})
 	return t, translate(err)
+}
+
+func triageParts(rate int) string {
+	if rate > 0 { // in the order in which they are let go
+		return `select sent, timely, n, users, seconds from all_dead order by id`
+	}
+	return `select null, timely, sum(n)::bigint, null, 0 from all_dead where sent is null group by timely
+		union all select sent, timely, n, users, 0 from all_dead where sent is not null`
 }
 
 // split separates those without a sent mark from those with one.

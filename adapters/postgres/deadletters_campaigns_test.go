@@ -95,7 +95,7 @@ func TestFailuresOfCampaignsAreShownToTheirShop(t *testing.T) {
 		for _, g := range groups {
 			sum += g.Dead
 		}
-		triage, err := f.letters.DryRun(t.Context(), x.by, delivery.DeadLetterFilter{})
+		triage, err := f.letters.DryRun(t.Context(), x.by, delivery.DeadLetterFilter{}, 0)
 		f.must(err)
 		if want := int64(2 * len(x.want)); sum != want || len(groups) > 1 || triage.Total != want || triage.InTime != want {
 			t.Errorf("%s: groups %+v, triage %+v, want %d", name, groups, triage, want)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -124,6 +125,10 @@ func stepJob(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob) error {
 	if err != nil {
 		return err
 	}
+	p, err := paceOf(ctx, tx, j, id)
+	if err != nil {
+		return err
+	}
 	b, err := lockDead(ctx, tx, id)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // removed meanwhile, and its dead letters with it
@@ -134,7 +139,39 @@ func stepJob(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob) error {
 		_, err := tx.Exec(ctx, `update dead_letter_jobs set lease_until = clock_timestamp() + $2 where id = $1`, j.ID, busyPause)
 		return err
 	}
-	return settle(ctx, tx, j, b)
+	return settle(ctx, tx, j, b, p)
+}
+
+// longestCatchUp bounds how much of its rate a replay makes up for at once
+// when nobody has worked it off for a while.
+const longestCatchUp = 3 * time.Second
+
+// shortestPause is how long a replay that has used its rate up waits at least.
+const shortestPause = 250 * time.Millisecond
+
+// pace is how many a replay may let go now, and where it is in its batch.
+type pace struct {
+	rate  int
+	now   int // of the batch, unless it is no use
+	after int64
+	// since is for how long the rate has not been used.
+	since time.Duration
+}
+
+// paceOf reads the pace of job j for the batch. Letters are let go when it is
+// their turn and not before: who waits still has a chance to be called off, and
+// is not taken for a failure of the provider when the time is over.
+func paceOf(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, batch int64) (pace, error) {
+	p := pace{rate: j.Rate, now: math.MaxInt32}
+	if j.Action == delivery.Discard {
+		p.rate = 0
+	}
+	err := tx.QueryRow(ctx, `select coalesce(case when part_batch = $2 then part_user end, 0),
+		least(coalesce(clock_timestamp() - paced_at, interval '1 second'), $3) from dead_letter_jobs where id = $1`, j.ID, batch, longestCatchUp).Scan(&p.after, &p.since)
+	if p.rate > 0 {
+		p.now = int(float64(p.rate) * p.since.Seconds())
+	}
+	return p, err
 }
 
 // deadBatch is a locked batch with dead letters.
@@ -166,15 +203,25 @@ func lockDead(ctx context.Context, tx pgx.Tx, id int64) (b deadBatch, err error)
 	return b, err
 }
 
-// settle applies the job to the dead letters of one batch.
-func settle(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, b deadBatch) error {
+// settle applies the job to the dead letters of one batch, or to as many of
+// them as its rate allows.
+func settle(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, b deadBatch, p pace) error {
+	if !b.inTime {
+		p.rate, p.now = 0, math.MaxInt32 // nobody is let go
+	}
 	f := j.Filter
 	f.BatchID = b.id
 	wheres, args := conditions(f)
 	letters := together(wheres, func(where string) string { return `select e.user_id` + deadFrom + where })
+	args = append(args, p.after, p.now+1)
 	var users []int64
-	if err := tx.QueryRow(ctx, `select array_agg(user_id order by user_id) from (`+letters+`) as l`, args...).Scan(&users); err != nil {
+	if err := tx.QueryRow(ctx, `select array_agg(user_id order by user_id) from (select user_id from (`+letters+fmt.Sprintf(
+		`) as l where user_id > $%d order by user_id limit $%d) as next`, len(args)-1, len(args)), args...).Scan(&users); err != nil {
 		return err
+	}
+	more := len(users) > p.now
+	if more {
+		users = users[:p.now]
 	}
 	left, done, err := split(users, b.sent)
 	if err != nil {
@@ -191,15 +238,40 @@ func settle(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, b deadBatc
 	case j.Action == delivery.Discard:
 		err = discard(ctx, tx, b.id, left)
 	case b.inTime:
-		err = revive(ctx, tx, j, b.id, left)
+		err = revive(ctx, tx, b.id, left)
 	default:
 		acted, late = 0, len(left)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `update dead_letter_jobs set after_batch = $2, done = done + $3, late = late + $4, sent = sent + $5 where id = $1`,
-		j.ID, b.id, acted, late, len(done))
+	_, err = tx.Exec(ctx, `update dead_letter_jobs set after_batch = case when $6 then after_batch else $2 end,
+			part_batch = case when $6 then $2 end, part_user = case when $6 then greatest($7, coalesce($8, 0)) end,
+			done = done + $3, late = late + $4, sent = sent + $5 where id = $1`,
+		j.ID, b.id, acted, late, len(done), more, p.after, last(users))
+	if err != nil || p.rate == 0 {
+		return err
+	}
+	return p.spend(ctx, tx, j.ID, acted)
+}
+
+func last(users []int64) *int64 {
+	if len(users) == 0 {
+		return nil
+	}
+	return &users[len(users)-1]
+}
+
+// spend notes that so many were let go, and makes the job wait if that was all.
+func (p pace) spend(ctx context.Context, tx pgx.Tx, job int64, n int) error {
+	each := time.Second / time.Duration(p.rate)
+	left := p.since - time.Duration(n)*each
+	var wait time.Duration
+	if left < each {
+		wait = max(each-left, shortestPause)
+	}
+	_, err := tx.Exec(ctx, `update dead_letter_jobs set paced_at = clock_timestamp() - $2::interval,
+		lease_until = case when $3::interval > interval '0' then clock_timestamp() + $3 end where id = $1`, job, left, wait)
 	return err
 }
 
@@ -243,9 +315,9 @@ func discard(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
 	return err
 }
 
-// revive makes dead letters wait for a retry with all attempts before them,
-// spread by the job's rate, and their batch and its owner unfinished again.
-func revive(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, batch int64, users []int64) error {
+// revive makes dead letters ready for a retry with all attempts before them,
+// and their batch and its owner unfinished again.
+func revive(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
 	if len(users) == 0 {
 		return nil
 	}
@@ -253,10 +325,8 @@ func revive(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, batch int6
 		return err
 	}
 	if _, err := tx.Exec(ctx, `
-		update exceptions e set outcome = 'failed', attempts = 0,
-			next_retry_at = clock_timestamp() + case when $3 = 0 then interval '0' else interval '1 second' * (($4 + u.n - 1) / $3::float8) end
-		from unnest($2::bigint[]) with ordinality as u (id, n) where e.batch_id = $1 and e.user_id = u.id`,
-		batch, users, j.Rate, j.Done); err != nil {
+		update exceptions set outcome = 'failed', attempts = 0, next_retry_at = clock_timestamp() where batch_id = $1 and user_id = any($2)`,
+		batch, users); err != nil {
 		return err
 	}
 	// A batch that was ready keeps its turn: others in it may be due before.

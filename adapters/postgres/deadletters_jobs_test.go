@@ -119,35 +119,77 @@ func TestWorkersStepAtOnce(t *testing.T) {
 	m.countersAgree("in the end")
 }
 
-// TestReplayRate: the rate holds across batches, and a batch that waits for
-// somebody else's retry does not wait longer for the replay.
+// rest makes a paced replay believe that nobody has worked it off for long.
+func (m *morgue) rest() {
+	m.exec(`update dead_letter_jobs set paced_at = now() - interval '1 hour', lease_until = null where state = 'running'`)
+}
+
+// TestReplayRate: letters are let go as the rate allows, across batches, with
+// three seconds' worth at once at most, each once.
 func TestReplayRate(t *testing.T) {
 	m := newMorgue(t)
 	m.cause = func(user.ID) string { return "status 500" }
 	m.bury(1, 25, 10)
-	begin := clock()
-	if j := m.work(delivery.Replay, delivery.DeadLetterFilter{}, 10); j.Done != 25 {
-		t.Fatalf("%+v", j)
-	}
-	rows, err := m.sql.Query(t.Context(), `select next_retry_at from exceptions order by next_retry_at`)
+	j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})
 	m.must(err)
-	var at []time.Time
-	for rows.Next() {
-		var next time.Time
-		m.must(rows.Scan(&next))
-		at = append(at, next)
-	}
-	if len(at) != 25 || at[0].Before(begin) || at[0].After(begin.Add(2*time.Second)) {
-		t.Fatalf("%d retries, the first at %v after %v", len(at), at[0], begin)
-	}
-	for i := range at[1:] {
-		if gap := at[i+1].Sub(at[i]); gap < 99*time.Millisecond {
-			t.Errorf("retry %d follows after %v", i+1, gap)
+	for done := int64(1); done <= 25; done += 3 {
+		m.must(m.letters.Step(t.Context()))
+		if got := m.job(j.ID); got.Done != done || got.State != "running" {
+			t.Fatalf("%d should be let go: %+v", done, got)
 		}
+		if n := m.number(`select count(*) from exceptions where outcome = 'failed' and next_retry_at <= clock_timestamp()`); n != done {
+			t.Fatalf("%d wait for a retry, want %d", n, done)
+		}
+		m.must(m.letters.Step(t.Context())) // too early
+		m.rest()
 	}
-	if n := m.number(`select count(*) from batches b where next_run_at <> (select min(next_retry_at) from exceptions e where e.batch_id = b.id)`); n != 0 {
-		t.Errorf("%d batches wake at another instant than their first retry", n)
+	m.must(m.letters.Step(t.Context()))
+	if got := m.job(j.ID); got.Done != 25 || got.State != "finished" {
+		t.Errorf("%+v", got)
 	}
+	m.countersAgree("in the end")
+}
+
+// TestAPacedReplay can be called off, and leaves those dead whose turn would
+// come after the deadline, as the dry run says.
+func TestAPacedReplay(t *testing.T) {
+	m := newMorgue(t)
+	m.cause = func(user.ID) string { return "status 500" }
+	tpl, _ := m.bury(1, 40, 15)
+	m.exec(`update batches set worthless_after = now() + interval '20.5 seconds'`)
+	got, err := m.letters.DryRun(t.Context(), staff.System(), delivery.DeadLetterFilter{}, 1)
+	m.must(err)
+	if got.InTime < 15 || got.InTime > 21 || got.TooLate != 40-got.InTime || got.Total != 40 {
+		t.Errorf("one a second: %+v", got)
+	}
+	if got, err = m.letters.DryRun(t.Context(), staff.System(), delivery.DeadLetterFilter{}, 1000); err != nil || got.InTime != 40 {
+		t.Errorf("a thousand a second: %+v %v", got, err)
+	}
+	j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})
+	m.must(err)
+	m.must(m.letters.Step(t.Context()))
+	m.exec(`update batches set worthless_after = now() - interval '1 second'`)
+	m.rest()
+	m.must(m.letters.Step(t.Context()))
+	if got := m.job(j.ID); got.Done != 1 || got.Late != 39 || got.State != "finished" {
+		t.Errorf("after the deadline: %+v", got)
+	}
+	m.exec(`update batches set worthless_after = now() + interval '1 hour'`)
+	j, err = m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})
+	m.must(err)
+	m.must(m.letters.Step(t.Context()))
+	m.must(m.letters.Cancel(t.Context(), staff.System(), j.ID))
+	m.rest()
+	m.must(m.letters.Step(t.Context()))
+	if n := m.number(`select count(*) from exceptions where outcome = 'dead'`); n != 38 {
+		t.Errorf("%d are dead, want 38", n)
+	}
+	m.cause = func(user.ID) string { return "" }
+	m.drain()
+	if sums := m.finish(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 40, Sent: 2, Dead: 38}) {
+		t.Errorf("%+v", sums)
+	}
+	m.countersAgree("in the end")
 }
 
 func TestReplayLeavesAWaitingBatchItsTurn(t *testing.T) {

@@ -63,7 +63,7 @@ func TestReplayDoesNotOutliveTheDeadline(t *testing.T) {
 	m := newMorgue(t)
 	m.cause = func(user.ID) string { return "status 500" }
 	tpl, _ := m.bury(1, 10, 10)
-	if j := m.work(delivery.Replay, delivery.DeadLetterFilter{}, 1); j.Done != 10 {
+	if j := m.work(delivery.Replay, delivery.DeadLetterFilter{}, 0); j.Done != 10 {
 		t.Fatalf("%+v", j)
 	}
 	m.exec(`update batches set worthless_after = clock_timestamp(), next_run_at = clock_timestamp()`)

@@ -124,7 +124,7 @@ func TestDryRunIsWhatTheJobDoes(t *testing.T) {
 		{delivery.DeadLetterFilter{}, delivery.Triage{Total: 18, InTime: 3, TooLate: 15}},
 	} {
 		before := m.number(`select hashtext(string_agg(e::text, '' order by batch_id, user_id)) from exceptions e`)
-		got, err := m.letters.DryRun(t.Context(), staff.Actor{Role: staff.Viewer}, c.f)
+		got, err := m.letters.DryRun(t.Context(), staff.Actor{Role: staff.Viewer}, c.f, 0)
 		m.must(err)
 		if got != c.want {
 			t.Errorf("%+v: dry run %+v, want %+v", c.f, got, c.want)

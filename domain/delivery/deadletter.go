@@ -92,7 +92,8 @@ type DeadLetterStore interface {
 	DeadLetterGroups(ctx context.Context, f DeadLetterFilter) ([]DeadLetterGroup, error)
 	// DeadLetters lists by batch and user, those after the cursor.
 	DeadLetters(ctx context.Context, f DeadLetterFilter, afterBatch int64, afterUser user.ID, limit int) ([]DeadLetter, error)
-	Triage(ctx context.Context, f DeadLetterFilter) (Triage, error)
+	// Triage counts what a replay at so many per second would do, 0 = at once.
+	Triage(ctx context.Context, f DeadLetterFilter, rate int) (Triage, error)
 	// StartDeadLetterJob stores a job. A second one with the same request key,
 	// unless that is empty, is the first.
 	StartDeadLetterJob(ctx context.Context, j DeadLetterJob, requestKey string, e staff.Entry) (DeadLetterJob, error)
@@ -102,8 +103,9 @@ type DeadLetterStore interface {
 	// CancelDeadLetterJob returns [ErrNoDeadLetterJob] for a job that does not
 	// run or reaches further than the shops.
 	CancelDeadLetterJob(ctx context.Context, id int64, shops []int64, e staff.Entry) error
-	// StepDeadLetterJob works one batch of the oldest unleased job off and
-	// reports whether there was anything to do.
+	// StepDeadLetterJob works one batch of the oldest unleased job off, or as
+	// much of it as the job's rate allows, and reports whether there was
+	// anything to do.
 	StepDeadLetterJob(ctx context.Context) (bool, error)
 }
 
@@ -128,20 +130,23 @@ func (s *DeadLetters) List(ctx context.Context, by staff.Actor, f DeadLetterFilt
 	return s.Store.DeadLetters(ctx, f, afterBatch, afterUser, limit)
 }
 
-// DryRun says what a replay would do. It changes nothing.
-func (s *DeadLetters) DryRun(ctx context.Context, by staff.Actor, f DeadLetterFilter) (Triage, error) {
+// DryRun says what a replay at so many recipients per second (0 = as fast as
+// the channel allows) would do. It changes nothing.
+func (s *DeadLetters) DryRun(ctx context.Context, by staff.Actor, f DeadLetterFilter, rate int) (Triage, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return Triage{}, err
 	}
 	f.Shops = by.Shops
-	return s.Store.Triage(ctx, f)
+	return s.Store.Triage(ctx, f, min(max(0, rate), MaxRate))
 }
 
 // A DeadLetterOrder asks for a replay or discard.
 type DeadLetterOrder struct {
 	Action DeadLetterAction
 	Filter DeadLetterFilter
-	Rate   int // recipients per second, 0 = as fast as the channel allows
+	// Rate is how many recipients per second are let go, 0 = as fast as the
+	// channel allows. Whose turn would come after the deadline stays dead.
+	Rate int
 	// Reason says why, for the audit log; it may be empty.
 	Reason string
 	// RequestKey makes asking again the same request; empty = it is another.
@@ -159,7 +164,7 @@ func (s *DeadLetters) Start(ctx context.Context, by staff.Actor, o DeadLetterOrd
 		return DeadLetterJob{}, err
 	}
 	o.Filter.Shops = by.Shops
-	t, err := s.Store.Triage(ctx, o.Filter)
+	t, err := s.Store.Triage(ctx, o.Filter, o.Rate)
 	if err != nil {
 		return DeadLetterJob{}, err
 	}

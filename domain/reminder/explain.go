@@ -218,7 +218,10 @@ func outcomeSteps(d Delivered, planned map[SlotDue]time.Time) []Step {
 	last := about
 	last.Kind, last.Outcome = StepOutcome, d.Outcome
 	if d.Outcome != delivery.Recovered && d.Outcome != delivery.Sent {
-		last.Reason, last.Detail = d.Reason, d.Detail
+		last.Reason = d.Reason
+		if d.Outcome != delivery.Skipped { // for which nobody was asked
+			last.Detail = d.Detail
+		}
 	}
 	return append(steps, last)
 }

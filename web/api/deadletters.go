@@ -123,7 +123,7 @@ func (a *API) order(action delivery.DeadLetterAction) func(context.Context, *str
 		if err := checkText("body.reason", in.Body.Reason); err != nil {
 			return nil, err
 		}
-		t, err := a.DeadLetters.DryRun(ctx, actorOf(ctx), f)
+		t, err := a.DeadLetters.DryRun(ctx, actorOf(ctx), f, in.Body.RatePerSecond)
 		if err != nil {
 			return nil, err
 		}

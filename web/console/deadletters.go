@@ -150,7 +150,8 @@ func (c *Console) askReplay(w http.ResponseWriter, r *http.Request, status int, 
 	if err != nil {
 		return err
 	}
-	t, err := c.DeadLetters.DryRun(r.Context(), actor(r), f)
+	rate, _ := strconv.Atoi(strings.TrimSpace(r.FormValue("rate_per_second"))) // what is wrong with it is told beside it
+	t, err := c.DeadLetters.DryRun(r.Context(), actor(r), f, rate)
 	if err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ func (c *Console) confirmDiscard(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	t, err := c.DeadLetters.DryRun(r.Context(), actor(r), f)
+	t, err := c.DeadLetters.DryRun(r.Context(), actor(r), f, 0)
 	if err != nil {
 		return err
 	}
