@@ -83,13 +83,30 @@ func scanGrantLine(row pgx.CollectableRow) (r coupon.GrantRow, err error) {
 
 // GrantLines returns rows of a list; see [coupon.GrantStore].
 func (s Grants) GrantLines(ctx context.Context, sheet int64, result string, after int64, limit int) ([]coupon.GrantRow, error) {
-	rows, err := s.pool.Query(ctx, `select `+grantLine+` where g.sheet_id = $1 and g.line > $2 and ($3 = '' or g.result = $3)
-		order by g.line limit $4`, sheet, after, result, max(1, limit))
+	rows, err := s.pool.Query(ctx, `select * from (select `+grantLine+` where g.sheet_id = $1 and g.line > $2) as r (line, input, user_id, result, coupon_id)
+		where $3 = '' or result = $3 order by line limit $4`, sheet, after, result, max(1, limit))
 	if err != nil {
 		return nil, translate(err)
 	}
 	list, err := pgx.CollectRows(rows, scanGrantLine)
 	return list, translate(err)
+}
+
+// GrantTally counts the rows of a list by their results; see [coupon.GrantStore].
+func (s Grants) GrantTally(ctx context.Context, sheet int64) (map[string]int64, error) {
+	rows, err := s.pool.Query(ctx, `select result, count(*) from (select `+grantLine+` where g.sheet_id = $1) as r (line, input, user_id, result, coupon_id)
+		group by 1`, sheet)
+	if err != nil {
+		return nil, translate(err)
+	}
+	tally := map[string]int64{}
+	var result string
+	var n int64
+	_, err = pgx.ForEachRow(rows, []any{&result, &n}, func() error {
+		tally[result] = n
+		return nil
+	})
+	return tally, translate(err)
 }
 
 // GrantJobs lists the jobs that give coupons; see [coupon.GrantStore]. The

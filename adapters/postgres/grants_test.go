@@ -162,7 +162,8 @@ func TestGrantDryRunThenApplied(t *testing.T) {
 	if n := b.number(`select count(*) from audit where action = 'job.start' and reason = 'thanks'`); n != 1 {
 		t.Fatalf("%d audit records say why", n)
 	}
-	counts := coupon.GrantCounts(applied)
+	counts, err := b.grants.Counts(t.Context(), applied)
+	b.must(err)
 	if counts["issued"] != 3 || counts["bad_user_id"] != 2 || counts["duplicate"] != 1 || counts["unknown_user"] != 1 || counts["limit_reached"]+counts["sold_out"] != 2 {
 		t.Fatalf("counted %v", counts)
 	}
@@ -187,6 +188,42 @@ func TestGrantDryRunThenApplied(t *testing.T) {
 	by, err := b.grants.Applied(t.Context(), dry, coupon.GrantParams{TemplateID: b.drop.ID, DryRun: true})
 	if err != nil || by != applied.ID {
 		t.Fatalf("applied by %d, %v", by, err)
+	}
+}
+
+// TestAListIsGivenOnce, whoever asks, and not while nobody on it could get one.
+func TestAListIsGivenOnce(t *testing.T) {
+	b := newBounty(t, 3)
+	dry := b.work(b.upload(true, "1", "2"), false)
+	other := staff.Actor{Label: "staff:77", Name: "Other", Role: staff.Admin}
+	b.exec(`update templates set state = 'paused' where id = $1`, b.drop.ID)
+	if _, err := b.grants.Apply(t.Context(), actor, dry.ID, "why"); !errors.Is(err, template.ErrTransition) {
+		t.Errorf("while paused: %v", err)
+	}
+	b.exec(`update templates set state = 'published' where id = $1`, b.drop.ID)
+	first, err := b.grants.Apply(t.Context(), actor, dry.ID, "why")
+	b.must(err)
+	b.work(first, false)
+	again, err := b.grants.Apply(t.Context(), other, dry.ID, "me too")
+	if err != nil || again.ID != first.ID {
+		t.Errorf("job %d, want %d: %v", again.ID, first.ID, err)
+	}
+}
+
+// TestWhatAGateHasWrittenIsCounted: accepted rows are counted and found by what
+// became of them.
+func TestWhatAGateHasWrittenIsCounted(t *testing.T) {
+	b := newBounty(t, 9)
+	given := b.work(b.upload(false, "1", "2", "3"), false)
+	b.exec(`update grant_rows set result = 'accepted', coupon_id = null where sheet_id = $1`, given.ID)
+	given.State, given.Result = job.Done, []byte(`{"results":{"accepted":3}}`)
+	if counts, err := b.grants.Counts(t.Context(), given); err != nil || len(counts) != 1 || counts["issued"] != 3 {
+		t.Errorf("%v %v", counts, err)
+	}
+	for result, want := range map[string]int{"issued": 3, "accepted": 0, "": 3} {
+		if rows, err := b.grants.Lines(t.Context(), actor, given, result, 0, 10); err != nil || len(rows) != want {
+			t.Errorf("%q: %+v %v", result, rows, err)
+		}
 	}
 }
 

@@ -181,13 +181,13 @@ func book(t *testing.T, rows ...[]any) []byte {
 }
 
 func TestWorkbook(t *testing.T) {
-	raw := book(t, []any{"id", "phone", "name"}, []any{1001, 13800138000, "Ann"}, nil, []any{9007199254740991, 1.38e10, "李"}, []any{"12", true, 1.5})
+	raw := book(t, []any{"id", "phone", "name"}, []any{1001, 13800138000, "Ann"}, nil, []any{9007199254740991, 1.38e10, "李"}, []any{"12", true, 1.5}, []any{"1001.0", "1.29E+06", "2.50"})
 	r, err := sheet.Open(bytes.NewReader(raw), sheet.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	list, err := all(t, r)
-	want := "1:id|phone|name 2:1001|13800138000|Ann 4:9007199254740991|13800000000|李 5:12|1|1.5"
+	want := "1:id|phone|name 2:1001|13800138000|Ann 4:9007199254740991|13800000000|李 5:12|1|1.5 6:1001|1.29E+06|2.50"
 	if got := strings.Join(list, " "); err != nil || got != want {
 		t.Fatalf("%q %v, want %q", got, err, want)
 	}

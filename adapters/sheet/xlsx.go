@@ -80,12 +80,15 @@ func (w *workbook) close() error {
 	return w.file.Close()
 }
 
-var scientific = regexp.MustCompile(`^[1-9](\.[0-9]+)?E\+?[0-9]{1,2}$`)
+// stored is how programs store whole numbers as floating-point ones. A number
+// that was rounded for showing, such as 1.29E+06, is text and not meant.
+var stored = regexp.MustCompile(`^[1-9](\.[0-9]+)?E[0-9]{1,2}$|^[1-9][0-9]*\.0$`)
 
-// wholeNumber writes a number such as 1.3800138E10 as it was typed: ids and
-// phone numbers are stored so. Beyond 2^53 the workbook itself has lost digits.
+// wholeNumber writes a number such as 1.3800138E10 or 1001.0 as it was typed:
+// ids and phone numbers are stored so. Beyond 2^53 the workbook itself has lost
+// digits.
 func wholeNumber(cell string) string {
-	if !scientific.MatchString(cell) {
+	if !stored.MatchString(cell) {
 		return cell
 	}
 	n, err := strconv.ParseFloat(cell, 64)

@@ -79,8 +79,10 @@ type GrantStore interface {
 	// a coupon that was given is told also where nobody could write that down.
 	GrantResults(ctx context.Context, sheet int64, yield func(GrantRow) error) error
 	// GrantLines returns up to limit rows after the line as GrantResults does,
-	// of one result or of all (""), as the job that judged or gave them said.
+	// of one result or of all ("").
 	GrantLines(ctx context.Context, sheet int64, result string, after int64, limit int) ([]GrantRow, error)
+	// GrantTally counts the sheet's rows by the result that GrantLines tells.
+	GrantTally(ctx context.Context, sheet int64) (map[string]int64, error)
 	// GrantJobs lists jobs of [GrantKind], newest first.
 	GrantJobs(ctx context.Context, q GrantQuery) ([]job.Job, error)
 	// GrantApplied returns the last job that gave the sheet's coupons, 0 if
@@ -113,8 +115,9 @@ type GrantParams struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// GrantCounts returns how many rows of the job have which result so far.
-func GrantCounts(j job.Job) map[string]int64 {
+// grantCounts returns how many rows of the job have which result so far, as
+// the job itself knows.
+func grantCounts(j job.Job) map[string]int64 {
 	var c grantCursor
 	if len(j.Result) == 0 || json.Unmarshal(j.Result, &c) != nil {
 		return nil
@@ -153,6 +156,13 @@ func (g *Grants) Apply(ctx context.Context, by staff.Actor, id int64, reason str
 	if !p.DryRun || j.State != job.Done {
 		return j, template.ErrTransition.Because("only a dry run that is done can be applied")
 	}
+	given, err := g.Store.GrantApplied(ctx, p.TemplateID, SheetOf(j)) // by whomever
+	if err != nil {
+		return job.Job{}, err
+	}
+	if given != 0 {
+		return g.Jobs.Job(ctx, by, given)
+	}
 	return g.start(ctx, by, GrantParams{TemplateID: p.TemplateID, Sheet: SheetOf(j), Reason: reason}, 0, "apply:"+itoa(id))
 }
 
@@ -171,6 +181,9 @@ func (g *Grants) start(ctx context.Context, by staff.Actor, p GrantParams, uploa
 	}
 	if t.Stored == template.Draft || t.Stored == template.Cancelled {
 		return job.Job{}, template.ErrTransition.Because("coupons of a %s template cannot be given away", t.Stored)
+	}
+	if !p.DryRun && t.Stored == template.Paused { // a list is given once: nobody on it would get anything
+		return job.Job{}, template.ErrTransition.Because("the template is paused; resume it before its coupons are given away")
 	}
 	params, err := json.Marshal(p)
 	if err != nil {
@@ -196,6 +209,16 @@ func (g *Grants) Lines(ctx context.Context, by staff.Actor, j job.Job, result st
 		return nil, err
 	}
 	return g.Store.GrantLines(ctx, SheetOf(j), result, after, limit)
+}
+
+// Counts returns how many rows of the job have which result so far, those
+// that a gate had only accepted as what became of them.
+func (g *Grants) Counts(ctx context.Context, j job.Job) (map[string]int64, error) {
+	counts := grantCounts(j)
+	if !j.State.Over() || counts["accepted"] == 0 {
+		return counts, nil
+	}
+	return g.Store.GrantTally(ctx, SheetOf(j))
 }
 
 // Applied returns the job that gave what the dry run j was about, 0 if it was

@@ -102,8 +102,10 @@ func (p Grant) mayApply() bool {
 	return p.MayGive && p.Params.DryRun && p.Job.State == job.Done && p.Applied == 0 && p.Job.Done > 0
 }
 
+// mayTakeBack also holds of one that was stopped or failed before it counted
+// what it had just given.
 func (p Grant) mayTakeBack() bool {
-	return p.MayGive && !p.Params.DryRun && !p.TakesBack() && p.Job.State.Over() && p.Job.Done > 0
+	return p.MayGive && !p.Params.DryRun && !p.TakesBack() && p.Job.State.Over() && (p.Job.Done > 0 || p.Job.State != job.Done)
 }
 
 func (p Grant) doneLabel(ctx context.Context) string {

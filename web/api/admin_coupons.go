@@ -137,7 +137,7 @@ func (a *API) grantCoupons(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &grantAnswer{grantJSON(j, in.Body.DryRun)}, nil
+	return a.grantAnswered(ctx, j, in.Body.DryRun)
 }
 
 func (a *API) grant(ctx context.Context, in *CouponRef) (*grantAnswer, error) {
@@ -149,9 +149,10 @@ func (a *API) grant(ctx context.Context, in *CouponRef) (*grantAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &grantAnswer{grantJSON(j, p.DryRun)}, nil
+	return a.grantAnswered(ctx, j, p.DryRun)
 }
 
-func grantJSON(j job.Job, dryRun bool) Grant {
-	return Grant{decimal(j.ID), string(j.State), dryRun, j.Total, j.Done, j.Failed, coupon.GrantCounts(j), j.Reason}
+func (a *API) grantAnswered(ctx context.Context, j job.Job, dryRun bool) (*grantAnswer, error) {
+	counts, err := a.Grants.Counts(ctx, j)
+	return &grantAnswer{Grant{decimal(j.ID), string(j.State), dryRun, j.Total, j.Done, j.Failed, counts, j.Reason}}, err
 }

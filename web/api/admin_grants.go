@@ -50,7 +50,7 @@ func (a *API) applyGrant(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &grantAnswer{grantJSON(j, false)}, nil
+	return a.grantAnswered(ctx, j, false)
 }
 
 func (a *API) takeBackGrant(ctx context.Context, in *struct {
@@ -68,7 +68,7 @@ func (a *API) takeBackGrant(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &grantAnswer{grantJSON(j, false)}, nil
+	return a.grantAnswered(ctx, j, false)
 }
 
 func (a *API) grantResults(ctx context.Context, in *CouponRef) (*struct{ Body func(huma.Context) }, error) {

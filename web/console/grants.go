@@ -123,8 +123,8 @@ func (c *Console) loadGrant(r *http.Request) (p pages.Grant, err error) {
 		return p, err
 	}
 	p.MayGive = actor(r).Can(staff.ManageUsers, p.Template.ShopNumber)
-	p.Counts = coupon.GrantCounts(p.Job)
-	return p, nil
+	p.Counts, err = c.Grants.Counts(r.Context(), p.Job)
+	return p, err
 }
 
 func (c *Console) showGrant(w http.ResponseWriter, r *http.Request) error {
