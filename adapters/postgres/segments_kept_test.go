@@ -66,7 +66,7 @@ func to(id int64) func(*campaign.Spec) {
 // kept wants nobody to be added, by a new file or by one that is being read.
 func (l *library) kept(what string, id int64) {
 	l.Helper()
-	_, err := l.lists.AddFile(l.Context(), li, id, l.upload())
+	_, err := l.lists.AddFile(l.Context(), li, id, l.upload(), "")
 	if !errors.Is(err, segment.ErrListInUse) {
 		l.Errorf("%s: a file is taken: %v", what, err)
 	}
@@ -77,7 +77,7 @@ func (l *library) kept(what string, id int64) {
 
 func (l *library) free(what string, id int64) {
 	l.Helper()
-	j, err := l.lists.AddFile(l.Context(), li, id, l.upload())
+	j, err := l.lists.AddFile(l.Context(), li, id, l.upload(), "")
 	if err != nil {
 		l.Errorf("%s: %v", what, err)
 		return
@@ -138,7 +138,7 @@ func TestAskingNeedsTheWholeList(t *testing.T) {
 	list := l.list(20)
 	c, err := l.service.Create(t.Context(), li, specOf(to(list.ID)), "")
 	l.must(err)
-	_, err = l.lists.AddFile(t.Context(), li, list.ID, l.upload())
+	_, err = l.lists.AddFile(t.Context(), li, list.ID, l.upload(), "")
 	l.must(err)
 	if _, err := l.service.Do(t.Context(), li, c.ID, 0, campaign.Publishing, ""); !errors.Is(err, segment.ErrFilling) {
 		t.Errorf("asked while a file was being read: %v", err)
@@ -191,7 +191,7 @@ func TestPublishingAgainstAFile(t *testing.T) {
 			refused <- err
 		}()
 		go func() {
-			_, err := l.lists.AddFile(l.Context(), li, list.ID, upload)
+			_, err := l.lists.AddFile(l.Context(), li, list.ID, upload, "")
 			refused <- err
 		}()
 		a, b := <-refused, <-refused

@@ -9,18 +9,35 @@ import (
 	"dropbell/domain/user"
 )
 
+// lateFrom is from when on the slot is late.
+func (s Slot) lateFrom() time.Time {
+	if s.PlannedAt.After(s.DueAt) {
+		return s.PlannedAt
+	}
+	return s.DueAt
+}
+
 // FiredLate returns how long after it could have been the slot was fired; 0 if
 // it was not yet.
 func (s Slot) FiredLate() time.Duration {
 	if s.FiredAt == nil {
 		return 0
 	}
-	planned := s.DueAt
-	if s.PlannedAt.After(planned) {
-		planned = s.PlannedAt
-	}
-	return max(0, s.FiredAt.Sub(planned))
+	return max(0, s.FiredAt.Sub(s.lateFrom()))
 }
+
+// overdueAfter is how late a slot may fire before somebody should look; a few
+// seconds are the timers' own.
+const overdueAfter = 5 * time.Second
+
+// Overdue reports whether the slot should have fired by now and has not.
+func (s Slot) Overdue(now time.Time) bool {
+	return s.State == Waiting && now.Sub(s.lateFrom()) > overdueAfter
+}
+
+// Ahead reports whether the slot waits for an instant that is still to come. A
+// move of the opening can leave slots waiting that are due at once.
+func (s Slot) Ahead(now time.Time) bool { return s.State == Waiting && s.DueAt.After(now) }
 
 // SlotState is where a slot is between waiting and finished.
 type SlotState string

@@ -139,7 +139,7 @@ func (s *Service) CreateList(ctx context.Context, by staff.Actor, name string, u
 	if err != nil || uploadID == 0 {
 		return list, job.Job{}, err
 	}
-	j, err := s.fill(ctx, by, list, uploadID)
+	j, err := s.fill(ctx, by, list, uploadID, requestKey)
 	return list, j, err
 }
 
@@ -174,18 +174,24 @@ func KeptBy(campaign string) error {
 	return ErrListInUse.Because("the campaign “%s” is for this list; nobody can be added until its audience is read", campaign)
 }
 
-// AddFile adds the ids of another file to a list. It returns the errors of
-// [Service.MayAdd].
-func (s *Service) AddFile(ctx context.Context, by staff.Actor, id, uploadID int64) (job.Job, error) {
+// AddFile adds the ids of another file to a list. Asked again with the same
+// request key it returns the job of the first time; without a key, "", the same
+// upload is added once. It returns the errors of [Service.MayAdd].
+func (s *Service) AddFile(ctx context.Context, by staff.Actor, id, uploadID int64, requestKey string) (job.Job, error) {
 	list, err := s.MayAdd(ctx, by, id)
 	if err != nil {
 		return job.Job{}, err
 	}
-	return s.fill(ctx, by, list, uploadID)
+	return s.fill(ctx, by, list, uploadID, requestKey)
 }
 
-func (s *Service) fill(ctx context.Context, by staff.Actor, list Segment, uploadID int64) (job.Job, error) {
+// fill starts the job that reads the upload. Who asks twice has uploaded the
+// file twice, so that only their key tells that it is the same request.
+func (s *Service) fill(ctx context.Context, by staff.Actor, list Segment, uploadID int64, requestKey string) (job.Job, error) {
 	n := job.New{Kind: ListJob, Title: list.Name, UploadID: uploadID, Params: params(list), RequestKey: fmt.Sprintf("%d:%d", list.ID, uploadID)}
+	if requestKey != "" {
+		n.RequestKey = fmt.Sprintf("%d:key %s", list.ID, requestKey)
+	}
 	j, e, err := n.Prepare(by, staff.ManageUsers)
 	if err != nil {
 		return j, err

@@ -114,7 +114,7 @@ func TestService(t *testing.T) {
 	if _, err := s.Count(t.Context(), marketer, g.ID, ""); err != nil || jobs.list[0].Kind != segment.CountJob {
 		t.Fatalf("%+v %v", jobs.list, err)
 	}
-	if _, err := s.AddFile(t.Context(), marketer, g.ID, 5); !errors.Is(err, segment.ErrIsRules) {
+	if _, err := s.AddFile(t.Context(), marketer, g.ID, 5, ""); !errors.Is(err, segment.ErrIsRules) {
 		t.Fatalf("a file for rules: %v", err)
 	}
 	list, j, err := s.CreateList(t.Context(), marketer, "List", 5, "")
@@ -122,11 +122,11 @@ func TestService(t *testing.T) {
 		t.Fatalf("%+v %+v %v", list, j, err)
 	}
 	store.uses = []segment.Use{{Name: "Spring", State: "draft"}}
-	if _, err := s.AddFile(t.Context(), marketer, list.ID, 6); err != nil || store.entries[len(store.entries)-1].Action != "job.start" {
+	if _, err := s.AddFile(t.Context(), marketer, list.ID, 6, ""); err != nil || store.entries[len(store.entries)-1].Action != "job.start" {
 		t.Fatalf("a second file: %v", err)
 	}
 	store.uses = append(store.uses, segment.Use{Name: "Autumn", State: "scheduled", Keeps: true})
-	if _, err := s.AddFile(t.Context(), marketer, list.ID, 7); !errors.Is(err, segment.ErrListInUse) || !strings.Contains(err.Error(), "Autumn") {
+	if _, err := s.AddFile(t.Context(), marketer, list.ID, 7, ""); !errors.Is(err, segment.ErrListInUse) || !strings.Contains(err.Error(), "Autumn") {
 		t.Fatalf("a file for a list that is kept: %v", err)
 	}
 	if _, err := s.Save(t.Context(), marketer, list.ID, 1, gold); !errors.Is(err, segment.ErrIsList) {
@@ -140,7 +140,7 @@ func TestService(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"create": of(s.Create(t.Context(), viewer, gold, "")), "save": of(s.Save(t.Context(), viewer, 1, 1, gold)), "delete": s.Delete(t.Context(), viewer, 1),
-		"clone": of(s.Clone(t.Context(), viewer, 1, "x")), "count": of(s.Count(t.Context(), viewer, 1, "")), "add": of(s.AddFile(t.Context(), viewer, 1, 1)),
+		"clone": of(s.Clone(t.Context(), viewer, 1, "x")), "count": of(s.Count(t.Context(), viewer, 1, "")), "add": of(s.AddFile(t.Context(), viewer, 1, 1, "")),
 	} {
 		if !errors.Is(err, staff.ErrForbidden) {
 			t.Errorf("a viewer may %s: %v", what, err)

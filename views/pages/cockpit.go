@@ -73,7 +73,7 @@ func (p Cockpit) next() (at time.Time, key string, slot *reminder.CockpitRow) {
 		return time.Time{}, "cockpit.over", nil
 	}
 	for i, r := range p.Deck.Rows { // soonest first
-		if r.State == reminder.Waiting {
+		if r.Ahead(p.At) {
 			return r.DueAt, "cockpit.next_slot", &p.Deck.Rows[i]
 		}
 	}
@@ -126,7 +126,7 @@ func (p Cockpit) concerns(ctx context.Context) (list []concern) {
 	add := func(tone ui.Tone, url, text string) { list = append(list, concern{tone, text, url}) }
 	sum, failed := p.total()
 	for _, r := range p.Deck.Rows {
-		if r.State == reminder.Waiting && p.At.Sub(r.DueAt) > overdueAfter {
+		if r.Overdue(p.At) {
 			add(ui.Bad, "", ui.T(ctx, "problem.overdue", r.Slot.Slot.Minutes()))
 		}
 	}
@@ -150,10 +150,6 @@ func (p Cockpit) concerns(ctx context.Context) (list []concern) {
 	}
 	return list
 }
-
-// overdueAfter is how late a slot may fire before somebody should look; a few
-// seconds are the timers' own.
-const overdueAfter = 5 * time.Second
 
 func (p Cockpit) channelConcerns(ctx context.Context, c delivery.Channel) (list []concern) {
 	s, lane, waiting := p.Channels[c], p.current(c), p.waiting(c)

@@ -99,7 +99,7 @@ func (p Cockpit) slotCells(ctx context.Context, c ui.Cells, r reminder.CockpitRo
 
 func slotState(r reminder.CockpitRow, now time.Time, sum delivery.Counts) (ui.Tone, string) {
 	switch {
-	case r.State == reminder.Waiting && now.Sub(r.DueAt) > overdueAfter:
+	case r.Overdue(now):
 		return ui.Bad, "overdue"
 	case r.Running():
 		return ui.Info, string(r.State)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/views/ui"
 )
@@ -112,6 +114,14 @@ func channelOptions(ctx context.Context) []ui.Option {
 		list = append(list, ui.Option{Value: c.String(), Label: ui.T(ctx, "channel."+c.String())})
 	}
 	return list
+}
+
+// bad is what is said where the filter cannot be read.
+func (p DeadLetters) bad(ctx context.Context) (title, text string) {
+	if slices.ContainsFunc(p.Errors, func(f fault.Field) bool { return f.Name != "channel" }) {
+		return ui.T(ctx, "letters.bad_title"), ui.T(ctx, "letters.bad_text")
+	}
+	return ui.T(ctx, "letters.bad_channel_title"), ui.T(ctx, "letters.bad_channel_text")
 }
 
 // total counts the groups' letters; most is the largest group.

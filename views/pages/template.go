@@ -35,7 +35,7 @@ func (p Template) problems(ctx context.Context) (list []concern) {
 		add(fmt.Sprintf("/deliveries?template=%d&outcome=expired", p.ID), ui.N(ctx, "problem.expired", c.Expired))
 	}
 	for _, r := range p.Board.Rows {
-		if ui.Overdue(r, ui.From(ctx).Now) {
+		if r.Overdue(ui.From(ctx).Now) {
 			add("", ui.T(ctx, "problem.overdue", r.Slot.Slot.Minutes()))
 		}
 	}
@@ -47,9 +47,9 @@ func (p Template) problems(ctx context.Context) (list []concern) {
 
 // next is the slot that fires next, or nil. Rows are in the order in which
 // they fire.
-func (p Template) next() *reminder.Row {
+func (p Template) next(ctx context.Context) *reminder.Row {
 	for i, r := range p.Board.Rows {
-		if r.State == reminder.Waiting {
+		if r.Ahead(ui.From(ctx).Now) {
 			return &p.Board.Rows[i]
 		}
 	}
@@ -57,14 +57,14 @@ func (p Template) next() *reminder.Row {
 }
 
 func (p Template) nextClock(ctx context.Context) string {
-	if r := p.next(); r != nil {
+	if r := p.next(ctx); r != nil {
 		return ui.From(ctx).Locale.Clock(r.DueAt, p.Zone())
 	}
 	return "–"
 }
 
 func (p Template) nextNote(ctx context.Context) string {
-	r := p.next()
+	r := p.next(ctx)
 	if r == nil {
 		return ui.T(ctx, "stat.next_none")
 	}

@@ -130,7 +130,7 @@ func composed() map[string]bool {
 	add("kind_of.%s", "segment")
 	add("object.%s", "segment")
 	add("optout.%s_text", "missing", "unclear", "busy", "unavailable")
-	for _, k := range []string{"malformed", "forbidden", "missing", "conflict", "busy", "unavailable", "bug"} {
+	for _, k := range []string{"malformed", "forbidden", "missing", "conflict", "invalid", "busy", "unavailable", "bug"} {
 		add("failure.%s.title", k)
 		add("failure.%s.help", k)
 	}

@@ -156,15 +156,9 @@ func sampled(points []reminder.Growth, n int) []reminder.Growth {
 	return out
 }
 
-// Overdue reports whether a slot should have fired by now and has not. A few
-// seconds are the timers' own.
-func Overdue(r reminder.Row, now time.Time) bool {
-	return r.State == reminder.Waiting && now.Sub(r.DueAt) > 5*time.Second
-}
-
 func slotTone(r reminder.Row, now time.Time) Tone {
 	switch {
-	case Overdue(r, now):
+	case r.Overdue(now):
 		return Bad
 	case r.State == reminder.Firing || r.State == reminder.Sending:
 		return Info
@@ -178,7 +172,7 @@ func slotTone(r reminder.Row, now time.Time) Tone {
 }
 
 func slotStateKey(r reminder.Row, now time.Time) string {
-	if Overdue(r, now) {
+	if r.Overdue(now) {
 		return "slot.overdue"
 	}
 	return "slot." + string(r.State)

@@ -5,13 +5,15 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"dropbell/domain/delivery"
 )
 
 // DeadLetterFilter selects dead letters; absent fields select everything.
 type DeadLetterFilter struct {
 	Channel     *string `json:"channel,omitempty" enum:"app,email,sms,webpush,webhook"`
-	Fingerprint *string `json:"fingerprint,omitempty" maxLength:"200" doc:"Groups equal errors; see GET /admin/dead-letters."`
+	Fingerprint *string `json:"fingerprint,omitempty" maxLength:"200" doc:"Groups equal errors; see GET /admin/dead-letters. Empty selects those without any words."`
 	TemplateID  *string `json:"template_id,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
 	CampaignID  *string `json:"campaign_id,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
 	UserID      *string `json:"user_id,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
@@ -85,14 +87,28 @@ func (a *API) deadLetterRoutes() {
 	}
 }
 
-func (a *API) deadLetters(ctx context.Context, in *struct {
+// deadLetterWish is a [DeadLetterFilter] in an address.
+type deadLetterWish struct {
 	Channel     string `query:"channel" enum:"app,email,sms,webpush,webhook"`
-	Fingerprint string `query:"fingerprint" maxLength:"200"`
+	Fingerprint string `query:"fingerprint" maxLength:"200" doc:"Groups equal errors; empty selects those without any words."`
 	TemplateID  string `query:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
 	CampaignID  string `query:"campaign_id" pattern:"^[1-9][0-9]{0,18}$"`
 	UserID      string `query:"user_id" pattern:"^[1-9][0-9]{0,18}$"`
-}) (*struct{ Body DeadLetterGroups }, error) {
-	f, err := DeadLetterFilter{given(in.Channel), given(in.Fingerprint), given(in.TemplateID), given(in.CampaignID), given(in.UserID)}.filter("query")
+	// fingerprint is nil if the address has none, which is not an empty one.
+	fingerprint *string
+}
+
+// Resolve is part of [huma.Resolver].
+func (in *deadLetterWish) Resolve(ctx huma.Context) []error {
+	u := ctx.URL()
+	if u.Query().Has("fingerprint") {
+		in.fingerprint = &in.Fingerprint
+	}
+	return nil
+}
+
+func (a *API) deadLetters(ctx context.Context, in *deadLetterWish) (*struct{ Body DeadLetterGroups }, error) {
+	f, err := DeadLetterFilter{given(in.Channel), in.fingerprint, given(in.TemplateID), given(in.CampaignID), given(in.UserID)}.filter("query")
 	if err != nil {
 		return nil, err
 	}

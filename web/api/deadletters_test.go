@@ -48,6 +48,19 @@ func TestDeadLetters(t *testing.T) {
 	r.want(r.call(r.admin(), "GET", "/admin/dead-letters?campaign_id=9223372036854775808", nil), 422, "invalid_request")
 	r.exec(`delete from exceptions where batch_id = 900`)
 	r.exec(`delete from batches where id = 900`)
+	// Errors without any words are a kind of their own, however it is asked for.
+	r.exec(`update exceptions set detail = '', fingerprint = '' where user_id = 2 and batch_id <> 900`)
+	if a = r.want(r.call(r.admin(), "GET", "/admin/dead-letters?user_id=2&fingerprint=", nil), 200, ""); a.at("groups.0.count") != 1.0 || a.at("groups.1") != nil {
+		t.Fatalf("without words: %s", a.Body)
+	}
+	if a = r.want(r.call(r.admin(), "GET", "/admin/dead-letters?user_id=3&fingerprint=", nil), 200, ""); a.at("groups.0") != nil {
+		t.Fatalf("one with words is among those without: %s", a.Body)
+	}
+	wordless := map[string]any{"filter": map[string]any{"fingerprint": ""}, "dry_run": true}
+	if a = r.want(r.call(r.admin(), "POST", "/admin/dead-letters/replay", wordless), 200, ""); a.at("total") != 1.0 {
+		t.Fatalf("an order about those without words: %s", a.Body)
+	}
+	r.exec(`update exceptions set detail = 'status 503', fingerprint = 'status #' where user_id = 2`)
 	order := map[string]any{"filter": map[string]any{"channel": "email", "fingerprint": "status #"}, "dry_run": true}
 	a = r.want(r.call(r.admin(), "POST", "/admin/dead-letters/replay", order), 200, "")
 	if a.at("total") != 6.0 || a.at("in_time") != 3.0 || a.at("too_late") != 3.0 || a.at("already_sent") != 0.0 || a.at("job") != nil {

@@ -94,7 +94,7 @@ func (a *API) startFilling(w http.ResponseWriter, r *http.Request, id int64) (jo
 	if err != nil {
 		return job.Job{}, err
 	}
-	return a.Segments.AddFile(r.Context(), by, id, u.ID)
+	return a.Segments.AddFile(r.Context(), by, id, u.ID, "")
 }
 
 // patient gives a client that goes on sending more time.

@@ -62,6 +62,25 @@ func TestCockpitPage(t *testing.T) {
 	viewer.get(cockpitURL(d.ID)).is(200).has("The slot 55 minutes before is due and has not fired.", "Overdue")
 }
 
+// Slots that a move put into the past are due from the move on: they go out at
+// once, and nobody is told meanwhile that they should have gone an hour ago.
+func TestSlotsDueByAMoveAreNotOverdue(t *testing.T) {
+	g := newRig(t)
+	d := g.reopen(g.published(10, 2*time.Hour).ID, 7*time.Minute-2*time.Hour)
+	g.exec(`insert into bookings values ($1, 12, 0, 4242), ($1, 1, 0, 17)`, d.ID)
+	viewer := g.as(staff.Viewer)
+	next := between(viewer.get(templateURL(d.ID)).is(200).hasNot("is due and has not fired.").body, "Next reminders", "</div>")
+	if !strings.Contains(next, "17 reminders") {
+		t.Errorf("next are %q", next)
+	}
+	viewer.get(cockpitURL(d.ID)).is(200).has("5-minute reminders in").hasNot("is due and has not fired.")
+	viewer.get("/").is(200).hasNot("has not fired")
+	g.exec(`update slots set planned_at = now() - interval '6 seconds' where slot = 11`)
+	for _, page := range []string{templateURL(d.ID), cockpitURL(d.ID)} {
+		viewer.get(page).is(200).has("The slot 55 minutes before is due and has not fired.").hasNot("The slot 60 minutes before is due")
+	}
+}
+
 // A few bytes per change, in the viewer's language; whoever comes back is sent
 // what they missed.
 func TestCockpitStream(t *testing.T) {

@@ -60,13 +60,10 @@ func typedNumber(name, text string, broken *fault.Fields) int64 {
 	return n
 }
 
-// meant is typedFilter for pages that act, or list what would be acted upon.
-func meant(r *http.Request) (pages.DeadFilter, delivery.DeadLetterFilter, error) {
-	typed, f, broken := typedFilter(r)
-	if len(broken) > 0 {
-		return typed, f, &fault.Fields{List: broken}
-	}
-	return typed, f, nil
+// refuseFilter leads back from pages that act, or list what would be acted
+// upon, to where the filter is typed, which marks what cannot be read.
+func (c *Console) refuseFilter(w http.ResponseWriter, r *http.Request, typed pages.DeadFilter) error {
+	return c.done(w, r, typed.URL("/dead-letters"), "", "")
 }
 
 func (c *Console) listDeadLetters(w http.ResponseWriter, r *http.Request) error {
@@ -109,9 +106,9 @@ func (c *Console) refreshJobs(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) listSingleDeadLetters(w http.ResponseWriter, r *http.Request) error {
-	typed, f, err := meant(r)
-	if err != nil {
-		return err
+	typed, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return c.refuseFilter(w, r, typed)
 	}
 	batch, id := letterCursor(r.FormValue("after"))
 	list, err := c.DeadLetters.List(r.Context(), actor(r), f, batch, id, pageSize+1)
@@ -145,17 +142,17 @@ func (c *Console) confirmReplay(w http.ResponseWriter, r *http.Request) error {
 	return c.askReplay(w, r, http.StatusOK, nil)
 }
 
-func (c *Console) askReplay(w http.ResponseWriter, r *http.Request, status int, broken []fault.Field) error {
-	typed, f, err := meant(r)
-	if err != nil {
-		return err
+func (c *Console) askReplay(w http.ResponseWriter, r *http.Request, status int, refused []fault.Field) error {
+	typed, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return c.refuseFilter(w, r, typed)
 	}
 	rate, _ := strconv.Atoi(strings.TrimSpace(r.FormValue("rate_per_second"))) // what is wrong with it is told beside it
 	t, err := c.DeadLetters.DryRun(r.Context(), actor(r), f, rate)
 	if err != nil {
 		return err
 	}
-	p := pages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), Reason: reason(r), Errors: broken}
+	p := pages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), Reason: reason(r), RequestKey: requestKey(r), Errors: refused}
 	if partial(r) {
 		return c.show(w, r, status, p.Fragment())
 	}
@@ -163,33 +160,33 @@ func (c *Console) askReplay(w http.ResponseWriter, r *http.Request, status int, 
 }
 
 func (c *Console) replay(w http.ResponseWriter, r *http.Request) error {
-	typed, f, err := meant(r)
-	if err != nil {
-		return err
+	typed, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return c.refuseFilter(w, r, typed)
 	}
-	rate, broken := 0, []fault.Field(nil)
+	rate := 0
 	if text := r.PostFormValue("rate_per_second"); strings.TrimSpace(text) != "" {
 		rd := &reading{values: map[string]string{"rate_per_second": text}}
 		rate, broken = int(rd.number("rate_per_second")), rd.broken.List
 	}
 	if broken == nil {
-		_, err = c.DeadLetters.Start(r.Context(), actor(r), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: f, Rate: rate, Reason: reason(r)})
-		broken = fieldsOf(err)
+		_, err := c.DeadLetters.Start(r.Context(), actor(r), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: f, Rate: rate,
+			Reason: reason(r), RequestKey: requestKey(r)})
+		if broken = fieldsOf(err); broken == nil && err != nil {
+			return err
+		}
 	}
 	if broken != nil {
 		return c.askReplay(w, r, http.StatusUnprocessableEntity, broken)
-	}
-	if err != nil {
-		return err
 	}
 	typed.Fingerprint = nil // its letters are on their way out of the list
 	return c.done(w, r, typed.URL("/dead-letters"), ui.Good, say(r, "letters.replaying"))
 }
 
 func (c *Console) confirmDiscard(w http.ResponseWriter, r *http.Request) error {
-	typed, f, err := meant(r)
-	if err != nil {
-		return err
+	typed, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return c.refuseFilter(w, r, typed)
 	}
 	t, err := c.DeadLetters.DryRun(r.Context(), actor(r), f, 0)
 	if err != nil {
@@ -199,7 +196,7 @@ func (c *Console) confirmDiscard(w http.ResponseWriter, r *http.Request) error {
 	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("letters.discard.title"), Points: []string{l.N("letters.discard.1", t.Total), l.T("letters.discard.2"), l.T("letters.discard.3")},
 		Action: "/dead-letters/discard", Cancel: typed.URL("/dead-letters"), Submit: l.T("letters.discard.do"), Kind: "danger",
-		Hidden: typed.Pairs()}})
+		Hidden: append(typed.Pairs(), [2]string{"request_key", requestKey(r)})}})
 }
 
 func letterCrumbs(r *http.Request) []ui.Crumb {
@@ -207,11 +204,12 @@ func letterCrumbs(r *http.Request) []ui.Crumb {
 }
 
 func (c *Console) discard(w http.ResponseWriter, r *http.Request) error {
-	typed, f, err := meant(r)
-	if err != nil {
-		return err
+	typed, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return c.refuseFilter(w, r, typed)
 	}
-	if _, err := c.DeadLetters.Start(r.Context(), actor(r), delivery.DeadLetterOrder{Action: delivery.Discard, Filter: f, Reason: reason(r)}); err != nil {
+	if _, err := c.DeadLetters.Start(r.Context(), actor(r), delivery.DeadLetterOrder{Action: delivery.Discard, Filter: f, Reason: reason(r),
+		RequestKey: requestKey(r)}); err != nil {
 		return err
 	}
 	typed.Fingerprint = nil

@@ -49,10 +49,16 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 		"channel=email": {"None of these"}, "user=1003": {"None of these"}, "template=99": {"None of these"}} {
 		viewer.get("/dead-letters?" + query).is(200).has(want...)
 	}
-	for _, query := range []string{"user=ada", "template=-1", "channel=pigeon", "user=99999999999999999999"} {
-		viewer.get("/dead-letters?" + query).is(200).has("That is not a number").hasNot("HTTP 503")
-		viewer.get("/dead-letters/list?" + query).is(http.StatusUnprocessableEntity).hasNot("User 1001")
+	operator := g.as(staff.Operator)
+	for query, told := range map[string]string{"user=ada": "That is not a number", "template=-1": "That is not a number", "campaign=x": "That is not a number",
+		"channel=pigeon": "There is no such channel", "user=99999999999999999999": "That is not a number"} {
+		viewer.get("/dead-letters?"+query).is(200).has(told, `aria-invalid="true"`).hasNot("HTTP 503")
+		viewer.get("/dead-letters/list?" + query).to("/dead-letters?" + query)
+		operator.get("/dead-letters/replay?" + query).to("/dead-letters?" + query)
+		operator.get("/dead-letters/discard?" + query).to("/dead-letters?" + query)
 	}
+	viewer.get("/dead-letters.csv?channel=pigeon&user=ada").is(http.StatusUnprocessableEntity).
+		has("Something typed is not valid", "Channel: choose one.", "User ID: must be a positive whole number.").hasNot("has changed in the meantime")
 	// A kind of error without any words is a kind of its own.
 	viewer.get("/dead-letters/list?channel=app&fingerprint=").is(200).has("/templates/1/users/1002").hasNot("/users/1001")
 	viewer.htmx().get("/dead-letters?user=1001").is(200).has("HTTP 503").hasNot("<html")
@@ -124,7 +130,8 @@ func TestReplay(t *testing.T) {
 	operator.get("/dead-letters/replay?template=99").is(200).has("A replay would reach nobody").hasNot("Replay 0")
 	operator.post("/dead-letters/replay", url.Values{"rate_per_second": {"plenty"}, "reason": {"it is back"}}).is(422).has("must be a whole number", `value="plenty"`, `value="it is back"`)
 	operator.post("/dead-letters/replay", url.Values{"rate_per_second": {"-1"}}).is(422).has("must be between 0 and 1,000,000")
-	operator.post("/dead-letters/replay", url.Values{"user": {"ada"}}).is(422)
+	operator.post("/dead-letters/replay", url.Values{"user": {"ada"}}).to("/dead-letters?user=ada")
+	operator.post("/dead-letters/discard", url.Values{"user": {"ada"}}).to("/dead-letters?user=ada")
 	operator.get("/dead-letters").is(200).hasNot("Replays and discards")
 	operator.post("/dead-letters/replay", url.Values{"template": {"1"}, "rate_per_second": {"5"}, "reason": {"it is back"}}).to("/dead-letters?template=1")
 	operator.get("/dead-letters").is(200).has("The replay has begun.", "0 of 2", "The operator", "/dead-letters/jobs/1/cancel", `data-live="/dead-letters/jobs"`, "Live")
@@ -162,6 +169,26 @@ func TestDiscard(t *testing.T) {
 	operator.get("/dead-letters").is(200).has("1 dead letter").hasNot("HTTP 503")
 	operator.get("/templates/1/users/1001").is(200).has("was given up", "An operator gave it up.")
 	operator.get("/templates/1/balance").is(200).has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")
+}
+
+// A double click is one replay, or one discard.
+func TestDeadLetterFormsSentTwice(t *testing.T) {
+	g := buried(t)
+	operator := g.as(staff.Operator)
+	for i, path := range []string{"/dead-letters/replay", "/dead-letters/discard"} {
+		form := url.Values{"user": {"1001"}, "request_key": {operator.get(path + "?user=1001").is(200).field("request_key")}}
+		if i == 0 { // what was refused keeps its key
+			form.Set("rate_per_second", "-1")
+			operator.post(path, form).is(422).has(form.Get("request_key"))
+			form.Del("rate_per_second")
+		}
+		for range 2 {
+			operator.post(path, form).to("/dead-letters?user=1001")
+		}
+		if n := g.number(`select count(*) from dead_letter_jobs`); n != int64(i+1) {
+			t.Errorf("%s twice: %d jobs, want %d", path, n, i+1)
+		}
+	}
 }
 
 func TestStopAJob(t *testing.T) {

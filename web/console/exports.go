@@ -73,9 +73,9 @@ func optedOut(u user.User) (names string) {
 
 // exportDeadLetters sends every dead letter that the filter selects.
 func (c *Console) exportDeadLetters(w http.ResponseWriter, r *http.Request) error {
-	_, f, err := meant(r)
-	if err != nil {
-		return err
+	_, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return &fault.Fields{List: broken}
 	}
 	head := []string{"batch_id", "user_id", "channel", "template_id", "template_name", "reason", "detail", "attempts", "first_at", "last_at", "worthless_after",
 		"kind", "campaign_id", "campaign_name"}

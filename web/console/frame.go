@@ -208,6 +208,8 @@ func (c *Console) failure(r *http.Request, err error) pages.Failure {
 		f.Status = http.StatusBadRequest
 	case f.Status == http.StatusInternalServerError:
 		f.RequestID = requestID(r)
+	case fieldsOf(err) != nil:
+		f.Fields = fieldsOf(err)
 	case fault.CodeOf(err) != "":
 		f.Text = c.refusal(r, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -254,6 +255,38 @@ func TestListPages(t *testing.T) {
 	b.get(at + "/file").to(at)
 	b.upload(at+"/file", "more.csv", "8\n").to(at)
 	b.get(at).is(200).has("Nobody can be added until its audience is read.", "3 users")
+}
+
+// A form with a file that is sent twice, as by a double click, is one request;
+// sent again with another file it is another.
+func TestListFormsSentTwice(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Marketer)
+	key := b.get("/segments/lists/new").is(200).field("request_key")
+	b.upload("/segments/lists/new", "ids.csv", "id\n1", "request_key", key, "name", "").is(422).has(`name="request_key" value="` + key + `"`)
+	var answers [2]answer
+	var both sync.WaitGroup
+	for i := range answers {
+		both.Go(func() {
+			answers[i] = b.upload("/segments/lists/new", "ids.csv", "id\n5\n6\n", "request_key", key, "name", "Fair")
+		})
+	}
+	both.Wait()
+	answers[1].to(answers[0].is(303).header.Get("Location"))
+	if lists, jobs := g.number(`select count(*) from segments`), g.number(`select count(*) from jobs`); lists != 1 || jobs != 1 {
+		t.Errorf("%d lists and %d jobs, want one of each", lists, jobs)
+	}
+	at := fmt.Sprintf("/segments/%d/file", g.number(`select id from segments`))
+	key = b.get(at).is(200).field("request_key")
+	b.upload(at, "", "", "request_key", key).is(422).has(`name="request_key" value="` + key + `"`)
+	added := b.upload(at, "more.csv", "id\n7\n", "request_key", key).is(303).header.Get("Location")
+	b.upload(at, "more.csv", "id\n7\n", "request_key", key).to(added)
+	if other := b.upload(at, "other.csv", "id\n8\n", "request_key", key).is(303).header.Get("Location"); other == added {
+		t.Error("another file from the same form is not read")
+	}
+	if jobs := g.number(`select count(*) from jobs`); jobs != 3 {
+		t.Errorf("%d jobs for three files", jobs)
+	}
 }
 
 // A rule is built in a real browser, where buttons change the tree in place.

@@ -184,7 +184,7 @@ func (c *Console) concerns(r *http.Request, d pages.Drop) (list []pages.Attentio
 		add(ui.Warn, l.N("attention.expired", sum.Expired, d.Name))
 	}
 	for _, row := range d.Board.Rows {
-		if ui.Overdue(row, c.Now()) {
+		if row.Overdue(c.Now()) {
 			add(ui.Bad, l.T("attention.overdue", d.Name, row.Slot.Slot.Minutes()))
 		}
 	}

@@ -1,27 +1,30 @@
 package console
 
 import (
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
 
+	"dropbell/domain/job"
 	"dropbell/domain/segment"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
 
 func (c *Console) newList(w http.ResponseWriter, r *http.Request) error {
-	return c.show(w, r, http.StatusOK, pages.ListForm{}.Page())
+	return c.show(w, r, http.StatusOK, pages.ListForm{RequestKey: rand.Text()}.Page())
 }
 
 func (c *Console) createList(w http.ResponseWriter, r *http.Request) error {
 	u, fields, err := c.receive(r)
-	p := pages.ListForm{Name: fields["name"], Errors: fieldsOf(err)}
+	p := pages.ListForm{Name: fields["name"], RequestKey: fields["request_key"], Errors: fieldsOf(err)}
 	if p.Errors == nil && err != nil {
 		return err
 	}
 	if p.Errors == nil {
-		_, j, err := c.Segments.CreateList(r.Context(), actor(r), p.Name, u.ID, "")
+		_, j, err := c.Segments.CreateList(r.Context(), actor(r), p.Name, u.ID, fileKey(p.RequestKey, u))
 		if p.Errors = fieldsOf(err); p.Errors == nil {
 			if err != nil {
 				return err
@@ -32,12 +35,21 @@ func (c *Console) createList(w http.ResponseWriter, r *http.Request) error {
 	return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
 }
 
+// fileKey tells two forms with a file apart; pressing one twice is one request,
+// sending it again with another file is not.
+func fileKey(form string, u job.Upload) string {
+	if form == "" {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(append([]byte(form), u.SHA256...)))
+}
+
 func (c *Console) fileForm(w http.ResponseWriter, r *http.Request) error {
 	g, err := c.fillable(r)
 	if err != nil {
 		return c.refuseFile(w, r, g, err)
 	}
-	return c.show(w, r, http.StatusOK, pages.ListForm{Segment: g}.Page())
+	return c.show(w, r, http.StatusOK, pages.ListForm{Segment: g, RequestKey: rand.Text()}.Page())
 }
 
 // fillable is the list in the address if users can be added to it.
@@ -62,14 +74,14 @@ func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return c.refuseFile(w, r, g, err)
 	}
-	u, _, err := c.receive(r)
+	u, fields, err := c.receive(r)
 	if list := fieldsOf(err); list != nil {
-		return c.show(w, r, http.StatusUnprocessableEntity, pages.ListForm{Segment: g, Errors: list}.Page())
+		return c.show(w, r, http.StatusUnprocessableEntity, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
 	}
 	if err != nil {
 		return err
 	}
-	j, err := c.Segments.AddFile(r.Context(), actor(r), g.ID, u.ID)
+	j, err := c.Segments.AddFile(r.Context(), actor(r), g.ID, u.ID, fileKey(fields["request_key"], u))
 	if err != nil {
 		return c.refuseFile(w, r, g, err)
 	}
