@@ -52,6 +52,9 @@ func (b *browser) upload(path, name, content string, fields ...string) answer {
 	b.must(form.Close())
 	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.server.URL+path, &body)
 	b.must(err)
+	for k := range b.header {
+		req.Header.Set(k, b.header.Get(k))
+	}
 	req.Header.Set("Content-Type", form.FormDataContentType())
 	res, err := b.client.Do(req)
 	b.must(err)
@@ -77,8 +80,8 @@ func TestImportUsers(t *testing.T) {
 	b := g.as(staff.Marketer)
 	b.get("/users/import").is(200).has("Import users", "Template (CSV)")
 	b.get("/users/import/template.csv").is(200).has("id,name,email,phone,locale,timezone,opt_outs,quiet_hours,tier")
-	b.upload("/users/import", "empty.csv", "").is(422).has("choose a file")
-	b.upload("/users/import", "p.png", "\x89PNG\x00\x00").is(422).has("cannot be read")
+	b.upload("/users/import", "empty.csv", "").is(422).has("the file is empty").hasNot("choose a file")
+	b.upload("/users/import", "p.png", "\x89PNG\x00\x00").is(422).has("not text in UTF-8")
 	start := b.upload("/users/import", "members.csv", members).is(303).header.Get("Location")
 	b.get(start).is(200).has("User ID", "E-Mail", "ann@example.com", "Tier")
 	columns := url.Values{"target0": {"id"}, "target1": {"name"}, "target2": {"email"}, "target3": {"attribute"}, "name3": {"tier"}}
@@ -115,6 +118,31 @@ func TestImportUsers(t *testing.T) {
 	viewer.upload("/users/import", "members.csv", members).is(http.StatusForbidden)
 	b.get(start + "/apply?check=999").is(404)
 	b.get("/users/import/999").is(404)
+}
+
+// chinese is a marketer who reads the other language.
+func (g *rig) chinese() *browser {
+	b := g.as(staff.Marketer)
+	b.header.Set("Accept-Language", "zh-CN")
+	return b
+}
+
+// A file that cannot be read is refused with what is wrong with it.
+func TestFilesThatCannotBeRead(t *testing.T) {
+	g := newRig(t)
+	grants := fmt.Sprintf("/templates/%d/grants/new", g.friends().ID)
+	for file, c := range map[string][3]string{
+		"old.xls":   {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "save it as XLSX or CSV", "旧版 XLS"},
+		"wide.csv":  {"\xff\xfei\x00d\x00\n\x00", "save it as “CSV UTF-8” or XLSX", "不是 UTF-8 文本"},
+		"big.xlsx":  {"PK\x03\x04" + strings.Repeat("z", 32<<20), "an XLSX file may have at most 32 MiB; save it as CSV", "XLSX 文件最大 32 MiB"},
+		"void.csv":  {"", "the file is empty", "文件是空的"},
+		"blank.csv": {"\n \n", "the file is empty", "文件是空的"},
+	} {
+		for _, path := range []string{"/users/import", grants} {
+			g.as(staff.Marketer).upload(path, file, c[0]).is(422).has(c[1]).hasNot("choose a file", "with a row of names</")
+			g.chinese().upload(path, file, c[0]).is(422).has(c[2])
+		}
+	}
 }
 
 // A file with errors in a real browser: every step is seen and accessible.
@@ -231,8 +259,7 @@ func TestListPages(t *testing.T) {
 	b.get(fmt.Sprintf("/segments/%d", g.number(`select max(id) from segments`))).is(200).has("waiting", made)
 	g.workPeople()
 	b.get(made).is(200).has("done", "Open the segment", "id: must be a positive whole number")
-	chinese := g.as(staff.Marketer)
-	chinese.header.Set("Accept-Language", "zh-CN")
+	chinese := g.chinese()
 	chinese.get(made).is(200).has("id: 必须是正整数")
 	chinese.get(made + "/errors.csv").is(200).has("id: 必须是正整数")
 	id := g.number(`select max(id) from segments`)
