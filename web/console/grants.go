@@ -134,7 +134,7 @@ func (c *Console) showGrant(w http.ResponseWriter, r *http.Request) error {
 	}
 	if p.TakesBack() {
 		if p.MayGive && p.Job.Failed > 0 {
-			if p.Errors, err = c.firstErrors(r, p.Job); err != nil {
+			if p.Errors, _, err = c.firstErrors(r, p.Job, 0); err != nil {
 				return err
 			}
 		}

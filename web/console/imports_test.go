@@ -145,6 +145,32 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// What a check leaves out, what it only remarks on and where it had to stop
+// reading stand apart, and the page says how many there are.
+func TestWhatACheckTells(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Marketer)
+	file := "id,name,opt_outs\n7,Ann,\n7,Ann,\n8,Bea,fax\n9,Lee, Ann,sms\n" + strings.Repeat("x,y,\n", 10)
+	columns := url.Values{"target0": {"id"}, "target1": {"name"}, "target2": {"opt_outs"}}
+	check := func(file string) string {
+		at := b.post(b.upload("/users/import", "members.csv", file).is(303).header.Get("Location"), columns).is(303).header.Get("Location")
+		g.workPeople()
+		return at
+	}
+	at := check(file + "10,\"Cid,\n11,Dan,\n")
+	page := b.get(at).is(200).has("The file was read only up to line 16", "nothing behind it could be read", "The first 10 of 13 are shown; the CSV has all.", at+"/errors.csv",
+		"opt_outs: must be channels such as email or sms, separated by spaces", "the row has 4 cells and the heading only 3; put quotes around text with commas")
+	failed, notes, _ := strings.Cut(page.body, "Not left out, but worth a look")
+	if !strings.Contains(notes, "appears again on line 3") || strings.Contains(failed, "appears again") {
+		t.Error("a row that is imported stands among those that are not")
+	}
+	g.chinese().get(at).is(200).has("文件只读到第 16 行", "引号没有闭合；其后的内容都无法读取", "此处只显示前 10 项，共 13 项", "此行有 4 个单元格，而表头只有 3 个", "须为渠道名称", "未略过，但请留意")
+	b.get(check("id,name,opt_outs\n7,Ann,\n7,Ann,\n")).is(200).has("appears again on line 3").hasNot("What could not be done", "read only up to")
+	b.get(check(file)).is(200).has("The first 10 of 12 are shown").hasNot("read only up to")
+	viewer := g.as(staff.Viewer)
+	viewer.get(at).is(200).hasNot("appears again", "read only up to")
+}
+
 // A file with errors in a real browser: every step is seen and accessible.
 func TestImportUsersWithErrorsInTheBrowser(t *testing.T) {
 	g := newRig(t)
