@@ -133,7 +133,18 @@ func (s Jobs) CancelJob(ctx context.Context, id int64, e staff.Entry) (j job.Job
 // RowErrors yields the rows of a job that failed, one at a time as they come
 // from the database.
 func (s Jobs) RowErrors(ctx context.Context, id int64, yield func(job.RowError) error) error {
-	rows, err := s.pool.Query(ctx, `select line, row, error, because from job_errors where job_id = $1 order by id`, id)
+	return s.rowErrors(ctx, `select line, row, error, because from job_errors where job_id = $1 order by id`, id, yield)
+}
+
+// LastRowError returns the row that failed last.
+func (s Jobs) LastRowError(ctx context.Context, id int64) (last job.RowError, err error) {
+	err = s.rowErrors(ctx, `select line, row, error, because from job_errors where job_id = $1 order by id desc limit 1`, id,
+		func(e job.RowError) error { last = e; return nil })
+	return last, err
+}
+
+func (s Jobs) rowErrors(ctx context.Context, query string, id int64, yield func(job.RowError) error) error {
+	rows, err := s.pool.Query(ctx, query, id)
 	if err != nil {
 		return translate(err)
 	}

@@ -127,6 +127,11 @@ func TestJobIsWorkedOff(t *testing.T) {
 	}
 	var rows []job.RowError
 	s.must(s.service.RowErrors(t.Context(), clerk, j.ID, func(e job.RowError) error { rows = append(rows, e); return nil }))
+	last, err := s.service.LastRowError(t.Context(), clerk, j.ID)
+	s.must(err)
+	if !reflect.DeepEqual(last, rows[len(rows)-1]) {
+		t.Errorf("the last row is %+v", last)
+	}
 	if len(rows) != 3 || !reflect.DeepEqual(rows[0], job.RowError{Line: 3, Row: "row \uFFFD3", Error: "divisible by three", Because: byThree}) || rows[2].Line != 9 {
 		t.Errorf("rows %+v", rows)
 	}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+
+	"dropbell/domain/job"
 )
 
 const (
@@ -57,15 +59,15 @@ func (c *csvRows) next() (int64, []string, error) {
 			}
 			line, _ := c.csv.FieldPos(last)
 			c.end = c.lines + int64(line)
-			return c.end, nil, ErrBadRow.Because("a quote is never closed; nothing behind it could be read")
+			return c.end, nil, because(ErrBadRow, job.ReadingEnded, "a quote is never closed; nothing behind it could be read")
 		}
 	}
 	if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
 		c.end = c.lines + int64(wrong.Line)
-		return c.lines + int64(wrong.StartLine), nil, ErrBadRow.Because("a quote is never closed")
+		return c.lines + int64(wrong.StartLine), nil, because(ErrBadRow, "rule.quote_open", "a quote is never closed")
 	}
 	if errors.Is(err, ErrTooLarge) {
-		return c.end + 1, nil, ErrTooLarge.Because("the row that begins on line %d is longer than %d bytes; is a quote missing?", c.end+1, rowBytes)
+		return c.end + 1, nil, because(ErrTooLarge, "rule.row_size", "the row that begins on line %d is longer than %d bytes; is a quote missing?", c.end+1, rowBytes)
 	}
 	if err != nil {
 		return 0, nil, err

@@ -102,9 +102,9 @@ func Open(r io.Reader, l Limits) (*Reader, error) {
 	case bytes.HasPrefix(start, []byte(zipStart)):
 		rows, err = openWorkbook(head, l)
 	case bytes.HasPrefix(start, []byte(xlsStart)):
-		return nil, ErrUnreadable.Because("this is an old XLS file or has a password; save it as XLSX or CSV")
+		return nil, because(ErrUnreadable, "rule.file_xls", "this is an old XLS file or has a password; save it as XLSX or CSV")
 	case bytes.HasPrefix(start, []byte{0xff, 0xfe}), bytes.HasPrefix(start, []byte{0xfe, 0xff}), bytes.IndexByte(start, 0) >= 0:
-		return nil, ErrUnreadable.Because("the file is not text in UTF-8; save it as “CSV UTF-8” or XLSX")
+		return nil, because(ErrUnreadable, "rule.file_encoding", "the file is not text in UTF-8; save it as “CSV UTF-8” or XLSX")
 	default:
 		rows, err = openCSV(r, head, start)
 	}
@@ -156,7 +156,7 @@ func (r *Reader) Next() (line int64, cells []string, err error) {
 			return 0, nil, err
 		}
 		if r.count++; r.count > r.limits.Rows {
-			return line, nil, ErrTooLarge.Because("the file has more than %d rows", r.limits.Rows)
+			return line, nil, because(ErrTooLarge, "rule.file_rows", "the file has more than %d rows; divide it into several", r.limits.Rows)
 		}
 		if err != nil {
 			return line, nil, err
@@ -176,14 +176,14 @@ func (r *Reader) Close() error { return r.rows.close() }
 // check tidies the cells and returns [ErrBadRow] if one of them cannot be used.
 func (r *Reader) check(cells []string) error {
 	if len(cells) > r.limits.Columns {
-		return ErrBadRow.Because("the row has %d columns; at most %d are read", len(cells), r.limits.Columns)
+		return because(ErrBadRow, "rule.row_columns", "the row has %d columns; at most %d are read", len(cells), r.limits.Columns)
 	}
 	for i, c := range cells {
 		switch {
 		case len(c) > r.limits.Cell:
-			return ErrBadRow.Because("column %d is longer than %d bytes", i+1, r.limits.Cell)
+			return because(ErrBadRow, "rule.cell_size", "column %d is longer than %d bytes; shorten it", i+1, r.limits.Cell)
 		case !utf8.ValidString(c) || strings.IndexByte(c, 0) >= 0:
-			return ErrBadRow.Because("column %d is not text in UTF-8", i+1)
+			return because(ErrBadRow, "rule.cell_encoding", "column %d is not text in UTF-8; save the file as “CSV UTF-8” or XLSX", i+1)
 		}
 		cells[i] = strings.TrimSpace(c)
 	}

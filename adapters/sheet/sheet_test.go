@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dropbell/adapters/sheet"
+	"dropbell/domain/fault"
 )
 
 // all returns every row as "line:cells", bad ones as "line!".
@@ -75,14 +76,15 @@ func TestRefusedFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		file string
 		want error
+		rule string
 	}{
-		"UTF-16":       {"\xff\xfei\x00d\x00", sheet.ErrUnreadable},
-		"a picture":    {"\x89PNG\r\n\x1a\n\x00\x00", sheet.ErrUnreadable},
-		"old XLS":      {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", sheet.ErrUnreadable},
-		"broken zip":   {"PK\x03\x04nonsense", sheet.ErrUnreadable},
-		"another zip":  {zipped(t, "readme.txt", "hello"), sheet.ErrUnreadable},
-		"zip bomb":     {zipped(t, "xl/worksheets/sheet1.xml", strings.Repeat("0", 3<<20)), sheet.ErrUnreadable},
-		"big workbook": {zipped(t, "xl/a", string(bytes.Repeat([]byte("PK\x01\x07"), 10))) + strings.Repeat("z", 2<<20), sheet.ErrTooLarge},
+		"UTF-16":       {"\xff\xfei\x00d\x00", sheet.ErrUnreadable, "rule.file_encoding"},
+		"a picture":    {"\x89PNG\r\n\x1a\n\x00\x00", sheet.ErrUnreadable, "rule.file_encoding"},
+		"old XLS":      {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", sheet.ErrUnreadable, "rule.file_xls"},
+		"broken zip":   {"PK\x03\x04nonsense", sheet.ErrUnreadable, "rule.file_workbook"},
+		"another zip":  {zipped(t, "readme.txt", "hello"), sheet.ErrUnreadable, ""},
+		"zip bomb":     {zipped(t, "xl/worksheets/sheet1.xml", strings.Repeat("0", 3<<20)), sheet.ErrUnreadable, "rule.file_workbook"},
+		"big workbook": {zipped(t, "xl/a", string(bytes.Repeat([]byte("PK\x01\x07"), 10))) + strings.Repeat("z", 2<<20), sheet.ErrTooLarge, "rule.file_workbook_size"},
 	} {
 		r, err := sheet.Open(strings.NewReader(c.file), sheet.Limits{Workbook: 1 << 20, Unpacked: 2 << 20})
 		if err == nil {
@@ -90,6 +92,10 @@ func TestRefusedFiles(t *testing.T) {
 		}
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
+		}
+		why, _ := errors.AsType[*fault.Fields](err)
+		if c.rule != "" && (why == nil || why.List[0].Key != c.rule || why.List[0].Message != err.Error()) {
+			t.Errorf("%s: %+v, want %s", name, why, c.rule)
 		}
 	}
 }

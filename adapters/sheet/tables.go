@@ -49,7 +49,7 @@ func checkName(file io.ReadCloser, seeker io.ReadSeeker) error {
 		return err
 	}
 	if string(start) != zipStart && string(start) != xlsStart {
-		return ErrUnreadable.Because("the file is called .xlsx and is no workbook")
+		return because(ErrUnreadable, "rule.file_no_workbook", "the file is called .xlsx and is no workbook; save it as XLSX or CSV")
 	}
 	_, err := seeker.Seek(0, io.SeekStart)
 	return err

@@ -28,20 +28,20 @@ func openWorkbook(r *bufio.Reader, l Limits) (_ source, err error) {
 		if file != nil {
 			_ = file.Close()
 		}
-		return nil, ErrTooLarge.Because("an XLSX file may have at most %d MiB; save it as CSV", l.Workbook>>20)
+		return nil, because(ErrTooLarge, "rule.file_workbook_size", "an XLSX file may have at most %d MiB; save it as CSV", l.Workbook>>20)
 	}
 	if err != nil {
-		return nil, ErrUnreadable.Because("the file is not a readable XLSX workbook, or is too large when unpacked")
+		return nil, because(ErrUnreadable, "rule.file_workbook", "the file is not a readable XLSX workbook, or is too large when unpacked; save it as CSV")
 	}
 	sheets := file.GetSheetList()
 	if len(sheets) == 0 {
 		_ = file.Close()
-		return nil, ErrUnreadable.Because("the workbook has no sheet")
+		return nil, because(ErrUnreadable, "rule.file_sheet", "the workbook has no sheet that can be read; save it as CSV")
 	}
 	rows, err := file.Rows(sheets[0])
 	if err != nil {
 		_ = file.Close()
-		return nil, ErrUnreadable.Because("the first sheet of the workbook cannot be read")
+		return nil, because(ErrUnreadable, "rule.file_sheet", "the workbook has no sheet that can be read; save it as CSV")
 	}
 	return &workbook{file: file, rows: rows}, nil
 }

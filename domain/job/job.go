@@ -7,6 +7,7 @@ package job
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,6 +103,14 @@ func RowFailed(line int64, row string, err error) RowError {
 		e.Error = strings.Join(all, "; ")
 	}
 	return e
+}
+
+// EndsReading reports whether what stands behind the line could not be read.
+func (e RowError) EndsReading() bool { return e.Breaks(ReadingEnded) }
+
+// Breaks reports whether the rule is among those that the line breaks.
+func (e RowError) Breaks(rule string) bool {
+	return slices.ContainsFunc(e.Because, func(f fault.Field) bool { return f.Key == rule })
 }
 
 // Progress is how far a job is after a step. Total, Done and Failed are

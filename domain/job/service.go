@@ -36,6 +36,8 @@ type Store interface {
 	// RowErrors yields the rows that failed in the order in which they were
 	// met, until yield returns an error.
 	RowErrors(ctx context.Context, id int64, yield func(RowError) error) error
+	// LastRowError returns the last of them, an empty one if there is none.
+	LastRowError(ctx context.Context, id int64) (RowError, error)
 }
 
 // Service holds the use cases of the people who start jobs.
@@ -133,6 +135,15 @@ func (s *Service) RowErrors(ctx context.Context, by staff.Actor, id int64, yield
 		return err
 	}
 	return s.Store.RowErrors(ctx, id, yield)
+}
+
+// LastRowError returns the last row that failed, an empty one if there is none,
+// for who may see them.
+func (s *Service) LastRowError(ctx context.Context, by staff.Actor, id int64) (RowError, error) {
+	if _, err := s.own(ctx, by, id); err != nil {
+		return RowError{}, err
+	}
+	return s.Store.LastRowError(ctx, id)
 }
 
 func (s *Service) own(ctx context.Context, by staff.Actor, id int64) (Job, error) {

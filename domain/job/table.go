@@ -18,6 +18,10 @@ type Rows interface {
 	Close() error
 }
 
+// ReadingEnded is the rule that a row breaks behind which a table could not be
+// read, such as one with a quote that is never closed.
+const ReadingEnded = "rule.reading_ended"
+
 // Tables opens uploaded tables.
 type Tables interface {
 	// OpenTable continues at the position; nil is the beginning. It returns

@@ -221,11 +221,11 @@ func (w *Worker) setback(l Lease, err error) Setback {
 // faultText returns the fault's own text, without the cause that an adapter
 // added; the text of a bug is for the log.
 func faultText(err error) string {
-	if f, ok := errors.AsType[*fault.Fields](err); ok {
-		return f.Error()
-	}
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
 		return f.Text
+	}
+	if f, ok := errors.AsType[*fault.Fields](err); ok {
+		return f.Error()
 	}
 	return ""
 }

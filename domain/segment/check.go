@@ -142,7 +142,7 @@ func (v Value) refuses(s string) *fault.Field {
 	case ContactKind:
 		ok, key, text = slices.Contains(ContactKinds(), s), "rule.segment_contact", "must be email, sms or webpush"
 	case ChannelName:
-		ok, key, text = slices.Contains(ChannelNames(), s), "rule.channel", "must be app, email, sms, webpush or webhook"
+		ok, key, text = slices.Contains(ChannelNames(), s), "rule.channel_name", "must be app, email, sms, webpush or webhook"
 	case TemplateIDs:
 		n, err := strconv.ParseInt(s, 10, 64)
 		ok = err == nil && n > 0 && n < math.MaxInt64 && strconv.FormatInt(n, 10) == s

@@ -100,12 +100,19 @@ func (p *part) repeats() (all, overwrite int64) {
 	return int64(len(p.again)), overwrite
 }
 
+// repeatedID is the rule of the notes.
+const repeatedID = "rule.repeated_id"
+
+// IsNote reports whether what a check tells of a row keeps it from nothing: it
+// is imported all the same.
+func IsNote(e job.RowError) bool { return e.Breaks(repeatedID) }
+
 // notes tells of every repeat; none of them keeps a row from being stored.
 func (p *part) notes() []job.RowError {
 	list := make([]job.RowError, len(p.again))
 	for i, r := range p.again {
 		e := &fault.Fields{}
-		e.Add("", "rule.repeated_id", "the id of line %d appears again on line %d; the last one counts", r.after, r.line)
+		e.Add("", repeatedID, "the id of line %d appears again on line %d; the last one counts", r.after, r.line)
 		list[i] = job.RowFailed(r.line, r.shown, e)
 	}
 	return list

@@ -288,6 +288,30 @@ func TestImportOfRepeatedIDs(t *testing.T) {
 	}
 }
 
+// A row that has more cells than the heading was divided where it should not
+// be; nothing of it is stored under the names of other columns.
+func TestImportOfRowsBeyondTheHeading(t *testing.T) {
+	table := &pages{rows: [][]string{{"id", "name", "email"}, {"1", "Lee", " Ann", "a@example.com"}, {"2", "Bea", "b@example.com", "", " "}, {"3", "Cid", "", "", "x"}, {"4", "Dan"}}}
+	for name, m := range map[string]user.Mapping{
+		"all columns":     {user.ToID, user.ToName, user.ToEmail},
+		"one is left out": {user.ToID, user.ToName, user.Ignored},
+		"an attribute":    {user.ToID, user.ToName, user.ToAttribute("mail")},
+	} {
+		for _, kind := range []string{user.CheckJob, user.ImportJob} {
+			store := &drawer{stored: map[user.ID]user.Change{}}
+			last, broken := work(t, &user.Importer{Store: store, Tables: table, Now: slow()}, kind, user.ImportParams{Columns: m})
+			lines := ""
+			for _, e := range broken {
+				lines += fmt.Sprintf("%d %s %s\n", e.Line, e.Because[0].Key, e.Error)
+			}
+			if r := result(t, last); r != (user.ImportResult{New: 2, Invalid: 2}) || lines != "2 rule.row_cells the row has 4 cells and the heading only 3; put quotes around text with commas\n"+
+				"4 rule.row_cells the row has 5 cells and the heading only 3; put quotes around text with commas\n" {
+				t.Errorf("%s, %s: %+v\n%s", name, kind, r, lines)
+			}
+		}
+	}
+}
+
 // Empty cells leave what is there, unless they shall clear it.
 func TestImportEmptyCells(t *testing.T) {
 	table := &pages{rows: [][]string{{"id", "name", "tier"}, {"1", "", ""}, {"2"}}}

@@ -149,6 +149,9 @@ func (m Mapping) Check() error {
 // rules of every change.
 func (m Mapping) change(cells []string, clear bool) (Change, error) {
 	c := Change{Patch: map[string]any{}}
+	if err := m.fits(cells); err != nil {
+		return c, err
+	}
 	for i, t := range m {
 		cell := ""
 		if i < len(cells) {
@@ -165,6 +168,21 @@ func (m Mapping) change(cells []string, clear bool) (Change, error) {
 		c.Patch = nil
 	}
 	return c, nil
+}
+
+// fits refuses a row that has text behind the last column of the heading. Some
+// cell of it was divided, by a comma without quotes, and those behind it stand
+// in the columns of others.
+func (m Mapping) fits(cells []string) error {
+	n := len(cells)
+	for n > len(m) && strings.TrimSpace(cells[n-1]) == "" {
+		n--
+	}
+	e := &fault.Fields{}
+	if n > len(m) {
+		e.Add("", "rule.row_cells", "the row has %d cells and the heading only %d; put quotes around text with commas", n, len(m))
+	}
+	return e.Err()
 }
 
 func (c *Change) set(t Target, cell string) (err error) {
@@ -242,7 +260,7 @@ func readOptOuts(cell string) (*uint8, error) {
 		case at >= 0:
 			off |= 1 << at
 		case name != "-" && name != "none":
-			return nil, importFault("opt_outs", "rule.channel", "must be channels such as email or sms, separated by spaces")
+			return nil, importFault("opt_outs", "rule.opt_outs", "must be channels such as email or sms, separated by spaces")
 		}
 	}
 	return &off, nil

@@ -89,7 +89,7 @@ func wishes(c *user.Change, optOuts Optional[[]string], quiet Optional[QuietHour
 		for i, name := range optOuts.Value {
 			channel, err := delivery.ParseChannel(name)
 			if err != nil {
-				e.Add(fmt.Sprintf("opt_outs[%d]", i), "rule.channel", "%s", err.Error())
+				e.Add(fmt.Sprintf("opt_outs[%d]", i), "rule.channel_name", "%s", err.Error())
 				continue
 			}
 			*c.OptOuts |= channel.Bit()

@@ -97,7 +97,7 @@ func (c *Console) startGrant(w http.ResponseWriter, r *http.Request) error {
 	header, _, err := c.sample(r, u.ID)
 	switch column, _ := coupon.UserColumn(header); {
 	case fault.KindOf(err) == fault.Invalid:
-		return refused([]fault.Field{{Name: "file", Key: "rule.file_unreadable", Message: err.Error()}})
+		return refused(unreadable(err))
 	case err != nil:
 		return err
 	case column < 0:
@@ -134,7 +134,7 @@ func (c *Console) showGrant(w http.ResponseWriter, r *http.Request) error {
 	}
 	if p.TakesBack() {
 		if p.MayGive && p.Job.Failed > 0 {
-			if p.Errors, err = c.firstErrors(r, p.Job); err != nil {
+			if p.Errors, _, err = c.firstErrors(r, p.Job, 0); err != nil {
 				return err
 			}
 		}

@@ -71,8 +71,8 @@ func TestGrantPages(t *testing.T) {
 	b.get(page).is(200).has("Nothing given yet", page+"/new")
 	b.get(page+"/new").is(200).has("Check list", "2 coupons are left in stock")
 	b.get("/grants/list.csv").is(200).has("user_id")
-	b.upload(page+"/new", "empty.csv", "").is(422).has("choose a file")
-	b.upload(page+"/new", "p.png", "\x89PNG\x00\x00").is(422).has("cannot be read")
+	b.upload(page+"/new", "empty.csv", "").is(422).has("the file is empty")
+	b.upload(page+"/new", "p.png", "\x89PNG\x00\x00").is(422).has("not text in UTF-8")
 	b.upload(page+"/new", "names.csv", "name,mail\nAnn,a@example.com\n").is(422).has("needs a column user_id")
 
 	dry := b.upload(page+"/new", "friends.csv", friends).is(303).header.Get("Location")

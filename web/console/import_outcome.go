@@ -35,3 +35,13 @@ func importOutcome(j job.Job) templ.Component {
 	}
 	return nil
 }
+
+// importNotes is how many rows of a check have a note and are imported all the
+// same.
+func importNotes(j job.Job) int64 {
+	var result user.ImportResult
+	if j.Kind != user.CheckJob || len(j.Result) == 0 || json.Unmarshal(j.Result, &result) != nil {
+		return 0
+	}
+	return result.Repeated
+}

@@ -37,7 +37,20 @@ func isUpload(r *http.Request) bool {
 		(r.URL.Path == "/users/import" || r.URL.Path == "/segments/lists/new" || below("/segments/", "/file") || below("/templates/", "/grants/new"))
 }
 
-var errNoFile = &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file", Message: "choose a file"}}}
+var (
+	errNoFile    = &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file", Message: "choose a file"}}}
+	errEmptyFile = &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file_empty", Message: "the file is empty; choose one with a row of names and rows below it"}}}
+)
+
+// unreadable says at the field of the file why it cannot be read.
+func unreadable(err error) []fault.Field {
+	f := fault.Field{Key: "rule.file_unreadable", Message: err.Error()}
+	if why, ok := errors.AsType[*fault.Fields](err); ok && len(why.List) > 0 {
+		f = why.List[0]
+	}
+	f.Name = "file"
+	return []fault.Field{f}
+}
 
 // receive stores the file of a form, and returns its other fields, of which
 // those before the file are complete.
@@ -71,7 +84,7 @@ func (c *Console) receive(r *http.Request) (u job.Upload, fields map[string]stri
 			return u, fields, &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file_size", Message: "must have at most 512 MiB"}}}
 		}
 		if err == nil && u.Bytes == 0 {
-			return u, fields, errNoFile
+			return u, fields, errEmptyFile
 		}
 		return u, fields, err
 	}
@@ -91,7 +104,7 @@ func (c *Console) importUpload(w http.ResponseWriter, r *http.Request) error {
 	}
 	// What cannot be read is said at once, not after the columns.
 	if _, _, err := c.sample(r, u.ID); fault.KindOf(err) == fault.Invalid {
-		return c.show(w, r, http.StatusUnprocessableEntity, pages.ImportStart{Errors: []fault.Field{{Name: "file", Key: "rule.file_unreadable", Message: err.Error()}}}.Page())
+		return c.show(w, r, http.StatusUnprocessableEntity, pages.ImportStart{Errors: unreadable(err)}.Page())
 	} else if err != nil {
 		return err
 	}
@@ -121,7 +134,7 @@ func (c *Console) sample(r *http.Request, upload int64) (header []string, rows [
 		_, cells, err := table.Next()
 		switch {
 		case err == io.EOF && header == nil:
-			return nil, nil, fault.ErrInvalid.Because("the file is empty")
+			return nil, nil, errEmptyFile
 		case err == io.EOF:
 			return header, rows, nil
 		case err != nil && (header == nil || table.Broken(err)):

@@ -53,6 +53,9 @@ func (b *browser) upload(path, name, content string, fields ...string) answer {
 	b.must(form.Close())
 	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.server.URL+path, &body)
 	b.must(err)
+	for k := range b.header {
+		req.Header.Set(k, b.header.Get(k))
+	}
 	req.Header.Set("Content-Type", form.FormDataContentType())
 	res, err := b.client.Do(req)
 	b.must(err)
@@ -78,8 +81,8 @@ func TestImportUsers(t *testing.T) {
 	b := g.as(staff.Marketer)
 	b.get("/users/import").is(200).has("Import users", "Template (CSV)")
 	b.get("/users/import/template.csv").is(200).has("id,name,email,phone,locale,timezone,opt_outs,quiet_hours,tier")
-	b.upload("/users/import", "empty.csv", "").is(422).has("choose a file")
-	b.upload("/users/import", "p.png", "\x89PNG\x00\x00").is(422).has("cannot be read")
+	b.upload("/users/import", "empty.csv", "").is(422).has("the file is empty").hasNot("choose a file")
+	b.upload("/users/import", "p.png", "\x89PNG\x00\x00").is(422).has("not text in UTF-8")
 	start := b.upload("/users/import", "members.csv", members).is(303).header.Get("Location")
 	b.get(start).is(200).has("User ID", "E-Mail", "ann@example.com", "Tier")
 	columns := url.Values{"target0": {"id"}, "target1": {"name"}, "target2": {"email"}, "target3": {"attribute"}, "name3": {"tier"}}
@@ -116,6 +119,57 @@ func TestImportUsers(t *testing.T) {
 	viewer.upload("/users/import", "members.csv", members).is(http.StatusForbidden)
 	b.get(start + "/apply?check=999").is(404)
 	b.get("/users/import/999").is(404)
+}
+
+// chinese is a marketer who reads the other language.
+func (g *rig) chinese() *browser {
+	b := g.as(staff.Marketer)
+	b.header.Set("Accept-Language", "zh-CN")
+	return b
+}
+
+// A file that cannot be read is refused with what is wrong with it.
+func TestFilesThatCannotBeRead(t *testing.T) {
+	g := newRig(t)
+	grants := fmt.Sprintf("/templates/%d/grants/new", g.friends().ID)
+	for file, c := range map[string][3]string{
+		"old.xls":   {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "save it as XLSX or CSV", "旧版 XLS"},
+		"wide.csv":  {"\xff\xfei\x00d\x00\n\x00", "save it as “CSV UTF-8” or XLSX", "不是 UTF-8 文本"},
+		"big.xlsx":  {"PK\x03\x04" + strings.Repeat("z", 32<<20), "an XLSX file may have at most 32 MiB; save it as CSV", "XLSX 文件最大 32 MiB"},
+		"void.csv":  {"", "the file is empty", "文件是空的"},
+		"blank.csv": {"\n \n", "the file is empty", "文件是空的"},
+	} {
+		for _, path := range []string{"/users/import", grants} {
+			g.as(staff.Marketer).upload(path, file, c[0]).is(422).has(c[1]).hasNot("choose a file", "with a row of names</")
+			g.chinese().upload(path, file, c[0]).is(422).has(c[2])
+		}
+	}
+}
+
+// What a check leaves out, what it only remarks on and where it had to stop
+// reading stand apart, and the page says how many there are.
+func TestWhatACheckTells(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Marketer)
+	file := "id,name,opt_outs\n7,Ann,\n7,Ann,\n8,Bea,fax\n9,Lee, Ann,sms\n" + strings.Repeat("x,y,\n", 10)
+	columns := url.Values{"target0": {"id"}, "target1": {"name"}, "target2": {"opt_outs"}}
+	check := func(file string) string {
+		at := b.post(b.upload("/users/import", "members.csv", file).is(303).header.Get("Location"), columns).is(303).header.Get("Location")
+		g.workPeople()
+		return at
+	}
+	at := check(file + "10,\"Cid,\n11,Dan,\n")
+	page := b.get(at).is(200).has("The file was read only up to line 16", "nothing behind it could be read", "The first 10 of 13 are shown; the CSV has all.", at+"/errors.csv",
+		"opt_outs: must be channels such as email or sms, separated by spaces", "the row has 4 cells and the heading only 3; put quotes around text with commas")
+	failed, notes, _ := strings.Cut(page.body, "Not left out, but worth a look")
+	if !strings.Contains(notes, "appears again on line 3") || strings.Contains(failed, "appears again") {
+		t.Error("a row that is imported stands among those that are not")
+	}
+	g.chinese().get(at).is(200).has("文件只读到第 16 行", "引号没有闭合；其后的内容都无法读取", "此处只显示前 10 项，共 13 项", "此行有 4 个单元格，而表头只有 3 个", "须为渠道名称", "未略过，但请留意")
+	b.get(check("id,name,opt_outs\n7,Ann,\n7,Ann,\n")).is(200).has("appears again on line 3").hasNot("What could not be done", "read only up to")
+	b.get(check(file)).is(200).has("The first 10 of 12 are shown").hasNot("read only up to")
+	viewer := g.as(staff.Viewer)
+	viewer.get(at).is(200).hasNot("appears again", "read only up to")
 }
 
 // A file with errors in a real browser: every step is seen and accessible.
@@ -232,8 +286,7 @@ func TestListPages(t *testing.T) {
 	b.get(fmt.Sprintf("/segments/%d", g.number(`select max(id) from segments`))).is(200).has("waiting", made)
 	g.workPeople()
 	b.get(made).is(200).has("done", "Open the segment", "id: must be a positive whole number")
-	chinese := g.as(staff.Marketer)
-	chinese.header.Set("Accept-Language", "zh-CN")
+	chinese := g.chinese()
 	chinese.get(made).is(200).has("id: 必须是正整数")
 	chinese.get(made + "/errors.csv").is(200).has("id: 必须是正整数")
 	id := g.number(`select max(id) from segments`)

@@ -9,12 +9,18 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
 
-// fewErrors is how many rows that failed a job's page shows.
-const fewErrors = 10
+const (
+	// fewErrors is how many rows that failed a job's page shows, and how many
+	// that only have a note.
+	fewErrors = 10
+	// mostErrors is how many it looks through for them.
+	mostErrors = 5000
+)
 
 func (c *Console) listWork(w http.ResponseWriter, r *http.Request) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
@@ -56,8 +62,12 @@ func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := pages.Work{Job: j, MayStop: actor(r).Can(j.Needs, j.ShopNumber)}
-	if p.MayStop && j.Failed > 0 {
-		if p.Errors, err = c.firstErrors(r, j); err != nil {
+	p.Noted = importNotes(j)
+	if p.MayStop && j.Failed+p.Noted > 0 {
+		if p.Errors, p.Notes, err = c.firstErrors(r, j, p.Noted); err != nil {
+			return err
+		}
+		if p.Last, err = c.Jobs.LastRowError(r.Context(), actor(r), j.ID); err != nil {
 			return err
 		}
 	}
@@ -86,18 +96,26 @@ func (c *Console) workActions(r *http.Request, j job.Job) []ui.ButtonProps {
 
 var errEnough = errors.New("enough rows")
 
-func (c *Console) firstErrors(r *http.Request, j job.Job) ([]job.RowError, error) {
-	var list []job.RowError
-	err := c.Jobs.RowErrors(r.Context(), actor(r), j.ID, func(e job.RowError) error {
-		if list = append(list, e); len(list) == fewErrors {
+// firstErrors returns the first rows that failed, and the first of the noted
+// ones that did not.
+func (c *Console) firstErrors(r *http.Request, j job.Job, noted int64) (failed, notes []job.RowError, err error) {
+	seen, few := 0, func(list []job.RowError, all int64) bool { return int64(len(list)) < min(fewErrors, all) }
+	err = c.Jobs.RowErrors(r.Context(), actor(r), j.ID, func(e job.RowError) error {
+		switch isNote := user.IsNote(e); {
+		case isNote && few(notes, noted):
+			notes = append(notes, e)
+		case !isNote && few(failed, j.Failed):
+			failed = append(failed, e)
+		}
+		if seen++; seen == mostErrors || !few(failed, j.Failed) && !few(notes, noted) {
 			return errEnough
 		}
 		return nil
 	})
 	if errors.Is(err, errEnough) {
-		return list, nil
+		err = nil
 	}
-	return list, err
+	return failed, notes, err
 }
 
 func workCrumbs(r *http.Request, j job.Job) []ui.Crumb {
