@@ -61,8 +61,16 @@ func rateJSON(s campaign.Share) *Rate {
 	return &Rate{s.K, s.N, s.Rate(), low, high}
 }
 
+// groups are the names of a campaign's versions, and of who gets none.
+func groups() map[string]int { return map[string]int{"a": 0, "b": 1, "hold_out": delivery.HeldOut} }
+
 func groupName(variant int) string {
-	return map[int]string{delivery.HeldOut: "hold_out", 0: "a", 1: "b"}[variant]
+	for name, v := range groups() {
+		if v == variant {
+			return name
+		}
+	}
+	return ""
 }
 
 func groupJSON(t campaign.Tally, measures []campaign.Measure) CampaignGroup {
@@ -136,7 +144,7 @@ type RecipientFilter struct {
 func (in *RecipientFilter) query() (q campaign.RecipientQuery, err error) {
 	q = campaign.RecipientQuery{Outcome: delivery.Outcome(in.Outcome), Reason: in.Reason}
 	if in.Variant != "" {
-		q.Variant = new(map[string]int{"a": 0, "b": 1, "hold_out": delivery.HeldOut}[in.Variant])
+		q.Variant = new(groups()[in.Variant])
 	}
 	if in.Reason != "" && !slices.Contains(campaign.Reasons(), in.Reason) {
 		err = refused("query.reason", "must be one of %s", strings.Join(campaign.Reasons(), ", "))

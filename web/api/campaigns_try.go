@@ -24,7 +24,7 @@ func (a *API) testCampaign(ctx context.Context, in *struct {
 	}
 	var variant *int
 	if in.Body.Variant != "" {
-		variant = new(map[string]int{"a": 0, "b": 1}[in.Body.Variant])
+		variant = new(groups()[in.Body.Variant])
 	}
 	c, err := a.Campaigns.Test(ctx, actorOf(ctx), id, user.ID(to), variant)
 	if err != nil {

@@ -3,6 +3,8 @@ package console
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
+	"dropbell/domain/user"
 )
 
 // wrote stores a campaign of the shop that reached the users, or is on its way
@@ -89,4 +92,64 @@ func TestManyTickedTemplates(t *testing.T) {
 		path += fmt.Sprintf("&id=%d", id)
 	}
 	g.as(staff.Marketer, 10).get(path).is(200).has("801", "799")
+}
+
+func TestEditUser(t *testing.T) {
+	g := newRig(t)
+	g.exec(`insert into users (id, name, email, opt_outs, push) values (7, 'Ann', 'ann@example.com', 2, '[{"endpoint":"https://p.example.com/1"}]')`)
+	b := g.as(staff.Marketer)
+	b.get("/users/7").is(200).has("/users/7/edit", "/users/7/erase")
+	b.get("/users/7/edit").is(200).has(`value="ann@example.com"`, "Quiet from")
+	form := url.Values{"name": {"Ann"}, "email": {"ann@"}, "phone": {""}, "locale": {"zh-CN"}, "timezone": {""}, "quiet_from": {"22:00"}, "quiet_to": {"08:00"}, "off": {"sms", "nonsense"}}
+	b.post("/users/7/edit", form).is(422).has(`value="ann@"`)
+	form.Set("email", "ann@example.com")
+	b.post("/users/7/edit", form).to("/users/7")
+	if n := g.number(`select count(*) from users where id = 7 and locale = 'zh-CN' and quiet_from = 1320 and opt_outs = 4 and email = 'ann@example.com' and push <> '[]'`); n != 1 {
+		t.Fatal("the change is not stored, or more than it")
+	}
+	if n := g.number(`select count(*) from audit where action = 'user.edit' and object_id = '7' and after = '{"fields": ["locale", "opt_outs", "quiet_hours"]}'`); n != 1 {
+		t.Fatal("the audit log does not name the fields")
+	}
+	if n := g.number(`select count(*) from audit where coalesce(after::text, '') like '%ann@%'`); n != 0 {
+		t.Fatal("the audit log holds an address")
+	}
+	form.Set("quiet_to", "")
+	b.post("/users/7/edit", form).is(422)
+	form.Set("quiet_to", "22:00")
+	b.post("/users/7/edit", form).is(422).has("must begin and end at different times")
+	b.post("/users/8/edit", url.Values{"name": {"New"}}).to("/users/8")
+	viewer := g.as(staff.Viewer)
+	viewer.get("/users/7").is(200).hasNot("/users/7/edit")
+	viewer.post("/users/7/edit", form).is(http.StatusForbidden)
+	viewer.post("/users/7/erase", nil).is(http.StatusForbidden)
+	// A person belongs to every shop.
+	limited := g.as(staff.Marketer, 10)
+	limited.get("/users/7").is(200).has("/users/7/edit").hasNot("/users/7/erase")
+	limited.get("/users/7/erase").is(http.StatusForbidden)
+	limited.post("/users/7/erase", nil).is(http.StatusForbidden)
+	b.get("/users/7/erase").is(200).has("Forget user 7?")
+	b.post("/users/7/erase", nil).to("/users/7")
+	b.post("/users/7/erase", nil).to("/users/7")
+	if n := g.number(`select count(*) from users where id = 7`); n != 0 {
+		t.Fatal("the user is still known")
+	}
+}
+
+func TestUsers(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Viewer)
+	d := g.published(10, 2*time.Hour)
+	g.exec(`insert into users (id, name, email, phone, locale, timezone) values (1001, 'Ada Lovelace', 'ada@example.com', '+8613800138000', 'zh-CN', 'Asia/Shanghai')`)
+	g.book(d, 1001, delivery.Email, 5, 30)
+	b.get("/users").is(200).has("Find a user")
+	for _, q := range []string{"1001", "ada", "Ada+L", "ada%40exa", "%2B86138"} {
+		b.get("/users?q="+q).is(200).has("Ada Lovelace", "/users/1001")
+	}
+	b.get("/users?q=%25").is(200).has("Nobody found")
+	b.get("/users?q=" + strings.Repeat("x", 5000)).is(200).has("Nobody found")
+	b.get("/users/1001").is(200).has("Ada Lovelace", "Moon cake night", "2 reminders", "stored as "+fmt.Sprint(1<<12|1<<17), "+8613800138000")
+	b.get("/users/"+user.ID(7).String()).is(200).has("The shop has told nothing about this user", "Nothing is reserved.")
+	for _, id := range []string{"0", "-1", "x", "99999999999999999999", "07"} {
+		b.get("/users/" + id).is(http.StatusNotFound)
+	}
 }
