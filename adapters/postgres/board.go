@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -89,9 +90,10 @@ func fillBooked(ctx context.Context, tx pgx.Tx, templateID int64, board *reminde
 	var channel delivery.Channel
 	var booked int64
 	_, err = pgx.ForEachRow(rows, []any{&slot, &channel, &booked}, func() error {
-		for i := range board.Rows {
+		for i := range slices.Backward(board.Rows) {
 			if board.Rows[i].Slot.Slot == slot {
 				board.Rows[i].Cells[channel].Booked = max(0, booked)
+				break // of several rounds it is the last that they are booked for
 			}
 		}
 		return nil

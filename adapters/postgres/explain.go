@@ -45,17 +45,16 @@ func (r *Reservations) TemplateSteps(ctx context.Context, templateID int64) ([]r
 }
 
 // Planned returns when late-born slots were planned for; see [reminder.ExplainStore].
-func (r *Reservations) Planned(ctx context.Context, templateID int64) (map[reminder.SlotDue]time.Time, error) {
-	rows, err := r.pool.Query(ctx, `select slot, due_at, planned_at from slots where template_id = $1 and planned_at > due_at`, templateID)
+func (r *Reservations) Planned(ctx context.Context, templateID int64) (map[int64]time.Time, error) {
+	rows, err := r.pool.Query(ctx, `select id, planned_at from slots where template_id = $1 and planned_at > due_at`, templateID)
 	if err != nil {
 		return nil, translate(err)
 	}
-	planned := map[reminder.SlotDue]time.Time{}
-	var d reminder.SlotDue
-	var due, at time.Time
-	_, err = pgx.ForEachRow(rows, []any{&d.Slot, &due, &at}, func() error {
-		d.At = due.Unix()
-		planned[d] = at
+	planned := map[int64]time.Time{}
+	var id int64
+	var at time.Time
+	_, err = pgx.ForEachRow(rows, []any{&id, &at}, func() error {
+		planned[id] = at
 		return nil
 	})
 	return planned, translate(err)

@@ -283,7 +283,7 @@ func (f faulty) TemplateSteps(context.Context, int64) ([]reminder.TemplateStep, 
 	return nil, f.err("steps")
 }
 
-func (f faulty) Planned(context.Context, int64) (map[reminder.SlotDue]time.Time, error) {
+func (f faulty) Planned(context.Context, int64) (map[int64]time.Time, error) {
 	return nil, f.err("planned")
 }
 

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -93,12 +94,12 @@ func (w *world) published(opensIn time.Duration) template.Template {
 	return t
 }
 
-// slot returns the current slot k of the template.
+// slot returns the current slot k of the template, the last round of several.
 func (w *world) slot(t template.Template, k template.Slot) reminder.Slot {
 	w.Helper()
 	board, err := w.boards.Board(w.Context(), t.ID)
 	w.must(err)
-	for _, r := range board.Rows {
+	for _, r := range slices.Backward(board.Rows) {
 		if r.Slot.Slot == k {
 			return r.Slot
 		}

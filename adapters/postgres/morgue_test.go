@@ -103,9 +103,9 @@ func (m *morgue) job(id int64) delivery.DeadLetterJob {
 	return jobs[i]
 }
 
-func (m *morgue) slotState(id int64) (state string) {
-	m.Helper()
-	m.must(m.sql.QueryRow(m.Context(), `select state from slots where id = $1`, id).Scan(&state))
+func (n *newsroom) slotState(id int64) (state string) {
+	n.Helper()
+	n.must(n.sql.QueryRow(n.Context(), `select state from slots where id = $1`, id).Scan(&state))
 	return state
 }
 

@@ -19,7 +19,7 @@ import (
 // channel one step into the unique index of ranges.
 const outcomeSQL = `
 with owners as (
-    select 'reminder' as kind, id, template_id, slot, opens_at, due_at, fired_at from slots
+    select 'reminder' as kind, id, template_id, slot, opens_at, ` + dueAt + ` as due_at, fired_at from slots s
     where template_id = any($2) and fired_at is not null and 'reminder' = any($4)
     union all
     select kind, id, template_id, 0, opens_at, created_at, created_at from announcements
@@ -36,7 +36,7 @@ cross join lateral (
 ) b
 left join exceptions e on e.batch_id = b.id and e.user_id = $1
 where b.to_user >= $1
-order by o.due_at desc, o.kind, c.channel`
+order by o.due_at desc, o.kind, o.id desc, c.channel`
 
 // Delivered returns what became of the user's fired reminders.
 func (r *Reservations) Delivered(ctx context.Context, by user.ID, templateIDs []int64) ([]reminder.Delivered, error) {

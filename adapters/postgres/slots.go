@@ -22,7 +22,13 @@ type Slots struct {
 // NewSlots returns the slot store of db.
 func NewSlots(db *DB) Slots { return Slots{NewTemplates(db), NewBatches(db)} }
 
-const slotColumns = `s.id, s.template_id, s.slot, s.opens_at, s.due_at, coalesce(s.planned_at, s.due_at), s.state, coalesce(s.stop_reason, ''), s.fired_at, s.cut_at, s.finished_at`
+// dueAt is when the slot s is due; see migration 36.
+const dueAt = `s.due_at - s.round * interval '1 microsecond'`
+
+// earlierRound says of a slot o that it is an earlier round of the slot s.
+const earlierRound = `o.template_id = s.template_id and o.slot = s.slot and o.opens_at = s.opens_at and o.round < s.round`
+
+const slotColumns = `s.id, s.template_id, s.slot, s.opens_at, ` + dueAt + `, coalesce(s.planned_at, ` + dueAt + `), s.round, s.state, coalesce(s.stop_reason, ''), s.fired_at, s.cut_at, s.finished_at`
 
 func scanSlot(row pgx.CollectableRow) (reminder.Slot, error) {
 	var s reminder.Slot
@@ -30,10 +36,11 @@ func scanSlot(row pgx.CollectableRow) (reminder.Slot, error) {
 }
 
 func slotFields(s *reminder.Slot) []any {
-	return []any{&s.ID, &s.TemplateID, &s.Slot, &s.OpensAt, &s.DueAt, &s.PlannedAt, &s.State, &s.StopReason, &s.FiredAt, &s.CutAt, &s.FinishedAt}
+	return []any{&s.ID, &s.TemplateID, &s.Slot, &s.OpensAt, &s.DueAt, &s.PlannedAt, &s.Round, &s.State, &s.StopReason, &s.FiredAt, &s.CutAt, &s.FinishedAt}
 }
 
-// BeginFiring claims the slot; see [reminder.FiringStore].
+// BeginFiring claims the slot; see [reminder.FiringStore]. Another round waits
+// for the one before it: only then is it known whom that has reached.
 func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Duration) (reminder.Cut, error) {
 	cut := reminder.Cut{Token: uuid.NewString()}
 	err := s.Templates.tx(ctx, func(tx pgx.Tx) error {
@@ -44,6 +51,7 @@ func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Durat
 			from slots old
 			where s.id = $1 and old.id = s.id
 			  and (s.state = 'waiting' and s.due_at <= clock_timestamp()
+			      and not exists (select from slots o where `+earlierRound+` and o.state in ('firing', 'sending'))
 			    or s.state = 'firing' and s.cut_lease_until < clock_timestamp())
 			returning `+slotColumns+`, old.state = 'waiting'`, slotID, cut.Token, lasting).
 			Scan(append(slotFields(&cut.Slot), &first)...)
@@ -65,14 +73,22 @@ func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Durat
 // due since the claim looked is asked again at once: taking it for gone would
 // leave it to the sweep.
 func stillWaiting(ctx context.Context, tx pgx.Tx, slotID int64, cut *reminder.Cut) error {
-	err := tx.QueryRow(ctx, `select due_at - clock_timestamp() from slots
-		where id = $1 and state = 'waiting'`, slotID).Scan(&cut.Wait)
+	var behind bool
+	err := tx.QueryRow(ctx, `select s.due_at - clock_timestamp(),
+			exists (select from slots o where `+earlierRound+` and o.state in ('firing', 'sending'))
+		from slots s where s.id = $1 and s.state = 'waiting'`, slotID).Scan(&cut.Wait, &behind)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return reminder.ErrNotFirable
 	}
 	cut.Wait = max(cut.Wait, time.Millisecond)
+	if behind {
+		cut.Wait = max(cut.Wait, roundPause)
+	}
 	return err
 }
+
+// roundPause is how often a round looks whether the one before it has ended.
+const roundPause = 200 * time.Millisecond
 
 func slotEvent(s reminder.Slot, at time.Time) event.Slot {
 	return event.Slot{SlotID: s.ID, TemplateID: s.TemplateID, Slot: int(s.Slot), DueAt: s.DueAt, At: at}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/delivery"
@@ -71,12 +72,44 @@ func divide(first, last, expected int64) (parts []delivery.Range) {
 	return parts
 }
 
-// ReadDue reads who is due in the part.
+// ReadDue reads who is due in the part; see [reminder.FiringStore].
 func (s Slots) ReadDue(ctx context.Context, cut reminder.Cut, part delivery.Range) (reminder.Due, error) {
 	// The twelve bits between two channels are squeezed out by the client.
-	return s.Templates.readUsers(ctx, `select user_id, (slots >> $2::int) & $3 from reservations
+	due, err := s.Templates.readUsers(ctx, `select user_id, (slots >> $2::int) & $3 from reservations
 		where template_id = $1 and user_id between $4 and $5 and slots & ($3::bigint << $2::int) <> 0`,
 		cut.TemplateID, int64(cut.Slot.Slot)-1, reminder.EveryChannel, part.From, part.To)
+	if err != nil || cut.Round == 0 {
+		return due, err
+	}
+	return due, s.Templates.leaveOut(ctx, cut.ID, part, &due)
+}
+
+// leaveOut removes from due whom earlier rounds of the slot have dealt with:
+// everybody in batches that went to their end, whose dead letters can still be
+// replayed, and of those that the move stopped only who was reached.
+func (db *DB) leaveOut(ctx context.Context, slotID int64, part delivery.Range, due *reminder.Due) error {
+	rows, err := db.pool.Query(ctx, `select b.channel, case when b.stop_reason is null then b.due else b.sent end
+		from slots s join slots o on `+earlierRound+` join batches b on b.kind = 'reminder' and b.owner_id = o.id
+		where s.id = $1 and b.from_user <= $3 and b.to_user >= $2`, slotID, part.From, part.To)
+	if err != nil {
+		return translate(err)
+	}
+	var dealtWith [delivery.Channels]roaring64.Bitmap
+	var c delivery.Channel
+	var stored []byte
+	if _, err := pgx.ForEachRow(rows, []any{&c, &stored}, func() error {
+		set, err := decodeSet(stored)
+		if err == nil {
+			dealtWith[c].Or(set)
+		}
+		return err
+	}); err != nil {
+		return translate(err)
+	}
+	for c := range due {
+		due[c] = slices.DeleteFunc(due[c], func(id user.ID) bool { return dealtWith[c].Contains(uint64(id)) })
+	}
+	return nil
 }
 
 // readUsers reads users with the bits of their channels in the order of the
@@ -134,7 +167,7 @@ func (s Slots) StoreBatches(ctx context.Context, cut reminder.Cut, bs []reminder
 	return s.Templates.storeBatches(ctx, `
 		with mine as (
 			update slots set cut_lease_until = clock_timestamp() + interval '10 seconds'
-			where id = $1 and cut_token = $2 and state = 'firing' returning id, template_id, due_at, planned_at, opens_at, stop_reason
+			where id = $1 and cut_token = $2 and state = 'firing' returning id, template_id, due_at - round * interval '1 microsecond' as due_at, planned_at, opens_at, stop_reason
 		)
 		insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, planned_at,
 			worthless_after, stop_reason, next_run_at)

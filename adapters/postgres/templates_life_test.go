@@ -88,14 +88,36 @@ func TestMovingThereAndBack(t *testing.T) {
 	}
 }
 
-func TestMovingBackFiresNothingTwice(t *testing.T) {
+// TestMovingBackKeepsWhatFired: a slot that has fired stays as it is, however
+// often the opening comes back to it, and one more round follows each time that
+// fired.
+func TestMovingBackKeepsWhatFired(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.published(2 * time.Hour)
-	w.exec(`update slots set state = 'finished', fired_at = now(), finished_at = now() where template_id = $1 and slot = 12`, tpl.ID)
-	w.move(tpl, tpl.OpensAt.Add(time.Hour))
-	back := w.move(tpl, tpl.OpensAt)
-	if s := w.slot(back, 12); s.State != reminder.Finished || s.FiredAt == nil {
+	first := w.slot(tpl, 12)
+	fired := func() {
+		t.Helper()
+		w.exec(`update slots set state = 'finished', fired_at = now(), finished_at = now() where id = $1`, w.slot(tpl, 12).ID)
+	}
+	thereAndBack := func() reminder.Slot {
+		t.Helper()
+		w.move(tpl, tpl.OpensAt.Add(time.Hour))
+		return w.slot(w.move(tpl, tpl.OpensAt), 12)
+	}
+	fired()
+	second := thereAndBack()
+	if second.ID == first.ID || second.Round != 1 || second.State != reminder.Waiting || !second.DueAt.Equal(first.DueAt) {
+		t.Errorf("%+v, was %+v", second, first)
+	}
+	if s := thereAndBack(); s != second {
+		t.Errorf("%+v, was %+v", s, second)
+	}
+	fired()
+	if s := thereAndBack(); s.Round != 2 || !s.DueAt.Equal(first.DueAt) {
 		t.Errorf("%+v", s)
+	}
+	if n := w.number(`select count(*) from slots where template_id = $1 and slot = 12 and state = 'finished'`, tpl.ID); n != 2 {
+		t.Errorf("%d rounds are finished", n)
 	}
 }
 

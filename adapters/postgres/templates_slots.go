@@ -35,7 +35,8 @@ func reschedule(ctx context.Context, tx pgx.Tx, t template.Template, how templat
 // insertSlots adds the twelve slots of the template's opening. One that is
 // already past gets the state given. A slot that waited for this very opening
 // before (moved there and back) waits again; one that fired for it stays as
-// it is: once per slot and opening. Nobody is late for what could not have been
+// it is, and is followed by another round for those whom it did not reach: once
+// per slot, opening and user. Nobody is late for what could not have been
 // done before: a slot that waits although it is past is planned for now.
 func insertSlots(ctx context.Context, tx pgx.Tx, t template.Template, ifPast string) error {
 	due := make([]time.Time, template.Slots)
@@ -43,10 +44,12 @@ func insertSlots(ctx context.Context, tx pgx.Tx, t template.Template, ifPast str
 		due[i] = s.DueAt(t.OpensAt)
 	}
 	_, err := tx.Exec(ctx, `
-		insert into slots (template_id, slot, opens_at, due_at, state, planned_at)
-		select $1, n, $2, due, case when due > clock_timestamp() then 'waiting' else $4 end,
-			case when due <= clock_timestamp() then clock_timestamp() end
+		insert into slots (template_id, slot, opens_at, due_at, round, state, planned_at)
+		select $1, n, $2, due + r.round * interval '1 microsecond', r.round,
+			case when due > clock_timestamp() then 'waiting' else $4 end, case when due <= clock_timestamp() then clock_timestamp() end
 		from unnest($3::timestamptz[]) with ordinality as d (due, n)
+		cross join lateral (select coalesce(max(round + (fired_at is not null)::int), 0) as round from slots
+			where template_id = $1 and slot = n and opens_at = $2) r
 		on conflict (template_id, slot, due_at) do update
 			set state = 'waiting', opens_at = excluded.opens_at, planned_at = excluded.planned_at where slots.state in ('moved', 'passed')`,
 		t.ID, t.OpensAt, due, ifPast)

@@ -88,20 +88,14 @@ type ExplainStore interface {
 	// Announced returns what became of corrections and notices for the user.
 	Announced(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
 	TemplateSteps(ctx context.Context, templateID int64) ([]TemplateStep, error)
-	// Planned returns when slots were planned for that came into being after
-	// they were due, because the opening was moved so near.
-	Planned(ctx context.Context, templateID int64) (map[SlotDue]time.Time, error)
+	// Planned returns when slots, by their ids, were planned for that came into
+	// being after they were due, because the opening was moved so near.
+	Planned(ctx context.Context, templateID int64) (map[int64]time.Time, error)
 	// Withdrawn returns when the user last cancelled all that was left of a
 	// reservation; zero if never.
 	Withdrawn(ctx context.Context, templateID int64, by user.ID) (time.Time, error)
 	// CouponSteps returns what became of the user's coupons of the template.
 	CouponSteps(ctx context.Context, by user.ID, templateID int64) ([]Step, error)
-}
-
-// A SlotDue is one slot of one opening of a template.
-type SlotDue struct {
-	Slot template.Slot
-	At   int64 // when it was due, Unix time
 }
 
 // Explainer answers "why was this user reminded, or not".
@@ -164,7 +158,7 @@ func (x *Explainer) delivered(ctx context.Context, by user.ID, templateID int64)
 }
 
 // explain puts the steps in order of time; what is still to come stands last.
-func explain(v View, t template.Template, done []Delivered, planned map[SlotDue]time.Time, changes []TemplateStep, own []Step) []Step {
+func explain(v View, t template.Template, done []Delivered, planned map[int64]time.Time, changes []TemplateStep, own []Step) []Step {
 	steps := slices.Clone(own)
 	if !v.CreatedAt.IsZero() {
 		steps = append(steps, Step{At: v.CreatedAt, Kind: StepReserved})
@@ -192,11 +186,11 @@ func explain(v View, t template.Template, done []Delivered, planned map[SlotDue]
 
 // outcomeSteps tells one delivery: when it was fired, that it failed before
 // it ended, how it ended. One that waits for a retry has not ended.
-func outcomeSteps(d Delivered, planned map[SlotDue]time.Time) []Step {
+func outcomeSteps(d Delivered, planned map[int64]time.Time) []Step {
 	about := Step{At: d.At, Reminder: &Reminder{d.Channel, d.Slot}, Message: d.Kind, BatchID: d.BatchID}
 	if d.Kind == delivery.KindReminder {
 		at := d.DueAt
-		if later, ok := planned[SlotDue{d.Slot, at.Unix()}]; ok {
+		if later, ok := planned[d.SlotID]; ok {
 			at = later
 		}
 		about.Planned = &at

@@ -42,9 +42,11 @@ type NewBatch struct {
 type FiringStore interface {
 	// BeginFiring makes a due, waiting slot firing, or takes over one whose
 	// firing process fell silent. It waits for reservations being committed;
-	// later ones are refused. Not yet due: Cut.Wait. Else [ErrNotFirable].
+	// later ones are refused. Not yet due, or an earlier round is still going
+	// out: Cut.Wait. Else [ErrNotFirable].
 	BeginFiring(ctx context.Context, slotID int64, lasting time.Duration) (Cut, error)
-	// ReadDue reads who is due in the part.
+	// ReadDue reads who is due in the part, without those whom an earlier round
+	// of the slot has dealt with.
 	ReadDue(ctx context.Context, c Cut, part delivery.Range) (Due, error)
 	// StoreBatches stores batches and extends the right to cut; it returns
 	// their ids, or [delivery.ErrLeaseLost] if somebody has taken over.

@@ -54,6 +54,7 @@ func (r *ReceiptWriter) Head(h ReceiptHead) error {
 		{"template", strconv.FormatInt(h.TemplateID, 10)},
 		{"slot", strconv.Itoa(int(h.Slot.Slot))},
 		{"minutes_before_opening", strconv.Itoa(h.Slot.Slot.Minutes())},
+		{"round", strconv.Itoa(h.Round)},
 		{"opens_at", instant(h.OpensAt)},
 		{"planned_due", instant(h.DueAt)},
 		{"fired_at", optional(h.FiredAt)},

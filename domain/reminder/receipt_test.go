@@ -42,6 +42,7 @@ func TestReceipt(t *testing.T) {
 	body := `# template,42
 # slot,2
 # minutes_before_opening,10
+# round,0
 # opens_at,2026-11-20T12:10:00Z
 # planned_due,2026-11-20T12:00:00Z
 # fired_at,2026-11-20T12:00:00.003Z

@@ -215,9 +215,10 @@ func (s *Service) compose(t template.Template, r Reservation, done []Delivered) 
 		case !now.Before(it.DueAt):
 			it.State = "due"
 		}
+		round := int64(0) // of several, the last one says what became of it
 		for _, d := range done {
-			if d.TemplateID == t.ID && d.Slot == rem.Slot && d.Channel == rem.Channel && d.OpensAt.Equal(t.OpensAt) {
-				it.State, it.Reason = string(d.Outcome), d.Reason
+			if d.TemplateID == t.ID && d.Slot == rem.Slot && d.Channel == rem.Channel && d.OpensAt.Equal(t.OpensAt) && d.SlotID > round {
+				it.State, it.Reason, round = string(d.Outcome), d.Reason, d.SlotID
 			}
 		}
 		if it.State == string(delivery.Recovered) {

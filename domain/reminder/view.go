@@ -63,7 +63,10 @@ type Slot struct {
 	DueAt      time.Time
 	// PlannedAt is later than DueAt if the opening was moved so near that the
 	// slot was due before it came into being. Zero stands for DueAt.
-	PlannedAt  time.Time
+	PlannedAt time.Time
+	// Round is positive if the opening was moved away after the slot had fired,
+	// and back: it is for those whom the rounds before it did not reach.
+	Round      int
 	State      SlotState
 	StopReason string
 	FiredAt    *time.Time

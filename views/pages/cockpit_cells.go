@@ -69,13 +69,14 @@ func (p Cockpit) sumCells(ctx context.Context, c ui.Cells) {
 
 func (p Cockpit) slotCells(ctx context.Context, c ui.Cells, r reminder.CockpitRow) {
 	l := ui.From(ctx).Locale
-	key := fmt.Sprintf("s%d", r.Slot.Slot)
+	row := ui.SlotKey(r.Slot)
+	key := "s" + row
 	sum, late := r.Counts(), delivery.Lateness{}
 	var booked, failed int64
 	for i, lane := range r.Lanes {
 		booked, failed, late = booked+lane.Booked, failed+lane.Failed, late.Plus(lane.Late)
-		c[fmt.Sprintf("m%d.%d", r.Slot.Slot, i)] = laneLate(ctx, lane)
-		c[fmt.Sprintf("m%d.%d.end", r.Slot.Slot, i)] = laneEnd(ctx, r, lane)
+		c[fmt.Sprintf("m%s.%d", row, i)] = laneLate(ctx, lane)
+		c[fmt.Sprintf("m%s.%d.end", row, i)] = laneEnd(ctx, r, lane)
 	}
 	tone, state := slotState(r, p.At, sum)
 	c[key], c[key+".class"] = l.T("slot."+state), "badge is-"+string(tone)

@@ -836,7 +836,7 @@ func (p Cockpit) slots() templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, r := range p.Deck.Rows {
-			templ_7745c5c3_Err = p.slot(r, fmt.Sprintf("s%d", r.Slot.Slot)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = p.slot(r, "s"+ui.SlotKey(r.Slot)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -883,9 +883,9 @@ func (p Cockpit) slot(r reminder.CockpitRow, key string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var37 string
-		templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinStringErrs(fmt.Sprintf("slot-%d", r.Slot.Slot))
+		templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinStringErrs("slot-" + ui.SlotKey(r.Slot))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/cockpit.templ`, Line: 153, Col: 86}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/cockpit.templ`, Line: 153, Col: 79}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var37))
 		if templ_7745c5c3_Err != nil {
@@ -896,9 +896,9 @@ func (p Cockpit) slot(r reminder.CockpitRow, key string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var38 string
-		templ_7745c5c3_Var38, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "slot.short", r.Slot.Slot.Minutes()))
+		templ_7745c5c3_Var38, templ_7745c5c3_Err = templ.JoinStringErrs(ui.SlotName(ctx, r.Slot))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/cockpit.templ`, Line: 155, Col: 59}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/cockpit.templ`, Line: 155, Col: 37}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var38))
 		if templ_7745c5c3_Err != nil {
@@ -1612,9 +1612,9 @@ func (p Cockpit) matrix() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var70 string
-			templ_7745c5c3_Var70, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "slot.short", r.Slot.Slot.Minutes()))
+			templ_7745c5c3_Var70, templ_7745c5c3_Err = templ.JoinStringErrs(ui.SlotName(ctx, r.Slot))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/cockpit.templ`, Line: 286, Col: 71}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/cockpit.templ`, Line: 286, Col: 49}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var70))
 			if templ_7745c5c3_Err != nil {
@@ -1625,7 +1625,7 @@ func (p Cockpit) matrix() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, c := range p.shown() {
-				templ_7745c5c3_Err = p.matrixCell(fmt.Sprintf("m%d.%d", r.Slot.Slot, c)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = p.matrixCell(fmt.Sprintf("m%s.%d", ui.SlotKey(r.Slot), c)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,6 +41,23 @@ func Peak(rows []reminder.Row) int64 {
 
 // cellCount is what a cell shows: booked until the slot fires, then what it
 // found.
+// SlotKey tells the slots of one opening apart: "12", and of its further
+// rounds "12-1" and so on.
+func SlotKey(s reminder.Slot) string {
+	if s.Round == 0 {
+		return strconv.Itoa(int(s.Slot))
+	}
+	return fmt.Sprintf("%d-%d", s.Slot, s.Round)
+}
+
+// SlotName says how long before the opening the slot is due.
+func SlotName(ctx context.Context, s reminder.Slot) string {
+	if s.Round == 0 {
+		return T(ctx, "slot.short", s.Slot.Minutes())
+	}
+	return T(ctx, "slot.round", s.Slot.Minutes(), s.Round)
+}
+
 func cellCount(r reminder.Row, c reminder.Cell) int64 {
 	if r.FiredAt != nil {
 		return c.Reserved

@@ -147,6 +147,7 @@ type Slot struct {
 	Minutes  int       `json:"minutes" example:"5"`
 	DueAt    time.Time `json:"due_at" example:"2027-01-01T11:55:00Z"`
 	State    string    `json:"state" enum:"waiting,firing,sending,finished,passed,moved,cancelled" example:"waiting"`
+	Round    int       `json:"round,omitempty" doc:"1 and more: the opening was moved away after the slot had fired, and back. This is for those whom the rounds before it did not reach."`
 	Channels []Cell    `json:"channels" nullable:"false"`
 }
 
@@ -231,7 +232,7 @@ func templateJSON(t template.Template, now time.Time) Template {
 func slotsJSON(rows []reminder.Row) []Slot {
 	list := make([]Slot, len(rows))
 	for i, r := range rows {
-		list[i] = Slot{int(r.Slot.Slot), r.Slot.Slot.Minutes(), r.DueAt.UTC(), string(r.State), make([]Cell, len(r.Cells))}
+		list[i] = Slot{int(r.Slot.Slot), r.Slot.Slot.Minutes(), r.DueAt.UTC(), string(r.State), r.Round, make([]Cell, len(r.Cells))}
 		for j, c := range r.Cells {
 			list[i].Channels[j] = Cell{c.Channel.String(), c.Booked, accountJSON(c.Counts)}
 		}

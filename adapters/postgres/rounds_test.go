@@ -1,0 +1,161 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+)
+
+// again fires another round of slot 12 and delivers it.
+func (n *newsroom) again(sl reminder.Slot) {
+	n.Helper()
+	n.must(n.world.timers(n.queue).Fire(n.Context(), sl.ID))
+	n.drain()
+	_, err := n.slots.FinishSlots(n.Context())
+	n.must(err)
+}
+
+// TestAnOpeningThatComesBackReachesEverybody: the opening is moved away while
+// its reminders go out, and back again. Whom they did not reach is reminded
+// after all, if they still want it; whoever reserved meanwhile as well; nobody
+// twice.
+func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
+	m := newMorgue(t)
+	const refused, cancels, joins = 7, 250, 500
+	m.cause = func(id user.ID) string {
+		if id == refused {
+			return "status 503"
+		}
+		return ""
+	}
+	tpl := m.published(2 * time.Hour)
+	m.reserveAll(tpl, users(1, 300), reminders(delivery.Webhook, 60)...)
+	first := m.cutSlot(tpl, 12, 100)
+	m.must(m.daemon.RunNext(t.Context(), delivery.Webhook))
+	m.moveBy(tpl, time.Hour)
+	if v := m.cancel(tpl, cancels, reminders(delivery.Webhook, 60)...); !v.Applied {
+		t.Fatalf("%+v", v)
+	}
+	m.reserve(tpl, joins, reminders(delivery.Webhook, 60)...)
+	m.moveBy(tpl, -time.Hour)
+	second := m.dueNow(tpl, 12)
+	if second.ID == first.ID || second.Round != 1 {
+		t.Fatalf("%+v", second)
+	}
+	if cut, err := m.slots.BeginFiring(t.Context(), second.ID, time.Minute); err != nil || cut.Wait <= 0 {
+		t.Fatalf("the first round has not ended: %+v %v", cut, err)
+	}
+	m.drain() // what is left of the first round, which the move stopped
+	_, err := m.slots.FinishSlots(t.Context())
+	m.must(err)
+	m.again(second)
+	want := append(slices.DeleteFunc(users(1, 300), func(id user.ID) bool { return id == cancels }), joins)
+	if got := reached(t, m.hook, delivery.KindReminder); !slices.Equal(got, want) {
+		t.Errorf("%d were told, not %d", len(got), len(want))
+	}
+	if sum := m.balanced(tpl)[delivery.Webhook]; sum.Sent != 99+200 || sum.Skipped != 200 || sum.Dead != 1 || sum.Reserved != 500 {
+		t.Errorf("%+v", sum)
+	}
+	if s := m.slot(tpl, 12); s.State != reminder.Finished {
+		t.Errorf("%+v", s)
+	}
+	line := m.tells(tpl, 200, "reserved", "fired webhook60", "opening_moved", "opening_moved", "outcome webhook60 skipped opening_moved",
+		"fired webhook60", "outcome webhook60 sent")
+	if len(line.Items) != 1 || line.Items[0].State != string(delivery.Sent) {
+		t.Errorf("%+v", line.Items)
+	}
+	// Who died in the first round, in a batch that went to its end, can be
+	// replayed there, once.
+	m.cause = func(user.ID) string { return "" }
+	if job := m.work(delivery.Replay, delivery.DeadLetterFilter{TemplateID: tpl.ID}, 0); job.Done != 1 {
+		t.Errorf("%+v", job)
+	}
+	m.drain()
+	if got := m.times(tpl, refused); got != 2 { // refused once
+		t.Errorf("told %d times", got)
+	}
+	m.finish(tpl)
+}
+
+// TestARoundTakenOver: whoever goes on with a round that was being cut leaves
+// out the same people.
+func TestARoundTakenOver(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 300), reminders(delivery.App, 60)...)
+	n.cutSlot(tpl, 12, 100)
+	n.must(n.daemon.RunNext(t.Context(), delivery.App))
+	n.moveBy(tpl, time.Hour)
+	n.moveBy(tpl, -time.Hour)
+	n.drain()
+	_, err := n.slots.FinishSlots(t.Context())
+	n.must(err)
+	second := n.dueNow(tpl, 12)
+	cut, err := n.slots.BeginFiring(t.Context(), second.ID, shortLease)
+	n.must(err)
+	due, err := n.slots.ReadDue(t.Context(), cut, delivery.Range{From: 1, To: 300})
+	n.must(err)
+	if len(due[delivery.App]) != 200 {
+		t.Fatalf("%d are left", len(due[delivery.App]))
+	}
+	_, err = n.slots.StoreBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: due[delivery.App][:50]}})
+	n.must(err)
+	n.exec(`update slots set cut_lease_until = clock_timestamp() - interval '1 second' where id = $1`, second.ID) // and then it died
+	n.again(second)
+	if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, users(1, 300)) {
+		t.Errorf("%d were told", len(got))
+	}
+	if sum := n.balanced(tpl)[delivery.App]; sum.Sent != 300 || sum.Skipped != 200 {
+		t.Errorf("%+v", sum)
+	}
+}
+
+// TestARoundWaitsForTheOneBefore: it is fired as soon as that has ended, by
+// whoever has been waiting.
+func TestARoundWaitsForTheOneBefore(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 20), reminders(delivery.App, 60)...)
+	first := n.cutSlot(tpl, 12, 100)
+	n.moveBy(tpl, time.Hour)
+	n.moveBy(tpl, -time.Hour)
+	second := n.dueNow(tpl, 12)
+	asked := make(chan struct{}, 100)
+	timers := n.world.timers(n.queue)
+	timers.Store = askedSlots{n.slots, asked}
+	fired := make(chan error, 1)
+	go func() { fired <- timers.Fire(context.WithoutCancel(t.Context()), second.ID) }()
+	<-asked
+	<-asked // it goes on asking
+	if s := n.slotState(first.ID); s != string(reminder.Sending) {
+		t.Fatalf("the first round is %s", s)
+	}
+	n.drain()
+	_, err := n.slots.FinishSlots(t.Context())
+	n.must(err)
+	n.must(<-fired)
+	n.drain()
+	if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, users(1, 20)) {
+		t.Errorf("%d were told", len(got))
+	}
+	if _, err := n.slots.BeginFiring(t.Context(), second.ID, time.Minute); !errors.Is(err, reminder.ErrNotFirable) {
+		t.Errorf("fired again: %v", err)
+	}
+}
+
+type askedSlots struct {
+	reminder.FiringStore
+	asked chan<- struct{}
+}
+
+func (s askedSlots) BeginFiring(ctx context.Context, id int64, lasting time.Duration) (reminder.Cut, error) {
+	cut, err := s.FiringStore.BeginFiring(ctx, id, lasting)
+	s.asked <- struct{}{}
+	return cut, err
+}
