@@ -49,7 +49,23 @@ func (c *Console) takeStep(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	step := r.PathValue("step")
-	next, err := c.Templates.Do(r.Context(), actor(r), t.ID, 0, template.Transition(step), reason(r))
+	if stepTaken(t, template.Transition(step)) { // a form that was sent twice, or a colleague
+		return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done."+step, t.Name))
+	}
+	version, err := shownVersion(r, step == string(template.Publishing))
+	if err != nil {
+		return c.refuseStep(w, r, t, err)
+	}
+	next, err := c.Templates.Do(r.Context(), actor(r), t.ID, version, template.Transition(step), reason(r))
+	if errors.Is(err, fault.ErrStale) { // show what there is now
+		if t, err = c.loadOwn(r); err != nil {
+			return err
+		}
+		if stepTaken(t, template.Transition(step)) {
+			return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done."+step, t.Name))
+		}
+		return c.refuseStep(w, r, t, fault.ErrStale)
+	}
 	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
 		return c.refuseStep(w, r, t, err)
 	}
@@ -57,6 +73,36 @@ func (c *Console) takeStep(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done."+step, next.Name))
+}
+
+// stepTaken reports whether what the step is for is so already.
+func stepTaken(t template.Template, step template.Transition) bool {
+	switch step {
+	case template.Publishing:
+		return t.Stored == template.Published && t.PublishedAt != nil
+	case template.Pausing:
+		return t.Stored == template.Paused
+	case template.Closing:
+		return t.Stored == template.Closed
+	case template.Cancelling:
+		return t.Stored == template.Cancelled
+	}
+	return false
+}
+
+// shownVersion returns the version of what somebody saw who takes a step. Who
+// publishes says so by the version: nobody sends off what was changed after
+// they had looked, so then one that is missing is [fault.ErrStale]. Other steps
+// are meant whatever has changed, and have none.
+func shownVersion(r *http.Request, must bool) (int64, error) {
+	if !must {
+		return 0, nil
+	}
+	version, err := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
+	if err != nil || version <= 0 {
+		return 0, fault.ErrStale
+	}
+	return version, nil
 }
 
 // refuseStep asks again and says why it was not possible.
@@ -85,7 +131,7 @@ func (c *Console) stepQuestion(r *http.Request, t template.Template) (pages.Conf
 	}
 	return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
 		Title: say(r, "confirm."+step+".title", t.Name), Points: points, Action: templateURL(t.ID) + "/" + step,
-		Cancel: templateURL(t.ID), Submit: say(r, "do."+step), Kind: kind}}, err
+		Cancel: templateURL(t.ID), Submit: say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}, err
 }
 
 func templateCrumbs(r *http.Request, t template.Template) []ui.Crumb {
@@ -101,7 +147,7 @@ func (c *Console) stepPoints(r *http.Request, t template.Template, step string) 
 	}
 	switch template.Transition(step) {
 	case template.Publishing:
-		points := []string{l.T("confirm.publish.1"), l.T("confirm.publish.2", l.DateTime(t.OpensAt, t.Zone())+" "+l.Zone(t.OpensAt, t.Zone()))}
+		points := []string{l.T("confirm.publish.what", pages.Worth(r.Context(), t.Spec), l.Number(t.Stock)), l.T("confirm.publish.1"), l.T("confirm.publish.2", l.DateTime(t.OpensAt, t.Zone())+" "+l.Zone(t.OpensAt, t.Zone()))}
 		if n := c.missed(t.OpensAt); n > 0 {
 			points = append(points, l.T("confirm.publish.missed", n))
 		}

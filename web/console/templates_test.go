@@ -13,6 +13,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 )
 
 func berlin(t *testing.T) *time.Location {
@@ -104,11 +105,12 @@ func TestLifeOfADrop(t *testing.T) {
 	b := g.as(staff.Marketer)
 	page := templateURL(d.ID)
 	for _, step := range []string{"publish", "pause", "resume"} {
-		b.get(page+"/"+step).is(200).has("Reason", "Cancel")
-		b.post(page+"/"+step, url.Values{"reason": {"because of " + step}}).to(page)
+		asked := b.get(page+"/"+step).is(200).has("Reason", "Cancel")
+		b.post(page+"/"+step, url.Values{"reason": {"because of " + step}, "version": {asked.field("version")}}).to(page)
 	}
 	b.get(page).is(200).has("Scheduled", "because of pause", "Reminders by slot and channel")
-	b.post(page+"/publish", nil).is(http.StatusConflict).has("Its current state does not allow this.")
+	b.post(page+"/resume", nil).is(http.StatusConflict).has("Its current state does not allow this.")
+	b.post(page+"/publish", nil).to(page) // sent once more: it is published
 	g.book(d, 1001, delivery.App, 5, 60)
 	g.book(d, 1002, delivery.Email, 5)
 	b.get(page + "/cancel").is(200).has("None of the 3 reminders still waiting")
@@ -125,13 +127,36 @@ func TestLifeOfADrop(t *testing.T) {
 	b.get("/templates/99999999999999999999").is(http.StatusNotFound)
 }
 
+// TestPublishingWhatNobodySaw: a draft that was changed after somebody had
+// asked to publish it is shown again first.
+func TestPublishingWhatNobodySaw(t *testing.T) {
+	g := newRig(t)
+	d := g.draft(10, 2*time.Hour)
+	b := g.as(staff.Marketer)
+	page := templateURL(d.ID)
+	seen := b.get(page + "/publish").is(200).has("a stock of 100.").field("version")
+	changed := d.Spec
+	changed.Stock = 9999
+	if _, err := g.Templates.Edit(t.Context(), staff.System(), d.ID, template.Edition{Version: d.Version, Spec: changed}); err != nil {
+		t.Fatal(err)
+	}
+	for _, old := range []url.Values{{"version": {seen}}, nil} {
+		again := b.post(page+"/publish", old).is(http.StatusConflict).has("Somebody changed this in the meantime", "a stock of 9,999.")
+		seen = again.field("version")
+	}
+	b.get(page).is(200).has("Draft")
+	b.post(page+"/publish", url.Values{"version": {seen}}).to(page)
+	b.post(page+"/publish", url.Values{"version": {seen}}).to(page) // the other half of a double click
+	b.get(page).is(200).has("Scheduled")
+}
+
 func TestPublishInThePastIsExplained(t *testing.T) {
 	g := newRig(t)
 	d := g.draft(10, time.Hour)
 	g.wait(90 * time.Minute)
 	b := g.as(staff.Marketer)
-	b.get(templateURL(d.ID) + "/publish").is(200).has("12 of 12 reminder slots are already past")
-	b.post(templateURL(d.ID)+"/publish", nil).is(http.StatusUnprocessableEntity).has("Opening: must lie in the future")
+	asked := b.get(templateURL(d.ID) + "/publish").is(200).has("12 of 12 reminder slots are already past")
+	b.post(templateURL(d.ID)+"/publish", url.Values{"version": {asked.field("version")}}).is(http.StatusUnprocessableEntity).has("Opening: must lie in the future")
 }
 
 func TestMove(t *testing.T) {
