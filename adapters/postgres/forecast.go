@@ -20,14 +20,16 @@ func NewForecasts(db *DB) Forecasts { return Forecasts{db} }
 // being sent.
 func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]reminder.Job, error) {
 	rows, err := s.pool.Query(ctx, `
-		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, b.booked
-		from slots s join templates t on t.id = s.template_id join bookings b on b.template_id = s.template_id and b.slot = s.slot
+		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, b.booked, sh.timezone
+		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
+			join bookings b on b.template_id = s.template_id and b.slot = s.slot
 		where s.state = 'waiting' and s.due_at <= $1 and b.booked > 0
 		union all
 		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at,
-			sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count)
-		from slots s join templates t on t.id = s.template_id join batches b on b.kind = 'reminder' and b.owner_id = s.id
-		where s.state in ('firing', 'sending') and s.stop_reason is null and b.state <> 'done' group by s.id, t.name, b.channel
+			sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count), sh.timezone
+		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
+			join batches b on b.kind = 'reminder' and b.owner_id = s.id
+		where s.state in ('firing', 'sending') and s.stop_reason is null and b.state <> 'done' group by s.id, t.name, b.channel, sh.timezone
 		order by 5, 1, 4`, until)
 	if err != nil {
 		return nil, translate(err)

@@ -142,6 +142,9 @@ func (s *Service) Review(ctx context.Context, by staff.Actor, id int64) (Review,
 	if err != nil {
 		return r, err
 	}
+	if r.Above, err = s.aboveWhich(ctx, st.Shop); err != nil {
+		return r, err
+	}
 	// That the reach cannot be told quickly is no reason to show nothing.
 	if reach, err := s.reach(ctx, st.Campaign); err == nil {
 		r.Reach = &reach
@@ -197,20 +200,40 @@ func (s *Service) Refuse(ctx context.Context, by staff.Actor, id, request int64,
 		return Campaign{}, err
 	}
 	return s.decide(ctx, by, id, request, func(r Review) (Campaign, error) {
-		next := r.Campaign
-		next.ApprovalAskedAt, next.ApprovedBy = nil, ""
-		c, err := s.Store.Save(detach(ctx), Change{Campaign: next, Event: event.CampaignChanged,
-			Decision: &Decision{Request: r.Open.ID, State: RequestRefused, Reason: reason},
-			Entry:    entry(by, "campaign.refuse", r.Campaign, reason, nil, map[string]any{"asked_by": r.Open.AskedBy})})
-		if errors.Is(err, fault.ErrStale) {
-			err = ErrLapsed
+		return s.end(ctx, r, Decision{Request: r.Open.ID, State: RequestRefused, Reason: reason},
+			entry(by, "campaign.refuse", r.Campaign, reason, nil, map[string]any{"asked_by": r.Open.AskedBy}))
+	})
+}
+
+// end stores that the open request has ended and the campaign stays a draft.
+func (s *Service) end(ctx context.Context, r Review, d Decision, e staff.Entry) (Campaign, error) {
+	next := r.Campaign
+	next.ApprovalAskedAt, next.ApprovedBy = nil, ""
+	c, err := s.Store.Save(detach(ctx), Change{Campaign: next, Event: event.CampaignChanged, Decision: &d, Entry: e})
+	if errors.Is(err, fault.ErrStale) {
+		err = ErrLapsed
+	}
+	return c, err
+}
+
+// Withdraw takes an open request back, which is for those who cannot decide
+// about it: everybody else refuses it and says why. The campaign stays a
+// draft, so that somebody else can ask, and who asked can consent.
+func (s *Service) Withdraw(ctx context.Context, by staff.Actor, id, request int64, reason string) (Campaign, error) {
+	if err := checkReason(reason, false); err != nil {
+		return Campaign{}, err
+	}
+	return s.decide(ctx, by, id, request, func(r Review) (Campaign, error) {
+		if !r.MayWithdraw(by) {
+			return r.Campaign, staff.ErrForbidden.Because("only the one who asked or created the campaign can withdraw the request; refuse it instead")
 		}
-		return c, err
+		return s.end(ctx, r, Decision{Request: r.Open.ID, State: RequestLapsed, Reason: reason}, entry(by, "campaign.withdraw", r.Campaign, reason, nil, nil))
 	})
 }
 
 // Ask asks for consent to what the campaign is now, in place of a request that
-// has lapsed. It returns [ErrApproval] while the open one still holds, and
+// has lapsed. It returns [ErrApproval] while the open one still holds,
+// [ErrLapsed] to somebody who could consent to what is asked anew, and
 // [ErrNotAsked] if the campaign needs no second person.
 func (s *Service) Ask(ctx context.Context, by staff.Actor, id int64, reason string) (Campaign, error) {
 	if err := checkReason(reason, false); err != nil {
@@ -238,8 +261,12 @@ func (s *Service) Ask(ctx context.Context, by staff.Actor, id int64, reason stri
 	if err != nil {
 		return old, err
 	}
-	if r.Open != nil && !r.Lapsed() {
+	switch {
+	case r.Open == nil:
+	case !r.Lapsed():
 		return old, ErrApproval
+	case !r.Open.concerns(by, old):
+		return old, ErrLapsed.Because("let the one who asked, or who created the campaign, ask again; you can approve it then")
 	}
 	return s.ask(ctx, by, old, reach, reason)
 }

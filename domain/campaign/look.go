@@ -12,25 +12,36 @@ import (
 	"dropbell/domain/user"
 )
 
+// A Preview is a campaign's message as one reader gets it.
+type Preview struct {
+	delivery.Content
+	Variant int
+	// Locale is the language of the text that the reader gets; "" = the default.
+	Locale string
+	// Unknown is true if nothing is known of the user who was asked for.
+	Unknown bool
+}
+
 // Preview returns what the user would be sent; user 0 is somebody of whom
 // nothing is known, reading locale. It is rendered like the message itself.
-func (s *Service) Preview(ctx context.Context, by staff.Actor, id int64, to user.ID, locale string) (delivery.Content, int, error) {
+func (s *Service) Preview(ctx context.Context, by staff.Actor, id int64, to user.ID, locale string) (p Preview, err error) {
 	st, err := s.Campaign(ctx, by, id)
 	if err != nil {
-		return delivery.Content{}, 0, err
+		return p, err
 	}
 	reader := user.User{Locale: locale}
 	if to != 0 {
 		if reader, err = s.Users.Preferences(ctx, to); err != nil {
-			return delivery.Content{}, 0, err
+			return p, err
 		}
+		p.Unknown, p.Variant = reader.UpdatedAt.IsZero(), st.Content.Pick(id, to)
 	}
 	subject, err := s.Store.Subject(ctx, st.Campaign)
-	variant := 0
-	if to != 0 {
-		variant = st.Content.Pick(id, to)
+	if err != nil {
+		return p, err
 	}
-	return delivery.RenderCopy(subject, variant, reader), variant, err
+	p.Content, p.Locale = delivery.RenderCopy(subject, p.Variant, reader), st.Content.Language(p.Variant, reader.Locale)
+	return p, nil
 }
 
 // Check returns every rule for which [Service.Create] would refuse spec, in one

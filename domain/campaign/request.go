@@ -190,7 +190,7 @@ func (r Request) concerns(by staff.Actor, c Campaign) bool {
 // A Decision ends a request.
 type Decision struct {
 	Request int64
-	State   RequestState // approved or refused
+	State   RequestState // approved, refused, or lapsed if it was withdrawn
 	Reason  string
 }
 
@@ -205,7 +205,16 @@ type Review struct {
 	// Before is the latest one that was decided or has lapsed, nil if there
 	// is none.
 	Before *Request
+	// Above is how many one person alone may send to; 0 = any number.
+	Above int64
 }
+
+// Needed reports whether the campaign, as it is now, takes a second person. A
+// reach that cannot be told may be any.
+func (r Review) Needed() bool { return r.Above > 0 && (r.Reach == nil || r.Reach.Users > r.Above) }
+
+// Late reports whether nothing can go out any more, whoever consents.
+func (r Review) Late(now time.Time) bool { return !r.Campaign.EndsAt.After(now) }
 
 // Lapsed reports whether the campaign is no longer what the open request says.
 func (r Review) Lapsed() bool { return r.Open != nil && len(r.Open.Differences(r.Now)) > 0 }
@@ -213,6 +222,22 @@ func (r Review) Lapsed() bool { return r.Open != nil && len(r.Open.Differences(r
 // MayDecide reports whether by can be the second person of the open request.
 func (r Review) MayDecide(by staff.Actor) bool {
 	return r.Open != nil && may(by, staff.ManageCampaigns, r.Campaign.Shop) == nil && !r.Open.concerns(by, r.Campaign)
+}
+
+// MayWithdraw reports whether by can take the open request back.
+func (r Review) MayWithdraw(by staff.Actor) bool {
+	return r.Open != nil && may(by, staff.ManageCampaigns, r.Campaign.Shop) == nil && r.Open.concerns(by, r.Campaign)
+}
+
+// MayAsk reports whether it is for by to ask anew: for those who could not
+// consent anyway. If somebody else asked, nobody might be left who can.
+func (r Review) MayAsk(by staff.Actor) bool {
+	last := r.Before
+	if r.Open != nil {
+		last = r.Open
+	}
+	return r.Campaign.State == Draft && (r.Open == nil || r.Lapsed()) && may(by, staff.ManageCampaigns, r.Campaign.Shop) == nil &&
+		(last == nil || last.concerns(by, r.Campaign))
 }
 
 // Base is what the changes are shown against: the open request if it has

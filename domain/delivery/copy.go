@@ -105,6 +105,16 @@ func (v Variant) For(locale string) (Text, string) {
 	return v.Texts[""], ""
 }
 
+// Language returns the tag of the text that a reader of locale gets, "" for
+// the default one. A variant of [HeldOut] is taken for the first.
+func (c Copy) Language(variant int, locale string) string {
+	if len(c.Variants) == 0 {
+		return ""
+	}
+	_, tag := c.Variants[min(max(variant, 0), len(c.Variants)-1)].For(locale)
+	return tag
+}
+
 // Check adds every rule that c breaks to e; names begin with prefix, the
 // default language's are "title" and "body", those of others "title.zh-CN".
 func (c Copy) Check(e *fault.Fields) {

@@ -19,6 +19,8 @@ type Job struct {
 	DueAt      time.Time
 	Deadline   time.Time
 	Messages   int64
+	// ShopTimezone is the zone in which the template's instants are told.
+	ShopTimezone string
 }
 
 // A Rate is how many messages per second a channel gets through.

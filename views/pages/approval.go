@@ -21,8 +21,9 @@ import (
 type Approval struct {
 	campaign.Review
 	Zone *time.Location
-	// Mine is true for somebody who may decide.
-	Mine bool
+	// Mine is true for somebody who may decide, Asks for somebody who is to ask
+	// anew, and Withdraws for somebody who may take the request back.
+	Mine, Asks, Withdraws bool
 	// Grants are the templates whose coupons are given away, by id.
 	Grants   map[int64]template.Template
 	Previews []CampaignText
@@ -42,9 +43,9 @@ func (p Approval) latest() *campaign.Request {
 	return p.Before
 }
 
-// mayAsk reports whether the viewer can ask anew.
-func (p Approval) mayAsk(ctx context.Context) bool {
-	return p.Campaign.State == campaign.Draft && (p.Open == nil || p.Lapsed()) && ui.May(ctx, staff.ManageCampaigns, p.Campaign.Shop)
+// may reports whether the viewer sends campaigns like this one.
+func (p Approval) may(ctx context.Context) bool {
+	return ui.May(ctx, staff.ManageCampaigns, p.Campaign.Shop)
 }
 
 // standing says in colour and words where the request is.

@@ -14,8 +14,8 @@ import (
 // CouponURL is where a coupon is shown.
 func CouponURL(id int64) string { return "/coupons/" + strconv.FormatInt(id, 10) }
 
-// couponSearches are the ways of looking for coupons.
-func couponSearches() []string { return []string{"user", "order", "coupon", "template"} }
+// CouponSearches are the ways of looking for coupons.
+func CouponSearches() []string { return []string{"user", "order", "coupon", "template"} }
 
 func couponTone(s coupon.State) ui.Tone {
 	switch s {
@@ -32,15 +32,15 @@ func couponTone(s coupon.State) ui.Tone {
 }
 
 func (p Coupons) searchChoice(ctx context.Context) ui.ChoiceProps {
-	c := ui.ChoiceProps{Name: "by", Label: ui.T(ctx, "coupons.by"), Value: p.By, Required: true}
-	for _, by := range couponSearches() {
+	c := ui.ChoiceProps{Name: "by", Label: ui.T(ctx, "coupons.by"), Value: p.By, Error: ui.ErrorOf(ctx, p.Errors, "by"), Required: true}
+	for _, by := range CouponSearches() {
 		c.Options = append(c.Options, ui.Option{Value: by, Label: ui.T(ctx, "coupons.by."+by)})
 	}
 	return c
 }
 
 func (p Coupons) stateChoice(ctx context.Context) ui.ChoiceProps {
-	c := ui.ChoiceProps{Name: "state", Label: ui.T(ctx, "coupons.state"), Value: string(p.State), Required: true,
+	c := ui.ChoiceProps{Name: "state", Label: ui.T(ctx, "coupons.state"), Value: string(p.State), Error: ui.ErrorOf(ctx, p.Errors, "state"), Required: true,
 		Options: []ui.Option{{Label: ui.T(ctx, "coupons.any_state")}}}
 	for _, s := range coupon.States() {
 		c.Options = append(c.Options, ui.Option{Value: string(s), Label: ui.T(ctx, "coupon.state."+string(s))})

@@ -85,11 +85,11 @@ func (p Deliveries) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "channel", Label: ui.T(ctx, "grid.channel"), Value: p.Filter.Channel, Options: channelOptions(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "channel", Label: ui.T(ctx, "grid.channel"), Value: p.Filter.Channel, Error: ui.ErrorOf(ctx, p.Errors, "channel"), Options: channelOptions(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "outcome", Label: ui.T(ctx, "deliveries.outcome"), Value: p.Filter.Outcome, Options: outcomeOptions(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "outcome", Label: ui.T(ctx, "deliveries.outcome"), Value: p.Filter.Outcome, Error: ui.ErrorOf(ctx, p.Errors, "outcome"), Options: outcomeOptions(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -128,15 +128,15 @@ func (p Deliveries) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "kind", Label: ui.T(ctx, "deliveries.kind"), Value: p.Filter.Kind, Options: batchKinds(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "kind", Label: ui.T(ctx, "deliveries.kind"), Value: p.Filter.Kind, Error: ui.ErrorOf(ctx, p.Errors, "kind"), Options: batchKinds(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "slot", Label: ui.T(ctx, "deliveries.slot"), Value: p.Filter.Slot, Options: batchSlots(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "slot", Label: ui.T(ctx, "deliveries.slot"), Value: p.Filter.Slot, Error: ui.ErrorOf(ctx, p.Errors, "slot"), Options: batchSlots(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "state", Label: ui.T(ctx, "jobs.state"), Value: p.Filter.State, Options: batchStates(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "state", Label: ui.T(ctx, "jobs.state"), Value: p.Filter.State, Error: ui.ErrorOf(ctx, p.Errors, "state"), Options: batchStates(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -987,7 +987,7 @@ func (p Batch) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "outcome", Label: ui.T(ctx, "deliveries.outcome"), Value: p.Outcome, Options: outcomeOptions(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Select(ui.ChoiceProps{Name: "outcome", Label: ui.T(ctx, "deliveries.outcome"), Value: p.Outcome, Error: ui.ErrorOf(ctx, p.Errors, "outcome"), Options: outcomeOptions(ctx), Required: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
+	"dropbell/domain/template"
 	"dropbell/views/ui"
 )
 
@@ -285,9 +286,18 @@ func (p Forecast) headline(ctx context.Context, messages, missed int64) string {
 	return ui.N(ctx, "forecast.good", messages)
 }
 
+// jobZone is the zone of the drop's shop: its opening is told like on its own
+// page.
+func jobZone(ctx context.Context, j reminder.Job) *time.Location {
+	if j.ShopTimezone == "" {
+		return ui.From(ctx).Zone
+	}
+	return template.Template{ShopTimezone: j.ShopTimezone}.Zone()
+}
+
 // clockSpan writes from when to when a job goes out.
 func clockSpan(ctx context.Context, p reminder.Prognosis) string {
-	l, zone := ui.From(ctx).Locale, ui.From(ctx).Zone
+	l, zone := ui.From(ctx).Locale, jobZone(ctx, p.Job)
 	from, to := l.Clock(p.StartAt.Truncate(time.Second), zone), l.Clock(p.FinishAt.Truncate(time.Second), zone)
 	if from == to {
 		return from

@@ -256,7 +256,7 @@ type Failure struct {
 }
 
 func (p Failure) key() string {
-	word := map[int]string{400: "malformed", 403: "forbidden", 404: "missing", 405: "missing", 409: "conflict", 422: "conflict", 429: "busy", 503: "unavailable"}[p.Status]
+	word := map[int]string{400: "malformed", 403: "forbidden", 404: "missing", 405: "missing", 409: "conflict", 422: "invalid", 429: "busy", 503: "unavailable"}[p.Status]
 	switch {
 	case len(p.Fields) > 0:
 		word = "invalid"

@@ -117,7 +117,7 @@ func approvals() []Story {
 		AskedBy: "staff:2", AskedName: "Ada Okafor", AskedAt: refusedAt, DecidedBy: "staff:1 Lin Mei", DecidedAt: new(refusedAt.Add(time.Hour)), DecidedReason: "Not without a text in Chinese."}
 	page := campaignPage(st)
 	granted := coupon(1, "Moon cake night", time.Minute)
-	base := pages.Approval{Review: campaign.Review{Campaign: st.Campaign, Now: now, Reach: &campaign.Reach{Users: 1_206_311, At: Now()}, Open: &open},
+	base := pages.Approval{Review: campaign.Review{Campaign: st.Campaign, Now: now, Reach: &campaign.Reach{Users: 1_206_311, At: Now()}, Open: &open, Above: 100_000},
 		Zone: shanghai(), Mine: true, Grants: map[int64]template.Template{1: granted}, Previews: page.Previews}
 	again := base
 	again.Before = &refused
@@ -125,17 +125,30 @@ func approvals() []Story {
 	stale := open
 	stale.Snapshot = then
 	lapsed.Open, lapsed.Error = &stale, "The campaign is not what approval was asked for any more. Both versions are shown below; somebody has to ask again."
+	lapsed.Mine, lapsed.Asks = false, true
+	others := lapsed
+	others.Error, others.Mine, others.Asks = "", true, false
+	own := base
+	own.Mine, own.Withdraws = false, true
+	needless := base
+	needless.Above = 2_000_000
+	late := base
+	late.Campaign.EndsAt = Now().Add(-time.Minute)
 	theirs := base
 	theirs.Mine, theirs.Reach = false, nil
 	needs := base
 	needs.Errors = []fault.Field{{Name: "reason", Key: "rule.required", Message: "is required"}}
 	decided := base
-	decided.Open, decided.Before = nil, &refused
+	decided.Open, decided.Before, decided.Mine, decided.Asks = nil, &refused, false, true
 	return []Story{
 		{Name: "approval/none", Page: pages.Approval{Review: campaign.Review{Campaign: campaignAt(6, "New year", campaign.Draft, 0).Campaign}}.Page()},
 		{Name: "approval/first", Page: base.Page()},
 		{Name: "approval/again", Page: again.Page()},
 		{Name: "approval/lapsed", Page: lapsed.Page()},
+		{Name: "approval/others_ask", Page: others.Page()},
+		{Name: "approval/own", Page: own.Page()},
+		{Name: "approval/needless", Page: needless.Page()},
+		{Name: "approval/late", Page: late.Page()},
 		{Name: "approval/theirs", Page: theirs.Page(), Role: staff.Viewer},
 		{Name: "approval/needs_reason", Page: needs.Page()},
 		{Name: "approval/refused", Page: decided.Page()},

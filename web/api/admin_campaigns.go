@@ -32,6 +32,8 @@ type CampaignPreview struct {
 	Text    string `json:"text"`
 	HTML    string `json:"html" doc:"The whole mail."`
 	Variant string `json:"variant" enum:"a,b,hold_out" doc:"Which content the user gets."`
+	Locale  string `json:"locale" doc:"The language whose text is shown; empty = the default language, also where nothing is written in the reader's." example:"zh-CN"`
+	Unknown bool   `json:"user_unknown,omitempty" doc:"Nothing is known of the user: the text is as somebody without a name reads it, in the default language."`
 }
 
 // CampaignRecipient is what became of one user.

@@ -49,6 +49,7 @@ type CampaignApproval struct {
 	Now        CampaignWish     `json:"now"`
 	Segment    *FrozenRule      `json:"segment,omitempty" doc:"The rule of the audience's segment now."`
 	Reach      *CampaignReach   `json:"reach,omitempty" doc:"Now; absent if it cannot be told quickly."`
+	Needed     bool             `json:"needed" doc:"Whether the campaign, as it is now, takes a second person; if not, whoever sends campaigns can publish it."`
 	Changed    []string         `json:"changed" nullable:"false" doc:"The fields in which now differs from the lapsed request, else from the one before." example:"[\"title\",\"starts_at\"]"`
 }
 
@@ -62,6 +63,8 @@ func (a *API) approvalRoutes(op func(method, path, id, summary string, more rout
 			Description: "Exactly what the request says: if the campaign, or the rule of its segment, has changed since, it is `approval_lapsed`."})), a.approveCampaign)
 	register(a, a.operation(op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse a campaign that somebody has asked approval for",
 		route{Codes: codes, Example: example, Description: "The reason is a must. The campaign stays a draft."})), a.refuseCampaign)
+	register(a, a.operation(op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Take back that approval was asked for",
+		route{Codes: codes, Example: example, Description: "For those who cannot approve it: who asked, and who created the campaign. It stays a draft, for which somebody else can ask."})), a.withdrawCampaign)
 }
 
 func (a *API) campaignApproval(ctx context.Context, in *CampaignRef) (*struct{ Body CampaignApproval }, error) {
@@ -73,7 +76,7 @@ func (a *API) campaignApproval(ctx context.Context, in *CampaignRef) (*struct{ B
 	if err != nil {
 		return nil, err
 	}
-	out := CampaignApproval{CampaignID: in.ID, Request: requestJSON(v.Open), Before: requestJSON(v.Before), Lapsed: v.Lapsed(),
+	out := CampaignApproval{CampaignID: in.ID, Request: requestJSON(v.Open), Before: requestJSON(v.Before), Lapsed: v.Lapsed(), Needed: v.Needed(),
 		Now: wishOf(v.Now.Spec), Segment: frozenJSON(v.Now.Rule), Changed: []string{}}
 	if v.Reach != nil {
 		out.Reach = new(reachJSON(*v.Reach))
@@ -117,6 +120,15 @@ func (a *API) refuseCampaign(ctx context.Context, in *approvalWish) (*campaignAn
 	}
 	_, err = a.Campaigns.Refuse(ctx, actorOf(ctx), id, request, in.Body.Reason)
 	return a.decided(ctx, id, request, campaign.RequestRefused, err)
+}
+
+func (a *API) withdrawCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
+	id, request, err := in.read()
+	if err != nil {
+		return nil, err
+	}
+	_, err = a.Campaigns.Withdraw(ctx, actorOf(ctx), id, request, in.Body.Reason)
+	return a.decided(ctx, id, request, campaign.RequestLapsed, err)
 }
 
 // decided answers a decision; one that was taken by an attempt that never

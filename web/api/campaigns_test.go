@@ -229,6 +229,18 @@ func TestCampaignFromDraftToInbox(t *testing.T) {
 	if a.at("title") != "你好，Li <b>" || a.at("variant") != "a" || strings.Contains(a.at("html").(string), "Li <b>") {
 		t.Errorf("preview: %s", a.Body)
 	}
+	if a.at("locale") != "zh-CN" || a.at("user_unknown") != nil {
+		t.Errorf("preview for somebody known: %s", a.Body)
+	}
+	for query, want := range map[string]any{"?user_id=404404": true, "?locale=xx": nil, "?user_id=8": nil, "": nil} {
+		a := r.want(r.call(r.admin(), "GET", path+"/preview"+query, nil), 200, "")
+		if a.at("title") != "Hello you" || a.at("locale") != "" || a.at("user_unknown") != want {
+			t.Errorf("preview%s: %s", query, a.Body)
+		}
+	}
+	if a := r.want(r.call(r.admin(), "GET", path+"/preview?locale=zh-TW", nil), 200, ""); a.at("locale") != "zh-CN" {
+		t.Errorf("preview in Chinese of Taiwan: %s", a.Body)
+	}
 	r.want(r.call(r.admin(), "POST", path+"/publish", nil), 200, "")
 	r.carryOut(t)
 	a = r.want(r.call(r.admin(), "GET", path, nil), 200, "")
@@ -348,6 +360,19 @@ func TestApprovalOverTheAPI(t *testing.T) {
 		return `{"request_id":"` + a.at("request.id").(string) + `","reason":"` + reason + `"}`
 	}
 	r.want(r.call(r.admin(), "POST", path+"/approve", decide(a, "")), 409, "approval_required")
+	r.want(r.call(second, "POST", path+"/withdraw", decide(a, "")), 403, "forbidden")
+	if b := r.want(r.call(r.admin(), "POST", path+"/withdraw", decide(a, "not yet")), 200, ""); b.at("state") != "draft" || b.at("awaits_approval") != nil {
+		t.Errorf("withdrawn: %s", b.Body)
+	}
+	r.want(r.call(r.admin(), "POST", path+"/withdraw", decide(a, "")), 409, "approval_lapsed")
+	r.want(r.call(r.admin(), "POST", path+"/publish", nil), 200, "")
+	for _, above := range []int{20, 5} { // what one person alone may send needs no second one
+		r.want(r.call(r.admin(), "PUT", "/admin/shops/0/campaign-limits", map[string]any{"per_day": 0, "per_week": 0, "approval_above": above}), 200, "")
+		a = r.want(r.call(second, "GET", path+"/approval", nil), 200, "")
+		if a.at("needed") != (above == 5) || a.at("before.decided_reason") != "not yet" || a.at("before.state") != "lapsed" {
+			t.Errorf("above %d: %s", above, a.Body)
+		}
+	}
 	r.want(r.call(second, "POST", path+"/refuse", decide(a, "")), 422, "invalid_request")
 	r.want(r.call(second, "POST", path+"/approve", `{"request_id":"x"}`), 422, "invalid_request")
 	r.want(r.call(second, "POST", path+"/refuse", decide(a, "no")), 200, "")

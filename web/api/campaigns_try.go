@@ -52,11 +52,11 @@ func (a *API) previewCampaign(ctx context.Context, in *struct {
 	if err := checkText("query.locale", in.Locale); err != nil {
 		return nil, err
 	}
-	content, variant, err := a.Campaigns.Preview(ctx, actorOf(ctx), id, user.ID(to), in.Locale)
+	p, err := a.Campaigns.Preview(ctx, actorOf(ctx), id, user.ID(to), in.Locale)
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body CampaignPreview }{CampaignPreview{content.Title, content.Text, content.HTML, groupName(variant)}}, nil
+	return &struct{ Body CampaignPreview }{CampaignPreview{p.Title, p.Text, p.HTML, groupName(p.Variant), p.Locale, p.Unknown}}, nil
 }
 
 // ShopRef names a shop in the path.

@@ -23,7 +23,9 @@ func (c *Console) approvalPage(r *http.Request) (pages.Approval, error) {
 	if p.Review, err = c.Campaigns.Review(ctx, actor(r), id); err != nil {
 		return p, err
 	}
-	p.Zone, p.Mine = c.campaignZone(p.Campaign.ShopTimezone), p.MayDecide(actor(r))
+	by := actor(r)
+	p.Zone, p.Mine = c.campaignZone(p.Campaign.ShopTimezone), p.MayDecide(by)
+	p.Asks, p.Withdraws = p.MayAsk(by), p.MayWithdraw(by)
 	if p.Grants, err = c.grantsOf(ctx, p.Review); err != nil {
 		return p, err
 	}
@@ -83,6 +85,12 @@ func (c *Console) approveCampaign(w http.ResponseWriter, r *http.Request) error 
 func (c *Console) refuseCampaign(w http.ResponseWriter, r *http.Request) error {
 	return c.decided(w, r, "campaign.done.refuse", func(id int64) (campaign.Campaign, error) {
 		return c.Campaigns.Refuse(r.Context(), actor(r), id, requestOf(r), reason(r))
+	})
+}
+
+func (c *Console) withdrawRequest(w http.ResponseWriter, r *http.Request) error {
+	return c.decided(w, r, "campaign.done.withdraw", func(id int64) (campaign.Campaign, error) {
+		return c.Campaigns.Withdraw(r.Context(), actor(r), id, requestOf(r), reason(r))
 	})
 }
 

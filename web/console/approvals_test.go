@@ -30,7 +30,7 @@ func TestFourEyesWithoutScripts(t *testing.T) {
 	// Nobody approves what they have not seen.
 	ada.get(page + "/publish").to(page + "/approval")
 	ada.post(page+"/publish", url.Values{}).to(page + "/approval")
-	li.get(page+"/approval").is(200).has("spring is near", "20 people", "Somebody else decides").hasNot(`name="request"`)
+	li.get(page+"/approval").is(200).has("spring is near", "20 people", "Somebody else decides").hasNot("Approve and publish")
 	seen := ada.get(page+"/approval").is(200).has("spring is near", "20 people", "What goes out", "Spring &lt;b&gt;", "Come", "Nothing has been asked for before.", "as of")
 	request := seen.field("request")
 	g.as(staff.Viewer).get(page + "/approval").is(200).hasNot(`name="request"`)
@@ -46,7 +46,7 @@ func TestFourEyesWithoutScripts(t *testing.T) {
 	// It is changed while Ada looks at it.
 	li.post(page+"/edit", campaignForm("version", "5", "body", "Come and pay nothing")).to(page)
 	ada.post(page+"/approve", url.Values{"request": {request}, "reason": {"fine"}}).is(http.StatusConflict).
-		has("is not what approval was asked for any more", "<ins> and pay nothing</ins>", "Lapsed", `value="fine"`)
+		has("is not what approval was asked for any more", "<ins> and pay nothing</ins>", "Lapsed", "Let the others ask")
 	ada.get(page).is(200).has("Draft")
 	li.post(page+"/ask", url.Values{}).to(page)
 	request = ada.get(page + "/approval").is(200).field("request")
@@ -100,4 +100,85 @@ func TestEnterDecidesNothingInTheBrowser(t *testing.T) {
 	b.accessible("approval")
 	b.press("form.card", "Refuse")
 	b.sees("body", "has refused to approve it")
+}
+
+// Once the limit is such that one person alone may send it, nobody has to wait
+// for a second one.
+func TestApprovalThatNobodyNeedsAnyMore(t *testing.T) {
+	g := newRig(t)
+	g.exec(`insert into users (id) select generate_series(1, 20)`)
+	g.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
+	li, viewer := g.as(staff.Marketer), g.as(staff.Viewer)
+	page := li.do("POST", "/campaigns", campaignForm()).is(http.StatusSeeOther).header.Get("Location")
+	li.post(page+"/publish", url.Values{}).to(page)
+	li.get(page + "/publish").to(page + "/approval")
+	g.exec(`update campaign_limits set approval_above = 20`)
+	li.get(page+"/approval").is(200).has("It needs no second person any more", `href="`+page+`/publish"`).hasNot("Approve and publish", page+"/withdraw")
+	viewer.get(page + "/approval").is(200).has("It needs no second person any more").hasNot(page + "/publish")
+	li.get(page + "/publish").is(200).has("It writes to 20 people.").hasNot("One person alone")
+	li.post(page+"/publish", url.Values{}).to(page)
+	li.get(page).is(200).has("Scheduled")
+	if n := g.number(`select count(*) from campaign_requests where state = 'asked'`); n != 0 {
+		t.Errorf("%d requests wait for a campaign that is published", n)
+	}
+}
+
+// Where only two people send campaigns, neither can come to a state in which
+// nobody may approve one.
+func TestTwoPeopleCanAlwaysApprove(t *testing.T) {
+	g := newRig(t)
+	g.exec(`insert into users (id, locale) select i, 'fr' from generate_series(1, 20) i`)
+	g.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
+	g.exec(`insert into segments (id, name, kind, rule, created_by) overriding system value
+		values (41, 'Readers of French', 'rules', '{"all":[{"field":"locale","op":"is","values":["fr"]}]}', 'x')`)
+	li, ada := g.as(staff.Marketer), g.as(staff.Marketer)
+	page := li.do("POST", "/campaigns", campaignForm("audience", "segment_id:41")).is(http.StatusSeeOther).header.Get("Location")
+	li.get(page + "/publish").is(200).hasNot("neither of you can approve it")
+	ada.get(page + "/publish").is(200).has("neither of you can approve it")
+	// Ada asks for what Li wrote, and finds that nobody is left.
+	ada.post(page+"/publish", url.Values{}).to(page)
+	li.get(page+"/approval").is(200).has("Somebody else decides", page+"/withdraw")
+	request := ada.get(page+"/approval").is(200).has("Somebody else decides", "Withdraw the request").field("request")
+	ada.post(page+"/withdraw", url.Values{"request": {"999"}}).is(http.StatusConflict)
+	ada.post(page+"/withdraw", url.Values{"request": {request}, "reason": {"Li shall ask"}}).to(page)
+	ada.get(page).is(200).has("is withdrawn", `href="`+page+`/publish"`)
+	ada.post(page+"/withdraw", url.Values{"request": {request}}).is(http.StatusConflict)
+	li.post(page+"/publish", url.Values{}).to(page)
+	request = ada.get(page + "/approval").is(200).has("Approve and publish").hasNot(page + "/withdraw").field("request")
+	ada.post(page+"/withdraw", url.Values{"request": {request}}).is(http.StatusForbidden)
+	// The rule changes: it is for Li to ask again, not for Ada, who could approve.
+	g.exec(`update segments set version = 2, rule = '{"all":[]}' where id = 41`)
+	ada.get(page+"/approval").is(200).has("Lapsed", "Let the others ask").hasNot(`action="` + page + `/ask"`)
+	ada.post(page+"/ask", url.Values{}).is(http.StatusConflict).has("Let the others ask")
+	li.get(page + "/approval").is(200).has(`action="` + page + `/ask"`).hasNot("Let the others ask")
+	li.post(page+"/ask", url.Values{}).to(page)
+	request = ada.get(page + "/approval").is(200).field("request")
+	ada.post(page+"/refuse", url.Values{"request": {request}, "reason": {"not yet"}}).to(page)
+	ada.get(page+"/approval").is(200).has("Refused", "Let the others ask").hasNot(`action="` + page + `/ask"`)
+	li.post(page+"/ask", url.Values{}).to(page)
+	request = ada.get(page + "/approval").is(200).field("request")
+	ada.post(page+"/approve", url.Values{"request": {request}}).to(page)
+	ada.get(page).is(200).has("Scheduled", "Approved by")
+	ada.get("/audit?kind=campaign").is(200).has("withdrew the request for approval of", "Li shall ask")
+}
+
+// A campaign whose end has passed while it waited invites nobody to decide.
+func TestTooLateToApprove(t *testing.T) {
+	g := newRig(t)
+	g.exec(`insert into users (id) select generate_series(1, 20)`)
+	g.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
+	li, ada := g.as(staff.Marketer), g.as(staff.Marketer)
+	page := li.do("POST", "/campaigns", campaignForm()).is(http.StatusSeeOther).header.Get("Location")
+	li.post(page+"/publish", url.Values{}).to(page)
+	request := ada.get(page + "/approval").is(200).field("request")
+	for _, table := range []string{"campaigns", "campaign_requests"} {
+		g.exec(`update ` + table + ` set starts_at = '2026-01-01', ends_at = '2026-01-02'`)
+	}
+	for _, b := range []*browser{li, ada} {
+		b.get(page).is(200).has("It is too late for this campaign.")
+		b.get(page+"/approval").is(200).has("It is too late for this campaign.", page+"/edit", page+"/cancel").
+			hasNot(`name="request"`, "Approve and publish", `action="`+page+`/ask"`)
+	}
+	g.as(staff.Viewer).get(page + "/approval").is(200).has("It is too late for this campaign.").hasNot(page + "/edit")
+	ada.post(page+"/approve", url.Values{"request": {request}}).is(http.StatusUnprocessableEntity).has("must lie in the future")
 }

@@ -244,7 +244,7 @@ func (c *Console) readCampaign(v map[string]string, shops []template.Shop, befor
 		if v[name] == "" {
 			return 0
 		}
-		n, err := strconv.ParseInt(v[name], 10, 64)
+		n, err := strconv.ParseInt(narrow(v[name]), 10, 64)
 		if err != nil && name == "grant_template_id" {
 			broken.Add(name, "rule.template_choice", "choose a template, or type its number")
 		} else if err != nil && !errors.Is(err, strconv.ErrRange) || n < 0 {
@@ -277,7 +277,7 @@ func (c *Console) zoneOf(number int64, shops []template.Shop) *time.Location {
 func readAudience(v map[string]string, broken *fault.Fields) campaign.Audience {
 	a := campaign.Audience{Kind: campaign.AudienceKind(v["audience"])}
 	if pages.OfTemplate(v["audience"]) {
-		id, err := strconv.ParseInt(v["audience_value"], 10, 64)
+		id, err := strconv.ParseInt(narrow(v["audience_value"]), 10, 64)
 		if err != nil && v["audience_value"] != "" {
 			broken.Add("audience_template", "rule.template_choice", "choose a template, or type its number")
 		}
@@ -286,7 +286,7 @@ func readAudience(v map[string]string, broken *fault.Fields) campaign.Audience {
 	}
 	words := strings.FieldsFunc(v["audience_value"], func(r rune) bool { return strings.ContainsRune(" ,;\t\r\n，；", r) })
 	for _, word := range words {
-		id, err := user.ParseID(word)
+		id, err := user.ParseID(narrow(word))
 		if err != nil {
 			cut := []rune(word)
 			broken.Add("audience_value", "rule.user_number", "%q is not a number", string(cut[:min(len(cut), 40)]))

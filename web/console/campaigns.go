@@ -42,6 +42,7 @@ func (c *Console) campaignRoutes() []route {
 		get("/campaigns/{id}/approval", staff.View, c.showApproval),
 		post("/campaigns/{id}/approve", staff.ManageCampaigns, c.approveCampaign),
 		post("/campaigns/{id}/refuse", staff.ManageCampaigns, c.refuseCampaign),
+		post("/campaigns/{id}/withdraw", staff.ManageCampaigns, c.withdrawRequest),
 		post("/campaigns/{id}/ask", staff.ManageCampaigns, c.askApproval),
 		get("/campaigns/{id}/"+steps, staff.ManageCampaigns, c.confirmCampaignStep),
 		post("/campaigns/{id}/"+steps, staff.ManageCampaigns, c.takeCampaignStep),
@@ -190,6 +191,9 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 			points = append(points, reachPoint(l, n, exact))
 			if above, err := c.Campaigns.ApprovalAbove(r.Context(), actor(r), st.Shop); err == nil && above > 0 && n > above {
 				points = append(points, l.T("campaign.confirm.publish.ask", above))
+				if st.Creator != actor(r).Label {
+					points = append(points, l.T("campaign.confirm.publish.not_yours"))
+				}
 			}
 		}
 		points = append(points, c.leftOutPoints(r, st)...)
@@ -241,7 +245,9 @@ func (c *Console) confirmCampaignStep(w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
-	if awaits(r, st) {
+	if wait, err := c.awaits(r, st); err != nil {
+		return err
+	} else if wait {
 		redirect(w, r, pages.CampaignURL(st.ID, "approval"))
 		return nil
 	}
@@ -249,9 +255,14 @@ func (c *Console) confirmCampaignStep(w http.ResponseWriter, r *http.Request) er
 }
 
 // awaits reports whether what is asked for is a publication that somebody has
-// to approve: nobody does so without having seen what goes out.
-func awaits(r *http.Request, st campaign.Status) bool {
-	return campaign.Transition(r.PathValue("step")) == campaign.Publishing && st.State == campaign.Draft && st.ApprovalAskedAt != nil
+// to approve: nobody does so without having seen what goes out. Once the limit
+// or the audience is such that one person alone may send it, nobody has to.
+func (c *Console) awaits(r *http.Request, st campaign.Status) (bool, error) {
+	if campaign.Transition(r.PathValue("step")) != campaign.Publishing || st.State != campaign.Draft || st.ApprovalAskedAt == nil {
+		return false, nil
+	}
+	v, err := c.Campaigns.Review(r.Context(), actor(r), st.ID)
+	return v.Needed(), err
 }
 
 func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error {
@@ -259,7 +270,9 @@ func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	if awaits(r, st) {
+	if wait, err := c.awaits(r, st); err != nil {
+		return err
+	} else if wait {
 		redirect(w, r, pages.CampaignURL(st.ID, "approval"))
 		return nil
 	}
@@ -298,7 +311,7 @@ func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := pages.Campaign{Status: st, TestTo: strings.TrimSpace(r.PostFormValue("user_id")), TestVariant: r.PostFormValue("test_variant")}
-	to, err := user.ParseID(p.TestTo)
+	to, err := user.ParseID(narrow(p.TestTo))
 	if err != nil {
 		p.TestError = say(r, "rule.number")
 		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
@@ -334,7 +347,7 @@ func (c *Console) changeRate(w http.ResponseWriter, r *http.Request) error {
 	refuse := func(status int, was, why string) error {
 		return c.drawCampaign(w, r, status, pages.Campaign{Status: st, Rate: pages.TypedRate{Value: typed, Was: was, Error: why}})
 	}
-	rate, err := strconv.Atoi(typed)
+	rate, err := strconv.Atoi(narrow(typed))
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return refuse(http.StatusUnprocessableEntity, r.PostFormValue("was_rate_per_second"), say(r, "rule.number"))
 	}

@@ -259,7 +259,7 @@ func (c *Console) testTemplate(r *http.Request, wish *delivery.TestWish) ([]faul
 		return nil, nil
 	}
 	var e fault.Fields
-	n, err := strconv.ParseInt(typed, 10, 64)
+	n, err := strconv.ParseInt(narrow(typed), 10, 64)
 	if err == nil && n > 0 {
 		_, err = c.Templates.Template(r.Context(), actor(r), n)
 		if kind := fault.KindOf(err); err != nil && kind != fault.NotFound && kind != fault.Denied {

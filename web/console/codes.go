@@ -2,6 +2,7 @@ package console
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -99,7 +100,7 @@ func (c *Console) askAgain(w http.ResponseWriter, r *http.Request, t template.Te
 
 // typedCount reads a number that people may have divided into groups.
 func typedCount(s string) (int64, []fault.Field) {
-	n, err := strconv.ParseInt(strings.NewReplacer(",", "", " ", "", "\u00a0", "", "，", "").Replace(s), 10, 64)
+	n, err := strconv.ParseInt(strings.NewReplacer(",", "", " ", "", "\u00a0", "").Replace(narrow(s)), 10, 64)
 	if err != nil {
 		var e fault.Fields
 		e.Add("count", "rule.code_count", "must be between 1 and %d", redeemcode.MaxCount)
@@ -154,7 +155,7 @@ func (c *Console) confirmRevokeCodes(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	if b.State == redeemcode.Revoked {
-		return redeemcode.ErrRevoked
+		return c.revokedAlready(w, r, t, b)
 	}
 	return c.ask(w, r, http.StatusOK, c.revokeQuestion(r, t, b))
 }
@@ -180,10 +181,19 @@ func (c *Console) revokeCodes(w http.ResponseWriter, r *http.Request) error {
 		p.Reason, p.ReasonError = reason(r), ui.FieldText(r.Context(), broken[0])
 		return c.ask(w, r, http.StatusUnprocessableEntity, p)
 	}
+	if errors.Is(err, redeemcode.ErrRevoked) {
+		return c.revokedAlready(w, r, t, b)
+	}
 	if err != nil {
 		return err
 	}
 	return c.done(w, r, pages.CodesURL(t.ID), ui.Good, say(r, "codes.revoked_now"))
+}
+
+// revokedAlready answers who wants to revoke what somebody else was faster to
+// revoke: it is as wished, by the reason that the list shows.
+func (c *Console) revokedAlready(w http.ResponseWriter, r *http.Request, t template.Template, b redeemcode.Batch) error {
+	return c.done(w, r, pages.CodesURL(t.ID), ui.Info, say(r, "codes.revoked_already", strconv.FormatInt(b.ID, 10)))
 }
 
 // checkCode says what a code is. It is a question and changes nothing; it is

@@ -32,6 +32,7 @@ type Tallies interface {
 
 func (c *Console) findCoupons(w http.ResponseWriter, r *http.Request) error {
 	p, q, ok := couponQuery(r)
+	ok = ok && len(p.Errors) == 0
 	p.Broken, p.Export = !ok, exportURL(r)
 	q.BeforeID, _ = strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	q.BeforeID = max(0, q.BeforeID)
@@ -74,11 +75,12 @@ func (c *Console) tallyOf(r *http.Request, id int64) (*pages.Tally, error) {
 // called that.
 func couponQuery(r *http.Request) (p pages.Coupons, q coupon.Query, ok bool) {
 	p = pages.Coupons{By: r.FormValue("by"), Search: strings.TrimSpace(r.FormValue("q"))}
-	if s := coupon.State(r.FormValue("state")); slices.Contains(coupon.States(), s) {
-		p.State = s
-	}
-	q = coupon.Query{State: p.State, Limit: pageSize + 1}
-	n, err := strconv.ParseInt(p.Search, 10, 64)
+	var broken fault.Fields
+	p.State = coupon.State(strings.TrimSpace(r.FormValue("state")))
+	q = coupon.Query{State: choice(r, "state", coupon.States(), &broken), Limit: pageSize + 1}
+	choice(r, "by", pages.CouponSearches(), &broken)
+	p.Errors = broken.List
+	n, err := strconv.ParseInt(narrow(p.Search), 10, 64)
 	isID := err == nil && n > 0
 	switch p.By {
 	case "order":

@@ -39,6 +39,11 @@ func TestCouponsAreFound(t *testing.T) {
 	b.get("/coupons?by=user&q=1001").is(200).has(d.Name, "A-1", "Locked").hasNot(fmt.Sprintf("/coupons/%d\"", hidden))
 	b.get("/coupons?by=order&q=A-1").is(200).has(fmt.Sprintf("/coupons/%d\"", id))
 	b.get("/coupons?by=user&q=1001&state=unused").is(200).has("No such coupon")
+	for _, odd := range []string{"by=user&q=1001&state=nonsense", "by=nonsense&q=1001"} {
+		b.get("/coupons?"+odd).is(200).has("The filter cannot be read", "choose one").hasNot(d.Name, "/coupons.csv")
+		b.get("/coupons.csv?" + odd).is(422)
+	}
+	b.get("/coupons?q=" + url.QueryEscape("１００１")).is(200).has(d.Name)
 	b.get("/coupons?by=user&q=abc").is(200).has("Nothing can be called that")
 	b.get("/coupons?by=order&q=" + url.QueryEscape("a b")).is(200).has("Nothing can be called that")
 	b.get("/coupons?by=template&q=99999999999999999999").is(200).has("Nothing can be called that")

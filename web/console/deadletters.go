@@ -39,7 +39,7 @@ func typedFilter(r *http.Request) (pages.DeadFilter, delivery.DeadLetterFilter, 
 	}
 	f.TemplateID, f.CampaignID = typedNumber("template", typed.Template, &broken), typedNumber("campaign", typed.Campaign, &broken)
 	if typed.User != "" {
-		id, err := user.ParseID(typed.User)
+		id, err := user.ParseID(narrow(typed.User))
 		if err != nil {
 			broken.Add("user", "rule.user_id", "must be a positive whole number")
 		}
@@ -53,7 +53,7 @@ func typedNumber(name, text string, broken *fault.Fields) int64 {
 	if text == "" {
 		return 0
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(narrow(text), 10, 64)
 	if err != nil || n <= 0 {
 		broken.Add(name, "rule.user_id", "must be a positive whole number")
 	}

@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,22 +19,16 @@ const exportPage = 500
 // deliveryQuery reads which batches are meant, and what cannot be read.
 func (c *Console) deliveryQuery(r *http.Request) (pages.DeliveryFilter, delivery.BatchQuery, []fault.Field) {
 	typed := func(name string) string { return strings.TrimSpace(r.FormValue(name)) }
-	f := pages.DeliveryFilter{Template: typed("template"), User: typed("user"), From: typed("from"), To: typed("to")}
+	f := pages.DeliveryFilter{Kind: typed("kind"), Slot: typed("slot"), Channel: typed("channel"), State: typed("state"), Outcome: typed("outcome"),
+		Template: typed("template"), User: typed("user"), From: typed("from"), To: typed("to")}
 	q, broken := delivery.BatchQuery{Limit: pageSize}, &fault.Fields{}
-	if k := delivery.Kind(typed("kind")); slices.Contains(delivery.Kinds(), k) {
-		f.Kind, q.Kind = string(k), k
-	}
-	if n, err := strconv.Atoi(typed("slot")); err == nil && n >= 1 && n <= 12 {
-		f.Slot, q.Slot = strconv.Itoa(n), n
-	}
-	if ch, err := delivery.ParseChannel(typed("channel")); err == nil {
-		f.Channel, q.Channel = ch.String(), &ch
-	}
-	if s := delivery.BatchState(typed("state")); slices.Contains(delivery.BatchStates(), s) {
-		f.State, q.State = string(s), s
-	}
-	if o := delivery.Outcome(typed("outcome")); slices.Contains(delivery.ListedOutcomes(), o) {
-		f.Outcome, q.Outcome = string(o), o
+	q.Kind, q.State = choice(r, "kind", delivery.Kinds(), broken), choice(r, "state", delivery.BatchStates(), broken)
+	q.Outcome = choice(r, "outcome", delivery.ListedOutcomes(), broken)
+	q.Slot, _ = strconv.Atoi(choice(r, "slot", slotNames(), broken))
+	if name := choice(r, "channel", channelNames(), broken); name != "" {
+		if ch, err := delivery.ParseChannel(name); err == nil {
+			q.Channel = &ch
+		}
 	}
 	q.TemplateID = typedNumber("template", f.Template, broken)
 	q.UserID = typedUser(f.User, broken)
@@ -43,12 +36,28 @@ func (c *Console) deliveryQuery(r *http.Request) (pages.DeliveryFilter, delivery
 	return f, q, broken.List
 }
 
+// channelNames are the channels as they stand in addresses.
+func channelNames() (list []string) {
+	for _, c := range delivery.AllChannels() {
+		list = append(list, c.String())
+	}
+	return list
+}
+
+// slotNames are the slots as they stand in addresses.
+func slotNames() (list []string) {
+	for n := 1; n <= 12; n++ {
+		list = append(list, strconv.Itoa(n))
+	}
+	return list
+}
+
 // typedUser reads a user id, which may be left empty.
 func typedUser(text string, broken *fault.Fields) user.ID {
 	if text == "" {
 		return 0
 	}
-	id, err := user.ParseID(text)
+	id, err := user.ParseID(narrow(text))
 	if err != nil {
 		broken.Add("user", "rule.user_id", "must be a positive whole number")
 	}
@@ -139,11 +148,8 @@ func recipientQuery(r *http.Request) (p pages.Batch, q delivery.RecipientQuery, 
 		return p, q, err
 	}
 	broken := &fault.Fields{}
-	p.User = strings.TrimSpace(r.FormValue("user"))
-	q.Only = typedUser(p.User, broken)
-	if o := delivery.Outcome(r.FormValue("outcome")); slices.Contains(delivery.ListedOutcomes(), o) {
-		p.Outcome, q.Outcome = string(o), o
-	}
+	p.User, p.Outcome = strings.TrimSpace(r.FormValue("user")), strings.TrimSpace(r.FormValue("outcome"))
+	q.Only, q.Outcome = typedUser(p.User, broken), choice(r, "outcome", delivery.ListedOutcomes(), broken)
 	p.Errors = broken.List
 	return p, q, nil
 }

@@ -70,7 +70,14 @@ func TestDeliveryPages(t *testing.T) {
 	b.get("/deliveries?user=40").is(200).has("User 40", "skipped", `/deliveries/2"`).hasNot(`/deliveries/1"`)
 	b.get("/deliveries?user=40&outcome=sent").is(200).has("Nothing fits")
 	b.get("/deliveries?user=ada&template=0&from=soon").is(200).has("The filter cannot be read", "must be a positive whole number", "is not a date and time", `value="ada"`)
-	b.get("/deliveries?slot=99&channel=x&state=x&outcome=x&kind=x&after=x").is(200).has("27 of 30 delivered")
+	for _, odd := range []string{"slot=99", "channel=x", "state=x", "outcome=x", "kind=x", "outcome=sent&state=x"} {
+		b.get("/deliveries?"+odd).is(200).has("The filter cannot be read", "choose one", `aria-invalid="true"`).hasNot("27 of 30 delivered", "/deliveries.csv")
+		b.get("/deliveries.csv?" + odd).is(http.StatusUnprocessableEntity)
+	}
+	b.get("/deliveries?slot=&channel=&state=&outcome=&kind=&after=x").is(200).has("27 of 30 delivered")
+	b.get("/deliveries/2?outcome=x").is(200).has("The filter cannot be read", "choose one").hasNot("User 40")
+	b.get("/deliveries/2/recipients.csv?outcome=x").is(http.StatusUnprocessableEntity)
+	b.get("/deliveries?user=%EF%BC%94%EF%BC%90").is(200).has(`/deliveries/2"`).hasNot(`/deliveries/1"`)
 	// The rig's console shows Shanghai's time, where the slot is due at this hour.
 	due := d.OpensAt.Add(-5 * time.Minute)
 	shanghai := due.In(g.DefaultZone).Format("2006-01-02T15:04")

@@ -123,6 +123,9 @@ func (c *Console) exportCampaigns(w http.ResponseWriter, r *http.Request) error 
 // exportCoupons sends every coupon that is found.
 func (c *Console) exportCoupons(w http.ResponseWriter, r *http.Request) error {
 	p, q, ok := couponQuery(r)
+	if len(p.Errors) > 0 {
+		return &fault.Fields{List: p.Errors}
+	}
 	if !ok || p.Search == "" {
 		redirect(w, r, "/coupons")
 		return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dropbell/domain/coupon"
+	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/segment"
@@ -47,7 +48,10 @@ func (c *Console) exportLocks(w http.ResponseWriter, r *http.Request) error {
 
 // exportWork sends every job that the list's filter selects.
 func (c *Console) exportWork(w http.ResponseWriter, r *http.Request) error {
-	_, q := workQuery(r)
+	p, q := workQuery(r)
+	if len(p.Errors) > 0 {
+		return &fault.Fields{List: p.Errors}
+	}
 	q.Limit = exportPage
 	head := []string{"id", "kind", "title", "shop_number", "state", "total", "done", "failed", "reason", "detail", "created_by", "created_at", "started_at", "finished_at"}
 	return c.export(w, r, "jobs", head, func(s *sheet) error {

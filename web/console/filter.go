@@ -40,12 +40,22 @@ func (f *filter) day(name string, read func(string, *time.Location) *time.Time) 
 // shop returns the number of a shop, which need not exist; 0 = none is named.
 func (f *filter) shop() int64 {
 	text := f.typed("shop")
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(narrow(text), 10, 64)
 	if text != "" && (err != nil || n <= 0) {
 		f.broken.Add("shop", "rule.shop_number", "must be a positive number")
 		return 0
 	}
 	return n
+}
+
+// choice returns which of the choices the named field holds; empty is none.
+func choice[S ~string](r *http.Request, name string, choices []S, broken *fault.Fields) S {
+	s := S(strings.TrimSpace(r.FormValue(name)))
+	if s == "" || slices.Contains(choices, s) {
+		return s
+	}
+	broken.Add(name, "rule.kind", "must be one of the choices")
+	return ""
 }
 
 // chosen returns those of the choices that are ticked.

@@ -17,6 +17,13 @@ func TestForecast(t *testing.T) {
 	b.get("/forecast").is(200).has("Nothing is due")
 	d := g.published(10, 2*time.Hour)
 	g.exec(`insert into bookings values ($1, 1, 0, 5000), ($1, 1, 2, 200000)`, d.ID)
+	// In the zone of the drop's shop, as on the drop's own page.
+	g.exec(`update shops set timezone = 'America/New_York' where number = 10`)
+	d.ShopTimezone = "America/New_York"
+	l := g.languages.Default()
+	opens, due := l.DateTime(d.OpensAt, d.Zone()), l.Clock(d.OpensAt.Add(-5*time.Minute), d.Zone())
+	b.get(templateURL(d.ID)).is(200).has(opens)
+	b.get("/forecast").is(200).has(opens, "<span>"+due).hasNot(l.DateTime(d.OpensAt, g.DefaultZone))
 	b.get("/forecast").is(200).has("50,000 of 205,000 reminders would miss their opening", "SMS: 6 min 40 s, 25% would miss the opening",
 		"500 per second, assumed", "at least 670 messages per second", "Have 25% of the reminders go out on another channel.", "Nothing is due on: E-mail, Web push, Webhook.", "5 min before").
 		hasNot("later: other drops")

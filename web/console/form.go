@@ -165,6 +165,20 @@ func (rd *reading) shop(shops []template.Shop) int64 {
 	return n
 }
 
+// narrow writes what stands in full width, as Chinese and Japanese keyboards
+// make digits and their signs, the way numbers are read.
+func narrow(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= '！' && r <= '～':
+			return r - '！' + '!'
+		case r == '\u3000': // the space as wide as a character
+			return ' '
+		}
+		return r
+	}, text)
+}
+
 // Thousands may be set off, in groups of three: a comma elsewhere is somebody's
 // decimal point, and without it ten times as much.
 var (
@@ -174,7 +188,7 @@ var (
 
 // amount reads major units, such as "12.50", into minor ones.
 func (rd *reading) amount(name, currency string) money.Amount {
-	text := strings.TrimSpace(rd.values[name])
+	text := strings.TrimSpace(narrow(rd.values[name]))
 	if text == "" {
 		breaks(&rd.broken, name, "rule.required")
 		return 0
@@ -199,7 +213,7 @@ func (rd *reading) amount(name, currency string) money.Amount {
 // number reads a whole number. One that is too large for anything comes back
 // as large as that: the rule of the field then names its bounds.
 func (rd *reading) number(name string) int64 {
-	text := strings.TrimSpace(rd.values[name])
+	text := strings.TrimSpace(narrow(rd.values[name]))
 	if text == "" {
 		breaks(&rd.broken, name, "rule.required")
 		return 0

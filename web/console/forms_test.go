@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,5 +129,28 @@ func TestCommasInNumbers(t *testing.T) {
 		if len(rd.broken.List) != 1 || rd.broken.List[0].Key != rule {
 			t.Errorf("number %q: %v, want %s", text, rd.broken.List, rule)
 		}
+	}
+}
+
+// Numbers are read however wide their digits are; what was typed stays as it is.
+func TestNumbersInFullWidth(t *testing.T) {
+	rd := &reading{values: map[string]string{"stock": "　１，０００ ", "amount_off": "１２．５０", "per_user_limit": "１０，００"}}
+	if n := rd.number("stock"); n != 1000 {
+		t.Errorf("stock %d", n)
+	}
+	if a := rd.amount("amount_off", "CNY"); a != 1250 || len(rd.broken.List) > 0 {
+		t.Errorf("amount %d, %+v", a, rd.broken.List)
+	}
+	if rd.number("per_user_limit"); len(rd.broken.List) != 1 || rd.broken.List[0].Key != "rule.number_comma" {
+		t.Errorf("a comma where none can be: %+v", rd.broken.List)
+	}
+	if list, ok := parseShops("１０、11"); !ok || !slices.Equal(list, []int64{10, 11}) {
+		t.Errorf("shops %v", list)
+	}
+	if n, broken := typedCount("１０００"); n != 1000 || broken != nil {
+		t.Errorf("count %d, %+v", n, broken)
+	}
+	if got := narrow("ＡＢＣ １２３ 你好〜"); got != "ABC 123 你好〜" {
+		t.Errorf("%q", got)
 	}
 }

@@ -3,10 +3,11 @@ package console
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
+	"strings"
 
 	"dropbell/domain/coupon"
+	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -25,6 +26,9 @@ const (
 func (c *Console) listWork(w http.ResponseWriter, r *http.Request) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	p, q := workQuery(r)
+	if len(p.Errors) > 0 {
+		return c.listed(w, r, p.Results(), p.Page())
+	}
 	p.Export, q.Before, q.Limit = exportURL(r), max(0, before), pageSize+1
 	list, err := c.Jobs.Jobs(r.Context(), actor(r), q)
 	if err != nil {
@@ -40,11 +44,15 @@ func (c *Console) listWork(w http.ResponseWriter, r *http.Request) error {
 	return c.listed(w, r, p.Results(), p.Page())
 }
 
-// workQuery reads which jobs are meant.
+// workQuery reads which jobs are meant; what cannot be read is among the
+// page's errors.
 func workQuery(r *http.Request) (p pages.WorkList, q job.Query) {
-	if s := job.State(r.FormValue("state")); slices.Contains(job.States(), s) {
-		p.State, q.States = string(s), []job.State{s}
+	var broken fault.Fields
+	p.State = strings.TrimSpace(r.FormValue("state"))
+	if s := choice(r, "state", job.States(), &broken); s != "" {
+		q.States = []job.State{s}
 	}
+	p.Errors = broken.List
 	return p, q
 }
 

@@ -60,7 +60,9 @@ func TestJobPages(t *testing.T) {
 
 	b.get("/jobs?state=running").is(200).has("Pause &lt;40&gt;")
 	b.get("/jobs?state=done").is(200).has("No job in this state")
-	b.get("/jobs?state=nonsense&before=x").is(200).has("Pause &lt;40&gt;")
+	b.get("/jobs?before=x").is(200).has("Pause &lt;40&gt;")
+	b.get("/jobs?state=nonsense&before=x").is(200).has("The filter cannot be read", "choose one").hasNot("Pause &lt;40&gt;", "/jobs.csv")
+	b.get("/jobs.csv?state=nonsense").is(422).has("Something typed is not valid")
 	b.get(page+"/cancel").is(200).has("Stop “Pause &lt;40&gt; templates”?", "(12)")
 	b.post(page+"/cancel", nil).to(page)
 	b.get(page).is(200).has("is stopped.", "stopped").hasNot("every 1s", page+"/cancel")

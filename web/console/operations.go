@@ -170,7 +170,7 @@ func typedShop(r *http.Request) (template.Shop, pages.ShopForm) {
 	for _, name := range []string{"shop_number", "name", "timezone"} {
 		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
-	number, _ := strconv.ParseInt(f.Values["shop_number"], 10, 64)
+	number, _ := strconv.ParseInt(narrow(f.Values["shop_number"]), 10, 64)
 	e := &fault.Fields{}
 	_, err := template.ShopName(f.Values["name"])
 	e.List = fieldsOf(err)

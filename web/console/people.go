@@ -168,7 +168,7 @@ func joinShops(shops []int64) string {
 func parseShops(text string) ([]int64, bool) {
 	var list []int64
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", ;，、\t", r) }) {
-		n, err := strconv.ParseInt(word, 10, 64)
+		n, err := strconv.ParseInt(narrow(word), 10, 64)
 		if err != nil {
 			return nil, false
 		}

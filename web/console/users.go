@@ -28,6 +28,9 @@ func userSearch(r *http.Request) string {
 	if len(text) > maxSearch {
 		return ""
 	}
+	if id, err := user.ParseID(narrow(text)); err == nil {
+		return id.String()
+	}
 	return text
 }
 
@@ -38,7 +41,7 @@ func (c *Console) findUsers(w http.ResponseWriter, r *http.Request) error {
 	}
 	after, _ := user.ParseID(r.FormValue("after")) // nonsense is the beginning
 	if userSearch(r) != "" {
-		list, err := c.Users.Find(r.Context(), p.Search, after, pageSize+1)
+		list, err := c.Users.Find(r.Context(), userSearch(r), after, pageSize+1)
 		if err != nil {
 			return err
 		}
@@ -48,7 +51,7 @@ func (c *Console) findUsers(w http.ResponseWriter, r *http.Request) error {
 		p.List = p.List[:pageSize]
 		p.Next = withQuery(r, "after", p.List[pageSize-1].ID.String())
 	}
-	if id, err := user.ParseID(p.Search); err == nil && !slices.ContainsFunc(p.List, func(u user.User) bool { return u.ID == id }) {
+	if id, err := user.ParseID(userSearch(r)); err == nil && !slices.ContainsFunc(p.List, func(u user.User) bool { return u.ID == id }) {
 		p.Unknown = id
 	}
 	if after != 0 {

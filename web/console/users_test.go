@@ -145,6 +145,7 @@ func TestUsers(t *testing.T) {
 	for _, q := range []string{"1001", "ada", "Ada+L", "ada%40exa", "%2B86138"} {
 		b.get("/users?q="+q).is(200).has("Ada Lovelace", "/users/1001")
 	}
+	b.get("/users?q=%EF%BC%91%EF%BC%90%EF%BC%90%EF%BC%91").is(200).has("/users/1001")
 	b.get("/users?q=%25").is(200).has("Nobody found")
 	b.get("/users?q=" + strings.Repeat("x", 5000)).is(200).has("Nobody found")
 	b.get("/users/1001").is(200).has("Ada Lovelace", "Moon cake night", "2 reminders", "stored as "+fmt.Sprint(1<<12|1<<17), "+8613800138000")
