@@ -10,14 +10,13 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// DeadLetterFilter selects dead letters; absent fields select everything, and
-// so do empty ones, as in an address, but for the fingerprint.
+// DeadLetterFilter selects dead letters; absent fields select everything.
 type DeadLetterFilter struct {
-	Channel     *string `json:"channel,omitempty" enum:",app,email,sms,webpush,webhook" doc:"Empty is as good as absent."`
+	Channel     *string `json:"channel,omitempty" enum:"app,email,sms,webpush,webhook"`
 	Fingerprint *string `json:"fingerprint,omitempty" maxLength:"200" doc:"Groups equal errors; see GET /admin/dead-letters. Empty selects those without any words."`
-	TemplateID  *string `json:"template_id,omitempty" pattern:"^([1-9][0-9]{0,18})?$" doc:"Empty is as good as absent."`
-	CampaignID  *string `json:"campaign_id,omitempty" pattern:"^([1-9][0-9]{0,18})?$" doc:"Empty is as good as absent."`
-	UserID      *string `json:"user_id,omitempty" pattern:"^([1-9][0-9]{0,18})?$" doc:"Empty is as good as absent."`
+	TemplateID  *string `json:"template_id,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
+	CampaignID  *string `json:"campaign_id,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
+	UserID      *string `json:"user_id,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
 }
 
 // DeadLetterGroup is how many died of one kind of error on one channel.
@@ -109,7 +108,7 @@ func (in *deadLetterWish) Resolve(ctx huma.Context) []error {
 }
 
 func (a *API) deadLetters(ctx context.Context, in *deadLetterWish) (*struct{ Body DeadLetterGroups }, error) {
-	f, err := DeadLetterFilter{&in.Channel, in.fingerprint, &in.TemplateID, &in.CampaignID, &in.UserID}.filter("query")
+	f, err := DeadLetterFilter{given(in.Channel), in.fingerprint, given(in.TemplateID), given(in.CampaignID), given(in.UserID)}.filter("query")
 	if err != nil {
 		return nil, err
 	}
@@ -165,11 +164,16 @@ func jobJSON(j delivery.DeadLetterJob) DeadLetterJob {
 		TooLate: j.Late, Sent: j.Sent, CreatedAt: j.CreatedAt}
 }
 
-func given(s *string) bool { return s != nil && *s != "" }
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
 
 func (f DeadLetterFilter) filter(place string) (delivery.DeadLetterFilter, error) {
 	out := delivery.DeadLetterFilter{Fingerprint: f.Fingerprint}
-	if given(f.Channel) {
+	if f.Channel != nil {
 		c, err := delivery.ParseChannel(*f.Channel)
 		if err != nil {
 			return out, err
@@ -185,7 +189,7 @@ func (f DeadLetterFilter) filter(place string) (delivery.DeadLetterFilter, error
 		{".campaign_id", f.CampaignID, &out.CampaignID},
 		{".user_id", f.UserID, (*int64)(&out.UserID)},
 	} {
-		if !given(x.text) {
+		if x.text == nil {
 			continue
 		}
 		id, err := parseID(place+x.name, *x.text)
