@@ -258,7 +258,7 @@ var contextFiles = map[string][]string{
 	"domain/delivery": {"batch.go", "calls.go", "channeltest.go", "control.go", "deadletter.go", "keep.go", "ledger.go", "run.go", "sender.go"},
 	"domain/job":      {"table.go", "worker.go"},
 	"domain/reminder": {"announce.go", "announcer.go", "board.go", "cockpit.go", "cutting.go", "explain.go", "firing.go", "forecast.go", "receipts.go"},
-	"domain/segment":  {"jobs.go"},
+	"domain/segment":  {"jobs.go", "look.go"},
 	"domain/staff":    {"keys.go", "signin.go", "sso.go"},
 	"domain/user":     {"importer.go"},
 	"domain/template": {"bulk.go"},

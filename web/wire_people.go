@@ -20,7 +20,7 @@ func (p *program) mountLinks(r chi.Router) {
 }
 
 func (p *program) segments() *segment.Service {
-	return &segment.Service{Store: postgres.NewSegments(p.db), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}}
+	return &segment.Service{Store: postgres.NewSegments(p.db), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Tables: p.tables()}
 }
 
 func (p *program) tables() job.Tables {

@@ -55,7 +55,7 @@ func TestPublishingNeedsTheWholeList(t *testing.T) {
 	s := newStage(t)
 	s.users(10, 1)
 	jobs := &job.Service{Store: postgres.NewJobs(s.db)}
-	lists := &segment.Service{Store: postgres.NewSegments(s.db), Jobs: jobs}
+	lists := &segment.Service{Store: postgres.NewSegments(s.db), Jobs: jobs, Tables: anyIDs{}}
 	upload := func(text string) int64 {
 		u, err := postgres.NewUploads(s.db).SaveUpload(t.Context(), "list.csv", strings.NewReader(text), 1<<20, staff.System())
 		s.must(err)

@@ -105,3 +105,10 @@ func (s CouponSteps) Operations(ctx context.Context, id int64, limit int) ([]cou
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[coupon.Operation])
 	return list, translate(err)
 }
+
+// RevokedBy returns the job that revoked a coupon; see [coupon.DeskStore].
+func (s CouponSteps) RevokedBy(ctx context.Context, id int64) (jobID int64, err error) {
+	err = s.pool.QueryRow(ctx, `select coalesce(max(job_id), 0) from coupon_operations
+		where coupon_id = $1 and order_id = '' and step = 'revoke' and outcome = 'done'`, id).Scan(&jobID)
+	return jobID, translate(err)
+}

@@ -68,8 +68,8 @@ with c as (
     where c.id = $1 and c.version = $2 and (not $3 or c.expires_at > clock_timestamp())
     returning c.*
 ), o as (
-    insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, order_amount, eligible, discount, actor, reason)
-    select c.id, o.order_id, o.step, 'done', o.from_state, o.to_state, o.order_amount, o.eligible, o.discount, o.actor, o.reason
+    insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, order_amount, eligible, discount, actor, reason, job_id)
+    select c.id, o.order_id, o.step, 'done', o.from_state, o.to_state, o.order_amount, o.eligible, o.discount, o.actor, o.reason, nullif($20::bigint, 0)
     from c, unnest($8::text[], $9::text[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::text[])
         with ordinality as o (order_id, step, from_state, to_state, order_amount, eligible, discount, actor, reason, i) order by o.i
     returning order_id, step, from_state, to_state, discount, at
@@ -85,7 +85,7 @@ select ` + ownedColumns + ` from c`
 // Save stores the move; see [coupon.Store].
 func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, err error) {
 	args := append(append([]any{m.From.ID, m.From.Version, m.LockFor > 0, m.To.State, m.To.OrderID, m.To.Discount, m.LockFor},
-		operationColumns(m.Ops)...), event.CouponChanged, traceOf(ctx), m.ToStock)
+		operationColumns(m.Ops)...), event.CouponChanged, traceOf(ctx), m.ToStock, m.Job)
 	if m.Entry == nil && !m.ToStock { // one statement is a transaction
 		err = s.pool.QueryRow(ctx, moveSQL, args...).Scan(ownedFields(&c)...)
 	} else {

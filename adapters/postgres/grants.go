@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
+	"dropbell/domain/staff"
 )
 
 // Grants keeps lists of users who are given coupons.
@@ -93,9 +94,9 @@ func (s Grants) GrantLines(ctx context.Context, sheet int64, result string, afte
 }
 
 // GrantTally counts the rows of a list by their results; see [coupon.GrantStore].
-func (s Grants) GrantTally(ctx context.Context, sheet int64) (map[string]int64, error) {
+func (s Grants) GrantTally(ctx context.Context, sheet, line int64) (map[string]int64, error) {
 	rows, err := s.pool.Query(ctx, `select result, count(*) from (select `+grantLine+` where g.sheet_id = $1) as r (line, input, user_id, result, coupon_id)
-		group by 1`, sheet)
+		where line <= $2 or result in ('issued', 'accepted') group by 1`, sheet, line)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -127,11 +128,49 @@ func (s Grants) GrantJobs(ctx context.Context, q coupon.GrantQuery) ([]job.Job, 
 	return list, translate(err)
 }
 
+// TakenBack counts what a job revoked; see [coupon.GrantStore].
+func (s Grants) TakenBack(ctx context.Context, sheet, jobID int64) (n int64, err error) {
+	err = s.pool.QueryRow(ctx, `select count(*) from (select `+grantLine+` where g.sheet_id = $1) as r (line, input, user_id, result, coupon_id)
+		join coupon_operations o on o.coupon_id = r.coupon_id and o.order_id = '' and o.step = 'revoke' and o.outcome = 'done'
+		where o.job_id = $2`, sheet, jobID).Scan(&n)
+	return n, translate(err)
+}
+
+// appliedSQL finds the job that worked sheet $2 of template $1 off.
+const appliedSQL = `select coalesce(max(id), 0) from jobs where kind = 'coupons.grant' and params ->> 'template_id' = $1 and params ->> 'sheet' = $2`
+
 // GrantApplied finds the job that worked the sheet off; see [coupon.GrantStore].
 func (s Grants) GrantApplied(ctx context.Context, templateID, sheet int64) (id int64, err error) {
-	err = s.pool.QueryRow(ctx, `select coalesce(max(id), 0) from jobs where kind = 'coupons.grant' and params ->> 'template_id' = $1
-		and params ->> 'sheet' = $2`, itoa(templateID), itoa(sheet)).Scan(&id)
+	err = s.pool.QueryRow(ctx, appliedSQL, itoa(templateID), itoa(sheet)).Scan(&id)
 	return id, translate(err)
+}
+
+// ApplyGrant starts the job that gives a sheet's coupons; see
+// [coupon.GrantStore]. Whoever comes second waits at the dry run's row and then
+// finds the job of the first.
+func (s Grants) ApplyGrant(ctx context.Context, sheet, templateID int64, j job.Job, requestKey string, e staff.Entry) (applied job.Job, first bool, err error) {
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		first = false
+		tag, err := tx.Exec(ctx, `select from jobs where id = $1 for update`, sheet)
+		if err == nil && tag.RowsAffected() == 0 {
+			return job.ErrNotFound
+		}
+		var id int64
+		if err == nil {
+			err = tx.QueryRow(ctx, appliedSQL, itoa(templateID), itoa(sheet)).Scan(&id)
+		}
+		switch {
+		case err != nil:
+			return err
+		case id != 0:
+			applied, err = scanBackground(tx.QueryRow(ctx, `select `+backgroundColumns+` from jobs j where j.id = $1`, id))
+			return err
+		}
+		first = true
+		applied, err = startJob(ctx, tx, j, requestKey, e)
+		return err
+	})
+	return applied, first, err
 }
 
 // GrantResults yields every row of a list in order.

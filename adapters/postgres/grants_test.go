@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -141,11 +143,11 @@ func TestGrantDryRunThenApplied(t *testing.T) {
 	if dry.Total != 9 || dry.Done != 3 || dry.Failed != 6 || b.number(`select count(*) from coupons`) != 1 {
 		t.Fatalf("dry run: %+v", dry)
 	}
-	applied, err := b.grants.Apply(t.Context(), actor, dry.ID, "thanks")
+	applied, first, err := b.grants.Apply(t.Context(), actor, dry.ID, "thanks")
 	b.must(err)
-	again, err := b.grants.Apply(t.Context(), actor, dry.ID, "thanks")
+	again, second, err := b.grants.Apply(t.Context(), actor, dry.ID, "thanks")
 	b.must(err)
-	if again.ID != applied.ID {
+	if again.ID != applied.ID || !first || second {
 		t.Fatal("applied twice")
 	}
 	applied = b.work(applied, true)
@@ -162,7 +164,7 @@ func TestGrantDryRunThenApplied(t *testing.T) {
 	if n := b.number(`select count(*) from audit where action = 'job.start' and reason = 'thanks'`); n != 1 {
 		t.Fatalf("%d audit records say why", n)
 	}
-	counts, err := b.grants.Counts(t.Context(), applied)
+	_, counts, err := b.grants.Outcome(t.Context(), applied)
 	b.must(err)
 	if counts["issued"] != 3 || counts["bad_user_id"] != 2 || counts["duplicate"] != 1 || counts["unknown_user"] != 1 || counts["limit_reached"]+counts["sold_out"] != 2 {
 		t.Fatalf("counted %v", counts)
@@ -197,16 +199,51 @@ func TestAListIsGivenOnce(t *testing.T) {
 	dry := b.work(b.upload(true, "1", "2"), false)
 	other := staff.Actor{Label: "staff:77", Name: "Other", Role: staff.Admin}
 	b.exec(`update templates set state = 'paused' where id = $1`, b.drop.ID)
-	if _, err := b.grants.Apply(t.Context(), actor, dry.ID, "why"); !errors.Is(err, template.ErrTransition) {
+	if _, _, err := b.grants.Apply(t.Context(), actor, dry.ID, "why"); !errors.Is(err, template.ErrTransition) {
 		t.Errorf("while paused: %v", err)
 	}
 	b.exec(`update templates set state = 'published' where id = $1`, b.drop.ID)
-	first, err := b.grants.Apply(t.Context(), actor, dry.ID, "why")
+	first, _, err := b.grants.Apply(t.Context(), actor, dry.ID, "why")
 	b.must(err)
 	b.work(first, false)
-	again, err := b.grants.Apply(t.Context(), other, dry.ID, "me too")
-	if err != nil || again.ID != first.ID {
-		t.Errorf("job %d, want %d: %v", again.ID, first.ID, err)
+	again, began, err := b.grants.Apply(t.Context(), other, dry.ID, "me too")
+	if err != nil || again.ID != first.ID || began || again.By(other) {
+		t.Errorf("job %d of %s, want %d: %v", again.ID, again.CreatedBy, first.ID, err)
+	}
+	viewer := staff.Actor{Label: "staff:2", Role: staff.Viewer}
+	if _, _, err := b.grants.Apply(t.Context(), viewer, dry.ID, "me too"); fault.KindOf(err) != fault.Denied {
+		t.Errorf("a viewer: %v", err)
+	}
+}
+
+// TestOneOfManyAppliesAList: of people who apply a list in the same instant one
+// starts the job, and the others are told of it.
+func TestOneOfManyAppliesAList(t *testing.T) {
+	b := newBounty(t, 3)
+	dry := b.work(b.upload(true, "1", "2"), false)
+	const people = 8
+	var jobs [people]job.Job
+	var firsts [people]bool
+	var errs [people]error
+	var all sync.WaitGroup
+	go1 := make(chan struct{})
+	for i := range people {
+		all.Go(func() {
+			<-go1
+			jobs[i], firsts[i], errs[i] = b.grants.Apply(t.Context(), staff.Actor{Label: fmt.Sprintf("staff:%d", 100+i), Role: staff.Admin}, dry.ID, "why")
+		})
+	}
+	close(go1)
+	all.Wait()
+	b.must(errors.Join(errs[:]...))
+	won := slices.Index(firsts[:], true)
+	for i := range people {
+		if jobs[i].ID != jobs[0].ID || firsts[i] != (i == won) || jobs[i].CreatedBy != fmt.Sprintf("staff:%d", 100+won) {
+			t.Errorf("person %d was told of job %d by %s, first %v", i, jobs[i].ID, jobs[i].CreatedBy, firsts[i])
+		}
+	}
+	if n := b.number(`select count(*) from jobs where kind = 'coupons.grant'`) + b.number(`select count(*) from audit where action = 'job.start'`); n != 4 {
+		t.Errorf("%d jobs and records, want two of each", n)
 	}
 }
 
@@ -217,7 +254,7 @@ func TestWhatAGateHasWrittenIsCounted(t *testing.T) {
 	given := b.work(b.upload(false, "1", "2", "3"), false)
 	b.exec(`update grant_rows set result = 'accepted', coupon_id = null where sheet_id = $1`, given.ID)
 	given.State, given.Result = job.Done, []byte(`{"results":{"accepted":3}}`)
-	if counts, err := b.grants.Counts(t.Context(), given); err != nil || len(counts) != 1 || counts["issued"] != 3 {
+	if _, counts, err := b.grants.Outcome(t.Context(), given); err != nil || len(counts) != 1 || counts["issued"] != 3 {
 		t.Errorf("%v %v", counts, err)
 	}
 	for result, want := range map[string]int{"issued": 3, "accepted": 0, "": 3} {
@@ -228,7 +265,8 @@ func TestWhatAGateHasWrittenIsCounted(t *testing.T) {
 }
 
 // TestGrantIsTakenBack: what is unused is revoked and for sale again, what is
-// locked stays; worked off twice it returns nothing twice.
+// locked stays; worked off twice it returns nothing twice, and the second time
+// says what had been revoked before.
 func TestGrantIsTakenBack(t *testing.T) {
 	b := newBounty(t, 3)
 	given := b.work(b.upload(false, "1", "2", "3"), false)
@@ -247,13 +285,17 @@ func TestGrantIsTakenBack(t *testing.T) {
 		t.Errorf("a viewer: %v", err)
 	}
 	back := &coupon.TakeBacker{Store: postgres.NewGrants(b.db), Desk: &coupon.Desk{Store: postgres.NewCouponSteps(b.db)}}
-	for range 2 {
+	for _, want := range []map[string]int64{{"revoked": 2, "locked": 1}, {"revoked_before": 2, "locked": 1}} {
 		j, err := b.grants.TakeBack(t.Context(), actor, given.ID, "the wrong list", true, "")
 		b.must(err)
 		for range 2 { // as if its worker had died before it was saved
 			p, err := back.Step(t.Context(), j)
-			if err != nil || !p.Finished || p.Done != 2 || p.Failed != 1 || len(p.Errors) != 1 || p.Errors[0].Line != 2 {
+			if err != nil || !p.Finished || p.Done != want["revoked"] || p.Failed != 1 || p.Total != p.Done+p.Failed || len(p.Errors) != 1 || p.Errors[0].Line != 2 || !p.Errors[0].Breaks("rule.kept_locked") {
 				t.Fatalf("%+v, %v", p, err)
+			}
+			j.Result = p.Result
+			if _, counts, err := b.grants.Outcome(t.Context(), j); err != nil || !maps.Equal(counts, want) {
+				t.Errorf("counted %v, want %v: %v", counts, want, err)
 			}
 		}
 	}
@@ -344,6 +386,44 @@ func TestWhatADeadWorkerGaveIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestWhatAStoppedGrantGaveIsCounted: stopped in the middle of a chunk, a grant
+// and a taking back tell of what they did until then, also where nothing could
+// save that any more.
+func TestWhatAStoppedGrantGaveIsCounted(t *testing.T) {
+	b := newBounty(t, 2000)
+	rows := []string{"user_id", "99999"}
+	for i := range 600 {
+		rows = append(rows, fmt.Sprint(i+1))
+	}
+	j := b.work(b.upload(true, rows...), false)
+	j, _, err := b.grants.Apply(t.Context(), actor, j.ID, "thanks")
+	b.must(err)
+	stopped := func(step func(context.Context, job.Job) (job.Progress, error)) (job.Job, map[string]int64) {
+		t.Helper()
+		_, err := b.grants.Jobs.Cancel(t.Context(), actor, j.ID)
+		b.must(err)
+		_, _ = step(t.Context(), j) // whose progress nobody saves
+		j, err = b.grants.Jobs.Job(t.Context(), actor, j.ID)
+		b.must(err)
+		j, counts, err := b.grants.Outcome(t.Context(), j)
+		b.must(err)
+		return j, counts
+	}
+	b.gate.failAt, b.gate.away = 50, true
+	given, counts := stopped(b.granter.Step)
+	n := b.number(`select count(*) from coupons`)
+	if n == 0 || n == 600 || given.Done != n || given.Failed != 0 || !maps.Equal(counts, map[string]int64{"issued": n}) {
+		t.Fatalf("%d coupons, told of %d and %d, %v", n, given.Done, given.Failed, counts)
+	}
+	back := &coupon.TakeBacker{Store: postgres.NewGrants(b.db), Desk: &coupon.Desk{Store: postgres.NewCouponSteps(b.db)}}
+	if j, err = b.grants.TakeBack(t.Context(), actor, j.ID, "the wrong list", true, ""); err != nil || j.Total != n {
+		t.Fatalf("%d of %d are to be taken back: %v", j.Total, n, err)
+	}
+	if back, counts := stopped(back.Step); back.Done != n || !maps.Equal(counts, map[string]int64{"revoked": n}) {
+		t.Errorf("%d coupons, told of %d, %v", n, back.Done, counts)
+	}
+}
+
 func TestGrantRefusals(t *testing.T) {
 	b := newBounty(t, 10)
 	for what, rows := range map[string][]string{"no column": {"name,mail", "Ann,a"}, "two columns without a heading": {"1,2"}} {
@@ -378,7 +458,7 @@ func TestGrantRefusals(t *testing.T) {
 	if _, err := b.grants.Start(t.Context(), actor, coupon.GrantParams{TemplateID: draft.ID}, 1, ""); !errors.Is(err, template.ErrTransition) {
 		t.Errorf("a draft: %v", err)
 	}
-	if _, err := b.grants.Apply(t.Context(), actor, 404, ""); !errors.Is(err, job.ErrNotFound) {
+	if _, _, err := b.grants.Apply(t.Context(), actor, 404, ""); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("no job: %v", err)
 	}
 }

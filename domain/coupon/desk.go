@@ -59,6 +59,8 @@ type DeskStore interface {
 	Locks(ctx context.Context, shops []int64, after LockCursor, limit int) ([]Listed, error)
 	// Operations lists the coupon's log, oldest first.
 	Operations(ctx context.Context, id int64, limit int) ([]Operation, error)
+	// RevokedBy returns the job that revoked the coupon, 0 if none did.
+	RevokedBy(ctx context.Context, id int64) (jobID int64, err error)
 }
 
 // Desk holds the use cases of staff around single coupons.
@@ -108,6 +110,18 @@ func (d *Desk) Coupon(ctx context.Context, by staff.Actor, id int64) (Listed, []
 // not unused. One that was revoked before stays as it is.
 func (d *Desk) Revoke(ctx context.Context, by staff.Actor, id int64, reason string, toStock bool) (Coupon, error) {
 	return d.do(ctx, by, id, "", reason, "coupon.revoke", staff.ManageUsers, func(c Case) (Move, error) { return c.revoke(toStock) })
+}
+
+// takeBack is Revoke for a job, which the log names. It returns the state in
+// which the coupon was found.
+func (d *Desk) takeBack(ctx context.Context, by staff.Actor, id int64, reason string, toStock bool, jobID int64) (found State, err error) {
+	_, err = d.do(ctx, by, id, "", reason, "coupon.revoke", staff.ManageUsers, func(c Case) (Move, error) {
+		found = c.Coupon.At(c.Now)
+		m, err := c.revoke(toStock)
+		m.Job = jobID
+		return m, err
+	})
+	return found, err
 }
 
 // Release ends the lock that the order has on the coupon, as payment could;

@@ -81,8 +81,16 @@ type GrantStore interface {
 	// GrantLines returns up to limit rows after the line as GrantResults does,
 	// of one result or of all ("").
 	GrantLines(ctx context.Context, sheet int64, result string, after int64, limit int) ([]GrantRow, error)
-	// GrantTally counts the sheet's rows by the result that GrantLines tells.
-	GrantTally(ctx context.Context, sheet int64) (map[string]int64, error)
+	// GrantTally counts the sheet's rows up to the line by the result that
+	// GrantLines tells, and behind it those that were given or accepted.
+	GrantTally(ctx context.Context, sheet, line int64) (map[string]int64, error)
+	// TakenBack counts the sheet's coupons that the job has revoked.
+	TakenBack(ctx context.Context, sheet, jobID int64) (int64, error)
+	// ApplyGrant starts j, as [job.Store.StartJob] does, to give what the dry run
+	// of the sheet was about, unless a job has begun that before, which it
+	// returns then; first says which. Of several at the same moment one is
+	// first. It returns [job.ErrNotFound] if the dry run is gone.
+	ApplyGrant(ctx context.Context, sheet, templateID int64, j job.Job, requestKey string, e staff.Entry) (applied job.Job, first bool, err error)
 	// GrantJobs lists jobs of [GrantKind], newest first.
 	GrantJobs(ctx context.Context, q GrantQuery) ([]job.Job, error)
 	// GrantApplied returns the last job that gave the sheet's coupons, 0 if
@@ -115,16 +123,6 @@ type GrantParams struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// grantCounts returns how many rows of the job have which result so far, as
-// the job itself knows.
-func grantCounts(j job.Job) map[string]int64 {
-	var c grantCursor
-	if len(j.Result) == 0 || json.Unmarshal(j.Result, &c) != nil {
-		return nil
-	}
-	return c.Results
-}
-
 // SheetOf returns the job under which the rows of j are kept.
 func SheetOf(j job.Job) int64 {
 	var p GrantParams
@@ -143,54 +141,69 @@ func SheetOf(j job.Job) int64 {
 // [job.ErrUploadNotFound].
 func (g *Grants) Start(ctx context.Context, by staff.Actor, p GrantParams, uploadID int64, requestKey string) (job.Job, error) {
 	p.Sheet = 0
-	return g.start(ctx, by, p, uploadID, requestKey)
-}
-
-// Apply gives the coupons that the dry run of job id was about. Asking twice
-// starts one job. Beside the errors of Start it returns [job.ErrNotFound].
-func (g *Grants) Apply(ctx context.Context, by staff.Actor, id int64, reason string) (job.Job, error) {
-	j, p, err := g.load(ctx, by, id, GrantKind)
-	if err != nil {
-		return j, err
-	}
-	if !p.DryRun || j.State != job.Done {
-		return j, template.ErrTransition.Because("only a dry run that is done can be applied")
-	}
-	given, err := g.Store.GrantApplied(ctx, p.TemplateID, SheetOf(j)) // by whomever
+	n, err := g.prepare(ctx, by, p)
 	if err != nil {
 		return job.Job{}, err
 	}
-	if given != 0 {
-		return g.Jobs.Job(ctx, by, given)
-	}
-	return g.start(ctx, by, GrantParams{TemplateID: p.TemplateID, Sheet: SheetOf(j), Reason: reason}, 0, "apply:"+itoa(id))
+	n.UploadID, n.RequestKey = uploadID, requestKey
+	return g.Jobs.Start(ctx, by, n, staff.ManageUsers)
 }
 
-func (g *Grants) start(ctx context.Context, by staff.Actor, p GrantParams, uploadID int64, key string) (job.Job, error) {
+// Apply gives the coupons that the dry run of job id was about, once, whoever
+// asks: first is whether it was this request that began it, and the job says
+// who did. Beside the errors of Start it returns [job.ErrNotFound].
+func (g *Grants) Apply(ctx context.Context, by staff.Actor, id int64, reason string) (applied job.Job, first bool, err error) {
+	j, p, err := g.load(ctx, by, id, GrantKind)
+	if err != nil {
+		return j, false, err
+	}
+	if err := by.May(staff.ManageUsers, j.ShopNumber); err != nil {
+		return j, false, err
+	}
+	if !p.DryRun || j.State != job.Done {
+		return j, false, template.ErrTransition.Because("only a dry run that is done can be applied")
+	}
+	given, err := g.Store.GrantApplied(ctx, p.TemplateID, SheetOf(j)) // by whomever
+	if err != nil {
+		return job.Job{}, false, err
+	}
+	if given != 0 {
+		applied, err = g.Jobs.Job(ctx, by, given)
+		return applied, false, err
+	}
+	n, err := g.prepare(ctx, by, GrantParams{TemplateID: p.TemplateID, Sheet: SheetOf(j), Reason: reason})
+	if err != nil {
+		return job.Job{}, false, err
+	}
+	n.RequestKey = "apply:" + itoa(id)
+	start, e, err := n.Prepare(by, staff.ManageUsers)
+	if err != nil {
+		return job.Job{}, false, err
+	}
+	return g.Store.ApplyGrant(context.WithoutCancel(ctx), SheetOf(j), p.TemplateID, start, n.RequestKey, e)
+}
+
+func (g *Grants) prepare(ctx context.Context, by staff.Actor, p GrantParams) (job.New, error) {
 	if p.Reason != "" {
 		if err := CheckReason(p.Reason); err != nil {
-			return job.Job{}, err
+			return job.New{}, err
 		}
 	}
 	t, err := g.Store.Template(ctx, p.TemplateID)
 	if err != nil {
-		return job.Job{}, err
+		return job.New{}, err
 	}
 	if err := by.May(staff.ManageUsers, t.ShopNumber); err != nil {
-		return job.Job{}, err
+		return job.New{}, err
 	}
 	if t.Stored == template.Draft || t.Stored == template.Cancelled {
-		return job.Job{}, template.ErrTransition.Because("coupons of a %s template cannot be given away", t.Stored)
+		return job.New{}, template.ErrTransition.Because("coupons of a %s template cannot be given away", t.Stored)
 	}
 	if !p.DryRun && t.Stored == template.Paused { // a list is given once: nobody on it would get anything
-		return job.Job{}, template.ErrTransition.Because("the template is paused; resume it before its coupons are given away")
+		return job.New{}, template.ErrTransition.Because("the template is paused; resume it before its coupons are given away")
 	}
 	params, err := json.Marshal(p)
-	if err != nil {
-		return job.Job{}, err
-	}
-	return g.Jobs.Start(ctx, by, job.New{Kind: GrantKind, Title: t.Name, ShopNumber: t.ShopNumber, Params: params, UploadID: uploadID,
-		RequestKey: key, Reason: p.Reason}, staff.ManageUsers)
+	return job.New{Kind: GrantKind, Title: t.Name, ShopNumber: t.ShopNumber, Params: params, Reason: p.Reason}, err
 }
 
 // List returns the lists that the query selects and the actor may know about.
@@ -211,14 +224,36 @@ func (g *Grants) Lines(ctx context.Context, by staff.Actor, j job.Job, result st
 	return g.Store.GrantLines(ctx, SheetOf(j), result, after, limit)
 }
 
-// Counts returns how many rows of the job have which result so far, those
-// that a gate had only accepted as what became of them.
-func (g *Grants) Counts(ctx context.Context, j job.Job) (map[string]int64, error) {
-	counts := grantCounts(j)
-	if !j.State.Over() || counts["accepted"] == 0 {
-		return counts, nil
+// Outcome returns the job with how many rows have which result so far. Of one
+// that is over, rows that a gate had only accepted count as what became of
+// them, and of one that was stopped or failed also those of the chunk that it
+// was at, which it could not count any more.
+func (g *Grants) Outcome(ctx context.Context, j job.Job) (job.Job, map[string]int64, error) {
+	var c grantCursor
+	if len(j.Result) > 0 {
+		_ = json.Unmarshal(j.Result, &c) // was written by this program
 	}
-	return g.Store.GrantTally(ctx, SheetOf(j))
+	stopped := j.State == job.Cancelled || j.State == job.Failed
+	switch {
+	case stopped && j.Kind == TakeBackKind:
+		return g.stoppedTakeBack(ctx, j, c.Results)
+	case !stopped && (j.State != job.Done || c.Results[GrantAccepted] == 0):
+		return j, c.Results, nil
+	}
+	tally, err := g.Store.GrantTally(ctx, SheetOf(j), c.Line)
+	if err != nil || len(tally) == 0 {
+		return j, c.Results, err
+	}
+	j.Done, j.Failed = 0, 0
+	for result, n := range tally {
+		if (GrantRow{Result: result}).good() {
+			j.Done += n
+		} else {
+			j.Failed += n
+		}
+	}
+	j.Total = max(j.Total, j.Worked())
+	return j, tally, nil
 }
 
 // Applied returns the job that gave what the dry run j was about, 0 if it was

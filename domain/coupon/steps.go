@@ -78,6 +78,8 @@ type Move struct {
 	LockFor time.Duration
 	// ToStock puts the coupon's place back on the shelf in the same transaction.
 	ToStock bool
+	// Job is the one that takes the step, for the log; 0 = none.
+	Job int64
 	// Entry is the audit record of a step that staff took.
 	Entry *staff.Entry
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
@@ -13,6 +14,14 @@ import (
 
 // TakeBackKind is the kind of the jobs that revoke what a list gave.
 const TakeBackKind = "coupons.takeback"
+
+// What became of a coupon that was to be taken back. Others are the [State]
+// that keeps it.
+const (
+	TakenBack   = "revoked"
+	TakenBefore = "revoked_before" // by somebody else, or another job
+	TakenGone   = "gone"           // there is no such coupon any more
+)
 
 // TakeBackParams say what a job of [TakeBackKind] does.
 type TakeBackParams struct {
@@ -42,6 +51,9 @@ func (g *Grants) TakeBack(ctx context.Context, by staff.Actor, id int64, reason 
 	if p.DryRun || !j.State.Over() {
 		return j, template.ErrTransition.Because("only a grant that is over can be taken back")
 	}
+	if j, _, err = g.Outcome(ctx, j); err != nil {
+		return j, err
+	}
 	params, err := json.Marshal(TakeBackParams{TemplateID: p.TemplateID, Sheet: SheetOf(j), Grant: j.ID, Reason: reason, ToStock: toStock})
 	if err != nil {
 		return j, err
@@ -64,10 +76,30 @@ type takeBackCursor struct {
 	Line    int64 `json:"line"`
 	Revoked int64 `json:"revoked"`
 	Kept    int64 `json:"kept"`
+	// Before is how many somebody else had revoked; they are no part of the total.
+	Before int64 `json:"before"`
+	// Results counts coupons by what became of them.
+	Results map[string]int64 `json:"results,omitempty"`
+}
+
+// count adds one coupon and reports whether it is kept.
+func (c *takeBackCursor) count(result string) (kept bool) {
+	c.Results[result]++
+	switch result {
+	case TakenBack:
+		c.Revoked++
+	case TakenBefore:
+		c.Before++
+	default:
+		c.Kept++
+		return true
+	}
+	return false
 }
 
 // Step revokes the next chunk. A coupon that an order holds or has used, or
-// whose time has passed, stays and is told as a row that failed.
+// whose time has passed, stays and is told as a row that failed. One that this
+// job has revoked counts as such however often the step is repeated.
 func (b *TakeBacker) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	var p TakeBackParams
 	var c takeBackCursor
@@ -83,25 +115,79 @@ func (b *TakeBacker) Step(ctx context.Context, j job.Job) (job.Progress, error) 
 	if err != nil {
 		return job.Progress{}, err
 	}
+	if c.Results == nil {
+		c.Results = map[string]int64{}
+	}
+	total := j.Total + c.Before
 	var kept []job.RowError
 	for _, r := range rows {
 		c.Line = r.Line
 		if r.CouponID == 0 {
 			continue
 		}
-		_, err := b.Desk.Revoke(ctx, j.Actor, r.CouponID, p.Reason, p.ToStock)
-		var why *fault.Fault
-		switch {
-		case err == nil:
-			c.Revoked++
-		case errors.As(err, &why) && (errors.Is(err, ErrNotUsable) || errors.Is(err, ErrNotFound)):
-			c.Kept++
-			kept = append(kept, job.RowError{Line: r.Line, Row: r.Input + " · " + itoa(r.CouponID), Error: why.Text})
-		default:
+		result, why, err := b.take(ctx, j, r.CouponID, p)
+		if err != nil {
 			return job.Progress{}, err
 		}
+		if c.count(result) {
+			kept = append(kept, job.RowError{Line: r.Line, Row: r.Input + " · " + itoa(r.CouponID), Error: why,
+				Because: []fault.Field{{Key: keptRule(result), Message: why}}})
+		}
+	}
+	finished := len(rows) < takeBackChunk
+	if total = max(total-c.Before, c.Revoked+c.Kept); finished {
+		total = c.Revoked + c.Kept // there may be fewer than the grant had counted on
 	}
 	cursor, err := json.Marshal(c)
-	return job.Progress{Cursor: cursor, Result: cursor, Total: max(j.Total, c.Revoked+c.Kept), Done: c.Revoked, Failed: c.Kept, Errors: kept,
-		Finished: len(rows) < takeBackChunk}, err
+	return job.Progress{Cursor: cursor, Result: cursor, Total: total, Done: c.Revoked, Failed: c.Kept, Errors: kept, Finished: finished}, err
+}
+
+// keptRule is what keeps a coupon from being taken back.
+func keptRule(result string) string {
+	switch State(result) {
+	case Locked:
+		return "rule.kept_locked"
+	case Used:
+		return "rule.kept_used"
+	case Expired:
+		return "rule.kept_expired"
+	case Refunded:
+		return "rule.kept_refunded"
+	}
+	return "rule.kept_gone"
+}
+
+// take revokes one coupon for the job and says what became of it, and in
+// English why it stays.
+func (b *TakeBacker) take(ctx context.Context, j job.Job, id int64, p TakeBackParams) (result, why string, err error) {
+	found, err := b.Desk.takeBack(ctx, j.Actor, id, p.Reason, p.ToStock, j.ID)
+	no, refused := errors.AsType[*fault.Fault](err)
+	switch {
+	case refused && errors.Is(err, ErrNotFound):
+		return TakenGone, no.Text, nil
+	case refused && errors.Is(err, ErrNotUsable):
+		return string(found), no.Text, nil
+	case err != nil || found != Revoked:
+		return TakenBack, "", err
+	}
+	by, err := b.Desk.Store.RevokedBy(ctx, id)
+	if err != nil || by == j.ID {
+		return TakenBack, "", err
+	}
+	return TakenBefore, "", nil
+}
+
+// stoppedTakeBack is the job with what it has revoked. One that was cut off
+// does not count the chunk that it was at.
+func (g *Grants) stoppedTakeBack(ctx context.Context, j job.Job, counts map[string]int64) (job.Job, map[string]int64, error) {
+	n, err := g.Store.TakenBack(ctx, SheetOf(j), j.ID)
+	if err != nil || n <= j.Done {
+		return j, counts, err
+	}
+	if counts = maps.Clone(counts); counts == nil {
+		counts = map[string]int64{}
+	}
+	counts[TakenBack] = n
+	j.Done, j.Total = n, max(j.Total, n+j.Failed)
+	return j, counts, nil
 }

@@ -58,6 +58,8 @@ const (
 type Service struct {
 	Store Store
 	Jobs  Jobs
+	// Tables opens the files of lists.
+	Tables job.Tables
 }
 
 // Spec is what staff decide about a segment by rules.
@@ -127,11 +129,23 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, request
 // CreateList stores an empty list and starts the job that fills it from the
 // uploaded file; without one, 0, there is no job. Asked again with the same
 // request key it returns what that made; without a key, "", it makes another.
+// It returns [staff.ErrForbidden], [job.ErrUploadNotFound] or a [fault.Fields],
+// also about a "file" that holds no ids; nothing is stored then.
 func (s *Service) CreateList(ctx context.Context, by staff.Actor, name string, uploadID int64, requestKey string) (Segment, job.Job, error) {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return Segment{}, job.Job{}, err
 	}
-	if err := checkName(name).Err(); err != nil {
+	e := checkName(name)
+	if uploadID != 0 {
+		if err := s.look(ctx, uploadID); err != nil {
+			why, ok := err.(*fault.Fields)
+			if !ok {
+				return Segment{}, job.Job{}, err
+			}
+			e.List = append(e.List, why.List...)
+		}
+	}
+	if err := e.Err(); err != nil {
 		return Segment{}, job.Job{}, err
 	}
 	n := Segment{Name: strings.TrimSpace(name), Kind: ByList, Rule: Everybody(), CreatedBy: createdBy(by)}
@@ -176,10 +190,14 @@ func KeptBy(campaign string) error {
 
 // AddFile adds the ids of another file to a list. Asked again with the same
 // request key it returns the job of the first time; without a key, "", the same
-// upload is added once. It returns the errors of [Service.MayAdd].
+// upload is added once. It returns the errors of [Service.MayAdd], and a
+// [fault.Fields] about a "file" that holds no ids.
 func (s *Service) AddFile(ctx context.Context, by staff.Actor, id, uploadID int64, requestKey string) (job.Job, error) {
 	list, err := s.MayAdd(ctx, by, id)
 	if err != nil {
+		return job.Job{}, err
+	}
+	if err := s.look(ctx, uploadID); err != nil {
 		return job.Job{}, err
 	}
 	return s.fill(ctx, by, list, uploadID, requestKey)

@@ -100,7 +100,7 @@ var (
 
 func TestService(t *testing.T) {
 	store, jobs := &shelf{}, &starts{}
-	s := &segment.Service{Store: store, Jobs: jobs}
+	s := &segment.Service{Store: store, Jobs: jobs, Tables: tableOf([]string{"id"}, []string{"7"})}
 	g, err := s.Create(t.Context(), marketer, gold, "")
 	if err != nil || g.Name != "Gold" || store.entries[0].Action != "segment.create" {
 		t.Fatalf("%+v %v", g, err)

@@ -107,6 +107,20 @@ const repeatedID = "rule.repeated_id"
 // is imported all the same.
 func IsNote(e job.RowError) bool { return e.Breaks(repeatedID) }
 
+// What [RowKind] tells.
+const (
+	RowFailed = "failed"
+	RowNoted  = "note"
+)
+
+// RowKind tells a row that was not worked off from one that only has a note.
+func RowKind(e job.RowError) string {
+	if IsNote(e) {
+		return RowNoted
+	}
+	return RowFailed
+}
+
 // notes tells of every repeat; none of them keeps a row from being stored.
 func (p *part) notes() []job.RowError {
 	list := make([]job.RowError, len(p.again))

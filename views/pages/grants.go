@@ -39,16 +39,16 @@ func grantResult(ctx context.Context, result string) string {
 }
 
 func grantGood(result string) bool {
-	return result == coupon.GrantOK || result == coupon.GrantIssued || result == coupon.GrantAccepted
+	return slices.Contains([]string{coupon.GrantOK, coupon.GrantIssued, coupon.GrantAccepted, coupon.TakenBack}, result)
 }
 
 func grantTone(result string) ui.Tone {
 	switch result {
-	case coupon.GrantOK, coupon.GrantIssued:
+	case coupon.GrantOK, coupon.GrantIssued, coupon.TakenBack:
 		return ui.Good
 	case coupon.GrantAccepted:
 		return ui.Info
-	case "limit_reached", coupon.GrantDuplicate:
+	case "limit_reached", coupon.GrantDuplicate, coupon.TakenBefore:
 		return ui.Neutral
 	}
 	return ui.Warn

@@ -41,7 +41,12 @@ func grants() []Story {
 	failed.Job.Reason = owned.ErrNoUserColumn.Code
 	back := grantOf(14, false, job.Done, 1_179, 1_170, 9)
 	back.Job.Kind, back.Params.Reason = owned.TakeBackKind, "the list was the wrong one"
-	back.Errors = []job.RowError{{Line: 17, Row: "1017 · 90013", Error: "only an unused coupon can be revoked; this one is used"}}
+	back.Errors = []job.RowError{{Line: 17, Row: "1017 · 90013", Error: "only an unused coupon can be revoked; this one is used",
+		Because: []fault.Field{{Key: "rule.kept_used"}}}}
+	back.Counts = map[string]int64{owned.TakenBack: 1_170, string(owned.Used): 6, string(owned.Locked): 3}
+	again := grantOf(15, false, job.Done, 9, 3, 6)
+	again.Job.Kind, again.Params.Reason, again.Errors = owned.TakeBackKind, "those whose lock has ended", back.Errors
+	again.Counts = map[string]int64{owned.TakenBack: 3, owned.TakenBefore: 1_170, string(owned.Used): 6}
 	viewer := given
 	viewer.MayGive, viewer.Rows = false, nil
 	row := func(g pages.Grant) pages.GrantRow { return pages.GrantRow{Job: g.Job, Params: g.Params} }
@@ -73,5 +78,6 @@ func grants() []Story {
 		{Name: "grant/given-viewer", Page: viewer.Page(), Role: staff.Viewer},
 		{Name: "grant/take-back", Page: takeBack.Page()},
 		{Name: "grant/taken-back", Page: back.Page()},
+		{Name: "grant/taken-back-again", Page: again.Page()},
 	}
 }

@@ -27,14 +27,15 @@ type GrantWish struct {
 
 // Grant is a list of users that is worked off in the background.
 type Grant struct {
-	JobID   string           `json:"job_id" example:"1"`
-	State   string           `json:"state" enum:"waiting,running,done,failed,cancelled" example:"waiting"`
-	DryRun  bool             `json:"dry_run"`
-	Total   int64            `json:"total" doc:"Rows; 0 until they are read." example:"2"`
-	Done    int64            `json:"done" doc:"Rows that were, or would be, given a coupon."`
-	Failed  int64            `json:"failed"`
-	Results map[string]int64 `json:"results,omitempty" doc:"Rows by what became of them: ok (would get one), issued, accepted (by the gate, being written), limit_reached, sold_out, unknown_user, bad_user_id, duplicate, or the code of another refusal."`
-	Reason  string           `json:"reason,omitempty" doc:"Why the job as a whole failed."`
+	JobID     string           `json:"job_id" example:"1"`
+	State     string           `json:"state" enum:"waiting,running,done,failed,cancelled" example:"waiting"`
+	DryRun    bool             `json:"dry_run"`
+	Total     int64            `json:"total" doc:"Rows; 0 until they are read." example:"2"`
+	Done      int64            `json:"done" doc:"Rows that were, or would be, given a coupon."`
+	Failed    int64            `json:"failed"`
+	Results   map[string]int64 `json:"results,omitempty" doc:"Rows by what became of them: ok (would get one), issued, accepted (by the gate, being written), limit_reached, sold_out, unknown_user, bad_user_id, duplicate, or the code of another refusal."`
+	Reason    string           `json:"reason,omitempty" doc:"Why the job as a whole failed."`
+	StartedBy string           `json:"started_by" doc:"Who started it." example:"key:1 shop"`
 }
 
 type grantAnswer struct{ Body Grant }
@@ -153,6 +154,6 @@ func (a *API) grant(ctx context.Context, in *CouponRef) (*grantAnswer, error) {
 }
 
 func (a *API) grantAnswered(ctx context.Context, j job.Job, dryRun bool) (*grantAnswer, error) {
-	counts, err := a.Grants.Counts(ctx, j)
-	return &grantAnswer{Grant{decimal(j.ID), string(j.State), dryRun, j.Total, j.Done, j.Failed, counts, j.Reason}}, err
+	j, counts, err := a.Grants.Outcome(ctx, j)
+	return &grantAnswer{Grant{decimal(j.ID), string(j.State), dryRun, j.Total, j.Done, j.Failed, counts, j.Reason, j.CreatedBy}}, err
 }

@@ -16,12 +16,13 @@ import (
 func (a *API) grantRoutes() {
 	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/apply", ID: "apply-grant", Tag: tagStaff,
 		Summary: "Give the coupons that a dry run was about", Status: http.StatusAccepted,
-		Description: "The dry run must be done. Asking again answers with the same job.",
+		Description: "The dry run must be done. It is applied once: asking again, whoever does, answers with the same job, and started_by says who was first.",
 		Codes:       []string{"job_not_found", "template_not_found", "invalid_transition"}, Example: `{"reason":"thanks to the testers"}`}), a.applyGrant)
 	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/take-back", ID: "take-back-grant", Tag: tagStaff,
 		Summary: "Revoke the unused coupons that a list was given", Status: http.StatusAccepted,
 		Description: "Works in the background; GET /admin/grants/{job_id} says how far it is, done being the coupons revoked and failed those that are " +
-			"locked, used or expired and stay. Each coupon is revoked as by /admin/coupons/{id}/revoke. Repeating it changes nothing.",
+			"locked, used or expired and stay; results counts them by what became of them: revoked, revoked_before (not by this job), locked, used, expired, gone. " +
+			"Each coupon is revoked as by /admin/coupons/{id}/revoke. Repeating it changes nothing.",
 		Codes: []string{"job_not_found", "invalid_transition"}, Example: `{"reason":"the list was the wrong one","return_to_stock":true}`}), a.takeBackGrant)
 	op := a.operation(route{traits: traits{access: forStaff, stream: true}, Method: http.MethodGet, Path: "/admin/grants/{id}/results.csv", ID: "export-grant",
 		Tag: tagStaff, Summary: "Export what became of each row of a list",
@@ -46,7 +47,7 @@ func (a *API) applyGrant(ctx context.Context, in *struct {
 	if err := merge(err, checkText("body.reason", reason)); err != nil {
 		return nil, err
 	}
-	j, err := a.Grants.Apply(ctx, actorOf(ctx), id, strings.TrimSpace(reason))
+	j, _, err := a.Grants.Apply(ctx, actorOf(ctx), id, strings.TrimSpace(reason))
 	if err != nil {
 		return nil, err
 	}

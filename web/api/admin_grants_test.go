@@ -60,7 +60,7 @@ func TestGrantIsAppliedAfterItsDryRun(t *testing.T) {
 	if applied.at("dry_run") != false || applied.at("job_id") == a.at("job_id") {
 		t.Fatalf("%s", applied.Body)
 	}
-	if again := r.want(r.call(r.admin(), "POST", path+"/apply", nil), 202, ""); again.at("job_id") != applied.at("job_id") {
+	if again := r.want(r.call(r.admin(), "POST", path+"/apply", nil), 202, ""); again.at("job_id") != applied.at("job_id") || again.at("started_by") != applied.at("started_by") || !strings.HasPrefix(again.at("started_by").(string), "key:") {
 		t.Fatalf("applied twice: %s", again.Body)
 	}
 	r.workGrants()
@@ -77,8 +77,13 @@ func TestGrantIsAppliedAfterItsDryRun(t *testing.T) {
 	r.want(r.call(r.admin(), "POST", done+"/take-back", map[string]any{"reason": ""}), 422, "invalid_request")
 	back := r.want(r.call(r.admin(), "POST", done+"/take-back", map[string]any{"reason": "the wrong list", "return_to_stock": true}), 202, "")
 	r.workGrants()
-	if got := r.want(r.call(r.admin(), "GET", "/admin/grants/"+back.at("job_id").(string), nil), 200, ""); got.at("state") != "done" || got.at("done") != 2.0 {
+	if got := r.want(r.call(r.admin(), "GET", "/admin/grants/"+back.at("job_id").(string), nil), 200, ""); got.at("state") != "done" || got.at("done") != 2.0 || got.at("results.revoked") != 2.0 {
 		t.Errorf("%s", got.Body)
+	}
+	back = r.want(r.call(r.admin(), "POST", done+"/take-back", map[string]any{"reason": "once more"}), 202, "")
+	r.workGrants()
+	if got := r.want(r.call(r.admin(), "GET", "/admin/grants/"+back.at("job_id").(string), nil), 200, ""); got.at("done") != 0.0 || got.at("results.revoked_before") != 2.0 {
+		t.Errorf("taken back twice: %s", got.Body)
 	}
 	if n := r.number(`select count(*) from coupons where state = 'revoked' and returned`); n != 2 {
 		t.Errorf("%d coupons came back", n)

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"dropbell/domain/job"
+	"dropbell/domain/user"
 )
 
 // Job is work in the background.
@@ -46,7 +47,8 @@ func (a *API) jobRoutes() {
 	})
 	about.Path, about.ID, about.stream = "/admin/jobs/{id}/errors.csv", "export-job-errors", true
 	about.Summary = "Export the rows that could not be worked off"
-	about.Description = "A heading, then line,row,error for each, as far as the job is worked off. Whoever may not start such a job may not see them."
+	about.Description = "A heading, then line,row,error,kind for each, as far as the job is worked off. The kind is failed, or note for a row that is " +
+		"worked off all the same, as the check of an import tells of an id that stands in the file twice. Whoever may not start such a job may not see them."
 	op := a.operation(about)
 	op.Responses["200"] = &huma.Response{Description: "The rows.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	register(a, op, a.jobErrors)
@@ -71,8 +73,8 @@ func (a *API) jobErrors(ctx context.Context, in *JobRef) (*struct{ Body func(hum
 	}
 	return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
 		r, w := humachi.Unwrap(hc)
-		a.sendRows(w, r, "errors-"+decimal(j.ID)+".csv", []string{"line", "row", "error"}, func(row func(...any) error) error {
-			return a.Jobs.RowErrors(r.Context(), by, j.ID, func(e job.RowError) error { return row(e.Line, e.Row, e.Error) })
+		a.sendRows(w, r, "errors-"+decimal(j.ID)+".csv", []string{"line", "row", "error", "kind"}, func(row func(...any) error) error {
+			return a.Jobs.RowErrors(r.Context(), by, j.ID, func(e job.RowError) error { return row(e.Line, e.Row, e.Error, user.RowKind(e)) })
 		})
 	}}, nil
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
+	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 )
@@ -33,7 +35,8 @@ func (a *API) listRoutes(add func(method, path, id, summary string, more ...func
 	op := add(http.MethodPut, "/admin/lists/{id}/members", "add-list-members", "Add users to a list, from a file",
 		func(r *route) {
 			r.stream, r.Status = true, http.StatusAccepted
-			r.Description = "CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. It is read in the background, " +
+			r.Description = "CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, " +
+				"is empty or has no ids at its beginning is refused. The rest is read in the background, " +
 				"and adding a user again changes nothing. GET /admin/jobs/{job_id} says how far that is and what could not be read, " +
 				"GET /admin/segments/{id} how many members there are. From when a campaign to the list is published, or waits for approval, " +
 				"until its audience is read, nobody can be added."
@@ -94,7 +97,13 @@ func (a *API) startFilling(w http.ResponseWriter, r *http.Request, id int64) (jo
 	if err != nil {
 		return job.Job{}, err
 	}
-	return a.Segments.AddFile(r.Context(), by, id, u.ID, "")
+	j, err := a.Segments.AddFile(r.Context(), by, id, u.ID, "")
+	if why, ok := errors.AsType[*fault.Fields](err); ok {
+		for i := range why.List {
+			why.List[i].Name = "body" // which is the file
+		}
+	}
+	return j, err
 }
 
 // patient gives a client that goes on sending more time.

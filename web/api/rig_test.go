@@ -22,6 +22,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	tables "dropbell/adapters/sheet"
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
@@ -96,9 +97,10 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Templates: &template.Service{Store: templates, Now: r.now},
 		Users:     &user.Service{Store: postgres.NewUsers(r.db)},
 		Jobs:      &job.Service{Store: postgres.NewJobs(r.db)},
-		Segments:  &segment.Service{Store: postgres.NewSegments(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)}},
-		Uploads:   postgres.NewUploads(r.db),
-		Board:     postgres.NewBoards(r.db), Shops: templates, Keys: postgres.NewStaff(r.db), Tokens: tokens,
+		Segments: &segment.Service{Store: postgres.NewSegments(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)},
+			Tables: tables.Tables{Open: postgres.NewUploads(r.db).OpenUpload}},
+		Uploads: postgres.NewUploads(r.db),
+		Board:   postgres.NewBoards(r.db), Shops: templates, Keys: postgres.NewStaff(r.db), Tokens: tokens,
 		Idempotency: postgres.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
 	}
 	d.Explainer = &reminder.Explainer{Store: reservations, Reminders: d.Reminders}

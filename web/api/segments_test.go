@@ -72,7 +72,7 @@ func TestLists(t *testing.T) {
 		t.Errorf("the job is %s", got.Body)
 	}
 	r.exec(`insert into job_errors (job_id, line, row, error) select max(id), 3, 'x', 'no "id"' from jobs`)
-	if got := r.want(r.call(r.admin(), "GET", work+"/errors.csv", nil), 200, ""); got.Body.String() != "line,row,error\n3,x,\"no \"\"id\"\"\"\n" {
+	if got := r.want(r.call(r.admin(), "GET", work+"/errors.csv", nil), 200, ""); got.Body.String() != "line,row,error,kind\n3,x,\"no \"\"id\"\"\",failed\n" {
 		t.Errorf("the rows are %q", got.Body.String())
 	}
 	r.want(r.call(as(r.keys["read"]), "GET", work+"/errors.csv", nil), 403, "forbidden")
@@ -83,6 +83,14 @@ func TestLists(t *testing.T) {
 	r.want(r.call(r.admin("Content-Type", "text/csv"), "PUT", path, io.MultiReader(strings.NewReader("id\n1"), deadLine{})), 400, "malformed_json")
 	if n := r.number(`select count(*) from uploads`); n != 1 {
 		t.Fatalf("%d uploads are left", n)
+	}
+	for body, why := range map[string]string{"": "empty", "id\n": "empty", "name,mail\nAnn,a@example.com\n": "no column of ids", "\xd0\xcf\x11\xe0": "save it as XLSX or CSV"} {
+		if a := r.want(r.call(r.admin("Content-Type", "text/csv"), "PUT", path, body), 422, "invalid_request"); a.at("errors.0.location") != "body" || !strings.Contains(a.at("errors.0.message").(string), why) {
+			t.Errorf("%q is refused with %s", body, a.Body)
+		}
+	}
+	if n := r.number(`select count(*) from jobs`); n != 1 {
+		t.Fatalf("%d jobs read files that hold nothing", n)
 	}
 	r.want(r.call(r.admin("If-Match", "1"), "PATCH", "/admin/segments/"+id, `{"rule":{"all":[]}}`), 409, "segment_is_list")
 	r.want(r.call(r.admin(), "POST", "/admin/segments/"+id+"/count", nil), 409, "segment_is_list")

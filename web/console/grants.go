@@ -123,7 +123,7 @@ func (c *Console) loadGrant(r *http.Request) (p pages.Grant, err error) {
 		return p, err
 	}
 	p.MayGive = actor(r).Can(staff.ManageUsers, p.Template.ShopNumber)
-	p.Counts, err = c.Grants.Counts(r.Context(), p.Job)
+	p.Job, p.Counts, err = c.Grants.Outcome(r.Context(), p.Job)
 	return p, err
 }
 
@@ -244,7 +244,25 @@ func (c *Console) confirmGrantStep(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
+	if r.PathValue("step") == "apply" { // somebody may have done that meanwhile
+		id, err := c.Grants.Applied(r.Context(), p.Job, p.Params)
+		if err != nil {
+			return err
+		}
+		if id != 0 {
+			j, err := c.Jobs.Job(r.Context(), actor(r), id)
+			if err != nil {
+				return err
+			}
+			return c.done(w, r, pages.GrantURL(id), ui.Info, appliedBy(r, j))
+		}
+	}
 	return c.ask(w, r, http.StatusOK, c.grantStep(r, p, ""))
+}
+
+// appliedBy tells of the job that somebody else has begun.
+func appliedBy(r *http.Request, j job.Job) string {
+	return say(r, "grants.applied_by", pages.ActorName(r.Context(), j.CreatedBy))
 }
 
 func (c *Console) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
@@ -254,13 +272,16 @@ func (c *Console) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
 	}
 	err = coupon.CheckReason(reason(r))
 	var j job.Job
-	said := "grants.started"
+	tone, said := ui.Good, say(r, "grants.started")
 	switch {
 	case err != nil:
 	case r.PathValue("step") == "apply":
-		j, err = c.Grants.Apply(r.Context(), actor(r), p.Job.ID, reason(r))
+		var first bool
+		if j, first, err = c.Grants.Apply(r.Context(), actor(r), p.Job.ID, reason(r)); err == nil && !first && !j.By(actor(r)) {
+			tone, said = ui.Info, appliedBy(r, j)
+		}
 	default:
-		said = "grants.taking_back"
+		said = say(r, "grants.taking_back")
 		j, err = c.Grants.TakeBack(r.Context(), actor(r), p.Job.ID, reason(r), r.PostFormValue("stock") != "", requestKey(r))
 	}
 	if broken := ui.ErrorOf(r.Context(), fieldsOf(err), "reason"); broken != "" {
@@ -269,5 +290,5 @@ func (c *Console) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, pages.GrantURL(j.ID), ui.Good, say(r, said))
+	return c.done(w, r, pages.GrantURL(j.ID), tone, said)
 }

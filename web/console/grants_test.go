@@ -88,6 +88,15 @@ func TestGrantPages(t *testing.T) {
 	b.post(dry+"/apply", nil).is(422).has("say why")
 	given := b.post(dry+"/apply", url.Values{"reason": {"thanks to the testers"}}).is(303).header.Get("Location")
 	b.post(dry+"/apply", url.Values{"reason": {"pressed twice"}}).to(given)
+	b.get(given).is(200).has("The coupons are being given.")
+	late := g.as(staff.Marketer)
+	late.post(dry+"/apply", url.Values{"reason": {"me too"}}).to(given)
+	late.get(given).is(200).has("The marketer has applied this list already; nobody is given a coupon twice.", "thanks to the testers").hasNot("The coupons are being given.")
+	late.get(dry + "/apply").to(given)
+	late.get(given).is(200).has("has applied this list already")
+	if g.number(`select count(*) from jobs where kind = 'coupons.grant'`) != 2 {
+		t.Fatal("two people apply one list")
+	}
 	g.workGrants()
 	b.get(given).is(200).has("Giving coupons", "Given", "done", "Reason: thanks to the testers", "Download results", "Take back").hasNot(given + "/apply")
 	b.get(dry).is(200).has("This list has been given", given).hasNot(dry + "/apply")
@@ -119,9 +128,17 @@ func TestGrantPages(t *testing.T) {
 	b.post(given+"/takeback", url.Values{"stock": {"1"}}).is(422).has("say why")
 	back := b.post(given+"/takeback", url.Values{"stock": {"1"}, "reason": {"the wrong list"}}).is(303).header.Get("Location")
 	g.workGrants()
-	b.get(back).is(200).has("Taking coupons back", "Revoked", "Kept: locked, used or expired", "an order holds the coupon")
+	b.get(back).is(200).has("Taking coupons back", "Revoked", "Kept: locked, used or expired", "An order holds it; release its lock first.", "Kept: an order holds it").hasNot("Revoked before")
+	chinese := g.chinese()
+	chinese.get(back).is(200).has("被订单锁定；请先释放锁定", "保留：被订单锁定").hasNot("an order holds")
+	chinese.get(strings.Replace(back, "grants", "jobs", 1) + "/errors.csv").is(200).has("被订单锁定；请先释放锁定")
 	if n := g.number(`select issued from templates where id = $1`, d.ID); n != 2 {
 		t.Fatalf("%d are issued, want the one from before and the locked one", n)
+	}
+	again := b.post(given+"/takeback", url.Values{"reason": {"once more"}}).is(303).header.Get("Location")
+	g.workGrants()
+	if text := b.get(again).is(200).has("Revoked before").text(); !strings.Contains(text, "Revoked 0 Kept: locked, used or expired 1 Revoked before 1") {
+		t.Errorf("the second time is told as %s", text)
 	}
 	b.get(back + "/apply").is(404)
 	b.get(back + "/results.csv").is(404)

@@ -263,6 +263,9 @@ func (c *Console) confirmImport(w http.ResponseWriter, r *http.Request) error {
 	}
 	l := frame(r).Locale
 	points := []string{l.N("import.confirm.new", result.New), l.N("import.confirm.changed", result.Changed), l.T("import.confirm.undo")}
+	if result.Repeated > 0 {
+		points = append(points, l.N("import.confirm.repeated", result.Repeated))
+	}
 	if result.Invalid > 0 {
 		points = append(points, l.N("import.confirm.invalid", result.Invalid))
 	}

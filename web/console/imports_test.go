@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"encoding/csv"
 	"fmt"
 	"mime/multipart"
 	"net/http"
@@ -89,7 +90,7 @@ func TestImportUsers(t *testing.T) {
 	b.post(start, wrong).is(422).has("one column must hold the user’s id", "another column has this already", "letters, digits, dots")
 	check := b.post(start, columns).is(303).header.Get("Location")
 	g.workPeople()
-	b.get(check).is(200).has("Nothing is stored yet", "New", "email: must be an e-mail address", "1002 | Bob | not an address | silver", start+"/apply?check=")
+	b.get(check).is(200).has("A check stores nothing.", "New", "email: must be an e-mail address", "1002 | Bob | not an address | silver", start+"/apply?check=")
 	if n := g.number(`select count(*) from users`); n != 0 {
 		t.Fatalf("the check stored %d users", n)
 	}
@@ -131,6 +132,9 @@ func (g *rig) chinese() *browser {
 func TestFilesThatCannotBeRead(t *testing.T) {
 	g := newRig(t)
 	grants := fmt.Sprintf("/templates/%d/grants/new", g.friends().ID)
+	made, _, err := g.Segments.CreateList(t.Context(), staff.System(), "Fair", 0, "")
+	g.must(err)
+	list := fmt.Sprintf("/segments/%d/file", made.ID)
 	for file, c := range map[string][3]string{
 		"old.xls":   {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "save it as XLSX or CSV", "旧版 XLS"},
 		"wide.csv":  {"\xff\xfei\x00d\x00\n\x00", "save it as “CSV UTF-8” or XLSX", "不是 UTF-8 文本"},
@@ -138,10 +142,18 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		"void.csv":  {"", "the file is empty", "文件是空的"},
 		"blank.csv": {"\n \n", "the file is empty", "文件是空的"},
 	} {
-		for _, path := range []string{"/users/import", grants} {
-			g.as(staff.Marketer).upload(path, file, c[0]).is(422).has(c[1]).hasNot("choose a file", "with a row of names</")
-			g.chinese().upload(path, file, c[0]).is(422).has(c[2])
+		for _, path := range []string{"/users/import", grants, "/segments/lists/new", list} {
+			g.as(staff.Marketer).upload(path, file, c[0], "name", "Fair").is(422).has(c[1]).hasNot("choose a file", "with a row of names</")
+			g.chinese().upload(path, file, c[0], "name", "Fair").is(422).has(c[2])
 		}
+	}
+	for _, path := range []string{"/segments/lists/new", list} {
+		g.as(staff.Marketer).upload(path, "names.csv", "name,mail\nAnn,a@example.com\n", "name", "Fair").is(422).has("the file has no column of ids")
+		g.chinese().upload(path, "names.csv", "name,mail\nAnn,a@example.com\n", "name", "Fair").is(422).has("文件中没有编号列")
+		g.as(staff.Marketer).upload(path, "head.csv", "id\n", "name", "Fair").is(422).has("the file is empty")
+	}
+	if n := g.number(`select count(*) from segments`) + g.number(`select count(*) from jobs`); n != 1 {
+		t.Errorf("%d lists and jobs, want the list that was there", n)
 	}
 }
 
@@ -159,13 +171,27 @@ func TestWhatACheckTells(t *testing.T) {
 	}
 	at := check(file + "10,\"Cid,\n11,Dan,\n")
 	page := b.get(at).is(200).has("The file was read only up to line 16", "nothing behind it could be read", "The first 10 of 13 are shown; the CSV has all.", at+"/errors.csv",
-		"opt_outs: must be channels such as email or sms, separated by spaces", "the row has 4 cells and the heading only 3; put quotes around text with commas")
+		"A check stores nothing. It counts rows", "opt_outs: must be channels such as email or sms, separated by spaces", "the row has 4 cells and the heading only 3; put quotes around text with commas")
 	failed, notes, _ := strings.Cut(page.body, "Not left out, but worth a look")
 	if !strings.Contains(notes, "appears again on line 3") || strings.Contains(failed, "appears again") {
 		t.Error("a row that is imported stands among those that are not")
 	}
-	g.chinese().get(at).is(200).has("文件只读到第 16 行", "引号没有闭合；其后的内容都无法读取", "此处只显示前 10 项，共 13 项", "此行有 4 个单元格，而表头只有 3 个", "须为渠道名称", "未略过，但请留意")
-	b.get(check("id,name,opt_outs\n7,Ann,\n7,Ann,\n")).is(200).has("appears again on line 3").hasNot("What could not be done", "read only up to")
+	g.chinese().get(at).is(200).has("文件只读到第 16 行", "引号没有闭合；其后的内容都无法读取", "此处只显示前 10 项，共 13 项", "此行有 4 个单元格，而表头只有 3 个", "须为渠道名称", "未略过，但请留意", "检查不会保存任何内容")
+	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(b.get(at+"/errors.csv").is(200).body, "\uFEFF"))).ReadAll()
+	g.must(err)
+	kinds := map[string]int{}
+	for _, row := range rows {
+		if kinds[row[3]]++; row[3] == "note" && !strings.Contains(row[2], "appears again on line 3") {
+			t.Errorf("%q is no note", row)
+		}
+	}
+	if kinds["kind"] != 1 || kinds["note"] != 1 || kinds["failed"] != 13 || len(kinds) != 3 {
+		t.Errorf("kinds of rows %v", kinds)
+	}
+	twice := check("id,name,opt_outs\n7,Ann,\n7,Bea,\n")
+	b.get(twice).is(200).has("appears again on line 3").hasNot("What could not be done", "read only up to")
+	again := strings.ReplaceAll(between(b.get(twice).body[strings.Index(b.get(twice).body, "/users/import/"):], "/users", `"`), "&amp;", "&")
+	b.get("/users"+again).is(200).has("1 user is new.", "1 user changes.", "1 row is of a user who stands further up in the file; the last one counts.")
 	b.get(check(file)).is(200).has("The first 10 of 12 are shown").hasNot("read only up to")
 	viewer := g.as(staff.Viewer)
 	viewer.get(at).is(200).hasNot("appears again", "read only up to")
@@ -187,7 +213,7 @@ func TestImportUsersWithErrorsInTheBrowser(t *testing.T) {
 	b.press("main", "Check file")
 	b.sees("main", "Not begun yet.")
 	g.workPeople()
-	b.sees("#job", "Nothing is stored yet", "Left out", "email: must be an e-mail address", "id: must be a positive whole number")
+	b.sees("#job", "A check stores nothing.", "Left out", "email: must be an e-mail address", "id: must be a positive whole number")
 	b.accessible("what the import would do")
 	b.press("#job", "Import")
 	b.sees("#dialog", "2 users are new.", "2 rows are left out")

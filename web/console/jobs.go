@@ -163,15 +163,16 @@ func (c *Console) stopWork(w http.ResponseWriter, r *http.Request) error {
 	return c.done(w, r, url, ui.Good, say(r, "jobs.cancelled", j.Title))
 }
 
-// workErrors sends every row that failed as a file.
+// workErrors sends every row that failed or has a note as a file, whose last
+// column tells the two apart.
 func (c *Console) workErrors(w http.ResponseWriter, r *http.Request) error {
 	j, err := c.loadWork(r)
 	if err != nil {
 		return err
 	}
-	return c.export(w, r, "errors-"+strconv.FormatInt(j.ID, 10), []string{"line", "row", "error"}, func(t *sheet) error {
+	return c.export(w, r, "errors-"+strconv.FormatInt(j.ID, 10), []string{"line", "row", "error", "kind"}, func(t *sheet) error {
 		return c.Jobs.RowErrors(r.Context(), actor(r), j.ID, func(e job.RowError) error {
-			return t.row(e.Line, e.Row, ui.RowErrorText(r.Context(), e))
+			return t.row(e.Line, e.Row, ui.RowErrorText(r.Context(), e), user.RowKind(e))
 		})
 	})
 }

@@ -124,7 +124,7 @@ func (g *rig) deps() Deps {
 
 		People:   &user.Service{Store: postgres.NewUsers(g.db)},
 		Letters:  &campaign.Letters{Store: postgres.NewCampaigns(g.db)},
-		Segments: &segment.Service{Store: postgres.NewSegments(g.db), Jobs: &job.Service{Store: postgres.NewJobs(g.db)}},
+		Segments: &segment.Service{Store: postgres.NewSegments(g.db), Jobs: &job.Service{Store: postgres.NewJobs(g.db)}, Tables: tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload}},
 		Tables:   tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload},
 
 		Staff:     &staff.Service{Store: postgres.NewStaff(g.db), Passwords: quick{}, Now: g.now},

@@ -82,6 +82,9 @@ func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	j, err := c.Segments.AddFile(r.Context(), actor(r), g.ID, u.ID, fileKey(fields["request_key"], u))
+	if list := fieldsOf(err); list != nil {
+		return c.show(w, r, http.StatusUnprocessableEntity, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
+	}
 	if err != nil {
 		return c.refuseFile(w, r, g, err)
 	}

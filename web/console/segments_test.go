@@ -110,9 +110,9 @@ func TestListPages(t *testing.T) {
 	g.workPeople()
 	b.get(at).is(200).has("3 users")
 	// Nobody takes a list for complete whose file could not be read.
-	b.upload(at+"/file", "broken.xlsx", "PK nonsense").is(303)
+	b.upload(at+"/file", "broken.csv", "id\n7\n\""+strings.Repeat("x", 2<<20)+"\n").is(303)
 	g.workPeople()
-	b.get(at).is(200).has("3 users", "failed", "The file cannot be read.")
+	b.get(at).is(200).has("3 users", "failed", "The file has a row or more rows than can be read.")
 	b.post(at+"/edit", url.Values{"name": {"The fair"}, "version": {"1"}, "do": {"save"}}).to(at)
 	// A campaign that has not read its audience keeps the list as it is.
 	g.exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by)
