@@ -54,8 +54,15 @@ type Campaign struct {
 	SegmentNow *campaign.FrozenRule
 	// Recipients are the first few.
 	Recipients CampaignRecipients
+	// Carrier is the channel it goes over.
+	Carrier delivery.ChannelStatus
 	// Earlier are campaigns of the same shop that have ended.
 	Earlier []campaign.Past
+}
+
+// waits reports whether there are messages that the channel could still take.
+func (p Campaign) waits() bool {
+	return p.State == campaign.Running && (p.Progress.InFlight > 0 || !p.Progress.CutDone)
 }
 
 // account returns what the campaign's account was off by when it was last

@@ -158,6 +158,20 @@ func channelState(s delivery.ChannelStatus) (ui.Tone, string) {
 	return ui.Good, "channel.ready"
 }
 
+// ChannelHalted says that messages wait for the channel, and why; "" while they
+// do not.
+func ChannelHalted(ctx context.Context, s delivery.ChannelStatus, now time.Time, zone *time.Location) string {
+	if s.Configured && !s.Paused && !s.Open() && !s.Held() {
+		return ""
+	}
+	_, state := channelState(s)
+	text := ui.T(ctx, "channel.halted", ui.T(ctx, "channel."+s.Channel.String()), ui.T(ctx, state))
+	if why := channelNote(ctx, s, now, zone); why != "" {
+		text += " " + why
+	}
+	return text
+}
+
 // channelNote says why a channel stands still; "" if it does not.
 func channelNote(ctx context.Context, s delivery.ChannelStatus, now time.Time, zone *time.Location) string {
 	l := ui.From(ctx).Locale

@@ -35,7 +35,7 @@ func campaignAt(id int64, name string, state campaign.State, sent int64) campaig
 }
 
 func campaignPage(st campaign.Status) pages.Campaign {
-	p := pages.Campaign{Status: st, Zone: shanghai(), Recipients: pages.CampaignRecipients{Status: st, Zone: shanghai(), Part: true}}
+	p := pages.Campaign{Status: st, Zone: shanghai(), Carrier: delivery.ChannelStatus{Setting: delivery.Setting{Channel: st.Channel}, Configured: true}, Recipients: pages.CampaignRecipients{Status: st, Zone: shanghai(), Part: true}}
 	for _, tag := range []string{"", "zh-CN"} {
 		s := delivery.Subject{Kind: delivery.KindCampaign, Copy: &st.Content}
 		p.Previews = append(p.Previews, pages.CampaignText{Locale: tag, Content: delivery.RenderCopy(s, 0, user.User{Locale: tag})})
@@ -45,6 +45,8 @@ func campaignPage(st campaign.Status) pages.Campaign {
 
 func campaigns() []Story {
 	running := campaignPage(campaignAt(7, "Mid-autumn sale", campaign.Running, 61_000))
+	halted := running
+	halted.Carrier.Paused, halted.Carrier.PausedReason, halted.Carrier.PausedBy, halted.Carrier.PausedAt = true, "The app is being rebuilt.", "Ada Okafor", Now().Add(-time.Hour)
 	waiting := campaignPage(campaignAt(9, "Twelve-twelve", campaign.Draft, 0))
 	asked := Now()
 	waiting.ApprovalAskedAt = &asked
@@ -91,6 +93,7 @@ func campaigns() []Story {
 		{Name: "campaign/refused", Page: refused.Page()},
 		{Name: "campaign/rule_kept", Page: kept.Page()},
 		{Name: "campaign/running", Page: running.Page()},
+		{Name: "campaign/halted", Page: halted.Page()},
 		{Name: "campaign/paused", Page: campaignPage(campaignAt(5, "Paused sale", campaign.Paused, 61_000)).Page(), Role: "viewer"},
 		{Name: "campaign/failed", Page: failed.Page()},
 		{Name: "campaignform/new", Page: form.Page()},

@@ -74,10 +74,18 @@ func TestCampaignWithoutScripts(t *testing.T) {
 	if a = b.do("GET", page+"/publish", nil); a.status != http.StatusOK || !strings.Contains(a.text(), "It writes to 0 people.") {
 		t.Errorf("question: %d %s", a.status, a.text())
 	}
-	if a = b.do("POST", page+"/publish", url.Values{}); a.status != http.StatusSeeOther {
+	publish := url.Values{"version": {b.version(page)}}
+	if a = b.do("POST", page+"/edit", campaignForm("version", "2", "title_zh", "再见", "body_zh", "来")); a.status != http.StatusSeeOther {
+		t.Errorf("saved again: %d %s", a.status, a.text())
+	}
+	// What nobody saw is not sent off.
+	b.post(page+"/publish", publish).is(http.StatusConflict).has("Somebody changed this in the meantime")
+	b.post(page+"/publish", nil).is(http.StatusConflict)
+	publish.Set("version", b.version(page))
+	if a = b.do("POST", page+"/publish", publish); a.status != http.StatusSeeOther {
 		t.Fatalf("published: %d %s", a.status, a.text())
 	}
-	if a = b.do("POST", page+"/publish", url.Values{}); a.status != http.StatusConflict {
+	if a = b.do("POST", page+"/publish", publish); a.status != http.StatusSeeOther { // the other half of a double click
 		t.Errorf("published again: %d", a.status)
 	}
 	if a = b.do("POST", page+"/rate", url.Values{"rate_per_second": {"50"}}); a.status != http.StatusSeeOther {
@@ -194,6 +202,24 @@ func TestTestOfAVersion(t *testing.T) {
 }
 
 // Publishing says who gets nothing, and which coupons it gives away.
+// TestACampaignOverAPausedChannel: before and while it runs everybody is told
+// why nothing goes out.
+func TestACampaignOverAPausedChannel(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Admin)
+	page := b.post("/campaigns", campaignForm()).is(http.StatusSeeOther).header.Get("Location")
+	b.get(page + "/publish").is(200).hasNot("takes no messages now")
+	b.post("/channels/app/pause", url.Values{"reason": {"the app is being rebuilt"}}).is(http.StatusSeeOther)
+	b.get(page+"/publish").is(200).has("takes no messages now (paused)", "the app is being rebuilt")
+	b.post(page+"/publish", url.Values{"version": {b.version(page)}}).to(page)
+	if _, err := g.sql.Exec(t.Context(), `update campaigns set state = 'running', started_at = now()`); err != nil {
+		t.Fatal(err)
+	}
+	b.get(page).is(200).has("takes no messages now (paused)", "the app is being rebuilt")
+	b.post("/channels/app/resume", nil).is(http.StatusSeeOther)
+	b.get(page).is(200).hasNot("takes no messages now")
+}
+
 func TestPublishingSaysWhatItGives(t *testing.T) {
 	g := newRig(t)
 	tea := g.published(10, 4*time.Hour)

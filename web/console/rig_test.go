@@ -296,6 +296,13 @@ func (b *browser) post(path string, form url.Values) answer {
 	return b.do(http.MethodPost, path, form)
 }
 
+// version returns the version that somebody sees who is asked whether to
+// publish the page's template or campaign.
+func (b *browser) version(page string) string {
+	b.Helper()
+	return b.get(page + "/publish").is(http.StatusOK).field("version")
+}
+
 func (a answer) is(status int) answer {
 	a.Helper()
 	if a.status != status {

@@ -1,0 +1,180 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/fault"
+	"dropbell/views/i18n"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+// campaignQuestion asks before a step and says what it will do.
+func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Confirmation {
+	step, l, zone := r.PathValue("step"), frame(r).Locale, c.campaignZone(st.ShopTimezone)
+	points := []string{}
+	kind := "primary"
+	switch campaign.Transition(step) {
+	case campaign.Publishing:
+		if st.StartsAt.After(c.Now()) {
+			points = append(points, l.T("campaign.confirm.publish.1", l.DateTime(st.StartsAt, zone)+" "+l.Zone(st.StartsAt, zone)))
+		} else {
+			points = append(points, l.T("campaign.confirm.publish.now"))
+		}
+		if n, exact, err := c.Campaigns.Estimate(r.Context(), actor(r), st.Audience); err == nil {
+			points = append(points, reachPoint(l, n, exact))
+			if above, err := c.Campaigns.ApprovalAbove(r.Context(), actor(r), st.Shop); err == nil && above > 0 && n > above {
+				points = append(points, l.T("campaign.confirm.publish.ask", above))
+				if st.Creator != actor(r).Label {
+					points = append(points, l.T("campaign.confirm.publish.not_yours"))
+				}
+			}
+		}
+		if carrier, err := c.carrier(r, st); err == nil {
+			if halted := pages.ChannelHalted(r.Context(), carrier, c.Now(), zone); halted != "" {
+				points = append(points, halted)
+			}
+		}
+		points = append(points, c.leftOutPoints(r, st)...)
+		points = append(points, l.T("campaign.confirm.publish.2"))
+	case campaign.Pausing:
+		points = append(points, l.T("campaign.confirm.pause.1"))
+	case campaign.Resuming:
+		points = append(points, l.T("campaign.confirm.resume.1"))
+	case campaign.Cancelling:
+		points, kind = append(points, l.T("campaign.confirm.cancel.1")), "danger"
+	}
+	return pages.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
+		Title: l.T("campaign.confirm."+step+".title", st.Name), Points: points, Action: pages.CampaignURL(st.ID, step),
+		Cancel: pages.CampaignURL(st.ID, ""), Submit: l.T("campaign.do." + step), Kind: kind,
+		Hidden: [][2]string{{"version", strconv.FormatInt(st.Version, 10)}}}}
+}
+
+// leftOutPoints say who of the audience gets nothing: for comparison, or for
+// want of coupons.
+func (c *Console) leftOutPoints(r *http.Request, st campaign.Status) (points []string) {
+	l := frame(r).Locale
+	if st.Content.HoldOut > 0 {
+		points = append(points, l.T("campaign.confirm.hold_out", st.Content.HoldOut))
+	}
+	if st.GrantTemplate == 0 {
+		return points
+	}
+	// By whoever may see the campaign: its shop is that of the template.
+	t, err := c.Templates.Template(r.Context(), actor(r), st.GrantTemplate)
+	if err != nil {
+		return points // the publication itself says what is wrong with it
+	}
+	return append(points, l.T("campaign.confirm.grant", t.Name, l.Number(t.StockLeft())), l.T("campaign.confirm.grant_short"))
+}
+
+// reachPoint says whom a publication writes to.
+func reachPoint(l *i18n.Locale, n int64, exact bool) string {
+	if exact {
+		return l.N("campaign.confirm.reach", n)
+	}
+	return l.N("campaign.confirm.reach_about", n)
+}
+
+func (c *Console) confirmCampaignStep(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	if wait, err := c.awaits(r, st); err != nil {
+		return err
+	} else if wait {
+		redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+		return nil
+	}
+	return c.ask(w, r, http.StatusOK, c.campaignQuestion(r, st))
+}
+
+// awaits reports whether what is asked for is a publication that somebody has
+// to approve: nobody does so without having seen what goes out. Once the limit
+// or the audience is such that one person alone may send it, nobody has to.
+func (c *Console) awaits(r *http.Request, st campaign.Status) (bool, error) {
+	if campaign.Transition(r.PathValue("step")) != campaign.Publishing || st.State != campaign.Draft || st.ApprovalAskedAt == nil {
+		return false, nil
+	}
+	v, err := c.Campaigns.Review(r.Context(), actor(r), st.ID)
+	return v.Needed(), err
+}
+
+func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	if wait, err := c.awaits(r, st); err != nil {
+		return err
+	} else if wait {
+		redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+		return nil
+	}
+	step := r.PathValue("step")
+	if campaignStepTaken(st, campaign.Transition(step)) { // a form that was sent twice, or a colleague
+		return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, say(r, "campaign.done."+step, st.Name))
+	}
+	version, err := shownVersion(r, step == string(campaign.Publishing))
+	if err != nil {
+		return c.refuseCampaignStep(w, r, st, err)
+	}
+	next, err := c.Campaigns.Do(r.Context(), actor(r), st.ID, version, campaign.Transition(step), reason(r))
+	if kind := fault.KindOf(err); kind == fault.Conflict { // show what there is now
+		cause := err
+		if st, err = c.loadCampaign(r); err != nil {
+			return err
+		}
+		switch wait, err := c.awaits(r, st); {
+		case err != nil:
+			return err
+		case wait:
+			redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+			return nil
+		case campaignStepTaken(st, campaign.Transition(step)):
+			return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, say(r, "campaign.done."+step, st.Name))
+		}
+		return c.refuseCampaignStep(w, r, st, cause)
+	}
+	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
+		return c.refuseCampaignStep(w, r, st, err)
+	}
+	if err != nil {
+		return err
+	}
+	said := "campaign.done." + step
+	if next.ApprovalAskedAt != nil {
+		said = "campaign.done.ask"
+	}
+	return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, say(r, said, next.Name))
+}
+
+// campaignStepTaken reports whether what the step is for is so already.
+func campaignStepTaken(st campaign.Status, step campaign.Transition) bool {
+	switch step {
+	case campaign.Publishing:
+		return st.State == campaign.Scheduled || st.State == campaign.Running
+	case campaign.Pausing:
+		return st.State == campaign.Paused
+	case campaign.Cancelling:
+		return st.State == campaign.Cancelled
+	}
+	return false
+}
+
+// refuseCampaignStep asks again and says why it was not possible.
+func (c *Console) refuseCampaignStep(w http.ResponseWriter, r *http.Request, st campaign.Status, cause error) error {
+	p := c.campaignQuestion(r, st)
+	p.Error, p.Reason = ui.FaultText(r.Context(), cause), reason(r)
+	for _, f := range fieldsOf(cause) {
+		p.Error = pages.CampaignLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+	}
+	status := http.StatusConflict
+	if fault.KindOf(cause) == fault.Invalid {
+		status = http.StatusUnprocessableEntity
+	}
+	return c.ask(w, r, status, p)
+}
