@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
 )
@@ -17,8 +18,9 @@ var couponStep = map[coupon.Step]reminder.StepKind{
 	coupon.StepRevoke: reminder.StepCouponRevoked,
 }
 
-// couponStepsSQL finds when user $1 got coupons of template $2, and what
-// changed them since. What was given back after its time has expired as well;
+// couponStepsSQL finds when user $1 got coupons of template $2, what
+// changed them since, and which notices before they expire are still to come or
+// have missed their time. What was given back after its time has expired as well;
 // a release that overtook its lock changed nothing.
 const couponStepsSQL = `
 with mine as (
@@ -31,7 +33,16 @@ union all
 select coupon_id, at, step, '', order_id, actor, id, 0 from done
 union all
 select coupon_id, at, 'expire', '', '', '', id, 1 from done where to_state = 'expired' and step <> 'expire'
+union all
+select 0, due_at, case status when 0 then 'notice' else 'missed' end, reason, '', '', 0, 2 from notices
+where user_id = $1 and template_id = $2 and run_id is null
 order by 1, op, part`
+
+// What [couponStepsSQL] calls notices that have no batch.
+const (
+	plannedNotice coupon.Step = "notice"
+	missedNotice  coupon.Step = "missed"
+)
 
 // CouponSteps returns when the user got coupons of the template, how, and
 // what became of each.
@@ -45,7 +56,14 @@ func (r *Reservations) CouponSteps(ctx context.Context, by user.ID, templateID i
 		var step coupon.Step
 		var op, part int64 // the order only
 		err := row.Scan(&s.CouponID, &s.At, &step, &s.Reason, &s.OrderID, &s.By, &op, &part)
-		if step != "" {
+		switch step {
+		case "":
+		case plannedNotice:
+			at := s.At
+			s.Kind, s.Message, s.Planned = reminder.StepExpected, delivery.KindNotice, &at
+		case missedNotice:
+			s.Kind, s.Message, s.Outcome = reminder.StepOutcome, delivery.KindNotice, delivery.Expired
+		default:
 			s.Kind = couponStep[step]
 		}
 		return s, err

@@ -5,8 +5,47 @@ import (
 	"strings"
 	"testing"
 
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
+	"dropbell/domain/user"
 )
+
+// TestExplainTellsOfNotices: before a notice goes out, after it has, and when
+// nobody was told in time.
+func TestExplainTellsOfNotices(t *testing.T) {
+	b := newBell(t, 1)
+	b.app.answer = func(m delivery.Message, _ int) delivery.Result {
+		if m.To.ID == 2 {
+			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
+		}
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	explainer := &reminder.Explainer{Store: b.reservations, Reminders: &reminder.Service{Store: b.reservations, Templates: b.templates, Now: clock}}
+	tells := func(id user.ID, want string) {
+		t.Helper()
+		line, err := explainer.Explain(t.Context(), id, b.drop.ID)
+		b.must(err)
+		if got := story(line.Steps); got != want {
+			t.Errorf("user %d:\n got %s\nwant %s", id, got, want)
+		}
+	}
+	b.own(b.drop, 1, 2)
+	b.planned(2)
+	tells(1, "claimed claim, expected notice")
+	b.comeDue()
+	b.must(b.announcer.Sweep(t.Context()))
+	b.deliver()
+	tells(1, "claimed claim, announced app0 notice, announced webhook0 notice, outcome app0 notice sent, outcome webhook0 notice sent")
+	tells(2, "claimed claim, announced app0 notice, announced webhook0 notice, tried app0 notice 1× refused_by_provider gone, "+
+		"outcome app0 notice dead refused_by_provider gone, outcome webhook0 notice sent")
+	b.own(b.drop, 3)
+	b.planned(3)
+	b.exec(`update notices set expires_at = clock_timestamp() where user_id = 3`)
+	b.comeDue()
+	b.must(b.announcer.Sweep(t.Context()))
+	tells(3, "outcome notice expired deadline, claimed claim") // it was due, they say, before
+}
 
 // life tells of the user's coupons in one line each.
 func (p *purse) life() map[int64]string {

@@ -15,8 +15,8 @@ import (
 )
 
 // outcomeSQL finds the batches that hold user $1's fired reminders of
-// templates $2 on channels $3, and the announcements of kinds $4: per owner and
-// channel one step into the unique index of ranges.
+// templates $2 on channels $3, and the announcements and notices of kinds $4: per
+// owner and channel one step into the unique index of ranges.
 const outcomeSQL = `
 with owners as (
     select 'reminder' as kind, id, template_id, slot, opens_at, ` + dueAt + ` as due_at, fired_at from slots s
@@ -24,6 +24,9 @@ with owners as (
     union all
     select kind, id, template_id, 0, opens_at, created_at, created_at from announcements
     where template_id = any($2) and state <> 'waiting' and kind = any($4)
+    union all
+    select 'notice', r.id, r.template_id, 0, n.expires_at, n.due_at, r.created_at from notices n join notice_runs r on r.id = n.run_id
+    where n.user_id = $1 and n.template_id = any($2) and 'notice' = any($4)
 )
 select o.kind, o.id, o.template_id, o.slot, o.opens_at, o.due_at, o.fired_at, c.channel, b.id, b.due, b.sent,
     coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(e.outcome, ''), coalesce(e.reason, ''),
@@ -43,9 +46,10 @@ func (r *Reservations) Delivered(ctx context.Context, by user.ID, templateIDs []
 	return r.outcomes(ctx, by, templateIDs, delivery.AllChannels(), delivery.KindReminder)
 }
 
-// Announced returns what became of the corrections and notices for the user.
+// Announced returns what became of everything else the user was told about the
+// templates: corrections, cancellations, notices before a coupon expires.
 func (r *Reservations) Announced(ctx context.Context, by user.ID, templateIDs []int64) ([]reminder.Delivered, error) {
-	return r.outcomes(ctx, by, templateIDs, delivery.AllChannels(), delivery.KindCorrection, delivery.KindCancelled)
+	return r.outcomes(ctx, by, templateIDs, delivery.AllChannels(), delivery.KindCorrection, delivery.KindCancelled, delivery.KindNotice)
 }
 
 func (db *DB) outcomes(ctx context.Context, by user.ID, templateIDs []int64, channels []delivery.Channel, kinds ...delivery.Kind) ([]reminder.Delivered, error) {

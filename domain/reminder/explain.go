@@ -28,7 +28,7 @@ const (
 	StepFired     StepKind = "fired"
 	StepTried     StepKind = "tried"     // failed attempts, the last of them
 	StepOutcome   StepKind = "outcome"   // sent, skipped, expired, dead, …
-	StepAnnounced StepKind = "announced" // a correction or notice was sent off
+	StepAnnounced StepKind = "announced" // anything but a reminder was sent off
 	StepClaimed   StepKind = "claimed"   // got a coupon; Reason says how
 	StepExpected  StepKind = "expected"
 	// What became of a coupon.
@@ -48,7 +48,8 @@ type Step struct {
 	// Planned is when it should have happened, if that was planned.
 	Planned *time.Time
 	// Reminder is which reminder the step is about, if it is about one. About
-	// an announcement it has the channel and slot 0.
+	// an announcement or notice it has the channel and slot 0; a notice that was
+	// not sent off has no channel yet, so it is nil.
 	Reminder *Reminder
 	// Message is what kind of message the step is about, if it is about one.
 	Message delivery.Kind
@@ -85,7 +86,8 @@ type TemplateStep struct {
 type ExplainStore interface {
 	Reservation(ctx context.Context, templateID int64, by user.ID) (Reservation, error)
 	Delivered(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
-	// Announced returns what became of corrections and notices for the user.
+	// Announced returns what became of corrections, cancellations and notices
+	// for the user.
 	Announced(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
 	TemplateSteps(ctx context.Context, templateID int64) ([]TemplateStep, error)
 	// Planned returns when slots, by their ids, were planned for that came into
@@ -94,7 +96,8 @@ type ExplainStore interface {
 	// Withdrawn returns when the user last cancelled all that was left of a
 	// reservation; zero if never.
 	Withdrawn(ctx context.Context, templateID int64, by user.ID) (time.Time, error)
-	// CouponSteps returns what became of the user's coupons of the template.
+	// CouponSteps returns what became of the user's coupons of the template, and
+	// the notices before they expire that were not sent off.
 	CouponSteps(ctx context.Context, by user.ID, templateID int64) ([]Step, error)
 }
 
@@ -188,9 +191,9 @@ func explain(v View, t template.Template, done []Delivered, planned map[int64]ti
 // it ended, how it ended. One that waits for a retry has not ended.
 func outcomeSteps(d Delivered, planned map[int64]time.Time) []Step {
 	about := Step{At: d.At, Reminder: &Reminder{d.Channel, d.Slot}, Message: d.Kind, BatchID: d.BatchID}
-	if d.Kind == delivery.KindReminder {
+	if d.Kind == delivery.KindReminder || d.Kind == delivery.KindNotice {
 		at := d.DueAt
-		if later, ok := planned[d.SlotID]; ok {
+		if later, ok := planned[d.SlotID]; ok && d.Kind == delivery.KindReminder {
 			at = later
 		}
 		about.Planned = &at

@@ -217,7 +217,7 @@ func (s *Service) compose(t template.Template, r Reservation, done []Delivered) 
 		}
 		round := int64(0) // of several, the last one says what became of it
 		for _, d := range done {
-			if d.TemplateID == t.ID && d.Slot == rem.Slot && d.Channel == rem.Channel && d.OpensAt.Equal(t.OpensAt) && d.SlotID > round {
+			if d.TemplateID == t.ID && d.Slot == rem.Slot && d.Channel == rem.Channel && d.OpensAt.Equal(t.OpensAt) && d.SlotID >= round {
 				it.State, it.Reason, round = string(d.Outcome), d.Reason, d.SlotID
 			}
 		}

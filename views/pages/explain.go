@@ -67,6 +67,9 @@ func lateness(ctx context.Context, planned, at time.Time) string {
 
 // about names the reminder or announcement of a step.
 func about(ctx context.Context, s reminder.Step) string {
+	if s.Reminder == nil && s.Message == delivery.KindNotice {
+		return ui.T(ctx, "explain.about.notices")
+	}
 	if s.Reminder == nil {
 		return ""
 	}
@@ -84,6 +87,9 @@ func (p Explain) title(ctx context.Context, s reminder.Step) string {
 	case reminder.StepTried:
 		return ui.N(ctx, "explain.tried", int64(s.Attempts), about(ctx, s))
 	case reminder.StepExpected:
+		if s.Reminder == nil {
+			return ui.T(ctx, "explain.expected_notice", ui.From(ctx).Locale.DateTime(s.At, p.zone()))
+		}
 		return ui.T(ctx, "explain.expected", ui.From(ctx).Locale.Clock(s.At, p.zone()), ui.T(ctx, "channel."+s.Reminder.Channel.String()))
 	case reminder.StepClaimed:
 		if s.Reason != "" && s.Reason != string(claim.ByTap) {
@@ -162,6 +168,17 @@ func outcomeIcon(o delivery.Outcome) string {
 		return "x"
 	}
 	return "ban"
+}
+
+// nothing says that there are no reminders: none any more, or none ever.
+func (p Explain) nothing(ctx context.Context) string {
+	for _, s := range p.Timeline.Steps {
+		switch {
+		case s.Kind == reminder.StepReserved, s.Kind == reminder.StepWithdrawn, s.Message == delivery.KindReminder:
+			return ui.T(ctx, "explain.nothing_reserved")
+		}
+	}
+	return ui.T(ctx, "explain.never_reserved")
 }
 
 // verdict sums the timeline up in words.

@@ -103,6 +103,10 @@ func timeline(t template.Template) reminder.Timeline {
 		{At: at(11 * time.Minute), Kind: reminder.StepCouponUsed, CouponID: 7001, OrderID: "A-1001", By: "key:3 checkout"},
 		{At: at(10 * time.Minute), Kind: reminder.StepCouponRefunded, CouponID: 7001, OrderID: "A-1001", By: "key:3 checkout"},
 		{At: at(10 * time.Minute), Kind: reminder.StepCouponExpired, CouponID: 7001},
+		{At: at(9 * time.Minute), Kind: reminder.StepAnnounced, Planned: ptr(at(9 * time.Minute)), Reminder: by(delivery.App, 0), Message: delivery.KindNotice, BatchID: 91},
+		{At: at(8 * time.Minute), Kind: reminder.StepOutcome, Reminder: by(delivery.App, 0), Message: delivery.KindNotice, BatchID: 91, Outcome: delivery.Sent},
+		{At: at(7 * time.Minute), Kind: reminder.StepOutcome, Message: delivery.KindNotice, Outcome: delivery.Expired, Reason: delivery.ReasonDeadline},
+		{At: at(-24 * time.Hour), Kind: reminder.StepExpected, Planned: ptr(at(-24 * time.Hour)), Message: delivery.KindNotice},
 		{At: *due(1), Kind: reminder.StepExpected, Planned: due(1), Reminder: by(delivery.Email, 1), Message: delivery.KindReminder},
 	}}
 }

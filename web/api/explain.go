@@ -22,7 +22,7 @@ type Step struct {
 	PlannedAt *time.Time `json:"planned_at,omitempty" doc:"When it should have happened."`
 	Channel   string     `json:"channel,omitempty" example:"app"`
 	Minutes   int        `json:"minutes,omitempty" example:"10"`
-	Message   string     `json:"message,omitempty" enum:"reminder,correction,cancelled" doc:"What was sent, if not the reminder itself."`
+	Message   string     `json:"message,omitempty" enum:"reminder,correction,cancelled,notice" doc:"What was sent; notice: before a coupon expires."`
 	BatchID   string     `json:"batch_id,omitempty" example:"17"`
 	CouponID  string     `json:"coupon_id,omitempty" example:"17"`
 	OrderID   string     `json:"order_id,omitempty" doc:"The order for which the coupon was locked, used or given back." example:"A-1001"`
