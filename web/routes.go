@@ -54,10 +54,16 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	return r, nil
 }
 
-// Sign-in is slowed down after a handful of attempts per address or account.
+// Sign-in is slowed down after a handful of attempts per network. Passwords of
+// one account can be guessed at less than 170 times a day from one network, and
+// less than 1,600 times from all together.
 const (
-	signInBurst = 5
-	signInEvery = 10 * time.Second
+	signInBurst  = 5
+	signInEvery  = 10 * time.Second
+	guessesBurst = 20
+	guessesEvery = 10 * time.Minute
+	allBurst     = 100
+	allEvery     = time.Minute
 )
 
 func (p *program) newConsole() *console.Console {
@@ -66,6 +72,7 @@ func (p *program) newConsole() *console.Console {
 		Users: postgres.NewUsers(p.db), Audit: postgres.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
 		Settings: postgres.NewChannels(p.db), DeadMessages: postgres.NewDeadMessages(p.db), Channels: p.channels,
 		Sessions: postgres.NewSessions(p.db), Throttle: console.NewThrottle(signInBurst, signInEvery, clock),
+		Guesses: console.NewThrottle(guessesBurst, guessesEvery, clock), AllGuesses: console.NewThrottle(allBurst, allEvery, clock),
 		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
 		Codes:         p.codes,
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: clock},

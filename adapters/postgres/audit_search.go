@@ -88,6 +88,9 @@ func (a Audit) auditConditions(ctx context.Context, c *conditionList, q staff.Au
 		}
 		c.add("action = any(?)", names)
 	}
+	if len(q.Without) > 0 {
+		c.add("action <> all(?)", q.Without)
+	}
 	if q.Text != "" {
 		c.add("reason <> '' and reason ilike ?", containing(q.Text))
 	}

@@ -136,6 +136,14 @@ func campaignFilter(q campaign.Query) *conditionList {
 	if q.To != nil {
 		c.add("c.starts_at < ?", *q.To)
 	}
+	if n := len(q.Spans); n > 0 {
+		zones, from, to := make([]string, n), make([]time.Time, n), make([]time.Time, n)
+		for i, sp := range q.Spans {
+			zones[i], from[i], to[i] = sp.Zone, sp.From, sp.To
+		}
+		c.add(`exists (select from unnest(?::text[], ?::timestamptz[], ?::timestamptz[]) as s (zone, from_at, to_at)
+			where s.zone = coalesce(h.timezone, '') and c.starts_at >= s.from_at and c.starts_at < s.to_at)`, zones, from, to)
+	}
 	if q.BeforeID != 0 {
 		c.add("c.id < ?", q.BeforeID)
 	}

@@ -55,15 +55,17 @@ func (s Campaigns) Outcome(ctx context.Context, kind delivery.Kind, c campaign.C
 	var due, sent []byte
 	var known recorded
 	var variant *int // of a test
+	var at *time.Time
+	var span sendSpan
 	o.UserID, o.Channel, o.Variant = id, c.Channel, c.Content.Pick(c.ID, id)
 	err = s.pool.QueryRow(ctx, `
 		select b.id, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(e.outcome, ''), coalesce(e.reason, ''),
-			coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at), e.next_retry_at,
-			(select o.opened_at from campaign_openings o where $1 = 'campaign' and o.campaign_id = $2 and o.user_id = $4), b.variant
+			coalesce(e.detail, ''), coalesce(e.attempts, 0), e.last_at, e.next_retry_at,
+			(select o.opened_at from campaign_openings o where $1 = 'campaign' and o.campaign_id = $2 and o.user_id = $4), b.variant, `+spanColumns+`
 		from (select * from batches where kind = $1 and owner_id = $2 and channel = $3 and from_user <= $4 order by from_user desc limit 1) b
 		left join exceptions e on e.batch_id = b.id and e.user_id = $4 where b.to_user >= $4`, kind, c.ID, c.Channel, id).
-		Scan(&o.BatchID, &due, &sent, &known.rest, &known.restReason, &known.exception, &known.reason, &o.Detail, &o.Attempts, &o.At,
-			&o.NextRetryAt, &o.OpenedAt, &variant)
+		Scan(&o.BatchID, &due, &sent, &known.rest, &known.restReason, &known.exception, &known.reason, &o.Detail, &o.Attempts, &at,
+			&o.NextRetryAt, &o.OpenedAt, &variant, &span.started, &span.finished, &span.planned, &span.late, &span.recovered)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return o, false, nil
 	}
@@ -77,8 +79,13 @@ func (s Campaigns) Outcome(ctx context.Context, kind delivery.Kind, c campaign.C
 		return o, false, err
 	}
 	known.reached, err = holds(sent, id)
-	if o.Outcome, o.Reason = known.outcome(); o.Outcome == delivery.InFlight {
-		o.At = time.Time{}
+	o.Outcome, o.Reason = known.outcome()
+	switch {
+	case o.Outcome == delivery.InFlight:
+	case at != nil:
+		o.At = *at
+	default:
+		span.tell(&o)
 	}
 	return o, true, err
 }

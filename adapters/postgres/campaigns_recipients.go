@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,7 +31,7 @@ var countedUnder = map[delivery.Outcome]string{
 // anybody above $3, each with the exceptions among them. A step into the
 // unique index of ranges finds the first one.
 const recipientsSQL = `
-select b.id, b.to_user, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(b.finished_at, b.started_at, b.created_at),
+select b.id, b.to_user, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), ` + spanColumns + `,
 	e.users, e.outcomes, e.reasons, e.details, e.attempts, e.at, e.next
 from (
 	select * from batches b where b.kind = 'campaign' and b.owner_id = $1 and b.channel = $2 and b.to_user > $3
@@ -92,8 +93,9 @@ func (s Campaigns) readRecipients(ctx context.Context, r *recipientReader, batch
 		return 0, translate(err)
 	}
 	var b recipientBatch
-	_, err = pgx.ForEachRow(rows, []any{&b.id, &b.to, &b.due, &b.sent, &b.rest, &b.restReason, &b.at,
-		&b.users, &b.outcomes, &b.reasons, &b.details, &b.attempts, &b.recorded, &b.next}, func() error {
+	fields := slices.Concat([]any{&b.id, &b.to, &b.due, &b.sent, &b.rest, &b.restReason}, b.span.fields(),
+		[]any{&b.users, &b.outcomes, &b.reasons, &b.details, &b.attempts, &b.recorded, &b.next})
+	_, err = pgx.ForEachRow(rows, fields, func() error {
 		n++
 		if r.full {
 			return nil
@@ -109,7 +111,7 @@ type recipientBatch struct {
 	to               user.ID
 	due, sent        []byte
 	rest, restReason string
-	at               time.Time // its end, by which everybody in it was recorded; before, its beginning
+	span             sendSpan
 	users            []int64
 	outcomes         []string
 	reasons          []string
@@ -157,7 +159,7 @@ func (r *recipientReader) add(b *recipientBatch) error {
 // outcome says what became of one recipient, whose exception, if any, is at
 // that place of the batch's.
 func (b *recipientBatch) outcome(id user.ID, at int, reached bool) campaign.Outcome {
-	o := campaign.Outcome{UserID: id, BatchID: b.id, At: b.at}
+	o := campaign.Outcome{UserID: id, BatchID: b.id}
 	known := recorded{reached: reached, rest: b.rest, restReason: b.restReason}
 	if at < len(b.users) && b.users[at] == int64(id) {
 		known.exception, known.reason = b.outcomes[at], b.reasons[at]
@@ -165,6 +167,8 @@ func (b *recipientBatch) outcome(id user.ID, at int, reached bool) campaign.Outc
 	}
 	if o.Outcome, o.Reason = known.outcome(); o.Outcome == delivery.InFlight {
 		o.At = time.Time{}
+	} else if o.At.IsZero() {
+		b.span.tell(&o)
 	}
 	return o
 }

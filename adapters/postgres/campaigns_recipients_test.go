@@ -94,7 +94,7 @@ func TestRecipientsOfACampaign(t *testing.T) {
 				t.Fatalf("%d on a page of %d", len(page.List), limit)
 			}
 			for _, o := range page.List {
-				if o.UserID != everybody[n].UserID || (o.Outcome == delivery.InFlight) != o.At.IsZero() {
+				if o.UserID != everybody[n].UserID || (o.Outcome == delivery.InFlight) != (o.At.IsZero() && o.NotBefore == nil) {
 					t.Fatalf("pages of %d: %+v at place %d", limit, o, n)
 				}
 				n++
@@ -226,5 +226,48 @@ func TestEarlierCampaigns(t *testing.T) {
 	}
 	if list, out, err = s.service.Compared(t.Context(), limited, theirs, []int64{mine[0].ID}); err != nil || len(list) != 0 || out != 1 {
 		t.Errorf("somebody of another shop compares with %v %v", list, err)
+	}
+}
+
+// Of who was simply sent to the span is told in which that was, and whoever
+// slept through the first hours does not stretch it.
+func TestWhenRecipientsWereSentTo(t *testing.T) {
+	s := newStage(t)
+	s.users(100, 1)
+	c := s.running(nil)
+	s.bring()
+	const minute = `(extract(hour from timezone('UTC', now()))::int * 60 + extract(minute from timezone('UTC', now()))::int)`
+	s.exec(`update users set timezone = 'UTC', quiet_from = (` + minute + ` + 1430) % 1440, quiet_to = (` + minute + ` + 3) % 1440 where id = 7`)
+	hook := newSink(delivery.Webhook, 100)
+	d := s.deliverer(hook)
+	s.must(d.Drain(t.Context(), delivery.Webhook))
+	// The morning is brought nearer: what was sent lies hours back.
+	s.exec(`update users set quiet_from = 0, quiet_to = 0`)
+	s.exec(`update batches set due_at = due_at - interval '8 hours', created_at = created_at - interval '8 hours', started_at = started_at - interval '8 hours',
+		next_run_at = clock_timestamp()`)
+	s.exec(`update exceptions set next_retry_at = clock_timestamp()`)
+	s.must(d.Drain(t.Context(), delivery.Webhook))
+	if s.number(`select count(*) from batches where state = 'done'`) != 1 || s.number(`select count(*) from exceptions where outcome = 'recovered'`) != 1 {
+		t.Fatal("the sleeper was not sent to in the morning")
+	}
+	page, err := s.campaigns.Recipients(t.Context(), c, campaign.RecipientQuery{Limit: 200})
+	s.must(err)
+	for _, o := range page.List {
+		alone, found, err := s.campaigns.Outcome(t.Context(), delivery.KindCampaign, c, o.UserID)
+		s.must(err)
+		for _, o := range []campaign.Outcome{o, alone} {
+			switch {
+			case !found:
+				t.Errorf("%v is not found", o.UserID)
+			case o.UserID == 7:
+				if o.At.IsZero() || o.NotBefore != nil || o.NotAfter != nil {
+					t.Errorf("the sleeper: %+v", o)
+				}
+			case !o.At.IsZero() || o.NotBefore == nil || o.NotAfter == nil || o.NotAfter.Before(*o.NotBefore):
+				t.Errorf("user %v: %+v", o.UserID, o)
+			case time.Since(*o.NotAfter) < 7*time.Hour || time.Since(*o.NotBefore) < 7*time.Hour:
+				t.Errorf("user %v is said to be sent to between %v and %v", o.UserID, o.NotBefore, o.NotAfter)
+			}
+		}
 	}
 }

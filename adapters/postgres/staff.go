@@ -78,21 +78,60 @@ func insertMember(ctx context.Context, tx pgx.Tx, m *staff.Member, e staff.Entry
 	return insertAudit(ctx, tx, e)
 }
 
-// InsertFirstAdmin creates m unless an enabled admin exists.
+// managing are the admins who can give access to others: whoever is limited to
+// shops cannot.
+const managing = `role = 'admin' and shops = '{}' and disabled_at is null`
+
+// InsertFirstAdmin creates m, or gives the account with its address access to
+// everything again, unless somebody can manage staff.
 func (s Staff) InsertFirstAdmin(ctx context.Context, m staff.Member, e staff.Entry) (created bool, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
 		if err := lockAdmins(ctx, tx); err != nil {
 			return err
 		}
 		var exists bool
-		err := tx.QueryRow(ctx, `select exists (select from staff where role = 'admin' and disabled_at is null)`).Scan(&exists)
+		err := tx.QueryRow(ctx, `select exists (select from staff where `+managing+`)`).Scan(&exists)
 		if err != nil || exists {
 			return err
 		}
 		created = true
+		restored, err := restoreAdmin(ctx, tx, m, e)
+		if err != nil || restored {
+			return err
+		}
 		return insertMember(ctx, tx, &m, e)
 	})
 	return created && err == nil, err
+}
+
+// restoreAdmin makes the account with m's address what m is, if there is one:
+// it was disabled or limited to shops while others could still manage staff.
+func restoreAdmin(ctx context.Context, tx pgx.Tx, m staff.Member, e staff.Entry) (bool, error) {
+	rows, err := tx.Query(ctx, `select `+memberColumns+` from staff where lower(email) = lower($1)`, m.Email)
+	if err != nil {
+		return false, err
+	}
+	old, err := pgx.CollectExactlyOneRow(rows, scanMember)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	m.ID, m.Name = old.ID, old.Name
+	if err := updateMember(ctx, tx, m); err != nil {
+		return false, err
+	}
+	if err := endSignIns(ctx, tx, m.ID); err != nil {
+		return false, err
+	}
+	e.Action, e.ObjectID, e.Before = "staff.change", strconv.FormatInt(m.ID, 10), old.Shown()
+	return true, insertAudit(ctx, tx, e)
+}
+
+func endSignIns(ctx context.Context, tx pgx.Tx, id int64) error {
+	_, err := tx.Exec(ctx, `update sign_ins set revoked_at = now() where staff_id = $1 and revoked_at is null`, id)
+	return err
 }
 
 // lockAdmins lets one transaction at a time decide who is an admin. The lock
@@ -102,7 +141,7 @@ func lockAdmins(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// SaveMember returns [staff.ErrLastAdmin] if no enabled admin would remain,
+// SaveMember returns [staff.ErrLastAdmin] if nobody could manage staff any more,
 // and [staff.ErrEmailTaken] if the address is in use.
 func (s Staff) SaveMember(ctx context.Context, m staff.Member, revoke bool, e staff.Entry) error {
 	return s.tx(ctx, func(tx pgx.Tx) error {
@@ -113,7 +152,7 @@ func (s Staff) SaveMember(ctx context.Context, m staff.Member, revoke bool, e st
 			return err
 		}
 		var admins int
-		err := tx.QueryRow(ctx, `select count(*) from staff where role = 'admin' and disabled_at is null`).Scan(&admins)
+		err := tx.QueryRow(ctx, `select count(*) from staff where `+managing).Scan(&admins)
 		if err != nil {
 			return err
 		}
@@ -121,7 +160,7 @@ func (s Staff) SaveMember(ctx context.Context, m staff.Member, revoke bool, e st
 			return staff.ErrLastAdmin
 		}
 		if revoke {
-			if _, err := tx.Exec(ctx, `update sign_ins set revoked_at = now() where staff_id = $1 and revoked_at is null`, m.ID); err != nil {
+			if err := endSignIns(ctx, tx, m.ID); err != nil {
 				return err
 			}
 		}
@@ -161,17 +200,35 @@ func (s Staff) SavePreferences(ctx context.Context, id int64, locale, theme stri
 	return translate(err)
 }
 
-// InsertSignIn stores a new sign-in and, in the same transaction, the entry
-// if there is one.
-func (s Staff) InsertSignIn(ctx context.Context, in staff.SignIn, e *staff.Entry) error {
+// InsertSignIn stores a new sign-in and, in the same transaction, the entry.
+func (s Staff) InsertSignIn(ctx context.Context, in staff.SignIn, e staff.Entry) error {
 	return s.tx(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `insert into sign_ins (id, staff_id, ip, user_agent, created_at, last_seen_at) values ($1, $2, $3, $4, $5, $6)`,
 			in.ID, in.StaffID, in.IP, in.UserAgent, in.CreatedAt, in.LastSeenAt)
-		if err != nil || e == nil {
+		if err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, *e)
+		return insertAudit(ctx, tx, e)
 	})
+}
+
+// SignInAddresses returns the latest addresses from which the member with the
+// e-mail address has signed in since then, each once.
+func (s Staff) SignInAddresses(ctx context.Context, email string, since time.Time) ([]string, error) {
+	rows, err := s.pool.Query(ctx, `
+		select i.ip from sign_ins i join staff m on m.id = i.staff_id
+		where lower(m.email) = lower($1) and i.created_at > $2
+		group by i.ip order by max(i.created_at) desc limit 100`, email, since)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return list, translate(err)
+}
+
+// Record stores an entry about something that changes nothing else.
+func (s Staff) Record(ctx context.Context, e staff.Entry) error {
+	return s.tx(ctx, func(tx pgx.Tx) error { return insertAudit(ctx, tx, e) })
 }
 
 // Present returns who is behind a sign-in that still holds, and notes at most

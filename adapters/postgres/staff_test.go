@@ -123,7 +123,7 @@ func TestSignIns(t *testing.T) {
 	now := clock()
 	id := func(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
 	for n := range 3 {
-		w.must(store.InsertSignIn(t.Context(), staff.SignIn{ID: id(n), StaffID: m.ID, IP: "::1", CreatedAt: now.Add(time.Duration(n) * time.Second), LastSeenAt: now}, nil))
+		w.must(store.InsertSignIn(t.Context(), staff.SignIn{ID: id(n), StaffID: m.ID, IP: "::1", CreatedAt: now.Add(time.Duration(n) * time.Second), LastSeenAt: now}, entry("staff.sign_in")))
 	}
 	present := func(n int) error { _, err := store.Present(t.Context(), id(n), now.Add(2*time.Minute)); return err }
 	w.must(present(0))
@@ -320,5 +320,44 @@ func TestAuditSearchIsBounded(t *testing.T) {
 	w.must(err)
 	if len(actions) != 1 || actions[0] != "x.y" {
 		t.Errorf("actions %v", actions)
+	}
+}
+
+// An admin who is limited to shops cannot manage staff: the last one who can
+// stays, and the environment gives access back where nobody has it.
+func TestTheLastAdminIsOfAllShops(t *testing.T) {
+	w := newWorld(t)
+	store := postgres.NewStaff(w.db)
+	chief, local := w.member("chief@example.com", staff.Admin), w.member("local@example.com", staff.Admin)
+	local.Shops = []int64{10}
+	w.must(store.SaveMember(t.Context(), local, false, entry("staff.change")))
+	for name, change := range map[string]func(*staff.Member){
+		"limited":  func(m *staff.Member) { m.Shops = []int64{10} },
+		"disabled": func(m *staff.Member) { m.DisabledAt = new(time.Now()) },
+		"demoted":  func(m *staff.Member) { m.Role = staff.Operator },
+	} {
+		m := chief
+		change(&m)
+		if err := store.SaveMember(t.Context(), m, false, entry("staff.change")); !errors.Is(err, staff.ErrLastAdmin) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	first := staff.Member{Email: "chief@example.com", Role: staff.Admin, PasswordHash: "new"}
+	if ok, err := store.InsertFirstAdmin(t.Context(), first, entry("staff.create")); ok || err != nil {
+		t.Errorf("although there is one: %v, %v", ok, err)
+	}
+	w.exec(`update staff set shops = '{10}', name = 'Chief' where id = $1`, chief.ID)
+	w.must(store.InsertSignIn(t.Context(), staff.SignIn{ID: "8c2b4c0e-0000-4000-8000-000000000001", StaffID: chief.ID, IP: "192.0.2.1",
+		CreatedAt: time.Now(), LastSeenAt: time.Now()}, entry("staff.sign_in")))
+	if ok, err := store.InsertFirstAdmin(t.Context(), first, entry("staff.create")); !ok || err != nil {
+		t.Fatalf("with limited admins only: %v, %v", ok, err)
+	}
+	m, err := store.Member(t.Context(), chief.ID)
+	w.must(err)
+	if len(m.Shops) != 0 || m.PasswordHash != "new" || m.Name != "Chief" || w.number(`select count(*) from staff`) != 2 {
+		t.Errorf("became %+v", m)
+	}
+	if list, err := store.SignIns(t.Context(), chief.ID); err != nil || len(list) != 0 {
+		t.Errorf("still signed in: %+v, %v", list, err)
 	}
 }

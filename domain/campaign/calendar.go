@@ -126,11 +126,33 @@ func (q CalendarQuery) spans(zones []string) []Span {
 	return list
 }
 
-func (q CalendarQuery) zone(name string) *time.Location {
+func (q CalendarQuery) zone(name string) *time.Location { return zoneOr(name, q.Zone) }
+
+// spans returns the days in every zone. An open end is
+// farther away than any start can be.
+func (q Query) spans(zones []string) []Span {
+	if !slices.Contains(zones, "") {
+		zones = append(slices.Clone(zones), "")
+	}
+	list := make([]Span, len(zones))
+	for i, name := range zones {
+		zone := zoneOr(name, q.Zone)
+		list[i] = Span{Zone: name, From: time.Unix(0, 0), To: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
+		if q.FirstDay != nil {
+			list[i].From = time.Date(q.FirstDay.Year(), q.FirstDay.Month(), q.FirstDay.Day(), 0, 0, 0, 0, zone)
+		}
+		if q.AfterDay != nil {
+			list[i].To = time.Date(q.AfterDay.Year(), q.AfterDay.Month(), q.AfterDay.Day(), 0, 0, 0, 0, zone)
+		}
+	}
+	return list
+}
+
+func zoneOr(name string, other *time.Location) *time.Location {
 	if loc, err := time.LoadLocation(name); err == nil && name != "" {
 		return loc
 	}
-	return q.Zone
+	return other
 }
 
 // arrange puts what was found on its days. A kind of which limit were found on

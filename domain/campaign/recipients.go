@@ -19,11 +19,13 @@ type Outcome struct {
 	Detail   string // the provider's last answer
 	Attempts int
 	BatchID  int64
-	// At is when the outcome was recorded; of somebody to whom it simply went
-	// out, when the batch was done.
-	At          time.Time
-	NextRetryAt *time.Time
-	Channel     delivery.Channel
+	// At is when the outcome was recorded. Of somebody to whom it simply went
+	// out no instant is kept: At is zero, and it lies between NotBefore and
+	// NotAfter, of which nil is not known.
+	At                  time.Time
+	NotBefore, NotAfter *time.Time
+	NextRetryAt         *time.Time
+	Channel             delivery.Channel
 	// Variant is the content the recipient gets, or [delivery.HeldOut].
 	Variant int
 	// OpenedAt is when the recipient first followed the message's link.

@@ -3,12 +3,11 @@ package campaign
 import (
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
-	"dropbell/domain/user"
+	"dropbell/domain/wording"
 )
 
 // Limits of a spec.
@@ -24,7 +23,7 @@ const (
 func (s Spec) Check() error {
 	e := &fault.Fields{}
 	switch n := utf8.RuneCountInString(s.Name); {
-	case !utf8.ValidString(s.Name), strings.ContainsFunc(s.Name, unicode.IsControl), strings.ContainsFunc(s.Name, user.TurnsAround):
+	case !wording.OneLine(s.Name):
 		e.Add("name", "rule.text", "must be valid text without control characters")
 	case strings.TrimSpace(s.Name) == "":
 		e.Add("name", "rule.required", "must not be empty")

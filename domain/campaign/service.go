@@ -43,8 +43,15 @@ type Query struct {
 	Search   string
 	States   []State
 	Channel  *delivery.Channel
-	Shops    []int64 // empty = all, those of no shop included
-	From, To *time.Time
+	Shops    []int64    // empty = all, those of no shop included
+	From, To *time.Time // instants between which they start
+	// FirstDay and AfterDay are midnight UTC of dates: campaigns that start on
+	// the days from the first to before the second as their shop's zone has
+	// them, or Zone if they belong to none.
+	FirstDay, AfterDay *time.Time
+	Zone               *time.Location
+	// Spans is set by the service: the days in every zone.
+	Spans    []Span
 	Started  bool  // only those that have begun to go out
 	BeforeID int64 // keyset: only older ones; 0 = from the newest
 	Limit    int
@@ -242,6 +249,13 @@ func (s *Service) Campaigns(ctx context.Context, by staff.Actor, q Query) ([]Sta
 		if len(q.Shops) == 0 {
 			return nil, nil
 		}
+	}
+	if q.FirstDay != nil || q.AfterDay != nil {
+		zones, err := s.Store.Zones(ctx, q.Shops)
+		if err != nil {
+			return nil, err
+		}
+		q.Spans = q.spans(zones)
 	}
 	return s.Store.Campaigns(ctx, q)
 }

@@ -14,6 +14,10 @@ import (
 // MaxReason bounds a reason, in characters.
 const MaxReason = 500
 
+// ErrPaused is the refusal to pause a channel once more for another reason,
+// which would replace what a colleague has said.
+var ErrPaused = fault.New(fault.Conflict, "channel_paused", "the channel is paused already; resume it first to pause it for another reason")
+
 // SettingStore keeps what operators decide about channels.
 type SettingStore interface {
 	Settings(ctx context.Context) ([Channels]Setting, error)
@@ -31,7 +35,8 @@ type Control struct {
 
 // Pause stops the channel: workers notice within half a second, and what is
 // due waits without using up attempts. The reason, which everybody sees, is a
-// must. Pausing a paused channel changes the reason.
+// must. Of a paused channel the first reason stays: it returns the setting with
+// [ErrPaused], unless the reason is the same.
 func (s *Control) Pause(ctx context.Context, by staff.Actor, c Channel, reason string) (Setting, error) {
 	if err := by.MayEverywhere(staff.Operate); err != nil {
 		return Setting{}, err
@@ -47,6 +52,12 @@ func (s *Control) Pause(ctx context.Context, by staff.Actor, c Channel, reason s
 		return Setting{}, err
 	}
 	return s.change(ctx, by, c, "channel.pause", reason, func(next *Setting) error {
+		if next.Paused {
+			if next.PausedReason != reason {
+				return ErrPaused.Because("%s has paused it since %s: %s", next.PausedBy, next.PausedAt.UTC().Format(time.RFC3339), next.PausedReason)
+			}
+			return nil
+		}
 		next.Paused, next.PausedReason, next.PausedAt, next.PausedBy = true, reason, s.Now(), by.Name
 		return nil
 	})

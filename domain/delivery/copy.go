@@ -125,8 +125,8 @@ func (c Copy) Check(e *fault.Fields) {
 	sum := 0
 	for i, v := range c.Variants {
 		sum += v.Percent
-		if v.Percent < 1 || v.Percent > 100 {
-			e.Add(place("percent", i, ""), "rule.percent", "must be between 1 and 100")
+		if most := 100 - (len(c.Variants) - 1); v.Percent < 1 || v.Percent > most {
+			e.Add(place("percent", i, ""), "rule.share", "must be between %d and %d percent", 1, most)
 		}
 		if _, ok := v.Texts[""]; !ok {
 			e.Add(place("title", i, ""), "rule.default_language", "is missing in the default language")

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dropbell/domain/fault"
 	"dropbell/domain/user"
 )
 
@@ -115,5 +116,22 @@ func TestRenderCopyEscapesWhatItPutsIn(t *testing.T) {
 	r := NewRenderer(s, Email)
 	if a, b := r.For(user.User{Name: "A"}), r.For(user.User{Name: "B"}); a.Title != "For A" || b.Title != "For B" {
 		t.Errorf("names are mixed up: %q %q", a.Title, b.Title)
+	}
+}
+
+// With two versions neither can have everybody.
+func TestSharesOfVersions(t *testing.T) {
+	text := map[string]Text{"": {Title: "Come", Body: "Now"}}
+	for percent, refused := range map[int]bool{-1: true, 0: true, 1: false, 50: false, 99: false, 100: true, 101: true} {
+		var e fault.Fields
+		Copy{Variants: []Variant{{Percent: 100 - percent, Texts: text}, {Percent: percent, Texts: text}}}.Check(&e)
+		if refused != (len(e.List) > 0) {
+			t.Errorf("%d: %+v", percent, e.List)
+		}
+		for _, f := range e.List {
+			if f.Message != "must be between 1 and 99 percent" || f.Key != "rule.share" {
+				t.Errorf("%d: %+v", percent, f)
+			}
+		}
 	}
 }

@@ -47,6 +47,32 @@ func (l Lateness) Plus(o Lateness) Lateness {
 	return sum
 }
 
+// Latest returns within what time the last of the messages was recorded that
+// is none of the others, which were recorded that late: the end of a span.
+// bounded is false if that span has no end, or nothing else is counted.
+func (l Lateness) Latest(others []time.Duration) (upTo time.Duration, bounded bool) {
+	rest := l.Plus(nil)
+	for _, late := range others {
+		// What is recorded is counted a moment later, perhaps in the next span.
+		i, edge := slices.BinarySearch(latenessBounds[:], late)
+		if edge {
+			i++
+		}
+		if rest[i] == 0 {
+			i++
+		}
+		rest[i]--
+	}
+	for i := len(latenessBounds); i >= 0; i-- {
+		if rest[i] > 0 && i < len(latenessBounds) {
+			return latenessBounds[i], true
+		} else if rest[i] > 0 {
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
 // Quantile returns a time within which the share q of the messages was
 // recorded: the end of the span in which the share is reached, so it is never
 // better than the truth. bounded is false if that span has no end, or nothing

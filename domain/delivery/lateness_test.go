@@ -76,3 +76,28 @@ func TestLatenessWithoutEnd(t *testing.T) {
 		t.Errorf("99th percentile %v %v", upTo, bounded)
 	}
 }
+
+func TestLatestLeavesOthersOut(t *testing.T) {
+	last := len(LatenessBounds())
+	for _, c := range []struct {
+		counted Lateness
+		others  []time.Duration
+		upTo    time.Duration
+		bounded bool
+	}{
+		{Lateness{}, nil, 0, false},
+		{Lateness{0: 3, 2: 4}, nil, 30 * time.Millisecond, true},
+		{Lateness{0: 3, last: 1}, nil, 0, false},
+		{Lateness{0: 3, last: 1}, []time.Duration{9 * time.Hour}, 10 * time.Millisecond, true},
+		{Lateness{0: 3, last: 2}, []time.Duration{9 * time.Hour}, 0, false},
+		// Counted a moment after it was recorded, in the next span.
+		{Lateness{0: 3, 3: 1}, []time.Duration{25 * time.Millisecond}, 10 * time.Millisecond, true},
+		// A span begins with its bound.
+		{Lateness{0: 3, 1: 1}, []time.Duration{10 * time.Millisecond}, 10 * time.Millisecond, true},
+		{Lateness{0: 1}, []time.Duration{time.Millisecond}, 0, false},
+	} {
+		if upTo, bounded := c.counted.Latest(c.others); upTo != c.upTo || bounded != c.bounded {
+			t.Errorf("%v without %v: %v %v", c.counted, c.others, upTo, bounded)
+		}
+	}
+}

@@ -6,11 +6,10 @@ package segment
 import (
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
-	"dropbell/domain/user"
+	"dropbell/domain/wording"
 )
 
 // Kind is how a segment's members are told.
@@ -100,7 +99,7 @@ func checkName(name string) *fault.Fields {
 	switch {
 	case strings.TrimSpace(name) == "":
 		e.Add("name", "rule.required", "is required")
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl), strings.ContainsFunc(name, user.TurnsAround):
+	case !wording.OneLine(name):
 		e.Add("name", "rule.text", "must be valid text without control characters")
 	case utf8.RuneCountInString(name) > MaxName:
 		e.Add("name", "rule.too_long", "must have at most %d characters", MaxName)

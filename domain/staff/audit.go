@@ -38,8 +38,9 @@ type AuditQuery struct {
 	// Action is a whole action ("template.move") or what it begins with
 	// before the dot ("template").
 	Action     string
-	Text       string // part of the reason, in any case
-	ShopNumber int64  // 0 = all
+	Without    []string // actions that are left out
+	Text       string   // part of the reason, in any case
+	ShopNumber int64    // 0 = all
 	From, To   *time.Time
 	Shops      []int64 // empty = all; else only what belongs to one of these
 	BeforeID   int64   // keyset: only records older than this one

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"dropbell/domain/fault"
 )
@@ -71,8 +70,8 @@ func (in KeyInput) check(now time.Time) error {
 	e := &fault.Fields{}
 	if strings.TrimSpace(in.Name) == "" {
 		e.Add("name", "rule.required", "is required")
-	} else if utf8.RuneCountInString(in.Name) > 80 {
-		e.Add("name", "rule.too_long", "must have at most %d characters", 80)
+	} else {
+		checkName(e, in.Name, 80)
 	}
 	known := func(sc Scope) bool { return slices.Contains(Scopes(), sc) }
 	if len(in.Scopes) == 0 || !all(in.Scopes, known) {

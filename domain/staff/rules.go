@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/wording"
 )
 
 // Bounds of a password, in characters. The upper one keeps hashing from being
@@ -21,9 +22,7 @@ const MaxEmail = 254
 func (in MemberInput) check(isNew bool) error {
 	e := &fault.Fields{}
 	checkEmail(e, NormalEmail(in.Email))
-	if utf8.RuneCountInString(in.Name) > 120 {
-		e.Add("name", "rule.too_long", "must have at most %d characters", 120)
-	}
+	checkName(e, in.Name, 120)
 	if !in.Role.Valid() {
 		e.Add("role", "rule.role", "must be viewer, marketer, operator or admin")
 	}
@@ -37,6 +36,16 @@ func (in MemberInput) check(isNew bool) error {
 		checkPassword(e, in.Password)
 	}
 	return e.Err()
+}
+
+// checkName refuses what could not be told apart on pages from another name.
+func checkName(e *fault.Fields, name string, most int) {
+	switch {
+	case !wording.OneLine(name):
+		e.Add("name", "rule.text", "must be valid text without control characters")
+	case utf8.RuneCountInString(name) > most:
+		e.Add("name", "rule.too_long", "must have at most %d characters", most)
+	}
 }
 
 func checkEmail(e *fault.Fields, email string) {
@@ -62,7 +71,8 @@ type Shown struct {
 	NewPassword bool    `json:"new_password,omitempty"`
 }
 
-func shown(m Member) Shown { return shownWith(m, false) }
+// Shown is what the audit log keeps of m.
+func (m Member) Shown() Shown { return shownWith(m, false) }
 
 func shownWith(m Member, newPassword bool) Shown {
 	return Shown{m.Email, m.Name, m.Role, m.Shops, m.DisabledAt != nil, newPassword}

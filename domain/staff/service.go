@@ -17,20 +17,26 @@ type Store interface {
 	// InsertMember returns [ErrEmailTaken] if the address is in use.
 	InsertMember(ctx context.Context, m Member, e Entry) (Member, error)
 	// InsertFirstAdmin does nothing and returns false if there is an enabled
-	// admin. Of several calls at once one creates the admin.
+	// admin of all shops. An account with m's address becomes what m is. Of
+	// several calls at once one creates the admin.
 	InsertFirstAdmin(ctx context.Context, m Member, e Entry) (created bool, err error)
-	// SaveMember returns [ErrLastAdmin] if no enabled admin would remain. It
+	// SaveMember returns [ErrLastAdmin] if no enabled admin of all shops would
+	// remain. It
 	// ends the member's sign-ins if revoke is set.
 	SaveMember(ctx context.Context, m Member, revoke bool, e Entry) error
 	SavePassword(ctx context.Context, id int64, hash string, e Entry) error
 	// SavePreferences changes language and theme only.
 	SavePreferences(ctx context.Context, id int64, locale, theme string) error
 
-	// InsertSignIn also records e, if there is one.
-	InsertSignIn(ctx context.Context, in SignIn, e *Entry) error
+	InsertSignIn(ctx context.Context, in SignIn, e Entry) error
+	// SignInAddresses returns from where the member with the e-mail address has
+	// signed in since then, the latest first; of nobody's address nothing.
+	SignInAddresses(ctx context.Context, email string, since time.Time) ([]string, error)
 	Present(ctx context.Context, signInID string, now time.Time) (Member, error)
 	SignIns(ctx context.Context, staffID int64) ([]SignIn, error)
 	RevokeSignIns(ctx context.Context, r Revocation) (ended int, err error)
+	// Record stores an entry about something that changes nothing else.
+	Record(ctx context.Context, e Entry) error
 
 	Keys(ctx context.Context) ([]Key, error)
 	// InsertKey returns [ErrKeyRepeated] if the actor of e has made a key with
@@ -50,8 +56,9 @@ type Service struct {
 	Now       func() time.Time
 }
 
-// EnsureFirstAdmin creates an admin if there is none that can sign in, and
-// reports whether it did. It may run in several processes at once.
+// EnsureFirstAdmin creates an admin if there is none of all shops that can sign
+// in, and reports whether it did. Somebody with the address becomes that admin.
+// It may run in several processes at once.
 func (s *Service) EnsureFirstAdmin(ctx context.Context, email, password string) (bool, error) {
 	m := Member{Email: NormalEmail(email), Role: Admin}
 	e := &fault.Fields{}
@@ -69,7 +76,7 @@ func (s *Service) EnsureFirstAdmin(ctx context.Context, email, password string) 
 	}
 	m.PasswordHash = hash
 	return s.Store.InsertFirstAdmin(ctx, m, Entry{Actor: System(), Action: "staff.create", ObjectKind: "staff",
-		Reason: "first admin", After: shown(m)})
+		Reason: "first admin", After: m.Shown()})
 }
 
 // Members lists everybody with access, by e-mail. Who is limited to shops gets
@@ -114,7 +121,7 @@ func (s *Service) CreateMember(ctx context.Context, by Actor, in MemberInput) (M
 	if err != nil {
 		return m, err
 	}
-	return s.Store.InsertMember(ctx, m, Entry{Actor: by, Action: "staff.create", ObjectKind: "staff", After: shown(m)})
+	return s.Store.InsertMember(ctx, m, Entry{Actor: by, Action: "staff.create", ObjectKind: "staff", After: m.Shown()})
 }
 
 // ChangeMember changes role, shops, name, address, password or access. It
@@ -134,7 +141,7 @@ func (s *Service) ChangeMember(ctx context.Context, by Actor, id int64, in Membe
 	}
 	revoke := in.Password != "" || m.DisabledAt != nil
 	return m, s.Store.SaveMember(ctx, m, revoke, Entry{Actor: by, Action: "staff.change", ObjectKind: "staff",
-		ObjectID: itoa(id), Before: shown(old), After: shownWith(m, in.Password != "")})
+		ObjectID: itoa(id), Before: old.Shown(), After: shownWith(m, in.Password != "")})
 }
 
 func (s *Service) apply(ctx context.Context, m Member, in MemberInput) (Member, error) {

@@ -32,6 +32,8 @@ type Throttle interface {
 	// Allow counts one attempt for key. It returns 0 if the attempt may go
 	// ahead, else the time after which the next one may.
 	Allow(ctx context.Context, key string) (retryAfter time.Duration, err error)
+	// Return gives back an attempt that was allowed and shall not count.
+	Return(ctx context.Context, key string) error
 }
 
 // Passwords turns passwords into what is stored and compares them. Both cost
@@ -62,7 +64,7 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from Clien
 		return Member{}, SignIn{}, ErrSignIn
 	}
 	in := s.newSignIn(m, from)
-	return m, in, s.Store.InsertSignIn(ctx, in, nil)
+	return m, in, s.Store.InsertSignIn(ctx, in, m.entry(m.Actor(), "staff.sign_in"))
 }
 
 // Present returns the member behind a sign-in and notes that they were seen.
@@ -74,7 +76,8 @@ func (s *Service) Present(ctx context.Context, signInID string) (Member, error) 
 
 // SignOut ends a sign-in. One that has ended already stays as it is.
 func (s *Service) SignOut(ctx context.Context, m Member, signInID string) error {
-	_, err := s.Store.RevokeSignIns(ctx, Revocation{StaffID: m.ID, Only: signInID, At: s.Now()})
+	e := m.entry(m.Actor(), "staff.sign_out")
+	_, err := s.Store.RevokeSignIns(ctx, Revocation{StaffID: m.ID, Only: signInID, At: s.Now(), Entry: &e})
 	return err
 }
 
@@ -87,11 +90,58 @@ func (s *Service) SignIns(ctx context.Context, m Member) ([]SignIn, error) {
 // except the one in use, and returns how many it ended.
 func (s *Service) Revoke(ctx context.Context, m Member, id, inUse string) (int, error) {
 	r := Revocation{StaffID: m.ID, Only: id, At: s.Now()}
-	r.Entry = &Entry{Actor: m.Actor(), Action: "staff.revoke_sign_in", ObjectKind: "staff", ObjectID: itoa(m.ID)}
+	e := m.entry(m.Actor(), "staff.revoke_sign_in")
+	r.Entry = &e
 	if id == "" {
 		r.Except = inUse
 	}
 	return s.Store.RevokeSignIns(ctx, r)
+}
+
+// SignInsOf lists the sign-ins of any member, for who may manage staff.
+func (s *Service) SignInsOf(ctx context.Context, by Actor, id int64) ([]SignIn, error) {
+	m, err := s.Member(ctx, by, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.Store.SignIns(ctx, m.ID)
+}
+
+// SignOutEverywhere ends all sign-ins of a member, for who may manage staff,
+// and returns how many it ended.
+func (s *Service) SignOutEverywhere(ctx context.Context, by Actor, id int64) (int, error) {
+	m, err := s.Member(ctx, by, id)
+	if err != nil {
+		return 0, err
+	}
+	e := m.entry(by, "staff.revoke_sign_in")
+	return s.Store.RevokeSignIns(ctx, Revocation{StaffID: m.ID, At: s.Now(), Entry: &e})
+}
+
+// KnownFor is how long a network counts as one's own after a sign-in from it.
+const KnownFor = 30 * 24 * time.Hour
+
+// CameFrom returns the addresses from which the member with the e-mail address
+// has signed in lately; of nobody's address nothing.
+func (s *Service) CameFrom(ctx context.Context, email string) ([]string, error) {
+	return s.Store.SignInAddresses(ctx, NormalEmail(email), s.Now().Add(-KnownFor))
+}
+
+// NoteSlowed records that attempts to sign in as the member with the e-mail
+// address are slowed down. What else somebody has typed is kept nowhere.
+func (s *Service) NoteSlowed(ctx context.Context, email string) error {
+	m, err := s.Store.MemberByEmail(ctx, NormalEmail(email))
+	if fault.KindOf(err) == fault.NotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.Store.Record(ctx, m.entry(System(), "staff.sign_in_slowed"))
+}
+
+func (m Member) entry(by Actor, action string) Entry {
+	return Entry{Actor: by, Action: action, ObjectKind: "staff", ObjectID: itoa(m.ID)}
 }
 
 // A Revocation selects sign-ins of one member to be ended.

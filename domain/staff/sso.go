@@ -76,8 +76,9 @@ func (s *Service) SignInWith(ctx context.Context, who Identity, from Client) (Me
 		return Member{}, SignIn{}, err
 	}
 	in := s.newSignIn(m, from)
-	return m, in, s.Store.InsertSignIn(ctx, in, &Entry{Actor: m.Actor(), Action: "staff.single_sign_on", ObjectKind: "staff",
-		ObjectID: itoa(m.ID), After: map[string]string{"subject": who.Subject}})
+	e := m.entry(m.Actor(), "staff.single_sign_on")
+	e.After = map[string]string{"subject": who.Subject}
+	return m, in, s.Store.InsertSignIn(ctx, in, e)
 }
 
 func (s *Service) newSignIn(m Member, from Client) SignIn {

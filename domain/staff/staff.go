@@ -63,7 +63,8 @@ var (
 	ErrKeyRepeated = fault.New(fault.Conflict, "key_repeated",
 		"the form was sent twice, and one key was made; if you have not seen its secret, revoke it and make another")
 	ErrEmailTaken = fault.New(fault.Conflict, "email_taken", "somebody with this e-mail address exists already")
-	ErrLastAdmin  = fault.New(fault.Conflict, "last_admin", "this is the last admin; make somebody else admin first")
+	ErrLastAdmin  = fault.New(fault.Conflict, "last_admin",
+		"an admin of all shops who can sign in must remain; make somebody else one first")
 )
 
 // An Actor is whoever causes a change. The zero Actor may do nothing.

@@ -154,3 +154,17 @@ func TestSignInWithTooLongAnAddress(t *testing.T) {
 		t.Errorf("%v after %d comparisons", err, n)
 	}
 }
+
+// Names are held to what every other name is: none hides or turns what follows.
+func TestNamesOfStaffAndKeys(t *testing.T) {
+	for _, name := range []string{"a\x00", "a\nb", "a\u202eb", "\xff"} {
+		for what, err := range map[string]error{
+			"member": MemberInput{Name: name, Email: "a@example.com", Role: Viewer, Password: "12345678"}.check(true),
+			"key":    KeyInput{Name: name, Scopes: []Scope{ScopeRead}}.check(time.Now()),
+		} {
+			if f, ok := errors.AsType[*fault.Fields](err); !ok || f.List[0].Name != "name" || f.List[0].Key != "rule.text" {
+				t.Errorf("%s %q: %v", what, name, err)
+			}
+		}
+	}
+}

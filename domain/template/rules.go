@@ -9,7 +9,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/money"
-	"dropbell/domain/user"
+	"dropbell/domain/wording"
 )
 
 // Limits of a spec.
@@ -155,7 +155,7 @@ func checkText(e *fault.Fields, name, text string, least, most int) {
 		e.Add(name, "rule.text", "must be valid text without NUL characters")
 	case strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }):
 		e.Add(name, "rule.text", "must not contain control characters")
-	case strings.ContainsFunc(text, user.TurnsAround):
+	case strings.ContainsFunc(text, wording.TurnsAround):
 		e.Add(name, "rule.text", "must not contain characters that turn text around")
 	case n > most:
 		e.Add(name, "rule.too_long", "must have at most %d characters", most)

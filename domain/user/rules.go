@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/wording"
 )
 
 // Limits of what is kept about a user.
@@ -68,7 +69,7 @@ func (r *rules) check(c Change) error {
 	}
 	if c.Name != nil {
 		checkText(e, "name", *c.Name, MaxName)
-		if strings.ContainsFunc(*c.Name, TurnsAround) {
+		if strings.ContainsFunc(*c.Name, wording.TurnsAround) {
 			e.Add("name", "rule.text", "must not contain characters that turn text around")
 		}
 	}
@@ -97,12 +98,6 @@ func (r *rules) check(c Change) error {
 		checkAttributes(e, c.Patch)
 	}
 	return e.Err()
-}
-
-// TurnsAround reports whether r changes the direction of the text that follows
-// it, of whatever page or message that is part of.
-func TurnsAround(r rune) bool {
-	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }
 
 func set(s *string) bool { return s != nil && *s != "" }

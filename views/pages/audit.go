@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"time"
 	"unicode"
 
 	"dropbell/domain/staff"
@@ -43,7 +42,11 @@ func (p Audit) actionOptions(ctx context.Context) []ui.Option {
 }
 
 // A changeLine is one field of a record that is not the same before and after.
-type changeLine struct{ name, before, after string }
+type changeLine struct {
+	scope, name, before, after string
+	// wasIn and isIn are the currencies of amounts.
+	wasIn, isIn string
+}
 
 // changes compares what a record keeps of before and after. Values that are
 // not objects are compared as a whole.
@@ -59,7 +62,7 @@ func changes(r staff.Record) []changeLine {
 	var list []changeLine
 	for n := range names {
 		if before[n] != after[n] {
-			list = append(list, changeLine{n, before[n], after[n]})
+			list = append(list, changeLine{auditScope(r), n, before[n], after[n], before["Currency"], after["Currency"]})
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })
@@ -83,6 +86,10 @@ func fields(raw []byte) map[string]string {
 	}
 	out := map[string]string{}
 	for n, v := range object {
+		if keptWhole(n) {
+			out[n] = shown(v)
+			continue
+		}
 		inner := fields(v)
 		if _, whole := inner[""]; whole || len(inner) == 0 {
 			out[n] = shown(v)
@@ -95,7 +102,7 @@ func fields(raw []byte) map[string]string {
 	return out
 }
 
-// shown writes a JSON value for people: strings without quotes, long ones cut.
+// shown writes a JSON value for people: strings without quotes.
 func shown(raw []byte) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
@@ -107,39 +114,7 @@ func shown(raw []byte) string {
 	} else if s == "" {
 		return `""`
 	}
-	if r := []rune(s); len(r) > 200 {
-		return string(r[:199]) + "…"
-	}
 	return s
-}
-
-// label names the field as forms do.
-func (l changeLine) label(ctx context.Context) string {
-	parts := strings.Split(l.name, ".")
-	for i, p := range parts {
-		if p = snake(p); ui.From(ctx).Locale.Has("field." + p) {
-			parts[i] = ui.T(ctx, "field."+p)
-		}
-	}
-	return orDash(strings.Join(parts, " · "))
-}
-
-// value writes what people read more easily than JSON: instants in the
-// viewer's zone, yes and no, nothing.
-func (l changeLine) value(ctx context.Context, text string) string {
-	switch text {
-	case "", "null", `""`, "[]", "{}":
-		return orDash("")
-	case "true":
-		return ui.T(ctx, "audit.yes")
-	case "false":
-		return ui.T(ctx, "audit.no")
-	}
-	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		f := ui.From(ctx)
-		return f.Locale.DateTime(at, f.Zone) + " " + f.Locale.Zone(at, f.Zone)
-	}
-	return text
 }
 
 // snake turns "OpensAt" into "opens_at", the name on the wire.

@@ -30,7 +30,7 @@ func (p Conflict) lines() []changeLine {
 	var list []changeLine
 	for name, mine := range p.Mine.values() {
 		if theirs := p.Theirs[name]; theirs != mine {
-			list = append(list, changeLine{name, theirs, mine})
+			list = append(list, changeLine{name: name, before: theirs, after: mine})
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })

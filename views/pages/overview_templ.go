@@ -384,7 +384,7 @@ func (p Overview) inside() templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = ActivityList(p.Activity, false).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ActivityList(p.Activity, false, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1164,8 +1164,8 @@ func (p Overview) health() templ.Component {
 }
 
 // ActivityList shows records of the audit log in sentences; in full, with
-// what was before and after.
-func ActivityList(list []staff.Record, full bool) templ.Component {
+// what was before and after, instants as in zone.
+func ActivityList(list []staff.Record, full bool, zone *time.Location) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1316,7 +1316,7 @@ func ActivityList(list []staff.Record, full bool) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = changeTable(lines).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = changeTable(lines, zone).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -392,7 +392,7 @@ func (p Template) Live() templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = ActivityList(p.History, true).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ActivityList(p.History, true, p.Zone()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

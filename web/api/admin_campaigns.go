@@ -44,7 +44,9 @@ type CampaignRecipient struct {
 	Detail      string     `json:"detail,omitempty" doc:"The provider's last answer."`
 	Attempts    int        `json:"attempts,omitempty"`
 	BatchID     string     `json:"batch_id" example:"1"`
-	At          *time.Time `json:"at" nullable:"true" doc:"When the outcome was recorded; null while there is none."`
+	At          *time.Time `json:"at" nullable:"true" doc:"When the outcome was recorded; null while there is none, and for who was simply sent to: that lies between not_before and not_after."`
+	NotBefore   *time.Time `json:"not_before,omitempty" doc:"Where at is null, the outcome came about at this instant or later."`
+	NotAfter    *time.Time `json:"not_after,omitempty" doc:"Where at is null, the outcome came about at this instant or earlier."`
 	NextRetryAt *time.Time `json:"next_retry_at,omitempty"`
 	Channel     string     `json:"channel" enum:"app,email,sms,webpush,webhook"`
 	Variant     string     `json:"variant" enum:"a,b,hold_out" doc:"Which content the user gets."`
@@ -310,7 +312,8 @@ func (a *API) campaignBalance(ctx context.Context, in *CampaignRef) (*struct{ Bo
 
 func recipientJSON(o campaign.Outcome) CampaignRecipient {
 	w := CampaignRecipient{UserID: o.UserID.String(), Outcome: string(o.Outcome), Reason: o.Reason, Detail: o.Detail, Attempts: o.Attempts,
-		BatchID: decimal(o.BatchID), NextRetryAt: utc(o.NextRetryAt), Channel: o.Channel.String(), Variant: groupName(o.Variant), OpenedAt: utc(o.OpenedAt)}
+		BatchID: decimal(o.BatchID), NextRetryAt: utc(o.NextRetryAt), Channel: o.Channel.String(), Variant: groupName(o.Variant), OpenedAt: utc(o.OpenedAt),
+		NotBefore: utc(o.NotBefore), NotAfter: utc(o.NotAfter)}
 	if !o.At.IsZero() {
 		w.At = utc(&o.At)
 	}

@@ -91,7 +91,7 @@ func TestCampaignRecipientsByPages(t *testing.T) {
 		t.Errorf("%d in all, %d sent, %d skipped, %d held out, %d opted out", len(all("")), len(sent), len(skipped), len(held), len(out))
 	}
 	for _, x := range sent {
-		if x["channel"] != "app" || x["variant"] != "a" || x["at"] == nil {
+		if x["channel"] != "app" || x["variant"] != "a" || x["at"] != nil || x["not_before"] == nil || x["not_after"] == nil {
 			t.Fatalf("%v", x)
 		}
 	}

@@ -135,10 +135,11 @@ func (c *Console) exportCampaignRecipients(w http.ResponseWriter, r *http.Reques
 	}
 	q.Limit = recipientExport
 	names := map[int]string{0: "a", 1: "b", delivery.HeldOut: "hold_out"}
-	head := []string{"user_id", "outcome", "reason", "variant", "channel", "recorded_at", "attempts", "detail", "next_retry_at", "opened_at", "batch_id"}
+	head := []string{"user_id", "outcome", "reason", "variant", "channel", "recorded_at", "attempts", "detail", "next_retry_at", "opened_at", "batch_id", "not_before", "not_after"}
 	return c.export(w, r, fmt.Sprintf("campaign-%d-recipients", id), head, func(t *sheet) error {
 		return c.Campaigns.EachRecipient(r.Context(), actor(r), id, q, func(o campaign.Outcome) error {
-			return t.row(int64(o.UserID), string(o.Outcome), o.Reason, names[o.Variant], o.Channel.String(), o.At, o.Attempts, o.Detail, o.NextRetryAt, o.OpenedAt, o.BatchID)
+			return t.row(int64(o.UserID), string(o.Outcome), o.Reason, names[o.Variant], o.Channel.String(), o.At, o.Attempts, o.Detail, o.NextRetryAt, o.OpenedAt, o.BatchID,
+				o.NotBefore, o.NotAfter)
 		})
 	})
 }

@@ -160,7 +160,7 @@ func TestCampaignRecipients(t *testing.T) {
 	file := b.get(url + ".csv?outcome=sent&variant=b").is(200)
 	lines, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(file.body, "\uFEFF"))).ReadAll()
 	g.must(err)
-	if len(lines)-1 != rows("?outcome=sent&variant=b") || lines[0][0] != "user_id" || lines[1][1] != "sent" || lines[1][3] != "b" || lines[1][4] != "email" || lines[1][5] == "" {
+	if len(lines)-1 != rows("?outcome=sent&variant=b") || lines[0][0] != "user_id" || lines[1][1] != "sent" || lines[1][3] != "b" || lines[1][4] != "email" || lines[1][5] != "" || lines[1][11] == "" || lines[1][12] == "" {
 		t.Errorf("%d lines: %v …", len(lines), lines[:2])
 	}
 	if name := file.header.Get("Content-Disposition"); !strings.Contains(name, fmt.Sprintf("campaign-%d-recipients.csv", c.ID)) {

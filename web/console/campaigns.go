@@ -81,7 +81,9 @@ func (c *Console) campaignQuery(r *http.Request) (pages.Campaigns, campaign.Quer
 	f := c.filter(r)
 	p.States = chosen(f, "state", campaign.States())
 	q := campaign.Query{Search: p.Search, States: p.States}
-	q.From, q.To = f.days()
+	// Each campaign has its shop's days, as in the calendar.
+	f.zone, q.Zone = time.UTC, c.DefaultZone
+	q.FirstDay, q.AfterDay = f.days()
 	p.Errors = f.broken.List
 	return p, q
 }

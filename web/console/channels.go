@@ -124,7 +124,12 @@ func (c *Console) changeChannel(w http.ResponseWriter, r *http.Request) error {
 	if r.PathValue("step") == "pause" {
 		decide, text = c.Control.Pause, "channels.paused_now"
 	}
-	_, err = decide(r.Context(), actor(r), ch, reason(r))
+	now, err := decide(r.Context(), actor(r), ch, reason(r))
+	if errors.Is(err, delivery.ErrPaused) {
+		p := c.channelQuestion(r, ch)
+		p.ReasonError = say(r, "channels.paused_already", now.PausedBy, frame(r).Locale.DateTime(now.PausedAt, frame(r).Zone), now.PausedReason)
+		return c.ask(w, r, http.StatusConflict, p)
+	}
 	if broken := fieldsOf(err); broken != nil {
 		p := c.channelQuestion(r, ch)
 		p.ReasonError = ui.FieldText(r.Context(), broken[0])

@@ -115,7 +115,9 @@ type Deps struct {
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
 	Sessions scs.CtxStore
-	Throttle staff.Throttle
+	// Throttle bounds what is tried from one network; Guesses bounds passwords
+	// tried for one account from one network, AllGuesses those from everywhere.
+	Throttle, Guesses, AllGuesses staff.Throttle
 	// SingleSignOn signs members in elsewhere; nil = with a password only.
 	SingleSignOn staff.IdentityProvider
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and
@@ -140,6 +142,7 @@ type Console struct {
 	assets    *static.Assets
 	sessions  *scs.SessionManager
 	present   *presence
+	slowed    slowedNotes
 	parts     *hub[partKey, *part]
 	decks     *hub[int64, *deck]
 	sales     salesDesk
@@ -165,6 +168,7 @@ func New(d Deps) *Console {
 	}
 	c := &Console{Deps: d, languages: languages, assets: assets}
 	c.sessions = newSessions(d, c.refuse)
+	c.slowed.once, c.slowed.turns = NewThrottle(1, slowedEvery, d.Now), make(chan struct{}, slowedAtATime)
 	c.present = newPresence(d.Staff.Present, d.Now)
 	c.parts = newHub(c.lookAtPart, func(p *part) time.Duration { return p.every })
 	c.decks = newHub(c.deck, always[*deck](time.Second))
@@ -180,8 +184,10 @@ func New(d Deps) *Console {
 // ServeHTTP answers every address that is not the API's.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
 
-// Close ends all live streams, which would never end by themselves.
+// Close ends all live streams, which would never end by themselves, and waits
+// for what is still being recorded.
 func (c *Console) Close() {
+	c.slowed.Wait()
 	c.parts.close()
 	c.decks.close()
 }

@@ -183,6 +183,6 @@ func TestAuditFilters(t *testing.T) {
 	b.get("/audit?q=100_").is(200).hasNot("Heavy 100% rain")
 	b.get("/audit?action=template.pause").is(200).has("Heavy 100% rain").hasNot("<code>template.publish</code>")
 	b.get("/audit?shop=11").is(200).has("published").hasNot("Heavy 100% rain")
-	b.get("/audit?kind=template&id="+fmt.Sprint(d.ID)).is(200).has("Heavy 100% rain", ">paused<", ">published<")
+	b.get("/audit?kind=template&id="+fmt.Sprint(d.ID)).is(200).has("Heavy 100% rain", ">Paused<", ">Published<")
 	g.as(staff.Viewer, 11).get("/audit").is(200).hasNot("Heavy 100% rain")
 }

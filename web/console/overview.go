@@ -52,7 +52,9 @@ func (c *Console) overviewPage(r *http.Request) (pages.Overview, error) {
 	if p.First, err = c.first(ctx, by, p); err != nil || p.First {
 		return p, err
 	}
-	if p.Activity, err = c.Audit.Records(ctx, staff.AuditQuery{Shops: by.Shops, Limit: recentRecords}); err != nil {
+	if p.Activity, err = c.Audit.Records(ctx, staff.AuditQuery{Shops: by.Shops, Limit: recentRecords,
+		// Who comes and goes is no news.
+		Without: []string{"staff.sign_in", "staff.sign_out", "staff.single_sign_on"}}); err != nil {
 		return p, err
 	}
 	if p.Forecast, err = c.Forecaster.Forecast(ctx, forecastAhead); err != nil {

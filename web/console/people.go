@@ -55,6 +55,9 @@ func (c *Console) editMember(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f := pages.MemberForm{ID: id, Name: m.Actor().Name, Disabled: m.DisabledAt != nil, Values: memberValues(m), Was: memberValues(m)}
+	if f.SignIns, err = c.Staff.SignInsOf(r.Context(), actor(r), id); err != nil {
+		return err
+	}
 	return c.show(w, r, http.StatusOK, f.Page())
 }
 
@@ -69,6 +72,9 @@ func (c *Console) saveMember(w http.ResponseWriter, r *http.Request) error {
 	}
 	f, in := memberForm(r, memberValues(old))
 	f.ID, f.Name = id, in.Email
+	if f.SignIns, err = c.Staff.SignInsOf(r.Context(), actor(r), id); err != nil {
+		return err
+	}
 	if err := c.checkShops(r, &f, in.Shops, old.Shops); err != nil {
 		return err
 	}
@@ -83,6 +89,20 @@ func (c *Console) saveMember(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return c.show(w, r, f.status(), f.Page())
+}
+
+// signMemberOut ends every sign-in of a member.
+func (c *Console) signMemberOut(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	ended, err := c.Staff.SignOutEverywhere(r.Context(), actor(r), id)
+	if err != nil {
+		return err
+	}
+	c.present.clear()
+	return c.done(w, r, fmt.Sprintf("/staff/%d", id), ui.Good, frame(r).Locale.N("account.revoked", int64(ended)))
 }
 
 // typedMember is a member's form on its way back to who typed it.

@@ -44,7 +44,7 @@ func TestStaffPages(t *testing.T) {
 	ada.get("/").to("/signin")
 	b.get("/staff/2").is(200).has(`name="disabled" value="1" checked`)
 	b.get("/staff/99").is(404).has("There is no such staff member.")
-	b.get("/audit?kind=staff&id=2").is(200).has("changed", "gave access to", "marketer").hasNot(password)
+	b.get("/audit?kind=staff&id=2").is(200).has("changed", "gave access to", "Marketer", "10, 11").hasNot(password)
 }
 
 func TestLastAdminStays(t *testing.T) {
@@ -53,7 +53,7 @@ func TestLastAdminStays(t *testing.T) {
 	b := g.browser()
 	b.signIn(admin.Email)
 	form := url.Values{"email": {admin.Email}, "name": {"A"}, "role": {"viewer"}}
-	b.post("/staff/1", form).is(http.StatusConflict).has("This is the last admin.")
+	b.post("/staff/1", form).is(http.StatusConflict).has("An admin of all shops who can sign in must remain.")
 	form.Set("role", "admin")
 	form.Set("disabled", "1")
 	b.post("/staff/1", form).is(http.StatusConflict)

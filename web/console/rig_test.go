@@ -133,6 +133,7 @@ func (g *rig) deps() Deps {
 		Board:     postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: postgres.NewAudit(g.db), Shops: store,
 		Settings: postgres.NewChannels(g.db), DeadMessages: postgres.NewDeadMessages(g.db), Channels: configured,
 		Sessions: postgres.NewSessions(g.db), Throttle: NewThrottle(1000, time.Millisecond, g.now),
+		Guesses: NewThrottle(1000, time.Millisecond, g.now), AllGuesses: NewThrottle(1000, time.Millisecond, g.now),
 		Monitor: func(writable bool) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)

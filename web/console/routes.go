@@ -216,6 +216,7 @@ func (c *Console) table() []route {
 		everywhere(get("/staff/new", staff.ManageStaff, c.newMember)),
 		everywhere(get("/staff/{id}", staff.ManageStaff, c.editMember)),
 		everywhere(post("/staff/{id}", staff.ManageStaff, c.saveMember)),
+		everywhere(post("/staff/{id}/signout", staff.ManageStaff, c.signMemberOut)),
 		everywhere(get("/keys", staff.ManageStaff, c.listKeys)),
 		everywhere(get("/keys.csv", staff.ManageStaff, c.exportKeys)),
 		everywhere(post("/keys", staff.ManageStaff, c.createKey)),

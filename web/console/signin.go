@@ -3,10 +3,7 @@ package console
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -18,7 +15,6 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
-	"dropbell/web/middleware"
 )
 
 const (
@@ -139,11 +135,12 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	if len(email) <= staff.MaxEmail {
 		again.Email = email
 	}
-	wait, err := c.throttled(r, email)
+	held, wait, err := c.throttled(r, email)
 	if err != nil {
 		return err
 	}
 	if wait > 0 {
+		c.noteSlowed(r, email)
 		w.Header().Set("Retry-After", seconds(wait))
 		again.Error = say(r, "signin.throttled", frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
 		return c.show(w, r, http.StatusTooManyRequests, again.Page())
@@ -157,6 +154,9 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := held.giveBack(r.Context()); err != nil {
+		return err
+	}
 	// A new token: whoever planted the old one does not know it.
 	if err := c.sessions.RenewToken(r.Context()); err != nil {
 		return err
@@ -165,16 +165,6 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	c.Log.InfoContext(r.Context(), "signed in", "staff", m.ID)
 	redirect(w, r, to)
 	return nil
-}
-
-// throttled counts the attempt for the address that asks and for the account
-// that is asked for. What is too long to be an account's is nobody's.
-func (c *Console) throttled(r *http.Request, email string) (time.Duration, error) {
-	wait, err := c.Throttle.Allow(r.Context(), "signin:ip:"+network(r))
-	if err != nil || wait > 0 || len(email) > staff.MaxEmail {
-		return wait, err
-	}
-	return c.Throttle.Allow(r.Context(), "signin:email:"+staff.NormalEmail(email))
 }
 
 func (c *Console) signOut(w http.ResponseWriter, r *http.Request) error {
@@ -251,30 +241,6 @@ func afterSignIn(r *http.Request) string {
 		return "/"
 	}
 	return to
-}
-
-func clientIP(r *http.Request) string {
-	if q := middleware.From(r.Context()); q != nil {
-		if ip := q.ClientIP(r); ip.IsValid() {
-			return ip.String()
-		}
-	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
-
-// network is whose attempts to sign in are counted together, as the API counts
-// requests: one subscriber has a whole /64 of IPv6 addresses.
-func network(r *http.Request) string {
-	ip, err := netip.ParseAddr(clientIP(r))
-	if err != nil {
-		return clientIP(r)
-	}
-	k := middleware.AddressKey(0, ip)
-	return fmt.Sprintf("%x:%x", k.High, k.Low)
 }
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second)+1, 10) }

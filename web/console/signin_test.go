@@ -229,6 +229,8 @@ func (w *watchful) Allow(_ context.Context, key string) (time.Duration, error) {
 	return 0, nil
 }
 
+func (w *watchful) Return(context.Context, string) error { return nil }
+
 // What nobody's address can be is answered like a wrong password, and nothing
 // of it is kept.
 func TestSignInWithTooLongAnAddress(t *testing.T) {

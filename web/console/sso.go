@@ -77,6 +77,11 @@ func (c *Console) endSingleSignOn(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return c.refuseSingleSignOn(w, r, to, err)
 	}
+	// As with a password, what succeeds does not count.
+	held := tokens{{c.Throttle, "signin:ip:" + network(r)}, {c.Throttle, "signin:back:" + network(r)}}
+	if err := held.giveBack(r.Context()); err != nil {
+		return err
+	}
 	if err := c.sessions.RenewToken(r.Context()); err != nil {
 		return err
 	}

@@ -209,6 +209,15 @@ func TestSingleSignOnIsThrottled(t *testing.T) {
 	b.get(d.agree(b, "/")).to("/")
 }
 
+// Colleagues behind one address sign in as they like.
+func TestSingleSignOnOfColleagues(t *testing.T) {
+	d := newDoor(t, func(deps *Deps) { deps.Throttle = NewThrottle(3, time.Minute, deps.Now) })
+	for range 6 {
+		b := d.browser()
+		b.get(d.agree(b, "/")).to("/")
+	}
+}
+
 func TestWithoutSingleSignOn(t *testing.T) {
 	b := newRig(t).browser()
 	b.get("/signin").is(200).hasNot("single sign-on", "/signin/oidc")

@@ -49,6 +49,19 @@ func (t *Throttle) Allow(_ context.Context, name string) (time.Duration, error) 
 	return 0, nil
 }
 
+// Return gives back one attempt; see [staff.Throttle].
+func (t *Throttle) Return(_ context.Context, name string) error {
+	key := sha256.Sum256([]byte(name))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at := t.free[key].Add(-t.every); at.After(t.now()) {
+		t.free[key] = at
+	} else {
+		delete(t.free, key)
+	}
+	return nil
+}
+
 // sweep forgets who has nothing to wait for, as soon as everybody of the last
 // time may have come to that, and any if there are too many: a full table must
 // not lock people out.

@@ -1,0 +1,20 @@
+// Package wording holds what every name and text that people type is held to.
+package wording
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// OneLine reports whether s can be stored and shown as a name: valid UTF-8
+// without control characters and without any that turn text around.
+func OneLine(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) && !strings.ContainsFunc(s, TurnsAround)
+}
+
+// TurnsAround reports whether r changes the direction of the text that follows
+// it, of whatever page or message that is part of.
+func TurnsAround(r rune) bool {
+	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+}

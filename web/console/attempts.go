@@ -1,0 +1,133 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/web/middleware"
+)
+
+// throttled counts an attempt to sign in: for the network that asks, for the
+// account in that network, and for the account wherever it is asked for. The
+// last one is far wider than the one before, so that it takes many networks to
+// use it up; and from where its owner has signed in lately the account stays
+// open even then. What is too long to be an account's is nobody's.
+func (c *Console) throttled(r *http.Request, email string) (held tokens, wait time.Duration, err error) {
+	ctx, here := r.Context(), network(r)
+	wait, err = held.take(ctx, c.Throttle, "signin:ip:"+here)
+	if err != nil || wait > 0 || len(email) > staff.MaxEmail {
+		return held, wait, err
+	}
+	account := staff.NormalEmail(email)
+	if wait, err = held.take(ctx, c.Guesses, "signin:here:"+here+":"+account); err != nil || wait > 0 {
+		return held, wait, err
+	}
+	if wait, err = held.take(ctx, c.AllGuesses, "signin:email:"+account); err != nil || wait == 0 {
+		return held, 0, err
+	}
+	known, err := c.Staff.CameFrom(ctx, email)
+	if err != nil || slices.ContainsFunc(known, func(ip string) bool { return networkOf(ip) == here }) {
+		return held, 0, err
+	}
+	// Whoever waits as told must not have used up what they have here.
+	return nil, wait, held[1:].giveBack(ctx)
+}
+
+// tokens are what an attempt has taken. It is given back after a success:
+// guesses are to be bounded, and colleagues behind one address do not guess.
+type tokens []token
+
+type token struct {
+	from staff.Throttle
+	key  string
+}
+
+func (c *tokens) take(ctx context.Context, from staff.Throttle, key string) (time.Duration, error) {
+	wait, err := from.Allow(ctx, key)
+	if err == nil && wait == 0 {
+		*c = append(*c, token{from, key})
+	}
+	return wait, err
+}
+
+func (c tokens) giveBack(ctx context.Context) error {
+	for _, t := range c {
+		if err := t.from.Return(ctx, t.key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What is recorded of attempts that are slowed down: once per account and hour,
+// and by so many at a time.
+const (
+	slowedEvery   = time.Hour
+	slowedAtATime = 4
+)
+
+// slowedNotes are the records about attempts that are being made.
+type slowedNotes struct {
+	sync.WaitGroup
+	once  *Throttle
+	turns chan struct{}
+}
+
+// noteSlowed records that attempts for the account are slowed down. It does so
+// behind the answer's back: how long the answer takes must not tell whether
+// there is such an account.
+func (c *Console) noteSlowed(r *http.Request, email string) {
+	if len(email) > staff.MaxEmail {
+		return
+	}
+	select {
+	case c.slowed.turns <- struct{}{}:
+	default: // under such an attack a record more or less tells nothing new
+		return
+	}
+	ctx := context.WithoutCancel(r.Context())
+	c.slowed.Go(func() {
+		defer func() { <-c.slowed.turns }()
+		if wait, err := c.slowed.once.Allow(ctx, staff.NormalEmail(email)); err != nil || wait > 0 {
+			return
+		}
+		if err := c.Staff.NoteSlowed(ctx, email); err != nil {
+			c.Log.WarnContext(ctx, "slowed sign-ins are not recorded", "err", err)
+		}
+	})
+}
+
+func clientIP(r *http.Request) string {
+	if q := middleware.From(r.Context()); q != nil {
+		if ip := q.ClientIP(r); ip.IsValid() {
+			return ip.String()
+		}
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// network is whose attempts to sign in are counted together, as the API counts
+// requests: one subscriber has a whole /64 of IPv6 addresses.
+func network(r *http.Request) string {
+	return networkOf(clientIP(r))
+}
+
+func networkOf(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	k := middleware.AddressKey(0, ip)
+	return fmt.Sprintf("%x:%x", k.High, k.Low)
+}
