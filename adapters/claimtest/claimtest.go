@@ -126,16 +126,16 @@ func refusalsOf() []refusal {
 	return []refusal{
 		{"no template", func(h Harness) template.Template { t := h.Open(1, 1, nil); t.ID += 1000; return t }, template.ErrNotFound},
 		{"draft", Harness.Draft, template.ErrNotFound},
-		{"paused", after(template.Pausing), template.ErrNotOpen},
+		{"paused", after(template.Pausing), claim.ErrPaused},
 		{"closed", after(template.Closing), claim.ErrEnded},
 		{"not started", opened(window(time.Hour, 2*time.Hour)), claim.ErrNotStarted},
 		{"cancelled", func(h Harness) template.Template {
 			drop := h.Open(10, 1, window(time.Hour, 2*time.Hour))
 			h.Do(drop.ID, template.Cancelling)
 			return drop
-		}, template.ErrNotOpen},
+		}, claim.ErrCancelled},
 		{"ended", opened(window(-2*time.Hour, -time.Hour)), claim.ErrEnded},
-		{"by code", opened(func(s *template.Spec) { s.Obtain = template.ByCode }), template.ErrNotOpen},
+		{"by code", opened(func(s *template.Spec) { s.Obtain = template.ByCode }), claim.ErrNeedsCode},
 	}
 }
 
@@ -144,8 +144,8 @@ func refusals(t *testing.T, h Harness) {
 		t.Run(c.name, func(t *testing.T) {
 			drop := c.make(h)
 			for _, key := range []string{"", "key", "key"} {
-				if got, err := h.Claim(t.Context(), Tap(drop, 7, key)); !errors.Is(err, c.want) {
-					t.Errorf("with key %q: %+v, %v, want %s", key, got, err, c.want.Code)
+				if got, err := h.Claim(t.Context(), Tap(drop, 7, key)); !errors.Is(err, c.want) || err.Error() != c.want.Text {
+					t.Errorf("with key %q: %+v, %v, want %s: %s", key, got, err, c.want.Code, c.want.Text)
 				}
 			}
 			if n := len(h.Coupons(drop.ID)); n != 0 {

@@ -48,6 +48,12 @@ func TestCalendarDaysAreTheShops(t *testing.T) {
 	start("next month", 10, "2031-11-30 16:00Z")
 	open("drop", "published", 10, "2031-11-01 07:30Z")
 	open("cancelled", "cancelled", 10, "2031-11-01 07:30Z")
+	open("over", "published", 10, "2021-11-01 07:30Z")
+	s.exec(`update templates set closes_at = '2099-01-01', valid_until = '2021-11-02' where name = 'over'`)
+	past := campaign.CalendarQuery{From: time.Date(2021, 11, 1, 0, 0, 0, 0, time.UTC), To: time.Date(2021, 11, 2, 0, 0, 0, 0, time.UTC), Zone: time.UTC, PerDay: 4}
+	if days, err := s.service.Calendar(t.Context(), staff.System(), past); err != nil || days[0].List[0].DropState != template.Closed {
+		t.Errorf("whose coupons have expired: %+v, %v", days, err)
+	}
 	berlin, _ := time.LoadLocation("Europe/Berlin")
 	q := campaign.CalendarQuery{From: time.Date(2031, 10, 27, 0, 0, 0, 0, time.UTC), To: time.Date(2031, 12, 1, 0, 0, 0, 0, time.UTC), Zone: berlin, PerDay: 4}
 	days, err := s.service.Calendar(t.Context(), staff.System(), q)

@@ -54,9 +54,8 @@ with counted as (
     from unnest($11::bigint[], $12::bigint[], $13::bigint[]) as a (id, version, asked)
     join (select template_id, count(*) as n from given group by template_id order by template_id) g on g.template_id = a.id
     where t.id = a.id and t.version = a.version and t.issued + a.asked <= t.stock
-      and (not $17 or t.opens_at <= clock_timestamp() and clock_timestamp() < t.closes_at
-          and (t.valid_until is null or clock_timestamp() < t.valid_until))
-    returning t.id, g.n, t.issued, least(t.closes_at, t.valid_until) as ends
+      and (not $17 or t.opens_at <= clock_timestamp() and clock_timestamp() < ` + endsAt + `)
+    returning t.id, g.n, t.issued, ` + endsAt + ` as ends
 ), announced as (
     insert into outbox (topic, payload, trace)
     select $14, jsonb_build_object('at', $16::text, 'issued',

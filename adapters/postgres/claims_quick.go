@@ -60,7 +60,7 @@ const expectTerms = `
 with sold as (
     update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as a (id, version, n)
     where t.id = a.id and t.version = a.version and t.issued + a.n <= t.stock
-    returning t.id, a.n, t.issued, least(t.closes_at, t.valid_until) as ends
+    returning t.id, a.n, t.issued, ` + endsAt + ` as ends
 ), announced as (
     insert into outbox (topic, payload, trace)
     select $4, jsonb_build_object('at', $5::text, 'issued',

@@ -88,14 +88,14 @@ const couponState = `(case when c.state = 'unused' and c.expires_at <= clock_tim
 // Coupons lists a user's coupons, newest first.
 func (s *Claims) Coupons(ctx context.Context, q claim.Query) ([]claim.Coupon, error) {
 	rows, err := s.pool.Query(ctx, `select c.id, c.claim_id, c.template_id, `+couponState+`, c.issued_at, c.expires_at, c.order_id,
-			c.locked_until, c.discount, c.used_at
+			c.locked_until, c.discount, c.used_at, c.returned
 		from coupons c where c.user_id = $1 and ($2::bigint = 0 or c.id < $2) and ($3 = '' or `+couponState+` = $3)
 		order by c.id desc limit $4`, q.UserID, q.Before, q.State, max(1, q.Limit))
 	if err != nil {
 		return nil, translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c claim.Coupon, err error) {
-		err = row.Scan(&c.ID, &c.ClaimID, &c.Template.ID, &c.State, &c.IssuedAt, &c.ExpiresAt, &c.OrderID, &c.LockedUntil, &c.Discount, &c.UsedAt)
+		err = row.Scan(&c.ID, &c.ClaimID, &c.Template.ID, &c.State, &c.IssuedAt, &c.ExpiresAt, &c.OrderID, &c.LockedUntil, &c.Discount, &c.UsedAt, &c.Returned)
 		return c, err
 	})
 	if err != nil || len(list) == 0 {

@@ -125,8 +125,8 @@ func (s Codes) CreateBatch(ctx context.Context, n redeemcode.NewBatch, start fun
 // request waits, and looks once more at what was decided.
 func stillSellable(ctx context.Context, tx pgx.Tx, templateID int64) error {
 	var byCode, live bool
-	err := tx.QueryRow(ctx, `select obtain = 'code', state in ('draft', 'published', 'paused') and closes_at > clock_timestamp()
-		from templates where id = $1 for no key update`, templateID).Scan(&byCode, &live)
+	err := tx.QueryRow(ctx, `select obtain = 'code', state in ('draft', 'published', 'paused') and `+endsAt+` > clock_timestamp()
+		from templates t where id = $1 for no key update`, templateID).Scan(&byCode, &live)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return template.ErrNotFound

@@ -138,10 +138,10 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 	return s.Template(ctx, t.ID)
 }
 
-// DueToClose returns published templates whose closing has passed.
+// DueToClose returns published templates whose end has passed.
 func (s Templates) DueToClose(ctx context.Context, limit int) ([]template.Template, error) {
 	rows, err := s.pool.Query(ctx, `select `+templateColumns+templateFrom+
-		`where t.state in ('published', 'paused') and t.closes_at <= now() order by t.closes_at limit $1`, limit)
+		`where t.state in ('published', 'paused') and `+endsAt+` <= now() order by `+endsAt+` limit $1`, limit)
 	if err != nil {
 		return nil, translate(err)
 	}

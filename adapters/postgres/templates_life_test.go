@@ -215,3 +215,28 @@ func TestClosingWhatHasEndedBySeveralAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestClosingWhatNobodyCanClaim: the sweep closes a drop whose coupons would
+// have expired, and codes for it are not made any more.
+func TestClosingWhatNobodyCanClaim(t *testing.T) {
+	w := newWorld(t)
+	over, running := w.published(2*time.Hour), w.published(2*time.Hour)
+	w.exec(`update templates set opens_at = date_trunc('second', now()) - interval '2 hours', obtain = 'code', valid_hours = 0,
+		valid_until = now() + case when id = $1 then -1 else 60 end * interval '1 second'`, over.ID)
+	due, err := w.templates.DueToClose(t.Context(), 10)
+	if err != nil || !slices.Equal(templateIDs(due), []int64{over.ID}) {
+		t.Fatalf("due are %v, %v", templateIDs(due), err)
+	}
+	if n, err := w.service.CloseEnded(t.Context(), 10); n != 1 || err != nil {
+		t.Fatalf("%d closed, %v", n, err)
+	}
+	if got, _ := w.templates.Template(t.Context(), over.ID); got.Stored != template.Closed || got.EndedAt.Before(*got.ValidUntil) {
+		t.Errorf("%s, ended at %v", got.Stored, got.EndedAt)
+	}
+	if got, _ := w.templates.Template(t.Context(), running.ID); got.Stored != template.Published {
+		t.Errorf("the other is %s", got.Stored)
+	}
+	if n := w.number(`select count(*) from audit where action = 'template.close' and reason = 'valid_until has passed'`); n != 1 {
+		t.Errorf("%d entries say why", n)
+	}
+}

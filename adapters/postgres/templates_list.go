@@ -80,6 +80,9 @@ func templateConditions(c *conditionList, q template.Query) {
 	}
 }
 
+// endsAt is [template.Spec.EndsAt] of the row t; least overlooks what is null.
+const endsAt = `least(t.closes_at, t.valid_until)`
+
 // inState are the rows in a visible state, which agrees with
 // [template.Template.State]. "Open" and others follow from the clock and the
 // counters and are not stored, so each state has conditions that an index
@@ -87,11 +90,11 @@ func templateConditions(c *conditionList, q template.Query) {
 var inState = map[template.State][]string{
 	template.Draft:     {"t.state = 'draft'"},
 	template.Cancelled: {"t.state = 'cancelled'"},
-	template.Closed:    {"t.state = 'closed'", "t.state in ('published', 'paused') and t.closes_at <= now()"},
-	template.Paused:    {"t.state = 'paused' and t.closes_at > now()"},
+	template.Closed:    {"t.state = 'closed'", "t.state in ('published', 'paused') and " + endsAt + " <= now()"},
+	template.Paused:    {"t.state = 'paused' and " + endsAt + " > now()"},
 	template.Scheduled: {"t.state = 'published' and t.opens_at > now()"},
-	template.Open:      {"t.state = 'published' and t.opens_at <= now() and t.closes_at > now() and t.issued < t.stock"},
-	template.SoldOut:   {"t.state = 'published' and t.opens_at <= now() and t.closes_at > now() and t.issued >= t.stock"},
+	template.Open:      {"t.state = 'published' and t.opens_at <= now() and " + endsAt + " > now() and t.issued < t.stock"},
+	template.SoldOut:   {"t.state = 'published' and t.opens_at <= now() and " + endsAt + " > now() and t.issued >= t.stock"},
 }
 
 // templateListSQL is the statement for a page. With states it is a page of

@@ -129,10 +129,15 @@ func TestTheFilterKnowsTheSameStates(t *testing.T) {
 		// No instant lies within a minute of now, which moves on.
 		opens := time.Duration(1+rng.IntN(100)) * time.Hour * time.Duration(1-2*rng.IntN(2))
 		closes := opens + time.Duration(1+2*rng.IntN(100))*30*time.Minute
+		var until *time.Duration // most coupons are good for a while from claiming on
+		if rng.IntN(3) == 0 {
+			until = new(opens + time.Duration(1+2*rng.IntN(100))*30*time.Minute)
+		}
 		w.exec(`insert into shops values (10, 's', 'UTC') on conflict do nothing`)
-		w.exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, issued, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-			values (10, 'n', 'amount_off', 1, 'CNY', 'shop', 10, $1, 1, date_trunc('second', now()) + $2 + interval '5 minutes', date_trunc('second', now()) + $3 + interval '5 minutes', 1, 'claim', 'durable', $4)`,
-			[]int{0, 9, 10}[rng.IntN(3)], opens, closes, stored[rng.IntN(len(stored))])
+		w.exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, issued, per_user_limit, opens_at, closes_at, valid_until, valid_hours, obtain, claim_mode, state)
+			values (10, 'n', 'amount_off', 1, 'CNY', 'shop', 10, $1, 1, date_trunc('second', now()) + $2 + interval '5 minutes', date_trunc('second', now()) + $3 + interval '5 minutes',
+			date_trunc('second', now()) + $5::interval + interval '5 minutes', 1, 'claim', 'durable', $4)`,
+			[]int{0, 9, 10}[rng.IntN(3)], opens, closes, stored[rng.IntN(len(stored))], until)
 	}
 	all, err := w.templates.Templates(t.Context(), template.Query{Limit: 1000})
 	w.must(err)

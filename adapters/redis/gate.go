@@ -163,7 +163,7 @@ func (g *Gate) decide(ctx context.Context, r claim.Request) (claim.Claim, error)
 // refusal that goes before "sold out".
 func (g *Gate) mayBeJudgedOtherwise(ctx context.Context, r claim.Request) bool {
 	t, err := g.info.Template(ctx, r.TemplateID)
-	return err != nil || t.Stored != template.Published || !g.options.Now().Before(t.ClosesAt) ||
+	return err != nil || t.Stored != template.Published || !g.options.Now().Before(t.EndsAt()) ||
 		r.Origin == claim.ByTap && t.Obtain != template.ByClaim || r.Origin == claim.ByCode && t.Obtain != template.ByCode
 }
 
@@ -231,7 +231,7 @@ func (g *Gate) withoutShelves(ctx context.Context, r claim.Request) (claim.Claim
 	case t.Stored == template.Draft:
 		return claim.Claim{}, template.ErrNotFound
 	case t.Stored == template.Cancelled:
-		return claim.Claim{}, template.ErrNotOpen
+		return claim.Claim{}, claim.ErrCancelled
 	case t.Stored == template.Closed:
 		return g.afterTheEnd(ctx, r)
 	}
@@ -255,8 +255,17 @@ func (g *Gate) afterTheEnd(ctx context.Context, r claim.Request) (claim.Claim, e
 // answer turns the script's word about one claim into an answer.
 func (g *Gate) answer(ctx context.Context, d *drop, r claim.Request, word string) (claim.Claim, error) {
 	switch word {
-	case wordNotOpen:
-		return claim.Claim{}, template.ErrNotOpen
+	case wordDraft:
+		return claim.Claim{}, template.ErrNotFound
+	case wordCancelled:
+		return claim.Claim{}, claim.ErrCancelled
+	case wordPaused:
+		return claim.Claim{}, claim.ErrPaused
+	case wordOtherWay:
+		if r.Origin == claim.ByTap {
+			return claim.Claim{}, claim.ErrNeedsCode
+		}
+		return claim.Claim{}, claim.ErrTakesNoCode
 	case wordEnded:
 		return claim.Claim{}, claim.ErrEnded
 	case wordEarly:

@@ -7,7 +7,8 @@
 -- ARGV  per claim: id, user, origin, key ("" = the claim's own)
 -- returns { "missing" } without a shelf, { "sealed" } while it is being built,
 --       else { "open", stock left, word per claim … }, a word being
---       "ok <ms since 1970>" | "was <claim> <user>[ <ms>]" (accepted before; the instant while it is not written) | "notopen" | "ended" | "early"
+--       "ok <ms since 1970>" | "was <claim> <user>[ <ms>]" (accepted before; the instant while it is not written) | "ended" | "early"
+--       | "draft" | "cancelled" | "otherway" (not obtained so) | "paused"
 --       | "dry" (nothing left here) | "limit" | "drylimit" (both)
 local f = redis.call('HMGET', KEYS[1], 'state', 'status', 'obtain', 'opens', 'closes', 'ahead', 'limit', 'stock', 'accepted', 'epoch', 'gone', 'over')
 if not f[1] then return { 'missing' } end
@@ -40,9 +41,10 @@ end
 
 local function judge(user, origin)
   local windowed = origin == 'claim' or origin == 'code'
-  if status == 'cancelled' or status == 'draft' or (windowed and origin ~= obtain) then return 'notopen' end
+  if status == 'cancelled' or status == 'draft' then return status end
+  if windowed and origin ~= obtain then return 'otherway' end
   if gone or f[12] == '1' or (windowed and (ended or status == 'closed')) then return 'ended' end
-  if status == 'paused' then return 'notopen' end
+  if status == 'paused' then return status end
   if windowed and not started then return 'early' end
   local full = counts[user] >= limit
   if stock <= 0 then return full and 'drylimit' or 'dry' end

@@ -8,15 +8,18 @@ import (
 
 // What the claim script says about a claim, or about the shelf.
 const (
-	wordOK       = "ok"
-	wordNotOpen  = "notopen"
-	wordEnded    = "ended"
-	wordEarly    = "early"
-	wordDry      = "dry"
-	wordLimit    = "limit"
-	wordDryLimit = "drylimit"
-	wordMissing  = "missing"
-	wordSealed   = "sealed"
+	wordOK        = "ok"
+	wordDraft     = "draft"
+	wordCancelled = "cancelled"
+	wordOtherWay  = "otherway"
+	wordPaused    = "paused"
+	wordEnded     = "ended"
+	wordEarly     = "early"
+	wordDry       = "dry"
+	wordLimit     = "limit"
+	wordDryLimit  = "drylimit"
+	wordMissing   = "missing"
+	wordSealed    = "sealed"
 	// wordSoldOut is never said by a shelf, which knows only itself.
 	wordSoldOut = "soldout"
 )

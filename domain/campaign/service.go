@@ -308,6 +308,9 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, id, version int64, s
 	if err != nil {
 		return old, err
 	}
+	if old.sameBut(edited.Spec) == nil && edited.RatePerSecond == old.RatePerSecond {
+		return old, nil // a request for approval goes on
+	}
 	return s.Store.Save(detach(ctx), Change{Campaign: edited, Event: event.CampaignChanged,
 		Entry: entry(by, "campaign.edit", old, "", auditOf(old.Spec), auditOf(edited.Spec))})
 }

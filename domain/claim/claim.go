@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
 
@@ -91,6 +92,19 @@ type Claim struct {
 	CouponID   int64     // 0 until issued
 	Reason     string    // code of the fault if failed
 	At         time.Time // of the decision, by the clock of whoever decided
+}
+
+// Refusal returns the fault that a failed claim came to, nil for others.
+func (c Claim) Refusal() error {
+	if c.State != Failed {
+		return nil
+	}
+	for _, f := range []*fault.Fault{ErrSoldOut, ErrLimit, ErrIdempotency, ErrEnded, template.ErrNotFound, template.ErrNotOpen} {
+		if f.Code == c.Reason {
+			return f
+		}
+	}
+	return fault.New(fault.Conflict, c.Reason, "the claim was accepted and refused when it was written; use a new key to try again")
 }
 
 // Faults of this room. Beside them a gate answers [template.ErrNotFound] and

@@ -1,6 +1,7 @@
 package claim_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"dropbell/domain/claim"
+	"dropbell/domain/fault"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
 
@@ -55,6 +58,29 @@ func TestWindowed(t *testing.T) {
 	for origin, want := range map[claim.Origin]bool{claim.ByTap: true, claim.ByCode: true, claim.ByGrant: false, claim.ByCampaign: false} {
 		if origin.Windowed() != want {
 			t.Errorf("%s windowed: %v, want %v", origin, !want, want)
+		}
+	}
+}
+
+// told is a gate that tells what became of the claim that came first.
+type told struct{ first claim.Claim }
+
+func (g told) Claim(context.Context, claim.Request) (claim.Claim, error) { return g.first, nil }
+
+// TestAFailedClaimIsARefusal: the repetition of a claim that was refused when
+// it was written is answered as if the refusal had come at once.
+func TestAFailedClaimIsARefusal(t *testing.T) {
+	for _, want := range []*fault.Fault{claim.ErrSoldOut, claim.ErrLimit, claim.ErrIdempotency, claim.ErrEnded, template.ErrNotFound, template.ErrNotOpen,
+		fault.New(fault.Conflict, "code_used", "")} {
+		s := claim.Service{Gate: told{claim.Claim{ID: 5, State: claim.Failed, Reason: want.Code}}, Random: func() uint64 { return 6 }}
+		if _, repeated, err := s.Tap(t.Context(), 7, 1, "k"); !errors.Is(err, want) || repeated || fault.KindOf(err) != want.Kind {
+			t.Errorf("%s: %v, %v", want.Code, repeated, err)
+		}
+	}
+	for _, state := range []claim.State{claim.Accepted, claim.Issued} {
+		s := claim.Service{Gate: told{claim.Claim{ID: 5, State: state}}, Random: func() uint64 { return 6 }}
+		if c, repeated, err := s.Tap(t.Context(), 7, 1, "k"); err != nil || !repeated || c.State != state {
+			t.Errorf("%s: %+v, %v, %v", state, c, repeated, err)
 		}
 	}
 }

@@ -7,6 +7,15 @@ import (
 	"dropbell/domain/user"
 )
 
+// The reasons for which a gate answers [template.ErrNotOpen], each in words
+// that say what the user can do.
+var (
+	ErrCancelled   = template.ErrNotOpen.Because("this drop was cancelled")
+	ErrPaused      = template.ErrNotOpen.Because("this drop is paused; try again later")
+	ErrNeedsCode   = template.ErrNotOpen.Because("this coupon is obtained with a redeem code")
+	ErrTakesNoCode = template.ErrNotOpen.Because("this coupon is not obtained with a redeem code")
+)
+
 // Admit returns nil if a coupon of t can be issued to somebody who comes this
 // way now, else the refusal; see [Gate] for their order. Stock and limit are
 // not looked at.
@@ -21,7 +30,7 @@ func Admit(t template.Template, by Origin, now time.Time) error {
 	case closedBy(t, by, now):
 		return ErrEnded
 	case t.Stored == template.Paused:
-		return template.ErrNotOpen.Because("this drop is paused; try again later")
+		return ErrPaused
 	case by.Windowed() && now.Before(t.OpensAt):
 		return ErrNotStarted
 	}
@@ -31,11 +40,11 @@ func Admit(t template.Template, by Origin, now time.Time) error {
 func obtainable(t template.Template, by Origin) error {
 	switch {
 	case t.Stored == template.Cancelled:
-		return template.ErrNotOpen.Because("this drop was cancelled")
+		return ErrCancelled
 	case by == ByTap && t.Obtain != template.ByClaim:
-		return template.ErrNotOpen.Because("this coupon is obtained with a redeem code")
+		return ErrNeedsCode
 	case by == ByCode && t.Obtain != template.ByCode:
-		return template.ErrNotOpen.Because("this coupon is not obtained with a redeem code")
+		return ErrTakesNoCode
 	}
 	return nil
 }
@@ -48,9 +57,9 @@ func closedBy(t template.Template, by Origin, now time.Time) bool {
 		return true
 	}
 	if by.Windowed() {
-		return t.Stored == template.Closed || !now.Before(t.ClosesAt)
+		return t.Stored == template.Closed || !now.Before(t.EndsAt())
 	}
-	return t.Stored == template.Closed && (t.EndedAt == nil || t.EndedAt.Before(t.ClosesAt))
+	return t.Stored == template.Closed && (t.EndedAt == nil || t.EndedAt.Before(t.EndsAt()))
 }
 
 // ExpiresAt returns the first instant at which a coupon issued then is no

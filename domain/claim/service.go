@@ -66,6 +66,8 @@ type Coupon struct {
 	LockedUntil *time.Time
 	Discount    int64 // minor units, once locked
 	UsedAt      *time.Time
+	// Returned is set once it was revoked and its place given back to stock.
+	Returned bool
 }
 
 // Gates passes each claim to the gate of its template's mode. It is a [Gate].
@@ -102,14 +104,17 @@ type Service struct {
 }
 
 // Tap claims one coupon for a user. With an idempotency key it may be
-// repeated: repeated reports that this answers an earlier request. Errors are
+// repeated: repeated reports that this answers an earlier request, also one
+// that a gate accepted and that was refused when it was written. Errors are
 // those of [Gate].
 func (s *Service) Tap(ctx context.Context, by user.ID, templateID int64, key string) (c Claim, repeated bool, err error) {
 	r := Request{ID: NewID(s.Random()), TemplateID: templateID, UserID: by, Origin: ByTap}
 	if key != "" {
 		r.Key = TapKey(by, key)
 	}
-	c, err = s.Gate.Claim(ctx, r)
+	if c, err = s.Gate.Claim(ctx, r); err == nil {
+		err = c.Refusal()
+	}
 	return c, err == nil && c.ID != r.ID, err
 }
 

@@ -36,7 +36,7 @@ var (
 	ErrNotUsable = fault.New(fault.Conflict, "coupon_not_usable", "the coupon cannot be used for this")
 	// ErrOtherRequest is the refusal of a lock that names an order which
 	// locked the coupon before with other amounts.
-	ErrOtherRequest = fault.New(fault.Invalid, "idempotency_conflict", "this order locked the coupon before with other amounts")
+	ErrOtherRequest = fault.New(fault.Invalid, "idempotency_conflict", "this order locked the coupon before with other amounts; repeat the lock as it was sent first")
 	// ErrRaced is returned by stores when the coupon changed between load and
 	// save; the step is decided again.
 	ErrRaced = fault.New(fault.Conflict, "coupon_raced", "the coupon changed in the meantime")

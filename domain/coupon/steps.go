@@ -151,7 +151,10 @@ func (c Case) lock(o Order, lasting time.Duration) (Move, *refusal) {
 // lockAgain answers a repeated lock as the first one was answered.
 func (c Case) lockAgain(o Order, before Operation) (Move, *refusal) {
 	eligible, err := c.Rule.Eligible(o)
-	if err != nil || before.OrderAmount != o.Amount || before.Eligible != eligible {
+	if err != nil {
+		return Move{}, &refusal{RefusedChanged, ErrOtherRequest.Because("this order locked the coupon before, in another way: %s; repeat the lock as it was sent first", err)}
+	}
+	if before.OrderAmount != o.Amount || before.Eligible != eligible {
 		return Move{}, &refusal{RefusedChanged, ErrOtherRequest}
 	}
 	if !c.Coupon.heldBy(o.ID) {

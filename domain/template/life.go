@@ -136,6 +136,16 @@ func (t Template) checkPromises(s Spec) error {
 	return e.Err()
 }
 
+// same reports whether the two decide the same; what matters of instants is
+// when they are, not the zone they are written in.
+func (s Spec) same(o Spec) bool {
+	if !s.OpensAt.Equal(o.OpensAt) || !s.ClosesAt.Equal(o.ClosesAt) || !sameInstant(s.ValidUntil, o.ValidUntil) {
+		return false
+	}
+	s.OpensAt, s.ClosesAt, s.ValidUntil = o.OpensAt, o.ClosesAt, o.ValidUntil
+	return s == o
+}
+
 func sameInstant(a, b *time.Time) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -228,3 +228,29 @@ func TestDraftMayChangeInEveryWay(t *testing.T) {
 		t.Errorf("an invalid draft: %v", err)
 	}
 }
+
+// TestADropEndsWithItsCoupons: when a coupon would have expired as soon as it
+// is issued, nothing is open any more.
+func TestADropEndsWithItsCoupons(t *testing.T) {
+	closes := opens.Add(time.Hour)
+	for _, c := range []struct {
+		name  string
+		until time.Time
+		want  time.Time
+	}{
+		{"before the closing", closes.Add(-time.Minute), closes.Add(-time.Minute)},
+		{"at the closing", closes, closes},
+		{"after the closing", closes.Add(time.Minute), closes},
+	} {
+		for stored, running := range map[template.State]template.State{template.Published: template.Open, template.Paused: template.Paused} {
+			tpl := template.Template{Spec: validSpec(), Stored: stored}
+			tpl.ValidHours, tpl.ValidUntil = 0, &c.until
+			if got := tpl.EndsAt(); !got.Equal(c.want) {
+				t.Errorf("%s: ends at %v, want %v", c.name, got, c.want)
+			}
+			if before, at := tpl.State(c.want.Add(-1)), tpl.State(c.want); before != running || at != template.Closed {
+				t.Errorf("%s: %s, and at the end %s", c.name, before, at)
+			}
+		}
+	}
+}

@@ -64,7 +64,8 @@ type Store interface {
 	// Save stores the change if the version is still current, else it
 	// returns [fault.ErrStale].
 	Save(ctx context.Context, c Change) (Template, error)
-	// DueToClose returns published templates whose closing has passed.
+	// DueToClose returns published templates whose end has passed; see
+	// [Spec.EndsAt].
 	DueToClose(ctx context.Context, limit int) ([]Template, error)
 }
 
@@ -123,7 +124,8 @@ type Edition struct {
 }
 
 // Edit replaces the spec of a version; see [Template.Edit] for what may change
-// when. It returns [fault.ErrStale] if the version is no longer current.
+// when. A spec that changes nothing makes no version. It returns
+// [fault.ErrStale] if the version is no longer current.
 func (s *Service) Edit(ctx context.Context, by staff.Actor, id int64, e Edition) (Template, error) {
 	old, err := s.load(ctx, by, id)
 	if err != nil {
@@ -138,6 +140,9 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, id int64, e Edition)
 	edited, err := old.Edit(e.Spec, s.Now())
 	if err != nil {
 		return old, err
+	}
+	if edited.same(old.Own()) {
+		return old, nil // nobody has to load anew what is as it was
 	}
 	c := Change{Template: edited, Event: event.TemplateChanged,
 		Entry: entry(by, "template.edit", old, e.Reason, old.Spec, edited.Spec)}
@@ -191,8 +196,8 @@ func (s *Service) doOnce(ctx context.Context, by staff.Actor, id, version int64,
 	return s.Store.Save(ctx, changeOf(by, tr, old, next, reason))
 }
 
-// CloseEnded closes up to limit templates whose closing instant has passed
-// and returns how many it closed. It may run anywhere, any number of times.
+// CloseEnded closes up to limit templates whose end has passed and returns how
+// many it closed. It may run anywhere, any number of times.
 func (s *Service) CloseEnded(ctx context.Context, limit int) (int, error) {
 	due, err := s.Store.DueToClose(ctx, limit)
 	if err != nil {
@@ -202,12 +207,15 @@ func (s *Service) CloseEnded(ctx context.Context, limit int) (int, error) {
 	for _, old := range due {
 		// That it is due was judged by the database's clock. By one that is
 		// behind, it would count as ended early for ever.
-		next, ended := old, s.Now()
-		if ended.Before(old.ClosesAt) {
-			ended = old.ClosesAt
+		next, ended, why := old, s.Now(), "closes_at has passed"
+		if ended.Before(old.EndsAt()) {
+			ended = old.EndsAt()
+		}
+		if old.EndsAt().Before(old.ClosesAt) {
+			why = "valid_until has passed"
 		}
 		next.Stored, next.EndedAt = Closed, &ended
-		_, err := s.Store.Save(ctx, changeOf(staff.System(), Closing, old, next, "closes_at has passed"))
+		_, err := s.Store.Save(ctx, changeOf(staff.System(), Closing, old, next, why))
 		switch {
 		case err == nil:
 			closed++

@@ -199,7 +199,7 @@ func TestOnlyAMoveOfAPublishedOpeningMovesSlots(t *testing.T) {
 	} {
 		service, store := serviceAt(c.from)
 		s := store.held.Spec
-		s.OpensAt = s.OpensAt.Add(c.move)
+		s.OpensAt, s.Name = s.OpensAt.Add(c.move), "Another name"
 		if err := edit(staff.System(), 3, s)(service); err != nil {
 			t.Errorf("%s by %v: %v", c.from, c.move, err)
 			continue
@@ -281,5 +281,41 @@ func TestCloseEndedBehindTheDatabasesClock(t *testing.T) {
 	slow, right := store.changes[0].Template, store.changes[1].Template
 	if !slow.EndedAt.Equal(slow.ClosesAt) || !right.EndedAt.Equal(service.Now()) {
 		t.Errorf("ended at %v and %v, closes at %v", slow.EndedAt, right.EndedAt, slow.ClosesAt)
+	}
+}
+
+// TestCloseEndedWhenTheCouponsHaveExpired: the sweep says which end it was.
+func TestCloseEndedWhenTheCouponsHaveExpired(t *testing.T) {
+	service, store := serviceAt(template.Open)
+	expired, early := store.held, store.held
+	expired.ValidUntil, early.ValidUntil = new(service.Now().Add(-time.Second)), new(service.Now().Add(time.Second))
+	store.due = []template.Template{expired, early}
+	if n, err := service.CloseEnded(t.Context(), 10); n != 2 || err != nil {
+		t.Fatalf("%d closed, %v", n, err)
+	}
+	for i, want := range []time.Time{service.Now(), *early.ValidUntil} {
+		if c := store.changes[i]; !c.Template.EndedAt.Equal(want) || c.Entry.Reason != "valid_until has passed" {
+			t.Errorf("ended at %v because %s, want %v", c.Template.EndedAt, c.Entry.Reason, want)
+		}
+	}
+}
+
+// TestAnEditThatChangesNothing makes no version, whatever zone its instants
+// are written in; one that is based on an old version is refused all the same.
+func TestAnEditThatChangesNothing(t *testing.T) {
+	for _, state := range []template.State{template.Draft, template.Scheduled, template.Open, template.Paused} {
+		service, store := serviceAt(state)
+		store.held.Threshold = 5 // as programs before this one kept it
+		store.held.ValidHours, store.held.ValidUntil = 0, new(opens.Add(48*time.Hour))
+		shanghai := time.FixedZone("", 8*3600)
+		s := store.held.Spec
+		s.OpensAt, s.ClosesAt, s.ValidUntil = s.OpensAt.In(shanghai), s.ClosesAt.In(shanghai), new(s.ValidUntil.In(shanghai))
+		got, err := service.Edit(t.Context(), staff.System(), 7, template.Edition{Version: 3, Spec: s})
+		if err != nil || got.Version != 3 || len(store.changes) != 0 {
+			t.Errorf("%s: version %d, %d changes, %v", state, got.Version, len(store.changes), err)
+		}
+		if err := edit(staff.System(), 2, s)(service); !errors.Is(err, fault.ErrStale) {
+			t.Errorf("%s, an old version: %v", state, err)
+		}
 	}
 }

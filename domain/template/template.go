@@ -107,6 +107,15 @@ type Spec struct {
 	NotifyOver delivery.ChannelSet
 }
 
+// EndsAt returns the first instant at which nobody can claim any more: the
+// closing, or the end of the coupons' validity if that comes before it.
+func (s Spec) EndsAt() time.Time {
+	if s.ValidUntil != nil && s.ValidUntil.Before(s.ClosesAt) {
+		return *s.ValidUntil
+	}
+	return s.ClosesAt
+}
+
 // A Template is a spec with a life.
 type Template struct {
 	ID int64
@@ -130,7 +139,7 @@ func (t Template) State(now time.Time) State {
 		return t.Stored
 	}
 	switch {
-	case !now.Before(t.ClosesAt):
+	case !now.Before(t.EndsAt()):
 		return Closed
 	case t.Stored == Paused:
 		return Paused

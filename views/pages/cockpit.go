@@ -80,7 +80,7 @@ func (p Cockpit) next() (at time.Time, key string, slot *reminder.CockpitRow) {
 	if p.At.Before(p.OpensAt) {
 		return p.OpensAt, "drop.opens_in", nil
 	}
-	return p.ClosesAt, "drop.closes_in", nil
+	return p.EndsAt(), "drop.closes_in", nil
 }
 
 // total sums everything that has fired.

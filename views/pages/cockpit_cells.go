@@ -48,7 +48,7 @@ func (p Cockpit) headCells(ctx context.Context, c ui.Cells) {
 	c["next.at"] = ui.Machine(at)
 	c["next.when"] = l.DateTime(at, p.Zone())
 	c["opens.at"], c["opens.when"] = ui.Machine(p.OpensAt), l.DateTime(p.OpensAt, p.Zone())
-	c["closes.at"], c["closes.when"] = ui.Machine(p.ClosesAt), l.DateTime(p.ClosesAt, p.Zone())
+	c["closes.at"], c["closes.when"] = ui.Machine(p.EndsAt()), l.DateTime(p.EndsAt(), p.Zone())
 }
 
 func (p Cockpit) sumCells(ctx context.Context, c ui.Cells) {

@@ -607,7 +607,7 @@ func (d Drop) hero() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Instant(d.ClosesAt, d.Zone()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Instant(d.EndsAt(), d.Zone()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

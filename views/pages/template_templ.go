@@ -635,7 +635,7 @@ func (p Template) clock() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Ticker(p.ClosesAt).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Ticker(p.EndsAt()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -643,7 +643,7 @@ func (p Template) clock() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Instant(p.ClosesAt, p.Zone()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Instant(p.EndsAt(), p.Zone()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

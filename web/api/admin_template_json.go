@@ -28,7 +28,7 @@ type TemplateWish struct {
 	PerUserLimit int        `json:"per_user_limit,omitempty" default:"1" minimum:"1" doc:"How many of them one user can get."`
 	OpensAt      time.Time  `json:"opens_at" doc:"Any whole second." example:"2027-01-01T12:00:00Z"`
 	ClosesAt     time.Time  `json:"closes_at" doc:"Any whole second after the opening." example:"2027-01-02T12:00:00Z"`
-	ValidUntil   *time.Time `json:"valid_until,omitempty" doc:"How long a claimed coupon is valid; either this or valid_hours."`
+	ValidUntil   *time.Time `json:"valid_until,omitempty" doc:"How long a claimed coupon is valid; either this or valid_hours. The drop ends with it, if that comes before closes_at."`
 	ValidHours   int        `json:"valid_hours,omitempty" doc:"Hours a coupon is valid from claiming; either this or valid_until." example:"48"`
 	Obtain       string     `json:"obtain,omitempty" enum:"claim,code" default:"claim" doc:"How users get the coupon."`
 	ClaimMode    string     `json:"claim_mode,omitempty" enum:"durable,gate" default:"durable" doc:"Which gate decides claims."`

@@ -57,7 +57,7 @@ func TestCreateTemplateRefusals(t *testing.T) {
 		"year 9999":              {but("opens_at", "9999-01-01T00:00:00Z", "closes_at", "9999-01-02T00:00:00Z"), "body.opens_at"},
 		"stock 0":                {but("stock", 0), "body.stock"},
 		"negative stock":         {but("stock", -1), "body.stock"},
-		"stock 2^63":             {but("stock", 9.3e18), "body"},
+		"stock 2^63":             {but("stock", 9.3e18), "body.stock"},
 		"stock as text":          {but("stock", "100"), "body.stock"},
 		"half a coupon":          {but("stock", 1.5), "body.stock"},
 		"limit 0":                {but("per_user_limit", 0), "body.per_user_limit"},

@@ -199,7 +199,7 @@ func ownedJSON(c claim.Coupon, by user.ID) OwnedCoupon {
 	return OwnedCoupon{
 		Coupon: Coupon{CouponID: decimal(c.ID), TemplateID: decimal(t.ID), UserID: by.String(), State: c.State, OrderID: c.OrderID,
 			Discount: c.Discount, Currency: t.Currency, LockedUntil: utc(c.LockedUntil), IssuedAt: c.IssuedAt.UTC(),
-			ExpiresAt: c.ExpiresAt.UTC(), UsedAt: utc(c.UsedAt),
+			ExpiresAt: c.ExpiresAt.UTC(), UsedAt: utc(c.UsedAt), Returned: c.Returned,
 			Rule: CouponRule{Discount: discountJSON(t.Spec), Target: string(t.Target), Product: t.Product}},
 		ClaimID: c.ClaimID.String(), TemplateName: t.Name, ShopNumber: decimal(t.ShopNumber), ShopName: t.ShopName,
 	}

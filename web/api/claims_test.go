@@ -1,13 +1,16 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"dropbell/domain/claim"
 	"dropbell/web/api"
 )
 
@@ -172,7 +175,53 @@ func TestCoupons(t *testing.T) {
 			t.Errorf("%s: %s, want %d", state, states(got), n)
 		}
 	}
+	r.exec(`update coupons set state = 'revoked', returned = id = $1 where id = $1 or id = $2`, ids[0], ids[3])
+	for _, id := range []string{ids[0], ids[3]} {
+		alone := r.want(r.call(me, "GET", "/coupons/"+id, nil), 200, "").at("returned_to_stock")
+		for _, c := range list("?state=revoked").Coupons {
+			if c.CouponID == id && (c.Returned != (id == ids[0]) || c.Returned != (alone == true)) {
+				t.Errorf("%s: returned %v in the list, %v alone", id, c.Returned, alone)
+			}
+		}
+	}
 	r.want(r.call(me, "GET", "/coupons?state=gone", nil), 422, "invalid_request")
 	r.want(r.call(me, "GET", "/coupons?before=0", nil), 422, "invalid_request")
 	r.want(r.call(as(""), "GET", "/coupons", nil), 401, "unauthenticated")
+}
+
+// afterwards is a gate that accepted a claim which was refused when written.
+type afterwards struct{ reason string }
+
+func (g afterwards) Claim(_ context.Context, r claim.Request) (claim.Claim, error) {
+	return claim.Claim{ID: 5, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Failed, Reason: g.reason, At: now()}, nil
+}
+
+// TestARefusalThatCameLater: the repetition is answered like the first request
+// would have been, by the quick way and the general one.
+func TestARefusalThatCameLater(t *testing.T) {
+	for reason, status := range map[string]int{"sold_out": 409, "limit_reached": 409, "idempotency_conflict": 422, "template_not_found": 404} {
+		r := newRig(t, func(d *api.Deps) { d.Claims = &claim.Service{Gate: afterwards{reason}, Random: rand.Uint64} })
+		for _, body := range []string{`{"template_id":"1"}`, `{"template_id":"\u0031"}`} {
+			r.about = reason + " " + body
+			r.want(r.call(as(token(7), "Idempotency-Key", "k"), "POST", "/claims", body), status, reason)
+		}
+	}
+}
+
+// TestADropWhoseCouponsHaveExpired is open to nobody, and nowhere said to be.
+func TestADropWhoseCouponsHaveExpired(t *testing.T) {
+	r := newRig(t, nil)
+	id := r.open(5)
+	r.exec(`update templates set valid_hours = 0, valid_until = date_trunc('second', now()) - interval '1 second' where id = $1`, id)
+	r.want(r.call(as(token(7)), "POST", "/claims", claimOf(id)), 409, "ended")
+	shown := r.want(r.call(nil, "GET", "/templates/"+id, nil), 200, "")
+	staffs := r.want(r.call(r.admin(), "GET", "/admin/templates/"+id, nil), 200, "")
+	if shown.at("state") != "closed" || staffs.at("state") != "closed" || shown.at("closes_at") != staffs.at("valid_until") {
+		t.Errorf("users see %s, staff %s", shown.Body, staffs.Body)
+	}
+	for state, n := range map[string]int{"open": 0, "closed": 1} {
+		if a := r.want(r.call(r.admin(), "GET", "/admin/templates?state="+state, nil), 200, ""); len(a.at("templates").([]any)) != n {
+			t.Errorf("%s: %s", state, a.Body)
+		}
+	}
 }

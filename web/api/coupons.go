@@ -41,13 +41,13 @@ type CouponRule struct {
 // OrderPart is what an order spends on one product.
 type OrderPart struct {
 	Product string `json:"product" maxLength:"120" doc:"As the template names it." example:"tea"`
-	Amount  int64  `json:"amount" minimum:"0" doc:"Minor units." example:"3000"`
+	Amount  int64  `json:"amount" minimum:"0" maximum:"1000000000000000" doc:"Minor units." example:"3000"`
 }
 
 // LockWish asks to hold a coupon for an order.
 type LockWish struct {
-	OrderID     string      `json:"order_id" doc:"1 to 64 bytes without spaces." example:"A-1001"`
-	OrderAmount int64       `json:"order_amount" doc:"What the order costs before the discount, in minor units." example:"6000"`
+	OrderID     string      `json:"order_id" minLength:"1" maxLength:"64" doc:"1 to 64 bytes without spaces." example:"A-1001"`
+	OrderAmount int64       `json:"order_amount" minimum:"1" maximum:"1000000000000000" doc:"What the order costs before the discount, in minor units." example:"6000"`
 	Currency    string      `json:"currency,omitempty" doc:"If given, it must be the coupon's." example:"CNY"`
 	UserID      string      `json:"user_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"If given, the coupon must belong to this user. X-User-ID says the same; both must agree." example:"1001"`
 	Products    []OrderPart `json:"products,omitempty" maxItems:"500" doc:"What of order_amount is spent on which product. Coupons for one product need it: threshold and discount then look at that part only."`
@@ -55,7 +55,7 @@ type LockWish struct {
 
 // OrderRef names the order of a step.
 type OrderRef struct {
-	OrderID string `json:"order_id" doc:"As in the lock." example:"A-1001"`
+	OrderID string `json:"order_id" minLength:"1" maxLength:"64" doc:"As in the lock." example:"A-1001"`
 }
 
 // CouponRef names a coupon in the path.

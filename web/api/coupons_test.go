@@ -34,6 +34,10 @@ func TestPayment(t *testing.T) {
 	}
 	r.want(r.call(till, "POST", "/coupons/"+id+"/lock", map[string]any{"order_id": "A-2", "order_amount": 6000}), 409, "coupon_not_usable")
 	r.want(r.call(till, "POST", "/coupons/"+id+"/lock", map[string]any{"order_id": "A-1", "order_amount": 6001}), 422, "idempotency_conflict")
+	other := r.want(r.call(till, "POST", "/coupons/"+id+"/lock", map[string]any{"order_id": "A-1", "order_amount": 6000, "currency": "USD"}), 422, "idempotency_conflict")
+	if detail := other.at("detail").(string); strings.Contains(detail, "amounts") || !strings.Contains(detail, "USD") {
+		t.Errorf("another currency: %s", detail)
+	}
 	r.want(r.call(till, "POST", "/coupons/"+id+"/confirm", map[string]any{"order_id": "A-2"}), 409, "coupon_not_usable")
 	for range 2 {
 		a = r.want(r.call(till, "POST", "/coupons/"+id+"/confirm", map[string]any{"order_id": "A-1"}), 200, "")
@@ -137,6 +141,14 @@ func TestPaymentRefusals(t *testing.T) {
 			409, "coupon_not_usable", ""},
 		"other currency":       {lock, map[string]any{"order_id": "A", "order_amount": 6000, "currency": "USD"}, 409, "coupon_not_usable", ""},
 		"somebody else's":      {lock, map[string]any{"order_id": "A", "order_amount": 6000, "user_id": "8"}, 409, "coupon_not_usable", ""},
+		"order id of 65":       {lock, map[string]any{"order_id": strings.Repeat("a", 65), "order_amount": 10}, 422, "invalid_request", `body.order_id"`},
+		"64 but 128 bytes":     {lock, map[string]any{"order_id": strings.Repeat("é", 64), "order_amount": 10}, 422, "invalid_request", `body.order_id"`},
+		"amount 10^15 + 1":     {lock, `{"order_id":"A","order_amount":1000000000000001}`, 422, "invalid_request", `body.order_amount","message":"expected number \u003c= 1000000000000000"`},
+		"amount 2^63":          {lock, `{"order_id":"A","order_amount":9223372036854775808}`, 422, "invalid_request", `body.order_amount"`},
+		"amount 1e3":           {lock, `{"order_id":"A","order_amount":1e3}`, 422, "invalid_request", `body.order_amount"`},
+		"amount 100.0":         {lock, `{"order_id":"A","order_amount":100.0}`, 422, "invalid_request", `body.order_amount"`},
+		"amount of a product":  {lock, `{"order_id":"A","order_amount":5,"products":[{"product":"a","amount":1},{"product":"b","amount":1e0}]}`, 422, "invalid_request", `body.products[1].amount"`},
+		"amount twice":         {lock, `{"order_id":"A","order_amount":9000,"order_amount":1}`, 422, "invalid_request", `body.order_amount","message":"is given more than once"`},
 		"user as number":       {lock, map[string]any{"order_id": "A", "order_amount": 6000, "user_id": 7}, 422, "invalid_request", "body.user_id"},
 		"confirm without lock": {"/coupons/" + id + "/confirm", map[string]any{"order_id": "A"}, 409, "coupon_not_usable", ""},
 		"refund without use":   {"/coupons/" + id + "/refund", map[string]any{"order_id": "A"}, 409, "coupon_not_usable", ""},

@@ -50,7 +50,7 @@ func TestMalformed(t *testing.T) {
 	r.about = "10 MB in chunks"
 	r.want(r.call(me, "POST", "/reservations", io.MultiReader(strings.NewReader(`{"x":"`), bytes.NewReader(make([]byte, 10<<20)))), 413, "too_large")
 	for kind, status := range map[string]int{"text/plain": 415, "application/x-www-form-urlencoded": 415, "multipart/form-data; boundary=x": 415,
-		"application/xml": 415, "application/json; charset=utf-8": 422, "application/merge-patch+json": 422, "nonsense": 415} {
+		"application/xml": 415, "application/json; charset=utf-8": 422, "application/merge-patch+json": 415, "nonsense": 415} {
 		r.about = kind
 		code := map[int]string{415: "unsupported_media_type", 422: "invalid_request"}[status]
 		r.want(r.call(as(token(7), "Content-Type", kind), "POST", "/reservations", `{}`), status, code)

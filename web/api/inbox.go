@@ -60,8 +60,11 @@ func (a *API) inbox(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if before == nil {
-		before = new(time.Time)
+	switch {
+	case before == nil:
+		before = new(time.Time) // no instant
+	case before.IsZero():
+		*before = before.Add(1) // one before which nothing was delivered either
 	}
 	box, err := a.Reminders.Inbox(ctx, userOf(ctx), *before, in.Limit)
 	if err != nil {

@@ -50,6 +50,11 @@ func TestInbox(t *testing.T) {
 	if a := r.want(r.call(me, "GET", "/inbox", nil), 200, ""); a.at("unread") != 0.0 {
 		t.Fatalf("after reading all: %s", a.Body)
 	}
+	for _, first := range []string{"0001-01-01T00:00:00Z", "0001-01-01T00:00:00.5Z", "1970-01-01T00:00:00Z"} {
+		if a := r.want(r.call(me, "GET", "/inbox?before="+first, nil), 200, ""); len(a.at("items").([]any)) != 0 || a.at("next") != nil {
+			t.Errorf("before %s: %s", first, a.Body)
+		}
+	}
 	for _, bad := range []string{"?before=x", "?before=0000-01-01T00:00:00Z", "?limit=0", "?limit=1e3"} {
 		r.about = bad
 		r.want(r.call(me, "GET", "/inbox"+bad, nil), 422, "invalid_request")

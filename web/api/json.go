@@ -26,7 +26,7 @@ var jsonFormat = huma.Format{
 func unmarshal(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return errors.New(wrong.Field + ": a " + wrong.Value + " does not fit here")
+		return misfit(data, wrong)
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -137,5 +138,102 @@ func TestDraftHasNoSlotsYet(t *testing.T) {
 	a := r.want(r.call(r.admin(), "GET", "/admin/templates/"+r.draft(time.Hour), nil), 200, "")
 	if list, ok := a.at("slots").([]any); !ok || len(list) != 0 {
 		t.Errorf("%s", a.Body)
+	}
+}
+
+// TestNoNameStandsTwice: readers differ in which of two values counts.
+func TestNoNameStandsTwice(t *testing.T) {
+	r := newRig(t, nil)
+	id, path := r.drop(2*time.Hour), "/admin/templates/"+r.draft(time.Hour)
+	for _, c := range []struct {
+		who          http.Header
+		method, path string
+		body, place  string
+	}{
+		{as(token(7)), "POST", "/claims", `{"template_id":"1","template_id":"` + id + `"}`, "body.template_id"},
+		{as(token(7)), "POST", "/claims", `{"template_id":"1","template\u005fid":"` + id + `"}`, "body.template_id"},
+		{as(token(7), "Idempotency-Key", "k"), "POST", "/claims", `{"template_id":"1","template_id":"` + id + `"}`, "body.template_id"},
+		{as(token(7)), "POST", "/reservations", `{"template_id":"` + id + `","shop_number":"10","reminders":[{"channel":"app","minutes":5},{"channel":"app","minutes":10,"minutes":15}]}`,
+			"body.reminders[1].minutes"},
+		{as(token(7)), "POST", "/reservations", `{"template_id":"` + id + `","shop_number":"10","reminders":[{"channel":"","channel":"app","minutes":5}]}`, "body.reminders[0].channel"},
+		{as(token(7), "Idempotency-Key", "k"), "POST", "/reservations", `{"template_id":"` + id + `","shop_number":"10","reminders":[],"reminders":[{"channel":"app","minutes":5}]}`,
+			"body.reminders"},
+		{as(token(7)), "POST", "/redemptions", `{"code":"a","code":"b"}`, "body.code"},
+		{as(token(7)), "PUT", "/preferences", `{"quiet_hours":{"from":"22:00","from":"23:00","to":"07:00"}}`, "body.quiet_hours.from"},
+		{r.admin("If-Match", "1"), "PATCH", path, `{"stock":5,"stock":500}`, "body.stock"},
+		{r.admin("If-Match", "1"), "PATCH", path, `{"stock":5,"\ud800":1,"stock":500}`, "body.stock"},
+		{r.admin(), "POST", "/admin/templates/" + id + "/close", `{"reason":"a","reason":"b"}`, "body.reason"},
+	} {
+		r.about = c.body
+		a := r.want(r.call(c.who, c.method, c.path, c.body), 422, "invalid_request")
+		if a.at("errors.0.location") != c.place || a.at("errors.0.message") != "is given more than once" {
+			t.Errorf("%s: not at %s: %s", c.body, c.place, a.Body)
+		}
+	}
+	if n := r.number(`select (select count(*) from reservations) + (select count(*) from templates where version > 2 or stock = 500)`); n != 0 {
+		t.Errorf("%d changed all the same", n)
+	}
+	r.want(r.call(r.admin(), "POST", "/admin/templates", `{"name":"a","name":`), 422, "invalid_request")
+	r.want(r.call(r.admin(), "POST", "/admin/templates", `{"name":"a",`), 400, "malformed_json")
+}
+
+// TestWhatIsJSON by its Content-Type, for the quick ways and the others.
+func TestWhatIsJSON(t *testing.T) {
+	r := newRig(t, nil)
+	id := r.drop(2 * time.Hour)
+	for kinds, taken := range map[string]bool{"": true, "application/json": true, "application/JSON": true, "application/json;charset=utf-8": true,
+		`Application/Json; Charset="UTF-8"`: true, "application/json;": true, "application/json; version=1": true,
+		"application/json; charset=latin1": false, "application/problem+json": false, "application/merge-patch+json": false, "json": false,
+		"application/json, text/plain": false, "application/json|application/json": false, "application/json|text/plain": false} {
+		who := func(credential string, more ...string) http.Header {
+			h := as(credential, more...)
+			h["Content-Type"] = strings.Split(kinds, "|")
+			return h
+		}
+		r.about = kinds
+		for _, c := range []struct {
+			who          http.Header
+			method, path string
+			body         string
+			code         string
+		}{
+			{who(token(7)), "POST", "/claims", `{"template_id":"` + id + `"}`, "not_started"},
+			{who(token(7)), "POST", "/reservations", `{"template_id":"` + id + `"}`, "invalid_request"},
+			{who(r.keys["admin"], "If-Match", "9"), "PATCH", "/admin/templates/" + id, `{"stock":5}`, "stale_version"},
+			{who(r.keys["payment"]), "POST", "/coupons/1/confirm", `{"order_id":"A"}`, "coupon_not_found"},
+		} {
+			q := httptest.NewRequest(c.method, "/api/v1"+c.path, strings.NewReader(c.body))
+			if q.Header = c.who; kinds == "" {
+				q.Header.Del("Content-Type")
+			}
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, q)
+			if want := map[bool]string{true: c.code, false: "unsupported_media_type"}[taken]; !strings.Contains(w.Body.String(), `"code":"`+want+`"`) ||
+				!taken && w.Code != http.StatusUnsupportedMediaType {
+				t.Errorf("%q, %s: %d %s, want %s", kinds, c.path, w.Code, w.Body, want)
+			}
+		}
+	}
+	// Where there is no body its type says nothing.
+	r.want(r.call(r.admin("Content-Type", "text/plain"), "POST", "/admin/templates/"+id+"/pause", ""), 200, "")
+}
+
+// TestAPatchThatChangesNothing makes no version and no entry of the log.
+func TestAPatchThatChangesNothing(t *testing.T) {
+	r := newRig(t, nil)
+	campaign := r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish()), 201, "").at("id").(string)
+	entries := `select count(*) from audit where action like '%.edit'`
+	for _, path := range []string{"/admin/templates/" + r.draft(time.Hour), "/admin/campaigns/" + campaign} {
+		before := r.want(r.call(r.admin(), "GET", path, nil), 200, "")
+		for _, body := range []string{`{}`, `{"name":"` + before.at("name").(string) + `"}`} {
+			r.about = path + body
+			if a := r.want(r.call(r.admin("If-Match", "1"), "PATCH", path, body), 200, ""); a.at("version") != 1.0 || a.Header().Get("ETag") != `"1"` ||
+				a.at("updated_at") != before.at("updated_at") {
+				t.Errorf("%s: %s", r.about, a.Body)
+			}
+		}
+		if n := r.number(entries); n != 0 {
+			t.Errorf("%s: %d entries", path, n)
+		}
 	}
 }

@@ -178,13 +178,34 @@ func transform(ctx huma.Context, _ string, v any) (any, error) {
 	}
 	for _, d := range m.Errors {
 		if d != nil {
-			p.Errors = append(p.Errors, Offence{short(d.Location), short(d.Message), harmless(d)})
+			p.Errors = append(p.Errors, offence(d))
 		}
 	}
 	if len(p.Errors) > maxOffences {
 		p.Errors = p.Errors[:maxOffences]
 	}
 	return p, nil
+}
+
+// offence says in our words what huma has found.
+func offence(d *huma.ErrorDetail) Offence {
+	o := Offence{d.Location, inDigits(d.Message), harmless(d)}
+	if at, text, ok := strings.Cut(o.Message, misfitSays); ok && o.Location == "body" && strings.HasPrefix(at, "body.") {
+		o.Location, o.Message = at, text
+	}
+	o.Location, o.Message = short(o.Location), short(o.Message)
+	return o
+}
+
+// inDigits writes out the limits of a schema, which huma prints as 1e+06.
+func inDigits(message string) string {
+	words := strings.Split(message, " ")
+	for i, w := range words {
+		if n, err := strconv.ParseFloat(w, 64); err == nil && strings.Contains(w, "e+") {
+			words[i] = strconv.FormatFloat(n, 'f', -1, 64)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 const (

@@ -60,9 +60,14 @@ func (a *API) quickly(w http.ResponseWriter, r *http.Request, t traits, next htt
 		a.problem(ctx, err).write(w)
 		return
 	}
-	if !t.quick(w, r, b.buf.Bytes()) {
-		next(w, r)
+	if t.quick(w, r, b.buf.Bytes()) {
+		return
 	}
+	if err := t.judge(r, b.buf.Bytes()); err != nil {
+		a.problem(ctx, err).write(w)
+		return
+	}
+	next(w, r)
 }
 
 // scanWish reads a reservation that is written the plain way: known fields,
@@ -184,6 +189,7 @@ func (s *scanner) reminder(w *ReminderWish) bool {
 		switch {
 		case field == "channel" && w.Channel == "":
 			w.Channel, ok = s.text()
+			ok = ok && w.Channel != "" // else a second one would go unseen
 		case field == "minutes" && w.Minutes == 0:
 			w.Minutes, ok = s.minutes()
 		}

@@ -28,6 +28,8 @@ func TestScanWishTakesOnlyThePlainForm(t *testing.T) {
 		`{"template_id":"1","shop_number":"10","reminders":[]}`,
 		`{"template_id":"1","shop_number":"10","reminders":null}`,
 		`{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":10,"x":1}]}`,
+		`{"template_id":"1","shop_number":"10","reminders":[{"channel":"","channel":"app","minutes":10}]}`,
+		`{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":10,"minutes":15}]}`,
 		`{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":07}]}`,
 		`{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":10.0}]}`,
 		`{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":1e1}]}`,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
@@ -22,6 +23,9 @@ const (
 	guessesPerUser    = 10
 	guessesPerAddress = 60
 )
+
+// maxTyped is how long a code can be as it was typed, as [Redemption] says.
+const maxTyped = 200
 
 // Redemption is a code that a user typed.
 type Redemption struct {
@@ -71,7 +75,7 @@ func (a *API) redeem(ctx context.Context, in *redemptionRequest) (*claimAnswer, 
 // told by the general way.
 func (a *API) guardCodes(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	var wish Redemption
-	if json.Unmarshal(body, &wish) != nil || wish.Code == "" {
+	if json.Unmarshal(body, &wish) != nil || wish.Code == "" || utf8.RuneCountInString(wish.Code) > maxTyped {
 		return false
 	}
 	for _, g := range a.guessKeys(r) {

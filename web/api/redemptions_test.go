@@ -110,6 +110,17 @@ func TestRefusalsLeaveTheCodeUsable(t *testing.T) {
 	r.want(r.call(as(token(10)), "POST", "/claims", map[string]any{"template_id": id}), 409, "template_not_open")
 }
 
+// TestACodeThatIsTooLong is a mistake of the request, not a guess.
+func TestACodeThatIsTooLong(t *testing.T) {
+	r := newRig(t, nil)
+	for range 30 {
+		if a := r.want(r.call(as(token(7)), "POST", "/redemptions", typed(strings.Repeat("é", 201))), 422, "invalid_request"); a.at("errors.0.location") != "body.code" {
+			t.Fatalf("%s", a.Body)
+		}
+	}
+	r.want(r.call(as(token(7)), "POST", "/redemptions", typed(strings.Repeat("é", 200))), 422, "code_invalid")
+}
+
 func TestRevokedAndUnready(t *testing.T) {
 	r := newRig(t, nil)
 	id := r.byCode(nil)

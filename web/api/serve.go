@@ -38,6 +38,8 @@ type traits struct {
 	// quick, if set, is tried before the general way; it reports whether it
 	// has answered. See [API.quick].
 	quick func(w http.ResponseWriter, r *http.Request, body []byte) bool
+	// json is set for operations whose body is JSON; the adapter finds it out.
+	json bool
 	// ownKeys is set for operations that make repetitions safe by themselves.
 	ownKeys bool
 	// guard, if set, is asked before anything is stored for the request, even
@@ -53,6 +55,7 @@ type adapter struct{ *API }
 // Handle is part of [huma.Adapter].
 func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 	t, _ := op.Metadata[traitsKey].(traits)
+	t.json = op.RequestBody != nil && op.RequestBody.Content["application/json"] != nil
 	a.mux.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
 		q, r := middleware.Ensure(r)
 		q.Hot, q.Stream = t.hot, t.stream
@@ -170,6 +173,10 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, t traits, next http.
 	b := bodies.Get().(*body)
 	defer b.free()
 	if err := b.read(w, r); err != nil {
+		a.problem(r.Context(), err).write(w)
+		return
+	}
+	if err := t.judge(r, b.buf.Bytes()); err != nil {
 		a.problem(r.Context(), err).write(w)
 		return
 	}

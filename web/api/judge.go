@@ -1,0 +1,113 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// judge refuses a JSON body that is said to be something else, and one of
+// which a part would be overlooked. A body that is no JSON passes: the general
+// way says what is wrong with it.
+func (t traits) judge(r *http.Request, body []byte) error {
+	if !t.json || len(body) == 0 {
+		return nil
+	}
+	if err := saidToBeJSON(r.Header); err != nil {
+		return err
+	}
+	return unambiguous(body)
+}
+
+// saidToBeJSON returns errMediaType unless the one Content-Type is JSON in
+// UTF-8. Clients that send none are believed: nothing else is taken here.
+// Afterwards the type stands there as the general way knows it.
+func saidToBeJSON(h http.Header) error {
+	kinds := h["Content-Type"]
+	switch {
+	case len(kinds) > 1:
+		return errMediaType.Because("Content-Type is given %d times; send it once, as application/json", len(kinds))
+	case len(kinds) == 0 || kinds[0] == "" || kinds[0] == jsonType[0]:
+		return nil
+	}
+	kind, params, err := mime.ParseMediaType(kinds[0])
+	if err != nil || kind != jsonType[0] {
+		return errMediaType
+	}
+	if charset, given := params["charset"]; given && !strings.EqualFold(charset, "utf-8") {
+		return errMediaType.Because("send the body in UTF-8, as application/json")
+	}
+	h["Content-Type"] = jsonType
+	return nil
+}
+
+// unambiguous refuses a name that stands twice in one object, however deep:
+// readers differ in which of its values counts, and one may be an amount.
+func unambiguous(body []byte) error {
+	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(true))
+	wrong, ok := errors.AsType[*jsontext.SyntacticError](d.SkipValue())
+	if !ok || wrong.Err != jsontext.ErrDuplicateName {
+		return nil
+	}
+	at, _ := place(d, wrong.JSONPointer)
+	return refused(short(at), "is given more than once")
+}
+
+// place writes a pointer into what d is reading as problems do,
+// "body.reminders[1].minutes", and as encoding/json does, "reminders.minutes".
+func place(d *jsontext.Decoder, to jsontext.Pointer) (location, field string) {
+	location = "body"
+	var names []string
+	level := 0
+	for token := range to.Tokens() {
+		level++
+		if kind, _ := d.StackIndex(level); kind == '[' {
+			location += "[" + token + "]"
+			continue
+		}
+		location += "." + token
+		names = append(names, token)
+	}
+	return location, strings.Join(names, ".")
+}
+
+// misfit says where a value is that its field cannot hold, and what would do.
+// [transform] takes the two apart. The rules of the schema have let it pass:
+// 1e3 is a whole number there, and has no largest one.
+func misfit(body []byte, wrong *json.UnmarshalTypeError) error {
+	text := "a " + wrong.Value + " does not fit here"
+	switch wrong.Type.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		text += "; write a whole number below 2^63, in digits alone"
+	}
+	if wrong.Field == "" {
+		return errors.New(text)
+	}
+	return errors.New(misfitAt(body, wrong) + misfitSays + text)
+}
+
+// misfitSays stands between the place of a misfit and what is wrong there.
+const misfitSays = ": "
+
+// misfitAt adds to the field which element of a list the value is in.
+func misfitAt(body []byte, wrong *json.UnmarshalTypeError) string {
+	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	for {
+		token, err := d.ReadToken()
+		if err != nil {
+			return "body." + wrong.Field
+		}
+		if token.Kind() != '0' || wrong.Value != "number "+token.String() {
+			continue
+		}
+		if at, field := place(d, d.StackPointer()); field == wrong.Field {
+			return at
+		}
+	}
+}
