@@ -149,6 +149,11 @@ func drops() []Story {
 	trouble.Board = deliver(trouble.Board, true)
 	trouble.Board.Rows[9].State, trouble.Board.Rows[9].FiredAt, trouble.Board.Rows[9].Cells = reminder.Waiting, nil, board(trouble.Drop.Template, 100).Rows[9].Cells
 	trouble.Board.Earlier, trouble.Difference = rush.Board.Rows[:2], 3
+	back := page(drop(12, "Moved and moved back", 3*time.Minute, 1_204))
+	back.Board = deliver(back.Board, false)
+	again := back.Board.Rows[len(back.Board.Rows)-1]
+	again.Round = 1
+	back.Board.Rows = append(back.Board.Rows, again)
 	open := page(drop(5, "Morning rush", -20*time.Minute, 22_000))
 	open.Issued, open.Board = 31_400, deliver(open.Board, false)
 	past := page(drop(3, "Afterthought", 4*time.Minute, 20_500))
@@ -163,6 +168,7 @@ func drops() []Story {
 		{Name: "template/fresh", Page: fresh.Page(), Role: staff.Viewer},
 		{Name: "template/rush", Page: rush.Page()},
 		{Name: "template/trouble", Page: trouble.Page()},
+		{Name: "template/moved_back", Page: back.Page()},
 		{Name: "template/open", Page: open.Page()},
 		{Name: "template/past", Page: past.Page()},
 		{Name: "template/paused", Page: paused.Page()},

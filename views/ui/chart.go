@@ -50,12 +50,16 @@ func SlotKey(s reminder.Slot) string {
 	return fmt.Sprintf("%d-%d", s.Slot, s.Round)
 }
 
-// SlotName says how long before the opening the slot is due.
-func SlotName(ctx context.Context, s reminder.Slot) string {
-	if s.Round == 0 {
-		return T(ctx, "slot.short", s.Slot.Minutes())
+// SlotRound says that the slot is a further round of the one above it, and
+// which if there are several; "" if it is none.
+func SlotRound(ctx context.Context, s reminder.Slot) string {
+	switch s.Round {
+	case 0:
+		return ""
+	case 1:
+		return T(ctx, "slot.again")
 	}
-	return T(ctx, "slot.round", s.Slot.Minutes(), s.Round)
+	return T(ctx, "slot.again_nth", s.Round)
 }
 
 func cellCount(r reminder.Row, c reminder.Cell) int64 {
