@@ -1,9 +1,8 @@
 -- A drop ends when its coupons would have expired, if that comes before its
--- closing. The sweep that closes drops finds both ends by one index; a program
--- of the version before only scans the few that are open.
+-- closing. Whoever closes drops finds the ones by this index and the others by
+-- templates_ending.
 
 -- +goose NO TRANSACTION
 -- +goose Up
-drop index concurrently if exists templates_ends;
-create index concurrently templates_ends on templates (least(closes_at, valid_until)) where state in ('published', 'paused');
-drop index concurrently if exists templates_ending;
+drop index concurrently if exists templates_expiring;
+create index concurrently templates_expiring on templates (valid_until) where state in ('published', 'paused') and valid_until is not null;

@@ -141,7 +141,7 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 // DueToClose returns published templates whose end has passed.
 func (s Templates) DueToClose(ctx context.Context, limit int) ([]template.Template, error) {
 	rows, err := s.pool.Query(ctx, `select `+templateColumns+templateFrom+
-		`where t.state in ('published', 'paused') and `+endsAt+` <= now() order by `+endsAt+` limit $1`, limit)
+		`where t.state in ('published', 'paused') and (t.closes_at <= now() or t.valid_until <= now()) order by `+endsAt+` limit $1`, limit)
 	if err != nil {
 		return nil, translate(err)
 	}

@@ -86,11 +86,12 @@ const endsAt = `least(t.closes_at, t.valid_until)`
 // inState are the rows in a visible state, which agrees with
 // [template.Template.State]. "Open" and others follow from the clock and the
 // counters and are not stored, so each state has conditions that an index
-// yields in the order of the list, and one of them two.
+// yields in the order of the list, and one of them three.
 var inState = map[template.State][]string{
 	template.Draft:     {"t.state = 'draft'"},
 	template.Cancelled: {"t.state = 'cancelled'"},
-	template.Closed:    {"t.state = 'closed'", "t.state in ('published', 'paused') and " + endsAt + " <= now()"},
+	template.Closed: {"t.state = 'closed'", "t.state in ('published', 'paused') and t.closes_at <= now()",
+		"t.state in ('published', 'paused') and t.valid_until <= now() and t.closes_at > now()"},
 	template.Paused:    {"t.state = 'paused' and " + endsAt + " > now()"},
 	template.Scheduled: {"t.state = 'published' and t.opens_at > now()"},
 	template.Open:      {"t.state = 'published' and t.opens_at <= now() and " + endsAt + " > now() and t.issued < t.stock"},

@@ -24,6 +24,7 @@ func TestEnterKeepsTheConditionsInTheBrowser(t *testing.T) {
 		b.open(g.server.URL + path)
 		if path == "/segments/new" {
 			b.press("#segment", "Condition")
+			within(t, "the condition", func() bool { return evaluate[bool](b, `!!document.getElementById("f-r.0.name")`) })
 		}
 		for _, field := range []string{"f-name", "f-r.0.name", "f-r.0.value"} {
 			within(t, field, func() bool {
