@@ -151,11 +151,7 @@ func (p *program) schemaReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	have, err := p.db.SchemaVersion(ctx)
-	if err != nil || have < latest {
-		return fmt.Errorf("the database is at migration %d and needs %d: run worker migrate", have, latest)
-	}
-	return nil
+	return p.db.SchemaReady(ctx, latest)
 }
 
 // groupMetrics measures group commits.

@@ -46,6 +46,9 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 	case "":
 		return run(ctx, getenv, out)
 	case "migrate":
+		if len(args) > 1 {
+			return errors.New("worker migrate takes no arguments; see worker --help")
+		}
 		return migrate(ctx, getenv, out)
 	case "audit":
 		return audit(ctx, args[1:], getenv, out)

@@ -12,6 +12,7 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
 	"dropbell/domain/delivery"
+	"dropbell/migrations"
 )
 
 // serveHTTP answers /livez, /readyz and /metrics until ctx ends.
@@ -48,6 +49,8 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 	failed := ""
 	if p.db.Ping(ctx) != nil {
 		failed += "postgresql does not answer\n"
+	} else if err := p.schemaReady(ctx); err != nil {
+		failed += err.Error() + "\n"
 	}
 	if p.redis.Ping(ctx).Err() != nil {
 		failed += "redis does not answer\n"
@@ -60,6 +63,38 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	fmt.Fprintln(w, "ok")
 }
+
+// schemaReady returns an error while the database lacks migrations that this
+// program needs.
+func (p *program) schemaReady(ctx context.Context) error {
+	latest, err := migrations.Latest()
+	if err != nil {
+		return err
+	}
+	return p.db.SchemaReady(ctx, latest)
+}
+
+// awaitSchema returns when the database has all migrations: before, work that
+// others could do would be taken and fail. It returns false if ctx ended first.
+func (p *program) awaitSchema(ctx context.Context) bool {
+	told := ""
+	for {
+		err := p.schemaReady(ctx)
+		if err == nil {
+			return true
+		}
+		if err.Error() != told && ctx.Err() == nil {
+			told = err.Error()
+			p.log.Warn("worker waits for its database", "error", err)
+		}
+		if !sleep(ctx, schemaPause) {
+			return false
+		}
+	}
+}
+
+// schemaPause is how often a worker that waits for migrations looks.
+const schemaPause = 500 * time.Millisecond
 
 // gauge refreshes the gauges and, with them, the queue's registry.
 func (p *program) gauge(ctx context.Context) error {
@@ -124,6 +159,8 @@ func (p *program) gaugeQueues(ctx context.Context) error {
 	lag, err := p.bus.Lag(ctx)
 	for g, n := range lag {
 		p.metrics.lag.WithLabelValues(g.Topic, g.Name).Set(float64(n))
+		// A counter that begins with its first event has no increase for alerts to see.
+		p.metrics.deadEvents.WithLabelValues(g.Name, g.Topic)
 	}
 	return err
 }

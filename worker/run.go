@@ -193,6 +193,10 @@ func (p *program) serve(ctx context.Context) error {
 		})
 	}
 	start("operations server", p.serveHTTP)
+	if !p.awaitSchema(ctx) {
+		loops.Wait()
+		return causeOf(ctx)
+	}
 	start("event bus", p.bus.Run)
 	start("outbox relay", p.relay)
 	start("sweep", p.every(sweepEvery, "sweep", p.sweep))
@@ -210,10 +214,18 @@ func (p *program) serve(ctx context.Context) error {
 	start("task servers", p.serveTasks)
 	p.log.Info("worker is running", "channels", p.channelNames())
 	loops.Wait()
+	if err := causeOf(ctx); err != nil {
+		return err
+	}
+	p.log.Info("worker has stopped")
+	return nil
+}
+
+// causeOf returns why ctx ended, nil if somebody wanted that.
+func causeOf(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
-	p.log.Info("worker has stopped")
 	return nil
 }
 
@@ -238,6 +250,7 @@ func (p *program) serveTasks(ctx context.Context) error {
 // every returns a loop that runs job at once and then each period. Its
 // failures are logged, at most one line per kind of trouble and minute.
 func (p *program) every(period time.Duration, name string, job func(context.Context) error) func(context.Context) error {
+	p.metrics.failures.WithLabelValues(name) // from 0, so that alerts see the first one
 	return func(ctx context.Context) error {
 		var lastText string
 		var lastAt time.Time

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/mail"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -143,6 +145,14 @@ func contains(list []string, s string) bool {
 	return false
 }
 
+// networkOf reads a network; an address is one of its own.
+func networkOf(s string) (netip.Prefix, error) {
+	if ip, err := netip.ParseAddr(s); err == nil {
+		return ip.Prefix(ip.BitLen())
+	}
+	return netip.ParsePrefix(s)
+}
+
 // Variables returns every variable with its meaning and default.
 func Variables() []Variable {
 	return []Variable{
@@ -153,9 +163,14 @@ func Variables() []Variable {
 		{"PUBLIC_URL", "http://127.0.0.1:8080", "how browsers reach web; https makes cookies Secure", address(func(c *Config) *string { return &c.PublicURL }, "http", "https")},
 		{"TRUSTED_PROXIES", "", "networks whose X-Forwarded-For is believed, e.g. 10.0.0.0/8, separated by commas", func(c *Config, v string) error {
 			for p := range strings.SplitSeq(v, ",") {
-				if p = strings.TrimSpace(p); p != "" {
-					c.TrustedProxies = append(c.TrustedProxies, p)
+				if p = strings.TrimSpace(p); p == "" {
+					continue
 				}
+				network, err := networkOf(p)
+				if err != nil {
+					return errors.New("must be networks such as 10.0.0.0/8, or addresses, separated by commas")
+				}
+				c.TrustedProxies = append(c.TrustedProxies, network.String())
 			}
 			return nil
 		}},
@@ -183,7 +198,13 @@ func Variables() []Variable {
 		{"AUTH_JWKS_URL", "", "or: where the public keys of end users' tokens are published", address(func(c *Config) *string { return &c.JWKSURL }, "http", "https")},
 		{"AUTH_JWT_ISSUER", "", "required issuer of end users' tokens; empty = any", text(func(c *Config) *string { return &c.JWTIssuer })},
 		{"AUTH_JWT_AUDIENCE", "", "required audience of end users' tokens; empty = any", text(func(c *Config) *string { return &c.JWTAud })},
-		{"ADMIN_EMAIL", "", "the first admin, created when there is none", text(func(c *Config) *string { return &c.AdminEmail })},
+		{"ADMIN_EMAIL", "", "the first admin, created when there is none", func(c *Config, v string) error {
+			c.AdminEmail = v
+			if a, err := mail.ParseAddress(v); v != "" && (err != nil || a.Address != v) {
+				return errors.New("must be an e-mail address, such as ada@example.com")
+			}
+			return nil
+		}},
 		{"ADMIN_PASSWORD", "", "the first admin's password, at least 12 characters", func(c *Config, v string) error {
 			c.AdminPassword = v
 			if v != "" && len([]rune(v)) < 12 {

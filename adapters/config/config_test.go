@@ -38,7 +38,7 @@ func TestDefaults(t *testing.T) {
 
 func TestEveryVariableIsRead(t *testing.T) {
 	got, err := config.Load(least("HTTP_ADDR", " :80 ", "WORKER_HTTP_ADDR", ":81", "PUBLIC_URL", "https://drops.example",
-		"TRUSTED_PROXIES", "10.0.0.0/8, ,192.168.0.0/16,", "LOG_LEVEL", "debug", "AUTH_JWT_SECRET", "0123456789abcdef",
+		"TRUSTED_PROXIES", "10.0.0.0/8, ,192.168.0.7,", "LOG_LEVEL", "debug", "AUTH_JWT_SECRET", "0123456789abcdef",
 		"AUTH_JWT_ISSUER", "iss", "AUTH_JWT_AUDIENCE", "aud", "ADMIN_EMAIL", "a@example.com", "ADMIN_PASSWORD", "correct horse",
 		"ADMIN_API_KEY", "dbk_abcdefghijklmnopqrst", "SMTP_URL", "smtps://u:p@mail:465?from=a@example.com", "SMS_URL", "https://sms.example/v1",
 		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_abc", "VAPID_PUBLIC_KEY", "pub",
@@ -53,7 +53,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
-		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", TrustedProxies: []string{"10.0.0.0/8", "192.168.0.0/16"}, LogLevel: "debug",
+		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
 		JWTSecret: "0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", AdminEmail: "a@example.com", AdminPassword: "correct horse",
 		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMSURL: "https://sms.example/v1",
 		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_abc", VAPIDPublicKey: "pub", VAPIDPrivateKey: "priv",
@@ -79,6 +79,7 @@ const secret = "hunter2"
 var mistakes = map[string]string{
 	"DATABASE_URL": "mysql://u:" + secret + "@db/x", "REDIS_URL": "http://:" + secret + "@cache", "PUBLIC_URL": "ftp://" + secret,
 	"LOG_LEVEL": secret, "METRICS_TOKEN": secret, "AUTH_JWT_SECRET": secret, "AUTH_JWKS_URL": "file:///" + secret, "ADMIN_PASSWORD": secret,
+	"TRUSTED_PROXIES": "10.0.0.0/8," + secret, "ADMIN_EMAIL": secret,
 	"ADMIN_API_KEY": secret + "-long-enough-but-not-dbk", "SMTP_URL": "mail://u:" + secret + "@mail", "SMS_URL": secret,
 	"WEBHOOK_URL": "gopher://" + secret, "WEBHOOK_SECRET": secret, "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,

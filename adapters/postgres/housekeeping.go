@@ -100,12 +100,15 @@ func (h Housekeeping) inChunks(ctx context.Context, sql string, age time.Duratio
 
 // Leader runs do if no other process is running the same job right now. It
 // keeps a connection for as long as do takes, which may be minutes: idle, and
-// without anything that would hold vacuum back.
+// without a snapshot, which would hold back vacuum and whoever builds an index.
 func (h Housekeeping) Leader(ctx context.Context, job string, do func(context.Context) error) error {
 	return h.tx(ctx, func(tx pgx.Tx) error {
 		var mine bool
-		if err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock(hashtextextended($1, 0))
-			from set_config('idle_in_transaction_session_timeout', '0', true)`, "dropbell:"+job).Scan(&mine); err != nil || !mine {
+		if err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock(hashtextextended($1, 0))`, "dropbell:"+job).Scan(&mine); err != nil || !mine {
+			return err
+		}
+		// A query's snapshot lasts until the next statement, and this one takes none.
+		if _, err := tx.Exec(ctx, `set local idle_in_transaction_session_timeout = 0`); err != nil {
 			return err
 		}
 		return do(ctx)

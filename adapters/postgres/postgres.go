@@ -130,6 +130,19 @@ func violates(err error, constraint string) bool {
 	return ok && pg.ConstraintName == constraint
 }
 
+// SchemaReady returns an error while the database lacks migrations up to the
+// one that the program needs.
+func (db *DB) SchemaReady(ctx context.Context, needs int64) error {
+	have, err := db.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if have < needs {
+		return fmt.Errorf("the database is at migration %d and needs %d: run worker migrate", have, needs)
+	}
+	return nil
+}
+
 // SchemaVersion returns the number of the newest migration the database has,
 // 0 if it has none.
 func (db *DB) SchemaVersion(ctx context.Context) (int64, error) {

@@ -174,6 +174,14 @@ func TestOneLeader(t *testing.T) {
 	if ran {
 		t.Error("two leaders")
 	}
+	// Vacuum and indexes that are being built wait for nothing of the leader's.
+	if n := w.number(`select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`); n != 1 {
+		t.Errorf("%d sessions lead", n)
+	}
+	if n := w.number(`select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'
+		and (backend_xmin is not null or backend_xid is not null)`); n != 0 {
+		t.Error("the leader keeps a snapshot")
+	}
 	w.must(house.Leader(t.Context(), "another job", other))
 	if !ran {
 		t.Error("an unrelated job was kept out")
