@@ -161,7 +161,7 @@ func Variables() []Variable {
 		{"HTTP_ADDR", "127.0.0.1:8080", "where web serves console and API", text(func(c *Config) *string { return &c.HTTPAddr })},
 		{"WORKER_HTTP_ADDR", "127.0.0.1:8081", "where worker serves /livez, /readyz and /metrics", text(func(c *Config) *string { return &c.WorkerHTTPAddr })},
 		{"PUBLIC_URL", "http://127.0.0.1:8080", "how browsers reach web; https makes cookies Secure", address(func(c *Config) *string { return &c.PublicURL }, "http", "https")},
-		{"TRUSTED_PROXIES", "", "networks whose X-Forwarded-For is believed, e.g. 10.0.0.0/8, separated by commas", func(c *Config, v string) error {
+		{"TRUSTED_PROXIES", "", "networks or addresses whose X-Forwarded-For is believed, e.g. 10.0.0.0/8, separated by commas", func(c *Config, v string) error {
 			for p := range strings.SplitSeq(v, ",") {
 				if p = strings.TrimSpace(p); p == "" {
 					continue

@@ -123,7 +123,7 @@ func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error
 		return c.refuseCampaignStep(w, r, st, err)
 	}
 	next, err := c.Campaigns.Do(r.Context(), actor(r), st.ID, version, campaign.Transition(step), reason(r))
-	if kind := fault.KindOf(err); kind == fault.Conflict { // show what there is now
+	if fault.KindOf(err) == fault.Conflict { // show what there is now
 		cause := err
 		if st, err = c.loadCampaign(r); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error
 		}
 		return c.refuseCampaignStep(w, r, st, cause)
 	}
-	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
+	if fault.KindOf(err) == fault.Invalid {
 		return c.refuseCampaignStep(w, r, st, err)
 	}
 	if err != nil {
