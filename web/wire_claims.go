@@ -86,7 +86,7 @@ func claimResult(c claim.Claim, err error) string {
 // claimGroupMetrics measures groups of claims.
 func (p *program) claimGroupMetrics() func(int, time.Duration) {
 	size := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_claim_group_size",
-		Help: "Claims decided by one transaction.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}})
+		Help: "Claims decided by one transaction.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}})
 	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_claim_group_seconds",
 		Help: "Time to decide and commit one group of claims.", Buckets: prometheus.ExponentialBuckets(.0005, 2, 14)})
 	p.registry.MustRegister(size, took)

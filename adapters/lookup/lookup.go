@@ -34,6 +34,10 @@ const (
 	newestEvery = 50 * time.Millisecond
 	maxEntries  = 20_000
 	loadFor     = 5 * time.Second // then a query is given up
+	// lastFor is how long what was found last is found again without the
+	// cache. In a rush everybody asks for the same, and a cache that also counts
+	// who asked, to know what to keep, takes longer than all else about it.
+	lastFor = 10 * time.Millisecond
 )
 
 // entry is a template or the knowledge that there is none (a gap in the ids).
@@ -42,11 +46,22 @@ type entry struct {
 	missing  bool
 }
 
+// A finding is what the cache said until an instant, or until something is forgotten.
+type finding struct {
+	id        int64
+	until     time.Time
+	forgotten int64
+	entry
+}
+
 // Templates looks templates up.
 type Templates struct {
 	source Source
 	cache  *otter.Cache[int64, entry]
 	now    func() time.Time
+
+	last      atomic.Pointer[finding]
+	forgotten atomic.Int64 // how often
 
 	newest  atomic.Int64
 	asking  sync.Mutex
@@ -75,7 +90,7 @@ func (t *Templates) Template(ctx context.Context, id int64) (template.Template, 
 	if err := t.checkNewest(ctx, id); err != nil {
 		return template.Template{}, err
 	}
-	e, err := t.cache.Get(ctx, id, otter.LoaderFunc[int64, entry](t.load))
+	e, err := t.find(ctx, id)
 	if err != nil {
 		return template.Template{}, err
 	}
@@ -83,6 +98,22 @@ func (t *Templates) Template(ctx context.Context, id int64) (template.Template, 
 		return template.Template{}, template.ErrNotFound
 	}
 	return e.template, nil
+}
+
+// find returns what was found last or what is in the cache.
+func (t *Templates) find(ctx context.Context, id int64) (*entry, error) {
+	now, forgotten := t.now(), t.forgotten.Load()
+	if f := t.last.Load(); f != nil && f.id == id && f.forgotten == forgotten && now.Before(f.until) && !now.Before(f.until.Add(-lastFor)) {
+		return &f.entry, nil
+	}
+	e, err := t.cache.Get(ctx, id, otter.LoaderFunc[int64, entry](t.load))
+	if err != nil {
+		return nil, err
+	}
+	// Loading may have taken long: it holds from before that.
+	f := &finding{id, now.Add(lastFor), forgotten, e}
+	t.last.Store(f)
+	return &f.entry, nil
 }
 
 func (t *Templates) load(ctx context.Context, id int64) (entry, error) {
@@ -135,6 +166,7 @@ func (t *Templates) Forget(id int64) {
 		newest = t.newest.Load()
 	}
 	t.cache.Invalidate(id)
+	t.forgotten.Add(1)
 }
 
 // Size returns how many templates are cached, about.

@@ -30,6 +30,7 @@ func NewClaims(db *DB, g Grouping) *Claims {
 		g.MaxGroup = 512 // measured better than 256 and 1,024 with 1,024 callers
 	}
 	cfg := g.config(db)
+	cfg.maxCrowd = 4 * cfg.maxGroup
 	one := cfg
 	one.sideBySide = cfg.maxGroup / 2 // measured better at 256 callers, and no worse at 1,024
 	s.firsts = newCommitter[struct{}](one, nil, s.decideFirsts)

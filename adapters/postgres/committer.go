@@ -29,6 +29,7 @@ type committer[K comparable, Op, Res any] struct {
 	// turn is held by the worker that gathers, if small groups stand alone. Who
 	// gathers waits for new operations, so nobody may have put any off.
 	turn  chan struct{}
+	spent sync.Pool // of *pending that were answered
 	done  sync.WaitGroup
 	stop  sync.RWMutex
 	ended bool
@@ -37,6 +38,10 @@ type committer[K comparable, Op, Res any] struct {
 type groupConfig struct {
 	workers  int
 	maxGroup int
+	// maxCrowd is what maxGroup grows to while so many wait for each worker: in
+	// a crowd larger groups cost nobody time, since there is always a next one
+	// to be gathered meanwhile. 0 = it does not grow.
+	maxCrowd int
 	maxQueue int
 	timeout  time.Duration
 	// sideBySide is the size from which a group is stored while another worker
@@ -83,7 +88,7 @@ func newCommitter[K comparable, Op, Res any](cfg groupConfig, key func(Op) K,
 // [ErrQueueFull] at once when the queue is full. If ctx ends first the
 // operation may still be committed.
 func (c *committer[K, Op, Res]) do(ctx context.Context, op Op) (Res, error) {
-	p := &pending[Op, Res]{op: op, answer: make(chan answer[Res], 1)}
+	p := c.pend(op)
 	if c.cfg.traced && sampled(ctx) {
 		p.ctx = ctx
 	}
@@ -101,11 +106,22 @@ func (c *committer[K, Op, Res]) do(ctx context.Context, op Op) (Res, error) {
 		return none, ErrQueueFull
 	}
 	select {
-	case a := <-p.answer:
+	case a := <-p.answer: // the last that is done with p
+		*p = pending[Op, Res]{answer: p.answer}
+		c.spent.Put(p)
 		return a.res, a.err
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
+}
+
+func (c *committer[K, Op, Res]) pend(op Op) *pending[Op, Res] {
+	p, ok := c.spent.Get().(*pending[Op, Res])
+	if !ok {
+		p = &pending[Op, Res]{answer: make(chan answer[Res], 1)}
+	}
+	p.op = op
+	return p
 }
 
 // close refuses new operations and returns when all accepted ones are answered.
@@ -154,9 +170,10 @@ func (c *committer[K, Op, Res]) workInTurn() {
 // blocks only if there is nothing at all. open is false once the queue is
 // closed and empty.
 func (c *committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, later []*pending[Op, Res], open bool) {
+	limit := max(c.cfg.maxGroup, min(c.cfg.maxCrowd, len(c.queue)/c.cfg.workers))
 	var taken map[K]struct{}
 	if c.key != nil {
-		taken = make(map[K]struct{}, c.cfg.maxGroup)
+		taken = make(map[K]struct{}, limit)
 	}
 	add := func(p *pending[Op, Res]) {
 		if c.key == nil {
@@ -164,7 +181,7 @@ func (c *committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, lat
 			return
 		}
 		k := c.key(p.op)
-		if _, dup := taken[k]; dup || len(group) >= c.cfg.maxGroup {
+		if _, dup := taken[k]; dup || len(group) >= limit {
 			later = append(later, p)
 			return
 		}
@@ -181,7 +198,7 @@ func (c *committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, lat
 		}
 		add(p)
 	}
-	for len(group) < c.cfg.maxGroup && len(later) < c.cfg.maxGroup {
+	for len(group) < limit && len(later) < limit {
 		select {
 		case p, ok := <-c.queue:
 			if !ok {

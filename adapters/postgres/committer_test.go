@@ -170,6 +170,26 @@ func TestWhateverQueuedIsOneGroup(t *testing.T) {
 	})
 }
 
+// TestACrowdMakesLargerGroups: while more wait than fit a group for each
+// worker, groups grow, up to a limit.
+func TestACrowdMakesLargerGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &press{hold: make(chan struct{})}
+		c := committerOn(p, func(cfg *groupConfig) { cfg.maxGroup, cfg.maxCrowd = 4, 16 })
+		answers := submit(t, c, distinctOps(1+16+16+14))
+		close(p.hold)
+		for i, err := range answers() {
+			if err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		c.close()
+		if want := []int{1, 16, 16, 14}; !slices.Equal(p.sizes(), want) {
+			t.Errorf("groups of %v, want %v", p.sizes(), want)
+		}
+	})
+}
+
 func TestEqualKeysWaitForTheNextGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &press{hold: make(chan struct{})}

@@ -88,8 +88,9 @@ func (s Batches) alike(ctx context.Context, where string, args []any, ids []user
 		for rows.Next() {
 			raw := rows.RawValues()
 			locale, zone := string(raw[0]), string(raw[1])
+			at, asked := 0, false
 			for id := range wireIDs(raw[2]) {
-				if at, asked := slices.BinarySearch(ids, id); asked {
+				if at, asked = placeOf(id, ids, at); asked {
 					known[at] = user.User{ID: id, Locale: locale, Timezone: zone}
 				}
 			}
@@ -97,6 +98,20 @@ func (s Batches) alike(ctx context.Context, where string, args []any, ids []user
 		return rows.Err()
 	})
 	return slices.DeleteFunc(known, func(u user.User) bool { return u.ID == 0 }), translate(err)
+}
+
+// nearby is how far behind the last one an id is looked for one by one.
+const nearby = 8
+
+// placeOf returns where id is among the ascending ids, given the place of the
+// one before it: most come in ascending order too, a few places apart.
+func placeOf(id user.ID, ids []user.ID, after int) (at int, found bool) {
+	for at = after; at < min(after+nearby, len(ids)); at++ {
+		if ids[at] == id {
+			return at, true
+		}
+	}
+	return slices.BinarySearch(ids, id)
 }
 
 // wireIDs reads an array of bigint without nulls from the wire: 20 bytes about

@@ -145,13 +145,13 @@ func (k *drift) olderThan(age time.Duration, now time.Time) bool {
 // span returns the earliest and the latest instant that it can be now by the
 // database's clock.
 func (d *Doorman) span(ctx context.Context) (early, late time.Time) {
-	known := d.drift.Load()
+	known, now := d.drift.Load(), d.Now()
 	// One caller asks; the others go on with what is known.
-	if known.olderThan(driftFor/2, d.Now()) && d.comparing.CompareAndSwap(false, true) {
+	if known.olderThan(driftFor/2, now) && d.comparing.CompareAndSwap(false, true) {
 		known = d.compare(ctx)
 		d.comparing.Store(false)
+		now = d.Now()
 	}
-	now := d.Now()
 	if known.olderThan(driftFor, now) {
 		return now.Add(-unsure), now.Add(unsure)
 	}
