@@ -2,10 +2,10 @@
 // machine, each in a process of its own: a webhook endpoint and a mail server
 // that count what arrives and do little else. The peer in the same run does
 // the least anybody could: a bare loop that sends the same messages to the same
-// provider over as many connections, and records nothing. Its webhooks are
-// rendered beforehand; two more loops show what rendering a chunk when its turn
-// comes costs alone, and reading its recipients as well. The webhooks' users also
-// get two campaigns, in one of which everybody reads a link of their own.
+// provider over as many connections, and records nothing. For webhooks there are
+// three: one renders a chunk when its turn comes, as every client has to; one had
+// all bodies rendered beforehand; one reads its recipients as well. The webhooks'
+// users also get two campaigns, in one of which everybody reads a link of their own.
 //
 //	go run ./bench/providers -webhooks 1000000 -mails 100000 -runs 3
 package main
