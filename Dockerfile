@@ -10,7 +10,7 @@ FROM debian:bookworm-slim
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates curl tzdata \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --no-create-home --uid 10001 dropbell
+ && useradd --no-create-home --shell /usr/sbin/nologin --uid 10001 dropbell
 COPY --from=build /out/web /out/worker /usr/local/bin/
 USER dropbell
 EXPOSE 8080 8081
