@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,11 +72,12 @@ type program struct {
 func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	cfg, err := config.Load(getenv)
 	if err != nil {
-		return fmt.Errorf("the environment is not complete:\n%w", err)
+		return config.Mistake{Err: fmt.Errorf("the environment must be corrected (web --help describes each variable):\n%w", err)}
 	}
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(cfg.LogLevel)) // config has checked it
-	log := slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level})).With("program", "web", "pid", os.Getpid())
+	log := cfg.Logger("web", out)
+	if cfg.JWTSecret == "" && cfg.JWKSURL == "" {
+		log.Warn("end users cannot sign in: neither AUTH_JWT_SECRET nor AUTH_JWKS_URL is set, so the API refuses their tokens and takes service keys only")
+	}
 	p, err := build(ctx, cfg, log)
 	if err != nil {
 		return errors.Join(err, p.close())
