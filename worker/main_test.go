@@ -33,7 +33,7 @@ func TestExitCodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	if _, err := conn.Exec(t.Context(), `insert into shops (number, name) values (1, 'shop')`); err != nil {
+	if _, err := conn.Exec(t.Context(), `insert into shops (number, name, timezone) values (1, 'shop', 'UTC')`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := conn.Exec(t.Context(), `insert into templates (shop_number, name, kind, amount_off, currency, target, stock, issued,
