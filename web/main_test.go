@@ -2,12 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/config"
+	"dropbell/adapters/localstack"
 )
 
 // environment is a getenv of pairs.
@@ -54,4 +59,60 @@ func TestNoWayForEndUsers(t *testing.T) {
 			t.Errorf("with %q it is said %d times, want %d:\n%s", secret, n, want, &out)
 		}
 	}
+}
+
+// TestWebSaysThatItWaits for its migrations, once, also if no first admin and
+// key are to be made.
+func TestWebSaysThatItWaits(t *testing.T) {
+	url := localstack.Database(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	var version int64
+	if err := conn.QueryRow(t.Context(), `delete from goose_db_version where version_id = (select max(version_id) from goose_db_version)
+		returning version_id`).Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(environment("DATABASE_URL", url, "REDIS_URL", "redis://127.0.0.1:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := lineWriter(make(chan string, 100))
+	p, err := build(t.Context(), cfg, cfg.Logger("web", lines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	again, ended := make(chan time.Time), make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.firstAccess(t.Context(), again)
+	}()
+	if first := <-lines; !strings.Contains(first, "it waits for its database") || !strings.Contains(first, "run worker migrate") || p.access.Load() {
+		t.Errorf("%s", first)
+	}
+	for range 3 { // each is taken when the look before is over
+		again <- time.Time{}
+	}
+	if _, err := conn.Exec(t.Context(), `insert into goose_db_version (version_id, is_applied) values ($1, true)`, version); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case again <- time.Time{}:
+	case <-ended: // its last look has seen the migration
+	}
+	<-ended
+	if !p.access.Load() || len(lines) != 0 {
+		t.Errorf("access %v, and %d more lines", p.access.Load(), len(lines))
+	}
+}
+
+// lineWriter hands on what is written.
+type lineWriter chan string
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	w <- string(p)
+	return len(p), nil
 }

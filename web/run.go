@@ -195,7 +195,11 @@ func (p *program) serve(ctx context.Context) error {
 	defer stop()
 	var loops sync.WaitGroup
 	loops.Go(func() { _ = p.bus.Run(background) })
-	loops.Go(func() { p.firstAccess(background) })
+	loops.Go(func() {
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		p.firstAccess(background, tick.C)
+	})
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -235,19 +239,22 @@ func (p *program) shutdown(server *http.Server) {
 }
 
 // firstAccess creates the first admin and the first key as soon as the
-// database answers.
-func (p *program) firstAccess(ctx context.Context) {
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
+// database answers and has its migrations. It looks whenever again says so;
+// what it waits for is logged once.
+func (p *program) firstAccess(ctx context.Context, again <-chan time.Time) {
+	told := ""
 	for {
 		err := p.ensureAccess(ctx)
 		p.access.Store(err == nil)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		p.log.Warn("first admin and key cannot be set up yet", "error", err)
+		if err.Error() != told {
+			told = err.Error()
+			p.log.Warn("web is not ready: it waits for its database", "error", err)
+		}
 		select {
-		case <-tick.C:
+		case <-again:
 		case <-ctx.Done():
 			return
 		}
@@ -255,6 +262,9 @@ func (p *program) firstAccess(ctx context.Context) {
 }
 
 func (p *program) ensureAccess(ctx context.Context) error {
+	if err := p.schemaReady(ctx); err != nil {
+		return err
+	}
 	if p.cfg.AdminEmail != "" {
 		if _, err := p.staff.EnsureFirstAdmin(ctx, p.cfg.AdminEmail, p.cfg.AdminPassword); err != nil {
 			return err

@@ -90,8 +90,8 @@ func Variables() []Variable {
 		{"TRUSTED_PROXIES", "", "networks or addresses whose X-Forwarded-For is believed, e.g. 10.0.0.0/8, separated by commas", proxies},
 		{"LOG_LEVEL", "info", "debug, info, warn or error", logLevel},
 		{"METRICS_TOKEN", "", "bearer token without which web and worker do not serve /metrics, at least 16 bytes; empty = everybody may read it", longEnough(func(c *Config) *string { return &c.MetricsToken }, 16)},
-		{"AUTH_JWT_SECRET", "", "shared secret of end users' tokens (HS256), at least 16 bytes", longEnough(func(c *Config) *string { return &c.JWTSecret }, 16)},
-		{"AUTH_JWKS_URL", "", "or: where the public keys of end users' tokens are published", webAddress(func(c *Config) *string { return &c.JWKSURL }, "https://id.example.com/.well-known/jwks.json")},
+		{"AUTH_JWT_SECRET", "", "shared secret of end users' tokens (HS256), at least 16 bytes; without it and AUTH_JWKS_URL no end user can sign in", longEnough(func(c *Config) *string { return &c.JWTSecret }, 16)},
+		{"AUTH_JWKS_URL", "", "instead of AUTH_JWT_SECRET: where the public keys of end users' tokens are published", webAddress(func(c *Config) *string { return &c.JWKSURL }, "https://id.example.com/.well-known/jwks.json")},
 		{"AUTH_JWT_ISSUER", "", "required issuer of end users' tokens; empty = any", text(func(c *Config) *string { return &c.JWTIssuer })},
 		{"AUTH_JWT_AUDIENCE", "", "required audience of end users' tokens; empty = any", text(func(c *Config) *string { return &c.JWTAud })},
 		{"ADMIN_EMAIL", "", "the first admin, created when there is none", func(c *Config, v string) error {
