@@ -6,11 +6,13 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
+	"path"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // registers the "pgx" driver
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 )
 
 // FS holds the SQL steps in the order of their numbers.
@@ -21,10 +23,29 @@ var FS embed.FS
 // Up applies every step that the database at url lacks. Several processes may
 // call it at once: a session lock lets one work while the others wait.
 func Up(ctx context.Context, url string) error {
-	return with(url, func(p *goose.Provider) error {
-		_, err := p.Up(ctx)
-		return err
-	})
+	_, err := UpTelling(ctx, url, func(string) {})
+	return err
+}
+
+// UpTelling does what [Up] does, tells a line about each thing that may take
+// long, and returns how many steps it applied, which others may have done too.
+func UpTelling(ctx context.Context, url string, tell func(line string)) (applied int, err error) {
+	session := &teller{tell: tell}
+	err = with(url, func(p *goose.Provider) error {
+		session.sources = p.ListSources()
+		for {
+			done, err := p.UpByOne(ctx)
+			if errors.Is(err, goose.ErrNoNextVersion) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			applied++
+			tell(fmt.Sprintf("migration %s is done after %s", path.Base(done.Source.Path), done.Duration.Round(time.Millisecond)))
+		}
+	}, goose.WithSessionLocker(session))
+	return applied, err
 }
 
 // Version returns the number of the newest step the database at url has.
@@ -55,17 +76,13 @@ func Latest() (int64, error) {
 	return latest, nil
 }
 
-func with(url string, do func(*goose.Provider) error) error {
+func with(url string, do func(*goose.Provider) error, options ...goose.ProviderOption) error {
 	db, err := sql.Open("pgx", url)
 	if err != nil {
 		return fmt.Errorf("open database for migration: %w", err)
 	}
 	defer db.Close()
-	locker, err := lock.NewPostgresSessionLocker()
-	if err != nil {
-		return err
-	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, FS, goose.WithSessionLocker(locker))
+	p, err := goose.NewProvider(goose.DialectPostgres, db, FS, options...)
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}

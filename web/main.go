@@ -22,12 +22,14 @@ func main() {
 	api.StrictNames()
 	if err := command(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(config.ExitCode(err))
 	}
 }
 
 const usage = `web serves the console and the HTTP API until SIGTERM. It takes no arguments;
 the environment configures it. Bring the database up to date first: worker migrate.
+
+Exit codes: 0 stopped by a signal; 1 failed; 2 the environment or an argument is wrong.
 
 `
 
@@ -41,5 +43,5 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		config.Help(out)
 		return nil
 	}
-	return fmt.Errorf("unknown argument %q; see web --help", args[0])
+	return config.Mistake{Err: fmt.Errorf("unknown argument %q; see web --help", args[0])}
 }

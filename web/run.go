@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,11 +72,12 @@ type program struct {
 func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	cfg, err := config.Load(getenv)
 	if err != nil {
-		return fmt.Errorf("the environment is not complete:\n%w", err)
+		return config.Mistake{Err: fmt.Errorf("the environment must be corrected (web --help describes each variable):\n%w", err)}
 	}
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(cfg.LogLevel)) // config has checked it
-	log := slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level})).With("program", "web", "pid", os.Getpid())
+	log := cfg.Logger("web", out)
+	if cfg.JWTSecret == "" && cfg.JWKSURL == "" {
+		log.Warn("end users cannot sign in: neither AUTH_JWT_SECRET nor AUTH_JWKS_URL is set, so the API refuses their tokens and takes service keys only")
+	}
 	p, err := build(ctx, cfg, log)
 	if err != nil {
 		return errors.Join(err, p.close())
@@ -195,7 +195,11 @@ func (p *program) serve(ctx context.Context) error {
 	defer stop()
 	var loops sync.WaitGroup
 	loops.Go(func() { _ = p.bus.Run(background) })
-	loops.Go(func() { p.firstAccess(background) })
+	loops.Go(func() {
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		p.firstAccess(background, tick.C)
+	})
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -235,19 +239,22 @@ func (p *program) shutdown(server *http.Server) {
 }
 
 // firstAccess creates the first admin and the first key as soon as the
-// database answers.
-func (p *program) firstAccess(ctx context.Context) {
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
+// database answers and has its migrations. It looks whenever again says so;
+// what it waits for is logged once.
+func (p *program) firstAccess(ctx context.Context, again <-chan time.Time) {
+	told := ""
 	for {
 		err := p.ensureAccess(ctx)
 		p.access.Store(err == nil)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		p.log.Warn("first admin and key cannot be set up yet", "error", err)
+		if err.Error() != told {
+			told = err.Error()
+			p.log.Warn("web is not ready: it waits for its database", "error", err)
+		}
 		select {
-		case <-tick.C:
+		case <-again:
 		case <-ctx.Done():
 			return
 		}
@@ -255,6 +262,9 @@ func (p *program) firstAccess(ctx context.Context) {
 }
 
 func (p *program) ensureAccess(ctx context.Context) error {
+	if err := p.schemaReady(ctx); err != nil {
+		return err
+	}
 	if p.cfg.AdminEmail != "" {
 		if _, err := p.staff.EnsureFirstAdmin(ctx, p.cfg.AdminEmail, p.cfg.AdminPassword); err != nil {
 			return err

@@ -2,38 +2,80 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"text/tabwriter"
 	"time"
 
+	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
 	"dropbell/domain/delivery"
 	"dropbell/domain/stock"
 	"dropbell/domain/template"
+	"dropbell/migrations"
 )
 
-// audit prints a template's balance sheet as the rows add up, and fails if a
-// line does not balance or differs from what was kept.
+// A difference is what an audit exists to find. Its exit code is that of
+// nothing else an audit can end with.
+type difference string
+
+// Error is the difference in words.
+func (d difference) Error() string { return string(d) }
+
+var errAuditUsage = errors.New("usage: worker audit TEMPLATE, or worker audit campaign CAMPAIGN; both are numbers")
+
+// audit prints what args name as the rows add up. The error is a [difference]
+// if that is not what was kept, and otherwise a mistake: nothing was found out.
 func audit(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
 	ofCampaign := len(args) == 2 && args[0] == "campaign"
 	if len(args) != 1 && !ofCampaign {
-		return errAuditUsage
+		return config.Mistake{Err: errAuditUsage}
 	}
 	id, err := strconv.ParseInt(args[len(args)-1], 10, 64)
 	if err != nil || id <= 0 {
-		return fmt.Errorf("%q is not an id", args[len(args)-1])
+		return config.Mistake{Err: fmt.Errorf("%q is no id; %w", args[len(args)-1], errAuditUsage)}
 	}
+	names := []string{"DATABASE_URL"}
+	if getenv("REDIS_URL") != "" && !ofCampaign {
+		names = append(names, "REDIS_URL")
+	}
+	cfg, err := config.LoadOnly(getenv, names...)
+	if err != nil {
+		return config.Mistake{Err: err}
+	}
+	what, look := "template", func(db *postgres.DB) error { return auditTemplate(ctx, db, id, cfg.RedisURL, out) }
 	if ofCampaign {
-		return auditCampaign(ctx, id, getenv, out)
+		what, look = "campaign", func(db *postgres.DB) error { return auditCampaign(ctx, db, id, out) }
 	}
-	db, err := postgres.Open(ctx, getenv("DATABASE_URL"), postgres.Options{AppName: "dropbell-audit"})
+	err = withDatabase(ctx, cfg.DatabaseURL, look)
+	if _, found := errors.AsType[difference](err); found || err == nil {
+		return err
+	}
+	return config.Mistake{Err: fmt.Errorf("%s %d was not audited: %w", what, id, err)}
+}
+
+// withDatabase calls look with a database that has all migrations.
+func withDatabase(ctx context.Context, url string, look func(*postgres.DB) error) error {
+	db, err := postgres.Open(ctx, url, postgres.Options{AppName: "dropbell-audit"})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+	needs, err := migrations.Latest()
+	if err != nil {
+		return err
+	}
+	if err := db.SchemaReady(ctx, needs); err != nil {
+		return err
+	}
+	return look(db)
+}
+
+// auditTemplate prints a template's balance sheet and its stock.
+func auditTemplate(ctx context.Context, db *postgres.DB, id int64, redisURL string, out io.Writer) error {
 	t, err := postgres.NewTemplates(db).Template(ctx, id)
 	if err != nil {
 		return err
@@ -57,11 +99,11 @@ func audit(ctx context.Context, args []string, getenv func(string) string, out i
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if err := auditStock(ctx, db, t, getenv("REDIS_URL"), out); err != nil {
+	if err := auditStock(ctx, db, t, redisURL, out); err != nil {
 		return err
 	}
 	if off != 0 {
-		return fmt.Errorf("the balance sheet of template %d is off by %d", id, off)
+		return difference(fmt.Sprintf("the balance sheet of template %d is off by %d", id, off))
 	}
 	fmt.Fprintf(out, "template %d balances\n", id)
 	return nil
@@ -98,7 +140,7 @@ func auditStock(ctx context.Context, db *postgres.DB, t template.Template, redis
 		counted.Total, counted.Shelf, counted.Writing, counted.Issued, counted.Returned, counted.PerUser, counted.OverLimit)
 	fmt.Fprintln(out, gateWords(seen, redisURL))
 	if n := counted.Difference(); n != 0 {
-		return fmt.Errorf("the stock ledger of template %d is off by %d", t.ID, n)
+		return difference(fmt.Sprintf("the stock ledger of template %d is off by %d", t.ID, n))
 	}
 	return nil
 }

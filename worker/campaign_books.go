@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -51,14 +50,8 @@ func (c *campaignCensus) forget() {
 	c.recounted.Set(0)
 }
 
-// auditCampaign prints a campaign's account as the rows add up, and fails if
-// it does not balance or differs from what was kept.
-func auditCampaign(ctx context.Context, id int64, getenv func(string) string, out io.Writer) error {
-	db, err := postgres.Open(ctx, getenv("DATABASE_URL"), postgres.Options{AppName: "dropbell-audit"})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+// auditCampaign prints a campaign's account as the rows add up.
+func auditCampaign(ctx context.Context, db *postgres.DB, id int64, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	b, err := postgres.NewCampaigns(db).Balance(ctx, id)
@@ -73,10 +66,8 @@ func auditCampaign(ctx context.Context, id int64, getenv func(string) string, ou
 		return err
 	}
 	if d := b.Difference(); d != 0 {
-		return fmt.Errorf("the account of campaign %d is off by %d", id, d)
+		return difference(fmt.Sprintf("the account of campaign %d is off by %d", id, d))
 	}
 	_, err = fmt.Fprintf(out, "campaign %d balances\n", id)
 	return err
 }
-
-var errAuditUsage = errors.New("usage: worker audit TEMPLATE, or worker audit campaign CAMPAIGN")

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"dropbell/adapters/config"
@@ -23,55 +24,78 @@ func main() {
 	config.CollectRarely(ctx, os.Getenv)
 	if err := command(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(config.ExitCode(err))
 	}
 }
 
 const usage = `worker fires reminders, delivers them and keeps house.
 
   worker                    run until SIGTERM
-  worker migrate            bring the database up to date and exit
-  worker audit TEMPLATE     recompute a template's balance sheet and exit; fails on a difference
-  worker audit campaign ID  recompute a campaign's account and exit; fails on a difference
+  worker migrate            bring the database up to date, say what is done, and exit
+  worker audit TEMPLATE     recompute a template's balance sheet and stock, and exit
+  worker audit campaign ID  recompute a campaign's account, and exit
+  worker help               print this
+
+migrate needs DATABASE_URL alone; audit needs DATABASE_URL and, to look at the
+shelves of the claim gate, REDIS_URL. Without a command every variable below counts.
+
+Exit codes:
+  0  as it should be: stopped by a signal; up to date; the audit found no difference
+  1  failed; of audit: it FOUND A DIFFERENCE, and nothing else
+  2  the command or the environment is wrong; of audit: also that it could not look,
+     because the database does not answer or there is no such template or campaign
 
 `
 
 // command runs what args ask for.
 func command(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
-	verb := ""
-	if len(args) > 0 {
-		verb = args[0]
-	}
-	switch verb {
-	case "":
+	if len(args) == 0 {
 		return run(ctx, getenv, out)
-	case "migrate":
-		if len(args) > 1 {
-			return errors.New("worker migrate takes no arguments; see worker --help")
-		}
-		return migrate(ctx, getenv, out)
-	case "audit":
-		return audit(ctx, args[1:], getenv, out)
-	case "help", "-h", "-help", "--help":
+	}
+	if slices.ContainsFunc(args, isHelp) {
 		fmt.Fprint(out, usage)
 		config.Help(out)
 		return nil
 	}
-	return fmt.Errorf("unknown command %q; see worker --help", verb)
+	switch args[0] {
+	case "migrate":
+		if len(args) > 1 {
+			return config.Mistake{Err: errors.New("worker migrate takes no arguments; see worker --help")}
+		}
+		return migrate(ctx, getenv, out)
+	case "audit":
+		return audit(ctx, args[1:], getenv, out)
+	}
+	return config.Mistake{Err: fmt.Errorf("unknown command %q; see worker --help", args[0])}
 }
 
+func isHelp(arg string) bool { return slices.Contains([]string{"help", "-h", "-help", "--help"}, arg) }
+
+// migrate brings the database up to date and says what it does.
 func migrate(ctx context.Context, getenv func(string) string, out io.Writer) error {
-	url := getenv("DATABASE_URL")
-	if url == "" {
-		return errors.New("DATABASE_URL is required")
+	cfg, err := config.LoadOnly(getenv, "DATABASE_URL")
+	if err != nil {
+		return config.Mistake{Err: err}
 	}
-	if err := migrations.Up(ctx, url); err != nil {
-		return err
+	tell := func(line string) { fmt.Fprintln(out, line) }
+	applied, err := migrations.UpTelling(ctx, cfg.DatabaseURL, tell)
+	if err != nil {
+		return fmt.Errorf("migrating failed, with %d migrations applied by this run: %w", applied, err)
 	}
-	version, err := migrations.Version(ctx, url)
+	version, err := migrations.Version(ctx, cfg.DatabaseURL)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "database is at migration %d\n", version)
+	fmt.Fprintf(out, "%s; the database is at migration %d\n", appliedWords(applied), version)
 	return nil
+}
+
+func appliedWords(n int) string {
+	switch n {
+	case 0:
+		return "nothing to do"
+	case 1:
+		return "1 migration applied"
+	}
+	return fmt.Sprintf("%d migrations applied", n)
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"time"
 
@@ -70,21 +69,14 @@ type program struct {
 func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	cfg, err := config.Load(getenv)
 	if err != nil {
-		return fmt.Errorf("the environment is not complete:\n%w", err)
+		return config.Mistake{Err: fmt.Errorf("the environment must be corrected (worker --help describes each variable):\n%w", err)}
 	}
-	log := newLogger(cfg.LogLevel, out)
-	p, err := build(ctx, cfg, log)
+	p, err := build(ctx, cfg, cfg.Logger("worker", out))
 	if err != nil {
 		return err
 	}
 	defer p.close()
 	return p.serve(ctx)
-}
-
-func newLogger(level string, out io.Writer) *slog.Logger {
-	var l slog.Level
-	_ = l.UnmarshalText([]byte(level)) // config has checked it
-	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: l})).With("program", "worker", "pid", os.Getpid())
 }
 
 func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

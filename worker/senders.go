@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"dropbell/adapters/config"
@@ -13,45 +14,42 @@ import (
 )
 
 // newSenders builds a sender for every configured channel and says how many
-// calls of its provider one batch makes at once.
+// calls of its provider one batch makes at once. The error names every variable
+// that a sender refuses.
 func newSenders(cfg config.Config) (senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int, closers []func() error, err error) {
 	senders = map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}
 	parallel = map[delivery.Channel]int{delivery.App: 1, delivery.Email: 4, delivery.SMS: 4, delivery.WebPush: 4, delivery.Webhook: 10}
-	add := func(s delivery.Sender, close func() error, err error) error {
+	var wrong []error
+	add := func(variables string, s delivery.Sender, close func() error, err error) {
 		if err != nil {
-			return err
+			wrong = append(wrong, fmt.Errorf("%s: %w", variables, err))
+			return
 		}
 		senders[s.Channel()] = s
 		closers = append(closers, close)
-		return nil
 	}
 	if cfg.SMTPURL != "" {
 		parsed, err := smtp.ParseURL(cfg.SMTPURL)
-		if err != nil {
-			return nil, nil, closers, fmt.Errorf("SMTP_URL: %w", err)
+		var s *smtp.Sender
+		if err == nil {
+			s, err = smtp.New(parsed)
 		}
-		s, err := smtp.New(parsed)
-		if err := add(s, s.Close, err); err != nil {
-			return nil, nil, closers, fmt.Errorf("SMTP_URL: %w", err)
-		}
+		add("SMTP_URL", s, s.Close, err)
 	}
 	if cfg.SMSURL != "" {
 		s, err := sms.New(sms.Config{URL: cfg.SMSURL, Token: cfg.SMSToken})
-		if err := add(s, s.Close, err); err != nil {
-			return nil, nil, closers, fmt.Errorf("SMS_URL: %w", err)
-		}
+		add("SMS_URL, SMS_TOKEN", s, s.Close, err)
 	}
 	if cfg.WebhookURL != "" {
 		s, err := webhook.New(webhook.Config{URL: cfg.WebhookURL, Secret: cfg.WebhookSecret})
-		if err := add(s, s.Close, err); err != nil {
-			return nil, nil, closers, fmt.Errorf("WEBHOOK_URL: %w", err)
-		}
+		add("WEBHOOK_URL, WEBHOOK_SECRET", s, s.Close, err)
 	}
 	if cfg.VAPIDPublicKey != "" {
 		s, err := webpush.New(webpush.Config{PublicKey: cfg.VAPIDPublicKey, PrivateKey: cfg.VAPIDPrivateKey, Subject: cfg.VAPIDSubject})
-		if err := add(s, s.Close, err); err != nil {
-			return nil, nil, closers, fmt.Errorf("VAPID keys: %w", err)
-		}
+		add("VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY, VAPID_SUBJECT", s, s.Close, err)
+	}
+	if len(wrong) > 0 {
+		return nil, nil, closers, config.Mistake{Err: errors.Join(wrong...)}
 	}
 	return senders, parallel, closers, nil
 }

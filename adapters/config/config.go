@@ -7,8 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/mail"
-	"net/netip"
-	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -77,125 +76,22 @@ type Config struct {
 // A Variable describes one environment variable.
 type Variable struct {
 	Name, Default, Meaning string
-	read                   func(*Config, string) error
-}
-
-func text(field func(*Config) *string) func(*Config, string) error {
-	return func(c *Config, v string) error { *field(c) = v; return nil }
-}
-
-func address(field func(*Config) *string, schemes ...string) func(*Config, string) error {
-	return func(c *Config, v string) error {
-		*field(c) = v // even if wrong: what is there is not also missing
-		if v == "" {
-			return nil
-		}
-		for one := range strings.SplitSeq(v, ",") {
-			u, err := url.Parse(strings.TrimSpace(one))
-			if err != nil || u.Host == "" && u.Path == "" {
-				return errors.New("is not a valid address")
-			}
-			if !contains(schemes, u.Scheme) {
-				return fmt.Errorf("must begin with %s://", strings.Join(schemes, ":// or "))
-			}
-		}
-		return nil
-	}
-}
-
-func number(field func(*Config) *int, least, most int) func(*Config, string) error {
-	return func(c *Config, v string) error {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < least || n > most {
-			return fmt.Errorf("must be a whole number between %d and %d", least, most)
-		}
-		*field(c) = n
-		return nil
-	}
-}
-
-func days(field func(*Config) *time.Duration) func(*Config, string) error {
-	return func(c *Config, v string) error {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 0 || n > 36500 {
-			return errors.New("must be a number of days, 0 = keep for ever")
-		}
-		*field(c) = time.Duration(n) * 24 * time.Hour
-		return nil
-	}
-}
-
-func span(field func(*Config) *time.Duration, least, most time.Duration) func(*Config, string) error {
-	return func(c *Config, v string) error {
-		d, err := time.ParseDuration(v)
-		if err != nil || d < least || d > most {
-			return fmt.Errorf("must be a duration between %s and %s, such as 15m", least, most)
-		}
-		*field(c) = d
-		return nil
-	}
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
-}
-
-// networkOf reads a network; an address is one of its own.
-func networkOf(s string) (netip.Prefix, error) {
-	if ip, err := netip.ParseAddr(s); err == nil {
-		return ip.Prefix(ip.BitLen())
-	}
-	return netip.ParsePrefix(s)
+	read                   reader
 }
 
 // Variables returns every variable with its meaning and default.
 func Variables() []Variable {
 	return []Variable{
-		{"DATABASE_URL", "", "PostgreSQL, required: postgres://user:password@host:port/database", address(func(c *Config) *string { return &c.DatabaseURL }, "postgres", "postgresql")},
-		{"REDIS_URL", "", "Redis, required: redis://host:port/0; several addresses separated by commas = Redis Cluster", address(func(c *Config) *string { return &c.RedisURL }, "redis", "rediss")},
-		{"HTTP_ADDR", "127.0.0.1:8080", "where web serves console and API", text(func(c *Config) *string { return &c.HTTPAddr })},
-		{"WORKER_HTTP_ADDR", "127.0.0.1:8081", "where worker serves /livez, /readyz and /metrics", text(func(c *Config) *string { return &c.WorkerHTTPAddr })},
-		{"PUBLIC_URL", "http://127.0.0.1:8080", "how browsers reach web; https makes cookies Secure", address(func(c *Config) *string { return &c.PublicURL }, "http", "https")},
-		{"TRUSTED_PROXIES", "", "networks or addresses whose X-Forwarded-For is believed, e.g. 10.0.0.0/8, separated by commas", func(c *Config, v string) error {
-			for p := range strings.SplitSeq(v, ",") {
-				if p = strings.TrimSpace(p); p == "" {
-					continue
-				}
-				network, err := networkOf(p)
-				if err != nil {
-					return errors.New("must be networks such as 10.0.0.0/8, or addresses, separated by commas")
-				}
-				c.TrustedProxies = append(c.TrustedProxies, network.String())
-			}
-			return nil
-		}},
-		{"LOG_LEVEL", "info", "debug, info, warn or error", func(c *Config, v string) error {
-			if !contains([]string{"debug", "info", "warn", "error"}, v) {
-				return errors.New("must be debug, info, warn or error")
-			}
-			c.LogLevel = v
-			return nil
-		}},
-		{"METRICS_TOKEN", "", "bearer token without which web and worker do not serve /metrics, at least 16 bytes; empty = everybody may read it", func(c *Config, v string) error {
-			c.MetricsToken = v
-			if v != "" && len(v) < 16 {
-				return errors.New("must have at least 16 bytes")
-			}
-			return nil
-		}},
-		{"AUTH_JWT_SECRET", "", "shared secret of end users' tokens (HS256), at least 16 bytes", func(c *Config, v string) error {
-			c.JWTSecret = v
-			if v != "" && len(v) < 16 {
-				return errors.New("must have at least 16 bytes")
-			}
-			return nil
-		}},
-		{"AUTH_JWKS_URL", "", "or: where the public keys of end users' tokens are published", address(func(c *Config) *string { return &c.JWKSURL }, "http", "https")},
+		{"DATABASE_URL", "", "PostgreSQL, required: postgres://user:password@host:port/database", required(databaseForm, database)},
+		{"REDIS_URL", "", "Redis, required: redis://host:port/0; several addresses separated by commas = Redis Cluster", required(redisForm, redis)},
+		{"HTTP_ADDR", "127.0.0.1:8080", "where web serves console and API", listenAddress(func(c *Config) *string { return &c.HTTPAddr })},
+		{"WORKER_HTTP_ADDR", "127.0.0.1:8081", "where worker serves /livez, /readyz and /metrics", listenAddress(func(c *Config) *string { return &c.WorkerHTTPAddr })},
+		{"PUBLIC_URL", "http://127.0.0.1:8080", "how browsers reach web, without query, fragment and user name; https makes cookies Secure", bareAddress(func(c *Config) *string { return &c.PublicURL }, "https://drops.example.com")},
+		{"TRUSTED_PROXIES", "", "networks or addresses whose X-Forwarded-For is believed, e.g. 10.0.0.0/8, separated by commas", proxies},
+		{"LOG_LEVEL", "info", "debug, info, warn or error", logLevel},
+		{"METRICS_TOKEN", "", "bearer token without which web and worker do not serve /metrics, at least 16 bytes; empty = everybody may read it", longEnough(func(c *Config) *string { return &c.MetricsToken }, 16)},
+		{"AUTH_JWT_SECRET", "", "shared secret of end users' tokens (HS256), at least 16 bytes; without it and AUTH_JWKS_URL no end user can sign in", longEnough(func(c *Config) *string { return &c.JWTSecret }, 16)},
+		{"AUTH_JWKS_URL", "", "instead of AUTH_JWT_SECRET: where the public keys of end users' tokens are published", webAddress(func(c *Config) *string { return &c.JWKSURL }, "https://id.example.com/.well-known/jwks.json")},
 		{"AUTH_JWT_ISSUER", "", "required issuer of end users' tokens; empty = any", text(func(c *Config) *string { return &c.JWTIssuer })},
 		{"AUTH_JWT_AUDIENCE", "", "required audience of end users' tokens; empty = any", text(func(c *Config) *string { return &c.JWTAud })},
 		{"ADMIN_EMAIL", "", "the first admin, created when there is none", func(c *Config, v string) error {
@@ -219,23 +115,17 @@ func Variables() []Variable {
 			c.AdminAPIKey = v
 			return nil
 		}},
-		{"OIDC_ISSUER", "", "single sign-on for the console: the identity provider (OpenID Connect), exactly as it names itself, e.g. https://id.example.com/realm", issuer},
+		{"OIDC_ISSUER", "", "single sign-on for the console: the identity provider (OpenID Connect), exactly as it names itself, e.g. https://id.example.com/realm", bareAddress(func(c *Config) *string { return &c.OIDCIssuer }, "https://id.example.com/realm")},
 		{"OIDC_CLIENT_ID", "", "single sign-on: what the provider calls this console", text(func(c *Config) *string { return &c.OIDCClientID })},
 		{"OIDC_CLIENT_SECRET", "", "single sign-on: the console's secret at the provider; the redirect URI to register is PUBLIC_URL/signin/oidc/callback", text(func(c *Config) *string { return &c.OIDCClientSecret })},
-		{"SMTP_URL", "", "channel email: smtp://user:password@host:port?from=… (smtps://; STARTTLS when offered)", address(func(c *Config) *string { return &c.SMTPURL }, "smtp", "smtps")},
-		{"SMS_URL", "", "channel sms: the provider's address", address(func(c *Config) *string { return &c.SMSURL }, "http", "https")},
-		{"SMS_TOKEN", "", "channel sms: bearer token", text(func(c *Config) *string { return &c.SMSToken })},
-		{"WEBHOOK_URL", "", "channel webhook: where messages are posted", address(func(c *Config) *string { return &c.WebhookURL }, "http", "https")},
-		{"WEBHOOK_SECRET", "", "channel webhook: whsec_… (Standard Webhooks)", func(c *Config, v string) error {
-			c.WebhookSecret = v
-			if v != "" && !strings.HasPrefix(v, "whsec_") {
-				return errors.New("must begin with whsec_")
-			}
-			return nil
-		}},
-		{"VAPID_PUBLIC_KEY", "", "channel webpush: public key, base64url", text(func(c *Config) *string { return &c.VAPIDPublicKey })},
-		{"VAPID_PRIVATE_KEY", "", "channel webpush: private key, base64url", text(func(c *Config) *string { return &c.VAPIDPrivateKey })},
-		{"VAPID_SUBJECT", "", "channel webpush: mailto: or https: address of the sender", text(func(c *Config) *string { return &c.VAPIDSubject })},
+		{"SMTP_URL", "", "channel email: smtp://user:password@host:port?from=… (smtps:// = TLS from the start; else STARTTLS when offered); also starttls=required, auth=plaintext, conns=8", smtpAddress},
+		{"SMS_URL", "", "channel sms: the provider's address", webAddress(func(c *Config) *string { return &c.SMSURL }, "https://sms.example.com/v1/messages")},
+		{"SMS_TOKEN", "", "channel sms: bearer token", smsToken},
+		{"WEBHOOK_URL", "", "channel webhook: where messages are posted", webAddress(func(c *Config) *string { return &c.WebhookURL }, "https://hooks.example.com/dropbell")},
+		{"WEBHOOK_SECRET", "", "channel webhook: signs what is posted, whsec_ followed by base64 (Standard Webhooks)", webhookSecret},
+		{"VAPID_PUBLIC_KEY", "", "channel webpush: public key, base64url", vapidPublicKey},
+		{"VAPID_PRIVATE_KEY", "", "channel webpush: private key, base64url", vapidPrivateKey},
+		{"VAPID_SUBJECT", "", "channel webpush: mailto: or https: address of the sender", vapidSubject},
 		{"LINK_SECRET", "", "signs the links with which users turn off a channel, at least 32 bytes; several separated by commas: the first signs, all are accepted; empty = no links", linkSecret},
 		{"CODE_KEYS", "", "redeem codes: keys as number:base64, separated by commas, e.g. 1:…,2:…; the greatest number (1 to 31) makes new codes, the others keep theirs valid; web and worker need the same; without it there are no codes", func(c *Config, v string) error {
 			c.CodeKeys = v
@@ -249,7 +139,7 @@ func Variables() []Variable {
 		{"COUPON_LOCK_TIMEOUT", "15m", "how long payment may hold a coupon before the lock ends by itself, between 1s and 24h", span(func(c *Config) *time.Duration { return &c.LockFor }, time.Second, 24*time.Hour)},
 		{"GATE_SHELVES", "0", "claim gate: into how many parts the stock of a drop is divided when it is published, 0 = by its size and the number of Redis masters; web and worker need the same", number(func(c *Config) *int { return &c.GateShelves }, 0, 64)},
 		{"AUDIT_RETENTION_DAYS", "1095", "days that the audit log is kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainAudit })},
-		{"OTEL_EXPORTER_OTLP_ENDPOINT", "", "OpenTelemetry collector that traces are sent to over HTTP, e.g. http://localhost:4318; empty = none", address(func(c *Config) *string { return &c.TraceEndpoint }, "http", "https")},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "", "OpenTelemetry collector that traces are sent to over HTTP, e.g. http://localhost:4318; empty = none", webAddress(func(c *Config) *string { return &c.TraceEndpoint }, "http://localhost:4318")},
 		{"OTEL_TRACES_SAMPLER_ARG", "1", "share of requests that are traced, 0 to 1; timers and deliveries always are", func(c *Config, v string) error {
 			n, err := strconv.ParseFloat(v, 64)
 			if err != nil || !(n >= 0 && n <= 1) {
@@ -261,42 +151,22 @@ func Variables() []Variable {
 	}
 }
 
-// linkSecret checks every one of the secrets.
-func linkSecret(c *Config, v string) error {
-	c.LinkSecret = v
-	if v == "" {
-		return nil
-	}
-	for one := range strings.SplitSeq(v, ",") {
-		if len(strings.TrimSpace(one)) < 32 {
-			return errors.New("must have at least 32 bytes, each of several as well")
-		}
-	}
-	return nil
-}
-
-// issuer checks the address that discovery starts from: one address, with no
-// more than a path.
-func issuer(c *Config, v string) error {
-	c.OIDCIssuer = v
-	if v == "" {
-		return nil
-	}
-	u, err := url.Parse(v)
-	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return errors.New("is not a valid address of an issuer")
-	case u.Scheme != "https" && u.Scheme != "http":
-		return errors.New("must begin with https:// or http://")
-	}
-	return nil
-}
-
-// Load reads every variable. The error names all mistakes and holds no values.
+// Load reads every variable. The error names all mistakes, a line each with
+// the variable and what is expected, and holds no values.
 func Load(getenv func(string) string) (Config, error) {
-	var c Config
-	var wrong []error
-	for _, v := range Variables() {
+	c, wrong := load(getenv, Variables())
+	return c, errors.Join(append(wrong, c.together()...)...)
+}
+
+// LoadOnly reads the named variables alone, for commands that need no more.
+// The error is like that of [Load].
+func LoadOnly(getenv func(string) string, names ...string) (Config, error) {
+	c, wrong := load(getenv, slices.DeleteFunc(Variables(), func(v Variable) bool { return !slices.Contains(names, v.Name) }))
+	return c, errors.Join(wrong...)
+}
+
+func load(getenv func(string) string, variables []Variable) (c Config, wrong []error) {
+	for _, v := range variables {
 		value := strings.TrimSpace(getenv(v.Name))
 		if value == "" {
 			value = v.Default
@@ -305,27 +175,37 @@ func Load(getenv func(string) string) (Config, error) {
 			wrong = append(wrong, fmt.Errorf("%s %w", v.Name, err))
 		}
 	}
-	wrong = append(wrong, c.together()...)
-	return c, errors.Join(wrong...)
+	return c, wrong
 }
 
 // together checks what several variables must agree on.
 func (c Config) together() (wrong []error) {
+	all := func(names []string, values ...string) {
+		var missing []string
+		for i, v := range values {
+			if v == "" {
+				missing = append(missing, names[i])
+			}
+		}
+		if len(missing) > 0 && len(missing) < len(names) {
+			wrong = append(wrong, fmt.Errorf("%s and %s belong together; not set: %s",
+				strings.Join(names[:len(names)-1], ", "), names[len(names)-1], strings.Join(missing, ", ")))
+		}
+	}
 	need := func(ok bool, msg string) {
 		if !ok {
 			wrong = append(wrong, errors.New(msg))
 		}
 	}
-	need(c.DatabaseURL != "", "DATABASE_URL is required")
-	need(c.RedisURL != "", "REDIS_URL is required")
 	need(c.JWTSecret == "" || c.JWKSURL == "", "give AUTH_JWT_SECRET or AUTH_JWKS_URL, not both")
-	need((c.AdminEmail == "") == (c.AdminPassword == ""), "ADMIN_EMAIL and ADMIN_PASSWORD belong together")
-	need((c.OIDCIssuer == "") == (c.OIDCClientID == "") && (c.OIDCIssuer == "") == (c.OIDCClientSecret == ""),
-		"OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET belong together")
-	need((c.WebhookURL == "") == (c.WebhookSecret == ""), "WEBHOOK_URL and WEBHOOK_SECRET belong together")
+	all([]string{"ADMIN_EMAIL", "ADMIN_PASSWORD"}, c.AdminEmail, c.AdminPassword)
+	all([]string{"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"},
+		c.OIDCIssuer, c.OIDCClientID, c.OIDCClientSecret)
 	need(c.SMSURL == "" || c.SMSToken != "", "SMS_TOKEN is missing for SMS_URL")
-	need((c.VAPIDPublicKey == "") == (c.VAPIDPrivateKey == "") && (c.VAPIDPublicKey == "") == (c.VAPIDSubject == ""),
-		"VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY and VAPID_SUBJECT belong together")
+	all([]string{"WEBHOOK_URL", "WEBHOOK_SECRET"}, c.WebhookURL, c.WebhookSecret)
+	all([]string{"VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_SUBJECT"},
+		c.VAPIDPublicKey, c.VAPIDPrivateKey, c.VAPIDSubject)
+	need(c.vapidPair(), "VAPID_PUBLIC_KEY does not belong to VAPID_PRIVATE_KEY: give both as they were made together")
 	return wrong
 }
 

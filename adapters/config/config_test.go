@@ -41,8 +41,8 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"TRUSTED_PROXIES", "10.0.0.0/8, ,192.168.0.7,", "LOG_LEVEL", "debug", "AUTH_JWT_SECRET", "0123456789abcdef",
 		"AUTH_JWT_ISSUER", "iss", "AUTH_JWT_AUDIENCE", "aud", "ADMIN_EMAIL", "a@example.com", "ADMIN_PASSWORD", "correct horse",
 		"ADMIN_API_KEY", "dbk_abcdefghijklmnopqrst", "SMTP_URL", "smtps://u:p@mail:465?from=a@example.com", "SMS_URL", "https://sms.example/v1",
-		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_abc", "VAPID_PUBLIC_KEY", "pub",
-		"VAPID_PRIVATE_KEY", "priv", "VAPID_SUBJECT", "mailto:a@example.com",
+		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_YWJj", "VAPID_PUBLIC_KEY", public,
+		"VAPID_PRIVATE_KEY", private, "VAPID_SUBJECT", "mailto:a@example.com",
 		"LINK_SECRET", "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
 		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500",
 		"COUPON_LOCK_TIMEOUT", "90s", "GATE_SHELVES", "8",
@@ -56,7 +56,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
 		JWTSecret: "0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", AdminEmail: "a@example.com", AdminPassword: "correct horse",
 		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMSURL: "https://sms.example/v1",
-		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_abc", VAPIDPublicKey: "pub", VAPIDPrivateKey: "priv",
+		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_YWJj", VAPIDPublicKey: public, VAPIDPrivateKey: private,
 		VAPIDSubject: "mailto:a@example.com",
 		LinkSecret:   "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour,
 		LockFor: 90 * time.Second, GateShelves: 8,
@@ -72,6 +72,13 @@ func TestEveryVariableIsRead(t *testing.T) {
 	}
 }
 
+// public and private are a pair of VAPID keys; another belongs to neither.
+const (
+	public  = "BHZgwOGn-tNyw7BHNLw_Lh0q1B0T0Y9iSoh1agFvQXcXfkEaHEp5h8hQuSqSgPt8u5Mzj4BSgxxAJy7hembuO6M"
+	private = "dpLDrTVAu4A8Ags67mbNiIcSMjTqDG5xQ8Ct1z_0Me0"
+	another = "P8TM_nRYcOLA2Z9x8w_wZWyN7dQcwdfT03aw2-aF4vM"
+)
+
 // secret is in every wrong value; no message may show it.
 const secret = "hunter2"
 
@@ -81,7 +88,8 @@ var mistakes = map[string]string{
 	"LOG_LEVEL": secret, "METRICS_TOKEN": secret, "AUTH_JWT_SECRET": secret, "AUTH_JWKS_URL": "file:///" + secret, "ADMIN_PASSWORD": secret,
 	"TRUSTED_PROXIES": "10.0.0.0/8," + secret, "ADMIN_EMAIL": secret,
 	"ADMIN_API_KEY": secret + "-long-enough-but-not-dbk", "SMTP_URL": "mail://u:" + secret + "@mail", "SMS_URL": secret,
-	"WEBHOOK_URL": "gopher://" + secret, "WEBHOOK_SECRET": secret, "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
+	"WEBHOOK_URL": "gopher://" + secret, "WEBHOOK_SECRET": secret, "SMS_TOKEN": secret + "\n" + secret,
+	"VAPID_PUBLIC_KEY": secret, "VAPID_PRIVATE_KEY": secret, "VAPID_SUBJECT": secret, "HTTP_ADDR": secret, "WORKER_HTTP_ADDR": secret + ":x", "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"OIDC_ISSUER":                 "ldap://" + secret,
 	"OTEL_EXPORTER_OTLP_ENDPOINT": secret, "OTEL_TRACES_SAMPLER_ARG": secret,
@@ -107,9 +115,12 @@ func TestEveryMistakeIsNamedAtOnce(t *testing.T) {
 
 func TestEachMistakeAlone(t *testing.T) {
 	for name, value := range map[string][]string{
-		"DATABASE_URL":              {"", "postgres://", "host=db user=u", "postgres://u:" + secret + "@%zz/x", "://" + secret},
-		"REDIS_URL":                 {"", "redis://a,b", "redis://a,", "cache:6379"},
-		"PUBLIC_URL":                {"drops.example", "//drops.example"},
+		"DATABASE_URL":              {"", "postgres://", "host=db user=u", "postgres://u:" + secret + "@%zz/x", "://" + secret, "postgres://u:" + secret + "@db/x?sslmode=perhaps"},
+		"REDIS_URL":                 {"", "redis://a,b", "redis://a,", "cache:6379", "redis://", "redis://:12/" + secret + "@cache", "redis://a/0?colour=red", "redis://a?colour=red,redis://b"},
+		"PUBLIC_URL":                {"drops.example", "//drops.example", "https://a.example,https://b.example", "https://:443", "https://drops.example/?shop=1", "https://drops.example?", "https://drops.example/#" + secret, "https://ada:" + secret + "@drops.example"},
+		"HTTP_ADDR":                 {"8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:web-of-nobody"},
+		"WORKER_HTTP_ADDR":          {"::1:8081"},
+		"AUTH_JWKS_URL":             {"https://", "id.example/keys"},
 		"ADMIN_API_KEY":             {"dbk_short" + "4567890123", "DBK_abcdefghijklmnopqrst"},
 		"AUTH_JWT_SECRET":           {"fifteen bytes.."},
 		"RATE_LIMIT_PER_MINUTE":     {"1.5", "1e3", "ten", "10000001", "99999999999999999999"},
@@ -146,11 +157,12 @@ func TestWhatBelongsTogether(t *testing.T) {
 		{"an admin without a password", []string{"ADMIN_EMAIL", "a@example.com"}, "ADMIN_EMAIL and ADMIN_PASSWORD"},
 		{"a password for nobody", []string{"ADMIN_PASSWORD", "correct horse"}, "ADMIN_EMAIL and ADMIN_PASSWORD"},
 		{"a webhook without a secret", []string{"WEBHOOK_URL", "https://x.example"}, "WEBHOOK_URL and WEBHOOK_SECRET"},
-		{"a secret without a webhook", []string{"WEBHOOK_SECRET", "whsec_x"}, "WEBHOOK_URL and WEBHOOK_SECRET"},
+		{"a secret without a webhook", []string{"WEBHOOK_SECRET", "whsec_YWJj"}, "WEBHOOK_URL and WEBHOOK_SECRET belong together; not set: WEBHOOK_URL"},
+		{"keys of two pairs", []string{"VAPID_PUBLIC_KEY", public, "VAPID_PRIVATE_KEY", another, "VAPID_SUBJECT", "mailto:a@example.com"}, "does not belong to VAPID_PRIVATE_KEY"},
 		{"sms without a token", []string{"SMS_URL", "https://x.example"}, "SMS_TOKEN"},
-		{"one VAPID key", []string{"VAPID_PUBLIC_KEY", "x"}, "VAPID"},
-		{"VAPID without a subject", []string{"VAPID_PUBLIC_KEY", "x", "VAPID_PRIVATE_KEY", "y"}, "VAPID"},
-		{"all of VAPID", []string{"VAPID_PUBLIC_KEY", "x", "VAPID_PRIVATE_KEY", "y", "VAPID_SUBJECT", "mailto:a@example.com"}, ""},
+		{"one VAPID key", []string{"VAPID_PUBLIC_KEY", public}, "not set: VAPID_PRIVATE_KEY, VAPID_SUBJECT"},
+		{"VAPID without a subject", []string{"VAPID_PUBLIC_KEY", public, "VAPID_PRIVATE_KEY", private}, "not set: VAPID_SUBJECT"},
+		{"all of VAPID", []string{"VAPID_PUBLIC_KEY", public, "VAPID_PRIVATE_KEY", private, "VAPID_SUBJECT", "mailto:a@example.com"}, ""},
 		{"an issuer alone", []string{"OIDC_ISSUER", "https://id.example"}, "OIDC_CLIENT_SECRET belong together"},
 		{"single sign-on without a secret", []string{"OIDC_ISSUER", "https://id.example", "OIDC_CLIENT_ID", "x"}, "OIDC_CLIENT_SECRET belong together"},
 		{"a client without an issuer", []string{"OIDC_CLIENT_SECRET", "x", "OIDC_CLIENT_ID", "x"}, "OIDC_CLIENT_SECRET belong together"},

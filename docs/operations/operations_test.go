@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"text/template"
 
 	"github.com/jackc/pgx/v5"
 	"go.yaml.in/yaml/v3"
@@ -128,41 +129,121 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-func TestAlerts(t *testing.T) {
-	var file struct {
-		Groups []struct {
-			Rules []struct {
-				Alert, Expr, For    string
-				Labels, Annotations map[string]string
-			}
-		}
-	}
-	decoder := yaml.NewDecoder(strings.NewReader(read(t, "alerts.yml")))
-	if err := decoder.Decode(&file); err != nil {
+// A rule is one alert.
+type rule struct {
+	Alert, Expr, For    string
+	Labels, Annotations map[string]string
+}
+
+// rules returns every alert of alerts.yml.
+func rules(t *testing.T) (list []rule) {
+	t.Helper()
+	var file struct{ Groups []struct{ Rules []rule } }
+	if err := yaml.NewDecoder(strings.NewReader(read(t, "alerts.yml"))).Decode(&file); err != nil {
 		t.Fatal(err)
 	}
-	metrics, sections, handbook, seen := documented(t), anchors(t), read(t, "../operations.md"), map[string]bool{}
 	for _, group := range file.Groups {
-		for _, r := range group.Rules {
-			if bad := unknown(r.Expr, metrics); r.Alert == "" || seen[r.Alert] || len(bad) > 0 {
-				t.Errorf("%s: %v in %s", r.Alert, bad, r.Expr)
-			}
-			seen[r.Alert] = true
-			section, ok := strings.CutPrefix(r.Annotations["runbook_url"], "docs/operations.md#")
-			if !ok || !sections[section] {
-				t.Errorf("%s: no runbook at %s", r.Alert, r.Annotations["runbook_url"])
-			}
-			if !strings.Contains(handbook, "`"+r.Alert+"`") {
-				t.Errorf("%s is not in the handbook", r.Alert)
-			}
-			if s := r.Labels["severity"]; r.Annotations["summary"] == "" || s != "warning" && s != "critical" {
-				t.Errorf("%s: severity %q, summary %q", r.Alert, s, r.Annotations["summary"])
-			}
+		list = append(list, group.Rules...)
+	}
+	return list
+}
+
+func TestAlerts(t *testing.T) {
+	metrics, sections, handbook, seen := documented(t), anchors(t), read(t, "../operations.md"), map[string]bool{}
+	for _, r := range rules(t) {
+		if bad := unknown(r.Expr, metrics); r.Alert == "" || seen[r.Alert] || len(bad) > 0 {
+			t.Errorf("%s: %v in %s", r.Alert, bad, r.Expr)
+		}
+		seen[r.Alert] = true
+		section, ok := strings.CutPrefix(r.Annotations["runbook_url"], "docs/operations.md#")
+		if !ok || !sections[section] {
+			t.Errorf("%s: no runbook at %s", r.Alert, r.Annotations["runbook_url"])
+		}
+		if !strings.Contains(handbook, "`"+r.Alert+"`") {
+			t.Errorf("%s is not in the handbook", r.Alert)
+		}
+		if s := r.Labels["severity"]; r.Annotations["summary"] == "" || s != "warning" && s != "critical" {
+			t.Errorf("%s: severity %q, summary %q", r.Alert, s, r.Annotations["summary"])
 		}
 	}
 	for _, m := range regexp.MustCompile("`(Dropbell[A-Z][A-Za-z]+)`").FindAllStringSubmatch(handbook, -1) {
 		if !seen[m[1]] {
 			t.Errorf("the handbook knows an alert %s that does not exist", m[1])
+		}
+	}
+}
+
+// said returns the annotation as Prometheus fills it in. A label that the
+// alert does not have is empty there.
+func said(t *testing.T, annotation string, labels map[string]string, value float64) string {
+	t.Helper()
+	same := func(v float64) float64 { return v }
+	parsed, err := template.New("").Funcs(template.FuncMap{"humanizeDuration": same, "humanizePercentage": same}).
+		Parse(`{{ $labels := .Labels }}{{ $value := .Value }}` + annotation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := parsed.Execute(&out, map[string]any{"Labels": labels, "Value": value}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// labelsOf returns the labels that alerts of the expression have: for each
+// side of an "or" those of its outermost "by".
+func labelsOf(expr string) (sets []map[string]string) {
+	for side := range strings.SplitSeq(expr, " or ") {
+		labels, all := map[string]string{"instance": "[instance]", "job": "[job]"}, regexp.MustCompile(`^\s*(sum|max|absent|time)\(`)
+		if all.MatchString(side) {
+			labels = map[string]string{}
+		} else if by := regexp.MustCompile(`\bby \(([^)]*)\)`).FindStringSubmatch(side); by != nil {
+			labels = map[string]string{}
+			for name := range strings.SplitSeq(by[1], ",") {
+				labels[strings.TrimSpace(name)] = "[" + strings.TrimSpace(name) + "]"
+			}
+		}
+		sets = append(sets, labels)
+	}
+	return sets
+}
+
+// TestAlertsSayWhatTheyAreAbout: whatever side of its rule an alert is from,
+// its text names all the labels it has and leaves no gap.
+func TestAlertsSayWhatTheyAreAbout(t *testing.T) {
+	for _, r := range rules(t) {
+		for _, labels := range labelsOf(r.Expr) {
+			for kind, annotation := range r.Annotations {
+				text := said(t, annotation, labels, 3)
+				if regexp.MustCompile(`  | [,:]|^[,:]|\s$`).MatchString(text) || strings.Contains(text, "<no value>") {
+					t.Errorf("%s of %s with %v has a gap: %q", kind, r.Alert, labels, text)
+				}
+				for name, value := range labels {
+					if kind == "summary" && name != "le" && !strings.Contains(text, value) {
+						t.Errorf("%s does not name its %s: %q", r.Alert, name, text)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestBalanceAlert(t *testing.T) {
+	i := slices.IndexFunc(rules(t), func(r rule) bool { return r.Alert == "DropbellBalanceDifference" })
+	r := rules(t)[i]
+	for _, c := range []struct {
+		labels               map[string]string
+		summary, description string
+	}{
+		{map[string]string{"template": "7", "slot": "1", "channel": "sms"},
+			"Reminders of template 7, slot 1, channel sms: the balance sheet is off by 3, somebody is not accounted for", "See it with: worker audit 7"},
+		{map[string]string{"campaign": "9"}, "Campaign 9: the balance sheet is off by 3, somebody is not accounted for", "See it with: worker audit campaign 9"},
+	} {
+		if got := said(t, r.Annotations["summary"], c.labels, 3); got != c.summary {
+			t.Errorf("%q, want %q", got, c.summary)
+		}
+		if got := said(t, r.Annotations["description"], c.labels, 3); got != c.description {
+			t.Errorf("%q, want %q", got, c.description)
 		}
 	}
 }

@@ -1,0 +1,32 @@
+package config
+
+import "errors"
+
+// The exit codes of the programs, beside 0.
+const (
+	// ExitFailed is of work that failed, and of an audit that found a difference.
+	ExitFailed = 1
+	// ExitMistake is of a [Mistake].
+	ExitMistake = 2
+)
+
+// A Mistake is an error that whoever starts a program has to correct: in its
+// environment, or in its arguments.
+type Mistake struct{ Err error }
+
+// Error is that of the error within.
+func (m Mistake) Error() string { return m.Err.Error() }
+
+// Unwrap returns the error within.
+func (m Mistake) Unwrap() error { return m.Err }
+
+// ExitCode returns what a program that ends with err, which may be nil, exits with.
+func ExitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	if _, ok := errors.AsType[Mistake](err); ok {
+		return ExitMistake
+	}
+	return ExitFailed
+}

@@ -1,0 +1,204 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// A reader sets a variable's field, or says what the variable must be. The
+// error never repeats the value. A field is set even if its value is wrong:
+// what is there is not also missing.
+type reader func(c *Config, value string) error
+
+func text(field func(*Config) *string) reader {
+	return func(c *Config, v string) error { *field(c) = v; return nil }
+}
+
+// required refuses the empty value.
+func required(expected string, read reader) reader {
+	return func(c *Config, v string) error {
+		if v == "" {
+			return fmt.Errorf("is required: %s", expected)
+		}
+		return read(c, v)
+	}
+}
+
+// webAddress reads one address of HTTP; empty = none.
+func webAddress(field func(*Config) *string, example string) reader {
+	return func(c *Config, v string) error {
+		*field(c) = v
+		if v == "" {
+			return nil
+		}
+		if u, err := url.Parse(v); err != nil || u.Hostname() == "" || strings.Contains(u.Host, ",") ||
+			u.Scheme != "http" && u.Scheme != "https" {
+			return fmt.Errorf("must be an address that begins with https:// or http://, such as %s", example)
+		}
+		return nil
+	}
+}
+
+// bareAddress is a webAddress to which paths can be appended.
+func bareAddress(field func(*Config) *string, example string) reader {
+	read := webAddress(field, example)
+	return func(c *Config, v string) error {
+		if err := read(c, v); err != nil {
+			return err
+		}
+		if u, err := url.Parse(v); err == nil && u.User != nil || strings.ContainsAny(v, "?#") {
+			return fmt.Errorf("must be scheme, host and at most a path, such as %s, without user name, query (?…) and fragment (#…)", example)
+		}
+		return nil
+	}
+}
+
+// listenAddress reads where a program listens: host:port, with the host left
+// out on all of the machine's addresses.
+func listenAddress(field func(*Config) *string) reader {
+	return func(c *Config, v string) error {
+		*field(c) = v
+		_, port, err := net.SplitHostPort(v)
+		if _, unknown := net.LookupPort("tcp", port); err != nil || unknown != nil || port == "" {
+			return errors.New("must be host:port, such as 127.0.0.1:8080, or 0.0.0.0:8080 for every network of the machine")
+		}
+		return nil
+	}
+}
+
+const databaseForm = "postgres://user:password@host:port/database"
+
+// database reads the address of PostgreSQL as its driver does.
+func database(c *Config, v string) error {
+	c.DatabaseURL = v
+	if !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://") {
+		return errors.New("must begin with postgres://, as in " + databaseForm)
+	}
+	_, rest, _ := strings.Cut(v, "://")
+	if _, err := pgxpool.ParseConfig(v); err != nil || rest == "" {
+		return errors.New("must have the form " + databaseForm + ", special characters percent-encoded, parameters that PostgreSQL knows, and files that can be read")
+	}
+	return nil
+}
+
+const redisForm = "redis://user:password@host:port/0"
+
+// redis reads the address of Redis as its client does, or those of Redis Cluster.
+func redis(c *Config, v string) error {
+	c.RedisURL = v
+	list := strings.Split(v, ",")
+	for i, one := range list {
+		one = strings.TrimSpace(one)
+		if !strings.HasPrefix(one, "redis://") && !strings.HasPrefix(one, "rediss://") {
+			return errors.New("must begin with redis:// or rediss://, each of several addresses as well")
+		}
+		u, err := url.Parse(one)
+		if err == nil && len(list) == 1 {
+			_, err = goredis.ParseURL(one)
+		} else if err == nil && i == 0 { // of the others only host and port count
+			_, err = goredis.ParseClusterURL(one)
+		}
+		if err != nil || u.Host == "" {
+			return errors.New("must have the form " + redisForm + ", special characters percent-encoded")
+		}
+	}
+	return nil
+}
+
+func number(field func(*Config) *int, least, most int) reader {
+	return func(c *Config, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("must be a whole number between %d and %d", least, most)
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+func days(field func(*Config) *time.Duration) reader {
+	return func(c *Config, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 || n > 36500 {
+			return errors.New("must be a number of days up to 36500, 0 = keep for ever")
+		}
+		*field(c) = time.Duration(n) * 24 * time.Hour
+		return nil
+	}
+}
+
+func span(field func(*Config) *time.Duration, least, most time.Duration) reader {
+	return func(c *Config, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d < least || d > most {
+			return fmt.Errorf("must be a duration between %s and %s, such as 15m", least, most)
+		}
+		*field(c) = d
+		return nil
+	}
+}
+
+// longEnough reads a secret that has so many bytes, or none.
+func longEnough(field func(*Config) *string, bytes int) reader {
+	return func(c *Config, v string) error {
+		*field(c) = v
+		if v != "" && len(v) < bytes {
+			return fmt.Errorf("must have at least %d bytes", bytes)
+		}
+		return nil
+	}
+}
+
+func logLevel(c *Config, v string) error {
+	c.LogLevel = v
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, v) {
+		return errors.New("must be debug, info, warn or error")
+	}
+	return nil
+}
+
+func proxies(c *Config, v string) error {
+	for p := range strings.SplitSeq(v, ",") {
+		if p = strings.TrimSpace(p); p == "" {
+			continue
+		}
+		network, err := networkOf(p)
+		if err != nil {
+			return errors.New("must be networks such as 10.0.0.0/8, or addresses, separated by commas")
+		}
+		c.TrustedProxies = append(c.TrustedProxies, network.String())
+	}
+	return nil
+}
+
+// networkOf reads a network; an address is one of its own.
+func networkOf(s string) (netip.Prefix, error) {
+	if ip, err := netip.ParseAddr(s); err == nil {
+		return ip.Prefix(ip.BitLen())
+	}
+	return netip.ParsePrefix(s)
+}
+
+// linkSecret checks every one of the secrets.
+func linkSecret(c *Config, v string) error {
+	c.LinkSecret = v
+	if v == "" {
+		return nil
+	}
+	for one := range strings.SplitSeq(v, ",") {
+		if len(strings.TrimSpace(one)) < 32 {
+			return errors.New("must have at least 32 bytes, each of several as well")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+// askEvery is how often a process that waits for another one's migrations asks.
+// It asks again and again instead of waiting in the database: a statement that
+// waits there keeps a snapshot, and the index that the other one builds beside
+// the work waits for old snapshots.
+const askEvery = time.Second
+
+// A teller is the lock under which one step is applied. It tells that it waits,
+// and which step begins.
+type teller struct {
+	sources []*goose.Source
+	tell    func(line string)
+	waited  bool
+}
+
+// SessionLock takes the lock for the session of conn. It waits for as long as
+// another one holds it, until ctx ends.
+func (t *teller) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	for {
+		var mine bool
+		if err := conn.QueryRowContext(ctx, `select pg_try_advisory_lock($1)`, int64(lock.DefaultLockID)).Scan(&mine); err != nil {
+			return fmt.Errorf("lock for migrations: %w", err)
+		}
+		if mine {
+			return t.begins(ctx, conn)
+		}
+		if !t.waited {
+			t.waited = true
+			t.tell(t.waiting(ctx, conn))
+		}
+		again := time.NewTimer(askEvery)
+		select {
+		case <-ctx.Done():
+			again.Stop()
+			return fmt.Errorf("wait for another process' migrations: %w", ctx.Err())
+		case <-again.C:
+		}
+	}
+}
+
+// waiting says for whom.
+func (t *teller) waiting(ctx context.Context, conn *sql.Conn) string {
+	var pid int
+	err := conn.QueryRowContext(ctx, `select pid from pg_locks where locktype = 'advisory' and granted and objsubid = 1
+		and database = (select oid from pg_database where datname = current_database())
+		and (classid::bigint << 32) | objid::bigint = $1`, int64(lock.DefaultLockID)).Scan(&pid)
+	if err != nil { // it has just gone, or who it is may not be seen
+		return "another process is migrating this database; waiting until it is done"
+	}
+	return fmt.Sprintf("another process is migrating this database (pid %d of pg_stat_activity); waiting until it is done", pid)
+}
+
+// begins tells which step comes next, unless the last one who had the lock has
+// applied them all.
+func (t *teller) begins(ctx context.Context, conn *sql.Conn) error {
+	t.waited = false
+	var have int64
+	if err := conn.QueryRowContext(ctx, `select coalesce(max(version_id), 0) from goose_db_version`).Scan(&have); err != nil {
+		return errors.Join(err, t.SessionUnlock(context.WithoutCancel(ctx), conn))
+	}
+	for _, s := range t.sources {
+		if s.Version > have {
+			t.tell("migration " + path.Base(s.Path) + " begins")
+			return nil
+		}
+	}
+	return nil
+}
+
+// SessionUnlock gives the lock back.
+func (t *teller) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	if _, err := conn.ExecContext(ctx, `select pg_advisory_unlock($1)`, int64(lock.DefaultLockID)); err != nil {
+		return fmt.Errorf("unlock after migrations: %w", err)
+	}
+	return nil
+}
