@@ -135,6 +135,8 @@ func validationText(err error) string {
 		return "the token has expired"
 	case errors.Is(err, jwt.TokenNotYetValidError()):
 		return "the token is not valid yet"
+	case errors.Is(err, jwt.InvalidIssuedAtError()):
+		return "the token was issued in the future"
 	case errors.Is(err, jwt.MissingRequiredClaimError()):
 		return "the token has no exp"
 	case errors.Is(err, jwt.InvalidIssuerError()):
