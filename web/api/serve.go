@@ -79,7 +79,7 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 			}
 			return
 		}
-		if t.quick != nil && plainJSON(r.Header) {
+		if t.quick != nil && r.URL.RawQuery == "" && plainJSON(r.Header) {
 			a.quickly(w, r, t, func(w http.ResponseWriter, r *http.Request) {
 				next(humachi.NewContext(op, r, w))
 			})
