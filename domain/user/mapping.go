@@ -125,7 +125,7 @@ func (m Mapping) Check() error {
 		case t == Ignored:
 			continue
 		case isAttribute && !attrForm.MatchString(name):
-			e.Add(at, "rule.attribute_name", "names must be 1 to 64 letters, digits, dots, dashes or underscores")
+			e.Add(at, "rule.attribute_name", "names must be 1 to 64 letters, digits, dots, dashes or underscores, a letter first")
 		case !isAttribute && !slices.Contains(Targets(), t):
 			e.Add(at, "rule.import_target", "is not something that can be imported")
 		case seen[t]:

@@ -185,7 +185,7 @@ func checkAttributes(e *fault.Fields, attrs map[string]any) {
 	}
 	for name, value := range attrs {
 		if !attrForm.MatchString(name) {
-			e.Add("attributes", "rule.attribute_name", "names must be 1 to 64 letters, digits, dots, dashes or underscores")
+			e.Add("attributes", "rule.attribute_name", "names must be 1 to 64 letters, digits, dots, dashes or underscores, a letter first")
 			return
 		}
 		if !validAttribute(value) {

@@ -149,8 +149,14 @@ func (im *importer) next() ([]byte, error) {
 		im.fail(im.line, "the line is longer than 64 KiB")
 		return nil, err
 	}
+	if im.line == 1 {
+		text = bytes.TrimPrefix(text, []byte(byteOrderMark))
+	}
 	return bytes.TrimSpace(text), err
 }
+
+// byteOrderMark is what some programs write before text in UTF-8.
+const byteOrderMark = "\xef\xbb\xbf"
 
 func (im *importer) take(text []byte) {
 	c, err := parseUser(text)
@@ -228,9 +234,9 @@ func parseUser(text []byte) (user.Change, error) {
 func lineError(err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if wrong.Field == "" {
-			return errors.New("must be a JSON object with an id; a " + wrong.Value + " does not fit")
+			return errors.New("must be a JSON object with an id; " + article(wrong.Value) + " does not fit")
 		}
-		return errors.New(wrong.Field + ": a " + wrong.Value + " does not fit here")
+		return errors.New(wrong.Field + ": " + article(wrong.Value) + " does not fit here")
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return errors.New("unknown field " + name)

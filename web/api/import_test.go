@@ -63,6 +63,16 @@ func TestImportUsers(t *testing.T) {
 	}
 }
 
+// TestImportSkipsAByteOrderMark, which some programs write before UTF-8; in
+// the middle it is no JSON.
+func TestImportSkipsAByteOrderMark(t *testing.T) {
+	r := newRig(t, nil)
+	a := r.want(r.call(r.admin(), "PUT", "/admin/users", "\xef\xbb\xbf{\"id\":\"1001\"}\r\n\xef\xbb\xbf{\"id\":\"1002\"}\n"), 200, "")
+	if a.at("upserted") != 1.0 || a.at("errors.0.line") != 2.0 {
+		t.Errorf("%s", a.Body)
+	}
+}
+
 // A name counts letter for letter, and once.
 func TestImportTakesNamesLiterally(t *testing.T) {
 	r := newRig(t, nil)

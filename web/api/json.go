@@ -88,8 +88,11 @@ func instant(place, s string) (*time.Time, error) {
 		return nil, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil || t.Year() < 1 || t.Year() > 9000 {
+	if err != nil {
 		return nil, refused(place, "must be an RFC 3339 instant such as 2027-01-01T12:00:00Z")
+	}
+	if t.Year() < 1 || t.Year() > 9000 {
+		return nil, refused(place, "must lie between the years 1 and 9000")
 	}
 	return new(t.UTC()), nil
 }

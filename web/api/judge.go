@@ -81,7 +81,7 @@ func place(d *jsontext.Decoder, to jsontext.Pointer) (location, field string) {
 // [transform] takes the two apart. The rules of the schema have let it pass:
 // 1e3 is a whole number there, and has no largest one.
 func misfit(body []byte, wrong *json.UnmarshalTypeError) error {
-	text := "a " + wrong.Value + " does not fit here"
+	text := article(wrong.Value) + " does not fit here"
 	switch wrong.Type.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		text += "; write a whole number below 2^63, in digits alone"
@@ -90,6 +90,14 @@ func misfit(body []byte, wrong *json.UnmarshalTypeError) error {
 		return errors.New(text)
 	}
 	return errors.New(misfitAt(body, wrong) + misfitSays + text)
+}
+
+// article returns what a value is, as a sentence names it.
+func article(value string) string {
+	if strings.HasPrefix(value, "array") || strings.HasPrefix(value, "object") {
+		return "an " + value
+	}
+	return "a " + value
 }
 
 // misfitSays stands between the place of a misfit and what is wrong there.

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jws"
 )
 
 // TestNothingIsOverlooked: whatever would be ignored is refused instead.
@@ -235,5 +238,71 @@ func TestAPatchThatChangesNothing(t *testing.T) {
 		if n := r.number(entries); n != 0 {
 			t.Errorf("%s: %d entries", path, n)
 		}
+	}
+}
+
+// TestDeleteTakesNoBody: what a body names would be overlooked, and all of it
+// cancelled. Clients that always send an object are not refused.
+func TestDeleteTakesNoBody(t *testing.T) {
+	r := newRig(t, nil)
+	id, me := r.drop(2*time.Hour), as(token(7))
+	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5, "app", 10)), 201, "")
+	for _, body := range []string{`{"channel":"app","minutes":10}`, strings.Repeat(" ", 100) + `{"channel":"app","minutes":10}`, `{}x`, `[]`, "\xff"} {
+		r.about = body
+		if a := r.want(r.call(me, "DELETE", "/reservations/"+id, body), 422, "invalid_request"); a.at("errors.0.location") != "body" {
+			t.Errorf("%s: %s", body, a.Body)
+		}
+	}
+	if n := r.number(`select slots from reservations`); n != 1+2 {
+		t.Fatalf("refusals left %d", n)
+	}
+	r.want(r.call(me, "DELETE", "/reservations/"+id+"?channel=app&minutes=10", "{}\n"), 200, "")
+	r.want(r.call(me, "DELETE", "/reservations/"+id, strings.NewReader("")), 200, "")
+}
+
+// TestRefusalsSayWhatWouldDo rather than what the machinery calls it.
+func TestRefusalsSayWhatWouldDo(t *testing.T) {
+	r := newRig(t, nil)
+	id, me := r.drop(2*time.Hour), as(token(7))
+	early := as(sign(jwa.HS256(), []byte(secret), map[string]any{"sub": "7", "exp": in(2 * time.Hour), "iat": in(time.Hour)}))
+	signed, err := jws.Sign([]byte(`{"sub":7,"exp":99999999999}`), jws.WithKey(jwa.HS256(), []byte(secret)))
+	r.must(err)
+	number := as(string(signed))
+	campaign := `{"name":"x","title":5,"body":"b","channel":"app","audience":{"all":true},"starts_at":"2027-01-01T12:00:00Z","ends_at":"2027-01-02T12:00:00Z"}`
+	for _, c := range []struct {
+		answer answer
+		at     string
+		want   any
+	}{
+		{r.call(me, "DELETE", "/reservations/"+id+"?channel=app&minutes=ten", nil), "errors.0.value", nil},
+		{r.call(me, "DELETE", "/reservations/"+id+"?channel=app&minutes=7", nil), "errors.0.value", 7.0},
+		{r.call(me, "GET", "/inbox?before=9999-12-31T23:59:59Z", nil), "errors.0.message", "must lie between the years 1 and 9000"},
+		{r.call(early, "GET", "/inbox", nil), "detail", "the token was issued in the future"},
+		{r.call(number, "GET", "/inbox", nil), "detail", "the token's claims cannot be read; sub must be a string, exp a number of seconds"},
+		{r.call(r.admin(), "POST", "/admin/campaigns", campaign), "errors.0.message", "expected string, or object of strings by language tag"},
+		{r.call(r.admin(), "PUT", "/admin/users", "[]\n"), "errors.0.error", "must be a JSON object with an id; an array does not fit"},
+		{r.call(r.admin(), "PUT", "/admin/users", `{"id":{}}`), "errors.0.error", "id: an object does not fit here"},
+		{r.call(r.admin(), "PUT", "/admin/users", `{"id":"1","attributes":{"1st":1}}`), "errors.0.error",
+			"attributes: names must be 1 to 64 letters, digits, dots, dashes or underscores, a letter first"},
+	} {
+		if got := c.answer.at(c.at); got != c.want {
+			t.Errorf("%s is %v, want %v: %s", c.at, got, c.want, c.answer.Body)
+		}
+	}
+}
+
+// TestNoQueryIsOverlooked, not even by the quick ways.
+func TestNoQueryIsOverlooked(t *testing.T) {
+	r := newRig(t, nil)
+	id, open := r.drop(2*time.Hour), r.open(5)
+	for _, who := range []http.Header{as(token(7)), as(token(7), "Idempotency-Key", "k")} {
+		for path, body := range map[string]any{"/reservations": reserve(id, "app", 5), "/claims": claimOf(open)} {
+			if a := r.want(r.call(who, "POST", path+"?dry_run=true", body), 422, "invalid_request"); a.at("errors.0.location") != "query.dry_run" {
+				t.Errorf("%s: %s", path, a.Body)
+			}
+		}
+	}
+	if n := r.number(`select (select count(*) from reservations) + (select count(*) from coupons)`); n != 0 {
+		t.Errorf("%d made all the same", n)
 	}
 }

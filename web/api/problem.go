@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/validation"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/reminder"
@@ -190,6 +191,9 @@ func transform(ctx huma.Context, _ string, v any) (any, error) {
 // offence says in our words what huma has found.
 func offence(d *huma.ErrorDetail) Offence {
 	o := Offence{d.Location, inDigits(d.Message), harmless(d)}
+	if o.Message == validation.MsgExpectedMatchExactlyOneSchema { // only [Words] have several
+		o.Message = "expected string, or object of strings by language tag"
+	}
 	if at, text, ok := strings.Cut(o.Message, misfitSays); ok && o.Location == "body" && strings.HasPrefix(at, "body.") {
 		o.Location, o.Message = at, text
 	}

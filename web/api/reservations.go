@@ -151,7 +151,11 @@ func (a *API) wishProblem(ctx context.Context, ws []ReminderWish, err error, pla
 			p.Errors = append(p.Errors, Offence{Location: place(i) + ".channel", Message: "this channel has no configured sender", Value: w.Channel})
 		}
 		if _, err := reminder.NewReminder(delivery.App, w.Minutes); err != nil {
-			p.Errors = append(p.Errors, Offence{Location: place(i) + ".minutes", Message: err.Error(), Value: w.Minutes})
+			o := Offence{Location: place(i) + ".minutes", Message: err.Error()}
+			if w.Minutes != 0 { // else the query had no number there
+				o.Value = w.Minutes
+			}
+			p.Errors = append(p.Errors, o)
 		}
 	}
 	return p

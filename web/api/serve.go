@@ -79,7 +79,7 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 			}
 			return
 		}
-		if t.quick != nil && plainJSON(r.Header) {
+		if t.quick != nil && r.URL.RawQuery == "" && plainJSON(r.Header) {
 			a.quickly(w, r, t, func(w http.ResponseWriter, r *http.Request) {
 				next(humachi.NewContext(op, r, w))
 			})
@@ -166,7 +166,14 @@ func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Seco
 // serve reads the body before anything looks at it, so that what is wrong
 // with it is told in our words, and answers repeated requests from memory.
 func (a *API) serve(w http.ResponseWriter, r *http.Request, t traits, next http.HandlerFunc) {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete {
+	switch r.Method {
+	case http.MethodDelete:
+		if err := bodiless(w, r); err != nil {
+			a.problem(r.Context(), err).write(w)
+			return
+		}
+		fallthrough
+	case http.MethodGet, http.MethodHead:
 		next(w, r)
 		return
 	}
@@ -188,6 +195,21 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, t traits, next http.
 		return
 	}
 	next(w, r)
+}
+
+// bodiless refuses a DELETE whose body says something: it would be overlooked,
+// and more deleted than was meant. An empty object says nothing.
+func bodiless(w http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	// Not every writer has deadlines, and none is needed then.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	text, err := io.ReadAll(io.LimitReader(r.Body, 64))
+	if said := string(bytes.TrimSpace(text)); err == nil && len(text) < 64 && (said == "" || said == "{}") {
+		return nil
+	}
+	return refused("body", "this takes no body; say in the address and its query what is meant")
 }
 
 // body is a request's body in memory that is used again.

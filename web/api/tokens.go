@@ -107,7 +107,7 @@ func (t *Tokens) verify(ctx context.Context, token string) (*caller, error) {
 	}
 	claims, err := jwt.ParseInsecure(payload) // the signature was checked above
 	if err != nil {
-		return nil, invalid("the token's claims cannot be read")
+		return nil, invalid("the token's claims cannot be read; sub must be a string, exp a number of seconds")
 	}
 	options := []jwt.ValidateOption{jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithAcceptableSkew(tokenLeeway),
 		jwt.WithClock(jwt.ClockFunc(t.o.Now))}
@@ -135,6 +135,8 @@ func validationText(err error) string {
 		return "the token has expired"
 	case errors.Is(err, jwt.TokenNotYetValidError()):
 		return "the token is not valid yet"
+	case errors.Is(err, jwt.InvalidIssuedAtError()):
+		return "the token was issued in the future"
 	case errors.Is(err, jwt.MissingRequiredClaimError()):
 		return "the token has no exp"
 	case errors.Is(err, jwt.InvalidIssuerError()):

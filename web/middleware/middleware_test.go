@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -271,5 +272,35 @@ func TestAddressKey(t *testing.T) {
 	}
 	if key("192.0.2.1") == key("192.0.2.2") || key("192.0.2.1") != key("::ffff:192.0.2.1") {
 		t.Fatal("IPv4 must be counted by address")
+	}
+}
+
+// TestHeadWhereGetStands: also before a handler that is mounted on everything
+// else, and with a handler of its own where there is one.
+func TestHeadWhereGetStands(t *testing.T) {
+	say := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("From", text) }
+	}
+	links := chi.NewMux()
+	links.Get("/{token}", say("links get"))
+	links.Head("/{token}", say("links head"))
+	sub := chi.NewMux()
+	sub.Get("/page", say("sub"))
+	r := chi.NewMux()
+	r.Use(middleware.All(middleware.Options{Log: slog.New(slog.DiscardHandler)}, new(atomic.Bool))...)
+	r.Get("/livez", say("livez"))
+	r.Get("/docs/*", say("docs"))
+	r.Post("/only", say("post"))
+	r.Mount("/l", http.Handler(links))
+	r.Mount("/hidden", struct{ http.Handler }{links})
+	r.Mount("/sub", sub)
+	r.Mount("/", struct{ http.Handler }{say("rest")})
+	for path, want := range map[string]string{"/livez": "livez", "/docs/a.css": "docs", "/l/abc": "links head", "/hidden/abc": "links head",
+		"/sub/page": "sub", "/": "rest", "/nothing": "rest", "/only": "rest"} {
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, httptest.NewRequest(http.MethodHead, path, nil))
+		if got := w.Header().Get("From"); got != want {
+			t.Errorf("HEAD %s: answered by %q, want %q", path, got, want)
+		}
 	}
 }

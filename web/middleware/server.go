@@ -1,13 +1,13 @@
 package middleware
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	chimw "github.com/go-chi/chi/v5/middleware"
 )
 
 // Server returns a server of h with the time limits of every connection.
@@ -19,7 +19,23 @@ func Server(h http.Handler, log *slog.Logger) *http.Server {
 
 // All returns what stands before every handler, for the root chi router.
 func All(o Options, stopping *atomic.Bool) chi.Middlewares {
-	return chi.Chain(drain(stopping), Requests(o), chimw.GetHead)
+	return chi.Chain(drain(stopping), Requests(o), head)
+}
+
+// head serves HEAD like GET where a route takes GET alone. The middleware of
+// chi does not: it takes whatever is mounted on a shorter path, such as the
+// console on /, for a route of its own.
+func head(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rc := chi.RouteContext(r.Context()); r.Method == http.MethodHead && rc != nil {
+			path := cmp.Or(rc.RoutePath, r.URL.RawPath, r.URL.Path)
+			get := rc.Routes.Find(chi.NewRouteContext(), http.MethodGet, path)
+			if get != "" && get != rc.Routes.Find(chi.NewRouteContext(), http.MethodHead, path) {
+				rc.RouteMethod = http.MethodGet
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // drain tells clients to connect anew, elsewhere, once the process is stopping.
