@@ -250,6 +250,31 @@ func TestNoticeOfACancelledDrop(t *testing.T) {
 	}
 }
 
+// TestInboxPagesDivideNoInstant: pages go on before the instant of their last
+// message, so none that came in the same one may be left for the next page.
+func TestInboxPagesDivideNoInstant(t *testing.T) {
+	n := newNewsroom(t)
+	for range 4 {
+		tpl := n.published(2 * time.Hour)
+		n.reserveAll(tpl, users(1, 1), reminders(delivery.App, 60)...)
+		n.remind(tpl, 12)
+	}
+	n.exec(`update batches b set finished_at = (select min(finished_at) from batches where template_id = case b.template_id when 3 then 2 else b.template_id end)`)
+	seen, before := map[string]bool{}, time.Time{}
+	var sizes []int
+	for range 4 {
+		page, err := n.reservations.Inbox(t.Context(), 1, before, 2)
+		n.must(err)
+		for _, m := range page.Items {
+			seen[m.ID], before = true, m.At
+		}
+		sizes = append(sizes, len(page.Items))
+	}
+	if len(seen) != 4 || !slices.Equal(sizes, []int{3, 1, 0, 0}) {
+		t.Errorf("%d messages on pages of %v", len(seen), sizes)
+	}
+}
+
 // TestWhatWasSentStaysInTheInbox: whoever cancels what is left of a reservation
 // keeps what came of it, and has it once when they reserve again.
 func TestWhatWasSentStaysInTheInbox(t *testing.T) {

@@ -167,7 +167,9 @@ func (r *Reservations) Inbox(ctx context.Context, by user.ID, before time.Time, 
 		if m.Read = !m.At.After(inbox.ReadThrough); !m.Read {
 			inbox.Unread++
 		}
-		if len(shown) < limit && (before.IsZero() || m.At.Before(before)) {
+		// Pages are told apart by their instants, so what came in the same one stays together.
+		fits := len(shown) < max(limit, 1) || m.At.Equal(shown[len(shown)-1].At)
+		if fits && (before.IsZero() || m.At.Before(before)) {
 			shown = append(shown, m)
 		}
 	}

@@ -54,7 +54,7 @@ func (a *API) inboxRoutes() {
 
 func (a *API) inbox(ctx context.Context, in *struct {
 	Before string `query:"before" doc:"Only messages delivered before this instant." example:"2027-01-01T12:00:00Z"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"A page is longer by messages of the same instant as its last one."`
 }) (*struct{ Body Inbox }, error) {
 	before, err := instant("query.before", in.Before)
 	if err != nil {
@@ -77,7 +77,7 @@ func (a *API) inbox(ctx context.Context, in *struct {
 	for i, it := range box.Items {
 		page.Items[i] = messageJSON(it)
 	}
-	if n := len(page.Items); n == in.Limit {
+	if n := len(page.Items); n >= in.Limit {
 		page.Next = page.Items[n-1].At.Format(time.RFC3339Nano)
 	}
 	return &struct{ Body Inbox }{page}, nil
