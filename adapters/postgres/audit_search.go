@@ -92,7 +92,11 @@ func (a Audit) auditConditions(ctx context.Context, c *conditionList, q staff.Au
 		c.add("action <> all(?)", q.Without)
 	}
 	if q.Text != "" {
-		c.add("reason <> '' and reason ilike ?", containing(q.Text))
+		found, args := "reason ilike ?", []any{containing(q.Text)}
+		if len(q.Reasons) > 0 {
+			found, args = found+" or split_part(actor, ' ', 1) = 'system' and reason = any(?)", append(args, staff.Recorded(q.Reasons))
+		}
+		c.add("reason <> '' and ("+found+")", args...)
 	}
 	if q.ShopNumber != 0 {
 		c.add("shop_number = ?", q.ShopNumber)

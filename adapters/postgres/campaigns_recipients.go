@@ -176,7 +176,22 @@ func (b *recipientBatch) outcome(id user.ID, at int, reached bool) campaign.Outc
 func (r *recipientReader) fits(o campaign.Outcome) bool {
 	q := r.query
 	return (q.Only == 0 || o.UserID == q.Only) && (q.Outcome == "" || alike(o.Outcome, q.Outcome)) &&
-		(q.Reason == "" || o.Reason == q.Reason) && (q.Variant == nil || o.Variant == *q.Variant)
+		(q.Reason == "" || o.Reason == q.Reason) &&
+		(q.Without == "" || o.Reason != q.Without) && (q.Variant == nil || o.Variant == *q.Variant)
+}
+
+// Waiting counts recipients whose quiet hours go on, batch by batch; see
+// [campaign.ResultStore].
+func (s Campaigns) Waiting(ctx context.Context, id int64) (w campaign.Waiting, err error) {
+	var next *time.Time
+	err = s.pool.QueryRow(ctx, `select coalesce(sum(e.n), 0)::bigint, min(e.next) from batches b, lateral (
+			select count(*) as n, min(x.next_retry_at) as next from exceptions x
+			where x.batch_id = b.id and x.outcome = 'failed' and x.reason = $2 and x.next_retry_at > clock_timestamp()
+		) e where b.kind = 'campaign' and b.owner_id = $1 and b.failed_count > 0 and b.state <> 'done'`, id, delivery.ReasonQuietHours).Scan(&w.Users, &next)
+	if next != nil {
+		w.Next = *next
+	}
+	return w, translate(err)
 }
 
 // openings adds when the recipients, ascending, opened the message's link.

@@ -229,6 +229,68 @@ func TestEarlierCampaigns(t *testing.T) {
 	}
 }
 
+// Who sleeps waits, apart from who failed for another reason, until the quiet
+// hours of that user end.
+func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
+	s := newStage(t)
+	s.users(2500, 1)
+	c := s.running(nil)
+	s.bring()
+	waiting := func() campaign.Waiting {
+		t.Helper()
+		w, err := s.service.Waiting(t.Context(), staff.System(), c.ID)
+		s.must(err)
+		return w
+	}
+	if w := waiting(); w != (campaign.Waiting{}) {
+		t.Errorf("before anybody was sent to %+v wait", w)
+	}
+	const minute = `(extract(hour from timezone('UTC', now()))::int * 60 + extract(minute from timezone('UTC', now()))::int)`
+	s.exec(`update users set timezone = 'UTC', quiet_from = (` + minute + ` + 1430) % 1440, quiet_to = (` + minute + ` + case when id = 700 then 3 else 4 end) % 1440
+		where id % 100 = 0`)
+	hook := newSink(delivery.Webhook, 100)
+	hook.answer = func(m delivery.Message, times int) delivery.Result {
+		if m.To.ID == 7 {
+			return delivery.Result{Status: delivery.Transient, Detail: "HTTP 503"}
+		}
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	d := s.deliverer(hook)
+	s.must(d.Drain(t.Context(), delivery.Webhook))
+	w, p := waiting(), campaign.Progress{}
+	p, err := s.campaigns.Progress(t.Context(), c.ID)
+	s.must(err)
+	first := s.number(`select count(*) from exceptions where user_id = 700 and next_retry_at = $1`, w.Next)
+	if w.Users != 25 || first != 1 || p.InFlight != 26 || p.Difference() != 0 || p.Reserved != 2500 {
+		t.Errorf("%+v wait, %d of them first; progress %+v", w, first, p)
+	}
+	for q, want := range map[campaign.RecipientQuery]int{{Outcome: delivery.Failed, Reason: delivery.ReasonQuietHours, Limit: 3000}: 25,
+		{Outcome: delivery.Failed, Without: delivery.ReasonQuietHours, Limit: 3000}: 1, {Without: delivery.ReasonQuietHours, Limit: 3000}: 2475} {
+		page, err := s.campaigns.Recipients(t.Context(), c, q)
+		s.must(err)
+		if len(page.List) != want {
+			t.Errorf("%+v: %d, want %d", q, len(page.List), want)
+		}
+	}
+	// Whose quiet hours are over does not wait any more, before being sent to.
+	s.exec(`update exceptions set next_retry_at = clock_timestamp() where user_id = 700`)
+	if w := waiting(); w.Users != 24 || s.number(`select count(*) from exceptions where user_id = 800 and next_retry_at = $1`, w.Next) != 1 {
+		t.Errorf("once one has woken %+v wait", w)
+	}
+	limited := staff.Actor{Role: staff.Viewer, Shops: []int64{99}}
+	if _, err := s.service.Waiting(t.Context(), limited, c.ID); c.Shop != 0 && err == nil {
+		t.Error("somebody of another shop sees who waits")
+	}
+	s.exec(`update users set quiet_from = 0, quiet_to = 0`)
+	s.exec(`update batches set next_run_at = clock_timestamp()`)
+	s.exec(`update exceptions set next_retry_at = clock_timestamp()`)
+	hook.answer = nil
+	s.must(d.Drain(t.Context(), delivery.Webhook))
+	if got := s.settled(c); waiting() != (campaign.Waiting{}) || got.Sent != 2500 {
+		t.Errorf("in the morning: %+v", got)
+	}
+}
+
 // Of who was simply sent to the span is told in which that was, and whoever
 // slept through the first hours does not stretch it.
 func TestWhenRecipientsWereSentTo(t *testing.T) {

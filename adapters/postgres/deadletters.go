@@ -204,6 +204,7 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, ra
 			fits = left
 		case timely: // those before them have to be let go first
 			fits = min(left, max(0, int64(math.Ceil(seconds*float64(rate)))-t.InTime))
+			t.ByRate += left - fits
 		}
 		t.InTime += fits
 		t.TooLate += left - fits

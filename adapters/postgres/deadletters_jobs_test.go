@@ -159,10 +159,10 @@ func TestAPacedReplay(t *testing.T) {
 	m.exec(`update batches set worthless_after = now() + interval '20.5 seconds'`)
 	got, err := m.letters.DryRun(t.Context(), staff.System(), delivery.DeadLetterFilter{}, 1)
 	m.must(err)
-	if got.InTime < 15 || got.InTime > 21 || got.TooLate != 40-got.InTime || got.Total != 40 {
+	if got.InTime < 15 || got.InTime > 21 || got.TooLate != 40-got.InTime || got.Total != 40 || got.ByRate != got.TooLate || got.Takes(1) != time.Duration(got.InTime)*time.Second {
 		t.Errorf("one a second: %+v", got)
 	}
-	if got, err = m.letters.DryRun(t.Context(), staff.System(), delivery.DeadLetterFilter{}, 1000); err != nil || got.InTime != 40 {
+	if got, err = m.letters.DryRun(t.Context(), staff.System(), delivery.DeadLetterFilter{}, 1000); err != nil || got.InTime != 40 || got.ByRate != 0 {
 		t.Errorf("a thousand a second: %+v %v", got, err)
 	}
 	j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})

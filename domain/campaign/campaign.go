@@ -173,6 +173,20 @@ func progressOf(c delivery.Counts, cutDone bool, before, now int64, took time.Du
 	return p
 }
 
+// Awake returns the progress with the time left for those in flight who do not
+// wait; it cannot be told while all of them do.
+func (p Progress) Awake(waiting int64) Progress {
+	if waiting = min(waiting, p.InFlight); waiting == 0 || p.Left < 0 {
+		return p
+	}
+	if p.InFlight == waiting {
+		p.Left = -1
+		return p
+	}
+	p.Left = time.Duration(float64(p.Left) / float64(p.InFlight) * float64(p.InFlight-waiting))
+	return p
+}
+
 // ProgressOf returns the progress of a campaign of which c is known now and
 // before recipients were tried at the instant since, before now. Who is skipped
 // takes no time, so the rate does not count them.

@@ -130,6 +130,19 @@ func TestFingerprint(t *testing.T) {
 	})
 }
 
+// Who sleeps does not get through at the rate of the others.
+func TestTimeLeftOfThoseAwake(t *testing.T) {
+	p := Progress{Counts: delivery.Counts{InFlight: 100}, Left: 50 * time.Second}
+	for waiting, want := range map[int64]time.Duration{0: 50 * time.Second, 60: 20 * time.Second, 100: -1, 101: -1} {
+		if got := p.Awake(waiting); got.Left != want || got.InFlight != 100 {
+			t.Errorf("%d waiting: %v, want %v", waiting, got.Left, want)
+		}
+	}
+	if p.Left = -1; p.Awake(60).Left != -1 {
+		t.Error("an unknown time became known")
+	}
+}
+
 func TestProgressTellsRateAndTimeLeft(t *testing.T) {
 	c := delivery.Counts{Reserved: 1000, Sent: 300, Skipped: 100, InFlight: 600}
 	p := ProgressOf(c, true, 200, now.Add(-10*time.Second), now)

@@ -38,6 +38,8 @@ type RecipientQuery struct {
 	// Outcome also selects what is counted with it; see [delivery.ListedOutcomes].
 	Outcome delivery.Outcome
 	Reason  string
+	// Without leaves out who has this reason; "" = nobody.
+	Without string
 	Variant *int
 	Only    user.ID // 0 = everybody
 	After   user.ID // keyset
@@ -52,6 +54,21 @@ type RecipientPage struct {
 	More bool
 	// Next is where the next page goes on, if there is More.
 	Next user.ID
+}
+
+// Waiting reports whether the recipient is to be sent to once the user's quiet
+// hours end.
+func (o Outcome) Waiting() bool {
+	return o.Outcome == delivery.Failed && o.Reason == delivery.ReasonQuietHours
+}
+
+// Waiting are those of a campaign's recipients whose quiet hours go on. They
+// are in flight.
+type Waiting struct {
+	Users int64
+	// Next is when the quiet hours of the first of them end; zero if nobody
+	// waits.
+	Next time.Time
 }
 
 // Reasons returns the reasons for not simply being sent that recipients of
@@ -69,6 +86,8 @@ type ResultStore interface {
 	Results(ctx context.Context, ids []int64) (map[int64]Results, error)
 	// Recipients reads about as much as it returns, however large the campaign.
 	Recipients(ctx context.Context, c Campaign, q RecipientQuery) (RecipientPage, error)
+	// Waiting counts recipients whose quiet hours go on. It reads their rows.
+	Waiting(ctx context.Context, id int64) (Waiting, error)
 }
 
 // Results returns what the campaign led to, or [ErrNotFound].
@@ -79,6 +98,15 @@ func (s *Service) Results(ctx context.Context, by staff.Actor, id int64) (Campai
 	}
 	all, err := s.Store.Results(ctx, []int64{id})
 	return c, all[id], err
+}
+
+// Waiting returns who of the campaign's audience is sent to after quiet hours,
+// or [ErrNotFound]. Of a large audience it takes as long as counting it.
+func (s *Service) Waiting(ctx context.Context, by staff.Actor, id int64) (Waiting, error) {
+	if _, err := s.view(ctx, by, id); err != nil {
+		return Waiting{}, err
+	}
+	return s.Store.Waiting(ctx, id)
 }
 
 func (s *Service) view(ctx context.Context, by staff.Actor, id int64) (Campaign, error) {

@@ -60,6 +60,18 @@ type Triage struct {
 	InTime      int64 // would be tried again
 	TooLate     int64 // their deadline has passed, or what they tell no longer holds; they stay dead
 	AlreadySent int64 // another attempt got through; never sent again
+	// ByRate are those of TooLate who would be in time without a rate: their
+	// turn comes too late.
+	ByRate int64
+}
+
+// Takes is how long it takes to let go of all who are in time at so many per
+// second; 0 if there is no rate.
+func (t Triage) Takes(rate int) time.Duration {
+	if rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(t.InTime) / float64(rate) * float64(time.Second))
 }
 
 // DeadLetterAction is what to do with dead letters.
@@ -184,6 +196,14 @@ func (o DeadLetterOrder) check() error {
 
 // MaxRate bounds what a rate can be set to, in messages per second.
 const MaxRate = 1_000_000
+
+// CheckRate returns a [fault.Fields] if nothing can be let go at so many per
+// second; 0 is as fast as the channel allows.
+func CheckRate(rate int) error {
+	e := &fault.Fields{}
+	checkRate(e, rate)
+	return e.Err()
+}
 
 func checkRate(e *fault.Fields, rate int) {
 	if rate < 0 || rate > MaxRate {

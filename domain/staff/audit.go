@@ -1,6 +1,9 @@
 package staff
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // An Entry is one line of the audit log. Before and After are whatever shows
 // the change best; they are stored as JSON.
@@ -29,6 +32,55 @@ type Record struct {
 	After      []byte // JSON or nil
 }
 
+// Reasons that the system itself records; they are keys of the catalogues.
+const (
+	ReasonClosesAt   = "closes_at_passed"   // the drop's end has come
+	ReasonValidUntil = "valid_until_passed" // so has that of its coupons' validity, before
+	ReasonFirstAdmin = "first_admin"        // made from the configuration
+)
+
+// SystemReasons returns the reasons that the system records.
+func SystemReasons() []string { return []string{ReasonClosesAt, ReasonValidUntil, ReasonFirstAdmin} }
+
+// formerly is how a reason of the system was recorded by earlier versions; ""
+// if it never was.
+func formerly(reason string) string {
+	switch reason {
+	case ReasonClosesAt:
+		return "closes_at has passed"
+	case ReasonValidUntil:
+		return "valid_until has passed"
+	case ReasonFirstAdmin:
+		return "first admin"
+	}
+	return ""
+}
+
+// SystemReason returns which of the [SystemReasons] the system recorded, by
+// this version or an earlier one; "" where the reason is somebody's own words.
+func (r Record) SystemReason() string {
+	if label, _, _ := strings.Cut(r.Actor, " "); label != System().Label {
+		return ""
+	}
+	for _, reason := range SystemReasons() {
+		if r.Reason == reason || r.Reason == formerly(reason) {
+			return reason
+		}
+	}
+	return ""
+}
+
+// Recorded returns every form in which the reasons of the system stand in the
+// log.
+func Recorded(reasons []string) (list []string) {
+	for _, reason := range reasons {
+		if list = append(list, reason); formerly(reason) != "" {
+			list = append(list, formerly(reason))
+		}
+	}
+	return list
+}
+
 // AuditQuery selects records, newest first.
 type AuditQuery struct {
 	ObjectKind, ObjectID string
@@ -40,6 +92,7 @@ type AuditQuery struct {
 	Action     string
 	Without    []string // actions that are left out
 	Text       string   // part of the reason, in any case
+	Reasons    []string // of the system, which Text finds as well
 	ShopNumber int64    // 0 = all
 	From, To   *time.Time
 	Shops      []int64 // empty = all; else only what belongs to one of these

@@ -76,7 +76,7 @@ func (s *Service) EnsureFirstAdmin(ctx context.Context, email, password string) 
 	}
 	m.PasswordHash = hash
 	return s.Store.InsertFirstAdmin(ctx, m, Entry{Actor: System(), Action: "staff.create", ObjectKind: "staff",
-		Reason: "first admin", After: m.Shown()})
+		Reason: ReasonFirstAdmin, After: m.Shown()})
 }
 
 // Members lists everybody with access, by e-mail. Who is limited to shops gets

@@ -207,12 +207,12 @@ func (s *Service) CloseEnded(ctx context.Context, limit int) (int, error) {
 	for _, old := range due {
 		// That it is due was judged by the database's clock. By one that is
 		// behind, it would count as ended early for ever.
-		next, ended, why := old, s.Now(), "closes_at has passed"
+		next, ended, why := old, s.Now(), staff.ReasonClosesAt
 		if ended.Before(old.EndsAt()) {
 			ended = old.EndsAt()
 		}
 		if old.EndsAt().Before(old.ClosesAt) {
-			why = "valid_until has passed"
+			why = staff.ReasonValidUntil
 		}
 		next.Stored, next.EndedAt = Closed, &ended
 		_, err := s.Store.Save(ctx, changeOf(staff.System(), Closing, old, next, why))

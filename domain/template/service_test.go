@@ -294,7 +294,7 @@ func TestCloseEndedWhenTheCouponsHaveExpired(t *testing.T) {
 		t.Fatalf("%d closed, %v", n, err)
 	}
 	for i, want := range []time.Time{service.Now(), *early.ValidUntil} {
-		if c := store.changes[i]; !c.Template.EndedAt.Equal(want) || c.Entry.Reason != "valid_until has passed" {
+		if c := store.changes[i]; !c.Template.EndedAt.Equal(want) || c.Entry.Reason != staff.ReasonValidUntil {
 			t.Errorf("ended at %v because %s, want %v", c.Template.EndedAt, c.Entry.Reason, want)
 		}
 	}

@@ -11,8 +11,12 @@ import (
 	"dropbell/views/ui"
 )
 
-// HeldOutOutcome stands in the filter for who is skipped as held out.
-const HeldOutOutcome = "held_out"
+// Values of the filter that are no outcome of their own: HeldOutOutcome is who
+// is skipped as held out, WaitingOutcome who is sent to after quiet hours.
+const (
+	HeldOutOutcome = "held_out"
+	WaitingOutcome = "waiting"
+)
 
 // A RecipientFilter selects recipients of a campaign the way it was typed and
 // stands in addresses.
@@ -48,6 +52,9 @@ func recipientOutcomes(ctx context.Context, divided bool) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "deliveries.all_outcomes")}}
 	for _, o := range delivery.ListedOutcomes() {
 		list = append(list, ui.Option{Value: string(o), Label: ui.T(ctx, "outcome."+string(o))})
+		if o == delivery.Failed {
+			list = append(list, ui.Option{Value: WaitingOutcome, Label: ui.T(ctx, "outcome.waiting")})
+		}
 		if o == delivery.Skipped && divided {
 			list = append(list, ui.Option{Value: HeldOutOutcome, Label: ui.T(ctx, "recipients.held_out")})
 		}

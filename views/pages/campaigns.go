@@ -56,6 +56,8 @@ type Campaign struct {
 	Recipients CampaignRecipients
 	// Carrier is the channel it goes over.
 	Carrier delivery.ChannelStatus
+	// Waiting are those in flight who are sent to after their quiet hours.
+	Waiting campaign.Waiting
 	// Earlier are campaigns of the same shop that have ended.
 	Earlier []campaign.Past
 }
@@ -63,6 +65,17 @@ type Campaign struct {
 // waits reports whether there are messages that the channel could still take.
 func (p Campaign) waits() bool {
 	return p.State == campaign.Running && (p.Progress.InFlight > 0 || !p.Progress.CutDone)
+}
+
+// waiting is how many of those in flight sleep. They were counted a moment
+// before or after the others.
+func (p Campaign) waiting() int64 { return min(p.Waiting.Users, p.Progress.InFlight) }
+
+func (p Campaign) waitingShare(ctx context.Context) string {
+	if n := p.waiting(); n > 0 {
+		return ui.T(ctx, "campaign.waiting.of", n)
+	}
+	return ""
 }
 
 // account returns what the campaign's account was off by when it was last

@@ -208,12 +208,27 @@ func (p Replay) sentence(ctx context.Context) string {
 	return ui.T(ctx, "replay.sentence", p.Triage.InTime, p.Triage.TooLate, p.Triage.AlreadySent)
 }
 
+// takes says how long letting all go takes that are in time.
+func (p Replay) takes(ctx context.Context) string {
+	if p.PerSecond == 0 {
+		return ui.T(ctx, "replay.as_fast")
+	}
+	return ui.T(ctx, "replay.takes", p.PerSecond, ui.From(ctx).Locale.Duration(max(p.Triage.Takes(p.PerSecond), time.Second)))
+}
+
+func (p Replay) rateError(ctx context.Context) string {
+	return ui.ErrorOf(ctx, p.Errors, "rate_per_second")
+}
+
 // useless reports whether a replay would change nothing.
 func (p Replay) useless() bool { return p.Triage.InTime == 0 && p.Triage.AlreadySent == 0 }
 
 // submit names the button: where nobody can be reached in time any more, there
 // are still those to settle who were reached by another attempt.
 func (p Replay) submit(ctx context.Context) string {
+	if p.rateError(ctx) != "" {
+		return ui.T(ctx, "replay.submit_any")
+	}
 	if p.Triage.InTime == 0 {
 		return ui.T(ctx, "replay.settle")
 	}

@@ -26,6 +26,26 @@ func ActorName(ctx context.Context, actor string) string {
 	return name
 }
 
+// auditReason is why something was done, in the words of who did it; what the
+// system says is put into the viewer's language.
+func auditReason(ctx context.Context, r staff.Record) string {
+	if reason := r.SystemReason(); reason != "" {
+		return ui.T(ctx, "audit.reason."+reason)
+	}
+	return r.Reason
+}
+
+// SystemReasons returns those reasons of the system whose words contain text,
+// in any case.
+func SystemReasons(ctx context.Context, text string) (list []string) {
+	for _, reason := range staff.SystemReasons() {
+		if text != "" && strings.Contains(strings.ToLower(ui.T(ctx, "audit.reason."+reason)), strings.ToLower(text)) {
+			list = append(list, reason)
+		}
+	}
+	return list
+}
+
 // actionText falls back to the action's own name: whoever adds one may not
 // have had the words for it.
 func actionText(ctx context.Context, action string) string {

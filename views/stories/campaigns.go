@@ -45,6 +45,11 @@ func campaignPage(st campaign.Status) pages.Campaign {
 
 func campaigns() []Story {
 	running := campaignPage(campaignAt(7, "Mid-autumn sale", campaign.Running, 61_000))
+	asleep := running
+	asleep.Waiting = campaign.Waiting{Users: 48_217, Next: Now().Add(9 * time.Hour)}
+	night := campaignPage(campaignAt(13, "While all sleep", campaign.Running, 61_000))
+	night.Progress.PerSecond, night.Progress.Left = 0, -1
+	night.Waiting = campaign.Waiting{Users: night.Progress.InFlight, Next: Now().Add(9 * time.Hour)}
 	halted := running
 	halted.Carrier.Paused, halted.Carrier.PausedReason, halted.Carrier.PausedBy, halted.Carrier.PausedAt = true, "The app is being rebuilt.", "Ada Okafor", Now().Add(-time.Hour)
 	waiting := campaignPage(campaignAt(9, "Twelve-twelve", campaign.Draft, 0))
@@ -93,6 +98,8 @@ func campaigns() []Story {
 		{Name: "campaign/refused", Page: refused.Page()},
 		{Name: "campaign/rule_kept", Page: kept.Page()},
 		{Name: "campaign/running", Page: running.Page()},
+		{Name: "campaign/asleep", Page: asleep.Page()},
+		{Name: "campaign/night", Page: night.Page()},
 		{Name: "campaign/halted", Page: halted.Page()},
 		{Name: "campaign/paused", Page: campaignPage(campaignAt(5, "Paused sale", campaign.Paused, 61_000)).Page(), Role: "viewer"},
 		{Name: "campaign/failed", Page: failed.Page()},

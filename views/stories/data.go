@@ -108,7 +108,7 @@ func records() []staff.Record {
 			Before: []byte(`{"Name":"Moon cake night","OpensAt":"2026-11-20T11:30:00Z","Stock":50000}`), After: []byte(`{"Name":"Moon cake night","OpensAt":"2026-11-20T12:00:00Z","Stock":50000}`)},
 		{ID: 8, At: at(3 * time.Hour), Actor: "staff:1 Lin Mei", Action: "template.publish", ObjectKind: "template", ObjectID: "1", Reason: "approved by the shop", Before: []byte(`"draft"`), After: []byte(`"published"`)},
 		{ID: 7, At: at(5 * time.Hour), Actor: "key:3 checkout", Action: "template.create", ObjectKind: "template", ObjectID: "1", After: []byte(`{"Name":"Moon cake night","Stock":50000,"ClaimURL":""}`)},
-		{ID: 6, At: at(26 * time.Hour), Actor: "system Dropbell", Action: "template.close", ObjectKind: "template", ObjectID: "12", Reason: "closes_at has passed"},
+		{ID: 6, At: at(26 * time.Hour), Actor: "system Dropbell", Action: "template.close", ObjectKind: "template", ObjectID: "12", Reason: staff.ReasonClosesAt},
 		{ID: 5, At: at(50 * time.Hour), Actor: "staff:1 Lin Mei", Action: "key.create", ObjectKind: "key", ObjectID: "3", After: []byte(`{"name":"checkout","scopes":["payment"]}`)},
 	}
 }

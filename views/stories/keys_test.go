@@ -130,6 +130,7 @@ func composed() map[string]bool {
 	add("kind_of.%s", "segment")
 	add("object.%s", "segment")
 	add("audit.value.%s", "state.published", "action.replay", "action.discard", "to.address", "to.user", "variant.0", "variant.1")
+	add("audit.reason.%s", staff.ReasonClosesAt, staff.ReasonValidUntil, staff.ReasonFirstAdmin)
 	add("optout.%s_text", "missing", "unclear", "busy", "unavailable")
 	for _, k := range []string{"malformed", "forbidden", "missing", "conflict", "invalid", "busy", "unavailable", "bug"} {
 		add("failure.%s.title", k)

@@ -64,7 +64,8 @@ func deadLetters() []Story {
 		{Name: "dead-letters/campaign", Page: pages.DeadLetters{Groups: deadGroups()[:1], Filter: pages.DeadFilter{Campaign: "9"}}.Page()},
 		{Name: "dead-letters/nonsense", Page: pages.DeadLetters{Filter: pages.DeadFilter{User: "ada"}, Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}.Page()},
 		{Name: "dead-letters/single", Page: pages.DeadLetterList{Filter: filter, List: list, Next: "/dead-letters/list?after=88_1007"}.Page()},
-		{Name: "dead-letters/replay", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1204, TooLate: 312, AlreadySent: 17}, Rate: "20"}.Page()},
+		{Name: "dead-letters/replay", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1204, TooLate: 312, AlreadySent: 17, ByRate: 290}, Rate: "20", PerSecond: 20}.Page()},
+		{Name: "dead-letters/replay-fast", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1494, TooLate: 22, AlreadySent: 17}}.Page()},
 		{Name: "dead-letters/replay-refused", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 3, InTime: 3}, Rate: "-1", Errors: []fault.Field{{Name: "rate_per_second", Key: "rule.rate", Message: "must be between 0 and 1000000"}}}.Page()},
 		{Name: "dead-letters/replay-useless", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, TooLate: 1533}}.Page()},
 	}

@@ -52,9 +52,11 @@ func recipientList() []campaign.Outcome {
 	}
 	first, waits := person(1001, delivery.Sent, "", "", 0), person(1005, delivery.Failed, delivery.ReasonProvider, "the provider answered HTTP 503", 0)
 	first.OpenedAt, waits.NextRetryAt = &opened, &retry
+	sleeps, wakes := person(1007, delivery.Failed, delivery.ReasonQuietHours, "", 1), Now().Add(9*time.Hour)
+	sleeps.NextRetryAt = &wakes
 	begun, done := Now().Add(-95*time.Second), Now().Add(-90*time.Second)
 	first.At, first.NotBefore, first.NotAfter = time.Time{}, &begun, &done
-	return []campaign.Outcome{first, person(1002, delivery.Recovered, delivery.ReasonProvider, "451 4.3.0 try again later", 1), waits,
+	return []campaign.Outcome{first, person(1002, delivery.Recovered, delivery.ReasonProvider, "451 4.3.0 try again later", 1), waits, sleeps,
 		person(1009, delivery.Skipped, delivery.ReasonOptedOut, "", 0), person(1010, delivery.Skipped, delivery.ReasonHoldOut, "", delivery.HeldOut),
 		person(1011, delivery.Skipped, delivery.ReasonFrequencyCap, "", 1), person(1012, delivery.Dead, delivery.ReasonRefused, "550 5.1.1 no such mailbox here for anybody of that name", 1),
 		person(1013, delivery.Expired, delivery.ReasonDeadline, "", 0), person(9_223_372_036_854_775_807, delivery.InFlight, "", "", 1)}

@@ -23,7 +23,7 @@ func (c *Console) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQue
 	f := pages.AuditFilter{Kind: typed("kind"), Object: typed("id"), Actor: typed("actor"), Action: typed("action"), Text: typed("q"),
 		Shop: typed("shop"), From: typed("from"), To: typed("to")}
 	q := staff.AuditQuery{ObjectKind: f.Kind, ObjectID: f.Object, Actor: f.Actor, Action: f.Action, Text: f.Text,
-		Shops: actor(r).Shops, Limit: pageSize}
+		Shops: actor(r).Shops, Limit: pageSize, Reasons: pages.SystemReasons(r.Context(), f.Text)}
 	read := c.filter(r)
 	q.From, q.To = read.days()
 	q.ShopNumber = read.shop()

@@ -77,6 +77,10 @@ func campaignRecipientQuery(r *http.Request) (f pages.RecipientFilter, q campaig
 	case o == "":
 	case o == pages.HeldOutOutcome:
 		f.Outcome, q.Outcome, q.Reason = o, delivery.Skipped, delivery.ReasonHoldOut
+	case o == pages.WaitingOutcome:
+		f.Outcome, q.Outcome, q.Reason = o, delivery.Failed, delivery.ReasonQuietHours
+	case o == string(delivery.Failed):
+		f.Outcome, q.Outcome, q.Without = o, delivery.Failed, delivery.ReasonQuietHours
 	case slices.Contains(delivery.ListedOutcomes(), delivery.Outcome(o)):
 		f.Outcome, q.Outcome = o, delivery.Outcome(o)
 	default:
@@ -86,7 +90,7 @@ func campaignRecipientQuery(r *http.Request) (f pages.RecipientFilter, q campaig
 	case reason == "":
 	case !slices.Contains(campaign.Reasons(), reason):
 		unknown("reason")
-	case q.Reason == "": // being held out is a reason already
+	case q.Reason == "": // being held out, or asleep, is a reason already
 		f.Reason, q.Reason = reason, reason
 	}
 	if name := r.FormValue("variant"); name != "" {

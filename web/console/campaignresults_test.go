@@ -110,6 +110,39 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	g.as(staff.Viewer, 11).get(url + "/results").is(http.StatusForbidden)
 }
 
+// Who sleeps is shown apart, within those in flight, and as waiting in the list.
+func TestSleepersOnTheCampaignsPage(t *testing.T) {
+	g := newRig(t)
+	g.shop(10)
+	c := g.sentOut("Moon cakes", 10, 400)
+	url := fmt.Sprintf("/campaigns/%d", c.ID)
+	b := g.as(staff.Viewer)
+	b.get(url).is(200).hasNot("quiet hours and get")
+	// Three of whom it was sent to sleep after all, two of them until half past.
+	g.exec(`update campaigns set state = 'running', settled_at = null, ended_at = null where id = $1`, c.ID)
+	g.exec(`with x as (select batch_id, user_id, row_number() over (order by user_id) as n from exceptions where outcome = 'dead' limit 3)
+		update exceptions e set outcome = 'failed', reason = 'quiet_hours', detail = '', next_retry_at = date_trunc('hour', now()) + make_interval(hours => 9, mins => case x.n when 3 then 45 else 30 end)
+		from x where e.batch_id = x.batch_id and e.user_id = x.user_id`)
+	g.exec(`update batches set state = 'ready', dead_count = dead_count - 3, failed_count = 3, next_run_at = now() + interval '9 hours'`)
+	var first string
+	g.must(g.sql.QueryRow(g.Context(), `select to_char(date_trunc('hour', now()) at time zone 'UTC' + interval '9 hours 30 minutes', 'YYYY-MM-DD"T"HH24:MI')`).Scan(&first))
+	b.get(url).is(200).has("3 recipients are in their quiet hours", first, "3 of them waiting", "when quiet hours end", "waiting</span>").hasNot("will be retried</span>")
+	b.htmx().get(url+"/progress").is(200).has("3 recipients are in their quiet hours", first).hasNot("<html")
+	b.header.Del("HX-Request")
+	for query, want := range map[string]int{"?outcome=waiting": 3, "?outcome=failed": 0, "?outcome=in_flight": 3, "?outcome=waiting&reason=opted_out": 3} {
+		page := b.get(url + "/recipients" + query).is(200)
+		if n := strings.Count(page.body, "<tr data-row>"); n != want {
+			t.Errorf("%s: %d, want %d", query, n, want)
+		}
+		if want > 0 {
+			page.has("waiting</span>").hasNot("will be retried</span>")
+		}
+	}
+	// Once it is paused, nobody is told of a rate, but of who sleeps.
+	g.exec(`update campaigns set state = 'paused' where id = $1`, c.ID)
+	b.get(url).is(200).has("3 recipients are in their quiet hours").hasNot("when quiet hours end")
+}
+
 func TestCampaignRecipients(t *testing.T) {
 	g := newRig(t)
 	g.shop(10)

@@ -147,16 +147,40 @@ func (c *Console) askReplay(w http.ResponseWriter, r *http.Request, status int, 
 	if len(broken) > 0 {
 		return c.refuseFilter(w, r, typed)
 	}
-	rate, _ := strconv.Atoi(strings.TrimSpace(r.FormValue("rate_per_second"))) // what is wrong with it is told beside it
+	rate, unread := typedRate(r)
+	if refused == nil {
+		refused = unread
+	}
 	t, err := c.DeadLetters.DryRun(r.Context(), actor(r), f, rate)
 	if err != nil {
 		return err
 	}
-	p := pages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), Reason: reason(r), RequestKey: requestKey(r), Errors: refused}
+	p := pages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), PerSecond: rate, Reason: reason(r), RequestKey: requestKey(r), Errors: refused}
+	if r.FormValue("part") == "run" && partial(r) {
+		return c.show(w, r, http.StatusOK, p.Run())
+	}
 	if partial(r) {
 		return c.show(w, r, status, p.Fragment())
 	}
 	return c.show(w, r, status, p.Page())
+}
+
+// typedRate reads at how many per second to replay, or why it cannot be read;
+// nothing typed is 0, and so is what is refused.
+func typedRate(r *http.Request) (int, []fault.Field) {
+	text := r.FormValue("rate_per_second")
+	if strings.TrimSpace(text) == "" {
+		return 0, nil
+	}
+	rd := &reading{values: map[string]string{"rate_per_second": text}}
+	rate := int(rd.number("rate_per_second"))
+	if rd.broken.List == nil {
+		rd.broken.List = fieldsOf(delivery.CheckRate(rate))
+	}
+	if rd.broken.List != nil {
+		return 0, rd.broken.List
+	}
+	return rate, nil
 }
 
 func (c *Console) replay(w http.ResponseWriter, r *http.Request) error {
@@ -164,11 +188,7 @@ func (c *Console) replay(w http.ResponseWriter, r *http.Request) error {
 	if len(broken) > 0 {
 		return c.refuseFilter(w, r, typed)
 	}
-	rate := 0
-	if text := r.PostFormValue("rate_per_second"); strings.TrimSpace(text) != "" {
-		rd := &reading{values: map[string]string{"rate_per_second": text}}
-		rate, broken = int(rd.number("rate_per_second")), rd.broken.List
-	}
+	rate, broken := typedRate(r)
 	if broken == nil {
 		_, err := c.DeadLetters.Start(r.Context(), actor(r), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: f, Rate: rate,
 			Reason: reason(r), RequestKey: requestKey(r)})

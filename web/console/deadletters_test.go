@@ -171,6 +171,33 @@ func TestDiscard(t *testing.T) {
 	operator.get("/templates/1/balance").is(200).has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")
 }
 
+// The dry run goes by the rate that is typed, read as everywhere else, and says
+// how long the replay takes and who is too late only because of it.
+func TestDryRunAtARate(t *testing.T) {
+	g := buried(t)
+	// Ten more dead letters, in a second batch.
+	g.exec(`with b as (insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due, due_count, dead_count, state, due_at, worthless_after)
+			select kind, owner_id, template_id, channel, 2001, 2010, due, 10, 10, 'done', due_at, now() + interval '1 hour' from batches order by id limit 1 returning id, channel)
+		insert into exceptions (batch_id, user_id, channel, outcome, reason) select b.id, i, b.channel, 'dead', 'attempts_used_up' from b, generate_series(2001, 2010) i`)
+	g.exec(`update batches set worthless_after = clock_timestamp() + interval '1 hour'`)
+	operator := g.as(staff.Operator)
+	operator.get("/dead-letters/replay").is(200).has("12 still in time", "as fast as the channel allows.", `hx-get="/dead-letters/replay?part=run"`).hasNot("per second this takes")
+	for _, rate := range []string{"2", " 2 ", "２", "%E3%80%802"} {
+		operator.get("/dead-letters/replay?rate_per_second="+strings.ReplaceAll(rate, " ", "+")).is(200).has("12 still in time", "At 2 per second this takes about 6 s.").hasNot("higher rate")
+	}
+	operator.get("/dead-letters/replay?rate_per_second=plenty").is(200).has("must be a whole number", `aria-invalid="true"`, "once the rate can be read").hasNot("still in time")
+	operator.get("/dead-letters/replay?rate_per_second=-1").is(200).has("must be between 0 and 1,000,000")
+	part := g.as(staff.Operator).htmx()
+	part.get("/dead-letters/replay?part=run&rate_per_second=３").is(200).has("At 3 per second this takes about 4 s.", `<hx-partial hx-target="#replay-submit"`, "Replay 12 messages").hasNot("<form", "<html")
+	part.get("/dead-letters/replay?part=run&rate_per_second=1,5").is(200).has("At most: ").hasNot("still in time", "Replay 12")
+	part.get("/dead-letters/replay?part=run&user=2001&rate_per_second=1").is(200).has("1 still in time", "Replay 1 message")
+	// The time is too short for the rate: eleven seconds, or what is left of them, for twelve.
+	g.exec(`update batches set worthless_after = clock_timestamp() + interval '11 seconds'`)
+	page := part.get("/dead-letters/replay?part=run&rate_per_second=1").is(200).has("of those too late would be in time at a higher rate.")
+	page.hasNot("12 still in time")
+	part.get("/dead-letters/replay?part=run&rate_per_second=1000").is(200).has("12 still in time").hasNot("at a higher rate.")
+}
+
 // A double click is one replay, or one discard.
 func TestDeadLetterFormsSentTwice(t *testing.T) {
 	g := buried(t)

@@ -81,3 +81,25 @@ func TestMoveToThePastInTheBrowser(t *testing.T) {
 	b.sees("#blast", "must lie in the future")
 	b.accessible("a move to the past")
 }
+
+// Typing another rate runs the dry run of a replay again; an error that the
+// form was refused for goes away with what it was about.
+func TestTheDryRunFollowsTheRateInTheBrowser(t *testing.T) {
+	g := buried(t)
+	b := newTab(t)
+	b.signIn(g, g.hire(staff.Operator))
+	b.open(g.server.URL + "/dead-letters/replay")
+	b.sees("#dry-run", "2 still in time", "as fast as the channel allows.")
+	b.fill("#f-rate_per_second", "plenty")
+	b.sees("#dry-run", "At most: must be a whole number")
+	b.press(".dialog-foot", "Replay")
+	b.sees("#confirm .has-error", "must be a whole number")
+	b.sees("#dry-run", "once the rate can be read")
+	b.fill("#f-rate_per_second", "１")
+	b.sees("#dry-run", "At 1 per second this takes about 2 s.")
+	b.sees("#replay-submit", "Replay 2 messages")
+	if evaluate[bool](b, `!!document.querySelector("#confirm .has-error")`) {
+		t.Error("the error of what was typed before is still there")
+	}
+	b.accessible("the dry run")
+}

@@ -78,6 +78,15 @@
   });
   dialog?.addEventListener("close", () => { document.getElementById("dialog-body").replaceChildren(); });
 
+  // What was wrong with a field is told anew, elsewhere, once it is typed in.
+  document.addEventListener("input", (e) => {
+    const field = e.target.closest("[data-forgets] .field.has-error");
+    if (!field) return;
+    field.classList.remove("has-error");
+    field.querySelector(":scope > .field-error")?.remove();
+    e.target.setAttribute("aria-invalid", "false");
+  });
+
   // Menus close when the viewer turns to something else.
   document.addEventListener("click", (e) => {
     for (const el of all("details[data-menu][open], .tab-more[open]")) if (!el.contains(e.target)) el.open = false;
