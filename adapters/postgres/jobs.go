@@ -19,11 +19,16 @@ type Jobs struct{ Uploads }
 func NewJobs(db *DB) Jobs { return Jobs{NewUploads(db)} }
 
 const backgroundColumns = `j.id, j.kind, j.title, j.shop_number, j.needs, j.params, j.cursor, j.result, j.state, j.total, j.done, j.failed,
-	j.reason, j.detail, j.actor, j.created_by, coalesce(j.upload_id, 0), j.created_at, j.started_at, j.finished_at`
+	j.reason, j.detail, j.actor, j.created_by, coalesce(j.upload_id, 0), j.created_at, j.started_at, j.finished_at,
+	case when j.state = 'running' then (select i.since from (select greatest(j.next_run_at, coalesce(j.lease_until, j.started_at)) as since) i
+		where i.since <= clock_timestamp() - ` + idleAfter + `) end`
+
+// idleAfter is [job.IdleAfter].
+const idleAfter = `interval '10 seconds'`
 
 func backgroundFields(j *job.Job, actor *[]byte) []any {
 	return []any{&j.ID, &j.Kind, &j.Title, &j.ShopNumber, &j.Needs, &j.Params, &j.Cursor, &j.Result, &j.State, &j.Total, &j.Done, &j.Failed,
-		&j.Reason, &j.Detail, actor, &j.CreatedBy, &j.UploadID, &j.CreatedAt, &j.StartedAt, &j.FinishedAt}
+		&j.Reason, &j.Detail, actor, &j.CreatedBy, &j.UploadID, &j.CreatedAt, &j.StartedAt, &j.FinishedAt, &j.IdleSince}
 }
 
 // scanBackground reads a job, and more columns behind it if there are any.

@@ -171,6 +171,45 @@ func TestStartTwiceIsOneJob(t *testing.T) {
 	}
 }
 
+// A running job that nobody has had for a while stands still: because its
+// worker fell silent, or gave it back and nobody took it.
+func TestIdleJobs(t *testing.T) {
+	s := newShift(t)
+	j := s.start(job.New{Params: json.RawMessage(`5`)})
+	s.exec(`update jobs set next_run_at = now() - interval '1 hour'`)
+	idle := func(what string, since string) {
+		t.Helper()
+		got := s.job(j.ID)
+		list, err := s.jobs.Jobs(t.Context(), job.Query{Limit: 5})
+		s.must(err)
+		if len(list) != 1 || (list[0].IdleSince == nil) != (got.IdleSince == nil) {
+			t.Errorf("%s: %+v in the list", what, list)
+		}
+		if got.IdleSince == nil && since == "" {
+			return
+		}
+		if got.IdleSince == nil || since == "" || s.number(`select count(*) from jobs where `+since+` = $1`, *got.IdleSince) != 1 {
+			t.Errorf("%s: idle since %v, want %s", what, got.IdleSince, since)
+		}
+	}
+	idle("not begun", "")
+	l := s.lease(j.ID, time.Hour)
+	idle("worked on", "")
+	s.exec(`update jobs set lease_until = now() - interval '9 seconds'`)
+	idle("about to be taken over", "")
+	s.exec(`update jobs set lease_until = now() - interval '1 minute'`)
+	idle("its worker fell silent", "lease_until")
+	s.must(s.jobs.KeepJob(t.Context(), l, time.Hour))
+	s.must(s.jobs.ReleaseJob(t.Context(), l))
+	idle("given back", "")
+	s.exec(`update jobs set next_run_at = now() - interval '1 minute', started_at = now() - interval '1 hour'`)
+	idle("taken by nobody", "next_run_at")
+	s.exec(`update jobs set next_run_at = now() + interval '1 minute'`)
+	idle("tried again later", "")
+	s.exec(`update jobs set next_run_at = now() - interval '1 minute', state = 'done', finished_at = now()`)
+	idle("done", "")
+}
+
 // A job whose worker died is taken over where it last was saved, and the one
 // that was thought dead records nothing any more.
 func TestTakeOver(t *testing.T) {

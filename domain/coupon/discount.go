@@ -101,11 +101,13 @@ func checkOrderID(e *fault.Fields, id string) {
 	}
 }
 
+func (r Rule) otherCurrency(o Order) bool { return o.Currency != "" && o.Currency != r.Currency }
+
 // Eligible returns the part of the order that the rule looks at: all of it,
 // or what is spent on the rule's product. It returns [ErrNotUsable] if the
 // order is in another currency or has nothing of the product.
 func (r Rule) Eligible(o Order) (money.Amount, error) {
-	if o.Currency != "" && o.Currency != r.Currency {
+	if r.otherCurrency(o) {
 		return 0, ErrNotUsable.Because("the coupon is in %s, the order in %s", r.Currency, o.Currency)
 	}
 	if r.Target != template.Product {

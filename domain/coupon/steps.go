@@ -34,6 +34,7 @@ const (
 	RefusedOwner    = "not_owner"      // the order is another user's
 	RefusedRule     = "not_applicable" // the order does not meet the rule
 	RefusedChanged  = "other_amounts"  // repeated with other amounts
+	RefusedCurrency = "other_currency" // repeated in another currency
 	RefusedUnpaid   = "not_confirmed"  // nothing to refund
 	RefusedConfirms = "confirmed"      // used by the order; refund it instead
 )
@@ -152,7 +153,11 @@ func (c Case) lock(o Order, lasting time.Duration) (Move, *refusal) {
 func (c Case) lockAgain(o Order, before Operation) (Move, *refusal) {
 	eligible, err := c.Rule.Eligible(o)
 	if err != nil {
-		return Move{}, &refusal{RefusedChanged, ErrOtherRequest.Because("this order locked the coupon before, in another way: %s; repeat the lock as it was sent first", err)}
+		outcome := RefusedChanged
+		if c.Rule.otherCurrency(o) {
+			outcome = RefusedCurrency
+		}
+		return Move{}, &refusal{outcome, ErrOtherRequest.Because("this order locked the coupon before, in another way: %s; repeat the lock as it was sent first", err)}
 	}
 	if before.OrderAmount != o.Amount || before.Eligible != eligible {
 		return Move{}, &refusal{RefusedChanged, ErrOtherRequest}

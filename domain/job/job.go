@@ -59,7 +59,14 @@ type Job struct {
 	CreatedAt  time.Time
 	StartedAt  *time.Time
 	FinishedAt *time.Time
+	// IdleSince is since when no worker has had a running job, because the last
+	// one fell silent or none is free; nil while that is less than [IdleAfter].
+	IdleSince *time.Time
 }
+
+// IdleAfter is how long nobody may work on a running job before it is said to
+// stand still. Taking a job over takes less.
+const IdleAfter = 10 * time.Second
 
 // Worked returns how many items were looked at.
 func (j Job) Worked() int64 { return j.Done + j.Failed }

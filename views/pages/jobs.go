@@ -61,7 +61,7 @@ func workText(ctx context.Context, j job.Job) string {
 
 // workPace says how fast the job is and how long it will take, about.
 func workPace(ctx context.Context, j job.Job) string {
-	if j.State != job.Running || j.StartedAt == nil || j.Worked() == 0 {
+	if j.State != job.Running || j.StartedAt == nil || j.IdleSince != nil || j.Worked() == 0 {
 		return ""
 	}
 	took := ui.From(ctx).Now.Sub(*j.StartedAt)

@@ -91,7 +91,7 @@ func lists() []Story {
 		{Name: "templates/many", Page: pages.Templates{List: list, Sort: "ahead", Shops: shops(), Next: "/templates?after=x", First: "/templates"}.Page()},
 		{Name: "templates/unreadable", Page: pages.Templates{From: "0002-01-01", Sort: "ahead", Shops: shops(), Errors: []fault.Field{
 			{Name: "from", Key: "rule.date_format", Message: "is not a date"}, {Name: "state", Key: "rule.kind", Message: "must be one of the choices"}}}.Page()},
-		{Name: "templates/none", Page: pages.Templates{Search: "moon", States: []template.State{template.Open}, Shop: "10", Sort: "latest", Shops: shops()}.Page()},
+		{Name: "templates/none", Page: pages.Templates{Search: "moon", States: []template.State{template.Open}, Shop: "10", Sort: "latest", Shops: shops(), Zone: shanghai(), DaysOf: &shops()[0]}.Page()},
 	}
 }
 

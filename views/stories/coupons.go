@@ -46,6 +46,7 @@ func coupons() []Story {
 		{OrderID: "2026-1120-000086", Step: owned.StepTimeout, Outcome: owned.Done, Discount: 2000, By: "system", At: at(-13)},
 		{OrderID: "2026-1120-000086", Step: owned.StepConfirm, Outcome: owned.RefusedEnded, By: "key:3 Till", At: at(-12)},
 		{OrderID: "2026-1120-000087", Step: owned.StepLock, Outcome: owned.Done, Discount: 2000, By: "key:3 Till", At: at(-4)},
+		{OrderID: "2026-1120-000087", Step: owned.StepLock, Outcome: owned.RefusedCurrency, By: "key:3 Till", At: at(-4)},
 	}
 	used := append(log[:len(log):len(log)], owned.Operation{OrderID: "2026-1120-000087", Step: owned.StepConfirm, Outcome: owned.Done, Discount: 2000, By: "key:3 Till", At: at(-3)})
 	revoked := []owned.Operation{{Step: owned.StepRevoke, Outcome: owned.Done, Reason: "given to the wrong person", By: "staff:1 Ada Okafor", At: at(-1)}}

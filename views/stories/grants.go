@@ -31,6 +31,8 @@ func grants() []Story {
 	short.Template.Issued = short.Template.Stock - 40
 	filtered.Result, filtered.Rows, filtered.First, filtered.Next = "limit_reached", dry.Rows[1:2], "/grants/12?result=limit_reached", ""
 	running.Params.Reason, running.Counts = "thanks to the testers", map[string]int64{"issued": 640, "unknown_user": 12}
+	idle := running
+	idle.Job.IdleSince = ptr(Now().Add(-2 * time.Minute))
 	applied := dry
 	applied.Applied, applied.Rows = 13, nil
 	given := grantOf(13, false, job.Done, 1_204, 1_179, 25)
@@ -62,7 +64,7 @@ func grants() []Story {
 		{Name: "grants/empty", Page: pages.Grants{}.Page()},
 		{Name: "grants/empty-of-a-template", Page: pages.Grants{Template: &t, MayGive: true}.Page()},
 		{Name: "grants/one", Page: pages.Grants{Template: &t, List: []pages.GrantRow{row(dry)}}.Page(), Role: staff.Viewer},
-		{Name: "grants/many", Page: pages.Grants{Template: &t, MayGive: true, List: []pages.GrantRow{row(back), row(running), row(dry), row(waiting), row(failed)}, First: "/grants", Next: "/grants?before=10"}.Page()},
+		{Name: "grants/many", Page: pages.Grants{Template: &t, MayGive: true, List: []pages.GrantRow{row(back), row(running), row(idle), row(dry), row(waiting), row(failed)}, First: "/grants", Next: "/grants?before=10"}.Page()},
 		{Name: "grants/new", Page: pages.GrantStart{Template: t}.Page()},
 		{Name: "grants/refused", Page: pages.GrantStart{Template: t, Errors: []fault.Field{{Name: "file", Key: "rule.user_column", Message: "the list needs a column user_id"}}}.Page()},
 		{Name: "grant/waiting", Page: waiting.Page()},
@@ -74,6 +76,7 @@ func grants() []Story {
 		{Name: "grant/apply", Page: confirm.Page()},
 		{Name: "grant/apply-refused", Page: unclear.Page()},
 		{Name: "grant/running", Page: running.Page()},
+		{Name: "grant/idle", Page: idle.Page()},
 		{Name: "grant/given", Page: given.Page()},
 		{Name: "grant/given-viewer", Page: viewer.Page(), Role: staff.Viewer},
 		{Name: "grant/take-back", Page: takeBack.Page()},

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"dropbell/domain/campaign"
+	owned "dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -130,6 +131,8 @@ func composed() map[string]bool {
 	add("kind_of.%s", "segment")
 	add("object.%s", "segment")
 	add("audit.value.%s", "state.published", "action.replay", "action.discard", "to.address", "to.user", "variant.0", "variant.1")
+	add("coupon.outcome.%s", owned.Done, owned.RefusedLocked, owned.RefusedUsed, owned.RefusedExpired, owned.RefusedRevoked, owned.RefusedEnded, owned.RefusedNoLock,
+		owned.RefusedOwner, owned.RefusedRule, owned.RefusedChanged, owned.RefusedCurrency, owned.RefusedUnpaid, owned.RefusedConfirms)
 	add("audit.reason.%s", staff.ReasonClosesAt, staff.ReasonValidUntil, staff.ReasonFirstAdmin)
 	add("optout.%s_text", "missing", "unclear", "busy", "unavailable")
 	for _, k := range []string{"malformed", "forbidden", "missing", "conflict", "invalid", "busy", "unavailable", "bug"} {

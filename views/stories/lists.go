@@ -44,14 +44,17 @@ func work() []Story {
 	failed.Reason, failed.UploadID = "upload_not_found", 3
 	again := workOf(2, "Grant “Moon cake night”", job.Running, 50_000, 12_000, 0)
 	again.Reason = "internal"
+	idle := running
+	idle.ID, idle.IdleSince = 10, ptr(Now().Add(-2*time.Minute))
 	rows := []job.RowError{{Line: 4, Row: "#4 Lunch", Error: "The drop has opened; close it instead."}, {Line: 7, Row: "#7 Yesterday", Error: "Its current state does not allow this."}, {Line: 12, Row: "", Error: "There is no such template."}}
 	return []Story{
 		{Name: "jobs/empty", Page: pages.WorkList{}.Page()},
 		{Name: "jobs/none", Page: pages.WorkList{State: "failed"}.Page()},
 		{Name: "jobs/one", Page: pages.WorkList{List: []job.Job{done}}.Page()},
-		{Name: "jobs/many", Page: pages.WorkList{List: []job.Job{waiting, running, unknown, done, partly, failed, stopped}, First: "/jobs", Next: "/jobs?before=3", Export: "/jobs.csv"}.Page()},
+		{Name: "jobs/many", Page: pages.WorkList{List: []job.Job{idle, waiting, running, unknown, done, partly, failed, stopped}, First: "/jobs", Next: "/jobs?before=3", Export: "/jobs.csv"}.Page()},
 		{Name: "jobs/waiting", Page: pages.Work{Job: waiting, MayStop: true}.Page()},
 		{Name: "jobs/running", Page: pages.Work{Job: running, MayStop: true, Errors: rows}.Page()},
+		{Name: "jobs/idle", Page: pages.Work{Job: idle, MayStop: true}.Page()},
 		{Name: "jobs/retrying", Page: pages.Work{Job: again, MayStop: true}.Page()},
 		{Name: "jobs/done", Page: pages.Work{Job: done, MayStop: true, Actions: []ui.ButtonProps{{Label: "Resume them again", Icon: "refresh", URL: "/templates"}}}.Page()},
 		{Name: "jobs/partly", Page: pages.Work{Job: partly, MayStop: true, Errors: rows}.Page()},

@@ -32,7 +32,10 @@ func (c *Console) bulkOf(r *http.Request) (template.Bulk, error) {
 		return c.undoOf(r, id)
 	}
 	if r.FormValue("all") != "" {
-		p, q := c.templateQuery(r)
+		p, q, err := c.templateQuery(r)
+		if err != nil {
+			return b, err
+		}
 		if len(p.Errors) > 0 {
 			return b, &fault.Fields{List: p.Errors}
 		}

@@ -14,7 +14,10 @@ import (
 
 // exportTemplates sends every template that the list's filter selects.
 func (c *Console) exportTemplates(w http.ResponseWriter, r *http.Request) error {
-	p, q := c.templateQuery(r)
+	p, q, err := c.templateQuery(r)
+	if err != nil {
+		return err
+	}
 	if len(p.Errors) > 0 {
 		return &fault.Fields{List: p.Errors}
 	}

@@ -32,6 +32,25 @@ func (g *rig) work(id int64, p job.Progress) {
 	g.must(err)
 }
 
+// Of a job whose worker died no pace is told, but since when it stands still.
+func TestAJobThatStandsStill(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Marketer)
+	j := g.startJob(staff.Actor{Label: "staff:99", Name: "Ada", Role: staff.Marketer}, "Pause templates", 0)
+	g.work(j.ID, job.Progress{Total: 40, Done: 12})
+	g.exec(`update jobs set started_at = now() - interval '1 minute', next_run_at = now() - interval '5 minutes'`)
+	b.get("/jobs").is(200).has("12 of 40", "running</span>").hasNot("stands still", "Nobody has worked on it")
+	b.get("/jobs/1").is(200).has("about 2 min").hasNot("stands still")
+	g.exec(`update jobs set lease_until = date_trunc('minute', now()) - interval '1 minute'`)
+	var since string
+	g.must(g.sql.QueryRow(g.Context(), `select to_char(lease_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI') from jobs`).Scan(&since))
+	for _, url := range []string{"/jobs", "/jobs/1"} {
+		b.get(url).is(200).has("12 of 40", "stands still</span>", "Nobody has worked on it since", since, "It goes on where it stopped").hasNot("running</span>", "about 2 min")
+	}
+	b.header.Set("Accept-Language", "zh-CN")
+	b.get("/jobs").is(200).has("停滞开始时间：", "会从中断处继续。")
+}
+
 func TestJobPages(t *testing.T) {
 	g := newRig(t)
 	b, viewer := g.as(staff.Marketer), g.as(staff.Viewer)

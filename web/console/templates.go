@@ -26,14 +26,12 @@ const (
 )
 
 func (c *Console) listTemplates(w http.ResponseWriter, r *http.Request) error {
-	shops, err := c.shopsOf(r)
+	p, q, err := c.templateQuery(r)
 	if err != nil {
 		return err
 	}
-	p, q := c.templateQuery(r)
-	p.Shops = shops
 	if len(p.Errors) > 0 {
-		return c.listed(w, r, p.Results(), p.Page())
+		return c.listed(w, r, p.Part(), p.Page())
 	}
 	parts := []template.Query{q}
 	if p.Sort == aheadFirst {
@@ -57,7 +55,7 @@ func (c *Console) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	if at > 0 || place.ID != 0 {
 		p.First = withQuery(r, "after", "")
 	}
-	return c.listed(w, r, p.Results(), p.Page())
+	return c.listed(w, r, p.Part(), p.Page())
 }
 
 // phases are the parts of the list that nobody has sorted: what is ahead or on
@@ -116,22 +114,30 @@ func phaseOf(s string, n int) (int, template.Cursor) {
 }
 
 // templateQuery reads which templates are meant; what cannot be read is among
-// the page's errors.
-func (c *Console) templateQuery(r *http.Request) (pages.Templates, template.Query) {
+// the page's errors. Days are those of the shop, if only one is meant.
+func (c *Console) templateQuery(r *http.Request) (pages.Templates, template.Query, error) {
 	p := pages.Templates{Search: strings.TrimSpace(r.FormValue("q")), Shop: r.FormValue("shop"), From: r.FormValue("from"),
 		To: r.FormValue("to"), Sort: aheadFirst}
 	if sort := r.FormValue("sort"); sort == latestFirst || sort == soonestFirst {
 		p.Sort = sort
 	}
+	var err error
+	if p.Shops, err = c.shopsOf(r); err != nil {
+		return p, template.Query{}, err
+	}
 	f := c.filter(r)
 	p.States = chosen(f, "state", template.States())
 	q := template.Query{Search: p.Search, States: p.States, Descending: p.Sort == latestFirst}
-	q.From, q.To = f.days()
-	if n := f.shop(); n != 0 {
+	n := f.shop()
+	if n != 0 {
 		q.Shops = []int64{n}
 	}
-	p.Errors = f.broken.List
-	return p, q
+	if i := slices.IndexFunc(p.Shops, func(s template.Shop) bool { return s.Number == n || n == 0 && len(p.Shops) == 1 }); i >= 0 {
+		p.DaysOf, f.zone = &p.Shops[i], c.campaignZone(p.Shops[i].Timezone)
+	}
+	q.From, q.To = f.days()
+	p.Zone, p.Errors = f.zone, f.broken.List
+	return p, q, nil
 }
 
 // cursor reads the "after" of a keyset page; nonsense is the beginning.

@@ -370,3 +370,24 @@ func TestOverview(t *testing.T) {
 	g.exec(`update templates set opens_at = opens_at - interval '31 minutes'`) // the store goes by its own clock
 	b.get("/").is(200).has("Open", "Left")
 }
+
+// Days are those of the shop that is chosen, on the page, in the file and for
+// what is done with all of them; the page says whose they are.
+func TestDaysOfTheTemplatesListAreTheShops(t *testing.T) {
+	g := newRig(t) // Shanghai is the console's zone
+	g.exec(`insert into shops (number, name, timezone) values (10, 'Shop 10', 'Europe/Berlin'), (11, 'Shop 11', 'America/New_York')
+		on conflict (number) do update set name = excluded.name, timezone = excluded.timezone`)
+	inBerlin, inShanghai := g.draft(10, 24*time.Hour), g.draft(10, 24*time.Hour)
+	g.exec(`update templates set name = 'In Berlin', opens_at = '2027-03-10T16:30:00Z', closes_at = '2027-03-12T00:00:00Z' where id = $1`, inBerlin.ID)     // the 10th in Berlin, the 11th in Shanghai
+	g.exec(`update templates set name = 'In Shanghai', opens_at = '2027-03-09T16:30:00Z', closes_at = '2027-03-12T00:00:00Z' where id = $1`, inShanghai.ID) // the 9th in Berlin, the 10th in Shanghai
+	b, day := g.as(staff.Admin), "/templates?from=2027-03-10&to=2027-03-10"
+	b.get(day).is(200).has(">In Shanghai<", "Days are those of Asia/Shanghai. With a shop chosen, its own zone counts.").hasNot(">In Berlin<")
+	b.get(day+"&shop=10").is(200).has(">In Berlin<", "Days are those of Shop 10: Europe/Berlin.").hasNot(">In Shanghai<")
+	b.get(strings.Replace(day, "?", ".csv?", 1) + "&shop=10").is(200).has("In Berlin").hasNot("In Shanghai")
+	b.get(day + "&shop=77").is(200).has("Days are those of Asia/Shanghai.")
+	third := g.draft(10, 24*time.Hour)
+	g.exec(`update templates set opens_at = '2027-03-10T16:30:00Z', closes_at = '2027-03-12T00:00:00Z' where id = $1`, third.ID)
+	b.get("/templates/bulk?step=cancel&all=1&shop=10&from=2027-03-10&to=2027-03-10").is(200).has("Cancel 2 templates")
+	part := g.as(staff.Viewer, 10).htmx()
+	part.get(day).is(200).has(`<hx-partial hx-target="#days-of">Days are those of Shop 10: Europe/Berlin.`, ">In Berlin<").hasNot("<html")
+}
