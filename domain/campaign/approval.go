@@ -34,8 +34,9 @@ type RequestStore interface {
 }
 
 // publish lets one of several equal campaigns through, or asks a second person
-// where the shop wants one.
-func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, reason string) (Campaign, error) {
+// where the shop wants one. Shown, if given, is the number above which it does
+// as by was told.
+func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, reason string, shown *int64) (Campaign, error) {
 	next, err := s.publishable(ctx, old)
 	if err != nil {
 		return old, err
@@ -43,6 +44,9 @@ func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, rea
 	ch := Change{Campaign: next, Entry: entry(by, "campaign.publish", old, reason, old.State, next.State)}
 	above, err := s.aboveWhich(ctx, old.Shop)
 	if err != nil {
+		return old, err
+	}
+	if err := checkShown(shown, above); err != nil {
 		return old, err
 	}
 	if above == 0 {
@@ -68,6 +72,18 @@ func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, rea
 		return old, ErrLapsed
 	}
 	return s.consent(ctx, by, old, next, *r.Open, reason)
+}
+
+func checkShown(shown *int64, above int64) error {
+	e := &fault.Fields{}
+	switch {
+	case shown == nil || *shown == above:
+	case above == 0:
+		e.Add("approval_above", "rule.approval_lifted", "is any number by now; look at what happens and confirm again")
+	default:
+		e.Add("approval_above", "rule.approval_changed", "is %d by now; look at what happens and confirm again", above)
+	}
+	return e.Err()
 }
 
 // publishable returns the campaign as published, or why it cannot be.

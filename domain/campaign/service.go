@@ -323,15 +323,26 @@ const attempts = 5
 // [ErrTransition] where the state does not allow it, and [ErrPublished]. A
 // version other than 0 must be current, else [fault.ErrStale] is returned.
 func (s *Service) Do(ctx context.Context, by staff.Actor, id, version int64, step Transition, reason string) (Campaign, error) {
+	return s.do(ctx, by, id, version, step, reason, nil)
+}
+
+// Publish is [Service.Do] for who was shown, before deciding, up to how many
+// users one person may send to alone (0 = any number). If that is another
+// number by now, nothing happens, and it returns a [fault.Fields] that says so.
+func (s *Service) Publish(ctx context.Context, by staff.Actor, id, version, shown int64, reason string) (Campaign, error) {
+	return s.do(ctx, by, id, version, Publishing, reason, &shown)
+}
+
+func (s *Service) do(ctx context.Context, by staff.Actor, id, version int64, step Transition, reason string, shown *int64) (Campaign, error) {
 	for try := 1; ; try++ {
-		c, err := s.once(ctx, by, id, version, step, reason)
+		c, err := s.once(ctx, by, id, version, step, reason, shown)
 		if version != 0 || try == attempts || !errors.Is(err, fault.ErrStale) {
 			return c, err
 		}
 	}
 }
 
-func (s *Service) once(ctx context.Context, by staff.Actor, id, version int64, step Transition, reason string) (Campaign, error) {
+func (s *Service) once(ctx context.Context, by staff.Actor, id, version int64, step Transition, reason string, shown *int64) (Campaign, error) {
 	old, err := s.load(ctx, by, id)
 	if err != nil {
 		return old, err
@@ -340,7 +351,7 @@ func (s *Service) once(ctx context.Context, by staff.Actor, id, version int64, s
 		return old, fault.ErrStale
 	}
 	if step == Publishing {
-		return s.publish(ctx, by, old, reason)
+		return s.publish(ctx, by, old, reason, shown)
 	}
 	next, err := old.step(step, s.Now())
 	if err != nil {

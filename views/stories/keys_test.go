@@ -108,7 +108,7 @@ func composed() map[string]bool {
 		add("campaign.confirm.%s.title", step)
 	}
 	add("campaign.field.%s", "name", "channel", "audience", "audience_value", "title", "body", "title_zh", "body_zh", "title_b", "body_b", "percent_b",
-		"hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second", "shop", "audience_template")
+		"hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second", "shop", "audience_template", "approval_above")
 	add("campaign.help.%s", "audience_template", "name", "shop", "channel", "audience_value", "body", "title_zh", "title_b", "percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second")
 	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonHoldOut,
 		delivery.ReasonMoreUrgent, "audience_gone")

@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -25,7 +26,9 @@ func TestFourEyesWithoutScripts(t *testing.T) {
 	}
 	li.get(page + "/approval").is(200).has("Nobody has asked")
 	li.get(page + "/publish").is(200).has("One person alone may send to 5 people.")
-	li.post(page+"/publish", url.Values{"reason": {"spring is near"}, "version": {li.version(page)}}).to(page)
+	asked := li.publishing(page)
+	asked.Set("reason", "spring is near")
+	li.post(page+"/publish", asked).to(page)
 	li.get(page).is(200).has("now waits for a second person", page+"/approval", "Awaits approval").hasNot(`href="` + page + `/publish"`)
 	// Nobody approves what they have not seen.
 	ada.get(page + "/publish").to(page + "/approval")
@@ -70,7 +73,7 @@ func TestCampaignShowsItsRule(t *testing.T) {
 	a := b.do("POST", "/campaigns", campaignForm("audience", "segment_id:41"))
 	page := a.header.Get("Location")
 	b.get(page).is(200).has("Readers of French", "Version 1, as it is now.", "/segments/41", "fr")
-	b.post(page+"/publish", url.Values{"version": {b.version(page)}}).to(page)
+	b.post(page+"/publish", b.publishing(page)).to(page)
 	b.get(page).is(200).has("Version 1, as it was at publication.")
 	g.exec(`update segments set version = 2, rule = '{"all":[{"field":"locale","op":"is","values":["en"]}]}' where version = 1`)
 	b.get(page).is(200).has("as it was at publication. The segment has changed since").hasNot("Version 2")
@@ -110,17 +113,70 @@ func TestApprovalThatNobodyNeedsAnyMore(t *testing.T) {
 	g.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
 	li, viewer := g.as(staff.Marketer), g.as(staff.Viewer)
 	page := li.do("POST", "/campaigns", campaignForm()).is(http.StatusSeeOther).header.Get("Location")
-	li.post(page+"/publish", url.Values{"version": {li.version(page)}}).to(page)
+	li.post(page+"/publish", li.publishing(page)).to(page)
 	li.get(page + "/publish").to(page + "/approval")
 	g.exec(`update campaign_limits set approval_above = 20`)
 	li.get(page+"/approval").is(200).has("It needs no second person any more", `href="`+page+`/publish"`).hasNot("Approve and publish", page+"/withdraw")
 	viewer.get(page + "/approval").is(200).has("It needs no second person any more").hasNot(page + "/publish")
 	li.get(page + "/publish").is(200).has("It writes to 20 people.").hasNot("One person alone")
-	li.post(page+"/publish", url.Values{"version": {li.version(page)}}).to(page)
+	li.post(page+"/publish", li.publishing(page)).to(page)
 	li.get(page).is(200).has("Scheduled")
 	if n := g.number(`select count(*) from campaign_requests where state = 'asked'`); n != 0 {
 		t.Errorf("%d requests wait for a campaign that is published", n)
 	}
+}
+
+// Whoever confirms a publication is asked again if the number above which a
+// second person is wanted is not the one that the question was about.
+func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
+	g := newRig(t)
+	g.exec(`insert into users (id) select generate_series(1, 20)`)
+	g.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 100)`)
+	li, ada := g.as(staff.Marketer), g.as(staff.Marketer)
+	page := li.do("POST", "/campaigns", campaignForm()).is(http.StatusSeeOther).header.Get("Location")
+	drafts := func(what string) {
+		t.Helper()
+		if n := g.number(`select count(*) from campaigns where state = 'draft'`); n != 1 || g.number(`select count(*) from campaign_requests where state = 'asked'`) != 0 {
+			t.Errorf("%s: the step was taken", what)
+		}
+	}
+	form := li.publishing(page)
+	g.exec(`update campaign_limits set approval_above = 5`)
+	again := li.post(page+"/publish", form).is(http.StatusUnprocessableEntity).has("Recipients without a second person: is 5 by now", "One person alone may send to 5 people.")
+	drafts("lowered")
+	// The other way round: a colleague was to look, and nobody would any more.
+	form = url.Values{"version": {again.field("version")}, "alone_up_to": {again.field("alone_up_to")}}
+	g.exec(`update campaign_limits set approval_above = 0`)
+	li.post(page+"/publish", form).is(http.StatusUnprocessableEntity).has("is any number by now").hasNot("One person alone")
+	drafts("lifted")
+	form.Del("alone_up_to")
+	li.post(page+"/publish", form).is(http.StatusConflict)
+	drafts("not shown")
+	// A question about sending alone is no consent to what somebody asked for.
+	g.exec(`update campaign_limits set approval_above = 5`)
+	li.post(page+"/publish", li.publishing(page)).to(page)
+	g.exec(`update campaign_limits set approval_above = 100`)
+	form = ada.publishing(page)
+	g.exec(`update campaign_limits set approval_above = 6`)
+	ada.post(page+"/publish", form).to(page + "/approval")
+	version, err := strconv.ParseInt(form.Get("version"), 10, 64)
+	g.must(err)
+	if _, err := g.Campaigns.Publish(g.Context(), staff.Actor{Label: "staff:77", Role: staff.Admin}, 1, version, 100, ""); fieldsOf(err) == nil {
+		t.Errorf("published with a number that is no longer: %v", err)
+	}
+	if n := g.number(`select count(*) from campaigns where state = 'draft' and approval_asked_at is not null`); n != 1 {
+		t.Error("the campaign was published without consent")
+	}
+	g.exec(`update campaign_limits set approval_above = 100`)
+	ada.post(page+"/publish", ada.publishing(page)).to(page)
+	ada.get(page).is(200).has("Scheduled")
+}
+
+// publishing is the form that the question before a publication sends.
+func (b *browser) publishing(page string) url.Values {
+	b.Helper()
+	q := b.get(page + "/publish").is(200)
+	return url.Values{"version": {q.field("version")}, "alone_up_to": {q.field("alone_up_to")}}
 }
 
 // Where only two people send campaigns, neither can come to a state in which
@@ -136,14 +192,14 @@ func TestTwoPeopleCanAlwaysApprove(t *testing.T) {
 	li.get(page + "/publish").is(200).hasNot("neither of you can approve it")
 	ada.get(page + "/publish").is(200).has("neither of you can approve it")
 	// Ada asks for what Li wrote, and finds that nobody is left.
-	ada.post(page+"/publish", url.Values{"version": {ada.version(page)}}).to(page)
+	ada.post(page+"/publish", ada.publishing(page)).to(page)
 	li.get(page+"/approval").is(200).has("Somebody else decides", page+"/withdraw")
 	request := ada.get(page+"/approval").is(200).has("Somebody else decides", "Withdraw the request").field("request")
 	ada.post(page+"/withdraw", url.Values{"request": {"999"}}).is(http.StatusConflict)
 	ada.post(page+"/withdraw", url.Values{"request": {request}, "reason": {"Li shall ask"}}).to(page)
 	ada.get(page).is(200).has("is withdrawn", `href="`+page+`/publish"`)
 	ada.post(page+"/withdraw", url.Values{"request": {request}}).is(http.StatusConflict)
-	li.post(page+"/publish", url.Values{"version": {li.version(page)}}).to(page)
+	li.post(page+"/publish", li.publishing(page)).to(page)
 	request = ada.get(page + "/approval").is(200).has("Approve and publish").hasNot(page + "/withdraw").field("request")
 	ada.post(page+"/withdraw", url.Values{"request": {request}}).is(http.StatusForbidden)
 	// The rule changes: it is for Li to ask again, not for Ada, who could approve.
@@ -169,7 +225,7 @@ func TestTooLateToApprove(t *testing.T) {
 	g.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
 	li, ada := g.as(staff.Marketer), g.as(staff.Marketer)
 	page := li.do("POST", "/campaigns", campaignForm()).is(http.StatusSeeOther).header.Get("Location")
-	li.post(page+"/publish", url.Values{"version": {li.version(page)}}).to(page)
+	li.post(page+"/publish", li.publishing(page)).to(page)
 	request := ada.get(page + "/approval").is(200).field("request")
 	for _, table := range []string{"campaigns", "campaign_requests"} {
 		g.exec(`update ` + table + ` set starts_at = '2026-01-01', ends_at = '2026-01-02'`)

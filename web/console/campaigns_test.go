@@ -74,7 +74,7 @@ func TestCampaignWithoutScripts(t *testing.T) {
 	if a = b.do("GET", page+"/publish", nil); a.status != http.StatusOK || !strings.Contains(a.text(), "It writes to 0 people.") {
 		t.Errorf("question: %d %s", a.status, a.text())
 	}
-	publish := url.Values{"version": {b.version(page)}}
+	publish := b.publishing(page)
 	if a = b.do("POST", page+"/edit", campaignForm("version", "2", "title_zh", "再见", "body_zh", "来")); a.status != http.StatusSeeOther {
 		t.Errorf("saved again: %d %s", a.status, a.text())
 	}
@@ -211,7 +211,7 @@ func TestACampaignOverAPausedChannel(t *testing.T) {
 	b.get(page + "/publish").is(200).hasNot("takes no messages now")
 	b.post("/channels/app/pause", url.Values{"reason": {"the app is being rebuilt"}}).is(http.StatusSeeOther)
 	b.get(page+"/publish").is(200).has("takes no messages now (paused)", "the app is being rebuilt")
-	b.post(page+"/publish", url.Values{"version": {b.version(page)}}).to(page)
+	b.post(page+"/publish", b.publishing(page)).to(page)
 	if _, err := g.sql.Exec(t.Context(), `update campaigns set state = 'running', started_at = now()`); err != nil {
 		t.Fatal(err)
 	}

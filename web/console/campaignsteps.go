@@ -14,7 +14,7 @@ import (
 // campaignQuestion asks before a step and says what it will do.
 func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Confirmation {
 	step, l, zone := r.PathValue("step"), frame(r).Locale, c.campaignZone(st.ShopTimezone)
-	points := []string{}
+	points, hidden := []string{}, [][2]string{{"version", strconv.FormatInt(st.Version, 10)}}
 	kind := "primary"
 	switch campaign.Transition(step) {
 	case campaign.Publishing:
@@ -23,9 +23,13 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 		} else {
 			points = append(points, l.T("campaign.confirm.publish.now"))
 		}
+		above, unknown := c.Campaigns.ApprovalAbove(r.Context(), actor(r), st.Shop)
+		if unknown == nil {
+			hidden = append(hidden, [2]string{"alone_up_to", strconv.FormatInt(above, 10)})
+		}
 		if n, exact, err := c.Campaigns.Estimate(r.Context(), actor(r), st.Audience); err == nil {
 			points = append(points, reachPoint(l, n, exact))
-			if above, err := c.Campaigns.ApprovalAbove(r.Context(), actor(r), st.Shop); err == nil && above > 0 && n > above {
+			if unknown == nil && above > 0 && n > above {
 				points = append(points, l.T("campaign.confirm.publish.ask", above))
 				if st.Creator != actor(r).Label {
 					points = append(points, l.T("campaign.confirm.publish.not_yours"))
@@ -49,7 +53,17 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 	return pages.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("campaign.confirm."+step+".title", st.Name), Points: points, Action: pages.CampaignURL(st.ID, step),
 		Cancel: pages.CampaignURL(st.ID, ""), Submit: l.T("campaign.do." + step), Kind: kind,
-		Hidden: [][2]string{{"version", strconv.FormatInt(st.Version, 10)}}}}
+		Hidden: hidden}}
+}
+
+// shownAbove is up to how many users one person may send to alone, as the
+// question before the step said.
+func shownAbove(r *http.Request) (int64, error) {
+	n, err := strconv.ParseInt(r.PostFormValue("alone_up_to"), 10, 64)
+	if err != nil || n < 0 {
+		return 0, fault.ErrStale
+	}
+	return n, nil
 }
 
 // leftOutPoints say who of the audience gets nothing: for comparison, or for
@@ -122,7 +136,7 @@ func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return c.refuseCampaignStep(w, r, st, err)
 	}
-	next, err := c.Campaigns.Do(r.Context(), actor(r), st.ID, version, campaign.Transition(step), reason(r))
+	next, err := c.campaignStep(r, st.ID, version, campaign.Transition(step))
 	if fault.KindOf(err) == fault.Conflict { // show what there is now
 		cause := err
 		if st, err = c.loadCampaign(r); err != nil {
@@ -150,6 +164,18 @@ func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error
 		said = "campaign.done.ask"
 	}
 	return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, say(r, said, next.Name))
+}
+
+// campaignStep takes the step. A publication depends on what the question said.
+func (c *Console) campaignStep(r *http.Request, id, version int64, step campaign.Transition) (campaign.Campaign, error) {
+	if step != campaign.Publishing {
+		return c.Campaigns.Do(r.Context(), actor(r), id, version, step, reason(r))
+	}
+	shown, err := shownAbove(r)
+	if err != nil {
+		return campaign.Campaign{}, err
+	}
+	return c.Campaigns.Publish(r.Context(), actor(r), id, version, shown, reason(r))
 }
 
 // campaignStepTaken reports whether what the step is for is so already.
