@@ -33,6 +33,13 @@ type RequestStore interface {
 	SegmentRule(ctx context.Context, a Audience) (*FrozenRule, error)
 }
 
+// Publish is [Service.Do] for who was shown, before deciding, up to how many
+// users one person may send to alone (0 = any number). If that is another
+// number by now, nothing happens, and it returns a [fault.Fields] that says so.
+func (s *Service) Publish(ctx context.Context, by staff.Actor, id, version, shown int64, reason string) (Campaign, error) {
+	return s.do(ctx, by, id, version, Publishing, reason, &shown)
+}
+
 // publish lets one of several equal campaigns through, or asks a second person
 // where the shop wants one. Shown, if given, is the number above which it does
 // as by was told.

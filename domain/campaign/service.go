@@ -326,13 +326,6 @@ func (s *Service) Do(ctx context.Context, by staff.Actor, id, version int64, ste
 	return s.do(ctx, by, id, version, step, reason, nil)
 }
 
-// Publish is [Service.Do] for who was shown, before deciding, up to how many
-// users one person may send to alone (0 = any number). If that is another
-// number by now, nothing happens, and it returns a [fault.Fields] that says so.
-func (s *Service) Publish(ctx context.Context, by staff.Actor, id, version, shown int64, reason string) (Campaign, error) {
-	return s.do(ctx, by, id, version, Publishing, reason, &shown)
-}
-
 func (s *Service) do(ctx context.Context, by staff.Actor, id, version int64, step Transition, reason string, shown *int64) (Campaign, error) {
 	for try := 1; ; try++ {
 		c, err := s.once(ctx, by, id, version, step, reason, shown)
