@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/segment"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	"dropbell/views/ui"
 )
 
 // campaignAt is a campaign in a state with part of its audience reached.
@@ -88,7 +89,12 @@ func campaigns() []Story {
 	named.Values["grant_template_id"], named.Errors = "Moon cake night (#1)", []fault.Field{{Name: "audience_template", Key: "rule.template_choice", Message: "choose a template, or type its number"}}
 	looked := full
 	looked.Looked = true
+	question := pages.Confirmation{Active: "campaigns", Crumbs: []ui.Crumb{{Label: "Campaigns", URL: "/campaigns"}}, ConfirmProps: ui.ConfirmProps{Title: "Publish “New year”?",
+		Points: []string{"It starts at once.", "It writes to 120,000 people.", "One person alone may send to 5,000 people. Somebody else has to approve this."},
+		Action: "/campaigns/6/publish", Cancel: "/campaigns/6", Submit: "Publish", Kind: "primary",
+		Error: "Recipients without a second person: is 5,000 by now, which is not what you were shown; read what happens and confirm again"}}
 	return []Story{
+		{Name: "campaign/limit_changed", Page: question.Page()},
 		{Name: "campaigns/empty", Page: pages.Campaigns{}.Page()},
 		{Name: "campaigns/none", Page: pages.Campaigns{Search: "nothing"}.Page()},
 		{Name: "campaigns/one", Page: pages.Campaigns{List: many.List[:1]}.Page()},

@@ -103,3 +103,18 @@ func TestTheDryRunFollowsTheRateInTheBrowser(t *testing.T) {
 	}
 	b.accessible("the dry run")
 }
+
+// The page says whose days the filter names as soon as a shop is chosen.
+func TestDaysFollowTheShopInTheBrowser(t *testing.T) {
+	g := newRig(t)
+	g.exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'Europe/Berlin'), (11, 'Eleven', 'America/New_York')
+		on conflict (number) do update set name = excluded.name, timezone = excluded.timezone`)
+	b := newTab(t)
+	b.signIn(g, g.hire(staff.Viewer))
+	b.open(g.server.URL + "/templates?sort=latest")
+	b.sees("#days-of", "Days are those of Asia/Shanghai.")
+	evaluate[chromedp.Void](b, `(() => { const e = document.querySelector("#f-shop"); e.value = "11"; e.dispatchEvent(new Event("change", { bubbles: true })); })()`)
+	b.sees("#days-of", "Days are those of Eleven: America/New_York.")
+	b.sees("#results", "Nothing fits")
+	b.accessible("days of a shop")
+}

@@ -1,0 +1,45 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"dropbell/domain/campaign"
+)
+
+// However many look, a campaign's sleepers are counted once in a while; what
+// failed is not kept, and neither are too many campaigns.
+func TestSleepersAreCountedSeldom(t *testing.T) {
+	counted, broken := 0, errors.New("away")
+	var fails error
+	s := &sleepers{count: func(_ context.Context, id int64) (campaign.Waiting, error) {
+		counted++
+		return campaign.Waiting{Users: id * 10}, fails
+	}}
+	look := func(id int64, want int, wrong error) {
+		t.Helper()
+		if w, err := s.get(t.Context(), id); !errors.Is(err, wrong) || err == nil && w.Users != id*10 || counted != want {
+			t.Errorf("campaign %d: %+v %v, counted %d times, want %d", id, w, err, counted, want)
+		}
+	}
+	fails = broken
+	look(1, 1, broken)
+	fails = nil
+	look(1, 2, nil)
+	if !s.of(1).until.After(time.Now().Add(-time.Minute)) {
+		t.Error("a count is not kept")
+	}
+	s.of(1).until = time.Now().Add(time.Hour)
+	look(1, 2, nil)
+	look(2, 3, nil)
+	s.of(1).until = time.Now()
+	look(1, 4, nil)
+	for id := range int64(3 * maxSleepers) {
+		s.of(id)
+	}
+	if len(s.kept) > maxSleepers {
+		t.Errorf("%d campaigns are kept", len(s.kept))
+	}
+}
