@@ -236,7 +236,7 @@ func TestClosingWhatNobodyCanClaim(t *testing.T) {
 	if got, _ := w.templates.Template(t.Context(), running.ID); got.Stored != template.Published {
 		t.Errorf("the other is %s", got.Stored)
 	}
-	if n := w.number(`select count(*) from audit where action = 'template.close' and reason = 'valid_until has passed'`); n != 1 {
+	if n := w.number(`select count(*) from audit where action = 'template.close' and reason = 'valid_until_passed'`); n != 1 {
 		t.Errorf("%d entries say why", n)
 	}
 }
