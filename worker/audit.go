@@ -25,11 +25,14 @@ type difference string
 // Error is the difference in words.
 func (d difference) Error() string { return string(d) }
 
-var errAuditUsage = errors.New("usage: worker audit TEMPLATE, or worker audit campaign CAMPAIGN; both are numbers")
+var errAuditUsage = errors.New("usage: worker audit TEMPLATE, or worker audit campaign CAMPAIGN, which are numbers, or worker audit notices [DAY]")
 
 // audit prints what args name as the rows add up. The error is a [difference]
 // if that is not what was kept, and otherwise a mistake: nothing was found out.
 func audit(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
+	if len(args) > 0 && args[0] == "notices" {
+		return auditNotices(ctx, args[1:], getenv, out)
+	}
 	ofCampaign := len(args) == 2 && args[0] == "campaign"
 	if len(args) != 1 && !ofCampaign {
 		return config.Mistake{Err: errAuditUsage}
@@ -50,11 +53,15 @@ func audit(ctx context.Context, args []string, getenv func(string) string, out i
 	if ofCampaign {
 		what, look = "campaign", func(db *postgres.DB) error { return auditCampaign(ctx, db, id, out) }
 	}
-	err = withDatabase(ctx, cfg.DatabaseURL, look)
-	if _, found := errors.AsType[difference](err); found || err == nil {
+	return found(withDatabase(ctx, cfg.DatabaseURL, look), fmt.Sprintf("%s %d was", what, id))
+}
+
+// found tells a difference from an audit that could not look.
+func found(err error, what string) error {
+	if _, off := errors.AsType[difference](err); off || err == nil {
 		return err
 	}
-	return config.Mistake{Err: fmt.Errorf("%s %d was not audited: %w", what, id, err)}
+	return config.Mistake{Err: fmt.Errorf("%s not audited: %w", what, err)}
 }
 
 // withDatabase calls look with a database that has all migrations.

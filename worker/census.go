@@ -35,6 +35,7 @@ type census struct {
 	leader      postgres.Housekeeping
 	stock       stockCensus
 	campaigns   *campaignCensus
+	notices     noticeCensus
 
 	differences *prometheus.GaugeVec
 	recounted   prometheus.Gauge
@@ -60,7 +61,7 @@ func newCensus(p *program) *census {
 		dead:      perChannel("dropbell_dead_letters", "Dead letters that wait for a decision."),
 		misses:    perChannel("dropbell_forecast_misses", "Messages due within 24 hours that would not go out before their opening."),
 	}
-	c.stock = newStockCensus(p.db, p.metrics.registry)
+	c.stock, c.notices = newStockCensus(p.db, p.metrics.registry), newNoticeCensus(p.db, p.metrics.registry)
 	p.metrics.registry.MustRegister(c.differences, c.recounted, c.countedAt, c.expired, c.dead, c.misses)
 	return c
 }
@@ -81,7 +82,7 @@ func (p *program) takeCensus(ctx context.Context) error {
 func (c *census) count(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, censusEvery)
 	defer cancel()
-	if err := errors.Join(c.recount(ctx), c.campaigns.count(ctx), c.countDead(ctx), c.forecast(ctx), c.stock.count(ctx)); err != nil {
+	if err := errors.Join(c.recount(ctx), c.campaigns.count(ctx), c.notices.count(ctx), c.countDead(ctx), c.forecast(ctx), c.stock.count(ctx)); err != nil {
 		return err
 	}
 	c.countedAt.SetToCurrentTime()
@@ -137,6 +138,7 @@ func (c *census) forget() {
 	c.recounted.Set(0)
 	c.stock.forget()
 	c.campaigns.forget()
+	c.notices.forget()
 }
 
 func setAll(v *prometheus.GaugeVec, values [delivery.Channels]int64) {

@@ -30,14 +30,16 @@ func main() {
 
 const usage = `worker fires reminders, delivers them and keeps house.
 
-  worker                    run until SIGTERM
-  worker migrate            bring the database up to date, say what is done, and exit
-  worker audit TEMPLATE     recompute a template's balance sheet and stock, and exit
-  worker audit campaign ID  recompute a campaign's account, and exit
-  worker help               print this
+  worker                      run until SIGTERM
+  worker migrate              bring the database up to date, say what is done, and exit
+  worker audit TEMPLATE       recompute a template's balance sheet and stock, and exit
+  worker audit campaign ID    recompute a campaign's account, and exit
+  worker audit notices [DAY]  recompute the notices before coupons expire of a day, such as
+                              2027-01-31, or of yesterday, today and tomorrow, and exit
+  worker help                 print this
 
 migrate needs DATABASE_URL alone; audit needs DATABASE_URL and, to look at the
-shelves of the claim gate, REDIS_URL. Without a command every variable below counts.
+shelves of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). Without a command every variable below counts.
 
 Exit codes:
   0  as it should be: stopped by a signal; up to date; the audit found no difference

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,6 +43,10 @@ func TestExitCodes(t *testing.T) {
 		from generate_series(0, 1) as n`); err != nil {
 		t.Fatal(err)
 	}
+	lastWeek := time.Now().UTC().AddDate(0, 0, -7).Format(time.DateOnly)
+	if _, err := conn.Exec(t.Context(), `insert into notice_days (day, template_id, planned) values ($1, 1, 3)`, lastWeek); err != nil {
+		t.Fatal(err)
+	}
 	const away = "postgres://nobody:hunter2@127.0.0.1:1/nothing"
 	for _, c := range []struct {
 		args, database string
@@ -62,6 +67,13 @@ func TestExitCodes(t *testing.T) {
 		{"audit 1 2", url, 2, "usage: worker audit TEMPLATE"},
 		{"audit campaign", url, 2, `"campaign" is no id; usage`},
 		{"audit 0", url, 2, `"0" is no id; usage`},
+		{"audit notices", url, 0, ""},
+		{"audit notices " + lastWeek, url, 1, "the notices are off by 3"},
+		{"audit notices 2020-01-01", url, 2, "not kept any more (RETENTION_DAYS)"},
+		{"audit notices today", url, 2, `"today" is no day such as 20`},
+		{"audit notices 1 2", url, 2, "usage: worker audit TEMPLATE"},
+		{"audit notices", away, 2, "notices were not audited: the database cannot answer"},
+		{"audit notices", "", 2, "DATABASE_URL is required: postgres://"},
 		{"audit --help", "", 0, ""},
 		{"migrate", url, 0, ""},
 		{"migrate", "", 2, "DATABASE_URL is required: postgres://"},

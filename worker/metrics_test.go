@@ -117,6 +117,8 @@ func TestCensusTellsWhatIsOff(t *testing.T) {
 		`insert into slot_results (slot_id, channel, reserved, sent) values (1, 2, 5, 5)`, // and no batch
 		`insert into dead_letter_groups (channel, fingerprint, dead, first_at, last_at, sample) values (1, 'a', 3, now(), now(), ''), (1, 'b', 4, now(), now(), '')`,
 		`insert into bookings (template_id, slot, channel, booked) values (7, 4, 2, 10000000)`, // at 500 a second
+		`insert into notice_runs (id, template_id, days, due_at, settled_at) overriding system value values (9, 7, 1, now(), now())`,
+		`insert into notices (user_id, template_id, day, days, due_at, expires_at, status, run_id) select u, 7, now()::date, 1, now(), now(), 1, 9 from generate_series(1, 4) as u`, // and no batch
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%v in %s", err, sql)
@@ -127,6 +129,8 @@ func TestCensusTellsWhatIsOff(t *testing.T) {
 	}
 	expect(t, p, 10, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms") // 5 reserved and 5 sent, and nobody there
 	expect(t, p, 1, "dropbell_balance_slots")
+	expect(t, p, 4, "dropbell_notice_difference", "template=7", "run=9")
+	expect(t, p, 1, "dropbell_notice_runs_recounted")
 	expect(t, p, 7, "dropbell_dead_letters", "channel=email")
 	expect(t, p, 0, "dropbell_dead_letters", "channel=sms")
 	if missed, _ := value(t, p.metrics.registry, "dropbell_forecast_misses", "channel=sms"); missed < 9_000_000 || missed > 9_200_000 {

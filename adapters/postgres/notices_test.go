@@ -111,6 +111,14 @@ func (b *bell) calendar() (sum coupon.NoticeDay) {
 			b.Errorf("status %d: %d notices, %d counted", status, got, want)
 		}
 	}
+	for _, d := range list {
+		if off := b.off(d.Day); off != 0 {
+			b.Errorf("the day %v is off by %d", d.Day, off)
+		}
+	}
+	if off, _ := b.runsOff(); off != 0 {
+		b.Errorf("runs are off by %d", off)
+	}
 	return sum
 }
 

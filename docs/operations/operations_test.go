@@ -238,6 +238,7 @@ func TestBalanceAlert(t *testing.T) {
 		{map[string]string{"template": "7", "slot": "1", "channel": "sms"},
 			"Reminders of template 7, slot 1, channel sms: the balance sheet is off by 3, somebody is not accounted for", "See it with: worker audit 7"},
 		{map[string]string{"campaign": "9"}, "Campaign 9: the balance sheet is off by 3, somebody is not accounted for", "See it with: worker audit campaign 9"},
+		{map[string]string{"template": "7", "run": "12"}, "Notices of template 7, run 12: the balance sheet is off by 3, somebody is not accounted for", "See it with: worker audit notices"},
 	} {
 		if got := said(t, r.Annotations["summary"], c.labels, 3); got != c.summary {
 			t.Errorf("%q, want %q", got, c.summary)
