@@ -59,7 +59,7 @@ type RecipientPage struct {
 // Waiting reports whether the recipient is to be sent to once the user's quiet
 // hours end.
 func (o Outcome) Waiting() bool {
-	return o.Outcome == delivery.Failed && o.Reason == delivery.ReasonQuietHours
+	return o.Outcome.Sleeping(o.Reason)
 }
 
 // Waiting are those of a campaign's recipients whose quiet hours go on. They

@@ -132,7 +132,11 @@ func (c Copy) Check(e *fault.Fields) {
 			e.Add(place("title", i, ""), "rule.default_language", "is missing in the default language")
 		}
 		for _, tag := range slices.Sorted(maps.Keys(v.Texts)) {
-			checkCopy(e, place("title", i, tag), v.Texts[tag].Title, MaxTitle)
+			if title := v.Texts[tag].Title; strings.ContainsAny(title, "\r\n\t") {
+				e.Add(place("title", i, tag), "rule.one_line", "must be one line")
+			} else {
+				checkCopy(e, place("title", i, tag), title, MaxTitle)
+			}
 			checkCopy(e, place("body", i, tag), v.Texts[tag].Body, MaxBody)
 			if tag != "" && !validTag(tag) {
 				e.Add(place("title", i, tag), "rule.locale", "must be a language tag such as en or zh-CN")

@@ -53,6 +53,16 @@ func TestTextsStayText(t *testing.T) {
 	})
 }
 
+func TestTitlesAreOneLine(t *testing.T) {
+	for title, right := range map[string]bool{"Soon: {{coupon.name}}": true, "two\nlines": false, "a\rb": false, "a\tb": false} {
+		e := &fault.Fields{}
+		Copy{Variants: []Variant{{Percent: 100, Texts: map[string]Text{"": {Title: title, Body: "two\nlines"}}}}}.Check(e)
+		if (e.Err() == nil) != right {
+			t.Errorf("%q: %v", title, e.Err())
+		}
+	}
+}
+
 func TestParsingNeverPanics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"{{", "}}", "{", "}", "|", "name", " ", "é", "{{name}}"})).Draw(t, "s"), "")

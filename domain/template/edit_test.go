@@ -162,6 +162,22 @@ func TestTheEndMayMoveWhileItLiesAhead(t *testing.T) {
 	}
 }
 
+// TestAnOldNameStandsInNobodysWay: what was once accepted as a name does not
+// keep a live drop from being changed.
+func TestAnOldNameStandsInNobodysWay(t *testing.T) {
+	tpl, now := inState(template.Open)
+	tpl.Name = "two\nlines"
+	s := tpl.Spec
+	s.Stock++
+	if got, err := tpl.Edit(s, now); err != nil || got.Spec != s {
+		t.Errorf("%+v %v", got.Spec, err)
+	}
+	s.Name = "two other\nlines"
+	if _, err := tpl.Edit(s, now); !slices.Equal(brokenFields(err), []string{"name"}) {
+		t.Error(err)
+	}
+}
+
 func TestWhatMayChangeAfterPublication(t *testing.T) {
 	tpl, now := inState(template.Open)
 	s := tpl.Spec

@@ -69,9 +69,9 @@ func (t Template) Cancel(now time.Time) (Template, error) {
 // accepted; the error names each other field. What does not belong to the kind
 // and the target is left out.
 func (t Template) Edit(s Spec, now time.Time) (Template, error) {
-	promised := ""
+	var promised Spec
 	if t.Stored != Draft {
-		promised = t.Currency
+		promised = t.Spec
 	}
 	if err := s.check(promised); err != nil {
 		return t, err

@@ -23,17 +23,22 @@ const (
 
 // Check returns a [fault.Fields] that names every rule s breaks, or nil.
 // Whether the opening lies ahead is asked at publication, not of a draft.
-func (s Spec) Check() error { return s.check("") }
+func (s Spec) Check() error { return s.check(Spec{}) }
 
-// check accepts the currency that was promised, active or not.
-func (s Spec) check(promised string) error {
+// check accepts the currency and the name that were promised, whatever is
+// asked of others by now.
+func (s Spec) check(promised Spec) error {
 	e := &fault.Fields{}
 	if s.ShopNumber <= 0 {
 		e.Add("shop_number", "rule.shop_number", "must be a positive number")
 	}
-	checkText(e, "name", s.Name, 1, MaxName)
+	if s.Name != promised.Name && strings.ContainsAny(s.Name, lineBreaks) {
+		e.Add("name", "rule.one_line", "must be one line")
+	} else {
+		checkText(e, "name", s.Name, 1, MaxName)
+	}
 	checkText(e, "description", s.Description, 0, MaxDescription)
-	s.checkDiscount(e, promised)
+	s.checkDiscount(e, promised.Currency)
 	s.checkReach(e)
 	s.checkTimes(e)
 	s.checkNotices(e)
@@ -148,6 +153,9 @@ func (s Spec) CheckOpening(now time.Time) error {
 	return e.Err()
 }
 
+// lineBreaks may be in descriptions; names are one line, without tabs.
+const lineBreaks = "\r\n\t"
+
 func checkText(e *fault.Fields, name, text string, least, most int) {
 	n := utf8.RuneCountInString(text)
 	switch {
@@ -168,8 +176,8 @@ func checkText(e *fault.Fields, name, text string, least, most int) {
 // it, or a [fault.Fields]. It is one line.
 func ShopName(typed string) (string, error) {
 	name, e := strings.TrimSpace(typed), &fault.Fields{}
-	if strings.ContainsAny(name, "\r\n\t") {
-		e.Add("name", "rule.text", "must not contain control characters")
+	if strings.ContainsAny(name, lineBreaks) {
+		e.Add("name", "rule.one_line", "must be one line")
 	} else {
 		checkText(e, "name", name, 1, MaxName)
 	}

@@ -45,6 +45,8 @@ func TestTextRules(t *testing.T) {
 		refused("name", "invalid UTF-8", func(s *template.Spec) { s.Name = "a\xffb" }),
 		refused("name", "half a rune", func(s *template.Spec) { s.Name = "券"[:2] }),
 		refused("name", "escape", func(s *template.Spec) { s.Name = "a\x1b[31mb" }),
+		refused("name", "two lines", func(s *template.Spec) { s.Name = "a\nb" }),
+		refused("name", "a tab", func(s *template.Spec) { s.Name = "a\tb" }),
 		refused("name", "C1 control", func(s *template.Spec) { s.Name = "a\u0085b" }),
 		accepted("no description", func(s *template.Spec) { s.Description = "" }),
 		accepted("lines in a description", func(s *template.Spec) { s.Description = "a\r\n\tb" }),

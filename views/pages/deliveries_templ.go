@@ -1497,7 +1497,7 @@ func (p Batch) Results() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Badge(ui.OutcomeTone(string(r.Outcome)), ui.T(ctx, "outcome."+string(r.Outcome))).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = outcomeBadge(r.Outcome, r.Reason).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -1122,7 +1122,7 @@ func (p User) letter(l campaign.Letter) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Badge(ui.OutcomeTone(string(l.Outcome)), ui.T(ctx, "outcome."+string(l.Outcome))).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = outcomeBadge(l.Outcome, l.Reason).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
