@@ -144,7 +144,16 @@ func (a *API) campaignByID(ctx context.Context, id int64) (*campaignAnswer, erro
 	if err != nil {
 		return nil, err
 	}
-	return &campaignAnswer{etag(st.Version), campaignJSON(st)}, nil
+	w, err := a.asleep.Of(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	st.Progress = st.Progress.Awake(w.Users)
+	answer := campaignJSON(st)
+	if answer.Progress.Waiting = w.Users; w.Users > 0 {
+		answer.Progress.WaitingUntil = new(w.Next.UTC())
+	}
+	return &campaignAnswer{etag(st.Version), answer}, nil
 }
 
 func (a *API) getCampaign(ctx context.Context, in *CampaignRef) (*campaignAnswer, error) {

@@ -183,15 +183,18 @@ type Campaign struct {
 
 // CampaignProgress says what became of the audience so far.
 type CampaignProgress struct {
-	Audience   int64    `json:"audience" doc:"Users cut so far; always the sum of the five that follow." example:"1000"`
-	Sent       int64    `json:"sent" example:"640"`
-	Skipped    int64    `json:"skipped" example:"3"`
-	Expired    int64    `json:"expired" example:"0"`
-	Dead       int64    `json:"dead" example:"1"`
-	InFlight   int64    `json:"in_flight" example:"356"`
-	Complete   bool     `json:"audience_complete" doc:"Whether the whole audience is known."`
-	Rate       float64  `json:"rate" doc:"Recipients settled per second lately." example:"99.5"`
-	ETASeconds *float64 `json:"eta_seconds" doc:"Until everybody has an outcome at this rate; null when it cannot be told." nullable:"true" example:"3.6"`
+	Audience int64 `json:"audience" doc:"Users cut so far; always the sum of the five that follow." example:"1000"`
+	Sent     int64 `json:"sent" example:"640"`
+	Skipped  int64 `json:"skipped" example:"3"`
+	Expired  int64 `json:"expired" example:"0"`
+	Dead     int64 `json:"dead" example:"1"`
+	InFlight int64 `json:"in_flight" example:"356"`
+	Waiting  int64 `json:"waiting,omitempty" doc:"Of those in flight, who is sent to once their quiet hours end; in the answer about one running campaign only. eta_seconds is about the others then." example:"12"`
+	// WaitingUntil is nil if nobody waits.
+	WaitingUntil *time.Time `json:"waiting_until,omitempty" doc:"When the quiet hours of the first of them end."`
+	Complete     bool       `json:"audience_complete" doc:"Whether the whole audience is known."`
+	Rate         float64    `json:"rate" doc:"Recipients settled per second lately." example:"99.5"`
+	ETASeconds   *float64   `json:"eta_seconds" doc:"Until everybody has an outcome at this rate; null when it cannot be told." nullable:"true" example:"3.6"`
 }
 
 func (w CampaignWish) spec() (campaign.Spec, error) {

@@ -118,7 +118,7 @@ func (c *Console) drawCampaign(w http.ResponseWriter, r *http.Request, status in
 	if p.Carrier, err = c.carrier(r, st); err != nil {
 		return err
 	}
-	if p.Waiting, err = c.waiting(r, st); err != nil {
+	if p.Waiting, err = c.asleep.Of(r.Context(), st); err != nil {
 		return err
 	}
 	if err := c.completeResults(r, &p); err != nil {
@@ -184,19 +184,10 @@ func (c *Console) campaignProgress(w http.ResponseWriter, r *http.Request) error
 	if p.Carrier, err = c.carrier(r, st); err != nil {
 		return err
 	}
-	if p.Waiting, err = c.waiting(r, st); err != nil {
+	if p.Waiting, err = c.asleep.Of(r.Context(), st); err != nil {
 		return err
 	}
 	return c.show(w, r, http.StatusOK, p.ProgressCard())
-}
-
-// waiting returns who of a campaign under way, which the viewer may see, is
-// sent to after quiet hours.
-func (c *Console) waiting(r *http.Request, st campaign.Status) (campaign.Waiting, error) {
-	if st.State != campaign.Running && st.State != campaign.Paused || st.Progress.InFlight == 0 {
-		return campaign.Waiting{}, nil
-	}
-	return c.asleep.get(r.Context(), st.ID)
 }
 
 // carrier returns how the channel is that the campaign goes over.

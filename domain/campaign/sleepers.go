@@ -1,11 +1,9 @@
-package console
+package campaign
 
 import (
 	"context"
 	"sync"
 	"time"
-
-	"dropbell/domain/campaign"
 )
 
 const (
@@ -17,10 +15,11 @@ const (
 	maxSleepers = 100
 )
 
-// sleepers keeps, by campaign, who waits for the end of quiet hours, so that a
+// Sleepers keeps, by campaign, who waits for the end of quiet hours, so that a
 // large audience is counted seldom, however many look.
-type sleepers struct {
-	count func(ctx context.Context, id int64) (campaign.Waiting, error)
+type Sleepers struct {
+	// Count is [ResultStore.Waiting].
+	Count func(ctx context.Context, id int64) (Waiting, error)
 
 	mu   sync.Mutex
 	kept map[int64]*nap
@@ -30,19 +29,23 @@ type sleepers struct {
 type nap struct {
 	mu      sync.Mutex
 	until   time.Time
-	waiting campaign.Waiting
+	waiting Waiting
 }
 
-// get returns what is known, or counts. Those who ask meanwhile wait for it.
-func (s *sleepers) get(ctx context.Context, id int64) (campaign.Waiting, error) {
-	n := s.of(id)
+// Of returns what is known of the campaign, or counts. Those who ask meanwhile
+// wait for it. Nobody waits unless the campaign is under way.
+func (s *Sleepers) Of(ctx context.Context, st Status) (Waiting, error) {
+	if st.State != Running && st.State != Paused || st.Progress.InFlight == 0 {
+		return Waiting{}, nil
+	}
+	n := s.nap(st.ID)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	began := time.Now()
 	if began.Before(n.until) {
 		return n.waiting, nil
 	}
-	w, err := s.count(ctx, id)
+	w, err := s.Count(ctx, st.ID)
 	if err != nil {
 		return w, err
 	}
@@ -51,8 +54,8 @@ func (s *sleepers) get(ctx context.Context, id int64) (campaign.Waiting, error) 
 	return w, nil
 }
 
-// of returns the campaign's entry. Too many are forgotten all at once.
-func (s *sleepers) of(id int64) *nap {
+// nap returns the campaign's entry. Too many are forgotten all at once.
+func (s *Sleepers) nap(id int64) *nap {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := s.kept[id]; n != nil {

@@ -1,0 +1,54 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+)
+
+// However many look, a campaign's sleepers are counted once in a while; what
+// failed is not kept, and neither are too many campaigns.
+func TestSleepersAreCountedSeldom(t *testing.T) {
+	counted, broken := 0, errors.New("away")
+	var fails error
+	s := &Sleepers{Count: func(_ context.Context, id int64) (Waiting, error) {
+		counted++
+		return Waiting{Users: id * 10}, fails
+	}}
+	look := func(id int64, want int, wrong error) {
+		t.Helper()
+		if w, err := s.Of(t.Context(), underWay(id)); !errors.Is(err, wrong) || err == nil && w.Users != id*10 || counted != want {
+			t.Errorf("campaign %d: %+v %v, counted %d times, want %d", id, w, err, counted, want)
+		}
+	}
+	fails = broken
+	look(1, 1, broken)
+	fails = nil
+	look(1, 2, nil)
+	if !s.nap(1).until.After(time.Now().Add(-time.Minute)) {
+		t.Error("a count is not kept")
+	}
+	s.nap(1).until = time.Now().Add(time.Hour)
+	look(1, 2, nil)
+	look(2, 3, nil)
+	s.nap(1).until = time.Now()
+	look(1, 4, nil)
+	for _, idle := range []Status{{Campaign: Campaign{ID: 9, State: Running}}, {Campaign: Campaign{ID: 9, State: Finished}, Progress: underWay(9).Progress}} {
+		if w, err := s.Of(t.Context(), idle); w != (Waiting{}) || err != nil || counted != 4 {
+			t.Errorf("nobody can wait: %+v %v", w, err)
+		}
+	}
+	for id := range int64(3 * maxSleepers) {
+		s.nap(id)
+	}
+	if len(s.kept) > maxSleepers {
+		t.Errorf("%d campaigns are kept", len(s.kept))
+	}
+}
+
+func underWay(id int64) Status {
+	return Status{Campaign: Campaign{ID: id, State: Paused}, Progress: Progress{Counts: delivery.Counts{InFlight: 1}}}
+}
