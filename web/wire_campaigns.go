@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
 	"dropbell/domain/campaign"
@@ -15,7 +16,7 @@ import (
 func (p *program) campaignService() *campaign.Service {
 	store := postgres.NewCampaigns(p.db)
 	return &campaign.Service{Store: store, Latch: redis.NewLatch(p.redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: clock,
-		Audiences: store.Audiences()}
+		Audiences: store.Audiences(), Sleepers: (&lookup.Sleepers{Count: store.Waiting}).Of}
 }
 
 // each returns what a finished in-app batch says to each of the connected users.

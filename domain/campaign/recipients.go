@@ -100,13 +100,13 @@ func (s *Service) Results(ctx context.Context, by staff.Actor, id int64) (Campai
 	return c, all[id], err
 }
 
-// Waiting returns who of the campaign's audience is sent to after quiet hours,
-// or [ErrNotFound]. Of a large audience it takes as long as counting it.
-func (s *Service) Waiting(ctx context.Context, by staff.Actor, id int64) (Waiting, error) {
-	if _, err := s.view(ctx, by, id); err != nil {
-		return Waiting{}, err
+// Waiting returns who of a campaign that was looked at is sent to after quiet
+// hours. Nobody is unless it is under way.
+func (s *Service) Waiting(ctx context.Context, st Status) (Waiting, error) {
+	if st.State != Running && st.State != Paused || st.Progress.InFlight == 0 {
+		return Waiting{}, nil
 	}
-	return s.Store.Waiting(ctx, id)
+	return s.Sleepers(ctx, st.ID)
 }
 
 func (s *Service) view(ctx context.Context, by staff.Actor, id int64) (Campaign, error) {

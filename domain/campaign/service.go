@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -129,7 +128,10 @@ type Service struct {
 	Channels  delivery.ChannelSet
 	// Audiences are the kinds that can be read here.
 	Audiences []AudienceKind
-	Now       func() time.Time
+	// Sleepers is [ResultStore.Waiting], or what remembers its answers: of a
+	// large audience they take as long as counting it.
+	Sleepers func(ctx context.Context, id int64) (Waiting, error)
+	Now      func() time.Time
 }
 
 // Create stores a draft. It returns a [fault.Fields] that names every broken
@@ -377,22 +379,6 @@ func (s *Service) load(ctx context.Context, by staff.Actor, id int64) (Campaign,
 		err = may(by, staff.ManageCampaigns, c.Shop)
 	}
 	return c, err
-}
-
-// auditOf leaves the user ids of a named audience out: how many says enough.
-func auditOf(s Spec) map[string]any {
-	return map[string]any{"name": s.Name, "channel": s.Channel.String(), "content": s.Content, "audience": s.Audience.Kind,
-		"audience_id": s.Audience.ID, "audience_users": len(s.Audience.Users), "grant_template_id": s.GrantTemplate,
-		"starts_at": s.StartsAt, "ends_at": s.EndsAt, "rate_per_second": s.RatePerSecond}
-}
-
-func entry(by staff.Actor, action string, c Campaign, reason string, before, after any) staff.Entry {
-	id := ""
-	if c.ID != 0 {
-		id = strconv.FormatInt(c.ID, 10)
-	}
-	return staff.Entry{Actor: by, Action: action, ObjectKind: "campaign", ObjectID: id,
-		ShopNumber: c.Shop, Reason: reason, Before: before, After: after}
 }
 
 // detach keeps a write from being dropped half-way by a caller who hangs up,

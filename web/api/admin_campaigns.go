@@ -144,7 +144,7 @@ func (a *API) campaignByID(ctx context.Context, id int64) (*campaignAnswer, erro
 	if err != nil {
 		return nil, err
 	}
-	w, err := a.asleep.Of(ctx, st)
+	w, err := a.Campaigns.Waiting(ctx, st)
 	if err != nil {
 		return nil, err
 	}

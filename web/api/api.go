@@ -124,7 +124,6 @@ type API struct {
 	failed *middleware.Limiter
 	// guesses are redeem codes that were made up or mistyped.
 	guesses, guessesFrom *middleware.Limiter
-	asleep               *campaign.Sleepers
 
 	spec []byte
 }
@@ -146,9 +145,6 @@ func New(d Deps) *API {
 		guessesFrom: middleware.NewLimiter(guessesPerAddress)}
 	if a.log == nil {
 		a.log = slog.Default()
-	}
-	if d.Campaigns != nil {
-		a.asleep = &campaign.Sleepers{Count: d.Campaigns.Store.Waiting}
 	}
 	a.keys = newKeyring(d.Keys, d.Now, a.log)
 	a.mux.Use(a.head)

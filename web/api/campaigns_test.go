@@ -28,7 +28,7 @@ func (freeLatch) Release(context.Context, [32]byte, int64) error { return nil }
 
 func campaigns(r *rig, templates campaign.Templates, users *user.Service) *campaign.Service {
 	store := postgres.NewCampaigns(r.db)
-	return &campaign.Service{Store: store, Latch: freeLatch{}, Templates: templates, Users: users, Now: r.now,
+	return &campaign.Service{Store: store, Sleepers: store.Waiting, Latch: freeLatch{}, Templates: templates, Users: users, Now: r.now,
 		Channels: delivery.ChannelSetOf(delivery.App, delivery.Email), Audiences: store.Audiences()}
 }
 

@@ -118,7 +118,7 @@ func (c *Console) drawCampaign(w http.ResponseWriter, r *http.Request, status in
 	if p.Carrier, err = c.carrier(r, st); err != nil {
 		return err
 	}
-	if p.Waiting, err = c.asleep.Of(r.Context(), st); err != nil {
+	if p.Waiting, err = c.Campaigns.Waiting(r.Context(), st); err != nil {
 		return err
 	}
 	if err := c.completeResults(r, &p); err != nil {
@@ -184,7 +184,7 @@ func (c *Console) campaignProgress(w http.ResponseWriter, r *http.Request) error
 	if p.Carrier, err = c.carrier(r, st); err != nil {
 		return err
 	}
-	if p.Waiting, err = c.asleep.Of(r.Context(), st); err != nil {
+	if p.Waiting, err = c.Campaigns.Waiting(r.Context(), st); err != nil {
 		return err
 	}
 	return c.show(w, r, http.StatusOK, p.ProgressCard())

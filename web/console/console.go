@@ -147,7 +147,6 @@ type Console struct {
 	decks     *hub[int64, *deck]
 	sales     salesDesk
 	status    *recent[[delivery.Channels]delivery.ChannelStatus]
-	asleep    *campaign.Sleepers
 	ahead     *recent[[]reminder.ChannelForecast]
 	handler   http.Handler
 	// partRoutes are those that live parts of pages come from; ownParts says of
@@ -174,7 +173,6 @@ func New(d Deps) *Console {
 	c.parts = newHub(c.lookAtPart, func(p *part) time.Duration { return p.every })
 	c.decks = newHub(c.deck, always[*deck](time.Second))
 	c.status = &recent[[delivery.Channels]delivery.ChannelStatus]{life: statusLife, look: c.channelStatus}
-	c.asleep = &campaign.Sleepers{Count: c.Campaigns.Store.Waiting}
 	c.ahead = &recent[[]reminder.ChannelForecast]{life: aheadLife, look: func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 		return c.Forecaster.Forecast(ctx, forecastAhead)
 	}}

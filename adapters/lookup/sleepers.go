@@ -1,9 +1,11 @@
-package campaign
+package lookup
 
 import (
 	"context"
 	"sync"
 	"time"
+
+	"dropbell/domain/campaign"
 )
 
 const (
@@ -18,8 +20,8 @@ const (
 // Sleepers keeps, by campaign, who waits for the end of quiet hours, so that a
 // large audience is counted seldom, however many look.
 type Sleepers struct {
-	// Count is [ResultStore.Waiting].
-	Count func(ctx context.Context, id int64) (Waiting, error)
+	// Count is [campaign.ResultStore.Waiting].
+	Count func(ctx context.Context, id int64) (campaign.Waiting, error)
 
 	mu   sync.Mutex
 	kept map[int64]*nap
@@ -29,23 +31,20 @@ type Sleepers struct {
 type nap struct {
 	mu      sync.Mutex
 	until   time.Time
-	waiting Waiting
+	waiting campaign.Waiting
 }
 
 // Of returns what is known of the campaign, or counts. Those who ask meanwhile
-// wait for it. Nobody waits unless the campaign is under way.
-func (s *Sleepers) Of(ctx context.Context, st Status) (Waiting, error) {
-	if st.State != Running && st.State != Paused || st.Progress.InFlight == 0 {
-		return Waiting{}, nil
-	}
-	n := s.nap(st.ID)
+// wait for it.
+func (s *Sleepers) Of(ctx context.Context, id int64) (campaign.Waiting, error) {
+	n := s.nap(id)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	began := time.Now()
 	if began.Before(n.until) {
 		return n.waiting, nil
 	}
-	w, err := s.Count(ctx, st.ID)
+	w, err := s.Count(ctx, id)
 	if err != nil {
 		return w, err
 	}

@@ -1,4 +1,4 @@
-package campaign
+package lookup
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/domain/delivery"
+	"dropbell/domain/campaign"
 )
 
 // However many look, a campaign's sleepers are counted once in a while; what
@@ -14,13 +14,13 @@ import (
 func TestSleepersAreCountedSeldom(t *testing.T) {
 	counted, broken := 0, errors.New("away")
 	var fails error
-	s := &Sleepers{Count: func(_ context.Context, id int64) (Waiting, error) {
+	s := &Sleepers{Count: func(_ context.Context, id int64) (campaign.Waiting, error) {
 		counted++
-		return Waiting{Users: id * 10}, fails
+		return campaign.Waiting{Users: id * 10}, fails
 	}}
 	look := func(id int64, want int, wrong error) {
 		t.Helper()
-		if w, err := s.Of(t.Context(), underWay(id)); !errors.Is(err, wrong) || err == nil && w.Users != id*10 || counted != want {
+		if w, err := s.Of(t.Context(), id); !errors.Is(err, wrong) || err == nil && w.Users != id*10 || counted != want {
 			t.Errorf("campaign %d: %+v %v, counted %d times, want %d", id, w, err, counted, want)
 		}
 	}
@@ -36,19 +36,10 @@ func TestSleepersAreCountedSeldom(t *testing.T) {
 	look(2, 3, nil)
 	s.nap(1).until = time.Now()
 	look(1, 4, nil)
-	for _, idle := range []Status{{Campaign: Campaign{ID: 9, State: Running}}, {Campaign: Campaign{ID: 9, State: Finished}, Progress: underWay(9).Progress}} {
-		if w, err := s.Of(t.Context(), idle); w != (Waiting{}) || err != nil || counted != 4 {
-			t.Errorf("nobody can wait: %+v %v", w, err)
-		}
-	}
 	for id := range int64(3 * maxSleepers) {
 		s.nap(id)
 	}
 	if len(s.kept) > maxSleepers {
 		t.Errorf("%d campaigns are kept", len(s.kept))
 	}
-}
-
-func underWay(id int64) Status {
-	return Status{Campaign: Campaign{ID: id, State: Paused}, Progress: Progress{Counts: delivery.Counts{InFlight: 1}}}
 }
