@@ -114,6 +114,8 @@ func deliveries() []Story {
 		{Name: "deliveries/batch", Page: pages.Batch{Row: waiting, List: people, Next: "/deliveries/9124?after=1013", Export: "/deliveries/9124/recipients.csv"}.Page()},
 		{Name: "deliveries/batch-stopped", Page: pages.Batch{Row: stopped, List: people[:1], Outcome: "sent", Export: "/deliveries/9122/recipients.csv"}.Page()},
 		{Name: "deliveries/batch-campaign", Page: pages.Batch{Row: campaign, User: "5"}.Page()},
+		{Name: "deliveries/batch-sleeping", Page: pages.Batch{Row: campaign, List: []delivery.Recipient{
+			person(1004, delivery.Sent, "", "", 0), person(1007, delivery.Failed, delivery.ReasonQuietHours, "", 0)}}.Page()},
 		{Name: "deliveries/batch-broken", Page: pages.Batch{Row: campaign, User: "ada", Errors: broken.Errors[1:]}.Page()},
 		{Name: "audit/further", Page: pages.Audit{Filter: pages.AuditFilter{Text: "weather"}, Further: true, Next: "/audit?before=5"}.Page()},
 	}

@@ -39,7 +39,7 @@ func busyUser() pages.User {
 	outcomes := []struct {
 		delivery.Outcome
 		reason string
-	}{{delivery.InFlight, ""}, {delivery.Sent, ""}, {delivery.Skipped, delivery.ReasonFrequencyCap}, {delivery.Recovered, delivery.ReasonThrottled}, {delivery.Dead, delivery.ReasonRefused},
+	}{{delivery.InFlight, ""}, {delivery.Failed, delivery.ReasonQuietHours}, {delivery.Sent, ""}, {delivery.Skipped, delivery.ReasonFrequencyCap}, {delivery.Recovered, delivery.ReasonThrottled}, {delivery.Dead, delivery.ReasonRefused},
 		{delivery.Expired, delivery.ReasonCampaignEnded}}
 	for i := range 11 {
 		o := outcomes[i%len(outcomes)]
