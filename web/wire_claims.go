@@ -35,11 +35,11 @@ func (p *program) wireClaims() {
 	p.registry.MustRegister(d.total, memory)
 	d.durable = postgres.NewClaims(p.db, postgres.Grouping{Observe: p.claimGroupMetrics()})
 	p.closers = append(p.closers, func() error { d.durable.Close(); return nil })
-	doorman := &claim.Doorman{Gate: d.durable, Templates: p.lookup, Record: d.durable, Now: clock,
-		Answered: func(error) { memory.Inc() }}
 	p.gate = p.newGate(d.durable)
 	d.others = map[template.ClaimMode]claim.Gate{template.Gate: p.gate}
-	d.gate = counted{claim.Gates{Templates: p.lookup, Durable: doorman, Others: d.others}, d.total}
+	doorman := &claim.Doorman{Gate: d.durable, Others: d.others, Templates: p.lookup, Record: d.durable, Now: clock,
+		Answered: func(error) { memory.Inc() }}
+	d.gate = count(doorman, d.total)
 	d.service = &claim.Service{Gate: d.gate, Finders: []claim.Finder{d.durable, p.gate}, Owned: d.durable, Random: rand.Uint64}
 	for _, result := range []error{nil, claim.ErrSoldOut, claim.ErrLimit, claim.ErrNotStarted, claim.ErrEnded, template.ErrNotOpen,
 		template.ErrNotFound, claim.ErrIdempotency, claim.ErrOverloaded} {
@@ -63,11 +63,21 @@ func (p *program) soldOut(ctx context.Context, e event.Coupons) error {
 type counted struct {
 	gate  claim.Gate
 	total *prometheus.CounterVec
+	// issued spares the hot path the label lookup.
+	issued prometheus.Counter
+}
+
+func count(gate claim.Gate, total *prometheus.CounterVec) *counted {
+	return &counted{gate, total, total.WithLabelValues(string(claim.Issued))}
 }
 
 // Claim is part of [claim.Gate].
-func (g counted) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
+func (g *counted) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	c, err := g.gate.Claim(ctx, r)
+	if err == nil && c.State == claim.Issued {
+		g.issued.Inc()
+		return c, nil
+	}
 	g.total.WithLabelValues(claimResult(c, err)).Inc()
 	return c, err
 }

@@ -29,7 +29,7 @@ func (p *program) wireCodes() error {
 		Uses: postgres.NewCodes(p.db),
 		// In front of the durable gate nothing is refused from memory: a code
 		// that was used is told apart from a drop that is sold out.
-		Gate:     counted{claim.Gates{Templates: p.lookup, Durable: p.claims.durable, Others: p.claims.others}, p.claims.total},
+		Gate:     count(claim.Gates{Templates: p.lookup, Durable: p.claims.durable, Others: p.claims.others}, p.claims.total),
 		NewID:    func() claim.ID { return claim.NewID(rand.Uint64()) },
 		Answered: p.redemptionMetrics(), Failed: p.marksFailed()}
 	return nil

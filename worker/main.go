@@ -21,7 +21,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	redis.Quiet()
-	config.CollectRarely(ctx, os.Getenv)
+	config.CollectRarely(ctx, os.Getenv, config.RoomForBatches)
 	if err := command(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(config.ExitCode(err))

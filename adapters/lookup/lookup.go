@@ -84,20 +84,30 @@ func New(source Source, now func() time.Time) (*Templates, error) {
 // [template.ErrNotFound]. Ids beyond the newest are refused without a look
 // into the database or the cache; ids begin at 1 and have no large gaps.
 func (t *Templates) Template(ctx context.Context, id int64) (template.Template, error) {
-	if id <= 0 {
-		return template.Template{}, template.ErrNotFound
-	}
-	if err := t.checkNewest(ctx, id); err != nil {
-		return template.Template{}, err
-	}
-	e, err := t.find(ctx, id)
+	found, err := t.Shared(ctx, id)
 	if err != nil {
 		return template.Template{}, err
 	}
-	if e.missing {
-		return template.Template{}, template.ErrNotFound
+	return *found, nil
+}
+
+// Shared is [Templates.Template] without a copy: nobody may change what it
+// returns.
+func (t *Templates) Shared(ctx context.Context, id int64) (*template.Template, error) {
+	if id <= 0 {
+		return nil, template.ErrNotFound
 	}
-	return e.template, nil
+	if err := t.checkNewest(ctx, id); err != nil {
+		return nil, err
+	}
+	e, err := t.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if e.missing {
+		return nil, template.ErrNotFound
+	}
+	return &e.template, nil
 }
 
 // find returns what was found last or what is in the cache.
@@ -106,6 +116,10 @@ func (t *Templates) find(ctx context.Context, id int64) (*entry, error) {
 	if f := t.last.Load(); f != nil && f.id == id && f.forgotten == forgotten && now.Before(f.until) && !now.Before(f.until.Add(-lastFor)) {
 		return &f.entry, nil
 	}
+	return t.findCached(ctx, id, now, forgotten)
+}
+
+func (t *Templates) findCached(ctx context.Context, id int64, now time.Time, forgotten int64) (*entry, error) {
 	e, err := t.cache.Get(ctx, id, otter.LoaderFunc[int64, entry](t.load))
 	if err != nil {
 		return nil, err

@@ -90,7 +90,7 @@ func (s *Claims) decide(ctx context.Context, group []claim.Request) (verdicts []
 	}
 	for range rivals {
 		verdicts, err = s.decideOnce(ctx, group)
-		if !violates(err, "coupons_origin") && !violates(err, "coupons_claim_id_key") {
+		if !violates(err, "coupons_origin") {
 			break
 		}
 	}

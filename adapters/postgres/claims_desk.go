@@ -30,7 +30,7 @@ join coupons c on c.origin = a.origin and c.origin_key = a.key and c.origin_key 
 
 const loadKnownIDs = `
 select c.origin, c.origin_key, c.claim_id, c.template_id, c.user_id, c.id, c.issued_at
-from unnest($1::bigint[]) as a (id) join coupons c on c.claim_id = a.id`
+from unnest($1::bigint[], $2::bigint[]) as a (id, user_id) join coupons c on c.user_id = a.user_id and c.claim_id = a.id`
 
 // A question is what a group needs to know, each thing once.
 type question struct {
@@ -38,7 +38,8 @@ type question struct {
 	holderTemplates []int64
 	holderUsers     []int64
 	origins, keys   []string
-	acceptedIDs     []int64
+	// What gates have accepted is known by its id, among the coupons of its user.
+	acceptedIDs, acceptedUsers []int64
 }
 
 func questionOf(group []claim.Request) question {
@@ -57,7 +58,7 @@ func questionOf(group []claim.Request) question {
 			q.origins, q.keys = append(q.origins, string(r.Origin)), append(q.keys, r.Key)
 		}
 		if !r.AcceptedAt.IsZero() {
-			q.acceptedIDs = append(q.acceptedIDs, int64(r.ID))
+			q.acceptedIDs, q.acceptedUsers = append(q.acceptedIDs, int64(r.ID)), append(q.acceptedUsers, int64(r.UserID))
 		}
 	}
 	slices.Sort(q.templates) // which are locked in this order
@@ -80,8 +81,8 @@ func loadDesk(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*clai
 }
 
 func newDesk(q question, group int) *claim.Desk {
-	return &claim.Desk{Templates: make(map[int64]template.Template, len(q.templates)), Counts: make(map[claim.Holder]int, len(q.holderUsers)),
-		Known: map[claim.RepeatKey]*claim.Claim{}, KnownID: make(map[claim.ID]*claim.Claim, group)}
+	return &claim.Desk{Templates: make(map[int64]template.Template, len(q.templates)), Counts: make(map[claim.Holder]int, group),
+		Known: make(map[claim.RepeatKey]*claim.Claim, group), KnownID: make(map[claim.ID]*claim.Claim, len(q.acceptedIDs)), Size: group}
 }
 
 // queueQuestion asks for the templates' terms, and then for what else decides.
@@ -94,7 +95,7 @@ func queueQuestion(b *pgx.Batch, d *claim.Desk, q question, terms string) {
 		b.Queue(loadKnown, q.origins, q.keys).Query(func(rows pgx.Rows) error { return readKnown(d, rows) })
 	}
 	if len(q.acceptedIDs) > 0 {
-		b.Queue(loadKnownIDs, q.acceptedIDs).Query(func(rows pgx.Rows) error { return readKnown(d, rows) })
+		b.Queue(loadKnownIDs, q.acceptedIDs, q.acceptedUsers).Query(func(rows pgx.Rows) error { return readKnown(d, rows) })
 	}
 }
 
@@ -208,13 +209,17 @@ func issuedSums(d *claim.Desk) (templates, sums []int64) {
 
 func queueCoupons(b *pgx.Batch, d *claim.Desk) {
 	b.Queue(insertCoupons, couponColumns(d.Fresh())...).Query(func(rows pgx.Rows) error {
+		claims := make(map[claim.ID]*claim.Claim, len(d.Fresh()))
+		for _, n := range d.Fresh() {
+			claims[n.Claim.ID] = n.Claim
+		}
 		for rows.Next() {
 			var id claim.ID
 			var coupon int64
 			if err := rows.Scan(&id, &coupon); err != nil {
 				return err
 			}
-			d.KnownID[id].CouponID = coupon
+			claims[id].CouponID = coupon
 		}
 		return nil
 	})

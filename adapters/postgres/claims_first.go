@@ -25,12 +25,16 @@ import (
 
 // issueFirsts gives coupons to those of the holders $1 (template) and $2 (user)
 // who have none. $3 is how many each would get; both are in the order of
-// template and user, as in every group. $4 to $10 are the coupons: template,
-// user, claim, origin, key, instant, end of validity. $11 to $13
+// template and user, as in every group. $4 to $9 are the coupons: template,
+// user, claim, key, instant, end of validity. $10 to $12
 // are the templates in the order of their ids, with the versions that were
 // read and the number of requests, of which none must be passed over for want
-// of stock. $14 to $16 are topic, trace and instant of the event. If $17, the
+// of stock. $13 to $15 are topic, trace and instant of the event. If $16, the
 // drop must be open, and that instant now.
+//
+// A holder who gets a first coupon elsewhere at this very moment violates the
+// key of the counts, which undoes everything; "on conflict" would look for each
+// of them twice. The set of holders is hashed only if somebody was passed over.
 //
 // The end is looked at once more at the end: who has waited for the template's
 // row is not judged again unless somebody changed it meanwhile.
@@ -40,39 +44,46 @@ import (
 const (
 	issueFirsts = `
 with counted as (
-    insert into claim_counts (template_id, user_id, issued) select * from unnest($1::bigint[], $2::bigint[], $3::int[])
-    on conflict do nothing returning template_id, user_id, issued
+    insert into claim_counts (template_id, user_id, issued)
+    select * from unnest($1::bigint[], $2::bigint[], $3::int[]) as a (template_id, user_id, issued)
+    where not exists (select from claim_counts c where c.template_id = a.template_id and c.user_id = a.user_id)
+    returning template_id, user_id, issued
+), counts as materialized (
+    select count(*) as holders, coalesce(sum(issued), 0) as issued from counted
 ), given as (
     insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
-    select a.*
-    from unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::timestamptz[], $10::timestamptz[])
-        as a (template_id, user_id, claim_id, origin, key, issued_at, expires_at)
-    where ((a.template_id, a.user_id) in (select template_id, user_id from counted)) is true
+    select a.template_id, a.user_id, a.claim_id, '` + string(claim.ByTap) + `', a.key, a.issued_at, a.expires_at
+    from unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::timestamptz[], $9::timestamptz[])
+        as a (template_id, user_id, claim_id, key, issued_at, expires_at)
+    where (select holders from counts) = cardinality($1::bigint[])
+        or ((a.template_id, a.user_id) in (select template_id, user_id from counted)) is true
     returning template_id, issued_at, claim_id, id
+), steps as materialized ( -- one, unless a gate accepted the claims at different instants
+    select template_id, issued_at, count(*) as n from given group by template_id, issued_at
 ), sold as (
     update templates t set issued = t.issued + g.n
-    from unnest($11::bigint[], $12::bigint[], $13::bigint[]) as a (id, version, asked)
-    join (select template_id, count(*) as n from given group by template_id order by template_id) g on g.template_id = a.id
+    from unnest($10::bigint[], $11::bigint[], $12::bigint[]) as a (id, version, asked)
+    join (select template_id, sum(n) as n from steps group by template_id order by template_id) g on g.template_id = a.id
     where t.id = a.id and t.version = a.version and t.issued + a.asked <= t.stock
-      and (not $17 or t.opens_at <= clock_timestamp() and clock_timestamp() < ` + endsAt + `)
+      and (not $16 or t.opens_at <= clock_timestamp() and clock_timestamp() < ` + endsAt + `)
     returning t.id, g.n, t.issued, ` + endsAt + ` as ends
 ), announced as (
     insert into outbox (topic, payload, trace)
-    select $14, jsonb_build_object('at', $16::text, 'issued',
-        jsonb_agg(jsonb_build_object('template_id', id::text, 'issued', n, 'total', issued) order by id)), $15 from sold
+    select $13, jsonb_build_object('at', $15::text, 'issued',
+        jsonb_agg(jsonb_build_object('template_id', id::text, 'issued', n, 'total', issued) order by id)), $14 from sold
     having count(*) > 0
 ), drawn as (
     insert into claim_seconds as s (template_id, second, issued)
-    select template_id, date_trunc('second', issued_at), count(*) from given group by 1, 2 order by 1, 2
+    select template_id, date_trunc('second', issued_at), sum(n) from steps group by 1, 2 order by 1, 2
     on conflict (template_id, second) do update set issued = s.issued + excluded.issued
 ), checked as materialized (
-    select expect((select count(*) from sold) = (select count(distinct template_id) from given)
-        and (select coalesce(sum(issued), 0) from counted) = (select count(*) from given)
-        and (not $17 or coalesce((select min(ends) from sold), 'infinity') > clock_timestamp()
-            and $16::timestamptz between clock_timestamp() - interval '1 second' and clock_timestamp() + interval '1 second'))
+    select expect((select count(*) from sold) = (select count(distinct template_id) from steps)
+        and (select issued from counts) = (select coalesce(sum(n), 0) from steps)
+        and (not $16 or coalesce((select min(ends) from sold), 'infinity') > clock_timestamp()
+            and $15::timestamptz between clock_timestamp() - interval '1 second' and clock_timestamp() + interval '1 second'))
 )`
 	issuedFirsts = `
-select g.claim_id, g.id from given g cross join checked`
+select g.claims, g.coupons from (select array_agg(claim_id) as claims, array_agg(id) as coupons from given) g cross join checked`
 )
 
 // lastTerms remembers what groups that read found. Whoever issues coupons by
@@ -177,38 +188,36 @@ func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]cla
 		return nil, err
 	}
 	for i, v := range verdicts {
-		if v.Claim == nil {
-			continue
-		}
-		if v.Claim.CouponID = issued[v.Claim.ID]; v.Claim.CouponID == 0 {
+		if v.Claim != nil && v.Claim.CouponID == 0 {
 			verdicts[i] = claim.Verdict{}
 		}
 	}
-	s.last.judge(2*len(issued) >= len(desk.Fresh()))
-	if refused && pg.Code != expectFailed && !violates(err, "coupons_origin") && !violates(err, "coupons_claim_id_key") {
+	s.last.judge(2*issued >= len(desk.Fresh()))
+	if refused && pg.Code != expectFailed && !violates(err, "coupons_origin") && !violates(err, "claim_counts_pkey") {
 		return nil, err
 	}
 	return verdicts, nil
 }
 
-// storeFirsts returns the coupons by their claims.
-func storeFirsts(ctx context.Context, conn *pgx.Conn, d *claim.Desk, group []claim.Request) (map[claim.ID]int64, error) {
+// storeFirsts returns how many coupons there are; their ids are filled into
+// their claims.
+func storeFirsts(ctx context.Context, conn *pgx.Conn, d *claim.Desk, group []claim.Request) (int, error) {
 	f := newFirsts(d, group)
 	b := &pgx.Batch{} // without begin and commit it is one transaction
 	b.Queue(indexesOnly)
 	b.Queue(lockQuick, f.templates)
 	f.queue(b, issueFirsts+issuedFirsts, f.columns(true, traceOf(ctx))...)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
-		return nil, err
+		return 0, err
 	}
-	return f.issued, nil
+	return f.fill(), nil
 }
 
 // firsts are coupons to be issued, as far as they are their holders' first.
 type firsts struct {
 	desk                       *claim.Desk
 	templates, versions, asked []int64
-	issued                     map[claim.ID]int64 // coupons by their claims
+	claims, coupons            []int64 // what was issued
 }
 
 func newFirsts(d *claim.Desk, group []claim.Request) *firsts {
@@ -216,7 +225,7 @@ func newFirsts(d *claim.Desk, group []claim.Request) *firsts {
 	for _, r := range group {
 		asked[r.TemplateID]++
 	}
-	f := &firsts{desk: d, issued: make(map[claim.ID]int64, len(d.Fresh()))}
+	f := &firsts{desk: d}
 	f.templates, _ = issuedSums(d)
 	for _, id := range f.templates {
 		f.versions, f.asked = append(f.versions, d.Templates[id].Version), append(f.asked, asked[id])
@@ -225,21 +234,28 @@ func newFirsts(d *claim.Desk, group []claim.Request) *firsts {
 }
 
 func (f *firsts) queue(b *pgx.Batch, sql string, args ...any) {
-	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var id claim.ID
-			var coupon int64
-			if err := rows.Scan(&id, &coupon); err != nil {
-				return err
-			}
-			f.issued[id] = coupon
+	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&f.claims, &f.coupons) })
+}
+
+// fill gives the claims that were issued their coupons once everything is
+// committed, and returns how many that are. They come in the order of the
+// claims, which nobody promises: if they do not they are looked for.
+func (f *firsts) fill() int {
+	fresh, at := f.desk.Fresh(), 0
+	for i, id := range f.claims {
+		for at < len(fresh) && fresh[at].Claim.ID != claim.ID(id) {
+			at++
 		}
-		return nil
-	})
+		if at == len(fresh) {
+			at = slices.IndexFunc(fresh, func(n claim.Issue) bool { return n.Claim.ID == claim.ID(id) })
+		}
+		fresh[at].Claim.CouponID = f.coupons[i]
+	}
+	return len(f.claims)
 }
 
 // columns are the arguments of [issueFirsts].
 func (f *firsts) columns(open bool, trace string) []any {
-	return slices.Concat(countColumns(f.desk.Fresh()), couponColumns(f.desk.Fresh()),
+	return slices.Concat(countColumns(f.desk.Fresh()), tapColumns(f.desk.Fresh()),
 		[]any{f.templates, f.versions, f.asked, event.CouponsIssued, trace, f.desk.At.UTC().Format(time.RFC3339Nano), open})
 }

@@ -93,7 +93,7 @@ func (s *Claims) decideQuickly(ctx context.Context, group []claim.Request) ([]cl
 		return verdicts, nil
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == expectFailed ||
-		violates(err, "coupons_origin") || violates(err, "coupons_claim_id_key") {
+		violates(err, "coupons_origin") {
 		return nil, errors.Join(errOvertaken, rollback(conn.Conn()))
 	}
 	return nil, errors.Join(err, rollback(conn.Conn()))

@@ -54,7 +54,7 @@ func (s *Claims) repetitions(ctx context.Context, keys []claim.RepeatKey) ([]cla
 // ByID returns the user's claim that issued a coupon, or [claim.ErrNotFound].
 func (s *Claims) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
 	_, c, err := scanIssued(s.pool.QueryRow(ctx, `select origin, origin_key, claim_id, template_id, user_id, id, issued_at
-		from coupons where claim_id = $1 and user_id = $2`, id, by))
+		from coupons where user_id = $2 and claim_id = $1`, id, by))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, claim.ErrNotFound
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -151,6 +152,7 @@ func (c *committer[K, Op, Res]) work() {
 func (c *committer[K, Op, Res]) workInTurn() {
 	for {
 		c.turn <- struct{}{}
+		c.letIn()
 		group, _, open := c.gather(nil)
 		alone := len(group) > 0 && len(group) < c.cfg.sideBySide
 		if !alone {
@@ -163,6 +165,19 @@ func (c *committer[K, Op, Res]) workInTurn() {
 		if alone {
 			<-c.turn
 		}
+	}
+}
+
+// letIn gives way as long as the queue grows by it: to callers who are about
+// to join it, and to those who were just answered and come again. On a
+// machine with nothing to do giving way takes no time, so nobody waits for it.
+func (c *committer[K, Op, Res]) letIn() {
+	for before := 0; ; runtime.Gosched() {
+		n := len(c.queue)
+		if n <= before || n >= c.cfg.sideBySide {
+			return
+		}
+		before = n
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/stock"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 )
 
 // Gates keeps what the database knows of the claim gate: plans, and what
@@ -292,11 +293,11 @@ func (s Gates) Retired(ctx context.Context, templateID int64) (bool, error) {
 const decidedSQL = `
 select claim_id, template_id, user_id, case when reason = '' then 'issued' else 'failed' end, coalesce(coupon_id, 0), reason, at from claim_results where `
 
-// Decided returns the claim if it is known what became of it, or
+// Decided returns the user's claim if it is known what became of it, or
 // [claim.ErrNotFound].
-func (s Gates) Decided(ctx context.Context, id claim.ID) (claim.Claim, error) {
-	return s.decided(ctx, `select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where claim_id = $1
-		union all `+decidedSQL+`claim_id = $1 limit 1`, id)
+func (s Gates) Decided(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
+	return s.decided(ctx, `select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where user_id = $1 and claim_id = $2
+		union all `+decidedSQL+`claim_id = $2 and user_id = $1 limit 1`, by, id)
 }
 
 // Known returns the claim that a request with this key led to first, or

@@ -12,14 +12,15 @@ import (
 	"dropbell/domain/stock"
 )
 
-// settleFirsts counts what was issued on the shelf $18 as well. A claim that
+// settleFirsts counts what was issued on the shelf $17 as well. A claim that
 // was refused before stays refused, so nothing is stored then.
 const settleFirsts = issueFirsts + `, settled as (
-    update gate_shelves g set settled = g.settled + s.n from sold s where g.template_id = s.id and g.shard = $18
+    update gate_shelves g set settled = g.settled + s.n from sold s where g.template_id = s.id and g.shard = $17
 ), unrefused as materialized (
     select expect(not exists (select from given join claim_results r on r.claim_id = given.claim_id))
 )
-select g.claim_id, g.id from given g cross join checked cross join unrefused`
+select g.claims, g.coupons from (select array_agg(claim_id) as claims, array_agg(id) as coupons from given) g
+cross join checked cross join unrefused`
 
 // After the template's row is locked, which whoever numbers a new epoch needs,
 // and in a statement that sees what was committed until then.
@@ -63,7 +64,14 @@ func (s GateBook) writeFirsts(ctx context.Context, p *page) (map[claim.ID]int64,
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
 		return nil, nil
 	}
-	return f.issued, err
+	if err != nil {
+		return nil, err
+	}
+	written := make(map[claim.ID]int64, len(f.claims))
+	for i, id := range f.claims {
+		written[claim.ID(id)] = f.coupons[i]
+	}
+	return written, nil
 }
 
 // readTerms reads what decides about the page, without keeping anybody from

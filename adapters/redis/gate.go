@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/stock"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 
 	goredis "github.com/redis/go-redis/v9"
 	"golang.org/x/sync/singleflight"
@@ -52,9 +53,9 @@ type GateInfo interface {
 	// Known returns the claim that a request with this key led to, or
 	// [claim.ErrNotFound].
 	Known(ctx context.Context, r claim.Request) (claim.Claim, error)
-	// Decided returns the claim if the database knows what became of it, or
-	// [claim.ErrNotFound].
-	Decided(ctx context.Context, id claim.ID) (claim.Claim, error)
+	// Decided returns the user's claim if the database knows what became of it,
+	// or [claim.ErrNotFound].
+	Decided(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error)
 }
 
 // GateOptions tune a gate; the zero value is what was measured best.
@@ -309,7 +310,7 @@ func (g *Gate) repeated(ctx context.Context, r claim.Request, first string) (cla
 	if userText != r.UserID.String() {
 		return claim.Claim{}, claim.ErrIdempotency
 	}
-	found, err := g.info.Decided(ctx, id)
+	found, err := g.info.Decided(ctx, r.UserID, id)
 	if errors.Is(err, claim.ErrNotFound) {
 		return claim.Claim{ID: id, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Accepted, At: g.acceptedAt(at)}, nil
 	}

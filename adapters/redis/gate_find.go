@@ -43,7 +43,7 @@ func (s *standing) list(ctx context.Context, info GateInfo) (map[int64]int, erro
 func (g *Gate) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
 	c, err := g.pending(ctx, by, id)
 	if errors.Is(err, claim.ErrNotFound) {
-		c, err = g.info.Decided(ctx, id)
+		c, err = g.info.Decided(ctx, by, id)
 	}
 	if err == nil && c.UserID != by {
 		return claim.Claim{}, claim.ErrNotFound

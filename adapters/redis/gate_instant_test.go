@@ -6,6 +6,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 )
 
 // unwritten is a database to which nothing has been written yet.
@@ -22,7 +23,7 @@ func (u unwritten) Template(context.Context, int64) (template.Template, error) {
 func (unwritten) Known(context.Context, claim.Request) (claim.Claim, error) {
 	return claim.Claim{}, claim.ErrNotFound
 }
-func (unwritten) Decided(context.Context, claim.ID) (claim.Claim, error) {
+func (unwritten) Decided(context.Context, user.ID, claim.ID) (claim.Claim, error) {
 	return claim.Claim{}, claim.ErrNotFound
 }
 

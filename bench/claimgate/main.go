@@ -113,7 +113,7 @@ func (f facts) Retired(context.Context, int64) (bool, error)    { return false, 
 func (f facts) Known(context.Context, claim.Request) (claim.Claim, error) {
 	return claim.Claim{}, claim.ErrNotFound
 }
-func (f facts) Decided(context.Context, claim.ID) (claim.Claim, error) {
+func (f facts) Decided(context.Context, user.ID, claim.ID) (claim.Claim, error) {
 	return claim.Claim{}, claim.ErrNotFound
 }
 func (f facts) Template(context.Context, int64) (template.Template, error) {

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -37,6 +38,7 @@ func main() {
 	group := flag.Int("group", 0, "claims per transaction at most, 0 = what the product uses")
 	workers := flag.Int("workers", 0, "transactions in flight, 0 = what the product uses")
 	web := flag.Bool("http", false, "only over HTTP")
+	only := flag.String("only", "", "names of measurements, separated by semicolons; empty = all")
 	serving := flag.Bool("serve", false, "internal: be the server that only parses")
 	flag.Parse()
 	if *serving {
@@ -47,6 +49,9 @@ func main() {
 		return
 	}
 	b := bench{lasting: time.Duration(*seconds) * time.Second, grouping: postgres.Grouping{MaxGroup: *group, Workers: *workers}, httpOnly: *web}
+	if *only != "" {
+		b.only = strings.Split(*only, ";")
+	}
 	if err := b.run(context.Background(), *callers, *runs); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -62,7 +67,8 @@ type bench struct {
 	httpOnly bool
 	template int64
 	web      *stack.Process
-	parser   string // address of the server that only parses
+	parser   parser
+	only     []string // names of measurements; empty = all
 }
 
 // result is what one measurement showed.
@@ -70,6 +76,7 @@ type result struct {
 	perSecond float64
 	p50, p99  time.Duration
 	group     float64 // claims per transaction, if known
+	spent     string  // processor time per request, if known
 }
 
 func (r result) String() string {
@@ -80,7 +87,7 @@ func (r result) String() string {
 	if r.group > 0 {
 		s += fmt.Sprintf("  %5.1f in a transaction", r.group)
 	}
-	return s
+	return s + r.spent
 }
 
 func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
@@ -98,11 +105,10 @@ func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
 		return err
 	}
 	defer b.web.Stop()
-	var stop func()
-	if b.parser, stop, err = b.startParser(ctx); err != nil {
+	if b.parser, err = b.startParser(ctx); err != nil {
 		return err
 	}
-	defer stop()
+	defer b.parser.stop()
 	fmt.Println(stack.Machine(ctx, b.Stack))
 	for _, word := range strings.Split(callers, ",") {
 		n, err := strconv.Atoi(word)
@@ -119,8 +125,8 @@ func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
 // compare measures everything with so many callers, in turns, and prints it.
 func (b *bench) compare(ctx context.Context, key string, callers, runs int) error {
 	over := func(addr string) func(context.Context) (result, error) {
-		return func(context.Context) (result, error) {
-			return b.http(addr, key, b.template, callers, http.StatusCreated)
+		return func(ctx context.Context) (result, error) {
+			return b.http(ctx, addr, key, b.template, callers, http.StatusCreated)
 		}
 	}
 	type measurement struct {
@@ -139,10 +145,16 @@ func (b *bench) compare(ctx context.Context, key string, callers, runs int) erro
 	if b.httpOnly {
 		list = nil
 	}
-	list = append(list, measurement{parsed, over(b.parser), nil},
+	list = append(list, measurement{parsed, over(b.parser.addr), nil},
 		measurement{"HTTP, claimed", over(b.web.Addr), []string{parsed}},
 		measurement{"HTTP, accepted by Redis", func(ctx context.Context) (result, error) { return b.accepted(ctx, key, callers) }, []string{parsed}},
 		measurement{"HTTP, sold out", func(ctx context.Context) (result, error) { return b.soldOut(ctx, key, callers) }, []string{parsed}})
+	if len(b.only) > 0 {
+		list = slices.DeleteFunc(list, func(m measurement) bool { return !slices.Contains(b.only, m.name) })
+	}
+	if len(list) < len(b.only) {
+		return fmt.Errorf("-only: not all of %q are measurements", b.only)
+	}
 	ratios := map[string][]float64{}
 	for range runs {
 		seen := map[string]result{}
@@ -155,6 +167,9 @@ func (b *bench) compare(ctx context.Context, key string, callers, runs int) erro
 			seen[m.name] = r
 			fmt.Printf("  %-26s %s\n", m.name, r)
 			for _, peer := range m.of {
+				if seen[peer].perSecond == 0 {
+					continue // not among those asked for
+				}
 				ratios[m.name+" / "+peer] = append(ratios[m.name+" / "+peer], r.perSecond/seen[peer].perSecond)
 			}
 		}
@@ -217,12 +232,17 @@ func (b *bench) gate(ctx context.Context, g postgres.Grouping, callers int) (res
 	if err := errors.Join(errs...); err != nil || len(times) == 0 {
 		return result{}, fmt.Errorf("claim: %w", err)
 	}
-	return result{float64(len(times)) / b.lasting.Seconds(), times[len(times)/2], times[len(times)*99/100],
-		float64(grouped.Load()) / float64(max(1, groups.Load()))}, nil
+	return result{perSecond: float64(len(times)) / b.lasting.Seconds(), p50: times[len(times)/2], p99: times[len(times)*99/100],
+		group: float64(grouped.Load()) / float64(max(1, groups.Load()))}, nil
 }
 
 // http claims over HTTP, with an idempotency key each.
-func (b *bench) http(addr, key string, template int64, callers, expect int) (result, error) {
+func (b *bench) http(ctx context.Context, addr, key string, template int64, callers, expect int) (result, error) {
+	before, err := b.spent(ctx)
+	grouped, groups, groupErr := b.grouped(ctx)
+	if err := errors.Join(err, groupErr); err != nil {
+		return result{}, err
+	}
 	r, err := load.Run(load.Plan{Addr: addr, Connections: callers, Warmup: time.Second, Duration: b.lasting, Expect: []int{expect},
 		Request: func(buf []byte, i int64) []byte {
 			body := fmt.Sprintf(`{"template_id":"%d"}`, template)
@@ -232,7 +252,62 @@ func (b *bench) http(addr, key string, template int64, callers, expect int) (res
 	if err == nil && r.Failures > 0 {
 		err = fmt.Errorf("%d of %d requests failed, one with %s", r.Failures, r.Requests, r.Example)
 	}
-	return result{perSecond: r.PerSecond, p50: r.P50, p99: r.P99}, err
+	after, spentErr := b.spent(ctx)
+	groupedAfter, groupsAfter, groupErr := b.grouped(ctx)
+	return result{perSecond: r.PerSecond, p50: r.P50, p99: r.P99, group: (groupedAfter - grouped) / max(1, groupsAfter-groups),
+		spent: spentEach(before, after, r.All)}, errors.Join(err, spentErr, groupErr)
+}
+
+// grouped returns how many claims the durable gate of web has decided so far,
+// and in how many transactions.
+func (b *bench) grouped(ctx context.Context) (claims, groups float64, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.web.Addr+"/metrics", nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if v, ok := strings.CutPrefix(lines.Text(), "dropbell_claim_group_size_sum "); ok {
+			claims, err = strconv.ParseFloat(v, 64)
+		} else if v, ok := strings.CutPrefix(lines.Text(), "dropbell_claim_group_size_count "); ok {
+			groups, err = strconv.ParseFloat(v, 64)
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	return claims, groups, lines.Err()
+}
+
+// spent tells the processor time that has been used so far, in the order of
+// [spenders].
+func (b *bench) spent(ctx context.Context) (list [4]time.Duration, err error) {
+	var errs [4]error
+	list[0], errs[0] = b.web.CPU()
+	list[1], errs[1] = b.parser.CPU()
+	list[2], errs[2] = b.PostgresCPU(ctx)
+	list[3], errs[3] = stack.CPUOf(os.Getpid())
+	return list, errors.Join(errs[:]...)
+}
+
+var spenders = [4]string{"web", "parser", "PostgreSQL", "load"}
+
+// spentEach says what each of n requests has taken of a processor. Redis is
+// left out, and whatever else the machine does.
+func spentEach(before, after [4]time.Duration, n int64) string {
+	s, separator := "", "  us of a processor: "
+	for i, name := range spenders {
+		if each := float64((after[i] - before[i]).Nanoseconds()) / 1000 / float64(max(1, n)); each >= 0.1 {
+			s += fmt.Sprintf("%s%s %.1f", separator, name, each)
+			separator = ", "
+		}
+	}
+	return s
 }
 
 // soldOut claims what is sold out, once the server has noticed.
@@ -260,7 +335,7 @@ func (b *bench) soldOut(ctx context.Context, key string, callers int) (result, e
 	if err != nil {
 		return result{}, err
 	}
-	return b.http(b.web.Addr, key, b.template, callers, http.StatusConflict)
+	return b.http(ctx, b.web.Addr, key, b.template, callers, http.StatusConflict)
 }
 
 // accepted claims from a new drop behind the Redis gate. There is no worker that
@@ -279,7 +354,7 @@ func (b *bench) accepted(ctx context.Context, key string, callers int) (result, 
 	if err := errors.Join(err, stack.FillShelves(ctx, client, t.ID, 1), b.StandGate(ctx, t.ID, 1)); err != nil {
 		return result{}, err
 	}
-	r, err := b.http(b.web.Addr, key, t.ID, callers, http.StatusAccepted)
+	r, err := b.http(ctx, b.web.Addr, key, t.ID, callers, http.StatusAccepted)
 	return r, errors.Join(err, client.FlushDB(ctx).Err())
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
+	"dropbell/bench/stack"
 	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
 	"dropbell/web/api"
@@ -38,7 +39,7 @@ func (agreeable) Claim(_ context.Context, r claim.Request) (claim.Claim, error) 
 func serve() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	config.CollectRarely(ctx, os.Getenv) // as web does
+	config.CollectRarely(ctx, os.Getenv, config.RoomForRequests) // as web does
 	clock := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 	db, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Options{MaxConns: 4, AppName: "bench", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -66,24 +67,34 @@ func serve() error {
 	return nil
 }
 
-// startParser starts this program as the server of [serve].
-func (b *bench) startParser(ctx context.Context) (addr string, stop func(), err error) {
-	cmd := exec.CommandContext(ctx, os.Args[0], "-serve")
-	cmd.Env = append(os.Environ(), "DATABASE_URL="+b.PostgresURL)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
+// A parser is this program as the server of [serve].
+type parser struct {
+	addr string
+	cmd  *exec.Cmd
+}
+
+func (p parser) stop() { _ = p.cmd.Process.Signal(os.Interrupt); _ = p.cmd.Wait() }
+
+// CPU returns the processor time the server has used so far.
+func (p parser) CPU() (time.Duration, error) { return stack.CPUOf(p.cmd.Process.Pid) }
+
+func (b *bench) startParser(ctx context.Context) (parser, error) {
+	p := parser{cmd: exec.CommandContext(ctx, os.Args[0], "-serve")}
+	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+b.PostgresURL)
+	p.cmd.Stderr = os.Stderr
+	out, err := p.cmd.StdoutPipe()
 	if err != nil {
-		return "", nil, err
+		return parser{}, err
 	}
-	if err := cmd.Start(); err != nil {
-		return "", nil, err
+	if err := p.cmd.Start(); err != nil {
+		return parser{}, err
 	}
-	stop = func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() }
 	ready := make([]byte, 64) // the server prints its address when it listens
 	n, err := out.Read(ready)
 	if err != nil {
-		stop()
-		return "", nil, fmt.Errorf("the parsing server: %w", err)
+		p.stop()
+		return parser{}, fmt.Errorf("the parsing server: %w", err)
 	}
-	return string(ready[:n]), stop, nil
+	p.addr = string(ready[:n])
+	return p, nil
 }

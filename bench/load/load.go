@@ -33,6 +33,7 @@ type Result struct {
 	PerSecond     float64
 	P50, P99, Max time.Duration
 	Requests      int64
+	All           int64 // Requests and those of the warm-up
 	// Failures are answers with another status, with an example.
 	Failures int64
 	Example  string
@@ -191,5 +192,5 @@ func (r *runner) result() Result {
 		return Result{}
 	}
 	return Result{PerSecond: float64(n) / r.plan.Duration.Seconds(), P50: r.took[n/2], P99: r.took[n*99/100], Max: r.took[n-1],
-		Requests: int64(n), Failures: r.failures, Example: r.example}
+		Requests: int64(n), All: r.next.Load(), Failures: r.failures, Example: r.example}
 }

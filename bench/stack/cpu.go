@@ -1,31 +1,68 @@
 package stack
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"dropbell/adapters/localstack/child"
 )
 
 // ticksPerSecond is the unit of /proc on every Linux there is.
 const ticksPerSecond = 100
 
 // CPU returns the processor time the program has used so far.
-func (p *Process) CPU() (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.child.PID()))
+func (p *Process) CPU() (time.Duration, error) { return CPUOf(p.child.PID()) }
+
+// PostgresCPU returns the processor time that the server's processes have used
+// so far, those that have ended included.
+func (s *Stack) PostgresCPU(ctx context.Context) (time.Duration, error) {
+	var line string
+	err := s.SQL.QueryRow(ctx, `select split_part(pg_read_file('postmaster.pid'), chr(10), 1)`).Scan(&line)
 	if err != nil {
 		return 0, err
 	}
+	first, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		return 0, err
+	}
+	own, waited, err := cpuOf(first)
+	sum := own + waited
+	for _, pid := range child.Children(first) {
+		if own, waited, err := cpuOf(pid); err == nil { // else it has just ended
+			sum += own + waited
+		}
+	}
+	return sum, err
+}
+
+// CPUOf returns the processor time that a process has used so far.
+func CPUOf(pid int) (time.Duration, error) {
+	own, _, err := cpuOf(pid)
+	return own, err
+}
+
+// cpuOf returns the time of the process itself and of its children that have
+// ended.
+func cpuOf(pid int) (own, ended time.Duration, err error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, err
+	}
 	// The second field, a name in brackets, may hold anything.
 	fields := strings.Fields(string(b)[strings.LastIndexByte(string(b), ')')+1:])
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat has %d fields", p.child.PID(), len(fields))
+	if len(fields) < 15 {
+		return 0, 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
 	}
-	user, err1 := strconv.ParseInt(fields[11], 10, 64)
-	system, err2 := strconv.ParseInt(fields[12], 10, 64)
-	if err1 != nil || err2 != nil {
-		return 0, fmt.Errorf("/proc/%d/stat cannot be read: %q", p.child.PID(), fields[11:13])
+	var ticks [4]int64 // user, system, and both of children
+	for i := range ticks {
+		if ticks[i], err = strconv.ParseInt(fields[11+i], 10, 64); err != nil {
+			return 0, 0, fmt.Errorf("/proc/%d/stat cannot be read: %w", pid, err)
+		}
 	}
-	return time.Duration(user+system) * time.Second / ticksPerSecond, nil
+	const tick = time.Second / ticksPerSecond
+	return time.Duration(ticks[0]+ticks[1]) * tick, time.Duration(ticks[2]+ticks[3]) * tick, nil
 }

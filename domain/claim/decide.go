@@ -19,7 +19,9 @@ var (
 // Admit returns nil if a coupon of t can be issued to somebody who comes this
 // way now, else the refusal; see [Gate] for their order. Stock and limit are
 // not looked at.
-func Admit(t template.Template, by Origin, now time.Time) error {
+func Admit(t template.Template, by Origin, now time.Time) error { return admit(&t, by, now) }
+
+func admit(t *template.Template, by Origin, now time.Time) error {
 	if t.Stored == template.Draft {
 		return template.ErrNotFound
 	}
@@ -37,7 +39,7 @@ func Admit(t template.Template, by Origin, now time.Time) error {
 	return nil
 }
 
-func obtainable(t template.Template, by Origin) error {
+func obtainable(t *template.Template, by Origin) error {
 	switch {
 	case t.Stored == template.Cancelled:
 		return ErrCancelled
@@ -52,7 +54,7 @@ func obtainable(t template.Template, by Origin) error {
 // closedBy reports whether it is too late for this origin. Staff can give
 // coupons away after the window has passed, though not after they have
 // closed the drop themselves; nobody is given one that has expired already.
-func closedBy(t template.Template, by Origin, now time.Time) bool {
+func closedBy(t *template.Template, by Origin, now time.Time) bool {
 	if t.ValidUntil != nil && !now.Before(*t.ValidUntil) {
 		return true
 	}
@@ -97,6 +99,8 @@ type Desk struct {
 	// Void says of keys what refuses them, although the template would not:
 	// the redeem code was revoked. Repetitions are answered all the same.
 	Void map[RepeatKey]error
+	// Size is how many requests there are, if that is known.
+	Size int
 
 	fresh  []Issue
 	issued map[int64]int64
@@ -139,6 +143,9 @@ func (d *Desk) repeated(r Request) (*Claim, bool) {
 			return known, true
 		}
 	}
+	if r.AcceptedAt.IsZero() {
+		return nil, false
+	}
 	known, ok := d.KnownID[r.ID]
 	return known, ok
 }
@@ -176,7 +183,12 @@ func (d *Desk) issue(r Request) *Claim {
 	if r.Key != "" {
 		d.Known[RepeatKey{r.Origin, r.Key}] = c
 	}
-	d.KnownID[r.ID] = c
+	if !r.AcceptedAt.IsZero() {
+		d.KnownID[r.ID] = c
+	}
+	if d.fresh == nil {
+		d.fresh = make([]Issue, 0, d.Size)
+	}
 	d.fresh = append(d.fresh, Issue{r, c, ExpiresAt(d.Templates[r.TemplateID], at)})
 	return c
 }

@@ -15,7 +15,10 @@ import (
 // Shelf is the [Lookup] of a [Doorman]: what it says of a template that is in
 // use is renewed at least once a second.
 type Shelf interface {
-	Lookup
+	// Shared returns the template, or [template.ErrNotFound] if there is none.
+	// It is everybody's, so that thousands who wait need no copy each: nobody
+	// may change it.
+	Shared(ctx context.Context, id int64) (*template.Template, error)
 	// Forget makes the next look see what is stored now.
 	Forget(id int64)
 }
@@ -43,7 +46,10 @@ type Record interface {
 // its key, which is looked up unless the user is known to hold none; whoever
 // holds none is told of the refusal even if the key was once used elsewhere.
 type Doorman struct {
-	Gate      Gate
+	Gate Gate
+	// Others decide what is not for Gate, by the template's mode. Nothing is
+	// answered for them.
+	Others    map[template.ClaimMode]Gate
 	Templates Shelf
 	Record    Record
 	Now       func() time.Time
@@ -57,18 +63,43 @@ type Doorman struct {
 
 // Claim is part of [Gate].
 func (d *Doorman) Claim(ctx context.Context, r Request) (Claim, error) {
-	t, err := d.Templates.Template(ctx, r.TemplateID)
-	if err != nil && !errors.Is(err, template.ErrNotFound) {
+	at, err := d.look(ctx, r)
+	switch {
+	case err != nil:
 		return Claim{}, err
+	case at.refusal != nil:
+		return d.refuse(ctx, r, at)
 	}
-	refusal := err
-	if err == nil {
-		refusal = d.certain(ctx, t, r.Origin)
+	c, err := at.gate.Claim(ctx, r)
+	if err != nil && at.gate == d.Gate && errors.Is(err, ErrSoldOut) {
+		d.hearSoldOut(ctx, r.TemplateID)
 	}
-	if refusal == nil {
-		return d.ask(ctx, r, t)
+	return c, err
+}
+
+// A view is what the doorman sees of a template.
+type view struct {
+	refusal error // that is certain
+	gate    Gate  // to be asked otherwise
+	stock   holderStock
+}
+
+func (d *Doorman) look(ctx context.Context, r Request) (view, error) {
+	t, err := d.Templates.Shared(ctx, r.TemplateID)
+	if errors.Is(err, template.ErrNotFound) {
+		return view{refusal: err}, nil
 	}
-	if r.Key != "" && d.mayRepeat(ctx, r, t, refusal) {
+	if err != nil {
+		return view{}, err
+	}
+	if other, ok := d.Others[t.ClaimMode]; ok {
+		return view{gate: other}, nil
+	}
+	return view{refusal: d.certain(ctx, t, r.Origin), gate: d.Gate, stock: holderStock{t.Stock, t.Returned}}, nil
+}
+
+func (d *Doorman) refuse(ctx context.Context, r Request, at view) (Claim, error) {
+	if r.Key != "" && d.mayRepeat(ctx, r, at) {
 		known, err := d.Record.Repetition(ctx, RepeatKey{r.Origin, r.Key})
 		switch {
 		case err == nil && (known.TemplateID != r.TemplateID || known.UserID != r.UserID):
@@ -78,27 +109,23 @@ func (d *Doorman) Claim(ctx context.Context, r Request) (Claim, error) {
 		}
 	}
 	if d.Answered != nil {
-		d.Answered(refusal)
+		d.Answered(at.refusal)
 	}
-	return Claim{}, refusal
+	return Claim{}, at.refusal
 }
 
-// ask lets r through. That the stock has run out is news if it was not known.
-func (d *Doorman) ask(ctx context.Context, r Request, t template.Template) (Claim, error) {
-	c, err := d.Gate.Claim(ctx, r)
-	if errors.Is(err, ErrSoldOut) {
-		if now, lookErr := d.Templates.Template(ctx, t.ID); lookErr == nil && now.StockLeft() > 0 {
-			d.Templates.Forget(t.ID)
-		}
+// hearSoldOut looks at the template again if it is news that its stock has run out.
+func (d *Doorman) hearSoldOut(ctx context.Context, id int64) {
+	if now, err := d.Templates.Shared(ctx, id); err == nil && now.StockLeft() > 0 {
+		d.Templates.Forget(id)
 	}
-	return c, err
 }
 
 // certain returns the refusal that the gate would give, whatever its clock
 // says within the distance to which clocks are known; nil if there is none.
-func (d *Doorman) certain(ctx context.Context, t template.Template, by Origin) error {
+func (d *Doorman) certain(ctx context.Context, t *template.Template, by Origin) error {
 	early, late := d.span(ctx)
-	first, last := Admit(t, by, early), Admit(t, by, late)
+	first, last := admit(t, by, early), admit(t, by, late)
 	switch {
 	case first == nil && last == nil && t.StockLeft() <= 0:
 		return ErrSoldOut
@@ -109,11 +136,11 @@ func (d *Doorman) certain(ctx context.Context, t template.Template, by Origin) e
 }
 
 // mayRepeat reports whether the key could have won a coupon before.
-func (d *Doorman) mayRepeat(ctx context.Context, r Request, t template.Template, refusal error) bool {
+func (d *Doorman) mayRepeat(ctx context.Context, r Request, at view) bool {
 	switch {
-	case errors.Is(refusal, ErrSoldOut):
-		return d.holders.mayHold(ctx, d.Record, t, r.UserID)
-	case errors.Is(refusal, template.ErrNotFound), errors.Is(refusal, ErrNotStarted):
+	case errors.Is(at.refusal, ErrSoldOut):
+		return d.holders.mayHold(ctx, d.Record, r, at.stock)
+	case errors.Is(at.refusal, template.ErrNotFound), errors.Is(at.refusal, ErrNotStarted):
 		// The key may have been used for another template all the same; that
 		// mistake is told once this one opens.
 		return false
@@ -194,31 +221,31 @@ const (
 	maxHolders    = 2_000_000 // above, a key is looked up rather than the set loaded
 )
 
-// mayHold reports whether the user may hold a coupon of t, which is sold out.
-func (h *holderSets) mayHold(ctx context.Context, from Record, t template.Template, by user.ID) bool {
-	if t.Stock > maxHolders {
+// mayHold reports whether who asks may hold a coupon of the template, which is
+// sold out.
+func (h *holderSets) mayHold(ctx context.Context, from Record, r Request, stock holderStock) bool {
+	if stock.stock > maxHolders {
 		return true
 	}
 	h.mu.Lock()
-	stock := holderStock{t.Stock, t.Returned}
-	set, known := h.sets[t.ID]
+	set, known := h.sets[r.TemplateID]
 	load := !known || set.stock != stock
 	if load {
-		h.remember(t.ID, holderSet{stock: stock})
+		h.remember(r.TemplateID, holderSet{stock: stock})
 	}
 	h.mu.Unlock()
 	if load {
-		holds, err := from.Holders(ctx, t.ID)
+		holds, err := from.Holders(ctx, r.TemplateID)
 		h.mu.Lock()
 		if err != nil {
-			delete(h.sets, t.ID)
-		} else if h.sets[t.ID].stock == stock {
-			h.remember(t.ID, holderSet{stock, holds})
+			delete(h.sets, r.TemplateID)
+		} else if h.sets[r.TemplateID].stock == stock {
+			h.remember(r.TemplateID, holderSet{stock, holds})
 		}
 		h.mu.Unlock()
 		set.holds = holds
 	}
-	return set.holds == nil || set.holds(by)
+	return set.holds == nil || set.holds(r.UserID)
 }
 
 func (h *holderSets) remember(id int64, set holderSet) {

@@ -53,6 +53,11 @@ func (h *house) Template(_ context.Context, id int64) (template.Template, error)
 	return template.Template{}, template.ErrNotFound
 }
 
+func (h *house) Shared(ctx context.Context, id int64) (*template.Template, error) {
+	t, err := h.Template(ctx, id)
+	return &t, err
+}
+
 func (h *house) Forget(id int64) { h.cached[id] = h.drops[id] }
 
 func (h *house) Repetition(_ context.Context, k claim.RepeatKey) (claim.Claim, error) {
@@ -228,8 +233,8 @@ func TestNobodyWaitsForALookThatFails(t *testing.T) {
 
 type broken struct{ *house }
 
-func (broken) Template(context.Context, int64) (template.Template, error) {
-	return template.Template{}, claim.ErrOverloaded
+func (broken) Shared(context.Context, int64) (*template.Template, error) {
+	return nil, claim.ErrOverloaded
 }
 
 func TestGatesByMode(t *testing.T) {
