@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// maxGateGroup is how many claims one script call decides; more would
-	// keep Redis from others for too long and gain nothing.
-	maxGateGroup = 128
+	// maxGateGroup is how many claims one script call decides, which takes two
+	// milliseconds; more would keep Redis from others for too long.
+	maxGateGroup = 256
 	// maxGateQueue is how many claims may wait for one shelf.
 	maxGateQueue = 16384
 	// gateTimeout bounds one script call. What it decided is not lost then:
@@ -60,7 +60,7 @@ type GateInfo interface {
 
 // GateOptions tune a gate; the zero value is what was measured best.
 type GateOptions struct {
-	MaxGroup int // claims per script call, 0 = 128
+	MaxGroup int // claims per script call, 0 = 256, at most 512
 	// Observe, if set, is told the size and duration of every script call.
 	Observe func(size int, took time.Duration)
 	// Later, if set, decides what staff give away after the shelves were taken
@@ -82,11 +82,12 @@ type Gate struct {
 	info    GateInfo
 	options GateOptions
 
-	mu    sync.Mutex
-	drops map[int64]*drop
-	none  map[int64]time.Time // templates that had no shelves, until when that is believed
-	rooms map[int64]*room     // where claims wait for shelves
-	asked singleflight.Group  // for shelves, one caller for all
+	mu     sync.Mutex
+	drops  map[int64]*drop
+	none   map[int64]time.Time // templates that had no shelves, until when that is believed
+	rooms  map[int64]*room     // where claims wait for shelves
+	asked  singleflight.Group  // for shelves, one caller for all
+	waited sync.Pool           // of *waiting that were answered
 
 	standing standing
 }
@@ -110,7 +111,7 @@ type drop struct {
 
 // NewGate returns a gate that uses client and does not close it.
 func NewGate(client goredis.UniversalClient, info GateInfo, o GateOptions) *Gate {
-	if o.MaxGroup <= 0 || o.MaxGroup > maxGateGroup*4 {
+	if o.MaxGroup <= 0 || o.MaxGroup > maxGateGroup*2 {
 		o.MaxGroup = maxGateGroup
 	}
 	if o.Now == nil {

@@ -36,7 +36,7 @@ type laneAnswer struct {
 // do returns the word about the claim. If ctx ends first the claim may still
 // be accepted.
 func (l *lane) do(ctx context.Context, r claim.Request) (string, error) {
-	w := &waiting{request: r, word: make(chan laneAnswer, 1)}
+	w := l.gate.waiter(r)
 	l.mu.Lock()
 	if len(l.queue) >= maxGateQueue {
 		l.mu.Unlock()
@@ -49,11 +49,21 @@ func (l *lane) do(ctx context.Context, r claim.Request) (string, error) {
 	}
 	l.mu.Unlock()
 	select {
-	case a := <-w.word:
+	case a := <-w.word: // the last that is done with w
+		l.gate.waited.Put(w)
 		return a.word, a.err
 	case <-ctx.Done():
 		return "", overloaded("it takes too long")
 	}
+}
+
+func (g *Gate) waiter(r claim.Request) *waiting {
+	w, ok := g.waited.Get().(*waiting)
+	if !ok {
+		w = &waiting{word: make(chan laneAnswer, 1)}
+	}
+	w.request, w.rounds = r, 0
+	return w
 }
 
 // run decides groups until nobody waits.

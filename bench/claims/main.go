@@ -286,20 +286,20 @@ func (b *bench) grouped(ctx context.Context) (claims, groups float64, err error)
 
 // spent tells the processor time that has been used so far, in the order of
 // [spenders].
-func (b *bench) spent(ctx context.Context) (list [4]time.Duration, err error) {
-	var errs [4]error
+func (b *bench) spent(ctx context.Context) (list [5]time.Duration, err error) {
+	var errs [5]error
 	list[0], errs[0] = b.web.CPU()
 	list[1], errs[1] = b.parser.CPU()
 	list[2], errs[2] = b.PostgresCPU(ctx)
-	list[3], errs[3] = stack.CPUOf(os.Getpid())
+	list[3], errs[3] = b.RedisCPU(ctx)
+	list[4], errs[4] = stack.CPUOf(os.Getpid())
 	return list, errors.Join(errs[:]...)
 }
 
-var spenders = [4]string{"web", "parser", "PostgreSQL", "load"}
+var spenders = [5]string{"web", "parser", "PostgreSQL", "Redis", "load"}
 
-// spentEach says what each of n requests has taken of a processor. Redis is
-// left out, and whatever else the machine does.
-func spentEach(before, after [4]time.Duration, n int64) string {
+// spentEach says what each of n requests has taken of a processor.
+func spentEach(before, after [5]time.Duration, n int64) string {
 	s, separator := "", "  us of a processor: "
 	for i, name := range spenders {
 		if each := float64((after[i] - before[i]).Nanoseconds()) / 1000 / float64(max(1, n)); each >= 0.1 {

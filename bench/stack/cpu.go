@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -37,6 +38,29 @@ func (s *Stack) PostgresCPU(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	return sum, err
+}
+
+// RedisCPU returns the processor time that the server has used so far.
+func (s *Stack) RedisCPU(ctx context.Context) (time.Duration, error) {
+	client, err := s.RedisClient()
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	info, err := client.Info(ctx, "server").Result()
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(info) {
+		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "process_id:"); ok {
+			pid, err := strconv.Atoi(id)
+			if err != nil {
+				return 0, err
+			}
+			return CPUOf(pid)
+		}
+	}
+	return 0, errors.New("redis does not tell its process")
 }
 
 // CPUOf returns the processor time that a process has used so far.

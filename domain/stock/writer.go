@@ -93,9 +93,9 @@ type Writer struct {
 	Used func(ctx context.Context, keys []string)
 }
 
-// groupsAtOnce is how many groups one transaction writes, of at most 128
+// groupsAtOnce is how many groups one transaction writes, of at most 256
 // claims each.
-const groupsAtOnce = 16
+const groupsAtOnce = 8
 
 // Step writes what waits on one shelf, once, and returns how many entries it
 // dealt with. If the process dies before the transaction, another writer
