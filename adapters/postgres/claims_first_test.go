@@ -112,6 +112,40 @@ func TestFirstsMeetAChange(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, 1, 1)
 }
 
+// TestFirstsMeetTheFirstOfAnother: another node is about to give one of the
+// group's users a first coupon. Nobody of the group gets one by this attempt,
+// and by the next everybody else does.
+func TestFirstsMeetTheFirstOfAnother(t *testing.T) {
+	h := newRushHour(t, 2)
+	drop := h.remembered(100, 1)
+	_, release := h.hold(`select from templates where id = $1 for no key update`, drop.ID)
+	group := []claim.Request{claimtest.Tap(drop, 1, "a"), claimtest.Tap(drop, 2, "a"), claimtest.Tap(drop, 3, "a")}
+	var elsewhere error
+	var verdicts []claim.Verdict
+	var err error
+	var asking sync.WaitGroup
+	asking.Go(func() { _, elsewhere = h.gates[1].Claim(t.Context(), claimtest.Tap(drop, 2, "elsewhere")) })
+	h.blocked(1)
+	asking.Go(func() { verdicts, err = postgres.Firsts(t.Context(), h.gates[0], group) })
+	h.blocked(2)
+	release()
+	asking.Wait()
+	h.must(elsewhere)
+	h.must(err)
+	for i, v := range verdicts {
+		if v != (claim.Verdict{}) {
+			t.Errorf("request %d was decided: %+v", i, v)
+		}
+	}
+	claimtest.Holds(t, h, drop.ID, 2, 1)
+	verdicts, err = h.gates[0].Group(t.Context(), group)
+	h.must(err)
+	if verdicts[0].Err != nil || !errors.Is(verdicts[1].Err, claim.ErrLimit) || verdicts[2].Err != nil {
+		t.Errorf("decided by what is stored: %+v", verdicts)
+	}
+	claimtest.Holds(t, h, drop.ID, 4, 1)
+}
+
 // TestACrowdThatTriesAgain: most of a crowd has its coupon already and asks
 // again, here and there, with the old key and with new ones.
 func TestACrowdThatTriesAgain(t *testing.T) {

@@ -187,3 +187,45 @@ func TestManyWritersOfOnePage(t *testing.T) {
 		t.Errorf("%d issued, want %d", issued, 2*users)
 	}
 }
+
+// TestManyWritersOfFurtherClaims: nothing but their ids tells claims without a
+// key apart, of users who have a coupon already. One stands twice in the page.
+func TestManyWritersOfFurtherClaims(t *testing.T) {
+	const users = 20
+	h := newRushHour(t, 1)
+	drop := h.behindGate(1000, 5)
+	keyless := func(id claim.ID, by user.ID) stock.Accepted {
+		return stock.Accepted{ID: id, UserID: by, Origin: claim.ByTap}
+	}
+	var first, further []stock.Group
+	for by := user.ID(1); by <= users; by++ {
+		first = append(first, gateEntry(1, accepted(claim.ID(by), by, "a")))
+		further = append(further, gateEntry(1, keyless(claim.ID(100+by), by), keyless(claim.ID(200+by), by), keyless(claim.ID(100+by), by)))
+	}
+	_, err := postgres.NewGateBook(h.db).Write(t.Context(), drop.ID, 0, first)
+	h.must(err)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			verdicts, err := postgres.NewGateBook(h.another(t)).Write(t.Context(), drop.ID, 0, further)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, v := range verdicts {
+				if !v.Issued || v.CouponID == 0 {
+					t.Errorf("%+v", v)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if settled, refused := h.shelf(drop.ID, 0); settled != 3*users || refused != 0 {
+		t.Errorf("%d settled, %d refused, want %d and none", settled, refused, 3*users)
+	}
+	if _, issued := h.Balance(drop.ID); issued != 3*users {
+		t.Errorf("%d issued, want %d", issued, 3*users)
+	}
+	if n := h.number(`select count(distinct claim_id) from coupons where template_id = $1`, drop.ID); n != 3*users {
+		t.Errorf("%d claims have a coupon, want %d", n, 3*users)
+	}
+}

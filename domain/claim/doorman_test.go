@@ -237,6 +237,26 @@ func (broken) Shared(context.Context, int64) (*template.Template, error) {
 	return nil, claim.ErrOverloaded
 }
 
+// TestADoormanPassesOn: what another gate decides is not refused from memory.
+func TestADoormanPassesOn(t *testing.T) {
+	other := newHouse()
+	h := newHouse(drop(nil), drop(func(t *template.Template) {
+		t.ID, t.ClaimMode, t.Issued, t.ClosesAt = 2, template.Gate, t.Stock, opens.Add(-time.Minute)
+	}))
+	h.doorman.Others = map[template.ClaimMode]claim.Gate{template.Gate: other}
+	for id := int64(1); id <= 2; id++ {
+		if _, err := h.doorman.Claim(t.Context(), claim.Request{TemplateID: id, Origin: claim.ByTap}); err != nil {
+			t.Errorf("template %d: %v", id, err)
+		}
+	}
+	if h.gate != 1 || other.gate != 1 {
+		t.Errorf("the gate was asked %d times, the other %d", h.gate, other.gate)
+	}
+	if _, err := h.doorman.Claim(t.Context(), claim.Request{TemplateID: 3}); !errors.Is(err, template.ErrNotFound) {
+		t.Errorf("no template: %v", err)
+	}
+}
+
 func TestGatesByMode(t *testing.T) {
 	durable, other := newHouse(), newHouse()
 	mode := func(t *template.Template) { t.ClaimMode = template.Gate }
