@@ -43,7 +43,7 @@ func (p *program) wireClaims() {
 	d.service = &claim.Service{Gate: d.gate, Finders: []claim.Finder{d.durable, p.gate}, Owned: d.durable, Random: rand.Uint64}
 	for _, result := range []error{nil, claim.ErrSoldOut, claim.ErrLimit, claim.ErrNotStarted, claim.ErrEnded, template.ErrNotOpen,
 		template.ErrNotFound, claim.ErrIdempotency, claim.ErrOverloaded} {
-		d.total.WithLabelValues(claimResult(claim.Claim{State: claim.Issued}, result)) // an increase from nothing is none
+		d.total.WithLabelValues(claimResult(claim.Issued, result)) // an increase from nothing is none
 	}
 }
 
@@ -74,18 +74,22 @@ func count(gate claim.Gate, total *prometheus.CounterVec) *counted {
 // Claim is part of [claim.Gate].
 func (g *counted) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	c, err := g.gate.Claim(ctx, r)
-	if err == nil && c.State == claim.Issued {
-		g.issued.Inc()
-		return c, nil
-	}
-	g.total.WithLabelValues(claimResult(c, err)).Inc()
+	g.note(c.State, err)
 	return c, err
 }
 
+func (g *counted) note(s claim.State, err error) {
+	if err == nil && s == claim.Issued {
+		g.issued.Inc()
+		return
+	}
+	g.total.WithLabelValues(claimResult(s, err)).Inc()
+}
+
 // claimResult is the state of the claim or the code of its refusal.
-func claimResult(c claim.Claim, err error) string {
+func claimResult(s claim.State, err error) string {
 	if err == nil {
-		return string(c.State)
+		return string(s)
 	}
 	if code := fault.CodeOf(err); code != "" {
 		return code

@@ -39,7 +39,7 @@ func (p *program) wireCodes() error {
 func (p *program) redemptionMetrics() func(error) {
 	total := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_redemptions_total", Help: "Redeem codes answered, by result."}, []string{"result"})
 	p.registry.MustRegister(total)
-	result := func(err error) string { return claimResult(claim.Claim{State: claim.Issued}, err) }
+	result := func(err error) string { return claimResult(claim.Issued, err) }
 	for _, err := range []error{nil, redeemcode.ErrInvalid, redeemcode.ErrUsed, claim.ErrSoldOut, claim.ErrLimit} {
 		total.WithLabelValues(result(err)) // an increase from nothing is none
 	}

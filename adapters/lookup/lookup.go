@@ -51,13 +51,13 @@ type finding struct {
 	id        int64
 	until     time.Time
 	forgotten int64
-	entry
+	entry     *entry
 }
 
 // Templates looks templates up.
 type Templates struct {
 	source Source
-	cache  *otter.Cache[int64, entry]
+	cache  *otter.Cache[int64, *entry]
 	now    func() time.Time
 
 	last      atomic.Pointer[finding]
@@ -71,10 +71,10 @@ type Templates struct {
 
 // New returns an empty cache in front of source.
 func New(source Source, now func() time.Time) (*Templates, error) {
-	cache, err := otter.New(&otter.Options[int64, entry]{
+	cache, err := otter.New(&otter.Options[int64, *entry]{
 		MaximumSize:       maxEntries,
-		ExpiryCalculator:  otter.ExpiryWriting[int64, entry](life),
-		RefreshCalculator: otter.RefreshWriting[int64, entry](refreshAfter),
+		ExpiryCalculator:  otter.ExpiryWriting[int64, *entry](life),
+		RefreshCalculator: otter.RefreshWriting[int64, *entry](refreshAfter),
 		Logger:            &otter.NoopLogger{}, // a failed refresh shows when the entry expires
 	})
 	return &Templates{source: source, cache: cache, now: now}, err
@@ -114,31 +114,30 @@ func (t *Templates) Shared(ctx context.Context, id int64) (*template.Template, e
 func (t *Templates) find(ctx context.Context, id int64) (*entry, error) {
 	now, forgotten := t.now(), t.forgotten.Load()
 	if f := t.last.Load(); f != nil && f.id == id && f.forgotten == forgotten && now.Before(f.until) && !now.Before(f.until.Add(-lastFor)) {
-		return &f.entry, nil
+		return f.entry, nil
 	}
 	return t.findCached(ctx, id, now, forgotten)
 }
 
 func (t *Templates) findCached(ctx context.Context, id int64, now time.Time, forgotten int64) (*entry, error) {
-	e, err := t.cache.Get(ctx, id, otter.LoaderFunc[int64, entry](t.load))
+	e, err := t.cache.Get(ctx, id, otter.LoaderFunc[int64, *entry](t.load))
 	if err != nil {
 		return nil, err
 	}
 	// Loading may have taken long: it holds from before that.
-	f := &finding{id, now.Add(lastFor), forgotten, e}
-	t.last.Store(f)
-	return &f.entry, nil
+	t.last.Store(&finding{id, now.Add(lastFor), forgotten, e})
+	return e, nil
 }
 
-func (t *Templates) load(ctx context.Context, id int64) (entry, error) {
+func (t *Templates) load(ctx context.Context, id int64) (*entry, error) {
 	// One caller loads for many: its hanging up must not fail the others.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadFor)
 	defer cancel()
 	found, err := t.source.Template(ctx, id)
 	if errors.Is(err, template.ErrNotFound) {
-		return entry{missing: true}, nil
+		return &entry{missing: true}, nil
 	}
-	return entry{template: found}, err
+	return &entry{template: found}, err
 }
 
 // checkNewest returns [template.ErrNotFound] for ids that no template has yet.

@@ -23,7 +23,7 @@ import (
 // undecided is decided again by a group that reads; so every refusal and every
 // repetition is told by what is stored.
 
-// issueFirsts gives coupons to those of the holders $1 (template) and $2 (user)
+// countFirsts and issueFirsts give coupons to those of the holders $1 (template) and $2 (user)
 // who have none. $3 is how many each would get; both are in the order of
 // template and user, as in every group. $4 to $9 are the coupons: template,
 // user, claim, key, instant, end of validity. $10 to $12
@@ -32,9 +32,10 @@ import (
 // of stock. $13 to $15 are topic, trace and instant of the event. If $16, the
 // drop must be open, and that instant now.
 //
-// A holder who gets a first coupon elsewhere at this very moment violates the
-// key of the counts, which undoes everything; "on conflict" would look for each
-// of them twice. The set of holders is hashed only if somebody was passed over.
+// The set of holders is hashed only if somebody was passed over. A holder who
+// gets a first coupon elsewhere at this very moment violates the key of the
+// counts, which undoes everything; "besideOthers" passes over such a holder,
+// too, but takes longer for each.
 //
 // The end is looked at once more at the end: who has waited for the template's
 // row is not judged again unless somebody changed it meanwhile.
@@ -42,11 +43,14 @@ import (
 // "is true" keeps the planner from joining, for which it knows the numbers of
 // rows too badly: the set is hashed. Statements are added before its end.
 const (
-	issueFirsts = `
+	countFirsts = `
 with counted as (
     insert into claim_counts (template_id, user_id, issued)
     select * from unnest($1::bigint[], $2::bigint[], $3::int[]) as a (template_id, user_id, issued)
-    where not exists (select from claim_counts c where c.template_id = a.template_id and c.user_id = a.user_id)
+    where not exists (select from claim_counts c where c.template_id = a.template_id and c.user_id = a.user_id)`
+	besideOthers = `
+    on conflict do nothing`
+	issueFirsts = `
     returning template_id, user_id, issued
 ), counts as materialized (
     select count(*) as holders, coalesce(sum(issued), 0) as issued from counted
@@ -97,6 +101,9 @@ type lastTerms struct {
 	// Attempts that counted for nothing are followed by a pause.
 	pausedUntil time.Time
 	failures    int
+	// Until then others, on other nodes, are thought to issue first coupons to
+	// the same users at the same time.
+	contestedUntil time.Time
 }
 
 type knownTerms struct {
@@ -109,6 +116,7 @@ const (
 	// termsFor is how long terms are remembered, and this machine's clock is
 	// trusted to run like the database's, which it does within a millisecond.
 	termsFor   = 10 * time.Second
+	contestFor = 10 * time.Second
 	firstPause = 10 * time.Millisecond
 	maxPause   = time.Second
 )
@@ -163,6 +171,20 @@ func (l *lastTerms) judge(worth bool) {
 	l.failures = min(l.failures+1, 10)
 }
 
+// contest notes that somebody got a first coupon elsewhere at the same time.
+func (l *lastTerms) contest() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.contestedUntil = time.Now().Add(contestFor)
+}
+
+// contested reports whether that was so lately.
+func (l *lastTerms) contested() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Now().Before(l.contestedUntil)
+}
+
 // decideFirsts returns a verdict for each of the group that it issued a coupon
 // to, in one transaction and one round trip, and an empty one for all others.
 func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
@@ -182,7 +204,12 @@ func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]cla
 	if len(desk.Fresh()) == 0 {
 		return verdicts, nil
 	}
-	issued, err := storeFirsts(ctx, conn.Conn(), desk, group)
+	f := newFirsts(desk, group)
+	issued, err := f.store(ctx, conn.Conn(), s.last.contested())
+	if violates(err, "claim_counts_pkey") {
+		s.last.contest()
+		issued, err = f.store(ctx, conn.Conn(), true)
+	}
 	pg, refused := errors.AsType[*pgconn.PgError](err)
 	if err != nil && !refused {
 		return nil, err
@@ -193,24 +220,10 @@ func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]cla
 		}
 	}
 	s.last.judge(2*issued >= len(desk.Fresh()))
-	if refused && pg.Code != expectFailed && !violates(err, "coupons_origin") && !violates(err, "claim_counts_pkey") {
+	if refused && pg.Code != expectFailed && !violates(err, "coupons_origin") {
 		return nil, err
 	}
 	return verdicts, nil
-}
-
-// storeFirsts returns how many coupons there are; their ids are filled into
-// their claims.
-func storeFirsts(ctx context.Context, conn *pgx.Conn, d *claim.Desk, group []claim.Request) (int, error) {
-	f := newFirsts(d, group)
-	b := &pgx.Batch{} // without begin and commit it is one transaction
-	b.Queue(indexesOnly)
-	b.Queue(lockQuick, f.templates)
-	f.queue(b, issueFirsts+issuedFirsts, f.columns(true, traceOf(ctx))...)
-	if err := conn.SendBatch(ctx, b).Close(); err != nil {
-		return 0, err
-	}
-	return f.fill(), nil
 }
 
 // firsts are coupons to be issued, as far as they are their holders' first.
@@ -231,6 +244,23 @@ func newFirsts(d *claim.Desk, group []claim.Request) *firsts {
 		f.versions, f.asked = append(f.versions, d.Templates[id].Version), append(f.asked, asked[id])
 	}
 	return f
+}
+
+// store returns how many coupons there are; their ids are filled into their
+// claims.
+func (f *firsts) store(ctx context.Context, conn *pgx.Conn, contested bool) (int, error) {
+	sql := countFirsts + issueFirsts + issuedFirsts
+	if contested {
+		sql = countFirsts + besideOthers + issueFirsts + issuedFirsts
+	}
+	b := &pgx.Batch{} // without begin and commit it is one transaction
+	b.Queue(indexesOnly)
+	b.Queue(lockQuick, f.templates)
+	f.queue(b, sql, f.columns(true, traceOf(ctx))...)
+	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		return 0, err
+	}
+	return f.fill(), nil
 }
 
 func (f *firsts) queue(b *pgx.Batch, sql string, args ...any) {
@@ -254,7 +284,7 @@ func (f *firsts) fill() int {
 	return len(f.claims)
 }
 
-// columns are the arguments of [issueFirsts].
+// columns are the arguments of [countFirsts] and [issueFirsts].
 func (f *firsts) columns(open bool, trace string) []any {
 	return slices.Concat(countColumns(f.desk.Fresh()), tapColumns(f.desk.Fresh()),
 		[]any{f.templates, f.versions, f.asked, event.CouponsIssued, trace, f.desk.At.UTC().Format(time.RFC3339Nano), open})

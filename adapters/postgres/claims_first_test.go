@@ -113,8 +113,7 @@ func TestFirstsMeetAChange(t *testing.T) {
 }
 
 // TestFirstsMeetTheFirstOfAnother: another node is about to give one of the
-// group's users a first coupon. Nobody of the group gets one by this attempt,
-// and by the next everybody else does.
+// group's users a first coupon. He is passed over, and everybody else gets one.
 func TestFirstsMeetTheFirstOfAnother(t *testing.T) {
 	h := newRushHour(t, 2)
 	drop := h.remembered(100, 1)
@@ -133,15 +132,9 @@ func TestFirstsMeetTheFirstOfAnother(t *testing.T) {
 	h.must(elsewhere)
 	h.must(err)
 	for i, v := range verdicts {
-		if v != (claim.Verdict{}) {
-			t.Errorf("request %d was decided: %+v", i, v)
+		if v.Err != nil || (v.Claim != nil) != (i != 1) {
+			t.Errorf("request %d: %+v, %v", i, v.Claim, v.Err)
 		}
-	}
-	claimtest.Holds(t, h, drop.ID, 2, 1)
-	verdicts, err = h.gates[0].Group(t.Context(), group)
-	h.must(err)
-	if verdicts[0].Err != nil || !errors.Is(verdicts[1].Err, claim.ErrLimit) || verdicts[2].Err != nil {
-		t.Errorf("decided by what is stored: %+v", verdicts)
 	}
 	claimtest.Holds(t, h, drop.ID, 4, 1)
 }

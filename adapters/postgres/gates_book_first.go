@@ -14,7 +14,7 @@ import (
 
 // settleFirsts counts what was issued on the shelf $17 as well. A claim that
 // was refused before stays refused, so nothing is stored then.
-const settleFirsts = issueFirsts + `, settled as (
+const settleFirsts = countFirsts + besideOthers + issueFirsts + `, settled as (
     update gate_shelves g set settled = g.settled + s.n from sold s where g.template_id = s.id and g.shard = $17
 ), unrefused as materialized (
     select expect(not exists (select from given join claim_results r on r.claim_id = given.claim_id))

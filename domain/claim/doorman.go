@@ -63,15 +63,15 @@ type Doorman struct {
 
 // Claim is part of [Gate].
 func (d *Doorman) Claim(ctx context.Context, r Request) (Claim, error) {
-	at, err := d.look(ctx, r)
+	at, err := d.look(ctx, r.TemplateID, r.Origin)
 	switch {
 	case err != nil:
 		return Claim{}, err
 	case at.refusal != nil:
-		return d.refuse(ctx, r, at)
+		return d.refuse(ctx, &r, &at)
 	}
 	c, err := at.gate.Claim(ctx, r)
-	if err != nil && at.gate == d.Gate && errors.Is(err, ErrSoldOut) {
+	if at.own && errors.Is(err, ErrSoldOut) {
 		d.hearSoldOut(ctx, r.TemplateID)
 	}
 	return c, err
@@ -81,11 +81,12 @@ func (d *Doorman) Claim(ctx context.Context, r Request) (Claim, error) {
 type view struct {
 	refusal error // that is certain
 	gate    Gate  // to be asked otherwise
+	own     bool  // whether that is the doorman's
 	stock   holderStock
 }
 
-func (d *Doorman) look(ctx context.Context, r Request) (view, error) {
-	t, err := d.Templates.Shared(ctx, r.TemplateID)
+func (d *Doorman) look(ctx context.Context, id int64, by Origin) (view, error) {
+	t, err := d.Templates.Shared(ctx, id)
 	if errors.Is(err, template.ErrNotFound) {
 		return view{refusal: err}, nil
 	}
@@ -95,10 +96,10 @@ func (d *Doorman) look(ctx context.Context, r Request) (view, error) {
 	if other, ok := d.Others[t.ClaimMode]; ok {
 		return view{gate: other}, nil
 	}
-	return view{refusal: d.certain(ctx, t, r.Origin), gate: d.Gate, stock: holderStock{t.Stock, t.Returned}}, nil
+	return view{refusal: d.certain(ctx, t, by), gate: d.Gate, own: true, stock: holderStock{t.Stock, t.Returned}}, nil
 }
 
-func (d *Doorman) refuse(ctx context.Context, r Request, at view) (Claim, error) {
+func (d *Doorman) refuse(ctx context.Context, r *Request, at *view) (Claim, error) {
 	if r.Key != "" && d.mayRepeat(ctx, r, at) {
 		known, err := d.Record.Repetition(ctx, RepeatKey{r.Origin, r.Key})
 		switch {
@@ -136,7 +137,7 @@ func (d *Doorman) certain(ctx context.Context, t *template.Template, by Origin) 
 }
 
 // mayRepeat reports whether the key could have won a coupon before.
-func (d *Doorman) mayRepeat(ctx context.Context, r Request, at view) bool {
+func (d *Doorman) mayRepeat(ctx context.Context, r *Request, at *view) bool {
 	switch {
 	case errors.Is(at.refusal, ErrSoldOut):
 		return d.holders.mayHold(ctx, d.Record, r, at.stock)
@@ -223,7 +224,7 @@ const (
 
 // mayHold reports whether who asks may hold a coupon of the template, which is
 // sold out.
-func (h *holderSets) mayHold(ctx context.Context, from Record, r Request, stock holderStock) bool {
+func (h *holderSets) mayHold(ctx context.Context, from Record, r *Request, stock holderStock) bool {
 	if stock.stock > maxHolders {
 		return true
 	}

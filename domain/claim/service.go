@@ -108,14 +108,15 @@ type Service struct {
 // that a gate accepted and that was refused when it was written. Errors are
 // those of [Gate].
 func (s *Service) Tap(ctx context.Context, by user.ID, templateID int64, key string) (c Claim, repeated bool, err error) {
-	r := Request{ID: NewID(s.Random()), TemplateID: templateID, UserID: by, Origin: ByTap}
 	if key != "" {
-		r.Key = TapKey(by, key)
+		key = TapKey(by, key)
 	}
-	if c, err = s.Gate.Claim(ctx, r); err == nil {
+	id := NewID(s.Random())
+	c, err = s.Gate.Claim(ctx, Request{ID: id, TemplateID: templateID, UserID: by, Origin: ByTap, Key: key})
+	if err == nil && c.State == Failed {
 		err = c.Refusal()
 	}
-	return c, err == nil && c.ID != r.ID, err
+	return c, err == nil && c.ID != id, err
 }
 
 // Claim returns one of the user's claims, or [ErrNotFound], also for somebody

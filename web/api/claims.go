@@ -95,14 +95,18 @@ func (a *API) claim(ctx context.Context, in *claimRequest) (*claimAnswer, error)
 	if err != nil {
 		return nil, err
 	}
-	answer := &claimAnswer{Status: http.StatusCreated, Body: claimJSON(c)}
+	return answerOf(&c, repeated), nil
+}
+
+func answerOf(c *claim.Claim, repeated bool) *claimAnswer {
+	answer := &claimAnswer{Status: http.StatusCreated, Body: claimJSON(*c)}
 	if c.State != claim.Issued {
 		answer.Status = http.StatusAccepted
 	}
 	if repeated {
 		answer.Replayed = "true"
 	}
-	return answer, nil
+	return answer
 }
 
 // claimQuickly answers the common form of POST /claims; see [API.quick].

@@ -119,7 +119,7 @@ func Requests(o Options) func(http.Handler) http.Handler {
 
 // rescue turns a panic into an answer. What was sent already cannot be taken
 // back; then the connection is cut so that nobody takes it for complete.
-func (o Options) rescue(q *Request, r *http.Request) {
+func (o *Options) rescue(q *Request, r *http.Request) {
 	p := recover()
 	if p == nil {
 		return
@@ -136,7 +136,7 @@ func (o Options) rescue(q *Request, r *http.Request) {
 
 // finish logs the one line of the request. Neither path nor query nor address
 // is in it: they name people.
-func (o Options) finish(q *Request, r *http.Request) {
+func (o *Options) finish(q *Request, r *http.Request) {
 	took, route := time.Since(q.start), routeOf(r)
 	if q.status == 0 {
 		q.status = http.StatusOK
