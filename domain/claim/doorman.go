@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Shelf is the [Lookup] of a [Doorman]: what it says of a template that is in
-// use is renewed at least once a second.
+// Shelf is where a [Doorman] looks templates up: what it says of one that is
+// in use is renewed at least once a second.
 type Shelf interface {
 	// Shared returns the template, or [template.ErrNotFound] if there is none.
 	// It is everybody's, so that thousands who wait need no copy each: nobody
