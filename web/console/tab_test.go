@@ -82,13 +82,31 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 
 func (b *tab) open(url string) { b.Helper(); b.do(chromedp.Navigate(url)) }
 
+// evaluate asks the page. One that leaves before it has answered is asked
+// again when the next is there; what is only done (Void) is not done twice, and
+// may well be why the page left.
 func evaluate[T any](b *tab, js string) T {
 	b.Helper()
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.Fatalf("%v in %.200s", err, js)
+	for deadline := time.Now().Add(15 * time.Second); ; <-time.After(time.Millisecond) {
+		v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
+		_, done := any(v).(chromedp.Void)
+		switch {
+		case err == nil, done && pageLeft(err):
+			return v
+		case !pageLeft(err), time.Now().After(deadline):
+			b.Fatalf("%v in %.200s", err, js)
+		}
 	}
-	return v
+}
+
+// pageLeft says whether the browser gave up a script because its page went away.
+func pageLeft(err error) bool {
+	for _, words := range []string{"Inspected target navigated or closed", "Execution context was destroyed", "Cannot find default execution context"} {
+		if strings.Contains(err.Error(), words) {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *tab) text(selector string) string {
