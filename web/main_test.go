@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
+	"dropbell/migrations"
 )
 
 // environment is a getenv of pairs.
@@ -70,9 +71,11 @@ func TestWebSaysThatItWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	var version int64
-	if err := conn.QueryRow(t.Context(), `delete from goose_db_version where version_id = (select max(version_id) from goose_db_version)
-		returning version_id`).Scan(&version); err != nil {
+	version, err := migrations.Latest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), `delete from goose_db_version where version_id >= $1`, version); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := config.Load(environment("DATABASE_URL", url, "REDIS_URL", "redis://127.0.0.1:1"))

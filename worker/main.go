@@ -31,7 +31,10 @@ func main() {
 const usage = `worker fires reminders, delivers them and keeps house.
 
   worker                      run until SIGTERM
-  worker migrate              bring the database up to date, say what is done, and exit
+  worker migrate              bring the database up to date, say what is done, and exit;
+                              safe while the previous version runs
+  worker migrate contract     also take away what only the previous version needed, once
+                              none of its programs runs any more
   worker audit TEMPLATE       recompute a template's balance sheet and stock, and exit
   worker audit campaign ID    recompute a campaign's account, and exit
   worker audit notices [DAY]  recompute the notices before coupons expire of a day, such as
@@ -61,10 +64,11 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 	}
 	switch args[0] {
 	case "migrate":
-		if len(args) > 1 {
-			return config.Mistake{Err: errors.New("worker migrate takes no arguments; see worker --help")}
+		contract := len(args) == 2 && args[1] == "contract"
+		if len(args) > 1 && !contract {
+			return config.Mistake{Err: errors.New("worker migrate takes no argument but contract; see worker --help")}
 		}
-		return migrate(ctx, getenv, out)
+		return migrate(ctx, contract, getenv, out)
 	case "audit":
 		return audit(ctx, args[1:], getenv, out)
 	}
@@ -74,13 +78,13 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 func isHelp(arg string) bool { return slices.Contains([]string{"help", "-h", "-help", "--help"}, arg) }
 
 // migrate brings the database up to date and says what it does.
-func migrate(ctx context.Context, getenv func(string) string, out io.Writer) error {
+func migrate(ctx context.Context, contract bool, getenv func(string) string, out io.Writer) error {
 	cfg, err := config.LoadOnly(getenv, "DATABASE_URL")
 	if err != nil {
 		return config.Mistake{Err: err}
 	}
 	tell := func(line string) { fmt.Fprintln(out, line) }
-	applied, err := migrations.UpTelling(ctx, cfg.DatabaseURL, tell)
+	applied, err := migrations.UpTelling(ctx, cfg.DatabaseURL, contract, tell)
 	if err != nil {
 		return fmt.Errorf("migrating failed, with %d migrations applied by this run: %w", applied, err)
 	}
@@ -89,7 +93,12 @@ func migrate(ctx context.Context, getenv func(string) string, out io.Writer) err
 		return err
 	}
 	fmt.Fprintf(out, "%s; the database is at migration %d\n", appliedWords(applied), version)
-	return nil
+	newest, err := migrations.Newest()
+	if err == nil && version < newest {
+		fmt.Fprintf(out, "up to migration %d there is something to take away that only the previous version needs: "+
+			"once none of its programs runs any more, run worker migrate contract\n", newest)
+	}
+	return err
 }
 
 func appliedWords(n int) string {

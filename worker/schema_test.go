@@ -13,15 +13,18 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/migrations"
 )
 
 // TestAWorkerWaitsForItsMigrations: a new worker whose database has not been
 // migrated says so and takes nothing on, until it has.
 func TestAWorkerWaitsForItsMigrations(t *testing.T) {
 	env, jobs, conn := jobEnv(t)
-	var version int64
-	if err := conn.QueryRow(t.Context(), `delete from goose_db_version where version_id = (select max(version_id) from goose_db_version)
-		returning version_id`).Scan(&version); err != nil {
+	version, err := migrations.Latest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), `delete from goose_db_version where version_id >= $1`, version); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := config.Load(func(name string) string { return env[name] })

@@ -142,7 +142,7 @@ func (s *stack) build(ctx context.Context) error {
 
 func (s *stack) migrate(ctx context.Context) error {
 	say("migrating the database …")
-	cmd := exec.CommandContext(ctx, binary("worker"), "migrate")
+	cmd := exec.CommandContext(ctx, binary("worker"), "migrate", "contract")
 	cmd.Env = s.settings.environment()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("migrate: %w\n%s", err, out)
