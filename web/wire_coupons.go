@@ -26,7 +26,7 @@ func (p *program) coupons() *coupon.Service {
 
 // grants are the lists of users who are given coupons.
 func (p *program) grants() *coupon.Grants {
-	return &coupon.Grants{Store: postgres.NewGrants(p.db), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}}
+	return &coupon.Grants{Store: postgres.NewGrants(p.db), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Now: clock}
 }
 
 // countedCoupons counts what payment does.

@@ -80,7 +80,7 @@ func newBounty(t *testing.T, stock int64) *bounty {
 	b.drop, err = w.service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Publishing, "")
 	w.must(err)
 	w.exec(`insert into users (id) select generate_series(1, 2000)`)
-	b.grants = &coupon.Grants{Store: postgres.NewGrants(w.db), Jobs: &job.Service{Store: postgres.NewJobs(w.db)}}
+	b.grants = &coupon.Grants{Store: postgres.NewGrants(w.db), Jobs: &job.Service{Store: postgres.NewJobs(w.db)}, Now: time.Now}
 	b.granter = &coupon.Granter{Store: postgres.NewGrants(w.db), Lists: b.list, Gate: b.gate, Random: rand.Uint64}
 	return b
 }

@@ -3,9 +3,12 @@ package coupon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	"dropbell/domain/claim"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
@@ -111,6 +114,7 @@ type GrantQuery struct {
 type Grants struct {
 	Store GrantStore
 	Jobs  *job.Service
+	Now   func() time.Time
 }
 
 // GrantParams say what a job of [GrantKind] does.
@@ -136,8 +140,8 @@ func SheetOf(j job.Job) int64 {
 // list, or only to find out what would happen. Each list gives a user one
 // coupon at most. Neither window nor way of obtaining is asked; stock, limit
 // per user and pause are. It returns [template.ErrNotFound],
-// [staff.ErrForbidden], [template.ErrTransition] of a draft or a cancelled
-// template, a [fault.Fields] for a reason that is too long, or
+// [staff.ErrForbidden], [template.ErrTransition] of a template that is a draft,
+// cancelled or closed by staff, a [fault.Fields] for a reason that is too long, or
 // [job.ErrUploadNotFound].
 func (g *Grants) Start(ctx context.Context, by staff.Actor, p GrantParams, uploadID int64, requestKey string) (job.Job, error) {
 	p.Sheet = 0
@@ -198,6 +202,9 @@ func (g *Grants) prepare(ctx context.Context, by staff.Actor, p GrantParams) (jo
 	}
 	if t.Stored == template.Draft || t.Stored == template.Cancelled {
 		return job.New{}, template.ErrTransition.Because("coupons of a %s template cannot be given away", t.Stored)
+	}
+	if errors.Is(claim.Admit(t, claim.ByGrant, g.Now()), claim.ErrEnded) { // and is for good
+		return job.New{}, template.ErrTransition.Because("the drop is over: staff have closed it, or its coupons are not valid any longer")
 	}
 	if !p.DryRun && t.Stored == template.Paused { // a list is given once: nobody on it would get anything
 		return job.New{}, template.ErrTransition.Because("the template is paused; resume it before its coupons are given away")
