@@ -34,8 +34,8 @@ select coupon_id, at, step, '', order_id, actor, id, 0 from done
 union all
 select coupon_id, at, 'expire', '', '', '', id, 1 from done where to_state = 'expired' and step <> 'expire'
 union all
-select 0, due_at, case status when 0 then 'notice' else 'missed' end, reason, '', '', 0, 2 from notices
-where user_id = $1 and template_id = $2 and run_id is null
+select 0, due_at, case status when 0 then 'notice' else 'missed' end, reason, '', '', 0, 2 from notices n
+where user_id = $1 and template_id = $2 and run_id is null and (status <> 0 or ` + liveSQL + `)
 order by 1, op, part`
 
 // What [couponStepsSQL] calls notices that have no batch.

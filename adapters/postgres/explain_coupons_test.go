@@ -33,6 +33,10 @@ func TestExplainTellsOfNotices(t *testing.T) {
 	b.own(b.drop, 1, 2)
 	b.planned(2)
 	tells(1, "claimed claim, expected notice")
+	b.exec(`update coupons set state = 'used' where user_id = 1`)
+	tells(1, "claimed claim")
+	b.exec(`update coupons set state = 'unused' where user_id = 1`) // refunded
+	tells(1, "claimed claim, expected notice")
 	b.comeDue()
 	b.must(b.announcer.Sweep(t.Context()))
 	b.deliver()
@@ -45,6 +49,15 @@ func TestExplainTellsOfNotices(t *testing.T) {
 	b.comeDue()
 	b.must(b.announcer.Sweep(t.Context()))
 	tells(3, "outcome notice expired deadline, claimed claim") // it was due, they say, before
+	b.own(b.drop, 4)
+	b.planned(4)
+	b.sleeps(4)
+	b.comeDue()
+	b.must(b.announcer.Sweep(t.Context()))
+	b.deliver()
+	b.wake()
+	tells(4, "claimed claim, announced app0 notice, announced webhook0 notice, "+
+		"outcome app0 notice sent quiet_hours, outcome webhook0 notice sent quiet_hours") // nothing had failed
 }
 
 // life tells of the user's coupons in one line each.

@@ -44,11 +44,12 @@ func (s Notices) FreshCoupons(ctx context.Context, limit int) (list []coupon.Fre
 	if err != nil {
 		return nil, 0, 0, translate(err)
 	}
+	// What was used at once may be refunded, and then its end is news as well.
 	rows, err := s.pool.Query(ctx, `
 		select c.id, c.template_id, c.user_id, c.issued_at, c.expires_at, t.notify_days,
 			case when coalesce(u.timezone, '') <> '' then u.timezone else s.timezone end, coalesce(u.quiet_from, 0), coalesce(u.quiet_to, 0)
 		from coupons c join templates t on t.id = c.template_id join shops s on s.number = t.shop_number left join users u on u.id = c.user_id
-		where c.id > $1 and c.id <= $2 and t.notify_days <> 0 and c.state in ('unused', 'locked') order by c.id limit $3`, from, to, limit)
+		where c.id > $1 and c.id <= $2 and t.notify_days <> 0 and c.state in ('unused', 'locked', 'used') order by c.id limit $3`, from, to, limit)
 	if err != nil {
 		return nil, 0, 0, translate(err)
 	}

@@ -40,13 +40,9 @@ func (s Notices) SettleNotices(ctx context.Context, run int64) error {
 			}
 			return err
 		}
-		sent, err := sentByRun(ctx, tx, run)
+		reached, err := reachedByRun(ctx, tx, run)
 		if err != nil {
 			return err
-		}
-		reached := make([]int64, 0, sent.GetCardinality())
-		for it := sent.Iterator(); it.HasNext(); {
-			reached = append(reached, int64(it.Next()))
 		}
 		_, err = tx.Exec(ctx, `
 			with old as (
@@ -76,6 +72,67 @@ func (s Notices) SettleNotices(ctx context.Context, run int64) error {
 			update notice_runs set settled_at = clock_timestamp() where id = $1`, run, reached, delivery.ReasonCouponGone)
 		return err
 	})
+}
+
+// SleepingRuns returns open runs of which every batch is done or put off for
+// a while, as it is for the end of quiet hours, and that have sent more than
+// their notices know.
+func (s Notices) SleepingRuns(ctx context.Context, limit int) ([]int64, error) {
+	rows, err := s.pool.Query(ctx, `
+		select r.id from notice_runs r
+		where r.settled_at is null and r.told < (select sum(b.sent_count) from batches b where b.kind = 'notice' and b.owner_id = r.id)
+			and not exists (select from batches b where b.kind = 'notice' and b.owner_id = r.id and b.state <> 'done'
+				and (b.state <> 'ready' or b.next_run_at < clock_timestamp() + interval '10 seconds'))
+		order by r.id limit $1`, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return ids, translate(err)
+}
+
+// NoteReached writes down who of an open run was reached so far, and that much
+// in the calendar.
+func (s Notices) NoteReached(ctx context.Context, run int64) error {
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		open, err := lockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 and r.settled_at is null for update`, run)
+		if err != nil || len(open) == 0 {
+			return err
+		}
+		// Counted before they are read: what is sent meanwhile is noted next time.
+		if _, err := tx.Exec(ctx, `update notice_runs set told = (select sum(sent_count) from batches where kind = 'notice' and owner_id = $1)
+			where id = $1`, run); err != nil {
+			return err
+		}
+		reached, err := reachedByRun(ctx, tx, run)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			with old as (
+				select n.user_id, n.template_id, n.day, n.status from notices n where n.run_id = $1 and n.user_id = any($2::bigint[]) and n.status <> 1
+			), changed as (
+				update notices n set status = 1, reason = '' from old
+				where n.user_id = old.user_id and n.template_id = old.template_id and n.day = old.day returning old.day, old.template_id, old.status
+			)
+			insert into notice_days as d (day, template_id, sent, failed)
+			select day, template_id, count(*), -count(*) filter (where status = 2) from changed group by 1, 2 order by 1, 2
+			on conflict (day, template_id) do update set sent = d.sent + excluded.sent, failed = d.failed + excluded.failed`, run, reached)
+		return err
+	})
+}
+
+// reachedByRun lists whom the run's batches reached, over whichever channel.
+func reachedByRun(ctx context.Context, tx pgx.Tx, run int64) ([]int64, error) {
+	sent, err := sentByRun(ctx, tx, run)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]int64, 0, sent.GetCardinality())
+	for it := sent.Iterator(); it.HasNext(); {
+		list = append(list, int64(it.Next()))
+	}
+	return list, nil
 }
 
 // sentByRun unites whom the run's batches reached, over whichever channel.

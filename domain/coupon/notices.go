@@ -112,6 +112,12 @@ type NoticeStore interface {
 	// SettleNotices writes down what became of a run's notices. A run whose
 	// batches are not all done is left alone.
 	SettleNotices(ctx context.Context, run int64) error
+	// SleepingRuns returns runs whose readers have been told except those that
+	// sleep, and that do not know it yet.
+	SleepingRuns(ctx context.Context, limit int) ([]int64, error)
+	// NoteReached writes down who of a run was reached so far. A run that is
+	// settled is left alone.
+	NoteReached(ctx context.Context, run int64) error
 }
 
 // Queue wakes workers.
@@ -171,13 +177,18 @@ func (a *Announcer) cut(ctx context.Context) error {
 }
 
 func (a *Announcer) settle(ctx context.Context) error {
+	return errors.Join(each(ctx, a.Store.FinishedRuns, a.Store.SettleNotices), each(ctx, a.Store.SleepingRuns, a.Store.NoteReached))
+}
+
+// each works off what find returns until there is nothing.
+func each(ctx context.Context, find func(context.Context, int) ([]int64, error), do func(context.Context, int64) error) error {
 	for ctx.Err() == nil {
-		runs, err := a.Store.FinishedRuns(ctx, 100)
+		runs, err := find(ctx, 100)
 		if err != nil || len(runs) == 0 {
 			return err
 		}
 		for _, run := range runs {
-			if err := a.Store.SettleNotices(detach(ctx), run); err != nil {
+			if err := do(detach(ctx), run); err != nil {
 				return err
 			}
 		}

@@ -220,5 +220,8 @@ func outcomeSteps(d Delivered, planned map[int64]time.Time) []Step {
 			last.Detail = d.Detail
 		}
 	}
+	if d.Outcome == delivery.Recovered && d.Attempts == 0 && d.Reason == delivery.ReasonQuietHours { // nothing had failed
+		last.Outcome, last.Reason = delivery.Sent, d.Reason
+	}
 	return append(steps, last)
 }

@@ -52,10 +52,13 @@ func (p Explain) chapters(ctx context.Context) []chapter {
 // millis writes the time of day to the millisecond.
 func millis(t time.Time, zone *time.Location) string { return t.In(zone).Format("15:04:05.000") }
 
-// lateness writes how long after the planned instant something happened.
-func lateness(ctx context.Context, planned, at time.Time) string {
-	d := at.Sub(planned)
+// lateness writes how long after the planned instant something happened, or
+// that it was meant to wait.
+func lateness(ctx context.Context, s reminder.Step) string {
+	d := s.At.Sub(*s.Planned)
 	switch {
+	case s.Outcome == delivery.Sent && s.Reason == delivery.ReasonQuietHours:
+		return ui.T(ctx, "explain.after_quiet_hours")
 	case d <= 0:
 		return ui.T(ctx, "explain.on_time")
 	case d < 10*time.Second:

@@ -26,7 +26,7 @@ type Step struct {
 	BatchID   string     `json:"batch_id,omitempty" example:"17"`
 	CouponID  string     `json:"coupon_id,omitempty" example:"17"`
 	OrderID   string     `json:"order_id,omitempty" doc:"The order for which the coupon was locked, used or given back." example:"A-1001"`
-	Outcome   string     `json:"outcome,omitempty" enum:"sent,recovered,failed,skipped,expired,dead,discarded" doc:"recovered: sent after at least one failure."`
+	Outcome   string     `json:"outcome,omitempty" enum:"sent,recovered,failed,skipped,expired,dead,discarded" doc:"recovered: sent after at least one failure; sent with the reason quiet_hours: at their end."`
 	Reason    string     `json:"reason,omitempty" example:"opted_out"`
 	Detail    string     `json:"detail,omitempty" doc:"The provider's last answer."`
 	Attempts  int        `json:"attempts,omitempty"`
