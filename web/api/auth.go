@@ -154,7 +154,7 @@ func (a *API) byKey(r *http.Request, secret string, needed access) (*caller, err
 		return nil, staff.ErrForbidden.Because("naming a user in X-User-ID needs a key with the scope act-as-user")
 	}
 	if c.user, err = user.ParseID(named); err != nil {
-		return nil, refused("header.X-User-ID", "must be a positive decimal number below 2^63")
+		return nil, refused("header.X-User-ID", idElsewhere)
 	}
 	return c, nil
 }

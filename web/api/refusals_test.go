@@ -39,3 +39,58 @@ func TestBodiesWithoutJSON(t *testing.T) {
 	// A body that may be left out is.
 	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/publish", ""), 200, "")
 }
+
+// TestIdsAreRefusedInWords, wherever they stand.
+func TestIdsAreRefusedInWords(t *testing.T) {
+	r := newRig(t, nil)
+	const quoted, plain = `must be a positive whole number below 2^63 in quotes, such as "17"`, "must be a positive whole number below 2^63, such as 17"
+	me := as(token(7))
+	wish := func(id string) string {
+		return `{"template_id":` + id + `,"shop_number":"10","reminders":[{"channel":"app","minutes":5}]}`
+	}
+	for _, c := range []struct {
+		answer    answer
+		at, words string
+		value     any
+	}{
+		{r.call(me, "POST", "/reservations", wish(`"x"`)), "body.template_id", quoted, "x"},
+		{r.call(me, "POST", "/reservations", wish(`"0"`)), "body.template_id", quoted, "0"},
+		{r.call(me, "POST", "/reservations", wish(`"9223372036854775808"`)), "body.template_id", quoted, nil},
+		{r.call(me, "POST", "/reservations", wish(`17`)), "body.template_id", "expected string; put the number in quotes", 17.0},
+		{r.call(me, "POST", "/claims", `{"template_id":"-1"}`), "body.template_id", quoted, "-1"},
+		{r.call(nil, "GET", "/templates/x", nil), "path.id", plain, "x"},
+		{r.call(nil, "GET", "/templates/9223372036854775808", nil), "path.id", plain, nil},
+		{r.call(me, "GET", "/coupons?before=0", nil), "query.before", plain, "0"},
+		{r.call(as(r.keys["act-as-user"], "X-User-ID", "me"), "GET", "/inbox", nil), "header.X-User-ID", plain, nil},
+		{r.call(r.admin(), "GET", "/admin/shops/-1/campaign-limits", nil), "path.number", "must be 0 or a positive whole number below 2^63, such as 17", "-1"},
+	} {
+		a := r.want(c.answer, 422, "invalid_request")
+		if a.at("errors.0.location") != c.at || a.at("errors.0.message") != c.words || a.at("errors.0.value") != c.value {
+			t.Errorf("%s is told otherwise: %s", c.at, a.Body)
+		}
+	}
+	if spec := string(r.api.OpenAPI()); !strings.Contains(spec, `"pattern": "^[1-9][0-9]{0,18}$"`) {
+		t.Error("the document has no pattern of ids")
+	}
+}
+
+// TestNumbersAreEchoedAsSent, however they would be rounded.
+func TestNumbersAreEchoedAsSent(t *testing.T) {
+	r := newRig(t, nil)
+	for _, number := range []string{"99999999999999999999", "9007199254740993", "-1", "1e3", "61.0", "1" + strings.Repeat("0", 200)} {
+		// The second one is told to be wrong; the first is not.
+		for _, body := range []string{
+			`{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":5},{"channel":"app","minutes":` + number + `}]}`,
+			`{"template_id":` + number + `,"shop_number":"10","reminders":[{"channel":"app","minutes":` + number + `}]}`,
+		} {
+			want := `"value":` + number
+			if len(number) > 100 {
+				want = `"value":"1` + strings.Repeat("0", 99) + `…"`
+			}
+			a := r.want(r.call(as(token(7)), "POST", "/reservations", body), 422, "invalid_request")
+			if got := strings.Count(a.Body.String(), want+"}"); got != strings.Count(body, number) {
+				t.Errorf("%s is echoed %d times: %s", number, got, a.Body)
+			}
+		}
+	}
+}
