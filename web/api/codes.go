@@ -15,7 +15,7 @@ var (
 	errMediaType     = fault.New(fault.Invalid, "unsupported_media_type", "send the body as application/json")
 	errTimeout       = fault.New(fault.Invalid, "request_timeout", "the body did not arrive in time")
 	errPrecondition  = fault.New(fault.Invalid, "precondition_required", "send If-Match with the version your change is based on")
-	errRateLimited   = fault.New(fault.Throttled, "rate_limited", "too many requests; see the Retry-After header")
+	errRateLimited   = fault.New(fault.Throttled, "rate_limited", "too many requests")
 	errKeyConflict   = fault.New(fault.Invalid, "idempotency_conflict", "this Idempotency-Key was used for another request")
 	errKeyInProgress = fault.New(fault.Conflict, "idempotency_in_progress", "the first request with this Idempotency-Key is still being answered")
 	errOverloaded    = fault.New(fault.Unavailable, "overloaded", "this cannot be answered right now; try again")

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"dropbell/web/api"
 )
 
 // TestBodiesWithoutJSON are told what is the matter with them, by the quick
@@ -91,6 +93,25 @@ func TestNumbersAreEchoedAsSent(t *testing.T) {
 			if got := strings.Count(a.Body.String(), want+"}"); got != strings.Count(body, number) {
 				t.Errorf("%s is echoed %d times: %s", number, got, a.Body)
 			}
+		}
+	}
+}
+
+// TestWaitingIsSaid: how long, in words as in the header.
+func TestWaitingIsSaid(t *testing.T) {
+	clock := now()
+	r := newRig(t, func(d *api.Deps) { d.Now = func() time.Time { return clock } })
+	for range 10 {
+		r.redeem(7, "hello", 422, "code_invalid")
+	}
+	for _, c := range []struct {
+		later         time.Duration
+		header, words string
+	}{{0, "6", "wait 6 seconds"}, {3500 * time.Millisecond, "3", "wait 3 seconds"}, {1600 * time.Millisecond, "1", "wait 1 second"}} {
+		clock = clock.Add(c.later)
+		a := r.redeem(7, "hello", 429, "rate_limited")
+		if a.Header().Get("Retry-After") != c.header || a.at("detail") != "too many codes that are not valid; "+c.words {
+			t.Errorf("Retry-After: %s, %s", a.Header().Get("Retry-After"), a.Body)
 		}
 	}
 }
