@@ -82,7 +82,7 @@ var codes = []code{
 	{"upload_too_large", http.StatusRequestEntityTooLarge, "The file is larger than its limit."},
 	{"unsupported_media_type", http.StatusUnsupportedMediaType, "The body is not sent as application/json."},
 	{"invalid_request", http.StatusUnprocessableEntity, "The request breaks at least one rule; errors lists each one."},
-	{"code_invalid", http.StatusUnprocessableEntity, "The redeem code was mistyped, made up, or revoked."},
+	{"code_invalid", http.StatusUnprocessableEntity, "The redeem code was mistyped or made up, or its batch was revoked."},
 	{"channel_unavailable", http.StatusUnprocessableEntity, "The channel does not exist or has no sender."},
 	{"idempotency_conflict", http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request."},
 	{"precondition_required", http.StatusPreconditionRequired, "If-Match is missing."},

@@ -1,10 +1,12 @@
 package api_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"dropbell/domain/redeemcode"
 	"dropbell/web/api"
 )
 
@@ -112,6 +114,68 @@ func TestWaitingIsSaid(t *testing.T) {
 		a := r.redeem(7, "hello", 429, "rate_limited")
 		if a.Header().Get("Retry-After") != c.header || a.at("detail") != "too many codes that are not valid; "+c.words {
 			t.Errorf("Retry-After: %s, %s", a.Header().Get("Retry-After"), a.Body)
+		}
+	}
+}
+
+// firstLook finds batches as they were when they were first looked up: a
+// process that has not noticed a revocation yet.
+type firstLook struct {
+	redeemcode.Finder
+	seen map[redeemcode.Serial]redeemcode.Batch
+}
+
+func (f firstLook) BatchOf(ctx context.Context, s redeemcode.Serial) (redeemcode.Batch, error) {
+	if b, ok := f.seen[s]; ok {
+		return b, nil
+	}
+	b, err := f.Finder.BatchOf(ctx, s)
+	f.seen[s] = b
+	return b, err
+}
+
+// TestCodesOfARevokedBatch: an unused one is worthless at once, everywhere; a
+// used one is told to be used by who has not noticed the revocation, even
+// where no mark of its use is left. None gives a coupon.
+func TestCodesOfARevokedBatch(t *testing.T) {
+	r := newRig(t, nil)
+	marks := &memoryMarks{used: map[redeemcode.Serial]bool{}}
+	late := r.with(func(d *api.Deps) {
+		d.Redeemer.Batches, d.Redeemer.Marks = firstLook{d.Redeemer.Batches, map[redeemcode.Serial]redeemcode.Batch{}}, marks
+	})
+	id := r.byCode(nil)
+	codes := r.codes(id, 2)
+	late.redeem(7, codes[0], 201, "")
+	r.exec(`update templates set state = 'paused' where id = $1`, id)
+	late.redeem(7, codes[1], 409, "template_not_open") // it has seen this one, too
+	r.exec(`update templates set state = 'published' where id = $1`, id)
+	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/codes/1/revoke", map[string]any{"reason": "leaked"}), 200, "")
+	late.redeem(8, codes[1], 422, "code_invalid")
+	late.redeem(8, codes[0], 409, "code_used")
+	clear(marks.used)
+	late.redeem(8, codes[0], 409, "code_used")
+	r.redeem(8, codes[1], 422, "code_invalid")
+	r.redeem(8, codes[0], 422, "code_invalid")
+	if n := r.number(`select count(*) from coupons`); n != 1 {
+		t.Errorf("%d coupons", n)
+	}
+}
+
+// TestRefundedCouponsAreUnused, and listed as such: no coupon is refunded.
+func TestRefundedCouponsAreUnused(t *testing.T) {
+	r := newRig(t, nil)
+	id, till := r.coupon(7, r.drop(time.Hour)), as(r.keys["payment"])
+	for _, step := range []string{"lock", "confirm", "refund"} {
+		body := map[string]any{"order_id": "A-1"}
+		if step == "lock" {
+			body["order_amount"] = 6000
+		}
+		r.want(r.call(till, "POST", "/coupons/"+id+"/"+step, body), 200, "")
+	}
+	for state, want := range map[string]any{"unused": id, "refunded": nil, "used": nil} {
+		a := r.want(r.call(as(token(7)), "GET", "/coupons?state="+state, nil), 200, "")
+		if a.at("coupons.0.coupon_id") != want {
+			t.Errorf("%s: %s", state, a.Body)
 		}
 	}
 }
