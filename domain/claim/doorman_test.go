@@ -137,6 +137,22 @@ func TestARepetitionIsAnsweredWhenAllIsGone(t *testing.T) {
 	}
 }
 
+// TestAKeyOfAnotherDrop that is sold out: only who may hold a coupon of this
+// one is worth a look at the key.
+func TestAKeyOfAnotherDrop(t *testing.T) {
+	h := newHouse(drop(soldOut))
+	h.known[claim.RepeatKey{Origin: claim.ByTap, Key: "mine"}] = claim.Claim{ID: 3, TemplateID: 2, UserID: 7, State: claim.Issued}
+	if err := h.tap(7, "mine"); !errors.Is(err, claim.ErrSoldOut) || h.looks != 0 {
+		t.Errorf("who holds none: %v after %d looks", err, h.looks)
+	}
+	h = newHouse(drop(soldOut))
+	h.known[claim.RepeatKey{Origin: claim.ByTap, Key: "mine"}] = claim.Claim{ID: 3, TemplateID: 2, UserID: 7, State: claim.Issued}
+	h.holders = []user.ID{7}
+	if err := h.tap(7, "mine"); !errors.Is(err, claim.ErrIdempotency) || h.looks != 1 {
+		t.Errorf("who holds one: %v after %d looks", err, h.looks)
+	}
+}
+
 func TestRaisedStockIsSeen(t *testing.T) {
 	h := newHouse(drop(soldOut))
 	if err := h.tap(1, "k"); !errors.Is(err, claim.ErrSoldOut) {

@@ -91,7 +91,8 @@ func (t Template) Edit(s Spec, now time.Time) (Template, error) {
 	case s.Stock < t.Issued:
 		return t, ErrStockBelow.Because("%d coupons are issued; stock cannot be lower", t.Issued)
 	case s.Stock < t.Stock && t.ClaimMode == Gate:
-		return t, ErrStockBelow.Because("the stock lies on the shelves of the gate and can only be raised (now %d, %d issued)", t.Stock, t.Issued)
+		return t, ErrStockBelow.Because("the gate in Redis holds all of the stock already (%d, of which %d are issued), so it can only be raised; "+
+			"to sell fewer, pause or close the drop", t.Stock, t.Issued)
 	}
 	if !s.OpensAt.Equal(t.OpensAt) {
 		if !now.Before(t.OpensAt) {

@@ -120,7 +120,7 @@ func (a *API) grantCoupons(ctx context.Context, in *struct {
 	list.WriteString("user_id\n")
 	for i, u := range in.Body.UserIDs {
 		if _, err := user.ParseID(u); err != nil {
-			return nil, refused("body.user_ids["+strconv.Itoa(i)+"]", "must be a positive decimal number below 2^63, as a string")
+			return nil, refused("body.user_ids["+strconv.Itoa(i)+"]", idInBody)
 		}
 		list.WriteString(u + "\n")
 	}

@@ -76,8 +76,8 @@ func (a *API) adminTemplateRoutes() {
 		Summary: "Show a template with its reminder slots and stock ledger", Codes: []string{"template_not_found"}}), a.adminTemplate)
 	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPatch, Path: "/admin/templates/{id}", ID: "change-template", Tag: tagStaff,
 		Summary: "Change a template",
-		Description: "A draft may change in every way; once published, only its texts, link, opening, closing, and more stock. " +
-			"Moving the opening moves every reminder that is not due yet.",
+		Description: "A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; " +
+			"less of it down to what is issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.",
 		Codes:   []string{"template_not_found", "precondition_required", "stale_version", "invalid_transition", "stock_below_issued"},
 		Example: `{"stock":200}`}), a.changeTemplate)
 	for _, tr := range []struct {

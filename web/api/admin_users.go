@@ -223,7 +223,7 @@ func parseUser(text []byte) (user.Change, error) {
 	}
 	id, err := user.ParseID(l.ID)
 	if err != nil {
-		return user.Change{}, errors.New("id: must be a positive decimal number below 2^63, as a string")
+		return user.Change{}, errors.New("id: " + idInBody)
 	}
 	c := user.Change{ID: id, Name: l.Name.pointer(), Email: l.Email.pointer(), Phone: l.Phone.pointer(), Locale: l.Locale.pointer(),
 		Timezone: l.Timezone.pointer(), Attributes: l.Attributes.pointer()}

@@ -154,7 +154,7 @@ func (a *API) byKey(r *http.Request, secret string, needed access) (*caller, err
 		return nil, staff.ErrForbidden.Because("naming a user in X-User-ID needs a key with the scope act-as-user")
 	}
 	if c.user, err = user.ParseID(named); err != nil {
-		return nil, refused("header.X-User-ID", "must be a positive decimal number below 2^63")
+		return nil, refused("header.X-User-ID", idElsewhere)
 	}
 	return c, nil
 }
@@ -183,8 +183,15 @@ func (a *API) countFailure(q *middleware.Request, r *http.Request, err error) er
 	return retryLater(errRateLimited.Because("too many attempts with invalid credentials"), d.RetryAfter)
 }
 
+// retryLater returns f with when to come back, in words and for the header
+// Retry-After.
 func retryLater(f *fault.Fault, after time.Duration) error {
-	return &fault.RetryAfter{Err: f, After: max(after, time.Millisecond)}
+	after = max(after, time.Millisecond)
+	unit := "seconds"
+	if seconds(after) == 1 {
+		unit = "second"
+	}
+	return &fault.RetryAfter{Err: f.Because("%s; wait %d %s", f.Text, seconds(after), unit), After: after}
 }
 
 // invalid refuses credentials; why names what is wrong with them, never what

@@ -81,7 +81,7 @@ func (w CampaignAudience) audience() (campaign.Audience, error) {
 		for _, s := range w.UserIDs {
 			id, err := user.ParseID(s)
 			if err != nil {
-				errs = append(errs, refused("body.audience.user_ids", "must be positive decimal numbers, as strings"))
+				errs = append(errs, refused("body.audience.user_ids", "each "+idInBody))
 				break
 			}
 			a.Users = append(a.Users, id)

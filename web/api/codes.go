@@ -15,7 +15,7 @@ var (
 	errMediaType     = fault.New(fault.Invalid, "unsupported_media_type", "send the body as application/json")
 	errTimeout       = fault.New(fault.Invalid, "request_timeout", "the body did not arrive in time")
 	errPrecondition  = fault.New(fault.Invalid, "precondition_required", "send If-Match with the version your change is based on")
-	errRateLimited   = fault.New(fault.Throttled, "rate_limited", "too many requests; see the Retry-After header")
+	errRateLimited   = fault.New(fault.Throttled, "rate_limited", "too many requests")
 	errKeyConflict   = fault.New(fault.Invalid, "idempotency_conflict", "this Idempotency-Key was used for another request")
 	errKeyInProgress = fault.New(fault.Conflict, "idempotency_in_progress", "the first request with this Idempotency-Key is still being answered")
 	errOverloaded    = fault.New(fault.Unavailable, "overloaded", "this cannot be answered right now; try again")
@@ -82,7 +82,7 @@ var codes = []code{
 	{"upload_too_large", http.StatusRequestEntityTooLarge, "The file is larger than its limit."},
 	{"unsupported_media_type", http.StatusUnsupportedMediaType, "The body is not sent as application/json."},
 	{"invalid_request", http.StatusUnprocessableEntity, "The request breaks at least one rule; errors lists each one."},
-	{"code_invalid", http.StatusUnprocessableEntity, "The redeem code was mistyped, made up, or revoked."},
+	{"code_invalid", http.StatusUnprocessableEntity, "The redeem code was mistyped or made up, or its batch was revoked."},
 	{"channel_unavailable", http.StatusUnprocessableEntity, "The channel does not exist or has no sender."},
 	{"idempotency_conflict", http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request."},
 	{"precondition_required", http.StatusPreconditionRequired, "If-Match is missing."},

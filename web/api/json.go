@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"reflect"
-	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -70,17 +69,6 @@ func (o Optional[T]) pointer() *T {
 	}
 	return &o.Value
 }
-
-// parseID reads what the schema has matched with [idPattern].
-func parseID(place, s string) (int64, error) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n <= 0 {
-		return 0, refused(place, "must be a positive decimal number below 2^63, as a string")
-	}
-	return n, nil
-}
-
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // instant reads an instant from a query parameter; nil if it is empty.
 func instant(place, s string) (*time.Time, error) {

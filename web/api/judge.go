@@ -12,15 +12,29 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// judge refuses a JSON body that is said to be something else, and one of
-// which a part would be overlooked. A body that is no JSON passes: the general
-// way says what is wrong with it.
+// The refusals of bodies that hold no JSON from their first byte on, which a
+// parser names badly. JSON must not begin with a byte order mark (RFC 8259,
+// section 8.1); files, as users are sent, may.
+var (
+	errEmptyBody = errMalformed.Because("the body is empty; send a JSON object")
+	errByteOrder = errMalformed.Because("remove the byte order mark at the beginning of the body")
+)
+
+// judge refuses a JSON body that is empty, begins with a byte order mark or is
+// said to be something else, and one of which a part would be overlooked. Any
+// other body that is no JSON passes: the general way says what is wrong with it.
 func (t traits) judge(r *http.Request, body []byte) error {
-	if !t.json || len(body) == 0 {
+	switch {
+	case !t.json, len(body) == 0 && !t.needsBody:
 		return nil
+	case len(bytes.TrimSpace(body)) == 0:
+		return errEmptyBody
 	}
 	if err := saidToBeJSON(r.Header); err != nil {
 		return err
+	}
+	if bytes.HasPrefix(body, []byte(byteOrderMark)) {
+		return errByteOrder
 	}
 	return unambiguous(body)
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// idPattern is what ids look like; the range is checked when they are read.
-const idPattern = `^[1-9][0-9]{0,18}$`
-
 // A route describes one operation: to the pipeline and to the reader of the
 // document.
 type route struct {

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/danielgtaylor/huma/v2/validation"
 
 	"dropbell/domain/fault"
@@ -185,14 +185,24 @@ func transform(ctx huma.Context, _ string, v any) (any, error) {
 	if len(p.Errors) > maxOffences {
 		p.Errors = p.Errors[:maxOffences]
 	}
+	r, _ := humachi.Unwrap(ctx)
+	echoNumbers(r, p.Errors)
 	return p, nil
 }
 
 // offence says in our words what huma has found.
 func offence(d *huma.ErrorDetail) Offence {
 	o := Offence{d.Location, inDigits(d.Message), harmless(d)}
-	if o.Message == validation.MsgExpectedMatchExactlyOneSchema { // only [Words] have several
+	_, number := d.Value.(float64)
+	switch {
+	case d.Message == validation.MsgExpectedMatchExactlyOneSchema: // only [Words] have several
 		o.Message = "expected string, or object of strings by language tag"
+	case d.Message == validation.MsgExpectedString && number: // an id, most of the time
+		o.Message = "expected string; put the number in quotes"
+	case d.Message == notAnID:
+		o.Message = idRule(d.Location)
+	case d.Message == notZeroOr:
+		o.Message = zeroOrID
 	}
 	if at, text, ok := strings.Cut(o.Message, misfitSays); ok && o.Location == "body" && strings.HasPrefix(at, "body.") {
 		o.Location, o.Message = at, text
@@ -216,28 +226,3 @@ const (
 	maxOffences = 50
 	maxEcho     = 100
 )
-
-// harmless returns what was sent at a place if it is a short plain value.
-func harmless(d *huma.ErrorDetail) any {
-	if d.Location == "body" || strings.Contains(d.Location, "push") {
-		return nil
-	}
-	switch v := d.Value.(type) {
-	case bool, float64:
-		return v
-	case string:
-		return short(v)
-	}
-	return nil
-}
-
-func short(s string) string {
-	if len(s) <= maxEcho {
-		return s
-	}
-	cut := maxEcho
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}

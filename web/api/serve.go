@@ -38,8 +38,9 @@ type traits struct {
 	// quick, if set, is tried before the general way; it reports whether it
 	// has answered. See [API.quick].
 	quick func(w http.ResponseWriter, r *http.Request, body []byte) bool
-	// json is set for operations whose body is JSON; the adapter finds it out.
-	json bool
+	// json is set for operations whose body is JSON, needsBody if they cannot do
+	// without; the adapter finds both out.
+	json, needsBody bool
 	// ownKeys is set for operations that make repetitions safe by themselves.
 	ownKeys bool
 	// guard, if set, is asked before anything is stored for the request, even
@@ -56,6 +57,7 @@ type adapter struct{ *API }
 func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 	t, _ := op.Metadata[traitsKey].(traits)
 	t.json = op.RequestBody != nil && op.RequestBody.Content["application/json"] != nil
+	t.needsBody = t.json && op.RequestBody.Required
 	a.mux.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
 		q, r := middleware.Ensure(r)
 		q.Hot, q.Stream = t.hot, t.stream
