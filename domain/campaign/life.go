@@ -56,7 +56,7 @@ func oneOf(states []State) string {
 // step returns c one step on at now, or [ErrTransition].
 func (c Campaign) step(t Transition, now time.Time) (Campaign, error) {
 	if !t.Allowed(c.State) {
-		return c, ErrTransition.Because("the campaign is %s; to %s it must be %s", c.State, t, oneOf(t.from()))
+		return c, ErrTransition.Because("the campaign is %s; to %s it must be %s", c.State, t, oneOf(t.from())).Told("fault.campaign_is." + string(c.State))
 	}
 	switch t {
 	case Publishing:
@@ -87,7 +87,7 @@ func (c Campaign) Edit(s Spec) (Campaign, error) {
 		return c, nil
 	}
 	if c.State.Over() {
-		return c, ErrTransition.Because("the campaign is %s; nothing of it can change", c.State)
+		return c, ErrTransition.Because("the campaign is %s; nothing of it can change", c.State).Told("fault.campaign_is." + string(c.State))
 	}
 	if err := c.sameBut(s); err != nil {
 		return c, err

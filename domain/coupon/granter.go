@@ -55,7 +55,7 @@ func (g *Granter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	}
 	if !c.Read && p.Sheet == 0 {
 		n, err := g.read(ctx, j)
-		return progressOf(grantCursor{Read: true, Total: n}, nil, n == 0), err
+		return progressOf(grantCursor{Read: true, Total: n}, nil, false), err
 	}
 	chunk := issueChunk
 	if p.DryRun {
@@ -106,7 +106,7 @@ func progressOf(c grantCursor, failed []job.RowError, finished bool) job.Progres
 	return job.Progress{Cursor: cursor, Result: cursor, Total: c.Total, Done: c.Good, Failed: c.Bad, Errors: failed, Finished: finished}
 }
 
-// read stages the uploaded list.
+// read stages the uploaded list, and refuses one that names nobody.
 func (g *Granter) read(ctx context.Context, j job.Job) (int64, error) {
 	rows, err := g.Lists.OpenList(ctx, j.UploadID)
 	if err != nil {
@@ -115,6 +115,9 @@ func (g *Granter) read(ctx context.Context, j job.Job) (int64, error) {
 	list, err := readGrants(rows)
 	if err = errors.Join(err, rows.Close()); err != nil {
 		return 0, err
+	}
+	if len(list) == 0 {
+		return 0, ErrNoGrants
 	}
 	return int64(len(list)), g.Store.StageGrants(ctx, j.ID, list)
 }

@@ -36,7 +36,10 @@ const (
 var ErrNoUserColumn = fault.New(fault.Invalid, "no_user_column", "the list needs a column user_id or id")
 
 // ErrTooManyGrants is the refusal of a list with more than [MaxGrants] rows.
-var ErrTooManyGrants = fault.New(fault.Invalid, "too_many_rows", fmt.Sprintf("a list has at most %d rows", MaxGrants))
+var ErrTooManyGrants = fault.New(fault.Invalid, "too_many_rows", fmt.Sprintf("a list has at most %d rows; divide the file", MaxGrants))
+
+// ErrNoGrants is the refusal of a list that names nobody.
+var ErrNoGrants = fault.New(fault.Invalid, "no_rows", "the list has no rows; it needs one for each user, below the heading")
 
 // A GrantRow is one line of a list.
 type GrantRow struct {
@@ -125,6 +128,7 @@ type GrantParams struct {
 	Sheet int64 `json:"sheet,string,omitempty"`
 	// Reason is why, as staff said.
 	Reason string `json:"reason,omitempty"`
+	Source
 }
 
 // SheetOf returns the job under which the rows of j are kept.
@@ -164,8 +168,8 @@ func (g *Grants) Apply(ctx context.Context, by staff.Actor, id int64, reason str
 	if err := by.May(staff.ManageUsers, j.ShopNumber); err != nil {
 		return j, false, err
 	}
-	if !p.DryRun || j.State != job.Done {
-		return j, false, template.ErrTransition.Because("only a dry run that is done can be applied")
+	if err := p.applicable(j); err != nil {
+		return j, false, err
 	}
 	given, err := g.Store.GrantApplied(ctx, p.TemplateID, SheetOf(j)) // by whomever
 	if err != nil {
@@ -175,7 +179,7 @@ func (g *Grants) Apply(ctx context.Context, by staff.Actor, id int64, reason str
 		applied, err = g.Jobs.Job(ctx, by, given)
 		return applied, false, err
 	}
-	n, err := g.prepare(ctx, by, GrantParams{TemplateID: p.TemplateID, Sheet: SheetOf(j), Reason: reason})
+	n, err := g.prepare(ctx, by, GrantParams{TemplateID: p.TemplateID, Sheet: SheetOf(j), Reason: reason, Source: p.Source})
 	if err != nil {
 		return job.Job{}, false, err
 	}
@@ -200,14 +204,8 @@ func (g *Grants) prepare(ctx context.Context, by staff.Actor, p GrantParams) (jo
 	if err := by.May(staff.ManageUsers, t.ShopNumber); err != nil {
 		return job.New{}, err
 	}
-	if t.Stored == template.Draft || t.Stored == template.Cancelled {
-		return job.New{}, template.ErrTransition.Because("coupons of a %s template cannot be given away", t.Stored)
-	}
-	if errors.Is(claim.Admit(t, claim.ByGrant, g.Now()), claim.ErrEnded) { // and is for good
-		return job.New{}, template.ErrTransition.Because("the drop is over: staff have closed it, or its coupons are not valid any longer")
-	}
-	if !p.DryRun && t.Stored == template.Paused { // a list is given once: nobody on it would get anything
-		return job.New{}, template.ErrTransition.Because("the template is paused; resume it before its coupons are given away")
+	if err := CheckGiving(t, p.DryRun, g.Now()); err != nil {
+		return job.New{}, err
 	}
 	params, err := json.Marshal(p)
 	return job.New{Kind: GrantKind, Title: t.Name, ShopNumber: t.ShopNumber, Params: params, Reason: p.Reason}, err

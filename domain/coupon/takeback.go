@@ -31,6 +31,7 @@ type TakeBackParams struct {
 	Grant   int64  `json:"grant,string"`
 	Reason  string `json:"reason"`
 	ToStock bool   `json:"to_stock,omitempty"`
+	Source
 }
 
 // TakeBack begins to revoke the coupons that the grant of job id gave and that
@@ -49,12 +50,12 @@ func (g *Grants) TakeBack(ctx context.Context, by staff.Actor, id int64, reason 
 		return j, err
 	}
 	if p.DryRun || !j.State.Over() {
-		return j, template.ErrTransition.Because("only a grant that is over can be taken back")
+		return j, template.ErrTransition.Because("only a grant that is over can be taken back").Told("fault.grant_not_over")
 	}
 	if j, _, err = g.Outcome(ctx, j); err != nil {
 		return j, err
 	}
-	params, err := json.Marshal(TakeBackParams{TemplateID: p.TemplateID, Sheet: SheetOf(j), Grant: j.ID, Reason: reason, ToStock: toStock})
+	params, err := json.Marshal(TakeBackParams{TemplateID: p.TemplateID, Sheet: SheetOf(j), Grant: j.ID, Reason: reason, ToStock: toStock, Source: p.Source})
 	if err != nil {
 		return j, err
 	}

@@ -35,6 +35,8 @@ type Fault struct {
 	Kind Kind
 	Code string
 	Text string
+	// Key is the key of the catalogues that tells what Text does; see [Fault.Told].
+	Key string
 }
 
 // New returns a fault to be kept in a package variable.
@@ -54,6 +56,13 @@ func (f *Fault) Is(target error) bool {
 // It still matches f with [errors.Is].
 func (f *Fault) Because(format string, args ...any) *Fault {
 	return &Fault{Kind: f.Kind, Code: f.Code, Text: fmt.Sprintf(format, args...)}
+}
+
+// Told returns a copy of f that can be told in every language: the message key
+// of the catalogues says all that Text does, and what to do about it. Numbers
+// and quoted texts in Text are its arguments.
+func (f *Fault) Told(key string) *Fault {
+	return &Fault{Kind: f.Kind, Code: f.Code, Text: f.Text, Key: key}
 }
 
 // ErrInvalid is the refusal of input that breaks one or more field rules; see [Fields].
@@ -106,6 +115,15 @@ func (r *RetryAfter) Error() string { return r.Err.Error() }
 
 // Unwrap returns the fault itself.
 func (r *RetryAfter) Unwrap() error { return r.Err }
+
+// KeyOf returns the key under which the catalogues tell the text of the first
+// fault in err's chain, or "".
+func KeyOf(err error) string {
+	if f, ok := errors.AsType[*Fault](err); ok {
+		return f.Key
+	}
+	return ""
+}
 
 // KindOf returns the kind of the first fault in err's chain, or 0 for a bug.
 func KindOf(err error) Kind {

@@ -27,6 +27,19 @@ func TestFaultsAreComparedByCode(t *testing.T) {
 	}
 }
 
+func TestAFaultThatIsToldStaysTheSameRefusal(t *testing.T) {
+	told := errGone.Because("number %d is gone", 7).Told("fault.gone_number")
+	wrapped := fmt.Errorf("load: %w", told)
+	if !errors.Is(wrapped, errGone) || told.Error() != "number 7 is gone" || fault.KindOf(told) != fault.NotFound || fault.KeyOf(wrapped) != "fault.gone_number" {
+		t.Errorf("%+v", told)
+	}
+	for _, err := range []error{nil, errGone, errors.New("x"), &fault.Fields{}, told.Because("number 8 is gone")} {
+		if key := fault.KeyOf(err); key != "" {
+			t.Errorf("%v is told as %s", err, key)
+		}
+	}
+}
+
 func TestKindAndCodeOfAChain(t *testing.T) {
 	fields := &fault.Fields{}
 	fields.Add("name", "rule.required", "is required")

@@ -57,7 +57,7 @@ func (t Template) Cancel(now time.Time) (Template, error) {
 		return t, err
 	}
 	if t.Stored != Draft && !now.Before(t.OpensAt) {
-		return t, ErrTransition.Because("the drop has opened; close it instead of cancelling")
+		return t, ErrTransition.Because("the drop has opened; close it instead of cancelling").Told("fault.drop_not_cancellable")
 	}
 	t.Stored, t.EndedAt = Cancelled, &now
 	return t, nil
@@ -96,7 +96,7 @@ func (t Template) Edit(s Spec, now time.Time) (Template, error) {
 	}
 	if !s.OpensAt.Equal(t.OpensAt) {
 		if !now.Before(t.OpensAt) {
-			return t, ErrTransition.Because("the drop has opened; its opening can no longer be moved")
+			return t, ErrNotMovable
 		}
 		if err := s.CheckOpening(now); err != nil {
 			return t, err
@@ -156,7 +156,7 @@ func sameInstant(a, b *time.Time) bool {
 
 func (t Template) in(now time.Time, legal ...State) error {
 	if s := t.State(now); !slices.Contains(legal, s) {
-		return ErrTransition.Because("the template is %s; this needs %s", s, either(legal))
+		return ErrTransition.Because("the template is %s; this needs %s", s, either(legal)).Told("fault.template_is." + string(s))
 	}
 	return nil
 }

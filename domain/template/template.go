@@ -76,6 +76,8 @@ var (
 	ErrNotOpen    = fault.New(fault.Conflict, "template_not_open", "this drop does not take reservations")
 	ErrOpened     = fault.New(fault.Conflict, "drop_opened", "this drop has opened already; reminders come before the opening")
 	ErrStockBelow = fault.New(fault.Conflict, "stock_below_issued", "stock cannot be lower than what is issued")
+	// ErrNotMovable is an [ErrTransition].
+	ErrNotMovable = ErrTransition.Because("the drop has opened; its opening can no longer be moved").Told("fault.drop_not_movable")
 )
 
 // Spec is what staff decide about a template. Amounts are minor units of

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -54,6 +55,49 @@ func grantTone(result string) ui.Tone {
 	return ui.Warn
 }
 
+// listName is how a list is called: by its file, or as ids that a request
+// named; "" of lists of which that was not kept.
+func listName(ctx context.Context, s coupon.Source) string {
+	if s.IDs {
+		return ui.T(ctx, "grants.user_ids")
+	}
+	return s.File
+}
+
+// name is how the list is called among others.
+func (g GrantRow) name(ctx context.Context) string {
+	return cmp.Or(listName(ctx, g.Params.Source), g.Job.Title)
+}
+
+// about says what the list is for, where its name does not.
+func (p Grants) about(ctx context.Context, g GrantRow) string {
+	text := grantKind(ctx, g.Job, g.Params) + " · #" + id(g.Job.ID)
+	if p.Template == nil && g.name(ctx) != g.Job.Title {
+		return g.Job.Title + " · " + text
+	}
+	return text
+}
+
+// refusal says why lists are never taken for the template in its state; "" if
+// they are, or the viewer may give nothing.
+func (p Grants) refusal(ctx context.Context) string {
+	if p.Template == nil || !p.MayGive {
+		return ""
+	}
+	return givingRefused(ctx, coupon.CheckGiving(*p.Template, true))
+}
+
+func (p GrantStart) refusal(ctx context.Context) string {
+	return givingRefused(ctx, coupon.CheckGiving(p.Template, true))
+}
+
+func givingRefused(ctx context.Context, err error) string {
+	if err == nil {
+		return ""
+	}
+	return ui.FaultText(ctx, err)
+}
+
 // TakesBack reports whether the job revokes what another one gave.
 func (p Grant) TakesBack() bool { return p.Job.Kind == coupon.TakeBackKind }
 
@@ -98,8 +142,19 @@ func (p Grant) short() bool {
 	return p.Params.DryRun && p.Job.State == job.Done && p.Applied == 0 && p.Template.StockLeft() < p.Job.Done
 }
 
-func (p Grant) mayApply() bool {
+// waits reports whether the dry run has somebody to give a coupon to.
+func (p Grant) waits() bool {
 	return p.MayGive && p.Params.DryRun && p.Job.State == job.Done && p.Applied == 0 && p.Job.Done > 0
+}
+
+func (p Grant) mayApply() bool { return p.waits() && coupon.CheckGiving(p.Template, false) == nil }
+
+// refusal says why the template takes no list now, where one waits.
+func (p Grant) refusal(ctx context.Context) string {
+	if !p.waits() {
+		return ""
+	}
+	return givingRefused(ctx, coupon.CheckGiving(p.Template, false))
 }
 
 // mayTakeBack also holds of one that was stopped or failed before it counted

@@ -3,8 +3,11 @@ package pages
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"dropbell/domain/coupon"
+	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/views/ui"
 )
@@ -82,12 +85,25 @@ func workReason(ctx context.Context, j job.Job) string {
 		return ""
 	}
 	if key := "fault." + j.Reason; ui.From(ctx).Locale.Has(key) {
-		return ui.T(ctx, key)
+		return ui.FieldText(ctx, fault.Field{Key: key, Message: j.Detail})
 	}
 	if j.Detail != "" {
 		return j.Detail
 	}
 	return ui.T(ctx, "fault.bug")
+}
+
+// said are faults of jobs whose text never says more than the catalogues do.
+var said = []*fault.Fault{job.ErrWorkersDied, job.ErrUploadNotFound, coupon.ErrNoUserColumn, coupon.ErrNoGrants, coupon.ErrTooManyGrants}
+
+// workDetail is what the reason does not say, such as the line: in English.
+func workDetail(ctx context.Context, j job.Job) string {
+	reason := workReason(ctx, j)
+	numbered := reason != ui.T(ctx, "fault."+j.Reason) // by what the detail says
+	if j.Detail == reason || numbered || slices.ContainsFunc(said, func(f *fault.Fault) bool { return f.Text == j.Detail }) {
+		return ""
+	}
+	return j.Detail
 }
 
 func workStates(ctx context.Context) []ui.Option {

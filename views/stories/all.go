@@ -40,6 +40,7 @@ func doors() []Story {
 		{Name: "failure/forbidden", Page: pages.Failure{Status: 403}.Page(), Role: staff.Viewer},
 		{Name: "failure/limited", Page: pages.Failure{Status: 403, Text: "This concerns every shop, and you are in charge of some only. Ask somebody who is not limited to shops."}.Page(), Role: staff.Operator, Shops: []int64{10}},
 		{Name: "failure/conflict", Page: pages.Failure{Status: 409, Text: "Its current state does not allow this."}.Page()},
+		{Name: "failure/told", Page: pages.Failure{Status: 409, Text: "The template is paused. Resume it, then give the coupons.", Complete: true}.Page()},
 		{Name: "failure/invalid", Page: pages.Failure{Status: 422, Fields: []fault.Field{{Name: "channel", Key: "rule.kind", Message: "must be a channel"}}}.Page()},
 		{Name: "failure/bug", Page: pages.Failure{Status: 500, RequestID: "7Q2K9ZD4", Retry: "/"}.Page()},
 		{Name: "failure/unavailable", Page: pages.Failure{Status: 503, Retry: "/"}.Page(), Outside: true},

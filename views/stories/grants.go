@@ -7,6 +7,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
@@ -17,7 +18,7 @@ func grantOf(id int64, dry bool, state job.State, total, done, failed int64) pag
 	j.Kind, j.Needs = owned.GrantKind, staff.ManageUsers
 	t := coupon(1, "Moon cake night: ¥20 off everything at Harbour Tea House", -time.Hour)
 	t.Issued = t.Stock - 2_000
-	return pages.Grant{Job: j, Params: owned.GrantParams{TemplateID: 1, DryRun: dry}, Template: t, MayGive: true}
+	return pages.Grant{Job: j, Params: owned.GrantParams{TemplateID: 1, DryRun: dry, Source: owned.Source{File: "Testers July.csv"}}, Template: t, MayGive: true}
 }
 
 func grants() []Story {
@@ -27,6 +28,8 @@ func grants() []Story {
 	dry.Rows = []owned.GrantRow{{Line: 2, UserID: 1001, Result: "ok"}, {Line: 3, UserID: 1002, Result: "limit_reached"}, {Line: 4, Input: "Ann Lee", Result: "bad_user_id"},
 		{Line: 5, UserID: 9007199254740993, Result: "unknown_user"}, {Line: 6, UserID: 1001, Result: "duplicate"}}
 	dry.Next = "/grants/12?after=6"
+	paused, draft, cancelled := dry, t, t
+	paused.Template.Stored, draft.Stored, cancelled.Stored = template.Paused, template.Draft, template.Cancelled
 	short, filtered, running, waiting := dry, dry, grantOf(13, false, job.Running, 1_204, 640, 12), grantOf(11, true, job.Waiting, 0, 0, 0)
 	short.Template.Issued = short.Template.Stock - 40
 	filtered.Result, filtered.Rows, filtered.First, filtered.Next = "limit_reached", dry.Rows[1:2], "/grants/12?result=limit_reached", ""
@@ -40,12 +43,16 @@ func grants() []Story {
 	given.Counts = map[string]int64{"issued": 1_150, "accepted": 29, "limit_reached": 11, "sold_out": 1, "unknown_user": 6, "duplicate": 4, "bad_user_id": 3}
 	given.Rows = []owned.GrantRow{{Line: 2, UserID: 1001, Result: "issued", CouponID: 90_001}, {Line: 3, UserID: 1002, Result: "limit_reached"}, {Line: 7, UserID: 1004, Result: "accepted"}}
 	failed := grantOf(10, true, job.Failed, 0, 0, 0)
-	failed.Job.Reason = owned.ErrNoUserColumn.Code
+	failed.Job.Reason, failed.Params.Source = owned.ErrNoUserColumn.Code, owned.Source{} // of a program that did not keep the name
+	long := failed
+	long.Job.Reason, long.Job.Detail = owned.ErrTooManyGrants.Code, owned.ErrTooManyGrants.Text
+	long.Job.ID, long.Params.File = 9, "members_of_the_harbour_tea_house_who_came_to_the_opening_night_2026.csv"
 	back := grantOf(14, false, job.Done, 1_179, 1_170, 9)
 	back.Job.Kind, back.Params.Reason = owned.TakeBackKind, "the list was the wrong one"
 	back.Errors = []job.RowError{{Line: 17, Row: "1017 · 90013", Error: "only an unused coupon can be revoked; this one is used",
 		Because: []fault.Field{{Key: "rule.kept_used"}}}}
 	back.Counts = map[string]int64{owned.TakenBack: 1_170, string(owned.Used): 6, string(owned.Locked): 3}
+	waiting.Params.Source = owned.Source{IDs: true}
 	again := grantOf(15, false, job.Done, 9, 3, 6)
 	again.Job.Kind, again.Params.Reason, again.Errors = owned.TakeBackKind, "those whose lock has ended", back.Errors
 	again.Counts = map[string]int64{owned.TakenBack: 3, owned.TakenBefore: 1_170, string(owned.Used): 6}
@@ -64,7 +71,11 @@ func grants() []Story {
 		{Name: "grants/empty", Page: pages.Grants{}.Page()},
 		{Name: "grants/empty-of-a-template", Page: pages.Grants{Template: &t, MayGive: true}.Page()},
 		{Name: "grants/one", Page: pages.Grants{Template: &t, List: []pages.GrantRow{row(dry)}}.Page(), Role: staff.Viewer},
-		{Name: "grants/many", Page: pages.Grants{Template: &t, MayGive: true, List: []pages.GrantRow{row(back), row(running), row(idle), row(dry), row(waiting), row(failed)}, First: "/grants", Next: "/grants?before=10"}.Page()},
+		{Name: "grants/many", Page: pages.Grants{Template: &t, MayGive: true, List: []pages.GrantRow{row(back), row(running), row(idle), row(dry), row(waiting), row(failed), row(long)}, First: "/grants", Next: "/grants?before=10"}.Page()},
+		{Name: "grants/of-all", Page: pages.Grants{List: []pages.GrantRow{row(dry), row(waiting), row(failed), row(long)}}.Page()},
+		{Name: "grants/of-a-draft", Page: pages.Grants{Template: &draft, MayGive: true}.Page()},
+		{Name: "grants/of-a-cancelled", Page: pages.Grants{Template: &cancelled, MayGive: true, List: []pages.GrantRow{row(dry)}}.Page()},
+		{Name: "grants/new-for-a-draft", Page: pages.GrantStart{Template: draft}.Page()},
 		{Name: "grants/new", Page: pages.GrantStart{Template: t}.Page()},
 		{Name: "grants/refused", Page: pages.GrantStart{Template: t, Errors: []fault.Field{{Name: "file", Key: "rule.user_column", Message: "the list needs a column user_id"}}}.Page()},
 		{Name: "grant/waiting", Page: waiting.Page()},
@@ -72,7 +83,9 @@ func grants() []Story {
 		{Name: "grant/dry-run-short", Page: short.Page()},
 		{Name: "grant/dry-run-filtered", Page: filtered.Page()},
 		{Name: "grant/dry-run-applied", Page: applied.Page()},
+		{Name: "grant/dry-run-paused", Page: paused.Page()},
 		{Name: "grant/failed", Page: failed.Page()},
+		{Name: "grant/too-many-rows", Page: long.Page()},
 		{Name: "grant/apply", Page: confirm.Page()},
 		{Name: "grant/apply-refused", Page: unclear.Page()},
 		{Name: "grant/running", Page: running.Page()},

@@ -232,6 +232,26 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 			t.Errorf("%s has no message", m[1])
 		}
 	}
+	for _, m := range regexp.MustCompile(`Told\("(fault\.[a-z_]+)"\)`).FindAllStringSubmatch(code.String(), -1) {
+		if !en.Has(m[1]) {
+			t.Errorf("%s has no message", m[1])
+		}
+	}
+	for _, s := range template.States() {
+		if !en.Has("fault.template_is." + string(s)) {
+			t.Errorf("a refusal in the state %s of a template has no message", s)
+		}
+	}
+	for _, s := range campaign.States() {
+		if !en.Has("fault.campaign_is." + string(s)) {
+			t.Errorf("a refusal in the state %s of a campaign has no message", s)
+		}
+	}
+	for _, s := range []template.State{template.Draft, template.Cancelled} {
+		if !en.Has("fault.grant_" + string(s)) {
+			t.Errorf("lists for a template that is %s are refused without a message", s)
+		}
+	}
 	for _, m := range regexp.MustCompile(`Action: "([a-z_]+\.[a-z_]+)"`).FindAllStringSubmatch(code.String(), -1) {
 		if !en.Has("action." + m[1]) {
 			t.Errorf("the action %s has no message", m[1])

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -153,8 +154,11 @@ func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m
 
 // FaultText says in the viewer's language why something was refused.
 func FaultText(ctx context.Context, err error) string {
-	code := fault.CodeOf(err)
-	if l := From(ctx).Locale; l.Has("fault." + code) {
+	code, key := fault.CodeOf(err), fault.KeyOf(err)
+	if l := From(ctx).Locale; key != "" && l.Has(key) {
+		f, _ := errors.AsType[*fault.Fault](err)
+		return FieldText(ctx, fault.Field{Key: key, Message: f.Text})
+	} else if l.Has("fault." + code) {
 		return l.T("fault." + code)
 	}
 	if code == "" {

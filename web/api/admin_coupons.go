@@ -125,16 +125,19 @@ func (a *API) grantCoupons(ctx context.Context, in *struct {
 		list.WriteString(u + "\n")
 	}
 	// Asked before anything is stored.
-	if t, err := a.Templates.Template(ctx, actorOf(ctx), id); err != nil {
+	t, err := a.Templates.Template(ctx, actorOf(ctx), id)
+	if err != nil {
 		return nil, err
-	} else if err := actorOf(ctx).May(staff.ManageUsers, t.ShopNumber); err != nil {
+	}
+	if err := merge(actorOf(ctx).May(staff.ManageUsers, t.ShopNumber), coupon.CheckGiving(t, in.Body.DryRun)); err != nil {
 		return nil, err
 	}
 	upload, err := a.Uploads.SaveUpload(ctx, "api.csv", strings.NewReader(list.String()), maxGrantList, actorOf(ctx))
 	if err != nil {
 		return nil, err
 	}
-	j, err := a.Grants.Start(ctx, actorOf(ctx), coupon.GrantParams{TemplateID: id, DryRun: in.Body.DryRun, Reason: strings.TrimSpace(in.Body.Reason)}, upload.ID, requestKey(ctx))
+	p := coupon.GrantParams{TemplateID: id, DryRun: in.Body.DryRun, Reason: strings.TrimSpace(in.Body.Reason), Source: coupon.Source{IDs: true}}
+	j, err := a.Grants.Start(ctx, actorOf(ctx), p, upload.ID, requestKey(ctx))
 	if err != nil {
 		return nil, err
 	}

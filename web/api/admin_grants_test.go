@@ -99,6 +99,35 @@ func TestGrantIsAppliedAfterItsDryRun(t *testing.T) {
 	}
 }
 
+// TestGrantsThatNobodyCanGet: an empty list, and templates that take none.
+func TestGrantsThatNobodyCanGet(t *testing.T) {
+	r := newRig(t, nil)
+	drop := r.drop(time.Hour)
+	path := "/admin/templates/" + drop + "/grants"
+	r.want(r.call(r.admin(), "POST", path, map[string]any{"user_ids": []string{}}), 422, "invalid_request")
+	wish := map[string]any{"user_ids": []string{"7"}, "dry_run": true}
+	for state, detail := range map[string]string{"draft": "coupons of a draft template cannot be given away", "cancelled": "coupons of a cancelled template cannot be given away"} {
+		r.exec(`update templates set state = $1`, state)
+		if a := r.want(r.call(r.admin(), "POST", path, wish), 409, "invalid_transition"); a.at("detail") != detail {
+			t.Errorf("%s: %s", state, a.Body)
+		}
+	}
+	if n := r.number(`select count(*) from uploads`); n != 0 {
+		t.Errorf("%d lists were stored for templates that take none", n)
+	}
+	r.exec(`update templates set state = 'published'`)
+	a := r.want(r.call(r.admin(), "POST", path, wish), 202, "")
+	if n := r.number(`select count(*) from jobs where params @> '{"ids": true}' and not params ? 'file'`); n != 1 {
+		t.Error("the job does not tell that its list came without a file")
+	}
+	// A list without rows that a program before this one has taken.
+	r.exec(`update jobs set state = 'done', total = 0`)
+	done := "/admin/grants/" + a.at("job_id").(string) + "/apply"
+	if a := r.want(r.call(r.admin(), "POST", done, nil), 409, "invalid_transition"); a.at("detail") != "the list has no rows; there is nobody to give a coupon to" {
+		t.Errorf("%s", a.Body)
+	}
+}
+
 // grantLists opens uploads as a worker does.
 type grantLists struct{ tables.Tables }
 

@@ -139,7 +139,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.sees("#dialog", "None of the 2 reminders still waiting will go out.")
 	g.exec(`update templates set state = 'closed', version = version + 1`)
 	b.press("#dialog", "Cancel drop")
-	b.sees("#dialog", "Its current state does not allow this.")
+	b.sees("#dialog", "The template is closed. Nothing of it can change any more.")
 	g.exec(`update templates set state = 'published', version = version + 1`)
 	b.press("#dialog .dialog-foot", "Cancel drop")
 	b.sees("main", "“Moon cake night” is cancelled.", "Cancelled")

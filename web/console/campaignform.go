@@ -91,7 +91,7 @@ func (c *Console) editCampaign(w http.ResponseWriter, r *http.Request) error {
 func (c *Console) loadDraft(r *http.Request) (campaign.Status, error) {
 	st, err := c.loadCampaign(r)
 	if err == nil && st.State != campaign.Draft {
-		err = campaign.ErrTransition
+		err = campaign.ErrTransition.Told("fault.campaign_is." + string(st.State))
 	}
 	return st, err
 }

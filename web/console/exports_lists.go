@@ -76,7 +76,7 @@ func (c *Console) exportGrants(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	head := []string{"id", "template_id", "shop_number", "title", "dry_run", "why", "state", "total", "done", "failed", "reason", "detail",
-		"created_by", "created_at", "started_at", "finished_at"}
+		"created_by", "created_at", "started_at", "finished_at", "file"}
 	return c.export(w, r, "grants", head, func(s *sheet) error {
 		return inPages(func(last *job.Job) ([]job.Job, error) {
 			if last != nil {
@@ -87,7 +87,7 @@ func (c *Console) exportGrants(w http.ResponseWriter, r *http.Request) error {
 			var p coupon.GrantParams
 			_ = json.Unmarshal(j.Params, &p) // was written by this program
 			return s.row(j.ID, p.TemplateID, j.ShopNumber, j.Title, p.DryRun, p.Reason, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail,
-				j.CreatedBy, j.CreatedAt, j.StartedAt, j.FinishedAt)
+				j.CreatedBy, j.CreatedAt, j.StartedAt, j.FinishedAt, p.File)
 		})
 	})
 }

@@ -211,7 +211,7 @@ func (c *Console) failure(r *http.Request, err error) pages.Failure {
 	case fieldsOf(err) != nil:
 		f.Fields = fieldsOf(err)
 	case fault.CodeOf(err) != "":
-		f.Text = c.refusal(r, err)
+		f.Text, f.Complete = c.refusal(r, err)
 	}
 	if reads(r) && f.Status >= 500 {
 		f.Retry = r.URL.RequestURI()
@@ -219,12 +219,14 @@ func (c *Console) failure(r *http.Request, err error) pages.Failure {
 	return f
 }
 
-// refusal says in the viewer's language why err refused something.
-func (c *Console) refusal(r *http.Request, err error) string {
-	if key := "fault." + fault.CodeOf(err); frame(r).Locale.Has(key) {
-		return say(r, key)
+// refusal says in the viewer's language why err refused something, "" if there
+// are no words for it, and whether that is all there is to say.
+func (c *Console) refusal(r *http.Request, err error) (text string, complete bool) {
+	l := frame(r).Locale
+	if complete = l.Has(fault.KeyOf(err)); complete || l.Has("fault."+fault.CodeOf(err)) {
+		return ui.FaultText(r.Context(), err), complete
 	}
-	return ""
+	return "", false
 }
 
 // refuse is what a broken session store looks like to the viewer.

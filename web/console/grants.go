@@ -86,6 +86,9 @@ func (c *Console) startGrant(w http.ResponseWriter, r *http.Request) error {
 	refused := func(list []fault.Field) error {
 		return c.show(w, r, http.StatusUnprocessableEntity, pages.GrantStart{Template: t, Errors: list}.Page())
 	}
+	if coupon.CheckGiving(t, true) != nil { // the page says why
+		return c.show(w, r, http.StatusConflict, pages.GrantStart{Template: t}.Page())
+	}
 	u, _, err := c.receive(r)
 	if list := fieldsOf(err); list != nil {
 		return refused(list)
@@ -93,21 +96,34 @@ func (c *Console) startGrant(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// What cannot be read is said at once, not by the job.
-	header, _, err := c.sample(r, u.ID)
-	switch column, _ := coupon.UserColumn(header); {
-	case fault.KindOf(err) == fault.Invalid:
-		return refused(unreadable(err))
-	case err != nil:
+	if list, err := c.unusable(r, u.ID); list != nil {
+		return refused(list)
+	} else if err != nil {
 		return err
-	case column < 0:
-		return refused([]fault.Field{{Name: "file", Key: "rule.user_column", Message: coupon.ErrNoUserColumn.Text}})
 	}
-	j, err := c.Grants.Start(r.Context(), actor(r), coupon.GrantParams{TemplateID: t.ID, DryRun: true}, u.ID, "")
+	p := coupon.GrantParams{TemplateID: t.ID, DryRun: true, Source: coupon.Source{File: u.Name}}
+	j, err := c.Grants.Start(r.Context(), actor(r), p, u.ID, "")
 	if err != nil {
 		return err
 	}
 	return c.done(w, r, pages.GrantURL(j.ID), "", "")
+}
+
+// unusable says what is wrong with an uploaded list, as far as its beginning
+// tells: at once, not by the job.
+func (c *Console) unusable(r *http.Request, upload int64) ([]fault.Field, error) {
+	s, err := c.sample(r, upload)
+	switch column, heading := coupon.UserColumn(s.header); {
+	case fault.KindOf(err) == fault.Invalid:
+		return unreadable(err), nil
+	case err != nil:
+		return nil, err
+	case column < 0:
+		return []fault.Field{{Name: "file", Key: "rule.user_column", Message: coupon.ErrNoUserColumn.Text}}, nil
+	case heading && s.bare:
+		return []fault.Field{{Name: "file", Key: "rule.list_rows", Message: coupon.ErrNoGrants.Text}}, nil
+	}
+	return nil, nil
 }
 
 // loadGrant returns the page of the grant in the address, without its rows.
@@ -256,6 +272,9 @@ func (c *Console) confirmGrantStep(w http.ResponseWriter, r *http.Request) error
 			}
 			return c.done(w, r, pages.GrantURL(id), ui.Info, appliedBy(r, j))
 		}
+		if err := p.Params.CheckApplying(p.Job, p.Template); err != nil {
+			return err
+		}
 	}
 	return c.ask(w, r, http.StatusOK, c.grantStep(r, p, ""))
 }
@@ -286,6 +305,11 @@ func (c *Console) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
 	}
 	if broken := ui.ErrorOf(r.Context(), fieldsOf(err), "reason"); broken != "" {
 		return c.ask(w, r, http.StatusUnprocessableEntity, c.grantStep(r, p, broken))
+	}
+	if fault.KindOf(err) == fault.Conflict {
+		ask := c.grantStep(r, p, "")
+		ask.Error = ui.FaultText(r.Context(), err)
+		return c.ask(w, r, http.StatusConflict, ask)
 	}
 	if err != nil {
 		return err

@@ -103,7 +103,7 @@ func (c *Console) importUpload(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// What cannot be read is said at once, not after the columns.
-	if _, _, err := c.sample(r, u.ID); fault.KindOf(err) == fault.Invalid {
+	if _, err := c.sample(r, u.ID); fault.KindOf(err) == fault.Invalid {
 		return c.show(w, r, http.StatusUnprocessableEntity, pages.ImportStart{Errors: unreadable(err)}.Page())
 	} else if err != nil {
 		return err
@@ -123,30 +123,39 @@ func (c *Console) importTemplate(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
+// tableStart is the beginning of an uploaded table.
+type tableStart struct {
+	header []string
+	rows   [][]string // those that can be read
+	bare   bool       // nothing follows the header
+}
+
 // sample reads the names of the columns and the first rows.
-func (c *Console) sample(r *http.Request, upload int64) (header []string, rows [][]string, err error) {
+func (c *Console) sample(r *http.Request, upload int64) (tableStart, error) {
+	s := tableStart{bare: true}
 	table, err := c.Tables.OpenTable(r.Context(), upload, nil)
 	if err != nil {
-		return nil, nil, err
+		return s, err
 	}
 	defer func() { _ = table.Close() }()
-	for len(rows) <= sampleRows {
+	for len(s.rows) < sampleRows {
 		_, cells, err := table.Next()
 		switch {
-		case err == io.EOF && header == nil:
-			return nil, nil, errEmptyFile
+		case err == io.EOF && s.header == nil:
+			return s, errEmptyFile
 		case err == io.EOF:
-			return header, rows, nil
-		case err != nil && (header == nil || table.Broken(err)):
-			return nil, nil, err
+			return s, nil
+		case err != nil && (s.header == nil || table.Broken(err)):
+			return s, err
 		case err != nil: // the check will tell about it
-		case header == nil:
-			header = slices.Clone(cells)
+			s.bare = false
+		case s.header == nil:
+			s.header = slices.Clone(cells)
 		default:
-			rows = append(rows, slices.Clone(cells))
+			s.rows, s.bare = append(s.rows, slices.Clone(cells)), false
 		}
 	}
-	return header, rows[:sampleRows], nil
+	return s, nil
 }
 
 // loadImport returns the choice of columns as it was guessed.
@@ -165,17 +174,17 @@ func (c *Console) loadImport(r *http.Request) (pages.ImportColumns, error) {
 	if err != nil {
 		return pages.ImportColumns{}, err
 	}
-	header, rows, err := c.sample(r, id)
+	s, err := c.sample(r, id)
 	if err != nil {
 		return pages.ImportColumns{}, err
 	}
 	p := pages.ImportColumns{Upload: u}
-	for i, t := range user.GuessMapping(header) {
-		col := pages.ImportColumn{Header: header[i], Target: string(t)}
+	for i, t := range user.GuessMapping(s.header) {
+		col := pages.ImportColumn{Header: s.header[i], Target: string(t)}
 		if name, ok := t.Attribute(); ok {
 			col.Target, col.Attribute = pages.AttributeTarget, name
 		}
-		for _, row := range rows {
+		for _, row := range s.rows {
 			if i < len(row) && row[i] != "" {
 				col.Samples = append(col.Samples, row[i])
 			}

@@ -211,7 +211,7 @@ func (c *Console) movable(r *http.Request) (template.Template, error) {
 		return t, err
 	}
 	if t.Stored != template.Draft && !c.Now().Before(t.OpensAt) {
-		return t, template.ErrTransition
+		return t, template.ErrNotMovable
 	}
 	return t, nil
 }

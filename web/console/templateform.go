@@ -89,7 +89,7 @@ func (c *Console) editTemplate(w http.ResponseWriter, r *http.Request) error {
 // editable refuses forms that could never be saved.
 func (c *Console) editable(t template.Template) error {
 	if s := t.State(c.Now()); s == template.Closed || s == template.Cancelled {
-		return template.ErrTransition
+		return template.ErrTransition.Told("fault.template_is." + string(s))
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func TestLifeOfADrop(t *testing.T) {
 		b.post(page+"/"+step, url.Values{"reason": {"because of " + step}, "version": {asked.field("version")}}).to(page)
 	}
 	b.get(page).is(200).has("Scheduled", "because of pause", "Reminders by slot and channel")
-	b.post(page+"/resume", nil).is(http.StatusConflict).has("Its current state does not allow this.")
+	b.post(page+"/resume", nil).is(http.StatusConflict).has("The template is published and has not opened yet.")
 	b.post(page+"/publish", nil).to(page) // sent once more: it is published
 	g.book(d, 1001, delivery.App, 5, 60)
 	g.book(d, 1002, delivery.Email, 5)

@@ -1,0 +1,46 @@
+package coupon
+
+import (
+	"dropbell/domain/job"
+	"dropbell/domain/template"
+)
+
+// A Source says where the users of a list were named. Jobs of programs before
+// this one have none.
+type Source struct {
+	// File is the name of the uploaded file.
+	File string `json:"file,omitempty"`
+	// IDs is whether a request named the users itself, without a file.
+	IDs bool `json:"ids,omitempty"`
+}
+
+// CheckGiving returns nil if lists of users can be given coupons of t, or be
+// tried in a dry run, else a [template.ErrTransition] that says why not.
+func CheckGiving(t template.Template, dryRun bool) error {
+	switch {
+	case t.Stored == template.Draft || t.Stored == template.Cancelled:
+		return template.ErrTransition.Because("coupons of a %s template cannot be given away", t.Stored).Told("fault.grant_" + string(t.Stored))
+	case t.Stored == template.Paused && !dryRun: // a list is given once: nobody on it would get anything
+		return template.ErrTransition.Because("the template is paused; resume it before its coupons are given away").Told("fault.grant_paused")
+	}
+	return nil
+}
+
+// CheckApplying returns nil if the dry run j can be applied to t, else a
+// [template.ErrTransition] that says why not. Whether it has been is not asked.
+func (p GrantParams) CheckApplying(j job.Job, t template.Template) error {
+	if err := p.applicable(j); err != nil {
+		return err
+	}
+	return CheckGiving(t, false)
+}
+
+func (p GrantParams) applicable(j job.Job) error {
+	switch {
+	case !p.DryRun || j.State != job.Done:
+		return template.ErrTransition.Because("only a dry run that is done can be applied").Told("fault.grant_not_done")
+	case j.Total == 0: // programs before this one took lists that name nobody
+		return template.ErrTransition.Because("the list has no rows; there is nobody to give a coupon to").Told("fault.grant_empty")
+	}
+	return nil
+}
