@@ -34,6 +34,23 @@ func Headline(ctx context.Context, s template.Spec) string {
 	return l.T("worth.amount_big", l.Money(s.AmountOff, s.Currency))
 }
 
+// Terms is what the headline leaves out: from which order on the coupon is
+// good, and how far a percentage goes.
+func Terms(ctx context.Context, s template.Spec) string {
+	l := ui.From(ctx).Locale
+	switch s.Kind {
+	case template.ThresholdOff:
+		return l.T("worth.from", l.Money(s.Threshold, s.Currency))
+	case template.PercentOff:
+		text := l.T("worth.at_most", l.Money(s.MaxOff, s.Currency))
+		if s.Threshold > 0 {
+			text = l.T("worth.percent_threshold", text, l.Money(s.Threshold, s.Currency))
+		}
+		return text
+	}
+	return l.T("worth.any_order")
+}
+
 // percentOff follows the custom of the language: Chinese names the part that
 // is still to be paid, in tenths ("8折" is 20 % off).
 func percentOff(ctx context.Context, percent int) string {
