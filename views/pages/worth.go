@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"dropbell/domain/template"
 	"dropbell/views/ui"
@@ -72,6 +73,22 @@ func validity(ctx context.Context, t template.Template) string {
 		return l.N("valid.hours", int64(t.ValidHours))
 	}
 	return ""
+}
+
+// noticeDays says how long before the expiry owners are told of it.
+func noticeDays(ctx context.Context, n template.NoticeDays) string {
+	var list []string
+	for _, d := range n.List() {
+		if d == 0 {
+			list = append(list, ui.T(ctx, "notice_days.last"))
+		} else {
+			list = append(list, ui.N(ctx, "notice_days.before", int64(d)))
+		}
+	}
+	if len(list) == 0 {
+		return ui.T(ctx, "form.never")
+	}
+	return strings.Join(list, ui.T(ctx, "ui.list_join"))
 }
 
 func shopFilter(ctx context.Context, shops []template.Shop) []ui.Option {
