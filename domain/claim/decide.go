@@ -39,6 +39,21 @@ func admit(t *template.Template, by Origin, now time.Time) error {
 	return nil
 }
 
+// Offer returns nil if a coupon of t would be issued to the next one who comes
+// this way now, else the refusal: that of [Admit], or [ErrSoldOut]. Whether
+// they have as many as they may is not looked at.
+func Offer(t template.Template, by Origin, now time.Time) error { return offer(&t, by, now) }
+
+func offer(t *template.Template, by Origin, now time.Time) error {
+	if err := admit(t, by, now); err != nil {
+		return err
+	}
+	if t.StockLeft() <= 0 {
+		return ErrSoldOut
+	}
+	return nil
+}
+
 func obtainable(t *template.Template, by Origin) error {
 	switch {
 	case t.Stored == template.Cancelled:
@@ -61,7 +76,7 @@ func closedBy(t *template.Template, by Origin, now time.Time) bool {
 	if by.Windowed() {
 		return t.Stored == template.Closed || !now.Before(t.EndsAt())
 	}
-	return t.Stored == template.Closed && (t.EndedAt == nil || t.EndedAt.Before(t.EndsAt()))
+	return t.ClosedEarly()
 }
 
 // ExpiresAt returns the first instant at which a coupon issued then is no

@@ -69,6 +69,25 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+// An offer is refused as the claim would be, by the same rules.
+func TestOfferIsWhatTheDeskDecides(t *testing.T) {
+	for _, stored := range []template.State{template.Draft, template.Published, template.Paused, template.Closed, template.Cancelled} {
+		for _, issued := range []int64{0, 9, 10, 11} {
+			for _, by := range []claim.Origin{claim.ByTap, claim.ByCode, claim.ByGrant} {
+				for _, at := range []time.Time{opens.Add(-1), opens, opens.Add(time.Hour)} {
+					it := drop(func(t *template.Template) { t.Stored, t.Issued = stored, issued })
+					desk := newDesk(nil, nil, it)
+					desk.At = at
+					want := desk.Decide(claim.Request{ID: 1, TemplateID: 1, UserID: 7, Origin: by}).Err
+					if got := claim.Offer(it, by, at); got != want {
+						t.Errorf("%s with %d of 10 issued, %s at %v: %v, want %v", stored, issued, by, at, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestExpiresAt(t *testing.T) {
 	until := opens.Add(100 * time.Hour)
 	for _, c := range []struct {

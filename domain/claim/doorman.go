@@ -126,11 +126,8 @@ func (d *Doorman) hearSoldOut(ctx context.Context, id int64) {
 // says within the distance to which clocks are known; nil if there is none.
 func (d *Doorman) certain(ctx context.Context, t *template.Template, by Origin) error {
 	early, late := d.span(ctx)
-	first, last := admit(t, by, early), admit(t, by, late)
-	switch {
-	case first == nil && last == nil && t.StockLeft() <= 0:
-		return ErrSoldOut
-	case first == nil || last == nil || fault.CodeOf(first) != fault.CodeOf(last):
+	first, last := offer(t, by, early), offer(t, by, late)
+	if first == nil || last == nil || fault.CodeOf(first) != fault.CodeOf(last) {
 		return nil
 	}
 	return first

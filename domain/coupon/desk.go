@@ -132,19 +132,40 @@ func (d *Desk) Release(ctx context.Context, by staff.Actor, id int64, order, rea
 	if err := CheckOrderID(order); err != nil {
 		return Coupon{}, err
 	}
-	return d.do(ctx, by, id, order, reason, "coupon.release", staff.Operate, func(c Case) (Move, error) {
-		if !c.Coupon.heldBy(order) {
-			if _, again := c.did(StepRelease); again {
-				return c.nothing(), nil
-			}
-			return Move{}, ErrNotUsable.Because("the order does not hold the coupon any more")
+	return d.do(ctx, by, id, order, reason, "coupon.release", staff.Operate, func(c Case) (Move, error) { return c.endLock(order) })
+}
+
+// endLock is a release by staff: there is nothing to end for an order that
+// does not hold the coupon.
+func (c Case) endLock(order string) (Move, error) {
+	if !c.Coupon.heldBy(order) {
+		if _, again := c.did(StepRelease); again {
+			return c.nothing(), nil
 		}
-		m, no := c.release(order)
-		if no != nil {
-			return m, no.err
-		}
-		return m, nil
-	})
+		return Move{}, ErrNotUsable.Because("the order does not hold the coupon any more")
+	}
+	m, no := c.release(order)
+	if no != nil {
+		return m, no.err
+	}
+	return m, nil
+}
+
+// MayRevoke returns [ErrNotUsable] with the reason if there is nothing that
+// [Desk.Revoke] could take away.
+func (l Listed) MayRevoke() error {
+	m, err := Case{Coupon: l.Coupon, Now: l.Now}.revoke(false)
+	if err == nil && len(m.Ops) == 0 {
+		return ErrNotUsable.Because("the coupon was revoked before")
+	}
+	return err
+}
+
+// MayRelease returns [ErrNotUsable] with the reason if the order has no lock
+// that [Desk.Release] could end.
+func (l Listed) MayRelease(order string) error {
+	_, err := Case{Coupon: l.Coupon, Now: l.Now}.endLock(order)
+	return err
 }
 
 // do carries out a step of staff: by whom and why go into the log and the audit.

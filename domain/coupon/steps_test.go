@@ -30,3 +30,35 @@ func TestWhyARepeatedLockIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// What a dialog asks beforehand is what the step answers.
+func TestWhatStaffMayDoWithACoupon(t *testing.T) {
+	valid := time.Unix(2000, 0)
+	for _, c := range []struct {
+		name            string
+		state           State
+		order           string
+		now             int64
+		revoke, release bool
+	}{
+		{"unused", Unused, "", 1000, true, false},
+		{"unused and expired", Unused, "", 2000, false, false},
+		{"locked", Locked, "A-1", 1000, false, true},
+		{"used", Used, "A-1", 1000, false, false},
+		{"expired", Expired, "", 2000, false, false},
+		{"revoked", Revoked, "", 1000, false, false},
+	} {
+		l := Listed{Coupon: Coupon{ID: 1, State: c.state, OrderID: c.order, ExpiresAt: valid}, Now: time.Unix(c.now, 0)}
+		if err := l.MayRevoke(); (err == nil) != c.revoke || err != nil && !errors.Is(err, ErrNotUsable) {
+			t.Errorf("%s: revoke %v", c.name, err)
+		}
+		if err := l.MayRelease("A-1"); (err == nil) != c.release || err != nil && !errors.Is(err, ErrNotUsable) {
+			t.Errorf("%s: release %v", c.name, err)
+		}
+		for _, other := range []string{"", "A-2"} {
+			if err := l.MayRelease(other); !errors.Is(err, ErrNotUsable) {
+				t.Errorf("%s: release of %q: %v", c.name, other, err)
+			}
+		}
+	}
+}

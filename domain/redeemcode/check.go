@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"dropbell/domain/claim"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 )
 
 // Verdict is what a code that staff looked up turned out to be.
@@ -22,6 +24,18 @@ const (
 	Elsewhere   Verdict = "elsewhere"
 )
 
+// The verdicts of codes that are good while their drop gives nothing away:
+// not now, or never again.
+const (
+	Unpublished Verdict = "draft"
+	NotYet      Verdict = "not_started"
+	Halted      Verdict = "paused"
+	GoneAll     Verdict = "sold_out"
+	Over        Verdict = "ended"
+	CalledOff   Verdict = "cancelled"
+	NotByCode   Verdict = "not_by_code"
+)
+
 // A Finding is what there is to say about a code.
 type Finding struct {
 	Verdict Verdict
@@ -30,12 +44,14 @@ type Finding struct {
 	Serial Serial
 	Batch  Batch
 	Place  int64
+	// Template is that of the batch if the code itself is good.
+	Template template.Template
 	// Use is set if the code was used, even if its batch was revoked since.
 	Use *Use
 }
 
-// Check says what the code that somebody typed is, why it does not work, and
-// who used it. It changes nothing.
+// Check says what would come of the code that somebody typed if it was redeemed
+// now, why it does not work, and who used it. It changes nothing.
 func (s *Service) Check(ctx context.Context, by staff.Actor, typed string) (Finding, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return Finding{}, err
@@ -64,7 +80,34 @@ func (s *Service) Check(ctx context.Context, by staff.Actor, typed string) (Find
 		f.Use = &use
 	}
 	f.Verdict = f.Batch.verdict(used)
+	if err != nil || f.Verdict != Good {
+		return f, err
+	}
+	f.Template, err = s.Store.Template(ctx, f.Batch.TemplateID)
+	f.Verdict = verdictOf(claim.Offer(f.Template, claim.ByCode, s.Now()))
 	return f, err
+}
+
+// verdictOf says what it means for a good code that its redemption would be
+// answered like this. Refusals that share a fault differ by identity.
+func verdictOf(refusal error) Verdict {
+	switch refusal {
+	case nil:
+		return Good
+	case template.ErrNotFound: // that is what users hear of a draft
+		return Unpublished
+	case claim.ErrNotStarted:
+		return NotYet
+	case claim.ErrPaused:
+		return Halted
+	case claim.ErrSoldOut:
+		return GoneAll
+	case claim.ErrCancelled:
+		return CalledOff
+	case claim.ErrTakesNoCode:
+		return NotByCode
+	}
+	return Over
 }
 
 func (b Batch) verdict(used bool) Verdict {

@@ -26,7 +26,7 @@ type Terms struct {
 // TermsOf returns the terms of a template.
 func TermsOf(t template.Template) Terms {
 	terms := Terms{Version: t.Version, Status: t.Stored, Obtain: t.Obtain, OpensAt: t.OpensAt, ClosesAt: t.ClosesAt, PerUserLimit: t.PerUserLimit,
-		Over: t.Stored == template.Closed && (t.EndedAt == nil || t.EndedAt.Before(t.EndsAt()))}
+		Over: t.ClosedEarly()}
 	if t.ValidUntil != nil {
 		terms.GoneAt = *t.ValidUntil
 	}

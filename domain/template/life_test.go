@@ -84,6 +84,48 @@ func TestEveryActionInEveryState(t *testing.T) {
 	}
 }
 
+// What a dialog asks beforehand is what the step answers.
+func TestAllowsWhatTheStepsDo(t *testing.T) {
+	for _, tr := range []template.Transition{template.Publishing, template.Pausing, template.Resuming, template.Closing, template.Cancelling} {
+		for _, s := range template.States() {
+			drop, now := inState(s)
+			_, legal := legal[string(tr)][s]
+			if err := drop.Allows(tr, now); legal != (err == nil) || !legal && !errors.Is(err, template.ErrTransition) {
+				t.Errorf("%s a template that is %s: %v", tr, s, err)
+			}
+		}
+	}
+	late, _ := inState(template.Draft)
+	if err := late.Allows(template.Publishing, opens.Add(time.Minute)); err != nil {
+		t.Errorf("a draft whose opening has passed: %v; its state is not what is wrong", err)
+	}
+}
+
+func TestWhenADropIsOver(t *testing.T) {
+	early, late, closes := opens.Add(time.Minute), opens.Add(2*time.Hour), opens.Add(time.Hour)
+	for _, c := range []struct {
+		name    string
+		stored  template.State
+		endedAt *time.Time
+		valid   *time.Time
+		want    time.Time
+		early   bool
+	}{
+		{"planned", template.Published, nil, nil, closes, false},
+		{"with its coupons", template.Published, nil, &early, early, false},
+		{"closed by staff", template.Closed, &early, nil, early, true},
+		{"closed by the clock", template.Closed, &closes, nil, closes, false},
+		{"closed late by a sweep", template.Closed, &late, nil, closes, false},
+		{"cancelled", template.Cancelled, &early, nil, closes, false},
+	} {
+		drop := template.Template{Spec: validSpec(), Stored: c.stored, EndedAt: c.endedAt}
+		drop.ValidUntil = c.valid
+		if got := drop.OverAt(); !got.Equal(c.want) || drop.ClosedEarly() != c.early {
+			t.Errorf("%s: over at %v, early %v", c.name, got, drop.ClosedEarly())
+		}
+	}
+}
+
 func TestStateAtExactInstants(t *testing.T) {
 	closes := opens.Add(time.Hour)
 	for _, c := range []struct {

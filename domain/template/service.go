@@ -250,6 +250,15 @@ func (t Template) step(tr Transition, now time.Time) (Template, error) {
 	return t, fault.ErrInvalid.Because("unknown transition %q", tr)
 }
 
+// Allows returns [ErrTransition] with the reason if t's state does not allow
+// the step at now. Whether a draft's spec can be published is not asked.
+func (t Template) Allows(tr Transition, now time.Time) error {
+	if _, err := t.step(tr, now); errors.Is(err, ErrTransition) {
+		return err
+	}
+	return nil
+}
+
 func changeOf(by staff.Actor, tr Transition, old, next Template, reason string) Change {
 	c := Change{Template: next, Event: event.TemplateChanged,
 		Entry: entry(by, "template."+string(tr), old, reason, old.Stored, next.Stored)}

@@ -153,6 +153,20 @@ func (t Template) State(now time.Time) State {
 	return Open
 }
 
+// ClosedEarly reports whether staff ended the drop before its time.
+func (t Template) ClosedEarly() bool {
+	return t.Stored == Closed && (t.EndedAt == nil || t.EndedAt.Before(t.EndsAt()))
+}
+
+// OverAt returns [Spec.EndsAt], or when staff closed the drop if that was
+// before it. A cancelled drop has the end that was planned.
+func (t Template) OverAt() time.Time {
+	if t.ClosedEarly() && t.EndedAt != nil {
+		return *t.EndedAt
+	}
+	return t.EndsAt()
+}
+
 // StockLeft returns how many coupons nobody has yet.
 func (t Template) StockLeft() int64 { return t.Stock - t.Issued }
 

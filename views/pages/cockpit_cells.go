@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
+	"dropbell/domain/template"
 	"dropbell/views/ui"
 )
 
@@ -48,7 +49,11 @@ func (p Cockpit) headCells(ctx context.Context, c ui.Cells) {
 	c["next.at"] = ui.Machine(at)
 	c["next.when"] = l.DateTime(at, p.Zone())
 	c["opens.at"], c["opens.when"] = ui.Machine(p.OpensAt), l.DateTime(p.OpensAt, p.Zone())
-	c["closes.at"], c["closes.when"] = ui.Machine(p.EndsAt()), l.DateTime(p.EndsAt(), p.Zone())
+	c["closes.at"], c["closes.when"] = ui.Machine(p.OverAt()), l.DateTime(p.OverAt(), p.Zone())
+	c["closes.label"] = l.T("field.closes_at")
+	if s == template.Closed {
+		c["closes.label"] = l.T("drop.ended_at")
+	}
 }
 
 func (p Cockpit) sumCells(ctx context.Context, c ui.Cells) {

@@ -100,7 +100,7 @@ func verdictTone(f redeemcode.Finding) ui.Tone {
 	switch f.Verdict {
 	case redeemcode.Good:
 		return ui.Good
-	case redeemcode.Spent, redeemcode.NotReadyYet, redeemcode.Elsewhere:
+	case redeemcode.Spent, redeemcode.NotReadyYet, redeemcode.Elsewhere, redeemcode.Unpublished, redeemcode.NotYet, redeemcode.Halted, redeemcode.GoneAll:
 		return ui.Warn
 	}
 	return ui.Bad

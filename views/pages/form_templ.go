@@ -1117,7 +1117,7 @@ func Coupon(t template.Template) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var38 string
-		templ_7745c5c3_Var38, templ_7745c5c3_Err = templ.JoinStringErrs(Worth(ctx, t.Spec))
+		templ_7745c5c3_Var38, templ_7745c5c3_Err = templ.JoinStringErrs(Terms(ctx, t.Spec))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/form.templ`, Line: 263, Col: 29}
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/domain/claim"
 	"dropbell/domain/template"
 	"dropbell/views/ui"
 )
@@ -100,8 +101,16 @@ func (s Sales) shelfNote(ctx context.Context) string {
 	switch {
 	case s.Away:
 		return ui.T(ctx, "claims.writing_unknown")
-	case s.Writing == 0:
-		return ui.T(ctx, "claims.shelf_note")
+	case s.Writing > 0:
+		return ui.T(ctx, "claims.writing", ui.Num(ctx, s.Writing))
 	}
-	return ui.T(ctx, "claims.writing", ui.Num(ctx, s.Writing))
+	now := ui.From(ctx).Now
+	switch s.Template.State(now) {
+	case template.Closed, template.Cancelled:
+		if claim.Admit(s.Template, claim.ByGrant, now) == nil {
+			return ui.T(ctx, "claims.shelf_lists")
+		}
+		return ui.T(ctx, "claims.shelf_over")
+	}
+	return ui.T(ctx, "claims.shelf_note")
 }

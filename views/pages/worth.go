@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"dropbell/domain/template"
 	"dropbell/views/ui"
@@ -34,6 +35,23 @@ func Headline(ctx context.Context, s template.Spec) string {
 	return l.T("worth.amount_big", l.Money(s.AmountOff, s.Currency))
 }
 
+// Terms is what the headline leaves out: from which order on the coupon is
+// good, and how far a percentage goes.
+func Terms(ctx context.Context, s template.Spec) string {
+	l := ui.From(ctx).Locale
+	switch s.Kind {
+	case template.ThresholdOff:
+		return l.T("worth.from", l.Money(s.Threshold, s.Currency))
+	case template.PercentOff:
+		text := l.T("worth.at_most", l.Money(s.MaxOff, s.Currency))
+		if s.Threshold > 0 {
+			text = l.T("worth.percent_threshold", text, l.Money(s.Threshold, s.Currency))
+		}
+		return text
+	}
+	return l.T("worth.any_order")
+}
+
 // percentOff follows the custom of the language: Chinese names the part that
 // is still to be paid, in tenths ("8折" is 20 % off).
 func percentOff(ctx context.Context, percent int) string {
@@ -55,6 +73,22 @@ func validity(ctx context.Context, t template.Template) string {
 		return l.N("valid.hours", int64(t.ValidHours))
 	}
 	return ""
+}
+
+// noticeDays says how long before the expiry owners are told of it.
+func noticeDays(ctx context.Context, n template.NoticeDays) string {
+	var list []string
+	for _, d := range n.List() {
+		if d == 0 {
+			list = append(list, ui.T(ctx, "notice_days.last"))
+		} else {
+			list = append(list, ui.N(ctx, "notice_days.before", int64(d)))
+		}
+	}
+	if len(list) == 0 {
+		return ui.T(ctx, "form.never")
+	}
+	return strings.Join(list, ui.T(ctx, "ui.list_join"))
 }
 
 func shopFilter(ctx context.Context, shops []template.Shop) []ui.Option {

@@ -42,7 +42,7 @@ func codes() []Story {
 	one.List, one.Supply = codeBatches()[1:2], redeemcode.Supply{Outstanding: 18_796, Left: 20_000}
 	empty, closed, wrong := one, one, one
 	empty.List = nil
-	closed.Closed = "This server has no key for redeem codes. Ask whoever operates it to set CODE_KEYS."
+	closed.Closed = "This drop is over or was cancelled; nobody could use new codes."
 	wrong.Count, wrong.Errors = "ten", []fault.Field{{Name: "count", Key: "rule.code_count", Message: "must be between 1 and 1000000"}}
 	all := pages.Codes{List: codeBatches(), Next: "/codes?before=3", Check: pages.CodeCheck{}}
 	finding := func(v redeemcode.Verdict) *redeemcode.Finding {
@@ -68,6 +68,14 @@ func codes() []Story {
 		{Name: "codes/check-revoked", Page: pages.CodeCheck{Finding: withdrawn}.Page()},
 		{Name: "codes/check-good", Page: pages.CodeCheck{Finding: finding(redeemcode.Good)}.Page()},
 		{Name: "codes/check-not-ready", Page: pages.CodeCheck{Finding: finding(redeemcode.NotReadyYet)}.Page()},
+	}
+	for _, v := range []redeemcode.Verdict{redeemcode.Unpublished, redeemcode.NotYet, redeemcode.Halted, redeemcode.GoneAll, redeemcode.Over, redeemcode.CalledOff, redeemcode.NotByCode} {
+		f := finding(v)
+		f.Template = t
+		if v == redeemcode.Over || v == redeemcode.CalledOff {
+			f.Template.Stored, f.Template.EndedAt = template.Closed, ptr(Now().Add(-20*time.Minute))
+		}
+		list = append(list, Story{Name: "codes/check-" + string(v), Page: pages.CodeCheck{Finding: f}.Page()})
 	}
 	for _, v := range []redeemcode.Verdict{redeemcode.Unreadable, redeemcode.Forged, redeemcode.NeverIssued, redeemcode.Elsewhere} {
 		list = append(list, Story{Name: "codes/check-" + string(v), Page: pages.CodeCheck{Typed: "1XBE-VF78", Finding: &redeemcode.Finding{Verdict: v, Code: aCode()}}.Page()})

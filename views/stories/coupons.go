@@ -5,6 +5,7 @@ import (
 
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
@@ -50,6 +51,9 @@ func coupons() []Story {
 	}
 	used := append(log[:len(log):len(log)], owned.Operation{OrderID: "2026-1120-000087", Step: owned.StepConfirm, Outcome: owned.Done, Discount: 2000, By: "key:3 Till", At: at(-3)})
 	revoked := []owned.Operation{{Step: owned.StepRevoke, Outcome: owned.Done, Reason: "given to the wrong person", By: "staff:1 Ada Okafor", At: at(-1)}}
+	percent := list[0]
+	percent.Rule.Kind, percent.Rule.AmountOff, percent.Rule.PercentOff, percent.Rule.MaxOff = template.PercentOff, 0, 20, 3000
+	percent.Rule.Target, percent.Rule.Product = template.Product, "Jasmine tea"
 	returned := list[4]
 	returned.Returned = true
 	return []Story{
@@ -62,6 +66,9 @@ func coupons() []Story {
 		{Name: "coupons/of-a-template-without", Page: pages.Coupons{By: "template", Search: "1", Tally: &pages.Tally{Template: coupon(1, "Moon cake night", time.Hour)}}.Page()},
 		{Name: "coupons/many", Page: pages.Coupons{By: "user", Search: "1001", List: append(list, late), First: "/coupons", Next: "/coupons?before=901"}.Page()},
 		{Name: "coupon/unused", Page: pages.CouponDetail{Coupon: list[0], MayRelease: true, MayRevoke: true}.Page()},
+		{Name: "coupon/percent", Page: pages.CouponDetail{Coupon: percent}.Page()},
+		{Name: "coupon/not_revocable", Page: pages.Confirmation{Active: "coupons", ConfirmProps: ui.ConfirmProps{Title: "This coupon cannot be revoked", Cancel: "/coupons/905",
+			Points: []string{"It was revoked before."}, NoReason: true}}.Page()},
 		{Name: "coupon/locked", Page: pages.CouponDetail{Coupon: list[1], Log: log, MayRelease: true, MayRevoke: true}.Page()},
 		{Name: "coupon/used", Page: pages.CouponDetail{Coupon: list[2], Log: used}.Page(), Role: staff.Viewer},
 		{Name: "coupon/revoke", Page: pages.Confirmation{Active: "coupons", Inside: pages.ReturnChoice(false), ConfirmProps: ui.ConfirmProps{Title: "Revoke this coupon?", Action: "/coupons/901/revoke",

@@ -54,9 +54,15 @@ func sales() []Story {
 	paused.Stored = template.Paused
 	over := coupon(1, "Moon cake night", -3*time.Minute)
 	one := coupon(1, "Moon cake night", -3*time.Minute)
+	early, ended := coupon(1, "Moon cake night", -time.Hour), coupon(1, "Moon cake night", -5*time.Hour)
+	early.Stored, early.EndedAt = template.Closed, ptr(Now().Add(-10*time.Minute))
+	early.Spec = early.WithNotices(template.NoticeDaysOf(7, 1, 0), delivery.ChannelSetOf(delivery.App, delivery.SMS))
+	ended.Stored, ended.EndedAt = template.Closed, ptr(Now().Add(-time.Hour))
 	away := salesOf(open, open.Stock/3, 0, 9_000)
 	away.Sales.Away = true
 	return []Story{
+		{Name: "claims/closed-early", Page: salesOf(early, 31_400, 0, 0).Page()},
+		{Name: "claims/ended", Page: salesOf(ended, 31_400, 0, 0).Page()},
 		{Name: "claims/away", Page: away.Page()},
 		{Name: "claims/all-given", Page: salesOf(open, open.Stock-5_120, 5_120, 88_000).Page()},
 		{Name: "claims/ahead", Page: salesOf(ahead, 0, 0, 0).Page()},

@@ -208,6 +208,19 @@ func TestARefusalThatCameLater(t *testing.T) {
 	}
 }
 
+// TestADropThatWasClosedEarly ended when staff closed it, not as planned.
+func TestADropThatWasClosedEarly(t *testing.T) {
+	r := newRig(t, nil)
+	id := r.open(5)
+	planned := r.want(r.call(nil, "GET", "/templates/"+id, nil), 200, "").at("closes_at")
+	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/close", map[string]any{"reason": "rain"}), 200, "")
+	staffs := r.want(r.call(r.admin(), "GET", "/admin/templates/"+id, nil), 200, "")
+	shown := r.want(r.call(nil, "GET", "/templates/"+id, nil), 200, "")
+	if shown.at("state") != "closed" || shown.at("closes_at") != staffs.at("ended_at") || staffs.at("closes_at") != planned {
+		t.Errorf("planned %v; users see %s, staff %s", planned, shown.Body, staffs.Body)
+	}
+}
+
 // TestADropWhoseCouponsHaveExpired is open to nobody, and nowhere said to be.
 func TestADropWhoseCouponsHaveExpired(t *testing.T) {
 	r := newRig(t, nil)

@@ -17,7 +17,7 @@ type Drop struct {
 	Description  string    `json:"description,omitempty"`
 	State        string    `json:"state" enum:"scheduled,open,sold_out,paused,closed,cancelled" example:"scheduled"`
 	OpensAt      time.Time `json:"opens_at" doc:"When the drop opens." example:"2027-01-01T12:00:00Z"`
-	ClosesAt     time.Time `json:"closes_at" doc:"When the drop ends: also as soon as its coupons would have expired." example:"2027-01-02T12:00:00Z"`
+	ClosesAt     time.Time `json:"closes_at" doc:"When the drop ends, or ended: also as soon as its coupons would have expired, or when staff closed it." example:"2027-01-02T12:00:00Z"`
 	StockLeft    int64     `json:"stock_left" doc:"Coupons that nobody has yet." example:"100"`
 	PerUserLimit int       `json:"per_user_limit" example:"1"`
 	Discount
@@ -59,7 +59,7 @@ func (a *API) templateRoutes() {
 
 func dropJSON(t template.Template, state template.State) Drop {
 	return Drop{ID: decimal(t.ID), ShopNumber: decimal(t.ShopNumber), ShopName: t.ShopName, Name: t.Name, Description: t.Description,
-		State: string(state), OpensAt: t.OpensAt.UTC(), ClosesAt: t.EndsAt().UTC(), StockLeft: t.StockLeft(),
+		State: string(state), OpensAt: t.OpensAt.UTC(), ClosesAt: t.OverAt().UTC(), StockLeft: t.StockLeft(),
 		PerUserLimit: t.PerUserLimit, Discount: discountJSON(t.Spec), ClaimURL: t.ClaimURL}
 }
 

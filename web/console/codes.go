@@ -41,6 +41,9 @@ func (c *Console) codesPage(r *http.Request, t template.Template) (pages.Codes, 
 	p := pages.Codes{Template: &t, RequestKey: rand.Text()}
 	if err := c.Codes.MayGenerate(t); err != nil {
 		p.Closed = ui.FaultText(r.Context(), err)
+		if errors.Is(err, redeemcode.ErrEnded) {
+			p.Closed = say(r, "codes.closed")
+		}
 	}
 	if err := c.fillCodes(r, &p, t.ID); err != nil {
 		return p, err

@@ -30,7 +30,7 @@ func TestCodesInTheBrowser(t *testing.T) {
 	g.must(err)
 	b.fill("#f-code", code.Text())
 	b.press("#code-check", "Check")
-	b.sees("#code-check", "Good: nobody has used it", "code 7 of 50")
+	b.sees("#code-check", "Not now: the drop has not opened yet", "code 7 of 50")
 	b.accessible("a code that was looked up")
 	b.press("#batches", "Revoke")
 	b.sees("#dialog", "50 codes that nobody has used become worthless")

@@ -132,7 +132,8 @@ func (g *rig) checkCodes(b *browser, lines []string) {
 	check := func(code string) answer { return b.post("/codes/check", url.Values{"code": {code}}).is(200) }
 	check("hello").has("This is not a code", `value="hello"`)
 	check("0000 0000 0000 0000").has("Not one of our codes")
-	check(strings.ToLower(first)).has("Good: nobody has used it", first, "code 1 of 1,200", "<html")
+	check(strings.ToLower(first)).has("Not now: the drop has not opened yet", first, "code 1 of 1,200", "Opening", "<html")
+	g.checkDrops(check, first)
 	g.exec(`insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
 		values (1, 1001, 5, 'code', '1', now(), now() + interval '1 day')`)
 	check(first).has("A code works once", "/users/1001")
@@ -140,6 +141,42 @@ func (g *rig) checkCodes(b *browser, lines []string) {
 	part.has("A code works once").hasNot("<html")
 	elsewhere := g.as(staff.Viewer, 11)
 	elsewhere.post("/codes/check", url.Values{"code": {first}}).is(200).has("A code of another shop").hasNot("1001")
+}
+
+// checkDrops looks up a good code in every state of its drop.
+func (g *rig) checkDrops(check func(string) answer, code string) {
+	g.Helper()
+	set := func(change string) { g.Helper(); g.exec(`update templates set ` + change + ` where id = 1`) }
+	now, never := `class="notice is-warn"`, `class="notice is-bad"`
+	set(`state = 'draft'`)
+	check(code).has(now, "Not now: the template is a draft")
+	set(`state = 'published', opens_at = date_trunc('second', now()) - interval '1 hour', closes_at = date_trunc('second', now()) + interval '1 hour'`)
+	check(code).has("Good: nobody has used it", "gets a coupon").hasNot(now, never)
+	set(`state = 'paused'`)
+	check(code).has(now, "Not now: the drop is paused")
+	set(`state = 'published', issued = stock`)
+	check(code).has(now, "Not now: all coupons are gone")
+	set(`state = 'closed', issued = 0, ended_at = '2026-03-04 05:06:07Z'`)
+	check(code).has(never, "Worthless: the drop is over", "Ended", "4 Mar 2026")
+	set(`state = 'cancelled'`)
+	check(code).has(never, "Worthless: the drop was cancelled", "4 Mar 2026").hasNot("Good")
+	set(`state = 'published', ended_at = null, obtain = 'claim'`)
+	check(code).has(never, "Worthless: the drop takes no codes")
+	set(`obtain = 'code'`)
+}
+
+// Why there can be no more codes is said in the reader's language.
+func TestNoMoreCodesForADropThatIsOver(t *testing.T) {
+	g := newRig(t)
+	d := g.byCode(g.published(10, 5*time.Hour))
+	page := fmt.Sprintf("/templates/%d/codes", d.ID)
+	g.exec(`update templates set state = 'closed', ended_at = now() where id = $1`, d.ID)
+	b := g.as(staff.Marketer)
+	b.get(page).is(200).has("This drop is over or was cancelled; nobody could use new codes.").hasNot("this drop is over", `name="count"`)
+	b.post(page, url.Values{"count": {"1"}}).is(http.StatusConflict).has("The drop is over, cancelled or paused.")
+	b.header.Set("Accept-Language", "zh-CN")
+	b.get(page).is(200).has("开抢已结束或已取消，新的兑换码无法使用。").hasNot("nobody could use")
+	b.post(page, url.Values{"count": {"1"}}).is(http.StatusConflict).has("开抢已结束、已取消或已暂停。")
 }
 
 func TestCodesOfAllTemplates(t *testing.T) {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -162,7 +163,44 @@ func (c *Console) confirmCouponStep(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
+	if couponRefusal(r, l) != nil {
+		return c.refuseCouponStep(w, r, l)
+	}
 	return c.ask(w, r, http.StatusOK, c.couponStep(r, l, ""))
+}
+
+// couponRefusal says why the step in the address cannot be taken, nil if it can.
+func couponRefusal(r *http.Request, l coupon.Listed) error {
+	if r.PathValue("step") == "revoke" {
+		return l.MayRevoke()
+	}
+	return l.MayRelease(r.FormValue("order"))
+}
+
+// refuseCouponStep says why there is nothing to ask.
+func (c *Console) refuseCouponStep(w http.ResponseWriter, r *http.Request, l coupon.Listed) error {
+	p := c.couponStep(r, l, "")
+	p.Action, p.Submit, p.Kind, p.Hidden, p.Inside, p.NoReason = "", "", "", nil, nil, true
+	if r.PathValue("step") == "revoke" {
+		p.Title, p.Points = say(r, "coupon.revoke.not"), []string{say(r, "coupon.revoke.not."+string(l.At(l.Now)))}
+	} else {
+		p.Title, p.Points = say(r, "coupon.release.title"), []string{noLock(r, l)}
+	}
+	return c.ask(w, r, http.StatusConflict, p)
+}
+
+// noLock says why the order in the address has no lock that could be ended.
+func noLock(r *http.Request, l coupon.Listed) string {
+	switch order := r.FormValue("order"); {
+	case l.State != coupon.Locked && l.State != coupon.Used:
+		return say(r, "coupon.release.none")
+	case order == "":
+		return say(r, "coupon.release.unnamed")
+	case order == l.OrderID:
+		return say(r, "coupon.release.used", order)
+	default:
+		return say(r, "coupon.release.other", order)
+	}
 }
 
 // ownCoupon loads the coupon in the address if the viewer may take the step.
@@ -196,6 +234,12 @@ func (c *Console) takeCouponStep(w http.ResponseWriter, r *http.Request) error {
 	}
 	if broken := fieldsOf(err); broken != nil && ui.ErrorOf(r.Context(), broken, "reason") != "" {
 		return c.ask(w, r, http.StatusUnprocessableEntity, c.couponStep(r, l, ui.ErrorOf(r.Context(), broken, "reason")))
+	}
+	if errors.Is(err, coupon.ErrNotUsable) { // show what there is now
+		now, again := c.ownCoupon(r)
+		if again == nil && couponRefusal(r, now) != nil {
+			return c.refuseCouponStep(w, r, now)
+		}
 	}
 	if err != nil {
 		return err

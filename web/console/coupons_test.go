@@ -80,6 +80,41 @@ func TestLockIsReleasedByOperator(t *testing.T) {
 	b.get("/audit").is(200).has("payment is gone", "mistake")
 }
 
+// A dialog that was kept, or typed, asks nothing that cannot be done.
+func TestImpossibleCouponSteps(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, time.Hour)
+	id, used, late := g.gives(d, 1001), g.gives(d, 1002), g.gives(d, 1003)
+	page := fmt.Sprintf("/coupons/%d", id)
+	b, dialog := g.as(staff.Admin), g.as(staff.Admin).htmx()
+	refused := func(at string, why ...string) {
+		t.Helper()
+		dialog.header.Set("Accept-Language", b.header.Get("Accept-Language"))
+		b.get(at).is(http.StatusConflict).has(why...).hasNot(`name="reason"`)
+		dialog.get(at).is(http.StatusConflict).has(why...).hasNot("<html", "<button")
+	}
+	refused(page+"/release", "There is no lock to release", "No order holds this coupon.")
+	refused(page+"/release?order=A-1", "No order holds this coupon.")
+	g.locks(id, "A-1")
+	refused(page+"/release", "The address names no order.")
+	refused(page+"/release?order=A-2", "Order A-2 does not hold this coupon")
+	refused(page+"/revoke", "This coupon cannot be revoked", "An order holds it. Release its lock first.")
+	b.post(page+"/revoke", url.Values{"reason": {"x"}}).is(http.StatusConflict).has("An order holds it.")
+	b.get(page + "/release?order=A-1").is(200)
+	g.locks(used, "A-3")
+	_, err := (&coupon.Service{Store: postgres.NewCouponSteps(g.db)}).Confirm(t.Context(), "key:1 Till", used, "A-3")
+	g.must(err)
+	refused(fmt.Sprintf("/coupons/%d/release?order=A-3", used), "Order A-3 has used this coupon.")
+	refused(fmt.Sprintf("/coupons/%d/revoke", used), "It has been used.")
+	g.exec(`update coupons set issued_at = now() - interval '2 hours', expires_at = now() - interval '1 hour' where id = $1`, late)
+	refused(fmt.Sprintf("/coupons/%d/revoke", late), "It has expired")
+	b.post(page+"/release", url.Values{"order": {"A-1"}, "reason": {"x"}}).to(page)
+	b.post(page+"/revoke", url.Values{"reason": {"x"}}).to(page)
+	refused(page+"/revoke", "It was revoked before.")
+	b.header.Set("Accept-Language", "zh-CN")
+	refused(page+"/revoke", "这张券不能作废", "它此前已作废。")
+}
+
 func TestLockIsReleasedInTheBrowser(t *testing.T) {
 	g := newRig(t)
 	id := g.gives(g.published(10, time.Hour), 1001)

@@ -40,7 +40,11 @@ func (c *Console) confirmStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.ask(w, r, http.StatusOK, p)
+	status := http.StatusOK
+	if p.Submit == "" {
+		status = http.StatusConflict
+	}
+	return c.ask(w, r, status, p)
 }
 
 func (c *Console) takeStep(w http.ResponseWriter, r *http.Request) error {
@@ -122,8 +126,14 @@ func (c *Console) refuseStep(w http.ResponseWriter, r *http.Request, t template.
 	return c.ask(w, r, status, p)
 }
 
+// stepQuestion asks whether the step is meant; where the state does not allow
+// it there is nothing to submit.
 func (c *Console) stepQuestion(r *http.Request, t template.Template) (pages.Confirmation, error) {
 	step := r.PathValue("step")
+	if t.Allows(template.Transition(step), c.Now()) != nil {
+		return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
+			Title: say(r, "confirm.not."+step, t.Name), Points: []string{c.whyNot(r, t, template.Transition(step))}, Cancel: templateURL(t.ID), NoReason: true}}, nil
+	}
 	points, err := c.stepPoints(r, t, step)
 	kind := "primary"
 	if step == string(template.Closing) || step == string(template.Cancelling) {
@@ -132,6 +142,15 @@ func (c *Console) stepQuestion(r *http.Request, t template.Template) (pages.Conf
 	return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
 		Title: say(r, "confirm."+step+".title", t.Name), Points: points, Action: templateURL(t.ID) + "/" + step,
 		Cancel: templateURL(t.ID), Submit: say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}, err
+}
+
+// whyNot says why the step is not possible now.
+func (c *Console) whyNot(r *http.Request, t template.Template, step template.Transition) string {
+	state := t.State(c.Now())
+	if step == template.Cancelling && t.Allows(template.Closing, c.Now()) == nil {
+		return say(r, "confirm.not.opened")
+	}
+	return say(r, "confirm.not.state", say(r, "state."+string(state)))
 }
 
 func templateCrumbs(r *http.Request, t template.Template) []ui.Crumb {
