@@ -1,6 +1,10 @@
 package coupon
 
 import (
+	"errors"
+	"time"
+
+	"dropbell/domain/claim"
 	"dropbell/domain/job"
 	"dropbell/domain/template"
 )
@@ -16,10 +20,12 @@ type Source struct {
 
 // CheckGiving returns nil if lists of users can be given coupons of t, or be
 // tried in a dry run, else a [template.ErrTransition] that says why not.
-func CheckGiving(t template.Template, dryRun bool) error {
+func CheckGiving(t template.Template, dryRun bool, now time.Time) error {
 	switch {
 	case t.Stored == template.Draft || t.Stored == template.Cancelled:
 		return template.ErrTransition.Because("coupons of a %s template cannot be given away", t.Stored).Told("fault.grant_" + string(t.Stored))
+	case errors.Is(claim.Admit(t, claim.ByGrant, now), claim.ErrEnded):
+		return template.ErrTransition.Because("the drop is over: staff closed it early, or its coupons are not valid any longer").Told("fault.grant_over")
 	case t.Stored == template.Paused && !dryRun: // a list is given once: nobody on it would get anything
 		return template.ErrTransition.Because("the template is paused; resume it before its coupons are given away").Told("fault.grant_paused")
 	}
@@ -28,11 +34,11 @@ func CheckGiving(t template.Template, dryRun bool) error {
 
 // CheckApplying returns nil if the dry run j can be applied to t, else a
 // [template.ErrTransition] that says why not. Whether it has been is not asked.
-func (p GrantParams) CheckApplying(j job.Job, t template.Template) error {
+func (p GrantParams) CheckApplying(j job.Job, t template.Template, now time.Time) error {
 	if err := p.applicable(j); err != nil {
 		return err
 	}
-	return CheckGiving(t, false)
+	return CheckGiving(t, false, now)
 }
 
 func (p GrantParams) applicable(j job.Job) error {

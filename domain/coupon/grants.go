@@ -3,12 +3,10 @@ package coupon
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"dropbell/domain/claim"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"

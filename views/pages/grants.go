@@ -84,11 +84,11 @@ func (p Grants) refusal(ctx context.Context) string {
 	if p.Template == nil || !p.MayGive {
 		return ""
 	}
-	return givingRefused(ctx, coupon.CheckGiving(*p.Template, true))
+	return givingRefused(ctx, coupon.CheckGiving(*p.Template, true, ui.From(ctx).Now))
 }
 
 func (p GrantStart) refusal(ctx context.Context) string {
-	return givingRefused(ctx, coupon.CheckGiving(p.Template, true))
+	return givingRefused(ctx, coupon.CheckGiving(p.Template, true, ui.From(ctx).Now))
 }
 
 func givingRefused(ctx context.Context, err error) string {
@@ -147,14 +147,14 @@ func (p Grant) waits() bool {
 	return p.MayGive && p.Params.DryRun && p.Job.State == job.Done && p.Applied == 0 && p.Job.Done > 0
 }
 
-func (p Grant) mayApply() bool { return p.waits() && coupon.CheckGiving(p.Template, false) == nil }
+func (p Grant) mayApply(ctx context.Context) bool { return p.waits() && p.refusal(ctx) == "" }
 
 // refusal says why the template takes no list now, where one waits.
 func (p Grant) refusal(ctx context.Context) string {
 	if !p.waits() {
 		return ""
 	}
-	return givingRefused(ctx, coupon.CheckGiving(p.Template, false))
+	return givingRefused(ctx, coupon.CheckGiving(p.Template, false, ui.From(ctx).Now))
 }
 
 // mayTakeBack also holds of one that was stopped or failed before it counted

@@ -1286,7 +1286,7 @@ func (p Grant) Card() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if p.mayApply() {
+		if p.mayApply(ctx) {
 			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "grants.apply"), Icon: "check", URL: p.url() + "/apply", Dialog: true, Kind: "primary"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

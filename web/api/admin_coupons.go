@@ -129,7 +129,7 @@ func (a *API) grantCoupons(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if err := merge(actorOf(ctx).May(staff.ManageUsers, t.ShopNumber), coupon.CheckGiving(t, in.Body.DryRun)); err != nil {
+	if err := merge(actorOf(ctx).May(staff.ManageUsers, t.ShopNumber), coupon.CheckGiving(t, in.Body.DryRun, a.Now())); err != nil {
 		return nil, err
 	}
 	upload, err := a.Uploads.SaveUpload(ctx, "api.csv", strings.NewReader(list.String()), maxGrantList, actorOf(ctx))

@@ -86,7 +86,7 @@ func (c *Console) startGrant(w http.ResponseWriter, r *http.Request) error {
 	refused := func(list []fault.Field) error {
 		return c.show(w, r, http.StatusUnprocessableEntity, pages.GrantStart{Template: t, Errors: list}.Page())
 	}
-	if coupon.CheckGiving(t, true) != nil { // the page says why
+	if coupon.CheckGiving(t, true, c.Now()) != nil { // the page says why
 		return c.show(w, r, http.StatusConflict, pages.GrantStart{Template: t}.Page())
 	}
 	u, _, err := c.receive(r)
@@ -272,7 +272,7 @@ func (c *Console) confirmGrantStep(w http.ResponseWriter, r *http.Request) error
 			}
 			return c.done(w, r, pages.GrantURL(id), ui.Info, appliedBy(r, j))
 		}
-		if err := p.Params.CheckApplying(p.Job, p.Template); err != nil {
+		if err := p.Params.CheckApplying(p.Job, p.Template, c.Now()); err != nil {
 			return err
 		}
 	}
