@@ -141,6 +141,8 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.press("#dialog", "Cancel drop")
 	b.sees("#dialog", "The template is closed. Nothing of it can change any more.")
 	g.exec(`update templates set state = 'published', version = version + 1`)
+	b.press("#dialog", "Cancel")
+	b.press("#drop-head", "Cancel drop")
 	b.press("#dialog .dialog-foot", "Cancel drop")
 	b.sees("main", "“Moon cake night” is cancelled.", "Cancelled")
 }

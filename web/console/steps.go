@@ -115,7 +115,10 @@ func (c *Console) refuseStep(w http.ResponseWriter, r *http.Request, t template.
 	if err != nil {
 		return err
 	}
-	p.Error, p.Reason = ui.FaultText(r.Context(), cause), reason(r)
+	p.Reason = reason(r)
+	if p.Submit != "" { // else it says so itself
+		p.Error = ui.FaultText(r.Context(), cause)
+	}
 	for _, f := range fieldsOf(cause) {
 		p.Error = pages.FieldLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
 	}
@@ -130,9 +133,9 @@ func (c *Console) refuseStep(w http.ResponseWriter, r *http.Request, t template.
 // it there is nothing to submit.
 func (c *Console) stepQuestion(r *http.Request, t template.Template) (pages.Confirmation, error) {
 	step := r.PathValue("step")
-	if t.Allows(template.Transition(step), c.Now()) != nil {
+	if no := t.Allows(template.Transition(step), c.Now()); no != nil {
 		return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
-			Title: say(r, "confirm.not."+step, t.Name), Points: []string{c.whyNot(r, t, template.Transition(step))}, Cancel: templateURL(t.ID), NoReason: true}}, nil
+			Title: say(r, "confirm.not."+step, t.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: templateURL(t.ID), NoReason: true}}, nil
 	}
 	points, err := c.stepPoints(r, t, step)
 	kind := "primary"
@@ -142,15 +145,6 @@ func (c *Console) stepQuestion(r *http.Request, t template.Template) (pages.Conf
 	return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
 		Title: say(r, "confirm."+step+".title", t.Name), Points: points, Action: templateURL(t.ID) + "/" + step,
 		Cancel: templateURL(t.ID), Submit: say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}, err
-}
-
-// whyNot says why the step is not possible now.
-func (c *Console) whyNot(r *http.Request, t template.Template, step template.Transition) string {
-	state := t.State(c.Now())
-	if step == template.Cancelling && t.Allows(template.Closing, c.Now()) == nil {
-		return say(r, "confirm.not.opened")
-	}
-	return say(r, "confirm.not.state", say(r, "state."+string(state)))
 }
 
 func templateCrumbs(r *http.Request, t template.Template) []ui.Crumb {

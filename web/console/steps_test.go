@@ -20,17 +20,17 @@ func TestImpossibleStepsOfADrop(t *testing.T) {
 		b.get(page+"/"+step).is(http.StatusConflict).has(title, why).hasNot(`name="reason"`)
 		dialog.get(page+"/"+step).is(http.StatusConflict).has(title, why).hasNot("<html", "<button")
 	}
-	refused("resume", "“Moon cake night” cannot be resumed", "The drop is in the state “Scheduled”, which does not allow this.")
-	refused("publish", "cannot be published", "“Scheduled”")
+	refused("resume", "“Moon cake night” cannot be resumed", "The template is published and has not opened yet. It can be edited, paused, closed or cancelled.")
+	refused("publish", "cannot be published", "has not opened yet")
 	b.post(page+"/pause", nil).to(page)
-	refused("pause", "cannot be paused", "“Paused”")
+	refused("pause", "cannot be paused", "The template is paused. It can be edited, resumed or closed.")
 	g.wait(70 * time.Minute)
-	refused("cancel", "cannot be cancelled", "The drop has opened. Close it instead of cancelling it.")
-	b.post(page+"/cancel", nil).is(http.StatusConflict).has("Its current state does not allow this.", "Close it instead").hasNot(`name="reason"`)
+	refused("cancel", "cannot be cancelled", "The drop has opened: it cannot be cancelled any more. Close it instead.")
+	b.post(page+"/cancel", nil).is(http.StatusConflict).has("Close it instead.").hasNot(`name="reason"`)
 	b.post(page+"/close", nil).to(page)
 	for _, step := range []string{"pause", "resume", "cancel", "close", "publish"} {
-		refused(step, "cannot be", "“Closed”")
+		refused(step, "cannot be", "The template is closed. Nothing of it can change any more.")
 	}
 	b.header.Set("Accept-Language", "zh-CN")
-	refused("pause", "「Moon cake night」不能暂停", "当前状态为「已结束」，不能执行此操作。")
+	refused("pause", "「Moon cake night」不能暂停", "模板已结束，不能再做任何更改。")
 }
