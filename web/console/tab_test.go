@@ -168,6 +168,17 @@ func (b *tab) fill(selector, value string) {
 		e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); })()`, selector, value))
 }
 
+// replaced waits, after do, until another element has taken this one's place:
+// what an answer says may have stood there before.
+func (b *tab) replaced(selector string, do func()) {
+	b.Helper()
+	evaluate[chromedp.Void](b, fmt.Sprintf(`document.querySelector(%q).dataset.old = "1"`, selector))
+	do()
+	within(b.T, "another "+selector, func() bool {
+		return evaluate[bool](b, fmt.Sprintf(`!!document.querySelector(%q) && document.readyState === "complete"`, selector+":not([data-old])"))
+	})
+}
+
 // step waits until the form shows this step.
 func (b *tab) step(title string) { b.Helper(); b.sees("[data-step]:not([hidden]) h2", title) }
 
