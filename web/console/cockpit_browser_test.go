@@ -143,6 +143,7 @@ func TestCockpitConnectionLost(t *testing.T) {
 	b.open(g.server.URL + cockpitURL(d.ID))
 	g.sending(d, 12, 1, 1000, 410)
 	b.sees("#slot-12", "410 of 1,000")
+	g.provoke(`relation "batches" does not exist`)
 	g.exec(`alter table batches rename to away`)
 	b.sees("#live-note", "The live connection is lost.")
 	g.exec(`alter table away rename to batches`)

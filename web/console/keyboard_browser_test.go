@@ -151,6 +151,7 @@ func TestPartsSayThatTheConnectionIsLostInTheBrowser(t *testing.T) {
 	b.signIn(g, g.hire(staff.Marketer))
 	b.open(g.server.URL + fmt.Sprintf("/jobs/%d", j.ID))
 	b.sees("#job", "Not begun yet")
+	g.provoke(`relation "jobs" does not exist`)
 	g.exec(`alter table jobs rename to away`)
 	b.sees("#live-note", "The live connection is lost.")
 	b.sees("#job", "Not begun yet")
