@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -146,6 +147,7 @@ func TestCockpitConnectionLost(t *testing.T) {
 	g.provoke(`relation "batches" does not exist`)
 	g.exec(`alter table batches rename to away`)
 	b.sees("#live-note", "The live connection is lost.")
+	g.as(staff.Viewer).get(liveURL(templateURL(d.ID))).is(http.StatusInternalServerError)
 	g.exec(`alter table away rename to batches`)
 	g.sending(d, 12, 1, 1000, 500)
 	b.sees("#slot-12", "500 of 1,000")

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -155,6 +156,7 @@ func TestPartsSayThatTheConnectionIsLostInTheBrowser(t *testing.T) {
 	g.exec(`alter table jobs rename to away`)
 	b.sees("#live-note", "The live connection is lost.")
 	b.sees("#job", "Not begun yet")
+	g.as(staff.Viewer).get(fmt.Sprintf("/jobs/%d", j.ID)).is(http.StatusInternalServerError).has("Something went wrong")
 	g.exec(`alter table away rename to jobs`)
 	g.work(j.ID, job.Progress{Total: 40, Done: 10})
 	b.sees("#job", "10 of 40")
