@@ -53,10 +53,18 @@ func oneOf(states []State) string {
 	return strings.Join(append(names[:last:last], strings.Join(names[last:], " or ")), ", ")
 }
 
+// Allows returns why staff cannot take the step now, an [ErrTransition], or nil.
+func (c Campaign) Allows(t Transition) error {
+	if t.Allowed(c.State) {
+		return nil
+	}
+	return ErrTransition.Because("the campaign is %s; to %s it must be %s", c.State, t, oneOf(t.from())).Told("fault.campaign_is." + string(c.State))
+}
+
 // step returns c one step on at now, or [ErrTransition].
 func (c Campaign) step(t Transition, now time.Time) (Campaign, error) {
-	if !t.Allowed(c.State) {
-		return c, ErrTransition.Because("the campaign is %s; to %s it must be %s", c.State, t, oneOf(t.from())).Told("fault.campaign_is." + string(c.State))
+	if err := c.Allows(t); err != nil {
+		return c, err
 	}
 	switch t {
 	case Publishing:

@@ -11,9 +11,14 @@ import (
 	"dropbell/views/ui"
 )
 
-// campaignQuestion asks before a step and says what it will do.
+// campaignQuestion asks before a step and says what it will do; where the state
+// does not allow it there is nothing to submit.
 func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Confirmation {
 	step, l, zone := r.PathValue("step"), frame(r).Locale, c.campaignZone(st.ShopTimezone)
+	if no := st.Allows(campaign.Transition(step)); no != nil {
+		return pages.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
+			Title: l.T("confirm.not."+step, st.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: pages.CampaignURL(st.ID, ""), NoReason: true}}
+	}
 	points, hidden := []string{}, [][2]string{{"version", strconv.FormatInt(st.Version, 10)}}
 	kind := "primary"
 	switch campaign.Transition(step) {
@@ -103,7 +108,7 @@ func (c *Console) confirmCampaignStep(w http.ResponseWriter, r *http.Request) er
 		redirect(w, r, pages.CampaignURL(st.ID, "approval"))
 		return nil
 	}
-	return c.ask(w, r, http.StatusOK, c.campaignQuestion(r, st))
+	return c.askStep(w, r, c.campaignQuestion(r, st))
 }
 
 // awaits reports whether what is asked for is a publication that somebody has
@@ -194,7 +199,10 @@ func campaignStepTaken(st campaign.Status, step campaign.Transition) bool {
 // refuseCampaignStep asks again and says why it was not possible.
 func (c *Console) refuseCampaignStep(w http.ResponseWriter, r *http.Request, st campaign.Status, cause error) error {
 	p := c.campaignQuestion(r, st)
-	p.Error, p.Reason = ui.FaultText(r.Context(), cause), reason(r)
+	p.Reason = reason(r)
+	if p.Submit != "" { // else it says so itself
+		p.Error = ui.FaultText(r.Context(), cause)
+	}
 	for _, f := range fieldsOf(cause) {
 		p.Error = pages.CampaignLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
 	}

@@ -40,6 +40,11 @@ func (c *Console) confirmStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return c.askStep(w, r, p)
+}
+
+// askStep asks whether a step is meant, or says that it is not possible.
+func (c *Console) askStep(w http.ResponseWriter, r *http.Request, p pages.Confirmation) error {
 	status := http.StatusOK
 	if p.Submit == "" {
 		status = http.StatusConflict
