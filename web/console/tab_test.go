@@ -225,7 +225,11 @@ func (b *tab) keeps(what, rules string) {
 	if !evaluate[bool](b, `typeof axe === "object"`) {
 		evaluate[chromedp.Void](b, axe+"; undefined")
 	}
-	// Colours on their way are nobody's colours.
+	// Colours on their way are nobody's colours, nor are those of a button that
+	// waits for its answer.
+	within(b.T, "requests to end", func() bool {
+		return evaluate[bool](b, `!document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")`)
+	})
 	evaluate[chromedp.Void](b, `Promise.all(document.getAnimations().filter(a => a.effect.getTiming().iterations !== Infinity).map(a => a.finished.catch(() => {}))).then(() => undefined)`)
 	raw := evaluate[string](b, `axe.run(document, {runOnly: `+rules+`, rules: {"landmark-unique": {enabled: true}}, resultTypes: ["violations"]})
 		.then(r => JSON.stringify(r.violations.map(v => ({rule: v.id, why: v.help, where: v.nodes.slice(0, 3).map(n => n.target.join(" ") + " " + n.failureSummary)}))))`)
