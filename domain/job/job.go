@@ -121,7 +121,8 @@ func (e RowError) Breaks(rule string) bool {
 }
 
 // Progress is how far a job is after a step. Total, Done and Failed are
-// absolute, so that saving the same progress twice counts nothing twice.
+// absolute, so that saving the same progress twice counts nothing twice. Once
+// it has finished, a total that was never known is what was worked off.
 type Progress struct {
 	Cursor, Result      json.RawMessage // nil leaves what was stored
 	Total, Done, Failed int64

@@ -189,6 +189,9 @@ func (w *Worker) guarded(ctx context.Context, j Job) (p Progress, err error) {
 func (w *Worker) save(ctx context.Context, lease Lease, p Progress) (Job, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveFor)
 	defer cancel()
+	if p.Finished && p.Total == 0 { // of a file whose rows nobody had counted
+		p.Total = p.Done + p.Failed
+	}
 	return w.Store.SaveJob(ctx, lease, p, w.LeaseFor)
 }
 

@@ -26,6 +26,7 @@ type desk struct {
 	released bool
 	setbacks []Setback
 	saves    int
+	total    int64
 }
 
 func (d *desk) LeaseJob(context.Context, int64, []string, time.Duration) (Lease, error) {
@@ -46,6 +47,7 @@ func (d *desk) SaveJob(_ context.Context, _ Lease, p Progress, _ time.Duration) 
 	d.saves++
 	j := d.lease.Job
 	j.State, j.Done, j.Cursor = Running, p.Done, p.Cursor
+	d.total = p.Total
 	if p.Finished {
 		j.State = Done
 	}
@@ -123,6 +125,23 @@ func TestStepThatHangsIsTriedAgain(t *testing.T) {
 			t.Errorf("%+v: %v", d.setbacks, err)
 		}
 	})
+}
+
+// How many there are is known at the end, if not before.
+func TestTotalOfWhatNobodyCounted(t *testing.T) {
+	for _, c := range []struct {
+		last Progress
+		want int64
+	}{
+		{Progress{Done: 40, Failed: 2}, 0},
+		{Progress{Done: 40, Failed: 2, Finished: true}, 42},
+		{Progress{Done: 40, Failed: 2, Total: 50, Finished: true}, 50}, // the rest was given up
+	} {
+		d := &desk{}
+		if _, err := workerAt(d, nil).save(t.Context(), d.lease, c.last); err != nil || d.total != c.want {
+			t.Errorf("%+v: total %d: %v", c.last, d.total, err)
+		}
+	}
 }
 
 // Shutdown lets the step in hand finish, saves it and gives the job back.
