@@ -112,11 +112,15 @@ func TestListsAreCalledByTheirFiles(t *testing.T) {
 		t.Errorf("the export ends with %s: %v", last, rows[1])
 	}
 
+	work := strings.Replace(second, "/grants/", "/jobs/", 1)
+	b.get(work).is(200).has("File: neighbours.csv")
+
 	// Ids without a file, and a job of a program that did not keep the name.
 	g.exec(`update jobs set params = params - 'file' || '{"ids": true}' where '/grants/' || id = $1`, second)
 	b.get("/grants").is(200).has(">User ids</a>")
 	b.get(second).is(200).has("List: User ids")
 	g.chinese().get(second).is(200).has("名单：用户编号")
+	b.get(work).is(200).hasNot("neighbours.csv")
 	g.exec(`update jobs set params = params - 'file' - 'ids' where kind like 'coupons.%'`)
 	b.get("/grants").is(200).has(">" + d.Name + "</a>")
 	b.get(second).is(200).hasNot("List:")

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -79,7 +80,7 @@ func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if j.UploadID != 0 {
+	if j.UploadID != 0 && !namedUsers(j) {
 		if u, err := c.Uploads.Upload(r.Context(), j.UploadID); err == nil {
 			p.Upload = u.Name
 		} else if !errors.Is(err, job.ErrUploadNotFound) {
@@ -89,6 +90,12 @@ func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
 	p.Actions = c.workActions(r, j)
 	p.Actions, p.Outcome = append(p.Actions, c.importActions(r, j)...), importOutcome(j)
 	return c.either(w, r, p.Card(), p.Page())
+}
+
+// namedUsers reports whether the job reads what a request named: nobody's file.
+func namedUsers(j job.Job) bool {
+	var p coupon.GrantParams
+	return (j.Kind == coupon.GrantKind || j.Kind == coupon.TakeBackKind) && json.Unmarshal(j.Params, &p) == nil && p.IDs
 }
 
 // workActions are the buttons of a job's page that only its kind knows.
