@@ -91,7 +91,9 @@ const exceptionsSQL = `, told as (
     -- A checkpoint may be repeated whose answer got lost: whoever is dead is counted.
     where outcome = 'dead' and not exists (select from exceptions x where x.batch_id = e.batch_id and x.user_id = e.user_id and x.outcome = 'dead')
     group by 1, 2 order by 1, 2
-    on conflict (channel, fingerprint) do update set dead = g.dead + excluded.dead, last_at = excluded.last_at, sample = excluded.sample
+    -- Batches are stored in another order than they were delivered in.
+    on conflict (channel, fingerprint) do update set dead = g.dead + excluded.dead, sample = excluded.sample,
+        first_at = least(g.first_at, excluded.first_at), last_at = greatest(g.last_at, excluded.last_at)
 )`
 
 const checkpointAnswers = ` select id, coalesce(stop_reason, '') from mine`

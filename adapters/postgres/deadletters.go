@@ -257,10 +257,11 @@ func (s DeadLetters) RecountDeadLetters(ctx context.Context) error {
 }
 
 // recountSQL counts and corrects, counters in the order in which checkpoints
-// change them. Where there is no counter yet, the difference is its value.
+// change them. Where there is no counter yet, the difference is its value. A
+// group begins when the first of it died, not when it was first tried.
 const recountSQL = `
 with counted as (
-	select channel, fingerprint, count(*) as n, min(first_at) as first_at, max(last_at) as last_at, max(detail) as sample
+	select channel, fingerprint, count(*) as n, min(last_at) as first_at, max(last_at) as last_at, max(detail) as sample
 	from exceptions where outcome = 'dead' group by 1, 2
 )
 insert into dead_letter_groups as g (channel, fingerprint, dead, first_at, last_at, sample)

@@ -185,3 +185,25 @@ func TestRecountingLocksNothing(t *testing.T) {
 		t.Error("a group without letters is still there")
 	}
 }
+
+// A group's times are those of its first and its last death, in whatever order
+// batches are stored, and counting again does not change them.
+func TestTimesOfAGroup(t *testing.T) {
+	m := newMorgue(t)
+	m.cause = func(user.ID) string { return "away" }
+	m.bury(1, 4, 1)
+	m.exec(`update exceptions set first_at = first_at - interval '2 hours'`) // tried long before
+	agree := func(when string) {
+		t.Helper()
+		if n := m.number(`select count(*) from dead_letter_groups where (first_at, last_at) = (select min(last_at), max(last_at) from exceptions)`); n != 1 {
+			t.Errorf("%s the times of the group are others than those of its letters", when)
+		}
+	}
+	agree("stored in order")
+	m.exec(`update exceptions set last_at = last_at + case when user_id = 1 then interval '1 hour' else -interval '1 hour' end where user_id < 3`)
+	m.exec(`update dead_letter_groups set (first_at, last_at) = (select min(last_at), max(last_at) from exceptions)`)
+	m.bury(5, 8, 1)
+	agree("stored late")
+	m.must(m.store.RecountDeadLetters(t.Context()))
+	agree("counted again")
+}
