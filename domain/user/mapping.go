@@ -56,7 +56,7 @@ var knownColumns = map[string]Target{
 	"phone": ToPhone, "mobile": ToPhone, "phonenumber": ToPhone, "tel": ToPhone, "telephone": ToPhone, "手机": ToPhone, "手机号": ToPhone, "电话": ToPhone,
 	"locale": ToLocale, "language": ToLocale, "lang": ToLocale, "语言": ToLocale,
 	"timezone": ToTimezone, "zone": ToTimezone, "tz": ToTimezone, "时区": ToTimezone,
-	"optouts": ToOptOuts, "optout": ToOptOuts, "unsubscribed": ToOptOuts, "退订": ToOptOuts, "退订渠道": ToOptOuts,
+	"optouts": ToOptOuts, "optout": ToOptOuts, "unsubscribed": ToOptOuts, "退订": ToOptOuts, "退订渠道": ToOptOuts, "退订方式": ToOptOuts,
 	"quiethours": ToQuietHours, "免打扰": ToQuietHours, "免打扰时段": ToQuietHours,
 }
 

@@ -1,6 +1,7 @@
 package i18n
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,31 @@ func TestLanguagesUseTheSamePlaceholders(t *testing.T) {
 					t.Errorf("%s: %q and English disagree about %s", loc.Tag, key, p)
 				}
 			}
+		}
+	}
+}
+
+// The Chinese texts call each thing by one word, so that what one page names can
+// be found on another, and keep to full-width punctuation.
+func TestChineseUsesOneWordForOneThing(t *testing.T) {
+	l, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	instead := map[string]string{
+		"营销活动": "促销活动", "渠道": "方式", "投递方式": "方式", "审批": "批准", "审计日志": "操作日志",
+		"接收者": "接收人", "收件人": "接收人", "用户 ID": "用户编号", "用户ID": "用户编号", "“": "「", "”": "」",
+	}
+	elsewhere := map[string]string{"obtain.code.help": "渠道"} // a way in which people come by a code
+	halfWidth := regexp.MustCompile(`\p{Han}[,;:!?]|[,;:!?]\p{Han}`)
+	for key, text := range l.All()[1].messages {
+		for wrong, right := range instead {
+			if strings.Contains(text, wrong) && elsewhere[key] != wrong {
+				t.Errorf("%q says %s, not %s: %s", key, wrong, right, text)
+			}
+		}
+		if halfWidth.MatchString(text) {
+			t.Errorf("%q has half-width punctuation: %s", key, text)
 		}
 	}
 }

@@ -60,6 +60,9 @@ func fieldAttrs(p FieldProps) templ.Attributes {
 	if p.Fixed {
 		a["readonly"] = true
 	}
+	if p.Focus {
+		a["autofocus"] = true
+	}
 	if p.Required {
 		a["aria-required"] = "true"
 	}

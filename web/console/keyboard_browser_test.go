@@ -35,6 +35,14 @@ func (b *tab) tabTo(selector string) {
 	b.Fatalf("the tab key does not lead to %s", selector)
 }
 
+// focused waits until the element has the focus without a key being pressed.
+func (b *tab) focused(selector string) {
+	b.Helper()
+	within(b.T, "the focus on "+selector, func() bool {
+		return evaluate[bool](b, fmt.Sprintf(`!!document.activeElement?.matches(%q)`, selector))
+	})
+}
+
 func (b *tab) types(keys string) { b.Helper(); b.do(chromedp.KeyEvent(keys)) }
 
 // The main path without a mouse: sign in, create, publish, move, cancel.
@@ -45,8 +53,12 @@ func TestByKeyboardAlone(t *testing.T) {
 	b := newTab(t)
 	b.open(g.server.URL + "/signin")
 	b.tabTo("#f-email")
-	b.types(m.Email)
-	b.tabTo("#f-password")
+	b.types(m.Email + kb.Enter)
+	b.sees("form", "is required")
+	b.focused("#f-password") // where something has to be typed
+	b.types("mistyped" + kb.Enter)
+	b.sees("form", "E-mail or password is not right")
+	b.focused("#f-password")
 	b.types(password + kb.Enter)
 	b.sees("h1", "Overview")
 	b.types("gc")

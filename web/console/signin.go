@@ -135,6 +135,9 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	if len(email) <= staff.MaxEmail {
 		again.Email = email
 	}
+	if again.Errors = missing(r, "email", "password"); again.Errors != nil {
+		return c.show(w, r, http.StatusUnprocessableEntity, again.Page())
+	}
 	held, wait, err := c.throttled(r, email)
 	if err != nil {
 		return err
@@ -165,6 +168,16 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	c.Log.InfoContext(r.Context(), "signed in", "staff", m.ID)
 	redirect(w, r, to)
 	return nil
+}
+
+// missing returns the fields of a form in which nothing was typed.
+func missing(r *http.Request, names ...string) (list []fault.Field) {
+	for _, name := range names {
+		if r.PostFormValue(name) == "" {
+			list = append(list, fault.Field{Name: name, Key: "rule.required", Message: "is required"})
+		}
+	}
+	return list
 }
 
 func (c *Console) signOut(w http.ResponseWriter, r *http.Request) error {

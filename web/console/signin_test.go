@@ -36,6 +36,15 @@ func TestSignInTellsNothing(t *testing.T) {
 	}
 }
 
+// A form that was sent half filled in is no guess.
+func TestSignInNamesWhatIsMissing(t *testing.T) {
+	g := newRig(t, func(d *Deps) { d.Throttle = NewThrottle(1, time.Hour, d.Now) })
+	m, b := g.hire(staff.Viewer), g.browser()
+	b.try("", "", "/").is(http.StatusUnprocessableEntity).has(`id="f-email-error"`, `id="f-password-error"`, "is required").hasNot("not right")
+	b.try(m.Email, "", "/").is(http.StatusUnprocessableEntity).has(`id="f-password-error"`, `value="`+m.Email+`"`).hasNot(`id="f-email-error"`)
+	b.try(m.Email, password, "/").to("/")
+}
+
 func TestSignInReturnsOnlyToThisSite(t *testing.T) {
 	g := newRig(t)
 	m := g.hire(staff.Viewer)
