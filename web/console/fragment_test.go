@@ -3,10 +3,12 @@ package console
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 	"pgregory.net/rapid"
 )
 
@@ -56,29 +58,69 @@ func TestFragmentSince(t *testing.T) {
 	}
 }
 
-// drawTree makes up a page.
-func drawTree(t *rapid.T, depth int, next *int) string {
-	tag := rapid.SampledFrom([]string{"div", "section", "span"}).Draw(t, "tag")
-	*next++
-	id := ""
-	if depth == 0 || rapid.Bool().Draw(t, "named") {
-		id = fmt.Sprintf(` id="n%d"`, *next)
+// tree is an element of a page that is made up.
+type tree struct {
+	tag, id, class, text string
+	children             []tree
+}
+
+func (n tree) String() string {
+	id, inside := "", n.text
+	if n.id != "" {
+		id = fmt.Sprintf(` id=%q`, n.id)
 	}
-	inside := rapid.SampledFrom([]string{"", "x", "y &amp; z"}).Draw(t, "text")
+	for _, c := range n.children {
+		inside += c.String()
+	}
+	return "<" + n.tag + id + fmt.Sprintf(` class=%q`, n.class) + ">" + inside + "</" + n.tag + ">"
+}
+
+// drawTree makes up a page.
+func drawTree(t *rapid.T, depth int, next *int) (n tree) {
+	n.tag = rapid.SampledFrom([]string{"div", "section", "span"}).Draw(t, "tag")
+	*next++
+	if depth == 0 || rapid.Bool().Draw(t, "named") {
+		n.id = fmt.Sprintf("n%d", *next)
+	}
+	n.text = rapid.SampledFrom([]string{"", "x", "y &amp; z"}).Draw(t, "text")
+	n.class = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "class")
 	if depth < 4 {
 		for range rapid.IntRange(0, 3).Draw(t, "children") {
-			inside += drawTree(t, depth+1, next)
+			n.children = append(n.children, drawTree(t, depth+1, next))
 		}
 	}
-	return "<" + tag + id + ` class="` + rapid.SampledFrom([]string{"a", "b"}).Draw(t, "class") + `">` + inside + "</" + tag + ">"
+	return n
+}
+
+// drawLater is what becomes of a page: here and there something else.
+func drawLater(t *rapid.T, n tree, depth int, next *int) tree {
+	n.children = slices.Clone(n.children)
+	switch rapid.IntRange(0, 11).Draw(t, "change") {
+	case 0:
+		n.text += "!"
+	case 1:
+		n.class = "c"
+	case 2:
+		n.children = append(n.children, drawTree(t, max(depth, 3)+1, next))
+	case 3:
+		n.children = n.children[:len(n.children)/2]
+	}
+	for i, c := range n.children {
+		n.children[i] = drawLater(t, c, depth+1, next)
+	}
+	return n
 }
 
 // Whatever a page was, replacing what is said to have changed makes it what it
 // is to be.
 func TestFragmentsLeadToThePage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		one, two := 0, 0
-		before, now := mustRead(t, drawTree(t, 0, &one)), mustRead(t, drawTree(t, 0, &two))
+		var one, two int
+		was := drawTree(t, 0, &one)
+		before, now := mustRead(t, was.String()), mustRead(t, drawLater(t, was, 0, &one).String())
+		if rapid.IntRange(0, 9).Draw(t, "another page") == 0 {
+			now = mustRead(t, drawTree(t, 0, &two).String())
+		}
 		list, ok := now.since(before)
 		if !ok {
 			if before.root.Data == now.root.Data {
@@ -102,7 +144,7 @@ func TestFragmentsLeadToThePage(t *testing.T) {
 func replaceByID(in, by *html.Node) {
 	for c := in.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type == html.ElementNode && attribute(c, "id") == attribute(by, "id") {
-			clone, _ := html.ParseFragment(strings.NewReader(mustRender(by)), &html.Node{Type: html.ElementNode, Data: "body"})
+			clone, _ := html.ParseFragment(strings.NewReader(mustRender(by)), &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body})
 			in.InsertBefore(clone[0], c)
 			in.RemoveChild(c)
 			return

@@ -80,7 +80,15 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-func (b *tab) open(url string) { b.Helper(); b.do(chromedp.Navigate(url)) }
+// open returns when the page is there as a whole, and the one before is gone.
+func (b *tab) open(url string) {
+	b.Helper()
+	evaluate[chromedp.Void](b, `window.wasHereBefore = true`)
+	b.do(chromedp.Navigate(url))
+	within(b.T, "the page "+url, func() bool {
+		return evaluate[bool](b, `!window.wasHereBefore && document.readyState === "complete"`)
+	})
+}
 
 // evaluate asks the page. One that leaves before it has answered is asked
 // again when the next is there; what is only done (Void) is not done twice, and
