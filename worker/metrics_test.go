@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -102,6 +103,42 @@ func TestHandbookListsTheMetrics(t *testing.T) {
 		if !registered[m[1]] {
 			t.Errorf("the handbook lists %s, which nobody registers", m[1])
 		}
+	}
+}
+
+// Whoever is woken because a loop fails finds in the handbook what is missing
+// without it.
+func TestHandbookListsTheLoops(t *testing.T) {
+	raw, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(raw), "## Background job fails")
+	section, _, _ := strings.Cut(rest, "\n## ")
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loops := map[string]bool{}
+	for _, name := range sources {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\.every\([^"\n]+, "([a-z ]+)",`).FindAllSubmatch(source, -1) {
+			loops[string(m[1])] = true
+			if !strings.Contains(section, "\n| "+string(m[1])+" |") {
+				t.Errorf("the loop %s is not in the handbook", m[1])
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`\n\| ([a-z ]+) \|`).FindAllStringSubmatch(section, -1) {
+		if m[1] != "loop" && !loops[m[1]] {
+			t.Errorf("the handbook lists the loop %s, which nobody runs", m[1])
+		}
+	}
+	if len(loops) < 14 {
+		t.Errorf("only %d loops found", len(loops))
 	}
 }
 
