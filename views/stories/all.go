@@ -35,6 +35,7 @@ func All() []Story {
 func doors() []Story {
 	return []Story{
 		{Name: "signin/empty", Page: pages.SignIn{}.Page(), Outside: true},
+		{Name: "signin/missing", Page: pages.SignIn{Email: "lin@example.com", Errors: []fault.Field{{Name: "password", Key: "rule.required"}}}.Page(), Outside: true},
 		{Name: "signin/refused", Page: pages.SignIn{Email: "lin@example.com", Error: "E-mail or password is not right."}.Page(), Outside: true},
 		{Name: "failure/missing", Page: pages.Failure{Status: 404}.Page()},
 		{Name: "failure/forbidden", Page: pages.Failure{Status: 403}.Page(), Role: staff.Viewer},

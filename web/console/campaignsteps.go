@@ -198,17 +198,5 @@ func campaignStepTaken(st campaign.Status, step campaign.Transition) bool {
 
 // refuseCampaignStep asks again and says why it was not possible.
 func (c *Console) refuseCampaignStep(w http.ResponseWriter, r *http.Request, st campaign.Status, cause error) error {
-	p := c.campaignQuestion(r, st)
-	p.Reason = reason(r)
-	if p.Submit != "" { // else it says so itself
-		p.Error = ui.FaultText(r.Context(), cause)
-	}
-	for _, f := range fieldsOf(cause) {
-		p.Error = pages.CampaignLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
-	}
-	status := http.StatusConflict
-	if fault.KindOf(cause) == fault.Invalid {
-		status = http.StatusUnprocessableEntity
-	}
-	return c.ask(w, r, status, p)
+	return c.stepRefused(w, r, c.campaignQuestion(r, st), cause, pages.CampaignLabel)
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -120,12 +121,18 @@ func (c *Console) refuseStep(w http.ResponseWriter, r *http.Request, t template.
 	if err != nil {
 		return err
 	}
+	return c.stepRefused(w, r, p, cause, pages.FieldLabel)
+}
+
+// stepRefused asks once more and says why the step was not possible; label names
+// the fields that the cause is about.
+func (c *Console) stepRefused(w http.ResponseWriter, r *http.Request, p pages.Confirmation, cause error, label func(context.Context, string) string) error {
 	p.Reason = reason(r)
 	if p.Submit != "" { // else it says so itself
 		p.Error = ui.FaultText(r.Context(), cause)
 	}
 	for _, f := range fieldsOf(cause) {
-		p.Error = pages.FieldLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+		p.Error = label(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
 	}
 	status := http.StatusConflict
 	if fault.KindOf(cause) == fault.Invalid {
