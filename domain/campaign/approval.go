@@ -56,16 +56,21 @@ func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, rea
 	if err := checkShown(shown, above); err != nil {
 		return old, err
 	}
-	if above == 0 {
-		return s.release(ctx, ch)
-	}
-	// Before the reach is estimated: what is published is held to this rule,
-	// so that no other one slips in behind the estimate.
+	// Before anything is judged: what is published is held to this rule, so
+	// that no other one slips in behind the checks.
 	r, err := s.review(ctx, old)
 	if err != nil {
 		return old, err
 	}
-	ch.Rule = r.Now.Rule
+	if err := shopsOf(ctx, s.Store, r.Now); err != nil {
+		return old, err
+	}
+	if ch.Rule = r.Now.Rule; above == 0 {
+		if ch.Rule != nil {
+			ch.Rule.Members = nil // how many a list has matters to approvals only
+		}
+		return s.release(ctx, ch)
+	}
 	reach, err := s.reach(ctx, old)
 	if err != nil {
 		return old, err
@@ -212,6 +217,9 @@ func (s *Service) Approve(ctx context.Context, by staff.Actor, id, request int64
 		if err != nil {
 			return next, err
 		}
+		if err := shopsOf(ctx, s.Store, r.Now); err != nil {
+			return next, err
+		}
 		return s.consent(ctx, by, r.Campaign, next, *r.Open, reason)
 	})
 }
@@ -282,6 +290,9 @@ func (s *Service) Ask(ctx context.Context, by staff.Actor, id int64, reason stri
 	}
 	r, err := s.review(ctx, old)
 	if err != nil {
+		return old, err
+	}
+	if err := shopsOf(ctx, s.Store, r.Now); err != nil {
 		return old, err
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
+	"dropbell/domain/segment"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
 )
@@ -35,6 +36,7 @@ type AudienceReader interface {
 // LaunchStore starts campaigns and keeps their ranges; see [Cut] for what a
 // token promises: every write is fenced by it.
 type LaunchStore interface {
+	segment.TemplateStore
 	// Start makes a scheduled campaign running, with its event, once its
 	// start has come by the database's clock; before, it returns how long
 	// that will take. Else it returns [ErrNotStartable].
@@ -146,13 +148,16 @@ func (l *Launcher) Cut(ctx context.Context, id int64) error {
 	switch {
 	case errors.Is(err, delivery.ErrLeaseLost):
 		return nil // whoever took over finishes
-	case errors.Is(err, ErrNoAudience), errors.Is(err, ErrRangeTooLarge):
+	case errors.Is(err, ErrNoAudience), errors.Is(err, ErrRangeTooLarge), errors.Is(err, ErrOtherShop):
 		return l.Store.Fail(ctx, id, fault.CodeOf(err))
 	}
 	return err
 }
 
 func (l *Launcher) cut(ctx context.Context, cut Cut) error {
+	if err := l.checkOwn(ctx, cut); err != nil {
+		return err
+	}
 	out := newOutlet(ctx, l)
 	defer out.close()
 	pages, stop := l.pages(ctx, cut)

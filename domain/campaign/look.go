@@ -117,6 +117,49 @@ func (s *Service) Recipient(ctx context.Context, by staff.Actor, id int64, to us
 	return s.Store.Outcome(ctx, delivery.KindCampaign, st.Campaign, to)
 }
 
+// Estimate says about how many users the audience has. Who is limited to shops
+// is not told about those of another shop's template.
+func (s *Service) Estimate(ctx context.Context, by staff.Actor, a Audience) (int64, bool, error) {
+	if err := by.May(staff.ManageCampaigns, 0); err != nil {
+		return 0, false, err
+	}
+	a.Users = normal(a.Users)
+	e := &fault.Fields{}
+	if a.check(e); len(e.List) > 0 {
+		return 0, false, e
+	}
+	if id := (Spec{Audience: a}).audienceTemplate(); id != 0 && len(by.Shops) > 0 {
+		t, err := s.Templates.Template(ctx, id)
+		if err != nil {
+			return 0, false, err
+		}
+		if err := by.May(staff.ManageCampaigns, t.ShopNumber); err != nil {
+			return 0, false, err
+		}
+	}
+	if err := s.checkSegment(ctx, by, a); err != nil {
+		return 0, false, err
+	}
+	return s.Store.Estimate(ctx, a)
+}
+
+// checkSegment refuses a segment that names templates of shops which by may
+// not use.
+func (s *Service) checkSegment(ctx context.Context, by staff.Actor, a Audience) error {
+	if a.Kind != Segment || len(by.Shops) == 0 {
+		return nil
+	}
+	rule, err := s.Store.SegmentRule(ctx, a)
+	if err != nil || rule == nil {
+		return err
+	}
+	shops, err := s.Store.TemplateShops(ctx, rule.Rule.Templates())
+	if err != nil {
+		return err
+	}
+	return rule.Rule.CheckShops(shops, func(shop int64) bool { return by.Can(staff.ManageCampaigns, shop) })
+}
+
 // Limits returns what the shop allows its campaigns; shop 0 stands for
 // campaigns of no shop.
 func (s *Service) Limits(ctx context.Context, by staff.Actor, shop int64) (Limits, error) {

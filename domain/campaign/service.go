@@ -66,6 +66,7 @@ type Status struct {
 type Store interface {
 	RequestStore
 	CalendarStore
+	segment.TemplateStore
 	// Campaign returns [ErrNotFound] if there is none.
 	Campaign(ctx context.Context, id int64) (Campaign, error)
 	Campaigns(ctx context.Context, q Query) ([]Status, error)
@@ -162,8 +163,10 @@ func (s *Service) lookUp(ctx context.Context, by staff.Actor, spec Spec) (Spec, 
 	if !slices.Contains(s.Audiences, spec.Audience.Kind) {
 		e.Add("audience."+string(spec.Audience.Kind), "rule.audience_unavailable", "this kind of audience is not available here")
 	}
+	var rule *FrozenRule
 	if spec.Audience.Kind == Segment || spec.Audience.Kind == List {
-		rule, err := s.Store.SegmentRule(ctx, spec.Audience)
+		var err error
+		rule, err = s.Store.SegmentRule(ctx, spec.Audience)
 		field := "audience." + string(spec.Audience.Kind)
 		switch {
 		case err != nil:
@@ -199,7 +202,10 @@ func (s *Service) lookUp(ctx context.Context, by staff.Actor, spec Spec) (Spec, 
 	if err := e.Err(); err != nil {
 		return spec, err
 	}
-	return spec, may(by, staff.ManageCampaigns, spec.Shop)
+	if err := may(by, staff.ManageCampaigns, spec.Shop); err != nil {
+		return spec, err
+	}
+	return spec, shopsOf(ctx, s.Store, Snapshot{Spec: spec, Rule: rule})
 }
 
 // may is [staff.Actor.May] where belonging to no shop means reaching all of them.
@@ -268,29 +274,6 @@ func (s *Service) Balance(ctx context.Context, by staff.Actor, id int64) (Balanc
 		return Balance{}, err
 	}
 	return s.Store.Balance(ctx, id)
-}
-
-// Estimate says about how many users the audience has. Who is limited to shops
-// is not told about those of another shop's template.
-func (s *Service) Estimate(ctx context.Context, by staff.Actor, a Audience) (int64, bool, error) {
-	if err := by.May(staff.ManageCampaigns, 0); err != nil {
-		return 0, false, err
-	}
-	a.Users = normal(a.Users)
-	e := &fault.Fields{}
-	if a.check(e); len(e.List) > 0 {
-		return 0, false, e
-	}
-	if id := (Spec{Audience: a}).audienceTemplate(); id != 0 && len(by.Shops) > 0 {
-		t, err := s.Templates.Template(ctx, id)
-		if err != nil {
-			return 0, false, err
-		}
-		if err := by.May(staff.ManageCampaigns, t.ShopNumber); err != nil {
-			return 0, false, err
-		}
-	}
-	return s.Store.Estimate(ctx, a)
 }
 
 // Edit replaces the spec of version; see [Campaign.Edit] for what may change

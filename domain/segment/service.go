@@ -12,6 +12,7 @@ import (
 
 // Store keeps segments. Saves record the entry in the same transaction.
 type Store interface {
+	TemplateStore
 	// Segment returns [ErrNotFound] if there is none, or it was deleted.
 	Segment(ctx context.Context, id int64) (Segment, error)
 	// Segments lists the latest changed first.
@@ -55,6 +56,7 @@ const (
 
 // Service holds the use cases around segments. Segments belong to no shop:
 // who may look at users may look at them, who may change users may change them.
+// Staff who are limited to shops name and count templates of these shops only.
 type Service struct {
 	Store Store
 	Jobs  Jobs
@@ -119,7 +121,7 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, request
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return Segment{}, err
 	}
-	if err := spec.check(); err != nil {
+	if err := s.checkSpec(ctx, by, spec); err != nil {
 		return Segment{}, err
 	}
 	n := Segment{Name: strings.TrimSpace(spec.Name), Kind: ByRules, Rule: spec.Rule, CreatedBy: createdBy(by)}
@@ -234,7 +236,7 @@ func (s *Service) Save(ctx context.Context, by staff.Actor, id, version int64, s
 		}
 		spec.Rule = before.Rule
 	}
-	if err := spec.check(); err != nil {
+	if err := s.checkSpec(ctx, by, spec); err != nil {
 		return Segment{}, err
 	}
 	after := before
@@ -263,6 +265,13 @@ func (s *Service) Clone(ctx context.Context, by staff.Actor, id int64, name stri
 	if err := checkName(name).Err(); err != nil {
 		return Segment{}, err
 	}
+	g, err := s.Store.Segment(ctx, id)
+	if err != nil {
+		return Segment{}, err
+	}
+	if err := s.checkRule(ctx, by, g.Rule); err != nil {
+		return Segment{}, err
+	}
 	name = strings.TrimSpace(name)
 	return s.Store.CloneSegment(context.WithoutCancel(ctx), id, name,
 		entry(by, "segment.create", 0, nil, map[string]any{"name": name, "copy_of": fmt.Sprint(id)}))
@@ -276,6 +285,9 @@ func (s *Service) Estimate(ctx context.Context, by staff.Actor, r Rule) (Estimat
 		return Estimate{}, err
 	}
 	if err := r.Check(); err != nil {
+		return Estimate{}, err
+	}
+	if err := s.checkRule(ctx, by, r); err != nil {
 		return Estimate{}, err
 	}
 	return s.Store.EstimateRule(ctx, r)
@@ -293,6 +305,9 @@ func (s *Service) Count(ctx context.Context, by staff.Actor, id int64, requestKe
 	}
 	if g.Kind == ByList {
 		return job.Job{}, ErrIsList
+	}
+	if err := s.checkRule(ctx, by, g.Rule); err != nil {
+		return job.Job{}, err
 	}
 	return s.Jobs.Start(ctx, by, job.New{Kind: CountJob, Title: g.Name, Params: params(g), RequestKey: requestKey}, staff.ManageUsers)
 }

@@ -27,7 +27,10 @@ type shelf struct {
 	members map[user.ID]bool
 	counted int64
 	fail    int // calls of AddMembers until one fails
+	shops   map[int64]int64
 }
+
+func (s *shelf) TemplateShops(context.Context, []int64) (map[int64]int64, error) { return s.shops, nil }
 
 func (s *shelf) Segment(_ context.Context, id int64) (segment.Segment, error) {
 	if id != s.one.ID {

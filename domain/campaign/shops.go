@@ -1,0 +1,76 @@
+package campaign
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/segment"
+)
+
+// ErrOtherShop fails a campaign of a shop whose audience or coupon is told by a
+// template of another shop.
+var ErrOtherShop = fault.New(fault.Conflict, "audience_other_shop", "the audience or the coupon of the campaign is about a template of another shop")
+
+// templates returns the ids of the templates that decide who is reached and
+// what is given away, ascending, each once.
+func (s Snapshot) templates() []int64 {
+	ids := []int64{s.audienceTemplate(), s.GrantTemplate}
+	if s.Rule != nil {
+		ids = append(ids, s.Rule.Rule.Templates()...)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	return slices.DeleteFunc(ids, func(id int64) bool { return id == 0 })
+}
+
+// checkShops returns a [fault.Fields] that names every template which is not
+// of the campaign's shop. A campaign of no shop may be about any template; only
+// staff of all shops can have it.
+func (s Snapshot) checkShops(shops map[int64]int64) error {
+	e := &fault.Fields{}
+	if s.Shop == 0 {
+		return nil
+	}
+	field := "audience." + string(s.Audience.Kind)
+	if id := s.audienceTemplate(); id != 0 && shops[id] != s.Shop {
+		e.Add(field, "rule.other_shop", "belongs to another shop")
+	}
+	if id := s.GrantTemplate; id != 0 && shops[id] != s.Shop {
+		e.Add("grant_template_id", "rule.other_shop", "belongs to another shop")
+	}
+	if s.Rule == nil {
+		return e.Err()
+	}
+	for _, id := range s.Rule.Rule.Templates() {
+		if shops[id] != s.Shop {
+			e.Add(field, "rule.audience_foreign_template", "names template %q, which the campaign's shop does not have; choose a segment about templates of this shop", strconv.FormatInt(id, 10))
+		}
+	}
+	return e.Err()
+}
+
+// shopsOf checks that everything that a is about belongs to its shop.
+func shopsOf(ctx context.Context, store segment.TemplateStore, a Snapshot) error {
+	ids := a.templates()
+	if a.Shop == 0 || len(ids) == 0 {
+		return nil
+	}
+	shops, err := store.TemplateShops(ctx, ids)
+	if err != nil {
+		return err
+	}
+	return a.checkShops(shops)
+}
+
+// checkOwn returns [ErrOtherShop] unless the audience that is about to be cut
+// is told by templates of the campaign's shop alone: a segment, or the shop of
+// a draft template, may have changed since it was published.
+func (l *Launcher) checkOwn(ctx context.Context, cut Cut) error {
+	err := shopsOf(ctx, l.Store, Snapshot{Spec: cut.Spec, Rule: cut.Rule})
+	if fault.KindOf(err) == fault.Invalid {
+		return ErrOtherShop
+	}
+	return err
+}
