@@ -80,7 +80,7 @@ func calledOff(t *testing.T, url string) (*reminder.Announcements, int64) {
 	_, err = service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
 	must(err)
 	notices := &reminder.Announcements{Store: postgres.NewAnnouncements(db), Now: clock}
-	_, err = notices.Send(t.Context(), staff.System(), tpl.ID, delivery.KindCancelled)
+	_, err = notices.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCancelled})
 	must(err)
 	return notices, tpl.ID
 }

@@ -21,11 +21,11 @@ type Announcements struct{ Templates }
 func NewAnnouncements(db *DB) Announcements { return Announcements{NewTemplates(db)} }
 
 const announcementColumns = `a.id, a.template_id, a.kind, a.opens_at, a.state, coalesce(a.stop_reason, ''), a.created_by,
-	a.created_at, a.worthless_after, a.cut_at, a.finished_at`
+	a.created_at, a.worthless_after, a.per_person, a.cut_at, a.finished_at`
 
 func announcementFields(a *reminder.Announcement) []any {
 	return []any{&a.ID, &a.TemplateID, &a.Kind, &a.OpensAt, &a.State, &a.StopReason, &a.CreatedBy,
-		&a.CreatedAt, &a.WorthlessAfter, &a.CutAt, &a.FinishedAt}
+		&a.CreatedAt, &a.WorthlessAfter, &a.PerPerson, &a.CutAt, &a.FinishedAt}
 }
 
 // Misled reports whether reminders went out for another opening.
@@ -39,8 +39,8 @@ func (s Announcements) Misled(ctx context.Context, templateID int64, opensAt tim
 // createSQL stores an announcement if the template is as it was when that was
 // decided; the lock keeps it so until the announcement is committed.
 const createSQL = `
-insert into announcements as a (template_id, kind, opens_at, created_by, worthless_after, created_at)
-select t.id, $2, t.opens_at, $4, $5, greatest(clock_timestamp(),
+insert into announcements as a (template_id, kind, opens_at, created_by, worthless_after, per_person, created_at)
+select t.id, $2, t.opens_at, $4, $5, $6, greatest(clock_timestamp(),
     (select max(created_at) + interval '1 second' from announcements o where o.template_id = t.id and o.kind = $2))
 from templates t
 where t.id = $1 and t.opens_at = $3 and case $2
@@ -53,7 +53,7 @@ returning ` + announcementColumns
 // CreateAnnouncement stores a, or returns the one there is; see [reminder.AnnouncementStore].
 func (s Announcements) CreateAnnouncement(ctx context.Context, a reminder.Announcement, e staff.Entry) (reminder.Announcement, error) {
 	err := s.tx(ctx, func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, createSQL, a.TemplateID, a.Kind, a.OpensAt, a.CreatedBy, a.WorthlessAfter).Scan(announcementFields(&a)...)
+		err := tx.QueryRow(ctx, createSQL, a.TemplateID, a.Kind, a.OpensAt, a.CreatedBy, a.WorthlessAfter, a.PerPerson).Scan(announcementFields(&a)...)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return existingAnnouncement(ctx, tx, &a)
 		}

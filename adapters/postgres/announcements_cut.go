@@ -75,33 +75,11 @@ func (s Announcements) ReadAudience(ctx context.Context, cut reminder.Announceme
 		return s.readUsers(ctx, `select user_id, `+channelBits+` from reservations
 			where template_id = $1 and user_id between $2 and $3`, cut.TemplateID, part.From, part.To)
 	}
-	return s.readMisinformed(ctx, cut.Announcement, part)
-}
-
-// readMisinformed unites the sent sets: whoever was reminded in several slots
-// is corrected once.
-func (s Announcements) readMisinformed(ctx context.Context, a reminder.Announcement, part delivery.Range) (due reminder.Due, err error) {
-	rows, err := s.pool.Query(ctx, `select b.channel, b.sent`+misinformed+` and b.from_user <= $4 and b.to_user >= $3`,
-		a.TemplateID, a.OpensAt, part.From, part.To)
+	told, err := s.readTold(ctx, cut.Announcement, part)
 	if err != nil {
-		return due, translate(err)
+		return reminder.Due{}, err
 	}
-	var sets [delivery.Channels]roaring64.Bitmap
-	var c delivery.Channel
-	var sent []byte
-	if _, err := pgx.ForEachRow(rows, []any{&c, &sent}, func() error {
-		set, err := decodeSet(sent)
-		if err == nil {
-			sets[c].Or(set)
-		}
-		return err
-	}); err != nil {
-		return due, translate(err)
-	}
-	for c := range sets {
-		due[c] = idsWithin(&sets[c], part)
-	}
-	return due, nil
+	return told.due(part), nil
 }
 
 // idsWithin returns the ids of set that lie in r, ascending.
@@ -115,24 +93,6 @@ func idsWithin(set *roaring64.Bitmap, r delivery.Range) (ids []user.ID) {
 		ids = append(ids, id)
 	}
 	return ids
-}
-
-// Audience counts whom the announcement would reach.
-func (s Announcements) Audience(ctx context.Context, a reminder.Announcement) (n reminder.Audience, err error) {
-	parts, err := s.audienceParts(ctx, a)
-	if err != nil {
-		return n, err
-	}
-	for _, part := range parts {
-		due, err := s.ReadAudience(ctx, reminder.AnnouncementCut{Announcement: a}, part)
-		if err != nil {
-			return n, err
-		}
-		for c, ids := range due {
-			n[c] += int64(len(ids))
-		}
-	}
-	return n, nil
 }
 
 // announcementPriority puts announcements behind reminders.

@@ -22,7 +22,7 @@ func TestCuttingAnAnnouncementAgainAfterACrash(t *testing.T) {
 	n.seed(tpl, 2600, reminders(delivery.App, 60)...)
 	n.remind(tpl, 12)
 	n.moveBy(tpl, time.Hour)
-	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection)
+	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
 	n.must(err)
 	cut, err := n.store.BeginAnnouncing(t.Context(), a.ID, time.Minute)
 	n.must(err)
@@ -76,7 +76,7 @@ func TestCorrectionWaitsForWhatItCorrects(t *testing.T) {
 	running, err := n.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
 	n.must(err)
 	n.moveBy(tpl, time.Hour)
-	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection)
+	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
 	n.must(err)
 	n.must(n.worker.Cut(t.Context(), a.ID))
 	n.exec(`update announcements set created_at = created_at - interval '1 minute'`)
@@ -134,7 +134,7 @@ func TestCorrectionStopsWhenItIsWrong(t *testing.T) {
 				n.reserveAll(tpl, users(1, 30), reminders(delivery.App, 60)...)
 				n.remind(tpl, 12)
 				n.moveBy(tpl, time.Hour)
-				a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection)
+				a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
 				n.must(err)
 				return tpl, a
 			}

@@ -38,10 +38,10 @@ func TestCorrectionReachesWhoeverWasReminded(t *testing.T) {
 	n.remind(tpl, 12)
 	n.remind(tpl, 11)
 	moved := n.moveBy(tpl, 3*time.Hour)
-	preview, err := n.staff.Preview(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection)
+	preview, err := n.staff.Preview(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
 	n.must(err)
 	want := reminder.Audience{delivery.App: 40, delivery.Webhook: 39}
-	if preview != want || preview.Messages() != 79 {
+	if preview.Audience != want || preview.Messages() != 79 {
 		t.Errorf("preview %v, want %v", preview, want)
 	}
 	var told []delivery.Subject
@@ -121,8 +121,8 @@ func TestAnnouncementsAreRefusedWhereNothingChanged(t *testing.T) {
 	n.must(err)
 	refused := func(what string, id int64, kind delivery.Kind) {
 		t.Helper()
-		_, previewed := n.staff.Preview(t.Context(), staff.System(), id, kind)
-		_, sent := n.staff.Send(t.Context(), staff.System(), id, kind)
+		_, previewed := n.staff.Preview(t.Context(), staff.System(), id, reminder.Order{Kind: kind})
+		_, sent := n.staff.Send(t.Context(), staff.System(), id, reminder.Order{Kind: kind})
 		for _, err := range []error{previewed, sent} {
 			if !errors.Is(err, template.ErrTransition) || fault.CodeOf(err) != "invalid_transition" {
 				t.Errorf("%s: %v", what, err)
@@ -136,20 +136,20 @@ func TestAnnouncementsAreRefusedWhereNothingChanged(t *testing.T) {
 	refused("moved before anybody was reminded", tpl.ID, delivery.KindCorrection)
 	n.remind(tpl, 12)
 	n.moveBy(tpl, time.Hour)
-	if _, err := n.staff.Preview(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection); err != nil {
+	if _, err := n.staff.Preview(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection}); err != nil {
 		t.Errorf("moved after reminding: %v", err)
 	}
-	if _, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, delivery.KindReminder); !errors.Is(err, fault.ErrInvalid) {
+	if _, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindReminder}); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("another kind: %v", err)
 	}
-	if _, err := n.staff.Send(t.Context(), staff.System(), 1<<40, delivery.KindCorrection); !errors.Is(err, template.ErrNotFound) {
+	if _, err := n.staff.Send(t.Context(), staff.System(), 1<<40, reminder.Order{Kind: delivery.KindCorrection}); !errors.Is(err, template.ErrNotFound) {
 		t.Errorf("no template: %v", err)
 	}
 	for _, by := range []staff.Actor{{Label: "staff:1", Role: staff.Viewer}, {Label: "staff:2", Role: staff.Admin, Shops: []int64{11}}} {
-		if _, err := n.staff.Send(t.Context(), by, tpl.ID, delivery.KindCorrection); !errors.Is(err, staff.ErrForbidden) {
+		if _, err := n.staff.Send(t.Context(), by, tpl.ID, reminder.Order{Kind: delivery.KindCorrection}); !errors.Is(err, staff.ErrForbidden) {
 			t.Errorf("%+v: %v", by, err)
 		}
-		if _, err := n.staff.Preview(t.Context(), by, tpl.ID, delivery.KindCorrection); !errors.Is(err, staff.ErrForbidden) {
+		if _, err := n.staff.Preview(t.Context(), by, tpl.ID, reminder.Order{Kind: delivery.KindCorrection}); !errors.Is(err, staff.ErrForbidden) {
 			t.Errorf("%+v: %v", by, err)
 		}
 	}
@@ -179,7 +179,7 @@ func TestSendingTwiceSendsOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range ids {
 		all.Go(func() {
-			a, err := n.staff.Send(t.Context(), by, tpl.ID, delivery.KindCorrection)
+			a, err := n.staff.Send(t.Context(), by, tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
 			if err != nil {
 				t.Error(err)
 			}
@@ -226,9 +226,9 @@ func TestNoticeOfACancelledDrop(t *testing.T) {
 	n.remind(tpl, 12)
 	_, err := n.service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "supplier failed")
 	n.must(err)
-	preview, err := n.staff.Preview(t.Context(), staff.System(), tpl.ID, delivery.KindCancelled)
+	preview, err := n.staff.Preview(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCancelled})
 	n.must(err)
-	if preview != (reminder.Audience{delivery.App: 30, delivery.Webhook: 14}) {
+	if preview.Audience != (reminder.Audience{delivery.App: 30, delivery.Webhook: 14}) {
 		t.Errorf("preview %v", preview)
 	}
 	a := n.send(tpl, delivery.KindCancelled)

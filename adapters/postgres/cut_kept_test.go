@@ -134,7 +134,7 @@ func TestATakeoverIsKeptWhereEverythingIsCovered(t *testing.T) {
 	n.drain()
 	n.moveBy(tpl, time.Hour)
 
-	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, delivery.KindCorrection)
+	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
 	n.must(err)
 	_, err = n.slots.FinishSlots(t.Context())
 	n.must(err)

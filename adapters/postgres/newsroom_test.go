@@ -65,7 +65,7 @@ func (n *newsroom) moveBy(t template.Template, by time.Duration) template.Templa
 // send creates, cuts, delivers and finishes an announcement.
 func (n *newsroom) send(t template.Template, kind delivery.Kind) reminder.Announcement {
 	n.Helper()
-	a, err := n.staff.Send(n.Context(), staff.System(), t.ID, kind)
+	a, err := n.staff.Send(n.Context(), staff.System(), t.ID, reminder.Order{Kind: kind})
 	n.must(err)
 	n.must(n.worker.Cut(n.Context(), a.ID))
 	n.drain()

@@ -25,8 +25,12 @@ func NewSlots(db *DB) Slots { return Slots{NewTemplates(db), NewBatches(db)} }
 // dueAt is when the slot s is due; see migration 36.
 const dueAt = `s.due_at - s.round * interval '1 microsecond'`
 
-// earlierRound says of a slot o that it is an earlier round of the slot s.
-const earlierRound = `o.template_id = s.template_id and o.slot = s.slot and o.opens_at = s.opens_at and o.round < s.round`
+// sentBefore says of a slot o that the slot s leaves out users that o has
+// reached: o is an earlier round of s, or it belongs to another opening and the
+// template reminds once ([template.Template.RemindOnce]).
+const sentBefore = `o.template_id = s.template_id and o.slot = s.slot and (o.opens_at = s.opens_at and o.round < s.round
+	or o.opens_at <> s.opens_at and o.fired_at is not null
+		and (select m.remind_once from templates m where m.id = s.template_id))`
 
 const slotColumns = `s.id, s.template_id, s.slot, s.opens_at, ` + dueAt + `, coalesce(s.planned_at, ` + dueAt + `), s.round, s.state, coalesce(s.stop_reason, ''), s.fired_at, s.cut_at, s.finished_at`
 
@@ -39,8 +43,8 @@ func slotFields(s *reminder.Slot) []any {
 	return []any{&s.ID, &s.TemplateID, &s.Slot, &s.OpensAt, &s.DueAt, &s.PlannedAt, &s.Round, &s.State, &s.StopReason, &s.FiredAt, &s.CutAt, &s.FinishedAt}
 }
 
-// BeginFiring claims the slot; see [reminder.FiringStore]. Another round waits
-// for the one before it: only then is it known whom that has reached.
+// BeginFiring claims the slot; see [reminder.FiringStore]. It waits until
+// the slots that [sentBefore] names have ended: only then is it known whom they reached.
 func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Duration) (reminder.Cut, error) {
 	cut := reminder.Cut{Token: uuid.NewString()}
 	err := s.Templates.tx(ctx, func(tx pgx.Tx) error {
@@ -51,7 +55,7 @@ func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Durat
 			from slots old
 			where s.id = $1 and old.id = s.id
 			  and (s.state = 'waiting' and s.due_at <= clock_timestamp()
-			      and not exists (select from slots o where `+earlierRound+` and o.state in ('firing', 'sending'))
+			      and not exists (select from slots o where `+sentBefore+` and o.state in ('firing', 'sending'))
 			    or s.state = 'firing' and s.cut_lease_until < clock_timestamp())
 			returning `+slotColumns+`, old.state = 'waiting'`, slotID, cut.Token, lasting).
 			Scan(append(slotFields(&cut.Slot), &first)...)
@@ -75,7 +79,7 @@ func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Durat
 func stillWaiting(ctx context.Context, tx pgx.Tx, slotID int64, cut *reminder.Cut) error {
 	var behind bool
 	err := tx.QueryRow(ctx, `select s.due_at - clock_timestamp(),
-			exists (select from slots o where `+earlierRound+` and o.state in ('firing', 'sending'))
+			exists (select from slots o where `+sentBefore+` and o.state in ('firing', 'sending'))
 		from slots s where s.id = $1 and s.state = 'waiting'`, slotID).Scan(&cut.Wait, &behind)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return reminder.ErrNotFirable

@@ -29,11 +29,11 @@ func (s Slots) prepare(ctx context.Context, cut *reminder.Cut) (err error) {
 		return err
 	}
 	var first, last, booked int64
-	err = s.Templates.pool.QueryRow(ctx, `select
+	err = s.Templates.pool.QueryRow(ctx, `select (select remind_once from templates where id = $1),
 		coalesce((select user_id from reservations where template_id = $1 order by user_id limit 1), 1),
 		coalesce((select user_id from reservations where template_id = $1 order by user_id desc limit 1), 0),
 		coalesce((select sum(booked) from bookings where template_id = $1 and slot = $2), 0)`,
-		cut.TemplateID, cut.Slot.Slot).Scan(&first, &last, &booked)
+		cut.TemplateID, cut.Slot.Slot).Scan(&cut.RemindOnce, &first, &last, &booked)
 	cut.Parts = divide(first, last, booked)
 	return translate(err)
 }
@@ -78,18 +78,19 @@ func (s Slots) ReadDue(ctx context.Context, cut reminder.Cut, part delivery.Rang
 	due, err := s.Templates.readUsers(ctx, `select user_id, (slots >> $2::int) & $3 from reservations
 		where template_id = $1 and user_id between $4 and $5 and slots & ($3::bigint << $2::int) <> 0`,
 		cut.TemplateID, int64(cut.Slot.Slot)-1, reminder.EveryChannel, part.From, part.To)
-	if err != nil || cut.Round == 0 {
+	if err != nil || cut.Round == 0 && !cut.RemindOnce {
 		return due, err
 	}
 	return due, s.Templates.leaveOut(ctx, cut.ID, part, &due)
 }
 
-// leaveOut removes from due whom earlier rounds of the slot have dealt with:
-// everybody in batches that went to their end, whose dead letters can still be
-// replayed, and of those that the move stopped only who was reached.
+// leaveOut removes from due the users that the slots of [sentBefore] have dealt
+// with. Of an earlier round these are all users in batches that went to their
+// end, whose dead letters can still be replayed; of batches that a move
+// stopped, and of another opening's, only the users who were reached.
 func (db *DB) leaveOut(ctx context.Context, slotID int64, part delivery.Range, due *reminder.Due) error {
-	rows, err := db.pool.Query(ctx, `select b.channel, case when b.stop_reason is null then b.due else b.sent end
-		from slots s join slots o on `+earlierRound+` join batches b on b.kind = 'reminder' and b.owner_id = o.id
+	rows, err := db.pool.Query(ctx, `select b.channel, case when b.stop_reason is null and o.opens_at = s.opens_at then b.due else b.sent end
+		from slots s join slots o on `+sentBefore+` join batches b on b.kind = 'reminder' and b.owner_id = o.id
 		where s.id = $1 and b.from_user <= $3 and b.to_user >= $2`, slotID, part.From, part.To)
 	if err != nil {
 		return translate(err)

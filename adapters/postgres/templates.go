@@ -22,7 +22,7 @@ const templateColumns = `t.id, t.shop_number, t.name, t.description, t.kind, t.a
 	t.max_off, t.currency, t.target, t.product, t.stock, t.per_user_limit, t.opens_at, t.closes_at, t.valid_until,
 	t.valid_hours, t.obtain, t.claim_mode, t.claim_url, t.notify_days,
 	case when t.notify_days <> 0 then t.notify_channels else 0 end, s.name, s.timezone, t.issued, t.returned, t.state, t.version,
-	t.created_at, t.updated_at, t.published_at, t.ended_at`
+	t.created_at, t.updated_at, t.published_at, t.ended_at, t.remind_once`
 
 const templateFrom = ` from templates t join shops s on s.number = t.shop_number `
 
@@ -37,7 +37,7 @@ func templateFields(t *template.Template) []any {
 	return []any{&t.ID, &t.ShopNumber, &t.Name, &t.Description, &t.Kind, &t.AmountOff, &t.Threshold, &t.PercentOff,
 		&t.MaxOff, &t.Currency, &t.Target, &t.Product, &t.Stock, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt, &t.ValidUntil,
 		&t.ValidHours, &t.Obtain, &t.ClaimMode, &t.ClaimURL, &t.NotifyDays, &t.NotifyOver, &t.ShopName, &t.ShopTimezone, &t.Issued,
-		&t.Returned, &t.Stored, &t.Version, &t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt}
+		&t.Returned, &t.Stored, &t.Version, &t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt, &t.RemindOnce}
 }
 
 // Template returns [template.ErrNotFound] if there is none.
@@ -105,11 +105,12 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 				percent_off = $9, max_off = $10, currency = $11, target = $12, product = $13, stock = $14,
 				per_user_limit = $15, opens_at = $16, closes_at = $17, valid_until = $18, valid_hours = $19, obtain = $20,
 				claim_mode = $21, claim_url = $22, state = $23, published_at = $24, ended_at = $25, notify_days = $26, notify_channels = $27,
+				remind_once = $28,
 				version = version + 1, updated_at = now()
 			where id = $1 and version = $2`,
 			t.ID, t.Version, t.ShopNumber, t.Name, t.Description, t.Kind, t.AmountOff, t.Threshold, t.PercentOff, t.MaxOff,
 			t.Currency, t.Target, t.Product, t.Stock, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidUntil, t.ValidHours,
-			t.Obtain, t.ClaimMode, t.ClaimURL, t.Stored, t.PublishedAt, t.EndedAt, t.NotifyDays, max(1, t.NotifyOver))
+			t.Obtain, t.ClaimMode, t.ClaimURL, t.Stored, t.PublishedAt, t.EndedAt, t.NotifyDays, max(1, t.NotifyOver), t.RemindOnce)
 		if err != nil {
 			return err
 		}

@@ -38,8 +38,11 @@ type Announcement struct {
 	CreatedBy      string
 	CreatedAt      time.Time
 	WorthlessAfter time.Time
-	CutAt          *time.Time
-	FinishedAt     *time.Time
+	// PerPerson is for a correction: a user who has been sent this many earlier
+	// corrections of the template is left out.
+	PerPerson  int
+	CutAt      *time.Time
+	FinishedAt *time.Time
 }
 
 // AnnouncementStatus is an announcement with what became of its recipients.
@@ -61,15 +64,42 @@ func (a Audience) Messages() int64 {
 	return sum
 }
 
+// A Reach is the users an announcement would be sent to.
+type Reach struct {
+	Audience
+	// Users is how many users the audience is, on whatever number of channels.
+	Users int64
+	// Again of them have been sent a correction of the template before.
+	Again int64
+	// LeftOut is how many more users would be told, had they not been sent
+	// [Announcement.PerPerson] corrections already.
+	LeftOut int64
+}
+
+// MaxCorrections is how many corrections of one drop a user is sent at most,
+// however often its opening moves.
+const MaxCorrections = 3
+
+// An Order is what staff want to announce.
+type Order struct {
+	Kind delivery.Kind
+	// NobodyAgain leaves out users who have been sent a correction of the
+	// template before.
+	NobodyAgain bool
+}
+
 // noticeLife is how long somebody still wants to know that a drop is off.
 const noticeLife = 24 * time.Hour
 
-// announcementFor returns the announcement that kind means for t at now, or
+// announcementFor returns the announcement that o means for t at now, or
 // [template.ErrTransition] where t's state does not fit, or a [fault.Fields]
 // for an unknown kind.
-func announcementFor(t template.Template, kind delivery.Kind, now time.Time) (Announcement, error) {
-	a := Announcement{TemplateID: t.ID, Kind: kind, OpensAt: t.OpensAt, State: AnnouncementWaiting}
-	switch kind {
+func announcementFor(t template.Template, o Order, now time.Time) (Announcement, error) {
+	a := Announcement{TemplateID: t.ID, Kind: o.Kind, OpensAt: t.OpensAt, State: AnnouncementWaiting, PerPerson: MaxCorrections}
+	if o.NobodyAgain {
+		a.PerPerson = 1
+	}
+	switch o.Kind {
 	case delivery.KindCorrection:
 		if t.Stored != template.Published && t.Stored != template.Paused || !now.Before(t.OpensAt) {
 			return a, template.ErrTransition.Because("a correction tells about an opening that lies ahead; this drop is %s", t.State(now))
@@ -95,8 +125,8 @@ type AnnouncementStore interface {
 	// Misled reports whether reminders went out for an opening of the
 	// template other than opensAt.
 	Misled(ctx context.Context, templateID int64, opensAt time.Time) (bool, error)
-	// Audience counts whom a would reach.
-	Audience(ctx context.Context, a Announcement) (Audience, error)
+	// Reach counts the users a would be sent to.
+	Reach(ctx context.Context, a Announcement) (Reach, error)
 	// CreateAnnouncement stores a for the workers, with e and an event, or
 	// returns the one that exists for its template, kind and opening. If the
 	// template is no longer as a says it returns [fault.ErrStale].
@@ -112,27 +142,27 @@ type Announcements struct {
 }
 
 // Preview says whom Send would reach now. Its errors are those of Send.
-func (s *Announcements) Preview(ctx context.Context, by staff.Actor, templateID int64, kind delivery.Kind) (Audience, error) {
-	a, _, err := s.prepare(ctx, by, templateID, kind)
+func (s *Announcements) Preview(ctx context.Context, by staff.Actor, templateID int64, o Order) (Reach, error) {
+	a, _, err := s.prepare(ctx, by, templateID, o)
 	if err != nil {
-		return Audience{}, err
+		return Reach{}, err
 	}
-	return s.Store.Audience(ctx, a)
+	return s.Store.Reach(ctx, a)
 }
 
 // Send begins to send the correction or notice in the background, once per
 // template, kind and opening: whoever calls it again gets the first one. It
 // returns [template.ErrNotFound], [staff.ErrForbidden], or
 // [template.ErrTransition] where there is nothing to correct or to call off.
-func (s *Announcements) Send(ctx context.Context, by staff.Actor, templateID int64, kind delivery.Kind) (Announcement, error) {
-	a, t, err := s.prepare(ctx, by, templateID, kind)
+func (s *Announcements) Send(ctx context.Context, by staff.Actor, templateID int64, o Order) (Announcement, error) {
+	a, t, err := s.prepare(ctx, by, templateID, o)
 	if err != nil {
 		return Announcement{}, err
 	}
 	a.CreatedBy = by.Label + " " + by.Name
 	return s.Store.CreateAnnouncement(detach(ctx), a, staff.Entry{Actor: by, Action: "template.announce", ObjectKind: "template",
 		ObjectID: strconv.FormatInt(templateID, 10), ShopNumber: t.ShopNumber,
-		After: map[string]any{"kind": kind, "opens_at": a.OpensAt}})
+		After: map[string]any{"kind": o.Kind, "opens_at": a.OpensAt, "nobody_again": o.NobodyAgain}})
 }
 
 // List returns the template's announcements with their balance, newest first.
@@ -147,14 +177,14 @@ func (s *Announcements) List(ctx context.Context, by staff.Actor, templateID int
 	return s.Store.Announcements(ctx, templateID)
 }
 
-func (s *Announcements) prepare(ctx context.Context, by staff.Actor, templateID int64, kind delivery.Kind) (a Announcement, t template.Template, err error) {
+func (s *Announcements) prepare(ctx context.Context, by staff.Actor, templateID int64, o Order) (a Announcement, t template.Template, err error) {
 	if t, err = s.Store.Template(ctx, templateID); err != nil {
 		return a, t, err
 	}
 	if err = by.May(staff.ManageTemplates, t.ShopNumber); err != nil {
 		return a, t, err
 	}
-	if a, err = announcementFor(t, kind, s.Now()); err != nil || kind != delivery.KindCorrection {
+	if a, err = announcementFor(t, o, s.Now()); err != nil || o.Kind != delivery.KindCorrection {
 		return a, t, err
 	}
 	misled, err := s.Store.Misled(ctx, templateID, t.OpensAt)

@@ -23,6 +23,8 @@ type Cut struct {
 	// Wait is how long the slot still has to wait; if it is positive nothing
 	// else is meaningful.
 	Wait time.Duration
+	// RemindOnce is [template.Template.RemindOnce] when the cut was claimed.
+	RemindOnce bool
 	// Covered are the ranges of batches that exist already, per channel, ascending.
 	Covered [delivery.Channels][]delivery.Range
 	// Parts divide the user ids so that no part needs much memory.
@@ -42,11 +44,11 @@ type NewBatch struct {
 type FiringStore interface {
 	// BeginFiring makes a due, waiting slot firing, or takes over one whose
 	// firing process fell silent. It waits for reservations being committed;
-	// later ones are refused. Not yet due, or an earlier round is still going
-	// out: Cut.Wait. Else [ErrNotFirable].
+	// later ones are refused. Not yet due, or a slot whose users it
+	// leaves out is still going out: Cut.Wait. Else [ErrNotFirable].
 	BeginFiring(ctx context.Context, slotID int64, lasting time.Duration) (Cut, error)
-	// ReadDue reads who is due in the part, without those whom an earlier round
-	// of the slot has dealt with.
+	// ReadDue reads the users due in the part, without those that an earlier
+	// round of the slot, or with RemindOnce another opening's slot, has reached.
 	ReadDue(ctx context.Context, c Cut, part delivery.Range) (Due, error)
 	// StoreBatches stores batches and extends the right to cut; it returns
 	// their ids, or [delivery.ErrLeaseLost] if somebody has taken over.

@@ -215,6 +215,9 @@ func (s *Service) compose(t template.Template, r Reservation, done []Delivered) 
 		case !now.Before(it.DueAt):
 			it.State = "due"
 		}
+		if t.RemindOnce && remindedBefore(t, rem, done) {
+			it.State = string(delivery.Sent)
+		}
 		round := int64(0) // of several, the last one says what became of it
 		for _, d := range done {
 			if d.TemplateID == t.ID && d.Slot == rem.Slot && d.Channel == rem.Channel && d.OpensAt.Equal(t.OpensAt) && d.SlotID >= round {
@@ -227,6 +230,14 @@ func (s *Service) compose(t template.Template, r Reservation, done []Delivered) 
 		v.Items = append(v.Items, it)
 	}
 	return v
+}
+
+// remindedBefore reports whether the reminder was sent for another opening of t.
+func remindedBefore(t template.Template, rem Reminder, done []Delivered) bool {
+	return slices.ContainsFunc(done, func(d Delivered) bool {
+		return d.Kind == delivery.KindReminder && d.TemplateID == t.ID && d.Slot == rem.Slot && d.Channel == rem.Channel &&
+			!d.OpensAt.Equal(t.OpensAt) && (d.Outcome == delivery.Sent || d.Outcome == delivery.Recovered)
+	})
 }
 
 // detach keeps a write from being dropped half-way by a caller who hangs up,

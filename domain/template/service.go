@@ -121,6 +121,8 @@ type Edition struct {
 	Spec    Spec
 	// Reason says why, for the audit log; a moved opening asks for one.
 	Reason string
+	// RemindOnce sets [Template.RemindOnce] if the spec moves a published opening.
+	RemindOnce bool
 }
 
 // Edit replaces the spec of a version; see [Template.Edit] for what may change
@@ -148,6 +150,7 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, id int64, e Edition)
 		Entry: entry(by, "template.edit", old, e.Reason, old.Spec, edited.Spec)}
 	if old.Stored != Draft && !edited.OpensAt.Equal(old.OpensAt) {
 		c.Schedule, c.Event, c.Entry.Action = MoveSlots, event.TemplateMoved, "template.move"
+		c.Template.RemindOnce = e.RemindOnce
 	}
 	return s.Store.Save(ctx, c)
 }

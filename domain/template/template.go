@@ -133,6 +133,10 @@ type Template struct {
 	UpdatedAt   time.Time
 	PublishedAt *time.Time
 	EndedAt     *time.Time
+	// RemindOnce says that the last move of the opening was made for users who
+	// were not reminded yet: a user who has been sent the reminder of a slot and
+	// channel for an earlier opening is not sent it again.
+	RemindOnce bool
 }
 
 // State returns what the template is at now.

@@ -192,6 +192,7 @@ func confirms() []Story {
 		{Name: "move/refused", Page: pages.Move{Template: t, Opens: when, Follow: true, Error: "Somebody changed this in the meantime. Look at it again and repeat your change."}.Page()},
 		{Name: "move/past", Page: pages.Move{Template: t, Opens: when, Follow: true, Blast: pages.Blast{Error: "Opening: must lie in the future"}}.Page()},
 		{Name: "move/blast", Page: pages.Move{Template: t, Opens: when, Follow: true, Blast: pages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page()},
+		{Name: "move/once", Page: pages.Move{Template: t, Opens: when, Follow: true, Once: true, Blast: pages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Once: true, Shift: -150 * time.Minute}}.Page()},
 	}
 }
 

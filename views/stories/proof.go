@@ -220,11 +220,12 @@ func announcements() []Story {
 	offer := pages.Announce{Template: moved, Kind: delivery.KindCorrection, Audience: reminder.Audience{2900, 512}, List: []reminder.AnnouncementStatus{stopped}}
 	going := pages.Announce{Template: off, List: []reminder.AnnouncementStatus{sent(5, delivery.KindCancelled, reminder.AnnouncementSending, outcome(40_000, true, false), outcome(8_000, true, true)), sent(4, delivery.KindCorrection, reminder.AnnouncementWaiting)}}
 	call := pages.Announce{Template: off, Kind: delivery.KindCancelled, Audience: reminder.Audience{1}}
-	confirm := pages.Confirmation{Active: "templates", Inside: pages.AudienceTable(offer.Audience), ConfirmProps: ui.ConfirmProps{Title: "Correct the opening of “Moon cake night”", NoReason: true, Kind: "primary",
-		Points: []string{"Everybody gets it once per channel, however many reminders there were."}, Action: "/templates/1/announcements/correction", Cancel: "/templates/1", Submit: "Send correction"}}
+	confirm := pages.Confirmation{Active: "templates", Inside: pages.Recipients(reminder.Reach{Audience: offer.Audience, Users: 3102, Again: 1840, LeftOut: 17}), ConfirmProps: ui.ConfirmProps{Title: "Correct the opening of “Moon cake night”", NoReason: true, Kind: "primary",
+		Points: []string{"Everybody gets it once per channel, however many reminders there were.", "17 users are left out: no user gets more than 3 corrections of one drop."}, Action: "/templates/1/announcements/correction", Cancel: "/templates/1", Submit: "Send correction"}}
 	return []Story{
 		{Name: "announce/empty", Page: pages.Announce{Template: moved}.Page()},
 		{Name: "announce/offer", Page: offer.Page()},
+		{Name: "announce/left-out", Page: pages.Announce{Template: moved, LeftOut: 7557, List: offer.List}.Page()},
 		{Name: "announce/going", Page: going.Page()},
 		{Name: "announce/cancelled", Page: call.Page()},
 		{Name: "announce/confirm", Page: confirm.Page()},

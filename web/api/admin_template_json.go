@@ -59,7 +59,8 @@ type TemplatePatch struct {
 	ClaimMode    Optional[string]    `json:"claim_mode,omitempty" enum:"durable,gate"`
 	ClaimURL     Optional[string]    `json:"claim_url,omitempty"`
 	NoticePatch
-	Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log; worth saying when the opening moves."`
+	Reason     string `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log; worth saying when the opening moves."`
+	RemindOnce bool   `json:"remind_once,omitempty" doc:"With a moved opening: users who have been sent a reminder already are not sent it again for the new opening."`
 }
 
 // Template is a template as staff see it.

@@ -176,7 +176,7 @@ func (a *API) changeTemplate(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Templates.Edit(ctx, actorOf(ctx), id, template.Edition{Version: version, Spec: spec, Reason: in.Body.Reason})
+	t, err := a.Templates.Edit(ctx, actorOf(ctx), id, template.Edition{Version: version, Spec: spec, Reason: in.Body.Reason, RemindOnce: in.Body.RemindOnce})
 	if err != nil {
 		return nil, err
 	}

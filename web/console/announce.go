@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/views/i18n"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
@@ -24,16 +25,17 @@ func (c *Console) announce(ctx context.Context, by staff.Actor, t template.Templ
 	if t.Stored == template.Cancelled {
 		kind = delivery.KindCancelled
 	}
-	audience, err := c.Announcements.Preview(ctx, by, t.ID, kind)
+	reach, err := c.Announcements.Preview(ctx, by, t.ID, reminder.Order{Kind: kind})
 	if errors.Is(err, template.ErrTransition) {
 		return p, nil // nothing to correct or to call off
 	}
-	if err != nil || audience.Messages() == 0 {
+	p.LeftOut = reach.LeftOut
+	if err != nil || reach.Messages() == 0 {
 		return p, err
 	}
 	told, err := c.told(ctx, t, kind, p.List)
 	if !told {
-		p.Kind, p.Audience = kind, audience
+		p.Kind, p.Audience = kind, reach.Audience
 	}
 	return p, err
 }
@@ -93,16 +95,19 @@ func (c *Console) confirmAnnouncement(w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
-	audience, err := c.Announcements.Preview(r.Context(), actor(r), t.ID, kind)
+	reach, err := c.Announcements.Preview(r.Context(), actor(r), t.ID, reminder.Order{Kind: kind})
 	if err != nil {
 		return err
 	}
 	l := frame(r).Locale
-	if audience.Messages() == 0 {
-		return c.done(w, r, templateURL(t.ID), ui.Info, l.T("announce.confirm.nobody"))
+	if reach.Messages() == 0 {
+		return c.done(w, r, templateURL(t.ID), ui.Info, nobodyLeft(l, reach))
 	}
 	points := []string{l.T("announce.confirm.1"), l.T("announce.confirm."+string(kind)+".2", l.DateTime(t.OpensAt, t.Zone())+" "+l.Zone(t.OpensAt, t.Zone())), l.T("announce.confirm.quiet")}
-	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), Inside: pages.AudienceTable(audience),
+	if reach.LeftOut > 0 {
+		points = append(points, l.N("announce.confirm.left_out", reach.LeftOut, reminder.MaxCorrections))
+	}
+	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), Inside: pages.Recipients(reach),
 		ConfirmProps: ui.ConfirmProps{Title: l.T("announce.title."+string(kind), t.Name), Points: points, Action: pages.Announce{Template: t}.URL(kind),
 			Cancel: templateURL(t.ID), Submit: l.T("announce.do." + string(kind)), Kind: "primary", NoReason: true}})
 }
@@ -116,8 +121,17 @@ func (c *Console) sendAnnouncement(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	if _, err := c.Announcements.Send(r.Context(), actor(r), t.ID, kind); err != nil {
+	order := reminder.Order{Kind: kind, NobodyAgain: r.PostFormValue("nobody_again") != ""}
+	if _, err := c.Announcements.Send(r.Context(), actor(r), t.ID, order); err != nil {
 		return err
 	}
 	return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "announce.sent."+string(kind)))
+}
+
+// nobodyLeft says why an announcement would be sent to nobody.
+func nobodyLeft(l *i18n.Locale, reach reminder.Reach) string {
+	if reach.LeftOut > 0 {
+		return l.N("announce.confirm.left_out", reach.LeftOut, reminder.MaxCorrections)
+	}
+	return l.T("announce.confirm.nobody")
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -81,7 +82,40 @@ func TestCorrectionThereAndBack(t *testing.T) {
 	g.exec(`update announcements set created_at = created_at - interval '1 minute'`)
 	g.fire(d, 11, takes)
 	g.reopen(d.ID, -time.Hour)
-	b.get(page).is(200).has(send) // the user was reminded of it since
+	// The user was reminded of it since, but has had three corrections.
+	b.get(page).is(200).hasNot(send).has("1 user is left out")
+	g.exec(`delete from batches where kind = 'correction' and owner_id = 1`)
+	b.get(page).is(200).has(send).hasNot("left out")
+}
+
+// TestNobodyAgainInTheConsole: the question says how many users have had a
+// correction before; with the box ticked they get none.
+func TestNobodyAgainInTheConsole(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 5*time.Hour)
+	g.book(d, 1001, delivery.App, 60)
+	g.book(d, 1002, delivery.App, 55)
+	b := g.as(staff.Marketer)
+	const send = "/templates/1/announcements/correction"
+	g.fire(d, 12, takes)
+	g.reopen(d.ID, time.Hour)
+	b.get(send).is(200).hasNot("nobody_again")
+	b.post(send, nil).to("/templates/1")
+	g.spread(1)
+	g.fire(d, 11, takes)
+	g.reopen(d.ID, time.Hour)
+	b.get(send).is(200).has("1 of 2 users has had a correction of this drop before.", "nobody_again", "1 user would get it.")
+	b.post(send, url.Values{"nobody_again": {"1"}}).to("/templates/1")
+	g.spread(2)
+	b.get("/templates/1/announcements").is(200).has("1 of 1 delivered.")
+	g.exec(`update announcements set per_person = 3`)
+	g.exec(`insert into announcements (template_id, kind, opens_at, created_by, created_at, worthless_after, state, superseded_at)
+		select 1, 'correction', now() + n * interval '1 minute', 'x', now(), now(), 'finished', now() from generate_series(1, 3) n`)
+	g.exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, sent_count, sent, due_at, worthless_after, state, next_run_at)
+		select 'correction', a.id, 1, 0, b.from_user, b.to_user, b.due_count, b.due, b.due_count, b.due, now(), now(), 'done', now()
+		from announcements a, batches b where a.created_by = 'x' and b.kind = 'correction' and b.owner_id = 2`)
+	g.reopen(d.ID, time.Hour)
+	b.get(send).is(200).has("1 user is left out: no user gets more than 3 corrections of one drop.")
 }
 
 func TestNoticeOfCancellation(t *testing.T) {

@@ -242,7 +242,7 @@ func (c *Console) movable(r *http.Request) (template.Template, error) {
 }
 
 func (c *Console) moveQuestion(r *http.Request, t template.Template) pages.Move {
-	return pages.Move{Template: t, Reason: reason(r), Follow: r.FormValue("follow") != "", Opens: pages.WhenProps{Name: "opens_at", Label: say(r, "field.opens_at"),
+	return pages.Move{Template: t, Reason: reason(r), Follow: r.FormValue("follow") != "", Once: r.FormValue("remind_once") != "", Opens: pages.WhenProps{Name: "opens_at", Label: say(r, "field.opens_at"),
 		Help: say(r, "help.opens_at"), Value: r.FormValue("opens_at"), Fold: r.FormValue("opens_at_fold")}}
 }
 
@@ -261,6 +261,7 @@ func (c *Console) fillMove(r *http.Request, t template.Template, p *pages.Move) 
 	}
 	board, err := c.Board.Board(r.Context(), t.ID)
 	p.Blast = c.blast(t, board, at.UTC())
+	p.Blast.Once = p.Once
 	return err
 }
 
@@ -275,6 +276,11 @@ func (c *Console) blast(t template.Template, b reminder.Board, at time.Time) pag
 			if past {
 				p.Late += cell.Booked
 			}
+		}
+	}
+	for _, row := range b.Earlier {
+		for _, cell := range row.Cells {
+			p.Reminded += cell.Sent
 		}
 	}
 	return p
@@ -298,7 +304,7 @@ func (c *Console) move(w http.ResponseWriter, r *http.Request) error {
 		spec.ClosesAt = spec.ClosesAt.Add(p.Blast.Shift)
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	moved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, template.Edition{Version: version, Spec: spec, Reason: p.Reason})
+	moved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, template.Edition{Version: version, Spec: spec, Reason: p.Reason, RemindOnce: p.Once})
 	for _, f := range fieldsOf(err) {
 		p.Error = pages.FieldLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
 		return c.askMove(w, r, http.StatusUnprocessableEntity, p)

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -188,7 +189,14 @@ func TestMove(t *testing.T) {
 	if shift := got.OpensAt.Sub(d.OpensAt).Round(time.Hour); shift != 3*time.Hour || got.ClosesAt.Sub(got.OpensAt) != d.ClosesAt.Sub(d.OpensAt) {
 		t.Errorf("opening moved by %v, window %v", shift, got.ClosesAt.Sub(got.OpensAt))
 	}
-	g.wait(9 * time.Hour)
+	again, err := g.Templates.Edit(t.Context(), staff.System(), d.ID, template.Edition{Version: got.Version, Spec: got.Spec})
+	g.must(err)
+	b.get(page + "?remind_once=1&opens_at=" + typed(10*time.Hour)).is(200).has(`name="remind_once" value="1" checked`)
+	b.post(page, url.Values{"version": {strconv.FormatInt(again.Version, 10)}, "opens_at": {typed(10 * time.Hour)}, "follow": {"1"}, "remind_once": {"1"}}).to(templateURL(d.ID))
+	if got, err = g.Templates.Template(t.Context(), staff.System(), d.ID); err != nil || !got.RemindOnce {
+		t.Errorf("%+v %v", got, err)
+	}
+	g.wait(11 * time.Hour)
 	b.get(page).is(http.StatusConflict)
 }
 

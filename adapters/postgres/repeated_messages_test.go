@@ -1,0 +1,186 @@
+package postgres_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// corrections returns how many corrections each user was sent in the app.
+func (n *newsroom) corrections() map[user.ID]int {
+	n.app.mu.Lock()
+	defer n.app.mu.Unlock()
+	got := map[user.ID]int{}
+	for key, times := range n.app.got {
+		if strings.HasPrefix(key, string(delivery.KindCorrection)+"-") {
+			id, _ := user.ParseID(key[strings.LastIndex(key, "-")+1:])
+			got[id] += times
+		}
+	}
+	return got
+}
+
+// sendAs creates, cuts and delivers a correction, and returns its preview.
+func (n *newsroom) sendAs(t template.Template, o reminder.Order) reminder.Reach {
+	n.Helper()
+	reach, err := n.staff.Preview(n.Context(), staff.System(), t.ID, o)
+	n.must(err)
+	a, err := n.staff.Send(n.Context(), staff.System(), t.ID, o)
+	n.must(err)
+	n.must(n.worker.Cut(n.Context(), a.ID))
+	n.drain()
+	_, err = n.store.FinishAnnouncements(n.Context())
+	n.must(err)
+	return reach
+}
+
+// TestNobodyGetsMoreThanThreeCorrections moves an opening eleven times, sends
+// a correction after each move, and counts what each user gets. Users 1–10 are
+// reminded before the first move, users 11–15 after the third. The preview says
+// before each correction how many users it reaches, how many of them had one
+// before, and how many are left out.
+func TestNobodyGetsMoreThanThreeCorrections(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 10), reminders(delivery.App, 60)...)
+	n.reserveAll(tpl, users(11, 15), reminders(delivery.App, 55)...)
+	n.remind(tpl, 12)
+	want := []reminder.Reach{
+		{Users: 10}, {Users: 10, Again: 10}, {Users: 10, Again: 10}, // then slot 11 fires
+		{Users: 5, LeftOut: 10}, {Users: 5, Again: 5, LeftOut: 10}, {Users: 5, Again: 5, LeftOut: 10},
+		{LeftOut: 15}, {LeftOut: 15}, {LeftOut: 15}, {LeftOut: 15}, {LeftOut: 15},
+	}
+	for i, w := range want {
+		if i == 3 {
+			n.remind(tpl, 11)
+		}
+		n.moveBy(tpl, time.Duration(1+i)*time.Minute)
+		w.Audience[delivery.App] = w.Users
+		if got := n.sendAs(tpl, reminder.Order{Kind: delivery.KindCorrection}); got != w {
+			t.Errorf("move %d: preview %+v, want %+v", i+1, got, w)
+		}
+	}
+	got := n.corrections()
+	for id := user.ID(1); id <= 15; id++ {
+		if got[id] != reminder.MaxCorrections {
+			t.Errorf("user %d got %d corrections, want %d", id, got[id], reminder.MaxCorrections)
+		}
+	}
+}
+
+// TestNobodyAgain: staff may leave out users who have had a correction; users
+// who have not are told.
+func TestNobodyAgain(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 10), reminders(delivery.App, 60)...)
+	n.reserveAll(tpl, users(11, 15), reminders(delivery.App, 55)...)
+	n.remind(tpl, 12)
+	n.moveBy(tpl, time.Hour)
+	n.send(tpl, delivery.KindCorrection)
+	n.remind(tpl, 11)
+	n.moveBy(tpl, time.Hour)
+	if got := n.sendAs(tpl, reminder.Order{Kind: delivery.KindCorrection, NobodyAgain: true}); got.Users != 5 || got.Again != 0 || got.LeftOut != 10 {
+		t.Errorf("%+v", got)
+	}
+	for id, times := range n.corrections() {
+		if times != 1 {
+			t.Errorf("user %d got %d corrections", id, times)
+		}
+	}
+	if got := n.corrections(); len(got) != 15 {
+		t.Errorf("%d users were corrected", len(got))
+	}
+}
+
+// TestLastMessageRight: a user whose last message names the present opening is
+// not corrected again, whatever earlier messages said.
+func TestLastMessageRight(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 10), reminders(delivery.App, 60)...)
+	n.remind(tpl, 12)
+	n.moveBy(tpl, time.Hour)
+	n.send(tpl, delivery.KindCorrection)
+	n.moveBy(tpl, time.Hour) // nobody is told
+	n.moveBy(tpl, -time.Hour)
+	if got := n.sendAs(tpl, reminder.Order{Kind: delivery.KindCorrection}); got.Messages() != 0 {
+		t.Errorf("%+v", got)
+	}
+	for id, times := range n.corrections() {
+		if times != 1 {
+			t.Errorf("user %d got %d corrections", id, times)
+		}
+	}
+}
+
+// moveOnce moves the opening for users who were not reminded yet.
+func (n *newsroom) moveOnce(t template.Template, by time.Duration) template.Template {
+	n.Helper()
+	now, err := n.templates.Template(n.Context(), t.ID)
+	n.must(err)
+	s := now.Spec
+	s.OpensAt, s.ClosesAt = s.OpensAt.Add(by), s.ClosesAt.Add(by)
+	moved, err := n.service.Edit(n.Context(), staff.System(), t.ID, template.Edition{Version: now.Version, Spec: s, RemindOnce: true})
+	n.must(err)
+	return moved
+}
+
+// TestRemindOnce moves an opening back and forth eleven times while its
+// reminders go out, asking each time that nobody is reminded again. Every user
+// gets one reminder of the slot; a user who reserves meanwhile gets it too, and
+// the user's own view says that it was sent.
+func TestRemindOnce(t *testing.T) {
+	n := newNewsroom(t)
+	tpl := n.published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 300), reminders(delivery.App, 60)...)
+	n.cutSlot(tpl, 12, 100)
+	n.must(n.daemon.RunNext(t.Context(), delivery.App)) // a hundred are reminded when the opening moves
+	for i := range 11 {
+		n.moveOnce(tpl, []time.Duration{time.Hour, -time.Hour}[i%2])
+	}
+	n.reserveAll(tpl, []user.ID{500}, reminders(delivery.App, 60)...)
+	n.drain()
+	_, err := n.slots.FinishSlots(t.Context())
+	n.must(err)
+	n.remind(tpl, 12)
+	want := append(users(1, 300), 500)
+	if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, want) {
+		t.Errorf("%d were reminded, want %d", len(got), len(want))
+	}
+	n.balanced(tpl)
+	// Once more, and everybody has been reminded before: nobody is now.
+	moved := n.moveOnce(tpl, time.Hour)
+	if line := n.view(moved, 1); len(line.Items) != 1 || line.Items[0].State != string(delivery.Sent) {
+		t.Errorf("%+v", line.Items)
+	}
+	n.remind(moved, 12)
+	if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, want) {
+		t.Errorf("%d were reminded after another move, want %d", len(got), len(want))
+	}
+	// A move without the choice reminds everybody of the new time.
+	again := n.moveBy(tpl, time.Hour)
+	if line := n.view(again, 1); line.Items[0].State != string(reminder.Waiting) {
+		t.Errorf("%+v", line.Items)
+	}
+	n.remind(again, 12)
+	if got := len(n.app.got); got != 2*len(want) {
+		t.Errorf("%d reminders went out in all, want %d", got, 2*len(want))
+	}
+}
+
+// view returns the reservation as its user sees it.
+func (n *newsroom) view(t template.Template, id user.ID) reminder.View {
+	n.Helper()
+	s := &reminder.Service{Store: n.reservations, Templates: n.templates, Now: clock}
+	v, err := s.Reservation(n.Context(), id, t.ID)
+	n.must(err)
+	return v
+}
