@@ -86,7 +86,9 @@ select b.id, b.kind, b.owner_id, b.template_id, b.due_at, greatest(b.due_at, b.p
     coalesce(s.slot, 0), case when b.kind in ('campaign', 'test') then coalesce(t.opens_at, '0001-01-01')
         else coalesce(s.opens_at, t.opens_at, b.worthless_after) end,
     b.priority, coalesce(c.rate_per_second, 0), ` + contentSQL + `, coalesce(h.name, ''), coalesce(c.ends_at, '0001-01-01'), coalesce(c.shop_number, 0),
-    array(select u.id from users u where u.opt_outs <> 0 and u.id between b.from_user and b.to_user and u.opt_outs & (1 << b.channel) <> 0),
+    -- users of a dense batch who have opted out of the channel; null of a batch whose ids lie far apart, see loadOptOuts
+    case when b.to_user - b.from_user < 16 * b.due_count then
+        array(select u.id from users u where u.opt_outs <> 0 and u.id between b.from_user and b.to_user and u.opt_outs & (1 << b.channel) <> 0) end,
     set_config('synchronous_commit', case b.channel when 0 then 'off' else current_setting('synchronous_commit') end, true)
 from b left join templates t on t.id = b.template_id left join slots s on b.kind = 'reminder' and s.id = b.owner_id
 left join campaigns c on b.kind in ('campaign', 'test') and c.id = b.owner_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
@@ -158,9 +160,8 @@ func (l *lease) scan(rows pgx.Rows, c delivery.Channel) error {
 	if b.Subject.ShopNumber == "" && campaignShop != 0 {
 		b.Subject.ShopNumber = itoa(campaignShop)
 	}
-	for _, id := range optedOut {
-		b.OptedOut[user.ID(id)] = true
-	}
+	l.askOptOuts = optedOut == nil
+	l.optedOut(optedOut)
 	l.broken = l.decode(due, sent)
 	return nil
 }
@@ -172,6 +173,11 @@ func ready(ctx context.Context, l *lease) (delivery.Lease, error) {
 	}
 	if err := l.noticeDays(ctx); err != nil {
 		return nil, err
+	}
+	if l.askOptOuts {
+		if err := l.loadOptOuts(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if l.runs > 1 { // nobody can have an exception before the first run
 		if err := l.loadExceptions(ctx); err != nil {
@@ -190,6 +196,8 @@ type lease struct {
 	dueCount int
 	runs     int
 	broken   error // what was wrong with its row
+	// askOptOuts says that the lease's statement did not read the opt-outs.
+	askOptOuts bool
 	// save stores a checkpoint, alone or together with those of other leases.
 	save     func(context.Context, checkpoint) (recorded checkpointAnswer, err error)
 	sent     *roaring64.Bitmap
@@ -207,6 +215,27 @@ func (l *lease) decode(due, sent []byte) (err error) {
 	left.AndNot(l.sent)
 	l.batch.Left = idsOf(left)
 	return nil
+}
+
+func (l *lease) optedOut(ids []int64) {
+	for _, id := range ids {
+		l.batch.OptedOut[user.ID(id)] = true
+	}
+}
+
+// loadOptOuts asks for the users of the batch by their ids. Between the first
+// and the last id of a batch of a small drop may lie a large part of all users:
+// reading everybody there who has opted out of anything made 200 drops of 2,000
+// users among 4 million take over a minute.
+func (l *lease) loadOptOuts(ctx context.Context) error {
+	rows, err := l.db.pool.Query(ctx, `select id from users where opt_outs <> 0 and id = any($1) and opt_outs & (1 << $2::int) <> 0`,
+		l.batch.Left, l.batch.Channel)
+	if err != nil {
+		return translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	l.optedOut(ids)
+	return translate(err)
 }
 
 func (l *lease) loadExceptions(ctx context.Context) error {
