@@ -143,7 +143,7 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, paralle
 		Store: batches, Queue: p.queue, Senders: senders, Parallel: parallel,
 		Admission: newAdmission(p.db, p.redis, p.log),
 		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: clock,
-		Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(), Guards: p.guards(),
+		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(), Guards: p.guards(),
 	}
 	return nil
 }

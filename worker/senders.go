@@ -13,6 +13,13 @@ import (
 	"dropbell/domain/delivery"
 )
 
+// senderCrashed logs a panic of a sender. The message is dead and its recipient
+// named there; here is where the mistake is.
+func (p *program) senderCrashed(c delivery.Channel, crash delivery.Crash) {
+	p.log.Error("a sender panicked; the message it panicked on is a dead letter, the others are sent",
+		"channel", c.String(), "panic", crash.What, "stack", string(crash.Stack))
+}
+
 // newSenders builds a sender for every configured channel and says how many
 // calls of its provider one batch makes at once. The error names every variable
 // that a sender refuses.

@@ -40,6 +40,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("context ended before", h.endedBefore)
 	t.Run("context ends inside", h.endsInside)
 	t.Run("concurrent use", h.concurrent)
+	t.Run("a message that makes it panic", h.panics)
 }
 
 // Messages returns n messages on channel about one drop that opens in ten
@@ -172,6 +173,34 @@ func (h Harness) concurrent(t *testing.T) {
 		})
 	}
 	callers.Wait()
+}
+
+// panics checks that a message that nobody can make sense of ends no goroutine but
+// the caller's, which can recover, and keeps nothing from being sent afterwards. A
+// sender that returns must have answered the others.
+func (h Harness) panics(t *testing.T) {
+	s := h.Accepting(t)
+	n := min(s.ChunkSize(), 5)
+	for range 20 { // more often than there are connections
+		messages := h.messages(s, n)
+		messages[n/2].Content = nil
+		results := recovering(t.Context(), s, messages)
+		for i, r := range results {
+			if i == n/2 && r.Crash != nil && r.Status == delivery.Permanent && len(r.Crash.Stack) > 0 {
+				continue
+			}
+			if r.Status != delivery.Delivered {
+				t.Errorf("message %d beside one that panics: got %+v", i, r)
+			}
+		}
+	}
+	expect(t, s.Send(t.Context(), h.messages(s, n)), n, delivery.Delivered)
+}
+
+// recovering returns no results if s panics.
+func recovering(ctx context.Context, s delivery.Sender, messages []delivery.Message) (results []delivery.Result) {
+	defer func() { _ = recover() }()
+	return s.Send(ctx, messages)
 }
 
 func expect(t *testing.T, results []delivery.Result, n int, want delivery.Status) {

@@ -68,7 +68,10 @@ func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delive
 
 	r := &run{sender: s, ctx: ctx}
 	for i, m := range messages {
-		results[i] = r.deliver(m)
+		results[i] = delivery.Isolated(func() delivery.Result { return r.deliver(m) })
+		if results[i].Crash != nil {
+			r.abandon()
+		}
 	}
 	r.finish()
 	return results
@@ -146,6 +149,15 @@ func (r *run) lose(last delivery.Result) {
 	r.losses++
 	if r.losses >= maxLosses || last.Status == delivery.Throttled || r.ctx.Err() != nil {
 		r.over = &last
+	}
+}
+
+// abandon gives up a connection on which nobody knows how far a mail got.
+func (r *run) abandon() {
+	if r.conn != nil {
+		r.stop()
+		_ = r.conn.raw.Close()
+		r.conn = nil
 	}
 }
 

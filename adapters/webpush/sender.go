@@ -77,7 +77,8 @@ func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delive
 	group.SetLimit(s.cfg.Parallel)
 	for i, m := range messages {
 		group.Go(func() error {
-			results[i] = s.one(ctx, m)
+			// A panic in this goroutine would end the program.
+			results[i] = delivery.Isolated(func() delivery.Result { return s.one(ctx, m) })
 			return nil
 		})
 	}

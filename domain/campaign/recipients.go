@@ -77,7 +77,7 @@ func Reasons() []string {
 	return []string{delivery.ReasonHoldOut, delivery.ReasonOptedOut, delivery.ReasonNoContact, delivery.ReasonFrequencyCap, delivery.ReasonQuietHours,
 		delivery.ReasonUserDeleted, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignCancel,
 		delivery.ReasonCampaignEnded, delivery.ReasonDeadline, delivery.ReasonNoSender, delivery.ReasonProvider, delivery.ReasonThrottled,
-		delivery.ReasonTooManyTries, delivery.ReasonRefused, delivery.ReasonOperator}
+		delivery.ReasonTooManyTries, delivery.ReasonRefused, delivery.ReasonCrashed, delivery.ReasonOperator}
 }
 
 // ResultStore reads what became of campaigns.

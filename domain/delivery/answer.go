@@ -91,7 +91,8 @@ func RetryAfter(header string, now time.Time) time.Duration {
 
 // HTTPResult classes the status of an HTTP provider's answer to a whole call.
 // Statuses that tell of a mistake in the configuration (401, 403, 404, …) are
-// Transient: they say nothing about the recipient, and nobody may be lost to them.
+// Transient: they say nothing about the recipient, and nobody may be lost to
+// them. Statuses that tell of a mistake in the call (400, 413, 422) are Permanent and [Result.Whole].
 func HTTPResult(status int, retryAfter string, now time.Time) Result {
 	result := Result{Status: Transient, Detail: "the provider answered HTTP " + strconv.Itoa(status)}
 	switch {
@@ -100,7 +101,7 @@ func HTTPResult(status int, retryAfter string, now time.Time) Result {
 	case status >= 300 && status < 400:
 		result.Detail += ": redirects are not followed"
 	case status == 400, status == 413, status == 422:
-		result.Status = Permanent
+		result.Status, result.Whole = Permanent, true
 	case status == 401, status == 403:
 		result.Detail += ": check the configured credentials"
 	case status == 429, status == 503 && retryAfter != "":

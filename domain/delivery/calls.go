@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -28,7 +27,14 @@ type chunkResult struct {
 	messages    []Message
 	results     []Result
 	unreachable []user.ID // no contact for the channel
+	unmade      []unmade
 	verdicts    []Verdict
+}
+
+// unmade is somebody whose message could not be made.
+type unmade struct {
+	id    user.ID
+	cause Result
 }
 
 // calls is a bounded set of provider calls in flight for one run. results is
@@ -105,18 +111,42 @@ func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*c
 
 // work sends chunks until there are none, the run is stopped or postponed.
 func (r *run) work(ctx context.Context, c *calls, next <-chan []user.ID) {
+	defer r.giveBack(c)
 	for ids := range next {
 		if !c.turn(ctx) || c.postponed() > 0 {
 			return
 		}
-		chunk := r.address(ids, c.known)
+		chunk := r.addressed(ids, c.known)
 		if !r.cleared(ctx, c, &chunk) {
 			return
 		}
 		c.unstarted.Add(-1)
-		c.results <- r.send(ctx, chunk)
+		if !r.hand(ctx, c, chunk) {
+			return
+		}
 		c.left.Add(-1)
 	}
+}
+
+// giveBack recovers from a panic of the guard or of the admission: the batch is
+// given back for a moment.
+func (r *run) giveBack(c *calls) {
+	if p := recover(); p != nil {
+		r.tellCrash(crashed(p).Crash)
+		c.wait.Store(int64(time.Second))
+	}
+}
+
+// hand hands a chunk to the provider; see [run.isolate] for one that is refused
+// as a whole. It returns false if the run is stopped or postponed meanwhile.
+func (r *run) hand(ctx context.Context, c *calls, chunk chunkResult) bool {
+	chunk.results = r.call(ctx, chunk.messages)
+	if len(chunk.messages) > 1 && refusedWhole(chunk.results) {
+		return r.isolate(ctx, c, chunk)
+	}
+	r.report(ctx, chunk.results)
+	c.results <- chunk
+	return true
 }
 
 // cleared asks for the admission of one chunk's messages, and then the screen:
@@ -127,7 +157,7 @@ func (r *run) cleared(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	if len(chunk.messages) == 0 || ctx.Err() != nil {
 		return ctx.Err() == nil
 	}
-	load := Load{r.batch.Channel, len(chunk.messages), r.batch.Subject.Kind, r.batch.Owner, r.batch.Priority}
+	load := r.load(len(chunk.messages))
 	if !r.admitted(ctx, c, load) {
 		return false
 	}
@@ -138,6 +168,11 @@ func (r *run) cleared(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	return goOn
 }
 
+// load is what the admission is asked about.
+func (r *run) load(messages int) Load {
+	return Load{r.batch.Channel, messages, r.batch.Subject.Kind, r.batch.Owner, r.batch.Priority}
+}
+
 // chunkSize is the sender's, or a fifth of a second's worth where the owner
 // has a rate of its own: a chunk is admitted as a whole.
 func (r *run) chunkSize() int {
@@ -145,7 +180,7 @@ func (r *run) chunkSize() int {
 	if rate := r.batch.RatePerSecond; rate > 0 {
 		size = min(size, max(1, rate/5))
 	}
-	return size
+	return r.narrow.of(r.batch.ID, size)
 }
 
 // before asks the screen about those of one chunk who can be reached, and
@@ -207,100 +242,28 @@ func (r *run) look(ctx context.Context, ready []user.ID) (err error) {
 	return err
 }
 
-// within reports whether every one of the ascending ids is in the others.
-func within(ids, others []user.ID) bool {
-	for _, id := range ids {
-		for len(others) > 0 && others[0] < id {
-			others = others[1:]
-		}
-		if len(others) == 0 || others[0] != id {
-			return false
-		}
-	}
-	return true
-}
-
-// address makes the messages of one chunk and leaves out those who have no
-// contact for the channel.
-func (r *run) address(ids []user.ID, known []user.User) chunkResult {
-	c := chunkResult{messages: make([]Message, 0, len(ids))}
-	contents := contents{render: r.render}
-	var strangers []user.User // known by nothing but their ids
-	at, _ := slices.BinarySearchFunc(known, ids[0], func(u user.User, id user.ID) int { return cmp.Compare(u.ID, id) })
-	for _, id := range ids {
-		for at < len(known) && known[at].ID < id {
-			at++
-		}
-		var u *user.User
-		if at < len(known) && known[at].ID == id {
-			u = &known[at]
-		} else {
-			if strangers == nil {
-				strangers = make([]user.User, 0, len(ids)) // never grows: pointers into it stay good
-			}
-			strangers = append(strangers, user.User{ID: id})
-			u = &strangers[len(strangers)-1]
-		}
-		if !r.batch.Channel.Reaches(u) {
-			c.unreachable = append(c.unreachable, id)
-			continue
-		}
-		m := Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject, OptOutURL: r.optOutURL(id)}
-		if m.Channel != App { // which shows what it finds in its own way
-			m.Content = contents.of(u)
-		}
-		c.messages = append(c.messages, m)
-	}
-	return c
-}
-
-// contents remembers the last few readers' contents: the people of one chunk
-// share two or three languages and zones, and comparing those is cheaper than
-// asking a table that everybody uses.
-type contents struct {
-	render *Renderer
-	recent [8]struct {
-		locale, zone string
-		content      *Content
-	}
-	n int
-}
-
-func (c *contents) of(u *user.User) *Content {
-	if c.render.varies {
-		return c.render.For(*u)
-	}
-	for i := range min(c.n, len(c.recent)) {
-		if k := &c.recent[i]; k.locale == u.Locale && k.zone == u.Timezone {
-			return k.content
-		}
-	}
-	k := &c.recent[c.n%len(c.recent)]
-	c.n++
-	k.locale, k.zone, k.content = u.Locale, u.Timezone, c.render.For(*u)
-	return k.content
-}
-
-// optOutURL is what a mail offers beside its message. An SMS has no room for
-// it, and the other channels are turned off where they are read.
-func (r *run) optOutURL(id user.ID) string {
-	if r.OptOutURL == nil || r.batch.Channel != Email || r.batch.Subject.Kind == KindTest {
-		return ""
-	}
-	return r.OptOutURL(id, r.batch.Channel)
-}
-
-// send hands one chunk to the provider, which has until shortly before the
-// deadline.
-func (r *run) send(ctx context.Context, c chunkResult) chunkResult {
-	if len(c.messages) == 0 {
-		return c
+// call is one call of the provider, which has until shortly before the deadline.
+func (r *run) call(ctx context.Context, messages []Message) []Result {
+	if len(messages) == 0 {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.batch.WorthlessAfter.Sub(r.clock())-hangUp)
 	defer cancel()
-	c.results = r.sender.Send(ctx, c.messages)
-	r.report(ctx, c.results)
-	return c
+	results := attempt(ctx, r.sender, messages)
+	for i := range results {
+		r.tellCrash(results[i].Crash)
+	}
+	return results
+}
+
+// tellCrash tells of a panic unless this run has told of the same one.
+func (r *run) tellCrash(c *Crash) {
+	if c == nil || r.Crashed == nil {
+		return
+	}
+	if _, told := r.crashes.LoadOrStore(c.What, true); !told {
+		r.Crashed(r.batch.Channel, *c)
+	}
 }
 
 // gatherFor is how long a checkpoint waits for the rest of the calls, once all
@@ -347,13 +310,15 @@ func (r *run) add(p *Progress, c chunkResult) {
 	for _, v := range c.verdicts {
 		p.Exceptions = append(p.Exceptions, r.apply(v))
 	}
+	for _, u := range c.unmade {
+		p.Exceptions = append(p.Exceptions, r.failed(u.id, u.cause))
+	}
 	now := r.clock()
 	for i, m := range c.messages {
 		id := m.To.ID
 		before, tried := r.batch.Exceptions[id]
-		before.UserID = id
 		if c.results[i].Status != Delivered {
-			p.Exceptions = append(p.Exceptions, r.Policy.judge(before, c.results[i], r.Random(), now, r.batch.WorthlessAfter))
+			p.Exceptions = append(p.Exceptions, r.failed(id, c.results[i]))
 			continue
 		}
 		p.Sent = append(p.Sent, id)
@@ -364,10 +329,17 @@ func (r *run) add(p *Progress, c chunkResult) {
 	}
 }
 
-// report tells how the call went, unless its time was over.
+// failed returns the exception that follows from an answer other than Delivered.
+func (r *run) failed(id user.ID, answer Result) Exception {
+	before := r.batch.Exceptions[id]
+	before.UserID = id
+	return r.Policy.judge(before, answer, r.Random(), r.clock(), r.batch.WorthlessAfter)
+}
+
+// report tells how a call went, unless its time was over.
 func (r *run) report(ctx context.Context, results []Result) {
-	if ctx.Err() == nil {
-		r.Admission.Report(ctx, r.batch.Channel, callOf(results))
+	if len(results) > 0 && r.clock().Before(r.batch.WorthlessAfter.Add(-hangUp)) {
+		r.Admission.Report(context.WithoutCancel(ctx), r.batch.Channel, callOf(results))
 	}
 }
 

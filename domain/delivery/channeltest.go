@@ -210,7 +210,7 @@ func (s *Tester) send(ctx context.Context, t TakenTest) Result {
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	m := Message{To: &t.To, Channel: t.Channel, Subject: &t.Subject, Content: NewRenderer(t.Subject, t.Channel).For(t.To)}
-	return sender.Send(ctx, []Message{m})[0]
+	return attempt(ctx, sender, []Message{m})[0]
 }
 
 func (t *TakenTest) record(r Result) {

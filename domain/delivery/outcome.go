@@ -37,6 +37,7 @@ const (
 	ReasonDeadline       = "deadline" // the opening came first
 	ReasonTooManyTries   = "attempts_used_up"
 	ReasonRefused        = "refused_by_provider" // permanent
+	ReasonCrashed        = "sender_failed"       // it panicked on this message
 	ReasonProvider       = "provider_error"      // transient
 	ReasonThrottled      = "provider_throttled"
 	ReasonNoSender       = "channel_not_configured"

@@ -72,6 +72,9 @@ func (p Policy) judge(before Exception, r Result, jitter float64, now, worthless
 	case Permanent:
 		e.Attempts++
 		e.Outcome, e.Reason = Dead, ReasonRefused
+		if r.Crash != nil {
+			e.Reason = ReasonCrashed
+		}
 		return e
 	case Throttled:
 		e.Reason = ReasonThrottled // asked to wait: uses up no attempt

@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"dropbell/domain/fault"
@@ -59,6 +60,8 @@ type run struct {
 	sender Sender
 	screen Screen // nil = everybody may be sent to
 	over   bool   // finished or released
+	// crashes are the panics that were told of.
+	crashes sync.Map
 }
 
 // newRun compares the clocks by the moment at which the lease was asked for. If
@@ -178,6 +181,7 @@ func (r *run) end(ctx context.Context, rest Outcome, reason string) error {
 			failed = append(failed, e)
 		}
 	}
+	r.narrow.forget(r.batch.ID)
 	_, err := r.save(ctx, Progress{Exceptions: failed, Rest: rest, RestReason: reason, Done: true})
 	return err
 }
@@ -333,6 +337,7 @@ func (r *run) finish(ctx context.Context, p Progress, next time.Time) error {
 	switch {
 	case r.batch.Settled():
 		p.Done, r.over = true, true
+		r.narrow.forget(r.batch.ID)
 		_, err := r.save(ctx, p)
 		if err == nil {
 			r.tell(p)

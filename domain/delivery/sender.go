@@ -33,6 +33,12 @@ type Result struct {
 	// of this recipient's own, such as one push service among several: the
 	// provider works for the others, and the channel goes on.
 	Apart bool
+	// Whole says of a Permanent answer that it was given to the call as a whole,
+	// so that it may be about any one of the call's messages: the caller divides
+	// the call until that message stands alone.
+	Whole bool
+	// Crash is the panic that stands behind a Permanent answer; nil = none.
+	Crash *Crash
 }
 
 // A Sender hands messages to one channel's provider. Implementations are safe
@@ -43,8 +49,27 @@ type Sender interface {
 	// batch size. Everything in one chunk is sent again, under the same
 	// idempotency keys, if the process dies inside the call.
 	ChunkSize() int
-	// Send returns exactly one result per message, in order. It never panics
-	// and returns early when ctx ends, with Transient for what is not known
-	// to be sent.
+	// Send returns exactly one result per message, in order. It returns early
+	// when ctx ends, with Transient for what is not known to be sent. If it
+	// panics, it does so in the caller's goroutine, and before anything of the
+	// call may have been taken: a sender that hands messages over one by one
+	// wraps each in [Isolated].
 	Send(ctx context.Context, messages []Message) []Result
+}
+
+// attempt is one call of s. A panic is a Permanent answer to the whole call, and
+// a wrong number of results a Transient one.
+func attempt(ctx context.Context, s Sender, messages []Message) (results []Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			answer := crashed(p)
+			answer.Whole = true
+			results = Repeat(answer, len(messages))
+		}
+	}()
+	results = s.Send(ctx, messages)
+	if len(results) != len(messages) {
+		results = Repeat(Result{Detail: "the sender did not answer for every message"}, len(messages))
+	}
+	return results
 }

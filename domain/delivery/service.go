@@ -105,7 +105,12 @@ type Service struct {
 	// LinkURL, if set, returns the address that stands for a campaign's link in
 	// the message of one user; tests show where it leads.
 	LinkURL func(campaign int64, id user.ID, variant int) string
+	// Crashed, if set, is told of a panic while a message was made or sent; once
+	// per lease of a batch for the same panic.
+	Crashed func(c Channel, crash Crash)
 	// Observe, if set, is told about every checkpoint that recorded sent
 	// messages; late is negative for campaigns, which take the time they take.
 	Observe func(c Channel, sent int, late time.Duration)
+
+	narrow narrow
 }

@@ -1,0 +1,114 @@
+package delivery
+
+import (
+	"cmp"
+	"slices"
+
+	"dropbell/domain/user"
+)
+
+// within reports whether every one of the ascending ids is in the others.
+func within(ids, others []user.ID) bool {
+	for _, id := range ids {
+		for len(others) > 0 && others[0] < id {
+			others = others[1:]
+		}
+		if len(others) == 0 || others[0] != id {
+			return false
+		}
+	}
+	return true
+}
+
+// addressed is address for chunks in which one message may not be made: whoever
+// makes it panic stands alone in the end, and the others are sent to.
+func (r *run) addressed(ids []user.ID, known []user.User) (c chunkResult) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		cause := crashed(p)
+		r.tellCrash(cause.Crash)
+		if len(ids) == 1 {
+			c = chunkResult{unmade: []unmade{{ids[0], cause}}}
+			return
+		}
+		c = r.addressed(ids[:len(ids)/2], known)
+		rest := r.addressed(ids[len(ids)/2:], known)
+		c.messages = append(c.messages, rest.messages...)
+		c.unreachable = append(c.unreachable, rest.unreachable...)
+		c.unmade = append(c.unmade, rest.unmade...)
+	}()
+	return r.address(ids, known)
+}
+
+// address makes the messages of one chunk and leaves out those who have no
+// contact for the channel.
+func (r *run) address(ids []user.ID, known []user.User) chunkResult {
+	c := chunkResult{messages: make([]Message, 0, len(ids))}
+	contents := contents{render: r.render}
+	var strangers []user.User // known by nothing but their ids
+	at, _ := slices.BinarySearchFunc(known, ids[0], func(u user.User, id user.ID) int { return cmp.Compare(u.ID, id) })
+	for _, id := range ids {
+		for at < len(known) && known[at].ID < id {
+			at++
+		}
+		var u *user.User
+		if at < len(known) && known[at].ID == id {
+			u = &known[at]
+		} else {
+			if strangers == nil {
+				strangers = make([]user.User, 0, len(ids)) // never grows: pointers into it stay good
+			}
+			strangers = append(strangers, user.User{ID: id})
+			u = &strangers[len(strangers)-1]
+		}
+		if !r.batch.Channel.Reaches(u) {
+			c.unreachable = append(c.unreachable, id)
+			continue
+		}
+		m := Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject, OptOutURL: r.optOutURL(id)}
+		if m.Channel != App { // which shows what it finds in its own way
+			m.Content = contents.of(u)
+		}
+		c.messages = append(c.messages, m)
+	}
+	return c
+}
+
+// contents remembers the last few readers' contents: the people of one chunk
+// share two or three languages and zones, and comparing those is cheaper than
+// asking a table that everybody uses.
+type contents struct {
+	render *Renderer
+	recent [8]struct {
+		locale, zone string
+		content      *Content
+	}
+	n int
+}
+
+func (c *contents) of(u *user.User) *Content {
+	if c.render.varies {
+		return c.render.For(*u)
+	}
+	for i := range min(c.n, len(c.recent)) {
+		if k := &c.recent[i]; k.locale == u.Locale && k.zone == u.Timezone {
+			return k.content
+		}
+	}
+	k := &c.recent[c.n%len(c.recent)]
+	c.n++
+	k.locale, k.zone, k.content = u.Locale, u.Timezone, c.render.For(*u)
+	return k.content
+}
+
+// optOutURL is what a mail offers beside its message. An SMS has no room for
+// it, and the other channels are turned off where they are read.
+func (r *run) optOutURL(id user.ID) string {
+	if r.OptOutURL == nil || r.batch.Channel != Email || r.batch.Subject.Kind == KindTest {
+		return ""
+	}
+	return r.OptOutURL(id, r.batch.Channel)
+}

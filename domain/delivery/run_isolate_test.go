@@ -1,0 +1,298 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"math/bits"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dropbell/domain/user"
+)
+
+// wholesaler is a provider that takes a call as a whole or refuses it as a whole,
+// because of some of the messages in it, or makes its sender panic.
+type wholesaler struct {
+	chunk  int
+	bad    map[user.ID]bool // nil = everybody
+	panics bool
+
+	mu    sync.Mutex
+	calls int
+	got   map[user.ID]int
+}
+
+var _ Sender = (*wholesaler)(nil)
+
+func (w *wholesaler) Channel() Channel { return SMS }
+func (w *wholesaler) ChunkSize() int   { return w.chunk }
+
+func (w *wholesaler) Send(_ context.Context, ms []Message) []Result {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls++
+	for _, m := range ms {
+		if w.bad != nil && !w.bad[m.To.ID] {
+			continue
+		}
+		if w.panics {
+			panic("no idea what to do with " + m.To.Phone)
+		}
+		return Repeat(Result{Status: Permanent, Detail: "the provider answered HTTP 400", Whole: true}, len(ms))
+	}
+	for _, m := range ms {
+		w.got[m.To.ID]++
+	}
+	return Repeat(Result{Status: Delivered}, len(ms))
+}
+
+func newWholesaler(chunk int, bad ...user.ID) *wholesaler {
+	w := &wholesaler{chunk: chunk, got: map[user.ID]int{}}
+	if len(bad) > 0 {
+		w.bad = map[user.ID]bool{}
+	}
+	for _, id := range bad {
+		w.bad[id] = true
+	}
+	return w
+}
+
+// buys makes the rig's batch of n users go to w.
+func buys(t *testing.T, n int, w *wholesaler) *rig {
+	r := newRig(t, newDepot(SMS, n, time.Hour), newProvider(SMS, w.chunk, 0))
+	r.Senders = map[Channel]Sender{SMS: w}
+	r.provider.got = w.got
+	return r
+}
+
+// TestOneMessageThatIsRefusedDoesNotKillItsCall: of a hundred messages in a call
+// that the provider refuses as a whole, the one to blame becomes dead and
+// ninety-nine are sent, in a bounded number of calls, each of them admitted.
+func TestOneMessageThatIsRefusedDoesNotKillItsCall(t *testing.T) {
+	for _, bad := range []user.ID{1, 50, 51, 77, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWholesaler(100, bad)
+			r := buys(t, 100, w)
+			r.must()
+			r.want(map[Outcome]int{Sent: 99, Dead: 1})
+			r.once()
+			e := r.depot.exceptions[bad]
+			if e.Outcome != Dead || e.Reason != ReasonRefused || e.Detail != "the provider answered HTTP 400" || e.Attempts != 1 {
+				t.Errorf("%+v", e)
+			}
+			if w.calls > 1+2*7 {
+				t.Errorf("%d calls to find one message among a hundred", w.calls)
+			}
+			if r.gate.asked != w.calls || len(r.gate.bad) != 0 {
+				t.Errorf("%d calls, %d admitted; failures of the provider: %v", w.calls, r.gate.asked, r.gate.bad)
+			}
+		})
+	}
+}
+
+// TestAMessageThatMakesItsSenderPanic is dead with a reason of its own, the others
+// are sent, and the panic is told once, without what the message says.
+func TestAMessageThatMakesItsSenderPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWholesaler(100, 42, 43)
+		w.panics = true
+		r := buys(t, 250, w)
+		var told []Crash
+		r.Crashed = func(c Channel, crash Crash) { told = append(told, crash) }
+		r.must()
+		r.want(map[Outcome]int{Sent: 248, Dead: 2})
+		r.once()
+		e := r.depot.exceptions[42]
+		if e.Reason != ReasonCrashed || e.Detail != "the sender failed on this message: a panic of type string" || e.Fingerprint == "" {
+			t.Errorf("%+v", e)
+		}
+		if len(told) != 1 || !strings.Contains(string(told[0].Stack), "wholesaler") || strings.Contains(told[0].What+string(told[0].Stack), "+86") {
+			t.Errorf("told %d times: %+v", len(told), told)
+		}
+	})
+}
+
+// TestAMessageThatCannotBeMade stands alone as well.
+func TestAMessageThatCannotBeMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newDepot(Email, 100, time.Hour), newProvider(Email, 50, 0))
+		r.OptOutURL = func(id user.ID, _ Channel) string {
+			if id == 7 {
+				panic(errors.New("seven"))
+			}
+			return ""
+		}
+		r.must()
+		r.want(map[Outcome]int{Sent: 99, Dead: 1})
+		r.once()
+		if e := r.depot.exceptions[7]; e.Reason != ReasonCrashed {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// TestAGuardThatPanics costs a second, and no process.
+func TestAGuardThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
+		asked := 0
+		r.gate.admit = func(int) time.Duration {
+			if asked++; asked == 1 {
+				panic("admission")
+			}
+			return 0
+		}
+		// The gate holds its lock while it panics; a real admission does not.
+		r.Admission = unlocked{r.gate}
+		r.must()
+		if r.depot.done || time.Until(r.depot.readyAt) > time.Second {
+			t.Errorf("done %v, ready at %v", r.depot.done, r.depot.readyAt)
+		}
+		r.finish()
+		r.want(map[Outcome]int{Sent: 10})
+		r.once()
+	})
+}
+
+type unlocked struct{ *gate }
+
+func (u unlocked) Admit(_ context.Context, l Load) (time.Duration, string) {
+	return u.gate.admit(l.Messages), ""
+}
+
+// TestAProviderThatRefusesEverything, as with a wrong address, has failed: nobody
+// is dead, and it costs six calls for each chunk.
+func TestAProviderThatRefusesEverything(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWholesaler(100)
+			w.panics = panics
+			r := buys(t, 300, w)
+			r.must()
+			r.want(map[Outcome]int{Failed: 300})
+			if w.calls != 3*6 || len(r.gate.bad) != 3 || r.gate.good != 0 {
+				t.Errorf("%d calls for three chunks, reported as failed %d, as good %d", w.calls, len(r.gate.bad), r.gate.good)
+			}
+			e := r.depot.exceptions[1]
+			if e.Reason != ReasonProvider || e.Attempts != 1 || !strings.Contains(e.Detail, "every message is refused") {
+				t.Errorf("%+v", e)
+			}
+			w.bad = map[user.ID]bool{} // put right
+			r.finish()
+			r.want(map[Outcome]int{Sent: 300})
+			r.once()
+		})
+	}
+}
+
+// TestACampaignThatIsRefused says what staff wrote: the channel is not to blame,
+// and its dead letters come after the usual number of attempts.
+func TestACampaignThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWholesaler(100)
+		r := buys(t, 100, w)
+		r.depot.subject.Kind = KindCampaign
+		r.finish()
+		r.want(map[Outcome]int{Dead: 100})
+		if len(r.gate.bad) != 0 || w.calls > 8*6 {
+			t.Errorf("%d calls, failures of the provider: %v", w.calls, r.gate.bad)
+		}
+	})
+}
+
+// TestHalvesWaitForTheirAdmission: what is not admitted in time is left to the
+// next run, and nobody is sent anything twice.
+func TestHalvesWaitForTheirAdmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWholesaler(100, 3, 99)
+		r := buys(t, 100, w)
+		r.gate.admit = func(call int) time.Duration {
+			if call%4 == 0 {
+				return time.Minute
+			}
+			return 0
+		}
+		r.finish()
+		r.want(map[Outcome]int{Sent: 98, Dead: 2})
+		r.once()
+	})
+}
+
+// TestIsolationInAnyWeather: any messages may be bad, the database comes and goes,
+// workers stop, and admissions wait. The bad ones are dead, the others are sent
+// once, and no more is unrecorded than one call for each call in parallel.
+func TestIsolationInAnyWeather(t *testing.T) {
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 2))
+			var mu sync.Mutex
+			roll := func(n int) int {
+				mu.Lock()
+				defer mu.Unlock()
+				return rng.IntN(n)
+			}
+			users, chunk, parallel := 1+roll(300), 1+roll(100), 1+roll(4)
+			w := newWholesaler(chunk, 1_000_000)
+			w.panics = roll(2) == 0
+			for range roll(6) {
+				w.bad[user.ID(1+roll(users))] = true
+			}
+			r := buys(t, users, w)
+			r.Parallel[SMS], r.LeaseFor = parallel, time.Minute
+			r.Random = func() float64 { return float64(roll(1000)) / 1000 }
+			most := 0
+			r.depot.refuse = func(int) error {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				most = max(most, len(w.got)-len(r.depot.sent))
+				if roll(5) == 0 {
+					return errAway
+				}
+				return nil
+			}
+			r.gate.admit = func(int) time.Duration { return time.Duration(max(0, roll(10)-7)) * time.Second }
+			for !r.depot.done {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+roll(20_000))*time.Millisecond)
+				_ = r.RunNext(ctx, SMS)
+				cancel()
+				<-time.After(time.Duration(1+roll(2000)) * time.Millisecond) // the bubble's clock
+				if time.Since(r.depot.worthless) > time.Hour {
+					t.Fatalf("seed %d: never done: %v", seed, r.depot.outcomes())
+				}
+			}
+			r.once()
+			for _, id := range r.depot.due {
+				if dead := r.depot.exceptions[id].Outcome == Dead; dead != w.bad[id] || dead == (r.depot.sent[id] == 1) {
+					t.Errorf("seed %d: user %d, bad %v: sent %d, %+v", seed, id, w.bad[id], r.depot.sent[id], r.depot.exceptions[id])
+				}
+			}
+			if most > parallel*chunk {
+				t.Errorf("seed %d: %d messages unrecorded, with %d calls of %d in parallel", seed, most, parallel, chunk)
+			}
+		})
+	}
+}
+
+// TestTheNumberOfFurtherCallsIsBounded for any number of bad messages in a call.
+func TestTheNumberOfFurtherCallsIsBounded(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	for range 300 {
+		synctest.Test(t, func(t *testing.T) {
+			n := 2 + rng.IntN(99)
+			k := 1 + rng.IntN(min(n, 8))
+			w := newWholesaler(100, 1_000_000)
+			for _, at := range rng.Perm(n)[:k] {
+				w.bad[user.ID(at+1)] = true
+			}
+			r := buys(t, n, w)
+			r.must()
+			if most := 1 + 2*k*bits.Len(uint(n)) + 3; w.calls > most {
+				t.Errorf("%d calls for %d bad among %d, want at most %d", w.calls, k, n, most)
+			}
+		})
+	}
+}
