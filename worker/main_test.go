@@ -153,7 +153,7 @@ func TestTheEnvironmentJudgesAsTheSendersDo(t *testing.T) {
 		if (err == nil) != c.right {
 			t.Errorf("%v: the environment says %v", c.env, err)
 		}
-		_, _, closers, err := newSenders(cfg)
+		_, _, closers, err := newSenders(cfg, nil)
 		for _, end := range closers {
 			_ = end()
 		}

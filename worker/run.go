@@ -106,7 +106,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 		return p, errors.Join(err, p.close())
 	}
 	p.closers = append(p.closers, p.queue.Close)
-	senders, parallel, closers, err := newSenders(cfg)
+	senders, parallel, closers, err := newSenders(cfg, p.subscriptionGone)
 	p.closers = append(p.closers, closers...)
 	if err != nil {
 		return p, errors.Join(err, p.close())

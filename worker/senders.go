@@ -1,16 +1,20 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/inapp"
+	"dropbell/adapters/postgres"
 	"dropbell/adapters/sms"
 	"dropbell/adapters/smtp"
 	"dropbell/adapters/webhook"
 	"dropbell/adapters/webpush"
 	"dropbell/domain/delivery"
+	"dropbell/domain/user"
 )
 
 // senderCrashed logs a panic of a sender. The message is dead and its recipient
@@ -20,10 +24,22 @@ func (p *program) senderCrashed(c delivery.Channel, crash delivery.Crash) {
 		"channel", c.String(), "panic", crash.What, "stack", string(crash.Stack))
 }
 
+// subscriptionGone forgets a push subscription that its push service no longer
+// knows. If it cannot, the next push to it is answered the same.
+func (p *program) subscriptionGone(ctx context.Context, id user.ID, gone user.PushSubscription) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if _, err := postgres.NewUsers(p.db).RemovePush(ctx, id, gone); err != nil {
+		p.log.Warn("a push subscription that is gone was not removed", "error", err)
+	}
+}
+
 // newSenders builds a sender for every configured channel and says how many
 // calls of its provider one batch makes at once. The error names every variable
 // that a sender refuses.
-func newSenders(cfg config.Config) (senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int, closers []func() error, err error) {
+//
+// gone is told of push subscriptions that no longer exist.
+func newSenders(cfg config.Config, gone func(context.Context, user.ID, user.PushSubscription)) (senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int, closers []func() error, err error) {
 	senders = map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}
 	parallel = map[delivery.Channel]int{delivery.App: 1, delivery.Email: 4, delivery.SMS: 4, delivery.WebPush: 4, delivery.Webhook: 10}
 	var wrong []error
@@ -52,7 +68,7 @@ func newSenders(cfg config.Config) (senders map[delivery.Channel]delivery.Sender
 		add("WEBHOOK_URL, WEBHOOK_SECRET", s, s.Close, err)
 	}
 	if cfg.VAPIDPublicKey != "" {
-		s, err := webpush.New(webpush.Config{PublicKey: cfg.VAPIDPublicKey, PrivateKey: cfg.VAPIDPrivateKey, Subject: cfg.VAPIDSubject})
+		s, err := webpush.New(webpush.Config{PublicKey: cfg.VAPIDPublicKey, PrivateKey: cfg.VAPIDPrivateKey, Subject: cfg.VAPIDSubject, OnGone: gone})
 		add("VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY, VAPID_SUBJECT", s, s.Close, err)
 	}
 	if len(wrong) > 0 {

@@ -160,10 +160,16 @@ func milliseconds(d time.Duration) int64 {
 	return (max(0, d) + time.Millisecond - 1).Milliseconds()
 }
 
+// quietFor is how long after the end of its pause a circuit that nobody has asked
+// since counts as closed: no message waits for it, and the next call may go.
+const quietFor = 2 * time.Minute
+
 // A State is one circuit as operators see it.
 type State struct {
 	Channel delivery.Channel
-	State   string
+	// State is what a call would find now: an open circuit whose pause is over is
+	// half-open, and closed once nobody has asked for a while.
+	State string
 	// Failures in a row up to now.
 	Failures int
 	// Since is when the state was entered; zero for a circuit never used.
@@ -182,10 +188,12 @@ type State struct {
 // on the clock of Redis.
 func (b *Breaker) States(ctx context.Context) ([]State, error) {
 	var replies [delivery.Channels]*goredis.MapStringStringCmd
+	var clock *goredis.TimeCmd
 	_, err := b.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		for i, channel := range delivery.AllChannels() {
 			replies[i] = p.HGetAll(ctx, breakerKey(channel))
 		}
+		clock = p.Time(ctx)
 		return nil
 	})
 	if err != nil {
@@ -197,7 +205,7 @@ func (b *Breaker) States(ctx context.Context) ([]State, error) {
 		if err != nil {
 			return nil, err
 		}
-		states = append(states, state)
+		states = append(states, state.at(clock.Val()))
 	}
 	return states, nil
 }
@@ -218,6 +226,19 @@ func readState(channel delivery.Channel, stored map[string]string) (State, error
 		state.Until = instant(until)
 	}
 	return state, nil
+}
+
+// at returns the state as it is at now: without calls nothing in Redis changes when
+// a pause ends.
+func (s State) at(now time.Time) State {
+	switch {
+	case s.State == StateClosed || now.Before(s.Until):
+	case now.Sub(s.Until) >= quietFor:
+		s.State, s.Since, s.Until, s.Failures = StateClosed, s.Until.Add(quietFor), time.Time{}, 0
+	case s.State == StateOpen:
+		s.State, s.Since, s.Until = StateHalfOpen, s.Until, time.Time{}
+	}
+	return s
 }
 
 func number(text string) (int64, error) {

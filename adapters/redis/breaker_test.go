@@ -203,6 +203,27 @@ func TestStatesShowEveryChannel(t *testing.T) {
 	}
 }
 
+// TestStatesEndByThemselves: an alert must not go on because nobody makes the call
+// that would close the circuit.
+func TestStatesEndByThemselves(t *testing.T) {
+	client := open(t, startRedis(t))
+	w := newWorker(t, client, BreakerConfig{Failures: 1, OpenFor: 300 * time.Millisecond})
+	w.report(false)
+	w.wantState(StateOpen)
+	eventually(t, "the pause is over and nobody asked", func() bool {
+		states, err := w.States(t.Context())
+		return err == nil && states[delivery.SMS].State == StateHalfOpen && states[delivery.SMS].Until.IsZero()
+	})
+	until := time.Now().Add(-quietFor).UnixMilli()
+	if err := client.HSet(t.Context(), breakerKey(delivery.SMS), "until", until).Err(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantState(StateClosed)
+	if _, state := w.admit(); state != StateHalfOpen { // the next call is a probe all the same
+		t.Errorf("the next call is admitted as %s", state)
+	}
+}
+
 func TestAnEmptiedRedisClosesTheBreaker(t *testing.T) {
 	client := open(t, startRedis(t))
 	w := newWorker(t, client, BreakerConfig{Failures: 1})

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	gomail "github.com/wneessen/go-mail"
 
@@ -68,8 +69,14 @@ func classify(reason gomail.SendErrReason, code int, words string) delivery.Resu
 		return delivery.Result{Detail: "connection lost while " + reason.String()}
 	}
 	result := delivery.Result{Detail: delivery.DetailOf(strconv.Itoa(code) + " " + words)}
+	status := enhanced.FindString(words)
 	switch {
-	case throttles(code, enhanced.FindString(words)):
+	case reason == gomail.ErrSMTPRcptTo && oneRecipient(code, status):
+		result.Apart = true
+		if greylists(status, words) {
+			result.After = greylisted
+		}
+	case throttles(code, status):
 		result.Status = delivery.Throttled
 	case permanent(reason, code):
 		result.Status = delivery.Permanent
@@ -77,8 +84,27 @@ func classify(reason gomail.SendErrReason, code int, words string) delivery.Resu
 	return result
 }
 
-// throttles recognises replies that ask for patience: class 4.7 is policy, which
-// is how servers say "too many" and "not so fast".
+// greylisted is how long a recipient waits whose server puts strangers off. Such
+// servers ask for one to five minutes, which the attempts of a message last.
+const greylisted = 45 * time.Second
+
+// oneRecipient tells of a reply to RCPT TO whether it puts off this recipient
+// alone. 421 ends the connection, and the classes 4.3 and 4.4 tell of trouble with
+// the server and its network: these are the channel's affair.
+func oneRecipient(code int, status string) bool {
+	return code >= 400 && code < 500 && code != 421 && !strings.HasPrefix(status, "4.3.") && !strings.HasPrefix(status, "4.4.")
+}
+
+// greylists recognises a server that puts a recipient off because it does not know
+// the sender yet.
+func greylists(status, words string) bool {
+	words = strings.ToLower(words)
+	return strings.HasPrefix(status, "4.7.") || strings.Contains(words, "greylist") || strings.Contains(words, "graylist")
+}
+
+// throttles recognises replies that ask the channel for patience: class 4.7 is
+// policy, which is how servers say "too many" and "not so fast". In reply to RCPT TO
+// only 421 does; see [oneRecipient].
 func throttles(code int, status string) bool {
 	return (code == 421 || code == 450 || code == 451) && strings.HasPrefix(status, "4.7.")
 }

@@ -83,6 +83,7 @@ func TestRejectionsDoNotSpoilTheChunk(t *testing.T) {
 		"reader3@example.com": {Code: 452, EnhancedCode: gosmtp.EnhancedCode{4, 2, 2}, Message: "mailbox full"},
 		"reader5@example.com": {Code: 450, EnhancedCode: gosmtp.EnhancedCode{4, 7, 1}, Message: "slow down"},
 		"reader6@example.com": {Code: 451, EnhancedCode: gosmtp.EnhancedCode{4, 3, 0}, Message: "local error"},
+		"reader8@example.com": {Code: 451, EnhancedCode: gosmtp.NoEnhancedCode, Message: "Greylisted, come back later"},
 	}
 	r := &relay{onRcpt: func(_ *gosmtp.Conn, to string) error {
 		if refusal := refusals[to]; refusal != nil {
@@ -91,14 +92,14 @@ func TestRejectionsDoNotSpoilTheChunk(t *testing.T) {
 		return nil
 	}}
 	r.start(t, nil)
-	results := r.sender(t, nil).Send(t.Context(), sendertest.Messages(delivery.Email, 7))
-	wanted := []delivery.Status{
-		delivery.Delivered, delivery.Permanent, delivery.Transient, delivery.Delivered,
-		delivery.Throttled, delivery.Transient, delivery.Delivered,
+	results := r.sender(t, nil).Send(t.Context(), sendertest.Messages(delivery.Email, 8))
+	wanted := []delivery.Result{
+		{Status: delivery.Delivered}, {Status: delivery.Permanent}, {Apart: true}, {Status: delivery.Delivered},
+		{Apart: true, After: 45 * time.Second}, {}, {Status: delivery.Delivered}, {Apart: true, After: 45 * time.Second},
 	}
-	for i, status := range wanted {
-		if results[i].Status != status {
-			t.Errorf("message %d: got %+v, want status %d", i+1, results[i], status)
+	for i, w := range wanted {
+		if r := results[i]; r.Status != w.Status || r.Apart != w.Apart || r.After != w.After {
+			t.Errorf("message %d: got %+v, want %+v", i+1, r, w)
 		}
 	}
 	if got, want := results[1].Detail, "550 5.1.1 <…>: user unknown"; got != want {
@@ -122,6 +123,8 @@ func TestRefusalsByStage(t *testing.T) {
 		{"content refused", &relay{onData: func(*gosmtp.Conn, string) error { return refusal(554, 6, 0) }}, delivery.Permanent},
 		{"content deferred", &relay{onData: func(*gosmtp.Conn, string) error { return refusal(451, 3, 0) }}, delivery.Transient},
 		{"content throttled", &relay{onData: func(*gosmtp.Conn, string) error { return refusal(451, 7, 1) }}, delivery.Throttled},
+		{"too many for this connection", &relay{onRcpt: func(*gosmtp.Conn, string) error { return refusal(421, 7, 0) }}, delivery.Throttled},
+		{"sender deferred", &relay{onMail: func(string) error { return refusal(451, 7, 1) }}, delivery.Throttled},
 		{"not authenticated", &relay{onRcpt: func(*gosmtp.Conn, string) error { return refusal(530, 7, 0) }}, delivery.Transient},
 	} {
 		t.Run(c.name, func(t *testing.T) {

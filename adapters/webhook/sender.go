@@ -116,7 +116,7 @@ func (s *Sender) Close() error {
 }
 
 // Send posts the messages in one call, and the status of the answer holds for
-// all of them: 2xx is Delivered.
+// all of them: 2xx is Delivered, whatever its body, unless that is a web page.
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	if len(messages) == 0 {
 		return nil
@@ -142,9 +142,22 @@ func (s *Sender) post(ctx context.Context, messages []delivery.Message) (deliver
 	if err != nil {
 		return delivery.Result{}, err
 	}
+	var start [512]byte // all that the content type is told by
+	n, _ := io.ReadFull(resp.Body, start[:])
 	_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
 	_ = resp.Body.Close()
-	return delivery.HTTPResult(resp.StatusCode, resp.Header.Get("Retry-After"), s.cfg.Now()), nil
+	result := delivery.HTTPResult(resp.StatusCode, resp.Header.Get("Retry-After"), s.cfg.Now())
+	if result.Status == delivery.Delivered && isPage(start[:n]) {
+		result = delivery.Result{Detail: "the endpoint answered HTTP " + strconv.Itoa(resp.StatusCode) + " with a web page, as a sign-in or error page does; check its address"}
+	}
+	return result, nil
+}
+
+// isPage reports whether an answer is an HTML document, which no receiver of
+// webhooks means as its receipt. The header does not tell: many frameworks call a
+// plain "ok" text/html.
+func isPage(start []byte) bool {
+	return strings.HasPrefix(http.DetectContentType(start), "text/html")
 }
 
 func (s *Sender) request(ctx context.Context, body []byte, id string) (*http.Request, error) {

@@ -158,7 +158,7 @@ func TestStatus(t *testing.T) {
 		{503, "4", delivery.Throttled, 4 * time.Second},
 		{503, "", delivery.Transient, 0},
 		{500, "", delivery.Transient, 0},
-		{410, "", delivery.Transient, 0},
+		{410, "", delivery.Permanent, 0},
 		{404, "", delivery.Transient, 0},
 		{401, "", delivery.Transient, 0},
 		{400, "", delivery.Permanent, 0},
@@ -178,6 +178,38 @@ func TestStatus(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAWebPageIsNoReceipt: an address that leads to a sign-in page, a parked domain
+// or a proxy's error answers 200 as well. Any other body is as good as none.
+func TestAWebPageIsNoReceipt(t *testing.T) {
+	for _, c := range []struct {
+		kind, body string
+		status     int
+		want       delivery.Status
+	}{
+		{"text/html; charset=utf-8", "<!DOCTYPE html><html><body>Sign in</body></html>", 200, delivery.Transient},
+		{"text/html", "\n  <html lang=en><head></head></html>", 200, delivery.Transient},
+		{"application/json", "<!doctype html>\n<title>Parked</title>", 202, delivery.Transient},
+		{"text/html", "ok", 200, delivery.Delivered}, // what frameworks make of a plain text
+		{"text/html", "", 200, delivery.Delivered},
+		{"text/plain", "received", 200, delivery.Delivered},
+		{"application/json", `{"ok":true}`, 200, delivery.Delivered},
+		{"application/xml", "<?xml version=\"1.0\"?><ok/>", 200, delivery.Delivered},
+		{"", "", 204, delivery.Delivered},
+	} {
+		answer := func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", c.kind)
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, c.body)
+		}
+		s := newSender(t, webhook.Config{URL: start(t, &endpoint{answer: answer})})
+		for i, r := range s.Send(t.Context(), sendertest.Messages(delivery.Webhook, 2)) {
+			if r.Status != c.want || (c.want == delivery.Transient) != strings.Contains(r.Detail, "web page") {
+				t.Errorf("%d %s %q, message %d: got %+v", c.status, c.kind, c.body, i, r)
+			}
+		}
 	}
 }
 

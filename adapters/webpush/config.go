@@ -38,7 +38,7 @@ type Config struct {
 	Parallel int
 	// OnGone is called, possibly concurrently, for every subscription that the
 	// push service says no longer exists. May be nil.
-	OnGone func(id user.ID, endpoint string)
+	OnGone func(ctx context.Context, id user.ID, gone user.PushSubscription)
 	// AllowInsecure permits plain http to this machine. For tests only:
 	// endpoints come from users' browsers, and otherwise only https to public
 	// addresses is called.

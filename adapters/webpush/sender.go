@@ -169,7 +169,7 @@ func (s *Sender) call(ctx context.Context, m delivery.Message, host string, to u
 	}
 	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone {
 		if s.cfg.OnGone != nil {
-			s.cfg.OnGone(m.To.ID, to.Endpoint)
+			s.cfg.OnGone(ctx, m.To.ID, to)
 		}
 		return delivery.Result{Status: delivery.Permanent, Detail: "the push subscription no longer exists"}
 	}

@@ -1,6 +1,7 @@
 package webpush_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -176,10 +177,10 @@ func TestGoneSubscriptionsAreReported(t *testing.T) {
 		gone []string
 	)
 	cfg := config(t)
-	cfg.OnGone = func(id user.ID, endpoint string) {
+	cfg.OnGone = func(_ context.Context, id user.ID, subscription user.PushSubscription) {
 		mu.Lock()
 		defer mu.Unlock()
-		gone = append(gone, fmt.Sprint(id, " ", strings.TrimPrefix(endpoint, s.URL)))
+		gone = append(gone, fmt.Sprint(id, " ", strings.TrimPrefix(subscription.Endpoint, s.URL)))
 	}
 	newSender(t, cfg).Send(t.Context(), to(
 		newBrowser(t, s.URL+"/404"), newBrowser(t, s.URL+"/201"), newBrowser(t, s.URL+"/410"), newBrowser(t, s.URL+"/500")))

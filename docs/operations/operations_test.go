@@ -65,7 +65,7 @@ var others = []string{"up", "process_resident_memory_bytes", "process_cpu_second
 // of the query language.
 func unknown(expression string, metrics map[string]bool) []string {
 	bare := regexp.MustCompile(`"[^"]*"|\b(by|on|ignoring|without)\s*\([^)]*\)|\[[^]]*\]|\{[^}]*\}|\boffset \w+`).ReplaceAllString(expression, " ")
-	words := []string{"sum", "max", "min", "rate", "increase", "histogram_quantile", "absent", "time", "vector", "and", "or", "unless"}
+	words := []string{"sum", "max", "max_over_time", "min", "rate", "increase", "histogram_quantile", "absent", "time", "vector", "and", "or", "unless"}
 	var list []string
 	for _, name := range regexp.MustCompile(`[a-z][a-z_]*`).FindAllString(bare, -1) {
 		base := regexp.MustCompile(`_(bucket|count|sum)$`).ReplaceAllString(name, "")

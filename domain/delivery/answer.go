@@ -100,6 +100,9 @@ func HTTPResult(status int, retryAfter string, now time.Time) Result {
 		return Result{Status: Delivered}
 	case status >= 300 && status < 400:
 		result.Detail += ": redirects are not followed"
+	case status == 410: // Standard Webhooks: the receiver wants no further calls
+		result.Status, result.Provider = Permanent, true
+		result.Detail += ": the endpoint is gone for good"
 	case status == 400, status == 413, status == 422:
 		result.Status, result.Whole = Permanent, true
 	case status == 401, status == 403:

@@ -339,7 +339,10 @@ func (r *run) failed(id user.ID, answer Result) Exception {
 // report tells how a call went, unless its time was over.
 func (r *run) report(ctx context.Context, results []Result) {
 	if len(results) > 0 && r.clock().Before(r.batch.WorthlessAfter.Add(-hangUp)) {
-		r.Admission.Report(context.WithoutCancel(ctx), r.batch.Channel, callOf(results))
+		call := callOf(results)
+		// A pause that outlasts what waits for it would be of use to nobody.
+		call.After = min(call.After, r.batch.WorthlessAfter.Sub(r.clock())/2)
+		r.Admission.Report(context.WithoutCancel(ctx), r.batch.Channel, call)
 	}
 }
 
@@ -352,6 +355,8 @@ func callOf(results []Result) (c Call) {
 		switch {
 		case res.Status == Throttled && !res.Apart:
 			c.OK, c.Throttled, c.After = true, true, max(c.After, res.After)
+		case res.Status == Permanent && res.Provider:
+			c.Detail = res.Detail
 		case res.Status != Transient || res.Apart:
 			c.OK, through = true, through || res.Status == Delivered
 		default:

@@ -19,24 +19,28 @@ func DefaultPolicy() Policy {
 	return Policy{MaxAttempts: 8, Base: time.Second, Max: time.Minute}
 }
 
+// longestAsked is the longest pause for one message that a provider can ask for.
+const longestAsked = 15 * time.Minute
+
 // Next returns when to try again after the given number of failures, or
 // false if the window closes first. jitter is random in [0, 1) and spreads
 // the pause by ±25 %, so that a provider that comes back is not hit by
-// everybody at once.
+// everybody at once. The pause that the provider asked for is kept as far as it
+// fits the window: a message does not wait until it is worthless.
 func (p Policy) Next(failures int, asked time.Duration, jitter float64, now, worthlessAfter time.Time) (time.Time, bool) {
 	pause := p.Max
 	if shift := failures - 1; shift < 20 {
 		pause = min(p.Max, p.Base<<max(0, shift))
 	}
 	pause = time.Duration(float64(pause) * (0.75 + jitter/2))
-	next := now.Add(max(pause, asked))
+	next := now.Add(max(pause, min(asked, longestAsked)))
 	if next.Before(worthlessAfter) {
 		return next, true
 	}
-	// The full pause does not fit the window: one last try half-way, unless
-	// the provider asked for more or hardly any time is left.
+	// The full pause does not fit the window: a try half-way, unless hardly any
+	// time is left.
 	half := worthlessAfter.Sub(now) / 2
-	if asked > half || half < time.Second {
+	if half < time.Second {
 		return time.Time{}, false
 	}
 	return now.Add(half), true

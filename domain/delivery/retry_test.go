@@ -32,18 +32,19 @@ func TestTheNextTryKeepsItsBounds(t *testing.T) {
 		next, ok := p.Next(failures, asked, jitter, noon, end)
 		pause := next.Sub(noon)
 		half := window / 2
+		asked = min(asked, longestAsked)
 		switch {
 		case !ok && max(low, asked) < window && max(high, asked) < window:
 			t.Fatalf("gave up although a pause of %v fits %v", max(high, asked), window)
-		case !ok && asked <= half && half >= time.Second:
+		case !ok && half >= time.Second:
 			t.Fatalf("gave up although a try half-way through %v is left", window)
 		case !ok:
 			return
 		case !next.Before(end):
 			t.Fatalf("tries at %v, the end is %v", pause, window)
+		case pause == half && half >= time.Second && max(high, asked) >= window: // nothing else fits
 		case pause < asked:
 			t.Fatalf("tries after %v, the provider asked for %v", pause, asked)
-		case pause == half && half >= time.Second: // the last try
 		case pause < low || pause > max(high, asked):
 			t.Fatalf("tries after %v, want %v to %v", pause, max(low, asked), max(high, asked))
 		}
@@ -74,14 +75,16 @@ func TestTheLastTryHalfWay(t *testing.T) {
 		{8*time.Second + 1, 0, 8 * time.Second},             // fits exactly
 		{8 * time.Second, 0, 4 * time.Second},               // would fall on the end
 		{8 * time.Second, 4 * time.Second, 4 * time.Second}, // the provider can wait as well
-		{8 * time.Second, 4*time.Second + 1, 0},
+		{8 * time.Second, 4*time.Second + 1, 4 * time.Second},
+		{8 * time.Second, 24 * time.Hour, 4 * time.Second}, // far beyond the end
 		{2 * time.Second, 0, time.Second},
 		{2*time.Second - 1, 0, 0},
 		{0, 0, 0},
 		{-time.Second, 0, 0},
-		{time.Minute, time.Minute, 0},
-		{time.Minute, time.Hour, 0},
+		{time.Minute, time.Minute, 30 * time.Second},
+		{time.Minute, time.Hour, 30 * time.Second},
 		{time.Hour, 10 * time.Minute, 10 * time.Minute}, // longer than our own pause
+		{24 * time.Hour, 12 * time.Hour, 15 * time.Minute},
 	} {
 		next, ok := p.Next(4, c.asked, 0.5, noon, noon.Add(c.window))
 		if ok != (c.want > 0) || ok && next.Sub(noon) != c.want {
@@ -118,7 +121,8 @@ func TestJudge(t *testing.T) {
 		{"throttled", Exception{UserID: 7}, Result{Status: Throttled, After: 5 * time.Second}, end, Failed, ReasonThrottled, 0, 5 * time.Second},
 		{"throttled without a time", Exception{UserID: 7}, Result{Status: Throttled}, end, Failed, ReasonThrottled, 0, time.Second},
 		{"throttled after failures", had(7), Result{Status: Throttled, After: 5 * time.Second}, end, Failed, ReasonThrottled, 7, time.Minute},
-		{"throttled beyond the window", had(1), Result{Status: Throttled, After: 2 * time.Hour}, end, Expired, ReasonThrottled, 1, 0},
+		{"throttled beyond the window", had(1), Result{Status: Throttled, After: 2 * time.Hour}, noon.Add(time.Minute), Failed, ReasonThrottled, 1, 30 * time.Second},
+		{"throttled, and no time left", had(1), Result{Status: Throttled, After: 2 * time.Hour}, noon.Add(time.Second), Expired, ReasonThrottled, 1, 0},
 		{"a forgotten answer", Exception{UserID: 7}, Result{}, end, Failed, ReasonProvider, 1, time.Second},
 	} {
 		got := p.judge(c.before, c.result, 0.5, noon, c.end)

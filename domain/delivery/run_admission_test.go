@@ -158,6 +158,47 @@ func TestAThrottledChannelIsLeftAlone(t *testing.T) {
 	})
 }
 
+// TestAPauseBeyondTheDeadline: a provider that asks for a day when a minute is left
+// holds the channel no longer than those who wait can use, and they are tried again.
+func TestAPauseBeyondTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newDepot(SMS, 10, time.Minute), newProvider(SMS, 10, 0))
+		r.provider.answer = func(_ user.ID, n int) Result {
+			if n == 1 {
+				return Result{Status: Throttled, After: 24 * time.Hour, Detail: "429"}
+			}
+			return Result{Status: Delivered}
+		}
+		r.finish()
+		r.want(map[Outcome]int{Sent: 10})
+		r.once()
+		if asked := r.gate.throttled; len(asked) != 1 || asked[0] != 30*time.Second {
+			t.Errorf("the channel is held for %v", asked)
+		}
+	})
+}
+
+// TestAGreylistedRecipientHoldsNobodyElse, and is reached later.
+func TestAGreylistedRecipientHoldsNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newDepot(Email, 200, time.Hour), newProvider(Email, 50, 0))
+		r.provider.answer = func(id user.ID, n int) Result {
+			if id == 1 && n < 4 {
+				return Result{Apart: true, After: 45 * time.Second, Detail: "451 4.7.1 greylisted"}
+			}
+			return Result{Status: Delivered}
+		}
+		r.must()
+		r.want(map[Outcome]int{Sent: 199, Failed: 1})
+		if len(r.gate.throttled) != 0 || len(r.gate.bad) != 0 {
+			t.Errorf("the channel is held %v, failures %v", r.gate.throttled, r.gate.bad)
+		}
+		r.finish()
+		r.want(map[Outcome]int{Sent: 200})
+		r.once()
+	})
+}
+
 // TestWhatACallWas: one slow address, or one push service among several, holds
 // nobody else back.
 func TestWhatACallWas(t *testing.T) {
@@ -175,6 +216,8 @@ func TestWhatACallWas(t *testing.T) {
 		"one push service":              {[]Result{apart, apart}, Call{OK: true}},
 		"one push service, and a limit": {[]Result{apart, slow}, Call{OK: true, Throttled: true, After: time.Second}},
 		"bad address and a limit":       {[]Result{{Status: Permanent}, vague}, Call{OK: true, Throttled: true}},
+		"greylisted, alone":             {[]Result{{Apart: true, After: time.Minute, Detail: "451"}}, Call{OK: true}},
+		"gone":                          {[]Result{{Status: Permanent, Provider: true, Detail: "410"}}, Call{Detail: "410"}},
 		"failed":                        {[]Result{{Detail: "502"}, {Detail: "502"}}, Call{Detail: "502"}},
 		"failed for one":                {[]Result{{Detail: "502"}, sent}, Call{OK: true, Detail: "502"}},
 	} {

@@ -37,6 +37,9 @@ type Result struct {
 	// so that it may be about any one of the call's messages: the caller divides
 	// the call until that message stands alone.
 	Whole bool
+	// Provider says of a Permanent answer that it is about the provider and not
+	// about the recipient, such as an endpoint that is gone: the provider has failed.
+	Provider bool
 	// Crash is the panic that stands behind a Permanent answer; nil = none.
 	Crash *Crash
 }
