@@ -92,6 +92,7 @@ func sources(t *testing.T) []source {
 // reads, writes, listens or logs.
 var pureStd = []string{
 	"bytes", "cmp", "container/heap", "context", "crypto/hmac", "crypto/rand", "crypto/sha256", "crypto/subtle",
+	"embed",
 	"encoding/base32", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/fnv",
 	"html", "html/template", "io", "iter", "maps", "math", "math/big", "math/bits", "math/rand/v2", "net/mail", "net/netip", "net/url",
 	"regexp", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "text/template", "time", "time/tzdata", "unicode",

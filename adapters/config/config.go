@@ -13,7 +13,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"dropbell/domain/fault"
 	"dropbell/domain/redeemcode"
+	"dropbell/domain/staff"
 )
 
 // Config is the environment of both programs. Durations and counts are as
@@ -101,10 +103,10 @@ func Variables() []Variable {
 			}
 			return nil
 		}},
-		{"ADMIN_PASSWORD", "", "the first admin's password, at least 12 characters", func(c *Config, v string) error {
+		{"ADMIN_PASSWORD", "", "the first admin's password: at least 12 characters, none of the commonest, not made of ADMIN_EMAIL", func(c *Config, v string) error {
 			c.AdminPassword = v
-			if v != "" && len([]rune(v)) < 12 {
-				return errors.New("must have at least 12 characters")
+			if n := len([]rune(v)); v != "" && (n < staff.MinPassword || n > staff.MaxPassword) {
+				return fmt.Errorf("must have between %d and %d characters", staff.MinPassword, staff.MaxPassword)
 			}
 			return nil
 		}},
@@ -199,6 +201,7 @@ func (c Config) together() (wrong []error) {
 	}
 	need(c.JWTSecret == "" || c.JWKSURL == "", "give AUTH_JWT_SECRET or AUTH_JWKS_URL, not both")
 	all([]string{"ADMIN_EMAIL", "ADMIN_PASSWORD"}, c.AdminEmail, c.AdminPassword)
+	wrong = append(wrong, c.weakPassword()...)
 	all([]string{"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"},
 		c.OIDCIssuer, c.OIDCClientID, c.OIDCClientSecret)
 	need(c.SMSURL == "" || c.SMSToken != "", "SMS_TOKEN is missing for SMS_URL")
@@ -207,6 +210,18 @@ func (c Config) together() (wrong []error) {
 		c.VAPIDPublicKey, c.VAPIDPrivateKey, c.VAPIDSubject)
 	need(c.vapidPair(), "VAPID_PUBLIC_KEY does not belong to VAPID_PRIVATE_KEY: give both as they were made together")
 	return wrong
+}
+
+// weakPassword returns what is wrong with ADMIN_PASSWORD apart from its length,
+// which was checked when it was read.
+func (c Config) weakPassword() []error {
+	if n := len([]rune(c.AdminPassword)); n < staff.MinPassword || n > staff.MaxPassword {
+		return nil
+	}
+	if f, ok := errors.AsType[*fault.Fields](staff.CheckPassword(c.AdminPassword, c.AdminEmail, "")); ok {
+		return []error{fmt.Errorf("ADMIN_PASSWORD %s", f.List[0].Message)}
+	}
+	return nil
 }
 
 // Help writes the description of every variable.

@@ -9,13 +9,6 @@ import (
 	"dropbell/domain/wording"
 )
 
-// Bounds of a password, in characters. The upper one keeps hashing from being
-// used to exhaust memory.
-const (
-	MinPassword = 8
-	MaxPassword = 200
-)
-
 // MaxEmail bounds an e-mail address, in bytes.
 const MaxEmail = 254
 
@@ -33,7 +26,7 @@ func (in MemberInput) check(isNew bool) error {
 		}
 	}
 	if isNew || in.Password != "" {
-		checkPassword(e, in.Password)
+		checkPassword(e, in.Password, NormalEmail(in.Email), in.Name)
 	}
 	return e.Err()
 }
@@ -52,12 +45,6 @@ func checkEmail(e *fault.Fields, email string) {
 	a, err := mail.ParseAddress(email)
 	if err != nil || a.Address != email || len(email) > MaxEmail || !strings.Contains(email, "@") {
 		e.Add("email", "rule.email", "must be an e-mail address")
-	}
-}
-
-func checkPassword(e *fault.Fields, password string) {
-	if n := utf8.RuneCountInString(password); n < MinPassword || n > MaxPassword {
-		e.Add("password", "rule.password", "must have between %d and %d characters", MinPassword, MaxPassword)
 	}
 }
 

@@ -63,10 +63,7 @@ func (s *Service) EnsureFirstAdmin(ctx context.Context, email, password string) 
 	m := Member{Email: NormalEmail(email), Role: Admin}
 	e := &fault.Fields{}
 	checkEmail(e, m.Email)
-	// Whoever can set the environment decides how strong it must be.
-	if password == "" || len(password) > MaxPassword {
-		e.Add("password", "rule.password", "must have between %d and %d characters", 1, MaxPassword)
-	}
+	checkPassword(e, password, m.Email, "")
 	if err := e.Err(); err != nil {
 		return false, err
 	}
@@ -176,7 +173,7 @@ func (s *Service) ChangeOwnPassword(ctx context.Context, m Member, old, next, in
 	if !ok {
 		e.Add("old_password", "rule.old_password", "is not your current password")
 	}
-	checkPassword(e, next)
+	checkPassword(e, next, m.Email, m.Name)
 	if err := e.Err(); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func TestMayEverywhere(t *testing.T) {
 }
 
 func TestMemberRules(t *testing.T) {
-	good := MemberInput{Email: "ada@example.com", Role: Viewer, Password: "12345678"}
+	good := MemberInput{Email: "ada@example.com", Role: Viewer, Password: "seven grey herons"}
 	change := func(f func(*MemberInput)) MemberInput { in := good; f(&in); return in }
 	for want, in := range map[string]MemberInput{
 		"":         good,
@@ -54,7 +54,7 @@ func TestMemberRules(t *testing.T) {
 		"name":     change(func(in *MemberInput) { in.Name = strings.Repeat("é", 121) }),
 		"role":     change(func(in *MemberInput) { in.Role = "Admin" }),
 		"shops":    change(func(in *MemberInput) { in.Shops = []int64{1, 0} }),
-		"password": change(func(in *MemberInput) { in.Password = "1234567" }),
+		"password": change(func(in *MemberInput) { in.Password = "grey herons" }),
 		// Long passwords are work for nothing.
 		"password ": change(func(in *MemberInput) { in.Password = strings.Repeat("x", MaxPassword+1) }),
 	} {
@@ -104,7 +104,7 @@ func (plain) Hash(context.Context, string) (string, error) { return "", nil }
 
 func TestFirstAdminNeedsAnAddressAndAPassword(t *testing.T) {
 	s := &Service{Store: refusing{T: t}, Passwords: plain{}, Now: time.Now}
-	for _, c := range [][2]string{{"", "x"}, {"nobody", "x"}, {"a@example.com", ""}, {"a@example.com", strings.Repeat("x", MaxPassword+1)}} {
+	for _, c := range [][2]string{{"", "seven grey herons"}, {"nobody", "seven grey herons"}, {"a@example.com", ""}, {"a@example.com", "grey herons"}, {"a@example.com", "password1234"}, {"a@example.com", strings.Repeat("x", MaxPassword+1)}} {
 		if _, err := s.EnsureFirstAdmin(t.Context(), c[0], c[1]); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%q: %v", c[0], err)
 		}
@@ -159,7 +159,7 @@ func TestSignInWithTooLongAnAddress(t *testing.T) {
 func TestNamesOfStaffAndKeys(t *testing.T) {
 	for _, name := range []string{"a\x00", "a\nb", "a\u202eb", "\xff"} {
 		for what, err := range map[string]error{
-			"member": MemberInput{Name: name, Email: "a@example.com", Role: Viewer, Password: "12345678"}.check(true),
+			"member": MemberInput{Name: name, Email: "a@example.com", Role: Viewer, Password: "seven grey herons"}.check(true),
 			"key":    KeyInput{Name: name, Scopes: []Scope{ScopeRead}}.check(time.Now()),
 		} {
 			if f, ok := errors.AsType[*fault.Fields](err); !ok || f.List[0].Name != "name" || f.List[0].Key != "rule.text" {

@@ -204,7 +204,7 @@ func people() []Story {
 		{ID: 1, Name: "old", Prefix: "dbk_aaaa", Scopes: []staff.Scope{staff.ScopeAdmin}, CreatedAt: gone, RevokedAt: &gone}}
 	signIns := []staff.SignIn{{ID: "a", IP: "203.0.113.7", UserAgent: "Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0 Safari/537.36", LastSeenAt: Now(), CreatedAt: gone}, {ID: "b", IP: "198.51.100.20", UserAgent: "Mozilla/5.0 (iPhone; CPU iPhone OS 20_0 like Mac OS X) Mobile Safari/604.1", LastSeenAt: gone, CreatedAt: gone}}
 	values := map[string]string{"email": "ada@example.com", "name": "Ada Okafor", "role": "marketer", "shops": "10, 11"}
-	wrong := []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "password", Key: "rule.password", Message: "must have between 8 and 200 characters"}}
+	wrong := []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "password", Key: "rule.password", Message: "must have between 12 and 200 characters"}}
 	return []Story{
 		{Name: "staff/one", Page: pages.Staff{List: members[:1]}.Page()},
 		{Name: "staff/many", Page: pages.Staff{List: members}.Page()},

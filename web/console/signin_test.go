@@ -163,13 +163,14 @@ func TestChangePassword(t *testing.T) {
 	b, other := g.browser(), g.browser()
 	b.signIn(m.Email)
 	other.signIn(m.Email)
-	b.post("/account/password", url.Values{"old_password": {"no"}, "password": {"long enough"}}).is(422).has("is not your current password")
-	b.post("/account/password", url.Values{"old_password": {password}, "password": {"short"}}).is(422).has("must have between 8 and 200 characters")
-	b.post("/account/password", url.Values{"old_password": {password}, "password": {"long enough"}}).to("/account")
+	b.post("/account/password", url.Values{"old_password": {"no"}, "password": {"long enough words"}}).is(422).has("is not your current password")
+	b.post("/account/password", url.Values{"old_password": {password}, "password": {"short"}}).is(422).has("must have between 12 and 200 characters")
+	b.post("/account/password", url.Values{"old_password": {password}, "password": {"Password1234"}}).is(422).has("one of the commonest passwords")
+	b.post("/account/password", url.Values{"old_password": {password}, "password": {"long enough words"}}).to("/account")
 	b.get("/account").is(200).has("Your password has been changed.")
 	other.get("/").to("/signin")
 	g.browser().try(m.Email, password, "/").is(422)
-	g.browser().try(m.Email, "long enough", "/").to("/")
+	g.browser().try(m.Email, "long enough words", "/").to("/")
 }
 
 func TestSignInIsThrottled(t *testing.T) {
