@@ -18,3 +18,9 @@ var fullRush = rush{
 }
 
 func TestClaimsChaosFull(t *testing.T) { rushAndDestroy(t, fullRush) }
+
+// TestHistoriesFull is TestHistoriesShort with a hundred reservations and a
+// hundred coupons, and more deaths.
+func TestHistoriesFull(t *testing.T) {
+	checkHistories(t, rush{webKills: 8, workerKills: 4, storm: 30 * time.Second, patience: 60 * time.Second}, 100)
+}
