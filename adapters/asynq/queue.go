@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
+	"dropbell/killpoint"
 
 	queue "github.com/hibiken/asynq"
 	goredis "github.com/redis/go-redis/v9"
@@ -88,7 +89,10 @@ func (q *Queue) enqueue(ctx context.Context, t task.Task) error {
 		return fmt.Errorf("payload of task %s: %w", t.ID(), err)
 	}
 	entry, options := queue.NewTaskWithHeaders(t.Name, payload, traceOf(ctx, t)), optionsOf(t, time.Now())
-	_, err = q.client.EnqueueContext(ctx, entry, options...)
+	err = killpoint.Around("tasks.enqueue", func() error {
+		_, err := q.client.EnqueueContext(ctx, entry, options...)
+		return err
+	})
 	if !alreadyThere(err) {
 		return q.failed("enqueue", t, err)
 	}

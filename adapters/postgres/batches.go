@@ -13,6 +13,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/killpoint"
 )
 
 // Batches keeps batches and the outcomes of their recipients.
@@ -120,7 +121,7 @@ func (s Batches) lease(ctx context.Context, c delivery.Channel, n int, lasting t
 	}
 	var list []*lease
 	last := behind
-	err := s.plannedOnce(ctx, leaseSQL, []any{c, token, lasting, n, behind.priority, deadline, behind.id}, func(rows pgx.Rows) error {
+	read := func(rows pgx.Rows) error {
 		for rows.Next() {
 			l := &lease{db: s.DB, token: token, lasting: lasting, outcomes: map[user.ID]delivery.Outcome{}}
 			if err := l.scan(rows, c); err != nil {
@@ -132,8 +133,10 @@ func (s Batches) lease(ctx context.Context, c delivery.Channel, n int, lasting t
 			list = append(list, l)
 		}
 		return rows.Err()
-	})
-	if err != nil {
+	}
+	if err := killpoint.Around("batches.lease", func() error {
+		return s.plannedOnce(ctx, leaseSQL, []any{c, token, lasting, n, behind.priority, deadline, behind.id}, read)
+	}); err != nil {
 		return nil, behind, err
 	}
 	return list, last, nil

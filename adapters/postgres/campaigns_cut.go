@@ -17,6 +17,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
+	"dropbell/killpoint"
 )
 
 // Start makes a due campaign running; see [campaign.LaunchStore].
@@ -111,16 +112,20 @@ func (s Campaigns) Published(ctx context.Context, ms []campaign.Message) error {
 	for i, m := range ms {
 		ids[i], seqs[i] = m.CampaignID, int32(m.Seq)
 	}
-	_, err := s.pool.Exec(ctx, `update campaign_messages m set published_at = clock_timestamp()
-		from unnest($1::bigint[], $2::int[]) as i (id, seq) where m.campaign_id = i.id and m.seq = i.seq and m.stored_at is null`, ids, seqs)
-	return translate(err)
+	return translate(killpoint.Around("campaigns.published", func() error {
+		_, err := s.pool.Exec(ctx, `update campaign_messages m set published_at = clock_timestamp()
+			from unnest($1::bigint[], $2::int[]) as i (id, seq) where m.campaign_id = i.id and m.seq = i.seq and m.stored_at is null`, ids, seqs)
+		return err
+	}))
 }
 
 // EndCut records that the whole audience is stored.
 func (s Campaigns) EndCut(ctx context.Context, c campaign.Cut) error {
-	_, err := s.pool.Exec(ctx, `update campaigns set cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
-		where id = $1 and cut_token = $2 and cut_at is null`, c.ID, c.Token)
-	return translate(err)
+	return translate(killpoint.Around("campaigns.cut", func() error {
+		_, err := s.pool.Exec(ctx, `update campaigns set cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
+			where id = $1 and cut_token = $2 and cut_at is null`, c.ID, c.Token)
+		return err
+	}))
 }
 
 // Fail ends a campaign that cannot go on; whoever is left is skipped.

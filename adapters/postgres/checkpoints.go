@@ -7,6 +7,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/user"
+	"dropbell/killpoint"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -111,7 +112,7 @@ func (db *DB) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointA
 		at[c.batch] = i
 	}
 	answers := make([]checkpointAnswer, len(list))
-	return answers, db.plannedOnce(ctx, sql+checkpointAnswers, args, func(rows pgx.Rows) error {
+	read := func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id int64
 			a := checkpointAnswer{recorded: true}
@@ -121,7 +122,8 @@ func (db *DB) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointA
 			answers[at[id]] = a
 		}
 		return rows.Err()
-	})
+	}
+	return answers, killpoint.Around("batches.checkpoint", func() error { return db.plannedOnce(ctx, sql+checkpointAnswers, args, read) })
 }
 
 func (s Batches) checkpointAlone(ctx context.Context, c checkpoint) (checkpointAnswer, error) {

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/fault"
+	"dropbell/killpoint"
 )
 
 // Claims is the durable gate: requests that arrive together are decided and
@@ -116,7 +117,7 @@ func (s *Claims) decideOnce(ctx context.Context, group []claim.Request) ([]claim
 	for i, r := range group {
 		verdicts[i] = desk.Decide(r)
 	}
-	if err := storeDesk(ctx, conn.Conn(), desk); err != nil {
+	if err := killpoint.Around("claims.decided", func() error { return storeDesk(ctx, conn.Conn(), desk) }); err != nil {
 		return nil, errors.Join(err, rollback(conn.Conn()))
 	}
 	return verdicts, nil

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/event"
 	"dropbell/domain/template"
+	"dropbell/killpoint"
 )
 
 // Most claims of a rush are the first of their user for a template whose terms
@@ -257,7 +258,7 @@ func (f *firsts) store(ctx context.Context, conn *pgx.Conn, contested bool) (int
 	b.Queue(indexesOnly)
 	b.Queue(lockQuick, f.templates)
 	f.queue(b, sql, f.columns(true, traceOf(ctx))...)
-	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+	if err := killpoint.Around("claims.first", func() error { return conn.SendBatch(ctx, b).Close() }); err != nil {
 		return 0, err
 	}
 	return f.fill(), nil

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/event"
+	"dropbell/killpoint"
 )
 
 // Claims of a template that come in a rush are decided quickly: coupons and
@@ -88,7 +89,7 @@ func (s *Claims) decideQuickly(ctx context.Context, group []claim.Request) ([]cl
 	for i, r := range group {
 		verdicts[i] = desk.Decide(r)
 	}
-	err = storeQuickly(ctx, conn.Conn(), desk, before)
+	err = killpoint.Around("claims.quick", func() error { return storeQuickly(ctx, conn.Conn(), desk, before) })
 	if err == nil {
 		return verdicts, nil
 	}

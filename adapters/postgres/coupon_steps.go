@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
 	"dropbell/domain/money"
+	"dropbell/killpoint"
 )
 
 // CouponSteps keeps coupons through the steps of their life, with the log.
@@ -87,7 +88,7 @@ func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, 
 	args := append(append([]any{m.From.ID, m.From.Version, m.LockFor > 0, m.To.State, m.To.OrderID, m.To.Discount, m.LockFor},
 		operationColumns(m.Ops)...), event.CouponChanged, traceOf(ctx), m.ToStock, m.Job)
 	if m.Entry == nil && !m.ToStock { // one statement is a transaction
-		err = s.pool.QueryRow(ctx, moveSQL, args...).Scan(ownedFields(&c)...)
+		err = killpoint.Around("coupons.step", func() error { return s.pool.QueryRow(ctx, moveSQL, args...).Scan(ownedFields(&c)...) })
 	} else {
 		err = s.tx(ctx, func(tx pgx.Tx) error {
 			if m.ToStock {

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
 	"dropbell/domain/stock"
+	"dropbell/killpoint"
 )
 
 // GateBook writes what the gate accepted. It implements [stock.Book].
@@ -110,7 +111,7 @@ func (s GateBook) writeOnce(ctx context.Context, p *page, refuse string) ([]stoc
 		return nil, errors.Join(err, rollback(conn.Conn()))
 	}
 	p.decide(desk, refuse)
-	if err := p.store(ctx, conn.Conn(), desk); err != nil {
+	if err := killpoint.Around("gate.write", func() error { return p.store(ctx, conn.Conn(), desk) }); err != nil {
 		return nil, errors.Join(err, rollback(conn.Conn()))
 	}
 	for i := range p.results {

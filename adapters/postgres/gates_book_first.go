@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/stock"
+	"dropbell/killpoint"
 )
 
 // settleFirsts counts what was issued on the shelf $17 as well. A claim that
@@ -60,7 +61,7 @@ func (s GateBook) writeFirsts(ctx context.Context, p *page) (map[claim.ID]int64,
 	b.Queue(lockQuick, f.templates)
 	f.queue(b, settleFirsts, append(f.columns(false, traceOf(ctx)), p.shard)...)
 	b.Queue(expectEpoch, p.template, p.epoch)
-	err = conn.Conn().SendBatch(ctx, b).Close()
+	err = killpoint.Around("gate.first", func() error { return conn.Conn().SendBatch(ctx, b).Close() })
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
 		return nil, nil
 	}

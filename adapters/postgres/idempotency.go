@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"dropbell/killpoint"
 )
 
 // IdempotencyKeyLife is how long the answer to a request is kept.
@@ -73,6 +75,10 @@ func (s Idempotency) Begin(ctx context.Context, r IdempotencyRequest, lease time
 }
 
 func (s Idempotency) take(ctx context.Context, r IdempotencyRequest, lease time.Duration) (mine Recorded, taken bool, err error) {
+	err = killpoint.Before("idempotency.take")
+	if err != nil {
+		return Recorded{}, false, err
+	}
 	err = s.pool.QueryRow(ctx, `
 		insert into idempotency_keys as k (actor, key, request_hash, locked_until)
 		values ($1, $2, $3, clock_timestamp() + $4::interval)
@@ -86,6 +92,9 @@ func (s Idempotency) take(ctx context.Context, r IdempotencyRequest, lease time.
 		r.Actor, r.Key, r.Hash, lease, IdempotencyKeyLife).Scan(&mine.Again, &mine.Attempt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Recorded{}, false, nil
+	}
+	if err == nil {
+		err = killpoint.After("idempotency.take")
 	}
 	return mine, err == nil, err
 }
@@ -126,9 +135,14 @@ func (s Idempotency) Finish(ctx context.Context, r IdempotencyRequest, a Recorde
 	if err != nil {
 		return err
 	}
-	tag, err := s.pool.Exec(ctx, `update idempotency_keys set status = $5, header = $6, body = $7`+unfinished,
-		r.Actor, r.Key, r.Hash, r.Attempt, a.Status, header, a.Body)
-	return held(tag.RowsAffected(), err)
+	var rows int64
+	err = killpoint.Around("idempotency.finish", func() error {
+		tag, err := s.pool.Exec(ctx, `update idempotency_keys set status = $5, header = $6, body = $7`+unfinished,
+			r.Actor, r.Key, r.Hash, r.Attempt, a.Status, header, a.Body)
+		rows = tag.RowsAffected()
+		return err
+	})
+	return held(rows, err)
 }
 
 // Fail ends an attempt without an answer, so that the next one need not wait.

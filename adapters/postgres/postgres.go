@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dropbell/domain/fault"
+	"dropbell/killpoint"
 )
 
 // ErrUnavailable is returned when the database cannot be reached or cannot
@@ -84,9 +85,19 @@ func (db *DB) Stat() (used, limit int32) {
 	return s.AcquiredConns(), s.MaxConns()
 }
 
-// tx runs do in one transaction.
+// tx runs do in one transaction. Its kill point is named after its caller.
 func (db *DB) tx(ctx context.Context, do func(pgx.Tx) error) error {
-	return translate(pgx.BeginFunc(ctx, db.pool, do))
+	point := killpoint.Caller()
+	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+		if err := do(tx); err != nil {
+			return err
+		}
+		return killpoint.Before(point)
+	})
+	if err == nil {
+		err = killpoint.After(point)
+	}
+	return translate(err)
 }
 
 // instant runs do in one transaction that sees everything as it is at its

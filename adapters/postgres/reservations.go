@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
+	"dropbell/killpoint"
 )
 
 // Reservations keeps reservations. Reserving and cancelling are committed in
@@ -168,6 +169,9 @@ left join rows on rows.template_id = a.template_id and rows.user_id = a.user_id`
 // flush runs one of the two statements; it is a transaction of its own.
 func (r *Reservations) flush(sql string) func(context.Context, []reminder.Change) ([]reminder.Verdict, error) {
 	return func(ctx context.Context, group []reminder.Change) ([]reminder.Verdict, error) {
+		if err := killpoint.Before("reservations.change"); err != nil {
+			return nil, err
+		}
 		templates, users, bits := columns(group)
 		rows, err := r.pool.Query(ctx, sql, templates, users, bits, reminder.EveryChannel, event.ReservationsChanged, traceOf(ctx))
 		if err != nil {
@@ -188,7 +192,10 @@ func (r *Reservations) flush(sql string) func(context.Context, []reminder.Change
 			}
 			verdicts[n-1] = v
 		}
-		return verdicts, rows.Err()
+		if err := rows.Err(); err != nil {
+			return nil, err
+		}
+		return verdicts, killpoint.After("reservations.change")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/killpoint"
 )
 
 // partSize is about how many reminders one part has: what a reader holds in
@@ -211,11 +212,14 @@ func batchColumns(bs []reminder.NewBatch) ([]any, error) {
 
 // storeBatches runs an insert that is fenced by its owner's token.
 func (db *DB) storeBatches(ctx context.Context, sql string, args ...any) ([]int64, error) {
-	rows, err := db.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	var ids []int64
+	err := killpoint.Around("batches.store", func() error {
+		rows, err := db.pool.Query(ctx, sql, args...)
+		if err == nil {
+			ids, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		}
+		return err
+	})
 	if err == nil && len(ids) == 0 {
 		return nil, delivery.ErrLeaseLost
 	}

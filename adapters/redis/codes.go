@@ -8,6 +8,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/domain/redeemcode"
+	"dropbell/killpoint"
 )
 
 // markLife is how long the marks of a batch outlive the last one: what is
@@ -54,14 +55,17 @@ func (m CodeMarks) MarkAll(ctx context.Context, b redeemcode.Batch, list []redee
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	key := marksKey(b)
-	_, err := m.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+	set := func(p goredis.Pipeliner) error {
 		for _, s := range list {
 			p.SetBit(ctx, key, int64(s-b.First), 1)
 		}
 		p.Expire(ctx, key, markLife)
 		return nil
-	})
-	if err != nil {
+	}
+	if err := killpoint.Around("codes.mark", func() error {
+		_, err := m.client.Pipelined(ctx, set)
+		return err
+	}); err != nil {
 		return unavailable("code mark", err)
 	}
 	return nil

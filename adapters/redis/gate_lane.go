@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/claim"
+	"dropbell/killpoint"
 )
 
 // lane gathers the claims of one shelf: while one call is on its way the next
@@ -169,7 +170,11 @@ func (l *lane) call(ctx context.Context, group []*waiting) ([]string, error) {
 		r := w.request
 		args = append(args, int64(r.ID), int64(r.UserID), string(r.Origin), r.Key)
 	}
-	reply, err := l.gate.scripts.claim.Run(ctx, l.gate.client, []string{k.shelf, k.users, k.keys, k.claims, k.stream, k.pace}, args...).Slice()
+	var reply []any
+	err := killpoint.Around("gate.accept", func() (err error) {
+		reply, err = l.gate.scripts.claim.Run(ctx, l.gate.client, []string{k.shelf, k.users, k.keys, k.claims, k.stream, k.pace}, args...).Slice()
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/stock"
 	"dropbell/domain/user"
+	"dropbell/killpoint"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -109,7 +110,8 @@ func (s GateStream) Settle(ctx context.Context, templateID int64, shard int, gro
 			args = appendVerdicts(args, groups[n], verdicts)
 			n++
 		}
-		if err := s.scripts.settle.Run(ctx, s.client, []string{k.shelf, k.users, k.claims, k.stream, k.keys}, args...).Err(); err != nil {
+		keys := []string{k.shelf, k.users, k.claims, k.stream, k.keys}
+		if err := killpoint.Around("gate.settle", func() error { return s.scripts.settle.Run(ctx, s.client, keys, args...).Err() }); err != nil {
 			return unavailable("settle claims", err)
 		}
 		groups = groups[n:]

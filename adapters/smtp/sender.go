@@ -9,6 +9,7 @@ import (
 	gomail "github.com/wneessen/go-mail"
 
 	"dropbell/domain/delivery"
+	"dropbell/killpoint"
 )
 
 // chunkSize is how many mails go over one connection in one Send. SMTP has no
@@ -178,7 +179,7 @@ func (r *run) try(m delivery.Message) answer {
 		}}
 	}
 	r.conn.session.SkipSMTPUTF8(!international)
-	a := read(r.conn.client.SendWithSMTPClient(r.conn.session, r.sender.compose(m)))
+	a := read(killpoint.Around("smtp.mail", func() error { return r.conn.client.SendWithSMTPClient(r.conn.session, r.sender.compose(m)) }))
 	if err := r.ctx.Err(); err != nil && a.broken {
 		return answer{result: refused(err), broken: true}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/killpoint"
 
 	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -140,7 +141,7 @@ func (b *Bus) Publish(ctx context.Context, events []Event) error {
 }
 
 func (b *Bus) publish(ctx context.Context, events []Event) error {
-	_, err := b.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+	add := func(p goredis.Pipeliner) error {
 		for _, e := range events {
 			m := message.NewMessage(e.ID, e.Payload)
 			m.Metadata = e.Metadata
@@ -151,8 +152,11 @@ func (b *Bus) publish(ctx context.Context, events []Event) error {
 			p.XAdd(ctx, &goredis.XAddArgs{Stream: e.Topic, Values: values})
 		}
 		return nil
+	}
+	return killpoint.Around("events.publish", func() error {
+		_, err := b.client.Pipelined(ctx, add)
+		return err
 	})
-	return err
 }
 
 // Run serves all handlers until ctx ends, then lets running handlers finish

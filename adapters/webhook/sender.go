@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"dropbell/domain/delivery"
+	"dropbell/killpoint"
 )
 
 const (
@@ -138,7 +139,11 @@ func (s *Sender) post(ctx context.Context, messages []delivery.Message) (deliver
 	if err != nil {
 		return delivery.Result{}, err
 	}
-	resp, err := s.client.Do(req)
+	var resp *http.Response
+	err = killpoint.Around("webhook.call", func() (err error) {
+		resp, err = s.client.Do(req)
+		return err
+	})
 	if err != nil {
 		return delivery.Result{}, err
 	}
