@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	goredis "github.com/redis/go-redis/v9"
 
-	"dropbell/adapters/argon2"
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
@@ -153,7 +152,9 @@ func (p *program) useCases() (err error) {
 	p.explainer = &reminder.Explainer{Store: p.reservations, Reminders: p.reminders}
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
 	p.users = &user.Service{Store: postgres.NewUsers(p.db)}
-	p.staff = &staff.Service{Store: postgres.NewStaff(p.db), Passwords: argon2.New(2), Now: clock}
+	if err := p.wireStaff(); err != nil {
+		return err
+	}
 	return p.wireCodes()
 }
 

@@ -39,9 +39,12 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker audit campaign ID    recompute a campaign's account, and exit
   worker audit notices [DAY]  recompute the notices before coupons expire of a day, such as
                               2027-01-31, or of yesterday, today and tomorrow, and exit
+  worker reset-second-factors EMAIL
+                              remove the second factors and recovery codes of a member of
+                              staff who lost them all, end the member's sign-ins, and exit
   worker help                 print this
 
-migrate needs DATABASE_URL alone; audit needs DATABASE_URL and, to look at the
+migrate and reset-second-factors need DATABASE_URL alone; audit needs DATABASE_URL and, to look at the
 shelves of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). Without a command every variable below counts.
 
 Exit codes:
@@ -71,6 +74,8 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		return migrate(ctx, contract, getenv, out)
 	case "audit":
 		return audit(ctx, args[1:], getenv, out)
+	case "reset-second-factors":
+		return resetSecondFactors(ctx, args[1:], getenv, out)
 	}
 	return config.Mistake{Err: fmt.Errorf("unknown command %q; see worker --help", args[0])}
 }

@@ -54,6 +54,12 @@ type Config struct {
 	OIDCClientID     string
 	OIDCClientSecret string
 
+	// SecondFactor is required, optional, or empty where admins decide.
+	SecondFactor string
+	// SecondFactorKeys encrypt the secrets of authenticator apps, the first of
+	// them; none = they are stored as they are.
+	SecondFactorKeys []string
+
 	LinkSecret string
 
 	// CodeKeys are the keys of redeem codes, in the form that
@@ -120,6 +126,14 @@ func Variables() []Variable {
 		{"OIDC_ISSUER", "", "single sign-on for the console: the identity provider (OpenID Connect), exactly as it names itself, e.g. https://id.example.com/realm", bareAddress(func(c *Config) *string { return &c.OIDCIssuer }, "https://id.example.com/realm")},
 		{"OIDC_CLIENT_ID", "", "single sign-on: what the provider calls this console", text(func(c *Config) *string { return &c.OIDCClientID })},
 		{"OIDC_CLIENT_SECRET", "", "single sign-on: the console's secret at the provider; the redirect URI to register is PUBLIC_URL/signin/oidc/callback", text(func(c *Config) *string { return &c.OIDCClientSecret })},
+		{"CONSOLE_SECOND_FACTOR", "", "required: operators and admins who sign in with a password need a second factor; optional: nobody does; empty = as set on the console's page Staff, at first required, and optional in an installation that had staff before there were second factors", func(c *Config, v string) error {
+			c.SecondFactor = v
+			if v != "" && v != "required" && v != "optional" {
+				return errors.New("must be required, optional or empty")
+			}
+			return nil
+		}},
+		{"SECOND_FACTOR_KEY", "", "encrypts the secrets of authenticator apps in the database, at least 32 bytes; several separated by commas: the first encrypts, all are read; empty = they are stored as they are", secondFactorKeys},
 		{"SMTP_URL", "", "channel email: smtp://user:password@host:port?from=… (smtps:// = TLS from the start; else STARTTLS when offered); also starttls=required, auth=plaintext, conns=8", smtpAddress},
 		{"SMS_URL", "", "channel sms: the provider's address", webAddress(func(c *Config) *string { return &c.SMSURL }, "https://sms.example.com/v1/messages")},
 		{"SMS_TOKEN", "", "channel sms: bearer token", smsToken},

@@ -189,6 +189,19 @@ func networkOf(s string) (netip.Prefix, error) {
 	return netip.ParsePrefix(s)
 }
 
+// secondFactorKeys reads the keys that are separated by commas.
+func secondFactorKeys(c *Config, v string) error {
+	for one := range strings.SplitSeq(v, ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			c.SecondFactorKeys = append(c.SecondFactorKeys, one)
+		}
+		if one != "" && len(one) < 32 {
+			return errors.New("must have at least 32 bytes, each of several as well")
+		}
+	}
+	return nil
+}
+
 // linkSecret checks every one of the secrets.
 func linkSecret(c *Config, v string) error {
 	c.LinkSecret = v

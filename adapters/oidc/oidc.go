@@ -137,13 +137,22 @@ func (p *Provider) oauth(f *found) *oauth2.Config {
 
 // Begin returns a new attempt and the address to go to; see
 // [staff.IdentityProvider].
-func (p *Provider) Begin(ctx context.Context) (staff.Attempt, string, error) {
+func (p *Provider) Begin(ctx context.Context) (staff.Attempt, string, error) { return p.begin(ctx) }
+
+// BeginAgain asks the provider to have the person sign in once more, and to
+// say when that was (auth_time, which max_age makes a must).
+func (p *Provider) BeginAgain(ctx context.Context) (staff.Attempt, string, error) {
+	return p.begin(ctx, oauth2.SetAuthURLParam("prompt", "login"), oauth2.SetAuthURLParam("max_age", "0"))
+}
+
+func (p *Provider) begin(ctx context.Context, more ...oauth2.AuthCodeOption) (staff.Attempt, string, error) {
 	f, err := p.discover(ctx)
 	if err != nil {
 		return staff.Attempt{}, "", err
 	}
 	a := staff.Attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), At: p.o.Now()}
-	return a, p.oauth(f).AuthCodeURL(a.State, gooidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), nil
+	more = append(more, gooidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
+	return a, p.oauth(f).AuthCodeURL(a.State, more...), nil
 }
 
 // Finish exchanges the code and checks who it stands for; see
@@ -177,6 +186,7 @@ func (p *Provider) identity(id *gooidc.IDToken, a staff.Attempt) (staff.Identity
 		Email    string `json:"email"`
 		Verified yes    `json:"email_verified"`
 		For      string `json:"azp"`
+		At       int64  `json:"auth_time"`
 	}
 	if err := id.Claims(&claims); err != nil {
 		return staff.Identity{}, fmt.Errorf("%w: claims cannot be read", staff.ErrAttempt)
@@ -187,7 +197,11 @@ func (p *Provider) identity(id *gooidc.IDToken, a staff.Attempt) (staff.Identity
 	if claims.For != "" && claims.For != p.o.ClientID {
 		return staff.Identity{}, fmt.Errorf("%w: the id_token was made for another client", staff.ErrAttempt)
 	}
-	return staff.Identity{Subject: id.Subject, Email: claims.Email, Verified: bool(claims.Verified)}, nil
+	who := staff.Identity{Subject: id.Subject, Email: claims.Email, Verified: bool(claims.Verified)}
+	if claims.At > 0 {
+		who.At = time.Unix(claims.At, 0)
+	}
+	return who, nil
 }
 
 // why tells a provider that does not answer from one that refuses. The

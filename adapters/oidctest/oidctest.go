@@ -173,6 +173,9 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	claims := map[string]any{"iss": p.Issuer(), "aud": ClientID, "iat": p.now().Unix(), "exp": p.now().Add(5 * time.Minute).Unix(), "nonce": begun.Get("nonce")}
+	if begun.Get("max_age") != "" { // OpenID Connect Core 1.0, 2
+		claims["auth_time"] = p.now().Unix()
+	}
 	maps.Copy(claims, p.claims)
 	answer(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 300, "id_token": p.sign(claims)})
 }

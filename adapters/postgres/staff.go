@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -17,12 +18,20 @@ type Staff struct{ *DB }
 // NewStaff returns the staff store of db.
 func NewStaff(db *DB) Staff { return Staff{db} }
 
-const memberColumns = `id, email, name, role, shops, password_hash, locale, theme, disabled_at, created_at`
+// memberColumns are a member of staff and the number of their second factors.
+const memberColumns = `staff.id, staff.email, staff.name, staff.role, staff.shops, staff.password_hash, staff.locale, staff.theme,
+	staff.disabled_at, staff.created_at, (select count(*) from second_factors f where f.staff_id = staff.id)`
 
 func scanMember(row pgx.CollectableRow) (staff.Member, error) {
 	var m staff.Member
-	err := row.Scan(&m.ID, &m.Email, &m.Name, &m.Role, &m.Shops, &m.PasswordHash, &m.Locale, &m.Theme, &m.DisabledAt, &m.CreatedAt)
+	err := row.Scan(memberTargets(&m)...)
 	return m, err
+}
+
+// memberTargets are where memberColumns are scanned to.
+func memberTargets(m *staff.Member) []any {
+	return []any{&m.ID, &m.Email, &m.Name, &m.Role, &m.Shops, &m.PasswordHash, &m.Locale, &m.Theme, &m.DisabledAt, &m.CreatedAt,
+		&m.SecondFactors}
 }
 
 // Member returns [staff.ErrNotFound] if there is none.
@@ -203,13 +212,20 @@ func (s Staff) SavePreferences(ctx context.Context, id int64, locale, theme stri
 // InsertSignIn stores a new sign-in and, in the same transaction, the entry.
 func (s Staff) InsertSignIn(ctx context.Context, in staff.SignIn, e staff.Entry) error {
 	return s.tx(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `insert into sign_ins (id, staff_id, ip, user_agent, created_at, last_seen_at) values ($1, $2, $3, $4, $5, $6)`,
-			in.ID, in.StaffID, in.IP, in.UserAgent, in.CreatedAt, in.LastSeenAt)
-		if err != nil {
+		if err := insertSignIn(ctx, tx, in); err != nil {
 			return err
 		}
 		return insertAudit(ctx, tx, e)
 	})
+}
+
+func insertSignIn(ctx context.Context, tx pgx.Tx, in staff.SignIn) error {
+	_, err := tx.Exec(ctx, `
+		insert into sign_ins (id, staff_id, ip, user_agent, created_at, last_seen_at, method)
+		values (@id, @member, @ip, @agent, @created, @seen, @method)`,
+		pgx.NamedArgs{"id": in.ID, "member": in.StaffID, "ip": in.IP, "agent": in.UserAgent, "created": in.CreatedAt,
+			"seen": in.LastSeenAt, "method": cmp.Or(in.Method, staff.ByPassword)})
+	return err
 }
 
 // SignInAddresses returns the latest addresses from which the member with the
@@ -234,19 +250,20 @@ func (s Staff) Record(ctx context.Context, e staff.Entry) error {
 // Present returns who is behind a sign-in that still holds, and notes at most
 // once a minute that they were seen. It returns [staff.ErrUnauthenticated]
 // otherwise.
-func (s Staff) Present(ctx context.Context, signInID string, now time.Time) (staff.Member, error) {
-	m, err := s.member(ctx, `
+func (s Staff) Present(ctx context.Context, signInID string, now time.Time) (p staff.Presence, err error) {
+	err = s.pool.QueryRow(ctx, `
 		with seen as (
 			update sign_ins set last_seen_at = $2
 			where id = $1 and revoked_at is null and last_seen_at < $2::timestamptz - interval '1 minute'
 		)
-		select m.id, m.email, m.name, m.role, m.shops, m.password_hash, m.locale, m.theme, m.disabled_at, m.created_at
-		from sign_ins i join staff m on m.id = i.staff_id
-		where i.id = $1 and i.revoked_at is null and m.disabled_at is null`, signInID, now)
-	if errors.Is(err, staff.ErrNotFound) {
-		return m, staff.ErrUnauthenticated
+		select i.method, `+memberColumns+`
+		from sign_ins i join staff on staff.id = i.staff_id
+		where i.id = $1 and i.revoked_at is null and staff.disabled_at is null`, signInID, now).
+		Scan(append([]any{&p.Method}, memberTargets(&p.Member)...)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return p, staff.ErrUnauthenticated
 	}
-	return m, err
+	return p, translate(err)
 }
 
 // signInLife is how long after a sign-in its session can last at most.
@@ -255,7 +272,7 @@ const signInLife = `interval '7 days'`
 // SignIns lists the sign-ins that still hold, the latest first.
 func (s Staff) SignIns(ctx context.Context, staffID int64) ([]staff.SignIn, error) {
 	rows, err := s.pool.Query(ctx, `
-		select id::text, staff_id, ip, user_agent, created_at, last_seen_at, revoked_at from sign_ins
+		select id::text, staff_id, ip, user_agent, created_at, last_seen_at, revoked_at, method from sign_ins
 		where staff_id = $1 and revoked_at is null and created_at > now() - `+signInLife+`
 		order by created_at desc limit 100`, staffID)
 	if err != nil {

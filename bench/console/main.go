@@ -77,7 +77,7 @@ func bench(ctx context.Context, keep string, n size, pages, lists []string, time
 	}
 	fmt.Printf("filled in %v: %+v\n", time.Since(began).Round(time.Second), n)
 	web, err := s.StartProgram(ctx, "web", "AUTH_JWT_SECRET=a secret that only this benchmark knows", "ADMIN_EMAIL="+email,
-		"ADMIN_PASSWORD="+password, "ADMIN_API_KEY=dbk_nobodyusesthisonehere", "SMTP_URL=smtp://127.0.0.1:1?from=drops@shop.example")
+		"ADMIN_PASSWORD="+password, "CONSOLE_SECOND_FACTOR=optional", "ADMIN_API_KEY=dbk_nobodyusesthisonehere", "SMTP_URL=smtp://127.0.0.1:1?from=drops@shop.example")
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func bench(ctx context.Context, p plan) error {
 	}
 	defer s.Close()
 	fmt.Println(stack.Machine(ctx, s))
-	web, err := s.StartProgram(ctx, "web", "ADMIN_EMAIL="+email, "ADMIN_PASSWORD="+password)
+	web, err := s.StartProgram(ctx, "web", "ADMIN_EMAIL="+email, "ADMIN_PASSWORD="+password, "CONSOLE_SECOND_FACTOR=optional")
 	if err != nil {
 		return err
 	}

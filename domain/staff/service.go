@@ -10,6 +10,7 @@ import (
 // Store keeps members, their sign-ins and service keys. Every method that
 // takes an [Entry] records it in the transaction of the change.
 type Store interface {
+	FactorStore
 	// Member and MemberByEmail return [ErrNotFound] if there is none.
 	Member(ctx context.Context, id int64) (Member, error)
 	MemberByEmail(ctx context.Context, email string) (Member, error)
@@ -32,7 +33,7 @@ type Store interface {
 	// SignInAddresses returns from where the member with the e-mail address has
 	// signed in since then, the latest first; of nobody's address nothing.
 	SignInAddresses(ctx context.Context, email string, since time.Time) ([]string, error)
-	Present(ctx context.Context, signInID string, now time.Time) (Member, error)
+	Present(ctx context.Context, signInID string, now time.Time) (Presence, error)
 	SignIns(ctx context.Context, staffID int64) ([]SignIn, error)
 	RevokeSignIns(ctx context.Context, r Revocation) (ended int, err error)
 	// Record stores an entry about something that changes nothing else.
@@ -53,7 +54,13 @@ type Store interface {
 type Service struct {
 	Store     Store
 	Passwords Passwords
-	Now       func() time.Time
+	// Codes and Passkeys make and check second factors.
+	Codes    OneTimeCodes
+	Passkeys Passkeys
+	// FixedPolicy, if set, says whether second factors are demanded; else what
+	// admins have chosen counts.
+	FixedPolicy Policy
+	Now         func() time.Time
 }
 
 // EnsureFirstAdmin creates an admin if there is none of all shops that can sign

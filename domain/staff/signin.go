@@ -25,6 +25,7 @@ type SignIn struct {
 	CreatedAt  time.Time
 	LastSeenAt time.Time
 	RevokedAt  *time.Time
+	Method     Method
 }
 
 // A Throttle bounds how often something is tried.
@@ -46,7 +47,9 @@ type Passwords interface {
 }
 
 // SignIn checks a member's password and opens a sign-in. Whatever is wrong,
-// it returns [ErrSignIn], after the same time.
+// it returns [ErrSignIn], after the same time. A member with a second factor is
+// returned with [ErrSecondFactorNeeded] and without a sign-in, which
+// [Service.SecondStep] then opens.
 func (s *Service) SignIn(ctx context.Context, email, password string, from Client) (Member, SignIn, error) {
 	var m Member // of nobody, whose password is compared all the same
 	if len(email) <= MaxEmail {
@@ -63,6 +66,9 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from Clien
 	if !ok || m.DisabledAt != nil {
 		return Member{}, SignIn{}, ErrSignIn
 	}
+	if m.SecondFactors > 0 {
+		return m, SignIn{}, ErrSecondFactorNeeded
+	}
 	in := s.newSignIn(m, from)
 	return m, in, s.Store.InsertSignIn(ctx, in, m.entry(m.Actor(), "staff.sign_in"))
 }
@@ -70,8 +76,14 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from Clien
 // Present returns the member behind a sign-in and notes that they were seen.
 // It returns [ErrUnauthenticated] if the sign-in was revoked or the member
 // disabled.
-func (s *Service) Present(ctx context.Context, signInID string) (Member, error) {
-	return s.Store.Present(ctx, signInID, s.Now())
+func (s *Service) Present(ctx context.Context, signInID string) (Presence, error) {
+	p, err := s.Store.Present(ctx, signInID, s.Now())
+	if err != nil || p.SecondFactors > 0 || p.Method == BySingleSignOn || !Required.Demands(p.Role) {
+		return p, err
+	}
+	policy, _, err := s.Policy(ctx)
+	p.MustEnrol = policy.Demands(p.Role)
+	return p, err
 }
 
 // SignOut ends a sign-in. One that has ended already stays as it is.

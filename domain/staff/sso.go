@@ -16,6 +16,9 @@ var (
 	// ErrAttempt is the refusal of an answer that belongs to no attempt of
 	// this browser, comes too late, comes again, or proves nothing.
 	ErrAttempt = fault.New(fault.Invalid, "sso_attempt", "this attempt to sign in has ended; begin again")
+	// ErrNotAskedAgain means that the identity provider does not say that it
+	// asked the person again.
+	ErrNotAskedAgain = fault.New(fault.Denied, "sso_not_asked_again", "the identity provider did not ask you to sign in again")
 	// ErrProviderDown means that the identity provider does not answer.
 	ErrProviderDown = fault.New(fault.Unavailable, "sso_unavailable", "the identity provider does not answer")
 )
@@ -31,6 +34,8 @@ type Attempt struct {
 	Verifier string    `json:"verifier"` // proves to the provider who began (PKCE)
 	Return   string    `json:"return"`   // where to go afterwards
 	At       time.Time `json:"at"`
+	// Confirms is the member who confirms that it is they; 0 = a sign-in.
+	Confirms int64 `json:"confirms,omitempty"`
 }
 
 // Answers returns nil if an answer with this state belongs to the attempt and
@@ -48,6 +53,8 @@ type Identity struct {
 	Subject  string // the provider's own, lasting name of the person
 	Email    string
 	Verified bool // the provider has verified the address
+	// At is when the person proved who they are; zero = the provider does not say.
+	At time.Time
 }
 
 // An IdentityProvider signs people in elsewhere.
@@ -55,6 +62,9 @@ type IdentityProvider interface {
 	// Begin returns a new attempt and the address at the provider to go to,
 	// or [ErrProviderDown].
 	Begin(ctx context.Context) (Attempt, string, error)
+	// BeginAgain is Begin for a person who has to prove anew who they are,
+	// although the provider knows them.
+	BeginAgain(ctx context.Context) (Attempt, string, error)
 	// Finish exchanges the provider's code. It returns [ErrAttempt] if the
 	// provider refuses the code or its answer proves nothing for this
 	// attempt, and [ErrProviderDown].
@@ -76,6 +86,7 @@ func (s *Service) SignInWith(ctx context.Context, who Identity, from Client) (Me
 		return Member{}, SignIn{}, err
 	}
 	in := s.newSignIn(m, from)
+	in.Method = BySingleSignOn
 	e := m.entry(m.Actor(), "staff.single_sign_on")
 	e.After = map[string]string{"subject": who.Subject}
 	return m, in, s.Store.InsertSignIn(ctx, in, e)
@@ -83,5 +94,6 @@ func (s *Service) SignInWith(ctx context.Context, who Identity, from Client) (Me
 
 func (s *Service) newSignIn(m Member, from Client) SignIn {
 	now := s.Now()
-	return SignIn{ID: newUUID(), StaffID: m.ID, IP: from.IP, UserAgent: cut(from.UserAgent, 300), CreatedAt: now, LastSeenAt: now}
+	return SignIn{ID: newUUID(), StaffID: m.ID, IP: from.IP, UserAgent: cut(from.UserAgent, 300), CreatedAt: now, LastSeenAt: now,
+		Method: ByPassword}
 }

@@ -121,6 +121,8 @@ type Member struct {
 	Theme        string
 	DisabledAt   *time.Time
 	CreatedAt    time.Time
+	// SecondFactors is how many second factors the member has.
+	SecondFactors int
 }
 
 // Actor returns the member as the cause of a change.

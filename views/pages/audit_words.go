@@ -75,6 +75,10 @@ func auditFamilies(scope, field string) []string {
 		return []string{"audit.value." + field + "."}
 	case "fields":
 		return []string{"field."}
+	case "second_factor", "confirmed_by":
+		return []string{"security.kind."}
+	case "second_factor_policy":
+		return []string{"staff.policy."}
 	}
 	return nil
 }

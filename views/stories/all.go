@@ -18,6 +18,7 @@ func All() []Story {
 	var all []Story
 	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), userPages(), people(), operations(), proofs(), cockpits(), gates(),
 		singleSignOn(),
+		secondFactors(),
 		couponPages(),
 		audiences(),
 		campaigns(),
@@ -206,11 +207,11 @@ func people() []Story {
 	values := map[string]string{"email": "ada@example.com", "name": "Ada Okafor", "role": "marketer", "shops": "10, 11"}
 	wrong := []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "password", Key: "rule.password", Message: "must have between 12 and 200 characters"}}
 	return []Story{
-		{Name: "staff/one", Page: pages.Staff{List: members[:1]}.Page()},
-		{Name: "staff/many", Page: pages.Staff{List: members}.Page()},
+		{Name: "staff/one", Page: pages.Staff{List: members[:1], Policy: staff.Required, PolicyFixed: true}.Page()},
+		{Name: "staff/many", Page: pages.Staff{List: members, Policy: staff.Required}.Page()},
 		{Name: "member/new", Page: pages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
 		{Name: "member/errors", Page: pages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "An admin of all shops who can sign in must remain. Make somebody else one first."}.Page()},
-		{Name: "member/signed-in", Page: pages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns}.Page()},
+		{Name: "member/signed-in", Page: pages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns, SecondFactors: 2}.Page()},
 		{Name: "keys/empty", Page: pages.Keys{}.Page()},
 		{Name: "keys/one", Page: pages.Keys{List: keys[:1]}.Page()},
 		{Name: "keys/created", Page: pages.Keys{List: keys, Secret: "dbk_mfzg6ylqmvzxg5dborsw4ytboq4dkn3a", Name: "checkout"}.Page()},

@@ -123,6 +123,13 @@ func composed() map[string]bool {
 	for _, r := range campaign.Reasons() {
 		add("reason.%s", r)
 	}
+	add("security.kind.%s", staff.TOTP, staff.Passkey, "recovery_code", staff.ByPassword, staff.BySingleSignOn)
+	for _, p := range []staff.Policy{staff.Required, staff.Optional} {
+		add("staff.policy.%s", p)
+		add("staff.policy.%s.help", p)
+	}
+	add("kind_of.%s", "console")
+	add("object.%s", "console")
 	add("kind_of.%s", "campaign")
 	add("object.%s", "campaign")
 	add("nav.%s", "campaigns")

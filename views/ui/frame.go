@@ -29,8 +29,12 @@ type Frame struct {
 	// Zone is shown where an instant belongs to no shop.
 	Zone *time.Location
 	// Member is who is signed in; its ID is 0 for nobody.
-	Member  staff.Member
-	Flashes []Flash
+	Member staff.Member
+	// Method is how they signed in.
+	Method staff.Method
+	// MustEnrol is set while the member must have a second factor and has none.
+	MustEnrol bool
+	Flashes   []Flash
 }
 
 // A Flash is one line about what just happened.

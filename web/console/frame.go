@@ -179,6 +179,10 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 		c.askToSignIn(w, r)
 		return
 	}
+	if errors.Is(err, staff.ErrMustEnrol) {
+		c.askToEnrol(w, r)
+		return
+	}
 	if f.Status == http.StatusInternalServerError {
 		c.Log.ErrorContext(r.Context(), "console request failed", "error", err, "request", f.RequestID, "method", r.Method)
 	}

@@ -154,15 +154,19 @@ func (c *Console) updatePart(s *stream, n news) error {
 // stillWelcome ends the stream of who has been signed out meanwhile, or may
 // see other things than before.
 func (c *Console) stillWelcome(s *stream) error {
-	m, err := c.present.of(s.r.Context(), c.sessions.GetString(s.r.Context(), signInKey))
+	who, err := c.present.of(s.r.Context(), c.sessions.GetString(s.r.Context(), signInKey))
 	if errors.Is(err, staff.ErrUnauthenticated) {
 		_ = s.event("dropbell:signed-out", nil) // the stream ends either way
 	}
 	if err != nil {
 		return err
 	}
+	if who.MustEnrol {
+		_ = s.event(reloadEvent, nil) // to the page where that is done
+		return errReload
+	}
 	f := *frame(s.r)
-	f.Member = m
+	f.Member = who.Member
 	for _, p := range s.parts {
 		if c.keyOf(&f, p.path) != p.partKey {
 			return errReload

@@ -293,7 +293,7 @@ func TestLiveForgetsWhoTheViewerWas(t *testing.T) {
 	m := g.hire(staff.Viewer)
 	d := g.published(10, 2*time.Hour)
 	depth := make(chan [2]int, 1)
-	g.present = newPresence(func(context.Context, string) (staff.Member, error) { return m, nil }, g.now)
+	g.present = newPresence(func(context.Context, string) (staff.Presence, error) { return staff.Presence{Member: m}, nil }, g.now)
 	h := g.protect(g.sessions.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		frame(r).Member = m
 		g.must(r.ParseForm())
@@ -337,7 +337,9 @@ func TestEventLeavesItsDataAlone(t *testing.T) {
 // Nobody is sent away because the database has trouble.
 func TestLiveTroubleIsNoSignOut(t *testing.T) {
 	g := newRig(t)
-	g.present = newPresence(func(context.Context, string) (staff.Member, error) { return staff.Member{}, errors.New("no database") }, g.now)
+	g.present = newPresence(func(context.Context, string) (staff.Presence, error) {
+		return staff.Presence{}, errors.New("no database")
+	}, g.now)
 	h := g.protect(g.sessions.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := &stream{w: w, out: http.NewResponseController(w), r: r, first: r, seen: []string{""}}
 		if err := g.stillWelcome(s); err == nil {

@@ -21,7 +21,11 @@ func (c *Console) listStaff(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, pages.Staff{List: list}.Page())
+	policy, fixed, err := c.Staff.Policy(r.Context())
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, http.StatusOK, pages.Staff{List: list, Policy: policy, PolicyFixed: fixed}.Page())
 }
 
 func (c *Console) newMember(w http.ResponseWriter, r *http.Request) error {
@@ -54,7 +58,8 @@ func (c *Console) editMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := pages.MemberForm{ID: id, Name: m.Actor().Name, Disabled: m.DisabledAt != nil, Values: memberValues(m), Was: memberValues(m)}
+	f := pages.MemberForm{ID: id, Name: m.Actor().Name, Disabled: m.DisabledAt != nil, Values: memberValues(m), Was: memberValues(m),
+		SecondFactors: m.SecondFactors}
 	if f.SignIns, err = c.Staff.SignInsOf(r.Context(), actor(r), id); err != nil {
 		return err
 	}
@@ -71,7 +76,7 @@ func (c *Console) saveMember(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f, in := memberForm(r, memberValues(old))
-	f.ID, f.Name = id, in.Email
+	f.ID, f.Name, f.SecondFactors = id, in.Email, old.SecondFactors
 	if f.SignIns, err = c.Staff.SignInsOf(r.Context(), actor(r), id); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ const (
 // presence remembers for a moment who is behind a sign-in, so that a page
 // with several requests asks the database once.
 type presence struct {
-	ask func(ctx context.Context, signInID string) (staff.Member, error)
+	ask func(ctx context.Context, signInID string) (staff.Presence, error)
 	now func() time.Time
 
 	mu    sync.Mutex
@@ -26,36 +26,36 @@ type presence struct {
 }
 
 type seen struct {
-	member staff.Member
-	at     time.Time
+	who staff.Presence
+	at  time.Time
 }
 
-func newPresence(ask func(context.Context, string) (staff.Member, error), now func() time.Time) *presence {
+func newPresence(ask func(context.Context, string) (staff.Presence, error), now func() time.Time) *presence {
 	return &presence{ask: ask, now: now, known: map[string]seen{}}
 }
 
 // of returns who is behind the sign-in, or [staff.ErrUnauthenticated].
-func (p *presence) of(ctx context.Context, id string) (staff.Member, error) {
+func (p *presence) of(ctx context.Context, id string) (staff.Presence, error) {
 	now := p.now()
 	p.mu.Lock()
 	s, ok := p.known[id]
 	p.mu.Unlock()
 	if ok && now.Sub(s.at) < presenceLife {
-		return s.member, nil
+		return s.who, nil
 	}
-	m, err := p.ask(ctx, id)
+	who, err := p.ask(ctx, id)
 	if err != nil {
 		p.forget(id)
-		return staff.Member{}, err
+		return staff.Presence{}, err
 	}
-	m.PasswordHash = "" // nothing here needs it
+	who.PasswordHash = "" // nothing here needs it
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.known) >= maxPresent {
 		clear(p.known)
 	}
-	p.known[id] = seen{m, now}
-	return m, nil
+	p.known[id] = seen{who, now}
+	return who, nil
 }
 
 func (p *presence) forget(id string) {

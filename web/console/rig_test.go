@@ -20,8 +20,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dropbell/adapters/localstack"
+	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
 	tables "dropbell/adapters/sheet"
+	"dropbell/adapters/totp"
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
@@ -135,7 +137,7 @@ func (g *rig) deps() Deps {
 		Segments: &segment.Service{Store: postgres.NewSegments(g.db), Jobs: &job.Service{Store: postgres.NewJobs(g.db)}, Tables: tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload}},
 		Tables:   tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload},
 
-		Staff:     &staff.Service{Store: postgres.NewStaff(g.db), Passwords: quick{}, Now: g.now},
+		Staff:     g.staffService(),
 		Templates: &template.Service{Store: store, Now: g.now},
 		Reminders: reminders,
 		Board:     postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: postgres.NewAudit(g.db), Shops: store,
@@ -149,6 +151,14 @@ func (g *rig) deps() Deps {
 		},
 		PublicURL: "http://127.0.0.1", DefaultZone: shanghai, Now: g.now, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil)),
 	}
+}
+
+// staffService demands no second factors; tests that are about them change that.
+func (g *rig) staffService() *staff.Service {
+	codes, err := totp.New()
+	g.must(err)
+	return &staff.Service{Store: postgres.NewStaff(g.db), Passwords: quick{}, Codes: codes, Passkeys: passkey.Passkeys{},
+		FixedPolicy: staff.Optional, Now: g.now}
 }
 
 // failOnError fails the test that makes the console log an error, unless that

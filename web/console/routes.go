@@ -28,6 +28,11 @@ type route struct {
 	// own says that who is limited to shops sees what they began themselves
 	// besides, so that nobody shares the part with them.
 	own bool
+	// sure asks the member to confirm that it is they, unless they did lately.
+	sure bool
+	// enrolling is set for what is open to a member who must have a second
+	// factor and has none.
+	enrolling bool
 }
 
 // handler answers a request or returns why it cannot.
@@ -57,6 +62,16 @@ func everywhere(r route) route {
 	return r
 }
 
+func sure(r route) route {
+	r.sure = true
+	return r
+}
+
+func enrolling(r route) route {
+	r.enrolling = true
+	return r
+}
+
 func open(r route) route {
 	r.open = true
 	return r
@@ -65,9 +80,11 @@ func open(r route) route {
 // table lists every route of the console except static files and the queue
 // dashboard.
 func (c *Console) table() []route {
-	return append(c.campaignRoutes(), []route{
+	return append(append(c.campaignRoutes(), c.securityRoutes()...), []route{
 		open(get("/signin", "", c.signInForm)),
 		open(post("/signin", "", c.signIn)),
+		open(get("/signin/second", "", c.secondForm)),
+		open(post("/signin/second", "", c.secondStep)),
 		open(get("/signin/oidc", "", c.beginSingleSignOn)),
 		open(get("/signin/oidc/callback", "", c.endSingleSignOn)),
 		open(post("/signout", "", c.signOut)),
@@ -117,7 +134,7 @@ func (c *Console) table() []route {
 		post("/codes/check", staff.View, c.checkCode),
 		live(2*time.Second, get("/templates/{id}/codes", staff.View, c.listCodes)),
 		post("/templates/{id}/codes", staff.ManageTemplates, c.generateCodes),
-		get("/templates/{id}/codes.csv", staff.ManageTemplates, c.exportCodes),
+		sure(get("/templates/{id}/codes.csv", staff.ManageTemplates, c.exportCodes)),
 		get("/templates/{id}/codes/{batch}/revoke", staff.ManageTemplates, c.confirmRevokeCodes),
 		post("/templates/{id}/codes/{batch}/revoke", staff.ManageTemplates, c.revokeCodes),
 
@@ -212,15 +229,15 @@ func (c *Console) table() []route {
 
 		everywhere(get("/staff", staff.ManageStaff, c.listStaff)),
 		everywhere(get("/staff.csv", staff.ManageStaff, c.exportStaff)),
-		everywhere(post("/staff", staff.ManageStaff, c.createMember)),
-		everywhere(get("/staff/new", staff.ManageStaff, c.newMember)),
+		sure(everywhere(post("/staff", staff.ManageStaff, c.createMember))),
+		sure(everywhere(get("/staff/new", staff.ManageStaff, c.newMember))),
 		everywhere(get("/staff/{id}", staff.ManageStaff, c.editMember)),
-		everywhere(post("/staff/{id}", staff.ManageStaff, c.saveMember)),
+		sure(everywhere(post("/staff/{id}", staff.ManageStaff, c.saveMember))),
 		everywhere(post("/staff/{id}/signout", staff.ManageStaff, c.signMemberOut)),
 		everywhere(get("/keys", staff.ManageStaff, c.listKeys)),
 		everywhere(get("/keys.csv", staff.ManageStaff, c.exportKeys)),
-		everywhere(post("/keys", staff.ManageStaff, c.createKey)),
-		everywhere(get("/keys/new", staff.ManageStaff, c.newKey)),
+		sure(everywhere(post("/keys", staff.ManageStaff, c.createKey))),
+		sure(everywhere(get("/keys/new", staff.ManageStaff, c.newKey))),
 		everywhere(get("/keys/{id}/revoke", staff.ManageStaff, c.confirmRevokeKey)),
 		everywhere(post("/keys/{id}/revoke", staff.ManageStaff, c.revokeKey)),
 
@@ -270,6 +287,10 @@ func (c *Console) serve(rt route) http.Handler {
 			c.fail(w, r, err)
 			return
 		}
+		if rt.sure && !c.confirmed(r) {
+			c.askToConfirm(w, r)
+			return
+		}
 		if err := rt.serve(w, r); err != nil {
 			c.fail(w, r, err)
 		}
@@ -283,6 +304,9 @@ func (c *Console) admit(r *http.Request, rt route) error {
 	member := frame(r).Member
 	if member.ID == 0 {
 		return staff.ErrUnauthenticated
+	}
+	if frame(r).MustEnrol && !rt.enrolling {
+		return staff.ErrMustEnrol
 	}
 	if rt.everywhere {
 		return member.Actor().MayEverywhere(rt.needs)

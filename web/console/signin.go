@@ -49,7 +49,7 @@ func (c *Console) identify(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		m, err := c.present.of(r.Context(), id)
+		who, err := c.present.of(r.Context(), id)
 		if errors.Is(err, staff.ErrUnauthenticated) {
 			c.sessions.Remove(r.Context(), signInKey)
 			next.ServeHTTP(w, r)
@@ -59,8 +59,8 @@ func (c *Console) identify(next http.Handler) http.Handler {
 			c.fail(w, r, err)
 			return
 		}
-		f := frame(r)
-		f.Member = m
+		f, m := frame(r), who.Member
+		f.Member, f.Method, f.MustEnrol = m, who.Method, who.MustEnrol
 		f.Locale = c.languages.Match(m.Locale, cookie(r, localeCookie), r.Header.Get("Accept-Language"))
 		if m.Theme != "" {
 			f.Theme = theme(m.Theme)
@@ -154,18 +154,30 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 		again.Error = say(r, "signin.refused")
 		return c.show(w, r, http.StatusUnprocessableEntity, again.Page())
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, staff.ErrSecondFactorNeeded) {
 		return err
 	}
 	if err := held.giveBack(r.Context()); err != nil {
 		return err
 	}
-	// A new token: whoever planted the old one does not know it.
+	if err != nil {
+		return c.askSecond(w, r, m, to)
+	}
+	return c.enter(w, r, in, to)
+}
+
+// enter opens the session of a sign-in and goes on. The session gets a new
+// token: a browser into which somebody planted the old one is not signed in.
+func (c *Console) enter(w http.ResponseWriter, r *http.Request, in staff.SignIn, to string) error {
 	if err := c.sessions.RenewToken(r.Context()); err != nil {
 		return err
 	}
+	c.sessions.Remove(r.Context(), halfKey)
 	c.sessions.Put(r.Context(), signInKey, in.ID)
-	c.Log.InfoContext(r.Context(), "signed in", "staff", m.ID)
+	if in.Method == staff.ByPassword {
+		c.confirmedAt(r, in.CreatedAt)
+	}
+	c.Log.InfoContext(r.Context(), "signed in", "staff", in.StaffID, "method", in.Method)
 	redirect(w, r, to)
 	return nil
 }

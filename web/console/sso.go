@@ -38,6 +38,11 @@ func (c *Console) beginSingleSignOn(w http.ResponseWriter, r *http.Request) erro
 		return c.refuseSingleSignOn(w, r, to, err)
 	}
 	a.Return = to
+	return c.leaveFor(w, r, a, address)
+}
+
+// leaveFor keeps the attempt and sends the browser to the identity provider.
+func (c *Console) leaveFor(w http.ResponseWriter, r *http.Request, a staff.Attempt, address string) error {
 	raw, err := json.Marshal(a)
 	if err != nil {
 		return err
@@ -62,18 +67,24 @@ func (c *Console) endSingleSignOn(w http.ResponseWriter, r *http.Request) error 
 			return err
 		}
 	}
-	to := localPath(a.Return)
+	to, refuse := localPath(a.Return), c.refuseSingleSignOn
+	if a.Confirms != 0 {
+		refuse = c.refuseConfirmation
+	}
 	if err := a.Answers(r.FormValue("state"), c.Now()); err != nil {
-		return c.refuseSingleSignOn(w, r, to, err)
+		return refuse(w, r, to, err)
 	}
 	if r.FormValue("error") != "" || r.FormValue("code") == "" {
-		return c.refuseSingleSignOn(w, r, to, staff.ErrSingleSignOn)
+		return refuse(w, r, to, staff.ErrSingleSignOn)
 	}
 	who, err := c.SingleSignOn.Finish(r.Context(), a, r.FormValue("code"))
 	if err != nil {
-		return c.refuseSingleSignOn(w, r, to, err)
+		return refuse(w, r, to, err)
 	}
-	m, in, err := c.Staff.SignInWith(r.Context(), who, staff.Client{IP: clientIP(r), UserAgent: r.UserAgent()})
+	if a.Confirms != 0 {
+		return c.endConfirmation(w, r, a, who)
+	}
+	_, in, err := c.Staff.SignInWith(r.Context(), who, staff.Client{IP: clientIP(r), UserAgent: r.UserAgent()})
 	if err != nil {
 		return c.refuseSingleSignOn(w, r, to, err)
 	}
@@ -82,13 +93,8 @@ func (c *Console) endSingleSignOn(w http.ResponseWriter, r *http.Request) error 
 	if err := held.giveBack(r.Context()); err != nil {
 		return err
 	}
-	if err := c.sessions.RenewToken(r.Context()); err != nil {
-		return err
-	}
-	c.sessions.Put(r.Context(), signInKey, in.ID)
-	c.Log.InfoContext(r.Context(), "signed in with single sign-on", "staff", m.ID)
-	redirect(w, r, to)
-	return nil
+	c.confirmedAt(r, who.At)
+	return c.enter(w, r, in, to)
 }
 
 // refuseSingleSignOn explains on the sign-in page, from where one can begin

@@ -95,6 +95,7 @@ func (s *settings) loadSecrets(path string) error {
 	}
 	s.setDefault("ADMIN_EMAIL", demoEmail)
 	s.setDefault("ADMIN_PASSWORD", demoPassword)
+	s.setDefault("CONSOLE_SECOND_FACTOR", "optional") // the demo's password is known to everybody anyway
 	s.setDefault("VAPID_SUBJECT", "mailto:"+demoEmail)
 	return nil
 }

@@ -1,0 +1,315 @@
+package staff
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+)
+
+// FactorStore keeps second factors and recovery codes.
+type FactorStore interface {
+	Factors(ctx context.Context, staffID int64) ([]Factor, error)
+	// InsertFactor returns [ErrFactorTaken] and [ErrManyFactors]. The hashes of
+	// recovery codes are stored if the member has none; codesUsed reports that.
+	InsertFactor(ctx context.Context, f Factor, hashes [][]byte, e Entry) (codesUsed bool, err error)
+	// RenameFactor and RemoveFactor return [ErrFactorNotFound]. RemoveFactor
+	// returns [ErrLastFactor] if keepOne is set and it is the only one; with the
+	// last factor the recovery codes go.
+	RenameFactor(ctx context.Context, staffID, id int64, name string, e Entry) error
+	RemoveFactor(ctx context.Context, f Factor, keepOne bool, e Entry) error
+	// UseProof stores the proof's use and, with it, the sign-in that it opens;
+	// nil = none. It returns [ErrSecondFactor] if the proof was used before.
+	UseProof(ctx context.Context, staffID int64, p Proof, in *SignIn, e Entry) error
+	// RecoveryCodesLeft returns how many were not used yet.
+	RecoveryCodesLeft(ctx context.Context, staffID int64) (int, error)
+	ReplaceRecoveryCodes(ctx context.Context, staffID int64, hashes [][]byte, e Entry) error
+	// ResetFactors removes second factors and recovery codes, and ends all
+	// sign-ins. It returns how many factors there were.
+	ResetFactors(ctx context.Context, staffID int64, e Entry) (int, error)
+	Policy(ctx context.Context) (Policy, error)
+	SavePolicy(ctx context.Context, p Policy, e Entry) error
+}
+
+// A OneTimeSecret is shown once to be taken over by an authenticator app.
+type OneTimeSecret struct {
+	Secret string // base32, to be typed
+	URI    string // otpauth://…
+	QR     []byte // the URI as a picture, PNG
+}
+
+// OneTimeCodes makes and checks time-based one-time codes (RFC 6238). Stored
+// is a secret as it is kept at rest.
+type OneTimeCodes interface {
+	New() (stored []byte, err error)
+	// Show and Step return [ErrSealed] if stored cannot be read.
+	Show(stored []byte, account string) (OneTimeSecret, error)
+	// Step returns the time step whose code this is, at most one away from now.
+	Step(stored []byte, code string, now time.Time) (step int64, ok bool, err error)
+}
+
+// A Ceremony is one question to a browser's authenticators. The browser gets
+// the options; the state is kept until the answer comes, which it serves once.
+type Ceremony struct{ Options, State []byte }
+
+// A PasskeyAnswer is what a browser answers to a [Ceremony].
+type PasskeyAnswer struct {
+	Party         Party
+	State, Answer []byte
+}
+
+// An Owner is a member with their passkeys.
+type Owner struct {
+	Member
+	Passkeys []Factor
+}
+
+// Passkeys asks browsers for passkeys (WebAuthn). Answers that prove nothing
+// are [ErrSecondFactor].
+type Passkeys interface {
+	Enrol(p Party, who Owner) (Ceremony, error)
+	Enrolled(who Owner, a PasskeyAnswer) (Factor, error)
+	Ask(p Party, who Owner) (Ceremony, error)
+	// Answered returns the passkey that answered, as it is to be stored now.
+	Answered(who Owner, a PasskeyAnswer) (Factor, error)
+}
+
+// An Answer is what a member gives to prove that it is they: a code of an
+// authenticator app or a recovery code, or a passkey.
+type Answer struct {
+	Code    string
+	Passkey *PasskeyAnswer
+}
+
+// SecondStep completes a sign-in whose password was right. It returns
+// [ErrHalfSignIn] if the first step counts no longer, [ErrSecondFactor], and
+// [ErrSealed].
+func (s *Service) SecondStep(ctx context.Context, h HalfSignIn, a Answer, from Client) (Member, SignIn, error) {
+	m, err := s.HalfWay(ctx, h)
+	if err != nil {
+		return Member{}, SignIn{}, err
+	}
+	p, err := s.prove(ctx, m, a)
+	if err != nil {
+		return m, SignIn{}, err
+	}
+	in := s.newSignIn(m, from)
+	e := m.entry(m.Actor(), "staff.sign_in")
+	e.After = map[string]string{"second_factor": string(p.kind())}
+	return m, in, s.Store.UseProof(ctx, m.ID, p, &in, e)
+}
+
+// HalfWay returns the member of a first step that still counts, else
+// [ErrHalfSignIn].
+func (s *Service) HalfWay(ctx context.Context, h HalfSignIn) (Member, error) {
+	m, err := s.Store.Member(ctx, h.StaffID)
+	if fault.KindOf(err) == fault.NotFound || err == nil && !h.holds(m, s.Now()) {
+		return Member{}, ErrHalfSignIn
+	}
+	return m, err
+}
+
+func (s *Service) prove(ctx context.Context, m Member, a Answer) (Proof, error) {
+	all, err := s.Store.Factors(ctx, m.ID)
+	if err != nil {
+		return Proof{}, err
+	}
+	if a.Passkey != nil {
+		f, err := s.Passkeys.Answered(Owner{m, passkeysOf(all)}, *a.Passkey)
+		return Proof{Factor: f}, err
+	}
+	code, ok := oneTime(a.Code)
+	if !ok {
+		return Proof{RecoveryHash: hashRecovery(a.Code)}, nil
+	}
+	return s.proveCode(all, code)
+}
+
+// proveCode finds the authenticator app that the code is of.
+func (s *Service) proveCode(all []Factor, code string) (Proof, error) {
+	refusal := error(ErrSecondFactor)
+	for _, f := range all {
+		if f.Kind != TOTP {
+			continue
+		}
+		step, ok, err := s.Codes.Step(f.Secret, code, s.Now())
+		if err != nil {
+			refusal = err
+		}
+		if ok && step > f.Counter {
+			f.Counter = step
+			return Proof{Factor: f}, nil
+		}
+	}
+	return Proof{}, refusal
+}
+
+func passkeysOf(all []Factor) (list []Factor) {
+	for _, f := range all {
+		if f.Kind == Passkey {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// AskPasskey begins to ask m for one of their passkeys; without any, or where
+// there can be none, the ceremony is empty.
+func (s *Service) AskPasskey(ctx context.Context, p Party, m Member) (Ceremony, error) {
+	all, err := s.Store.Factors(ctx, m.ID)
+	keys := passkeysOf(all)
+	if err != nil || len(keys) == 0 || p.ID == "" {
+		return Ceremony{}, err
+	}
+	return s.Passkeys.Ask(p, Owner{m, keys})
+}
+
+// Confirm checks that it is still m: by their password, or as in
+// [Service.SecondStep] if a is not empty.
+func (s *Service) Confirm(ctx context.Context, m Member, password string, a Answer) error {
+	m, err := s.Store.Member(ctx, m.ID)
+	if err != nil {
+		return err
+	}
+	e := m.entry(m.Actor(), "staff.confirm")
+	if a == (Answer{}) {
+		ok, err := s.Passwords.Matches(ctx, password, m.PasswordHash)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return ErrSignIn
+		}
+		e.After = map[string]string{"confirmed_by": "password"}
+		return s.Store.Record(ctx, e)
+	}
+	p, err := s.prove(ctx, m, a)
+	if err != nil {
+		return err
+	}
+	e.After = map[string]string{"confirmed_by": string(p.kind())}
+	return s.Store.UseProof(ctx, m.ID, p, nil, e)
+}
+
+// ConfirmWith checks that the identity provider vouches for m once more, at
+// an instant after the attempt began. It returns [ErrSingleSignOn] if it
+// vouches for somebody else, and [ErrNotAskedAgain].
+func (s *Service) ConfirmWith(ctx context.Context, m Member, who Identity, a Attempt) error {
+	if !who.Verified || NormalEmail(who.Email) != NormalEmail(m.Email) {
+		return ErrSingleSignOn
+	}
+	if who.At.Before(a.At.Add(-time.Minute)) {
+		return ErrNotAskedAgain
+	}
+	e := m.entry(m.Actor(), "staff.confirm")
+	e.After = map[string]string{"confirmed_by": string(BySingleSignOn)}
+	return s.Store.Record(ctx, e)
+}
+
+// Security is what a member's page of second factors shows.
+type Security struct {
+	Factors []Factor
+	// CodesLeft is how many recovery codes were not used yet.
+	CodesLeft int
+	// Password is set if the member has one.
+	Password bool
+}
+
+// SecurityOf returns the member's second factors.
+func (s *Service) SecurityOf(ctx context.Context, m Member) (out Security, err error) {
+	if out.Factors, err = s.Store.Factors(ctx, m.ID); err != nil {
+		return out, err
+	}
+	if out.CodesLeft, err = s.Store.RecoveryCodesLeft(ctx, m.ID); err != nil {
+		return out, err
+	}
+	m, err = s.Store.Member(ctx, m.ID)
+	out.Password = m.PasswordHash != ""
+	return out, err
+}
+
+// BeginCode makes the secret of a new authenticator app; it counts once
+// [Service.AddCode] has seen a code of it.
+func (s *Service) BeginCode() (stored []byte, err error) { return s.Codes.New() }
+
+// ShowCode returns a secret of [Service.BeginCode] for taking it over.
+func (s *Service) ShowCode(m Member, stored []byte) (OneTimeSecret, error) {
+	return s.Codes.Show(stored, m.Email)
+}
+
+// AddCode enrols the authenticator app that makes codes from stored. It
+// returns recovery codes if the member had none, and a [fault.Fields].
+func (s *Service) AddCode(ctx context.Context, m Member, stored []byte, in FactorInput) ([]string, error) {
+	e := &fault.Fields{}
+	name := in.name(e)
+	code, ok := oneTime(in.Code)
+	if !ok {
+		e.Add("passcode", "rule.one_time_code", "must be the six digits that the app shows")
+	}
+	if err := e.Err(); err != nil {
+		return nil, err
+	}
+	step, ok, err := s.Codes.Step(stored, code, s.Now())
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		e.Add("passcode", "rule.one_time_wrong", "is not what the app shows now; check the clock of the device")
+		return nil, e.Err()
+	}
+	return s.insert(ctx, m, Factor{Kind: TOTP, Name: name, Handle: HashSecret("totp\x00" + string(stored)), Secret: stored, Counter: step})
+}
+
+// A FactorInput is what a member types about a new second factor.
+type FactorInput struct{ Name, Code string }
+
+func (in FactorInput) name(e *fault.Fields) string {
+	name := strings.TrimSpace(in.Name)
+	if name == "" {
+		e.Add("name", "rule.required", "is required")
+	} else {
+		checkName(e, name, 60)
+	}
+	return name
+}
+
+// BeginPasskey begins to enrol a passkey, or returns [ErrNoPasskeysHere].
+func (s *Service) BeginPasskey(ctx context.Context, p Party, m Member) (Ceremony, error) {
+	if p.ID == "" {
+		return Ceremony{}, ErrNoPasskeysHere
+	}
+	all, err := s.Store.Factors(ctx, m.ID)
+	if err != nil {
+		return Ceremony{}, err
+	}
+	return s.Passkeys.Enrol(p, Owner{m, passkeysOf(all)})
+}
+
+// AddPasskey enrols the passkey that a browser made. It returns recovery codes
+// if the member had none, [ErrSecondFactor], and a [fault.Fields].
+func (s *Service) AddPasskey(ctx context.Context, m Member, in FactorInput, a PasskeyAnswer) ([]string, error) {
+	e := &fault.Fields{}
+	name := in.name(e)
+	if err := e.Err(); err != nil {
+		return nil, err
+	}
+	f, err := s.Passkeys.Enrolled(Owner{Member: m}, a)
+	if err != nil {
+		return nil, err
+	}
+	f.Kind, f.Name = Passkey, name
+	return s.insert(ctx, m, f)
+}
+
+func (s *Service) insert(ctx context.Context, m Member, f Factor) ([]string, error) {
+	f.StaffID = m.ID
+	e := m.entry(m.Actor(), "staff.add_second_factor")
+	e.After = f.shown()
+	codes := newRecoveryCodes()
+	used, err := s.Store.InsertFactor(ctx, f, hashesOf(codes), e)
+	if err != nil || !used {
+		return nil, err
+	}
+	return codes, nil
+}

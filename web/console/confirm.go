@@ -1,0 +1,229 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+)
+
+const (
+	// confirmedKey is where a session keeps when the member last proved who
+	// they are, in seconds of Unix.
+	confirmedKey = "confirmed_at"
+	confirmPath  = "/confirm"
+	// confirmFields begin with this: they travel together with the fields of
+	// the form that is sent again.
+	confirmFields = "confirm_"
+)
+
+func (c *Console) confirmedAt(r *http.Request, at time.Time) {
+	if at.IsZero() {
+		c.sessions.Remove(r.Context(), confirmedKey)
+		return
+	}
+	c.sessions.Put(r.Context(), confirmedKey, at.Unix())
+}
+
+// confirmed reports whether the member proved lately who they are.
+func (c *Console) confirmed(r *http.Request) bool {
+	at := c.sessions.GetInt64(r.Context(), confirmedKey)
+	return at != 0 && staff.Confirmed(time.Unix(at, 0), c.Now())
+}
+
+// askToConfirm asks the member to confirm that it is they. What a form would
+// have changed waits in the page that asks, and is sent again from there.
+func (c *Console) askToConfirm(w http.ResponseWriter, r *http.Request) {
+	if reads(r) || partial(r) {
+		to := localPath(r.URL.RequestURI())
+		if partial(r) {
+			to = openPage(r)
+		} else if page, file := strings.CutSuffix(r.URL.Path, ".csv"); file {
+			to = page // a file has no page to go on from
+		}
+		redirect(w, r, confirmPath+"?"+url.Values{"return": {to}}.Encode())
+		return
+	}
+	p := pages.Confirm{To: localPath(r.URL.RequestURI()), Carried: carried(r.PostForm)}
+	frame(r).Path = "/" // a page of which only the form's answer can be asked for
+	if err := c.showConfirm(w, r, http.StatusOK, p); err != nil {
+		c.fail(w, r, err)
+	}
+}
+
+// carried are the fields of a form that is to be sent again, in one order.
+func carried(form url.Values) (list [][2]string) {
+	for name, values := range form {
+		if strings.HasPrefix(name, confirmFields) {
+			continue
+		}
+		for _, v := range values {
+			list = append(list, [2]string{name, v})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	return list
+}
+
+func (c *Console) confirmForm(w http.ResponseWriter, r *http.Request) error {
+	to := afterConfirm(r.FormValue("return"))
+	if c.confirmed(r) {
+		redirect(w, r, to)
+		return nil
+	}
+	return c.showConfirm(w, r, http.StatusOK, pages.Confirm{Return: to, ByPassword: r.FormValue("with") == "password"})
+}
+
+func afterConfirm(to string) string {
+	if to = localPath(to); strings.HasPrefix(to, confirmPath) {
+		return "/"
+	}
+	return to
+}
+
+// showConfirm draws the question with the ways in which the member can answer.
+func (c *Console) showConfirm(w http.ResponseWriter, r *http.Request, status int, p pages.Confirm) error {
+	f := frame(r)
+	has, err := c.Staff.SecurityOf(r.Context(), f.Member)
+	if err != nil {
+		return err
+	}
+	p.Email = f.Member.Email
+	p.SingleSignOn = f.Method == staff.BySingleSignOn && c.SingleSignOn != nil
+	p.Password = f.Method == staff.ByPassword && has.Password
+	p.Codes = slices.ContainsFunc(has.Factors, func(k staff.Factor) bool { return k.Kind == staff.TOTP }) || has.CodesLeft > 0
+	p.ByPassword = p.Password && (p.ByPassword || len(has.Factors) == 0)
+	if p.Passkey, err = c.askPasskey(r, f.Member); err != nil {
+		return err
+	}
+	return c.show(w, r, status, p.Page())
+}
+
+func (c *Console) confirm(w http.ResponseWriter, r *http.Request) error {
+	m := frame(r).Member
+	again := pages.Confirm{Return: afterConfirm(r.PostFormValue("confirm_return")), Carried: carried(r.PostForm), ByPassword: r.PostFormValue("confirm_with") == "password"}
+	if to := localPath(r.PostFormValue("confirm_to")); to != "/" {
+		again.To = to
+	}
+	answer := c.confirmation(r)
+	if r.PostFormValue("confirm_other") != "" {
+		again.ByPassword = !again.ByPassword
+		return c.showConfirm(w, r, http.StatusOK, again)
+	}
+	if again.Errors = unanswered(r, answer); again.Errors != nil {
+		return c.showConfirm(w, r, http.StatusUnprocessableEntity, again)
+	}
+	held, wait, err := c.provingThrottled(r, m)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		w.Header().Set("Retry-After", seconds(wait))
+		again.Error = say(r, "signin.throttled", frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
+		return c.showConfirm(w, r, http.StatusTooManyRequests, again)
+	}
+	err = c.Staff.Confirm(r.Context(), m, r.PostFormValue("confirm_password"), answer)
+	switch {
+	case errors.Is(err, staff.ErrSignIn):
+		again.Error = say(r, "confirm.password_refused")
+		return c.showConfirm(w, r, http.StatusUnprocessableEntity, again)
+	case errors.Is(err, staff.ErrSecondFactor), errors.Is(err, staff.ErrSealed):
+		again.Error = c.proofRefused(r, m, err)
+		return c.showConfirm(w, r, http.StatusUnprocessableEntity, again)
+	case err != nil:
+		return err
+	}
+	if err := held.giveBack(r.Context()); err != nil {
+		return err
+	}
+	c.confirmedAt(r, c.Now())
+	if again.To != "" {
+		// The browser sends the form again, all of its fields included.
+		http.Redirect(w, r, again.To, http.StatusTemporaryRedirect)
+		return nil
+	}
+	return c.done(w, r, again.Return, ui.Good, say(r, "confirm.done"))
+}
+
+// confirmation reads the proof; nothing means the password. A member who
+// signed in at the identity provider has no password here.
+func (c *Console) confirmation(r *http.Request) staff.Answer {
+	if raw := r.PostFormValue("confirm_passkey"); raw != "" {
+		a := c.passkeyAnswer(r, raw)
+		return staff.Answer{Passkey: &a}
+	}
+	if r.PostFormValue("confirm_with") == "password" && frame(r).Method == staff.ByPassword {
+		return staff.Answer{}
+	}
+	return staff.Answer{Code: narrow(r.PostFormValue("confirm_code"))}
+}
+
+func unanswered(r *http.Request, a staff.Answer) []fault.Field {
+	switch {
+	case a.Passkey != nil:
+		return nil
+	case r.PostFormValue("confirm_with") == "password" && frame(r).Method == staff.ByPassword:
+		return missing(r, "confirm_password")
+	}
+	return missing(r, "confirm_code")
+}
+
+// confirmElsewhere sends a member who signed in at the identity provider there
+// once more.
+func (c *Console) confirmElsewhere(w http.ResponseWriter, r *http.Request) error {
+	to := afterConfirm(r.FormValue("return"))
+	if c.SingleSignOn == nil || frame(r).Method != staff.BySingleSignOn {
+		return errNoPage
+	}
+	a, address, err := c.SingleSignOn.BeginAgain(r.Context())
+	if err != nil {
+		return c.refuseConfirmation(w, r, to, err)
+	}
+	a.Return, a.Confirms = to, frame(r).Member.ID
+	return c.leaveFor(w, r, a, address)
+}
+
+// endConfirmation takes back the browser of a member who was sent to the
+// identity provider to confirm that it is they.
+func (c *Console) endConfirmation(w http.ResponseWriter, r *http.Request, a staff.Attempt, who staff.Identity) error {
+	m, to := frame(r).Member, localPath(a.Return)
+	if m.ID != a.Confirms {
+		return staff.ErrUnauthenticated
+	}
+	if err := c.Staff.ConfirmWith(r.Context(), m, who, a); err != nil {
+		return c.refuseConfirmation(w, r, to, err)
+	}
+	c.confirmedAt(r, c.Now())
+	return c.done(w, r, to, ui.Good, say(r, "confirm.done"))
+}
+
+// refuseConfirmation explains on the page that asks what became of the attempt.
+func (c *Console) refuseConfirmation(w http.ResponseWriter, r *http.Request, to string, err error) error {
+	page, status := pages.Confirm{Return: to}, http.StatusUnprocessableEntity
+	switch {
+	case frame(r).Member.ID == 0:
+		return staff.ErrUnauthenticated
+	case errors.Is(err, staff.ErrProviderDown):
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", "2")
+		c.Log.WarnContext(r.Context(), "the identity provider cannot be used", "error", err)
+		page.Error = say(r, "confirm.sso_down")
+	case errors.Is(err, staff.ErrNotAskedAgain):
+		page.Error = say(r, "fault.sso_not_asked_again")
+	case errors.Is(err, staff.ErrAttempt):
+		page.Error = say(r, "signin.sso.ended")
+	case errors.Is(err, staff.ErrSingleSignOn):
+		page.Error = say(r, "confirm.sso_refused")
+	default:
+		return err
+	}
+	frame(r).Path = confirmPath + "?" + url.Values{"return": {to}}.Encode()
+	return c.showConfirm(w, r, status, page)
+}

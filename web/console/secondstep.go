@@ -1,0 +1,178 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/views/pages"
+)
+
+const (
+	// halfKey is where a session keeps a sign-in of which only the password was
+	// given. Nobody is signed in by it.
+	halfKey = "half_sign_in"
+	// ceremonyKey is where it keeps what a browser was asked about passkeys.
+	ceremonyKey    = "passkey_ceremony"
+	secondStepPath = "/signin/second"
+)
+
+// askSecond keeps the first step of a sign-in and asks for the second factor.
+func (c *Console) askSecond(w http.ResponseWriter, r *http.Request, m staff.Member, to string) error {
+	half := m.Half(c.Now())
+	half.Return = to
+	raw, err := json.Marshal(half)
+	if err != nil {
+		return err
+	}
+	if err := c.sessions.RenewToken(r.Context()); err != nil {
+		return err
+	}
+	c.sessions.Remove(r.Context(), signInKey)
+	c.sessions.Put(r.Context(), halfKey, string(raw))
+	redirect(w, r, secondStepPath)
+	return nil
+}
+
+// halfWay returns the first step that the session keeps, and whose it is.
+func (c *Console) halfWay(r *http.Request) (staff.HalfSignIn, staff.Member, error) {
+	var half staff.HalfSignIn
+	if raw := c.sessions.GetString(r.Context(), halfKey); raw != "" {
+		if err := json.Unmarshal([]byte(raw), &half); err != nil {
+			return half, staff.Member{}, err
+		}
+	}
+	m, err := c.Staff.HalfWay(r.Context(), half)
+	return half, m, err
+}
+
+func (c *Console) secondForm(w http.ResponseWriter, r *http.Request) error {
+	if frame(r).Member.ID != 0 {
+		redirect(w, r, "/")
+		return nil
+	}
+	half, m, err := c.halfWay(r)
+	if errors.Is(err, staff.ErrHalfSignIn) {
+		return c.beginAnew(w, r, half)
+	}
+	if err != nil {
+		return err
+	}
+	return c.showSecond(w, r, http.StatusOK, m, pages.SecondStep{})
+}
+
+// showSecond draws the page and asks the browser for a passkey, if the member
+// has one.
+func (c *Console) showSecond(w http.ResponseWriter, r *http.Request, status int, m staff.Member, p pages.SecondStep) error {
+	var err error
+	p.Email, p.Recovery = m.Email, r.FormValue("with") == "recovery"
+	if p.Passkey, err = c.askPasskey(r, m); err != nil {
+		return err
+	}
+	return c.show(w, r, status, p.Page())
+}
+
+// beginAnew leads back to the password.
+func (c *Console) beginAnew(w http.ResponseWriter, r *http.Request, half staff.HalfSignIn) error {
+	c.sessions.Remove(r.Context(), halfKey)
+	to := "/signin"
+	if page := localPath(half.Return); page != "/" {
+		to += "?" + url.Values{"return": {page}}.Encode()
+	}
+	redirect(w, r, to)
+	return nil
+}
+
+func (c *Console) secondStep(w http.ResponseWriter, r *http.Request) error {
+	half, m, err := c.halfWay(r)
+	if errors.Is(err, staff.ErrHalfSignIn) {
+		return c.beginAnew(w, r, half)
+	}
+	if err != nil {
+		return err
+	}
+	again := pages.SecondStep{}
+	answer := c.answerOf(r)
+	if answer.Passkey == nil {
+		if again.Errors = missing(r, "passcode"); again.Errors != nil {
+			return c.showSecond(w, r, http.StatusUnprocessableEntity, m, again)
+		}
+	}
+	held, wait, err := c.provingThrottled(r, m)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		c.noteSlowed(r, m.Email)
+		w.Header().Set("Retry-After", seconds(wait))
+		again.Error = say(r, "signin.throttled", frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
+		return c.showSecond(w, r, http.StatusTooManyRequests, m, again)
+	}
+	_, in, err := c.Staff.SecondStep(r.Context(), half, answer, staff.Client{IP: clientIP(r), UserAgent: r.UserAgent()})
+	switch {
+	case errors.Is(err, staff.ErrHalfSignIn):
+		return c.beginAnew(w, r, half)
+	case errors.Is(err, staff.ErrSecondFactor), errors.Is(err, staff.ErrSealed):
+		again.Error = c.proofRefused(r, m, err)
+		return c.showSecond(w, r, http.StatusUnprocessableEntity, m, again)
+	case err != nil:
+		return err
+	}
+	if err := held.giveBack(r.Context()); err != nil {
+		return err
+	}
+	return c.enter(w, r, in, localPath(half.Return))
+}
+
+// proofRefused says why an answer counts for nothing.
+func (c *Console) proofRefused(r *http.Request, m staff.Member, err error) string {
+	c.Log.InfoContext(r.Context(), "a second factor was refused", "staff", m.ID, "error", err)
+	if errors.Is(err, staff.ErrSealed) {
+		return say(r, "fault.second_factor_sealed")
+	}
+	return say(r, "fault.second_factor_refused")
+}
+
+// provingThrottled counts an attempt to prove who one is, beyond the password
+// or anew: for the network, and for the account wherever it comes from. The
+// guesser knows the password or the session, so nobody is exempt.
+func (c *Console) provingThrottled(r *http.Request, m staff.Member) (held tokens, wait time.Duration, err error) {
+	if wait, err = held.take(r.Context(), c.Throttle, "second:ip:"+network(r)); err != nil || wait > 0 {
+		return held, wait, err
+	}
+	wait, err = held.take(r.Context(), c.Guesses, "second:account:"+strconv.FormatInt(m.ID, 10))
+	return held, wait, err
+}
+
+// answerOf reads what a form gives as a proof: the answer of a passkey, or a code.
+func (c *Console) answerOf(r *http.Request) staff.Answer {
+	if raw := r.PostFormValue("passkey"); raw != "" {
+		a := c.passkeyAnswer(r, raw)
+		return staff.Answer{Passkey: &a}
+	}
+	return staff.Answer{Code: narrow(r.PostFormValue("passcode"))}
+}
+
+// party is the site whose passkeys the request may use.
+func (c *Console) party(r *http.Request) staff.Party { return staff.PartyOf(c.PublicURL, r.Host) }
+
+// passkeyAnswer joins a browser's answer with what it was asked, which is
+// taken out: it serves once.
+func (c *Console) passkeyAnswer(r *http.Request, raw string) staff.PasskeyAnswer {
+	return staff.PasskeyAnswer{Party: c.party(r), State: []byte(c.sessions.PopString(r.Context(), ceremonyKey)), Answer: []byte(raw)}
+}
+
+// askPasskey returns what to ask the browser for one of m's passkeys, "" if
+// there is none that could be used here.
+func (c *Console) askPasskey(r *http.Request, m staff.Member) (options string, err error) {
+	asked, err := c.Staff.AskPasskey(r.Context(), c.party(r), m)
+	if err != nil || asked.Options == nil {
+		return "", err
+	}
+	c.sessions.Put(r.Context(), ceremonyKey, string(asked.State))
+	return string(asked.Options), nil
+}
