@@ -32,7 +32,7 @@ func TestConfirmThatItIsYou(t *testing.T) {
 	}
 	b.header = http.Header{}
 
-	b.get("/confirm?return=https://evil.example").is(200).hasNot("evil")
+	b.get("/confirm?return=https://evil.example").is(200).has(`name="confirm_return" value="/"`)
 	b.get("/confirm?return=%2Fkeys%2Fnew").is(200).has("Confirm that it is you", `value="/keys/new"`)
 	form := url.Values{"confirm_return": {"/keys/new"}, "confirm_with": {"password"}}
 	b.post("/confirm", form).is(422).has(`id="f-confirm_password-error"`)

@@ -251,3 +251,17 @@ func TestPolicyIsAnAdminsChoice(t *testing.T) {
 	fixed.get("/staff").is(200).has("CONSOLE_SECOND_FACTOR decides this")
 	fixed.post("/staff/second-factors", url.Values{"second_factor": {"required"}}).is(http.StatusConflict)
 }
+
+// The first admin of a new installation, made from the environment, is led to
+// a second factor and not locked out.
+func TestFirstAdminIsLedToEnrolment(t *testing.T) {
+	g := newRig(t, func(d *Deps) { d.Staff.FixedPolicy = "" })
+	if created, err := g.Staff.EnsureFirstAdmin(t.Context(), "root@example.com", password); err != nil || !created {
+		t.Fatal(created, err)
+	}
+	b := g.browser()
+	b.signIn("root@example.com")
+	b.get("/").to("/account/security")
+	b.enrol()
+	b.get("/").is(200)
+}
