@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
 
 	"dropbell/adapters/postgres"
 	"dropbell/domain/staff"
@@ -143,10 +145,13 @@ func TestPolicyOfNewAndOldInstallations(t *testing.T) {
 	old := newWorld(t)
 	old.member("ada@example.com", staff.Admin)
 	old.exec(`drop table second_factors, recovery_codes, console_settings`)
-	old.exec(`delete from goose_db_version where version_id >= 41`)
-	if err := migrations.Up(t.Context(), old.sql.Config().ConnString()); err != nil {
-		t.Fatal(err)
-	}
+	old.exec(`delete from goose_db_version where version_id = 41`)
+	conn := stdlib.OpenDBFromPool(old.sql)
+	defer conn.Close()
+	steps, err := goose.NewProvider(goose.DialectPostgres, conn, migrations.FS)
+	old.must(err)
+	_, err = steps.ApplyVersion(t.Context(), 41, true)
+	old.must(err)
 	if p, err := postgres.NewStaff(old.db).Policy(t.Context()); p != staff.Optional || err != nil {
 		t.Errorf("an installation with staff: %q, %v", p, err)
 	}
