@@ -99,7 +99,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 	if p.cfg.JWTSecret != "" || p.cfg.JWKSURL != "" {
 		var err error
 		if tokens, err = api.NewTokens(ctx, api.TokenOptions{Secret: p.cfg.JWTSecret, JWKSURL: p.cfg.JWKSURL,
-			Issuer: p.cfg.JWTIssuer, Audience: p.cfg.JWTAud, Now: clock, Log: p.log}); err != nil {
+			Issuer: p.cfg.JWTIssuer, Audience: p.cfg.JWTAud, MaxAge: p.cfg.JWTMaxAge, Now: clock, Log: p.log}); err != nil {
 			return nil, err
 		}
 	}

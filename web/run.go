@@ -74,9 +74,7 @@ func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 		return config.Mistake{Err: fmt.Errorf("the environment must be corrected (web --help describes each variable):\n%w", err)}
 	}
 	log := cfg.Logger("web", out)
-	if cfg.JWTSecret == "" && cfg.JWKSURL == "" {
-		log.Warn("end users cannot sign in: neither AUTH_JWT_SECRET nor AUTH_JWKS_URL is set, so the API refuses their tokens and takes service keys only")
-	}
+	warn(cfg, log)
 	p, err := build(ctx, cfg, log)
 	if err != nil {
 		return errors.Join(err, p.close())

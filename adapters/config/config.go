@@ -35,6 +35,9 @@ type Config struct {
 	JWKSURL   string
 	JWTIssuer string
 	JWTAud    string
+	// JWTMaxAge is how long after its iat an end user's token is accepted; 0 =
+	// until its exp.
+	JWTMaxAge time.Duration
 
 	AdminEmail    string
 	AdminPassword string
@@ -100,8 +103,9 @@ func Variables() []Variable {
 		{"METRICS_TOKEN", "", "bearer token without which web and worker do not serve /metrics, at least 16 bytes; empty = everybody may read it", longEnough(func(c *Config) *string { return &c.MetricsToken }, 16)},
 		{"AUTH_JWT_SECRET", "", "shared secret of end users' tokens (HS256), at least 16 bytes; without it and AUTH_JWKS_URL no end user can sign in", longEnough(func(c *Config) *string { return &c.JWTSecret }, 16)},
 		{"AUTH_JWKS_URL", "", "instead of AUTH_JWT_SECRET: where the public keys of end users' tokens are published", webAddress(func(c *Config) *string { return &c.JWKSURL }, "https://id.example.com/.well-known/jwks.json")},
-		{"AUTH_JWT_ISSUER", "", "required issuer of end users' tokens; empty = any", text(func(c *Config) *string { return &c.JWTIssuer })},
+		{"AUTH_JWT_ISSUER", "", "required issuer of end users' tokens; empty = any. With this or AUTH_JWT_AUDIENCE ID tokens are refused", text(func(c *Config) *string { return &c.JWTIssuer })},
 		{"AUTH_JWT_AUDIENCE", "", "required audience of end users' tokens; empty = any", text(func(c *Config) *string { return &c.JWTAud })},
+		{"AUTH_JWT_MAX_AGE", "24h", "how long after its iat an end user's token is accepted, whatever its exp says, between 1m and 8760h; 0 = until exp. Of tokens without iat those of AUTH_JWKS_URL may last no longer than this, those of AUTH_JWT_SECRET last until exp", orZero(span(func(c *Config) *time.Duration { return &c.JWTMaxAge }, time.Minute, 365*24*time.Hour))},
 		{"ADMIN_EMAIL", "", "the first admin, created when there is none", func(c *Config, v string) error {
 			c.AdminEmail = v
 			if a, err := mail.ParseAddress(v); v != "" && (err != nil || a.Address != v) {

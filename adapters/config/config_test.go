@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: "127.0.0.1:8080",
 		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", RatePerUser: 600, DBConns: 16,
-		RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
+		JWTMaxAge: 24 * time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
@@ -39,7 +39,7 @@ func TestDefaults(t *testing.T) {
 func TestEveryVariableIsRead(t *testing.T) {
 	got, err := config.Load(least("HTTP_ADDR", " :80 ", "WORKER_HTTP_ADDR", ":81", "PUBLIC_URL", "https://drops.example",
 		"TRUSTED_PROXIES", "10.0.0.0/8, ,192.168.0.7,", "LOG_LEVEL", "debug", "AUTH_JWT_SECRET", "0123456789abcdef",
-		"AUTH_JWT_ISSUER", "iss", "AUTH_JWT_AUDIENCE", "aud", "ADMIN_EMAIL", "a@example.com", "ADMIN_PASSWORD", "correct horse",
+		"AUTH_JWT_ISSUER", "iss", "AUTH_JWT_AUDIENCE", "aud", "AUTH_JWT_MAX_AGE", "90m", "ADMIN_EMAIL", "a@example.com", "ADMIN_PASSWORD", "correct horse",
 		"ADMIN_API_KEY", "dbk_abcdefghijklmnopqrst", "SMTP_URL", "smtps://u:p@mail:465?from=a@example.com", "SMS_URL", "https://sms.example/v1",
 		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_YWJj", "VAPID_PUBLIC_KEY", public,
 		"VAPID_PRIVATE_KEY", private, "VAPID_SUBJECT", "mailto:a@example.com",
@@ -54,7 +54,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
 		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
-		JWTSecret: "0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", AdminEmail: "a@example.com", AdminPassword: "correct horse",
+		JWTSecret: "0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", JWTMaxAge: 90 * time.Minute, AdminEmail: "a@example.com", AdminPassword: "correct horse",
 		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMSURL: "https://sms.example/v1",
 		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_YWJj", VAPIDPublicKey: public, VAPIDPrivateKey: private,
 		VAPIDSubject: "mailto:a@example.com",

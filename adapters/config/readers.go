@@ -148,6 +148,19 @@ func span(field func(*Config) *time.Duration, least, most time.Duration) reader 
 	}
 }
 
+// orZero also takes 0, for no bound at all.
+func orZero(read reader) reader {
+	return func(c *Config, v string) error {
+		if v == "0" {
+			return nil
+		}
+		if err := read(c, v); err != nil {
+			return fmt.Errorf("%w, or 0", err)
+		}
+		return nil
+	}
+}
+
 // longEnough reads a secret that has so many bytes, or none.
 func longEnough(field func(*Config) *string, bytes int) reader {
 	return func(c *Config, v string) error {

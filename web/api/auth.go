@@ -38,7 +38,12 @@ type caller struct {
 	key *staff.Key
 	// until is when the credentials end; zero = never.
 	until time.Time
+	// withdrawn reports whether the key that signed the credentials is no longer
+	// published; nil = there is no such key.
+	withdrawn func() bool
 }
+
+func (c *caller) isWithdrawn() bool { return c.withdrawn != nil && c.withdrawn() }
 
 func (c *caller) kind() string {
 	switch {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,10 +15,12 @@ import (
 
 	"github.com/lestrrat-go/httprc/v3"
 	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/lestrrat-go/jwx/v3/jws"
 )
 
 const (
-	jwksInterval = 10 * time.Minute
+	// jwksInterval bounds how long a key that was withdrawn is still trusted.
+	jwksInterval = time.Minute
 	maxKeySet    = 10 << 20
 	// maxSkipped bounds how many skipped keys the log names.
 	maxSkipped = 10
@@ -26,13 +29,56 @@ const (
 // keySets fetches the key set again and again and keeps the last good one.
 type keySets struct {
 	control  httprc.Controller
-	resource *httprc.ResourceBase[jwk.Set]
+	resource *httprc.ResourceBase[*trustedKeys]
+}
+
+// trustedKeys is the key set of one answer.
+type trustedKeys struct {
+	set    jwk.Set
+	prints map[keyPrint]struct{} // of the keys in set
+}
+
+// keyPrint tells a key, with its id and what it may be used for, from others.
+type keyPrint [sha256.Size]byte
+
+func printOf(key jwk.Key) (keyPrint, error) {
+	text, err := json.Marshal(key)
+	return sha256.Sum256(text), err
+}
+
+func trust(set jwk.Set) (*trustedKeys, error) {
+	keys := &trustedKeys{set: set, prints: map[keyPrint]struct{}{}}
+	for i := range set.Len() {
+		key, _ := set.Key(i)
+		print, err := printOf(key)
+		if err != nil {
+			return nil, errors.New("a key of the key set cannot be written down")
+		}
+		keys.prints[print] = struct{}{}
+	}
+	return keys, nil
+}
+
+// verify returns the token's payload and the key that signed it.
+func (k *trustedKeys) verify(token string) ([]byte, keyPrint, error) {
+	var used any
+	payload, err := jws.Verify([]byte(token), jws.WithKeySet(k.set, jws.WithInferAlgorithmFromKey(true), jws.WithRequireKid(false)), jws.WithKeyUsed(&used))
+	if err != nil {
+		return nil, keyPrint{}, err
+	}
+	key, ok := used.(jwk.Key)
+	if !ok {
+		return nil, keyPrint{}, fmt.Errorf("the key is a %T", used)
+	}
+	print, err := printOf(key)
+	return payload, print, err
 }
 
 // fetchKeySets does not wait for the first answer; ctx ends the fetching.
 func fetchKeySets(ctx context.Context, url string, log *slog.Logger) (*keySets, error) {
 	resource, err := httprc.NewResource(url, &keySetReader{log: log},
-		httprc.WithHTTPClient(jwk.DefaultHTTPClient()), httprc.WithConstantInterval(jwksInterval))
+		httprc.WithHTTPClient(jwk.DefaultHTTPClient()), httprc.WithConstantInterval(jwksInterval),
+		httprc.WithMinInterval(jwksInterval)) // the pause after a call that failed
 	if err != nil {
 		return nil, fmt.Errorf("AUTH_JWKS_URL: %w", err)
 	}
@@ -47,15 +93,29 @@ func fetchKeySets(ctx context.Context, url string, log *slog.Logger) (*keySets, 
 }
 
 // known returns the key set that was fetched last.
-func (s *keySets) known() (jwk.Set, error) {
-	if set := s.resource.Resource(); set != nil {
-		return set, nil
+func (s *keySets) known() (*trustedKeys, error) {
+	keys := s.resource.Resource()
+	switch {
+	case keys == nil:
+		return nil, errors.New("not fetched yet")
+	case keys.set.Len() == 0:
+		return nil, errors.New("the key set has no key that can be used")
 	}
-	return nil, errors.New("not fetched yet")
+	return keys, nil
+}
+
+// publishes reports whether the key is in the key set that was fetched last.
+func (s *keySets) publishes(key keyPrint) bool {
+	keys, err := s.known()
+	if err != nil {
+		return false
+	}
+	_, ok := keys.prints[key]
+	return ok
 }
 
 // refresh returns the key set that the server has now.
-func (s *keySets) refresh(ctx context.Context) (jwk.Set, error) {
+func (s *keySets) refresh(ctx context.Context) (*trustedKeys, error) {
 	if err := s.control.Refresh(ctx, s.resource.URL()); err != nil {
 		return nil, err
 	}
@@ -71,8 +131,9 @@ type keySetReader struct {
 	skipped []string // in the last answer
 }
 
-// Transform is part of [httprc.Transformer].
-func (k *keySetReader) Transform(_ context.Context, res *http.Response) (jwk.Set, error) {
+// Transform is part of [httprc.Transformer]. A set without keys is an answer
+// too: the keys of the answer before were withdrawn.
+func (k *keySetReader) Transform(_ context.Context, res *http.Response) (*trustedKeys, error) {
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxKeySet+1))
 	if err != nil {
 		return nil, err
@@ -86,9 +147,9 @@ func (k *keySetReader) Transform(_ context.Context, res *http.Response) (jwk.Set
 	}
 	k.tell(skipped, set.Len())
 	if set.Len() == 0 {
-		return nil, errors.New("the key set has no key that can be used")
+		k.log.Warn("AUTH_JWKS_URL has no key that can be used: no user's token is accepted")
 	}
-	return set, nil
+	return trust(set)
 }
 
 // tell logs what was left out, once until that changes.
@@ -107,7 +168,7 @@ func parseKeySet(body []byte) (jwk.Set, []string, error) {
 	var in struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
-	if err := json.Unmarshal(body, &in); err != nil {
+	if err := json.Unmarshal(body, &in); err != nil || in.Keys == nil {
 		return nil, nil, errors.New("the key set is not a JSON object with an array of keys")
 	}
 	set, skipped := jwk.NewSet(), []string(nil)

@@ -37,7 +37,7 @@ func (a *API) streamRoute() {
 		Summary: "Receive in-app messages as they are delivered",
 		Description: "Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment " +
 			"every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get what was missed; each message comes once. " +
-			"The stream ends with the token, and when the client does not keep up."})
+			"The stream ends with the token or its key, and when the client does not keep up."})
 	op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header",
 		Description: "The id of the last event received.", Schema: &huma.Schema{Type: huma.TypeString}})
 	op.Responses["200"] = &huma.Response{Description: "The events.",
@@ -51,7 +51,7 @@ func (a *API) streamRoute() {
 			defer a.Hub.Cancel(userOf(ctx), sub)
 			_, w := humachi.Unwrap(hc)
 			s := &stream{api: a, user: userOf(ctx), w: w, control: http.NewResponseController(w), seen: parsePosition(in.last)}
-			s.run(ctx, sub, callerOf(ctx).until)
+			s.run(ctx, sub, callerOf(ctx))
 		}}, nil
 	})
 }
@@ -74,10 +74,10 @@ type stream struct {
 }
 
 // run serves the client until it leaves, is cut off, or its credentials end.
-func (s *stream) run(ctx context.Context, sub *Subscription, until time.Time) {
-	if !until.IsZero() {
+func (s *stream) run(ctx context.Context, sub *Subscription, by *caller) {
+	if !by.until.IsZero() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, until.Sub(s.api.Now()))
+		ctx, cancel = context.WithTimeout(ctx, by.until.Sub(s.api.Now()))
 		defer cancel()
 	}
 	// The server's own read deadline would end the stream.
@@ -92,7 +92,7 @@ func (s *stream) run(ctx context.Context, sub *Subscription, until time.Time) {
 		case <-ctx.Done():
 			return
 		case <-beat.C:
-			alive = s.write(": still here\n\n")
+			alive = !by.isWithdrawn() && s.write(": still here\n\n")
 		case <-sub.Done:
 			return
 		case it := <-sub.Items:

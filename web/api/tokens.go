@@ -3,17 +3,13 @@ package api
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/lestrrat-go/jwx/v3/jwa"
-	"github.com/lestrrat-go/jwx/v3/jwk"
 	"github.com/lestrrat-go/jwx/v3/jws"
 	"github.com/lestrrat-go/jwx/v3/jwt"
 	"github.com/maypok86/otter/v2"
@@ -31,8 +27,11 @@ type TokenOptions struct {
 	// Issuer and Audience, if set, must be the token's.
 	Issuer   string
 	Audience string
-	Now      func() time.Time
-	Log      *slog.Logger // nil = slog.Default()
+	// MaxAge is how long after its iat a token is accepted, whatever its exp
+	// says; 0 = until exp.
+	MaxAge time.Duration
+	Now    func() time.Time
+	Log    *slog.Logger // nil = slog.Default()
 }
 
 // Tokens verifies end users' tokens. Which key is tried follows from the kind
@@ -87,7 +86,7 @@ func (t *Tokens) caller(ctx context.Context, token string) (*caller, error) {
 	}
 	hash := sha256.Sum256([]byte(token))
 	if c, ok := t.known.GetIfPresent(hash); ok {
-		if t.o.Now().Before(c.until) {
+		if t.o.Now().Before(c.until) && !c.isWithdrawn() {
 			return c, nil
 		}
 		t.known.Invalidate(hash)
@@ -101,7 +100,15 @@ func (t *Tokens) caller(ctx context.Context, token string) (*caller, error) {
 }
 
 func (t *Tokens) verify(ctx context.Context, token string) (*caller, error) {
-	payload, err := t.signed(ctx, token)
+	head, ok := headerOf(token)
+	if !ok {
+		return nil, invalid("the token's header cannot be read")
+	}
+	if head.critical {
+		// RFC 7515, section 4.1.11; no extension is understood here.
+		return nil, invalid("the token's crit names extensions that are not understood here")
+	}
+	payload, key, err := t.signed(ctx, head.algorithm, token)
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +116,24 @@ func (t *Tokens) verify(ctx context.Context, token string) (*caller, error) {
 	if err != nil {
 		return nil, invalid("the token's claims cannot be read; sub must be a string, exp a number of seconds")
 	}
+	if err := t.validate(head, claims); err != nil {
+		return nil, err
+	}
+	sub, _ := claims.Subject()
+	id, err := user.ParseID(sub)
+	if err != nil {
+		return nil, invalid("the token's sub must be the user's id in decimal")
+	}
+	c := &caller{user: id}
+	if key != nil {
+		c.withdrawn = func() bool { return !t.sets.publishes(*key) }
+	}
+	c.until, err = t.end(claims, key != nil)
+	return c, err
+}
+
+// validate checks everything that claims say but whose and how old they are.
+func (t *Tokens) validate(head tokenHeader, claims jwt.Token) error {
 	options := []jwt.ValidateOption{jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithAcceptableSkew(tokenLeeway),
 		jwt.WithClock(jwt.ClockFunc(t.o.Now))}
 	if t.o.Issuer != "" {
@@ -118,15 +143,37 @@ func (t *Tokens) verify(ctx context.Context, token string) (*caller, error) {
 		options = append(options, jwt.WithAudience(t.o.Audience))
 	}
 	if err := jwt.Validate(claims, options...); err != nil {
-		return nil, invalid(validationText(err))
+		return invalid(validationText(err))
 	}
-	sub, _ := claims.Subject()
-	id, err := user.ParseID(sub)
-	if err != nil {
-		return nil, invalid("the token's sub must be the user's id in decimal")
+	if t.o.Issuer == "" && t.o.Audience == "" {
+		return nil // nobody said that the tokens come from an identity provider
 	}
+	return head.forAccess(claims)
+}
+
+// end returns when the token's time is over. Keys of a key set belong to an
+// identity provider, whose tokens say when they were issued; one that does not
+// may not last longer than MaxAge from now. Tokens made with the shared secret
+// without iat last until exp.
+func (t *Tokens) end(claims jwt.Token, byKeySet bool) (time.Time, error) {
 	exp, _ := claims.Expiration()
-	return &caller{user: id, until: exp.Add(tokenLeeway)}, nil
+	end := exp.Add(tokenLeeway)
+	if t.o.MaxAge == 0 {
+		return end, nil
+	}
+	now := t.o.Now()
+	issued, dated := claims.IssuedAt()
+	switch oldest := issued.Add(t.o.MaxAge + tokenLeeway); {
+	case !dated && byKeySet && end.Sub(now) > t.o.MaxAge+2*tokenLeeway:
+		return end, invalid("the token has no iat and lasts longer than tokens may here")
+	case !dated:
+		return end, nil
+	case !now.Before(oldest):
+		return end, invalid("the token was issued too long ago; get a new one")
+	case oldest.Before(end):
+		return oldest, nil
+	}
+	return end, nil
 }
 
 func validationText(err error) string {
@@ -147,47 +194,46 @@ func validationText(err error) string {
 	return "the token's claims are not valid"
 }
 
-// signed returns the token's payload if the signature is good.
-func (t *Tokens) signed(ctx context.Context, token string) ([]byte, error) {
-	alg, ok := algorithmOf(token)
+// signed returns the token's payload if the signature is good, and the key if
+// it is one of the key set.
+func (t *Tokens) signed(ctx context.Context, algorithm, token string) ([]byte, *keyPrint, error) {
 	switch {
-	case !ok:
-		return nil, invalid("the token's header cannot be read")
-	case alg == "HS256" && t.o.Secret != "":
+	case algorithm == "HS256" && t.o.Secret != "":
 		payload, err := jws.VerifyCompactFast([]byte(t.o.Secret), []byte(token), jwa.HS256())
 		if err != nil {
-			return nil, invalid("the token's signature is wrong")
+			return nil, nil, invalid("the token's signature is wrong")
 		}
-		return payload, nil
-	case publicAlgorithms[alg] && t.sets != nil:
-		return t.signedByKeySet(ctx, token)
+		return payload, nil, nil
+	case publicAlgorithms[algorithm] && t.sets != nil:
+		payload, key, err := t.signedByKeySet(ctx, token)
+		return payload, &key, err
 	}
-	return nil, invalid("tokens with this algorithm are not accepted")
+	return nil, nil, invalid("tokens with this algorithm are not accepted")
 }
 
 // signedByKeySet tries the keys at hand, and if none fits those that the
 // server has now: it may have changed keys.
-func (t *Tokens) signedByKeySet(ctx context.Context, token string) ([]byte, error) {
-	set, err := t.sets.known()
+func (t *Tokens) signedByKeySet(ctx context.Context, token string) ([]byte, keyPrint, error) {
+	keys, err := t.sets.known()
 	if err == nil {
-		if payload, err := verifyWith(set, token); err == nil {
-			return payload, nil
+		if payload, key, err := keys.verify(token); err == nil {
+			return payload, key, nil
 		}
 	}
 	if !t.mayRefresh() {
 		if err != nil {
-			return nil, unfetched(err)
+			return nil, keyPrint{}, unfetched(err)
 		}
-		return nil, invalid("the token's signature is wrong")
+		return nil, keyPrint{}, invalid("the token's signature is wrong")
 	}
-	if set, err = t.sets.refresh(ctx); err != nil {
-		return nil, unfetched(err)
+	if keys, err = t.sets.refresh(ctx); err != nil {
+		return nil, keyPrint{}, unfetched(err)
 	}
-	payload, err := verifyWith(set, token)
+	payload, key, err := keys.verify(token)
 	if err != nil {
-		return nil, invalid("the token's signature is wrong")
+		return nil, keyPrint{}, invalid("the token's signature is wrong")
 	}
-	return payload, nil
+	return payload, key, nil
 }
 
 func unfetched(err error) error { return fmt.Errorf("%w (key set: %w)", errOverloaded, err) }
@@ -195,21 +241,4 @@ func unfetched(err error) error { return fmt.Errorf("%w (key set: %w)", errOverl
 func (t *Tokens) mayRefresh() bool {
 	now, last := t.o.Now().UnixNano(), t.refreshed.Load()
 	return now-last > int64(refreshEvery) && t.refreshed.CompareAndSwap(last, now)
-}
-
-func verifyWith(set jwk.Set, token string) ([]byte, error) {
-	return jws.Verify([]byte(token), jws.WithKeySet(set, jws.WithInferAlgorithmFromKey(true), jws.WithRequireKid(false)))
-}
-
-func algorithmOf(token string) (string, bool) {
-	first, _, _ := strings.Cut(token, ".")
-	raw, err := base64.RawURLEncoding.DecodeString(first)
-	if err != nil {
-		return "", false
-	}
-	var header struct {
-		Alg string `json:"alg"`
-	}
-	err = json.Unmarshal(raw, &header)
-	return header.Alg, err == nil
 }
