@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -126,8 +127,16 @@ func (a *API) byToken(r *http.Request, token string, needed access) (*caller, er
 
 const userHeader = "X-User-Id"
 
+// clientOf returns the client's address, or none outside the pipeline.
+func clientOf(r *http.Request) netip.Addr {
+	if q := middleware.From(r.Context()); q != nil {
+		return q.ClientIP(r)
+	}
+	return netip.Addr{}
+}
+
 func (a *API) byKey(r *http.Request, secret string, needed access) (*caller, error) {
-	key, err := a.keys.key(r.Context(), secret)
+	key, err := a.keys.key(r.Context(), secret, clientOf(r))
 	if err != nil {
 		return nil, err
 	}

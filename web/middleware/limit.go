@@ -101,6 +101,19 @@ func (l *Limiter) Allow(key LimitKey, now time.Time) Decision {
 	return d
 }
 
+// Return gives one counted request of key back.
+func (l *Limiter) Return(key LimitKey) {
+	if l.Unlimited() {
+		return
+	}
+	s := &l.shards[maphash.Comparable(l.seed, key)%uint64(len(l.shards))]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if full, ok := s.full[key]; ok {
+		s.full[key] = full - int64(time.Minute)/int64(l.perMinute)
+	}
+}
+
 // Look says what Allow would decide, and counts nothing.
 func (l *Limiter) Look(key LimitKey, now time.Time) Decision {
 	if l.Unlimited() {

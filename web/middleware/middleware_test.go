@@ -241,6 +241,21 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
+func TestLimiterReturns(t *testing.T) {
+	l, at := middleware.NewLimiter(2), time.Now()
+	key := middleware.LimitKey{Kind: 'u', Low: 1}
+	l.Return(key) // of which nothing was counted
+	for range 10 {
+		if !l.Allow(key, at).Allowed {
+			t.Fatal("what was given back is counted")
+		}
+		l.Return(key)
+	}
+	if !l.Allow(key, at).Allowed || !l.Allow(key, at).Allowed || l.Allow(key, at).Allowed {
+		t.Fatal("of two a minute not two pass")
+	}
+}
+
 // However many keys there are, and whoever asks at the same time.
 func TestLimiterUnderFlood(t *testing.T) {
 	l, at := middleware.NewLimiter(5), time.Now()
