@@ -141,7 +141,7 @@ func (d *dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	case strings.HasPrefix(r.URL.Path, api):
 		w.Header().Set("Cache-Control", "no-store")
-		d.HTTPHandler.ServeHTTP(w, r)
+		d.serveData(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
@@ -149,6 +149,21 @@ func (d *dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.serveFile(w, r)
 	}
 }
+
+// serveData answers what the page asks for. The library calls a queue that
+// does not exist an error of the server.
+func (d *dashboard) serveData(w http.ResponseWriter, r *http.Request) {
+	answer := newBuffer()
+	d.HTTPHandler.ServeHTTP(answer, r)
+	if answer.status == http.StatusInternalServerError && unknownQueue.Match(answer.body.Bytes()) {
+		http.Error(w, "there is no such queue", http.StatusNotFound)
+		return
+	}
+	answer.writeTo(w)
+}
+
+// unknownQueue matches how the library names one.
+var unknownQueue = regexp.MustCompile(`(?i)queue "?[^"\n]*"? ?(does not exist|not found)`)
 
 // serveFile answers with an asset, or with the prepared page for every other
 // path, because the dashboard routes in the browser.
@@ -162,11 +177,7 @@ func (d *dashboard) serveFile(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(d.page)
 		return
 	}
-	for name, values := range answer.header {
-		w.Header()[name] = values
-	}
-	w.WriteHeader(answer.status)
-	_, _ = w.Write(answer.body.Bytes())
+	answer.writeTo(w)
 }
 
 // A buffer keeps an answer in memory.
@@ -181,6 +192,14 @@ func newBuffer() *buffer { return &buffer{header: http.Header{}, status: http.St
 func (b *buffer) Header() http.Header         { return b.header }
 func (b *buffer) WriteHeader(status int)      { b.status = status }
 func (b *buffer) Write(p []byte) (int, error) { return b.body.Write(p) }
+
+func (b *buffer) writeTo(w http.ResponseWriter) {
+	for name, values := range b.header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(b.status)
+	_, _ = w.Write(b.body.Bytes()) // the client may be gone
+}
 
 func (b *buffer) isPage() bool {
 	return bytes.HasPrefix(b.body.Bytes(), []byte("<!doctype html>"))

@@ -143,3 +143,24 @@ func TestMonitorRefusesBadAddresses(t *testing.T) {
 		}
 	}
 }
+
+// A queue that does not exist is nowhere to be found, which is no failure.
+func TestMonitorOfAnUnknownQueue(t *testing.T) {
+	s := startRedis(t)
+	enqueue(t, newQueue(t, s), task.Run(42, "sms", 0, time.Time{}))
+	readOnly, writable := newMonitor(t, s)
+	for _, path := range []string{"", "/pending_tasks", "/active_tasks", "/scheduled_tasks", "/retry_tasks", "/archived_tasks", "/completed_tasks", "/servers"} {
+		response, body := ask(t, http.MethodGet, readOnly.URL+monitorPath+"/api/queues/nothing"+path)
+		if response.StatusCode != http.StatusNotFound && response.StatusCode != http.StatusOK {
+			t.Errorf("%q: %s %s", path, response.Status, body)
+		}
+		if path == "" && response.StatusCode != http.StatusNotFound {
+			t.Errorf("%s %s", response.Status, body)
+		}
+	}
+	for _, c := range [][2]string{{http.MethodPost, ":pause"}, {http.MethodPost, ":resume"}, {http.MethodDelete, ""}, {http.MethodDelete, "/pending_tasks:delete_all"}} {
+		if response, body := ask(t, c[0], writable.URL+monitorPath+"/api/queues/nothing"+c[1]); response.StatusCode >= 500 {
+			t.Errorf("%s %s: %s %s", c[0], c[1], response.Status, body)
+		}
+	}
+}

@@ -1019,7 +1019,7 @@ func navigation() []navGroup {
 			{"deliveries", "/deliveries", "list-details", may(staff.View)},
 			{"dead_letters", "/dead-letters", "mail-off", may(staff.View)},
 			{"jobs", "/jobs", "activity", may(staff.View)},
-			{"queues", "/queues", "stack-2", may(staff.View)},
+			{"queues", "/queues", "stack-2", mayEverywhere(staff.View)},
 			{"dead_messages", "/dead-messages", "mailbox", mayEverywhere(staff.Operate)},
 		}},
 		{"settings", []navItem{

@@ -111,7 +111,9 @@ func TestLimitedOperatorsLeaveChannelsAlone(t *testing.T) {
 		b.post(path, url.Values{}).is(http.StatusForbidden)
 	}
 	b.do(http.MethodDelete, "/monitor/queues/api/queues/deliver-sms", nil).is(http.StatusForbidden)
-	b.get("/monitor/queues").is(200).has("writable=false")
+	b.get("/monitor/queues").is(http.StatusForbidden).has("not limited to shops") // tasks are of every shop
+	b.get("/queues").is(http.StatusForbidden)
+	b.get("/").is(200).hasNot(`href="/queues"`)
 	settings, err := g.Settings.Settings(t.Context())
 	g.must(err)
 	if s := settings[delivery.SMS]; s.Paused || s.RatePerSecond != 0 {

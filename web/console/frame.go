@@ -72,6 +72,9 @@ func (c *Console) crossOrigin() func(http.Handler) http.Handler {
 func (c *Console) readable(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, MonitorPath) || isUpload(r) {
+			if frame(r).Member.ID != 0 {
+				middleware.Patient(w, r)
+			}
 			next.ServeHTTP(w, r) // it reads its own bodies
 			return
 		}

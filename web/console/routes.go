@@ -216,7 +216,7 @@ func (c *Console) table() []route {
 		get("/jobs/{id}/cancel", staff.View, c.confirmStopWork),
 		post("/jobs/{id}/cancel", staff.View, c.stopWork),
 
-		get("/queues", staff.View, c.showQueues),
+		everywhere(get("/queues", staff.View, c.showQueues)), // tasks say which shop's drops they are for
 
 		get("/shops", staff.View, c.listShops),
 		get("/shops.csv", staff.View, c.exportShops),
@@ -314,11 +314,12 @@ func (c *Console) admit(r *http.Request, rt route) error {
 	return member.Actor().May(rt.needs, 0)
 }
 
-// monitor lets operators work on the queues and everybody else look.
+// monitor lets operators work on the queues and everybody else look who is not
+// limited to shops: the shops share the queues.
 func (c *Console) monitor() http.Handler {
 	readOnly, writable := c.Monitor(false), c.Monitor(true)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := c.admit(r, route{needs: staff.View}); err != nil {
+		if err := c.admit(r, route{needs: staff.View, everywhere: true}); err != nil {
 			c.fail(w, r, err)
 			return
 		}
@@ -326,7 +327,7 @@ func (c *Console) monitor() http.Handler {
 			redirect(w, r, queuesURL(r.URL.Path)) // not without a way back
 			return
 		}
-		if actor(r).MayEverywhere(staff.Operate) == nil { // shops share the queues
+		if actor(r).MayEverywhere(staff.Operate) == nil {
 			writable.ServeHTTP(w, r)
 			return
 		}
