@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -34,7 +35,8 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_inbox_streams", Help: "Connected inbox clients."},
 			func() float64 { return float64(p.hub.Streams()) }))
 	p.poolMetrics()
-	options := middleware.Options{Log: p.log, Metrics: middleware.NewMetrics(p.registry), TrustedProxies: p.cfg.TrustedProxies}
+	options := middleware.Options{Log: p.log, Metrics: middleware.NewMetrics(p.registry), TrustedProxies: p.cfg.TrustedProxies,
+		Encrypted: strings.HasPrefix(p.cfg.PublicURL, "https://")}
 	if p.tracing != nil {
 		options.Trace = p.tracing.Request
 	}
@@ -43,7 +45,12 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	r.MethodNotAllowed(apiHandler.MethodNotAllowed)
 	r.Get("/livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	r.Get("/readyz", p.ready)
-	r.Method(http.MethodGet, "/metrics", telemetry.Metrics(p.registry, p.cfg.MetricsToken))
+	if p.cfg.MetricsAddr == "" {
+		r.Method(http.MethodGet, "/metrics", nearby(p.cfg.MetricsToken, telemetry.Metrics(p.registry, p.cfg.MetricsToken)))
+	} else {
+		r.Get("/metrics", http.NotFound)
+	}
+	r.Get("/.well-known/security.txt", p.securityText)
 	r.Mount("/api/v1", apiHandler)
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
 	r.Method(http.MethodGet, "/docs", apiHandler.Docs())

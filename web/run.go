@@ -83,6 +83,10 @@ func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	return p.serve(ctx)
 }
 
+// statements bounds every statement of web: pages and requests are answered
+// long before, and what takes longer is work for jobs.
+const statements = 30 * time.Second
+
 func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
 // build connects adapters and use cases. Nothing is served yet.
@@ -93,7 +97,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 		return p, err
 	}
 	p.closers = append(p.closers, p.tracing.Shutdown)
-	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-web", Log: log,
+	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-web", Log: log, Statements: statements,
 		Tracer: p.tracing.Queries()}); err != nil {
 		return p, err
 	}
@@ -189,6 +193,12 @@ func (p *program) serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("HTTP_ADDR: %w", err)
 	}
+	stopMetrics, err := p.serveMetrics()
+	if err != nil {
+		_ = listener.Close()
+		return err
+	}
+	defer stopMetrics()
 	server := middleware.Server(handler, p.log)
 	background, stop := context.WithCancel(ctx)
 	defer stop()

@@ -136,7 +136,7 @@ func TestTheEnvironmentJudgesAsTheSendersDo(t *testing.T) {
 		{false, mail("smtp://mail.example?from=%zz")},
 		{false, mail("smtp://:p@mail.example?from=a@b.example")},
 		{false, mail("smtp://?from=a@b.example")},
-		{true, hook("whsec_YWJj")},
+		{true, hook("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")},
 		{false, hook("whsec_YW-j")},
 		{false, hook("whsec_")},
 		{true, []string{"SMS_URL", "https://sms.example/v1", "SMS_TOKEN", "t"}},

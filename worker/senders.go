@@ -54,6 +54,7 @@ func newSenders(cfg config.Config, gone func(context.Context, user.ID, user.Push
 	if cfg.SMTPURL != "" {
 		parsed, err := smtp.ParseURL(cfg.SMTPURL)
 		var s *smtp.Sender
+		parsed.RequireTLS = parsed.RequireTLS || cfg.SMTPTLS == "required"
 		if err == nil {
 			s, err = smtp.New(parsed)
 		}

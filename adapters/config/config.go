@@ -30,6 +30,10 @@ type Config struct {
 	TrustedProxies []string
 	LogLevel       string
 	MetricsToken   string
+	// MetricsAddr is where web serves /metrics; empty = on HTTPAddr.
+	MetricsAddr string
+	// SecurityContact is where weaknesses are reported; empty = no security.txt.
+	SecurityContact string
 
 	JWTSecret string
 	JWKSURL   string
@@ -44,6 +48,7 @@ type Config struct {
 	AdminAPIKey   string
 
 	SMTPURL         string
+	SMTPTLS         string // required or opportunistic
 	SMSURL          string
 	SMSToken        string
 	WebhookURL      string
@@ -101,8 +106,10 @@ func Variables() []Variable {
 		{"TRUSTED_PROXIES", "", "networks or addresses whose X-Forwarded-For is believed, e.g. 10.0.0.0/8, separated by commas", proxies},
 		{"LOG_LEVEL", "info", "debug, info, warn or error", logLevel},
 		{"METRICS_TOKEN", "", "bearer token without which web and worker do not serve /metrics, at least 16 bytes; empty = everybody may read it", longEnough(func(c *Config) *string { return &c.MetricsToken }, 16)},
-		{"AUTH_JWT_SECRET", "", "shared secret of end users' tokens (HS256), at least 16 bytes; without it and AUTH_JWKS_URL no end user can sign in", longEnough(func(c *Config) *string { return &c.JWTSecret }, 16)},
-		{"AUTH_JWKS_URL", "", "instead of AUTH_JWT_SECRET: where the public keys of end users' tokens are published", webAddress(func(c *Config) *string { return &c.JWKSURL }, "https://id.example.com/.well-known/jwks.json")},
+		{"METRICS_ADDR", "", "address of its own on which web serves /metrics, e.g. 127.0.0.1:9090, and then nowhere else; empty = on HTTP_ADDR, and without METRICS_TOKEN only to clients of private networks", orNone(listenAddress(func(c *Config) *string { return &c.MetricsAddr }))},
+		{"SECURITY_CONTACT", "", "where weaknesses are reported, for /.well-known/security.txt: mailto:security@example.com or an https:// address; empty = there is no such file", securityContact},
+		{"AUTH_JWT_SECRET", "", "shared secret of end users' tokens (HS256), at least 32 bytes; without it and AUTH_JWKS_URL no end user can sign in", longEnough(func(c *Config) *string { return &c.JWTSecret }, 32)},
+		{"AUTH_JWKS_URL", "", "instead of AUTH_JWT_SECRET: where the public keys of end users' tokens are published, https:// but on this machine", guarded(webAddress, func(c *Config) *string { return &c.JWKSURL }, "https://id.example.com/.well-known/jwks.json")},
 		{"AUTH_JWT_ISSUER", "", "required issuer of end users' tokens; empty = any. With this or AUTH_JWT_AUDIENCE ID tokens are refused", text(func(c *Config) *string { return &c.JWTIssuer })},
 		{"AUTH_JWT_AUDIENCE", "", "required audience of end users' tokens; empty = any", text(func(c *Config) *string { return &c.JWTAud })},
 		{"AUTH_JWT_MAX_AGE", "24h", "how long after its iat an end user's token is accepted, whatever its exp says, between 1m and 8760h; 0 = until exp. Of tokens without iat those of AUTH_JWKS_URL may last no longer than this, those of AUTH_JWT_SECRET last until exp", orZero(span(func(c *Config) *time.Duration { return &c.JWTMaxAge }, time.Minute, 365*24*time.Hour))},
@@ -127,7 +134,7 @@ func Variables() []Variable {
 			c.AdminAPIKey = v
 			return nil
 		}},
-		{"OIDC_ISSUER", "", "single sign-on for the console: the identity provider (OpenID Connect), exactly as it names itself, e.g. https://id.example.com/realm", bareAddress(func(c *Config) *string { return &c.OIDCIssuer }, "https://id.example.com/realm")},
+		{"OIDC_ISSUER", "", "single sign-on for the console: the identity provider (OpenID Connect), exactly as it names itself, e.g. https://id.example.com/realm; https:// but on this machine", guarded(bareAddress, func(c *Config) *string { return &c.OIDCIssuer }, "https://id.example.com/realm")},
 		{"OIDC_CLIENT_ID", "", "single sign-on: what the provider calls this console", text(func(c *Config) *string { return &c.OIDCClientID })},
 		{"OIDC_CLIENT_SECRET", "", "single sign-on: the console's secret at the provider; the redirect URI to register is PUBLIC_URL/signin/oidc/callback", text(func(c *Config) *string { return &c.OIDCClientSecret })},
 		{"CONSOLE_SECOND_FACTOR", "", "required: operators and admins who sign in with a password need a second factor; optional: nobody does; empty = as set on the console's page Staff, at first required, and optional in an installation that had staff before there were second factors", func(c *Config, v string) error {
@@ -139,10 +146,11 @@ func Variables() []Variable {
 		}},
 		{"SECOND_FACTOR_KEY", "", "encrypts the secrets of authenticator apps in the database, at least 32 bytes; several separated by commas: the first encrypts, all are read; empty = they are stored as they are", secondFactorKeys},
 		{"SMTP_URL", "", "channel email: smtp://user:password@host:port?from=… (smtps:// = TLS from the start; else STARTTLS when offered); also starttls=required, auth=plaintext, conns=8", smtpAddress},
+		{"SMTP_TLS", "opportunistic", "channel email: required = no mail is sent without TLS (smtps:// or STARTTLS with a certificate that holds); opportunistic = STARTTLS when offered", smtpTLS},
 		{"SMS_URL", "", "channel sms: the provider's address", webAddress(func(c *Config) *string { return &c.SMSURL }, "https://sms.example.com/v1/messages")},
 		{"SMS_TOKEN", "", "channel sms: bearer token", smsToken},
 		{"WEBHOOK_URL", "", "channel webhook: where messages are posted", webAddress(func(c *Config) *string { return &c.WebhookURL }, "https://hooks.example.com/dropbell")},
-		{"WEBHOOK_SECRET", "", "channel webhook: signs what is posted, whsec_ followed by base64 (Standard Webhooks)", webhookSecret},
+		{"WEBHOOK_SECRET", "", "channel webhook: signs what is posted, whsec_ followed by at least 24 bytes in base64 (Standard Webhooks)", webhookSecret},
 		{"VAPID_PUBLIC_KEY", "", "channel webpush: public key, base64url", vapidPublicKey},
 		{"VAPID_PRIVATE_KEY", "", "channel webpush: private key, base64url", vapidPrivateKey},
 		{"VAPID_SUBJECT", "", "channel webpush: mailto: or https: address of the sender", vapidSubject},

@@ -29,7 +29,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: "127.0.0.1:8080",
-		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", RatePerUser: 600, DBConns: 16,
+		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMTPTLS: "opportunistic", RatePerUser: 600, DBConns: 16,
 		JWTMaxAge: 24 * time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
@@ -38,31 +38,33 @@ func TestDefaults(t *testing.T) {
 
 func TestEveryVariableIsRead(t *testing.T) {
 	got, err := config.Load(least("HTTP_ADDR", " :80 ", "WORKER_HTTP_ADDR", ":81", "PUBLIC_URL", "https://drops.example",
-		"TRUSTED_PROXIES", "10.0.0.0/8, ,192.168.0.7,", "LOG_LEVEL", "debug", "AUTH_JWT_SECRET", "0123456789abcdef",
+		"TRUSTED_PROXIES", "10.0.0.0/8, ,192.168.0.7,", "LOG_LEVEL", "debug", "AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef",
 		"AUTH_JWT_ISSUER", "iss", "AUTH_JWT_AUDIENCE", "aud", "AUTH_JWT_MAX_AGE", "90m", "ADMIN_EMAIL", "a@example.com", "ADMIN_PASSWORD", "correct horse",
 		"ADMIN_API_KEY", "dbk_abcdefghijklmnopqrst", "SMTP_URL", "smtps://u:p@mail:465?from=a@example.com", "SMS_URL", "https://sms.example/v1",
-		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_YWJj", "VAPID_PUBLIC_KEY", public,
+		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "VAPID_PUBLIC_KEY", public,
 		"VAPID_PRIVATE_KEY", private, "VAPID_SUBJECT", "mailto:a@example.com",
 		"LINK_SECRET", "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
 		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500",
 		"COUPON_LOCK_TIMEOUT", "90s", "GATE_SHELVES", "8",
 		"OIDC_ISSUER", "https://id.example/realm", "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh",
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
-		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8), "METRICS_TOKEN", "a token of 16 by.."))
+		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8), "METRICS_TOKEN", "a token of 16 by..",
+		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
 		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
-		JWTSecret: "0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", JWTMaxAge: 90 * time.Minute, AdminEmail: "a@example.com", AdminPassword: "correct horse",
+		JWTSecret: "0123456789abcdef0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", JWTMaxAge: 90 * time.Minute, AdminEmail: "a@example.com", AdminPassword: "correct horse",
 		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMSURL: "https://sms.example/v1",
-		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_YWJj", VAPIDPublicKey: public, VAPIDPrivateKey: private,
+		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", VAPIDPublicKey: public, VAPIDPrivateKey: private,
 		VAPIDSubject: "mailto:a@example.com",
 		LinkSecret:   "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour,
 		LockFor: 90 * time.Second, GateShelves: 8,
 		OIDCIssuer: "https://id.example/realm", OIDCClientID: "console", OIDCClientSecret: "shh",
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
-		CodeKeys: "1:" + strings.Repeat("QUJD", 8), MetricsToken: "a token of 16 by.."}
+		CodeKeys: "1:" + strings.Repeat("QUJD", 8), MetricsToken: "a token of 16 by..",
+		MetricsAddr: "127.0.0.1:9090", SecurityContact: "mailto:security@example.com", SMTPTLS: "required"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
@@ -153,7 +155,7 @@ func TestWhatBelongsTogether(t *testing.T) {
 		env  []string
 		want string // "" = fine
 	}{
-		{"both ways to verify tokens", []string{"AUTH_JWT_SECRET", "0123456789abcdef", "AUTH_JWKS_URL", "https://x.example"}, "not both"},
+		{"both ways to verify tokens", []string{"AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef", "AUTH_JWKS_URL", "https://x.example"}, "not both"},
 		{"an admin without a password", []string{"ADMIN_EMAIL", "a@example.com"}, "ADMIN_EMAIL and ADMIN_PASSWORD"},
 		{"a password for nobody", []string{"ADMIN_PASSWORD", "correct horse"}, "ADMIN_EMAIL and ADMIN_PASSWORD"},
 		{"a common password", []string{"ADMIN_EMAIL", "a@example.com", "ADMIN_PASSWORD", "Passw0rd2024!"}, "ADMIN_PASSWORD is one of the commonest"},
@@ -162,7 +164,7 @@ func TestWhatBelongsTogether(t *testing.T) {
 		{"too short a password", []string{"ADMIN_EMAIL", "a@example.com", "ADMIN_PASSWORD", "grey herons"}, "ADMIN_PASSWORD must have between 12"},
 		{"the demo's password", []string{"ADMIN_EMAIL", "demo@dropbell.test", "ADMIN_PASSWORD", "ring-the-bell"}, ""},
 		{"a webhook without a secret", []string{"WEBHOOK_URL", "https://x.example"}, "WEBHOOK_URL and WEBHOOK_SECRET"},
-		{"a secret without a webhook", []string{"WEBHOOK_SECRET", "whsec_YWJj"}, "WEBHOOK_URL and WEBHOOK_SECRET belong together; not set: WEBHOOK_URL"},
+		{"a secret without a webhook", []string{"WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}, "WEBHOOK_URL and WEBHOOK_SECRET belong together; not set: WEBHOOK_URL"},
 		{"keys of two pairs", []string{"VAPID_PUBLIC_KEY", public, "VAPID_PRIVATE_KEY", another, "VAPID_SUBJECT", "mailto:a@example.com"}, "does not belong to VAPID_PRIVATE_KEY"},
 		{"sms without a token", []string{"SMS_URL", "https://x.example"}, "SMS_TOKEN"},
 		{"one VAPID key", []string{"VAPID_PUBLIC_KEY", public}, "not set: VAPID_PRIVATE_KEY, VAPID_SUBJECT"},
@@ -208,6 +210,37 @@ func TestHelpListsEveryVariable(t *testing.T) {
 		"ADMIN_API_KEY", "SMTP_URL", "SMS_URL", "SMS_TOKEN", "WEBHOOK_URL", "WEBHOOK_SECRET", "VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_SUBJECT"} {
 		if !seen[promised] {
 			t.Errorf("%s is promised and not read", promised)
+		}
+	}
+}
+
+// TestWeakSettings are refused with what would do, and without what was given.
+func TestWeakSettings(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"AUTH_JWT_SECRET", "0123456789abcdef0123456789abcde", "must have at least 32 bytes"},
+		{"WEBHOOK_SECRET", "whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM=", "at least 24 bytes in base64"},
+		{"AUTH_JWKS_URL", "http://id.example/keys", "must begin with https://"},
+		{"AUTH_JWKS_URL", "http://127.0.0.1.id.example/keys", "must begin with https://"},
+		{"OIDC_ISSUER", "http://10.0.0.7:8080/realm", "must begin with https://"},
+		{"SMTP_TLS", "yes", "required or opportunistic"},
+		{"METRICS_ADDR", "9090", "host:port"},
+		{"SECURITY_CONTACT", "security@example.com", "mailto:"},
+		{"AUTH_JWT_MAX_AGE", "1s", "must be a duration between 1m0s and 8760h0m0s"},
+	} {
+		_, err := config.Load(least(c.name, c.value))
+		if err == nil || !strings.HasPrefix(err.Error(), c.name+" ") || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), c.value) {
+			t.Errorf("%s=%s: %v", c.name, c.value, err)
+		}
+	}
+	for name, values := range map[string][]string{
+		"AUTH_JWT_SECRET":  {"0123456789abcdef0123456789abcdef"},
+		"AUTH_JWKS_URL":    {"http://localhost:9/keys", "http://127.8.0.1/keys", "http://[::1]:9/keys", "https://id.example/keys"},
+		"AUTH_JWT_MAX_AGE": {"0", "1m"},
+	} {
+		for _, v := range values {
+			if _, err := config.Load(least(name, v)); err != nil {
+				t.Errorf("%s=%s: %v", name, v, err)
+			}
 		}
 	}
 }

@@ -67,6 +67,14 @@ func smtpParameters(values url.Values, must func(bool, string)) {
 	must(!unknown, "have no other parameters than "+strings.Join(known, ", "))
 }
 
+func smtpTLS(c *Config, v string) error {
+	c.SMTPTLS = v
+	if v != "required" && v != "opportunistic" {
+		return errors.New("must be required or opportunistic")
+	}
+	return nil
+}
+
 func smsToken(c *Config, v string) error {
 	c.SMSToken = v
 	if strings.ContainsAny(v, "\r\n") {
@@ -78,8 +86,8 @@ func smsToken(c *Config, v string) error {
 func webhookSecret(c *Config, v string) error {
 	c.WebhookSecret = v
 	encoded, ok := strings.CutPrefix(v, "whsec_")
-	if key, err := base64.StdEncoding.DecodeString(encoded); v != "" && (!ok || err != nil || len(key) == 0) {
-		return errors.New("must be whsec_ followed by base64, such as openssl rand -base64 32 prints")
+	if key, err := base64.StdEncoding.DecodeString(encoded); v != "" && (!ok || err != nil || len(key) < 24) {
+		return errors.New("must be whsec_ followed by at least 24 bytes in base64, such as openssl rand -base64 32 prints")
 	}
 	return nil
 }

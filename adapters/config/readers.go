@@ -63,6 +63,50 @@ func bareAddress(field func(*Config) *string, example string) reader {
 	}
 }
 
+// guarded is read for addresses whose answers decide who is let in: unless it
+// is on this machine, nobody on the way may change them.
+func guarded(read func(func(*Config) *string, string) reader, field func(*Config) *string, example string) reader {
+	then := read(field, example)
+	return func(c *Config, v string) error {
+		if err := then(c, v); err != nil || v == "" {
+			return err
+		}
+		if u, err := url.Parse(v); err == nil && u.Scheme != "https" && !loopback(u.Hostname()) {
+			return fmt.Errorf("must begin with https://, such as %s; http:// is for this machine alone (localhost, 127.0.0.1, [::1])", example)
+		}
+		return nil
+	}
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
+
+// orNone also takes the empty value.
+func orNone(read reader) reader {
+	return func(c *Config, v string) error {
+		if v == "" {
+			return nil
+		}
+		return read(c, v)
+	}
+}
+
+// securityContact reads a contact of RFC 9116.
+func securityContact(c *Config, v string) error {
+	c.SecurityContact = v
+	if v == "" {
+		return nil
+	}
+	address, isMail := strings.CutPrefix(v, "mailto:")
+	if u, err := url.Parse(v); err == nil && !strings.ContainsAny(v, " \t\r\n") &&
+		(isMail && strings.Contains(address, "@") || u.Scheme == "https" && u.Host != "") {
+		return nil
+	}
+	return errors.New("must be mailto:security@example.com, or an https:// address")
+}
+
 // listenAddress reads where a program listens: host:port, with the host left
 // out on all of the machine's addresses.
 func listenAddress(field func(*Config) *string) reader {

@@ -24,6 +24,9 @@ import (
 // answer now; the same call may succeed later.
 var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the database cannot answer right now; try again")
 
+// errTooSlow is returned for a statement that ran into [Options].Statements.
+var errTooSlow = ErrUnavailable.Because("the database took too long and was stopped; ask for less, or try again later").Told("fault.database_slow")
+
 // DB is a pool of connections to one database.
 type DB struct {
 	pool   *pgxpool.Pool
@@ -36,6 +39,8 @@ type Options struct {
 	MaxConns int32 // 0 = 16
 	AppName  string
 	Log      *slog.Logger // nil = slog.Default()
+	// Statements is how long one statement may take; 0 = any time.
+	Statements time.Duration
 	// Tracer, if set, is told of every statement; without it, not even the
 	// context of callers is looked at.
 	Tracer pgx.QueryTracer
@@ -57,10 +62,13 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	cfg.ConnConfig.RuntimeParams["application_name"] = o.AppName
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	cfg.ConnConfig.Tracer = o.Tracer
+	// A statement that nobody waits for any more would run on: the server looks
+	// for its client only when it has rows to send.
+	//
 	// Compiling a statement takes longer than any of ours runs: 150 ms for one
 	// of 100 ms. Not a parameter of the connection, which poolers may refuse.
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, `set jit = off`)
+		_, err := conn.Exec(ctx, fmt.Sprintf(`set jit = off; set statement_timeout = %d`, o.Statements.Milliseconds()))
 		return err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
@@ -117,6 +125,8 @@ func translate(err error) error {
 		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57P"),
 			pg.Code == "40001", pg.Code == "40P01", pg.Code == "55P03", pg.Code == "25006":
 			return unavailable(err)
+		case pg.Code == "57014" && strings.Contains(pg.Message, "statement timeout"):
+			return fmt.Errorf("%w (%w)", errTooSlow, err)
 		case pg.Code == "22021", pg.Code == "22P05":
 			return fault.ErrInvalid.Because("text must be UTF-8 without the character U+0000")
 		}

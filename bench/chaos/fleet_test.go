@@ -17,7 +17,7 @@ import (
 
 const (
 	adminKey  = "dbk_chaos_0123456789abcdefghij"
-	jwtSecret = "chaos-chaos-chaos-chaos"
+	jwtSecret = "chaos-chaos-chaos-chaos-chaos-chaos"
 	// linkSecret makes every reader's message their own.
 	linkSecret = "chaos-chaos-chaos-chaos-chaos-chaos"
 )

@@ -15,7 +15,7 @@ import (
 )
 
 // secret signs webhooks.
-const secret = "whsec_Y2hhb3MtY2hhb3MtY2hhb3MtY2hhb3M="
+const secret = "whsec_Y2hhb3MtY2hhb3MtY2hhb3MtY2hhb3Mt"
 
 // answer says what the sender can know about a message that arrived.
 type answer uint8

@@ -24,7 +24,7 @@ import (
 
 const (
 	adminKey = "dbk_nodestestkeynodestestkey"
-	secret   = "a secret only this test knows"
+	secret   = "a secret that only this test knows"
 )
 
 // site is two web and two worker processes.

@@ -7,3 +7,6 @@ func Keys(l *Limiter) (n int) {
 	}
 	return n
 }
+
+// Bodies is the deadline of bodies with another time.
+var Bodies = bodies

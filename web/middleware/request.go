@@ -28,6 +28,9 @@ type Options struct {
 	// TrustedProxies are the CIDR prefixes whose X-Forwarded-For is believed;
 	// without any, the client is whoever opened the connection.
 	TrustedProxies []string
+	// Encrypted says that clients reach this server with https, and from now on
+	// must (HSTS).
+	Encrypted bool
 	// Panicked answers a request whose handler panicked before it answered;
 	// nil = a bare 500.
 	Panicked http.HandlerFunc
@@ -110,6 +113,9 @@ func Requests(o Options) func(http.Handler) http.Handler {
 			}
 			r = r.WithContext(context.WithValue(ctx, requestKey{}, q))
 			protect(w.Header(), q.ID)
+			if o.Encrypted {
+				w.Header()["Strict-Transport-Security"] = encryptedOnly
+			}
 			defer o.finish(q, r)
 			defer o.rescue(q, r)
 			next.ServeHTTP(q, r)

@@ -19,7 +19,7 @@ func Server(h http.Handler, log *slog.Logger) *http.Server {
 
 // All returns what stands before every handler, for the root chi router.
 func All(o Options, stopping *atomic.Bool) chi.Middlewares {
-	return chi.Chain(drain(stopping), Requests(o), head)
+	return chi.Chain(drain(stopping), bodies(bodyTimeout), Requests(o), head)
 }
 
 // head serves HEAD like GET where a route takes GET alone. The middleware of

@@ -39,6 +39,8 @@ var (
 	noReferrer = []string{"no-referrer"}
 	deny       = []string{"DENY"}
 	sameOrigin = []string{"same-origin"}
+	// A year, for this host alone: others of the domain are not ours.
+	encryptedOnly = []string{"max-age=31536000"}
 )
 
 // protect sets what holds for every answer. Pages add a policy of their own.

@@ -97,6 +97,7 @@ func (s *settings) loadSecrets(path string) error {
 	s.setDefault("ADMIN_PASSWORD", demoPassword)
 	s.setDefault("CONSOLE_SECOND_FACTOR", "optional") // the demo's password is known to everybody anyway
 	s.setDefault("VAPID_SUBJECT", "mailto:"+demoEmail)
+	s.setDefault("SECURITY_CONTACT", "mailto:"+demoEmail)
 	return nil
 }
 

@@ -1,0 +1,37 @@
+package postgres_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres"
+	"dropbell/domain/fault"
+)
+
+// A statement that takes longer than is allowed ends, and the refusal says why:
+// here it waits for a lock.
+func TestStatementsEnd(t *testing.T) {
+	url := localstack.Database(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), `begin; lock table shops in access exclusive mode`); err != nil {
+		t.Fatal(err)
+	}
+	db, err := postgres.Open(t.Context(), url, postgres.Options{Statements: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	begun := time.Now()
+	_, err = postgres.NewTemplates(db).Shops(t.Context())
+	if fault.KindOf(err) != fault.Unavailable || fault.KeyOf(err) != "fault.database_slow" || !errors.Is(err, postgres.ErrUnavailable) {
+		t.Errorf("after %s: %v", time.Since(begun), err)
+	}
+}
