@@ -224,7 +224,7 @@ func TestWeakSettings(t *testing.T) {
 		{"OIDC_ISSUER", "http://10.0.0.7:8080/realm", "must begin with https://"},
 		{"SMTP_TLS", "yes", "required or opportunistic"},
 		{"METRICS_ADDR", "9090", "host:port"},
-		{"SECURITY_CONTACT", "security@example.com", "mailto:"},
+		{"SECURITY_CONTACT", "ada@shop.example", "mailto:"},
 		{"AUTH_JWT_MAX_AGE", "1s", "must be a duration between 1m0s and 8760h0m0s"},
 	} {
 		_, err := config.Load(least(c.name, c.value))
