@@ -27,6 +27,7 @@ import (
 
 // handler puts everything on one address: operations, API and console.
 func (p *program) handler(ctx context.Context) (http.Handler, error) {
+	p.budgets = middleware.NewBudgetMetrics(p.registry)
 	apiHandler, err := p.api(ctx)
 	if err != nil {
 		return nil, err
@@ -57,8 +58,23 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	r.Method(http.MethodGet, "/docs/*", apiHandler.Docs())
 	p.mountLinks(r)
 	p.console = p.newConsole()
-	r.With(middleware.Compress()).Mount("/", p.console)
+	bound := middleware.Bound(middleware.NewBudget(staffInFlight, "console", p.budgets), isStream, busy)
+	r.With(bound, middleware.Compress()).Mount("/", p.console)
 	return r, nil
+}
+
+// staffInFlight is how many requests of staff, in the console and by the API
+// each, are served at a time. They are counted apart from those of end users,
+// of whom there are many more.
+const staffInFlight = 256
+
+// isStream reports whether the request of the console lasts as long as a page
+// is open.
+func isStream(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/live") }
+
+func busy(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "too many requests are being served; try again", http.StatusServiceUnavailable)
 }
 
 // Sign-in is slowed down after a handful of attempts per network. Passwords of
@@ -120,7 +136,9 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
 		Shops: postgres.NewTemplates(p.db), Keys: postgres.NewStaff(p.db), Tokens: tokens,
 		Idempotency: postgres.NewIdempotency(p.db), Hub: p.hub, Channels: p.channels, Now: clock, Log: p.log,
-		UserLimit: p.cfg.RatePerUser, KeyLimit: p.cfg.RatePerKey, PublicURL: p.cfg.PublicURL,
+		RequestTimeout: p.cfg.RequestTimeout, Budget: middleware.NewBudget(p.cfg.InFlight(), "users", p.budgets),
+		StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
+		UserLimit:   p.cfg.RatePerUser, KeyLimit: p.cfg.RatePerKey, PublicURL: p.cfg.PublicURL,
 	}), nil
 }
 
@@ -139,8 +157,8 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 	} else if !p.access.Load() {
 		failed += "the first admin and key are not set up yet\n"
 	}
-	if p.redis.Ping(ctx).Err() != nil {
-		failed += "redis does not answer\n"
+	if err := p.redis.Ping(ctx).Err(); err != nil {
+		failed += redis.Trouble(err) + "\n"
 	} else if err := p.bus.Health(); err != nil {
 		failed += "event bus: " + err.Error() + "\n"
 	}

@@ -59,6 +59,7 @@ type program struct {
 	codeLookup   *lookup.Codes
 	redeemer     *redeemcode.Redeemer
 	hub          *api.Hub
+	budgets      *middleware.BudgetMetrics
 	console      *console.Console
 	// access is set once the first admin and the first key exist.
 	access atomic.Bool
@@ -113,7 +114,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 		return p, err
 	}
 	p.closers = append(p.closers, p.monitor.Close)
-	p.reservations = postgres.NewReservations(p.db, postgres.Grouping{Observe: p.groupMetrics()})
+	p.reservations = postgres.NewReservations(p.db, postgres.Grouping{Observe: p.groupMetrics(), Timeout: cfg.RequestTimeout})
 	p.reservations.Track = p.campaignLinks().Addresses(p.cfg.PublicURL)
 	p.closers = append(p.closers, func() error { p.reservations.Close(); return nil })
 	if err := p.useCases(); err != nil {
@@ -215,6 +216,11 @@ func (p *program) serve(ctx context.Context) error {
 		<-ctx.Done()
 		p.shutdown(server)
 	}()
+	loops.Go(func() {
+		if err := p.redis.Ping(background).Err(); err != nil && background.Err() == nil {
+			p.log.Warn("web is not ready: " + redis.Trouble(err))
+		}
+	})
 	p.log.Info("web is listening", "address", listener.Addr().String())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -33,7 +33,7 @@ func (p *program) wireClaims() {
 	memory := prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_claims_from_memory_total",
 		Help: "Refusals that cost no store a request."})
 	p.registry.MustRegister(d.total, memory)
-	d.durable = postgres.NewClaims(p.db, postgres.Grouping{Observe: p.claimGroupMetrics()})
+	d.durable = postgres.NewClaims(p.db, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.cfg.RequestTimeout})
 	p.closers = append(p.closers, func() error { d.durable.Close(); return nil })
 	p.gate = p.newGate(d.durable)
 	d.others = map[template.ClaimMode]claim.Gate{template.Gate: p.gate}

@@ -7,6 +7,7 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/watermill"
 	"dropbell/domain/task"
+	"dropbell/domain/timer"
 )
 
 // relayGroup is how many events one relay transaction takes along.
@@ -52,6 +53,14 @@ func (p *program) sweep(ctx context.Context) error {
 	}
 	_, err := p.template.CloseEnded(ctx, 100)
 	return err
+}
+
+// keepTimers returns the job that queues timers again after Redis lost them.
+func (p *program) keepTimers() func(context.Context) error {
+	k := &timer.Keeper{Store: postgres.NewTimers(p.db), Queue: p.queue, Armed: func(timers int) {
+		p.log.Info("timers were queued again: Redis is new, was emptied, or has started anew", "timers", timers)
+	}}
+	return k.Keep
 }
 
 // scheduleHouse queues the periodic chores; several workers queue them once.

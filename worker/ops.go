@@ -52,8 +52,8 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 	} else if err := p.schemaReady(ctx); err != nil {
 		failed += err.Error() + "\n"
 	}
-	if p.redis.Ping(ctx).Err() != nil {
-		failed += "redis does not answer\n"
+	if err := p.redis.Ping(ctx).Err(); err != nil {
+		failed += redis.Trouble(err) + "\n"
 	} else if err := p.bus.Health(); err != nil {
 		failed += "event bus: " + err.Error() + "\n"
 	}

@@ -169,7 +169,7 @@ func (p *program) wireBus() (err error) {
 // serve runs every loop until ctx ends or one of them fails for good.
 func (p *program) serve(ctx context.Context) error {
 	if warning, err := p.queue.CheckRedis(ctx); err != nil {
-		p.log.Warn("redis is not reachable yet; going on, the database keeps what is due", "error", err)
+		p.log.Warn(redis.Trouble(err)+"; going on, the database keeps what is due", "error", err)
 	} else if warning != "" {
 		p.log.Warn(warning)
 	}
@@ -192,6 +192,7 @@ func (p *program) serve(ctx context.Context) error {
 	start("event bus", p.bus.Run)
 	start("outbox relay", p.relay)
 	start("sweep", p.every(sweepEvery, "sweep", p.sweep))
+	start("timers", p.every(sweepEvery, "timers", p.keepTimers()))
 	start("housekeeping", p.every(houseEvery, "housekeeping", p.scheduleHouse))
 	start("coupons", p.every(sweepEvery, "coupons", p.sweepCoupons))
 	start("notices", p.every(sweepEvery, "notices", p.couponLife.notices.Sweep))

@@ -5,8 +5,19 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+)
+
+const (
+	// dialTimeout ends an attempt to connect; a node that is gone without a
+	// word must not hold a caller for longer. The next call tries again.
+	dialTimeout = time.Second
+	// topologyFor is how old a cluster's topology gets while the client is in
+	// use: nobody tells a client that a replica has taken over from a dead
+	// primary. Reading it is one small command to one node.
+	topologyFor = time.Second
 )
 
 // newClient returns an unconnected client with at least pool connections.
@@ -24,6 +35,7 @@ func newClient(address string, pool int) (goredis.UniversalClient, error) {
 	}
 	options.ContextTimeoutEnabled = true
 	options.PoolSize = max(options.PoolSize, pool)
+	options.DialTimeout, options.DialerRetries = dialTimeout, 1
 	return goredis.NewClient(options), nil
 }
 
@@ -46,6 +58,8 @@ func newClusterClient(first string, rest []string, pool int) (goredis.UniversalC
 	}
 	options.ContextTimeoutEnabled = true
 	options.PoolSize = max(options.PoolSize, pool)
+	options.DialTimeout, options.DialerRetries = dialTimeout, 1
+	options.ClusterStateReloadInterval = topologyFor
 	return goredis.NewClusterClient(options), nil
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 // ErrUnavailable is returned when Redis does not answer.
-var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the queue is not reachable; try again in a moment")
+var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the queue is not reachable; try again in a moment").Told("fault.redis_away")
 
 const (
 	// parallelCalls is how many tasks one Enqueue or Remove has on the way at

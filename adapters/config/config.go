@@ -76,6 +76,11 @@ type Config struct {
 
 	RatePerUser int
 	RatePerKey  int
+	// RequestTimeout is how long an end user waits for an answer.
+	RequestTimeout time.Duration
+	// MaxInFlight is how many requests of end users web serves at a time; 0 =
+	// as [Config.InFlight] derives from the memory.
+	MaxInFlight int
 	DBConns     int
 	RetainFor   time.Duration
 	// LockFor is how long a coupon's lock lasts.
@@ -162,6 +167,8 @@ func Variables() []Variable {
 		}},
 		{"RATE_LIMIT_PER_MINUTE", "600", "requests per user and minute on one web process, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerUser }, 0, 10_000_000)},
 		{"RATE_LIMIT_KEY_PER_MINUTE", "0", "requests per service key and minute on one web process, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerKey }, 0, 100_000_000)},
+		{"REQUEST_TIMEOUT", "2s", "how long a request of an end user or the payment service waits for its answer before it gets 503, between 100ms and 15s", span(func(c *Config) *time.Duration { return &c.RequestTimeout }, 100*time.Millisecond, 15*time.Second)},
+		{"MAX_IN_FLIGHT", "0", "requests of end users and the payment service that one web process serves at a time, others get 503 at once; 0 = by the memory, 256 to 4096", number(func(c *Config) *int { return &c.MaxInFlight }, 0, 100_000)},
 		{"DATABASE_MAX_CONNS", "16", "connections one process opens to PostgreSQL at most", number(func(c *Config) *int { return &c.DBConns }, 4, 1000)},
 		{"RETENTION_DAYS", "90", "days after its opening that a drop's reservations and deliveries are kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainFor })},
 		{"COUPON_LOCK_TIMEOUT", "15m", "how long payment may hold a coupon before the lock ends by itself, between 1s and 24h", span(func(c *Config) *time.Duration { return &c.LockFor }, time.Second, 24*time.Hour)},

@@ -17,6 +17,33 @@ func RedisCluster(tb testing.TB, n int) (nodes []*Redis, addresses string) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
 	defer cancel()
+	nodes, addresses = clusterNodes(ctx, tb, n)
+	if err := joinCluster(ctx, nodes); err != nil {
+		tb.Fatalf("make a Redis Cluster: %v", err)
+	}
+	return nodes, addresses
+}
+
+// ReplicatedCluster is [RedisCluster] with a replica of each of the n masters:
+// replicas[i] takes over from masters[i] a few seconds after that has died.
+func ReplicatedCluster(tb testing.TB, n int) (masters, replicas []*Redis, addresses string) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
+	defer cancel()
+	nodes, addresses := clusterNodes(ctx, tb, 2*n)
+	masters, replicas = nodes[:n], nodes[n:]
+	err := joinCluster(ctx, masters)
+	if err == nil {
+		err = addReplicas(ctx, masters, replicas)
+	}
+	if err != nil {
+		tb.Fatalf("make a Redis Cluster with replicas: %v", err)
+	}
+	return masters, replicas, addresses
+}
+
+func clusterNodes(ctx context.Context, tb testing.TB, n int) (nodes []*Redis, addresses string) {
+	tb.Helper()
 	var list []string
 	for range n {
 		r, err := StartRedis(ctx, Options{Cluster: true})
@@ -30,10 +57,51 @@ func RedisCluster(tb testing.TB, n int) (nodes []*Redis, addresses string) {
 		})
 		nodes, list = append(nodes, r), append(list, r.addr())
 	}
-	if err := joinCluster(ctx, nodes); err != nil {
-		tb.Fatalf("make a Redis Cluster: %v", err)
-	}
 	return nodes, "redis://" + strings.Join(list, ",")
+}
+
+// addReplicas joins a replica of each master, and waits until all agree and
+// each replica has its master's data.
+func addReplicas(ctx context.Context, masters, replicas []*Redis) error {
+	_, port, _ := strings.Cut(masters[0].addr(), ":")
+	for _, r := range replicas {
+		client := redis.NewClient(&redis.Options{Addr: r.addr()})
+		defer client.Close()
+		if err := client.ClusterMeet(ctx, "127.0.0.1", port).Err(); err != nil {
+			return err
+		}
+	}
+	for _, node := range append(masters[:len(masters):len(masters)], replicas...) {
+		if err := clusterReady(ctx, node, len(masters)+len(replicas)); err != nil {
+			return err
+		}
+	}
+	for i, r := range replicas {
+		if err := replicate(ctx, masters[i], r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func replicate(ctx context.Context, master, replica *Redis) error {
+	of, client := redis.NewClient(&redis.Options{Addr: master.addr()}), redis.NewClient(&redis.Options{Addr: replica.addr()})
+	defer of.Close()
+	defer client.Close()
+	id, err := of.Do(ctx, "cluster", "myid").Text()
+	if err != nil {
+		return err
+	}
+	if err := client.ClusterReplicate(ctx, id).Err(); err != nil {
+		return err
+	}
+	return until(ctx, replica.Done(), func(ctx context.Context) error {
+		info, err := client.Info(ctx, "replication").Result()
+		if err == nil && !strings.Contains(info, "master_link_status:up") {
+			err = errors.New("the replica has not caught up yet")
+		}
+		return err
+	})
 }
 
 // slots is how many hash slots a cluster has.

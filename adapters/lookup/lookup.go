@@ -33,7 +33,8 @@ const (
 	// query per interval, whatever the number of askers.
 	newestEvery = 50 * time.Millisecond
 	maxEntries  = 20_000
-	loadFor     = 5 * time.Second // then a query is given up
+	// loadFor is when a query is given up: end users wait for it.
+	loadFor = 500 * time.Millisecond
 	// lastFor is how long what was found last is found again without the
 	// cache. In a rush everybody asks for the same, and a cache that also counts
 	// who asked, to know what to keep, takes longer than all else about it.

@@ -3,9 +3,11 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,6 +18,10 @@ import (
 // ErrQueueFull is returned when more operations wait for their group than the
 // committer is willing to hold.
 var ErrQueueFull = fault.New(fault.Unavailable, "overloaded", "too many requests at once; try again")
+
+// errLeft is returned when the caller's time ended before its operation was
+// taken into a group.
+var errLeft = fault.New(fault.Unavailable, "overloaded", "this took too long, and nothing was stored; try again")
 
 // committer coalesces concurrent operations into groups that are stored by
 // one statement, so that N callers share one fsync. A worker takes whatever
@@ -64,6 +70,31 @@ type pending[Op, Res any] struct {
 	op     Op
 	answer chan answer[Res]
 	ctx    context.Context // of a traced caller, else nil
+	// state decides between the caller that stops waiting and the worker that
+	// takes the operation into a group: whichever sets it first.
+	state atomic.Int32
+}
+
+// The states of a pending operation after it was queued, which is 0.
+const (
+	taken int32 = iota + 1
+	left
+)
+
+// leave returns why its caller has no answer: why, and whether p is stored.
+// A worker that finds p left reuses it.
+func (p *pending[Op, Res]) leave(why error) error {
+	if p.state.CompareAndSwap(0, left) {
+		return fmt.Errorf("%w (%w)", errLeft, why)
+	}
+	return fmt.Errorf("%w (%w)", fault.ErrOutcomeUnknown, why)
+}
+
+// reset makes p ready for another operation.
+func (p *pending[Op, Res]) reset() {
+	var none Op
+	p.op, p.ctx = none, nil
+	p.state.Store(0)
 }
 
 type answer[Res any] struct {
@@ -86,8 +117,9 @@ func newCommitter[K comparable, Op, Res any](cfg groupConfig, key func(Op) K,
 }
 
 // do returns when the group that holds op is committed or refused. It returns
-// [ErrQueueFull] at once when the queue is full. If ctx ends first the
-// operation may still be committed.
+// [ErrQueueFull] at once when the queue is full. If ctx ends while op is
+// queued, op is never stored; if it ends while the group of op is being
+// stored, that goes on, and the error is [fault.ErrOutcomeUnknown].
 func (c *committer[K, Op, Res]) do(ctx context.Context, op Op) (Res, error) {
 	p := c.pend(op)
 	if c.cfg.traced && sampled(ctx) {
@@ -108,11 +140,11 @@ func (c *committer[K, Op, Res]) do(ctx context.Context, op Op) (Res, error) {
 	}
 	select {
 	case a := <-p.answer: // the last that is done with p
-		*p = pending[Op, Res]{answer: p.answer}
+		p.reset()
 		c.spent.Put(p)
 		return a.res, a.err
 	case <-ctx.Done():
-		return none, ctx.Err()
+		return none, p.leave(ctx.Err())
 	}
 }
 
@@ -183,30 +215,36 @@ func (c *committer[K, Op, Res]) letIn() {
 
 // gather returns the next group: what was deferred, then what is queued. It
 // blocks only if there is nothing at all. open is false once the queue is
-// closed and empty.
+// closed and empty. Operations whose callers have left are dropped.
 func (c *committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, later []*pending[Op, Res], open bool) {
 	limit := max(c.cfg.maxGroup, min(c.cfg.maxCrowd, len(c.queue)/c.cfg.workers))
-	var taken map[K]struct{}
+	var keys map[K]struct{}
 	if c.key != nil {
-		taken = make(map[K]struct{}, limit)
+		keys = make(map[K]struct{}, limit)
 	}
 	add := func(p *pending[Op, Res]) {
-		if c.key == nil {
-			group = append(group, p)
+		var k K
+		if c.key != nil {
+			k = c.key(p.op)
+			if _, dup := keys[k]; dup || len(group) >= limit {
+				later = append(later, p)
+				return
+			}
+		}
+		if !p.state.CompareAndSwap(0, taken) {
+			p.reset()
+			c.spent.Put(p)
 			return
 		}
-		k := c.key(p.op)
-		if _, dup := taken[k]; dup || len(group) >= limit {
-			later = append(later, p)
-			return
+		if c.key != nil {
+			keys[k] = struct{}{}
 		}
-		taken[k] = struct{}{}
 		group = append(group, p)
 	}
 	for _, p := range deferred {
 		add(p)
 	}
-	if len(group) == 0 {
+	for len(group) == 0 {
 		p, ok := <-c.queue
 		if !ok {
 			return nil, later, false
@@ -260,7 +298,7 @@ func (c *committer[K, Op, Res]) commit(group []*pending[Op, Res]) {
 func traceOfGroup[Op, Res any](group []*pending[Op, Res]) context.Context {
 	for _, p := range group {
 		if p.ctx != nil {
-			return context.WithoutCancel(p.ctx)
+			return unlimited(context.WithoutCancel(p.ctx))
 		}
 	}
 	return context.Background()

@@ -22,7 +22,7 @@ import (
 
 // ErrUnavailable is returned when the database cannot be reached or cannot
 // answer now; the same call may succeed later.
-var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the database cannot answer right now; try again")
+var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the database cannot answer right now; try again").Told("fault.database_away")
 
 // errTooSlow is returned for a statement that ran into [Options].Statements.
 var errTooSlow = ErrUnavailable.Because("the database took too long and was stopped; ask for less, or try again later").Told("fault.database_slow")
@@ -61,7 +61,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	cfg.MaxConnIdleTime = 5 * time.Minute
 	cfg.ConnConfig.RuntimeParams["application_name"] = o.AppName
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	cfg.ConnConfig.Tracer = o.Tracer
+	cfg.ConnConfig.Tracer = limitingCalls(o.Tracer)
 	// A statement that nobody waits for any more would run on: the server looks
 	// for its client only when it has rows to send.
 	//
@@ -96,6 +96,8 @@ func (db *DB) Stat() (used, limit int32) {
 // tx runs do in one transaction. Its kill point is named after its caller.
 func (db *DB) tx(ctx context.Context, do func(pgx.Tx) error) error {
 	point := killpoint.Caller()
+	ctx, cancel := finishing(ctx)
+	defer cancel()
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
 		if err := do(tx); err != nil {
 			return err

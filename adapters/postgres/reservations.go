@@ -33,6 +33,9 @@ type rowKey struct {
 type Grouping struct {
 	Workers  int // statements in flight, 0 = 2
 	MaxGroup int // rows per statement, 0 = 256
+	// Timeout ends the storing of a group; 0 = 15 s. Longer than its callers
+	// wait makes no sense.
+	Timeout time.Duration
 	// Observe, if not nil, is told the size and duration of every group.
 	Observe func(size int, took time.Duration)
 }
@@ -45,6 +48,9 @@ func (g Grouping) config(db *DB) groupConfig {
 	}
 	if g.MaxGroup > 0 {
 		cfg.maxGroup = g.MaxGroup
+	}
+	if g.Timeout > 0 {
+		cfg.timeout = g.Timeout
 	}
 	return cfg
 }

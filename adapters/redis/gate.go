@@ -28,7 +28,10 @@ const (
 	maxGateQueue = 16384
 	// gateTimeout bounds one script call. What it decided is not lost then:
 	// whoever asks again with the same key is told.
-	gateTimeout = 5 * time.Second
+	gateTimeout = callTimeout
+	// restockTimeout bounds the search for stock on other shelves, which takes
+	// several calls.
+	restockTimeout = 2 * time.Second
 	// soldOutFor is how long a proof that nothing is left is believed without
 	// a look; an event ends it earlier.
 	soldOutFor = time.Second

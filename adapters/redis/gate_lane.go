@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dropbell/domain/claim"
+	"dropbell/domain/fault"
 	"dropbell/killpoint"
 )
 
@@ -27,15 +29,25 @@ type waiting struct {
 	request claim.Request
 	word    chan laneAnswer
 	rounds  int
+	// state decides between the caller that stops waiting and the lane that
+	// takes the claim into a group: whichever sets it first.
+	state atomic.Int32
 }
+
+// The states of a waiting claim after it was queued, which is 0.
+const (
+	taken int32 = iota + 1
+	left
+)
 
 type laneAnswer struct {
 	word string
 	err  error
 }
 
-// do returns the word about the claim. If ctx ends first the claim may still
-// be accepted.
+// do returns the word about the claim. If ctx ends while the claim is queued,
+// it is never decided; if ctx ends later, the claim may be accepted, and the
+// error is [fault.ErrOutcomeUnknown].
 func (l *lane) do(ctx context.Context, r claim.Request) (string, error) {
 	w := l.gate.waiter(r)
 	l.mu.Lock()
@@ -54,7 +66,10 @@ func (l *lane) do(ctx context.Context, r claim.Request) (string, error) {
 		l.gate.waited.Put(w)
 		return a.word, a.err
 	case <-ctx.Done():
-		return "", overloaded("it takes too long")
+		if w.state.CompareAndSwap(0, left) { // the lane reuses it
+			return "", overloaded("it takes too long")
+		}
+		return "", fmt.Errorf("%w (%w)", fault.ErrOutcomeUnknown, ctx.Err())
 	}
 }
 
@@ -64,6 +79,7 @@ func (g *Gate) waiter(r claim.Request) *waiting {
 		w = &waiting{word: make(chan laneAnswer, 1)}
 	}
 	w.request, w.rounds = r, 0
+	w.state.Store(0)
 	return w
 }
 
@@ -78,16 +94,29 @@ func (l *lane) run() {
 	}
 }
 
+// next takes the next group out of the queue, without claims whose callers
+// have left; nil if there is none.
 func (l *lane) next() []*waiting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := min(len(l.queue), l.gate.options.MaxGroup)
-	if n == 0 {
+	var group []*waiting
+	for len(l.queue) > 0 && len(group) == 0 {
+		n := min(len(l.queue), l.gate.options.MaxGroup)
+		group = l.queue[:0:n]
+		for _, w := range l.queue[:n] {
+			// A claim that found nothing at first comes back as taken.
+			if w.state.CompareAndSwap(0, taken) || w.state.Load() == taken {
+				group = append(group, w)
+			} else {
+				l.gate.waited.Put(w)
+			}
+		}
+		l.queue = l.queue[n:]
+	}
+	if len(group) == 0 {
 		l.running, l.queue = false, nil
 		return nil
 	}
-	group := l.queue[:n:n]
-	l.queue = l.queue[n:]
 	return group
 }
 
@@ -100,16 +129,14 @@ func (l *lane) back(group []*waiting) {
 }
 
 func (l *lane) decide(group []*waiting) {
-	ctx, cancel := context.WithTimeout(context.Background(), gateTimeout)
-	defer cancel()
 	started := time.Now()
-	words, err := l.call(ctx, group)
+	words, err := l.call(context.Background(), group)
 	if l.gate.options.Observe != nil {
 		l.gate.options.Observe(len(group), time.Since(started))
 	}
 	if err != nil {
 		for _, w := range group {
-			w.word <- laneAnswer{err: overloaded("its shelves do not answer")}
+			w.word <- laneAnswer{err: fmt.Errorf("%w (%w)", fault.ErrOutcomeUnknown, err)}
 		}
 		return
 	}
@@ -125,6 +152,8 @@ func (l *lane) decide(group []*waiting) {
 		}
 	}
 	if len(dry)+len(limited) > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), restockTimeout)
+		defer cancel()
 		l.restock(ctx, dry, limited)
 	}
 }
@@ -170,6 +199,8 @@ func (l *lane) call(ctx context.Context, group []*waiting) ([]string, error) {
 		r := w.request
 		args = append(args, int64(r.ID), int64(r.UserID), string(r.Origin), r.Key)
 	}
+	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
+	defer cancel()
 	var reply []any
 	err := killpoint.Around("gate.accept", func() (err error) {
 		reply, err = l.gate.scripts.claim.Run(ctx, l.gate.client, []string{k.shelf, k.users, k.keys, k.claims, k.stream, k.pace}, args...).Slice()

@@ -15,7 +15,7 @@ import (
 
 // ErrUnavailable is returned when Redis does not answer. Limits and breakers
 // are helpers: each caller decides whether to go on without them.
-var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the service is busy; try again in a moment")
+var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the service is busy; try again in a moment").Told("fault.redis_away")
 
 // callTimeout bounds a limit or breaker check: callers go on without it,
 // so waiting for a Redis that is away would only slow them down.

@@ -217,6 +217,9 @@ type holderStock struct{ stock, returned int64 }
 const (
 	maxHolderSets = 64
 	maxHolders    = 2_000_000 // above, a key is looked up rather than the set loaded
+	// loadHoldersFor bounds the loading of a set, for which a request waits no
+	// longer than for anything else.
+	loadHoldersFor = 30 * time.Second
 )
 
 // mayHold reports whether who asks may hold a coupon of the template, which is
@@ -233,17 +236,34 @@ func (h *holderSets) mayHold(ctx context.Context, from Record, r *Request, stock
 	}
 	h.mu.Unlock()
 	if load {
-		holds, err := from.Holders(ctx, r.TemplateID)
-		h.mu.Lock()
-		if err != nil {
-			delete(h.sets, r.TemplateID)
-		} else if h.sets[r.TemplateID].stock == stock {
-			h.remember(r.TemplateID, holderSet{stock, holds})
-		}
-		h.mu.Unlock()
-		set.holds = holds
+		set.holds = h.load(ctx, from, r.TemplateID, stock)
 	}
 	return set.holds == nil || set.holds(r.UserID)
+}
+
+// load returns the set of holders, nil if it is not known when ctx ends. Later
+// requests use the set, so the loading goes on then.
+func (h *holderSets) load(ctx context.Context, from Record, templateID int64, stock holderStock) func(user.ID) bool {
+	loaded := make(chan func(user.ID) bool, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadHoldersFor)
+		defer cancel()
+		holds, err := from.Holders(ctx, templateID)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if err != nil {
+			delete(h.sets, templateID)
+		} else if h.sets[templateID].stock == stock {
+			h.remember(templateID, holderSet{stock, holds})
+		}
+		loaded <- holds
+	}()
+	select {
+	case holds := <-loaded:
+		return holds
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 func (h *holderSets) remember(id int64, set holderSet) {

@@ -71,6 +71,12 @@ var ErrInvalid = New(Invalid, "invalid_request", "the request is not valid")
 // ErrStale is the refusal of an edit that is based on an old version.
 var ErrStale = New(Conflict, "stale_version", "somebody changed this in the meantime; load it again and repeat your change")
 
+// ErrOutcomeUnknown is the answer when the time for an answer ended while a
+// change was being stored: it may be stored or not. Repeating the request with
+// the same idempotency key finds out, and changes nothing twice.
+var ErrOutcomeUnknown = New(Unavailable, "overloaded",
+	"no answer came in time, and the change may have been stored all the same; repeat the request with the same Idempotency-Key")
+
 // A Field is one rule that one field of the input breaks. Message is a key of
 // the catalogues with its default English text; Name is the wire name.
 type Field struct {

@@ -45,6 +45,8 @@ func doors() []Story {
 		{Name: "failure/told", Page: pages.Failure{Status: 409, Text: "The template is paused. Resume it, then give the coupons.", Complete: true}.Page()},
 		{Name: "failure/invalid", Page: pages.Failure{Status: 422, Fields: []fault.Field{{Name: "channel", Key: "rule.kind", Message: "must be a channel"}}}.Page()},
 		{Name: "failure/bug", Page: pages.Failure{Status: 500, RequestID: "7Q2K9ZD4", Retry: "/"}.Page()},
+		{Name: "failure/database-away", Page: pages.Failure{Status: 503, Retry: "/", Reload: 5, Complete: true, Text: "The database, PostgreSQL, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page(), Outside: true},
+		{Name: "failure/redis-away", Page: pages.Failure{Status: 503, Retry: "/channels", Reload: 5, Complete: true, Text: "Redis, which holds the queues, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page()},
 		{Name: "failure/unavailable", Page: pages.Failure{Status: 503, Retry: "/"}.Page(), Outside: true},
 	}
 }

@@ -107,6 +107,11 @@ type Deps struct {
 	// number. Callers without credentials are counted by address, like users.
 	UserLimit int
 	KeyLimit  int
+	// RequestTimeout is how long an end user waits at most; 0 = 2 s.
+	RequestTimeout time.Duration
+	// Budget bounds the requests of end users and payment that are served at a
+	// time, StaffBudget those of staff; nil = without bound.
+	Budget, StaffBudget *middleware.Budget
 	// PublicURL is the address at which clients reach this server, such as
 	// https://drops.example.com; empty = whatever they used.
 	PublicURL string
@@ -130,9 +135,8 @@ type API struct {
 
 // Limits of every request but streams.
 const (
-	maxBody        = 1 << 20
-	bodyTimeout    = 10 * time.Second
-	requestTimeout = 15 * time.Second
+	maxBody     = 1 << 20
+	bodyTimeout = 10 * time.Second
 	// failuresPerMinute bounds guessing keys and tokens, per address.
 	failuresPerMinute = 60
 )

@@ -18,7 +18,8 @@ var (
 	errRateLimited   = fault.New(fault.Throttled, "rate_limited", "too many requests")
 	errKeyConflict   = fault.New(fault.Invalid, "idempotency_conflict", "this Idempotency-Key was used for another request")
 	errKeyInProgress = fault.New(fault.Conflict, "idempotency_in_progress", "the first request with this Idempotency-Key is still being answered")
-	errOverloaded    = fault.New(fault.Unavailable, "overloaded", "this cannot be answered right now; try again")
+	errOverloaded    = fault.New(fault.Unavailable, "overloaded", "this cannot be answered right now; try again, with the same Idempotency-Key if one was sent")
+	errTooMany       = fault.New(fault.Unavailable, "overloaded", "too many requests are being served; try again")
 	errInternal      = fault.New(0, "internal", "something went wrong here; quote the request id when you report it")
 )
 

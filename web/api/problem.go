@@ -101,7 +101,7 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 		a.log.ErrorContext(ctx, "request failed", "request_id", id, "err", err)
 		f = errInternal
 	}
-	if f.Kind == fault.Unavailable {
+	if f.Kind == fault.Unavailable && f != errTooMany && f != fault.ErrOutcomeUnknown {
 		if !errors.Is(err, context.Canceled) { // then nobody waits for the answer
 			a.log.WarnContext(ctx, "dependency unavailable", "request_id", id, "err", err)
 		}

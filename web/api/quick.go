@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -47,9 +46,6 @@ func plainJSON(h http.Header) bool {
 
 // quickly is the whole life of a quick request after it was admitted.
 func (a *API) quickly(w http.ResponseWriter, r *http.Request, t traits, next http.HandlerFunc) {
-	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
-	defer cancel()
-	r = r.WithContext(ctx)
 	if len(r.Header[idempotencyHeader]) > 0 && !t.ownKeys {
 		a.serve(w, r, t, next)
 		return
@@ -57,14 +53,16 @@ func (a *API) quickly(w http.ResponseWriter, r *http.Request, t traits, next htt
 	b := bodies.Get().(*body)
 	defer b.free()
 	if err := b.read(w, r); err != nil {
-		a.problem(ctx, err).write(w)
+		a.problem(r.Context(), err).write(w)
 		return
 	}
+	r, cancel := a.timed(r, t)
+	defer cancel()
 	if t.quick(w, r, b.buf.Bytes()) {
 		return
 	}
 	if err := t.judge(r, b.buf.Bytes()); err != nil {
-		a.problem(ctx, err).write(w)
+		a.problem(r.Context(), err).write(w)
 		return
 	}
 	next(w, r)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"maps"
@@ -62,6 +61,14 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 		q, r := middleware.Ensure(r)
 		q.Hot, q.Stream = t.hot, t.stream
 		defer a.rescue(w, r)
+		if !t.stream {
+			budget := a.budget(t)
+			if !budget.Enter() {
+				a.problem(r.Context(), errTooMany).write(w)
+				return
+			}
+			defer budget.Leave()
+		}
 		err := a.admit(w, r, t.access)
 		if err == nil {
 			err = t.permits(r)
@@ -87,9 +94,7 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 			})
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
-		defer cancel()
-		a.serve(w, r.WithContext(ctx), t, func(w http.ResponseWriter, r *http.Request) {
+		a.serve(w, r, t, func(w http.ResponseWriter, r *http.Request) {
 			next(humachi.NewContext(op, r, w))
 		})
 	})
@@ -176,6 +181,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, t traits, next http.
 		}
 		fallthrough
 	case http.MethodGet, http.MethodHead:
+		r, cancel := a.timed(r, t)
+		defer cancel()
 		next(w, r)
 		return
 	}
@@ -185,6 +192,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, t traits, next http.
 		a.problem(r.Context(), err).write(w)
 		return
 	}
+	r, cancel := a.timed(r, t)
+	defer cancel()
 	if err := t.judge(r, b.buf.Bytes()); err != nil {
 		a.problem(r.Context(), err).write(w)
 		return

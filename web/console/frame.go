@@ -2,12 +2,14 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -165,12 +167,30 @@ func (c *Console) pushFlash(r *http.Request, f ui.Flash) {
 }
 
 func (c *Console) popFlashes(r *http.Request) []ui.Flash {
+	if !hasSession(r) {
+		return nil
+	}
 	var list []ui.Flash
 	if raw := c.sessions.PopString(r.Context(), flashKey); raw != "" {
 		_ = json.Unmarshal([]byte(raw), &list) // written by pushFlash
 	}
 	return list
 }
+
+// reloadAfter is after how many seconds a page that could not be shown, since
+// something does not answer, is loaded again by the browser. The header does
+// that without scripts and without a session.
+const reloadAfter = 5
+
+type sessionKey struct{}
+
+// withSession notes that the request has a session. There is none while the
+// database, which keeps sessions, does not answer.
+func withSession(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), sessionKey{}, true))
+}
+
+func hasSession(r *http.Request) bool { return r.Context().Value(sessionKey{}) != nil }
 
 // fail answers what a handler could not.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
@@ -193,6 +213,10 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", seconds(after.After))
 	} else if f.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
+	}
+	if f.Status == http.StatusServiceUnavailable && f.Retry != "" && !partial(r) {
+		f.Reload = reloadAfter
+		w.Header().Set("Refresh", strconv.Itoa(reloadAfter))
 	}
 	page := f.Page()
 	if partial(r) {

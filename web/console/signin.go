@@ -44,6 +44,7 @@ func secure(publicURL string) bool { return strings.HasPrefix(publicURL, "https:
 // member was disabled, is nobody's.
 func (c *Console) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = withSession(r)
 		id := c.sessions.GetString(r.Context(), signInKey)
 		if id == "" {
 			next.ServeHTTP(w, r)

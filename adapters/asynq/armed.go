@@ -1,0 +1,95 @@
+package asynq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/domain/task"
+	"dropbell/domain/timer"
+)
+
+const (
+	// armedKey lies in the hash slot of the timers' queue, so that it is lost
+	// with them. Its value is the id of the server's run in which all timers
+	// were queued: a server that was started anew, or a replica that took over,
+	// may have lost the last writes.
+	armedKey = "dropbell:{" + task.TimerQueue + "}:armed"
+	// armingFor is how long a silent process keeps others from adding timers.
+	armingFor = 10 * time.Second
+	arming    = "arming "
+)
+
+// swapMark replaces the mark ARGV[1], "" = none, by ARGV[2], for ARGV[3]
+// milliseconds, 0 = until it is replaced. It returns whether it has.
+var swapMark = goredis.NewScript(`
+if (redis.call('get', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+if ARGV[3] == '0' then redis.call('set', KEYS[1], ARGV[2]) else redis.call('set', KEYS[1], ARGV[2], 'px', ARGV[3]) end
+return 1`)
+
+// BeginArming is part of [timer.Queue].
+func (q *Queue) BeginArming(ctx context.Context) (timer.Mark, error) {
+	found, server, err := q.readMark(ctx)
+	if err != nil || found == server || strings.HasPrefix(found, arming) {
+		return "", err
+	}
+	mark := arming + server + " " + uuid.NewString()
+	begun, err := q.swapMark(ctx, found, mark, armingFor)
+	if err != nil || !begun {
+		return "", err
+	}
+	return timer.Mark(mark), nil
+}
+
+// KeepArming is part of [timer.Queue].
+func (q *Queue) KeepArming(ctx context.Context, m timer.Mark) (bool, error) {
+	return q.swapMark(ctx, string(m), string(m), armingFor)
+}
+
+// EndArming is part of [timer.Queue].
+func (q *Queue) EndArming(ctx context.Context, m timer.Mark) (bool, error) {
+	server, _, _ := strings.Cut(strings.TrimPrefix(string(m), arming), " ")
+	return q.swapMark(ctx, string(m), server, 0)
+}
+
+func (q *Queue) swapMark(ctx context.Context, before, after string, life time.Duration) (bool, error) {
+	n, err := swapMark.Run(ctx, q.redis, []string{armedKey}, before, after, life.Milliseconds()).Int()
+	if err != nil {
+		return false, fmt.Errorf("mark of the timers: %w: %w", ErrUnavailable, err)
+	}
+	return n == 1, nil
+}
+
+// readMark returns the mark and the id of the run of the server that keeps it.
+func (q *Queue) readMark(ctx context.Context) (mark, server string, err error) {
+	var node goredis.Cmdable = q.redis
+	if cluster, ok := q.redis.(*goredis.ClusterClient); ok {
+		if node, err = cluster.MasterForKey(ctx, armedKey); err != nil {
+			return "", "", fmt.Errorf("mark of the timers: %w: %w", ErrUnavailable, err)
+		}
+	}
+	mark, err = node.Get(ctx, armedKey).Result()
+	if err != nil && !errors.Is(err, goredis.Nil) {
+		return "", "", fmt.Errorf("mark of the timers: %w: %w", ErrUnavailable, err)
+	}
+	return mark, runOf(ctx, node), nil
+}
+
+// runOf returns the id of the server's run, or the same word always where
+// INFO is forbidden: then only an emptied server is noticed.
+func runOf(ctx context.Context, node goredis.Cmdable) string {
+	info, err := node.Info(ctx, "server").Result()
+	if err == nil {
+		for line := range strings.Lines(info) {
+			if id, found := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); found {
+				return id
+			}
+		}
+	}
+	return "unknown"
+}

@@ -1,0 +1,143 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/localstack"
+	"dropbell/domain/fault"
+)
+
+// TestCallsAreLimited: a limited call ends in its time, as a statement, as a
+// batch, in a transaction and while it waits for a connection; others do not,
+// and the next limited call of the same context has its own time.
+func TestCallsAreLimited(t *testing.T) {
+	db, err := Open(t.Context(), localstack.Database(t), Options{MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	const limit = 100 * time.Millisecond
+	ctx := LimitCalls(t.Context(), limit)
+	const slow = `select pg_sleep(60)`
+	for name, call := range map[string]func(ctx context.Context, sql string) error{
+		"statement": func(ctx context.Context, sql string) error { _, err := db.pool.Exec(ctx, sql); return err },
+		"rows": func(ctx context.Context, sql string) error {
+			rows, err := db.pool.Query(ctx, sql)
+			if err != nil {
+				return err
+			}
+			_, err = pgx.CollectRows(rows, pgx.RowTo[any])
+			return err
+		},
+		"batch": func(ctx context.Context, sql string) error {
+			b := &pgx.Batch{}
+			b.Queue(sql)
+			return db.pool.SendBatch(ctx, b).Close()
+		},
+		"transaction": func(ctx context.Context, sql string) error {
+			return db.tx(ctx, func(tx pgx.Tx) error { _, err := tx.Exec(ctx, sql); return err })
+		},
+	} {
+		if err := translate(call(ctx, slow)); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%s: a slow call ends with %v", name, err)
+		}
+		for range 3 {
+			if err := call(ctx, `select 1`); err != nil {
+				t.Errorf("%s: a quick call after a slow one ends with %v", name, err)
+			}
+		}
+		if err := call(unlimited(ctx), `select pg_sleep(0.2)`); err != nil {
+			t.Errorf("%s: an unlimited call ends with %v", name, err)
+		}
+	}
+	for range 4 {
+		held, err := db.pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Release()
+	}
+	if _, err := db.pool.Exec(ctx, `select 1`); !errors.Is(translate(err), ErrUnavailable) {
+		t.Errorf("without a connection: %v", err)
+	}
+}
+
+// TestHangingUpUndoesNothing: a client that hangs up while its change is being
+// stored does not undo it, and its deadline still ends the transaction.
+func TestHangingUpUndoesNothing(t *testing.T) {
+	db, err := Open(t.Context(), localstack.Database(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	store := func(ctx context.Context, shop int, do func()) error {
+		return db.tx(ctx, func(tx pgx.Tx) error {
+			do()
+			_, err := tx.Exec(context.WithoutCancel(ctx), `insert into shops (number, name, timezone) values ($1, 'x', 'UTC')`, shop)
+			return err
+		})
+	}
+	ctx, cancel := context.WithTimeout(LimitCalls(t.Context(), time.Minute), time.Minute)
+	if err := store(ctx, 77, cancel); err != nil {
+		t.Errorf("hung up: %v", err)
+	}
+	ctx, cancel = context.WithTimeout(LimitCalls(t.Context(), time.Minute), 50*time.Millisecond)
+	defer cancel()
+	if err := store(ctx, 78, func() { <-ctx.Done() }); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("past its deadline: %v", err)
+	}
+	var shops []int
+	if err := db.pool.QueryRow(t.Context(), `select array_agg(number) from shops where number in (77, 78)`).Scan(&shops); err != nil || len(shops) != 1 || shops[0] != 77 {
+		t.Errorf("stored: %v %v", shops, err)
+	}
+}
+
+// TestWhoLeavesTheQueue: an operation whose caller stops waiting while it is
+// queued is never stored; one whose group is being stored may be, and the
+// caller is told so. Operations with equal keys go on in order.
+func TestWhoLeavesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &press{hold: make(chan struct{})}
+		c := committerOn(p, nil)
+		errs := make([]error, 5)
+		leave := make([]context.CancelFunc, len(errs))
+		done := make(chan int, len(errs))
+		for i, o := range []op{{1, 0}, {2, 1}, {2, 2}, {2, 3}, {3, 4}} {
+			ctx, cancel := context.WithCancel(context.Background())
+			leave[i] = cancel
+			go func() { _, errs[i] = c.do(ctx, o); done <- i }()
+			synctest.Wait()
+		}
+		for _, i := range []int{0, 1, 4} { // the first is being stored
+			leave[i]()
+			<-done
+		}
+		close(p.hold)
+		<-done
+		<-done
+		c.close()
+		if !errors.Is(errs[0], fault.ErrOutcomeUnknown) || !errors.Is(errs[1], context.Canceled) || errs[2] != nil || errs[3] != nil {
+			t.Errorf("answers: %v", errs)
+		}
+		for _, i := range []int{1, 4} {
+			if f, ok := errors.AsType[*fault.Fault](errs[i]); !ok || f != errLeft {
+				t.Errorf("%d left the queue and was told %v", i, errs[i])
+			}
+		}
+		var stored []int
+		for _, g := range p.groups {
+			for _, o := range g {
+				stored = append(stored, o.n)
+			}
+		}
+		if len(stored) != 3 || stored[0] != 0 || stored[1] != 2 || stored[2] != 3 {
+			t.Errorf("stored: %v", stored)
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package redis
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/localstack"
+)
+
+// TestTrouble calls servers that are configured in another way than the
+// client, and is told which way.
+func TestTrouble(t *testing.T) {
+	guarded, open := localstack.RedisServer(t), localstack.RedisServer(t)
+	admin := goredis.NewClient(&goredis.Options{Addr: strings.TrimSuffix(strings.TrimPrefix(guarded.URL(), "redis://"), "/0")})
+	defer admin.Close()
+	if err := admin.ConfigSet(t.Context(), "requirepass", "right").Err(); err != nil {
+		t.Fatal(err)
+	}
+	untrusted := httptest.NewTLSServer(nil)
+	defer untrusted.Close()
+	for _, c := range []struct{ address, says string }{
+		{strings.Replace(guarded.URL(), "://", "://:hunter2@", 1), "refuses the user name or password"},
+		{guarded.URL(), "wants a password"},
+		{strings.Replace(untrusted.URL, "https://", "rediss://", 1), "certificate that is not trusted"},
+		{strings.Replace(open.URL(), "redis://", "rediss://", 1), "speaks no TLS"},
+		{"redis://127.0.0.1:1/0", "does not answer"},
+	} {
+		client, err := Open(c.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = client.Ping(t.Context()).Err()
+		if err == nil {
+			t.Fatalf("%s: answers", c.says)
+		}
+		if said := Trouble(err); !strings.Contains(said, c.says) || strings.Contains(said, "hunter2") {
+			t.Errorf("%v: says %q, want %q", err, said, c.says)
+		}
+		client.Close()
+	}
+}

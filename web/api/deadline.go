@@ -1,0 +1,47 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/web/middleware"
+)
+
+const (
+	// defaultRequestTimeout is how long an end user waits for an answer.
+	defaultRequestTimeout = 2 * time.Second
+	// callTimeout bounds one call to the database that an end user waits for.
+	callTimeout = 500 * time.Millisecond
+	// staffTimeout bounds what staff's programs ask for, which reads more.
+	staffTimeout = 15 * time.Second
+)
+
+// timed returns the request with the time that its answer may take. Reading
+// the body has a limit of its own and comes before: a slow uplink is not
+// Dropbell's delay.
+func (a *API) timed(r *http.Request, t traits) (*http.Request, context.CancelFunc) {
+	ctx, d := r.Context(), staffTimeout
+	if t.access != forStaff {
+		ctx, d = postgres.LimitCalls(ctx, callTimeout), a.requestTimeout()
+	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	return r.WithContext(ctx), cancel
+}
+
+func (a *API) requestTimeout() time.Duration {
+	if a.RequestTimeout > 0 {
+		return a.RequestTimeout
+	}
+	return defaultRequestTimeout
+}
+
+// budget returns what the operation's requests are counted in, so that a rush
+// of end users leaves room for staff.
+func (a *API) budget(t traits) *middleware.Budget {
+	if t.access == forStaff {
+		return a.StaffBudget
+	}
+	return a.Budget
+}

@@ -1,0 +1,143 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/claim"
+	"dropbell/web/middleware"
+)
+
+// slack is what an answer may come later than its time, on a busy machine.
+const slack = 5 * time.Second
+
+// timely makes end users wait for at most d.
+func (r *rig) timely(d time.Duration) {
+	claims := postgres.NewClaims(r.db, postgres.Grouping{Timeout: d})
+	r.Cleanup(claims.Close)
+	r.api.RequestTimeout = d
+	r.api.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
+}
+
+// block holds the tables against everybody else until free is called.
+func (r *rig) block(tables string) (free func()) {
+	r.Helper()
+	tx, err := r.sql.Begin(context.Background())
+	r.must(err)
+	_, err = tx.Exec(context.Background(), "lock table "+tables+" in access exclusive mode")
+	r.must(err)
+	return func() { r.must(tx.Rollback(context.Background())) }
+}
+
+// refusedInTime fails unless the call is answered 503 with Retry-After in time.
+func (r *rig) refusedInTime(who http.Header, method, path string, body any) {
+	r.Helper()
+	began := time.Now()
+	a := r.want(r.call(who, method, path, body), 503, "overloaded")
+	if took := time.Since(began); took > slack || a.Header().Get("Retry-After") == "" {
+		r.Errorf("%s %s: refused after %v, Retry-After %q", method, path, took, a.Header().Get("Retry-After"))
+	}
+}
+
+// TestNobodyWaitsForABlockedTable: while another session holds the tables,
+// every kind of request of an end user ends with 503 within its time. When the
+// tables are free again, the same requests with the same keys succeed, and
+// exactly what was answered is stored.
+func TestNobodyWaitsForABlockedTable(t *testing.T) {
+	const users = 40
+	r := newRig(t, nil)
+	r.timely(300 * time.Millisecond)
+	drop, coming := r.open(1000), r.drop(2*time.Hour)
+	r.want(r.call(as(token(1)), "POST", "/claims", map[string]any{"template_id": drop}), 201, "")
+	free := r.block("coupons, claim_counts, reservations, users")
+	var all sync.WaitGroup
+	for u := range users {
+		all.Go(func() {
+			me := as(token(100+u), "Idempotency-Key", fmt.Sprint("claim ", u))
+			r.refusedInTime(me, "POST", "/claims", map[string]any{"template_id": drop})
+		})
+	}
+	all.Wait()
+	me := as(token(1))
+	r.refusedInTime(me, "POST", "/reservations", reserve(coming, "app", 10))
+	r.refusedInTime(as(token(1), "Idempotency-Key", "reserve"), "POST", "/reservations", reserve(coming, "email", 10))
+	for _, path := range []string{"/coupons", "/reservations", "/reservations/" + coming, "/preferences"} {
+		r.refusedInTime(me, "GET", path, nil)
+	}
+	r.refusedInTime(me, "DELETE", "/reservations/"+coming, nil)
+	free()
+	for u := range users {
+		me := as(token(100+u), "Idempotency-Key", fmt.Sprint("claim ", u))
+		eventually(t, "the claim succeeds", func() bool {
+			a := r.call(me, "POST", "/claims", map[string]any{"template_id": drop})
+			return a.Code == 201
+		})
+	}
+	if n, counted := r.number(`select count(*) from coupons where template_id = $1`, drop), r.number(`select issued from templates where id = $1`, drop); n != users+1 || counted != n {
+		t.Errorf("%d coupons, %d counted, want %d", n, counted, users+1)
+	}
+	eventually(t, "the reservation succeeds", func() bool {
+		a := r.call(as(token(1), "Idempotency-Key", "reserve"), "POST", "/reservations", reserve(coming, "email", 10))
+		return a.Code == 200 || a.Code == 201
+	})
+}
+
+// TestOneCallIsBounded: a single call to the database ends after half a second,
+// however long the request may take, and staff's programs may wait longer.
+func TestOneCallIsBounded(t *testing.T) {
+	r := newRig(t, nil)
+	r.timely(time.Hour)
+	free := r.block("coupons")
+	began := time.Now()
+	r.want(r.call(as(token(1)), "GET", "/coupons", nil), 503, "overloaded")
+	if took := time.Since(began); took < 400*time.Millisecond || took > slack {
+		t.Errorf("refused after %v", took)
+	}
+	free()
+	r.want(r.call(as(token(1)), "GET", "/coupons", nil), 200, "")
+}
+
+// TestBeyondTheBudget: as many requests wait as the budget allows, the next one
+// is refused at once, and staff are served meanwhile.
+func TestBeyondTheBudget(t *testing.T) {
+	const budget = 3
+	r := newRig(t, nil)
+	r.timely(time.Hour)
+	r.api.Budget, r.api.StaffBudget = middleware.NewBudget(budget, "users", nil), middleware.NewBudget(1, "staff", nil)
+	drop := r.open(1000)
+	free := r.block("coupons, claim_counts")
+	ask := func(u int) answer {
+		return r.call(as(token(u), "Idempotency-Key", "k"), "POST", "/claims", map[string]any{"template_id": drop})
+	}
+	var all sync.WaitGroup
+	for u := range budget {
+		all.Go(func() {
+			for ask(u+1).Code != 201 { // the look below takes a place for a moment
+				runtime.Gosched()
+			}
+		})
+	}
+	eventually(t, "the budget is used up", func() bool {
+		return r.call(as(token(9)), "GET", "/templates/"+drop, nil).Code == 503
+	})
+	for u := range 5 {
+		a := r.want(ask(100+u), 503, "overloaded") // would wait for an hour
+		if a.Header().Get("Retry-After") != "1" {
+			t.Errorf("Retry-After %q", a.Header().Get("Retry-After"))
+		}
+	}
+	r.want(r.call(r.admin(), "GET", "/admin/shops", nil), 200, "")
+	free()
+	all.Wait()
+	r.want(ask(9), 201, "")
+	if n := r.number(`select count(*) from coupons where template_id = $1`, drop); n != budget+1 {
+		t.Errorf("%d coupons", n)
+	}
+}
