@@ -1,6 +1,7 @@
 package watermill
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -35,7 +36,7 @@ func newClient(address string, pool int) (goredis.UniversalClient, error) {
 	}
 	options.ContextTimeoutEnabled = true
 	options.PoolSize = max(options.PoolSize, pool)
-	options.DialTimeout, options.DialerRetries = dialTimeout, 1
+	options.DialTimeout, options.DialerRetries = cmp.Or(options.DialTimeout, dialTimeout), 1
 	return goredis.NewClient(options), nil
 }
 
@@ -58,7 +59,7 @@ func newClusterClient(first string, rest []string, pool int) (goredis.UniversalC
 	}
 	options.ContextTimeoutEnabled = true
 	options.PoolSize = max(options.PoolSize, pool)
-	options.DialTimeout, options.DialerRetries = dialTimeout, 1
+	options.DialTimeout, options.DialerRetries = cmp.Or(options.DialTimeout, dialTimeout), 1
 	options.ClusterStateReloadInterval = topologyFor
 	return goredis.NewClusterClient(options), nil
 }
