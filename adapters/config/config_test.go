@@ -29,7 +29,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: "127.0.0.1:8080",
-		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMTPTLS: "opportunistic", RatePerUser: 600, DBConns: 16,
+		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMTPTLS: "opportunistic", RatePerUser: 600, DBConns: 16, RequestTimeout: 2 * time.Second,
 		JWTMaxAge: 24 * time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
@@ -45,7 +45,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"VAPID_PRIVATE_KEY", private, "VAPID_SUBJECT", "mailto:a@example.com",
 		"LINK_SECRET", "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
 		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500",
-		"COUPON_LOCK_TIMEOUT", "90s", "GATE_SHELVES", "8",
+		"COUPON_LOCK_TIMEOUT", "90s", "GATE_SHELVES", "8", "REQUEST_TIMEOUT", "900ms", "MAX_IN_FLIGHT", "77",
 		"OIDC_ISSUER", "https://id.example/realm", "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh",
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
 		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8), "METRICS_TOKEN", "a token of 16 by..",
@@ -60,7 +60,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", VAPIDPublicKey: public, VAPIDPrivateKey: private,
 		VAPIDSubject: "mailto:a@example.com",
 		LinkSecret:   "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour,
-		LockFor: 90 * time.Second, GateShelves: 8,
+		LockFor: 90 * time.Second, GateShelves: 8, RequestTimeout: 900 * time.Millisecond, MaxInFlight: 77,
 		OIDCIssuer: "https://id.example/realm", OIDCClientID: "console", OIDCClientSecret: "shh",
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
 		CodeKeys: "1:" + strings.Repeat("QUJD", 8), MetricsToken: "a token of 16 by..",
@@ -129,6 +129,8 @@ func TestEachMistakeAlone(t *testing.T) {
 		"RATE_LIMIT_KEY_PER_MINUTE": {"100000001"},
 		"DATABASE_MAX_CONNS":        {"0", "1001"},
 		"RETENTION_DAYS":            {"36501", "90d"},
+		"REQUEST_TIMEOUT":           {"99ms", "16s", "2"},
+		"MAX_IN_FLIGHT":             {"-1", "100001", "many"},
 		"GATE_SHELVES":              {"-1", "65", "all"},
 		"OTEL_TRACES_SAMPLER_ARG":   {"1.01", "-0.1", "NaN", "Inf"},
 		"LOG_LEVEL":                 {"INFO", "trace"},

@@ -125,7 +125,8 @@ func (r *Redis) arguments() []string {
 		"--appendonly", "yes", "--appendfsync", fsync, "--maxmemory-policy", "noeviction",
 	}
 	if r.options.Cluster {
-		arguments = append(arguments, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "2000")
+		arguments = append(arguments, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "2000",
+			"--cluster-require-full-coverage", "no")
 	}
 	return arguments
 }

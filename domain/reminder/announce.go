@@ -160,7 +160,9 @@ func (s *Announcements) Send(ctx context.Context, by staff.Actor, templateID int
 		return Announcement{}, err
 	}
 	a.CreatedBy = by.Label + " " + by.Name
-	return s.Store.CreateAnnouncement(detach(ctx), a, staff.Entry{Actor: by, Action: "template.announce", ObjectKind: "template",
+	storing, cancel := detach(ctx)
+	defer cancel()
+	return s.Store.CreateAnnouncement(storing, a, staff.Entry{Actor: by, Action: "template.announce", ObjectKind: "template",
 		ObjectID: strconv.FormatInt(templateID, 10), ShopNumber: t.ShopNumber,
 		After: map[string]any{"kind": o.Kind, "opens_at": a.OpensAt, "nobody_again": o.NobodyAgain}})
 }

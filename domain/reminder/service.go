@@ -76,7 +76,9 @@ func (s *Service) Reserve(ctx context.Context, r Request) (View, bool, error) {
 		return View{}, false, err
 	}
 	bits := BitmapOf(r.Reminders...)
-	v, err := s.Store.Reserve(detach(ctx), Change{r.TemplateID, r.UserID, bits})
+	storing, cancel := detach(ctx)
+	defer cancel()
+	v, err := s.Store.Reserve(storing, Change{r.TemplateID, r.UserID, bits})
 	if err != nil {
 		return View{}, false, err
 	}
@@ -124,7 +126,9 @@ func (s *Service) Cancel(ctx context.Context, by user.ID, templateID int64, rs [
 		return View{}, err
 	}
 	bits := BitmapOf(rs...)
-	v, err := s.Store.Cancel(detach(ctx), Change{templateID, by, bits})
+	storing, cancel := detach(ctx)
+	defer cancel()
+	v, err := s.Store.Cancel(storing, Change{templateID, by, bits})
 	if err != nil {
 		return View{}, err
 	}
@@ -240,8 +244,12 @@ func remindedBefore(t template.Template, rem Reminder, done []Delivered) bool {
 	})
 }
 
-// detach keeps a write from being dropped half-way by a caller who hangs up,
-// but not for ever.
-func detach(ctx context.Context) context.Context {
-	return context.WithoutCancel(ctx)
+// detach keeps a write from being dropped half-way by a caller that hangs up.
+// The deadline of ctx stays.
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	detached := context.WithoutCancel(ctx)
+	if deadline, ends := ctx.Deadline(); ends {
+		return context.WithDeadline(detached, deadline)
+	}
+	return detached, func() {}
 }
