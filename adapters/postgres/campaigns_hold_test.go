@@ -251,4 +251,3 @@ func TestLeavesOfAHeldCampaign(t *testing.T) {
 		s.held(c, 25, 0)
 	})
 }
-

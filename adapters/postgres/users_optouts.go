@@ -11,7 +11,7 @@ import (
 )
 
 // SetOptOuts changes the channels in mask alone; see [user.Store].
-func (s Users) SetOptOuts(ctx context.Context, id user.ID, mask, off uint8) (now uint8, err error) {
+func (s Users) SetOptOuts(ctx context.Context, id user.ID, mask, off uint8, e staff.Entry) (now uint8, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
 		var stored int16
 		// One statement: two wishes at once, each about its own channel, both count.
@@ -23,7 +23,11 @@ func (s Users) SetOptOuts(ctx context.Context, id user.ID, mask, off uint8) (now
 		if err != nil {
 			return err
 		}
-		now = uint8(stored)
+		if now = uint8(stored); e.Action != "" {
+			if err := insertAudit(ctx, tx, e); err != nil {
+				return err
+			}
+		}
 		return announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
 	})
 	return now, err

@@ -89,7 +89,7 @@ type importCursor struct {
 // reported and keeps no other from being stored; a step that is repeated
 // stores the same again, which changes nothing.
 func (im *Importer) Step(ctx context.Context, j job.Job) (job.Progress, error) {
-	if err := j.Actor.May(staff.ManageUsers, 0); err != nil {
+	if err := j.Actor.MayEverywhere(staff.ManageUsers); err != nil {
 		return job.Progress{}, err
 	}
 	s := &importing{Importer: im, job: j, rules: rules{zones: map[string]bool{}}}

@@ -17,8 +17,9 @@ type Store interface {
 	Upsert(ctx context.Context, changes []Change, e staff.Entry) error
 	// SetOptOuts sets the channels in mask to those in off and returns the
 	// result; a user who was not known is from then on. It changes nothing
-	// else, so that it cannot undo what happens at the same time.
-	SetOptOuts(ctx context.Context, id ID, mask, off uint8) (uint8, error)
+	// else, so that it cannot undo what happens at the same time. An entry
+	// without an action is not recorded.
+	SetOptOuts(ctx context.Context, id ID, mask, off uint8, e staff.Entry) (uint8, error)
 	// Erase removes everything that is known about the user, or returns
 	// [ErrNotFound]. The id stays where it was counted.
 	Erase(ctx context.Context, id ID, e staff.Entry) error
@@ -37,9 +38,9 @@ type Service struct {
 // change that breaks a rule is left out as a whole and reported, by its index,
 // as a [fault.Fields]; the others are stored together. Several changes of one
 // user are applied in order. It returns how many changes were stored, or
-// [staff.ErrForbidden].
+// [staff.ErrForbidden] or [staff.ErrEveryShop]: a person belongs to every shop.
 func (s *Service) Upsert(ctx context.Context, by staff.Actor, batch []Change) (int, map[int]error, error) {
-	if err := by.May(staff.ManageUsers, 0); err != nil {
+	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
 		return 0, nil, err
 	}
 	rules := s.rules()
@@ -103,7 +104,19 @@ func (s *Service) SetPreferences(ctx context.Context, c Change) (User, error) {
 // OptOut turns the channels in mask off or, where off has no bit, on again. It
 // is the user's own wish, proved by a link that only they have.
 func (s *Service) OptOut(ctx context.Context, id ID, mask, off uint8) (uint8, error) {
-	return s.Store.SetOptOuts(ctx, id, mask, off&mask)
+	return s.Store.SetOptOuts(ctx, id, mask, off&mask, staff.Entry{})
+}
+
+// AddOptOuts turns the channels in off off for a user, which staff of any shop
+// may: a customer tells whom they meet. To turn a channel on again is for the
+// user, and for staff of all shops.
+func (s *Service) AddOptOuts(ctx context.Context, by staff.Actor, id ID, off uint8) error {
+	if err := by.May(staff.ManageUsers, 0); err != nil {
+		return err
+	}
+	_, err := s.Store.SetOptOuts(context.WithoutCancel(ctx), id, off, off, staff.Entry{Actor: by, Action: "user.edit", ObjectKind: "user",
+		ObjectID: id.String(), After: map[string]any{"fields": Change{OptOuts: &off}.fields()}})
+	return err
 }
 
 // Erase forgets a person: name, contacts, preferences and attributes. What the
@@ -118,9 +131,9 @@ func (s *Service) Erase(ctx context.Context, by staff.Actor, id ID) error {
 }
 
 // Edit is staff's change of one user, which creates one who is not known. It
-// returns [staff.ErrForbidden] or a [fault.Fields].
+// returns [staff.ErrForbidden], [staff.ErrEveryShop] or a [fault.Fields].
 func (s *Service) Edit(ctx context.Context, by staff.Actor, c Change) error {
-	if err := by.May(staff.ManageUsers, 0); err != nil {
+	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
 		return err
 	}
 	if err := s.rules().check(c); err != nil {

@@ -37,7 +37,7 @@ func (k *kept) Upsert(_ context.Context, changes []user.Change, e staff.Entry) e
 	return nil
 }
 
-func (k *kept) SetOptOuts(_ context.Context, _ user.ID, _, off uint8) (uint8, error) {
+func (k *kept) SetOptOuts(_ context.Context, _ user.ID, _, off uint8, _ staff.Entry) (uint8, error) {
 	return off, k.err
 }
 

@@ -79,13 +79,34 @@ func (c *Console) editUser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, userForm(u).Page())
+	p := userForm(u)
+	p.OnlyOff = !actor(r).SeesContacts()
+	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+// addOptOuts turns off what somebody who is limited to shops has ticked.
+func (c *Console) addOptOuts(w http.ResponseWriter, r *http.Request, u user.User) error {
+	var off uint8
+	for _, ch := range delivery.AllChannels() {
+		if slices.Contains(r.PostForm["off"], ch.String()) {
+			off |= ch.Bit()
+		}
+	}
+	if off &^= u.OptOuts; off != 0 {
+		if err := c.People.AddOptOuts(r.Context(), actor(r), u.ID, off); err != nil {
+			return err
+		}
+	}
+	return c.done(w, r, "/users/"+u.ID.String(), ui.Good, say(r, "user.saved"))
 }
 
 func (c *Console) saveUser(w http.ResponseWriter, r *http.Request) error {
 	u, err := c.loadUser(r)
 	if err != nil {
 		return err
+	}
+	if !actor(r).SeesContacts() {
+		return c.addOptOuts(w, r, u)
 	}
 	p, both := filledUser(r, userForm(u))
 	if p.Errors = both; len(both) > 0 {
