@@ -11,16 +11,18 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
+	"dropbell/domain/user"
 )
 
-// gold makes a campaign by Li to a segment that one user is in, which one
-// person alone may publish.
-func (s *stage) gold() campaign.Campaign {
+// gold makes a campaign by Li to a segment in which so many users were counted,
+// one of them by now, and which one person alone may publish.
+func (s *stage) gold(counted int) campaign.Campaign {
 	s.Helper()
 	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{segment.Leaf(segment.Attribute, "tier", segment.Is, "gold")}}
 	g, err := postgres.NewSegments(s.db).CreateSegment(s.Context(), segment.Segment{Name: "Gold", Kind: segment.ByRules, Rule: rule}, "", about("segment.create"))
 	s.must(err)
 	s.exec(`update users set attributes = '{"tier":"gold"}' where id = 1`)
+	s.exec(`update segments set members = $1, counted_at = now()`, counted)
 	sp := campaignSpec()
 	toSegment(g.ID)(&sp)
 	c, err := s.service.Create(s.Context(), li, sp, "")
@@ -58,7 +60,7 @@ func (s *stage) held(c campaign.Campaign, reach, people int64) campaign.Request 
 // once.
 func TestImportingAfterPublishingAsksASecondPerson(t *testing.T) {
 	s := newOffice(t)
-	c := s.gold()
+	c := s.gold(1)
 	s.imported()
 	s.must(s.launcher.Start(t.Context(), c.ID))
 	s.must(s.launcher.Cut(t.Context(), c.ID))
@@ -102,31 +104,44 @@ func TestImportingAfterPublishingAsksASecondPerson(t *testing.T) {
 	}
 }
 
-// firstly is a store whose audience grows after its first page was stored, as
-// if users were imported while it is being cut.
-type firstly struct {
+// growing is a store whose audience grows once the first page of the cut has
+// been read, as if users were imported meanwhile. The reader before it counts.
+type growing struct {
 	postgres.Campaigns
-	grow func()
-	once *sync.Once
+	grow    func()
+	readers *int
 }
 
-func (f firstly) Append(ctx context.Context, c campaign.Cut, ms []campaign.Message) error {
-	err := f.Campaigns.Append(ctx, c, ms)
-	f.once.Do(f.grow)
-	return err
+func (g growing) Audience(c campaign.Cut) campaign.AudienceReader {
+	if *g.readers++; *g.readers != 2 {
+		return g.Campaigns.Audience(c)
+	}
+	return &growingReader{AudienceReader: g.Campaigns.Audience(c), grow: g.grow}
+}
+
+type growingReader struct {
+	campaign.AudienceReader
+	grow func()
+	once sync.Once
+}
+
+func (r *growingReader) Next(ctx context.Context, limit int) (users, strangers []user.ID, err error) {
+	users, strangers, err = r.AudienceReader.Next(ctx, limit)
+	r.once.Do(r.grow)
+	return users, strangers, err
 }
 
 // What grows while it is being cut is held at the page that is too much; what
 // was cut before waits too, and everything is sent once after the approval.
 func TestGrowthWhileCuttingIsHeld(t *testing.T) {
 	s := newStage(t)
-	s.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 100000)`)
+	s.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 120000)`)
 	s.users(150_000, 1)
 	s.exec(`update users set attributes = '{"tier":"gold"}' where id <= 100000`)
-	c := s.gold()
+	c := s.gold(100_000)
 	s.must(s.launcher.Start(t.Context(), c.ID))
 	l := *s.launcher
-	l.Store = firstly{s.campaigns, s.imported, &sync.Once{}}
+	l.Store = growing{s.campaigns, s.imported, new(int)}
 	s.must(l.Cut(t.Context(), c.ID))
 	open := s.held(c, 150_000, 100_000)
 	s.bring()
@@ -148,7 +163,7 @@ func TestGrowthWhileCuttingIsHeld(t *testing.T) {
 // once; a cutter that was taken over stores nothing.
 func TestTwoCuttersHoldOnce(t *testing.T) {
 	s := newOffice(t)
-	c := s.gold()
+	c := s.gold(1)
 	s.imported()
 	s.must(s.launcher.Start(t.Context(), c.ID))
 	late, err := s.campaigns.BeginCut(t.Context(), c.ID, time.Nanosecond)
@@ -171,7 +186,7 @@ func TestTwoCuttersHoldOnce(t *testing.T) {
 func TestLeavesOfAHeldCampaign(t *testing.T) {
 	hold := func(t *testing.T) (*stage, campaign.Campaign, campaign.Request) {
 		s := newOffice(t)
-		c := s.gold()
+		c := s.gold(1)
 		s.imported()
 		s.must(s.launcher.Start(t.Context(), c.ID))
 		s.must(s.launcher.Cut(t.Context(), c.ID))

@@ -179,6 +179,9 @@ const updateUsers = `
 func (s Users) Upsert(ctx context.Context, changes []user.Change, e staff.Entry) error {
 	sorted := slices.SortedFunc(slices.Values(changes), func(a, b user.Change) int { return int(min(max(a.ID-b.ID, -1), 1)) })
 	return s.tx(ctx, func(tx pgx.Tx) error {
+		if err := noneErased(ctx, tx, ids(sorted)); err != nil {
+			return err
+		}
 		if err := upsert(ctx, tx, sorted); err != nil {
 			return err
 		}

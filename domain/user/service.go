@@ -9,20 +9,18 @@ import (
 
 // Store keeps users.
 type Store interface {
+	ErasureStore
 	// User returns [ErrNotFound] if nothing is known about the id.
 	User(ctx context.Context, id ID) (User, error)
 	// Upsert applies all changes, each to another user, or none of them, and
 	// creates the users that are not known yet. An entry without an action is
-	// not recorded.
+	// not recorded. It returns [ErrErased] if one of them was erased.
 	Upsert(ctx context.Context, changes []Change, e staff.Entry) error
 	// SetOptOuts sets the channels in mask to those in off and returns the
 	// result; a user who was not known is from then on. It changes nothing
 	// else, so that it cannot undo what happens at the same time. An entry
 	// without an action is not recorded.
 	SetOptOuts(ctx context.Context, id ID, mask, off uint8, e staff.Entry) (uint8, error)
-	// Erase removes everything that is known about the user, or returns
-	// [ErrNotFound]. The id stays where it was counted.
-	Erase(ctx context.Context, id ID, e staff.Entry) error
 }
 
 // Service holds the use cases around what is known about users.
@@ -45,11 +43,16 @@ func (s *Service) Upsert(ctx context.Context, by staff.Actor, batch []Change) (i
 	}
 	rules := s.rules()
 	refused := map[int]error{}
+	if err := s.refuseErased(ctx, batch, refused); err != nil {
+		return 0, nil, err
+	}
 	place := make(map[ID]int, len(batch))
 	distinct := make([]Change, 0, len(batch))
 	for i, c := range batch {
-		if err := rules.check(c); err != nil {
+		if err := rules.check(c); err != nil && refused[i] == nil {
 			refused[i] = err
+		}
+		if refused[i] != nil {
 			continue
 		}
 		if at, ok := place[c.ID]; ok {
@@ -104,7 +107,8 @@ func (s *Service) SetPreferences(ctx context.Context, c Change) (User, error) {
 // OptOut turns the channels in mask off or, where off has no bit, on again. It
 // is the user's own wish, proved by a link that only they have.
 func (s *Service) OptOut(ctx context.Context, id ID, mask, off uint8) (uint8, error) {
-	return s.Store.SetOptOuts(ctx, id, mask, off&mask, staff.Entry{})
+	now, err := s.Store.SetOptOuts(ctx, id, mask, off&mask, staff.Entry{})
+	return now, errOptOut(err, mask, off)
 }
 
 // AddOptOuts turns the channels in off off for a user, which staff of any shop
@@ -117,17 +121,6 @@ func (s *Service) AddOptOuts(ctx context.Context, by staff.Actor, id ID, off uin
 	_, err := s.Store.SetOptOuts(context.WithoutCancel(ctx), id, off, off, staff.Entry{Actor: by, Action: "user.edit", ObjectKind: "user",
 		ObjectID: id.String(), After: map[string]any{"fields": Change{OptOuts: &off}.fields()}})
 	return err
-}
-
-// Erase forgets a person: name, contacts, preferences and attributes. What the
-// id stands for in reservations, coupons and deliveries stays, so that sums
-// still add up. A person belongs to every shop. It returns [staff.ErrForbidden],
-// [staff.ErrEveryShop] or [ErrNotFound].
-func (s *Service) Erase(ctx context.Context, by staff.Actor, id ID) error {
-	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
-		return err
-	}
-	return s.Store.Erase(context.WithoutCancel(ctx), id, staff.Entry{Actor: by, Action: "user.erase", ObjectKind: "user", ObjectID: id.String()})
 }
 
 // Edit is staff's change of one user, which creates one who is not known. It

@@ -23,6 +23,7 @@ func userPages() []Story {
 		{Name: "user/plain", Page: pages.User{User: list[1], Known: true, Reservations: views()[:1], Channels: busyUser().Channels}.Page(), Role: staff.Viewer},
 		{Name: "user/masked", Page: maskedUser().Page(), Role: staff.Marketer, Shops: []int64{10}},
 		{Name: "user/masked-viewer", Page: maskedUser().Page(), Role: staff.Viewer},
+		{Name: "user/erased", Page: pages.User{User: user.User{ID: 42}, Channels: busyUser().Channels, Erasure: &user.Erasure{At: Now(), By: "staff:2 Ada Okafor"}}.Page()},
 		{Name: "user/unknown", Page: pages.User{User: user.User{ID: 42}, Channels: busyUser().Channels}.Page()},
 	}
 }

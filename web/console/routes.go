@@ -150,6 +150,8 @@ func (c *Console) table() []route {
 		post("/users/{id}/contacts", staff.ManageUsers, c.revealContacts),
 		get("/users/{id}/edit", staff.ManageUsers, c.editUser),
 		post("/users/{id}/edit", staff.ManageUsers, c.saveUser),
+		get("/users/{id}/data.json", staff.ManageUsers, c.userData),
+		post("/users/{id}/lift", staff.ManageUsers, c.liftErasure),
 		get("/users/{id}/erase", staff.ManageUsers, c.confirmErase),
 		post("/users/{id}/erase", staff.ManageUsers, c.eraseUser),
 

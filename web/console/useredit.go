@@ -174,8 +174,35 @@ func (c *Console) confirmErase(w http.ResponseWriter, r *http.Request) error {
 	}
 	l, url := frame(r).Locale, "/users/"+u.ID.String()
 	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "users", Crumbs: []ui.Crumb{{Label: l.T("nav.users"), URL: "/users"}, {Label: u.ID.String(), URL: url}},
-		ConfirmProps: ui.ConfirmProps{Title: l.T("user.erase.title", u.ID.String()), Points: []string{l.T("user.erase.1"), l.T("user.erase.2"), l.T("user.erase.3")},
+		ConfirmProps: ui.ConfirmProps{Title: l.T("user.erase.title", u.ID.String()), Points: []string{l.T("user.erase.1"), l.T("user.erase.2"), l.T("user.erase.3"), l.T("user.erase.4")},
 			Action: url + "/erase", Cancel: url, Submit: l.T("user.erase"), Kind: "danger", NoReason: true}})
+}
+
+// userData sends everything that is stored about a user, as a file.
+func (c *Console) userData(w http.ResponseWriter, r *http.Request) error {
+	id, err := user.ParseID(r.PathValue("id"))
+	if err != nil {
+		return errNoPage
+	}
+	raw, err := c.People.Everything(r.Context(), actor(r), id)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Disposition", `attachment; filename="user-`+id.String()+`.json"`)
+	_, err = w.Write(raw)
+	return err
+}
+
+func (c *Console) liftErasure(w http.ResponseWriter, r *http.Request) error {
+	id, err := user.ParseID(r.PathValue("id"))
+	if err != nil {
+		return errNoPage
+	}
+	if err := c.People.LiftErasure(r.Context(), actor(r), id); err != nil && !errors.Is(err, user.ErrNotErased) {
+		return err
+	}
+	return c.done(w, r, "/users/"+id.String(), ui.Good, say(r, "user.lifted"))
 }
 
 func (c *Console) eraseUser(w http.ResponseWriter, r *http.Request) error {

@@ -105,6 +105,9 @@ func (c *Console) drawUser(w http.ResponseWriter, r *http.Request, revealed bool
 	case !errors.Is(err, user.ErrNotFound):
 		return err
 	}
+	if p.Erasure, err = c.People.Erasure(r.Context(), actor(r), id); err != nil {
+		return err
+	}
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	all, err := c.Reminders.Reservations(r.Context(), id, max(0, before), userReservations+1)
 	if err != nil {
