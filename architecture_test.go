@@ -262,13 +262,13 @@ func TestImportLaw(t *testing.T) {
 var contextFiles = map[string][]string{
 	"domain/coupon":   {"desk.go", "granter.go", "grants.go", "notices.go", "takeback.go"},
 	"domain/claim":    {"doorman.go"},
-	"domain/campaign": {"approval.go", "calendar.go", "launch.go", "look.go", "outlet.go", "received.go", "recipients.go", "screen.go", "shops.go"},
+	"domain/campaign": {"approval.go", "calendar.go", "launch.go", "look.go", "outlet.go", "received.go", "recipients.go", "screen.go", "shops.go", "size.go"},
 	"domain/delivery": {"batch.go", "calls.go", "channeltest.go", "control.go", "deadletter.go", "isolate.go", "keep.go", "ledger.go", "run.go", "sender.go"},
 	"domain/job":      {"table.go", "worker.go"},
 	"domain/reminder": {"announce.go", "announcer.go", "board.go", "cockpit.go", "cutting.go", "explain.go", "firing.go", "forecast.go", "receipts.go"},
 	"domain/segment":  {"jobs.go", "look.go", "shops.go"},
 	"domain/staff":    {"factorchange.go", "keys.go", "secondfactors.go", "signin.go", "sso.go"},
-	"domain/user":     {"importer.go"},
+	"domain/user":     {"erasure.go", "importer.go"},
 	"domain/template": {"bulk.go"},
 	"domain/stock":    {"building.go", "whereabouts.go", "writer.go"},
 

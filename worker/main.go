@@ -39,12 +39,14 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker audit campaign ID    recompute a campaign's account, and exit
   worker audit notices [DAY]  recompute the notices before coupons expire of a day, such as
                               2027-01-31, or of yesterday, today and tomorrow, and exit
+  worker erase USER           erase a person, as the console's button does, and exit
+  worker user-data USER       print everything stored about a user as JSON, and exit
   worker reset-second-factors EMAIL
                               remove the second factors and recovery codes of a member of
                               staff who lost them all, end the member's sign-ins, and exit
   worker help                 print this
 
-migrate and reset-second-factors need DATABASE_URL alone; audit needs DATABASE_URL and, to look at the
+migrate, erase, user-data and reset-second-factors need DATABASE_URL alone; audit needs DATABASE_URL and, to look at the
 shelves of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). Without a command every variable below counts.
 
 Exit codes:
@@ -72,6 +74,8 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 			return config.Mistake{Err: errors.New("worker migrate takes no argument but contract; see worker --help")}
 		}
 		return migrate(ctx, contract, getenv, out)
+	case "erase", "user-data":
+		return person(ctx, args, getenv, out)
 	case "audit":
 		return audit(ctx, args[1:], getenv, out)
 	case "reset-second-factors":

@@ -64,6 +64,8 @@ func TestExitCodes(t *testing.T) {
 		{"audit 1", away, 2, "template 1 was not audited: the database cannot answer"},
 		{"audit campaign 1", away, 2, "campaign 1 was not audited: the database cannot answer"},
 		{"audit", url, 2, "usage: worker audit TEMPLATE"},
+		{"erase", url, 2, "usage: worker erase USER"},
+		{"erase x", url, 2, "is no user"},
 		{"audit 1 2", url, 2, "usage: worker audit TEMPLATE"},
 		{"audit campaign", url, 2, `"campaign" is no id; usage`},
 		{"audit 0", url, 2, `"0" is no id; usage`},

@@ -53,7 +53,7 @@ func (s Campaigns) Audiences() []campaign.AudienceKind {
 const campaignColumns = `c.id, coalesce(c.shop_number, 0), c.name, c.channel, c.content, c.audience, c.audience_users,
 	coalesce(c.grant_template_id, 0), c.starts_at, c.ends_at, c.rate_per_second, c.state, c.reason, c.version, c.creator, c.created_by,
 	coalesce(h.name, ''), coalesce(h.timezone, ''), c.created_at, c.updated_at, c.published_at, c.started_at, c.cut_at, c.ended_at, c.settled_at,
-	c.approval_asked_at, c.approved_by, c.segment_version, c.segment_name, c.segment_rule`
+	c.approval_asked_at, c.approved_by, c.held_at, c.published_by, c.segment_version, c.segment_name, c.segment_rule`
 
 const campaignFrom = ` from campaigns c left join shops h on h.number = c.shop_number `
 
@@ -70,7 +70,7 @@ func scanCampaign(row pgx.Row, more ...any) (c campaign.Campaign, err error) {
 	var rule ruleColumns
 	fields := append([]any{&c.ID, &c.Shop, &c.Name, &c.Channel, &c.Content, &audience, &named, &c.GrantTemplate, &c.StartsAt, &c.EndsAt,
 		&c.RatePerSecond, &c.State, &c.Reason, &c.Version, &c.Creator, &c.CreatedBy, &c.ShopName, &c.ShopTimezone, &c.CreatedAt, &c.UpdatedAt,
-		&c.PublishedAt, &c.StartedAt, &c.CutAt, &c.EndedAt, &c.SettledAt, &c.ApprovalAskedAt, &c.ApprovedBy}, rule.fields()...)
+		&c.PublishedAt, &c.StartedAt, &c.CutAt, &c.EndedAt, &c.SettledAt, &c.ApprovalAskedAt, &c.ApprovedBy, &c.HeldAt, &c.PublishedBy}, rule.fields()...)
 	if err := row.Scan(append(fields, more...)...); err != nil {
 		return c, err
 	}
@@ -231,9 +231,13 @@ func (s Campaigns) Save(ctx context.Context, ch campaign.Change) (campaign.Campa
 			update campaigns set shop_number = nullif($1::bigint, 0), name = $2, channel = $3, content = $4, audience = $5, audience_users = $6,
 				grant_template_id = nullif($7::bigint, 0), starts_at = $8, ends_at = $9, rate_per_second = $10,
 				state = $13, reason = $14, published_at = $15, ended_at = $16, approval_asked_at = $17, approved_by = $18,
+				published_by = $19, held_at = $20,
+				-- A held campaign may be cut again once it is let go.
+				cut_token = case when held_at is null or $20::timestamptz is not null then cut_token end,
+				cut_lease_until = case when held_at is null or $20::timestamptz is not null then cut_lease_until end,
 				version = version + 1, updated_at = now()
 			where id = $11 and version = $12`,
-			append(args, c.ID, c.Version, c.State, c.Reason, c.PublishedAt, c.EndedAt, c.ApprovalAskedAt, c.ApprovedBy)...)
+			append(args, c.ID, c.Version, c.State, c.Reason, c.PublishedAt, c.EndedAt, c.ApprovalAskedAt, c.ApprovedBy, c.PublishedBy, c.HeldAt)...)
 		if err != nil {
 			return err
 		}

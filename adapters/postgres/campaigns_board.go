@@ -70,6 +70,9 @@ const sampleEvery = 3 * time.Second
 
 // Settle closes the books of campaigns that are done; see [campaign.LaunchStore].
 func (s Campaigns) Settle(ctx context.Context) (settled int, err error) {
+	if err := s.giveUpHeld(ctx); err != nil {
+		return 0, err
+	}
 	// A paused campaign's end comes all the same; whoever is left expires.
 	if _, err := s.pool.Exec(ctx, `with mine as (select id from batches where kind = 'campaign' and held
 			and owner_id in (select c.id`+openSQL+` and c.state = 'paused' and c.ends_at <= clock_timestamp())`+inOrder+`)

@@ -168,14 +168,17 @@ func insertRequest(ctx context.Context, tx pgx.Tx, c campaign.Campaign, r campai
 	if err != nil {
 		return err
 	}
-	rule, err := heldRule(ctx, tx, c.Audience)
-	if err == nil && rule != nil { // who approves sees how many it reaches
+	rule := c.Rule
+	if c.PublishedAt == nil {
+		rule, err = heldRule(ctx, tx, c.Audience)
+	}
+	if err == nil && rule != nil && c.PublishedAt == nil { // who approves sees how many it reaches
 		err = wholeList(ctx, tx, rule)
 	}
 	if err != nil {
 		return err
 	}
-	args = append(args, c.ID, r.Reach.Users, r.Reach.Exact, r.Reach.At, r.AskedBy, r.AskedName, r.Reason)
+	args = append(args, c.ID, r.Reach.Users, r.Reach.Exact, r.Reach.At, r.AskedBy, r.AskedName, r.Reason, r.Allowed)
 	if rule == nil {
 		args = append(args, nil, nil, nil)
 	} else {
@@ -183,9 +186,9 @@ func insertRequest(ctx context.Context, tx pgx.Tx, c campaign.Campaign, r campai
 	}
 	_, err = tx.Exec(ctx, `
 		insert into campaign_requests (shop_number, name, channel, content, audience, audience_users, grant_template_id, starts_at, ends_at,
-			rate_per_second, campaign_id, reach, reach_exact, reach_at, asked_by, asked_name, reason,
+			rate_per_second, campaign_id, reach, reach_exact, reach_at, asked_by, asked_name, reason, allowed,
 			segment_version, segment_name, segment_rule)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`, args...)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`, args...)
 	return err
 }
 
@@ -195,7 +198,7 @@ func (s Campaigns) Requests(ctx context.Context, id int64, limit int) ([]campaig
 	rows, err := s.pool.Query(ctx, `
 		select id, campaign_id, shop_number, name, channel, content, audience, audience_users, grant_template_id,
 			starts_at, ends_at, rate_per_second, segment_version, segment_name, segment_rule, reach, reach_exact, reach_at, state,
-			asked_by, asked_name, asked_at, reason, decided_by, decided_at, decided_reason
+			asked_by, asked_name, asked_at, reason, decided_by, decided_at, decided_reason, allowed
 		from campaign_requests where campaign_id = $1 order by id desc limit $2`, id, max(1, limit))
 	if err != nil {
 		return nil, translate(err)
@@ -211,7 +214,7 @@ func scanRequest(row pgx.CollectableRow) (r campaign.Request, err error) {
 	fields := append([]any{&r.ID, &r.CampaignID, &r.Shop, &r.Name, &r.Channel, &r.Content, &audience, &named, &r.GrantTemplate,
 		&r.StartsAt, &r.EndsAt, &r.RatePerSecond}, rule.fields()...)
 	if err := row.Scan(append(fields, &r.Reach.Users, &r.Reach.Exact, &r.Reach.At, &r.State, &r.AskedBy, &r.AskedName, &r.AskedAt, &r.Reason,
-		&r.DecidedBy, &r.DecidedAt, &r.DecidedReason)...); err != nil {
+		&r.DecidedBy, &r.DecidedAt, &r.DecidedReason, &r.Allowed)...); err != nil {
 		return r, err
 	}
 	if r.Audience, err = audience.with(named); err != nil {

@@ -54,6 +54,16 @@ func (s Users) User(ctx context.Context, id user.ID) (user.User, error) {
 // and those whose name, e-mail or phone begins with it, in any case. An empty
 // text finds everybody.
 func (s Users) Find(ctx context.Context, text string, after user.ID, limit int) (list []user.User, err error) {
+	return s.find(ctx, text, begins, after, limit)
+}
+
+// FindNamed is [Users.Find] for those who may not see contacts: an e-mail or
+// phone has to be text as a whole, so that nobody guesses one letter by letter.
+func (s Users) FindNamed(ctx context.Context, text string, after user.ID, limit int) (list []user.User, err error) {
+	return s.find(ctx, text, beginsOrIs, after, limit)
+}
+
+func (s Users) find(ctx context.Context, text string, match func(column string) string, after user.ID, limit int) (list []user.User, err error) {
 	text = strings.TrimSpace(text)
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return nil, nil
@@ -61,7 +71,7 @@ func (s Users) Find(ctx context.Context, text string, after user.ID, limit int) 
 	where, args := `true`, []any{after, max(1, limit)}
 	err = s.tx(ctx, func(tx pgx.Tx) error {
 		if text != "" {
-			if where, args, err = narrow(ctx, tx, text, args); err != nil {
+			if where, args, err = narrow(ctx, tx, text, match, args); err != nil {
 				return err
 			}
 		}
@@ -86,14 +96,14 @@ const beginsWith = `lower(%s) ~>=~ lower($3) and lower(%[1]s) ~<~ (lower($3) || 
 // found through the indexes. A common one is found soon by walking the ids,
 // which for a rare one would read the whole table; the planner cannot know
 // which it is, so we count.
-func narrow(ctx context.Context, tx pgx.Tx, text string, args []any) (string, []any, error) {
+func narrow(ctx context.Context, tx pgx.Tx, text string, match func(column string) string, args []any) (string, []any, error) {
 	id, _ := user.ParseID(text)
 	found := []user.ID{id}
 	if _, err := tx.Exec(ctx, `set local enable_seqscan = off`); err != nil {
 		return "", nil, err
 	}
 	for _, column := range []string{"name", "email", "phone"} {
-		rows, err := tx.Query(ctx, matches(column), text, fewMatches+1)
+		rows, err := tx.Query(ctx, matches(match(column)), text, fewMatches+1)
 		if err != nil {
 			return "", nil, err
 		}
@@ -102,7 +112,7 @@ func narrow(ctx context.Context, tx pgx.Tx, text string, args []any) (string, []
 			return "", nil, err
 		}
 		if len(ids) > fewMatches {
-			where := `(id = $4 or ` + begins("name") + ` or ` + begins("email") + ` or ` + begins("phone") + `)`
+			where := `(id = $4 or ` + match("name") + ` or ` + match("email") + ` or ` + match("phone") + `)`
 			return where, append(args, text, id), nil
 		}
 		found = append(found, ids...)
@@ -110,9 +120,17 @@ func narrow(ctx context.Context, tx pgx.Tx, text string, args []any) (string, []
 	return `id = any($3)`, append(args, found), nil
 }
 
-// matches is the statement for the ids of a beginning.
-func matches(column string) string {
-	return strings.ReplaceAll(`select id from users where `+begins(column)+` limit $2`, "$3", "$1")
+// matches is the statement for the ids for which the condition holds.
+func matches(condition string) string {
+	return strings.ReplaceAll(`select id from users where `+condition+` limit $2`, "$3", "$1")
+}
+
+// beginsOrIs compares contacts as a whole.
+func beginsOrIs(column string) string {
+	if column == "name" {
+		return begins(column)
+	}
+	return begins(column) + ` and char_length(` + column + `) = char_length($3)`
 }
 
 func begins(column string) string {
@@ -161,6 +179,9 @@ const updateUsers = `
 func (s Users) Upsert(ctx context.Context, changes []user.Change, e staff.Entry) error {
 	sorted := slices.SortedFunc(slices.Values(changes), func(a, b user.Change) int { return int(min(max(a.ID-b.ID, -1), 1)) })
 	return s.tx(ctx, func(tx pgx.Tx) error {
+		if err := noneErased(ctx, tx, ids(sorted)); err != nil {
+			return err
+		}
 		if err := upsert(ctx, tx, sorted); err != nil {
 			return err
 		}

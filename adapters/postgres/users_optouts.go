@@ -11,8 +11,11 @@ import (
 )
 
 // SetOptOuts changes the channels in mask alone; see [user.Store].
-func (s Users) SetOptOuts(ctx context.Context, id user.ID, mask, off uint8) (now uint8, err error) {
+func (s Users) SetOptOuts(ctx context.Context, id user.ID, mask, off uint8, e staff.Entry) (now uint8, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
+		if err := noneErased(ctx, tx, []user.ID{id}); err != nil {
+			return err
+		}
 		var stored int16
 		// One statement: two wishes at once, each about its own channel, both count.
 		err := tx.QueryRow(ctx, `
@@ -23,28 +26,12 @@ func (s Users) SetOptOuts(ctx context.Context, id user.ID, mask, off uint8) (now
 		if err != nil {
 			return err
 		}
-		now = uint8(stored)
+		if now = uint8(stored); e.Action != "" {
+			if err := insertAudit(ctx, tx, e); err != nil {
+				return err
+			}
+		}
 		return announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
 	})
 	return now, err
-}
-
-// Erase removes the user's row and reading mark; see [user.Store].
-func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `delete from users where id = $1`, id)
-		if err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return user.ErrNotFound
-		}
-		if _, err := tx.Exec(ctx, `delete from inbox_reads where user_id = $1`, id); err != nil {
-			return err
-		}
-		if err := insertAudit(ctx, tx, e); err != nil {
-			return err
-		}
-		return announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
-	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"dropbell/adapters/postgres"
+	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
 
@@ -23,7 +24,7 @@ func TestSetOptOuts(t *testing.T) {
 		{1, 0b00000, 0b11111, 0b00110}, // nothing is asked for
 		{2, 0b00010, 0b11111, 0b00010}, // somebody new
 	} {
-		got, err := users.SetOptOuts(t.Context(), c.id, c.mask, c.off)
+		got, err := users.SetOptOuts(t.Context(), c.id, c.mask, c.off, staff.Entry{})
 		w.must(err)
 		u, err := users.User(t.Context(), c.id)
 		w.must(err)
@@ -45,7 +46,7 @@ func TestConcurrentOptOuts(t *testing.T) {
 		var all sync.WaitGroup
 		for c := range 5 {
 			all.Go(func() {
-				if _, err := users.SetOptOuts(t.Context(), id, 1<<c, 1<<c); err != nil {
+				if _, err := users.SetOptOuts(t.Context(), id, 1<<c, 1<<c, staff.Entry{}); err != nil {
 					t.Error(err)
 				}
 			})

@@ -48,8 +48,9 @@ func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, rea
 	if err != nil {
 		return old, err
 	}
+	next.PublishedBy = by.Label + " " + by.Name
 	ch := Change{Campaign: next, Entry: entry(by, "campaign.publish", old, reason, old.State, next.State)}
-	above, err := s.aboveWhich(ctx, old.Shop)
+	above, err := aboveWhich(ctx, s.Store, old.Shop)
 	if err != nil {
 		return old, err
 	}
@@ -149,7 +150,7 @@ func (s *Service) consent(ctx context.Context, by staff.Actor, old, next Campaig
 	if r.concerns(by, old) {
 		return old, ErrApproval
 	}
-	next.ApprovalAskedAt, next.ApprovedBy = nil, by.Label+" "+by.Name
+	next.ApprovalAskedAt, next.ApprovedBy, next.PublishedBy = nil, by.Label+" "+by.Name, r.AskedBy+" "+r.AskedName
 	c, err := s.release(ctx, Change{Campaign: next, Rule: r.Rule, Decision: &Decision{Request: r.ID, State: RequestApproved, Reason: reason},
 		Entry: entry(by, "campaign.approve", old, reason, old.State, next.State)})
 	if errors.Is(err, fault.ErrStale) { // somebody changed it between our look and our save
@@ -170,7 +171,10 @@ func (s *Service) Review(ctx context.Context, by staff.Actor, id int64) (Review,
 	if err != nil {
 		return r, err
 	}
-	if r.Above, err = s.aboveWhich(ctx, st.Shop); err != nil {
+	if st.HeldAt != nil {
+		return s.reviewSize(ctx, r)
+	}
+	if r.Above, err = aboveWhich(ctx, s.Store, st.Shop); err != nil {
 		return r, err
 	}
 	// That the reach cannot be told quickly is no reason to show nothing.
@@ -210,6 +214,9 @@ func (s *Service) Approve(ctx context.Context, by staff.Actor, id, request int64
 		return Campaign{}, err
 	}
 	return s.decide(ctx, by, id, request, func(r Review) (Campaign, error) {
+		if r.Campaign.HeldAt != nil {
+			return s.consentToSize(ctx, by, r, reason)
+		}
 		if r.Lapsed() {
 			return r.Campaign, ErrLapsed
 		}
@@ -225,7 +232,7 @@ func (s *Service) Approve(ctx context.Context, by staff.Actor, id, request int64
 }
 
 // Refuse ends a request with the reason given, which is a must. The campaign
-// stays a draft, for which can be asked again.
+// stays a draft, or held, for which can be asked again.
 func (s *Service) Refuse(ctx context.Context, by staff.Actor, id, request int64, reason string) (Campaign, error) {
 	if err := checkReason(reason, true); err != nil {
 		return Campaign{}, err
@@ -274,10 +281,20 @@ func (s *Service) Ask(ctx context.Context, by staff.Actor, id int64, reason stri
 	if err != nil {
 		return old, err
 	}
+	if old.HeldAt != nil {
+		r, err := s.review(ctx, old)
+		if err == nil {
+			r, err = s.reviewSize(ctx, r)
+		}
+		if err != nil {
+			return old, err
+		}
+		return s.askAgain(ctx, by, r, reason)
+	}
 	if _, err := s.publishable(ctx, old); err != nil {
 		return old, err
 	}
-	above, err := s.aboveWhich(ctx, old.Shop)
+	above, err := aboveWhich(ctx, s.Store, old.Shop)
 	if err != nil {
 		return old, err
 	}
@@ -312,7 +329,7 @@ func (s *Service) decide(ctx context.Context, by staff.Actor, id, request int64,
 	if err != nil {
 		return old, err
 	}
-	if old.State != Draft {
+	if old.State != Draft && old.HeldAt == nil {
 		return old, ErrTransition.Because("the campaign is %s; there is nothing to approve", old.State)
 	}
 	r, err := s.review(ctx, old)

@@ -115,6 +115,12 @@ type Campaign struct {
 	// is the label of who asked until somebody has, then who did.
 	ApprovalAskedAt *time.Time
 	ApprovedBy      string
+	// HeldAt is set while it is paused because its audience is larger than may
+	// be reached without a second person.
+	HeldAt *time.Time
+	// PublishedBy is the label and name of who published it, or asked for that;
+	// empty before, and for what earlier versions published.
+	PublishedBy string
 	// Rule is the rule of its segment as it was at publication, by which the
 	// audience is cut whatever the segment has become; nil for other audiences
 	// and until then.

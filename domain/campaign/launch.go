@@ -19,9 +19,11 @@ import (
 type Cut struct {
 	Campaign
 	Token string
-	// After is the last user that is stored already, Seq the next message.
-	After user.ID
-	Seq   int
+	// After is the last user that is stored already, Seq the next message, and
+	// People how many users are stored.
+	After  user.ID
+	Seq    int
+	People int64
 }
 
 // An AudienceReader reads an audience in the order of the users' ids. Nobody
@@ -37,6 +39,7 @@ type AudienceReader interface {
 // token promises: every write is fenced by it.
 type LaunchStore interface {
 	segment.TemplateStore
+	SizeStore
 	// Start makes a scheduled campaign running, with its event, once its
 	// start has come by the database's clock; before, it returns how long
 	// that will take. Else it returns [ErrNotStartable].
@@ -56,6 +59,10 @@ type LaunchStore interface {
 	Append(ctx context.Context, c Cut, ms []Message) error
 	// Published records that messages are on the wire.
 	Published(ctx context.Context, ms []Message) error
+	// Hold pauses a campaign that is being cut and stores the request, as the
+	// change says; it is cut no further until somebody consents. It returns
+	// [delivery.ErrLeaseLost] as Append does.
+	Hold(ctx context.Context, c Cut, ch Change) error
 	// EndCut records that the whole audience is stored.
 	EndCut(ctx context.Context, c Cut) error
 	// Fail ends a campaign that cannot go on.
@@ -146,6 +153,8 @@ func (l *Launcher) Cut(ctx context.Context, id int64) error {
 	renew := func(ctx context.Context) error { return l.Store.KeepCut(ctx, cut, l.LeaseFor) }
 	err = delivery.Keep(ctx, l.LeaseFor, renew, func(ctx context.Context) error { return l.cut(ctx, cut) })
 	switch {
+	case errors.Is(err, errHeld):
+		return nil // goes on once somebody consents
 	case errors.Is(err, delivery.ErrLeaseLost):
 		return nil // whoever took over finishes
 	case errors.Is(err, ErrNoAudience), errors.Is(err, ErrRangeTooLarge), errors.Is(err, ErrOtherShop):
@@ -158,6 +167,10 @@ func (l *Launcher) cut(ctx context.Context, cut Cut) error {
 	if err := l.checkOwn(ctx, cut); err != nil {
 		return err
 	}
+	allowed, err := l.checkSize(ctx, cut)
+	if err != nil {
+		return err
+	}
 	out := newOutlet(ctx, l)
 	defer out.close()
 	pages, stop := l.pages(ctx, cut)
@@ -165,6 +178,9 @@ func (l *Launcher) cut(ctx context.Context, cut Cut) error {
 	for p := range pages {
 		if p.err != nil {
 			return p.err
+		}
+		if err := l.checkPage(ctx, cut, allowed, p.users); err != nil {
+			return err
 		}
 		ms, err := messages(cut.ID, cut.Seq, Ranges(p.users, delivery.BatchSize), l.Store.Encode)
 		if err != nil {
@@ -177,7 +193,7 @@ func (l *Launcher) cut(ctx context.Context, cut Cut) error {
 			return err
 		}
 		out.send(ms)
-		cut.Seq += len(ms)
+		cut.Seq, cut.People = cut.Seq+len(ms), cut.People+int64(len(p.users))
 	}
 	if err := ctx.Err(); err != nil {
 		return err // reading was broken off, which is not the end of the audience

@@ -76,8 +76,8 @@ func (c Campaign) step(t Transition, now time.Time) (Campaign, error) {
 		c.State = Running
 	case Cancelling:
 		c.State, c.EndedAt, c.Reason = Cancelled, &now, delivery.ReasonCampaignCancel
-		if c.ApprovalAskedAt != nil { // nobody has to consent any more
-			c.ApprovalAskedAt, c.ApprovedBy = nil, ""
+		if c.HeldAt != nil || c.ApprovalAskedAt != nil { // nobody has to consent any more
+			c = c.released()
 		}
 	}
 	return c, nil

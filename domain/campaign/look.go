@@ -177,15 +177,7 @@ func (s *Service) ApprovalAbove(ctx context.Context, by staff.Actor, shop int64)
 	if err := by.May(staff.View, shop); err != nil {
 		return 0, err
 	}
-	return s.aboveWhich(ctx, shop)
-}
-
-func (s *Service) aboveWhich(ctx context.Context, shop int64) (int64, error) {
-	l, err := s.Store.Limits(ctx, shop)
-	if err != nil || shop != 0 || l.ApprovalAbove > 0 {
-		return l.ApprovalAbove, err
-	}
-	return s.Store.StrictestApproval(ctx)
+	return aboveWhich(ctx, s.Store, shop)
 }
 
 // SetLimits changes what the shop allows its campaigns. It is for admins:

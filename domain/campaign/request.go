@@ -179,6 +179,9 @@ type Request struct {
 	DecidedBy     string
 	DecidedAt     *time.Time
 	DecidedReason string
+	// Allowed is how many users could be reached without this consent, if the
+	// program asked because the audience is larger; nil if a person asked.
+	Allowed *int64
 }
 
 // concerns reports whether by is the one who asked or who created the
@@ -217,7 +220,22 @@ func (r Review) Needed() bool { return r.Above > 0 && (r.Reach == nil || r.Reach
 func (r Review) Late(now time.Time) bool { return !r.Campaign.EndsAt.After(now) }
 
 // Lapsed reports whether the campaign is no longer what the open request says.
-func (r Review) Lapsed() bool { return r.Open != nil && len(r.Open.Differences(r.Now)) > 0 }
+// Of a published one only the rate can change, which is nobody's concern.
+func (r Review) Lapsed() bool {
+	return r.Open != nil && r.Campaign.HeldAt == nil && len(r.Open.Differences(r.Now)) > 0
+}
+
+// Latest returns the open request, else the one before, else nil.
+func (r Review) Latest() *Request {
+	if r.Open != nil {
+		return r.Open
+	}
+	return r.Before
+}
+
+// Waits reports whether something can be decided or asked: of a draft, or of a
+// campaign that is held.
+func (r Review) Waits() bool { return r.Campaign.State == Draft || r.Campaign.HeldAt != nil }
 
 // MayDecide reports whether by can be the second person of the open request.
 func (r Review) MayDecide(by staff.Actor) bool {
@@ -236,7 +254,7 @@ func (r Review) MayAsk(by staff.Actor) bool {
 	if r.Open != nil {
 		last = r.Open
 	}
-	return r.Campaign.State == Draft && (r.Open == nil || r.Lapsed()) && may(by, staff.ManageCampaigns, r.Campaign.Shop) == nil &&
+	return r.Waits() && (r.Open == nil || r.Lapsed()) && may(by, staff.ManageCampaigns, r.Campaign.Shop) == nil &&
 		(last == nil || last.concerns(by, r.Campaign))
 }
 

@@ -87,10 +87,7 @@ type Store interface {
 	Outcome(ctx context.Context, kind delivery.Kind, c Campaign, id user.ID) (Outcome, bool, error)
 	// Subject returns what the campaign's messages are about.
 	Subject(ctx context.Context, c Campaign) (delivery.Subject, error)
-	Limits(ctx context.Context, shop int64) (Limits, error)
-	// StrictestApproval returns the smallest number above which any shop wants
-	// a second person; 0 = none does.
-	StrictestApproval(ctx context.Context) (int64, error)
+	SizeStore
 	// SaveLimits stores what a shop allows, with the audit entry completed by
 	// what it allowed before. If was is given and no longer holds, it returns
 	// [fault.ErrStale].
@@ -330,6 +327,11 @@ func (s *Service) once(ctx context.Context, by staff.Actor, id, version int64, s
 	}
 	if step == Publishing {
 		return s.publish(ctx, by, old, reason, shown)
+	}
+	if step == Resuming && old.HeldAt != nil {
+		if old, err = s.resumeHeld(ctx, old); err != nil {
+			return old, err
+		}
 	}
 	next, err := old.step(step, s.Now())
 	if err != nil {

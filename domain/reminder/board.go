@@ -77,4 +77,6 @@ type Users interface {
 	User(ctx context.Context, id user.ID) (user.User, error)
 	// Find returns users by id, or by the beginning of name, e-mail or phone.
 	Find(ctx context.Context, text string, after user.ID, limit int) ([]user.User, error)
+	// FindNamed finds contacts as a whole only.
+	FindNamed(ctx context.Context, text string, after user.ID, limit int) ([]user.User, error)
 }

@@ -102,6 +102,8 @@ func (c *Counter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 // ListStore is what filling a list needs.
 type ListStore interface {
 	Segment(ctx context.Context, id int64) (Segment, error)
+	// Erased returns those of the ids that were erased.
+	Erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, error)
 	// AddMembers adds the ids, ascending and each once, and returns how many
 	// were new. Adding them again changes nothing. It returns [ErrListInUse]
 	// while a campaign keeps the list.
@@ -180,7 +182,7 @@ type filling struct {
 
 // batch stores the next ids; true means that there are no more.
 func (s *filling) batch(ctx context.Context) (finished bool, err error) {
-	ids := make([]user.ID, 0, listBatch)
+	ids, lines := make([]user.ID, 0, listBatch), make([]int64, 0, listBatch)
 	for len(ids) < listBatch && len(s.errors) < reportErrors {
 		line, cells, err := s.rows.Next()
 		if err == io.EOF {
@@ -202,8 +204,11 @@ func (s *filling) batch(ctx context.Context) (finished bool, err error) {
 			}
 		}
 		if id, ok := s.id(line, cells); ok {
-			ids = append(ids, id)
+			ids, lines = append(ids, id), append(lines, line)
 		}
+	}
+	if ids, err = s.withoutErased(ctx, ids, lines); err != nil {
+		return false, err
 	}
 	s.at.Done += int64(len(ids))
 	slices.Sort(ids)
@@ -211,6 +216,23 @@ func (s *filling) batch(ctx context.Context) (finished bool, err error) {
 		_, err = s.Store.AddMembers(ctx, s.segment, ids)
 	}
 	return finished, err
+}
+
+// withoutErased reports the ids of users who were erased and returns the others.
+func (s *filling) withoutErased(ctx context.Context, ids []user.ID, lines []int64) ([]user.ID, error) {
+	erased, err := s.Store.Erased(ctx, ids)
+	if err != nil || len(erased) == 0 {
+		return ids, err
+	}
+	left := ids[:0]
+	for i, id := range ids {
+		if erased[id] {
+			s.fail(lines[i], id.String(), user.RowErased())
+			continue
+		}
+		left = append(left, id)
+	}
+	return left, nil
 }
 
 func (s *filling) id(line int64, cells []string) (user.ID, bool) {

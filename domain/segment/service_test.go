@@ -28,6 +28,7 @@ type shelf struct {
 	counted int64
 	fail    int // calls of AddMembers until one fails
 	shops   map[int64]int64
+	erased  map[user.ID]bool
 }
 
 func (s *shelf) TemplateShops(context.Context, []int64) (map[int64]int64, error) { return s.shops, nil }
@@ -73,6 +74,8 @@ func (s *shelf) StoreCount(_ context.Context, _, _, members int64) error {
 	s.counted = members
 	return nil
 }
+
+func (s *shelf) Erased(context.Context, []user.ID) (map[user.ID]bool, error) { return s.erased, nil }
 
 func (s *shelf) AddMembers(_ context.Context, _ int64, ids []user.ID) (int64, error) {
 	if !slices.IsSorted(ids) {

@@ -109,6 +109,11 @@ func (a Actor) MayEverywhere(p Permission) error {
 	return nil
 }
 
+// SeesContacts reports whether a sees the contacts of users as they are. Who
+// only looks, or is in charge of some shops, sees them masked: a user belongs
+// to every shop.
+func (a Actor) SeesContacts() bool { return a.MayEverywhere(ManageUsers) == nil }
+
 // A Member is one person with access to the console.
 type Member struct {
 	ID           int64

@@ -51,6 +51,8 @@ type CheckedRow struct {
 // ImportStore is what importing needs beside [Store.Upsert].
 type ImportStore interface {
 	Upsert(ctx context.Context, changes []Change, e staff.Entry) error
+	// Erased returns those of the ids that were erased.
+	Erased(ctx context.Context, ids []ID) (map[ID]bool, error)
 	// Compare tells, about changes of different users, how many are of users
 	// who are not known, and how many would change something.
 	Compare(ctx context.Context, changes []Change) (fresh, changed int64, err error)
@@ -89,7 +91,7 @@ type importCursor struct {
 // reported and keeps no other from being stored; a step that is repeated
 // stores the same again, which changes nothing.
 func (im *Importer) Step(ctx context.Context, j job.Job) (job.Progress, error) {
-	if err := j.Actor.May(staff.ManageUsers, 0); err != nil {
+	if err := j.Actor.MayEverywhere(staff.ManageUsers); err != nil {
 		return job.Progress{}, err
 	}
 	s := &importing{Importer: im, job: j, rules: rules{zones: map[string]bool{}}}
@@ -163,8 +165,8 @@ func (s *importing) tidy(ctx context.Context) (finished bool, err error) {
 
 // batch takes the next rows; true means that there are no more.
 func (s *importing) batch(ctx context.Context) (finished bool, err error) {
-	p := newPart()
-	for len(p.list) < importBatch && len(s.errors)+len(p.again) < reportErrors {
+	var rows []tableRow
+	for len(rows) < importBatch && len(s.errors) < reportErrors {
 		line, cells, err := s.rows.Next()
 		if err == io.EOF {
 			finished = true
@@ -185,12 +187,40 @@ func (s *importing) batch(ctx context.Context) (finished bool, err error) {
 			s.fail(line, cells, err)
 			continue
 		}
-		p.add(c, line, cells, s.params.Columns)
+		rows = append(rows, tableRow{c, line, slices.Clone(cells)})
 	}
-	if len(p.list) == 0 {
-		return finished, nil
+	p, err := s.partOf(ctx, rows)
+	if err != nil || len(p.list) == 0 {
+		return finished, err
 	}
 	return finished, s.settle(ctx, p)
+}
+
+// A tableRow is a row that breaks no rule.
+type tableRow struct {
+	change Change
+	line   int64
+	cells  []string
+}
+
+// partOf takes the rows together, except those about users who were erased:
+// these are reported.
+func (s *importing) partOf(ctx context.Context, rows []tableRow) (*part, error) {
+	ids := make([]ID, len(rows))
+	for i, r := range rows {
+		ids[i] = r.change.ID
+	}
+	erased, err := s.Store.Erased(ctx, ids)
+	p := newPart()
+	for _, r := range rows {
+		if erased[r.change.ID] {
+			s.fail(r.line, r.cells[:0], RowErased())
+			continue
+		}
+		p.add(r.change, r.line, r.cells, s.params.Columns)
+	}
+	slices.SortStableFunc(s.errors, func(a, b job.RowError) int { return cmp.Compare(a.Line, b.Line) })
+	return p, err
 }
 
 // settle counts the rows of a part and, in an import, stores them.

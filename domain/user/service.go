@@ -9,19 +9,18 @@ import (
 
 // Store keeps users.
 type Store interface {
+	ErasureStore
 	// User returns [ErrNotFound] if nothing is known about the id.
 	User(ctx context.Context, id ID) (User, error)
 	// Upsert applies all changes, each to another user, or none of them, and
 	// creates the users that are not known yet. An entry without an action is
-	// not recorded.
+	// not recorded. It returns [ErrErased] if one of them was erased.
 	Upsert(ctx context.Context, changes []Change, e staff.Entry) error
 	// SetOptOuts sets the channels in mask to those in off and returns the
 	// result; a user who was not known is from then on. It changes nothing
-	// else, so that it cannot undo what happens at the same time.
-	SetOptOuts(ctx context.Context, id ID, mask, off uint8) (uint8, error)
-	// Erase removes everything that is known about the user, or returns
-	// [ErrNotFound]. The id stays where it was counted.
-	Erase(ctx context.Context, id ID, e staff.Entry) error
+	// else, so that it cannot undo what happens at the same time. An entry
+	// without an action is not recorded.
+	SetOptOuts(ctx context.Context, id ID, mask, off uint8, e staff.Entry) (uint8, error)
 }
 
 // Service holds the use cases around what is known about users.
@@ -37,18 +36,23 @@ type Service struct {
 // change that breaks a rule is left out as a whole and reported, by its index,
 // as a [fault.Fields]; the others are stored together. Several changes of one
 // user are applied in order. It returns how many changes were stored, or
-// [staff.ErrForbidden].
+// [staff.ErrForbidden] or [staff.ErrEveryShop]: a person belongs to every shop.
 func (s *Service) Upsert(ctx context.Context, by staff.Actor, batch []Change) (int, map[int]error, error) {
-	if err := by.May(staff.ManageUsers, 0); err != nil {
+	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
 		return 0, nil, err
 	}
 	rules := s.rules()
 	refused := map[int]error{}
+	if err := s.refuseErased(ctx, batch, refused); err != nil {
+		return 0, nil, err
+	}
 	place := make(map[ID]int, len(batch))
 	distinct := make([]Change, 0, len(batch))
 	for i, c := range batch {
-		if err := rules.check(c); err != nil {
+		if err := rules.check(c); err != nil && refused[i] == nil {
 			refused[i] = err
+		}
+		if refused[i] != nil {
 			continue
 		}
 		if at, ok := place[c.ID]; ok {
@@ -103,24 +107,26 @@ func (s *Service) SetPreferences(ctx context.Context, c Change) (User, error) {
 // OptOut turns the channels in mask off or, where off has no bit, on again. It
 // is the user's own wish, proved by a link that only they have.
 func (s *Service) OptOut(ctx context.Context, id ID, mask, off uint8) (uint8, error) {
-	return s.Store.SetOptOuts(ctx, id, mask, off&mask)
+	now, err := s.Store.SetOptOuts(ctx, id, mask, off&mask, staff.Entry{})
+	return now, errOptOut(err, mask, off)
 }
 
-// Erase forgets a person: name, contacts, preferences and attributes. What the
-// id stands for in reservations, coupons and deliveries stays, so that sums
-// still add up. A person belongs to every shop. It returns [staff.ErrForbidden],
-// [staff.ErrEveryShop] or [ErrNotFound].
-func (s *Service) Erase(ctx context.Context, by staff.Actor, id ID) error {
-	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
+// AddOptOuts turns the channels in off off for a user, which staff of any shop
+// may: a customer tells whom they meet. To turn a channel on again is for the
+// user, and for staff of all shops.
+func (s *Service) AddOptOuts(ctx context.Context, by staff.Actor, id ID, off uint8) error {
+	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return err
 	}
-	return s.Store.Erase(context.WithoutCancel(ctx), id, staff.Entry{Actor: by, Action: "user.erase", ObjectKind: "user", ObjectID: id.String()})
+	_, err := s.Store.SetOptOuts(context.WithoutCancel(ctx), id, off, off, staff.Entry{Actor: by, Action: "user.edit", ObjectKind: "user",
+		ObjectID: id.String(), After: map[string]any{"fields": Change{OptOuts: &off}.fields()}})
+	return err
 }
 
 // Edit is staff's change of one user, which creates one who is not known. It
-// returns [staff.ErrForbidden] or a [fault.Fields].
+// returns [staff.ErrForbidden], [staff.ErrEveryShop] or a [fault.Fields].
 func (s *Service) Edit(ctx context.Context, by staff.Actor, c Change) error {
-	if err := by.May(staff.ManageUsers, 0); err != nil {
+	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
 		return err
 	}
 	if err := s.rules().check(c); err != nil {

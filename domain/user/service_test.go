@@ -2,6 +2,7 @@ package user_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"strings"
@@ -17,6 +18,7 @@ type kept struct {
 	users   map[user.ID]user.Change
 	entries []staff.Entry
 	err     error
+	erased  map[user.ID]bool
 }
 
 func (k *kept) User(context.Context, user.ID) (user.User, error) {
@@ -37,8 +39,18 @@ func (k *kept) Upsert(_ context.Context, changes []user.Change, e staff.Entry) e
 	return nil
 }
 
-func (k *kept) SetOptOuts(_ context.Context, _ user.ID, _, off uint8) (uint8, error) {
+func (k *kept) SetOptOuts(_ context.Context, _ user.ID, _, off uint8, _ staff.Entry) (uint8, error) {
 	return off, k.err
+}
+
+func (k *kept) Erased(context.Context, []user.ID) (map[user.ID]bool, error) { return k.erased, nil }
+
+func (k *kept) Erasure(context.Context, user.ID) (*user.Erasure, error) { return nil, nil }
+
+func (k *kept) LiftErasure(context.Context, user.ID, staff.Entry) error { return k.err }
+
+func (k *kept) Everything(context.Context, user.ID, staff.Entry) (json.RawMessage, error) {
+	return nil, k.err
 }
 
 func (k *kept) Erase(_ context.Context, _ user.ID, e staff.Entry) error {

@@ -35,13 +35,20 @@ type Approval struct {
 
 func (p Approval) url(below string) string { return CampaignURL(p.Campaign.ID, below) }
 
-// latest is the request that the page is about: the open one, else the last.
-func (p Approval) latest() *campaign.Request {
-	if p.Open != nil {
-		return p.Open
-	}
-	return p.Before
+// heldText says how large the audience of a held campaign has become.
+func heldText(ctx context.Context, r campaign.Request) string {
+	return ui.T(ctx, "campaign.held_text", ui.Num(ctx, r.Reach.Users), ui.Num(ctx, *r.Allowed))
 }
+
+func (p Approval) approveLabel(ctx context.Context) string {
+	if p.Campaign.HeldAt != nil {
+		return ui.T(ctx, "approval.approve_held")
+	}
+	return ui.T(ctx, "approval.approve")
+}
+
+// latest is the request that the page is about: the open one, else the last.
+func (p Approval) latest() *campaign.Request { return p.Latest() }
 
 // may reports whether the viewer sends campaigns like this one.
 func (p Approval) may(ctx context.Context) bool {

@@ -96,6 +96,7 @@ func (l changeLine) word(ctx context.Context, field, text string) string {
 // value writes what people read more easily than what is stored: words, money,
 // instants in the zone of the page, yes and no, nothing.
 func (l changeLine) value(ctx context.Context, text, currency string, zone *time.Location) string {
+	text = ui.Private(ctx, text)
 	field := snake(l.name[strings.LastIndexByte(l.name, '.')+1:])
 	switch text {
 	case "", "null", `""`, "[]", "{}":

@@ -59,7 +59,7 @@ func TestEveryAuditedFieldHasALabel(t *testing.T) {
 		"template.create": append(names(template.Spec{}), ""), "template.announce": {"kind", "opens_at"},
 		"campaign.edit": {"", "name", "channel", "content.variants", "content.hold_out", "audience", "audience_id", "audience_users",
 			"grant_template_id", "starts_at", "ends_at", "rate_per_second"},
-		"campaign.test": {"user_id", "variant"}, "campaign.refuse": {"asked_by"}, "campaign.limits": names(campaign.Limits{}),
+		"campaign.test": {"user_id", "variant"}, "campaign.refuse": {"asked_by"}, "campaign.hold": {"state", "allowed", "reach"}, "campaign.limits": names(campaign.Limits{}),
 		"codes.generate": {"count", "key"}, "codes.revoke": {"batch_id", "state", "count", "used"}, "codes.export": {"codes", "batches"},
 		"coupon.revoke": names(coupon.Shown{}), "staff.change": names(staff.Shown{}), "staff.single_sign_on": {"subject"},
 		"key.create": {"name", "prefix", "scopes", "expires_at"}, "channel.pause": {"paused", "paused_reason", "rate_per_second"}, "channel.test": {"to"},

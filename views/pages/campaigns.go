@@ -121,6 +121,15 @@ func CampaignURL(id int64, below string) string {
 	return u
 }
 
+// holding is the request because of whose size the campaign is held; nil if it
+// is not.
+func (p Campaign) holding() *campaign.Request {
+	if p.HeldAt == nil || len(p.Requests) == 0 || p.Requests[0].Allowed == nil {
+		return nil
+	}
+	return &p.Requests[0]
+}
+
 // moving reports whether the page changes by itself: what has been asked for
 // begins, and what has begun goes on.
 func (p Campaign) moving() bool {

@@ -750,7 +750,7 @@ func CampaignBadge(c campaign.Campaign) templ.Component {
 			templ_7745c5c3_Var37 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if c.ApprovalAskedAt != nil && c.State == campaign.Draft {
+		if c.ApprovalAskedAt != nil && (c.State == campaign.Draft || c.HeldAt != nil) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "<span class=\"badge has-dot is-warn\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -105,7 +105,7 @@ func answerText(ctx context.Context, answer string) string {
 	if answer == "" {
 		return ui.T(ctx, "letters.no_answer")
 	}
-	return answer
+	return ui.Private(ctx, answer)
 }
 
 func channelOptions(ctx context.Context) []ui.Option {

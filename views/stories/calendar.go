@@ -130,6 +130,11 @@ func approvals() []Story {
 	others.Error, others.Mine, others.Asks = "", true, false
 	own := base
 	own.Mine, own.Withdraws = false, true
+	held := base
+	held.Campaign.State, held.Campaign.HeldAt = campaign.Paused, &asked
+	grown := open
+	grown.Reason, grown.Reach.Exact, grown.Allowed = "", true, new(int64(100_000))
+	held.Open, held.Reach = &grown, &grown.Reach
 	needless := base
 	needless.Above = 2_000_000
 	late := base
@@ -148,6 +153,7 @@ func approvals() []Story {
 		{Name: "approval/others_ask", Page: others.Page()},
 		{Name: "approval/own", Page: own.Page()},
 		{Name: "approval/needless", Page: needless.Page()},
+		{Name: "approval/held", Page: held.Page()},
 		{Name: "approval/late", Page: late.Page()},
 		{Name: "approval/theirs", Page: theirs.Page(), Role: staff.Viewer},
 		{Name: "approval/needs_reason", Page: needs.Page()},

@@ -56,6 +56,8 @@ func campaigns() []Story {
 	waiting := campaignPage(campaignAt(9, "Twelve-twelve", campaign.Draft, 0))
 	asked := Now()
 	waiting.ApprovalAskedAt = &asked
+	held := campaignPage(campaignAt(14, "Gold members", campaign.Paused, 61_000))
+	held.HeldAt, held.ApprovalAskedAt, held.Requests = &asked, &asked, []campaign.Request{{ID: 5, State: campaign.RequestAsked, Reach: campaign.Reach{Users: 1_204_000, Exact: true, At: asked}, Allowed: new(int64(100_000))}}
 	refused := campaignPage(campaignAt(11, "Too many at once", campaign.Draft, 0))
 	refused.Requests = []campaign.Request{{ID: 4, State: campaign.RequestRefused, DecidedBy: "staff:2 Ada Okafor", DecidedReason: "Not on the day of a drop."}}
 	refused.Audience, refused.SegmentNow = campaign.Audience{Kind: campaign.Segment, ID: 3}, rule(4, "Shanghai")
@@ -100,6 +102,7 @@ func campaigns() []Story {
 		{Name: "campaigns/one", Page: pages.Campaigns{List: many.List[:1]}.Page()},
 		{Name: "campaigns/many", Page: many.Page()},
 		{Name: "campaign/draft", Page: campaignPage(campaignAt(6, "New year", campaign.Draft, 0)).Page()},
+		{Name: "campaign/held", Page: held.Page()},
 		{Name: "campaign/awaiting", Page: waiting.Page()},
 		{Name: "campaign/refused", Page: refused.Page()},
 		{Name: "campaign/rule_kept", Page: kept.Page()},

@@ -111,7 +111,7 @@ func composed() map[string]bool {
 		"hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second", "shop", "audience_template", "approval_above")
 	add("campaign.help.%s", "audience_template", "name", "shop", "channel", "audience_value", "body", "title_zh", "title_b", "percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second")
 	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonHoldOut,
-		delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop")
+		delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing")
 	for _, m := range []campaign.Measure{campaign.Opening, campaign.Reserving, campaign.Claiming, campaign.Using} {
 		add("results.measure.%s", m)
 		add("results.did.%s", m)

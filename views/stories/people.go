@@ -5,6 +5,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
+	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 )
@@ -88,6 +89,7 @@ func userForms() []Story {
 	values := map[string]string{"name": "Ann", "email": "ann@", "locale": "zh-CN", "timezone": "Asia/Shanghai", "quiet_from": "22:00", "quiet_to": "08:00"}
 	return []Story{
 		{Name: "user-form/edit", Page: pages.UserForm{ID: 1001, Name: "1001", Values: values, Off: []string{"sms"}}.Page()},
+		{Name: "user-form/some-shops", Page: pages.UserForm{ID: 1001, Name: "1001", Off: []string{"sms"}, OnlyOff: true}.Page(), Role: staff.Marketer, Shops: []int64{10}},
 		{Name: "user-form/overtaken", Page: pages.UserForm{ID: 1001, Name: "1001", Values: values, Was: values, Errors: []fault.Field{{Name: "email", Message: "somebody has changed this to “ann@example.com” meanwhile; save again to keep yours"}}}.Page()},
 		{Name: "user-form/wrong", Page: pages.UserForm{ID: 1001, Name: "1001", Values: values, Errors: []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "quiet_hours", Key: "rule.quiet_hours", Message: "must be two times of day"}}}.Page()},
 	}

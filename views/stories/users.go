@@ -21,6 +21,9 @@ func userPages() []Story {
 		{Name: "users/many", Page: pages.Users{Search: "x", List: list, Next: "/users?q=x&after=1002"}.Page()},
 		{Name: "user/busy", Page: busyUser().Page()},
 		{Name: "user/plain", Page: pages.User{User: list[1], Known: true, Reservations: views()[:1], Channels: busyUser().Channels}.Page(), Role: staff.Viewer},
+		{Name: "user/masked", Page: maskedUser().Page(), Role: staff.Marketer, Shops: []int64{10}},
+		{Name: "user/masked-viewer", Page: maskedUser().Page(), Role: staff.Viewer},
+		{Name: "user/erased", Page: pages.User{User: user.User{ID: 42}, Channels: busyUser().Channels, Erasure: &user.Erasure{At: Now(), By: "staff:2 Ada Okafor"}}.Page()},
 		{Name: "user/unknown", Page: pages.User{User: user.User{ID: 42}, Channels: busyUser().Channels}.Page()},
 	}
 }
@@ -54,5 +57,12 @@ func busyUser() pages.User {
 	p.Received.Shares = []campaign.Allowance{{ShopName: "", Limits: campaign.Limits{PerWeek: 1}, Week: 0},
 		{Shop: 10, ShopName: "Harbour Tea House", Limits: campaign.Limits{PerDay: 1, PerWeek: 3}, Day: 1, Week: 2},
 		{Shop: 11, ShopName: "Isar Bakery", Limits: campaign.Limits{PerWeek: 3}, Week: 3}}
+	return p
+}
+
+// maskedUser is what somebody sees who may not see contacts.
+func maskedUser() pages.User {
+	p := busyUser()
+	p.User, p.Masked = p.User.Masked(), true
 	return p
 }

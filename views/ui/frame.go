@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/domain/staff"
+	"dropbell/domain/user"
 	"dropbell/views/i18n"
 	"dropbell/views/static"
 )
@@ -87,6 +88,18 @@ func May(ctx context.Context, p staff.Permission, shop int64) bool {
 // shop; see [staff.Actor.MayEverywhere].
 func MayEverywhere(ctx context.Context, p staff.Permission) bool {
 	return From(ctx).Member.Actor().MayEverywhere(p) == nil
+}
+
+// seesContacts reports whether the viewer sees the contacts of users.
+func seesContacts(ctx context.Context) bool { return From(ctx).Member.Actor().SeesContacts() }
+
+// Private returns a text in which somebody's contacts may stand, such as a
+// provider's answer, as the viewer may see it.
+func Private(ctx context.Context, text string) string {
+	if seesContacts(ctx) {
+		return text
+	}
+	return user.MaskText(text)
 }
 
 // OwnHeader is set on every answer of the console. Scripts show no part of a

@@ -1011,7 +1011,7 @@ func navigation() []navGroup {
 		}},
 		{"audience", []navItem{
 			{"segments", "/segments", "filter", may(staff.View)},
-			{"import", "/users/import", "packages", may(staff.ManageUsers)},
+			{"import", "/users/import", "packages", seesContacts},
 		}},
 		{"delivery", []navItem{
 			{"channels", "/channels", "broadcast", may(staff.View)},

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"dropbell/domain/user"
@@ -10,8 +11,9 @@ import (
 func (a *API) eraseRoute() {
 	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodDelete, Path: "/admin/users/{id}", ID: "erase-user", Tag: tagStaff,
 		Summary: "Forget a user",
-		Description: "Removes name, contacts, preferences and attributes. The bare id stays in reservations, coupons, deliveries and lists, " +
-			"so that sums still add up; messages to it find no contact.",
+		Description: "Removes name, contacts, preferences, attributes, reservations, places in lists, uploaded files, and every text that holds one of them. " +
+			"The bare id stays in coupons and deliveries, so that sums still add up. From then on nothing is stored about the id: lines of an import and of a list are refused, " +
+			"and PUT /preferences is 409 `user_erased`, until DELETE …/erasure. 404 if the user was erased before and nothing was left.",
 		Status: http.StatusNoContent, Codes: []string{"user_not_found"}}),
 		func(ctx context.Context, in *struct {
 			ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
@@ -22,4 +24,32 @@ func (a *API) eraseRoute() {
 			}
 			return &struct{}{}, a.Users.Erase(ctx, actorOf(ctx), user.ID(id))
 		})
+	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodDelete, Path: "/admin/users/{id}/erasure", ID: "lift-erasure", Tag: tagStaff,
+		Summary: "Let an erased user be known again", Status: http.StatusNoContent, Codes: []string{"erasure_not_found"}}),
+		func(ctx context.Context, in *UserRef) (*struct{}, error) {
+			id, err := parseID("path.id", in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return &struct{}{}, a.Users.LiftErasure(ctx, actorOf(ctx), user.ID(id))
+		})
+	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodGet, Path: "/admin/users/{id}/data", ID: "user-data", Tag: tagStaff,
+		Summary: "Everything stored about a user", Description: "For the user, who may ask for it: the rows of every table that names them, by table. That it was taken out is in the audit log."}),
+		func(ctx context.Context, in *UserRef) (*struct{ Body map[string]any }, error) {
+			id, err := parseID("path.id", in.ID)
+			if err != nil {
+				return nil, err
+			}
+			raw, err := a.Users.Everything(ctx, actorOf(ctx), user.ID(id))
+			if err != nil {
+				return nil, err
+			}
+			out := map[string]any{}
+			return &struct{ Body map[string]any }{out}, json.Unmarshal(raw, &out)
+		})
+}
+
+// UserRef names a user in the path.
+type UserRef struct {
+	ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
 }

@@ -38,6 +38,7 @@ type ApprovalRequest struct {
 	DecidedBy     string        `json:"decided_by,omitempty" example:"staff:1 Li"`
 	DecidedAt     *time.Time    `json:"decided_at,omitempty"`
 	DecidedReason string        `json:"decided_reason,omitempty"`
+	Allowed       *int64        `json:"allowed,omitempty" doc:"How many users could be reached without this consent, if Dropbell asked because the audience was larger when it was read; absent if a person asked." example:"100000"`
 }
 
 // CampaignApproval is what a second person has to judge.
@@ -58,7 +59,7 @@ func (a *API) approvalRoutes(op func(method, path, id, summary string, more rout
 	const example = `{"request_id":"12","reason":"as agreed with the shop"}`
 	register(a, a.operation(op(http.MethodGet, "/{id}/approval", "campaign-approval", "Show what a second person has to approve",
 		route{Description: "Beside what was asked for stands what the campaign is now."})), a.campaignApproval)
-	register(a, a.operation(op(http.MethodPost, "/{id}/approve", "approve-campaign", "Publish a campaign that somebody has asked approval for",
+	register(a, a.operation(op(http.MethodPost, "/{id}/approve", "approve-campaign", "Publish a campaign that somebody has asked approval for, or let a held one go on",
 		route{Codes: append(codes, "already_published", "list_incomplete"), Example: example,
 			Description: "Exactly what the request says: if the campaign, or the rule of its segment, has changed since, it is `approval_lapsed`."})), a.approveCampaign)
 	register(a, a.operation(op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse a campaign that somebody has asked approval for",
@@ -152,7 +153,7 @@ func requestJSON(r *campaign.Request) *ApprovalRequest {
 	}
 	return &ApprovalRequest{ID: decimal(r.ID), State: string(r.State), AskedBy: r.AskedBy + " " + r.AskedName, AskedAt: r.AskedAt.UTC(),
 		Reason: r.Reason, Reach: reachJSON(r.Reach), Campaign: wishOf(r.Spec), Segment: frozenJSON(r.Rule),
-		DecidedBy: r.DecidedBy, DecidedAt: utc(r.DecidedAt), DecidedReason: r.DecidedReason}
+		DecidedBy: r.DecidedBy, DecidedAt: utc(r.DecidedAt), DecidedReason: r.DecidedReason, Allowed: r.Allowed}
 }
 
 func reachJSON(r campaign.Reach) CampaignReach { return CampaignReach{r.Users, r.Exact, r.At.UTC()} }

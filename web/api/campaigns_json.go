@@ -176,6 +176,7 @@ type Campaign struct {
 	StartedAt      *time.Time       `json:"started_at,omitempty"`
 	EndedAt        *time.Time       `json:"ended_at,omitempty"`
 	AwaitsApproval bool             `json:"awaits_approval,omitempty" doc:"It was published by one person and needs a second one's consent."`
+	HeldAt         *time.Time       `json:"held_at,omitempty" doc:"Since when it is paused because its audience is larger than may be reached without a second person's consent; …/approval says by how much, and …/approve lets it go on."`
 	ApprovedBy     string           `json:"approved_by,omitempty" doc:"Who consented to a publication that needed a second person; absent before." example:"staff:2 Ada"`
 	Segment        *FrozenRule      `json:"segment,omitempty" doc:"The version of its segment that the campaign is sent by: the one at publication, whatever the segment has become."`
 	Progress       CampaignProgress `json:"progress"`
@@ -298,7 +299,7 @@ func campaignJSON(st campaign.Status) Campaign {
 	}
 	return Campaign{ID: decimal(c.ID), State: string(c.State), CampaignWish: wishOf(c.Spec), Reason: c.Reason, Version: c.Version,
 		CreatedBy: c.CreatedBy, CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(), PublishedAt: utc(c.PublishedAt),
-		StartedAt: utc(c.StartedAt), EndedAt: utc(c.EndedAt), AwaitsApproval: c.ApprovalAskedAt != nil, ApprovedBy: c.ApprovedBy, Segment: frozenJSON(c.Rule),
+		StartedAt: utc(c.StartedAt), EndedAt: utc(c.EndedAt), AwaitsApproval: c.ApprovalAskedAt != nil, ApprovedBy: c.ApprovedBy, HeldAt: utc(c.HeldAt), Segment: frozenJSON(c.Rule),
 		Progress: progressJSON(st.Progress)}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"net/http"
 
+	"dropbell/domain/user"
 	"dropbell/web/spreadsheet"
 )
 
@@ -12,13 +13,15 @@ import (
 type sheet struct {
 	to    *csv.Writer
 	cells []string
+	// masked is set for somebody who may not see contacts.
+	masked bool
 }
 
 // export sends a file with the head given and the rows that write writes. As
 // long as nothing was sent, an error can still be answered with a page.
 func (c *Console) export(w http.ResponseWriter, r *http.Request, name string, head []string, write func(*sheet) error) error {
 	out := &download{w: w, name: name + ".csv"}
-	t := &sheet{to: csv.NewWriter(out)}
+	t := &sheet{to: csv.NewWriter(out), masked: !actor(r).SeesContacts()}
 	// Spreadsheets take a file without this mark for one in an old encoding.
 	err := t.to.Write(append([]string{"\uFEFF" + head[0]}, head[1:]...))
 	if err == nil {
@@ -58,6 +61,9 @@ func inPages[T any](read func(last *T) ([]T, error), write func(T) error) error 
 func (t *sheet) row(values ...any) error {
 	t.cells = t.cells[:0]
 	for _, v := range values {
+		if text, ok := v.(string); ok && t.masked {
+			v = user.MaskText(text)
+		}
 		t.cells = append(t.cells, spreadsheet.Cell(v))
 	}
 	return t.to.Write(t.cells)

@@ -57,7 +57,7 @@ func (c *Console) exportUsers(w http.ResponseWriter, r *http.Request) error {
 			if last != nil {
 				after = last.ID
 			}
-			return c.Users.Find(r.Context(), text, after, exportPage)
+			return c.usersFound(r, text, after, exportPage)
 		}, func(u user.User) error {
 			return s.row(int64(u.ID), u.Name, u.Email, u.Phone, u.Locale, u.Timezone, optedOut(u))
 		})

@@ -97,12 +97,12 @@ func TestImportUsers(t *testing.T) {
 	id := strings.TrimPrefix(check, "/jobs/")
 	b.get(start + "?check=" + id).is(200).has(`value="tier"`)
 	apply := start + "/apply?check=" + id
-	// A file belongs to no shop: who is limited to some sees their own.
+	// Users belong to every shop: staff who are limited to some import none.
 	limited := g.as(staff.Marketer, 10)
-	limited.get(start).is(404)
-	limited.post(start, columns).is(404)
-	limited.get(apply).is(404)
-	limited.post(apply, nil).is(404)
+	limited.get(start).is(http.StatusForbidden)
+	limited.post(start, columns).is(http.StatusForbidden)
+	limited.get(apply).is(http.StatusForbidden)
+	limited.post(apply, nil).is(http.StatusForbidden)
 	b.get(apply).is(200).has("2 users are new.", "2 rows are left out")
 	imported := b.post(apply, nil).is(303).header.Get("Location")
 	b.post(apply, nil).to(imported)

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
+	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
@@ -72,7 +73,7 @@ func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
 	}
 	p := pages.Work{Job: j, MayStop: actor(r).Can(j.Needs, j.ShopNumber)}
 	p.Noted = importNotes(j)
-	if p.MayStop && j.Failed+p.Noted > 0 {
+	if p.MayStop = p.MayStop && c.mayReadRows(r, j) == nil; p.MayStop && j.Failed+p.Noted > 0 {
 		if p.Errors, p.Notes, err = c.firstErrors(r, j, p.Noted); err != nil {
 			return err
 		}
@@ -170,11 +171,23 @@ func (c *Console) stopWork(w http.ResponseWriter, r *http.Request) error {
 	return c.done(w, r, url, ui.Good, say(r, "jobs.cancelled", j.Title))
 }
 
+// mayReadRows refuses rows of a file of users, in which contacts stand, to
+// those who may not see contacts.
+func (c *Console) mayReadRows(r *http.Request, j job.Job) error {
+	if j.Kind != user.ImportJob && j.Kind != user.CheckJob {
+		return nil
+	}
+	return actor(r).MayEverywhere(staff.ManageUsers)
+}
+
 // workErrors sends every row that failed or has a note as a file, whose last
 // column tells the two apart.
 func (c *Console) workErrors(w http.ResponseWriter, r *http.Request) error {
 	j, err := c.loadWork(r)
 	if err != nil {
+		return err
+	}
+	if err := c.mayReadRows(r, j); err != nil {
 		return err
 	}
 	return c.export(w, r, "errors-"+strconv.FormatInt(j.ID, 10), []string{"line", "row", "error", "kind"}, func(t *sheet) error {

@@ -79,13 +79,34 @@ func (c *Console) editUser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, userForm(u).Page())
+	p := userForm(u)
+	p.OnlyOff = !actor(r).SeesContacts()
+	return c.show(w, r, http.StatusOK, p.Page())
+}
+
+// addOptOuts turns off what somebody who is limited to shops has ticked.
+func (c *Console) addOptOuts(w http.ResponseWriter, r *http.Request, u user.User) error {
+	var off uint8
+	for _, ch := range delivery.AllChannels() {
+		if slices.Contains(r.PostForm["off"], ch.String()) {
+			off |= ch.Bit()
+		}
+	}
+	if off &^= u.OptOuts; off != 0 {
+		if err := c.People.AddOptOuts(r.Context(), actor(r), u.ID, off); err != nil {
+			return err
+		}
+	}
+	return c.done(w, r, "/users/"+u.ID.String(), ui.Good, say(r, "user.saved"))
 }
 
 func (c *Console) saveUser(w http.ResponseWriter, r *http.Request) error {
 	u, err := c.loadUser(r)
 	if err != nil {
 		return err
+	}
+	if !actor(r).SeesContacts() {
+		return c.addOptOuts(w, r, u)
 	}
 	p, both := filledUser(r, userForm(u))
 	if p.Errors = both; len(both) > 0 {
@@ -153,8 +174,35 @@ func (c *Console) confirmErase(w http.ResponseWriter, r *http.Request) error {
 	}
 	l, url := frame(r).Locale, "/users/"+u.ID.String()
 	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "users", Crumbs: []ui.Crumb{{Label: l.T("nav.users"), URL: "/users"}, {Label: u.ID.String(), URL: url}},
-		ConfirmProps: ui.ConfirmProps{Title: l.T("user.erase.title", u.ID.String()), Points: []string{l.T("user.erase.1"), l.T("user.erase.2"), l.T("user.erase.3")},
+		ConfirmProps: ui.ConfirmProps{Title: l.T("user.erase.title", u.ID.String()), Points: []string{l.T("user.erase.1"), l.T("user.erase.2"), l.T("user.erase.3"), l.T("user.erase.4")},
 			Action: url + "/erase", Cancel: url, Submit: l.T("user.erase"), Kind: "danger", NoReason: true}})
+}
+
+// userData sends everything that is stored about a user, as a file.
+func (c *Console) userData(w http.ResponseWriter, r *http.Request) error {
+	id, err := user.ParseID(r.PathValue("id"))
+	if err != nil {
+		return errNoPage
+	}
+	raw, err := c.People.Everything(r.Context(), actor(r), id)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Disposition", `attachment; filename="user-`+id.String()+`.json"`)
+	_, err = w.Write(raw)
+	return err
+}
+
+func (c *Console) liftErasure(w http.ResponseWriter, r *http.Request) error {
+	id, err := user.ParseID(r.PathValue("id"))
+	if err != nil {
+		return errNoPage
+	}
+	if err := c.People.LiftErasure(r.Context(), actor(r), id); err != nil && !errors.Is(err, user.ErrNotErased) {
+		return err
+	}
+	return c.done(w, r, "/users/"+id.String(), ui.Good, say(r, "user.lifted"))
 }
 
 func (c *Console) eraseUser(w http.ResponseWriter, r *http.Request) error {

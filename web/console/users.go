@@ -41,7 +41,7 @@ func (c *Console) findUsers(w http.ResponseWriter, r *http.Request) error {
 	}
 	after, _ := user.ParseID(r.FormValue("after")) // nonsense is the beginning
 	if userSearch(r) != "" {
-		list, err := c.Users.Find(r.Context(), userSearch(r), after, pageSize+1)
+		list, err := c.usersFound(r, userSearch(r), after, pageSize+1)
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,37 @@ func (c *Console) findUsers(w http.ResponseWriter, r *http.Request) error {
 	return c.listed(w, r, p.Results(), p.Page())
 }
 
+// usersFound are users as the viewer sees them: without the right to see
+// contacts they are masked, and found by the whole of one only.
+func (c *Console) usersFound(r *http.Request, text string, after user.ID, limit int) ([]user.User, error) {
+	if actor(r).SeesContacts() {
+		return c.Users.Find(r.Context(), text, after, limit)
+	}
+	list, err := c.Users.FindNamed(r.Context(), text, after, limit)
+	for i, u := range list {
+		list[i] = u.Masked()
+	}
+	return list, err
+}
+
+// revealContacts shows the contacts of one user to somebody who sees them
+// masked, and records that.
+func (c *Console) revealContacts(w http.ResponseWriter, r *http.Request) error {
+	id, err := user.ParseID(r.PathValue("id"))
+	if err != nil {
+		return errNoPage
+	}
+	if err := c.Audit.Record(r.Context(), staff.Entry{Actor: actor(r), Action: "user.show_contacts", ObjectKind: "user", ObjectID: id.String()}); err != nil {
+		return err
+	}
+	return c.drawUser(w, r, true)
+}
+
 func (c *Console) showUser(w http.ResponseWriter, r *http.Request) error {
+	return c.drawUser(w, r, false)
+}
+
+func (c *Console) drawUser(w http.ResponseWriter, r *http.Request, revealed bool) error {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
 		return errNoPage
@@ -68,8 +98,14 @@ func (c *Console) showUser(w http.ResponseWriter, r *http.Request) error {
 	p := pages.User{User: user.User{ID: id}, Channels: c.Channels}
 	switch u, err := c.Users.User(r.Context(), id); {
 	case err == nil:
-		p.User, p.Known = u, true
+		p.User, p.Known, p.Masked = u, true, !revealed && !actor(r).SeesContacts()
+		if p.Masked {
+			p.User = u.Masked()
+		}
 	case !errors.Is(err, user.ErrNotFound):
+		return err
+	}
+	if p.Erasure, err = c.People.Erasure(r.Context(), actor(r), id); err != nil {
 		return err
 	}
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning

@@ -137,7 +137,7 @@ func TestEditUser(t *testing.T) {
 
 func TestUsers(t *testing.T) {
 	g := newRig(t)
-	b := g.as(staff.Viewer)
+	b := g.as(staff.Marketer)
 	d := g.published(10, 2*time.Hour)
 	g.exec(`insert into users (id, name, email, phone, locale, timezone) values (1001, 'Ada Lovelace', 'ada@example.com', '+8613800138000', 'zh-CN', 'Asia/Shanghai')`)
 	g.book(d, 1001, delivery.Email, 5, 30)

@@ -1,0 +1,204 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// SizeStore tells how many users a campaign may reach.
+type SizeStore interface {
+	Limits(ctx context.Context, shop int64) (Limits, error)
+	// StrictestApproval returns the smallest number above which any shop wants
+	// a second person; 0 = none does.
+	StrictestApproval(ctx context.Context) (int64, error)
+	// ApprovedReach returns the largest reach of the campaign that a second
+	// person has consented to; 0 = none.
+	ApprovedReach(ctx context.Context, id int64) (int64, error)
+}
+
+// A ReachLimit is how many users a campaign may reach.
+type ReachLimit struct {
+	Alone    int64 // by one person alone; 0 = any number
+	Approved int64 // the reach that a second person has consented to; 0 = none
+}
+
+// tolerance is the part of an approved reach by which an audience may grow
+// without anybody being asked again: the reach may have been estimated, and
+// people join between the approval and the start.
+const tolerance = 5
+
+// Most returns how many users may be reached; 0 = any number.
+func (a ReachLimit) Most() int64 {
+	if a.Alone == 0 {
+		return 0
+	}
+	return max(a.Alone, a.Approved+a.Approved/tolerance)
+}
+
+// Exceeded reports whether so many users are more than may be reached.
+func (a ReachLimit) Exceeded(users int64) bool { return a.Alone > 0 && users > a.Most() }
+
+func aboveWhich(ctx context.Context, store SizeStore, shop int64) (int64, error) {
+	l, err := store.Limits(ctx, shop)
+	if err != nil || shop != 0 || l.ApprovalAbove > 0 {
+		return l.ApprovalAbove, err
+	}
+	return store.StrictestApproval(ctx)
+}
+
+func reachLimitOf(ctx context.Context, store SizeStore, c Campaign) (a ReachLimit, err error) {
+	if a.Alone, err = aboveWhich(ctx, store, c.Shop); err != nil || a.Alone == 0 {
+		return a, err
+	}
+	a.Approved, err = store.ApprovedReach(ctx, c.ID)
+	return a, err
+}
+
+// errHeld ends a cut whose campaign now waits for a second person.
+var errHeld = errors.New("the campaign is held")
+
+// countAhead is up to how many users are counted before the first is cut.
+// Larger audiences are read once only: what they exceed is noticed while
+// cutting.
+const countAhead = 10 * pageSize
+
+// checkSize counts who is to be cut, if the campaign may reach so few that
+// reading them twice takes no time, and holds the campaign if they are too
+// many. Nothing of the audience is stored then.
+func (l *Launcher) checkSize(ctx context.Context, cut Cut) (ReachLimit, error) {
+	a, err := reachLimitOf(ctx, l.Store, cut.Campaign)
+	if err != nil || a.Alone == 0 || a.Most() > countAhead {
+		return a, err
+	}
+	n, err := l.count(ctx, cut)
+	if err == nil && a.Exceeded(cut.People+n) {
+		err = l.hold(ctx, cut, a, cut.People+n)
+	}
+	return a, err
+}
+
+// checkPage holds the campaign if the users of the next page are too many
+// together with those that are cut.
+func (l *Launcher) checkPage(ctx context.Context, cut Cut, a ReachLimit, users []user.ID) error {
+	n := cut.People + int64(len(users))
+	if len(users) == 0 || !a.Exceeded(n) {
+		return nil
+	}
+	rest := cut
+	rest.After = users[len(users)-1]
+	more, err := l.count(ctx, rest)
+	if err != nil {
+		return err
+	}
+	return l.hold(ctx, cut, a, n+more)
+}
+
+// count returns how many users of the audience are not cut yet.
+func (l *Launcher) count(ctx context.Context, cut Cut) (n int64, err error) {
+	audience := l.Store.Audience(cut)
+	for {
+		users, _, err := audience.Next(ctx, pageSize)
+		if err != nil {
+			return n, err
+		}
+		if n += int64(len(users)); len(users) < pageSize {
+			return n, nil
+		}
+	}
+}
+
+// hold pauses the campaign and asks a second person, in the name of the one
+// who published it.
+func (l *Launcher) hold(ctx context.Context, cut Cut, a ReachLimit, users int64) error {
+	by := cut.PublishedBy
+	if by == "" { // published by a program that did not keep it
+		by = cut.CreatedBy
+	}
+	label, name, _ := strings.Cut(by, " ")
+	most := a.Most()
+	r := Request{Snapshot: Snapshot{Spec: cut.Spec, Rule: cut.Rule}, AskedBy: label, AskedName: name, Allowed: &most,
+		Reach: Reach{Users: users, Exact: true, At: l.Now()}}
+	held := cut.Campaign
+	held.State = Paused
+	err := l.Store.Hold(ctx, cut, Change{Campaign: held, Step: Pausing, Event: event.CampaignChanged, Ask: &r,
+		Entry: entry(staff.System(), "campaign.hold", held, "", map[string]any{"state": cut.State, "allowed": most}, map[string]any{"state": Paused, "reach": users})})
+	if err == nil {
+		err = errHeld
+	}
+	return err
+}
+
+// resumeHeld takes a held campaign on that needs nobody's consent any more,
+// because the limit was raised or lifted. Else it returns [ErrApproval].
+func (s *Service) resumeHeld(ctx context.Context, c Campaign) (Campaign, error) {
+	list, err := s.Store.Requests(ctx, c.ID, 1)
+	if err != nil {
+		return c, err
+	}
+	a, err := reachLimitOf(ctx, s.Store, c)
+	if err != nil {
+		return c, err
+	}
+	if len(list) > 0 && a.Exceeded(list[0].Reach.Users) {
+		return c, ErrApproval.Because("the audience has grown to %d users, and %d may be reached; a second person has to approve that first", list[0].Reach.Users, a.Most()).
+			Told("fault.campaign_held")
+	}
+	return c.released(), nil
+}
+
+// released returns c as it is when nobody's consent is waited for.
+func (c Campaign) released() Campaign {
+	c.HeldAt, c.ApprovalAskedAt, c.ApprovedBy = nil, nil, ""
+	return c
+}
+
+// consentToSize lets a held campaign go on where its cutting ended.
+func (s *Service) consentToSize(ctx context.Context, by staff.Actor, r Review, reason string) (Campaign, error) {
+	old := r.Campaign
+	if r.Open.concerns(by, old) {
+		return old, ErrApproval
+	}
+	if r.Late(s.Now()) {
+		e := &fault.Fields{}
+		e.Add("ends_at", "rule.ends_ahead", "must lie in the future")
+		return old, e
+	}
+	next := old.released()
+	next.State, next.ApprovedBy = Running, by.Label+" "+by.Name
+	c, err := s.Store.Save(detach(ctx), Change{Campaign: next, Step: Resuming, Event: event.CampaignChanged,
+		Decision: &Decision{Request: r.Open.ID, State: RequestApproved, Reason: reason},
+		Entry:    entry(by, "campaign.approve", old, reason, old.State, next.State)})
+	if errors.Is(err, fault.ErrStale) {
+		err = ErrLapsed
+	}
+	return c, err
+}
+
+// askAgain asks for consent to a held campaign whose request was refused or
+// withdrawn.
+func (s *Service) askAgain(ctx context.Context, by staff.Actor, r Review, reason string) (Campaign, error) {
+	switch {
+	case r.Open != nil:
+		return r.Campaign, ErrApproval
+	case r.Before == nil || !r.Needed():
+		return r.Campaign, ErrNotAsked.Because("the campaign needs nobody's approval; resume it")
+	}
+	return s.ask(ctx, by, r.Campaign, r.Before.Reach, reason)
+}
+
+// reviewSize completes the review of a held campaign: its audience is counted,
+// and not estimated by what the segment has become.
+func (s *Service) reviewSize(ctx context.Context, r Review) (Review, error) {
+	a, err := reachLimitOf(ctx, s.Store, r.Campaign)
+	r.Above = a.Most()
+	if last := r.Latest(); last != nil {
+		r.Reach = &last.Reach
+	}
+	return r, err
+}
