@@ -21,6 +21,7 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/adapters/sheet"
 	"dropbell/adapters/telemetry"
 	"dropbell/adapters/watermill"
 	"dropbell/domain/delivery"
@@ -61,6 +62,8 @@ type program struct {
 	hub          *api.Hub
 	budgets      *middleware.BudgetMetrics
 	console      *console.Console
+	// workbooks lets one XLSX file at a time be read.
+	workbooks *sheet.Turns
 	// access is set once the first admin and the first key exist.
 	access atomic.Bool
 	// draining is set while the process gets ready to stop.
@@ -92,7 +95,7 @@ func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
 // build connects adapters and use cases. Nothing is served yet.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
-	p := &program{cfg: cfg, log: log, registry: prometheus.NewRegistry(), hub: &api.Hub{}}
+	p := &program{cfg: cfg, log: log, registry: prometheus.NewRegistry(), hub: &api.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
 	var err error
 	if p.tracing, err = telemetry.Start(ctx, telemetry.Options{Service: "dropbell-web", Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Log: log}); err != nil {
 		return p, err

@@ -24,5 +24,5 @@ func (p *program) segments() *segment.Service {
 }
 
 func (p *program) tables() job.Tables {
-	return sheet.Tables{Open: postgres.NewUploads(p.db).OpenUpload}
+	return sheet.Tables{Open: postgres.NewUploads(p.db).OpenUpload, Turns: p.workbooks}
 }

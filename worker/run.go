@@ -18,6 +18,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/adapters/sheet"
 	"dropbell/adapters/telemetry"
 	"dropbell/adapters/watermill"
 	"dropbell/domain/campaign"
@@ -61,6 +62,7 @@ type program struct {
 	census      *census
 	tester      *delivery.Tester
 	providers   *providerCalls
+	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
 	life        context.Context // ends when shutdown begins
 	closers     []func() error
 }
@@ -83,7 +85,7 @@ func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
 // build connects adapters and use cases. Nothing runs yet.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
-	p := &program{cfg: cfg, log: log, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
+	p := &program{cfg: cfg, log: log, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}, workbooks: sheet.NewTurns(50 * time.Second)}
 	var err error
 	if p.tracing, err = telemetry.Start(ctx, telemetry.Options{Service: "dropbell-worker", Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Log: log}); err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
+	"dropbell/domain/job"
 	"dropbell/domain/task"
 )
 
@@ -115,38 +115,25 @@ func (c *coupons) chunks(ctx context.Context, sweep func(context.Context, int) (
 func (p *program) couponGranter() *coupon.Granter {
 	claims := postgres.NewClaims(p.db, postgres.Grouping{})
 	p.closers = append(p.closers, func() error { claims.Close(); return nil })
-	return &coupon.Granter{Store: postgres.NewGrants(p.db), Lists: lists{postgres.NewUploads(p.db)}, Gate: p.claimGates(claims), Random: rand.Uint64}
+	return &coupon.Granter{Store: postgres.NewGrants(p.db), Lists: lists{p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claimGates(claims), Random: rand.Uint64}
 }
 
 // lists opens uploads as tables.
-type lists struct{ uploads postgres.Uploads }
+type lists struct{ tables sheet.Tables }
 
 // OpenList returns the rows of an upload; see [coupon.Lists].
 func (l lists) OpenList(ctx context.Context, uploadID int64) (coupon.Rows, error) {
-	file, err := l.uploads.OpenUpload(ctx, uploadID)
-	if err != nil {
-		return nil, err
-	}
-	table, err := sheet.Open(file, sheet.Limits{Rows: 2 * coupon.MaxGrants})
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return listRows{table, file}, nil
+	rows, err := l.tables.OpenTable(ctx, uploadID, job.Reading{}, nil)
+	return listRows{rows}, err
 }
 
-type listRows struct {
-	*sheet.Reader
-	file io.Closer
-}
+type listRows struct{ job.Rows }
 
 // Next returns a row that cannot be read as one without cells.
 func (r listRows) Next() (int64, []string, error) {
-	line, cells, err := r.Reader.Next()
+	line, cells, err := r.Rows.Next()
 	if errors.Is(err, sheet.ErrBadRow) {
 		return line, nil, nil
 	}
 	return line, cells, err
 }
-
-// Close frees the table and its file.
-func (r listRows) Close() error { return errors.Join(r.Reader.Close(), r.file.Close()) }

@@ -22,9 +22,14 @@ func (p *program) optOutURL() func(user.ID, delivery.Channel) string {
 	return func(id user.ID, c delivery.Channel) string { return base + links.Token(id, uint8(c)) }
 }
 
+// tables reads uploaded files, one workbook at a time.
+func (p *program) tables(l sheet.Limits) sheet.Tables {
+	return sheet.Tables{Open: postgres.NewUploads(p.db).OpenUpload, Limits: l, Turns: p.workbooks}
+}
+
 // peopleRunners work off what begins with uploaded lists of users, and counts.
 func (p *program) peopleRunners(to map[string]job.Runner) map[string]job.Runner {
-	segments, tables := postgres.NewSegments(p.db), sheet.Tables{Open: postgres.NewUploads(p.db).OpenUpload}
+	segments, tables := postgres.NewSegments(p.db), p.tables(sheet.Limits{})
 	to[segment.CountJob] = &segment.Counter{Store: segments, Now: clock}
 	to[segment.ListJob] = &segment.Filler{Store: segments, Tables: tables, Now: clock}
 	importer := &user.Importer{Store: postgres.NewUsers(p.db), Tables: tables, Now: clock}

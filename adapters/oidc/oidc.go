@@ -55,6 +55,7 @@ type Provider struct {
 
 // found is what discovery told.
 type found struct {
+	provider *gooidc.Provider
 	endpoint oauth2.Endpoint
 	keys     gooidc.KeySet
 	algs     []string
@@ -113,7 +114,7 @@ func (p *Provider) ask(ctx context.Context) (*found, error) {
 	if err := provider.Claims(&more); err != nil {
 		return nil, err
 	}
-	f := &found{endpoint: provider.Endpoint()}
+	f := &found{provider: provider, endpoint: provider.Endpoint()}
 	for _, address := range []string{f.endpoint.AuthURL, f.endpoint.TokenURL, more.Keys} {
 		if u, err := url.Parse(address); err != nil || u.Host == "" {
 			return nil, errors.New("an endpoint is missing")
@@ -178,7 +179,31 @@ func (p *Provider) Finish(ctx context.Context, a staff.Attempt, code string) (st
 		// The verifier keeps the words of an error and loses what it was.
 		return staff.Identity{}, why("id_token", errors.Join(err, keys.err))
 	}
-	return p.identity(id, a)
+	who, err := p.identity(id, a)
+	if err != nil || who.Email != "" {
+		return who, err
+	}
+	return p.withEmail(ctx, f, token, who)
+}
+
+// withEmail adds the address of the userinfo endpoint, where some providers
+// keep it out of the ID token. It must speak of the same subject.
+func (p *Provider) withEmail(ctx context.Context, f *found, token *oauth2.Token, who staff.Identity) (staff.Identity, error) {
+	if f.provider.UserInfoEndpoint() == "" {
+		return who, nil
+	}
+	info, err := f.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if call, ok := errors.AsType[*url.Error](err); ok {
+		return staff.Identity{}, fmt.Errorf("%w: userinfo endpoint: %w", staff.ErrProviderDown, call.Err)
+	}
+	if err != nil { // its text holds the answer, which is about a person
+		return staff.Identity{}, fmt.Errorf("%w: the answer of the userinfo endpoint cannot be used", staff.ErrAttempt)
+	}
+	if info.Subject != who.Subject {
+		return staff.Identity{}, fmt.Errorf("%w: the userinfo endpoint speaks of another subject", staff.ErrAttempt)
+	}
+	who.Email, who.Verified = info.Email, info.EmailVerified
+	return who, nil
 }
 
 func (p *Provider) identity(id *gooidc.IDToken, a staff.Attempt) (staff.Identity, error) {

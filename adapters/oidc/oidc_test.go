@@ -75,6 +75,39 @@ func TestWhoItIs(t *testing.T) {
 	}
 }
 
+// Some providers keep the address out of the ID token: it is asked for then,
+// about the same subject only, and an answer that cannot be had is told apart.
+func TestAddressFromUserinfo(t *testing.T) {
+	p, there, _ := start(t)
+	there.Says("email", nil)
+	there.Says("email_verified", nil)
+	there.Knows(map[string]any{"sub": "subject-1", "email": "lin@example.com", "email_verified": "true"})
+	got, err := through(t, p, there, nil)
+	if err != nil || got != (staff.Identity{Subject: "subject-1", Email: "lin@example.com", Verified: true}) {
+		t.Errorf("%+v %v", got, err)
+	}
+	there.Knows(map[string]any{"sub": "subject-1", "email": "lin@example.com"})
+	if got, err = through(t, p, there, nil); err != nil || got.Verified {
+		t.Errorf("an address that nobody verified: %+v %v", got, err)
+	}
+	there.Knows(map[string]any{"sub": "subject-2", "email": "lin@example.com", "email_verified": true})
+	if got, err = through(t, p, there, nil); !errors.Is(err, staff.ErrAttempt) || strings.Contains(err.Error(), "lin@") {
+		t.Errorf("another subject: %+v %v", got, err)
+	}
+	there.Knows(map[string]any{"sub": "subject-1", "email": 7})
+	if got, err = through(t, p, there, nil); !errors.Is(err, staff.ErrAttempt) {
+		t.Errorf("nonsense: %+v %v", got, err)
+	}
+	there.Down("/userinfo", true)
+	if got, err = through(t, p, there, nil); !errors.Is(err, staff.ErrProviderDown) {
+		t.Errorf("down: %+v %v", got, err)
+	}
+	there.Says("email", "lin@example.com")
+	if got, err = through(t, p, there, nil); err != nil || got.Email != "lin@example.com" {
+		t.Errorf("asked although the ID token has it: %+v %v", got, err)
+	}
+}
+
 func TestEveryAttemptIsItsOwn(t *testing.T) {
 	p, _, _ := start(t)
 	seen := map[string]bool{}

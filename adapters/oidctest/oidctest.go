@@ -35,6 +35,7 @@ type Provider struct {
 
 	mu     sync.Mutex
 	claims map[string]any
+	info   map[string]any // what the userinfo endpoint says; nil = there is none
 	down   map[string]bool
 	codes  map[string]url.Values
 	keyID  string
@@ -53,6 +54,7 @@ func New(t *testing.T, now func() time.Time) *Provider {
 	mux.HandleFunc("GET /realm/.well-known/openid-configuration", p.discovery)
 	mux.HandleFunc("GET /realm/keys", p.keys)
 	mux.HandleFunc("POST /realm/token", p.token)
+	mux.HandleFunc("GET /realm/userinfo", p.userinfo)
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		p.asked[r.URL.Path]++
@@ -79,6 +81,14 @@ func (p *Provider) Says(claim string, value any) {
 	if value == nil {
 		delete(p.claims, claim)
 	}
+}
+
+// Knows makes the provider have a userinfo endpoint that says this. Discovery
+// tells of it, so that it must be called before the first attempt.
+func (p *Provider) Knows(info map[string]any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.info = info
 }
 
 // Down breaks one path below the issuer ("/token"), or mends it; "" = all.
@@ -143,9 +153,26 @@ func (p *Provider) Agree(to string) *url.URL {
 }
 
 func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"issuer": p.Issuer(), "authorization_endpoint": p.Issuer() + "/authorize",
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	about := map[string]any{"issuer": p.Issuer(), "authorization_endpoint": p.Issuer() + "/authorize",
 		"token_endpoint": p.Issuer() + "/token", "jwks_uri": p.Issuer() + "/keys",
-		"id_token_signing_alg_values_supported": []string{"RS256", "HS256"}})
+		"id_token_signing_alg_values_supported": []string{"RS256", "HS256"}}
+	if p.info != nil {
+		about["userinfo_endpoint"] = p.Issuer() + "/userinfo"
+	}
+	answer(w, http.StatusOK, about)
+}
+
+// userinfo answers the bearer of an access token.
+func (p *Provider) userinfo(w http.ResponseWriter, r *http.Request) {
+	if len(r.Header.Get("Authorization")) <= len("Bearer ") {
+		answer(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token"})
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	answer(w, http.StatusOK, p.info)
 }
 
 func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {

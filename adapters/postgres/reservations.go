@@ -123,8 +123,12 @@ from asked a
 left join stored s using (template_id, user_id)
 left join still_open o using (template_id)`
 
+// possible is a bit beside those of reminders: a cancellation that has it is
+// one of those of its reminders that are reserved and still open.
+const possible = 1 << 60
+
 // cancelSQL removes a group of reminders. Bits 0 asks for whatever is still
-// open. Slots of a template that was closed before they were due stay open
+// open, bits with possible for what is still open of them. Slots of a template that was closed before they were due stay open
 // for cancelling until their instant.
 const cancelSQL = `
 with asked as (
@@ -142,9 +146,11 @@ with asked as (
     order by r.template_id, r.user_id for update of r
 ), removable as (
     select a.n, rows.template_id, rows.user_id, rows.slots,
-        case when a.bits = 0 then rows.slots & coalesce(o.mask, 0) else a.bits end as bits
+        case when a.bits = 0 then rows.slots & coalesce(o.mask, 0)
+             when a.bits >= 1::bigint << 60 then rows.slots & a.bits & coalesce(o.mask, 0) else a.bits end as bits
     from rows join asked a using (template_id, user_id) left join still_open o using (template_id)
     where case when a.bits = 0 then rows.slots & coalesce(o.mask, 0) <> 0
+               when a.bits >= 1::bigint << 60 then rows.slots & a.bits & coalesce(o.mask, 0) <> 0
                else rows.slots & a.bits = a.bits and a.bits & ~coalesce(o.mask, 0) = 0 end
 ), deleted as (
     delete from reservations r using removable x
@@ -209,6 +215,9 @@ func columns(group []reminder.Change) (templates, users, bits []int64) {
 	templates, users, bits = make([]int64, len(group)), make([]int64, len(group)), make([]int64, len(group))
 	for i, c := range group {
 		templates[i], users[i], bits[i] = c.TemplateID, int64(c.UserID), c.Bits.Int64()
+		if c.Possible {
+			bits[i] |= possible
+		}
 	}
 	return templates, users, bits
 }

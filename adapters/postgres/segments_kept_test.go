@@ -28,7 +28,7 @@ type library struct {
 // anyIDs makes a list of ids of every upload.
 type anyIDs struct{ job.Rows }
 
-func (anyIDs) OpenTable(context.Context, int64, json.RawMessage) (job.Rows, error) {
+func (anyIDs) OpenTable(context.Context, int64, job.Reading, json.RawMessage) (job.Rows, error) {
 	return anyIDs{}, nil
 }
 func (anyIDs) Next() (int64, []string, error) { return 1, []string{"7"}, nil }

@@ -89,12 +89,29 @@ func uploadName(name string) string {
 // Upload returns a file that is whole, without its content, or
 // [job.ErrUploadNotFound].
 func (s Uploads) Upload(ctx context.Context, id int64) (u job.Upload, err error) {
-	err = s.pool.QueryRow(ctx, `select id, name, bytes, sha256, created_by, created_at from uploads where id = $1 and sha256 is not null`, id).
-		Scan(&u.ID, &u.Name, &u.Bytes, &u.SHA256, &u.CreatedBy, &u.CreatedAt)
+	err = s.pool.QueryRow(ctx, `select id, name, bytes, sha256, created_by, created_at, previews from uploads where id = $1 and sha256 is not null`, id).
+		Scan(&u.ID, &u.Name, &u.Bytes, &u.SHA256, &u.CreatedBy, &u.CreatedAt, &u.Previews)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return u, job.ErrUploadNotFound
 	}
 	return u, translate(err)
+}
+
+// SavePreviews keeps the beginnings of the tables that the file holds, for its
+// page. It returns [job.ErrUploadNotFound].
+func (s Uploads) SavePreviews(ctx context.Context, id int64, previews []job.Preview) error {
+	tag, err := s.pool.Exec(ctx, `update uploads set previews = $2 where id = $1`, id, previews)
+	if err == nil && tag.RowsAffected() == 0 {
+		return job.ErrUploadNotFound
+	}
+	return translate(err)
+}
+
+// RemoveUpload removes a file that was refused, unless a job reads it. One that
+// is not there is no error.
+func (s Uploads) RemoveUpload(ctx context.Context, id int64) error {
+	_, err := s.pool.Exec(ctx, `delete from uploads where id = $1 and not exists (select from jobs where upload_id = $1)`, id)
+	return translate(err)
 }
 
 // OpenUpload returns the content of a file that is whole, from its beginning.

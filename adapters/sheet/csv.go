@@ -3,6 +3,7 @@ package sheet
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"io"
@@ -20,29 +21,80 @@ const (
 )
 
 type csvRows struct {
-	file  io.Reader
-	comma rune
-	meter *meter
-	csv   *csv.Reader
-	// from and lines are where in the file this reader began, end is the line
+	file     io.Reader
+	comma    rune
+	encoding string
+	// ambiguous: the encoding was guessed and may be another one.
+	ambiguous bool
+	// carriages: lines end with a carriage return alone.
+	carriages bool
+	meter     *meter
+	csv       *csv.Reader
+	text      *decoding // nil for UTF-8
+	// from, lines and skipped are where in the file this reader began: after so
+	// many bytes and lines, and bytes of text behind the former. end is the line
 	// where the last row ended.
-	from, lines, end int64
+	from, lines, skipped, end int64
 }
 
-func openCSV(file io.Reader, r *bufio.Reader, start []byte) (source, error) {
-	c := &csvRows{file: file}
-	if bom := []byte{0xef, 0xbb, 0xbf}; bytes.HasPrefix(start, bom) {
-		start, c.from = start[len(bom):], int64(len(bom))
-		if _, err := r.Discard(len(bom)); err != nil {
+// openCSV decides once for the whole file how it is read; a reader that goes on
+// at a place takes what was decided there.
+func openCSV(file io.Reader, head *bufio.Reader, start []byte, how job.Reading, from place) (source, error) {
+	c := &csvRows{file: file, encoding: cmp.Or(from.Encoding, how.Encoding), ambiguous: from.Ambiguous}
+	begin := start
+	if bom := []byte("\ufeff"); bytes.HasPrefix(start, bom) {
+		start, c.encoding = start[len(bom):], job.UTF8
+	}
+	var r io.Reader = head
+	if c.encoding == "" {
+		var err error
+		if r, err = c.detect(file, head, begin); err != nil {
 			return nil, err
 		}
 	}
+	if _, known := encodingOf(c.encoding); !known {
+		return nil, because(ErrUnreadable, "rule.encoding_unknown", "nothing is known of the encoding %q", c.encoding)
+	}
+	c.carriages = onlyCarriages(start)
 	c.comma = delimiter(start)
+	if sep, line := separator(start); sep != 0 { // Excel writes and reads it
+		c.comma, start, c.lines = sep, start[line:], 1
+	}
+	c.from = int64(len(begin) - len(start))
+	if _, err := io.CopyN(io.Discard, r, c.from); err != nil {
+		return nil, err
+	}
 	c.read(r)
 	return c, nil
 }
 
+// detect finds the encoding, and returns the file from its beginning: of one
+// that cannot be read twice only the start counts.
+func (c *csvRows) detect(file io.Reader, head *bufio.Reader, start []byte) (r io.Reader, err error) {
+	seeker, ok := file.(io.Seeker)
+	if !ok {
+		c.encoding, c.ambiguous, err = detect(bytes.NewReader(start))
+		return head, err
+	}
+	if _, err = seeker.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	if c.encoding, c.ambiguous, err = detect(file); err != nil {
+		return nil, err
+	}
+	_, err = seeker.Seek(0, io.SeekStart)
+	return file, err
+}
+
 func (c *csvRows) read(r io.Reader) {
+	c.text = nil
+	if e, _ := encodingOf(c.encoding); e != nil {
+		c.text = newDecoding(r, e.NewDecoder())
+		r = c.text
+	}
+	if c.carriages {
+		r = carriages{r}
+	}
 	c.meter = &meter{r: r, left: rowBytes}
 	c.csv = csv.NewReader(c.meter)
 	c.csv.Comma, c.csv.FieldsPerRecord, c.csv.LazyQuotes, c.csv.ReuseRecord = c.comma, -1, true, true
@@ -82,7 +134,13 @@ func (c *csvRows) next() (int64, []string, error) {
 }
 
 func (c *csvRows) at() place {
-	return place{Offset: c.from + min(c.csv.InputOffset(), c.meter.size), Line: c.end} // not behind the end mark
+	read := min(c.csv.InputOffset(), c.meter.size) // not behind the end mark
+	p := place{Offset: c.from + read, Line: c.end, Encoding: c.encoding, Ambiguous: c.ambiguous}
+	if c.text != nil {
+		p.Offset, p.Skip = c.text.at(c.skipped + read)
+		p.Offset += c.from
+	}
+	return p
 }
 
 func (c *csvRows) skip(p place) error {
@@ -90,9 +148,19 @@ func (c *csvRows) skip(p place) error {
 	if _, err := seeker.Seek(p.Offset, io.SeekStart); err != nil {
 		return err
 	}
-	c.from, c.lines, c.end = p.Offset, p.Line, p.Line
+	c.from, c.lines, c.end, c.skipped = p.Offset, p.Line, p.Line, p.Skip
 	c.read(c.file)
+	if p.Skip == 0 {
+		return nil
+	}
+	if _, err := io.CopyN(io.Discard, c.text, p.Skip); err != nil {
+		return err
+	}
 	return nil
+}
+
+func (c *csvRows) format() job.Format {
+	return job.Format{Encoding: c.encoding, Ambiguous: c.ambiguous}
 }
 
 func (c *csvRows) close() error { return nil }
@@ -131,6 +199,25 @@ func (m *meter) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return n, nil
+}
+
+// separator returns the delimiter that a first line such as "sep=;" names, and
+// how long that line is.
+func separator(start []byte) (comma rune, line int) {
+	const name = "sep="
+	if len(start) < len(name)+2 || !bytes.EqualFold(start[:len(name)], []byte(name)) {
+		return 0, 0
+	}
+	sep, rest := start[len(name)], start[len(name)+1:]
+	if sep < ' ' && sep != '\t' || sep == '"' || sep >= 0x80 {
+		return 0, 0
+	}
+	for _, end := range []string{"\r\n", "\n", "\r"} {
+		if bytes.HasPrefix(rest, []byte(end)) {
+			return rune(sep), len(name) + 1 + len(end)
+		}
+	}
+	return 0, 0
 }
 
 // delimiter returns what separates the cells of the first line: the candidate

@@ -5,6 +5,7 @@ package sheet
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,8 +33,8 @@ type Limits struct {
 	Rows     int64 // rows, blank ones included; default 20,000,000
 	Columns  int   // cells of a row; default 100
 	Cell     int   // bytes of a cell; default 4 KiB
-	Workbook int64 // bytes of an XLSX file, which has to be held whole; default 32 MiB
-	Unpacked int64 // bytes of an XLSX file once unpacked; default 1 GiB
+	Workbook int64 // bytes of an XLSX file; default 32 MiB
+	Unpacked int64 // bytes of an XLSX file once unpacked; default 256 MiB
 }
 
 func (l Limits) withDefaults() Limits {
@@ -44,7 +45,7 @@ func (l Limits) withDefaults() Limits {
 	}
 	set(&l.Rows, 20_000_000)
 	set(&l.Workbook, 32<<20)
-	set(&l.Unpacked, 1<<30)
+	set(&l.Unpacked, 256<<20)
 	if l.Columns <= 0 {
 		l.Columns = 100
 	}
@@ -70,6 +71,7 @@ type source interface {
 	skip(p place) error
 	// at is the place behind the last row.
 	at() place
+	format() job.Format
 	close() error
 }
 
@@ -78,6 +80,12 @@ type place struct {
 	Offset int64 `json:"offset,omitempty"` // bytes; 0 if that means nothing
 	Line   int64 `json:"line"`             // of the last row's end
 	Rows   int64 `json:"rows"`
+	// Skip is how many bytes of text lie between Offset and the place.
+	Skip int64 `json:"skip,omitempty"`
+	// Encoding, Ambiguous and Sheet are what was decided at the beginning.
+	Encoding  string `json:"encoding,omitempty"`
+	Ambiguous bool   `json:"ambiguous,omitempty"`
+	Sheet     int    `json:"sheet,omitempty"`
 }
 
 // A Reader yields the rows of one file. It is not safe for concurrent use.
@@ -85,12 +93,14 @@ type Reader struct {
 	rows   source
 	limits Limits
 	count  int64
+	// decoded: the text was in another encoding than UTF-8.
+	decoded bool
 }
 
-// Open looks at the beginning of the file to find out what it is. It returns
-// [ErrUnreadable] or [ErrTooLarge]; other errors are those of r. It does not
-// close r.
-func Open(r io.Reader, l Limits) (*Reader, error) {
+// Open looks at the file to find out what it is; see [Resume].
+func Open(r io.Reader, l Limits) (*Reader, error) { return open(r, l, job.Reading{}, place{}) }
+
+func open(r io.Reader, l Limits, how job.Reading, from place) (*Reader, error) {
 	l = l.withDefaults()
 	head := bufio.NewReaderSize(r, sniffBytes)
 	start, err := head.Peek(sniffBytes)
@@ -100,31 +110,35 @@ func Open(r io.Reader, l Limits) (*Reader, error) {
 	var rows source
 	switch {
 	case bytes.HasPrefix(start, []byte(zipStart)):
-		rows, err = openWorkbook(head, l)
+		rows, err = openWorkbook(r, head, l, cmp.Or(from.Sheet, how.Sheet))
 	case bytes.HasPrefix(start, []byte(xlsStart)):
 		return nil, because(ErrUnreadable, "rule.file_xls", "this is an old XLS file or has a password; save it as XLSX or CSV")
 	case bytes.HasPrefix(start, []byte{0xff, 0xfe}), bytes.HasPrefix(start, []byte{0xfe, 0xff}), bytes.IndexByte(start, 0) >= 0:
 		return nil, because(ErrUnreadable, "rule.file_encoding", "the file is not text in UTF-8; save it as “CSV UTF-8” or XLSX")
 	default:
-		rows, err = openCSV(r, head, start)
+		rows, err = openCSV(r, head, start, how, from)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{rows: rows, limits: l}, nil
+	encoding := rows.format().Encoding
+	return &Reader{rows: rows, limits: l, decoded: encoding != "" && encoding != job.UTF8}, nil
 }
 
-// Resume opens the file and goes on behind a [Reader.Position]; an empty one is
-// the beginning. In a CSV file that costs nothing; an XLSX file has to be read
-// up to there.
-func Resume(r io.ReadSeeker, l Limits, position json.RawMessage) (*Reader, error) {
-	s, err := Open(r, l)
+// Resume opens the file, as staff want it read, and goes on behind a
+// [Reader.Position]; an empty one is the beginning. In a CSV file that costs
+// nothing; an XLSX file has to be read up to there. It returns [ErrUnreadable]
+// or [ErrTooLarge]; other errors are those of r. It does not close r.
+func Resume(r io.ReadSeeker, l Limits, how job.Reading, position json.RawMessage) (*Reader, error) {
+	var p place
+	if len(position) > 0 {
+		if err := json.Unmarshal(position, &p); err != nil {
+			return nil, fmt.Errorf("position in a table: %w", err)
+		}
+	}
+	s, err := open(r, l, how, p)
 	if err != nil || len(position) == 0 {
 		return s, err
-	}
-	var p place
-	if err := json.Unmarshal(position, &p); err != nil {
-		return nil, errors.Join(fmt.Errorf("position in a table: %w", err), s.Close())
 	}
 	if err := s.rows.skip(p); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -133,11 +147,14 @@ func Resume(r io.ReadSeeker, l Limits, position json.RawMessage) (*Reader, error
 	return s, nil
 }
 
+// Format returns what the file turned out to be; see [job.Formatted].
+func (r *Reader) Format() job.Format { return r.rows.format() }
+
 // Position is where [Resume] goes on: behind the last row that Next returned.
 func (r *Reader) Position() json.RawMessage {
 	p := r.rows.at()
 	p.Rows = r.count
-	raw, _ := json.Marshal(p) // three numbers
+	raw, _ := json.Marshal(p) // numbers and a name
 	return raw
 }
 
@@ -182,6 +199,8 @@ func (r *Reader) check(cells []string) error {
 		switch {
 		case len(c) > r.limits.Cell:
 			return because(ErrBadRow, "rule.cell_size", "column %d is longer than %d bytes; shorten it", i+1, r.limits.Cell)
+		case r.decoded && strings.ContainsRune(c, utf8.RuneError):
+			return because(ErrBadRow, "rule.cell_decoding", "column %d is not text in the file's encoding; choose another one, or save the file as “CSV UTF-8” or XLSX", i+1)
 		case !utf8.ValidString(c) || strings.IndexByte(c, 0) >= 0:
 			return because(ErrBadRow, "rule.cell_encoding", "column %d is not text in UTF-8; save the file as “CSV UTF-8” or XLSX", i+1)
 		}
@@ -197,11 +216,4 @@ func blank(cells []string) bool {
 		}
 	}
 	return true
-}
-
-// guard turns a panic of a library over a crafted file into a refusal.
-func guard(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%w (%v)", ErrUnreadable, p)
-	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"dropbell/adapters/sheet"
 	"dropbell/domain/fault"
+	"dropbell/domain/job"
 )
 
 // all returns every row as "line:cells", bad ones as "line!".
@@ -193,7 +194,7 @@ func TestWorkbook(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := all(t, r)
-	want := "1:id|phone|name 2:1001|13800138000|Ann 4:9007199254740991|13800000000|李 5:12|1|1.5 6:1001|1.29E+06|2.50"
+	want := "1:id|phone|name 2:1001|13800138000|Ann 4:9007199254740991|13800000000|李 5:12|TRUE|1.5 6:1001|1.29E+06|2.50"
 	if got := strings.Join(list, " "); err != nil || got != want {
 		t.Fatalf("%q %v, want %q", got, err, want)
 	}
@@ -289,7 +290,7 @@ func TestResume(t *testing.T) {
 				for {
 					line, cells, err := whole.Next()
 					want := fmt.Sprint(line, cells, err)
-					again, openErr := sheet.Resume(bytes.NewReader(raw), sheet.Limits{}, position)
+					again, openErr := sheet.Resume(bytes.NewReader(raw), sheet.Limits{}, job.Reading{}, position)
 					if openErr != nil {
 						rt.Fatal(openErr)
 					}
@@ -308,7 +309,7 @@ func TestResume(t *testing.T) {
 			})
 		})
 	}
-	if _, err := sheet.Resume(strings.NewReader("a\n"), sheet.Limits{}, json.RawMessage(`"x"`)); err == nil {
+	if _, err := sheet.Resume(strings.NewReader("a\n"), sheet.Limits{}, job.Reading{}, json.RawMessage(`"x"`)); err == nil {
 		t.Error("nonsense is a position")
 	}
 }

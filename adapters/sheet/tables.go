@@ -15,10 +15,12 @@ type Tables struct {
 	// Open returns a stored file, which must be an [io.Seeker] as well.
 	Open   func(ctx context.Context, uploadID int64) (io.ReadCloser, error)
 	Limits Limits
+	// Turns lets one workbook be open at a time; nil = any number.
+	Turns *Turns
 }
 
 // OpenTable continues at the position; see [job.Tables].
-func (t Tables) OpenTable(ctx context.Context, uploadID int64, position json.RawMessage) (job.Rows, error) {
+func (t Tables) OpenTable(ctx context.Context, uploadID int64, how job.Reading, position json.RawMessage) (job.Rows, error) {
 	file, err := t.Open(ctx, uploadID)
 	if err != nil {
 		return nil, err
@@ -27,39 +29,48 @@ func (t Tables) OpenTable(ctx context.Context, uploadID int64, position json.Raw
 	if !ok {
 		return nil, errors.Join(errors.New("the stored file cannot seek"), file.Close())
 	}
-	if err := checkName(file, seeker); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	rows, err := Resume(seeker, t.Limits, position)
+	isWorkbook, err := checkName(file, seeker)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return table{rows, file}, nil
+	release := func() {}
+	if isWorkbook {
+		if release, err = t.Turns.take(ctx); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+	}
+	rows, err := Resume(seeker, t.Limits, how, position)
+	if err != nil {
+		release()
+		return nil, errors.Join(err, file.Close())
+	}
+	return &table{rows, file, release}, nil
 }
 
-// checkName refuses what is called a workbook and is none: read as text it would
-// be a table without meaning.
-func checkName(file io.ReadCloser, seeker io.ReadSeeker) error {
-	named, ok := file.(interface{ Name() string })
-	if !ok || !strings.HasSuffix(strings.ToLower(named.Name()), ".xlsx") {
-		return nil
-	}
+// checkName reports whether the file is a workbook, and refuses what is called
+// one and is none: read as text it would be a table without meaning.
+func checkName(file io.ReadCloser, seeker io.ReadSeeker) (isWorkbook bool, err error) {
 	start := make([]byte, len(zipStart))
 	if _, err := io.ReadFull(seeker, start); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return err
+		return false, err
 	}
-	if string(start) != zipStart && string(start) != xlsStart {
-		return because(ErrUnreadable, "rule.file_no_workbook", "the file is called .xlsx and is no workbook; save it as XLSX or CSV")
+	named, ok := file.(interface{ Name() string })
+	if ok && strings.HasSuffix(strings.ToLower(named.Name()), ".xlsx") && string(start) != zipStart && string(start) != xlsStart {
+		return false, because(ErrUnreadable, "rule.file_no_workbook", "the file is called .xlsx and is no workbook; save it as XLSX or CSV")
 	}
-	_, err := seeker.Seek(0, io.SeekStart)
-	return err
+	_, err = seeker.Seek(0, io.SeekStart)
+	return string(start) == zipStart, err
 }
 
-// table closes the file with its reader.
+// table closes the file with its reader and ends the turn, once.
 type table struct {
 	*Reader
-	file io.Closer
+	file    io.Closer
+	release func()
 }
 
-// Close frees both.
-func (t table) Close() error { return errors.Join(t.Reader.Close(), t.file.Close()) }
+// Close frees all of it.
+func (t *table) Close() error {
+	defer t.release()
+	return errors.Join(t.Reader.Close(), t.file.Close())
+}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"dropbell/adapters/sheet"
+	"dropbell/domain/job"
 )
 
 // stored is a file under the name that its sender gave it.
@@ -34,7 +35,7 @@ func TestAFileThatIsNotWhatItIsCalled(t *testing.T) {
 		tables := sheet.Tables{Open: func(context.Context, int64) (io.ReadCloser, error) {
 			return stored{strings.NewReader(c.content), name}, nil
 		}}
-		rows, err := tables.OpenTable(t.Context(), 1, nil)
+		rows, err := tables.OpenTable(t.Context(), 1, job.Reading{}, nil)
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}

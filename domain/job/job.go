@@ -153,6 +153,9 @@ type Upload struct {
 	SHA256    []byte
 	CreatedBy string
 	CreatedAt time.Time
+	// Previews are the beginnings of the table that were read when it came, one
+	// for each sheet of a workbook.
+	Previews []Preview
 }
 
 // Visible returns [ErrUploadNotFound] unless the actor may look into the file:
@@ -173,6 +176,8 @@ var (
 	// ErrUnreadable is the refusal of an uploaded table in which nothing can be read.
 	ErrUnreadable     = fault.New(fault.Invalid, "sheet_unreadable", "the file cannot be read; use CSV in UTF-8 or XLSX")
 	ErrUploadTooLarge = fault.New(fault.Invalid, "upload_too_large", "the file is too large")
+	// ErrBusy is the refusal of a workbook while this process reads others.
+	ErrBusy = fault.New(fault.Unavailable, "overloaded", "another workbook is being read; try again in a moment")
 	// ErrWorkersDied ends a job in whose steps one worker after another
 	// disappeared.
 	ErrWorkersDied = fault.New(fault.Unavailable, "job_workers_died", "one worker after another disappeared while working on this job")

@@ -22,9 +22,56 @@ type Rows interface {
 // read, such as one with a quote that is never closed.
 const ReadingEnded = "rule.reading_ended"
 
+// A Reading is how staff want a table to be read. Empty, it is read as its own
+// bytes suggest.
+type Reading struct {
+	// Encoding is the name of one of the encodings of texts; "" = detected.
+	Encoding string `json:"encoding,omitempty"`
+	// Sheet is which sheet of a workbook is read, counted from 1; 0 = the first
+	// one that is not hidden.
+	Sheet int `json:"sheet,omitempty"`
+}
+
+// The encodings of texts that can be read, as their names stand in a [Reading].
+const (
+	UTF8        = "utf-8"
+	GB18030     = "gb18030" // and GBK and GB2312, which are parts of it
+	Big5        = "big5"
+	Windows1252 = "windows-1252"
+)
+
+// Encodings returns the names of all of them.
+func Encodings() []string { return []string{UTF8, GB18030, Big5, Windows1252} }
+
+// Format is what a table turned out to be.
+type Format struct {
+	// Encoding is the one of a text file, "" of a workbook. Ambiguous means that
+	// its bytes may mean something else in another encoding.
+	Encoding  string `json:"encoding,omitempty"`
+	Ambiguous bool   `json:"ambiguous,omitempty"`
+	// Sheets are the names of a workbook's sheets, Sheet the one that is read,
+	// counted from 1.
+	Sheets []string `json:"sheets,omitempty"`
+	Sheet  int      `json:"sheet,omitempty"`
+}
+
+// Formatted is implemented by [Rows] that know what the table turned out to be.
+type Formatted interface{ Format() Format }
+
+// A Preview is the beginning of a table, kept with the file so that looking at
+// it again does not read the file again.
+type Preview struct {
+	Format
+	Header []string   `json:"header"`
+	Rows   [][]string `json:"rows"` // those that can be read
+	// Bare reports that nothing follows the header.
+	Bare bool `json:"bare,omitempty"`
+}
+
 // Tables opens uploaded tables.
 type Tables interface {
 	// OpenTable continues at the position; nil is the beginning. It returns
-	// [ErrUploadNotFound], or a fault that says why the file cannot be read.
-	OpenTable(ctx context.Context, uploadID int64, position json.RawMessage) (Rows, error)
+	// [ErrUploadNotFound], [ErrBusy], or a fault that says why the file cannot be
+	// read.
+	OpenTable(ctx context.Context, uploadID int64, how Reading, position json.RawMessage) (Rows, error)
 }

@@ -74,6 +74,11 @@ func StoredBitmap(n int64) Bitmap { return Bitmap{uint64(n) & allBits} }
 // SlotMask returns slot s on every channel.
 func SlotMask(s template.Slot) Bitmap { return Bitmap{uint64(EveryChannel) << (s - 1)} }
 
+// ChannelMask returns every slot of the channel.
+func ChannelMask(c delivery.Channel) Bitmap {
+	return Bitmap{(1<<template.Slots - 1) << (template.Slots * int(c))}
+}
+
 // Int64 returns the stored form.
 func (b Bitmap) Int64() int64 { return int64(b.bits) }
 

@@ -111,3 +111,11 @@ func (v Verdict) cancelError(asked Bitmap) error {
 	// The row changed between the refusal and the look at it.
 	return refuse(ErrNotReserved, asked)
 }
+
+// possibleError explains a verdict that found nothing of asked to remove.
+func (v Verdict) possibleError(asked Bitmap) error {
+	if err := refuse(ErrAlreadyDue, v.Before.Intersect(asked)); err != nil {
+		return err
+	}
+	return ErrNotReserved.Because("nothing of this is reserved for this template")
+}

@@ -17,6 +17,9 @@ type Change struct {
 	TemplateID int64
 	UserID     user.ID
 	Bits       Bitmap // empty in a cancellation = whatever can still be cancelled
+	// Possible makes a cancellation one of those of Bits that are reserved and
+	// can still be cancelled, instead of all of Bits or none.
+	Possible bool
 }
 
 // Store keeps reservations.
@@ -24,7 +27,8 @@ type Store interface {
 	// Reserve adds all of c.Bits or nothing, durably, judged by the
 	// database's clock in the statement that stores them.
 	Reserve(ctx context.Context, c Change) (Verdict, error)
-	// Cancel removes all of c.Bits or nothing, judged likewise.
+	// Cancel removes all of c.Bits or nothing, judged likewise, or what of them
+	// is possible.
 	Cancel(ctx context.Context, c Change) (Verdict, error)
 	// Reservation returns [ErrNotReserved] if there is none.
 	Reservation(ctx context.Context, templateID int64, by user.ID) (Reservation, error)
@@ -78,7 +82,7 @@ func (s *Service) Reserve(ctx context.Context, r Request) (View, bool, error) {
 	bits := BitmapOf(r.Reminders...)
 	storing, cancel := detach(ctx)
 	defer cancel()
-	v, err := s.Store.Reserve(storing, Change{r.TemplateID, r.UserID, bits})
+	v, err := s.Store.Reserve(storing, Change{TemplateID: r.TemplateID, UserID: r.UserID, Bits: bits})
 	if err != nil {
 		return View{}, false, err
 	}
@@ -125,16 +129,33 @@ func (s *Service) Cancel(ctx context.Context, by user.ID, templateID int64, rs [
 	if err != nil {
 		return View{}, err
 	}
-	bits := BitmapOf(rs...)
-	storing, cancel := detach(ctx)
-	defer cancel()
-	v, err := s.Store.Cancel(storing, Change{templateID, by, bits})
+	return s.remove(ctx, t, Change{TemplateID: templateID, UserID: by, Bits: BitmapOf(rs...)})
+}
+
+// CancelChannel removes the reminders of the channel that are not due yet, and
+// returns what remains, or the errors of [Service.Cancel].
+func (s *Service) CancelChannel(ctx context.Context, by user.ID, templateID int64, c delivery.Channel) (View, error) {
+	t, err := s.Templates.Template(ctx, templateID)
 	if err != nil {
 		return View{}, err
 	}
-	if !v.Applied {
-		return View{}, v.cancelError(bits)
+	return s.remove(ctx, t, Change{TemplateID: templateID, UserID: by, Bits: ChannelMask(c), Possible: true})
+}
+
+func (s *Service) remove(ctx context.Context, t template.Template, c Change) (View, error) {
+	storing, cancel := detach(ctx)
+	defer cancel()
+	v, err := s.Store.Cancel(storing, c)
+	if err != nil {
+		return View{}, err
 	}
+	if !v.Applied && c.Possible {
+		return View{}, v.possibleError(c.Bits)
+	}
+	if !v.Applied {
+		return View{}, v.cancelError(c.Bits)
+	}
+	templateID, by := c.TemplateID, c.UserID
 	left := Reservation{TemplateID: templateID, UserID: by, Slots: v.After}
 	if v.After.IsEmpty() {
 		return s.waitingView(t, left), nil

@@ -58,6 +58,9 @@ func (m *memory) Cancel(ctx context.Context, c reminder.Change) (reminder.Verdic
 	if bits.IsEmpty() {
 		bits = before.Intersect(m.open())
 	}
+	if c.Possible {
+		bits = before.Intersect(m.open()).Intersect(c.Bits)
+	}
 	if m.fail != nil || bits.IsEmpty() || !before.Contains(bits) || !m.open().Contains(bits) {
 		return reminder.Verdict{Before: before, Open: m.open()}, m.fail
 	}

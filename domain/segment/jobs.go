@@ -150,7 +150,7 @@ func (f *Filler) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 			return job.Progress{}, err
 		}
 	}
-	rows, err := f.Tables.OpenTable(ctx, j.UploadID, at.At)
+	rows, err := f.Tables.OpenTable(ctx, j.UploadID, job.Reading{}, at.At)
 	if err != nil {
 		return job.Progress{}, err
 	}

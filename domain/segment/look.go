@@ -17,7 +17,7 @@ const lookRows = 20
 // holds no ids, so that whoever sends it is told at once and not by the job.
 // What is wrong with single rows is left to the job.
 func (s *Service) look(ctx context.Context, uploadID int64) error {
-	rows, err := s.Tables.OpenTable(ctx, uploadID, nil)
+	rows, err := s.Tables.OpenTable(ctx, uploadID, job.Reading{}, nil)
 	if err == nil {
 		err = errors.Join(findIDs(rows), rows.Close())
 	}

@@ -20,7 +20,7 @@ type sick struct {
 	err error
 }
 
-func (s sick) OpenTable(context.Context, int64, json.RawMessage) (job.Rows, error) {
+func (s sick) OpenTable(context.Context, int64, job.Reading, json.RawMessage) (job.Rows, error) {
 	if len(s.rows) == 0 {
 		return nil, s.err
 	}

@@ -191,7 +191,7 @@ type file struct {
 	at   int
 }
 
-func (f *file) OpenTable(_ context.Context, _ int64, position json.RawMessage) (job.Rows, error) {
+func (f *file) OpenTable(_ context.Context, _ int64, _ job.Reading, position json.RawMessage) (job.Rows, error) {
 	at := 0
 	if len(position) > 0 {
 		if err := json.Unmarshal(position, &at); err != nil {

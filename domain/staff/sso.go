@@ -75,12 +75,18 @@ type IdentityProvider interface {
 // address and records it in the audit log. Nobody gets an account this way:
 // whoever has none, or a disabled one, is refused with [ErrSingleSignOn].
 func (s *Service) SignInWith(ctx context.Context, who Identity, from Client) (Member, SignIn, error) {
-	if !who.Verified || who.Email == "" {
-		return Member{}, SignIn{}, ErrSingleSignOn
+	if who.Email == "" {
+		return Member{}, SignIn{}, ErrSingleSignOn.Because("the identity provider names no e-mail address")
+	}
+	if !who.Verified {
+		return Member{}, SignIn{}, ErrSingleSignOn.Because("the identity provider has not verified the e-mail address")
 	}
 	m, err := s.Store.MemberByEmail(ctx, NormalEmail(who.Email))
-	if fault.KindOf(err) == fault.NotFound || err == nil && m.DisabledAt != nil {
-		return Member{}, SignIn{}, ErrSingleSignOn
+	if fault.KindOf(err) == fault.NotFound {
+		return Member{}, SignIn{}, ErrSingleSignOn.Because("no member of staff has the e-mail address")
+	}
+	if err == nil && m.DisabledAt != nil {
+		return Member{}, SignIn{}, ErrSingleSignOn.Because("the member of staff is disabled")
 	}
 	if err != nil {
 		return Member{}, SignIn{}, err

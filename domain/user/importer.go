@@ -26,6 +26,8 @@ type ImportParams struct {
 	Columns Mapping `json:"columns"`
 	// Clear makes empty cells remove what is stored instead of leaving it.
 	Clear bool `json:"clear,omitempty"`
+	// Reading is how staff want the table to be read.
+	Reading job.Reading `json:"reading,omitzero"`
 }
 
 // ImportResult is what came of a table so far, in rows. Each is held against
@@ -139,7 +141,7 @@ func (s *importing) prepare() error {
 // readOn takes rows for a while. A check is not finished at the end of the
 // table: what it has remembered goes when the end is saved.
 func (s *importing) readOn(ctx context.Context) (finished bool, err error) {
-	if s.rows, err = s.Tables.OpenTable(ctx, s.job.UploadID, s.at.At); err != nil {
+	if s.rows, err = s.Tables.OpenTable(ctx, s.job.UploadID, s.params.Reading, s.at.At); err != nil {
 		return false, err
 	}
 	defer func() { _ = s.rows.Close() }()

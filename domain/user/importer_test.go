@@ -134,7 +134,7 @@ type pages struct {
 	at   int
 }
 
-func (p *pages) OpenTable(_ context.Context, _ int64, position json.RawMessage) (job.Rows, error) {
+func (p *pages) OpenTable(_ context.Context, _ int64, _ job.Reading, position json.RawMessage) (job.Rows, error) {
 	at := 0
 	if len(position) > 0 {
 		if err := json.Unmarshal(position, &at); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/job"
 	"dropbell/domain/user"
 	"dropbell/views/ui"
 )
@@ -14,6 +15,25 @@ import (
 const AttributeTarget = "attribute"
 
 func (p ImportColumns) url() string { return "/users/import/" + strconv.FormatInt(p.Upload.ID, 10) }
+
+// Reading is how the file was read, for the job that reads all of it.
+func (p ImportColumns) Reading() job.Reading {
+	return job.Reading{Encoding: p.Format.Encoding, Sheet: p.Format.Sheet}
+}
+
+func encodingOptions(ctx context.Context) (list []ui.Option) {
+	for _, name := range job.Encodings() {
+		list = append(list, ui.Option{Value: name, Label: ui.T(ctx, "encoding."+name)})
+	}
+	return list
+}
+
+func (p ImportColumns) sheetOptions() (list []ui.Option) {
+	for i, name := range p.Format.Sheets {
+		list = append(list, ui.Option{Value: strconv.Itoa(i + 1), Label: name})
+	}
+	return list
+}
 
 // errorAt is what is wrong with column i.
 func (p ImportColumns) errorAt(ctx context.Context, i int) string {

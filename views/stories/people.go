@@ -36,6 +36,10 @@ func imports() []Story {
 	columns := pages.ImportColumns{Upload: job.Upload{ID: 7, Name: "members of the club"}, Columns: []pages.ImportColumn{
 		{Header: "User ID", Samples: []string{"1001", "1002"}, Target: "id"}, {Header: "E-Mail", Samples: []string{"ann@example.com"}, Target: "email"},
 		{Header: "Loyalty tier", Samples: []string{"gold", "silver", "gold"}, Target: pages.AttributeTarget, Attribute: "Loyalty_tier"}, {Header: "Internal remark that nobody needs", Target: ""}}}
+	columns.Format = job.Format{Encoding: job.UTF8}
+	unsure, sheets := columns, columns
+	unsure.Format = job.Format{Encoding: job.GB18030, Ambiguous: true}
+	sheets.Format = job.Format{Sheets: []string{"会员", "Former members", "Notes"}, Sheet: 1}
 	wrong := columns
 	wrong.Errors = []fault.Field{{Name: "columns", Key: "rule.import_id", Message: "one column must hold the user's id"}, {Name: "columns[1]", Key: "rule.import_twice", Message: "another column has this already"}}
 	check := job.Job{ID: 12, Kind: user.CheckJob, Title: "Members of the club", State: job.Done, Done: 48_210, Failed: 3, CreatedBy: "staff:2 Ada Okafor", CreatedAt: Now(), UploadID: 7}
@@ -47,6 +51,9 @@ func imports() []Story {
 		{Name: "import/start", Page: pages.ImportStart{}.Page()},
 		{Name: "import/refused", Page: pages.ImportStart{Errors: []fault.Field{{Name: "file", Key: "rule.file_unreadable", Message: "cannot be read"}}}.Page()},
 		{Name: "import/columns", Page: columns.Page()},
+		{Name: "import/columns-encoding", Page: unsure.Page()},
+		{Name: "import/columns-sheets", Page: sheets.Page()},
+		{Name: "import/busy", Page: pages.ImportStart{Errors: []fault.Field{{Name: "file", Key: "rule.file_busy", Message: job.ErrBusy.Text}}}.Page()},
 		{Name: "import/columns-wrong", Page: wrong.Page()},
 		{Name: "import/checked", Page: done.Page()},
 	}

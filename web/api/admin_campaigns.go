@@ -87,7 +87,7 @@ func (a *API) adminCampaignRoutes() {
 		route{Status: http.StatusCreated, Example: campaignExample, Description: "It is a draft until it is published."})), a.createCampaign)
 	register(a, a.operation(op(http.MethodGet, "", "list-campaigns", "List campaigns", route{Description: "The newest first."})), a.listCampaigns)
 	register(a, a.operation(op(http.MethodPost, "/estimate", "estimate-audience", "Say about how many users an audience has",
-		route{Example: `{"audience":{"all":true}}`})), a.estimateAudience)
+		route{Example: `{"audience":{"all":true}}`, Codes: []string{"segment_not_found", "template_not_found"}})), a.estimateAudience)
 	register(a, a.operation(op(http.MethodGet, "/{id}", "get-campaign", "Show a campaign and its progress", route{})), a.getCampaign)
 	register(a, a.operation(op(http.MethodPatch, "/{id}", "change-campaign", "Change a campaign", route{
 		Description: "A draft may change in every way; once published, only its rate, until it is over.",

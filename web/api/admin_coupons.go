@@ -139,6 +139,7 @@ func (a *API) grantCoupons(ctx context.Context, in *struct {
 	p := coupon.GrantParams{TemplateID: id, DryRun: in.Body.DryRun, Reason: strings.TrimSpace(in.Body.Reason), Source: coupon.Source{IDs: true}}
 	j, err := a.Grants.Start(ctx, actorOf(ctx), p, upload.ID, requestKey(ctx))
 	if err != nil {
+		_ = a.Uploads.RemoveUpload(context.WithoutCancel(ctx), upload.ID) // else housekeeping does
 		return nil, err
 	}
 	return a.grantAnswered(ctx, j, in.Body.DryRun)

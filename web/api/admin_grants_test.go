@@ -132,7 +132,7 @@ func TestGrantsThatNobodyCanGet(t *testing.T) {
 type grantLists struct{ tables.Tables }
 
 func (l grantLists) OpenList(ctx context.Context, uploadID int64) (coupon.Rows, error) {
-	return l.OpenTable(ctx, uploadID, nil)
+	return l.OpenTable(ctx, uploadID, job.Reading{}, nil)
 }
 
 func decimalOf(n int64) string { return strconv.FormatInt(n, 10) }

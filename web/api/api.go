@@ -62,6 +62,8 @@ type Keys interface {
 // Uploads keeps files that jobs read; see [postgres.Uploads].
 type Uploads interface {
 	SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error)
+	// RemoveUpload removes a file that was refused.
+	RemoveUpload(ctx context.Context, id int64) error
 }
 
 // Idempotency keeps answers by key; see [postgres.Idempotency].

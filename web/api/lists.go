@@ -98,6 +98,9 @@ func (a *API) startFilling(w http.ResponseWriter, r *http.Request, id int64) (jo
 		return job.Job{}, err
 	}
 	j, err := a.Segments.AddFile(r.Context(), by, id, u.ID, "")
+	if err != nil {
+		_ = a.Uploads.RemoveUpload(context.WithoutCancel(r.Context()), u.ID) // else housekeeping does
+	}
 	if why, ok := errors.AsType[*fault.Fields](err); ok {
 		for i := range why.List {
 			why.List[i].Name = "body" // which is the file

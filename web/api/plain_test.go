@@ -32,7 +32,7 @@ func TestNothingIsOverlooked(t *testing.T) {
 	}
 	r.want(r.call(as(token(7), "Content-Type", "application/json; charset=utf-8"), "POST", "/reservations", reserve(id, "app", 5, "email", 10)), 201, "")
 	for query, place := range map[string]string{"channel=app&minutes=5&minutes=10": "query.minutes", "reminders=app:5&reminders=email:10": "query.reminders",
-		"channel=app&minutes=7": "query.minutes", "reminders=app:5,app:7": "query.reminders[1].minutes", "channel=app": "query.minutes",
+		"channel=app&minutes=7": "query.minutes", "reminders=app:5,app:7": "query.reminders[1].minutes", "channel=app&minutes=": "query.minutes", "reminder=app:5&reminder=app:7": "query.reminder[1].minutes",
 		"minutes=5": "query.channel", "channel=app&minutes=5&%zz": "query"} {
 		r.about = query
 		if a := r.want(r.call(me, "DELETE", "/reservations/"+id+"?"+query, nil), 422, "invalid_request"); a.at("errors.0.location") != place {

@@ -57,7 +57,7 @@ func (a *API) preferenceRoutes() {
 	register(a, a.operation(route{Method: http.MethodPut, Path: "/preferences", ID: "set-preferences", Tag: tagUsers,
 		Summary:     "Change the user's contacts and preferences",
 		Description: "Fields that are left out stay as they are. Answers with everything as it is now.",
-		Codes:       []string{"channel_unavailable", "user_erased"},
+		Codes:       []string{"channel_unavailable", "user_erased", "user_not_found"},
 		Example:     `{"email":"ann@example.com","opt_outs":["sms"],"quiet_hours":{"from":"22:00","to":"08:00"},"locale":"zh-CN","timezone":"Asia/Shanghai"}`}),
 		func(ctx context.Context, in *struct{ Body PreferencesChange }) (*preferencesAnswer, error) {
 			c, err := in.Body.change(userOf(ctx))

@@ -88,7 +88,8 @@ func (a *API) reservationRoutes() {
 		Summary: "Show the user's reservation for a drop", Codes: []string{"template_not_found", "not_reserved"}}), a.reservation)
 	register(a, a.operation(route{Method: http.MethodDelete, Path: "/reservations/{template_id}", ID: "cancel-reservation", Tag: tagUsers,
 		Summary: "Cancel reminders of a drop",
-		Description: "Cancels one reminder, given by channel and minutes, several, given by reminders, or else all that are not due yet. " +
+		Description: "Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, " +
+			"given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. " +
 			"Answers with what remains. Also works for a drop that was closed.",
 		Codes: []string{"template_not_found", "not_reserved", "already_due", "channel_unavailable"}}), a.cancel)
 }
@@ -199,18 +200,22 @@ func (a *API) reservation(ctx context.Context, in *struct {
 
 // cancelWish names what to cancel; nothing but the drop = all of it.
 type cancelWish struct {
-	TemplateID string `path:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
-	Channel    string `query:"channel" doc:"With minutes: the one reminder to cancel." example:"app"`
-	Minutes    string `query:"minutes" doc:"With channel: the one reminder to cancel." example:"10"`
-	Reminders  string `query:"reminders" doc:"Several reminders to cancel, all or none." example:"app:10,email:5"`
+	TemplateID string   `path:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
+	Channel    string   `query:"channel" doc:"The channel of the one reminder to cancel, or, without minutes, of all." example:"app"`
+	Minutes    string   `query:"minutes" doc:"With channel: the one reminder to cancel." example:"10"`
+	Reminder   []string `query:"reminder,explode" maxItems:"60" doc:"Several reminders to cancel, all or none: channel:minutes, the parameter repeated for each." example:"[\"app:10\",\"email:30\"]"`
+	Reminders  string   `query:"reminders" deprecated:"true" doc:"The older way to name several, in one text." example:"app:10,email:5"`
 	// narrowed is set if anything but the drop was named.
 	narrowed bool
+	// minutes is how often the query names minutes, empty ones included.
+	minutes int
 }
 
 // Resolve is part of [huma.Resolver].
 func (in *cancelWish) Resolve(ctx huma.Context) []error {
 	u := ctx.URL()
 	in.narrowed = u.RawQuery != ""
+	in.minutes = len(u.Query()["minutes"])
 	return nil
 }
 
@@ -218,6 +223,9 @@ func (a *API) cancel(ctx context.Context, in *cancelWish) (*reservationAnswer, e
 	template, err := parseID("path.template_id", in.TemplateID)
 	if err != nil {
 		return nil, err
+	}
+	if in.wholeChannel() {
+		return a.cancelChannel(ctx, template, in.Channel)
 	}
 	list, err := in.pairs()
 	if err != nil {
@@ -234,12 +242,33 @@ func (a *API) cancel(ctx context.Context, in *cancelWish) (*reservationAnswer, e
 	return &reservationAnswer{http.StatusOK, reservationJSON(view)}, nil
 }
 
+// wholeChannel reports whether the query names a channel and nothing else.
+func (in *cancelWish) wholeChannel() bool {
+	return in.Channel != "" && in.Minutes == "" && in.minutes == 0 && in.Reminders == "" && len(in.Reminder) == 0
+}
+
+// cancelChannel cancels what is not due yet of one channel.
+func (a *API) cancelChannel(ctx context.Context, template int64, name string) (*reservationAnswer, error) {
+	channel, err := delivery.ParseChannel(name)
+	if err != nil {
+		return nil, a.wishProblem(ctx, []ReminderWish{{name, 5}}, err, func(int) string { return "query" })
+	}
+	view, err := a.Reminders.CancelChannel(ctx, userOf(ctx), template, channel)
+	if err != nil {
+		return nil, err
+	}
+	return &reservationAnswer{http.StatusOK, reservationJSON(view)}, nil
+}
+
 // place says where the query names the reminder.
 func (in *cancelWish) place(i int) string {
-	if in.Reminders == "" {
-		return "query"
+	switch {
+	case len(in.Reminder) > 0:
+		return fmt.Sprintf("query.reminder[%d]", i)
+	case in.Reminders != "":
+		return fmt.Sprintf("query.reminders[%d]", i)
 	}
-	return fmt.Sprintf("query.reminders[%d]", i)
+	return "query"
 }
 
 // pairs returns the reminders that the query names.
@@ -247,12 +276,16 @@ func (in *cancelWish) pairs() ([]ReminderWish, error) {
 	single := in.Channel != "" || in.Minutes != ""
 	var pairs []string
 	switch {
+	case len(in.Reminder) > 0 && (single || in.Reminders != ""):
+		return nil, refused("query.reminder", "give either reminder, once for each, or channel and minutes")
 	case single && in.Reminders != "":
 		return nil, refused("query.reminders", "give either reminders or channel and minutes")
 	case single && in.Channel == "":
-		return nil, refused("query.channel", "is missing: channel and minutes belong together")
+		return nil, refused("query.channel", "is missing: minutes belong to a channel")
 	case single && in.Minutes == "":
-		return nil, refused("query.minutes", "is missing: channel and minutes belong together")
+		return nil, refused("query.minutes", "is empty; leave it out to cancel all of the channel")
+	case len(in.Reminder) > 0:
+		pairs = in.Reminder
 	case single:
 		pairs = []string{in.Channel + ":" + in.Minutes}
 	case in.Reminders != "":

@@ -114,7 +114,16 @@ func TestCancel(t *testing.T) {
 		status int
 		code   string
 	}{
-		"?channel=app":                         {422, "invalid_request"},
+		"?channel=sms":                         {404, "not_reserved"},
+		"?channel=pigeon":                      {422, "channel_unavailable"},
+		"?channel=app&minutes=":                {422, "invalid_request"},
+		"?channel=app&reminder=app:10":         {422, "invalid_request"},
+		"?reminder=app:10&reminders=app:5":     {422, "invalid_request"},
+		"?reminder=app:10&reminder=app:15":     {404, "not_reserved"},
+		"?reminder=app:10&reminder=":           {422, "invalid_request"},
+		"?reminder=app:10&reminder=%ff":        {422, "invalid_request"},
+		"?reminder=":                           {422, "invalid_request"},
+		"?channel=app&channel=email":           {422, "invalid_request"},
 		"?minutes=10":                          {422, "invalid_request"},
 		"?channel=&minutes=":                   {422, "invalid_request"},
 		"?chanel=app&minutes=10":               {422, "invalid_request"},
@@ -141,6 +150,16 @@ func TestCancel(t *testing.T) {
 	}
 	if a := r.want(r.call(me, "DELETE", "/reservations/"+id+"?reminders=app:5,email:60", nil), 200, ""); a.at("slots") != "8192" {
 		t.Fatalf("after two: %s", a.Body)
+	}
+	// All of a channel; then several, all or none, by repeating the parameter.
+	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5, "app", 10, "email", 60)), 200, "")
+	if a := r.want(r.call(me, "DELETE", "/reservations/"+id+"?channel=app", nil), 200, ""); a.at("slots") != "8396800" {
+		t.Fatalf("after a channel: %s", a.Body)
+	}
+	r.want(r.call(me, "DELETE", "/reservations/"+id+"?channel=app", nil), 404, "not_reserved")
+	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5, "app", 10)), 200, "")
+	if a := r.want(r.call(me, "DELETE", "/reservations/"+id+"?reminder=app:10&reminder=email:60&reminder=app:5", nil), 200, ""); a.at("slots") != "8192" {
+		t.Fatalf("after several: %s", a.Body)
 	}
 	a := r.want(r.call(me, "DELETE", "/reservations/"+id, nil), 200, "")
 	if a.at("slots") != "0" || len(a.at("reminders").([]any)) != 0 {

@@ -103,6 +103,9 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 // single are headers of which a second one would be overlooked.
 var single = []string{idempotencyHeader, "Authorization", "X-User-Id", "If-Match"}
 
+// repeated is the one parameter that a query may hold more than once.
+const repeated = "reminder"
+
 // plain refuses a body that would not be decoded, and a query or headers of
 // which a part would be overlooked.
 func plain(r *http.Request) error {
@@ -124,9 +127,9 @@ func plain(r *http.Request) error {
 	e := &fault.Fields{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch list := values[name]; {
-		case len(list) > 1:
+		case len(list) > 1 && name != repeated:
 			e.Add("query."+name, "rule.api", "is given %d times", len(list))
-		case !utf8.ValidString(list[0]) || strings.ContainsRune(list[0], 0):
+		case slices.ContainsFunc(list, func(v string) bool { return !utf8.ValidString(v) || strings.ContainsRune(v, 0) }):
 			e.Add("query."+name, "rule.api", "must be UTF-8 text without U+0000")
 		}
 	}

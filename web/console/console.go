@@ -68,6 +68,10 @@ type DeadMessages interface {
 type Uploads interface {
 	Upload(ctx context.Context, id int64) (job.Upload, error)
 	SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error)
+	// SavePreviews keeps what the page of a file shows of it.
+	SavePreviews(ctx context.Context, id int64, previews []job.Preview) error
+	// RemoveUpload removes a file that was refused.
+	RemoveUpload(ctx context.Context, id int64) error
 }
 
 // Deps are everything the console stands on. All are required.

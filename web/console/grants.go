@@ -96,34 +96,36 @@ func (c *Console) startGrant(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if list, err := c.unusable(r, u.ID); list != nil {
-		return refused(list)
-	} else if err != nil {
+	if err := c.unusable(r, u.ID); err != nil {
+		c.removeUpload(r, u.ID)
+		if status, list := refusedFile(w, err); list != nil {
+			return c.show(w, r, status, pages.GrantStart{Template: t, Errors: list}.Page())
+		}
 		return err
 	}
 	p := coupon.GrantParams{TemplateID: t.ID, DryRun: true, Source: coupon.Source{File: u.Name}}
 	j, err := c.Grants.Start(r.Context(), actor(r), p, u.ID, "")
 	if err != nil {
+		c.removeUpload(r, u.ID)
 		return err
 	}
 	return c.done(w, r, pages.GrantURL(j.ID), "", "")
 }
 
-// unusable says what is wrong with an uploaded list, as far as its beginning
+// unusable returns what is wrong with an uploaded list, as far as its beginning
 // tells: at once, not by the job.
-func (c *Console) unusable(r *http.Request, upload int64) ([]fault.Field, error) {
-	s, err := c.sample(r, upload)
-	switch column, heading := coupon.UserColumn(s.header); {
-	case fault.KindOf(err) == fault.Invalid:
-		return unreadable(err), nil
-	case err != nil:
-		return nil, err
-	case column < 0:
-		return []fault.Field{{Name: "file", Key: "rule.user_column", Message: coupon.ErrNoUserColumn.Text}}, nil
-	case heading && s.bare:
-		return []fault.Field{{Name: "file", Key: "rule.list_rows", Message: coupon.ErrNoGrants.Text}}, nil
+func (c *Console) unusable(r *http.Request, upload int64) error {
+	s, err := c.sample(r, upload, job.Reading{})
+	if err != nil {
+		return err
 	}
-	return nil, nil
+	switch column, heading := coupon.UserColumn(s.Header); {
+	case column < 0:
+		return &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.user_column", Message: coupon.ErrNoUserColumn.Text}}}
+	case heading && s.Bare:
+		return &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.list_rows", Message: coupon.ErrNoGrants.Text}}}
+	}
+	return nil
 }
 
 // loadGrant returns the page of the grant in the address, without its rows.

@@ -26,7 +26,7 @@ import (
 type lists struct{ tables.Tables }
 
 func (l lists) OpenList(ctx context.Context, uploadID int64) (coupon.Rows, error) {
-	return l.OpenTable(ctx, uploadID, nil)
+	return l.OpenTable(ctx, uploadID, job.Reading{}, nil)
 }
 
 // workGrants runs the waiting jobs about lists, as a worker would.

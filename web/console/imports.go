@@ -7,7 +7,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,12 +18,8 @@ import (
 	"dropbell/views/ui"
 )
 
-const (
-	// maxUpload bounds a file of users or ids, in bytes.
-	maxUpload = 512 << 20
-	// sampleRows are how many rows the choice of columns shows.
-	sampleRows = 5
-)
+// maxUpload bounds a file of users or ids, in bytes.
+const maxUpload = 512 << 20
 
 // isUpload reports whether the body is a file, which its handler reads part by
 // part.
@@ -114,9 +109,11 @@ func (c *Console) importUpload(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// What cannot be read is said at once, not after the columns.
-	if _, err := c.sample(r, u.ID); fault.KindOf(err) == fault.Invalid {
-		return c.show(w, r, http.StatusUnprocessableEntity, pages.ImportStart{Errors: unreadable(err)}.Page())
-	} else if err != nil {
+	if err := c.keepPreviews(r, u.ID); err != nil {
+		c.removeUpload(r, u.ID)
+		if status, list := refusedFile(w, err); list != nil {
+			return c.show(w, r, status, pages.ImportStart{Errors: list}.Page())
+		}
 		return err
 	}
 	redirect(w, r, fmt.Sprintf("/users/import/%d", u.ID))
@@ -134,43 +131,9 @@ func (c *Console) importTemplate(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// tableStart is the beginning of an uploaded table.
-type tableStart struct {
-	header []string
-	rows   [][]string // those that can be read
-	bare   bool       // nothing follows the header
-}
-
-// sample reads the names of the columns and the first rows.
-func (c *Console) sample(r *http.Request, upload int64) (tableStart, error) {
-	s := tableStart{bare: true}
-	table, err := c.Tables.OpenTable(r.Context(), upload, nil)
-	if err != nil {
-		return s, err
-	}
-	defer func() { _ = table.Close() }()
-	for len(s.rows) < sampleRows {
-		_, cells, err := table.Next()
-		switch {
-		case err == io.EOF && s.header == nil:
-			return s, errEmptyFile
-		case err == io.EOF:
-			return s, nil
-		case err != nil && (s.header == nil || table.Broken(err)):
-			return s, err
-		case err != nil: // the check will tell about it
-			s.bare = false
-		case s.header == nil:
-			s.header = slices.Clone(cells)
-		default:
-			s.rows, s.bare = append(s.rows, slices.Clone(cells)), false
-		}
-	}
-	return s, nil
-}
-
-// loadImport returns the choice of columns as it was guessed.
-func (c *Console) loadImport(r *http.Request) (pages.ImportColumns, error) {
+// loadImport returns the choice of columns as it was guessed of a file that is
+// read like this.
+func (c *Console) loadImport(r *http.Request, how job.Reading) (pages.ImportColumns, error) {
 	id, err := pathID(r)
 	if err != nil {
 		return pages.ImportColumns{}, err
@@ -185,17 +148,17 @@ func (c *Console) loadImport(r *http.Request) (pages.ImportColumns, error) {
 	if err != nil {
 		return pages.ImportColumns{}, err
 	}
-	s, err := c.sample(r, id)
+	s, err := c.kept(r, u, how)
 	if err != nil {
 		return pages.ImportColumns{}, err
 	}
-	p := pages.ImportColumns{Upload: u}
-	for i, t := range user.GuessMapping(s.header) {
-		col := pages.ImportColumn{Header: s.header[i], Target: string(t)}
+	p := pages.ImportColumns{Upload: u, Format: s.Format}
+	for i, t := range user.GuessMapping(s.Header) {
+		col := pages.ImportColumn{Header: s.Header[i], Target: string(t)}
 		if name, ok := t.Attribute(); ok {
 			col.Target, col.Attribute = pages.AttributeTarget, name
 		}
-		for _, row := range s.rows {
+		for _, row := range s.Rows {
 			if i < len(row) && row[i] != "" {
 				col.Samples = append(col.Samples, row[i])
 			}
@@ -206,12 +169,17 @@ func (c *Console) loadImport(r *http.Request) (pages.ImportColumns, error) {
 }
 
 func (c *Console) importColumns(w http.ResponseWriter, r *http.Request) error {
-	p, err := c.loadImport(r)
+	params, checked := c.checked(r)
+	how := readingOf(r)
+	if checked && how == (job.Reading{}) {
+		how = params.Reading
+	}
+	p, err := c.loadImport(r, how)
 	if err != nil {
 		return err
 	}
 	// Coming back from a check, the columns are as they were then.
-	if params, ok := c.checked(r); ok && len(params.Columns) == len(p.Columns) {
+	if checked && params.Reading == p.Reading() && len(params.Columns) == len(p.Columns) {
 		for i, t := range params.Columns {
 			p.Columns[i].Target, p.Columns[i].Attribute = string(t), ""
 			if name, ok := t.Attribute(); ok {
@@ -225,11 +193,11 @@ func (c *Console) importColumns(w http.ResponseWriter, r *http.Request) error {
 
 // importCheck starts the job that says what an import would do.
 func (c *Console) importCheck(w http.ResponseWriter, r *http.Request) error {
-	p, err := c.loadImport(r)
+	p, err := c.loadImport(r, readingOf(r))
 	if err != nil {
 		return err
 	}
-	params := user.ImportParams{Clear: r.PostFormValue("clear") != ""}
+	params := user.ImportParams{Clear: r.PostFormValue("clear") != "", Reading: p.Reading()}
 	for i := range p.Columns {
 		col := &p.Columns[i]
 		col.Target, col.Attribute = r.PostFormValue(fmt.Sprintf("target%d", i)), strings.TrimSpace(r.PostFormValue(fmt.Sprintf("name%d", i)))

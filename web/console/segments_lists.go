@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
 	"dropbell/views/pages"
@@ -25,14 +26,29 @@ func (c *Console) createList(w http.ResponseWriter, r *http.Request) error {
 	}
 	if p.Errors == nil {
 		_, j, err := c.Segments.CreateList(r.Context(), actor(r), p.Name, u.ID, fileKey(p.RequestKey, u))
-		if p.Errors = fieldsOf(err); p.Errors == nil {
-			if err != nil {
-				return err
-			}
+		if err == nil {
 			return c.done(w, r, pages.Work{Job: j}.URL(), ui.Good, say(r, "segments.reading"))
 		}
+		c.removeUpload(r, u.ID)
+		if status, list := c.refusedList(w, err); list != nil {
+			p.Errors = list
+			return c.show(w, r, status, p.Page())
+		}
+		return err
 	}
 	return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+}
+
+// refusedList returns what is wrong with the form of a list, or with its file,
+// and with which status that is said; nil for other errors.
+func (c *Console) refusedList(w http.ResponseWriter, err error) (status int, list []fault.Field) {
+	if list := fieldsOf(err); list != nil {
+		return http.StatusUnprocessableEntity, list
+	}
+	if errors.Is(err, job.ErrBusy) {
+		return refusedFile(w, err)
+	}
+	return 0, nil
 }
 
 // fileKey tells two forms with a file apart; pressing one twice is one request,
@@ -82,10 +98,11 @@ func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	j, err := c.Segments.AddFile(r.Context(), actor(r), g.ID, u.ID, fileKey(fields["request_key"], u))
-	if list := fieldsOf(err); list != nil {
-		return c.show(w, r, http.StatusUnprocessableEntity, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
-	}
 	if err != nil {
+		c.removeUpload(r, u.ID)
+		if status, list := c.refusedList(w, err); list != nil {
+			return c.show(w, r, status, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
+		}
 		return c.refuseFile(w, r, g, err)
 	}
 	return c.done(w, r, pages.Work{Job: j}.URL(), ui.Good, say(r, "segments.reading"))

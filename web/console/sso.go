@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"regexp"
 	"time"
 
 	"dropbell/domain/staff"
@@ -75,7 +76,7 @@ func (c *Console) endSingleSignOn(w http.ResponseWriter, r *http.Request) error 
 		return refuse(w, r, to, err)
 	}
 	if r.FormValue("error") != "" || r.FormValue("code") == "" {
-		return refuse(w, r, to, staff.ErrSingleSignOn)
+		return refuse(w, r, to, staff.ErrSingleSignOn.Because("the identity provider sent no code: %s", errorCode(r.FormValue("error"))))
 	}
 	who, err := c.SingleSignOn.Finish(r.Context(), a, r.FormValue("code"))
 	if err != nil {
@@ -97,6 +98,17 @@ func (c *Console) endSingleSignOn(w http.ResponseWriter, r *http.Request) error 
 	return c.enter(w, r, in, to)
 }
 
+// errorCode returns the code of a refusal as OAuth defines them; other texts of
+// the address may say anything about anybody.
+func errorCode(text string) string {
+	if oauthCode.MatchString(text) {
+		return text
+	}
+	return "unknown reason"
+}
+
+var oauthCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
+
 // refuseSingleSignOn explains on the sign-in page, from where one can begin
 // again or use a password, what became of the attempt.
 func (c *Console) refuseSingleSignOn(w http.ResponseWriter, r *http.Request, to string, err error) error {
@@ -113,6 +125,7 @@ func (c *Console) refuseSingleSignOn(w http.ResponseWriter, r *http.Request, to 
 		c.Log.InfoContext(r.Context(), "single sign-on ended", "error", err)
 		page.Error = say(r, "signin.sso.ended")
 	case errors.Is(err, staff.ErrSingleSignOn):
+		c.Log.InfoContext(r.Context(), "single sign-on refused", "reason", err)
 		page.Error = say(r, "signin.sso.refused")
 	default:
 		return err

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -223,4 +225,30 @@ func TestWithoutSingleSignOn(t *testing.T) {
 	b.get("/signin").is(200).hasNot("single sign-on", "/signin/oidc")
 	b.get("/signin/oidc").is(http.StatusNotFound)
 	b.get("/signin/oidc/callback?state=&code=x").is(http.StatusNotFound)
+}
+
+// The log says why single sign-on was refused, and nothing about the person.
+func TestSingleSignOnRefusalsAreLogged(t *testing.T) {
+	for want, play := range map[string]func(*door, *browser){
+		"no member of staff has the e-mail address":                        func(d *door, b *browser) { d.there.Says("email", "guest@example.com"); b.get(d.agree(b, "/")).is(422) },
+		"the identity provider names no e-mail address":                    func(d *door, b *browser) { d.there.Says("email", nil); b.get(d.agree(b, "/")).is(422) },
+		"the identity provider has not verified the e-mail address":        func(d *door, b *browser) { d.there.Says("email_verified", false); b.get(d.agree(b, "/")).is(422) },
+		"the identity provider sent no code: access_denied":                func(d *door, b *browser) { d.refusedThere(b, "access_denied") },
+		"the identity provider sent no code: unknown reason":               func(d *door, b *browser) { d.refusedThere(b, "guest@example.com") },
+		"this attempt to sign in has ended; begin again: the id_token has": func(d *door, b *browser) { d.there.Says("nonce", "other"); b.get(d.agree(b, "/")).is(422) },
+	} {
+		var log bytes.Buffer
+		d := newDoor(t, func(deps *Deps) { deps.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		play(d, d.browser())
+		if got := log.String(); !strings.Contains(got, want) || strings.Contains(got, "guest@") || strings.Contains(got, d.member.Email) {
+			t.Errorf("the log says %s, want %q and nobody's address", got, want)
+		}
+	}
+}
+
+// refusedThere comes back from the provider with an error.
+func (d *door) refusedThere(b *browser, code string) {
+	u, err := url.Parse(d.agree(b, "/"))
+	d.must(err)
+	b.get("/signin/oidc/callback?error=" + url.QueryEscape(code) + "&state=" + u.Query().Get("state")).is(422)
 }

@@ -1,0 +1,256 @@
+package sheet_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"testing"
+
+	"dropbell/adapters/sheet"
+	"dropbell/domain/job"
+)
+
+// peakMiB is what a process may hold at most that reads one workbook made to
+// harm, itself included.
+const peakMiB = 150
+
+// A bomb is written as the members of a workbook.
+type bomb struct {
+	t *testing.T
+	*zip.Writer
+}
+
+func (b bomb) add(name, content string) {
+	w, err := b.Create(name)
+	if err == nil {
+		_, err = io.WriteString(w, content)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// repeat adds a member of the head and the piece so many times, without packing
+// all of it: the piece has more bytes than a packer looks back, so that its
+// packed form is the same each time. The directory says the size, or what says
+// says.
+func (b bomb) repeat(name, head, piece string, times int, says uint64) {
+	if len(piece) < 64<<10 {
+		piece = strings.Repeat(piece, 64<<10/len(piece)+1)
+	}
+	var packed bytes.Buffer
+	w, err := flate.NewWriter(&packed, flate.DefaultCompression)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	sum, size := crc32.NewIEEE(), len(head)
+	write := func(s string) {
+		_, _ = io.WriteString(w, s)
+		_ = w.Flush()
+	}
+	write(head)
+	write(piece)
+	before := packed.Len()
+	write(piece)
+	again := bytes.Clone(packed.Bytes()[before:])
+	_, _ = io.WriteString(sum, head)
+	for range times {
+		_, _ = io.WriteString(sum, piece)
+	}
+	size += times * len(piece)
+	packed.Write(bytes.Repeat(again, times-2))
+	packed.WriteString("\x01\x00\x00\xff\xff") // the last block, which is empty
+	if says == 0 {
+		says = uint64(size)
+	}
+	raw, err := b.CreateRaw(&zip.FileHeader{Name: name, Method: zip.Deflate, CRC32: sum.Sum32(), CompressedSize64: uint64(packed.Len()), UncompressedSize64: says})
+	if err == nil {
+		_, err = raw.Write(packed.Bytes())
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// noisy is a piece of 128 KiB of which each part has some random letters, which
+// keep it from being packed more than a hundredfold.
+func noisy(part string) string {
+	random := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	for b.Len() < 128<<10 {
+		fmt.Fprintf(&b, part, strconv.FormatUint(random.Uint64(), 36))
+	}
+	return b.String()
+}
+
+const (
+	bookXML = `<workbook xmlns:r="r"><sheets><sheet name="One" sheetId="1" r:id="rId1"/></sheets></workbook>`
+	relsXML = `<Relationships><Relationship Id="rId1" Type="x/worksheet" Target="worksheets/sheet1.xml"/>` +
+		`<Relationship Id="rId2" Type="x/sharedStrings" Target="sharedStrings.xml"/></Relationships>`
+)
+
+func (b bomb) book() {
+	b.add("xl/workbook.xml", bookXML)
+	b.add("xl/_rels/workbook.xml.rels", relsXML)
+}
+
+// cell is a sheet of one cell with the shared text of that number.
+func (b bomb) cell(number string) {
+	b.add("xl/worksheets/sheet1.xml", `<worksheet><sheetData><row r="1"><c r="A1" t="s"><v>`+number+`</v></c></row></sheetData></worksheet>`)
+}
+
+// bombs are workbooks of some MiB that would take hundreds of MiB, or some GiB,
+// if they were unpacked or held whole, and what reading them has to say.
+var bombs = map[string]struct {
+	make func(bomb)
+	want string
+}{
+	"a member of a gigabyte": {func(b bomb) { b.book(); b.cell("0"); b.repeat("xl/media/image1.bin", "", "\x00", 1<<14, 0) }, "refused"},
+	"a sheet of a gigabyte":  {func(b bomb) { b.book(); b.repeat("xl/worksheets/sheet1.xml", "", "\x00", 1<<14, 0) }, "refused"},
+	"a sheet that is larger than it says": {func(b bomb) {
+		b.book()
+		b.repeat("xl/worksheets/sheet1.xml", "<worksheet><sheetData>", noisy("<row><c><v>%s</v></c></row>"), 400, 60_000)
+	}, "refused"},
+	"a book that is larger than it says": {func(b bomb) {
+		b.repeat("xl/workbook.xml", bookXML, " ", 1<<13, 60_000)
+		b.add("xl/_rels/workbook.xml.rels", relsXML)
+	}, "refused"},
+	"many members below the limit": {func(b bomb) {
+		b.book()
+		for i := range 40 {
+			b.repeat(fmt.Sprintf("xl/media/%d", i), "", noisy(strings.Repeat("x", 700)+"%s"), 64, 0)
+		}
+	}, "refused"},
+	"texts without number": {func(b bomb) {
+		b.book()
+		b.cell("999999999")
+		b.repeat("xl/sharedStrings.xml", "<sst>", noisy(strings.Repeat("<si/>", 140)+"%s"), 1600, 0)
+	}, "refused"},
+	"one endless text": {func(b bomb) {
+		b.book()
+		b.cell("0")
+		b.repeat("xl/sharedStrings.xml", "<sst><si><t>", noisy(strings.Repeat("x", 700)+"%s"), 1600, 0)
+	}, "refused"},
+	"endless attributes": {func(b bomb) {
+		b.book()
+		b.repeat("xl/worksheets/sheet1.xml", "<worksheet ", noisy("a%s=\""+strings.Repeat("y", 500)+"\" "), 1600, 0)
+	}, "refused"},
+	"elements in elements": {func(b bomb) {
+		b.book()
+		b.repeat("xl/worksheets/sheet1.xml", "", noisy(strings.Repeat("<a>", 240)+"<b%s>"), 1600, 0)
+	}, "refused"},
+	"a row of a million cells": {func(b bomb) {
+		b.book()
+		b.add("xl/worksheets/sheet1.xml", "<worksheet><sheetData><row>"+strings.Repeat("<c><v>1</v></c><c><is><t>yes</t></is></c>", 1<<17)+"</row></sheetData></worksheet>")
+	}, "refused"},
+	"a row of a million cells, below the ratio": {func(b bomb) {
+		b.book()
+		b.add("xl/worksheets/sheet1.xml", "<worksheet><sheetData><row>"+strings.Repeat(noisy("<c><v>%s</v></c>"), 40)+"</row></sheetData></worksheet>")
+	}, "1!"},
+	"sheets without number": {func(b bomb) {
+		b.repeat("xl/workbook.xml", bookXML, noisy("<sheet name=\"%s\" r:id=\"rId1\"/>"), 100, 0)
+		b.add("xl/_rels/workbook.xml.rels", relsXML)
+		b.add("xl/worksheets/sheet1.xml", "<worksheet/>")
+	}, "refused"},
+	"a directory without end": {func(b bomb) {
+		b.book()
+		for i := range 100_000 {
+			if _, err := b.CreateHeader(&zip.FileHeader{Name: strconv.Itoa(i), Method: zip.Store}); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}, "refused"},
+	"a workbook in a workbook": {func(b bomb) {
+		var inner bytes.Buffer
+		z := zip.NewWriter(&inner)
+		bomb{b.t, z}.repeat("xl/media/image1.bin", "", "\x00", 1<<14, 0)
+		_ = z.Close()
+		b.book()
+		b.cell("0")
+		b.add("xl/sharedStrings.xml", "<sst><si><t>fine</t></si></sst>")
+		w, err := b.CreateHeader(&zip.FileHeader{Name: "xl/embeddings/inner.xlsx", Method: zip.Store})
+		if err == nil {
+			_, err = w.Write(inner.Bytes())
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}, "1:fine"},
+}
+
+// TestBombs reads each bomb in a process of its own and looks at the most that
+// it ever held.
+func TestBombs(t *testing.T) {
+	for name, b := range bombs {
+		t.Run(name, func(t *testing.T) {
+
+			path := filepath.Join(t.TempDir(), "bomb.xlsx")
+			file, err := os.Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			z := zip.NewWriter(file)
+			b.make(bomb{t, z})
+			if err := errors.Join(z.Close(), file.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if info, _ := os.Stat(path); info.Size() > 32<<20 {
+				t.Fatalf("the bomb has %d bytes: it would be refused for its size", info.Size())
+			}
+			read := exec.Command(os.Args[0], "-test.run=^TestReadBomb$", "-test.v")
+			read.Env = append(os.Environ(), "SHEET_TEST_BOMB="+path)
+			out, err := read.CombinedOutput()
+			m := regexp.MustCompile(`peak (\d+) MiB, said (.*)`).FindStringSubmatch(string(out))
+			if err != nil || m == nil {
+				t.Fatalf("%v\n%.2000s", err, out)
+			}
+			if peak, _ := strconv.Atoi(m[1]); peak >= peakMiB {
+				t.Errorf("the process took %d MiB, want less than %d", peak, peakMiB)
+			}
+			if m[2] != b.want {
+				t.Errorf("said %q, want %q", m[2], b.want)
+			}
+		})
+	}
+}
+
+// TestReadBomb is the process that reads a bomb, of TestBombs.
+func TestReadBomb(t *testing.T) {
+	path := os.Getenv("SHEET_TEST_BOMB")
+	if path == "" {
+		t.Skip("TestBombs starts this")
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var said []string
+	r, err := sheet.Resume(file, sheet.Limits{}, job.Reading{}, nil)
+	if err == nil {
+		said, err = all(t, r)
+	}
+	if err != nil && !errors.Is(err, sheet.ErrUnreadable) {
+		t.Fatal(err)
+	}
+	if err != nil {
+		said = append(said, "refused")
+	}
+	// What the program took from the system and kept or gave back, which only
+	// grows. The race detector's own memory is not in it.
+	peak := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
+	metrics.Read(peak)
+	fmt.Printf("peak %d MiB, said %s\n", peak[0].Value.Uint64()>>20, said[len(said)-1])
+}

@@ -1,0 +1,142 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/job"
+)
+
+const (
+	// sampleRows are how many rows the choice of columns shows.
+	sampleRows = 5
+	// previewSheets are of how many sheets of a workbook the beginning is kept.
+	previewSheets = 20
+	// previewCell is how many characters of a cell are kept.
+	previewCell = 200
+)
+
+// readingOf is how the request wants a file to be read.
+func readingOf(r *http.Request) job.Reading {
+	how := job.Reading{Encoding: r.FormValue("encoding")}
+	if !slices.Contains(job.Encodings(), how.Encoding) {
+		how.Encoding = ""
+	}
+	if n, err := strconv.Atoi(r.FormValue("sheet")); err == nil && n > 0 {
+		how.Sheet = n
+	}
+	return how
+}
+
+// keepPreviews reads the beginning of a new file, of a workbook that of each
+// sheet, and keeps it: its page reads the file no more.
+func (c *Console) keepPreviews(r *http.Request, upload int64) error {
+	first, err := c.sample(r, upload, job.Reading{})
+	if err != nil && (!errors.Is(err, errEmptyFile) || len(first.Sheets) < 2) {
+		return err
+	}
+	var list []job.Preview
+	if err == nil {
+		list = append(list, first)
+	}
+	for i := range min(len(first.Sheets), previewSheets) {
+		if i+1 == first.Sheet {
+			continue
+		}
+		p, err := c.sample(r, upload, job.Reading{Sheet: i + 1})
+		if err != nil && fault.KindOf(err) != fault.Invalid { // said to those who choose this sheet
+			return err
+		}
+		if err == nil {
+			list = append(list, p)
+		}
+	}
+	if len(list) == 0 {
+		return errEmptyFile
+	}
+	return c.Uploads.SavePreviews(r.Context(), upload, list)
+}
+
+// kept returns the beginning of the table that is meant, from what was kept
+// if it is there.
+func (c *Console) kept(r *http.Request, u job.Upload, how job.Reading) (job.Preview, error) {
+	for i, p := range u.Previews {
+		if how == (job.Reading{}) && i == 0 || how.Sheet != 0 && p.Sheet == how.Sheet || len(p.Sheets) == 0 && how.Sheet == 0 && p.Encoding == how.Encoding {
+			return p, nil
+		}
+	}
+	return c.sample(r, u.ID, how)
+}
+
+// sample reads the names of the columns and the first rows.
+func (c *Console) sample(r *http.Request, upload int64, how job.Reading) (job.Preview, error) {
+	s := job.Preview{Bare: true}
+	table, err := c.Tables.OpenTable(r.Context(), upload, how, nil)
+	if err != nil {
+		return s, err
+	}
+	defer func() { _ = table.Close() }()
+	if f, ok := table.(job.Formatted); ok {
+		s.Format = f.Format()
+	}
+	for len(s.Rows) < sampleRows {
+		_, cells, err := table.Next()
+		switch {
+		case err == io.EOF && s.Header == nil:
+			return s, errEmptyFile
+		case err == io.EOF:
+			return s, nil
+		case err != nil && (s.Header == nil || table.Broken(err)):
+			return s, err
+		case err != nil: // the check will tell about it
+			s.Bare = false
+		case s.Header == nil:
+			s.Header = shortened(cells)
+		default:
+			s.Rows, s.Bare = append(s.Rows, shortened(cells)), false
+		}
+	}
+	return s, nil
+}
+
+// shortened copies cells as far as a page shows them.
+func shortened(cells []string) []string {
+	list := make([]string, len(cells))
+	for i, c := range cells {
+		if r := []rune(c); len(r) > previewCell {
+			c = string(r[:previewCell])
+		}
+		list[i] = strings.Clone(c)
+	}
+	return list
+}
+
+// refusedFile says at the field of the file why it cannot be read, and with
+// which status; nil for an error that is not about the file.
+func refusedFile(w http.ResponseWriter, err error) (status int, list []fault.Field) {
+	switch {
+	case errors.Is(err, job.ErrBusy):
+		w.Header().Set("Retry-After", "5")
+		return http.StatusServiceUnavailable, []fault.Field{{Name: "file", Key: "rule.file_busy", Message: err.Error()}}
+	case fault.KindOf(err) == fault.Invalid:
+		return http.StatusUnprocessableEntity, unreadable(err)
+	}
+	return 0, nil
+}
+
+// removeUpload removes an uploaded file that was refused. Where that fails,
+// housekeeping does it later.
+func (c *Console) removeUpload(r *http.Request, upload int64) {
+	if upload == 0 {
+		return
+	}
+	if err := c.Uploads.RemoveUpload(context.WithoutCancel(r.Context()), upload); err != nil {
+		c.Log.WarnContext(r.Context(), "a refused upload could not be removed", "upload", upload, "error", err)
+	}
+}
