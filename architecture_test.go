@@ -95,7 +95,7 @@ var pureStd = []string{
 	"embed",
 	"encoding/base32", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/fnv",
 	"html", "html/template", "io", "iter", "maps", "math", "math/big", "math/bits", "math/rand/v2", "net/mail", "net/netip", "net/url",
-	"regexp", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "text/template", "time", "time/tzdata", "unicode",
+	"regexp", "runtime", "runtime/debug", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "text/template", "time", "time/tzdata", "unicode",
 	"unicode/utf16", "unicode/utf8",
 }
 
