@@ -11,7 +11,6 @@ import (
 func Trouble(err error) string {
 	text := err.Error()
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	_, plain := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case strings.Contains(text, "WRONGPASS"), strings.Contains(text, "invalid password"), strings.Contains(text, "without any password configured"):
 		return "redis refuses the user name or password: correct them in REDIS_URL, redis://user:password@host:port/0"
@@ -20,8 +19,6 @@ func Trouble(err error) string {
 	case untrusted, strings.Contains(text, "x509: "):
 		return "redis shows a TLS certificate that is not trusted here: make its authority known to this machine, or name a file with it in SSL_CERT_FILE, " +
 			"and use in REDIS_URL a host name that the certificate names"
-	case plain, strings.Contains(text, "first record does not look like a TLS handshake"):
-		return "redis speaks no TLS at this address: write redis:// instead of rediss:// in REDIS_URL, or give the port of TLS"
 	}
 	return "redis does not answer"
 }
