@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -108,7 +109,7 @@ func (s Batches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time
 	if len(leases) == 0 {
 		return nil, delivery.ErrNoWork
 	}
-	leases[0].save = s.checkpointAlone
+	leases[0].save, leases[0].accept = s.checkpointAlone, s.acceptAlone
 	return ready(ctx, leases[0])
 }
 
@@ -182,8 +183,11 @@ func ready(ctx context.Context, l *lease) (delivery.Lease, error) {
 			return nil, err
 		}
 	}
-	if l.runs > 1 { // nobody can have an exception before the first run
+	if l.runs > 1 { // before the first run nobody has an exception, and nothing was accepted
 		if err := l.loadExceptions(ctx); err != nil {
+			return nil, err
+		}
+		if err := l.loadAccepted(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -205,6 +209,11 @@ type lease struct {
 	save     func(context.Context, checkpoint) (recorded checkpointAnswer, err error)
 	sent     *roaring64.Bitmap
 	outcomes map[user.ID]delivery.Outcome // of all exception rows
+	// accept records a message that was taken, alone or together with others.
+	accept func(context.Context, accepted) (held bool, err error)
+	// journalled says that there are accepted messages to be removed with the
+	// batch's end.
+	journalled atomic.Bool
 }
 
 func (l *lease) decode(due, sent []byte) (err error) {

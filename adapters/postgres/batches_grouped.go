@@ -16,6 +16,7 @@ type GroupedBatches struct {
 	Batches
 	leases      [delivery.Channels]*committer[struct{}, time.Duration, *lease]
 	checkpoints [delivery.Channels]*committer[int64, checkpoint, checkpointAnswer]
+	accepted    *committer[struct{}, accepted, bool]
 }
 
 // NewGroupedBatches starts the groups.
@@ -30,6 +31,7 @@ func NewGroupedBatches(db *DB) *GroupedBatches {
 	for _, c := range delivery.AllChannels() {
 		g.checkpoints[c] = newCommitter(cfg, batch, g.DB.checkpoints)
 	}
+	g.accepted = newCommitter[struct{}](cfg, nil, g.DB.accept)
 	return g
 }
 
@@ -39,6 +41,7 @@ func (g *GroupedBatches) Close() {
 		g.leases[c].close()
 		g.checkpoints[c].close()
 	}
+	g.accepted.close()
 }
 
 // LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
@@ -55,7 +58,7 @@ func (g *GroupedBatches) LeaseNext(ctx context.Context, c delivery.Channel, last
 	if l == nil {
 		return nil, delivery.ErrNoWork
 	}
-	l.save = g.checkpoints[c].do
+	l.save, l.accept = g.checkpoints[c].do, g.accepted.do
 	return ready(context.WithoutCancel(ctx), l)
 }
 

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -21,6 +22,8 @@ type checkpoint struct {
 	delivery.Progress
 	lasting time.Duration
 	trace   string
+	// journalled says that the batch has accepted messages of its own.
+	journalled bool
 }
 
 // checkpointAnswer is the end of a checkpoint: recorded is false if the lease
@@ -97,6 +100,12 @@ const exceptionsSQL = `, told as (
         first_at = least(g.first_at, excluded.first_at), last_at = greatest(g.last_at, excluded.last_at)
 )`
 
+// acceptedAway is the part of a checkpoint that removes what was recorded message
+// by message: the set of those sent has it now.
+const acceptedAway = `, away as (
+    delete from accepted_messages a using mine m where m.done and a.batch_id = m.id
+)`
+
 const checkpointAnswers = ` select id, coalesce(stop_reason, '') from mine`
 
 // checkpoints records what the leases achieved; the answers are in the order
@@ -106,6 +115,9 @@ func (db *DB) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointA
 	sql := checkpointSQL
 	if len(exceptions[0].([]int64)) > 0 {
 		sql, args = sql+exceptionsSQL, append(args, exceptions...)
+	}
+	if slices.ContainsFunc(list, func(c checkpoint) bool { return c.journalled && c.Done }) {
+		sql += acceptedAway
 	}
 	at := make(map[int64]int, len(list))
 	for i, c := range list {
@@ -178,7 +190,7 @@ func (l *lease) Checkpoint(ctx context.Context, p delivery.Progress) (stop strin
 		return "", err
 	}
 	answer, err := l.save(ctx, checkpoint{batch: l.batch.ID, token: l.token, sent: encoded, counts: counts, Progress: p,
-		lasting: l.lasting, trace: traceOf(ctx)})
+		lasting: l.lasting, trace: traceOf(ctx), journalled: l.journalled.Load()})
 	switch {
 	case err != nil:
 		return "", err

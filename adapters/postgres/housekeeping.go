@@ -45,6 +45,9 @@ func (h Housekeeping) Clean(ctx context.Context, keep Retention) (int64, error) 
 		{`delete from campaign_publications where fingerprint in (select fingerprint from campaign_publications
 			where published_at < now() - $1::interval limit $2)`, 24 * time.Hour},
 		{`delete from batches where id in (select b.id from batches b where b.worthless_after < now() - $1::interval and b.state = 'done' order by b.id limit $2)`, keep.Delivery},
+		// Of batches that are gone or done: a worker that lost its lease may have been late.
+		{`delete from accepted_messages where ctid in (select a.ctid from accepted_messages a where a.at < now() - $1::interval
+			and not exists (select from batches b where b.id = a.batch_id and b.state <> 'done') limit $2)`, 24 * time.Hour},
 		{`delete from reservations r where (r.template_id, r.user_id) in (select r.template_id, r.user_id from templates t
 			join reservations r on r.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`delete from former_reservations r where (r.user_id, r.template_id) in (select r.user_id, r.template_id from templates t

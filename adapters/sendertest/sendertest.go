@@ -4,6 +4,7 @@ package sendertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -29,6 +30,9 @@ type Harness struct {
 	Unreachable func(u *user.User)
 	// Prepare completes a user for this channel; may be nil.
 	Prepare func(u *user.User)
+	// AtOnce is how many messages of one Send are under way at once, of a sender
+	// that hands them over one by one; 0 = each call is taken as a whole.
+	AtOnce int
 }
 
 // Run checks the sender of h.
@@ -41,6 +45,8 @@ func Run(t *testing.T, h Harness) {
 	t.Run("context ends inside", h.endsInside)
 	t.Run("concurrent use", h.concurrent)
 	t.Run("a message that makes it panic", h.panics)
+	t.Run("what is taken is recorded", h.records)
+	t.Run("what cannot be recorded", h.cannotRecord)
 }
 
 // Messages returns n messages on channel about one drop that opens in ten
@@ -173,6 +179,81 @@ func (h Harness) concurrent(t *testing.T) {
 		})
 	}
 	callers.Wait()
+}
+
+// A journal that is recorded when somebody waits for it, or never.
+type journal struct {
+	err error
+
+	mu         sync.Mutex
+	accepted   map[user.ID]int
+	unrecorded int
+	most       int
+}
+
+// Accepted implements [delivery.Journal].
+func (j *journal) Accepted(id user.ID) func(context.Context) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.accepted[id]++
+	j.unrecorded++
+	j.most = max(j.most, j.unrecorded)
+	return func(context.Context) error {
+		if j.err != nil {
+			return j.err
+		}
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.unrecorded--
+		return nil
+	}
+}
+
+// records checks that each message that is taken is recorded once, that no more than
+// AtOnce are unrecorded at any time, and that none is when Send returns.
+func (h Harness) records(t *testing.T) {
+	s := h.Accepting(t)
+	j := &journal{accepted: map[user.ID]int{}}
+	messages := h.messages(s, s.ChunkSize())
+	for i := range messages {
+		messages[i].Journal = j
+	}
+	expect(t, s.Send(t.Context(), messages), len(messages), delivery.Delivered)
+	if j.most > h.AtOnce || j.unrecorded != 0 {
+		t.Errorf("%d messages were unrecorded at once, want at most %d; %d are at the end", j.most, h.AtOnce, j.unrecorded)
+	}
+	for _, m := range messages {
+		if n := j.accepted[m.To.ID]; n != min(1, h.AtOnce) {
+			t.Errorf("message to %d was recorded %d times", m.To.ID, n)
+		}
+	}
+}
+
+// cannotRecord checks that nothing else is handed over, that it costs no attempt,
+// and that the sender goes on once there is a journal again.
+func (h Harness) cannotRecord(t *testing.T) {
+	if h.AtOnce == 0 {
+		return
+	}
+	s := h.Accepting(t)
+	j := &journal{accepted: map[user.ID]int{}, err: errors.New("the database is away")}
+	messages := h.messages(s, s.ChunkSize())
+	for i := range messages {
+		messages[i].Journal = j
+	}
+	delivered := 0
+	for i, r := range s.Send(t.Context(), messages) {
+		switch {
+		case r.Status == delivery.Delivered:
+			delivered++
+		case r != delivery.Unrecorded():
+			t.Errorf("message %d: got %+v", i, r)
+		}
+	}
+	if delivered < 1 || delivered > h.AtOnce {
+		t.Errorf("%d messages were handed over, want 1 to %d", delivered, h.AtOnce)
+	}
+	expect(t, s.Send(t.Context(), h.messages(s, 3)), 3, delivery.Delivered)
 }
 
 // panics checks that a message that nobody can make sense of ends no goroutine but

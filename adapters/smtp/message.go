@@ -3,6 +3,7 @@ package smtp
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"net/mail"
 	"net/url"
 	"strings"
@@ -20,8 +21,10 @@ const (
 	maxDisplayName = 80
 )
 
-// compose builds the mail for m: plain text and HTML, to one recipient.
-func (s *Sender) compose(m delivery.Message) *gomail.Msg {
+// compose builds the mail for m: plain text and HTML, to one recipient. complete is
+// asked when all of the mail has been written but its end, which makes it the
+// server's; an error keeps the end from being written.
+func (s *Sender) compose(m delivery.Message, complete func() error) *gomail.Msg {
 	mime := gomail.NewMsg(gomail.WithEncoding(encodingOf(m.Content)), gomail.WithNoDefaultUserAgent())
 	mime.FromMailAddress(&s.cfg.From)
 	mime.ToMailAddress(&mail.Address{Name: headerText(m.To.Name, maxDisplayName), Address: m.To.Email})
@@ -32,10 +35,21 @@ func (s *Sender) compose(m delivery.Message) *gomail.Msg {
 	mime.SetGenHeader("Auto-Submitted", "auto-generated")
 	addUnsubscribe(mime, m)
 	text, html := delivery.OptOut(m)
-	mime.SetBodyString(gomail.TypeTextPlain, text)
-	if html != "" {
-		mime.AddAlternativeString(gomail.TypeTextHTML, html)
+	last := func(body string) func(io.Writer) (int64, error) {
+		return func(w io.Writer) (int64, error) {
+			n, err := io.WriteString(w, body)
+			if err == nil {
+				err = complete()
+			}
+			return int64(n), err
+		}
 	}
+	if html == "" {
+		mime.SetBodyWriter(gomail.TypeTextPlain, last(text))
+		return mime
+	}
+	mime.SetBodyString(gomail.TypeTextPlain, text)
+	mime.AddAlternativeWriter(gomail.TypeTextHTML, last(html))
 	return mime
 }
 

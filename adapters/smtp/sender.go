@@ -53,7 +53,8 @@ func (s *Sender) Close() error {
 	return nil
 }
 
-// Send sends the messages one after the other over one connection. An empty or
+// Send sends the messages one after the other over one connection, and completes
+// each only when the one before is recorded in its [delivery.Journal]. An empty or
 // impossible address is Permanent without asking the server. A connection that
 // breaks is replaced; a mail that the server cannot have taken yet is then tried
 // once more, and one that was in its hands is Transient, because nobody knows.
@@ -88,6 +89,21 @@ type run struct {
 	losses int
 	// over is the answer to everything that is left, once there is no hope.
 	over *delivery.Result
+	// recorded waits until the last mail that got through is recorded; nil = it is.
+	recorded func(context.Context) error
+}
+
+// settle waits until the last mail that got through is recorded. No other may be
+// completed before: if this program is killed, one mail per connection is repeated.
+func (r *run) settle() error {
+	if r.recorded == nil {
+		return nil
+	}
+	err := r.recorded(r.ctx)
+	if r.recorded = nil; err != nil {
+		r.over = new(delivery.Unrecorded())
+	}
+	return err
 }
 
 // maxLosses is enough for a kept connection that grew old and one mail on which
@@ -108,6 +124,9 @@ func (r *run) deliver(m delivery.Message) delivery.Result {
 		a := r.try(m)
 		if a.result.Status == delivery.Delivered {
 			r.losses = 0
+			if m.Journal != nil {
+				r.recorded = m.Journal.Accepted(m.To.ID)
+			}
 		}
 		if !a.broken {
 			return a.result
@@ -163,8 +182,11 @@ func (r *run) abandon() {
 }
 
 // finish keeps the connection for the next Send, unless ctx ended and it is
-// being closed under us.
+// being closed under us, or its last mail is not recorded.
 func (r *run) finish() {
+	if r.settle() != nil {
+		r.abandon()
+	}
 	if r.conn != nil && r.stop() {
 		r.sender.pool.put(r.conn)
 	}
@@ -179,7 +201,12 @@ func (r *run) try(m delivery.Message) answer {
 		}}
 	}
 	r.conn.session.SkipSMTPUTF8(!international)
-	a := read(killpoint.Around("smtp.mail", func() error { return r.conn.client.SendWithSMTPClient(r.conn.session, r.sender.compose(m)) }))
+	a := read(killpoint.Around("smtp.mail", func() error {
+		return r.conn.client.SendWithSMTPClient(r.conn.session, r.sender.compose(m, r.settle))
+	}))
+	if r.over != nil { // cut off before its end: the server takes nothing
+		return answer{result: *r.over, broken: true}
+	}
 	if err := r.ctx.Err(); err != nil && a.broken {
 		return answer{result: refused(err), broken: true}
 	}

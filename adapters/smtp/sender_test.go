@@ -23,6 +23,7 @@ func TestContract(t *testing.T) {
 			return newSender(t, mute(t), nil)
 		},
 		Unreachable: func(u *user.User) { u.Email = "nobody" },
+		AtOnce:      1,
 	})
 }
 

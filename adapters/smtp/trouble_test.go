@@ -2,6 +2,7 @@ package smtp_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"dropbell/adapters/sendertest"
 	"dropbell/adapters/smtp"
 	"dropbell/domain/delivery"
+	"dropbell/domain/user"
 )
 
 func TestConnectionBreaksInsideTheChunk(t *testing.T) {
@@ -38,6 +40,89 @@ func TestConnectionBreaksInsideTheChunk(t *testing.T) {
 				t.Errorf("the broken one: got %+v", results[3])
 			}
 		})
+	}
+}
+
+// slowJournal records a mail when the test says so.
+type slowJournal struct {
+	accepted chan user.ID
+	record   chan error
+}
+
+func (j *slowJournal) Accepted(id user.ID) func(context.Context) error {
+	j.accepted <- id
+	return func(ctx context.Context) error {
+		select {
+		case err := <-j.record:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// TestAMailIsNotCompletedBeforeTheLastOneIsRecorded: the server has at most one mail
+// more than the journal, whenever this program dies; all but the end of the next mail
+// may be under way. Send returns when the last one is recorded too.
+func TestAMailIsNotCompletedBeforeTheLastOneIsRecorded(t *testing.T) {
+	rcpt := make(chan string, 10)
+	r := &relay{onRcpt: func(_ *gosmtp.Conn, to string) error { rcpt <- to; return nil }}
+	r.start(t, nil)
+	j := &slowJournal{make(chan user.ID, 10), make(chan error)}
+	messages := sendertest.Messages(delivery.Email, 3)
+	for i := range messages {
+		messages[i].Journal = j
+	}
+	done := make(chan []delivery.Result)
+	s := r.sender(t, nil)
+	go func() { done <- s.Send(t.Context(), messages) }()
+	for n := range 3 {
+		<-rcpt
+		if id := <-j.accepted; id != user.ID(n+1) {
+			t.Errorf("mail %d was for user %d", n, id)
+		}
+		if n < 2 {
+			rcpt <- <-rcpt // the next one is under way
+		}
+		if mails, _, _ := r.count(); mails != n+1 {
+			t.Errorf("the server has %d mails while the journal has %d", mails, n)
+		}
+		select {
+		case <-done:
+			t.Fatal("Send returned before its last mail was recorded")
+		default:
+		}
+		j.record <- nil
+	}
+	want(t, <-done, delivery.Delivered)
+	if _, sessions, _ := r.count(); sessions != 1 {
+		t.Errorf("%d connections were needed, want 1", sessions)
+	}
+}
+
+// TestAMailThatCannotBeRecordedIsTheLast: the server gets no complete mail after it,
+// and the connection is not used again.
+func TestAMailThatCannotBeRecordedIsTheLast(t *testing.T) {
+	r := new(relay).start(t, nil)
+	j := &slowJournal{make(chan user.ID, 10), make(chan error, 1)}
+	j.record <- errors.New("the database is away")
+	messages := sendertest.Messages(delivery.Email, 5)
+	for i := range messages {
+		messages[i].Journal = j
+	}
+	s := r.sender(t, nil)
+	results := s.Send(t.Context(), messages)
+	if results[0].Status != delivery.Delivered {
+		t.Errorf("got %+v", results[0])
+	}
+	for _, result := range results[1:] {
+		if result != delivery.Unrecorded() {
+			t.Errorf("got %+v", result)
+		}
+	}
+	want(t, s.Send(t.Context(), sendertest.Messages(delivery.Email, 1)), delivery.Delivered)
+	if mails, sessions, _ := r.count(); mails != 2 || sessions != 2 {
+		t.Errorf("%d mails over %d connections, want 2 over 2", mails, sessions)
 	}
 }
 

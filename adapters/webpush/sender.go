@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	push "github.com/SherClockHolmes/webpush-go"
 	"golang.org/x/sync/errgroup"
@@ -68,17 +69,25 @@ func (s *Sender) Close() error {
 	return nil
 }
 
-// Send pushes every message to all subscriptions of its user. It is Delivered
+// Send pushes every message to all subscriptions of its user, and each takes its
+// place among those under way until it is recorded in its [delivery.Journal]. It is Delivered
 // if any push service accepts it, and Permanent if none of the user's
 // subscriptions can ever work again.
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
 	var group errgroup.Group
 	group.SetLimit(s.cfg.Parallel)
+	var stopped atomic.Bool // something that was taken cannot be recorded
 	for i, m := range messages {
 		group.Go(func() error {
+			if results[i] = delivery.Unrecorded(); stopped.Load() {
+				return nil
+			}
 			// A panic in this goroutine would end the program.
 			results[i] = delivery.Isolated(func() delivery.Result { return s.one(ctx, m) })
+			if results[i].Status == delivery.Delivered && m.Journal != nil && m.Journal.Accepted(m.To.ID)(ctx) != nil {
+				stopped.Store(true)
+			}
 			return nil
 		})
 	}

@@ -69,6 +69,7 @@ func TestContract(t *testing.T) {
 		},
 		Prepare:     func(u *user.User) { u.Push = []user.PushSubscription{reader.PushSubscription} },
 		Unreachable: func(u *user.User) { u.Push = nil },
+		AtOnce:      10,
 	})
 }
 

@@ -110,9 +110,10 @@ func (k *sink) readHook(r *http.Request) ([]*arrival, error) {
 		return nil, err
 	}
 	now := time.Now()
+	id := r.Header.Get(standardwebhooks.HeaderWebhookID) + now.Format(clock)
 	var list []*arrival
 	for _, m := range call.Messages {
-		list = append(list, &arrival{channel: delivery.Webhook, user: m.UserID, key: m.Key,
+		list = append(list, &arrival{channel: delivery.Webhook, user: m.UserID, key: m.Key, call: id,
 			worker: strings.TrimPrefix(r.URL.Path, "/"), at: now, answer: unheard})
 	}
 	return list, nil
@@ -202,5 +203,5 @@ func (l *letter) read(head textproto.MIMEHeader) (*arrival, error) {
 	name, _, _ := strings.Cut(l.to, "@")
 	user, err := strconv.ParseInt(strings.TrimPrefix(name, "u"), 10, 64)
 	worker, _, _ := strings.Cut(l.from, "@")
-	return &arrival{channel: delivery.Email, user: user, key: id, worker: worker, at: time.Now(), answer: unheard}, err
+	return &arrival{channel: delivery.Email, user: user, key: id, call: id, worker: worker, at: time.Now(), answer: unheard}, err
 }

@@ -11,10 +11,14 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// inFlight is how many messages of one batch a worker may have with its
-// provider at once: calls in parallel times messages in a call, as the worker
-// has them.
-var inFlight = map[delivery.Channel]int{delivery.Email: 4 * 50, delivery.Webhook: 10 * 100}
+// connections is how many connections to its provider a worker has at most: those of
+// the mail sender, and of the webhook as many calls as a batch makes in parallel times
+// the batches that a worker has in hand. A kill -9 repeats one mail or one call for
+// each of them.
+var connections = map[delivery.Channel]int{delivery.Email: 8, delivery.Webhook: 10 * 4}
+
+// perBatch is how many of them one batch uses.
+var perBatch = map[delivery.Channel]int{delivery.Email: 4, delivery.Webhook: 10}
 
 // recordedWithin is how soon after the provider's answer to a call its
 // messages are recorded as sent, on a busy machine.
@@ -115,17 +119,21 @@ type hand struct {
 	batch  int64
 }
 
+// calls are the calls of a provider, or the mails, that were repeated because one
+// worker was cut off.
+type calls map[string]bool
+
 // repetitions checks that whoever was reached more than once has a reason: the
 // provider concealed that it had taken the message, or the worker was killed
-// (or halted) before it could record it. The latter are at most the calls that
-// one worker had in flight.
+// (or halted) before it could record it. The latter are at most one mail, or one call,
+// for each connection that the worker has.
 func (w *world) repetitions(of sending, seen map[spot][]arrival) {
 	lines := map[delivery.Channel]line{}
-	for c := range inFlight {
+	for c := range connections {
 		lines[c] = w.read(of, c)
 	}
 	var wrong [delivery.Channels]complaints
-	repeated := map[delivery.Channel]map[hand]int{delivery.Email: {}, delivery.Webhook: {}}
+	repeated := map[delivery.Channel]map[hand]calls{delivery.Email: {}, delivery.Webhook: {}}
 	for s, list := range seen {
 		for i, a := range list[:len(list)-1] {
 			if a.answer == concealed {
@@ -138,7 +146,11 @@ func (w *world) repetitions(of sending, seen map[spot][]arrival) {
 					a.worker, a.at.Format(clock), list[i+1].worker, list[i+1].at.Format(clock))
 			}
 			w.report.cutOff++
-			repeated[s.channel][hand{who, lines[s.channel].batch[s.user]}]++
+			h := hand{who, lines[s.channel].batch[s.user]}
+			if repeated[s.channel][h] == nil {
+				repeated[s.channel][h] = calls{}
+			}
+			repeated[s.channel][h][a.call] = true
 		}
 	}
 	for c := range wrong {
@@ -162,28 +174,46 @@ func (w *world) cutOff(first, again arrival) (who, why string) {
 		return first.worker, "although it was not yet killed"
 	}
 	unrecorded := killedAt.Sub(first.ended) - w.away(first.ended, killedAt)
-	// A mail waits for the others of its call; there only the number is bounded.
-	if first.channel == delivery.Webhook && first.answer == answered && unrecorded > recordedWithin {
+	if first.answer == answered && unrecorded > recordedWithin {
 		return first.worker, fmt.Sprintf("although %v passed until it was killed", unrecorded)
 	}
 	return first.worker, ""
 }
 
-// bounded checks that no more was repeated than one worker had in flight.
-func (w *world) bounded(of sending, repeated map[delivery.Channel]map[hand]int) {
+// bounded checks that no more was repeated than one mail, or one call, for each
+// connection: of one batch, and of all that a worker had in hand when it was cut off.
+func (w *world) bounded(of sending, repeated map[delivery.Channel]map[hand]calls) {
+	if w.report.repeated == nil {
+		w.report.repeated = map[hand]int{}
+	}
 	for c, hands := range repeated {
-		for h, n := range hands {
-			w.report.largest = max(w.report.largest, n)
-			most := inFlight[c]
-			if _, killed := w.fleet.killedAt(h.worker); killed && w.fleet.wasHalted(h.worker) {
-				most *= 2
-			}
-			if n > most {
-				w.t.Errorf("%s, %s: %s was cut off and %d messages of batch %d were repeated; at most %d were in flight",
-					of.what, c, h.worker, n, h.batch, most)
+		for h, list := range hands {
+			worker := hand{h.worker, int64(c)}
+			w.report.repeated[worker] += len(list)
+			n, most := w.report.repeated[worker], w.mostRepeated(h.worker, connections[c])
+			w.report.largest[c] = max(w.report.largest[c], n)
+			if ofBatch := w.mostRepeated(h.worker, perBatch[c]); len(list) > ofBatch || n > most {
+				w.t.Errorf("%s, %s: %s was cut off and %d calls of batch %d were repeated, %d of all; it has %d connections for a batch and %d for all",
+					of.what, c, h.worker, len(list), h.batch, n, ofBatch, most)
 			}
 		}
 	}
+}
+
+// mostRepeated is what may be repeated because of one worker with that many
+// connections. One that was halted until others had its batches goes on with the call
+// it was in, and those that waited for its connections begin one before they notice;
+// it may have been killed as well.
+func (w *world) mostRepeated(worker string, connections int) int {
+	_, killed := w.fleet.killedAt(worker)
+	halted := w.fleet.wasHalted(worker)
+	switch {
+	case halted && killed:
+		return 3 * connections
+	case halted:
+		return 2 * connections
+	}
+	return connections
 }
 
 const clock = "15:04:05.000"
@@ -193,7 +223,8 @@ type report struct {
 	reminders, sent, recovered, expired int64
 	missed, after                       int64
 	arrivals, concealed, cutOff         int64
-	largest                             int // messages repeated because of one kill, in one batch
+	repeated                            map[hand]int           // calls because of one worker; the batch is its channel
+	largest                             [delivery.Channels]int // calls repeated because of one worker
 	lines                               int
 	takeover                            time.Duration
 	twice                               atomic.Int64
@@ -215,7 +246,8 @@ func (w *world) print() {
 		"kill -9 of workers", w.fleet.kills("worker"), "kill -9 of web", w.fleet.kills("web"),
 		"batches queued twice", r.twice.Load(), "messages turned away by providers", w.sink.refused.Load(),
 		"messages at the sinks", r.arrivals, "  repeated: provider concealed its yes", r.concealed,
-		"  repeated: in flight at a kill or halt", r.cutOff, "    most of one batch at one of them", r.largest, "  after the opening", r.after,
+		"  repeated: in flight at a kill or halt", r.cutOff, "    most mails at one of them", r.largest[delivery.Email],
+		"    most webhook calls at one of them", r.largest[delivery.Webhook], "  after the opening", r.after,
 		"balance sheet lines, all with difference 0", r.lines, "take-over of a killed worker's batch", r.takeover.Round(100*time.Millisecond)))
 }
 

@@ -31,6 +31,7 @@ type arrival struct {
 	channel delivery.Channel
 	user    int64
 	key     string // the idempotency key; of mail, the Message-ID without its domain
+	call    string // what tells it from other calls: of mail, the key; of the webhook, what all messages of a call share
 	worker  string // the process that sent it
 	at      time.Time
 	answer  answer

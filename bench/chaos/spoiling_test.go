@@ -258,6 +258,6 @@ func (p *fair) print() {
 		"balance sheets while everything moved", p.looks, "kill -9 of workers", p.fleet.kills("worker"), "kill -9 of web", p.fleet.kills("web"),
 		"batches queued twice", r.twice.Load(), "messages turned away by providers", p.sink.refused.Load(), "messages at the sinks", r.arrivals,
 		"  repeated: provider concealed its yes", r.concealed, "  repeated: in flight at a kill or halt", r.cutOff,
-		"    most of one batch at one of them", r.largest, "  at or after the campaign's end", r.after,
+		"    most mails at one of them", r.largest[delivery.Email], "    most webhook calls at one of them", r.largest[delivery.Webhook], "  at or after the campaign's end", r.after,
 		"accounts and balance sheet lines, all with difference 0", r.lines))
 }

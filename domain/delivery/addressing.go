@@ -70,7 +70,7 @@ func (r *run) address(ids []user.ID, known []user.User) chunkResult {
 		}
 		m := Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject, OptOutURL: r.optOutURL(id)}
 		if m.Channel != App { // which shows what it finds in its own way
-			m.Content = contents.of(u)
+			m.Content, m.Journal = contents.of(u), r
 		}
 		c.messages = append(c.messages, m)
 	}

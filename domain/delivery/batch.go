@@ -39,6 +39,9 @@ type Batch struct {
 	StopReason string
 	// Left are the recipients without a sent mark, in ascending order.
 	Left []user.ID
+	// Accepted are those among Left whose message a former run handed over, which
+	// ended before its checkpoint; ascending, none with a final outcome.
+	Accepted []user.ID
 	// Exceptions are the rows of those among Left that have one.
 	Exceptions map[user.ID]Exception
 	// OptedOut are those among the batch's users who do not want the channel.
@@ -133,6 +136,9 @@ type Lease interface {
 	Checkpoint(ctx context.Context, p Progress) (stop string, err error)
 	// Extend does the same without progress.
 	Extend(ctx context.Context) (stop string, err error)
+	// Accepted records durably that the provider has taken the message to one of
+	// the recipients. Checkpoints need not know of it.
+	Accepted(ctx context.Context, id user.ID) error
 }
 
 // CutIntoBatches divides ascending user ids into batches of at most size.

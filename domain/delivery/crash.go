@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"fmt"
-	"runtime"
 	"runtime/debug"
 )
 
@@ -29,7 +28,10 @@ func Isolated(send func() Result) (r Result) {
 // to be called while the panic is being recovered from: it records the stack.
 func crashed(p any) Result {
 	c := &Crash{What: fmt.Sprintf("a panic of type %T", p), Stack: debug.Stack()}
-	if err, ok := p.(runtime.Error); ok {
+	if err, ok := p.(interface {
+		error
+		RuntimeError()
+	}); ok {
 		c.What = DetailOf(err.Error())
 	}
 	return Result{Status: Permanent, Detail: DetailOf("the sender failed on this message: " + c.What), Crash: c}

@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ type depot struct {
 	holder     *holding // nil = nobody
 	until      time.Time
 
+	accepted    []user.ID // recorded message by message
 	known       map[user.ID]user.User
 	contactsErr error
 	checkpoints []Progress
@@ -65,6 +67,9 @@ func (d *depot) LeaseNext(_ context.Context, c Channel, lasting time.Duration) (
 	for _, id := range d.due {
 		if d.sent[id] == 0 {
 			d.holder.batch.Left = append(d.holder.batch.Left, id)
+		}
+		if e, has := d.exceptions[id]; d.sent[id] == 0 && slices.Contains(d.accepted, id) && !(has && e.Outcome.Final()) {
+			d.holder.batch.Accepted = append(d.holder.batch.Accepted, id)
 		}
 	}
 	return d.holder, nil
@@ -140,6 +145,26 @@ func (h *holding) Extend(ctx context.Context) (string, error) {
 	}
 	d.until = time.Now().Add(h.lasting)
 	return d.stop, nil
+}
+
+func (h *holding) Accepted(ctx context.Context, id user.ID) error {
+	d := h.depot
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.attempts++
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if d.refuse != nil {
+		if err := d.refuse(d.attempts); err != nil {
+			return err
+		}
+	}
+	if !h.mine() {
+		return ErrLeaseLost
+	}
+	d.accepted = append(d.accepted, id)
+	return nil
 }
 
 func (h *holding) Checkpoint(ctx context.Context, p Progress) (string, error) {

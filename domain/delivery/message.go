@@ -64,6 +64,8 @@ type Message struct {
 	// OptOutURL is where this recipient can turn the channel off; see [OptOut].
 	// Empty = nowhere.
 	OptOutURL string
+	// Journal is told of messages that are handed over one by one; nil = of none.
+	Journal Journal
 }
 
 // Link is where this recipient is led, or empty.

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"dropbell/domain/fault"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
 )
@@ -38,6 +37,9 @@ func (s *Service) RunNext(ctx context.Context, c Channel) error {
 		return err
 	}
 	r := s.newRun(lease, asked)
+	if err := r.resume(ctx); err != nil || r.over {
+		return err
+	}
 	if err := r.settleWithoutSending(ctx); err != nil || r.over {
 		return err
 	}
@@ -46,9 +48,6 @@ func (s *Service) RunNext(ctx context.Context, c Channel) error {
 	}
 	return r.deliver(ctx)
 }
-
-// saveFor is how long a checkpoint is tried before the lease is left to others.
-const saveFor = 30 * time.Second
 
 // A run is one lease of one batch.
 type run struct {
@@ -284,24 +283,13 @@ func (r *run) heed(stop string, calls *calls) {
 	}
 }
 
-// save is a checkpoint that survives shutdown and a database that is away
-// for a while: giving up means that people are sent the same message again.
+// save is a checkpoint that survives shutdown and a database that is away for a while.
 func (r *run) save(ctx context.Context, p Progress) (stop string, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveFor)
-	defer cancel()
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	err = untilRecorded(ctx, func(ctx context.Context) error {
 		stop, err = r.lease.Checkpoint(ctx, p)
-		if err == nil || fault.KindOf(err) != fault.Unavailable {
-			return stop, err
-		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return stop, err
-		}
-	}
+		return err
+	})
+	return stop, err
 }
 
 func (r *run) tell(p Progress) {

@@ -3,6 +3,8 @@ package delivery
 import (
 	"context"
 	"time"
+
+	"dropbell/domain/user"
 )
 
 // Status classes a provider's answer for one message.
@@ -44,13 +46,29 @@ type Result struct {
 	Crash *Crash
 }
 
+// A Journal records while a call is still going on which of its messages the
+// provider has taken. A sender that hands messages over one by one uses it, so that
+// a crash repeats one message per connection and not a whole call.
+type Journal interface {
+	// Accepted begins to record that the message to the user was taken. recorded
+	// waits until that is durable; before it has returned nil, no further message
+	// may be completed on the same connection, and Send may not return.
+	Accepted(id user.ID) (recorded func(context.Context) error)
+}
+
+// Unrecorded is the answer to a message that is not handed over because the one
+// before could not be recorded in the [Journal]. It uses up no attempt.
+func Unrecorded() Result {
+	return Result{Status: Throttled, Apart: true, After: time.Second, Detail: "not sent: the message before it could not be recorded"}
+}
+
 // A Sender hands messages to one channel's provider. Implementations are safe
 // for concurrent use.
 type Sender interface {
 	Channel() Channel
 	// ChunkSize is the most messages that one Send takes: the provider's own
-	// batch size. Everything in one chunk is sent again, under the same
-	// idempotency keys, if the process dies inside the call.
+	// batch size. Everything in one chunk that is not in the [Journal] is sent
+	// again, under the same idempotency keys, if the process dies inside the call.
 	ChunkSize() int
 	// Send returns exactly one result per message, in order. It returns early
 	// when ctx ends, with Transient for what is not known to be sent. If it

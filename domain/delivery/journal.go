@@ -1,0 +1,76 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+)
+
+// Accepted is [Journal.Accepted] for the messages of this run. Recording goes on
+// while the sender prepares its next message.
+func (r *run) Accepted(id user.ID) (recorded func(context.Context) error) {
+	done := make(chan error, 1)
+	go func() {
+		done <- untilRecorded(context.Background(), func(ctx context.Context) error { return r.lease.Accepted(ctx, id) })
+	}()
+	return func(ctx context.Context) error {
+		select {
+		case err := <-done:
+			done <- err // may be asked again
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// resume records what a former run handed over and did not get to record in a
+// checkpoint: these messages are sent.
+func (r *run) resume(ctx context.Context) error {
+	if len(r.batch.Accepted) == 0 {
+		return nil
+	}
+	p := Progress{Sent: r.batch.Accepted}
+	for _, id := range p.Sent {
+		if e, tried := r.batch.Exceptions[id]; tried {
+			e.Outcome, e.LastAt, e.NextRetryAt = Recovered, r.clock(), time.Time{}
+			p.Exceptions = append(p.Exceptions, e)
+		}
+	}
+	stop, err := r.save(ctx, p)
+	if err != nil {
+		return err
+	}
+	r.batch.record(p)
+	r.tell(p)
+	if stop == Held {
+		return r.release(ctx, Progress{}, time.Second)
+	}
+	r.batch.StopReason = stop
+	return nil
+}
+
+// saveFor is how long a checkpoint is tried before the lease is left to others.
+const saveFor = 30 * time.Second
+
+// untilRecorded survives the end of ctx and a database that is away for a while:
+// giving up means that people are sent the same message again.
+func untilRecorded(ctx context.Context, record func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveFor)
+	defer cancel()
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := record(ctx)
+		if err == nil || fault.KindOf(err) != fault.Unavailable {
+			return err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return err
+		}
+	}
+}
