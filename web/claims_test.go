@@ -52,7 +52,7 @@ func startNode(t *testing.T, env map[string]string) node {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	log, ended := &journal{}, make(chan error, 1)
-	go func() { ended <- run(ctx, func(name string) string { return env[name] }, log) }()
+	go func() { ended <- run(ctx, patient(env), log) }()
 	stop := sync.OnceValue(func() error { cancel(); return <-ended })
 	t.Cleanup(func() { _ = stop() })
 	listening := regexp.MustCompile(`"web is listening","address":"([^"]+)"|"msg":"web is listening"[^\n]*"address":"([^"]+)"`)
@@ -72,6 +72,17 @@ func startNode(t *testing.T, env map[string]string) node {
 		return answer.StatusCode == http.StatusOK
 	})
 	return n
+}
+
+// patient is the environment with the longest time limit for requests: what is
+// tested here must hold on a busy machine, too.
+func patient(env map[string]string) func(string) string {
+	return func(name string) string {
+		if name == "REQUEST_TIMEOUT" && env[name] == "" {
+			return "15s"
+		}
+		return env[name]
+	}
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {

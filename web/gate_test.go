@@ -30,7 +30,7 @@ const nodeKey = "dbk_0123456789abcdefghijklmnopqrstuvwxyzABCDEF"
 
 func newGateNode(t *testing.T, env map[string]string) gateNode {
 	t.Helper()
-	cfg, err := config.Load(func(name string) string { return env[name] })
+	cfg, err := config.Load(patient(env))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,9 @@ import (
 const (
 	// defaultRequestTimeout is how long an end user waits for an answer.
 	defaultRequestTimeout = 2 * time.Second
-	// callTimeout bounds one call to the database that an end user waits for.
-	callTimeout = 500 * time.Millisecond
+	// callsPerRequest is the share of the request's time that one call to the
+	// database may take: half a second of two.
+	callsPerRequest = 4
 	// staffTimeout bounds what staff's programs ask for, which reads more.
 	staffTimeout = 15 * time.Second
 )
@@ -24,7 +25,7 @@ const (
 func (a *API) timed(r *http.Request, t traits) (*http.Request, context.CancelFunc) {
 	ctx, d := r.Context(), staffTimeout
 	if t.access != forStaff {
-		ctx, d = postgres.LimitCalls(ctx, callTimeout), a.requestTimeout()
+		ctx, d = postgres.LimitCalls(ctx, a.callTimeout()), a.requestTimeout()
 	}
 	ctx, cancel := context.WithTimeout(ctx, d)
 	return r.WithContext(ctx), cancel
@@ -36,6 +37,9 @@ func (a *API) requestTimeout() time.Duration {
 	}
 	return defaultRequestTimeout
 }
+
+// callTimeout bounds one call to the database that an end user waits for.
+func (a *API) callTimeout() time.Duration { return a.requestTimeout() / callsPerRequest }
 
 // budget returns what the operation's requests are counted in, so that a rush
 // of end users leaves room for staff.

@@ -72,7 +72,7 @@ func (k *keyring) key(ctx context.Context, secret string, from netip.Addr) (*sta
 	hash := string(staff.HashSecret(secret))
 	known, seen := k.known.GetIfPresent(hash)
 	if !seen || time.Since(known.at) >= keyLife {
-		read, err := k.read(postgres.LimitCalls(ctx, callTimeout), hash, seen, from)
+		read, err := k.read(postgres.LimitCalls(ctx, defaultRequestTimeout), hash, seen, from)
 		if err != nil {
 			return nil, err
 		}

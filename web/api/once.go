@@ -185,7 +185,7 @@ func (a *API) endTimeout(ctx context.Context) time.Duration {
 	if c := callerOf(ctx); c.key != nil && c.key.Has(staff.ScopeAdmin) {
 		return 5 * time.Second
 	}
-	return callTimeout
+	return a.callTimeout()
 }
 
 // recording keeps an answer instead of sending it.

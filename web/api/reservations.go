@@ -299,6 +299,9 @@ func (in *cancelWish) pairs() ([]ReminderWish, error) {
 	}
 	wishes := make([]ReminderWish, len(pairs))
 	for i, pair := range pairs {
+		if pair == "" && len(in.Reminder) > 0 {
+			return nil, refused(in.place(i), "is empty; write channel:minutes, such as app:10")
+		}
 		channel, minutes, _ := strings.Cut(pair, ":")
 		n, err := strconv.Atoi(minutes)
 		if err != nil {
