@@ -96,6 +96,13 @@ func (d *depot) steal() {
 	d.until = time.Now().Add(time.Hour)
 }
 
+// release makes the batch free for anybody.
+func (d *depot) release() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.holder, d.until = nil, time.Time{}
+}
+
 func (d *depot) setStop(reason string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

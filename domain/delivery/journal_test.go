@@ -98,8 +98,10 @@ func TestAKillRepeatsOneMessagePerConnection(t *testing.T) {
 			defer kill.Stop()
 			_ = r.run()
 			<-time.After(time.Minute) // nothing of the dead worker is left
+			p.mu.Lock()
 			p.dead = false
-			r.depot.holder, r.depot.until = nil, time.Time{}
+			p.mu.Unlock()
+			r.depot.release()
 			for !r.depot.done {
 				r.must()
 			}
