@@ -23,7 +23,7 @@ func TestStaffPages(t *testing.T) {
 	b.post("/staff", url.Values{"email": {"not an address"}, "role": {"king"}, "shops": {"ten"}, "password": {"short"}}).is(422).
 		has("must be a positive number", `value="not an address"`)
 	b.post("/staff", url.Values{"email": {"not an address"}, "role": {"king"}, "password": {"short"}}).is(422).
-		has("must be an e-mail address", "choose one", "must have between 8 and 200 characters").hasNot(`value="short"`)
+		has("must be an e-mail address", "choose one", "must have between 12 and 200 characters").hasNot(`value="short"`)
 	b.post("/staff", memberTyped("Ada@Example.com", "marketer")).is(422).has("there is no such shop")
 	g.shop(10)
 	g.shop(11)
