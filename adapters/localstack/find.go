@@ -192,6 +192,12 @@ func lookChromium() (program, error) {
 	return program{}, errNotFound
 }
 
+// FindChromium returns the path of a browser for tests, installing one when it may.
+func FindChromium(ctx context.Context, log io.Writer) (string, error) {
+	p, err := findChromium(ctx, log)
+	return p.path, err
+}
+
 // Ensure installs what is missing of PostgreSQL, Redis and Chromium and says
 // which ones are used.
 func Ensure(ctx context.Context, log io.Writer) error {

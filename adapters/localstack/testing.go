@@ -69,18 +69,6 @@ func RedisServer(tb testing.TB) *Redis {
 	return r
 }
 
-// Chromium returns the path of a browser, installing one when it may.
-func Chromium(tb testing.TB) string {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	p, err := findChromium(ctx, os.Stderr)
-	if err != nil {
-		tb.Fatalf("no browser for tests: %v", err)
-	}
-	return p.path
-}
-
 // testServer is the process's one server and the name of the template database
 // in it. It ends with the process, because no test knows whether it is the last.
 var testServer = sync.OnceValue(func() (found struct {

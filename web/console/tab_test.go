@@ -5,11 +5,13 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"dropbell/adapters/localstack"
@@ -25,18 +27,43 @@ type tab struct {
 	ctx context.Context
 	// expected begins the complaints that the test provokes.
 	expected string
+	// axe is set once later pages of the tab get axe by themselves.
+	axe bool
 }
 
-// newTab opens a browser, which must not complain about anything until the
-// test ends: a blocked script or style, an exception, an error of ours.
+// sharedBrowser is the one browser of this test process, and closeBrowser ends it.
+var sharedBrowser, closeBrowser = sync.OnceValues(startBrowser), func() {}
+
+// startBrowser starts the browser in which every test has a profile of its own.
+func startBrowser() (context.Context, error) {
+	path, err := localstack.FindChromium(context.Background(), os.Stderr)
+	if err != nil {
+		return nil, fmt.Errorf("no browser for tests: %w", err)
+	}
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path))
+	// Animations are off: a contrast measured half-way between two colours is no finding.
+	opts = append(opts, chromedp.Flag("force-prefers-reduced-motion", true))
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+	ctx, closeFirstTab := chromedp.NewContext(alloc)
+	closeBrowser = func() { closeFirstTab(); stop() }
+	return ctx, chromedp.Do(ctx)
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	closeBrowser()
+	os.Exit(status)
+}
+
+// newTab opens a tab with cookies of its own. The page must not report anything
+// until the test ends: a blocked script or style, an exception, an error of ours.
 func newTab(t *testing.T) *tab {
 	t.Helper()
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(localstack.Chromium(t)))
-	// What is looked at does not move: colours half-way between two are no finding.
-	opts = append(opts, chromedp.Flag("force-prefers-reduced-motion", true))
-	alloc, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), opts...)
-	t.Cleanup(stop)
-	ctx, closeTab := chromedp.NewContext(alloc)
+	shared, err := sharedBrowser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, closeTab := chromedp.NewContext(shared, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeTab)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancel)
@@ -228,11 +255,25 @@ func (b *tab) dressed(what string) {
 		"link-name", "image-alt", "input-button-name", "svg-img-alt", "document-title", "html-has-lang", "html-lang-valid", "valid-lang"]}`)
 }
 
-func (b *tab) keeps(what, rules string) {
+// carryAxe loads axe into the page of the tab and into every later one. Sending
+// its 650 KB for each page costs more than the rules do.
+func (b *tab) carryAxe() {
 	b.Helper()
+	if !b.axe {
+		b.axe = true
+		b.do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+			_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: axe})
+			return chromedp.Void{}, err
+		})
+	}
 	if !evaluate[bool](b, `typeof axe === "object"`) {
 		evaluate[chromedp.Void](b, axe+"; undefined")
 	}
+}
+
+func (b *tab) keeps(what, rules string) {
+	b.Helper()
+	b.carryAxe()
 	// Colours on their way are nobody's colours, nor are those of a button that
 	// waits for its answer.
 	within(b.T, "requests to end", func() bool {
