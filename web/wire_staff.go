@@ -15,6 +15,6 @@ func (p *program) wireStaff() error {
 		return err
 	}
 	p.staff = &staff.Service{Store: postgres.NewStaff(p.db), Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
-		FixedPolicy: staff.Policy(p.cfg.SecondFactor), Now: clock}
+		FixedPolicy: staff.Policy(p.cfg.SecondFactor), PasswordsOff: p.cfg.PasswordsOff, Now: clock}
 	return nil
 }

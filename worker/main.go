@@ -44,9 +44,11 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker reset-second-factors EMAIL
                               remove the second factors and recovery codes of a member of
                               staff who lost them all, end the member's sign-ins, and exit
+  worker password-link EMAIL  print a link with which a member of staff sets a password, and
+                              exit; it begins with PUBLIC_URL
   worker help                 print this
 
-migrate, erase, user-data and reset-second-factors need DATABASE_URL alone; audit needs DATABASE_URL and, to look at the
+migrate, erase, user-data, reset-second-factors and password-link need DATABASE_URL alone; audit needs DATABASE_URL and, to look at the
 shelves of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). Without a command every variable below counts.
 
 Exit codes:
@@ -80,6 +82,8 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		return audit(ctx, args[1:], getenv, out)
 	case "reset-second-factors":
 		return resetSecondFactors(ctx, args[1:], getenv, out)
+	case "password-link":
+		return printPasswordLink(ctx, args[1:], getenv, out)
 	}
 	return config.Mistake{Err: fmt.Errorf("unknown command %q; see worker --help", args[0])}
 }

@@ -62,6 +62,8 @@ type Config struct {
 	OIDCClientID     string
 	OIDCClientSecret string
 
+	// PasswordsOff is whether console staff sign in with single sign-on only.
+	PasswordsOff bool
 	// SecondFactor is required, optional, or empty where admins decide.
 	SecondFactor string
 	// SecondFactorKeys encrypt the secrets of authenticator apps, the first of
@@ -142,6 +144,13 @@ func Variables() []Variable {
 		{"OIDC_ISSUER", "", "single sign-on for the console: the identity provider (OpenID Connect), exactly as it names itself, e.g. https://id.example.com/realm; https:// but on this machine", guarded(bareAddress, func(c *Config) *string { return &c.OIDCIssuer }, "https://id.example.com/realm")},
 		{"OIDC_CLIENT_ID", "", "single sign-on: what the provider calls this console", text(func(c *Config) *string { return &c.OIDCClientID })},
 		{"OIDC_CLIENT_SECRET", "", "single sign-on: the console's secret at the provider; the redirect URI to register is PUBLIC_URL/signin/oidc/callback", text(func(c *Config) *string { return &c.OIDCClientSecret })},
+		{"CONSOLE_PASSWORDS", "on", "on: console staff sign in with a password, or with single sign-on where OIDC_ISSUER is set; off: with single sign-on only, ADMIN_PASSWORD is not used, and sign-ins made with a password end", func(c *Config, v string) error {
+			c.PasswordsOff = v == "off"
+			if v != "on" && v != "off" {
+				return errors.New("must be on or off")
+			}
+			return nil
+		}},
 		{"CONSOLE_SECOND_FACTOR", "", "required: operators and admins who sign in with a password need a second factor; optional: nobody does; empty = as set on the console's page Staff, at first required, and optional in an installation that had staff before there were second factors", func(c *Config, v string) error {
 			c.SecondFactor = v
 			if v != "" && v != "required" && v != "optional" {
@@ -233,7 +242,10 @@ func (c Config) together() (wrong []error) {
 		}
 	}
 	need(c.JWTSecret == "" || c.JWKSURL == "", "give AUTH_JWT_SECRET or AUTH_JWKS_URL, not both")
-	all([]string{"ADMIN_EMAIL", "ADMIN_PASSWORD"}, c.AdminEmail, c.AdminPassword)
+	if !c.PasswordsOff {
+		all([]string{"ADMIN_EMAIL", "ADMIN_PASSWORD"}, c.AdminEmail, c.AdminPassword)
+	}
+	need(!c.PasswordsOff || c.OIDCIssuer != "", "CONSOLE_PASSWORDS=off needs single sign-on: set OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET")
 	wrong = append(wrong, c.weakPassword()...)
 	all([]string{"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"},
 		c.OIDCIssuer, c.OIDCClientID, c.OIDCClientSecret)

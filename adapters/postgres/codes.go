@@ -36,6 +36,7 @@ func scanCodes(row pgx.CollectableRow) (b redeemcode.Batch, err error) {
 // querier is a pool or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
 // oneBatch returns the batch that the rest of the statement selects, or

@@ -18,9 +18,11 @@ type Staff struct{ *DB }
 // NewStaff returns the staff store of db.
 func NewStaff(db *DB) Staff { return Staff{db} }
 
-// memberColumns are a member of staff and the number of their second factors.
+// memberColumns are a member of staff, the number of their second factors, and
+// the end of their invitation.
 const memberColumns = `staff.id, staff.email, staff.name, staff.role, staff.shops, staff.password_hash, staff.locale, staff.theme,
-	staff.disabled_at, staff.created_at, (select count(*) from second_factors f where f.staff_id = staff.id)`
+	staff.disabled_at, staff.created_at, (select count(*) from second_factors f where f.staff_id = staff.id),
+	(select l.expires_at from password_links l where l.staff_id = staff.id and l.purpose = 'invitation')`
 
 func scanMember(row pgx.CollectableRow) (staff.Member, error) {
 	var m staff.Member
@@ -31,7 +33,7 @@ func scanMember(row pgx.CollectableRow) (staff.Member, error) {
 // memberTargets are where memberColumns are scanned to.
 func memberTargets(m *staff.Member) []any {
 	return []any{&m.ID, &m.Email, &m.Name, &m.Role, &m.Shops, &m.PasswordHash, &m.Locale, &m.Theme, &m.DisabledAt, &m.CreatedAt,
-		&m.SecondFactors}
+		&m.SecondFactors, &m.InvitedUntil}
 }
 
 // Member returns [staff.ErrNotFound] if there is none.
@@ -66,9 +68,17 @@ func (s Staff) Members(ctx context.Context) ([]staff.Member, error) {
 	return list, translate(err)
 }
 
-// InsertMember returns [staff.ErrEmailTaken] if the address is in use.
-func (s Staff) InsertMember(ctx context.Context, m staff.Member, e staff.Entry) (staff.Member, error) {
-	err := s.tx(ctx, func(tx pgx.Tx) error { return insertMember(ctx, tx, &m, e) })
+// InsertMember stores m and, if hash is not empty, an invitation with this hash
+// for m. It returns [staff.ErrEmailTaken] if the address is in use.
+func (s Staff) InsertMember(ctx context.Context, m staff.Member, l staff.PasswordLink, hash []byte, e staff.Entry) (staff.Member, error) {
+	err := s.tx(ctx, func(tx pgx.Tx) error {
+		if err := insertMember(ctx, tx, &m, e); err != nil || len(hash) == 0 {
+			return err
+		}
+		l.StaffID = m.ID
+		m.InvitedUntil = &l.ExpiresAt
+		return insertPasswordLink(ctx, tx, l, hash)
+	})
 	return m, err
 }
 
@@ -177,7 +187,15 @@ func (s Staff) SaveMember(ctx context.Context, m staff.Member, revoke bool, e st
 	})
 }
 
+// updateMember stores m, and removes a password link that went to another
+// address or to a member now disabled.
 func updateMember(ctx context.Context, tx pgx.Tx, m staff.Member) error {
+	_, err := tx.Exec(ctx, `
+		delete from password_links l using staff s
+		where l.staff_id = $1 and s.id = $1 and (lower(s.email) <> lower($2) or $3)`, m.ID, m.Email, m.DisabledAt != nil)
+	if err != nil {
+		return err
+	}
 	tag, err := tx.Exec(ctx, `
 		update staff set email = $2, name = $3, role = $4, shops = $5, password_hash = $6, disabled_at = $7, updated_at = now()
 		where id = $1`, m.ID, m.Email, m.Name, m.Role, append([]int64{}, m.Shops...), m.PasswordHash, m.DisabledAt)

@@ -20,7 +20,7 @@ func entry(action string) staff.Entry {
 
 func (w *world) member(email string, role staff.Role) staff.Member {
 	w.Helper()
-	m, err := postgres.NewStaff(w.db).InsertMember(w.Context(), staff.Member{Email: email, Role: role, PasswordHash: "h"}, entry("staff.create"))
+	m, err := postgres.NewStaff(w.db).InsertMember(w.Context(), staff.Member{Email: email, Role: role, PasswordHash: "h"}, staff.PasswordLink{}, nil, entry("staff.create"))
 	w.must(err)
 	return m
 }
@@ -86,7 +86,7 @@ func TestMembers(t *testing.T) {
 	w := newWorld(t)
 	store := postgres.NewStaff(w.db)
 	admin, ada := w.member("z@example.com", staff.Admin), w.member("ada@example.com", staff.Viewer)
-	if _, err := store.InsertMember(t.Context(), staff.Member{Email: "ADA@example.com", Role: staff.Viewer}, entry("x")); !errors.Is(err, staff.ErrEmailTaken) {
+	if _, err := store.InsertMember(t.Context(), staff.Member{Email: "ADA@example.com", Role: staff.Viewer}, staff.PasswordLink{}, nil, entry("x")); !errors.Is(err, staff.ErrEmailTaken) {
 		t.Errorf("the same address in capitals: %v", err)
 	}
 	ada.Email = admin.Email

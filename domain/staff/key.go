@@ -60,14 +60,17 @@ func (k Key) Actor() Actor {
 }
 
 // NewSecret returns a fresh key with 160 random bits.
-func NewSecret() string {
+func NewSecret() string { return KeyPrefix + newToken() }
+
+// newToken returns 160 random bits as 32 lower-case letters and digits.
+func newToken() string {
 	var b [20]byte
 	_, _ = rand.Read(b[:]) // never fails, see crypto/rand
-	return KeyPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
 }
 
-// HashSecret returns what is stored of a key. The key's own entropy makes
-// salt and stretching unnecessary.
+// HashSecret returns the stored form of a key or of a link's token. Their own
+// entropy makes salt and stretching unnecessary.
 func HashSecret(secret string) []byte {
 	h := sha256.Sum256([]byte(secret))
 	return h[:]

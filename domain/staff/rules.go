@@ -12,7 +12,7 @@ import (
 // MaxEmail bounds an e-mail address, in bytes.
 const MaxEmail = 254
 
-func (in MemberInput) check(isNew bool) error {
+func (in MemberInput) check() error {
 	e := &fault.Fields{}
 	checkEmail(e, NormalEmail(in.Email))
 	checkName(e, in.Name, 120)
@@ -24,9 +24,6 @@ func (in MemberInput) check(isNew bool) error {
 			e.Add("shops", "rule.shop_number", "must be a positive number")
 			break
 		}
-	}
-	if isNew || in.Password != "" {
-		checkPassword(e, in.Password, NormalEmail(in.Email), in.Name)
 	}
 	return e.Err()
 }
@@ -50,17 +47,12 @@ func checkEmail(e *fault.Fields, email string) {
 
 // A Shown is what the audit log keeps of a member: never a hash.
 type Shown struct {
-	Email       string  `json:"email"`
-	Name        string  `json:"name,omitempty"`
-	Role        Role    `json:"role"`
-	Shops       []int64 `json:"shops,omitempty"`
-	Disabled    bool    `json:"disabled,omitempty"`
-	NewPassword bool    `json:"new_password,omitempty"`
+	Email    string  `json:"email"`
+	Name     string  `json:"name,omitempty"`
+	Role     Role    `json:"role"`
+	Shops    []int64 `json:"shops,omitempty"`
+	Disabled bool    `json:"disabled,omitempty"`
 }
 
 // Shown is what the audit log keeps of m.
-func (m Member) Shown() Shown { return shownWith(m, false) }
-
-func shownWith(m Member, newPassword bool) Shown {
-	return Shown{m.Email, m.Name, m.Role, m.Shops, m.DisabledAt != nil, newPassword}
-}
+func (m Member) Shown() Shown { return Shown{m.Email, m.Name, m.Role, m.Shops, m.DisabledAt != nil} }

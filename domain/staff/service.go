@@ -11,19 +11,21 @@ import (
 // takes an [Entry] records it in the transaction of the change.
 type Store interface {
 	FactorStore
+	LinkStore
 	// Member and MemberByEmail return [ErrNotFound] if there is none.
 	Member(ctx context.Context, id int64) (Member, error)
 	MemberByEmail(ctx context.Context, email string) (Member, error)
 	Members(ctx context.Context) ([]Member, error)
-	// InsertMember returns [ErrEmailTaken] if the address is in use.
-	InsertMember(ctx context.Context, m Member, e Entry) (Member, error)
+	// InsertMember stores m and, if hash is not empty, an invitation with this
+	// hash for m. It returns [ErrEmailTaken] if the address is in use.
+	InsertMember(ctx context.Context, m Member, l PasswordLink, hash []byte, e Entry) (Member, error)
 	// InsertFirstAdmin does nothing and returns false if there is an enabled
 	// admin of all shops. An account with m's address becomes what m is. Of
 	// several calls at once one creates the admin.
 	InsertFirstAdmin(ctx context.Context, m Member, e Entry) (created bool, err error)
 	// SaveMember returns [ErrLastAdmin] if no enabled admin of all shops would
-	// remain. It
-	// ends the member's sign-ins if revoke is set.
+	// remain. It ends the member's sign-ins if revoke is set, and removes a
+	// password link that went to another address or to a member now disabled.
 	SaveMember(ctx context.Context, m Member, revoke bool, e Entry) error
 	SavePassword(ctx context.Context, id int64, hash string, e Entry) error
 	// SavePreferences changes language and theme only.
@@ -60,25 +62,32 @@ type Service struct {
 	// FixedPolicy, if set, says whether second factors are demanded; else what
 	// admins have chosen counts.
 	FixedPolicy Policy
-	Now         func() time.Time
+	// PasswordsOff says that members sign in with single sign-on only.
+	PasswordsOff bool
+	Now          func() time.Time
 }
 
 // EnsureFirstAdmin creates an admin if there is none of all shops that can sign
 // in, and reports whether it did. Somebody with the address becomes that admin.
-// It may run in several processes at once.
+// While passwords are switched off the password is ignored and may be empty. It
+// may run in several processes at once.
 func (s *Service) EnsureFirstAdmin(ctx context.Context, email, password string) (bool, error) {
 	m := Member{Email: NormalEmail(email), Role: Admin}
 	e := &fault.Fields{}
 	checkEmail(e, m.Email)
-	checkPassword(e, password, m.Email, "")
+	if !s.PasswordsOff {
+		checkPassword(e, password, m.Email, "")
+	}
 	if err := e.Err(); err != nil {
 		return false, err
 	}
-	hash, err := s.Passwords.Hash(ctx, password)
-	if err != nil {
-		return false, err
+	if !s.PasswordsOff {
+		hash, err := s.Passwords.Hash(ctx, password)
+		if err != nil {
+			return false, err
+		}
+		m.PasswordHash = hash
 	}
-	m.PasswordHash = hash
 	return s.Store.InsertFirstAdmin(ctx, m, Entry{Actor: System(), Action: "staff.create", ObjectKind: "staff",
 		Reason: ReasonFirstAdmin, After: m.Shown()})
 }
@@ -101,54 +110,55 @@ func (s *Service) Member(ctx context.Context, by Actor, id int64) (Member, error
 	return s.Store.Member(ctx, id)
 }
 
-// A MemberInput is what an admin types about a member. An empty password
-// keeps the one there is.
+// A MemberInput is what an admin types about a member.
 type MemberInput struct {
 	Email    string
 	Name     string
 	Role     Role
 	Shops    []int64
-	Password string
 	Disabled bool
 }
 
-// CreateMember gives somebody access. It returns a [fault.Fields] or
-// [ErrEmailTaken].
-func (s *Service) CreateMember(ctx context.Context, by Actor, in MemberInput) (Member, error) {
+// CreateMember gives somebody access. It returns the token of an invitation
+// with which the new member sets a password, and which cannot be had again; the
+// token is empty while passwords are switched off. It returns a [fault.Fields]
+// or [ErrEmailTaken].
+func (s *Service) CreateMember(ctx context.Context, by Actor, in MemberInput) (Member, string, error) {
 	if err := by.MayEverywhere(ManageStaff); err != nil {
-		return Member{}, err
+		return Member{}, "", err
 	}
-	if err := in.check(true); err != nil {
-		return Member{}, err
+	if err := in.check(); err != nil {
+		return Member{}, "", err
 	}
-	m, err := s.apply(ctx, Member{}, in)
-	if err != nil {
-		return m, err
+	m := s.apply(Member{}, in)
+	var l PasswordLink
+	var token string
+	var hash []byte
+	if !s.PasswordsOff && m.DisabledAt == nil {
+		l, token = s.newLink(m)
+		hash = HashSecret(token)
 	}
-	return s.Store.InsertMember(ctx, m, Entry{Actor: by, Action: "staff.create", ObjectKind: "staff", After: m.Shown()})
+	m, err := s.Store.InsertMember(ctx, m, l, hash, Entry{Actor: by, Action: "staff.create", ObjectKind: "staff", After: m.Shown()})
+	return m, token, err
 }
 
-// ChangeMember changes role, shops, name, address, password or access. It
-// returns a [fault.Fields], [ErrEmailTaken], or [ErrLastAdmin]. Whoever is
-// disabled or gets a new password is signed out everywhere.
+// ChangeMember changes role, shops, name, address or access. It returns a
+// [fault.Fields], [ErrEmailTaken], or [ErrLastAdmin]. A member who is disabled
+// is signed out everywhere.
 func (s *Service) ChangeMember(ctx context.Context, by Actor, id int64, in MemberInput) (Member, error) {
 	old, err := s.Member(ctx, by, id)
 	if err != nil {
 		return old, err
 	}
-	if err := in.check(false); err != nil {
+	if err := in.check(); err != nil {
 		return old, err
 	}
-	m, err := s.apply(ctx, old, in)
-	if err != nil {
-		return old, err
-	}
-	revoke := in.Password != "" || m.DisabledAt != nil
-	return m, s.Store.SaveMember(ctx, m, revoke, Entry{Actor: by, Action: "staff.change", ObjectKind: "staff",
-		ObjectID: itoa(id), Before: old.Shown(), After: shownWith(m, in.Password != "")})
+	m := s.apply(old, in)
+	return m, s.Store.SaveMember(ctx, m, m.DisabledAt != nil, Entry{Actor: by, Action: "staff.change", ObjectKind: "staff",
+		ObjectID: itoa(id), Before: old.Shown(), After: m.Shown()})
 }
 
-func (s *Service) apply(ctx context.Context, m Member, in MemberInput) (Member, error) {
+func (s *Service) apply(m Member, in MemberInput) Member {
 	m.Email, m.Name, m.Role, m.Shops = NormalEmail(in.Email), in.Name, in.Role, in.Shops
 	switch {
 	case !in.Disabled:
@@ -157,17 +167,15 @@ func (s *Service) apply(ctx context.Context, m Member, in MemberInput) (Member, 
 		now := s.Now()
 		m.DisabledAt = &now
 	}
-	if in.Password == "" {
-		return m, nil
-	}
-	hash, err := s.Passwords.Hash(ctx, in.Password)
-	m.PasswordHash = hash
-	return m, err
+	return m
 }
 
 // ChangeOwnPassword returns a [fault.Fields] if the old password is wrong or
-// the new one too weak. Other sign-ins of the member end.
+// the new one too weak, or [ErrPasswordsOff]. Other sign-ins of the member end.
 func (s *Service) ChangeOwnPassword(ctx context.Context, m Member, old, next, inUse string) error {
+	if s.PasswordsOff {
+		return ErrPasswordsOff
+	}
 	m, err := s.Store.Member(ctx, m.ID)
 	if err != nil {
 		return err

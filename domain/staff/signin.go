@@ -47,10 +47,14 @@ type Passwords interface {
 }
 
 // SignIn checks a member's password and opens a sign-in. Whatever is wrong,
-// it returns [ErrSignIn], after the same time. A member with a second factor is
+// it returns [ErrSignIn], after the same time; [ErrPasswordsOff] if nobody signs
+// in with a password. A member with a second factor is
 // returned with [ErrSecondFactorNeeded] and without a sign-in, which
 // [Service.SecondStep] then opens.
 func (s *Service) SignIn(ctx context.Context, email, password string, from Client) (Member, SignIn, error) {
+	if s.PasswordsOff {
+		return Member{}, SignIn{}, ErrPasswordsOff
+	}
 	var m Member // of nobody, whose password is compared all the same
 	if len(email) <= MaxEmail {
 		var err error
@@ -74,10 +78,13 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from Clien
 }
 
 // Present returns the member behind a sign-in and notes that they were seen.
-// It returns [ErrUnauthenticated] if the sign-in was revoked or the member
-// disabled.
+// It returns [ErrUnauthenticated] if the sign-in was revoked, the member
+// disabled, or the sign-in made with a password while passwords are off.
 func (s *Service) Present(ctx context.Context, signInID string) (Presence, error) {
 	p, err := s.Store.Present(ctx, signInID, s.Now())
+	if err == nil && s.PasswordsOff && p.Method == ByPassword {
+		return Presence{}, ErrUnauthenticated
+	}
 	if err != nil || p.SecondFactors > 0 || p.Method == BySingleSignOn || !Required.Demands(p.Role) {
 		return p, err
 	}

@@ -128,6 +128,9 @@ type Member struct {
 	CreatedAt    time.Time
 	// SecondFactors is how many second factors the member has.
 	SecondFactors int
+	// InvitedUntil is when the member's invitation ends, or ended; nil = there
+	// is none, or it was used.
+	InvitedUntil *time.Time
 }
 
 // Actor returns the member as the cause of a change.

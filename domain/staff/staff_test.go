@@ -45,7 +45,7 @@ func TestMayEverywhere(t *testing.T) {
 }
 
 func TestMemberRules(t *testing.T) {
-	good := MemberInput{Email: "ada@example.com", Role: Viewer, Password: "seven grey herons"}
+	good := MemberInput{Email: "ada@example.com", Role: Viewer}
 	change := func(f func(*MemberInput)) MemberInput { in := good; f(&in); return in }
 	for want, in := range map[string]MemberInput{
 		"":         good,
@@ -54,20 +54,14 @@ func TestMemberRules(t *testing.T) {
 		"name":     change(func(in *MemberInput) { in.Name = strings.Repeat("é", 121) }),
 		"role":     change(func(in *MemberInput) { in.Role = "Admin" }),
 		"shops":    change(func(in *MemberInput) { in.Shops = []int64{1, 0} }),
-		"password": change(func(in *MemberInput) { in.Password = "grey herons" }),
-		// Long passwords are work for nothing.
-		"password ": change(func(in *MemberInput) { in.Password = strings.Repeat("x", MaxPassword+1) }),
 	} {
 		got := ""
-		if f, ok := errors.AsType[*fault.Fields](in.check(true)); ok {
+		if f, ok := errors.AsType[*fault.Fields](in.check()); ok {
 			got = f.List[0].Name
 		}
 		if got != strings.TrimSpace(want) {
 			t.Errorf("%+v breaks the rule of %q, want %q", in, got, strings.TrimSpace(want))
 		}
-	}
-	if err := change(func(in *MemberInput) { in.Password = "" }).check(false); err != nil {
-		t.Errorf("a change without a password: %v", err)
 	}
 }
 
@@ -82,7 +76,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 		t.Errorf("of a short secret %q is shown", short.Prefix)
 	}
 	m := Member{Email: "a@example.com", PasswordHash: "$argon2id$", Role: Admin}
-	if s := shownWith(m, true); !s.NewPassword || strings.Contains(s.Email+s.Name, "argon") {
+	if s := m.Shown(); strings.Contains(s.Email+s.Name, "argon") {
 		t.Errorf("shown %+v", s)
 	}
 }
@@ -126,8 +120,9 @@ func TestAccessIsNotForLimitedAdmins(t *testing.T) {
 	for name, try := range map[string]func() error{
 		"Members":      func() error { _, err := s.Members(ctx, by); return err },
 		"Member":       func() error { _, err := s.Member(ctx, by, 1); return err },
-		"CreateMember": func() error { _, err := s.CreateMember(ctx, by, MemberInput{}); return err },
+		"CreateMember": func() error { _, _, err := s.CreateMember(ctx, by, MemberInput{}); return err },
 		"ChangeMember": func() error { _, err := s.ChangeMember(ctx, by, 2, MemberInput{}); return err },
+		"Link":         func() error { _, _, err := s.NewPasswordLink(ctx, by, 2); return err },
 		"Keys":         func() error { _, err := s.Keys(ctx, by); return err },
 		"CreateKey":    func() error { _, _, err := s.CreateKey(ctx, by, KeyInput{}); return err },
 		"RevokeKey":    func() error { return s.RevokeKey(ctx, by, 1, "") },
@@ -159,12 +154,30 @@ func TestSignInWithTooLongAnAddress(t *testing.T) {
 func TestNamesOfStaffAndKeys(t *testing.T) {
 	for _, name := range []string{"a\x00", "a\nb", "a\u202eb", "\xff"} {
 		for what, err := range map[string]error{
-			"member": MemberInput{Name: name, Email: "a@example.com", Role: Viewer, Password: "seven grey herons"}.check(true),
+			"member": MemberInput{Name: name, Email: "a@example.com", Role: Viewer}.check(),
 			"key":    KeyInput{Name: name, Scopes: []Scope{ScopeRead}}.check(time.Now()),
 		} {
 			if f, ok := errors.AsType[*fault.Fields](err); !ok || f.List[0].Name != "name" || f.List[0].Key != "rule.text" {
 				t.Errorf("%s %q: %v", what, name, err)
 			}
+		}
+	}
+}
+
+// While passwords are off, nothing that has to do with one reaches the store.
+func TestPasswordsSwitchedOff(t *testing.T) {
+	s := &Service{Store: refusing{T: t}, Passwords: plain{}, Now: time.Now, PasswordsOff: true}
+	ctx := t.Context()
+	for name, try := range map[string]func() error{
+		"sign-in":     func() error { _, _, err := s.SignIn(ctx, "a@example.com", "seven grey herons", Client{}); return err },
+		"link":        func() error { _, _, err := s.PasswordLink(ctx, "token"); return err },
+		"set by link": func() error { _, _, err := s.SetPasswordByLink(ctx, "token", "seven grey herons", Client{}); return err },
+		"change": func() error {
+			return s.ChangeOwnPassword(ctx, Member{ID: 1}, "seven grey herons", "eight grey herons", "")
+		},
+	} {
+		if err := try(); !errors.Is(err, ErrPasswordsOff) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

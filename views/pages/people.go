@@ -28,11 +28,12 @@ func (p MemberForm) title(ctx context.Context) string {
 	return p.Name
 }
 
-func (p MemberForm) passwordHelp(ctx context.Context) string {
-	if p.ID == 0 {
-		return ui.T(ctx, "help.password", staff.MinPassword)
+// submit names what sending the form does.
+func (p MemberForm) submit(ctx context.Context) string {
+	if p.ID == 0 && !p.PasswordsOff {
+		return ui.T(ctx, "staff.invite")
 	}
-	return ui.T(ctx, "help.password_keep", staff.MinPassword)
+	return ui.T(ctx, "ui.save")
 }
 
 func (p MemberForm) roles(ctx context.Context) ui.ChoiceProps {

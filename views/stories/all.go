@@ -202,18 +202,26 @@ func confirms() []Story {
 func people() []Story {
 	gone := Now().Add(-24 * time.Hour)
 	members := []staff.Member{{ID: 1, Email: "lin@example.com", Name: "Lin Mei", Role: staff.Admin, CreatedAt: gone}, {ID: 2, Email: "ada@example.com", Name: "Ada Okafor", Role: staff.Marketer, Shops: []int64{10, 11}, CreatedAt: gone},
-		{ID: 3, Email: "former@example.com", Role: staff.Viewer, DisabledAt: &gone, CreatedAt: gone}}
+		{ID: 3, Email: "former@example.com", Role: staff.Viewer, DisabledAt: &gone, CreatedAt: gone},
+		{ID: 4, Email: "new@example.com", Name: "Noor Haddad", Role: staff.Operator, CreatedAt: gone, InvitedUntil: new(Now().Add(6 * 24 * time.Hour))},
+		{ID: 5, Email: "late@example.com", Name: "Late Comer", Role: staff.Viewer, CreatedAt: gone, InvitedUntil: &gone}}
 	keys := []staff.Key{{ID: 3, Name: "checkout", Prefix: "dbk_7f3a", Scopes: []staff.Scope{staff.ScopePayment}, CreatedAt: gone, LastUsedAt: &gone}, {ID: 2, Name: "app backend", Prefix: "dbk_x2n9", Scopes: []staff.Scope{staff.ScopeRead, staff.ScopeActAsUser}, CreatedAt: gone},
 		{ID: 1, Name: "old", Prefix: "dbk_aaaa", Scopes: []staff.Scope{staff.ScopeAdmin}, CreatedAt: gone, RevokedAt: &gone}}
 	signIns := []staff.SignIn{{ID: "a", IP: "203.0.113.7", UserAgent: "Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0 Safari/537.36", LastSeenAt: Now(), CreatedAt: gone}, {ID: "b", IP: "198.51.100.20", UserAgent: "Mozilla/5.0 (iPhone; CPU iPhone OS 20_0 like Mac OS X) Mobile Safari/604.1", LastSeenAt: gone, CreatedAt: gone}}
 	values := map[string]string{"email": "ada@example.com", "name": "Ada Okafor", "role": "marketer", "shops": "10, 11"}
-	wrong := []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "password", Key: "rule.password", Message: "must have between 12 and 200 characters"}}
+	wrong := []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "shops", Key: "rule.shop_number", Message: "must be a positive number"}}
 	return []Story{
 		{Name: "staff/one", Page: pages.Staff{List: members[:1], Policy: staff.Required, PolicyFixed: true}.Page()},
 		{Name: "staff/many", Page: pages.Staff{List: members, Policy: staff.Required}.Page()},
 		{Name: "member/new", Page: pages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
 		{Name: "member/errors", Page: pages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "An admin of all shops who can sign in must remain. Make somebody else one first."}.Page()},
-		{Name: "member/signed-in", Page: pages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns, SecondFactors: 2}.Page()},
+		{Name: "member/signed-in", Page: pages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns, Member: staff.Member{ID: 2, Email: "ada@example.com", PasswordHash: "x", SecondFactors: 2}}.Page()},
+		{Name: "member/invited", Page: pages.MemberForm{ID: 4, Name: "Noor Haddad", Values: values, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
+		{Name: "member/new-single-sign-on", Page: pages.MemberForm{Values: map[string]string{"role": "viewer"}, PasswordsOff: true}.Page()},
+		{Name: "password/invitation", Page: pages.SetPassword{Token: "t", Email: "new@example.com", Purpose: staff.Invitation}.Page(), Outside: true},
+		{Name: "password/reset", Page: pages.SetPassword{Token: "t", Email: "ada@example.com", Purpose: staff.PasswordReset, Errors: []fault.Field{{Name: "password", Key: "rule.password_common", Message: "is one of the commonest passwords"}}}.Page(), Outside: true},
+		{Name: "password/invalid", Page: pages.SetPassword{Invalid: true}.Page(), Outside: true},
+		{Name: "signin/single-sign-on-only", Page: pages.SignIn{SingleSignOn: true, PasswordsOff: true, Return: "/"}.Page(), Outside: true},
 		{Name: "keys/empty", Page: pages.Keys{}.Page()},
 		{Name: "keys/one", Page: pages.Keys{List: keys[:1]}.Page()},
 		{Name: "keys/created", Page: pages.Keys{List: keys, Secret: "dbk_mfzg6ylqmvzxg5dborsw4ytboq4dkn3a", Name: "checkout"}.Page()},

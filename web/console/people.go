@@ -25,20 +25,24 @@ func (c *Console) listStaff(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, pages.Staff{List: list, Policy: policy, PolicyFixed: fixed}.Page())
+	return c.show(w, r, http.StatusOK, pages.Staff{List: list, Policy: policy, PolicyFixed: fixed, PasswordsOff: c.Staff.PasswordsOff}.Page())
 }
 
 func (c *Console) newMember(w http.ResponseWriter, r *http.Request) error {
-	return c.show(w, r, http.StatusOK, pages.MemberForm{Values: map[string]string{"role": string(staff.Viewer)}}.Page())
+	return c.show(w, r, http.StatusOK, pages.MemberForm{Values: map[string]string{"role": string(staff.Viewer)}, PasswordsOff: c.Staff.PasswordsOff}.Page())
 }
 
 func (c *Console) createMember(w http.ResponseWriter, r *http.Request) error {
 	f, in := memberForm(r, nil)
+	f.PasswordsOff = c.Staff.PasswordsOff
 	if err := c.checkShops(r, &f, in.Shops, nil); err != nil {
 		return err
 	}
 	if len(f.Errors) == 0 {
-		m, err := c.Staff.CreateMember(r.Context(), actor(r), in)
+		m, token, err := c.Staff.CreateMember(r.Context(), actor(r), in)
+		if err == nil && token != "" {
+			return c.showLinkOnce(w, r, m, token)
+		}
 		if err == nil {
 			return c.done(w, r, "/staff", ui.Good, say(r, "staff.created", m.Actor().Name))
 		}
@@ -58,8 +62,9 @@ func (c *Console) editMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := pages.MemberForm{ID: id, Name: m.Actor().Name, Disabled: m.DisabledAt != nil, Values: memberValues(m), Was: memberValues(m),
-		SecondFactors: m.SecondFactors}
+	f := pages.MemberForm{ID: id, Name: m.Actor().Name, Disabled: m.DisabledAt != nil, Values: memberValues(m), Was: memberValues(m)}
+	f.Member, f.PasswordsOff = m, c.Staff.PasswordsOff
+	_, f.Link = c.secretOnce(w, r, memberPath(id))
 	if f.SignIns, err = c.Staff.SignInsOf(r.Context(), actor(r), id); err != nil {
 		return err
 	}
@@ -76,7 +81,7 @@ func (c *Console) saveMember(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f, in := memberForm(r, memberValues(old))
-	f.ID, f.Name, f.SecondFactors = id, in.Email, old.SecondFactors
+	f.ID, f.Name, f.Member, f.PasswordsOff = id, in.Email, old, c.Staff.PasswordsOff
 	if f.SignIns, err = c.Staff.SignInsOf(r.Context(), actor(r), id); err != nil {
 		return err
 	}
@@ -107,8 +112,10 @@ func (c *Console) signMemberOut(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	c.present.clear()
-	return c.done(w, r, fmt.Sprintf("/staff/%d", id), ui.Good, frame(r).Locale.N("account.revoked", int64(ended)))
+	return c.done(w, r, memberPath(id), ui.Good, frame(r).Locale.N("account.revoked", int64(ended)))
 }
+
+func memberPath(id int64) string { return fmt.Sprintf("/staff/%d", id) }
 
 // typedMember is a member's form on its way back to who typed it.
 type typedMember struct {
@@ -137,8 +144,7 @@ func memberForm(r *http.Request, was map[string]string) (typedMember, staff.Memb
 	if !ok {
 		f.Errors = append(f.Errors, fault.Field{Name: "shops", Key: "rule.shop_number", Message: "must be a positive number"})
 	}
-	return f, staff.MemberInput{Email: f.Values["email"], Name: f.Values["name"], Role: staff.Role(f.Values["role"]), Shops: shops,
-		Password: r.PostFormValue("password"), Disabled: f.Disabled}
+	return f, staff.MemberInput{Email: f.Values["email"], Name: f.Values["name"], Role: staff.Role(f.Values["role"]), Shops: shops, Disabled: f.Disabled}
 }
 
 // checkShops notes if somebody would be limited to a shop that does not exist,

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -80,7 +81,7 @@ func open(r route) route {
 // table lists every route of the console except static files and the queue
 // dashboard.
 func (c *Console) table() []route {
-	return append(append(c.campaignRoutes(), c.securityRoutes()...), []route{
+	return append(slices.Concat(c.campaignRoutes(), c.securityRoutes(), c.passwordLinkRoutes()), []route{
 		open(get("/signin", "", c.signInForm)),
 		open(post("/signin", "", c.signIn)),
 		open(get("/signin/second", "", c.secondForm)),

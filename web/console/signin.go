@@ -131,6 +131,9 @@ func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
+	if c.Staff.PasswordsOff {
+		return staff.ErrPasswordsOff
+	}
 	email, to := r.PostFormValue("email"), afterSignIn(r)
 	again := c.signInPage(to)
 	if len(email) <= staff.MaxEmail {
@@ -280,7 +283,8 @@ func (c *Console) accountPage(w http.ResponseWriter, r *http.Request, status int
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, status, pages.Account{SignIns: list, InUse: c.sessions.GetString(r.Context(), signInKey), Errors: errs}.Page())
+	return c.show(w, r, status, pages.Account{SignIns: list, InUse: c.sessions.GetString(r.Context(), signInKey), Errors: errs,
+		PasswordsOff: c.Staff.PasswordsOff}.Page())
 }
 
 func (c *Console) changePassword(w http.ResponseWriter, r *http.Request) error {

@@ -17,7 +17,7 @@ const attemptKey = "sso_attempt"
 
 // signInPage is the form, with the other door if there is one.
 func (c *Console) signInPage(to string) pages.SignIn {
-	return pages.SignIn{Return: to, SingleSignOn: c.SingleSignOn != nil}
+	return pages.SignIn{Return: to, SingleSignOn: c.SingleSignOn != nil, PasswordsOff: c.Staff.PasswordsOff}
 }
 
 // beginSingleSignOn sends the browser to the identity provider. It is a link
@@ -121,6 +121,9 @@ func (c *Console) refuseSingleSignOn(w http.ResponseWriter, r *http.Request, to 
 		w.Header().Set("Retry-After", "2")
 		c.Log.WarnContext(r.Context(), "the identity provider cannot be used", "error", err)
 		page.Error = say(r, "signin.sso.down")
+		if page.PasswordsOff {
+			page.Error = say(r, "signin.sso.down_only")
+		}
 	case errors.Is(err, staff.ErrAttempt):
 		c.Log.InfoContext(r.Context(), "single sign-on ended", "error", err)
 		page.Error = say(r, "signin.sso.ended")

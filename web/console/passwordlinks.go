@@ -1,0 +1,106 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/views/pages"
+)
+
+// passwordPath is where the holder of a password link sets the password.
+const passwordPath = "/password"
+
+// passwordLinkRoutes are the addresses around password links.
+func (c *Console) passwordLinkRoutes() []route {
+	return []route{
+		open(get(passwordPath, "", c.passwordForm)),
+		open(post(passwordPath, "", c.setPassword)),
+		sure(everywhere(post("/staff/{id}/password-link", staff.ManageStaff, c.newPasswordLink))),
+	}
+}
+
+// newPasswordLink makes a link for a member, which replaces the one before.
+func (c *Console) newPasswordLink(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	m, token, err := c.Staff.NewPasswordLink(r.Context(), actor(r), id)
+	if err != nil {
+		return err
+	}
+	return c.showLinkOnce(w, r, m, token)
+}
+
+// showLinkOnce leads to the member's page, which shows the link this once.
+func (c *Console) showLinkOnce(w http.ResponseWriter, r *http.Request, m staff.Member, token string) error {
+	link := staff.PasswordLinkURL(c.PublicURL, token)
+	c.secretFor(w, r, memberPath(m.ID), m.Actor().Name, link)
+	redirect(w, r, memberPath(m.ID))
+	return nil
+}
+
+// passwordForm asks the holder of a link for the new password.
+func (c *Console) passwordForm(w http.ResponseWriter, r *http.Request) error {
+	return c.withLink(w, r, func(p pages.SetPassword) error { return c.show(w, r, http.StatusOK, p.Page()) })
+}
+
+// withLink goes on with the page of the link that the request names. Attempts
+// with links that do not count are limited for each network.
+func (c *Console) withLink(w http.ResponseWriter, r *http.Request, next func(pages.SetPassword) error) error {
+	var held tokens
+	wait, err := held.take(r.Context(), c.Throttle, "password_link:ip:"+network(r))
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		w.Header().Set("Retry-After", seconds(wait))
+		p := pages.SetPassword{Invalid: true, Error: say(r, "signin.throttled", frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))}
+		return c.show(w, r, http.StatusTooManyRequests, p.Page())
+	}
+	token := r.FormValue("token")
+	l, m, err := c.Staff.PasswordLink(r.Context(), token)
+	if errors.Is(err, staff.ErrPasswordLink) {
+		return c.linkInvalid(w, r)
+	}
+	if err != nil {
+		return err
+	}
+	if err := held.giveBack(r.Context()); err != nil {
+		return err
+	}
+	// Language and theme are switched on this page with a form that leads back.
+	frame(r).Path = passwordPath + "?" + url.Values{"token": {token}}.Encode()
+	return next(pages.SetPassword{Token: token, Email: m.Email, Name: m.Name, Purpose: l.Purpose})
+}
+
+func (c *Console) linkInvalid(w http.ResponseWriter, r *http.Request) error {
+	return c.show(w, r, http.StatusNotFound, pages.SetPassword{Invalid: true}.Page())
+}
+
+// setPassword sets the password of the link's member and signs the member in.
+func (c *Console) setPassword(w http.ResponseWriter, r *http.Request) error {
+	return c.withLink(w, r, func(p pages.SetPassword) error {
+		from := staff.Client{IP: clientIP(r), UserAgent: r.UserAgent()}
+		m, in, err := c.Staff.SetPasswordByLink(r.Context(), p.Token, r.PostFormValue("password"), from)
+		if f, ok := errors.AsType[*fault.Fields](err); ok {
+			p.Errors = f.List
+			return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+		}
+		if errors.Is(err, staff.ErrPasswordLink) {
+			return c.linkInvalid(w, r)
+		}
+		if err != nil && !errors.Is(err, staff.ErrSecondFactorNeeded) {
+			return err
+		}
+		c.present.clear()
+		if err != nil {
+			return c.askSecond(w, r, m, "/")
+		}
+		return c.enter(w, r, in, "/")
+	})
+}
