@@ -61,7 +61,7 @@ func TestPasswordReset(t *testing.T) {
 	b := g.browser()
 	b.signIn(m.Email)
 	page := memberPath(m.ID)
-	admin.get(page).is(200).has("Create a link for a new password")
+	admin.get(page).is(200).has("Create a reset link")
 	admin.post(page+"/password-link", nil).to(page)
 	first := admin.linkShown(page)
 	admin.post(page+"/password-link", nil).to(page)
