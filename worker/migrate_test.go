@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"io"
+	"net"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -128,5 +132,36 @@ func TestContractingKeepsNobodyWaiting(t *testing.T) {
 	}
 	if err := <-ended; err != nil || hasClaimIndex(t, conn) {
 		t.Errorf("%v; there is an index: %v", err, hasClaimIndex(t, conn))
+	}
+}
+
+// The role that compose.yaml makes, which owns its database and has no other
+// right, can bring it up to date.
+func TestMigrateWithoutASuperuser(t *testing.T) {
+	admin, err := pgx.Connect(t.Context(), localstack.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = admin.Close(context.WithoutCancel(t.Context())) })
+	name := "plain_" + strings.ToLower(rand.Text()[:12])
+	exec := func(ctx context.Context, sql string) {
+		if _, err := admin.Exec(ctx, sql); err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	exec(t.Context(), fmt.Sprintf(`create role %s login password 'x' nosuperuser nocreatedb nocreaterole`, name))
+	exec(t.Context(), fmt.Sprintf(`create database %s owner %s`, name, name))
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		exec(ctx, `drop database if exists `+name+` with (force)`)
+		exec(ctx, `drop role `+name)
+	})
+	address := *admin.Config()
+	to := url.URL{Scheme: "postgres", User: url.UserPassword(name, "x"), Host: net.JoinHostPort(address.Host, fmt.Sprint(address.Port)), Path: name}
+	env := func(variable string) string { return map[string]string{"DATABASE_URL": to.String()}[variable] }
+	for range 2 {
+		if err := command(t.Context(), []string{"migrate", "contract"}, env, io.Discard); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

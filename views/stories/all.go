@@ -47,6 +47,7 @@ func doors() []Story {
 		{Name: "failure/bug", Page: pages.Failure{Status: 500, RequestID: "7Q2K9ZD4", Retry: "/"}.Page()},
 		{Name: "failure/database-away", Page: pages.Failure{Status: 503, Retry: "/", Reload: 5, Complete: true, Text: "The database, PostgreSQL, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page(), Outside: true},
 		{Name: "failure/redis-away", Page: pages.Failure{Status: 503, Retry: "/channels", Reload: 5, Complete: true, Text: "Redis, which holds the queues, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page()},
+		{Name: "failure/database-slow", Page: pages.Failure{Status: 503, Retry: "/coupons", Complete: true, Text: "The database took too long for this page and was stopped, so that others are served. Narrow the filter or the period, or try again later."}.Page()},
 		{Name: "failure/unavailable", Page: pages.Failure{Status: 503, Retry: "/"}.Page(), Outside: true},
 	}
 }
