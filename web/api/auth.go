@@ -39,8 +39,8 @@ type caller struct {
 	key *staff.Key
 	// until is when the credentials end; zero = never.
 	until time.Time
-	// withdrawn reports whether the key that signed the credentials is no longer
-	// published; nil = there is no such key.
+	// withdrawn reports whether the key that signed the token is no longer
+	// published, or the service key was revoked; nil = neither can happen.
 	withdrawn func() bool
 }
 
@@ -140,7 +140,7 @@ func (a *API) byKey(r *http.Request, secret string, needed access) (*caller, err
 	if err != nil {
 		return nil, err
 	}
-	c := &caller{key: key}
+	c := &caller{key: key, withdrawn: func() bool { return a.keys.revoked(secret) }}
 	if key.ExpiresAt != nil {
 		c.until = *key.ExpiresAt
 	}

@@ -84,6 +84,13 @@ func (k *keyring) key(ctx context.Context, secret string, from netip.Addr) (*sta
 	return known.Key, nil
 }
 
+// revoked reports whether the key with this secret, which was usable before, is
+// no longer. A store that does not answer revokes nothing.
+func (k *keyring) revoked(secret string) bool {
+	_, err := k.key(context.Background(), secret, netip.Addr{})
+	return errors.Is(err, staff.ErrUnauthenticated)
+}
+
 // read looks a key up, once for all requests that wait for it.
 func (k *keyring) read(ctx context.Context, hash string, seen bool, from netip.Addr) (knownKey, error) {
 	if _, ok := k.unknown.GetIfPresent(hash); ok && !seen {

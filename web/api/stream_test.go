@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"bufio"
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
 
@@ -225,5 +228,32 @@ func TestHubNeverWaits(t *testing.T) {
 	r.hub.Cancel(8, fast)
 	if n := r.hub.Streams(); n != 0 {
 		t.Fatalf("%d streams left", n)
+	}
+}
+
+// A stream that a service key has opened ends after the key was revoked, once
+// the key is read again.
+func TestStreamEndsWithItsServiceKey(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.hub.Heartbeat = 10 * time.Millisecond
+	s := r.server(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	q, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/api/v1/inbox/stream", nil)
+	q.Header = as(r.keys[staff.ScopeActAsUser], "X-User-ID", "7")
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%v %v", answer, err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() && !strings.Contains(lines.Text(), "still here") {
+	}
+	r.exec(`update api_keys set revoked_at = now()`)
+	for lines.Scan() {
+	}
+	if ctx.Err() != nil {
+		t.Fatal("the stream goes on")
 	}
 }
