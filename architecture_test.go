@@ -267,7 +267,7 @@ var contextFiles = map[string][]string{
 	"domain/job":      {"table.go", "worker.go"},
 	"domain/reminder": {"announce.go", "announcer.go", "board.go", "cockpit.go", "cutting.go", "explain.go", "firing.go", "forecast.go", "receipts.go"},
 	"domain/segment":  {"jobs.go", "look.go", "shops.go"},
-	"domain/staff":    {"factorchange.go", "keys.go", "passwordlink.go", "secondfactors.go", "signin.go", "sso.go"},
+	"domain/staff":    {"factorchange.go", "keys.go", "origin.go", "passwordlink.go", "secondfactors.go", "signin.go", "sso.go"},
 	"domain/user":     {"erasure.go", "importer.go"},
 	"domain/template": {"bulk.go"},
 	"domain/stock":    {"building.go", "whereabouts.go", "writer.go"},

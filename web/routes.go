@@ -23,11 +23,13 @@ import (
 	"dropbell/web/api"
 	"dropbell/web/console"
 	"dropbell/web/middleware"
+	"dropbell/web/security"
 )
 
 // handler puts everything on one address: operations, API and console.
 func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	p.budgets = middleware.NewBudgetMetrics(p.registry)
+	p.security = security.New(postgres.NewAudit(p.db), p.log, clock, p.registry)
 	apiHandler, err := p.api(ctx)
 	if err != nil {
 		return nil, err
@@ -107,7 +109,8 @@ func (p *program) newConsole() *console.Console {
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.db)},
 		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.db)}, Notices: postgres.NewNotices(p.db),
 		Tallies: postgres.NewCouponTallies(p.db), Grants: p.grants(),
-		Monitor: p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: clock, Log: p.log,
+		Security: p.security,
+		Monitor:  p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: clock, Log: p.log,
 	}
 	p.wireCockpit(&deps)
 	p.wireLists(&deps)
@@ -128,7 +131,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 	}
 	return api.New(api.Deps{
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaignService(), Coupons: p.coupons(),
-		Codes: p.codes, Redeemer: p.redeemer,
+		Codes: p.codes, Redeemer: p.redeemer, Security: p.security,
 		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: postgres.NewCouponTallies(p.db),
 		CouponDesk: &coupon.Desk{Store: postgres.NewCouponSteps(p.db)},
 		Grants:     p.grants(),

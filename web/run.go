@@ -33,10 +33,12 @@ import (
 	"dropbell/web/api"
 	"dropbell/web/console"
 	"dropbell/web/middleware"
+	"dropbell/web/security"
 )
 
 // program is everything a web process consists of.
 type program struct {
+	security     *security.Log
 	cfg          config.Config
 	log          *slog.Logger
 	registry     *prometheus.Registry
@@ -208,6 +210,7 @@ func (p *program) serve(ctx context.Context) error {
 	defer stop()
 	var loops sync.WaitGroup
 	loops.Go(func() { _ = p.bus.Run(background) })
+	loops.Go(func() { p.security.Run(background) })
 	loops.Go(func() {
 		tick := time.NewTicker(500 * time.Millisecond)
 		defer tick.Stop()

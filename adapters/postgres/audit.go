@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-// insertAudit records e in the running transaction, so that a change and its
-// record are stored together or not at all.
+// insertAudit records e in the running transaction, with the origin of ctx, so
+// that a change and its record are stored together or not at all.
 func insertAudit(ctx context.Context, tx pgx.Tx, e staff.Entry) error {
 	before, err := auditJSON(e.Before)
 	if err != nil {
@@ -22,11 +22,31 @@ func insertAudit(ctx context.Context, tx pgx.Tx, e staff.Entry) error {
 	if err != nil {
 		return err
 	}
+	from := staff.OriginOf(ctx)
+	from.Note(e)
+	address, request := "", ""
+	if from != nil {
+		address, request = from.Address, from.RequestID
+	}
 	_, err = tx.Exec(ctx, `
-		insert into audit (actor, action, object_kind, object_id, shop_number, reason, before, after)
-		values ($1, $2, $3, $4, nullif($5::bigint, 0), $6, $7, $8)`,
-		auditActor(e.Actor), e.Action, e.ObjectKind, e.ObjectID, e.ShopNumber, e.Reason, before, after)
+		insert into audit (actor, action, object_kind, object_id, shop_number, reason, before, after, address, request_id)
+		values (@actor, @action, @kind, @object, nullif(@shop::bigint, 0), @reason, @before, @after, nullif(@address, ''), nullif(@request, ''))`,
+		pgx.NamedArgs{"actor": auditActor(e.Actor), "action": e.Action, "kind": e.ObjectKind, "object": e.ObjectID, "shop": e.ShopNumber,
+			"reason": e.Reason, "before": before, "after": after, "address": address, "request": request})
 	return err
+}
+
+// RecordAll stores entries with their origins, all or none; the lists are of
+// one length.
+func (a Audit) RecordAll(ctx context.Context, entries []staff.Entry, from []*staff.Origin) error {
+	return a.tx(ctx, func(tx pgx.Tx) error {
+		for i, e := range entries {
+			if err := insertAudit(staff.WithOrigin(ctx, from[i]), tx, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // auditActor keeps the name beside the label: it must stay readable after the

@@ -29,7 +29,8 @@ func (a Audit) Search(ctx context.Context, q staff.AuditQuery) (page staff.Audit
 		c.add("id >= ?", floor)
 	}
 	limit := max(1, q.Limit)
-	rows, err := a.pool.Query(ctx, `select id, at, actor, action, object_kind, object_id, coalesce(shop_number, 0), reason, before, after
+	rows, err := a.pool.Query(ctx, `select id, at, actor, action, object_kind, object_id, coalesce(shop_number, 0), reason, before, after,
+		coalesce(address, ''), coalesce(request_id, '')
 		from audit`+c.where()+fmt.Sprintf(" order by id desc limit %d", limit+1), c.params()...)
 	if err != nil {
 		return page, translate(err)
@@ -88,6 +89,9 @@ func (a Audit) auditConditions(ctx context.Context, c *conditionList, q staff.Au
 		}
 		c.add("action = any(?)", names)
 	}
+	if q.Security {
+		c.add("(" + securityCondition() + ")")
+	}
 	if len(q.Without) > 0 {
 		c.add("action <> all(?)", q.Without)
 	}
@@ -114,6 +118,19 @@ func (a Audit) auditConditions(ctx context.Context, c *conditionList, q staff.Au
 		c.add("id < ?", q.BeforeID)
 	}
 	return true, nil
+}
+
+// securityCondition selects [staff.SecurityActions].
+func securityCondition() string {
+	var list []string
+	for _, a := range staff.SecurityActions() {
+		if strings.HasSuffix(a, ".") {
+			list = append(list, "starts_with(action, '"+a+"')")
+		} else {
+			list = append(list, "action = '"+a+"'")
+		}
+	}
+	return strings.Join(list, " or ")
 }
 
 // actorCondition selects by label, which is what the index is made of; a name

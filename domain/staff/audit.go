@@ -30,6 +30,8 @@ type Record struct {
 	Reason     string
 	Before     []byte // JSON or nil
 	After      []byte // JSON or nil
+	Address    string // of the client; empty = unknown
+	RequestID  string
 }
 
 // Reasons that the system itself records; they are keys of the catalogues.
@@ -91,6 +93,7 @@ type AuditQuery struct {
 	// before the dot ("template").
 	Action     string
 	Without    []string // actions that are left out
+	Security   bool     // only what concerns security, see [SecurityActions]
 	Text       string   // part of the reason, in any case
 	Reasons    []string // of the system, which Text finds as well
 	ShopNumber int64    // 0 = all

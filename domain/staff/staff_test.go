@@ -48,12 +48,12 @@ func TestMemberRules(t *testing.T) {
 	good := MemberInput{Email: "ada@example.com", Role: Viewer}
 	change := func(f func(*MemberInput)) MemberInput { in := good; f(&in); return in }
 	for want, in := range map[string]MemberInput{
-		"":         good,
-		"email":    change(func(in *MemberInput) { in.Email = "Ada <ada@example.com>" }),
-		"email ":   change(func(in *MemberInput) { in.Email = strings.Repeat("a", 250) + "@example.com" }),
-		"name":     change(func(in *MemberInput) { in.Name = strings.Repeat("é", 121) }),
-		"role":     change(func(in *MemberInput) { in.Role = "Admin" }),
-		"shops":    change(func(in *MemberInput) { in.Shops = []int64{1, 0} }),
+		"":       good,
+		"email":  change(func(in *MemberInput) { in.Email = "Ada <ada@example.com>" }),
+		"email ": change(func(in *MemberInput) { in.Email = strings.Repeat("a", 250) + "@example.com" }),
+		"name":   change(func(in *MemberInput) { in.Name = strings.Repeat("é", 121) }),
+		"role":   change(func(in *MemberInput) { in.Role = "Admin" }),
+		"shops":  change(func(in *MemberInput) { in.Shops = []int64{1, 0} }),
 	} {
 		got := ""
 		if f, ok := errors.AsType[*fault.Fields](in.check()); ok {
@@ -169,9 +169,12 @@ func TestPasswordsSwitchedOff(t *testing.T) {
 	s := &Service{Store: refusing{T: t}, Passwords: plain{}, Now: time.Now, PasswordsOff: true}
 	ctx := t.Context()
 	for name, try := range map[string]func() error{
-		"sign-in":     func() error { _, _, err := s.SignIn(ctx, "a@example.com", "seven grey herons", Client{}); return err },
-		"link":        func() error { _, _, err := s.PasswordLink(ctx, "token"); return err },
-		"set by link": func() error { _, _, err := s.SetPasswordByLink(ctx, "token", "seven grey herons", Client{}); return err },
+		"sign-in": func() error { _, _, err := s.SignIn(ctx, "a@example.com", "seven grey herons", Client{}); return err },
+		"link":    func() error { _, _, err := s.PasswordLink(ctx, "token"); return err },
+		"set by link": func() error {
+			_, _, err := s.SetPasswordByLink(ctx, "token", "seven grey herons", Client{})
+			return err
+		},
 		"change": func() error {
 			return s.ChangeOwnPassword(ctx, Member{ID: 1}, "seven grey herons", "eight grey herons", "")
 		},

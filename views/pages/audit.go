@@ -14,7 +14,11 @@ import (
 )
 
 // An AuditFilter selects records the way it was typed and stands in addresses.
-type AuditFilter struct{ Kind, Object, Actor, Action, Text, Shop, From, To string }
+type AuditFilter struct {
+	Kind, Object, Actor, Action, Text, Shop, From, To string
+	// Security selects what concerns security.
+	Security bool
+}
 
 // Active reports whether the filter selects anything.
 func (f AuditFilter) Active() bool { return f != AuditFilter{} }

@@ -17,6 +17,9 @@ func ActorName(ctx context.Context, actor string) string {
 	if label == "system" {
 		return ui.T(ctx, "actor.system")
 	}
+	if label == "unknown" {
+		return ui.T(ctx, "actor.unknown")
+	}
 	if strings.HasPrefix(label, "key:") {
 		return ui.T(ctx, "actor.key", name)
 	}

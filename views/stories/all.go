@@ -239,6 +239,7 @@ func operations() []Story {
 		{Name: "audit/empty", Page: pages.Audit{}.Page()},
 		{Name: "audit/one", Page: pages.Audit{List: records()[:1], Export: "/audit.csv"}.Page()},
 		{Name: "audit/many", Page: pages.Audit{List: records(), Next: "/audit?before=5", Export: "/audit.csv", Actions: []string{"template.move", "template.publish"}, Filter: pages.AuditFilter{Action: "template.cancel"}}.Page()},
+		{Name: "audit/security", Page: pages.Audit{List: refusals(), Export: "/audit.csv?security=1", Filter: pages.AuditFilter{Security: true}}.Page()},
 		{Name: "audit/none", Page: pages.Audit{Filter: pages.AuditFilter{Kind: "key", Actor: "staff:9"}}.Page()},
 		{Name: "shops/empty", Page: pages.Shops{}.Page()},
 		{Name: "shops/one", Page: pages.Shops{List: shops()[:1]}.Page()},

@@ -128,6 +128,10 @@ func composed() map[string]bool {
 		add("staff.policy.%s", p)
 		add("staff.policy.%s.help", p)
 	}
+	add("kind_of.%s", "address", "queue")
+	add("object.%s", "address", "queue")
+	add("security.field.%s", "count", "since", "detail", "several_addresses")
+	add("queue.field.%s", "request")
 	add("kind_of.%s", "console")
 	add("object.%s", "console")
 	add("kind_of.%s", "campaign")

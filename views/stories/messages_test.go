@@ -17,6 +17,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	"dropbell/web/security"
 )
 
 // A key need not stand in the call that asks for its message: whatever looks
@@ -128,8 +129,15 @@ func ends() map[string][]string {
 	for _, s := range template.Transitions() {
 		steps = append(steps, string(s))
 	}
+	var events []any
+	for _, e := range security.Events() {
+		if e != security.TokenRefused { // which is not recorded
+			events = append(events, e)
+		}
+	}
 	return map[string][]string{
 		"dead_letters.": words(delivery.Replay, delivery.Discard), "dead_message.": words("requeue", "discard"),
+		"queue.": words("pause", "resume", "change"), "security.": words(events...),
 		"template.": steps, "campaign.": words("publish", "pause", "resume", "cancel"), "coupon.": words("revoke"),
 	}
 }

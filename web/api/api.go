@@ -28,6 +28,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/middleware"
+	"dropbell/web/security"
 )
 
 // Shops keeps the shops that templates belong to.
@@ -114,6 +115,9 @@ type Deps struct {
 	// Budget bounds the requests of end users and payment that are served at a
 	// time, StaffBudget those of staff; nil = without bound.
 	Budget, StaffBudget *middleware.Budget
+	// Security is told of refusals, of changes of access and of what service keys
+	// change in the name of users; nil = of nothing.
+	Security *security.Log
 	// PublicURL is the address at which clients reach this server, such as
 	// https://drops.example.com; empty = whatever they used.
 	PublicURL string

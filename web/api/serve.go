@@ -57,6 +57,7 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 	t, _ := op.Metadata[traitsKey].(traits)
 	t.json = op.RequestBody != nil && op.RequestBody.Content["application/json"] != nil
 	t.needsBody = t.json && op.RequestBody.Required
+	name := op.Method + " " + op.Path
 	a.mux.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
 		q, r := middleware.Ensure(r)
 		q.Hot, q.Stream = t.hot, t.stream
@@ -69,6 +70,11 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 			}
 			defer budget.Leave()
 		}
+		if t.access == forStaff || t.access == forPayment {
+			var told func()
+			r, told = a.fromStaff(q, r)
+			defer told()
+		}
 		err := a.admit(w, r, t.access)
 		if err == nil {
 			err = t.permits(r)
@@ -77,9 +83,11 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 			err = plain(r)
 		}
 		if err != nil {
+			a.noteRefusal(r, name, err)
 			a.problem(r.Context(), err).write(w)
 			return
 		}
+		a.noteActing(r, name)
 		h := w.Header()
 		h["Cache-Control"] = noStore
 		if t.stream {

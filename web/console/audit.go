@@ -21,8 +21,8 @@ func (c *Console) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQue
 		return s
 	}
 	f := pages.AuditFilter{Kind: typed("kind"), Object: typed("id"), Actor: typed("actor"), Action: typed("action"), Text: typed("q"),
-		Shop: typed("shop"), From: typed("from"), To: typed("to")}
-	q := staff.AuditQuery{ObjectKind: f.Kind, ObjectID: f.Object, Actor: f.Actor, Action: f.Action, Text: f.Text,
+		Security: typed("security") != "", Shop: typed("shop"), From: typed("from"), To: typed("to")}
+	q := staff.AuditQuery{ObjectKind: f.Kind, ObjectID: f.Object, Actor: f.Actor, Action: f.Action, Text: f.Text, Security: f.Security,
 		Shops: actor(r).Shops, Limit: pageSize, Reasons: pages.SystemReasons(r.Context(), f.Text)}
 	read := c.filter(r)
 	q.From, q.To = read.days()
@@ -68,7 +68,7 @@ func (c *Console) exportAudit(w http.ResponseWriter, r *http.Request) error {
 		return &fault.Fields{List: broken}
 	}
 	q.Limit = exportPage
-	head := []string{"id", "at", "actor", "action", "object_kind", "object_id", "shop_number", "reason", "before", "after"}
+	head := []string{"id", "at", "actor", "action", "object_kind", "object_id", "shop_number", "reason", "before", "after", "address", "request_id"}
 	return c.export(w, r, "audit", head, func(t *sheet) error {
 		for more := true; more; {
 			page, err := c.Audit.Search(r.Context(), q)
@@ -76,7 +76,7 @@ func (c *Console) exportAudit(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 			for _, x := range page.List {
-				if err := t.row(x.ID, x.At, x.Actor, x.Action, x.ObjectKind, x.ObjectID, x.ShopNumber, x.Reason, string(x.Before), string(x.After)); err != nil {
+				if err := t.row(x.ID, x.At, x.Actor, x.Action, x.ObjectKind, x.ObjectID, x.ShopNumber, x.Reason, string(x.Before), string(x.After), x.Address, x.RequestID); err != nil {
 					return err
 				}
 			}

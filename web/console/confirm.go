@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/security"
 )
 
 const (
@@ -132,9 +133,11 @@ func (c *Console) confirm(w http.ResponseWriter, r *http.Request) error {
 	err = c.Staff.Confirm(r.Context(), m, r.PostFormValue("confirm_password"), answer)
 	switch {
 	case errors.Is(err, staff.ErrSignIn):
+		c.refused(r, security.ConfirmationRefused, m, "")
 		again.Error = say(r, "confirm.password_refused")
 		return c.showConfirm(w, r, http.StatusUnprocessableEntity, again)
 	case errors.Is(err, staff.ErrSecondFactor), errors.Is(err, staff.ErrSealed):
+		c.refused(r, security.ConfirmationRefused, m, "")
 		again.Error = c.proofRefused(r, m, err)
 		return c.showConfirm(w, r, http.StatusUnprocessableEntity, again)
 	case err != nil:
@@ -220,6 +223,7 @@ func (c *Console) refuseConfirmation(w http.ResponseWriter, r *http.Request, to 
 	case errors.Is(err, staff.ErrAttempt):
 		page.Error = say(r, "signin.sso.ended")
 	case errors.Is(err, staff.ErrSingleSignOn):
+		c.refused(r, security.ConfirmationRefused, frame(r).Member, "")
 		page.Error = say(r, "confirm.sso_refused")
 	default:
 		return err

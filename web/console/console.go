@@ -29,6 +29,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/views/i18n"
 	"dropbell/views/static"
+	"dropbell/web/security"
 )
 
 // AuditReader reads the audit log.
@@ -76,12 +77,14 @@ type Uploads interface {
 
 // Deps are everything the console stands on. All are required.
 type Deps struct {
-	Staff        *staff.Service
-	Templates    *template.Service
-	Reminders    *reminder.Service
-	Board        reminder.BoardStore
-	Users        reminder.Users
-	Audit        AuditReader
+	Staff     *staff.Service
+	Templates *template.Service
+	Reminders *reminder.Service
+	Board     reminder.BoardStore
+	Users     reminder.Users
+	Audit     AuditReader
+	// Security is told of refusals and of changes of access; nil = of none.
+	Security     *security.Log
 	Shops        Shops
 	Settings     ChannelSettings
 	DeadMessages DeadMessages

@@ -197,6 +197,7 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // whoever asked has gone
 	}
+	c.denied(r, err)
 	f := c.failure(r, err)
 	if f.Status == http.StatusUnauthorized {
 		c.askToSignIn(w, r)

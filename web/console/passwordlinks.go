@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	"dropbell/web/security"
 )
 
 // passwordPath is where the holder of a password link sets the password.
@@ -79,6 +80,7 @@ func (c *Console) withLink(w http.ResponseWriter, r *http.Request, next func(pag
 }
 
 func (c *Console) linkInvalid(w http.ResponseWriter, r *http.Request) error {
+	c.refused(r, security.PasswordLinkRefused, staff.Member{}, "")
 	return c.show(w, r, http.StatusNotFound, pages.SetPassword{Invalid: true}.Page())
 }
 

@@ -257,7 +257,7 @@ func (c *Console) routes() http.Handler {
 	r.Use(head)
 	r.Handle(static.Prefix+"*", c.assets)
 	r.Group(func(r chi.Router) {
-		r.Use(c.protect, c.sessions.LoadAndSave, c.identify, c.crossOrigin(), c.readable)
+		r.Use(c.protect, c.origin, c.sessions.LoadAndSave, c.identify, c.crossOrigin(), c.readable)
 		for _, rt := range c.table() {
 			r.Method(rt.method, rt.pattern, c.serve(rt))
 		}
@@ -332,6 +332,13 @@ func (c *Console) monitor() http.Handler {
 			return
 		}
 		if actor(r).MayEverywhere(staff.Operate) == nil {
+			if !reads(r) {
+				// Recorded first: nothing is changed that is not in the audit log.
+				if err := c.recordQueueChange(r); err != nil {
+					c.fail(w, r, err)
+					return
+				}
+			}
 			writable.ServeHTTP(w, r)
 			return
 		}

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	"dropbell/web/security"
 )
 
 const (
@@ -117,6 +118,7 @@ func (c *Console) secondStep(w http.ResponseWriter, r *http.Request) error {
 	case errors.Is(err, staff.ErrHalfSignIn):
 		return c.beginAnew(w, r, half)
 	case errors.Is(err, staff.ErrSecondFactor), errors.Is(err, staff.ErrSealed):
+		c.refused(r, security.SecondFactorRefused, m, "")
 		again.Error = c.proofRefused(r, m, err)
 		return c.showSecond(w, r, http.StatusUnprocessableEntity, m, again)
 	case err != nil:

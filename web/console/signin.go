@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/security"
 )
 
 const (
@@ -155,6 +156,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	from := staff.Client{IP: clientIP(r), UserAgent: r.UserAgent()}
 	m, in, err := c.Staff.SignIn(r.Context(), email, r.PostFormValue("password"), from)
 	if errors.Is(err, staff.ErrSignIn) {
+		c.refused(r, security.SignInRefused, staff.Member{}, "")
 		again.Error = say(r, "signin.refused")
 		return c.show(w, r, http.StatusUnprocessableEntity, again.Page())
 	}

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	"dropbell/web/security"
 )
 
 // attemptKey is where a session keeps what was begun at the identity provider.
@@ -129,6 +130,7 @@ func (c *Console) refuseSingleSignOn(w http.ResponseWriter, r *http.Request, to 
 		page.Error = say(r, "signin.sso.ended")
 	case errors.Is(err, staff.ErrSingleSignOn):
 		c.Log.InfoContext(r.Context(), "single sign-on refused", "reason", err)
+		c.refused(r, security.SingleSignOnRefused, staff.Member{}, "")
 		page.Error = say(r, "signin.sso.refused")
 	default:
 		return err

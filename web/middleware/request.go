@@ -70,6 +70,9 @@ func From(ctx context.Context) *Request {
 	return q
 }
 
+// Status returns the status that was answered, 0 = there is no answer yet.
+func (q *Request) Status() int { return q.status }
+
 // Ensure returns the request and r, or if r has not passed [Requests] a new
 // one and the r that carries it.
 func Ensure(r *http.Request) (*Request, *http.Request) {

@@ -1,0 +1,270 @@
+// Package security records what concerns the security of an installation:
+// refused credentials, denied requests, service keys that act for users, and the
+// changes of staff that open or close something. Each event is counted, written
+// to the log with the attribute log=security, and kept in the audit log with the
+// client's address and the id of a request.
+//
+// Refusals come as often as an attacker likes. They are added up in memory by
+// event, address, actor and detail, and stored every [Interval] as one audit
+// entry each with their number; no request waits for that. Memory and entries
+// are bounded: what exceeds [MaxKinds] within an interval is added up by event
+// alone.
+package security
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dropbell/domain/staff"
+)
+
+// An Event is a kind of refusal or use. Its name is part of the log, of the
+// metric, and, behind "security.", of the action in the audit log.
+type Event string
+
+// The events.
+const (
+	// SignInRefused: a wrong address or password.
+	SignInRefused Event = "sign_in_refused"
+	// SecondFactorRefused: the password was right, the second factor was not.
+	SecondFactorRefused Event = "second_factor_refused"
+	// SingleSignOnRefused: the identity provider's answer lets nobody in.
+	SingleSignOnRefused Event = "single_sign_on_refused"
+	// ConfirmationRefused: somebody signed in could not confirm who they are.
+	ConfirmationRefused Event = "confirmation_refused"
+	// PasswordLinkRefused: a password link that does not count.
+	PasswordLinkRefused Event = "password_link_refused"
+	// KeyRefused: a service key that does not exist, has ended or was revoked.
+	KeyRefused Event = "key_refused"
+	// TokenRefused: an end user's token that is not accepted. Tokens run out all
+	// the time, so that these are counted and logged, and not in the audit log.
+	TokenRefused Event = "token_refused"
+	// AccessDenied: the caller is known and may not do this.
+	AccessDenied Event = "access_denied"
+	// ActedAsUser: a service key changed something in the name of a user.
+	ActedAsUser Event = "acted_as_user"
+)
+
+// Events returns every event.
+func Events() []Event {
+	return []Event{SignInRefused, SecondFactorRefused, SingleSignOnRefused, ConfirmationRefused, PasswordLinkRefused,
+		KeyRefused, TokenRefused, AccessDenied, ActedAsUser}
+}
+
+// Unknown is the actor of refusals whose caller is not known.
+func Unknown() staff.Actor { return staff.Actor{Label: "unknown"} }
+
+const (
+	// Interval is how often what was added up is stored.
+	Interval = 10 * time.Second
+	// MaxKinds bounds how many different occurrences are told apart within an
+	// interval.
+	MaxKinds = 500
+	// storeTime ends an attempt to store; what was not stored is tried again.
+	storeTime = 5 * time.Second
+)
+
+// A Store keeps audit entries with their origins, all or none. The lists are of
+// one length.
+type Store interface {
+	RecordAll(ctx context.Context, entries []staff.Entry, from []*staff.Origin) error
+}
+
+// An Occurrence is one event.
+type Occurrence struct {
+	Event   Event
+	Actor   staff.Actor // see [Unknown]
+	Address string      // of the client
+	// Detail says what was asked for, such as "POST /admin/shops"; it must hold
+	// nothing that a caller can choose freely, and no personal data.
+	Detail    string
+	RequestID string
+}
+
+// Occurrences are equal events of one interval.
+type Occurrences struct {
+	Occurrence       // the last one
+	Count      int64 // how many
+	Since      time.Time
+	// Others is set if they exceeded [MaxKinds] and have no address in common.
+	Others bool
+}
+
+// Entry is what the audit log keeps.
+func (o Occurrences) Entry() staff.Entry {
+	after := map[string]any{"count": o.Count, "since": o.Since}
+	if o.Detail != "" {
+		after["detail"] = o.Detail
+	}
+	if o.Others {
+		after["several_addresses"] = true
+	}
+	return staff.Entry{Actor: o.Actor, Action: "security." + string(o.Event), ObjectKind: "address", ObjectID: o.Address, After: after}
+}
+
+// kind is what tells occurrences apart.
+type kind struct {
+	event                  Event
+	actor, address, detail string
+}
+
+// A Log is where security events go. A nil Log drops them.
+type Log struct {
+	store  Store
+	log    *slog.Logger
+	now    func() time.Time
+	events *prometheus.CounterVec
+
+	mu    sync.Mutex
+	kinds map[kind]*Occurrences
+}
+
+// New returns a log whose metric is in the registry. [Log.Run] stores what it
+// is told.
+func New(store Store, log *slog.Logger, now func() time.Time, registry prometheus.Registerer) *Log {
+	l := &Log{store: store, log: log.With("log", "security"), now: now, kinds: map[kind]*Occurrences{},
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_security_events_total",
+			Help: "Security events: refused credentials, denied requests, service keys acting for users, changes of access."}, []string{"event"})}
+	registry.MustRegister(l.events)
+	for _, e := range Events() {
+		l.events.WithLabelValues(string(e)) // so that a rate begins at 0
+	}
+	return l
+}
+
+// Note counts an occurrence. It never waits for the database.
+func (l *Log) Note(o Occurrence) {
+	if l == nil {
+		return
+	}
+	l.events.WithLabelValues(string(o.Event)).Inc()
+	first := l.add(o)
+	if !first {
+		return
+	}
+	level := slog.LevelWarn
+	if o.Event == ActedAsUser || o.Event == TokenRefused {
+		level = slog.LevelInfo
+	}
+	l.log.Log(context.Background(), level, "security event", "event", o.Event, "actor", o.Actor.Label, "address", o.Address,
+		"detail", o.Detail, "request_id", o.RequestID)
+}
+
+// add adds o up and reports whether it is the first of its kind in the interval.
+func (l *Log) add(o Occurrence) (first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := kind{o.Event, o.Actor.Label, o.Address, o.Detail}
+	known, ok := l.kinds[k]
+	if !ok && len(l.kinds) >= MaxKinds {
+		k, o.Actor, o.Address, o.Detail = kind{event: o.Event}, Unknown(), "", ""
+		known, ok = l.kinds[k]
+	}
+	if !ok {
+		known = &Occurrences{Since: l.now(), Others: k == kind{event: o.Event}}
+		l.kinds[k] = known
+	}
+	known.Occurrence = o
+	known.Count++
+	return !ok
+}
+
+// take removes and returns what was added up.
+func (l *Log) take() []Occurrences {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := make([]Occurrences, 0, len(l.kinds))
+	for _, o := range l.kinds {
+		list = append(list, *o)
+	}
+	clear(l.kinds)
+	return list
+}
+
+// putBack adds up again what could not be stored.
+func (l *Log) putBack(list []Occurrences) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range list {
+		k := kind{o.Event, o.Actor.Label, o.Address, o.Detail}
+		if o.Others || l.kinds[k] == nil && len(l.kinds) >= MaxKinds {
+			k, o.Actor, o.Address, o.Detail, o.Others = kind{event: o.Event}, Unknown(), "", "", true
+		}
+		if known := l.kinds[k]; known != nil {
+			known.Count += o.Count
+			known.Since = o.Since
+			continue
+		}
+		l.kinds[k] = &o
+	}
+}
+
+// Flush stores what was added up. What cannot be stored is kept for the next time.
+func (l *Log) Flush(ctx context.Context) error {
+	list := l.take()
+	kept := make([]Occurrences, 0, len(list))
+	for _, o := range list {
+		if o.Count > 1 {
+			l.log.Info("security events", "event", o.Event, "actor", o.Actor.Label, "address", o.Address, "detail", o.Detail,
+				"count", o.Count, "since", o.Since)
+		}
+		if o.Event != TokenRefused {
+			kept = append(kept, o)
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	entries, from := make([]staff.Entry, len(kept)), make([]*staff.Origin, len(kept))
+	for i, o := range kept {
+		entries[i], from[i] = o.Entry(), &staff.Origin{Address: o.Address, RequestID: o.RequestID}
+	}
+	err := l.store.RecordAll(ctx, entries, from)
+	if err != nil {
+		l.putBack(kept)
+	}
+	return err
+}
+
+// Run stores what is added up until ctx ends, and then once more.
+func (l *Log) Run(ctx context.Context) {
+	tick := time.NewTicker(Interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			l.flush(ctx)
+		case <-ctx.Done():
+			l.flush(context.WithoutCancel(ctx))
+			return
+		}
+	}
+}
+
+func (l *Log) flush(ctx context.Context) {
+	if err := l.Flush(ctx); err != nil && ctx.Err() == nil {
+		l.log.Warn("security events wait in memory: the audit log cannot be written", "error", err)
+	}
+}
+
+// Changed counts and logs the entries of a request that succeeded and concern
+// security. They are in the audit log already.
+func (l *Log) Changed(o *staff.Origin) {
+	if l == nil {
+		return
+	}
+	for _, e := range o.Entries() {
+		if !staff.ConcernsSecurity(e.Action) {
+			continue
+		}
+		l.events.WithLabelValues(e.Action).Inc()
+		l.log.Info("security event", "event", e.Action, "actor", e.Actor.Label, "object", e.ObjectKind+":"+e.ObjectID,
+			"address", o.Address, "request_id", o.RequestID)
+	}
+}
