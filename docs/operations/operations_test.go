@@ -178,7 +178,7 @@ func TestAlerts(t *testing.T) {
 func said(t *testing.T, annotation string, labels map[string]string, value float64) string {
 	t.Helper()
 	same := func(v float64) float64 { return v }
-	parsed, err := template.New("").Funcs(template.FuncMap{"humanizeDuration": same, "humanizePercentage": same}).
+	parsed, err := template.New("").Funcs(template.FuncMap{"humanize": same, "humanizeDuration": same, "humanizePercentage": same}).
 		Parse(`{{ $labels := .Labels }}{{ $value := .Value }}` + annotation)
 	if err != nil {
 		t.Fatal(err)

@@ -167,3 +167,14 @@ func inbox() reminder.Inbox {
 	}
 	return box
 }
+
+// refusals are security events.
+func refusals() []staff.Record {
+	at := Now()
+	return []staff.Record{
+		{ID: 9, At: at, Actor: "unknown", Action: "security.sign_in_refused", ObjectKind: "address", ObjectID: "198.51.100.66", After: []byte(`{"count": 412, "since": "2026-11-20T11:59:50Z"}`), Address: "198.51.100.66", RequestID: "7Q2K9ZD4"},
+		{ID: 8, At: at, Actor: "staff:2 Ada Okafor", Action: "security.access_denied", ObjectKind: "address", ObjectID: "2001:db8::7", After: []byte(`{"count": 1, "detail": "POST /staff", "since": "2026-11-20T11:59:50Z"}`), Address: "2001:db8::7", RequestID: "7Q2K9ZD5"},
+		{ID: 7, At: at, Actor: "key:3 app backend", Action: "security.acted_as_user", ObjectKind: "address", ObjectID: "203.0.113.20", After: []byte(`{"count": 18230, "detail": "POST /reservations", "since": "2026-11-20T11:59:50Z"}`), Address: "203.0.113.20", RequestID: "7Q2K9ZD6"},
+		{ID: 6, At: at, Actor: "staff:4 Noor Haddad", Action: "queue.pause", ObjectKind: "queue", ObjectID: "email", After: []byte(`{"request": "POST queues/email:pause"}`), Address: "203.0.113.21", RequestID: "7Q2K9ZD7"},
+	}
+}

@@ -86,7 +86,8 @@ func callerOf(ctx context.Context) *caller {
 	return &caller{}
 }
 
-// authenticate finds out who calls and whether an operation is for them.
+// authenticate finds out who calls and whether an operation is for them. A
+// caller who is known is returned with the refusal, too.
 func (a *API) authenticate(r *http.Request, needed access) (*caller, error) {
 	header := r.Header.Get("Authorization")
 	if header == "" && needed == forAnybody {
@@ -117,10 +118,10 @@ func (a *API) byToken(r *http.Request, token string, needed access) (*caller, er
 		return nil, err
 	}
 	if needed == forStaff || needed == forPayment {
-		return nil, staff.ErrForbidden.Because("this is for service keys; user tokens are not accepted here")
+		return c, staff.ErrForbidden.Because("this is for service keys; user tokens are not accepted here")
 	}
 	if named := r.Header.Get(userHeader); named != "" && named != c.user.String() {
-		return nil, staff.ErrForbidden.Because("the token belongs to another user than X-User-ID names")
+		return c, staff.ErrForbidden.Because("the token belongs to another user than X-User-ID names")
 	}
 	return c, nil
 }
@@ -149,12 +150,12 @@ func (a *API) byKey(r *http.Request, secret string, needed access) (*caller, err
 		return c, nil
 	case forStaff:
 		if !key.Has(staff.ScopeAdmin) && !key.Has(staff.ScopeRead) {
-			return nil, staff.ErrForbidden.Because("this needs a key with the scope admin or, for reading, read")
+			return c, staff.ErrForbidden.Because("this needs a key with the scope admin or, for reading, read")
 		}
 		return c, nil
 	case forPayment:
 		if !key.Has(staff.ScopePayment) {
-			return nil, staff.ErrForbidden.Because("this needs a key with the scope payment")
+			return c, staff.ErrForbidden.Because("this needs a key with the scope payment")
 		}
 	}
 	named := r.Header.Get(userHeader)
@@ -165,7 +166,7 @@ func (a *API) byKey(r *http.Request, secret string, needed access) (*caller, err
 		return nil, staff.ErrUnauthenticated.Because("name the user in X-User-ID; the key must have the scope act-as-user")
 	}
 	if !key.Has(staff.ScopeActAsUser) {
-		return nil, staff.ErrForbidden.Because("naming a user in X-User-ID needs a key with the scope act-as-user")
+		return c, staff.ErrForbidden.Because("naming a user in X-User-ID needs a key with the scope act-as-user")
 	}
 	if c.user, err = user.ParseID(named); err != nil {
 		return nil, refused("header.X-User-ID", idElsewhere)

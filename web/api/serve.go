@@ -150,10 +150,12 @@ var noStore = []string{"no-store"}
 func (a *API) admit(w http.ResponseWriter, r *http.Request, needed access) error {
 	q := middleware.From(r.Context())
 	c, err := a.authenticate(r, needed)
+	if c != nil {
+		q.Principal, q.Actor = c, c.kind()
+	}
 	if err != nil {
 		return a.countFailure(q, r, err)
 	}
-	q.Principal, q.Actor = c, c.kind()
 	limiter, key := a.users, middleware.LimitKey{Kind: 'u', Low: uint64(c.user)}
 	switch {
 	case c.key != nil:
