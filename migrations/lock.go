@@ -1,6 +1,7 @@
 package migrations
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -74,14 +75,38 @@ func (t *teller) begins(ctx context.Context, conn *sql.Conn) error {
 	for _, s := range t.sources {
 		if s.Version > have {
 			t.tell("migration " + path.Base(s.Path) + " begins")
-			return nil
+			return limitLocks(ctx, conn, s)
 		}
 	}
 	return nil
 }
 
+// lockTimeout is how long a step waits for a table. Every statement that needs
+// the table queues behind one that waits.
+const lockTimeout = 2 * time.Second
+
+// limitLocks makes the step give up waiting for locks after [lockTimeout]. Steps
+// outside a transaction are left alone: an index that is built beside the work
+// waits for old snapshots, keeps nobody waiting meanwhile, and would be left
+// behind invalid.
+func limitLocks(ctx context.Context, conn *sql.Conn, s *goose.Source) error {
+	text, err := FS.ReadFile(s.Path)
+	if err != nil {
+		return err
+	}
+	limit := lockTimeout
+	if bytes.Contains(text, []byte("+goose NO TRANSACTION")) {
+		limit = 0
+	}
+	_, err = conn.ExecContext(ctx, fmt.Sprintf(`set lock_timeout = %d`, limit.Milliseconds()))
+	return err
+}
+
 // SessionUnlock gives the lock back.
 func (t *teller) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	if _, err := conn.ExecContext(ctx, `set lock_timeout = 0`); err != nil {
+		return fmt.Errorf("unlock after migrations: %w", err)
+	}
 	if _, err := conn.ExecContext(ctx, `select pg_advisory_unlock($1)`, int64(lock.DefaultLockID)); err != nil {
 		return fmt.Errorf("unlock after migrations: %w", err)
 	}

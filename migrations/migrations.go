@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib" // registers the "pgx" driver
 	"github.com/pressly/goose/v3"
 )
@@ -51,6 +52,13 @@ func UpTelling(ctx context.Context, url string, contract bool, tell func(line st
 			if errors.Is(err, goose.ErrNoNextVersion) {
 				return nil
 			}
+			if lockNotAvailable(err) {
+				tell("a migration waits for a table that a transaction uses; it lets others go first and tries again")
+				if err := pause(ctx); err != nil {
+					return err
+				}
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -59,6 +67,25 @@ func UpTelling(ctx context.Context, url string, contract bool, tell func(line st
 		}
 	}, goose.WithSessionLocker(session), goose.WithExcludeNames(leave))
 	return applied, err
+}
+
+// lockNotAvailable reports whether a step gave up waiting for a lock, so that
+// statements behind it in the queue for the table can go on.
+func lockNotAvailable(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "55P03"
+}
+
+// pause waits before the next attempt.
+func pause(ctx context.Context) error {
+	again := time.NewTimer(askEvery)
+	defer again.Stop()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("wait for a lock of a migration: %w", ctx.Err())
+	case <-again.C:
+		return nil
+	}
 }
 
 // waiting returns the steps that are to be left out.

@@ -165,3 +165,49 @@ func TestMigrateWithoutASuperuser(t *testing.T) {
 		}
 	}
 }
+
+// A step that needs a table which a long transaction uses lets others go first:
+// who wants to read the table waits no longer than the step does.
+func TestMigratingQueuesNobody(t *testing.T) {
+	url := localstack.Database(t)
+	connect := func() *pgx.Conn {
+		c, err := pgx.Connect(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
+		return c
+	}
+	long, other := connect(), connect()
+	for _, sql := range []string{
+		`alter table audit drop column address, drop column request_id`, `delete from goose_db_version where version_id >= 53`,
+		`drop table password_links`, `begin`, `select from audit`,
+	} {
+		if _, err := long.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told, done := make(chan string, 1000), make(chan error, 1)
+	go func() {
+		_, err := migrations.UpTelling(t.Context(), url, true, func(line string) { told <- line })
+		done <- err
+	}()
+	for line := range told {
+		if strings.Contains(line, "waits for a table") {
+			break
+		}
+	}
+	// Read in the pauses; each attempt of the step holds it up for two seconds at most.
+	if _, err := other.Exec(t.Context(), `set lock_timeout = '10s'; select from audit`); err != nil {
+		t.Errorf("a reader waits behind the migration: %v", err)
+	}
+	if _, err := long.Exec(t.Context(), `commit`); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec(t.Context(), `select address from audit`); err != nil {
+		t.Error(err)
+	}
+}
