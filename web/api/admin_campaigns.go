@@ -240,7 +240,7 @@ func (a *API) campaignStepDone(ctx context.Context, id int64, step campaign.Tran
 }
 
 type campaignFilter struct {
-	State   []string `query:"state" doc:"Only these states, separated by commas." enum:"draft,scheduled,running,paused,finished,cancelled,failed"`
+	State   []string `query:"state" nullable:"false" doc:"Only these states, separated by commas." enum:"draft,scheduled,running,paused,finished,cancelled,failed"`
 	Shop    string   `query:"shop" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this shop."`
 	Channel string   `query:"channel" enum:"app,email,sms,webpush,webhook"`
 	Q       string   `query:"q" maxLength:"120" doc:"A part of the name, or the id."`

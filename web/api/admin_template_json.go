@@ -93,7 +93,7 @@ type Template struct {
 	PublishedAt *time.Time `json:"published_at,omitempty"`
 	EndedAt     *time.Time `json:"ended_at,omitempty"`
 	Slots       []Slot     `json:"slots,omitzero" nullable:"false" doc:"The reminder slots of the current opening, the farthest first; empty for a draft, and absent from lists."`
-	Earlier     []Slot     `json:"earlier_slots,omitempty" doc:"Slots that fired for an opening that was moved since."`
+	Earlier     []Slot     `json:"earlier_slots,omitempty" nullable:"false" doc:"Slots that fired for an opening that was moved since."`
 }
 
 // Ledger accounts for the stock: total = shelf + writing + issued.

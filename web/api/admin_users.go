@@ -62,7 +62,7 @@ func (a *API) adminUserRoutes() {
 			"stay as they are, null clears one. Lines are applied in order. A line that is wrong is left out as a whole and reported; " +
 			"the others are stored. If the answer is an error, or none comes, send everything again.",
 		Codes: []string{"unsupported_media_type", "malformed_json", "request_timeout"}})
-	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/x-ndjson": {
+	op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"application/x-ndjson": { // no lines are fine
 		Schema:  &huma.Schema{Type: huma.TypeString, Format: "binary", Description: "Each line is a UserLine."},
 		Example: `{"id":"1001","name":"Ann","email":"ann@example.com","phone":"+8613800138000","locale":"zh-CN","timezone":"Asia/Shanghai"}` + "\n"}}}
 	schemas := a.huma.OpenAPI().Components.Schemas

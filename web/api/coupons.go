@@ -50,7 +50,7 @@ type LockWish struct {
 	OrderAmount int64       `json:"order_amount" minimum:"1" maximum:"1000000000000000" doc:"What the order costs before the discount, in minor units." example:"6000"`
 	Currency    string      `json:"currency,omitempty" doc:"If given, it must be the coupon's." example:"CNY"`
 	UserID      string      `json:"user_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"If given, the coupon must belong to this user. X-User-ID says the same; both must agree." example:"1001"`
-	Products    []OrderPart `json:"products,omitempty" maxItems:"500" doc:"What of order_amount is spent on which product. Coupons for one product need it: threshold and discount then look at that part only."`
+	Products    []OrderPart `json:"products,omitempty" maxItems:"500" nullable:"false" doc:"What of order_amount is spent on which product. Coupons for one product need it: threshold and discount then look at that part only."`
 }
 
 // OrderRef names the order of a step.

@@ -3,8 +3,10 @@ package api
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,9 +68,7 @@ func (a *API) finishDocument() {
 			}
 		}
 	}
-	// Only the document says so: huma overlooks a null of what is not required,
-	// and judges what is given better by the schema itself.
-	defer sayNull(doc.Components.Schemas)()
+	defer a.forReaders()()
 	spec, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {
 		panic(err) // the document is made of constants
@@ -76,8 +76,48 @@ func (a *API) finishDocument() {
 	a.spec = spec
 }
 
+// forReaders changes what only readers of the document see, until the function
+// it returns is called. huma judges requests by the same schemas, and would
+// judge or complete them differently.
+func (a *API) forReaders() (undo func()) {
+	doc := a.huma.OpenAPI()
+	undos := []func(){sayNull(doc.Components.Schemas)}
+	for _, schema := range doc.Components.Schemas.Map() {
+		for name, p := range schema.Properties {
+			if p.Default == nil {
+				continue
+			}
+			// Generators of clients take a field with a default for one that is
+			// always there, and demand it in requests.
+			said := *p
+			said.Default = nil
+			said.Description = strings.TrimSpace(fmt.Sprintf("%s %v if left out.", p.Description, p.Default))
+			schema.Properties[name] = &said
+			undos = append(undos, func() { schema.Properties[name] = p })
+		}
+	}
+	for _, p := range doc.Paths["/reservations/{template_id}"].Delete.Parameters {
+		if p.Name == "minutes" { // read as text, to say in our words when it is no number
+			text := p.Schema
+			p.Schema = &huma.Schema{Type: huma.TypeInteger, Enum: minutesOf(doc), Examples: []any{10}}
+			undos = append(undos, func() { p.Schema = text })
+		}
+	}
+	return func() {
+		for _, u := range slices.Backward(undos) {
+			u()
+		}
+	}
+}
+
+// minutesOf returns the values that minutes can have, as a reservation's.
+func minutesOf(doc *huma.OpenAPI) []any {
+	return doc.Components.Schemas.Map()["ReminderWish"].Properties["minutes"].Enum
+}
+
 // sayNull makes fields that hold another schema, or null, say so, until the
-// function it returns is called.
+// function it returns is called: huma overlooks a null of a field that is not
+// required, and judges the field better by the schema itself.
 func sayNull(registry huma.Registry) (undo func()) {
 	var undos []func()
 	for name, schema := range registry.Map() {
@@ -88,10 +128,14 @@ func sayNull(registry huma.Registry) (undo func()) {
 		for _, f := range reflect.VisibleFields(of) {
 			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			held := schema.Properties[key]
-			if held == nil || held.Ref == "" || !strings.HasPrefix(f.Type.Name(), "Optional[") {
+			if held == nil || !strings.HasPrefix(f.Type.Name(), "Optional[") {
 				continue
 			}
-			schema.Properties[key] = &huma.Schema{AnyOf: []*huma.Schema{{Ref: held.Ref}, {Type: "null"}}, Description: held.Description}
+			orNull := orNull(held)
+			if orNull == held {
+				continue
+			}
+			schema.Properties[key] = orNull
 			undos = append(undos, func() { schema.Properties[key] = held })
 		}
 	}
@@ -100,6 +144,25 @@ func sayNull(registry huma.Registry) (undo func()) {
 			u()
 		}
 	}
+}
+
+// orNull returns a schema that takes null too, unless only certain values are
+// taken. A schema with a type says so by the type already.
+func orNull(held *huma.Schema) *huma.Schema {
+	null := &huma.Schema{Type: "null"}
+	switch {
+	case held.Ref != "":
+		return &huma.Schema{AnyOf: []*huma.Schema{{Ref: held.Ref}, null}, Description: held.Description}
+	case len(held.OneOf) > 0:
+		said := *held
+		said.OneOf = append(slices.Clone(held.OneOf), null)
+		return &said
+	case len(held.Enum) > 0 && held.Nullable:
+		said := *held
+		said.Nullable = false // null is none of its values
+		return &said
+	}
+	return held
 }
 
 // finishAnswers gives answers of success that differ only in their status the

@@ -62,8 +62,8 @@ func TestEverySuccessIsDescribed(t *testing.T) {
 		Components struct {
 			Schemas map[string]struct {
 				Properties map[string]struct {
-					Type  any
-					AnyOf []any
+					Type, Default any
+					AnyOf, OneOf  []any
 				}
 			}
 		}
@@ -87,6 +87,16 @@ func TestEverySuccessIsDescribed(t *testing.T) {
 	change := doc.Components.Schemas["PreferencesChange"].Properties
 	if kinds, _ := change["email"].Type.([]any); len(kinds) != 2 || len(change["quiet_hours"].AnyOf) != 2 {
 		t.Errorf("null is not said: %v", change)
+	}
+	if title := doc.Components.Schemas["CampaignPatch"].Properties["title"]; title.Type != nil || len(title.OneOf) != 3 {
+		t.Errorf("a text that can be null: %v", title)
+	}
+	for name, schema := range doc.Components.Schemas {
+		for field, p := range schema.Properties {
+			if p.Default != nil {
+				t.Errorf("%s.%s has a default: generated clients would demand the field", name, field)
+			}
+		}
 	}
 }
 

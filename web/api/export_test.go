@@ -38,8 +38,8 @@ func conforms(schemas huma.Registry, r *huma.Response, status int, body []byte) 
 	if r == nil {
 		return fmt.Errorf("status %d is not documented", status)
 	}
-	if r.Content["text/csv"] != nil {
-		return nil // a file has no schema
+	if r.Content["text/csv"] != nil || r.Content["text/event-stream"] != nil {
+		return nil // they have no schema
 	}
 	var v any
 	if err := json.Unmarshal(body, &v); err != nil {
@@ -62,6 +62,15 @@ func conforms(schemas huma.Registry, r *huma.Response, status int, body []byte) 
 		return res.Errors[0]
 	}
 	return nil
+}
+
+// PatternOf returns the path of the document that the path is one of; "" = none.
+func (a *API) PatternOf(method, path string) string {
+	rc := chi.NewRouteContext()
+	if !a.mux.Match(rc, method, path) {
+		return ""
+	}
+	return rc.RoutePattern()
 }
 
 // Undocumented returns the routes that the document does not have, and the

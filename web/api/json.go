@@ -49,7 +49,7 @@ func (o *Optional[T]) UnmarshalJSON(b []byte) error {
 // Schema describes the field as what it holds.
 func (o Optional[T]) Schema(r huma.Registry) *huma.Schema {
 	s := r.Schema(reflect.TypeFor[T](), true, "")
-	if s.Ref == "" {
+	if s.Type != "" { // else the document says it; see sayNull
 		s.Nullable = true
 	}
 	return s

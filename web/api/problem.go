@@ -29,7 +29,7 @@ type Problem struct {
 	Detail   string    `json:"detail" doc:"What was wrong this time, in English." example:"already reserved: app 10 minutes"`
 	Code     string    `json:"code" doc:"The stable name of the refusal; decide by this." example:"already_reserved"`
 	Instance string    `json:"instance,omitempty" doc:"The id of the request, to be quoted in reports." example:"urn:dropbell:request:5f0c2a9be41d7730"`
-	Errors   []Offence `json:"errors,omitempty" doc:"Each thing that was wrong, where the refusal is about particular fields or reminders."`
+	Errors   []Offence `json:"errors,omitempty" nullable:"false" doc:"Each thing that was wrong, where the refusal is about particular fields or reminders."`
 
 	retryAfter time.Duration
 }

@@ -57,7 +57,7 @@ type Reservation struct {
 // ReminderState is what became of one reminder.
 type ReminderState struct {
 	Channel string    `json:"channel" example:"app"`
-	Minutes int       `json:"minutes" example:"10"`
+	Minutes int       `json:"minutes" enum:"5,10,15,20,25,30,35,40,45,50,55,60" example:"10"`
 	DueAt   time.Time `json:"due_at" example:"2027-01-01T11:50:00Z"`
 	State   string    `json:"state" enum:"waiting,due,in_flight,sent,failed,skipped,expired,dead,discarded,cancelled" doc:"waiting: not due yet; due, in_flight: being delivered; failed: will be tried again; cancelled: the drop ended before, so it does not go out." example:"waiting"`
 	Reason  string    `json:"reason,omitempty" doc:"Why it was not simply sent." example:"opted_out"`
@@ -203,7 +203,7 @@ type cancelWish struct {
 	TemplateID string   `path:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
 	Channel    string   `query:"channel" doc:"The channel of the one reminder to cancel, or, without minutes, of all." example:"app"`
 	Minutes    string   `query:"minutes" doc:"With channel: the one reminder to cancel." example:"10"`
-	Reminder   []string `query:"reminder,explode" maxItems:"60" doc:"Several reminders to cancel, all or none: channel:minutes, the parameter repeated for each." example:"[\"app:10\",\"email:30\"]"`
+	Reminder   []string `query:"reminder,explode" maxItems:"60" nullable:"false" doc:"Several reminders to cancel, all or none: channel:minutes, the parameter repeated for each." example:"[\"app:10\",\"email:30\"]"`
 	Reminders  string   `query:"reminders" deprecated:"true" doc:"The older way to name several, in one text." example:"app:10,email:5"`
 	// narrowed is set if anything but the drop was named.
 	narrowed bool

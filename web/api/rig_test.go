@@ -247,9 +247,16 @@ func (r *rig) call(who http.Header, method, path string, body any) answer {
 	}
 	if body != nil && q.Header.Get("Content-Type") == "" {
 		q.Header.Set("Content-Type", "application/json")
+		if path == "/admin/users" {
+			q.Header.Set("Content-Type", "application/x-ndjson")
+		}
 	}
 	w := httptest.NewRecorder()
-	r.ServeHTTP(w, q)
+	if p := r.through(); p != nil {
+		w = p.send(r, q)
+	} else {
+		r.ServeHTTP(w, q)
+	}
 	a := answer{ResponseRecorder: w}
 	if strings.Contains(w.Header().Get("Content-Type"), "json") {
 		if err := json.Unmarshal(w.Body.Bytes(), &a.json); err != nil {

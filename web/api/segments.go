@@ -57,14 +57,14 @@ type Segment struct {
 	CountedAt *time.Time `json:"counted_at,omitempty"`
 	CreatedAt time.Time  `json:"created_at"`
 	UpdatedAt time.Time  `json:"updated_at"`
-	UsedBy    []Use      `json:"used_by,omitempty" doc:"Campaigns that refer to it; in the answer about one segment only."`
+	UsedBy    []Use      `json:"used_by,omitempty" nullable:"false" doc:"Campaigns that refer to it; in the answer about one segment only."`
 }
 
 // Use is a campaign that refers to a segment.
 type Use struct {
 	CampaignID string `json:"campaign_id"`
 	Name       string `json:"name"`
-	State      string `json:"state"`
+	State      string `json:"state" enum:"draft,scheduled,running,paused,finished,cancelled,failed"`
 	Keeps      bool   `json:"keeps_members,omitempty" doc:"Nobody can be added to the list until the campaign's audience is read."`
 }
 

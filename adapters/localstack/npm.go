@@ -1,0 +1,105 @@
+package localstack
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// npmFiles are what decides which packages are installed.
+var npmFiles = []string{"package.json", "package-lock.json", ".npmrc"}
+
+var errNoNPM = errors.New("Node.js with npm is missing: install Node.js 22 (or 20.19 and newer of 20), https://nodejs.org")
+
+// NPMPackages returns the directory node_modules with the packages that
+// package-lock.json in dir pins. They are downloaded once for this machine.
+// Without npm the test is skipped, but fails where the variable CI is set.
+func NPMPackages(tb testing.TB, dir string) string {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	var modules string
+	cache, err := cacheDir()
+	if err == nil {
+		modules, err = npmPackagesIn(ctx, os.Stderr, thisMachine(), dir, cache)
+	}
+	switch {
+	case errors.Is(err, errNoNPM) && os.Getenv("CI") == "":
+		tb.Skipf("SKIPPED, and it is not where CI is set: %v", err)
+	case err != nil:
+		tb.Fatalf("no npm packages for tests: %v", err)
+	}
+	return modules
+}
+
+// npmPackagesIn keeps packages in a folder of cache that is named after what
+// dir asks for.
+func npmPackagesIn(ctx context.Context, log io.Writer, m machine, dir, cache string) (string, error) {
+	if !m.npm || !has("node") {
+		return "", errNoNPM
+	}
+	h := sha256.New()
+	for _, name := range npmFiles {
+		raw, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %d\n%s", name, len(raw), raw)
+	}
+	home := filepath.Join(cache, "npm-"+m.platform+"-"+hex.EncodeToString(h.Sum(nil)[:8]))
+	modules := filepath.Join(home, "node_modules")
+	release, err := waitFor(ctx, home+".lock")
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	if _, err := os.Stat(modules); err == nil {
+		return modules, nil
+	}
+	say(log, "downloading packages with npm, for this machine and once …")
+	return modules, replaceDir(home, func(tmp string) error { return npmInstall(ctx, dir, tmp) })
+}
+
+// npmInstall fills tmp/node_modules with exactly what the lock file in dir says,
+// checksums included.
+func npmInstall(ctx context.Context, dir, tmp string) error {
+	for _, name := range npmFiles {
+		raw, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(tmp, name), raw, 0o644); err != nil {
+			return err
+		}
+	}
+	ci := exec.CommandContext(ctx, "npm", "ci")
+	ci.Dir = tmp
+	return run(ci)
+}
+
+// waitFor holds path until release, or until this process ends in whatever
+// way. It waits for the process that holds it now.
+func waitFor(ctx context.Context, path string) (release func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	taken := func(context.Context) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+	if err := until(ctx, nil, taken); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("wait for %s: %w", path, err)
+	}
+	return func() { f.Close() }, nil
+}

@@ -1,0 +1,82 @@
+package api_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/adapters/localstack"
+	"dropbell/web/api"
+)
+
+// toolTimeout bounds one run of a tool, the download of its parts included.
+const toolTimeout = 5 * time.Minute
+
+// contract is the document in a directory of its own, together with what
+// configures the tools that read it.
+type contract struct {
+	testing.TB
+	dir string
+}
+
+// newContract copies testdata/contract, so that nothing is generated there.
+func newContract(t testing.TB) contract {
+	t.Helper()
+	c := contract{t, t.TempDir()}
+	if err := os.CopyFS(c.dir, os.DirFS("testdata/contract")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, "openapi.json"), document(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// document is what GET /openapi.json answers.
+func document() []byte { return api.New(api.Deps{Now: now}).OpenAPI() }
+
+// run fails unless the tool ends well; it returns what it said.
+func (c contract) run(name string, args ...string) string {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), toolTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = c.dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "NO_COLOR=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		c.Fatalf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// TestLintersAcceptTheDocument: with their recommended rules, apart from those
+// that redocly.yaml and .spectral.yaml turn off, with reasons.
+func TestLintersAcceptTheDocument(t *testing.T) {
+	t.Parallel()
+	bin := filepath.Join(localstack.NPMPackages(t, "testdata/contract"), ".bin")
+	c := newContract(t)
+	if said := c.run(filepath.Join(bin, "redocly"), "lint", "openapi.json"); strings.Contains(said, "Warning was generated") {
+		t.Error(said)
+	}
+	c.run(filepath.Join(bin, "spectral"), "lint", "--fail-severity=warn", "openapi.json")
+}
+
+// TestGeneratedClientsCompile: those of oapi-codegen and ogen, whose versions
+// stand in a go.mod of their own.
+func TestGeneratedClientsCompile(t *testing.T) {
+	t.Parallel()
+	c := newContract(t)
+	for _, client := range []string{"oapiclient", "ogenclient"} {
+		if err := os.Mkdir(filepath.Join(c.dir, client), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.run("go", "tool", "oapi-codegen", "-config", "oapi-codegen.yml", "-o", "oapiclient/client.go", "openapi.json")
+	c.run("go", "tool", "ogen", "-config", "ogen.yml", "-loglevel", "error", "-target", "ogenclient", "-package", "ogenclient", "openapi.json")
+	c.run("go", "vet", "./...")
+}

@@ -1,0 +1,279 @@
+package api_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/iotest"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/localstack/child"
+)
+
+// numberHeader tells the server behind the proxy which request of a test it gets.
+const numberHeader = "Test-Number"
+
+// proxy is a validating proxy, prism, between tests and a server that hands
+// their requests over to the rig they are for. It compares every request and
+// every answer with the document and lists what differs in a header; refusing
+// requests itself, as it can, it would keep them from the server.
+type proxy struct {
+	url    string
+	client *http.Client
+	sent   sync.Map // of *forwarded by number
+	last   atomic.Int64
+	mu     sync.Mutex
+	seen   map[exchange]bool
+}
+
+// exchange is an operation of the document with the status of an answer.
+type exchange struct {
+	operation string // GET /templates/{id}
+	status    int
+}
+
+// theProxy is what the calls of tests below [TestEveryAnswerIsAsDocumented] go through.
+var theProxy atomic.Pointer[proxy]
+
+// startProxy returns a proxy that serves until the end of the test.
+func startProxy(t *testing.T) *proxy {
+	t.Helper()
+	bin := filepath.Join(localstack.NPMPackages(t, "testdata/contract"), ".bin")
+	c := newContract(t)
+	p := &proxy{client: &http.Client{Transport: &http.Transport{DisableCompression: true}}, seen: map[exchange]bool{}}
+	server := httptest.NewServer(http.HandlerFunc(p.serve))
+	t.Cleanup(server.Close)
+	port, err := localstack.FreePort(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(c.dir, "prism.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close() // the child has its own
+	p.url = fmt.Sprintf("http://127.0.0.1:%d", port)
+	cmd := exec.Command(filepath.Join(bin, "prism"), "proxy", "openapi.json", server.URL+"/api/v1",
+		"--host", "127.0.0.1", "--port", strconv.Itoa(port), "--verboseLevel", "error")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, log, log
+	prism, err := child.Start(cmd, syscall.SIGKILL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		prism.Signal(syscall.SIGKILL)
+		<-prism.Done()
+		prism.Forget()
+	})
+	for {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+		if err == nil {
+			conn.Close()
+			return p
+		}
+		select {
+		case <-prism.Done():
+			said, _ := os.ReadFile(log.Name())
+			t.Fatalf("prism ended: %v\n%s", prism.Err(), said)
+		case <-t.Context().Done():
+			t.Fatal("prism does not listen")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// through returns the proxy that the rig's calls have to take; nil = none.
+func (r *rig) through() *proxy {
+	if strings.HasPrefix(r.Name(), "TestEveryAnswerIsAsDocumented/") {
+		return theProxy.Load()
+	}
+	return nil
+}
+
+// forwarded is a request on its way through the proxy, and its answer as the
+// server sent it: the proxy writes bodies in its own way.
+type forwarded struct {
+	to     http.Handler
+	answer *httptest.ResponseRecorder
+}
+
+// serve is the server behind the proxy.
+func (p *proxy) serve(w http.ResponseWriter, q *http.Request) {
+	number := q.Header.Get(numberHeader)
+	q.Header.Del(numberHeader)
+	value, known := p.sent.Load(number)
+	if !known {
+		panic(http.ErrAbortHandler)
+	}
+	f := value.(*forwarded)
+	f.to.ServeHTTP(f.answer, q)
+	maps.Copy(w.Header(), f.answer.Header())
+	w.WriteHeader(f.answer.Code)
+	_, _ = w.Write(f.answer.Body.Bytes()) // the proxy may be gone
+}
+
+// send is ServeHTTP of the rig by way of the proxy.
+func (p *proxy) send(r *rig, q *http.Request) *httptest.ResponseRecorder {
+	r.Helper()
+	f := &forwarded{r.Handler, httptest.NewRecorder()}
+	body, broken := io.ReadAll(q.Body)
+	q.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), iotest.ErrReader(cmp.Or(broken, io.EOF))))
+	pattern := r.api.PatternOf(q.Method, strings.TrimPrefix(q.URL.Path, "/api/v1"))
+	if pattern == "" || broken != nil || !canForward(q, body) {
+		f.to.ServeHTTP(f.answer, q)
+		return f.answer
+	}
+	number := strconv.FormatInt(p.last.Add(1), 10)
+	p.sent.Store(number, f)
+	defer p.sent.Delete(number)
+	out, err := http.NewRequestWithContext(q.Context(), q.Method, p.url+strings.TrimPrefix(q.URL.RequestURI(), "/api/v1"), bytes.NewReader(body))
+	r.must(err)
+	out.Header = q.Header.Clone()
+	out.Header.Set(numberHeader, number)
+	answer, err := p.client.Do(out)
+	r.must(err)
+	defer answer.Body.Close()
+	said, err := io.ReadAll(answer.Body)
+	r.must(err)
+	if answer.StatusCode != f.answer.Code {
+		r.Errorf("%s: %s %s: the proxy answers %d: %s", r.about, q.Method, q.URL, answer.StatusCode, said)
+	}
+	for _, found := range answer.Header.Values("sl-violations") {
+		p.judge(r, q, f.answer.Code, found)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen[exchange{q.Method + " " + pattern, f.answer.Code}] = true
+	return f.answer
+}
+
+// canForward reports whether prism forwards the request as it is: it reads
+// headers, queries and bodies, and writes them anew. It has no operations for
+// HEAD.
+func canForward(q *http.Request, body []byte) bool {
+	for _, values := range q.Header {
+		if strings.ContainsFunc(strings.Join(values, ""), unicode.IsControl) {
+			return false
+		}
+	}
+	query, err := url.QueryUnescape(q.URL.RawQuery)
+	if err != nil || !utf8.ValidString(query) || q.Method == http.MethodHead || !utf8.Valid(body) {
+		return false
+	}
+	kind := q.Header.Get("Content-Type")
+	if len(body) == 0 || !strings.HasPrefix(kind, "application/json") {
+		return true
+	}
+	// Numbers become those of JavaScript, and of equal names one is left.
+	d, v := json.NewDecoder(bytes.NewReader(body)), map[string]any(nil)
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil || v == nil || !jsontext.Value(body).IsValid() || len(body) > 10<<20 {
+		return false
+	}
+	precise := true
+	for _, n := range numbers(v) {
+		f, err := n.Float64()
+		precise = precise && err == nil && strconv.FormatFloat(f, 'f', -1, 64) == n.String()
+	}
+	return precise
+}
+
+// numbers returns those inside a value that was read from JSON.
+func numbers(v any) (list []json.Number) {
+	switch x := v.(type) {
+	case json.Number:
+		return []json.Number{x}
+	case []any:
+		for _, inner := range x {
+			list = append(list, numbers(inner)...)
+		}
+	case map[string]any:
+		for _, inner := range x {
+			list = append(list, numbers(inner)...)
+		}
+	}
+	return list
+}
+
+// refused are the statuses that say that the request was not as documented, or
+// that it was not looked at.
+var refused = []int{400, 401, 403, 413, 415, 422, 428, 429}
+
+// judge fails the test if the proxy found an answer that the document does not
+// have, or a request that it does not have and that was not refused.
+func (p *proxy) judge(r *rig, q *http.Request, status int, found string) {
+	r.Helper()
+	var violations []struct {
+		Location []any
+		Message  string
+	}
+	if err := json.Unmarshal([]byte(found), &violations); err != nil { // too many of them for a header
+		r.Errorf("%s: %s %s: %d: %s", r.about, q.Method, q.URL, status, found)
+	}
+	for _, v := range violations {
+		if v.Location[0] == "request" && slices.Contains(refused, status) {
+			continue
+		}
+		r.Errorf("%s: %s %s: %d: %v %s", r.about, q.Method, q.URL, status, v.Location, v.Message)
+	}
+}
+
+// TestEveryAnswerIsAsDocumented runs tests of the operations with a validating
+// proxy between them and the server.
+func TestEveryAnswerIsAsDocumented(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t)
+	theProxy.Store(p)
+	t.Run("of", p.tests) // which waits for all of them
+	p.complete(t)
+}
+
+func (p *proxy) tests(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"Codes", TestCodes}, {"CodeRefusals", TestCodeRefusals}, {"AdminCoupons", TestAdminCoupons}, {"Grants", TestGrants},
+		{"GrantIsAppliedAfterItsDryRun", TestGrantIsAppliedAfterItsDryRun}, {"ChangeTemplate", TestChangeTemplate},
+		{"Transitions", TestTransitions}, {"ListTemplates", TestListTemplates}, {"BoardAndBalance", TestBoardAndBalance},
+		{"Shops", TestShops}, {"CampaignResults", TestCampaignResults}, {"CampaignRecipientsAsFile", TestCampaignRecipientsAsFile},
+		{"CampaignTellsWhoSleeps", TestCampaignTellsWhoSleeps}, {"CreateAndChangeCampaign", TestCreateAndChangeCampaign},
+		{"ListCampaigns", TestListCampaigns}, {"CampaignFromDraftToInbox", TestCampaignFromDraftToInbox}, {"TestSend", TestTestSend},
+		{"EitherVersionCanBeTested", TestEitherVersionCanBeTested}, {"CampaignLimits", TestCampaignLimits},
+		{"ApprovalOverTheAPI", TestApprovalOverTheAPI}, {"Claim", TestClaim}, {"ClaimBodies", TestClaimBodies}, {"Coupons", TestCoupons},
+		{"Payment", TestPayment}, {"CouponIsShown", TestCouponIsShown}, {"TemplateNotices", TestTemplateNotices},
+		{"DeadLetters", TestDeadLetters}, {"Explain", TestExplain}, {"ImportUsers", TestImportUsers}, {"Inbox", TestInbox},
+		{"IdempotencyReplay", TestIdempotencyReplay}, {"ReservationOfAnEndedDrop", TestReservationOfAnEndedDrop},
+		{"Preferences", TestPreferences}, {"Redeem", TestRedeem}, {"Reserve", TestReserve}, {"ReserveRefusals", TestReserveRefusals},
+		{"Cancel", TestCancel}, {"PublicTemplate", TestPublicTemplate}, {"Segments", TestSegments}, {"Lists", TestLists},
+		{"EraseUser", TestEraseUser}, {"ServiceKeys", TestServiceKeys}, {"RateLimit", TestRateLimit}, {"Plainly", p.plainly},
+		{"Stream", p.stream}, {"Rest", p.rest},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.run(t)
+		})
+	}
+}
