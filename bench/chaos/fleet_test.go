@@ -38,6 +38,9 @@ type fleet struct {
 	killed  map[string]time.Time // by process name
 	halted  map[string]bool
 	ending  bool
+	// mortal processes kill themselves at points that the test names, and are
+	// started again.
+	mortal bool
 }
 
 // A member is one place of the fleet; processes come and go in it.
@@ -56,15 +59,24 @@ func newFleet(ctx context.Context, t *testing.T, s *stack.Stack, k *sink) *fleet
 
 // newFleetOf starts so many of each, with more in their environment.
 func newFleetOf(ctx context.Context, t *testing.T, s *stack.Stack, k *sink, webs, workers int, env ...string) *fleet {
+	bins, err := programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fleet{t: t, stack: s, sink: k, env: env, bins: bins}
+	f.run(ctx, webs, workers)
+	return f
+}
+
+// run starts the processes, and ends them with the test.
+func (f *fleet) run(ctx context.Context, webs, workers int) {
+	t := f.t
 	dir := t.TempDir()
 	log, err := os.Create(filepath.Join(dir, "programs.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{t: t, stack: s, sink: k, env: env, log: log, killed: map[string]time.Time{}, halted: map[string]bool{}}
-	if f.bins, err = programs(); err != nil {
-		t.Fatal(err)
-	}
+	f.log, f.killed, f.halted = log, map[string]time.Time{}, map[string]bool{}
 	for range webs {
 		f.webs = append(f.webs, f.place("web"))
 	}
@@ -78,7 +90,6 @@ func newFleetOf(ctx context.Context, t *testing.T, s *stack.Stack, k *sink, webs
 		}
 	}
 	t.Cleanup(f.end)
-	return f
 }
 
 func (f *fleet) place(kind string) *member {
@@ -112,18 +123,25 @@ func (f *fleet) start(m *member) {
 		return
 	}
 	m.process, m.up = p, true
-	go f.watch(m.name, p)
+	go f.watch(m, m.name, p)
 }
 
 // watch fails the test if a process ends that nobody has ended: whatever is
 // missing, programs have to wait for it.
-func (f *fleet) watch(name string, p *stack.Process) {
+func (f *fleet) watch(m *member, name string, p *stack.Process) {
 	<-p.Done()
 	f.mu.Lock()
 	_, killed := f.killed[name]
 	expected := killed || f.ending
+	revive := !expected && f.mortal && p.Err() != nil && strings.Contains(p.Err().Error(), "killed")
+	if revive {
+		f.killed[name], m.up = time.Now(), false
+	}
 	f.mu.Unlock()
-	if !expected {
+	switch {
+	case revive:
+		f.start(m)
+	case !expected:
 		f.t.Errorf("%s ended by itself: %v", name, p.Err())
 	}
 }
@@ -207,17 +225,17 @@ func (f *fleet) kills(kind string) (n int) {
 func (f *fleet) end() {
 	f.mu.Lock()
 	f.ending = true
-	all := append(append([]*member{}, f.webs...), f.workers...)
-	f.mu.Unlock()
 	var stops sync.WaitGroup
-	for _, m := range all {
+	for _, m := range append(append([]*member{}, f.webs...), f.workers...) {
+		name, p := m.name, m.process
 		stops.Go(func() {
-			m.process.Stop()
-			if err := m.process.Err(); err != nil {
-				f.t.Errorf("%s did not end in order: %v", m.name, err)
+			p.Stop()
+			if err := p.Err(); err != nil {
+				f.t.Errorf("%s did not end in order: %v", name, err)
 			}
 		})
 	}
+	f.mu.Unlock()
 	stops.Wait()
 	if f.t.Failed() {
 		f.t.Logf("what the programs said last:\n%s", tail(f.log.Name(), 3_000))

@@ -2,7 +2,10 @@ package chaos_test
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -18,6 +21,20 @@ var programs = sync.OnceValues(func() (map[string]string, error) {
 			return nil, err
 		}
 		paths[name] = path
+	}
+	return paths, nil
+})
+
+// mortals are the programs with named points at which they can be made to fail.
+var mortals = sync.OnceValues(func() (map[string]string, error) {
+	paths := map[string]string{}
+	for _, name := range []string{"web", "worker"} {
+		paths[name] = filepath.Join(programsDir, "mortal-"+name)
+		build := exec.Command("go", "build", "-tags", "killpoints", "-o", paths[name], "dropbell/"+name)
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			return nil, fmt.Errorf("build %s: %w", name, err)
+		}
 	}
 	return paths, nil
 })

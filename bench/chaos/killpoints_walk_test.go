@@ -1,0 +1,299 @@
+package chaos_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"dropbell/bench/stack"
+	"dropbell/domain/delivery"
+	"dropbell/killpoint"
+)
+
+// A walk lets processes fail at named points while one small evening after the
+// other is held: reservations that fire and are delivered, claims at both gates,
+// redeem codes, coupons that are locked, confirmed and released, and a campaign.
+// After each evening everything must add up as if nothing had failed.
+type walk struct {
+	*world
+	c       *claims
+	p       *fair
+	dir     string // where points are armed
+	evening int
+	hit     map[failing]int // in which evening
+}
+
+const (
+	guests   = 8 // users of an evening
+	forSale  = 3 // coupons of each drop
+	patience = 90 * time.Second
+)
+
+func newWalk(t *testing.T) *walk {
+	w := &world{size: &size{}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
+	var err error
+	if w.stack, err = stack.Start(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.stack.Close)
+	redis.SetLogger(quiet{})
+	quick := size{hook: [2]time.Duration{time.Millisecond, 5 * time.Millisecond}, mail: [2]time.Duration{time.Millisecond, 2 * time.Millisecond}}
+	w.sink = newSink(t, quick, newDeck(w.random(1), 1, nil), newDeck(w.random(2), 1, nil))
+	dir := t.TempDir()
+	bins, err := mortals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.fleet = &fleet{t: t, stack: w.stack, sink: w.sink, bins: bins, mortal: true, env: []string{"GATE_SHELVES=4",
+		"CODE_KEYS=1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=", killpoint.Variable + "=" + dir}}
+	w.fleet.run(w.ctx, 2, 2)
+	w.crowd = &crowd{newClient(t, w.fleet, patience), &ledger{fates: map[seat]fate{}}, w.random(3)}
+	return &walk{world: w, dir: dir, hit: map[failing]int{},
+		c: &claims{world: w, rush: rush{codes: forSale}}, p: &fair{world: w}}
+}
+
+// arm makes the failings happen to the next process that passes each.
+func (k *walk) arm(list []failing) {
+	k.t.Helper()
+	for _, f := range list {
+		if err := os.WriteFile(filepath.Join(k.dir, killpoint.Armed(f.point, f.phase, f.failure)), nil, 0o600); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+}
+
+// disarm returns which of the failings happened, and takes back the others.
+func (k *walk) disarm(list []failing) (left []failing) {
+	k.t.Helper()
+	for _, f := range list {
+		hit := filepath.Join(k.dir, killpoint.Hit(f.point, f.phase, f.failure))
+		if os.Remove(hit) == nil {
+			k.hit[f] = k.evening
+			continue
+		}
+		left = append(left, f)
+		_ = os.Remove(filepath.Join(k.dir, killpoint.Armed(f.point, f.phase, f.failure))) // it may happen just now
+	}
+	return left
+}
+
+// hold holds an evening in which the failings happen, and returns those that
+// did not.
+func (k *walk) hold(list []failing) (left []failing) {
+	k.t.Helper()
+	k.evening++
+	k.arm(list)
+	before := k.t.Failed()
+	k.serve()
+	left = k.disarm(list)
+	if k.t.Failed() && !before {
+		k.t.Fatalf("evening %d does not add up; what happened in it: %v", k.evening, list)
+	}
+	return left
+}
+
+// serve holds an evening and accounts for everybody.
+func (k *walk) serve() {
+	k.t.Helper()
+	n := k.evening
+	users := make([]int64, guests)
+	for i := range users {
+		users[i] = int64(1000*n + i)
+	}
+	k.crowd.tell(k.ctx, users)
+	const opening = 8 * time.Second
+	sales := map[string]int64{}
+	for _, mode := range []string{"durable", "gate"} {
+		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, opening)
+	}
+	opens := time.Now().Add(opening)
+	codes := k.c.openCodes()
+	d := k.reserveAll(fmt.Sprint("Evening ", n), users)
+	campaign := k.p.publish(promo{name: fmt.Sprint("Campaign ", n), channel: delivery.Webhook, audience: named(users), rate: 1000})
+	k.move(d, time.Now().Add(3*time.Second).Truncate(time.Second))
+
+	wait(time.Until(opens.Add(knownWithin)), k.ctx.Done())
+	var all sync.WaitGroup
+	for mode, template := range sales {
+		all.Go(func() { k.sell(mode, template, users) })
+	}
+	all.Go(func() {
+		k.c.inParallel(len(codes.codes), func(code int) {
+			for by := range triedBy {
+				codes.visit(holder(code, by), codes.codes[code], 0)
+			}
+		})
+	})
+	all.Wait()
+
+	k.settled(d, 2*time.Minute)
+	k.reminded(d)
+	k.p.settle(campaign, 2*time.Minute)
+	k.campaigned(campaign)
+	k.c.calm(codes.template)
+	codes.lastAnswers()
+	codes.account()
+}
+
+// move moves the opening as staff do who look again after an error.
+func (k *walk) move(d *drop, dueAt time.Time) {
+	d.dueAt, d.opensAt = dueAt.UTC(), dueAt.Add(5*time.Minute).UTC()
+	(&sale{claims: k.c, mode: "move", template: d.id}).edit(func(now map[string]any) map[string]any {
+		if at, err := time.Parse(time.RFC3339, fmt.Sprint(now["opens_at"])); err == nil && at.Equal(d.opensAt) {
+			return nil
+		}
+		return map[string]any{"opens_at": d.opensAt}
+	})
+}
+
+// reminded checks that everybody is in one batch of each channel, was sent the
+// message and got it, with repetitions only of what was in flight at a failure.
+func (k *walk) reminded(d *drop) {
+	k.t.Helper()
+	seen, s := k.seen(k.expected(d)), d.sending()
+	for _, c := range channels {
+		l := k.read(s, c)
+		k.complete(d, c, l)
+		k.outcomes(d, c, l, everybodySent)
+		if c != delivery.App {
+			k.compare(s, c, l, seen)
+		}
+	}
+	k.few(s, seen)
+	k.balance(d)
+}
+
+// campaigned checks a campaign in the same way.
+func (k *walk) campaigned(x *promo) {
+	k.t.Helper()
+	s, l := x.sending(), k.read(x.sending(), x.channel)
+	k.p.completeAudience(x, l)
+	k.p.fates(x, l)
+	keys := map[string]spot{}
+	about := &delivery.Subject{Kind: delivery.KindCampaign, OwnerID: x.id}
+	for _, u := range x.audience.users {
+		keys[keyAbout(about, u, x.channel)] = spot{x.channel, u}
+	}
+	seen := k.seen(keys)
+	k.compare(s, x.channel, l, seen)
+	k.few(s, seen)
+}
+
+// mostRepeats bounds how often one message may come: once for each failure of
+// an evening that can hide that it was taken.
+const mostRepeats = atOnce
+
+// few checks that no message came more often than failures can explain.
+func (k *walk) few(s sending, seen map[spot][]arrival) {
+	k.t.Helper()
+	for to, list := range seen {
+		if len(list) > 1+mostRepeats {
+			k.t.Errorf("%s: user %d got the message %d times by %s", s.what, to.user, len(list), to.channel)
+		}
+	}
+}
+
+// sell lets every user claim, and uses some of the coupons.
+func (k *walk) sell(mode string, template int64, users []int64) {
+	var mu sync.Mutex
+	issued := map[int64]told{}
+	var all sync.WaitGroup
+	for _, u := range users {
+		all.Go(func() {
+			if a := k.claim(mode, template, u); a.state == "issued" {
+				mu.Lock()
+				defer mu.Unlock()
+				issued[u] = a
+			}
+		})
+	}
+	all.Wait()
+	// A claim that failed on the way gave its coupon back, for others.
+	for i := int64(0); len(issued) < forSale && i < 2*forSale; i++ {
+		by := users[0] + 500 + i
+		if a := k.claim(mode, template, by); a.state == "issued" {
+			issued[by] = a
+		}
+	}
+	k.c.calm(template)
+	rows := k.c.rows(template)
+	if len(rows) != forSale || len(issued) != forSale {
+		k.t.Errorf("%s: %d coupons of %d are stored, %d users were told that they have one", mode, len(rows), forSale, len(issued))
+	}
+	var owned []string
+	for _, r := range rows {
+		if a, ok := issued[r.user]; !ok || a.coupon != r.coupon || a.claim != r.claim {
+			k.t.Errorf("%s: user %d has %+v and was told %+v", mode, r.user, r, a)
+		}
+		owned = append(owned, r.coupon)
+	}
+	if len(owned) >= 2 {
+		slices.Sort(owned)
+		k.use(owned[0], "confirm", "used")
+		k.use(owned[1], "release", "unused")
+	}
+}
+
+// claim claims once, and again under the same key, which must be answered alike.
+func (k *walk) claim(mode string, template, user int64) told {
+	key := uuid.NewString()
+	ask := func() (a told) {
+		r, final := k.crowd.sendAs(k.ctx, call{method: "POST", path: "/claims", user: user,
+			body: map[string]any{"template_id": strconv.FormatInt(template, 10)}}, key)
+		if !final {
+			k.t.Errorf("%s: the claim of user %d was not answered: %d %s", mode, user, r.status, r.body)
+			return a
+		}
+		a.read(r.body)
+		a.status, a.code = r.status, r.code
+		if a.state == "accepted" {
+			a = k.c.became(user, a)
+		}
+		return a
+	}
+	first := ask()
+	if again := ask(); first.positive() && (again.claim != first.claim || again.coupon != first.coupon) {
+		k.t.Errorf("%s: the claim of user %d was answered %+v, and repeated %+v", mode, user, first, again)
+	}
+	return first
+}
+
+// use locks a coupon for an order and ends the order.
+func (k *walk) use(coupon, how, want string) {
+	order := "order-" + coupon
+	for _, step := range []string{"lock", how} {
+		body := map[string]any{"order_id": order}
+		if step == "lock" {
+			body["order_amount"] = 5000
+		}
+		if r, final := k.crowd.send(k.ctx, call{method: "POST", path: "/coupons/" + coupon + "/" + step, body: body}); !final || !r.ok() {
+			k.t.Errorf("%s of coupon %s: %d %s", step, coupon, r.status, r.body)
+		}
+	}
+	var state string
+	var steps int
+	err := k.stack.SQL.QueryRow(k.ctx, `select c.state, (select count(*) from coupon_operations o where o.coupon_id = c.id) from coupons c where id = $1`, coupon).Scan(&state, &steps)
+	if err != nil || state != want {
+		k.t.Errorf("coupon %s is %s after %d steps, want %s: %v", coupon, state, steps, want, err)
+	}
+}
+
+// print lists what happened at each point.
+func (k *walk) print(list []failing) {
+	var b strings.Builder
+	for _, f := range list {
+		if n, ok := k.hit[f]; ok {
+			fmt.Fprintf(&b, "  %-55s evening %d: everything adds up\n", f, n)
+		}
+	}
+	k.say("seed %d: %d of %d failings happened in %d evenings\n%s", k.seed, len(k.hit), len(list), k.evening, b.String())
+}
