@@ -191,23 +191,8 @@ func (p *program) serve(ctx context.Context) error {
 		loops.Wait()
 		return causeOf(ctx)
 	}
-	start("event bus", p.bus.Run)
-	start("outbox relay", p.relay)
-	start("sweep", p.every(sweepEvery, "sweep", p.sweep))
-	start("timers", p.every(sweepEvery, "timers", p.keepTimers()))
-	start("housekeeping", p.every(houseEvery, "housekeeping", p.scheduleHouse))
-	start("coupons", p.every(sweepEvery, "coupons", p.sweepCoupons))
-	start("notices", p.every(sweepEvery, "notices", p.couponLife.notices.Sweep))
-	start("jobs", p.every(sweepEvery, "jobs", p.jobs.Sweep))
-	start("dead letters", p.every(sweepEvery, "dead letters", p.deadLetters.Step))
-	start("gauges", p.every(5*time.Second, "gauges", p.gauge))
-	start("census", p.every(5*time.Second, "census", p.takeCensus))
-	start("campaign results", p.every(resultsEvery, "campaign results", p.countResults))
-	p.gate.start(p, start)
-	start("test messages", p.every(sweepEvery, "test messages", p.tester.Sweep))
-	start("provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
-	start("task servers", p.serveTasks)
-	p.log.Info("worker is running", "channels", p.channelNames())
+	p.startRoles(start)
+	p.log.Info("worker is running", "channels", p.channelNames(), "roles", p.cfg.WorkerRoles)
 	loops.Wait()
 	if err := causeOf(ctx); err != nil {
 		return err
@@ -287,7 +272,7 @@ func (p *program) close() error {
 func (p *program) channelNames() []string {
 	var names []string
 	for _, c := range delivery.AllChannels() {
-		if p.delivery.Senders[c] != nil {
+		if p.delivery.Senders[c] != nil && p.serves(c) {
 			names = append(names, c.String())
 		}
 	}

@@ -21,11 +21,7 @@ var concurrency = map[delivery.Channel]int{
 }
 
 func (p *program) wireTasks() (err error) {
-	queues := []asynq.QueueSpec{{Name: task.TimerQueue, Concurrency: 32}, {Name: task.HouseQueue, Concurrency: 1}, jobQueue()}
-	for _, c := range delivery.AllChannels() {
-		queues = append(queues, asynq.QueueSpec{Name: task.ChannelQueue(c.String()), Concurrency: concurrency[c]})
-	}
-	p.servers, err = asynq.NewServers(asynq.ServersConfig{RedisURL: p.cfg.RedisURL, Queues: queues, Logger: p.log,
+	p.servers, err = asynq.NewServers(asynq.ServersConfig{RedisURL: p.cfg.RedisURL, Queues: p.queues(), Logger: p.log,
 		ShutdownTimeout: drainFor, Done: p.metrics.taskDone, Trace: p.tracing.Task})
 	if err != nil {
 		return err

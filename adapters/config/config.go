@@ -62,6 +62,8 @@ type Config struct {
 	OIDCClientID     string
 	OIDCClientSecret string
 
+	// WorkerRoles and WorkerChannels are what a worker does; empty = everything.
+	WorkerRoles, WorkerChannels []string
 	// PasswordsOff is whether console staff sign in with single sign-on only.
 	PasswordsOff bool
 	// SecondFactor is required, optional, or empty where admins decide.
@@ -108,6 +110,8 @@ func Variables() []Variable {
 		{"DATABASE_URL", "", "PostgreSQL, required: postgres://user:password@host:port/database", required(databaseForm, database)},
 		{"REDIS_URL", "", "Redis, required: redis://host:port/0; several addresses separated by commas = Redis Cluster", required(redisForm, redis)},
 		{"HTTP_ADDR", "127.0.0.1:8080", "where web serves console and API", listenAddress(func(c *Config) *string { return &c.HTTPAddr })},
+		{"WORKER_ROLES", "", "what this worker does, separated by commas: timers (fires slots, starts campaigns), delivery (sends what is due), events (relays the outbox, handles events), jobs (imports, replays, codes), gate (keeps the claim gate), house (expires coupons, notices, counts, cleans up); empty = everything. Together the workers need every role", someOf(func(c *Config) *[]string { return &c.WorkerRoles }, "timers", "delivery", "events", "jobs", "gate", "house")},
+		{"WORKER_CHANNELS", "", "the channels that this worker delivers, separated by commas: app, email, sms, webpush, webhook; empty = all. Together the workers need every channel", someOf(func(c *Config) *[]string { return &c.WorkerChannels }, "app", "email", "sms", "webpush", "webhook")},
 		{"WORKER_HTTP_ADDR", "127.0.0.1:8081", "where worker serves /livez, /readyz and /metrics", listenAddress(func(c *Config) *string { return &c.WorkerHTTPAddr })},
 		{"PUBLIC_URL", "http://127.0.0.1:8080", "how browsers reach web, without query, fragment and user name; https makes cookies Secure", bareAddress(func(c *Config) *string { return &c.PublicURL }, "https://drops.example.com")},
 		{"TRUSTED_PROXIES", "", "networks or addresses whose X-Forwarded-For is believed, e.g. 10.0.0.0/8, separated by commas", proxies},

@@ -34,6 +34,24 @@ func required(expected string, read reader) reader {
 	}
 }
 
+// someOf reads a list of known words, separated by commas; empty = all of them.
+func someOf(field func(*Config) *[]string, known ...string) reader {
+	return func(c *Config, v string) error {
+		var list []string
+		for word := range strings.SplitSeq(v, ",") {
+			if word = strings.TrimSpace(word); word == "" {
+				continue
+			}
+			if !slices.Contains(known, word) {
+				return fmt.Errorf("must be some of %s, separated by commas", strings.Join(known, ", "))
+			}
+			list = append(list, word)
+		}
+		*field(c) = list
+		return nil
+	}
+}
+
 // webAddress reads one address of HTTP; empty = none.
 func webAddress(field func(*Config) *string, example string) reader {
 	return func(c *Config, v string) error {

@@ -105,9 +105,11 @@ func (k *walk) hold(list []failing) (left []failing) {
 func (k *walk) serve() {
 	k.t.Helper()
 	n := k.evening
-	users := make([]int64, guests)
-	for i := range users {
-		users[i] = int64(1000*n + i)
+	users := make([]int64, 0, guests)
+	for id := int64(1000 * n); len(users) < guests; id++ {
+		if k.p.unreachable(&promo{channel: delivery.Webhook}, id) == "" {
+			users = append(users, id)
+		}
 	}
 	k.crowd.tell(k.ctx, users)
 	const opening = 8 * time.Second

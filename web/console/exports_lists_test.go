@@ -103,7 +103,7 @@ func TestStaffAndKeysAsFiles(t *testing.T) {
 	b := g.as(staff.Admin)
 	g.shop(10)
 	g.shop(11)
-	b.post("/staff", memberTyped("ada@example.com", "marketer")).to("/staff")
+	b.post("/staff", memberTyped("ada@example.com", "marketer")).to("/staff/2")
 	b.post("/keys", url.Values{"name": {"=checkout"}, "scopes": {"payment", "read"}}).to("/keys")
 	secret := b.get("/keys").is(200)
 	rows := b.file("/staff.csv", 2)

@@ -50,7 +50,7 @@ func TestTwoPeopleEditOneMember(t *testing.T) {
 	b := g.as(staff.Admin)
 	g.shop(10)
 	g.shop(11)
-	b.post("/staff", memberTyped("ada@example.com", "marketer")).to("/staff")
+	b.post("/staff", memberTyped("ada@example.com", "marketer")).to("/staff/2")
 	fields := []string{"email", "name", "role", "shops", "disabled"}
 	page := b.get("/staff/2").is(200)
 	b.post("/staff/2", shown(page, fields, "role", "viewer", "disabled", "1")).to("/staff")
