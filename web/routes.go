@@ -179,7 +179,7 @@ func (p *program) schemaReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.db.SchemaReady(ctx, latest)
+	return p.db.Ready(ctx, latest)
 }
 
 // groupMetrics measures group commits.

@@ -104,7 +104,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	}
 	p.closers = append(p.closers, p.tracing.Shutdown)
 	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-web", Log: log, Statements: statements,
-		Tracer: p.tracing.Queries()}); err != nil {
+		TransactionPool: cfg.TransactionPool(), Tracer: p.tracing.Queries()}); err != nil {
 		return p, err
 	}
 	p.closers = append(p.closers, func() error { p.db.Close(); return nil })

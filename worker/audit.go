@@ -41,7 +41,7 @@ func audit(ctx context.Context, args []string, getenv func(string) string, out i
 	if err != nil || id <= 0 {
 		return config.Mistake{Err: fmt.Errorf("%q is no id; %w", args[len(args)-1], errAuditUsage)}
 	}
-	names := []string{"DATABASE_URL"}
+	names := databaseVariables()
 	if getenv("REDIS_URL") != "" && !ofCampaign {
 		names = append(names, "REDIS_URL")
 	}
@@ -53,7 +53,7 @@ func audit(ctx context.Context, args []string, getenv func(string) string, out i
 	if ofCampaign {
 		what, look = "campaign", func(db *postgres.DB) error { return auditCampaign(ctx, db, id, out) }
 	}
-	return found(withDatabase(ctx, cfg.DatabaseURL, look), fmt.Sprintf("%s %d was", what, id))
+	return found(withDatabase(ctx, cfg, look), fmt.Sprintf("%s %d was", what, id))
 }
 
 // found tells a difference from an audit that could not look.
@@ -64,9 +64,12 @@ func found(err error, what string) error {
 	return config.Mistake{Err: fmt.Errorf("%s not audited: %w", what, err)}
 }
 
+// databaseVariables say how commands reach the database.
+func databaseVariables() []string { return []string{"DATABASE_URL", "DATABASE_POOL_MODE"} }
+
 // withDatabase calls look with a database that has all migrations.
-func withDatabase(ctx context.Context, url string, look func(*postgres.DB) error) error {
-	db, err := postgres.Open(ctx, url, postgres.Options{AppName: "dropbell-audit"})
+func withDatabase(ctx context.Context, cfg config.Config, look func(*postgres.DB) error) error {
+	db, err := postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{AppName: "dropbell-audit", TransactionPool: cfg.TransactionPool()})
 	if err != nil {
 		return err
 	}
@@ -75,7 +78,7 @@ func withDatabase(ctx context.Context, url string, look func(*postgres.DB) error
 	if err != nil {
 		return err
 	}
-	if err := db.SchemaReady(ctx, needs); err != nil {
+	if err := db.Ready(ctx, needs); err != nil {
 		return err
 	}
 	return look(db)

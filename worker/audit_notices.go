@@ -68,14 +68,14 @@ func auditNotices(ctx context.Context, args []string, getenv func(string) string
 		}
 		days = []time.Time{day}
 	}
-	cfg, err := config.LoadOnly(getenv, "DATABASE_URL", "RETENTION_DAYS")
+	cfg, err := config.LoadOnly(getenv, append(databaseVariables(), "RETENTION_DAYS")...)
 	if err != nil {
 		return config.Mistake{Err: err}
 	}
 	if kept := now.Add(-cfg.RetainFor); cfg.RetainFor > 0 && days[0].Before(kept) {
 		return config.Mistake{Err: fmt.Errorf("notices of %s are not kept any more (RETENTION_DAYS); of that day there is the calendar alone", args[0])}
 	}
-	err = withDatabase(ctx, cfg.DatabaseURL, func(db *postgres.DB) error {
+	err = withDatabase(ctx, cfg, func(db *postgres.DB) error {
 		return auditDays(ctx, postgres.NewNotices(db), days, out)
 	})
 	return found(err, "notices were")

@@ -24,11 +24,11 @@ func person(ctx context.Context, args []string, getenv func(string) string, out 
 	if err != nil {
 		return config.Mistake{Err: fmt.Errorf("%q is no user; %w", args[1], errPersonUsage)}
 	}
-	cfg, err := config.LoadOnly(getenv, "DATABASE_URL")
+	cfg, err := config.LoadOnly(getenv, databaseVariables()...)
 	if err != nil {
 		return config.Mistake{Err: err}
 	}
-	return withDatabase(ctx, cfg.DatabaseURL, func(db *postgres.DB) error {
+	return withDatabase(ctx, cfg, func(db *postgres.DB) error {
 		s := &user.Service{Store: postgres.NewUsers(db)}
 		if args[0] == "erase" {
 			err := s.Erase(ctx, staff.System(), id)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"dropbell/adapters/config"
+	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
 	"dropbell/migrations"
 )
@@ -48,7 +49,8 @@ const usage = `worker fires reminders, delivers them and keeps house.
                               exit; it begins with PUBLIC_URL
   worker help                 print this
 
-migrate, erase, user-data, reset-second-factors and password-link need DATABASE_URL alone; audit needs DATABASE_URL and, to look at the
+migrate, erase, user-data, reset-second-factors and password-link need DATABASE_URL alone (behind a pooler: and
+DATABASE_POOL_MODE, migrate: and DATABASE_SESSION_URL); audit needs DATABASE_URL and, to look at the
 shelves of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). Without a command every variable below counts.
 
 Exit codes:
@@ -92,16 +94,20 @@ func isHelp(arg string) bool { return slices.Contains([]string{"help", "-h", "-h
 
 // migrate brings the database up to date and says what it does.
 func migrate(ctx context.Context, contract bool, getenv func(string) string, out io.Writer) error {
-	cfg, err := config.LoadOnly(getenv, "DATABASE_URL")
+	cfg, err := config.LoadOnly(getenv, append(databaseVariables(), "DATABASE_SESSION_URL")...)
+	if err != nil {
+		return config.Mistake{Err: err}
+	}
+	url, err := sessionURL(ctx, cfg)
 	if err != nil {
 		return config.Mistake{Err: err}
 	}
 	tell := func(line string) { fmt.Fprintln(out, line) }
-	applied, err := migrations.UpTelling(ctx, cfg.DatabaseURL, contract, tell)
+	applied, err := migrations.UpTelling(ctx, url, contract, tell)
 	if err != nil {
 		return fmt.Errorf("migrating failed, with %d migrations applied by this run: %w", applied, err)
 	}
-	version, err := migrations.Version(ctx, cfg.DatabaseURL)
+	version, err := migrations.Version(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -112,6 +118,23 @@ func migrate(ctx context.Context, contract bool, getenv func(string) string, out
 			"once none of its programs runs any more, run worker migrate contract\n", newest)
 	}
 	return err
+}
+
+// sessionURL returns where migrations find sessions of their own: a lock of a
+// session keeps two processes from applying the same step.
+func sessionURL(ctx context.Context, cfg config.Config) (string, error) {
+	const remedy = "migrations need sessions of their own: set DATABASE_SESSION_URL to the server itself, or to a pool in session mode"
+	url, name := cfg.DatabaseURL, "DATABASE_URL"
+	if cfg.SessionURL != "" {
+		url, name = cfg.SessionURL, "DATABASE_SESSION_URL"
+	} else if cfg.TransactionPool() {
+		return "", errors.New("DATABASE_SESSION_URL is missing: " + remedy)
+	}
+	kept, err := postgres.HasSessions(ctx, url)
+	if err == nil && !kept {
+		err = fmt.Errorf("%s leads to a connection pooler in transaction mode, and %s", name, remedy)
+	}
+	return url, err
 }
 
 func appliedWords(n int) string {

@@ -71,7 +71,7 @@ func (p *program) schemaReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.db.SchemaReady(ctx, latest)
+	return p.db.Ready(ctx, latest)
 }
 
 // awaitSchema returns when the database has all migrations: before, work that

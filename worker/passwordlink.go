@@ -19,11 +19,11 @@ func printPasswordLink(ctx context.Context, args []string, getenv func(string) s
 	if len(args) != 1 {
 		return config.Mistake{Err: errors.New("worker password-link takes one e-mail address; see worker --help")}
 	}
-	cfg, err := config.LoadOnly(getenv, "DATABASE_URL", "PUBLIC_URL", "CONSOLE_PASSWORDS")
+	cfg, err := config.LoadOnly(getenv, append(databaseVariables(), "PUBLIC_URL", "CONSOLE_PASSWORDS")...)
 	if err != nil {
 		return config.Mistake{Err: err}
 	}
-	return withDatabase(ctx, cfg.DatabaseURL, func(db *postgres.DB) error {
+	return withDatabase(ctx, cfg, func(db *postgres.DB) error {
 		service := &staff.Service{Store: postgres.NewStaff(db), PasswordsOff: cfg.PasswordsOff, Now: func() time.Time { return time.Now().UTC() }}
 		_, token, err := service.NewPasswordLinkOf(ctx, args[0])
 		switch {

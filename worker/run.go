@@ -92,7 +92,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	}
 	p.closers = append(p.closers, p.tracing.Shutdown)
 	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-worker", Log: log,
-		Tracer: p.tracing.Queries()}); err != nil {
+		TransactionPool: cfg.TransactionPool(), Tracer: p.tracing.Queries()}); err != nil {
 		return p, errors.Join(err, p.close())
 	}
 	p.closers = append(p.closers, func() error { p.db.Close(); return nil })

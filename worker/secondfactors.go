@@ -18,11 +18,11 @@ func resetSecondFactors(ctx context.Context, args []string, getenv func(string) 
 	if len(args) != 1 {
 		return config.Mistake{Err: errors.New("worker reset-second-factors takes one e-mail address; see worker --help")}
 	}
-	cfg, err := config.LoadOnly(getenv, "DATABASE_URL")
+	cfg, err := config.LoadOnly(getenv, databaseVariables()...)
 	if err != nil {
 		return config.Mistake{Err: err}
 	}
-	return withDatabase(ctx, cfg.DatabaseURL, func(db *postgres.DB) error {
+	return withDatabase(ctx, cfg, func(db *postgres.DB) error {
 		service := &staff.Service{Store: postgres.NewStaff(db), Now: func() time.Time { return time.Now().UTC() }}
 		n, err := service.ResetFactorsOf(ctx, args[0])
 		if errors.Is(err, staff.ErrNotFound) {

@@ -22,7 +22,11 @@ import (
 // their variables say; see [Variables].
 type Config struct {
 	DatabaseURL string
-	RedisURL    string
+	// SessionURL leads to the database with sessions of its own; empty =
+	// DatabaseURL does.
+	SessionURL string
+	PoolMode   string // session or transaction
+	RedisURL   string
 
 	HTTPAddr       string
 	WorkerHTTPAddr string
@@ -98,6 +102,10 @@ type Config struct {
 	TraceRatio    float64
 }
 
+// TransactionPool reports whether a pooler may run each transaction in another
+// session of the server.
+func (c Config) TransactionPool() bool { return c.PoolMode == "transaction" }
+
 // A Variable describes one environment variable.
 type Variable struct {
 	Name, Default, Meaning string
@@ -107,7 +115,9 @@ type Variable struct {
 // Variables returns every variable with its meaning and default.
 func Variables() []Variable {
 	return []Variable{
-		{"DATABASE_URL", "", "PostgreSQL, required: postgres://user:password@host:port/database", required(databaseForm, database)},
+		{"DATABASE_URL", "", "PostgreSQL, required: postgres://user:password@host:port/database", required(databaseForm, database(func(c *Config) *string { return &c.DatabaseURL }))},
+		{"DATABASE_POOL_MODE", "session", "transaction: DATABASE_URL leads to a connection pooler, such as PgBouncer, in transaction mode; session: to the server itself, or to a pool in session mode", poolMode},
+		{"DATABASE_SESSION_URL", "", "with DATABASE_POOL_MODE=transaction: the server itself, or a pool in session mode, for worker migrate; empty = DATABASE_URL", orNone(database(func(c *Config) *string { return &c.SessionURL }))},
 		{"REDIS_URL", "", "Redis, required: redis://host:port/0; several addresses separated by commas = Redis Cluster", required(redisForm, redis)},
 		{"HTTP_ADDR", "127.0.0.1:8080", "where web serves console and API", listenAddress(func(c *Config) *string { return &c.HTTPAddr })},
 		{"WORKER_ROLES", "", "what this worker does, separated by commas: timers (fires slots, starts campaigns), delivery (sends what is due), events (relays the outbox, handles events), jobs (imports, replays, codes), gate (keeps the claim gate), house (expires coupons, notices, counts, cleans up); empty = everything. Together the workers need every role", someOf(func(c *Config) *[]string { return &c.WorkerRoles }, "timers", "delivery", "events", "jobs", "gate", "house")},

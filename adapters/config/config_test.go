@@ -29,6 +29,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: "127.0.0.1:8080",
+		PoolMode:       "session",
 		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMTPTLS: "opportunistic", RatePerUser: 600, DBConns: 16, RequestTimeout: 2 * time.Second,
 		JWTMaxAge: 24 * time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
 	if !reflect.DeepEqual(got, want) {
@@ -44,6 +45,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "VAPID_PUBLIC_KEY", public,
 		"VAPID_PRIVATE_KEY", private, "VAPID_SUBJECT", "mailto:a@example.com",
 		"LINK_SECRET", "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
+		"DATABASE_POOL_MODE", "transaction", "DATABASE_SESSION_URL", "postgres://u:p@primary:5432/dropbell",
 		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500",
 		"COUPON_LOCK_TIMEOUT", "90s", "GATE_SHELVES", "8", "REQUEST_TIMEOUT", "900ms", "MAX_IN_FLIGHT", "77",
 		"OIDC_ISSUER", "https://id.example/realm", "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh", "CONSOLE_PASSWORDS", "off", "WORKER_ROLES", "timers, house", "WORKER_CHANNELS", "sms",
@@ -54,6 +56,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
+		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell",
 		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
 		JWTSecret: "0123456789abcdef0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", JWTMaxAge: 90 * time.Minute, AdminEmail: "a@example.com", AdminPassword: "correct horse",
 		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMSURL: "https://sms.example/v1",
@@ -92,6 +95,7 @@ var mistakes = map[string]string{
 	"ADMIN_API_KEY": secret + "-long-enough-but-not-dbk", "SMTP_URL": "mail://u:" + secret + "@mail", "SMS_URL": secret,
 	"WEBHOOK_URL": "gopher://" + secret, "WEBHOOK_SECRET": secret, "SMS_TOKEN": secret + "\n" + secret,
 	"VAPID_PUBLIC_KEY": secret, "VAPID_PRIVATE_KEY": secret, "VAPID_SUBJECT": secret, "HTTP_ADDR": secret, "WORKER_HTTP_ADDR": secret + ":x", "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
+	"DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x",
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret,
 	"OIDC_ISSUER":                 "ldap://" + secret,
@@ -129,6 +133,8 @@ func TestEachMistakeAlone(t *testing.T) {
 		"RATE_LIMIT_PER_MINUTE":     {"1.5", "1e3", "ten", "10000001", "99999999999999999999"},
 		"RATE_LIMIT_KEY_PER_MINUTE": {"100000001"},
 		"DATABASE_MAX_CONNS":        {"0", "1001"},
+		"DATABASE_POOL_MODE":        {"statement", "Transaction"},
+		"DATABASE_SESSION_URL":      {"postgres://", "postgres://u:" + secret + "@%zz/x"},
 		"RETENTION_DAYS":            {"36501", "90d"},
 		"REQUEST_TIMEOUT":           {"99ms", "16s", "2"},
 		"MAX_IN_FLIGHT":             {"-1", "100001", "many"},

@@ -140,15 +140,27 @@ func listenAddress(field func(*Config) *string) reader {
 
 const databaseForm = "postgres://user:password@host:port/database"
 
-// database reads the address of PostgreSQL as its driver does.
-func database(c *Config, v string) error {
-	c.DatabaseURL = v
-	if !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://") {
-		return errors.New("must begin with postgres://, as in " + databaseForm)
+// database reads an address of PostgreSQL as its driver does.
+func database(field func(*Config) *string) reader {
+	return func(c *Config, v string) error {
+		*field(c) = v
+		if !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://") {
+			return errors.New("must begin with postgres://, as in " + databaseForm)
+		}
+		_, rest, _ := strings.Cut(v, "://")
+		if _, err := pgxpool.ParseConfig(v); err != nil || rest == "" {
+			return errors.New("must have the form " + databaseForm + ", special characters percent-encoded, parameters that PostgreSQL knows, and files that can be read")
+		}
+		return nil
 	}
-	_, rest, _ := strings.Cut(v, "://")
-	if _, err := pgxpool.ParseConfig(v); err != nil || rest == "" {
-		return errors.New("must have the form " + databaseForm + ", special characters percent-encoded, parameters that PostgreSQL knows, and files that can be read")
+}
+
+// poolMode reads a mode of PgBouncer's pools. Its third one, statement, has no
+// transactions.
+func poolMode(c *Config, v string) error {
+	c.PoolMode = v
+	if v != "session" && v != "transaction" {
+		return errors.New("must be session or transaction")
 	}
 	return nil
 }

@@ -176,7 +176,7 @@ func buildStandIn(ctx context.Context) (program, error) {
 func findChromium(ctx context.Context, log io.Writer) (program, error) {
 	m := thisMachine()
 	get := func(way) error { return m.aptInstall(ctx, log, "chromium") }
-	return obtain(chromiumWays(m), lookChromium, get, "Chromium is missing: install chromium or Google Chrome")
+	return obtain(systemWays(m), lookChromium, get, "Chromium is missing: install chromium or Google Chrome")
 }
 
 func lookChromium() (program, error) {
@@ -198,15 +198,16 @@ func FindChromium(ctx context.Context, log io.Writer) (string, error) {
 	return p.path, err
 }
 
-// Ensure installs what is missing of PostgreSQL, Redis and Chromium and says
-// which ones are used.
+// Ensure installs what is missing of PostgreSQL, PgBouncer, Redis and Chromium
+// and says which ones are used.
 func Ensure(ctx context.Context, log io.Writer) error {
 	postgres, err1 := findPostgres(ctx, log, 0)
 	redis, err2 := findRedis(ctx, log, false)
 	chromium, err3 := findChromium(ctx, log)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	pgbouncer, err4 := findPgBouncer(ctx, log)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
-	say(log, "PostgreSQL %d in %s\nRedis %s\nbrowser %s", postgres.major, postgres.path, redis.path, chromium.path)
+	say(log, "PostgreSQL %d in %s\nPgBouncer %s\nRedis %s\nbrowser %s", postgres.major, postgres.path, pgbouncer.path, redis.path, chromium.path)
 	return nil
 }

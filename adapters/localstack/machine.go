@@ -74,8 +74,8 @@ func redisWays(m machine, standIn bool) []way {
 	return ways
 }
 
-// chromiumWays are the ways to a browser on m, best first.
-func chromiumWays(m machine) []way {
+// systemWays are the ways to what only the system's packages have, best first.
+func systemWays(m machine) []way {
 	if m.mayUseApt() {
 		return []way{byFinding, byApt}
 	}

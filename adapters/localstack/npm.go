@@ -18,7 +18,7 @@ import (
 // npmFiles are what decides which packages are installed.
 var npmFiles = []string{"package.json", "package-lock.json", ".npmrc"}
 
-var errNoNPM = errors.New("Node.js with npm is missing: install Node.js 22 (or 20.19 and newer of 20), https://nodejs.org")
+var errNoNPM = errors.New("npm is missing: install Node.js 22 (or 20.19 and newer of 20), https://nodejs.org")
 
 // NPMPackages returns the directory node_modules with the packages that
 // package-lock.json in dir pins. They are downloaded once for this machine.

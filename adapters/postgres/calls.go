@@ -45,18 +45,32 @@ func callLimit(ctx context.Context) time.Duration {
 
 // callLimiter applies [LimitCalls]. The driver tells its tracers when a call
 // begins and ends, and makes the call in the context that they return.
-type callLimiter struct{}
-
-// limitingCalls adds the limiter to what traces, nil if nothing does.
-func limitingCalls(tracer pgx.QueryTracer) pgx.QueryTracer {
-	if tracer == nil {
-		return callLimiter{}
-	}
-	return multitracer.New(callLimiter{}, tracer)
+type callLimiter struct {
+	// most is the limit of statements and batches whose context has none or a
+	// longer one; 0 = any time.
+	most time.Duration
+	// failed is told of the errors of statements; nil = nobody is.
+	failed func(error)
 }
 
-func begin(ctx context.Context) context.Context {
+// with adds the limiter to what traces, nil if nothing does.
+func (l callLimiter) with(tracer pgx.QueryTracer) pgx.QueryTracer {
+	if tracer == nil {
+		return l
+	}
+	return multitracer.New(l, tracer)
+}
+
+func (l callLimiter) begin(ctx context.Context) context.Context {
 	d := callLimit(ctx)
+	if l.most > 0 && (d == 0 || d > l.most) {
+		d = l.most
+	}
+	return within(ctx, d)
+}
+
+// within returns a context that ends after d, or ctx if d is 0.
+func within(ctx context.Context, d time.Duration) context.Context {
 	if d == 0 {
 		return ctx
 	}
@@ -64,40 +78,52 @@ func begin(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callCancelKey{}, cancel)
 }
 
-func end(ctx context.Context) {
-	if callLimit(ctx) == 0 {
-		return
+func (l callLimiter) end(ctx context.Context, err error) {
+	if err != nil && l.failed != nil {
+		l.failed(err)
 	}
+	if l.most > 0 || callLimit(ctx) > 0 {
+		end(ctx)
+	}
+}
+
+func end(ctx context.Context) {
 	if cancel, ok := ctx.Value(callCancelKey{}).(context.CancelFunc); ok {
 		cancel()
 	}
 }
 
 // TraceQueryStart is part of [pgx.QueryTracer].
-func (callLimiter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	return begin(ctx)
+func (l callLimiter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return l.begin(ctx)
 }
 
 // TraceQueryEnd is part of [pgx.QueryTracer].
-func (callLimiter) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) { end(ctx) }
+func (l callLimiter) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryEndData) {
+	l.end(ctx, d.Err)
+}
 
 // TraceBatchStart is part of [pgx.BatchTracer].
-func (callLimiter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	return begin(ctx)
+func (l callLimiter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return l.begin(ctx)
 }
 
 // TraceBatchQuery is part of [pgx.BatchTracer].
 func (callLimiter) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 
 // TraceBatchEnd is part of [pgx.BatchTracer].
-func (callLimiter) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchEndData) { end(ctx) }
+func (l callLimiter) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchEndData) {
+	l.end(ctx, d.Err)
+}
 
 // TraceAcquireStart is part of [pgxpool.AcquireTracer].
 func (callLimiter) TraceAcquireStart(ctx context.Context, _ *pgxpool.Pool, _ pgxpool.TraceAcquireStartData) context.Context {
-	return begin(ctx)
+	return within(ctx, callLimit(ctx))
 }
 
 // TraceAcquireEnd is part of [pgxpool.AcquireTracer].
 func (callLimiter) TraceAcquireEnd(ctx context.Context, _ *pgxpool.Pool, _ pgxpool.TraceAcquireEndData) {
-	end(ctx)
+	if callLimit(ctx) > 0 {
+		end(ctx)
+	}
 }

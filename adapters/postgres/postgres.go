@@ -27,11 +27,16 @@ var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the database ca
 // errTooSlow is returned for a statement that ran into [Options].Statements.
 var errTooSlow = ErrUnavailable.Because("the database took too long and was stopped; ask for less, or try again later").Told("fault.database_slow")
 
+var errNoAddress = errors.New("DATABASE_URL is not a valid PostgreSQL address")
+
 // DB is a pool of connections to one database.
 type DB struct {
 	pool   *pgxpool.Pool
 	log    *slog.Logger
 	traced bool
+
+	transactionPool bool
+	pooling         *pooling
 }
 
 // Options tune a pool.
@@ -41,6 +46,9 @@ type Options struct {
 	Log      *slog.Logger // nil = slog.Default()
 	// Statements is how long one statement may take; 0 = any time.
 	Statements time.Duration
+	// TransactionPool says that a pooler may run each transaction in another
+	// session of the server: nothing is kept in sessions then.
+	TransactionPool bool
 	// Tracer, if set, is told of every statement; without it, not even the
 	// context of callers is looked at.
 	Tracer pgx.QueryTracer
@@ -51,7 +59,7 @@ type Options struct {
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, errors.New("DATABASE_URL is not a valid PostgreSQL address") // the error itself may hold the password
+		return nil, errNoAddress // the error itself may hold the password
 	}
 	cfg.MaxConns = max(o.MaxConns, 4)
 	if o.MaxConns == 0 {
@@ -61,7 +69,8 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	cfg.MaxConnIdleTime = 5 * time.Minute
 	cfg.ConnConfig.RuntimeParams["application_name"] = o.AppName
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	cfg.ConnConfig.Tracer = limitingCalls(o.Tracer)
+	state, limiter := &pooling{}, callLimiter{}
+	limiter.failed = state.learn
 	// A statement that nobody waits for any more would run on: the server looks
 	// for its client only when it has rows to send.
 	//
@@ -71,6 +80,18 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		_, err := conn.Exec(ctx, fmt.Sprintf(`set jit = off; set statement_timeout = %d`, o.Statements.Milliseconds()))
 		return err
 	}
+	if o.TransactionPool {
+		// Settings would reach whichever session comes next, and a prepared
+		// statement be missing there: types alone are remembered, on this side.
+		// The limit of statements is kept on this side, too, and a moment later
+		// than one that the pooler or the role sets, whose error says more.
+		cfg.AfterConnect = nil
+		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+		if o.Statements > 0 {
+			limiter.most = o.Statements + time.Second
+		}
+	}
+	cfg.ConnConfig.Tracer = limiter.with(o.Tracer)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open database pool: %w", err)
@@ -78,7 +99,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &DB{pool, o.Log, o.Tracer != nil}, nil
+	return &DB{pool, o.Log, o.Tracer != nil, o.TransactionPool, state}, nil
 }
 
 // Close waits for running statements and closes every connection.
@@ -153,9 +174,13 @@ func violates(err error, constraint string) bool {
 	return ok && pg.ConstraintName == constraint
 }
 
-// SchemaReady returns an error while the database lacks migrations up to the
-// one that the program needs.
-func (db *DB) SchemaReady(ctx context.Context, needs int64) error {
+// Ready returns an error that says what to do while the database lacks
+// migrations up to the one that the program needs, or is behind a pooler that
+// [Options] do not tell of.
+func (db *DB) Ready(ctx context.Context, needs int64) error {
+	if err := db.sessions(ctx); err != nil {
+		return err
+	}
 	have, err := db.SchemaVersion(ctx)
 	if err != nil {
 		return err

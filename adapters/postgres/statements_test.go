@@ -24,14 +24,16 @@ func TestStatementsEnd(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `begin; lock table shops in access exclusive mode`); err != nil {
 		t.Fatal(err)
 	}
-	db, err := postgres.Open(t.Context(), url, postgres.Options{Statements: 200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	begun := time.Now()
-	_, err = postgres.NewTemplates(db).Shops(t.Context())
-	if fault.KindOf(err) != fault.Unavailable || fault.KeyOf(err) != "fault.database_slow" || !errors.Is(err, postgres.ErrUnavailable) {
-		t.Errorf("after %s: %v", time.Since(begun), err)
+	for pooled, key := range map[bool]string{false: "fault.database_slow", true: "fault.database_away"} {
+		db, err := postgres.Open(t.Context(), url, postgres.Options{Statements: 200 * time.Millisecond, TransactionPool: pooled})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		begun := time.Now()
+		_, err = postgres.NewTemplates(db).Shops(t.Context())
+		if fault.KindOf(err) != fault.Unavailable || fault.KeyOf(err) != key || !errors.Is(err, postgres.ErrUnavailable) {
+			t.Errorf("after %s: %v", time.Since(begun), err)
+		}
 	}
 }

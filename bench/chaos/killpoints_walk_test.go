@@ -112,18 +112,19 @@ func (k *walk) serve() {
 		}
 	}
 	k.crowd.tell(k.ctx, users)
-	const opening = 8 * time.Second
+	const later = time.Hour // the drops are opened when all of them are published
 	sales := map[string]int64{}
 	for _, mode := range []string{"durable", "gate"} {
-		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, opening)
+		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later)
 	}
-	opens := time.Now().Add(opening)
-	codes := k.c.openCodes()
+	codes := k.c.openCodes(later)
 	d := k.reserveAll(fmt.Sprint("Evening ", n), users)
 	campaign := k.p.publish(promo{name: fmt.Sprint("Campaign ", n), channel: delivery.Webhook, audience: named(users), rate: 1000})
 	k.move(d, time.Now().Add(3*time.Second).Truncate(time.Second))
-
-	wait(time.Until(opens.Add(knownWithin)), k.ctx.Done())
+	for _, template := range []int64{sales["durable"], sales["gate"], codes.template} {
+		k.open(template)
+	}
+	wait(soon+knownWithin, k.ctx.Done())
 	var all sync.WaitGroup
 	for mode, template := range sales {
 		all.Go(func() { k.sell(mode, template, users) })
@@ -154,6 +155,19 @@ func (k *walk) move(d *drop, dueAt time.Time) {
 			return nil
 		}
 		return map[string]any{"opens_at": d.opensAt}
+	})
+}
+
+// soon is when a drop opens that is opened now.
+const soon = 5 * time.Second
+
+// open moves the opening of a drop to a moment from now.
+func (k *walk) open(template int64) {
+	(&sale{claims: k.c, mode: "open", template: template}).edit(func(now map[string]any) map[string]any {
+		if at, err := time.Parse(time.RFC3339, fmt.Sprint(now["opens_at"])); err == nil && time.Until(at) < time.Minute {
+			return nil
+		}
+		return map[string]any{"opens_at": time.Now().Add(soon).UTC().Truncate(time.Second)}
 	})
 }
 

@@ -67,7 +67,11 @@ func newRig(t testing.TB, change func(*api.Deps)) *rig {
 	url := localstack.Database(t)
 	r := &rig{TB: t, hub: &api.Hub{}, logs: &bytes.Buffer{}, keys: map[staff.Scope]string{}}
 	log := slog.New(slog.NewJSONHandler(r.logs, nil))
-	db, err := postgres.Open(context.Background(), url, postgres.Options{AppName: "test", Log: log})
+	way, options := url, postgres.Options{AppName: "test", Log: log}
+	if strings.HasPrefix(t.Name(), "TestThroughATransactionPooler/") {
+		way, options.TransactionPool = localstack.TransactionPooler(t, url, 2), true
+	}
+	db, err := postgres.Open(context.Background(), way, options)
 	r.must(err)
 	t.Cleanup(db.Close)
 	r.db = db

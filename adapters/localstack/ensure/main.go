@@ -1,5 +1,5 @@
 // Command ensure installs what the tests need and this machine lacks:
-// PostgreSQL, Redis and a browser.
+// PostgreSQL, PgBouncer, Redis and a browser.
 package main
 
 import (
