@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"dropbell/adapters/postgres"
@@ -76,15 +77,11 @@ const eventLife = time.Hour
 func (p *program) cleanUp(ctx context.Context) error {
 	keep := postgres.Retention{Delivery: p.cfg.RetainFor, Audit: p.cfg.RetainAudit,
 		Idempotency: postgres.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour}
-	n, err := postgres.NewHousekeeping(p.db).Clean(ctx, keep)
-	if err != nil {
-		return err
-	}
-	trimmed, err := p.bus.Trim(ctx, eventLife)
-	if err != nil {
-		return err
-	}
-	pruned, err := p.queue.PruneArchive(ctx, 7*24*time.Hour)
+	// Redis first: what fills its memory does not wait for what fills a disk. No
+	// part keeps another one from its work.
+	trimmed, err1 := p.bus.Trim(ctx, eventLife)
+	pruned, err2 := p.queue.PruneArchive(ctx, 7*24*time.Hour)
+	n, err3 := postgres.NewHousekeeping(p.db).Clean(ctx, keep, 0)
 	p.log.Info("cleaned up", "rows", n, "events", trimmed, "archived_tasks", pruned)
-	return err
+	return errors.Join(err1, err2, err3)
 }

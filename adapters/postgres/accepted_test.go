@@ -108,7 +108,7 @@ func TestAcceptedMessagesOfManyBatches(t *testing.T) {
 	}
 	w.exec(`update accepted_messages set at = now() - interval '2 days'`)
 	w.exec(`update batches set state = 'done', lease_token = null, lease_until = null where id <> $1`, leases[0].Batch().ID)
-	_, err = postgres.NewHousekeeping(w.db).Clean(t.Context(), keepTen)
+	_, err = postgres.NewHousekeeping(w.db).Clean(t.Context(), keepTen, 0)
 	w.must(err)
 	if n := w.number(`select count(distinct batch_id) from accepted_messages`); n != 1 {
 		t.Errorf("messages of %d batches are left, want those of the one that is not done", n)

@@ -121,7 +121,7 @@ func TestOpeningsCountOnce(t *testing.T) {
 	refused("leads nowhere any more", c.ID)
 
 	s.exec(`update campaigns set archived = true, starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
-	_, err := postgres.NewHousekeeping(s.db).Clean(ctx, keepTen)
+	_, err := postgres.NewHousekeeping(s.db).Clean(ctx, keepTen, 0)
 	s.must(err)
 	if n := s.number(`select count(*) from campaign_openings`); n != 0 {
 		t.Errorf("%d openings are kept for ever", n)

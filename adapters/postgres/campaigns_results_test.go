@@ -363,7 +363,7 @@ func TestResultsOutliveTheirBatches(t *testing.T) {
 	had := s.counted(c).Groups
 	s.exec(`update campaigns set starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
 	s.exec(`update batches set worthless_after = now() - interval '11 days'`)
-	_, err := postgres.NewHousekeeping(s.db).Clean(t.Context(), keepTen)
+	_, err := postgres.NewHousekeeping(s.db).Clean(t.Context(), keepTen, 0)
 	s.must(err)
 	if n := s.number(`select count(*) from batches`); n != 0 {
 		t.Fatalf("%d batches are left", n)

@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,27 +26,117 @@ type Retention struct {
 	Uploads     time.Duration // files, once no job that goes on needs them
 }
 
-// chunk is how many rows one statement removes.
-const chunk = 5000
+const (
+	// chunk is how many rows one statement removes.
+	chunk = 5000
+	// stepBudget is how long one step may take before the others have their
+	// turn. It goes on where it stopped at the next cleaning.
+	stepBudget = time.Minute
+	// vainWindows is how many chunks of ids without anything to remove end a walk.
+	vainWindows = 4
+)
+
+// A step removes one kind of rows that are older than age, at most chunk of them
+// by a statement.
+type step struct {
+	sql string
+	age time.Duration
+}
 
 // Clean removes everything past its retention and returns how many rows that
-// were. It may be stopped and repeated at any point.
-func (h Housekeeping) Clean(ctx context.Context, keep Retention) (int64, error) {
-	steps := []struct {
-		sql string
-		age time.Duration
-	}{
+// were. It may be stopped and repeated at any point. A step that fails or does
+// not end within budget, 0 = [stepBudget], keeps no other step from its work,
+// except that nothing is removed whose results are not archived yet.
+func (h Housekeeping) Clean(ctx context.Context, keep Retention, budget time.Duration) (total int64, err error) {
+	c := cleaning{Housekeeping: h, budget: cmp.Or(budget, stepBudget)}
+	archived := c.all(ctx, archiving(keep))
+	if archived && keep.Delivery > 0 {
+		c.do(ctx, func(ctx context.Context) (int64, error) { return h.removeBatches(ctx, keep.Delivery) })
+	}
+	c.all(ctx, steps(keep))
+	return c.rows, errors.Join(append(c.failed, ctx.Err())...)
+}
+
+// A cleaning is one run of all steps.
+type cleaning struct {
+	Housekeeping
+	budget time.Duration
+	rows   int64
+	failed []error
+}
+
+// all carries the steps out and reports whether each came to its end.
+func (c *cleaning) all(ctx context.Context, list []step) (done bool) {
+	done = true
+	for _, s := range list {
+		if s.age > 0 && !c.do(ctx, func(ctx context.Context) (int64, error) { return c.inChunks(ctx, s.sql, s.age) }) {
+			done = false
+		}
+	}
+	return done
+}
+
+// do carries one step out and reports whether it came to its end. Using the
+// budget up is no failure.
+func (c *cleaning) do(ctx context.Context, carryOut func(context.Context) (int64, error)) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	limited, cancel := context.WithTimeout(ctx, c.budget)
+	defer cancel()
+	n, err := carryOut(limited)
+	c.rows += n
+	if err != nil && (ctx.Err() != nil || limited.Err() == nil) {
+		c.failed = append(c.failed, err)
+	}
+	return err == nil
+}
+
+// removeBatches removes batches that are done and past their retention. It walks
+// by id, which grows with the time, so that no index on the instant is needed,
+// and ends when a few chunks in a row hold nothing to remove.
+func (h Housekeeping) removeBatches(ctx context.Context, age time.Duration) (total int64, err error) {
+	after, vain := int64(0), 0
+	for vain < vainWindows {
+		var last *int64
+		var removed int64
+		err := h.pool.QueryRow(ctx, `
+			with window_ as (
+				select id, state, worthless_after from batches where id > $3 order by id limit $2
+			), removed as (
+				delete from batches where id in (select id from window_ where state = 'done' and worthless_after < now() - $1::interval) returning id
+			)
+			select (select max(id) from window_), (select count(*) from removed)`, age, chunk, after).Scan(&last, &removed)
+		if err != nil || last == nil {
+			return total, translate(err)
+		}
+		total, after, vain = total+removed, *last, vain+1
+		if removed > 0 {
+			vain = 0
+		}
+	}
+	return total, nil
+}
+
+// archiving are the steps that keep results without what they were counted from.
+func archiving(keep Retention) []step {
+	return []step{
 		{`update slot_results r set archived = true where (r.slot_id, r.channel) in (select r.slot_id, r.channel from slots s
 			join slot_results r on r.slot_id = s.id where not r.archived and s.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`update campaigns set archived = true where id in (select id from campaigns where settled_at is not null and not archived
 			and ends_at < now() - $1::interval limit $2)`, keep.Delivery},
+	}
+}
+
+// steps are those that need nothing but one statement.
+func steps(keep Retention) []step {
+	return []step{
 		{`delete from campaign_messages where (campaign_id, seq) in (select m.campaign_id, m.seq from campaigns c
 			join campaign_messages m on m.campaign_id = c.id where c.archived and c.ends_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`delete from campaign_openings o where (o.campaign_id, o.user_id) in (select o.campaign_id, o.user_id from campaigns c
 			join campaign_openings o on o.campaign_id = c.id where c.archived and c.ends_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`delete from campaign_publications where fingerprint in (select fingerprint from campaign_publications
 			where published_at < now() - $1::interval limit $2)`, 24 * time.Hour},
-		{`delete from batches where id in (select b.id from batches b where b.worthless_after < now() - $1::interval and b.state = 'done' order by b.id limit $2)`, keep.Delivery},
 		// Of batches that are gone or done: a worker that lost its lease may have been late.
 		{`delete from accepted_messages where ctid in (select a.ctid from accepted_messages a where a.at < now() - $1::interval
 			and not exists (select from batches b where b.id = a.batch_id and b.state <> 'done') limit $2)`, 24 * time.Hour},
@@ -80,18 +172,6 @@ func (h Housekeeping) Clean(ctx context.Context, keep Retention) (int64, error) 
 		{`delete from channel_tests where id in (select id from channel_tests where created_at < now() - $1::interval and state = 'done' limit $2)`, keep.Delivery},
 		{`delete from sessions where token in (select token from sessions where expiry < now() - $1::interval limit $2)`, time.Hour},
 	}
-	var total int64
-	for _, s := range steps {
-		if s.age == 0 {
-			continue
-		}
-		n, err := h.inChunks(ctx, s.sql, s.age)
-		total += n
-		if err != nil {
-			return total, err
-		}
-	}
-	return total, nil
 }
 
 func (h Housekeeping) inChunks(ctx context.Context, sql string, age time.Duration) (total int64, err error) {

@@ -117,7 +117,7 @@ func TestOldJobsAndUploadsAreRemoved(t *testing.T) {
 	s.exec(`update uploads set created_at = now() - interval '8 days' where id = any($1)`, []int64{used, needed, unused})
 	keep := postgres.Retention{Jobs: 30 * day, Uploads: 7 * day}
 	for range 2 {
-		_, err := postgres.NewHousekeeping(s.db).Clean(context.WithoutCancel(t.Context()), keep)
+		_, err := postgres.NewHousekeeping(s.db).Clean(context.WithoutCancel(t.Context()), keep, 0)
 		s.must(err)
 	}
 	if n := s.number(`select count(*) from jobs where id = any($1)`, []int64{going.ID, recent.ID}); n != 2 || s.number(`select count(*) from jobs`) != 2 {

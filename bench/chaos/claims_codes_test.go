@@ -33,11 +33,12 @@ type codeSale struct {
 	unread  int
 }
 
-// openCodes publishes the drop, which opens in a while, and takes its codes.
-func (c *claims) openCodes(in time.Duration) *codeSale {
+// openCodes publishes a drop at the gate of the mode, which opens in a while, and
+// takes its codes.
+func (c *claims) openCodes(mode string, in time.Duration) *codeSale {
 	s := &codeSale{claims: c, yes: map[int64][]told{}, answers: map[string]int{}}
 	s.opensAt = time.Now().Add(in)
-	s.template = c.publishDrop("Codes", "gate", "code", int64(c.rush.codes), 1, in)
+	s.template = c.publishDrop("Codes", mode, "code", int64(c.rush.codes), 1, in)
 	path := fmt.Sprintf("/admin/templates/%d/codes", s.template)
 	var batch struct{ ID, State string }
 	c.crowd.must(c.ctx, call{method: "POST", path: path, body: map[string]any{"count": c.rush.codes}}, &batch)

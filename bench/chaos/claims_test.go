@@ -61,7 +61,7 @@ type claims struct {
 
 func rushAndDestroy(t *testing.T, r rush) {
 	c := newClaims(t, r)
-	c.codes = c.openCodes(3 * time.Second)
+	c.codes = c.openCodes("gate", 3*time.Second)
 	for _, mode := range []string{"durable", "gate"} {
 		c.sales = append(c.sales, c.open(mode))
 	}

@@ -19,7 +19,7 @@ import (
 // coupon, to one user, and is never burnt without one.
 func TestCodesBehindTheGate(t *testing.T) {
 	c := newClaims(t, rush{codes: 12, patience: 20 * time.Second})
-	s := c.openCodes(3 * time.Second)
+	s := c.openCodes("gate", 3*time.Second)
 	client, err := c.stack.RedisClient()
 	if err != nil {
 		t.Fatal(err)

@@ -117,11 +117,11 @@ func (k *walk) serve() {
 	for _, mode := range []string{"durable", "gate"} {
 		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later)
 	}
-	codes := k.c.openCodes(later)
+	codes := []*codeSale{k.c.openCodes("durable", later), k.c.openCodes("gate", later)}
 	d := k.reserveAll(fmt.Sprint("Evening ", n), users)
 	campaign := k.p.publish(promo{name: fmt.Sprint("Campaign ", n), channel: delivery.Webhook, audience: named(users), rate: 1000})
 	k.move(d, time.Now().Add(3*time.Second).Truncate(time.Second))
-	for _, template := range []int64{sales["durable"], sales["gate"], codes.template} {
+	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template} {
 		k.open(template)
 	}
 	wait(soon+knownWithin, k.ctx.Done())
@@ -129,22 +129,26 @@ func (k *walk) serve() {
 	for mode, template := range sales {
 		all.Go(func() { k.sell(mode, template, users) })
 	}
-	all.Go(func() {
-		k.c.inParallel(len(codes.codes), func(code int) {
-			for by := range triedBy {
-				codes.visit(holder(code, by), codes.codes[code], 0)
-			}
+	for _, s := range codes {
+		all.Go(func() {
+			k.c.inParallel(len(s.codes), func(code int) {
+				for by := range triedBy {
+					s.visit(holder(code, by), s.codes[code], 0)
+				}
+			})
 		})
-	})
+	}
 	all.Wait()
 
 	k.settled(d, 2*time.Minute)
 	k.reminded(d)
 	k.p.settle(campaign, 2*time.Minute)
 	k.campaigned(campaign)
-	k.c.calm(codes.template)
-	codes.lastAnswers()
-	codes.account()
+	for _, s := range codes {
+		k.c.calm(s.template)
+		s.lastAnswers()
+		s.account()
+	}
 }
 
 // move moves the opening as staff do who look again after an error.

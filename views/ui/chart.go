@@ -39,8 +39,6 @@ func Peak(rows []reminder.Row) int64 {
 	return most
 }
 
-// cellCount is what a cell shows: booked until the slot fires, then what it
-// found.
 // SlotKey tells the slots of one opening apart: "12", and of its further
 // rounds "12-1" and so on.
 func SlotKey(s reminder.Slot) string {
@@ -62,6 +60,8 @@ func SlotRound(ctx context.Context, s reminder.Slot) string {
 	return T(ctx, "slot.again_nth", s.Round)
 }
 
+// cellCount is what a cell shows: what is booked until the slot fires, and
+// afterwards what the firing found.
 func cellCount(r reminder.Row, c reminder.Cell) int64 {
 	if r.FiredAt != nil {
 		return c.Reserved
