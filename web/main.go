@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"dropbell"
 	"dropbell/adapters/config"
 	"dropbell/adapters/redis"
 	"dropbell/web/api"
@@ -26,8 +27,9 @@ func main() {
 	}
 }
 
-const usage = `web serves the console and the HTTP API until SIGTERM. It takes no arguments;
+const usage = `web serves the console and the HTTP API until SIGTERM. It takes no other arguments;
 the environment configures it. Bring the database up to date first: worker migrate.
+web --version prints the version.
 
 Exit codes: 0 stopped by a signal; 1 failed; 2 the environment or an argument is wrong.
 
@@ -38,6 +40,9 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		return run(ctx, getenv, out)
 	}
 	switch args[0] {
+	case "version", "-version", "--version":
+		fmt.Fprintln(out, dropbell.About("web"))
+		return nil
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(out, usage)
 		config.Help(out)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"syscall"
 
+	"dropbell"
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
@@ -47,6 +48,7 @@ const usage = `worker fires reminders, delivers them and keeps house.
                               staff who lost them all, end the member's sign-ins, and exit
   worker password-link EMAIL  print a link with which a member of staff sets a password, and
                               exit; it begins with PUBLIC_URL
+  worker version              print the version
   worker help                 print this
 
 migrate, erase, user-data, reset-second-factors and password-link need DATABASE_URL alone (behind a pooler: and
@@ -82,6 +84,9 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		return person(ctx, args, getenv, out)
 	case "audit":
 		return audit(ctx, args[1:], getenv, out)
+	case "version", "-version", "--version":
+		fmt.Fprintln(out, dropbell.About("worker"))
+		return nil
 	case "reset-second-factors":
 		return resetSecondFactors(ctx, args[1:], getenv, out)
 	case "password-link":
