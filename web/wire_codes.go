@@ -30,7 +30,7 @@ func (p *program) wireCodes() error {
 		// In front of the durable gate nothing is refused from memory: a code
 		// that was used is told apart from a drop that is sold out.
 		Gate:     count(claim.Gates{Templates: p.lookup, Durable: p.claims.durable, Others: p.claims.others}, p.claims.total),
-		NewID:    func() claim.ID { return claim.NewID(rand.Uint64()) },
+		NewID:    func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) },
 		Answered: p.redemptionMetrics(), Failed: p.marksFailed()}
 	return nil
 }

@@ -37,7 +37,7 @@ func (r *gateRig) accepted(drop int64, users ...user.ID) []claim.ID {
 	r.Helper()
 	var ids []claim.ID
 	for _, by := range users {
-		q := claim.Request{ID: claim.NewID(uint64(by) << 32), TemplateID: drop, UserID: by, Origin: claim.ByTap, Key: claim.TapKey(by, "k")}
+		q := claim.Request{ID: claim.NewID(uint64(by)<<32, drop), TemplateID: drop, UserID: by, Origin: claim.ByTap, Key: claim.TapKey(by, "k")}
 		got, err := r.Claim(r.Context(), q)
 		if err != nil || got.State != claim.Accepted {
 			r.Fatalf("%+v %v", got, err)
@@ -108,7 +108,7 @@ func TestWhatTheDatabaseRefusesIsGivenBack(t *testing.T) {
 	if c := r.outcome(7, id); c.State != claim.Failed || c.Reason != claim.ErrLimit.Code || c.UserID != 7 {
 		t.Errorf("told %+v", c)
 	}
-	again, err := r.Claim(t.Context(), claim.Request{ID: claim.NewID(1), TemplateID: drop.ID, UserID: 7, Origin: claim.ByTap, Key: claim.TapKey(7, "k")})
+	again, err := r.Claim(t.Context(), claim.Request{ID: claim.NewID(1, drop.ID), TemplateID: drop.ID, UserID: 7, Origin: claim.ByTap, Key: claim.TapKey(7, "k")})
 	if err != nil || again.ID != id || again.State != claim.Failed {
 		t.Errorf("the same key once more: %+v %v", again, err)
 	}
@@ -215,7 +215,7 @@ func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	grant := func(by user.ID) error {
-		_, err := gate.Claim(t.Context(), claim.Request{ID: claim.NewID(uint64(by)), TemplateID: drop.ID, UserID: by, Origin: claim.ByGrant, Key: by.String()})
+		_, err := gate.Claim(t.Context(), claim.Request{ID: claim.NewID(uint64(by)<<32, drop.ID), TemplateID: drop.ID, UserID: by, Origin: claim.ByGrant, Key: by.String()})
 		return err
 	}
 	r.must(r.keepers[0].Tend(t.Context(), drop.ID))

@@ -47,7 +47,7 @@ func (g granter) Grant(ctx context.Context, wish campaign.Grant) (map[user.ID]st
 }
 
 func (g granter) one(ctx context.Context, wish campaign.Grant, id user.ID) (reason string, err error) {
-	_, err = g.gate.Claim(ctx, claim.Request{ID: claim.NewID(rand.Uint64()), TemplateID: wish.TemplateID, UserID: id, Origin: claim.ByCampaign,
+	_, err = g.gate.Claim(ctx, claim.Request{ID: claim.NewID(rand.Uint64(), wish.TemplateID), TemplateID: wish.TemplateID, UserID: id, Origin: claim.ByCampaign,
 		Key: fmt.Sprintf("%d:%d", wish.CampaignID, id)})
 	switch fault.KindOf(err) {
 	case 0, fault.Unavailable, fault.Throttled:

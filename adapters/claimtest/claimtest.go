@@ -69,7 +69,7 @@ func Run(t *testing.T, start func(*testing.T) Harness) {
 
 // Tap returns a request by tap with a random id.
 func Tap(t template.Template, by user.ID, key string) claim.Request {
-	r := claim.Request{ID: claim.NewID(rand.Uint64()), TemplateID: t.ID, UserID: by, Origin: claim.ByTap}
+	r := claim.Request{ID: claim.NewID(rand.Uint64(), t.ID), TemplateID: t.ID, UserID: by, Origin: claim.ByTap}
 	if key != "" {
 		r.Key = claim.TapKey(by, key)
 	}

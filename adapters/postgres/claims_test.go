@@ -240,7 +240,7 @@ func TestGrantsKnowNoWindow(t *testing.T) {
 		}
 	}
 	grant := func(drop template.Template, by user.ID) error {
-		_, err := h.Claim(t.Context(), claim.Request{ID: claim.NewID(rand.Uint64()), TemplateID: drop.ID, UserID: by,
+		_, err := h.Claim(t.Context(), claim.Request{ID: claim.NewID(rand.Uint64(), drop.ID), TemplateID: drop.ID, UserID: by,
 			Origin: claim.ByGrant, Key: fmt.Sprintf("1:%d:%d", drop.ID, by)})
 		return err
 	}

@@ -32,7 +32,7 @@ func newTill(t *testing.T) *till {
 }
 
 func (m *till) claim(by user.ID, d template.Template, s redeemcode.Serial) (claim.Claim, error) {
-	return m.gate.Claim(context.WithoutCancel(m.Context()), claim.Request{ID: claim.NewID(rand.Uint64()), TemplateID: d.ID, UserID: by,
+	return m.gate.Claim(context.WithoutCancel(m.Context()), claim.Request{ID: claim.NewID(rand.Uint64(), d.ID), TemplateID: d.ID, UserID: by,
 		Origin: claim.ByCode, Key: fmt.Sprint(int64(s))})
 }
 

@@ -51,22 +51,25 @@ func (g *Gate) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, 
 	return c, err
 }
 
-// pending asks one shelf of every template that has any, the user's home: a
-// claim's name does not say of what it is.
+// pending asks one shard of each template that the claim's id can be of: the
+// user's home shard.
 func (g *Gate) pending(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
 	drops, err := g.standing.list(ctx, g.info)
 	if err != nil {
 		return claim.Claim{}, err
 	}
-	if len(drops) == 0 {
-		return claim.Claim{}, claim.ErrNotFound
-	}
 	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
 	defer cancel()
-	replies := make(map[int64]*goredis.StringCmd, len(drops))
+	replies := map[int64]*goredis.StringCmd{}
 	pipe := g.client.Pipeline()
 	for template, shards := range drops {
+		if !id.MayBeOf(template) {
+			continue
+		}
 		replies[template] = pipe.HGet(ctx, shelfOf(template, stock.Home(by, shards)).claims, id.String())
+	}
+	if len(replies) == 0 {
+		return claim.Claim{}, claim.ErrNotFound
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
 		return claim.Claim{}, unavailable("claim", err)

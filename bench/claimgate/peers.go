@@ -120,7 +120,7 @@ func (b *gateBench) copyBare(ctx context.Context, connections int) (float64, err
 					[]string{"template_id", "user_id", "claim_id", "origin", "origin_key", "issued_at", "expires_at"},
 					pgx.CopyFromSlice(group, func(i int) ([]any, error) {
 						by, now := user.ID(first+int64(i)), time.Now()
-						return []any{b.drop, int64(by), int64(claim.NewID(rand.Uint64())), "claim", claim.TapKey(by, "bare"), now, now.Add(24 * time.Hour)}, nil
+						return []any{b.drop, int64(by), int64(claim.NewID(rand.Uint64(), b.drop)), "claim", claim.TapKey(by, "bare"), now, now.Add(24 * time.Hour)}, nil
 					}))
 			}
 		})

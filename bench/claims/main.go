@@ -217,7 +217,7 @@ func (b *bench) gate(ctx context.Context, g postgres.Grouping, callers int) (res
 	for i := range callers {
 		all.Go(func() {
 			for begin := time.Now(); begin.Before(until); begin = time.Now() {
-				r := claim.Request{ID: claim.NewID(rand.Uint64()), TemplateID: b.template, UserID: user.ID(next.Add(1)), Origin: claim.ByTap}
+				r := claim.Request{ID: claim.NewID(rand.Uint64(), b.template), TemplateID: b.template, UserID: user.ID(next.Add(1)), Origin: claim.ByTap}
 				r.Key = claim.TapKey(r.UserID, "k")
 				if _, errs[i] = gate.Claim(ctx, r); errs[i] != nil {
 					return
@@ -384,7 +384,7 @@ func (b *bench) floor(ctx context.Context) (result, error) {
 func (b *bench) insert(ctx context.Context, after int64) error {
 	users, ids, keys := make([]int64, 256), make([]int64, 256), make([]string, 256)
 	for i := range users {
-		users[i], ids[i] = after+int64(i)+1, int64(claim.NewID(rand.Uint64()))
+		users[i], ids[i] = after+int64(i)+1, int64(claim.NewID(rand.Uint64(), 0))
 		keys[i] = claim.TapKey(user.ID(users[i]), "k")
 	}
 	_, err := b.SQL.Exec(ctx, `

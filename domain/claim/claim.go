@@ -13,12 +13,27 @@ import (
 	"dropbell/domain/user"
 )
 
-// ID names one claim: a random positive number of 63 bits, so that it can be
-// given out before anything is stored and tells nobody how many there are.
+// ID names one claim: 55 random bits, so that it can be given out before
+// anything is stored and tells nobody how many there are, and the 8 lowest bits
+// of the template's id, so that of many gates few are asked for it.
 type ID int64
 
-// NewID returns the id made of 64 random bits.
-func NewID(random uint64) ID { return ID(max(random&(1<<63-1), 1)) }
+// hintBits is how many bits of the template an id holds. More would make equal
+// ids of two claims that wait at one gate likelier: with 55 random bits and a
+// million waiting the probability is 1 in 70,000.
+const hintBits = 8
+
+// NewID returns an id for a claim of the template, made of 64 random bits.
+func NewID(random uint64, templateID int64) ID {
+	const hint = 1<<hintBits - 1
+	random &= 1<<63 - 1
+	return ID(max(random&^hint, 1<<hintBits) | uint64(templateID)&hint)
+}
+
+// MayBeOf reports whether a claim with this id can be one of the template.
+func (id ID) MayBeOf(templateID int64) bool {
+	return uint64(id)%(1<<hintBits) == uint64(templateID)%(1<<hintBits)
+}
 
 // ParseID reads what [ID.String] writes. It returns [ErrNotFound] for
 // anything else: nobody has a claim of that name.

@@ -17,7 +17,11 @@ import (
 
 func TestIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		id := claim.NewID(rapid.Uint64().Draw(t, "random"))
+		template := rapid.Int64Min(1).Draw(t, "template")
+		id := claim.NewID(rapid.Uint64().Draw(t, "random"), template)
+		if !id.MayBeOf(template) || id.MayBeOf(template+1) {
+			t.Fatalf("id %d hints at another template than %d", id, template)
+		}
 		if id <= 0 {
 			t.Fatalf("id %d is not positive", id)
 		}
@@ -26,7 +30,7 @@ func TestIDs(t *testing.T) {
 		}
 	})
 	for _, random := range []uint64{0, 1 << 63, math.MaxUint64} {
-		if claim.NewID(random) <= 0 {
+		if claim.NewID(random, 256) <= 0 {
 			t.Errorf("%#x makes an id that is not positive", random)
 		}
 	}

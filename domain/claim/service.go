@@ -111,7 +111,7 @@ func (s *Service) Tap(ctx context.Context, by user.ID, templateID int64, key str
 	if key != "" {
 		key = TapKey(by, key)
 	}
-	id := NewID(s.Random())
+	id := NewID(s.Random(), templateID)
 	c, err = s.Gate.Claim(ctx, Request{ID: id, TemplateID: templateID, UserID: by, Origin: ByTap, Key: key})
 	if err == nil && c.State == Failed {
 		err = c.Refusal()

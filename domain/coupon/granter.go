@@ -151,7 +151,7 @@ func (g *Granter) issue(ctx context.Context, sheet int64, t template.Template, r
 }
 
 func (g *Granter) give(ctx context.Context, sheet, templateID int64, r *GrantRow) error {
-	c, err := g.Gate.Claim(ctx, claim.Request{ID: claim.NewID(g.Random()), TemplateID: templateID, UserID: r.UserID, Origin: claim.ByGrant,
+	c, err := g.Gate.Claim(ctx, claim.Request{ID: claim.NewID(g.Random(), templateID), TemplateID: templateID, UserID: r.UserID, Origin: claim.ByGrant,
 		Key: itoa(sheet) + ":" + r.UserID.String()})
 	switch kind := fault.KindOf(err); {
 	case err == nil && c.State == claim.Issued:

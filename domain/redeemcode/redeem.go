@@ -39,7 +39,7 @@ type Redeemer struct {
 	// Gate decides and stores. It issues one coupon per serial number, ever,
 	// and that is what makes a code work once.
 	Gate  claim.Gate
-	NewID func() claim.ID
+	NewID func(templateID int64) claim.ID
 	// Answered, if set, is told of every answer; nil is a coupon.
 	Answered func(error)
 	// Failed, if set, is told when marks or uses could not be read or written,
@@ -84,7 +84,7 @@ func (r *Redeemer) redeem(ctx context.Context, by user.ID, typed string, again b
 	if !again && r.marked(ctx, b, serial) {
 		return claim.Claim{}, ErrUsed
 	}
-	ask := claim.Request{ID: r.NewID(), TemplateID: b.TemplateID, UserID: by, Origin: claim.ByCode, Key: originKey(serial)}
+	ask := claim.Request{ID: r.NewID(b.TemplateID), TemplateID: b.TemplateID, UserID: by, Origin: claim.ByCode, Key: originKey(serial)}
 	got, err := r.Gate.Claim(ctx, ask)
 	taken := errors.Is(err, claim.ErrIdempotency)
 	switch {

@@ -81,7 +81,7 @@ func TestRedeemMarksOnlyWhatIsStored(t *testing.T) {
 		d.batch = redeemcode.Batch{ID: 3, TemplateID: 7, First: 1, Count: 1000, Key: 1, State: redeemcode.Ready}
 		failures := 0
 		var told []error
-		r := redeemcode.Redeemer{Keys: keys, Batches: &d, Marks: &d, Uses: &d, Gate: &d, NewID: func() claim.ID { return 5 },
+		r := redeemcode.Redeemer{Keys: keys, Batches: &d, Marks: &d, Uses: &d, Gate: &d, NewID: func(int64) claim.ID { return 5 },
 			Failed: func(error) { failures++ }, Answered: func(err error) { told = append(told, err) }}
 		_, err := r.Redeem(t.Context(), 1001, code.Text(), c.again)
 		if !errors.Is(err, c.want) || c.want == nil && err != nil || d.marked[417] != c.marked {
@@ -107,7 +107,7 @@ func TestMarkedCodesAskNoGate(t *testing.T) {
 	}
 	d := &desk{answer: claim.Claim{ID: 9, State: claim.Issued}, marked: map[redeemcode.Serial]bool{417: true},
 		batch: redeemcode.Batch{ID: 3, TemplateID: 7, First: 1, Count: 1000, Key: 1, State: redeemcode.Ready}}
-	r := redeemcode.Redeemer{Keys: keys, Batches: d, Marks: d, Uses: d, Gate: d, NewID: func() claim.ID { return 5 }}
+	r := redeemcode.Redeemer{Keys: keys, Batches: d, Marks: d, Uses: d, Gate: d, NewID: func(int64) claim.ID { return 5 }}
 	if _, err := r.Redeem(t.Context(), 1001, code.Text(), false); !errors.Is(err, redeemcode.ErrUsed) || len(d.asked) != 0 {
 		t.Errorf("%v, the gate was asked %d times", err, len(d.asked))
 	}

@@ -121,7 +121,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	d.Codes = &redeemcode.Service{Store: postgres.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
 	d.Campaigns = campaigns(r, templates, d.Users)
 	d.Redeemer = &redeemcode.Redeemer{Keys: codeKeys(r), Batches: postgres.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: postgres.NewCodes(r.db),
-		NewID: func() claim.ID { return claim.NewID(rand.Uint64()) }}
+		NewID: func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) }}
 	if change != nil {
 		change(&d)
 	}
