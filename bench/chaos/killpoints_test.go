@@ -59,13 +59,34 @@ func (k *walk) walkAll(points []string) {
 		rng.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
 		var missed []failing
 		for some := range slices.Chunk(left, atOnce) {
+			// Some points are passed at the start of a program alone.
+			k.restarts = round > 0
 			missed = append(missed, k.hold(some)...)
 			k.say("evening %d is over; %d of %d failings have happened", k.evening, len(k.hit), len(list))
 		}
 		left = missed
 	}
 	k.print(list)
+	k.passedAll()
 	for _, f := range left {
-		k.t.Errorf("did not happen: %v", f)
+		if seldom[f.point] == "" {
+			k.t.Errorf("did not happen: %v", f)
+		}
+	}
+}
+
+// seldom are points that the sources do not name and an evening need not pass,
+// and why.
+var seldom = map[string]string{
+	"postgres.DeadLetters.RecountDeadLetters": "a task of every ten minutes",
+	"postgres.Counters.Recount":               "a task of every ten minutes",
+}
+
+// restart kills one process of each kind and starts it again.
+func (k *walk) restart() {
+	for _, m := range []*member{k.fleet.webs[0], k.fleet.workers[0]} {
+		if _, ok := k.fleet.kill(m); ok {
+			k.fleet.start(m)
+		}
 	}
 }

@@ -30,6 +30,8 @@ type walk struct {
 	dir     string // where points are armed
 	evening int
 	hit     map[failing]int // in which evening
+	// restarts is set while evenings begin with a restart of two processes.
+	restarts bool
 }
 
 const (
@@ -92,6 +94,9 @@ func (k *walk) hold(list []failing) (left []failing) {
 	k.t.Helper()
 	k.evening++
 	k.arm(list)
+	if k.restarts {
+		k.restart()
+	}
 	before := k.t.Failed()
 	k.serve()
 	left = k.disarm(list)
