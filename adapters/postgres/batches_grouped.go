@@ -31,6 +31,9 @@ func NewGroupedBatches(db *DB) *GroupedBatches {
 	for _, c := range delivery.AllChannels() {
 		g.checkpoints[c] = newCommitter(cfg, batch, g.DB.checkpoints)
 	}
+	// One at a time: what comes meanwhile makes the next group larger, and a
+	// group costs more than the few messages in it.
+	cfg.workers = 1
 	g.accepted = newCommitter[struct{}](cfg, nil, g.DB.accept)
 	return g
 }
