@@ -129,6 +129,8 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 			return nil, err
 		}
 	}
+	keys := postgres.NewIdempotency(p.db)
+	p.closers = append(p.closers, func() error { keys.Close(); return nil })
 	return api.New(api.Deps{
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaignService(), Coupons: p.coupons(),
 		Codes: p.codes, Redeemer: p.redeemer, Security: p.security,
@@ -138,7 +140,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		Reminders:  p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.db),
 		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
 		Shops: postgres.NewTemplates(p.db), Keys: postgres.NewStaff(p.db), Tokens: tokens,
-		Idempotency: postgres.NewIdempotency(p.db), Hub: p.hub, Channels: p.channels, Now: clock, Log: p.log,
+		Idempotency: keys, Hub: p.hub, Channels: p.channels, Now: clock, Log: p.log,
 		RequestTimeout: p.cfg.RequestTimeout, Budget: middleware.NewBudget(p.cfg.InFlight(), "users", p.budgets),
 		StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 		UserLimit:   p.cfg.RatePerUser, KeyLimit: p.cfg.RatePerKey, PublicURL: p.cfg.PublicURL,

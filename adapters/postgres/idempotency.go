@@ -49,11 +49,51 @@ type IdempotencyRequest struct {
 // lease: another one has taken the key, and answers.
 var ErrAttemptLost = errors.New("another attempt has the idempotency key")
 
-// Idempotency keeps the answers to requests that carry an idempotency key.
-type Idempotency struct{ *DB }
+// Idempotency keeps the answers to requests that carry an idempotency key. Keys
+// are taken, and answers kept, in groups; see committer.
+type Idempotency struct {
+	*DB
+	begin  *committer[keyOf, begunKey, takenKey]
+	finish *committer[keyOf, finishedKey, bool]
+}
 
-// NewIdempotency returns the store of idempotency keys of db.
-func NewIdempotency(db *DB) Idempotency { return Idempotency{db} }
+// keyOf tells keys apart: two requests with one key never share a group.
+type keyOf struct{ actor, key string }
+
+// A begunKey asks for a key.
+type begunKey struct {
+	IdempotencyRequest
+	lease time.Duration
+}
+
+// A takenKey is the answer to a begunKey: whether the key was taken.
+type takenKey struct {
+	taken, again bool
+	attempt      int64
+}
+
+// A finishedKey keeps an answer.
+type finishedKey struct {
+	IdempotencyRequest
+	status       int
+	header, body []byte
+}
+
+// NewIdempotency starts the groups of the idempotency keys of db.
+func NewIdempotency(db *DB) Idempotency {
+	s := Idempotency{DB: db}
+	cfg := defaultGroups()
+	cfg.timeout = 5 * time.Second
+	s.begin = newCommitter(cfg, func(b begunKey) keyOf { return keyOf{b.Actor, b.Key} }, s.takeAll)
+	s.finish = newCommitter(cfg, func(f finishedKey) keyOf { return keyOf{f.Actor, f.Key} }, s.finishAll)
+	return s
+}
+
+// Close answers everything that was accepted and stops.
+func (s Idempotency) Close() {
+	s.begin.close()
+	s.finish.close()
+}
 
 // Begin takes the key for lease, after which the attempt counts as dead unless
 // it was renewed, or tells what stands in the way.
@@ -75,28 +115,49 @@ func (s Idempotency) Begin(ctx context.Context, r IdempotencyRequest, lease time
 }
 
 func (s Idempotency) take(ctx context.Context, r IdempotencyRequest, lease time.Duration) (mine Recorded, taken bool, err error) {
-	err = killpoint.Before("idempotency.take")
-	if err != nil {
-		return Recorded{}, false, err
+	t, err := s.begin.do(ctx, begunKey{r, lease})
+	return Recorded{Again: t.again, Attempt: t.attempt}, t.taken, err
+}
+
+// takeKeysSQL takes the keys that nobody has, whose life is over, or whose attempt
+// counts as dead. It returns those that were taken. $1 actors, $2 keys, $3
+// hashes, $4 leases, $5 the life of a key.
+const takeKeysSQL = `
+with asked as (
+    select * from unnest($1::text[], $2::text[], $3::bytea[], $4::interval[]) with ordinality as a (actor, key, hash, lease, n)
+), taken as (
+    insert into idempotency_keys as k (actor, key, request_hash, locked_until)
+    select actor, key, hash, clock_timestamp() + lease from asked order by actor, key
+    on conflict (actor, key) do update
+        -- Its life is over: as if it had never been.
+        set request_hash = excluded.request_hash, locked_until = excluded.locked_until, status = null, header = null, body = null,
+            attempt = k.attempt + 1, created_at = case when k.created_at < now() - $5::interval then now() else k.created_at end
+        where k.created_at < now() - $5::interval
+            or (k.status is null and k.locked_until <= clock_timestamp() and k.request_hash = excluded.request_hash)
+    returning actor, key, created_at < now() as again, attempt
+)
+select a.n, t.again, t.attempt from asked a join taken t using (actor, key)`
+
+func (s Idempotency) takeAll(ctx context.Context, group []begunKey) ([]takenKey, error) {
+	actors, keys, hashes, leases := make([]string, len(group)), make([]string, len(group)), make([][]byte, len(group)), make([]time.Duration, len(group))
+	for i, b := range group {
+		actors[i], keys[i], hashes[i], leases[i] = b.Actor, b.Key, b.Hash, b.lease
 	}
-	err = s.pool.QueryRow(ctx, `
-		insert into idempotency_keys as k (actor, key, request_hash, locked_until)
-		values ($1, $2, $3, clock_timestamp() + $4::interval)
-		on conflict (actor, key) do update
-			-- Its life is over: as if it had never been.
-			set request_hash = excluded.request_hash, locked_until = clock_timestamp() + $4::interval, status = null, header = null, body = null,
-				attempt = k.attempt + 1, created_at = case when k.created_at < now() - $5::interval then now() else k.created_at end
-			where k.created_at < now() - $5::interval
-				or (k.status is null and k.locked_until <= clock_timestamp() and k.request_hash = excluded.request_hash)
-		returning created_at < now(), attempt`,
-		r.Actor, r.Key, r.Hash, lease, IdempotencyKeyLife).Scan(&mine.Again, &mine.Attempt)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Recorded{}, false, nil
-	}
-	if err == nil {
-		err = killpoint.After("idempotency.take")
-	}
-	return mine, err == nil, err
+	answers := make([]takenKey, len(group))
+	err := killpoint.Around("idempotency.take", func() error {
+		return s.plannedOnce(ctx, takeKeysSQL, []any{actors, keys, hashes, leases, IdempotencyKeyLife}, func(rows pgx.Rows) error {
+			for rows.Next() {
+				var n int64
+				t := takenKey{taken: true}
+				if err := rows.Scan(&n, &t.again, &t.attempt); err != nil {
+					return err
+				}
+				answers[n-1] = t
+			}
+			return rows.Err()
+		})
+	})
+	return answers, err
 }
 
 func (s Idempotency) look(ctx context.Context, r IdempotencyRequest) (Recorded, error) {
@@ -135,14 +196,48 @@ func (s Idempotency) Finish(ctx context.Context, r IdempotencyRequest, a Recorde
 	if err != nil {
 		return err
 	}
-	var rows int64
-	err = killpoint.Around("idempotency.finish", func() error {
-		tag, err := s.pool.Exec(ctx, `update idempotency_keys set status = $5, header = $6, body = $7`+unfinished,
-			r.Actor, r.Key, r.Hash, r.Attempt, a.Status, header, a.Body)
-		rows = tag.RowsAffected()
-		return err
+	kept, err := s.finish.do(ctx, finishedKey{r, a.Status, header, a.Body})
+	if err == nil && !kept {
+		return ErrAttemptLost
+	}
+	return translate(err)
+}
+
+// finishKeysSQL keeps answers, and returns those that are the first ones of their
+// keys. $1 actors, $2 keys, $3 hashes, $4 attempts, $5 to $7 status, headers and
+// bodies.
+const finishKeysSQL = `
+with ended as (
+    select * from unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[], $5::int[], $6::text[], $7::bytea[]) with ordinality
+        as a (actor, key, hash, attempt, status, header, body, n)
+)
+update idempotency_keys k set status = e.status, header = e.header::jsonb, body = e.body
+from ended e
+where k.actor = e.actor and k.key = e.key and k.request_hash = e.hash and k.attempt = e.attempt and k.status is null
+returning e.n`
+
+func (s Idempotency) finishAll(ctx context.Context, group []finishedKey) ([]bool, error) {
+	n := len(group)
+	actors, keys, hashes, attempts := make([]string, n), make([]string, n), make([][]byte, n), make([]int64, n)
+	statuses, headers, bodies := make([]int32, n), make([]string, n), make([][]byte, n)
+	for i, f := range group {
+		actors[i], keys[i], hashes[i], attempts[i] = f.Actor, f.Key, f.Hash, f.Attempt
+		statuses[i], headers[i], bodies[i] = int32(f.status), string(f.header), f.body
+	}
+	kept := make([]bool, n)
+	err := killpoint.Around("idempotency.finish", func() error {
+		return s.plannedOnce(ctx, finishKeysSQL, []any{actors, keys, hashes, attempts, statuses, headers, bodies}, func(rows pgx.Rows) error {
+			for rows.Next() {
+				var n int64
+				if err := rows.Scan(&n); err != nil {
+					return err
+				}
+				kept[n-1] = true
+			}
+			return rows.Err()
+		})
 	})
-	return held(rows, err)
+	return kept, err
 }
 
 // Fail ends an attempt without an answer, so that the next one need not wait.

@@ -18,6 +18,7 @@ func request(key, hash string) postgres.IdempotencyRequest {
 func TestIdempotencyKey(t *testing.T) {
 	w := newWorld(t)
 	s := postgres.NewIdempotency(w.db)
+	t.Cleanup(s.Close)
 	begin := func(key, hash string) postgres.Recorded {
 		t.Helper()
 		r, err := s.Begin(t.Context(), request(key, hash), time.Minute)
@@ -52,6 +53,7 @@ func TestIdempotencyKey(t *testing.T) {
 func TestCrashedAttempt(t *testing.T) {
 	w := newWorld(t)
 	s := postgres.NewIdempotency(w.db)
+	t.Cleanup(s.Close)
 	_, err := s.Begin(t.Context(), request("k", "a"), time.Minute)
 	w.must(err)
 	w.exec(`update idempotency_keys set locked_until = now() - interval '1 second'`)
@@ -83,6 +85,7 @@ func TestCrashedAttempt(t *testing.T) {
 func TestAnAttemptThoughtDead(t *testing.T) {
 	w := newWorld(t)
 	s := postgres.NewIdempotency(w.db)
+	t.Cleanup(s.Close)
 	begin := func() postgres.IdempotencyRequest {
 		t.Helper()
 		q := request("k", "a")
@@ -131,6 +134,7 @@ func TestAnAttemptThoughtDead(t *testing.T) {
 func TestIdempotencyKeyRace(t *testing.T) {
 	w := newWorld(t)
 	s := postgres.NewIdempotency(w.db)
+	t.Cleanup(s.Close)
 	for round := range 3 {
 		var taken atomic.Int64
 		var all sync.WaitGroup

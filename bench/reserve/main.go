@@ -40,13 +40,14 @@ func main() {
 }
 
 // kinds are the servers in the order of the table.
-var kinds = []string{"bare", "parse", "single", "group"}
+var kinds = []string{"bare", "parse", "single", "group", "keyed"}
 
 var titles = map[string]string{
 	"bare":   "bare chi handler, same JSON",
 	"parse":  "middleware + token + JSON, no database",
 	"single": "one statement per request",
 	"group":  "group commit (what web does)",
+	"keyed":  "the same, with an Idempotency-Key each",
 }
 
 func bench(ctx context.Context, conns, seconds, runs int) error {
@@ -68,7 +69,7 @@ func bench(ctx context.Context, conns, seconds, runs int) error {
 	rates := map[string][]float64{}
 	for range runs {
 		for _, kind := range kinds {
-			r, err := measure(ctx, s, kind, plan(t.ID, tokens, conns, seconds))
+			r, err := measure(ctx, s, kind, plan(t.ID, tokens, conns, seconds, kind == "keyed"))
 			if err != nil {
 				return fmt.Errorf("%s: %w", kind, err)
 			}
@@ -83,14 +84,14 @@ func bench(ctx context.Context, conns, seconds, runs int) error {
 		}
 		return stack.Median(rs)
 	}
-	fmt.Printf("medians: group/parse %.2f, group/single %.1f, parse/bare %.2f\n", ratio("group", "parse"), ratio("group", "single"), ratio("parse", "bare"))
+	fmt.Printf("medians: group/parse %.2f, group/single %.1f, parse/bare %.2f, keyed/group %.2f\n", ratio("group", "parse"), ratio("group", "single"), ratio("parse", "bare"), ratio("keyed", "group"))
 	return nil
 }
 
 func round(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
 func measure(ctx context.Context, s *stack.Stack, kind string, p load.Plan) (load.Result, error) {
-	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox`); err != nil {
+	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox, idempotency_keys`); err != nil {
 		return load.Result{}, err
 	}
 	cmd := exec.CommandContext(ctx, os.Args[0], "-serve", kind)
@@ -114,7 +115,7 @@ func measure(ctx context.Context, s *stack.Stack, kind string, p load.Plan) (loa
 	if err == nil && r.Failures > 0 {
 		err = fmt.Errorf("%d of %d requests failed, e.g. %s", r.Failures, r.Requests, r.Example)
 	}
-	if err == nil && (kind == "group" || kind == "single") {
+	if err == nil && (kind == "group" || kind == "single" || kind == "keyed") {
 		err = stored(ctx, s, r.Requests)
 	}
 	return r, err
@@ -134,7 +135,7 @@ func stored(ctx context.Context, s *stack.Stack, answered int64) error {
 
 // plan sends reminder i/len(tokens) of the sixty for user i%len(tokens), so
 // that no request repeats another and rows are both inserted and updated.
-func plan(templateID int64, tokens []string, conns, seconds int) load.Plan {
+func plan(templateID int64, tokens []string, conns, seconds int, keyed bool) load.Plan {
 	channels := []string{"app", "email", "sms", "webpush", "webhook"}
 	users := int64(len(tokens))
 	template := strconv.FormatInt(templateID, 10)
@@ -145,6 +146,10 @@ func plan(templateID int64, tokens []string, conns, seconds int) load.Plan {
 				`","minutes":` + strconv.FormatInt(5*(1+round/5%12), 10) + `}]}`
 			b = append(b, "POST /api/v1/reservations HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAuthorization: Bearer "...)
 			b = append(b, tokens[i%users]...)
+			if keyed {
+				b = append(b, "\r\nIdempotency-Key: bench-"...)
+				b = strconv.AppendInt(b, i, 10)
+			}
 			b = append(b, "\r\nContent-Length: "...)
 			b = strconv.AppendInt(b, int64(len(body)), 10)
 			b = append(b, "\r\n\r\n"...)

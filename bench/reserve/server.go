@@ -131,10 +131,11 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 		return nil, nil, err
 	}
 	channels := delivery.ChannelSetOf(delivery.AllChannels()...)
+	keys := postgres.NewIdempotency(db)
 	handler := api.New(api.Deps{
 		Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock},
 		Board:     postgres.NewBoards(db), Keys: postgres.NewStaff(db), Tokens: tokens, Shops: postgres.NewTemplates(db),
-		Idempotency: postgres.NewIdempotency(db), Hub: &api.Hub{}, Channels: channels, Now: clock, Log: discard,
+		Idempotency: keys, Hub: &api.Hub{}, Channels: channels, Now: clock, Log: discard,
 	})
-	return handler, func() { reservations.Close(); db.Close() }, nil
+	return handler, func() { reservations.Close(); keys.Close(); db.Close() }, nil
 }

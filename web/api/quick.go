@@ -46,10 +46,6 @@ func plainJSON(h http.Header) bool {
 
 // quickly is the whole life of a quick request after it was admitted.
 func (a *API) quickly(w http.ResponseWriter, r *http.Request, t traits, next http.HandlerFunc) {
-	if len(r.Header[idempotencyHeader]) > 0 && !t.ownKeys {
-		a.serve(w, r, t, next)
-		return
-	}
 	b := bodies.Get().(*body)
 	defer b.free()
 	if err := b.read(w, r); err != nil {
@@ -58,6 +54,18 @@ func (a *API) quickly(w http.ResponseWriter, r *http.Request, t traits, next htt
 	}
 	r, cancel := a.timed(r, t)
 	defer cancel()
+	if len(r.Header[idempotencyHeader]) > 0 && !t.ownKeys {
+		if err := t.judge(r, b.buf.Bytes()); err != nil {
+			a.problem(r.Context(), err).write(w)
+			return
+		}
+		a.once(w, r, b.buf.Bytes(), func(w http.ResponseWriter, r *http.Request) {
+			if !t.quick(w, r, b.buf.Bytes()) {
+				next(w, r)
+			}
+		})
+		return
+	}
 	if t.quick(w, r, b.buf.Bytes()) {
 		return
 	}
