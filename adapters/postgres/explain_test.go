@@ -1,9 +1,11 @@
 package postgres_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,8 +40,19 @@ func (m *morgue) explain(tpl template.Template, id user.ID) reminder.Timeline {
 }
 
 // story writes a timeline in one line.
+// Outcomes that follow one another are in the order of their channels: batches
+// that are sent side by side end in any order.
 func story(steps []reminder.Step) string {
 	var words []string
+	steps = slices.Clone(steps)
+	for i := 0; i < len(steps); i++ {
+		end := i + 1
+		for end < len(steps) && steps[i].Kind == reminder.StepOutcome && steps[end].Kind == reminder.StepOutcome {
+			end++
+		}
+		slices.SortStableFunc(steps[i:end], func(a, b reminder.Step) int { return cmp.Compare(channelOf(a), channelOf(b)) })
+		i = end - 1
+	}
 	for _, s := range steps {
 		word := string(s.Kind)
 		if s.Reminder != nil {
@@ -59,6 +72,13 @@ func story(steps []reminder.Step) string {
 		words = append(words, word)
 	}
 	return strings.Join(words, ", ")
+}
+
+func channelOf(s reminder.Step) delivery.Channel {
+	if s.Reminder == nil {
+		return 0
+	}
+	return s.Reminder.Channel
 }
 
 func (m *morgue) tells(tpl template.Template, id user.ID, want ...string) reminder.Timeline {
