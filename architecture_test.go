@@ -120,6 +120,9 @@ func refusal(s source, imp string) string {
 	if isOwn && within(own, "deps", "bench") && !within(s.dir, "bench") {
 		return "programs and packages of the product do not depend on its benchmarks or on the list of its libraries"
 	}
+	if isOwn && within(own, "tools") && !within(s.dir, "tools") {
+		return "tools are for developers' machines; the product and its packages do not depend on them"
+	}
 	top, _, _ := strings.Cut(s.dir, "/")
 	switch top {
 	case "domain":
@@ -163,7 +166,7 @@ func adapterRefusal(s source, own string, isOwn bool) string {
 	}
 	room := strings.Join(strings.SplitN(s.dir, "/", 3)[:2], "/")
 	switch {
-	case within(own, room), room == "adapters/localstack" && s.file.Name.Name == "main" && within(own, "adapters"):
+	case within(own, room):
 		return ""
 	case within(own, "adapters"):
 		return "adapters meet in web and worker only, so that each technology can be replaced alone"
@@ -225,9 +228,12 @@ func TestImportLaw(t *testing.T) {
 		{"adapters/postgres", other, "dropbell/adapters/postgresql", false},
 		{"adapters/postgres", other, "dropbell/views/ui", false},
 		{"adapters/postgres", other, "dropbell/web/api", false},
-		{"adapters/localstack/up", other, "dropbell/adapters/localstack/child", true},
-		{"adapters/localstack/up", main, "dropbell/adapters/config", true},
+		{"tools/dev/up", other, "dropbell/adapters/localstack/child", true},
+		{"tools/dev/up", main, "dropbell/adapters/config", true},
+		{"web", main, "dropbell/tools/dev/demo", false},
+		{"adapters/localstack", other, "dropbell/tools/dev/catcher", false},
 		{"adapters/localstack", other, "dropbell/adapters/config", false},
+		{"adapters/localstack/ensure", main, "dropbell/adapters/config", false},
 		{"views/pages", other, "dropbell/domain/reminder", true},
 		{"views/pages", other, "github.com/a-h/templ", true},
 		{"views/pages", other, "github.com/go-chi/chi/v5", false},

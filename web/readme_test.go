@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/localstack"
-	"dropbell/adapters/localstack/demo"
+	"dropbell/tools/dev/demo"
 )
 
 // TestWhatTheReadmesShowWorks pastes every block with curl into a shell that

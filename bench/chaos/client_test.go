@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"dropbell/adapters/localstack/demo"
+	"dropbell/tools/dev/demo"
 )
 
 // A client is the shop's app: it repeats what may not have worked, at any of

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"dropbell/adapters/localstack/demo"
+	"dropbell/tools/dev/demo"
 )
 
 // offer is what a person can try by hand.

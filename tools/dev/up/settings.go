@@ -15,7 +15,7 @@ import (
 
 	webpush "github.com/SherClockHolmes/webpush-go"
 
-	"dropbell/adapters/localstack/demo"
+	"dropbell/tools/dev/demo"
 )
 
 // What whoever tries Dropbell signs in with.

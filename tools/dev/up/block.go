@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"dropbell/adapters/localstack/demo"
+	"dropbell/tools/dev/demo"
 )
 
 // printBlock says everything that a person needs to begin.

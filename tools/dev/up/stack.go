@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"dropbell/adapters/localstack"
-	"dropbell/adapters/localstack/catcher"
+	"dropbell/tools/dev/catcher"
 )
 
 // stack is what runs, in the order in which it was started.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/localstack/demo"
+	"dropbell/tools/dev/demo"
 )
 
 func TestGivenSettingsComeFirst(t *testing.T) {
