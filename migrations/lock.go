@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"time"
 
@@ -22,6 +23,7 @@ const askEvery = time.Second
 // A teller is the lock under which one step is applied. It tells that it waits,
 // and which step begins.
 type teller struct {
+	files   fs.FS
 	sources []*goose.Source
 	tell    func(line string)
 	waited  bool
@@ -75,7 +77,7 @@ func (t *teller) begins(ctx context.Context, conn *sql.Conn) error {
 	for _, s := range t.sources {
 		if s.Version > have {
 			t.tell("migration " + path.Base(s.Path) + " begins")
-			return limitLocks(ctx, conn, s)
+			return limitLocks(ctx, conn, t.files, s)
 		}
 	}
 	return nil
@@ -89,8 +91,8 @@ const lockTimeout = 2 * time.Second
 // outside a transaction are left alone: an index that is built beside the work
 // waits for old snapshots, keeps nobody waiting meanwhile, and would be left
 // behind invalid.
-func limitLocks(ctx context.Context, conn *sql.Conn, s *goose.Source) error {
-	text, err := FS.ReadFile(s.Path)
+func limitLocks(ctx context.Context, conn *sql.Conn, files fs.FS, s *goose.Source) error {
+	text, err := fs.ReadFile(files, s.Path)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,8 @@
-// Package migrations holds the database's history: forward-only steps, each
-// safe to apply while the previous version of the programs still runs. Those
-// that are not, because they take away what it needs (*_contract.sql), wait
-// until it is gone: https://martinfowler.com/bliki/ParallelChange.html.
+// Package migrations holds the database's schema of the first release and the
+// steps that followed: forward-only, each safe to apply while the previous
+// version of the programs still runs. Steps that are not, because they take away
+// what that version needs (*_contract.sql), wait until it is gone:
+// https://martinfowler.com/bliki/ParallelChange.html.
 package migrations
 
 import (
@@ -20,32 +21,47 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// FS holds the SQL steps in the order of their numbers.
-//
 //go:embed *.sql
-var FS embed.FS
+var released embed.FS
 
-// Up applies every step that the database at url lacks, for who knows that no
-// other version uses it. Several processes may call it at once: a session lock
-// lets one work while the others wait.
+// Released are the steps of this version.
+var Released = Steps{FS: released}
+
+// Oldest is the number of the oldest step that a database may be upgraded from:
+// the schema of release 0.1.0.
+const Oldest = 60
+
+// ErrTooOld is the error for a database that is older than [Oldest]. Its rows
+// stay as they are; only an empty database can be used instead.
+var ErrTooOld = errors.New("the database was made before release 0.1.0 and cannot be upgraded; use an empty database")
+
+// Steps are SQL files in the order of the numbers that their names begin with.
+type Steps struct{ FS fs.FS }
+
+// Up applies [Released]; see [Steps.UpTelling].
 func Up(ctx context.Context, url string) error {
-	_, err := UpTelling(ctx, url, true, func(string) {})
+	_, err := Released.UpTelling(ctx, url, true, func(string) {})
 	return err
 }
 
-// UpTelling does what [Up] does, tells a line about each thing that may take
-// long, and returns how many steps it applied, which others may have done too.
-// Unless contract is true it leaves out those that [Contracting] returns,
-// except in an empty database, which nobody uses.
-func UpTelling(ctx context.Context, url string, contract bool, tell func(line string)) (applied int, err error) {
+// UpTelling applies every step that the database at url lacks, tells a line about
+// each thing that may take long, and returns how many steps it applied. Several
+// processes may call it at once: a session lock lets one work while the others
+// wait, so that a process may find its steps applied by another one.
+// Unless contract is true, which says that no other version uses the database,
+// it leaves out the steps that [Steps.Contracting] returns, except in an empty
+// database. The error is [ErrTooOld] for a database that cannot be upgraded.
+func (s Steps) UpTelling(ctx context.Context, url string, contract bool, tell func(line string)) (applied int, err error) {
 	var leave []string
-	if !contract {
-		if leave, err = waiting(ctx, url); err != nil {
-			return 0, err
-		}
+	used, err := inUse(ctx, url)
+	if err == nil && used && !contract {
+		leave, err = s.Contracting()
 	}
-	session := &teller{tell: tell}
-	err = with(url, func(p *goose.Provider) error {
+	if err != nil {
+		return 0, err
+	}
+	session := &teller{files: s.FS, tell: tell}
+	err = s.with(url, func(p *goose.Provider) error {
 		session.sources = p.ListSources()
 		for {
 			done, err := p.UpByOne(ctx)
@@ -88,26 +104,31 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// waiting returns the steps that are to be left out.
-func waiting(ctx context.Context, url string) ([]string, error) {
+// inUse reports whether the database at url has steps already.
+func inUse(ctx context.Context, url string) (yes bool, err error) {
 	db, err := sql.Open("pgx", url)
 	if err != nil {
-		return nil, fmt.Errorf("open database for migration: %w", err)
+		return false, fmt.Errorf("open database for migration: %w", err)
 	}
 	defer db.Close()
-	var used bool
-	err = db.QueryRowContext(ctx, `select to_regclass('goose_db_version') is not null`).Scan(&used)
-	if err != nil || !used {
-		return nil, err
+	if err := db.QueryRowContext(ctx, `select to_regclass('goose_db_version') is not null`).Scan(&yes); err != nil || !yes {
+		return false, err
 	}
-	return Contracting()
+	var version int64
+	if err := db.QueryRowContext(ctx, `select coalesce(max(version_id), 0) from goose_db_version where is_applied`).Scan(&version); err != nil {
+		return false, err
+	}
+	if version > 0 && version < Oldest {
+		return true, fmt.Errorf("migration %d: %w", version, ErrTooOld)
+	}
+	return version > 0, nil
 }
 
 // Contracting returns the names of the steps at the end that take away what
 // the previous version of the programs needs. Those before others belong to an
 // earlier version, whose predecessor is gone.
-func Contracting() ([]string, error) {
-	names, err := fs.Glob(FS, "*.sql") // sorted
+func (s Steps) Contracting() ([]string, error) {
+	names, err := fs.Glob(s.FS, "*.sql") // sorted
 	first := len(names)
 	for first > 0 && strings.HasSuffix(names[first-1], "_contract.sql") {
 		first--
@@ -116,9 +137,9 @@ func Contracting() ([]string, error) {
 }
 
 // Version returns the number of the newest step the database at url has.
-func Version(ctx context.Context, url string) (int64, error) {
+func (s Steps) Version(ctx context.Context, url string) (int64, error) {
 	var version int64
-	err := with(url, func(p *goose.Provider) (err error) {
+	err := s.with(url, func(p *goose.Provider) (err error) {
 		version, err = p.GetDBVersion(ctx)
 		return err
 	})
@@ -126,35 +147,35 @@ func Version(ctx context.Context, url string) (int64, error) {
 }
 
 // Latest returns the number of the newest step that this program needs: those
-// that [Contracting] returns may be missing.
-func Latest() (int64, error) {
-	leave, err := Contracting()
+// that [Steps.Contracting] returns may be missing.
+func (s Steps) Latest() (int64, error) {
+	leave, err := s.Contracting()
 	if err != nil {
 		return 0, err
 	}
-	return newest(leave)
+	return s.newest(leave)
 }
 
 // Newest returns the number of the newest step this program knows.
-func Newest() (int64, error) { return newest(nil) }
+func (s Steps) Newest() (int64, error) { return s.newest(nil) }
 
-func newest(leave []string) (number int64, err error) {
-	err = with("", func(p *goose.Provider) error {
-		for _, s := range p.ListSources() {
-			number = max(number, s.Version)
+func (s Steps) newest(leave []string) (number int64, err error) {
+	err = s.with("", func(p *goose.Provider) error {
+		for _, step := range p.ListSources() {
+			number = max(number, step.Version)
 		}
 		return nil
 	}, goose.WithExcludeNames(leave))
 	return number, err
 }
 
-func with(url string, do func(*goose.Provider) error, options ...goose.ProviderOption) error {
+func (s Steps) with(url string, do func(*goose.Provider) error, options ...goose.ProviderOption) error {
 	db, err := sql.Open("pgx", url)
 	if err != nil {
 		return fmt.Errorf("open database for migration: %w", err)
 	}
 	defer db.Close()
-	p, err := goose.NewProvider(goose.DialectPostgres, db, FS, options...)
+	p, err := goose.NewProvider(goose.DialectPostgres, db, s.FS, options...)
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}

@@ -71,7 +71,7 @@ func TestWebSaysThatItWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	version, err := migrations.Latest()
+	version, err := migrations.Released.Latest()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,7 +177,7 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 // schemaReady returns an error while the database lacks migrations that this
 // program needs.
 func (p *program) schemaReady(ctx context.Context) error {
-	latest, err := migrations.Latest()
+	latest, err := migrations.Released.Latest()
 	if err != nil {
 		return err
 	}

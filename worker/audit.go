@@ -74,7 +74,7 @@ func withDatabase(ctx context.Context, cfg config.Config, look func(*postgres.DB
 		return err
 	}
 	defer db.Close()
-	needs, err := migrations.Latest()
+	needs, err := migrations.Released.Latest()
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		if len(args) > 1 && !contract {
 			return config.Mistake{Err: errors.New("worker migrate takes no argument but contract; see worker --help")}
 		}
-		return migrate(ctx, contract, getenv, out)
+		return migrate(ctx, migrations.Released, contract, getenv, out)
 	case "erase", "user-data":
 		return person(ctx, args, getenv, out)
 	case "audit":
@@ -98,7 +98,7 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 func isHelp(arg string) bool { return slices.Contains([]string{"help", "-h", "-help", "--help"}, arg) }
 
 // migrate brings the database up to date and says what it does.
-func migrate(ctx context.Context, contract bool, getenv func(string) string, out io.Writer) error {
+func migrate(ctx context.Context, steps migrations.Steps, contract bool, getenv func(string) string, out io.Writer) error {
 	cfg, err := config.LoadOnly(getenv, append(databaseVariables(), "DATABASE_SESSION_URL")...)
 	if err != nil {
 		return config.Mistake{Err: err}
@@ -108,16 +108,16 @@ func migrate(ctx context.Context, contract bool, getenv func(string) string, out
 		return config.Mistake{Err: err}
 	}
 	tell := func(line string) { fmt.Fprintln(out, line) }
-	applied, err := migrations.UpTelling(ctx, url, contract, tell)
+	applied, err := steps.UpTelling(ctx, url, contract, tell)
 	if err != nil {
 		return fmt.Errorf("migrating failed, with %d migrations applied by this run: %w", applied, err)
 	}
-	version, err := migrations.Version(ctx, url)
+	version, err := steps.Version(ctx, url)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s; the database is at migration %d\n", appliedWords(applied), version)
-	newest, err := migrations.Newest()
+	newest, err := steps.Newest()
 	if err == nil && version < newest {
 		fmt.Fprintf(out, "up to migration %d there is something to take away that only the previous version needs: "+
 			"once none of its programs runs any more, run worker migrate contract\n", newest)

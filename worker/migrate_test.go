@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,72 +20,125 @@ import (
 	"dropbell/migrations"
 )
 
-// beforeContracting returns a database that a program of the previous version
-// may still use, and the names of the steps that it lacks.
-func beforeContracting(t *testing.T) (conn *pgx.Conn, url string, lacks []string) {
+// A release after this one: a step that adds a column, and a contracting step
+// that waits for a table as such steps do, a moment at a time.
+const (
+	addsColumn = `-- +goose Up
+alter table audit add column extra text;
+`
+	dropsIndex = `-- +goose NO TRANSACTION
+-- +goose Up
+-- +goose StatementBegin
+do $$
+declare
+    done boolean := false;
+begin
+    loop
+        begin
+            set local lock_timeout = '50ms';
+            drop index if exists coupons_former;
+            done := true;
+        exception when lock_not_available then
+            null;
+        end;
+        commit;
+        exit when done;
+        perform pg_sleep(1);
+        commit;
+    end loop;
+end $$;
+-- +goose StatementEnd
+`
+)
+
+// next returns the steps of this version and those of a later one.
+func next(t *testing.T) migrations.Steps {
 	t.Helper()
-	lacks, err := migrations.Contracting()
-	if err != nil || len(lacks) == 0 {
-		t.Fatalf("%v %v", lacks, err)
-	}
-	needed, err := migrations.Latest()
+	files, err := fs.ReadDir(migrations.Released.FS, ".")
 	if err != nil {
 		t.Fatal(err)
 	}
+	steps := fstest.MapFS{
+		"90001_extra.sql":           {Data: []byte(addsColumn)},
+		"90002_former_contract.sql": {Data: []byte(dropsIndex)},
+	}
+	for _, f := range files {
+		text, err := fs.ReadFile(migrations.Released.FS, f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps[f.Name()] = &fstest.MapFile{Data: text}
+	}
+	return migrations.Steps{FS: steps}
+}
+
+// beforeContracting returns a database that a program of this version may still
+// use, and the steps of the next one.
+func beforeContracting(t *testing.T) (conn *pgx.Conn, url string, steps migrations.Steps) {
+	t.Helper()
 	url = localstack.Database(t)
-	if conn, err = pgx.Connect(t.Context(), url); err != nil {
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	for _, sql := range []string{
-		fmt.Sprintf(`delete from goose_db_version where version_id > %d`, needed),
-		`alter table coupons add constraint coupons_claim_id_key unique (claim_id)`,
-	} {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := conn.Exec(t.Context(), `create index coupons_former on coupons (claim_id)`); err != nil {
+		t.Fatal(err)
 	}
-	return conn, url, lacks
+	return conn, url, next(t)
 }
 
-func hasClaimIndex(t *testing.T, conn *pgx.Conn) (yes bool) {
+func hasFormerIndex(t *testing.T, conn *pgx.Conn) (yes bool) {
 	t.Helper()
-	if err := conn.QueryRow(t.Context(), `select to_regclass('coupons_claim_id_key') is not null`).Scan(&yes); err != nil {
+	if err := conn.QueryRow(t.Context(), `select to_regclass('coupons_former') is not null`).Scan(&yes); err != nil {
 		t.Fatal(err)
 	}
 	return yes
 }
 
+// TestADatabaseFromBeforeTheFirstReleaseIsRefused, and left as it is.
+func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
+	url := localstack.Database(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), `update goose_db_version set version_id = 54 where version_id = $1`, migrations.Oldest); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"migrate"}, {"migrate", "contract"}} {
+		err := command(t.Context(), args, environment("DATABASE_URL", url), io.Discard)
+		if !errors.Is(err, migrations.ErrTooOld) || !strings.Contains(err.Error(), "migration 54") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
 // TestMigrateLeavesWhatThePreviousVersionNeeds until it is told that this is gone.
 func TestMigrateLeavesWhatThePreviousVersionNeeds(t *testing.T) {
-	conn, url, lacks := beforeContracting(t)
-	needed, err := migrations.Latest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	newest, err := migrations.Newest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := func(args ...string) string {
+	conn, url, steps := beforeContracting(t)
+	run := func(contract bool) string {
 		t.Helper()
 		var out strings.Builder
-		if err := command(t.Context(), append([]string{"migrate"}, args...), environment("DATABASE_URL", url), &out); err != nil {
+		if err := migrate(t.Context(), steps, contract, environment("DATABASE_URL", url), &out); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
 	}
-	if said := run(); !strings.HasPrefix(said, fmt.Sprintf("nothing to do; the database is at migration %d\n", needed)) ||
-		!strings.Contains(said, "run worker migrate contract") || !hasClaimIndex(t, conn) {
-		t.Errorf("there is an index: %v; it said\n%s", hasClaimIndex(t, conn), said)
+	for _, begins := range []string{"migration 90001_extra.sql begins\n", "nothing to do; the database is at migration 90001\n"} {
+		if said := run(false); !strings.HasPrefix(said, begins) ||
+			!strings.Contains(said, "run worker migrate contract") || !hasFormerIndex(t, conn) {
+			t.Errorf("there is an index: %v; it said\n%s", hasFormerIndex(t, conn), said)
+		}
 	}
-	if said := run("contract"); !strings.HasSuffix(said, fmt.Sprintf("the database is at migration %d\n", newest)) ||
-		!strings.Contains(said, lacks[len(lacks)-1]+" is done") || hasClaimIndex(t, conn) {
-		t.Errorf("there is an index: %v; it said\n%s", hasClaimIndex(t, conn), said)
+	if said := run(true); !strings.HasSuffix(said, "1 migration applied; the database is at migration 90002\n") ||
+		!strings.Contains(said, "90002_former_contract.sql is done") || hasFormerIndex(t, conn) {
+		t.Errorf("there is an index: %v; it said\n%s", hasFormerIndex(t, conn), said)
 	}
-	for _, args := range [][]string{{}, {"contract"}} {
-		if said := run(args...); said != fmt.Sprintf("nothing to do; the database is at migration %d\n", newest) {
-			t.Errorf("%v again: %s", args, said)
+	for _, contract := range []bool{false, true} {
+		if said := run(contract); said != "nothing to do; the database is at migration 90002\n" {
+			t.Errorf("%v again: %s", contract, said)
 		}
 	}
 }
@@ -90,7 +146,7 @@ func TestMigrateLeavesWhatThePreviousVersionNeeds(t *testing.T) {
 // TestContractingKeepsNobodyWaiting: while somebody reads coupons for long,
 // the others go on, and so does the step when the reader is done.
 func TestContractingKeepsNobodyWaiting(t *testing.T) {
-	conn, url, _ := beforeContracting(t)
+	conn, url, steps := beforeContracting(t)
 	reader, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
@@ -104,11 +160,14 @@ func TestContractingKeepsNobodyWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- migrations.Up(context.WithoutCancel(t.Context()), url) }()
+	go func() {
+		_, err := steps.UpTelling(context.WithoutCancel(t.Context()), url, true, func(string) {})
+		ended <- err
+	}()
 	for end := time.Now().Add(30 * time.Second); ; {
 		var gaveWay bool // and sleeps
 		if err := conn.QueryRow(t.Context(), `select exists (select from pg_stat_activity
-			where datname = current_database() and query like '%coupons_claim_id_key%' and wait_event = 'PgSleep')`).Scan(&gaveWay); err != nil {
+			where datname = current_database() and query like '%coupons_former%' and wait_event = 'PgSleep')`).Scan(&gaveWay); err != nil {
 			t.Fatal(err)
 		}
 		if gaveWay {
@@ -130,8 +189,8 @@ func TestContractingKeepsNobodyWaiting(t *testing.T) {
 	if err := long.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; err != nil || hasClaimIndex(t, conn) {
-		t.Errorf("%v; there is an index: %v", err, hasClaimIndex(t, conn))
+	if err := <-ended; err != nil || hasFormerIndex(t, conn) {
+		t.Errorf("%v; there is an index: %v", err, hasFormerIndex(t, conn))
 	}
 }
 
@@ -178,10 +237,9 @@ func TestMigratingQueuesNobody(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
 		return c
 	}
-	long, other := connect(), connect()
+	long, other, steps := connect(), connect(), next(t)
 	for _, sql := range []string{
-		`alter table audit drop column address, drop column request_id`, `delete from goose_db_version where version_id >= 53`,
-		`drop table password_links`, `begin`, `select from audit`,
+		`begin`, `select from audit`,
 	} {
 		if _, err := long.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
@@ -189,7 +247,7 @@ func TestMigratingQueuesNobody(t *testing.T) {
 	}
 	told, done := make(chan string, 1000), make(chan error, 1)
 	go func() {
-		_, err := migrations.UpTelling(t.Context(), url, true, func(line string) { told <- line })
+		_, err := steps.UpTelling(t.Context(), url, true, func(line string) { told <- line })
 		done <- err
 	}()
 	for line := range told {
@@ -207,7 +265,7 @@ func TestMigratingQueuesNobody(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Exec(t.Context(), `select address from audit`); err != nil {
+	if _, err := other.Exec(t.Context(), `select extra from audit`); err != nil {
 		t.Error(err)
 	}
 }

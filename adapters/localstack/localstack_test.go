@@ -210,12 +210,12 @@ func TestRedisRestartKeptAndEmpty(t *testing.T) {
 
 func TestDatabasesAreMigratedAndApart(t *testing.T) {
 	first, second := Database(t), Database(t)
-	newest, err := migrations.Newest()
+	newest, err := migrations.Released.Newest()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, url := range []string{first, second} {
-		if v, err := migrations.Version(t.Context(), url); err != nil || v != newest {
+		if v, err := migrations.Released.Version(t.Context(), url); err != nil || v != newest {
 			t.Errorf("version %d (%v), expected %d", v, err, newest)
 		}
 	}

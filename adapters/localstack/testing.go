@@ -129,11 +129,11 @@ func fillTemplate(ctx context.Context, c *pgx.Conn, name string) error {
 
 func templateName() (string, error) {
 	h := sha256.New()
-	err := fs.WalkDir(migrations.FS, ".", func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(migrations.Released.FS, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		raw, err := fs.ReadFile(migrations.FS, path)
+		raw, err := fs.ReadFile(migrations.Released.FS, path)
 		fmt.Fprintf(h, "%s %d\n%s", path, len(raw), raw)
 		return err
 	})

@@ -22,7 +22,7 @@ type Slots struct {
 // NewSlots returns the slot store of db.
 func NewSlots(db *DB) Slots { return Slots{NewTemplates(db), NewBatches(db)} }
 
-// dueAt is when the slot s is due; see migration 36.
+// dueAt is when the slot s is due; see table slots.
 const dueAt = `s.due_at - s.round * interval '1 microsecond'`
 
 // sentBefore says of a slot o that the slot s leaves out users that o has

@@ -8,12 +8,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
 
 	"dropbell/adapters/postgres"
 	"dropbell/domain/staff"
-	"dropbell/migrations"
 )
 
 func (w *world) factor(m staff.Member, handle string) staff.Factor {
@@ -136,23 +133,10 @@ func TestEnrollingAtOnce(t *testing.T) {
 	}
 }
 
-// Only a new installation demands second factors by itself.
-func TestPolicyOfNewAndOldInstallations(t *testing.T) {
+// TestPolicyOfANewInstallation: operators and admins must have a second factor.
+func TestPolicyOfANewInstallation(t *testing.T) {
 	fresh := newWorld(t)
 	if p, err := postgres.NewStaff(fresh.db).Policy(t.Context()); p != staff.Required || err != nil {
 		t.Errorf("a new installation: %q, %v", p, err)
-	}
-	old := newWorld(t)
-	old.member("ada@example.com", staff.Admin)
-	old.exec(`drop table second_factors, recovery_codes, console_settings`)
-	old.exec(`delete from goose_db_version where version_id = 41`)
-	conn := stdlib.OpenDBFromPool(old.sql)
-	defer conn.Close()
-	steps, err := goose.NewProvider(goose.DialectPostgres, conn, migrations.FS)
-	old.must(err)
-	_, err = steps.ApplyVersion(t.Context(), 41, true)
-	old.must(err)
-	if p, err := postgres.NewStaff(old.db).Policy(t.Context()); p != staff.Optional || err != nil {
-		t.Errorf("an installation with staff: %q, %v", p, err)
 	}
 }
