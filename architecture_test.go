@@ -263,46 +263,34 @@ func TestImportLaw(t *testing.T) {
 	}
 }
 
-// contextFiles are the files of each room, beside service.go, in which a
-// context appears: use cases too long for one file, and ports.
-var contextFiles = map[string][]string{
-	"domain/coupon":   {"desk.go", "granter.go", "grants.go", "notices.go", "takeback.go"},
-	"domain/claim":    {"doorman.go"},
-	"domain/campaign": {"approval.go", "calendar.go", "launch.go", "look.go", "outlet.go", "received.go", "recipients.go", "screen.go", "shops.go", "size.go"},
-	"domain/delivery": {"batch.go", "calls.go", "channeltest.go", "control.go", "deadletter.go", "isolate.go", "journal.go", "keep.go", "ledger.go", "run.go", "sender.go"},
-	"domain/job":      {"table.go", "worker.go"},
-	"domain/reminder": {"announce.go", "announcer.go", "board.go", "cockpit.go", "cutting.go", "explain.go", "firing.go", "forecast.go", "receipts.go"},
-	"domain/segment":  {"jobs.go", "look.go", "shops.go"},
-	"domain/staff":    {"factorchange.go", "keys.go", "origin.go", "passwordlink.go", "secondfactors.go", "signin.go", "sso.go"},
-	"domain/user":     {"erasure.go", "importer.go"},
-	"domain/template": {"bulk.go"},
-	"domain/stock":    {"building.go", "whereabouts.go", "writer.go"},
-
-	"domain/redeemcode": {"check.go", "generate.go", "redeem.go"},
-}
-
-func TestContextStaysInUseCases(t *testing.T) {
-	used := map[string]bool{}
+// TestContextsArePassed: a context is the first parameter of the function that
+// needs it and is kept nowhere, so that a deadline holds for exactly one call.
+func TestContextsArePassed(t *testing.T) {
 	for _, s := range sources(t) {
 		if !within(s.dir, "domain") {
 			continue
 		}
-		name := path.Base(s.path)
-		for _, n := range uses(s.file, "context", "Context", "Background", "TODO", "WithCancel", "WithTimeout", "WithoutCancel", "WithValue") {
-			used[s.path] = true
-			if name != "service.go" && !slices.Contains(contextFiles[s.dir], name) {
-				t.Errorf("%s uses a context\n\tpure rules take values and return values; use cases and ports stand in service.go "+
-					"(or, when a room needs more files, in one that contextFiles lists)", s.at(n))
-				break
-			}
+		isContext := func(e ast.Expr) bool {
+			sel, ok := e.(*ast.SelectorExpr)
+			return ok && sel.Sel.Name == "Context" && fmt.Sprint(sel.X) == "context"
 		}
-	}
-	for dir, names := range contextFiles {
-		for _, name := range names {
-			if !used[dir+"/"+name] {
-				t.Errorf("%s/%s is on the list of files with a context and has none; take it off", dir, name)
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.StructType:
+				for _, f := range n.Fields.List {
+					if isContext(f.Type) {
+						t.Errorf("%s keeps a context in a struct", s.at(f))
+					}
+				}
+			case *ast.FuncType:
+				for i, f := range n.Params.List {
+					if i > 0 && isContext(f.Type) {
+						t.Errorf("%s takes a context that is not its first parameter", s.at(f))
+					}
+				}
 			}
-		}
+			return true
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"dropbell/domain/detach"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -120,10 +121,12 @@ func (s *Service) release(ctx context.Context, ch Change) (Campaign, error) {
 	if mine, err := s.Latch.Take(ctx, key, ch.Campaign.ID, RepublishAfter); err == nil && !mine {
 		return ch.Campaign, ErrPublished
 	}
-	saved, err := s.Store.Save(detach(ctx), ch)
+	writing, cancel := detach.Context(ctx)
+	defer cancel()
+	saved, err := s.Store.Save(writing, ch)
 	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
 		// Known not to be published. After any other failure it may be.
-		_ = s.Latch.Release(detach(ctx), key, ch.Campaign.ID)
+		_ = s.Latch.Release(writing, key, ch.Campaign.ID)
 	}
 	return saved, err
 }
@@ -139,7 +142,9 @@ func (s *Service) reach(ctx context.Context, c Campaign) (Reach, error) {
 func (s *Service) ask(ctx context.Context, by staff.Actor, old Campaign, reach Reach, reason string) (Campaign, error) {
 	next, now := old, s.Now()
 	next.ApprovalAskedAt, next.ApprovedBy = &now, by.Label
-	return s.Store.Save(detach(ctx), Change{Campaign: next, Event: event.CampaignChanged,
+	ctx, cancel := detach.Context(ctx)
+	defer cancel()
+	return s.Store.Save(ctx, Change{Campaign: next, Event: event.CampaignChanged,
 		Ask:   &Request{Snapshot: Snapshot{Spec: old.Spec}, Reach: reach, AskedBy: by.Label, AskedName: by.Name, Reason: reason},
 		Entry: entry(by, "campaign.ask", old, reason, nil, auditOf(old.Spec))})
 }
@@ -247,7 +252,9 @@ func (s *Service) Refuse(ctx context.Context, by staff.Actor, id, request int64,
 func (s *Service) end(ctx context.Context, r Review, d Decision, e staff.Entry) (Campaign, error) {
 	next := r.Campaign
 	next.ApprovalAskedAt, next.ApprovedBy = nil, ""
-	c, err := s.Store.Save(detach(ctx), Change{Campaign: next, Event: event.CampaignChanged, Decision: &d, Entry: e})
+	ctx, cancel := detach.Context(ctx)
+	defer cancel()
+	c, err := s.Store.Save(ctx, Change{Campaign: next, Event: event.CampaignChanged, Decision: &d, Entry: e})
 	if errors.Is(err, fault.ErrStale) {
 		err = ErrLapsed
 	}

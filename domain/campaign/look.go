@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/detach"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -80,7 +81,9 @@ func (s *Service) Test(ctx context.Context, by staff.Actor, id int64, to user.ID
 	if variant != nil {
 		said["variant"] = *variant
 	}
-	return c, s.Store.SendTest(detach(ctx), c, to, variant, entry(by, "campaign.test", c, "", nil, said))
+	ctx, cancel := detach.Context(ctx)
+	defer cancel()
+	return c, s.Store.SendTest(ctx, c, to, variant, entry(by, "campaign.test", c, "", nil, said))
 }
 
 const (
@@ -201,6 +204,8 @@ func (s *Service) SetLimits(ctx context.Context, by staff.Actor, shop int64, was
 	if err := e.Err(); err != nil {
 		return err
 	}
-	return s.Store.SaveLimits(detach(ctx), shop, was, l, staff.Entry{Actor: by, Action: "campaign.limits", ObjectKind: "shop",
+	ctx, cancel := detach.Context(ctx)
+	defer cancel()
+	return s.Store.SaveLimits(ctx, shop, was, l, staff.Entry{Actor: by, Action: "campaign.limits", ObjectKind: "shop",
 		ObjectID: strconv.FormatInt(shop, 10), ShopNumber: shop, After: l})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/detach"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
@@ -140,7 +141,9 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, spec Spec, request
 		return Campaign{}, err
 	}
 	c := Campaign{Spec: spec, State: Draft, Version: 1, Creator: by.Label, CreatedBy: by.Label + " " + by.Name}
-	return s.Store.Insert(detach(ctx), Change{Campaign: c, RequestKey: requestKey, Event: event.CampaignChanged,
+	ctx, cancel := detach.Context(ctx)
+	defer cancel()
+	return s.Store.Insert(ctx, Change{Campaign: c, RequestKey: requestKey, Event: event.CampaignChanged,
 		Entry: entry(by, "campaign.create", c, "", nil, auditOf(spec))})
 }
 
@@ -293,7 +296,9 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, id, version int64, s
 	if old.sameBut(edited.Spec) == nil && edited.RatePerSecond == old.RatePerSecond {
 		return old, nil // a request for approval goes on
 	}
-	return s.Store.Save(detach(ctx), Change{Campaign: edited, Event: event.CampaignChanged,
+	ctx, cancel := detach.Context(ctx)
+	defer cancel()
+	return s.Store.Save(ctx, Change{Campaign: edited, Event: event.CampaignChanged,
 		Entry: entry(by, "campaign.edit", old, "", auditOf(old.Spec), auditOf(edited.Spec))})
 }
 
@@ -337,7 +342,9 @@ func (s *Service) once(ctx context.Context, by staff.Actor, id, version int64, s
 	if err != nil {
 		return old, err
 	}
-	return s.Store.Save(detach(ctx), Change{Campaign: next, Step: step, Event: event.CampaignChanged,
+	ctx, cancel := detach.Context(ctx)
+	defer cancel()
+	return s.Store.Save(ctx, Change{Campaign: next, Step: step, Event: event.CampaignChanged,
 		Entry: entry(by, "campaign."+string(step), old, reason, old.State, next.State)})
 }
 
@@ -365,7 +372,3 @@ func (s *Service) load(ctx context.Context, by staff.Actor, id int64) (Campaign,
 	}
 	return c, err
 }
-
-// detach keeps a write from being dropped half-way by a caller who hangs up,
-// but not for ever: stores bound their own statements.
-func detach(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }

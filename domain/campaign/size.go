@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"dropbell/domain/detach"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -171,7 +172,9 @@ func (s *Service) consentToSize(ctx context.Context, by staff.Actor, r Review, r
 	}
 	next := old.released()
 	next.State, next.ApprovedBy = Running, by.Label+" "+by.Name
-	c, err := s.Store.Save(detach(ctx), Change{Campaign: next, Step: Resuming, Event: event.CampaignChanged,
+	ctx, cancel := detach.Context(ctx)
+	defer cancel()
+	c, err := s.Store.Save(ctx, Change{Campaign: next, Step: Resuming, Event: event.CampaignChanged,
 		Decision: &Decision{Request: r.Open.ID, State: RequestApproved, Reason: reason},
 		Entry:    entry(by, "campaign.approve", old, reason, old.State, next.State)})
 	if errors.Is(err, fault.ErrStale) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"dropbell/domain/detach"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -195,7 +196,7 @@ func (d *Desk) do(ctx context.Context, by staff.Actor, id int64, order, reason, 
 		}
 		m.Entry = &staff.Entry{Actor: by, Action: action, ObjectKind: "coupon", ObjectID: itoa(id), ShopNumber: c.ShopNumber,
 			Reason: reason, Before: shown(m.From), After: shown(m.To)}
-		saved, err := d.Store.Save(detach(ctx), m)
+		saved, err := detach.Write(ctx, func(ctx context.Context) (Coupon, error) { return d.Store.Save(ctx, m) })
 		if !errors.Is(err, ErrRaced) {
 			return saved, err
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/detach"
 	"dropbell/domain/task"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -149,7 +150,9 @@ func (a *Announcer) plan(ctx context.Context) error {
 		if err != nil || from == to {
 			return err
 		}
-		err = a.Store.StoreNotices(detach(ctx), from, to, Plan(fresh))
+		writing, cancel := detach.Context(ctx)
+		err = a.Store.StoreNotices(writing, from, to, Plan(fresh))
+		cancel()
 		if errors.Is(err, ErrRaced) {
 			return nil // another worker is at it
 		}
@@ -162,7 +165,9 @@ func (a *Announcer) plan(ctx context.Context) error {
 
 func (a *Announcer) cut(ctx context.Context) error {
 	for ctx.Err() == nil {
-		batches, n, err := a.Store.CutNotices(detach(ctx), cutChunk)
+		writing, cancel := detach.Context(ctx)
+		batches, n, err := a.Store.CutNotices(writing, cutChunk)
+		cancel()
 		if err != nil || n == 0 {
 			return err
 		}
@@ -188,7 +193,10 @@ func each(ctx context.Context, find func(context.Context, int) ([]int64, error),
 			return err
 		}
 		for _, run := range runs {
-			if err := do(detach(ctx), run); err != nil {
+			writing, cancel := detach.Context(ctx)
+			err := do(writing, run)
+			cancel()
+			if err != nil {
 				return err
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"dropbell/domain/detach"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -122,6 +123,8 @@ func (s *Service) step(ctx context.Context, by string, id int64, order string, s
 	if err := CheckOrderID(order); err != nil {
 		return Case{}, err
 	}
+	writing, cancel := detach.Context(ctx)
+	defer cancel()
 	for range turns {
 		c, err := s.Store.Case(ctx, id, order)
 		if err != nil {
@@ -131,7 +134,7 @@ func (s *Service) step(ctx context.Context, by string, id int64, order string, s
 		if no != nil {
 			op := c.op(step, order, c.Coupon)
 			op.Outcome, op.By = no.outcome, by
-			if err := s.Store.Refused(detach(ctx), op); err != nil {
+			if err := s.Store.Refused(writing, op); err != nil {
 				return c, err
 			}
 			return c, no.err
@@ -139,7 +142,7 @@ func (s *Service) step(ctx context.Context, by string, id int64, order string, s
 		if len(m.Ops) == 0 {
 			return c, nil
 		}
-		c.Coupon, err = s.Store.Save(detach(ctx), m.by(by))
+		c.Coupon, err = s.Store.Save(writing, m.by(by))
 		if !errors.Is(err, ErrRaced) {
 			return c, err
 		}
@@ -156,9 +159,5 @@ func (m Move) by(who string) Move {
 	}
 	return m
 }
-
-// detach drops cancellation: from the first write on, a caller who hangs up
-// changes nothing. The database's own limits bound the time.
-func detach(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/detach"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -160,7 +161,7 @@ func (s *Announcements) Send(ctx context.Context, by staff.Actor, templateID int
 		return Announcement{}, err
 	}
 	a.CreatedBy = by.Label + " " + by.Name
-	storing, cancel := detach(ctx)
+	storing, cancel := detach.Context(ctx)
 	defer cancel()
 	return s.Store.CreateAnnouncement(storing, a, staff.Entry{Actor: by, Action: "template.announce", ObjectKind: "template",
 		ObjectID: strconv.FormatInt(templateID, 10), ShopNumber: t.ShopNumber,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/detach"
 	"dropbell/domain/fault"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -80,7 +81,7 @@ func (s *Service) Reserve(ctx context.Context, r Request) (View, bool, error) {
 		return View{}, false, err
 	}
 	bits := BitmapOf(r.Reminders...)
-	storing, cancel := detach(ctx)
+	storing, cancel := detach.Context(ctx)
 	defer cancel()
 	v, err := s.Store.Reserve(storing, Change{TemplateID: r.TemplateID, UserID: r.UserID, Bits: bits})
 	if err != nil {
@@ -143,7 +144,7 @@ func (s *Service) CancelChannel(ctx context.Context, by user.ID, templateID int6
 }
 
 func (s *Service) remove(ctx context.Context, t template.Template, c Change) (View, error) {
-	storing, cancel := detach(ctx)
+	storing, cancel := detach.Context(ctx)
 	defer cancel()
 	v, err := s.Store.Cancel(storing, c)
 	if err != nil {
@@ -263,14 +264,4 @@ func remindedBefore(t template.Template, rem Reminder, done []Delivered) bool {
 		return d.Kind == delivery.KindReminder && d.TemplateID == t.ID && d.Slot == rem.Slot && d.Channel == rem.Channel &&
 			!d.OpensAt.Equal(t.OpensAt) && (d.Outcome == delivery.Sent || d.Outcome == delivery.Recovered)
 	})
-}
-
-// detach keeps a write from being dropped half-way by a caller that hangs up.
-// The deadline of ctx stays.
-func detach(ctx context.Context) (context.Context, context.CancelFunc) {
-	detached := context.WithoutCancel(ctx)
-	if deadline, ends := ctx.Deadline(); ends {
-		return context.WithDeadline(detached, deadline)
-	}
-	return detached, func() {}
 }

@@ -1,0 +1,31 @@
+// Package detach lets a write go on when the caller that asked for it hangs up.
+// A write that is dropped half-way leaves the caller, and the audit log, without
+// knowing whether it happened.
+package detach
+
+import (
+	"context"
+	"time"
+)
+
+// Longest bounds a write whose caller set no deadline.
+const Longest = 30 * time.Second
+
+// Context returns a context with the values of ctx that is not cancelled with
+// it. It ends at the deadline of ctx or, if there is none, after [Longest].
+// Call cancel when the write has returned.
+func Context(ctx context.Context) (detached context.Context, cancel context.CancelFunc) {
+	detached = context.WithoutCancel(ctx)
+	if deadline, ends := ctx.Deadline(); ends {
+		return context.WithDeadline(detached, deadline)
+	}
+	return context.WithTimeout(detached, Longest)
+}
+
+// Write calls write with the context that [Context] returns, and returns its
+// results.
+func Write[T any](ctx context.Context, write func(context.Context) (T, error)) (T, error) {
+	detached, cancel := Context(ctx)
+	defer cancel()
+	return write(detached)
+}
