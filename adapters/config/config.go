@@ -1,5 +1,6 @@
 // Package config reads the environment, names every mistake at once and
-// describes the variables for --help. Both programs share it.
+// describes the variables for --help, and runs a program's command until its
+// exit code. All programs share it.
 package config
 
 import (

@@ -32,10 +32,11 @@ type Process struct {
 type Launch struct {
 	Addr string    // of its HTTP server; empty = any
 	Log  io.Writer // nil = standard error
+	Args []string
 	Env  []string
 }
 
-// Build builds ./web or ./worker into dir and returns its path.
+// Build builds ./web, ./worker or ./dropbell into dir and returns its path.
 func Build(ctx context.Context, dir, name string) (string, error) {
 	bin := filepath.Join(dir, name)
 	build := exec.CommandContext(ctx, "go", "build", "-o", bin, "dropbell/"+name)
@@ -84,7 +85,7 @@ func (s *Stack) Launch(bin string, l Launch) (*Process, error) {
 	if l.Log == nil {
 		l.Log = os.Stderr
 	}
-	cmd := exec.Command(bin)
+	cmd := exec.Command(bin, l.Args...)
 	cmd.Env = append([]string{"DATABASE_URL=" + s.PostgresURL, "REDIS_URL=" + s.RedisURL, "HTTP_ADDR=" + l.Addr,
 		"WORKER_HTTP_ADDR=" + l.Addr, "LOG_LEVEL=warn", "PATH=" + os.Getenv("PATH")}, l.Env...)
 	cmd.Stdout, cmd.Stderr = l.Log, l.Log

@@ -1,0 +1,65 @@
+// Dropbell is both programs and the commands of an operator in one file: for a
+// small shop one process does everything.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"dropbell"
+	"dropbell/adapters/config"
+	web "dropbell/web/program"
+	worker "dropbell/worker/program"
+)
+
+func main() { config.Main(command) }
+
+const usage = `dropbell takes coupon drops from the first reminder to the last claim.
+
+  dropbell web                run the console and the HTTP API until SIGTERM
+  dropbell worker             run timers, deliveries, events and housekeeping until SIGTERM
+  dropbell all                run both in this process until SIGTERM; if one of them fails, both end
+  dropbell migrate [contract] bring the database up to date, and exit, as worker migrate does
+  dropbell audit ...          recompute from the rows what is booked, and exit, as worker audit does
+  dropbell version            print the version
+  dropbell help               print this
+
+dropbell web and dropbell worker take the arguments that the programs web and worker take:
+dropbell worker --help lists all commands of an operator.
+
+The variables below configure both. dropbell all serves web on HTTP_ADDR and the health and
+measurements of worker on WORKER_HTTP_ADDR, and opens up to DATABASE_MAX_CONNS connections for each.
+
+Exit codes: 0 done, or stopped by a signal; 1 failed; 2 the environment or an argument is wrong;
+those of audit are in dropbell audit --help.
+
+`
+
+// command runs what args ask for.
+func command(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
+	if len(args) == 0 {
+		return config.Mistake{Err: fmt.Errorf("a command is missing; see dropbell --help")}
+	}
+	switch args[0] {
+	case "web":
+		return web.Main(ctx, args[1:], getenv, out)
+	case "worker":
+		return worker.Main(ctx, args[1:], getenv, out)
+	case "migrate", "audit":
+		return worker.Main(ctx, args, getenv, out)
+	case "all":
+		if len(args) > 1 {
+			return config.Mistake{Err: fmt.Errorf("dropbell all takes no argument; see dropbell --help")}
+		}
+		return all(ctx, getenv, out)
+	case "version", "-version", "--version":
+		fmt.Fprintln(out, dropbell.About("dropbell"))
+		return nil
+	case "help", "-h", "-help", "--help":
+		fmt.Fprint(out, usage)
+		config.Help(out)
+		return nil
+	}
+	return config.Mistake{Err: fmt.Errorf("unknown command %q; see dropbell --help", args[0])}
+}

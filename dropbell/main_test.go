@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/localstack"
+	"dropbell/bench/stack"
+)
+
+// environment is a getenv of pairs.
+func environment(pairs ...string) func(string) string {
+	set := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		set[pairs[i]] = pairs[i+1]
+	}
+	return func(name string) string { return set[name] }
+}
+
+// TestCommands: each reaches its program, and mistakes end with 2 and say where
+// help is.
+func TestCommands(t *testing.T) {
+	const away, cache = "postgres://nobody:hunter2@127.0.0.1:1/nothing", "redis://127.0.0.1:1"
+	for _, c := range []struct {
+		args string
+		env  []string
+		code int
+		says string
+	}{
+		{"", nil, 2, "see dropbell --help"},
+		{"serve", nil, 2, `unknown command "serve"; see dropbell --help`},
+		{"all web", nil, 2, "dropbell all takes no argument"},
+		{"all", nil, 2, "DATABASE_URL is required"},
+		{"all", []string{"DATABASE_URL", away, "REDIS_URL", cache, "HTTP_ADDR", "127.0.0.1:8081"}, 2, "HTTP_ADDR and WORKER_HTTP_ADDR must differ"},
+		{"all", []string{"DATABASE_URL", away, "REDIS_URL", cache, "METRICS_ADDR", "127.0.0.1:8081"}, 2, "METRICS_ADDR and WORKER_HTTP_ADDR must differ"},
+		{"web", nil, 2, "web --help describes each variable"},
+		{"web serve", nil, 2, "see web --help"},
+		{"web --help", nil, 0, "web serves the console"},
+		{"worker", nil, 2, "worker --help describes each variable"},
+		{"worker erase", nil, 2, "usage: worker erase USER"},
+		{"migrate", nil, 2, "DATABASE_URL is required"},
+		{"migrate now", nil, 2, "takes no argument but contract"},
+		{"audit 1", []string{"DATABASE_URL", away}, 2, "template 1 was not audited: the database cannot answer"},
+		{"audit --help", nil, 0, "worker audit campaign ID"},
+		{"--version", nil, 0, "dropbell 0."},
+		{"--help", nil, 0, "dropbell all"},
+		{"help", nil, 0, "WORKER_HTTP_ADDR "},
+	} {
+		var out bytes.Buffer
+		err := command(t.Context(), strings.Fields(c.args), environment(c.env...), &out)
+		said := out.String()
+		if err != nil {
+			said = err.Error()
+		}
+		if code := config.ExitCode(err); code != c.code || !strings.Contains(said, c.says) || strings.Contains(said, "hunter2") {
+			t.Errorf("%q ends with %d, want %d: %s", c.args, code, c.code, said)
+		}
+	}
+}
+
+// TestOneFailureEndsBoth: the program whose address is taken fails, the other
+// one stops, and the error is that of the first.
+func TestOneFailureEndsBoth(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	url, redis := localstack.Database(t), localstack.RedisServer(t).URL()
+	for _, c := range []struct{ name, other, says string }{
+		{"HTTP_ADDR", "WORKER_HTTP_ADDR", "HTTP_ADDR: "},
+		{"WORKER_HTTP_ADDR", "HTTP_ADDR", "operations server: WORKER_HTTP_ADDR: "},
+	} {
+		out := &journal{}
+		err := command(t.Context(), []string{"all"}, environment("DATABASE_URL", url, "REDIS_URL", redis,
+			c.name, taken.Addr().String(), c.other, "127.0.0.1:0"), out)
+		if err == nil || !strings.HasPrefix(err.Error(), c.says) || config.ExitCode(err) != 1 {
+			t.Errorf("%s is taken: %v\n%s", c.name, err, out)
+		}
+	}
+}
+
+// TestAllInOneProcess starts dropbell all as a shop does, waits until web and
+// worker are ready, and stops it with SIGTERM: both end in order.
+func TestAllInOneProcess(t *testing.T) {
+	servers := &stack.Stack{PostgresURL: localstack.Database(t), RedisURL: localstack.RedisServer(t).URL()}
+	bin, err := stack.Build(t.Context(), t.TempDir(), "dropbell")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := localstack.FreePort(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, operations := &journal{}, "127.0.0.1:"+strconv.Itoa(port)
+	p, err := servers.Launch(bin, stack.Launch{Args: []string{"all"}, Log: log, Env: []string{"WORKER_HTTP_ADDR=" + operations, "LOG_LEVEL=info"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	worker := *p
+	worker.Addr = operations
+	for _, program := range []*stack.Process{p, &worker} {
+		if err := program.Ready(t.Context(), time.Minute); err != nil {
+			t.Fatalf("%s: %v\n%s", program.Addr, err, log)
+		}
+	}
+	for address, want := range map[string]string{p.Addr: "dropbell_http_request_duration_seconds", worker.Addr: "dropbell_outbox"} {
+		if text := body(t, "http://"+address+"/metrics"); !strings.Contains(text, want) {
+			t.Errorf("%s is not among the measurements of %s", want, address)
+		}
+	}
+	p.Stop()
+	if err := p.Err(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+	for _, last := range []string{"web has stopped", "worker has stopped"} {
+		if !strings.Contains(log.String(), last) {
+			t.Errorf("the log lacks %q:\n%s", last, log)
+		}
+	}
+}
+
+func body(t *testing.T, url string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// journal keeps what a program logs; it is written and read at once.
+type journal struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write is part of [io.Writer].
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.String()
+}

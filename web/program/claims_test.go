@@ -1,0 +1,259 @@
+package program
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres"
+	"dropbell/domain/event"
+)
+
+// journal keeps what a program logs; it is written and read at once.
+type journal struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write is part of [io.Writer].
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.String()
+}
+
+// node is one running web program.
+type node struct {
+	address string
+	stop    func() error
+}
+
+func startNode(t *testing.T, env map[string]string) node {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	log, ended := &journal{}, make(chan error, 1)
+	go func() { ended <- run(ctx, patient(env), log) }()
+	stop := sync.OnceValue(func() error { cancel(); return <-ended })
+	t.Cleanup(func() { _ = stop() })
+	listening := regexp.MustCompile(`"web is listening","address":"([^"]+)"|"msg":"web is listening"[^\n]*"address":"([^"]+)"`)
+	n := node{stop: stop}
+	eventually(t, "web listens", func() bool {
+		if m := listening.FindStringSubmatch(log.String()); m != nil {
+			n.address = m[1] + m[2]
+		}
+		return n.address != ""
+	})
+	eventually(t, "web is ready", func() bool {
+		answer, err := http.Get("http://" + n.address + "/readyz")
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+	return n
+}
+
+// patient is the environment with the longest time limit for requests: what is
+// tested here must hold on a busy machine, too.
+func patient(env map[string]string) func(string) string {
+	return func(name string) string {
+		if name == "REQUEST_TIMEOUT" && env[name] == "" {
+			return "15s"
+		}
+		return env[name]
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+// call sends one request and returns its status and the answer's fields.
+func (n node) call(method, path string, header map[string]string, body string) (int, map[string]any, error) {
+	q, err := http.NewRequest(method, "http://"+n.address+"/api/v1"+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("Authorization", "Bearer "+testKey)
+	for k, v := range header {
+		q.Header.Set(k, v)
+	}
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, nil, err
+	}
+	var fields map[string]any
+	return answer.StatusCode, fields, json.Unmarshal(raw, &fields)
+}
+
+const testKey = "dbk_claimstestclaimstestclaims"
+
+// TestARushThroughTwoNodes has two whole programs sell one drop; one of them
+// is stopped in the middle, and whoever got no answer asks the other again.
+func TestARushThroughTwoNodes(t *testing.T) {
+	const stock, users = 60, 150
+	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "HTTP_ADDR": "127.0.0.1:0",
+		"ADMIN_API_KEY": testKey, "RATE_LIMIT_PER_MINUTE": "0", "RATE_LIMIT_KEY_PER_MINUTE": "0"}
+	nodes := []node{startNode(t, env), startNode(t, env)}
+	sql, err := pgxpool.New(t.Context(), env["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sql.Close()
+	id := openDrop(t, nodes[0], sql, stock)
+	var won, asked atomic.Int64
+	stopped := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range users {
+		all.Go(func() {
+			header := map[string]string{"X-User-ID": fmt.Sprint(i + 1), "Idempotency-Key": "one wish"}
+			for try := range 10 {
+				if asked.Add(1) == users/3 {
+					close(stopped)
+				}
+				status, got, err := nodes[(i+try)%2].call("POST", "/claims", header, `{"template_id":"`+id+`"}`)
+				switch {
+				case err != nil || status == http.StatusServiceUnavailable: // a node that ends
+				case status == http.StatusCreated && got["coupon_id"] != "":
+					won.Add(1)
+					return
+				case status == http.StatusConflict && got["code"] == "sold_out":
+					return
+				default:
+					t.Errorf("user %d: %d %v", i+1, status, got)
+					return
+				}
+			}
+			t.Errorf("user %d was never answered", i+1)
+		})
+	}
+	all.Go(func() { <-stopped; _ = nodes[1].stop() })
+	all.Wait()
+	db, err := postgres.Open(t.Context(), env["DATABASE_URL"], postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var template int64
+	if _, err := fmt.Sscan(id, &template); err != nil {
+		t.Fatal(err)
+	}
+	l, err := postgres.NewLedgers(db).Ledger(t.Context(), template)
+	if err != nil || won.Load() != stock || l.Issued != stock || l.Difference() != 0 {
+		t.Errorf("%d were told that they won, %+v, %v; want %d", won.Load(), l, err, stock)
+	}
+	eventually(t, "everybody sees that it is sold out", func() bool {
+		_, got, err := nodes[0].call("GET", "/templates/"+id, nil, "")
+		return err == nil && got["state"] == "sold_out" && got["stock_left"] == 0.0
+	})
+}
+
+// openDrop creates and publishes a drop that is open and returns its id.
+func openDrop(t *testing.T, n node, sql *pgxpool.Pool, stock int) string {
+	t.Helper()
+	opens := time.Now().UTC().Add(time.Hour).Truncate(time.Second)
+	status, got, err := n.call("POST", "/admin/templates", nil, fmt.Sprintf(`{"shop_number":"10","name":"20 off","kind":"amount_off","amount_off":2000,
+		"currency":"CNY","stock":%d,"opens_at":%q,"closes_at":%q,"valid_hours":48}`, stock, opens.Format(time.RFC3339), opens.Add(time.Hour).Format(time.RFC3339)))
+	if err != nil || status != http.StatusCreated {
+		t.Fatalf("create: %d %v %v", status, got, err)
+	}
+	id := got["id"].(string)
+	if status, got, err = n.call("POST", "/admin/templates/"+id+"/publish", nil, ""); err != nil || status != http.StatusOK {
+		t.Fatalf("publish: %d %v %v", status, got, err)
+	}
+	if _, err := sql.Exec(t.Context(), `update templates set opens_at = date_trunc('second', now()) - interval '1 minute' where id = $1`, id); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the drop is open", func() bool {
+		_, got, err := n.call("GET", "/templates/"+id, nil, "")
+		return err == nil && got["state"] == "open"
+	})
+	return id
+}
+
+// TestOtherNodesHearThatItIsSoldOut looks a template up, has its last coupon
+// given away elsewhere, and hears of it.
+func TestOtherNodesHearThatItIsSoldOut(t *testing.T) {
+	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL()}
+	cfg, err := config.Load(func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.close() })
+	sql, err := pgxpool.New(t.Context(), env["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sql.Close()
+	for _, statement := range []string{`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`,
+		`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+			values (10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()), date_trunc('second', now()) + interval '1 hour', 48, 'claim', 'durable', 'published')`} {
+		if _, err := sql.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() int64 {
+		found, err := p.lookup.Template(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.StockLeft()
+	}
+	hear := func(total int64) int64 {
+		if err := p.soldOut(t.Context(), event.Coupons{Issued: []event.Issue{{TemplateID: 1, Issued: 1, Total: total}, {TemplateID: 99, Total: 5}}}); err != nil {
+			t.Fatal(err)
+		}
+		return left()
+	}
+	// The template is loaded anew every 500 ms by itself; a try must be faster.
+	eventually(t, "the news arrives before the next look", func() bool {
+		if _, err := sql.Exec(t.Context(), `update templates set issued = 0`); err != nil {
+			t.Fatal(err)
+		}
+		p.lookup.Forget(1)
+		begin, before := time.Now(), left()
+		if _, err := sql.Exec(t.Context(), `update templates set issued = 10`); err != nil {
+			t.Fatal(err)
+		}
+		quiet, news := hear(9), hear(10)
+		return time.Since(begin) < 300*time.Millisecond && before == 10 && quiet == 10 && news == 0
+	})
+}

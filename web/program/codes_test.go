@@ -1,0 +1,57 @@
+package program
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/localstack"
+	"dropbell/domain/redeemcode"
+)
+
+// TestRedemptionsAreWired sends codes through the whole program: one that was
+// made up, and one that is well made and belongs to no batch.
+func TestRedemptionsAreWired(t *testing.T) {
+	const keys = "1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU="
+	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "CODE_KEYS": keys,
+		"ADMIN_API_KEY": "dbk_abcdefghijklmnopqrstuvwxyz012345"}
+	cfg, err := config.Load(func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.close() })
+	handler, err := p.handler(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.ensureAccess(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	ring, err := redeemcode.ParseKeys(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	never, err := ring.Code(1, 417)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []string{"1111-1111-1111-1111", never.Text()} {
+		r := httptest.NewRequest(http.MethodPost, "/api/v1/redemptions", strings.NewReader(`{"code":"`+code+`"}`))
+		r.Header.Set("Authorization", "Bearer "+cfg.AdminAPIKey)
+		r.Header.Set("X-User-ID", "1001")
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), `"code_invalid"`) {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+}

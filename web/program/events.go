@@ -1,0 +1,57 @@
+package program
+
+import (
+	"context"
+	"encoding/json"
+
+	"dropbell/adapters/watermill"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+)
+
+// listen keeps this process's caches fresh and its connected clients up to
+// date. What is missed costs a second of staleness, or a look into the inbox.
+func (p *program) listen() {
+	p.listenGate()
+	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged,
+		event.TemplateClosed, event.TemplateCancelled} {
+		p.bus.Listen("template-cache", topic, decoded(func(_ context.Context, e event.Template) error {
+			p.lookup.Forget(e.TemplateID)
+			return nil
+		}))
+	}
+	p.listenCodes()
+	p.bus.Listen("sold-out", event.CouponsIssued, decoded(p.soldOut))
+	p.bus.Listen("inbox-push", event.BatchFinished, decoded(p.push))
+}
+
+// push brings a finished in-app batch to the clients that are connected here.
+func (p *program) push(ctx context.Context, e event.Batch) error {
+	if e.Channel != int(delivery.App) || !reminder.InInbox(delivery.Kind(e.Kind)) || p.hub.Streams() == 0 {
+		return nil
+	}
+	switch delivery.Kind(e.Kind) {
+	case delivery.KindCampaign, delivery.KindTest:
+		return p.pushEach(ctx, e.BatchID, p.reservations.PushLetter)
+	case delivery.KindNotice:
+		return p.pushEach(ctx, e.BatchID, p.reservations.PushNotice)
+	}
+	batch, err := p.reservations.PushBatch(ctx, e.BatchID)
+	if err != nil {
+		return err
+	}
+	p.hub.Notify(batch.From, batch.To, batch.Reached, func(user.ID) reminder.InboxItem { return batch.Item })
+	return nil
+}
+
+func decoded[T any](handle func(context.Context, T) error) watermill.HandlerFunc {
+	return func(ctx context.Context, e watermill.Event) error {
+		var payload T
+		if err := json.Unmarshal(e.Payload, &payload); err != nil {
+			return err
+		}
+		return handle(ctx, payload)
+	}
+}

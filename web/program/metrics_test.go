@@ -1,0 +1,56 @@
+package program
+
+import (
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/localstack"
+)
+
+// TestHandbookListsTheMetrics and nothing else.
+func TestHandbookListsTheMetrics(t *testing.T) {
+	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL()}
+	cfg, err := config.Load(func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.close() })
+	if _, err := p.handler(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(raw), "### Metrics of web")
+	section, _, _ := strings.Cut(rest, "\n### ")
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		p.registry.Describe(descriptions)
+		close(descriptions)
+	}()
+	registered := map[string]bool{}
+	for d := range descriptions {
+		if m := regexp.MustCompile(`fqName: "(dropbell_\w+)"`).FindStringSubmatch(d.String()); m != nil {
+			registered[m[1]] = true
+			if !strings.Contains(section, "`"+m[1]+"`") {
+				t.Errorf("%s is not in the handbook", m[1])
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile("`(dropbell_[a-z_]+)`").FindAllStringSubmatch(section, -1) {
+		if !registered[m[1]] {
+			t.Errorf("the handbook lists %s, which nobody registers", m[1])
+		}
+	}
+}

@@ -1,0 +1,307 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/asynq"
+	"dropbell/adapters/config"
+	"dropbell/adapters/lookup"
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/adapters/sheet"
+	"dropbell/adapters/telemetry"
+	"dropbell/adapters/watermill"
+	"dropbell/domain/delivery"
+	"dropbell/domain/redeemcode"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/web/api"
+	"dropbell/web/console"
+	"dropbell/web/middleware"
+	"dropbell/web/security"
+)
+
+// program is everything a web process consists of.
+type program struct {
+	security     *security.Log
+	cfg          config.Config
+	log          *slog.Logger
+	registry     *prometheus.Registry
+	tracing      *telemetry.Tracing
+	db           *postgres.DB
+	redis        goredis.UniversalClient
+	bus          *watermill.Bus
+	monitor      *asynq.Monitor
+	reservations *postgres.Reservations
+	claims       claimDesk
+	gate         *redis.Gate
+	lookup       *lookup.Templates
+	templates    *template.Service
+	reminders    *reminder.Service
+	explainer    *reminder.Explainer
+	deadLetters  *delivery.DeadLetters
+	users        *user.Service
+	staff        *staff.Service
+	channels     delivery.ChannelSet
+	codes        *redeemcode.Service
+	codeLookup   *lookup.Codes
+	redeemer     *redeemcode.Redeemer
+	hub          *api.Hub
+	budgets      *middleware.BudgetMetrics
+	console      *console.Console
+	// workbooks lets one XLSX file at a time be read.
+	workbooks *sheet.Turns
+	// access is set once the first admin and the first key exist.
+	access atomic.Bool
+	// draining is set while the process gets ready to stop.
+	draining atomic.Bool
+	closers  []func() error
+}
+
+// run serves until ctx ends, then finishes the requests in hand and returns.
+func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
+	cfg, err := config.Load(getenv)
+	if err != nil {
+		return config.Mistake{Err: fmt.Errorf("the environment must be corrected (web --help describes each variable):\n%w", err)}
+	}
+	log := cfg.Logger("web", out)
+	warn(cfg, log)
+	p, err := build(ctx, cfg, log)
+	if err != nil {
+		return errors.Join(err, p.close())
+	}
+	defer func() { _ = p.close() }()
+	return p.serve(ctx)
+}
+
+// statements bounds every statement of web: pages and requests are answered
+// long before, and what takes longer is work for jobs.
+const statements = 30 * time.Second
+
+func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// build connects adapters and use cases. Nothing is served yet.
+func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
+	p := &program{cfg: cfg, log: log, registry: prometheus.NewRegistry(), hub: &api.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
+	var err error
+	if p.tracing, err = telemetry.Start(ctx, telemetry.Options{Service: "dropbell-web", Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Log: log}); err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, p.tracing.Shutdown)
+	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-web", Log: log, Statements: statements,
+		TransactionPool: cfg.TransactionPool(), Tracer: p.tracing.Queries()}); err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, func() error { p.db.Close(); return nil })
+	if p.redis, err = redis.Open(cfg.RedisURL); err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, p.redis.Close)
+	if err = p.tracing.Redis(p.redis); err != nil {
+		return p, err
+	}
+	if p.monitor, err = asynq.NewMonitor(cfg.RedisURL, "/monitor/queues"); err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, p.monitor.Close)
+	p.reservations = postgres.NewReservations(p.db, postgres.Grouping{Observe: p.groupMetrics(), Timeout: cfg.RequestTimeout})
+	p.reservations.Track = p.campaignLinks().Addresses(p.cfg.PublicURL)
+	p.closers = append(p.closers, func() error { p.reservations.Close(); return nil })
+	if err := p.useCases(); err != nil {
+		return p, err
+	}
+	return p, p.wireBus()
+}
+
+// keeper saves templates and makes this process see the change at once;
+// others learn of it from the event.
+type keeper struct {
+	template.Store
+	cache *lookup.Templates
+}
+
+func (k keeper) Insert(ctx context.Context, c template.Change) (template.Template, error) {
+	t, err := k.Store.Insert(ctx, c)
+	if err == nil {
+		k.cache.Forget(t.ID)
+	}
+	return t, err
+}
+
+func (k keeper) Save(ctx context.Context, c template.Change) (template.Template, error) {
+	defer k.cache.Forget(c.Template.ID)
+	return k.Store.Save(ctx, c)
+}
+
+func (p *program) useCases() (err error) {
+	store := postgres.NewTemplates(p.db)
+	if p.lookup, err = lookup.New(store, clock); err != nil {
+		return err
+	}
+	p.wireClaims()
+	p.channels = configured(p.cfg)
+	p.templates = &template.Service{Store: keeper{p.telling(store), p.lookup}, Now: clock}
+	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: clock}
+	p.explainer = &reminder.Explainer{Store: p.reservations, Reminders: p.reminders}
+	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
+	p.users = &user.Service{Store: postgres.NewUsers(p.db)}
+	if err := p.wireStaff(); err != nil {
+		return err
+	}
+	return p.wireCodes()
+}
+
+// configured returns the channels that the workers have senders for.
+func configured(cfg config.Config) delivery.ChannelSet {
+	set := delivery.ChannelSetOf(delivery.App)
+	for c, address := range map[delivery.Channel]string{delivery.Email: cfg.SMTPURL, delivery.SMS: cfg.SMSURL,
+		delivery.WebPush: cfg.VAPIDPublicKey, delivery.Webhook: cfg.WebhookURL} {
+		if address != "" {
+			set |= delivery.ChannelSetOf(c)
+		}
+	}
+	return set
+}
+
+func (p *program) wireBus() (err error) {
+	p.bus, err = watermill.NewBus(watermill.BusConfig{RedisURL: p.cfg.RedisURL, Logger: p.log, Consumer: "web-" + uuid.NewString(),
+		Trace: p.tracing.Event})
+	if err != nil {
+		return err
+	}
+	p.closers = append(p.closers, p.bus.Close)
+	p.listen()
+	return nil
+}
+
+// serve listens at once and becomes ready when the database answers.
+func (p *program) serve(ctx context.Context) error {
+	handler, err := p.handler(ctx)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", p.cfg.HTTPAddr)
+	if err != nil {
+		return fmt.Errorf("HTTP_ADDR: %w", err)
+	}
+	stopMetrics, err := p.serveMetrics()
+	if err != nil {
+		_ = listener.Close()
+		return err
+	}
+	defer stopMetrics()
+	server := middleware.Server(handler, p.log)
+	background, stop := context.WithCancel(ctx)
+	defer stop()
+	var loops sync.WaitGroup
+	loops.Go(func() { _ = p.bus.Run(background) })
+	loops.Go(func() { p.security.Run(background) })
+	loops.Go(func() {
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		p.firstAccess(background, tick.C)
+	})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		p.shutdown(server)
+	}()
+	loops.Go(func() {
+		if err := p.redis.Ping(background).Err(); err != nil && background.Err() == nil {
+			p.log.Warn("web is not ready: " + redis.Trouble(err))
+		}
+	})
+	p.log.Info("web is listening", "address", listener.Addr().String())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	<-stopped
+	stop()
+	loops.Wait()
+	p.log.Info("web has stopped")
+	return nil
+}
+
+// lameDuck is how long a stopping process goes on serving: long enough for
+// load balancers to see that it is no longer ready, and for clients to be told
+// to close their connections. Closing them under a client that is just
+// sending would drop its request.
+const lameDuck = time.Second
+
+// shutdown ends streams, which would never end by themselves, and waits for
+// the requests in hand.
+func (p *program) shutdown(server *http.Server) {
+	p.draining.Store(true)
+	time.Sleep(lameDuck)
+	p.hub.Close()
+	p.console.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		p.log.Warn("some requests did not finish in time", "error", err)
+		_ = server.Close()
+	}
+}
+
+// firstAccess creates the first admin and the first key as soon as the
+// database answers and has its migrations. It looks whenever again says so;
+// what it waits for is logged once.
+func (p *program) firstAccess(ctx context.Context, again <-chan time.Time) {
+	told := ""
+	for {
+		err := p.ensureAccess(ctx)
+		p.access.Store(err == nil)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if err.Error() != told {
+			told = err.Error()
+			p.log.Warn("web is not ready: it waits for its database", "error", err)
+		}
+		select {
+		case <-again:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *program) ensureAccess(ctx context.Context) error {
+	if err := p.schemaReady(ctx); err != nil {
+		return err
+	}
+	if p.cfg.AdminEmail != "" {
+		if _, err := p.staff.EnsureFirstAdmin(ctx, p.cfg.AdminEmail, p.cfg.AdminPassword); err != nil {
+			return err
+		}
+	}
+	if p.cfg.AdminAPIKey == "" {
+		return nil
+	}
+	_, err := p.staff.EnsureKey(ctx, p.cfg.AdminAPIKey, "ADMIN_API_KEY", staff.Scopes())
+	return err
+}
+
+func (p *program) close() error {
+	var errs []error
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		errs = append(errs, p.closers[i]())
+	}
+	return errors.Join(errs...)
+}

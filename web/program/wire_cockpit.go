@@ -1,0 +1,28 @@
+package program
+
+import (
+	"context"
+
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/domain/delivery"
+	"dropbell/web/console"
+)
+
+// wireCockpit adds what the pages of drops and channels stand on.
+func (p *program) wireCockpit(d *console.Deps) {
+	d.Cockpits = postgres.NewCockpits(p.db)
+	d.Control = &delivery.Control{Store: postgres.NewChannels(p.db), Now: clock}
+	d.Tests = &delivery.ChannelTests{Store: postgres.NewChannelTests(p.db), Configured: p.channels}
+	breaker := redis.NewBreaker(p.redis, redis.BreakerConfig{})
+	d.Circuits = func(ctx context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
+		states, err := breaker.States(ctx)
+		for _, s := range states {
+			all[s.Channel] = delivery.Circuit{State: s.State, Failures: s.Failures, Until: s.Until, Detail: s.Detail}
+			if s.HeldUntil.After(clock()) {
+				all[s.Channel].HeldUntil = s.HeldUntil
+			}
+		}
+		return all, err
+	}
+}

@@ -1,0 +1,28 @@
+package program
+
+import (
+	"github.com/go-chi/chi/v5"
+
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/sheet"
+	"dropbell/domain/job"
+	"dropbell/domain/segment"
+	"dropbell/domain/user"
+	"dropbell/web/links"
+)
+
+// mountLinks serves the pages behind links in messages. Without a secret
+// there are no links, and every address below is missing.
+func (p *program) mountLinks(r chi.Router) {
+	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.cfg.LinkSecret), Channels: p.channels, Now: clock, Log: p.log})
+	r.Mount(links.Prefix, pages)
+	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), postgres.NewCampaigns(p.db)))
+}
+
+func (p *program) segments() *segment.Service {
+	return &segment.Service{Store: postgres.NewSegments(p.db), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Tables: p.tables()}
+}
+
+func (p *program) tables() job.Tables {
+	return sheet.Tables{Open: postgres.NewUploads(p.db).OpenUpload, Turns: p.workbooks}
+}

@@ -1,0 +1,122 @@
+package program
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/domain/delivery"
+)
+
+// settingsLife is how old the channel settings in use may be: an operator's
+// pause takes effect within it.
+const settingsLife = 500 * time.Millisecond
+
+// pausedFor is how long a paused channel's batches are put off at a time.
+const pausedFor = 3 * time.Second
+
+// admission joins what may hold a channel back: the operator's pause, the
+// rate shared by all workers, the provider's circuit breaker, and its own wish. If Redis does
+// not answer, deliveries go on without rate and breaker: late is worse.
+type admission struct {
+	channels postgres.Channels
+	pacer    *redis.Pacer
+	campaign *campaignGate
+	breaker  *redis.CachedBreaker
+	log      *slog.Logger
+
+	mu       sync.Mutex
+	settings [delivery.Channels]delivery.Setting
+	readAt   time.Time
+}
+
+func newAdmission(db *postgres.DB, client goredis.UniversalClient, log *slog.Logger) *admission {
+	pacer := redis.NewPacer(client)
+	return &admission{channels: postgres.NewChannels(db), pacer: pacer, campaign: newCampaignGate(postgres.NewCampaigns(db), pacer), breaker: redis.NewCachedBreaker(redis.NewBreaker(client, redis.BreakerConfig{})), log: log}
+}
+
+// Admit returns zero if the load may go out now, else how long to wait and why.
+func (a *admission) Admit(ctx context.Context, l delivery.Load) (time.Duration, string) {
+	s := a.setting(ctx, l.Channel)
+	if s.Paused {
+		return pausedFor, delivery.ReasonChannelPaused
+	}
+	if l.Kind != delivery.KindCampaign {
+		return a.admitChannel(ctx, l.Channel, l.Messages, s)
+	}
+	wait, reason, giveBack := a.campaign.admit(ctx, l, s.RatePerSecond)
+	if wait > 0 {
+		return wait, reason
+	}
+	if wait, reason = a.admitChannel(ctx, l.Channel, l.Messages, s); wait > 0 {
+		giveBack()
+	}
+	return wait, reason
+}
+
+// admitChannel asks the provider's breaker and the rate that all share.
+func (a *admission) admitChannel(ctx context.Context, c delivery.Channel, n int, s delivery.Setting) (time.Duration, string) {
+	if c == delivery.App && s.RatePerSecond == 0 {
+		return 0, "" // no provider that could fail
+	}
+	if wait, state, err := a.breaker.Admit(ctx, c); err == nil && wait > 0 {
+		if state == redis.StateHeld {
+			return wait, delivery.ReasonThrottled
+		}
+		return wait, delivery.ReasonProvider
+	}
+	if wait, err := a.pacer.Admit(ctx, c, n, s.RatePerSecond); err == nil && wait > 0 {
+		_ = a.breaker.Unused(ctx, c)
+		return wait, delivery.ReasonThrottled
+	}
+	return 0, ""
+}
+
+// Unused gives the rates and the circuit back what the load took of them. What
+// Redis does not take back is missing for a moment.
+func (a *admission) Unused(ctx context.Context, l delivery.Load) {
+	s := a.setting(ctx, l.Channel)
+	if l.Kind == delivery.KindCampaign {
+		a.campaign.unused(ctx, l)
+	}
+	_ = a.pacer.Return(ctx, l.Channel, l.Messages, s.RatePerSecond)
+	if l.Channel != delivery.App {
+		_ = a.breaker.Unused(ctx, l.Channel)
+	}
+}
+
+// Report feeds the circuit breaker.
+func (a *admission) Report(ctx context.Context, c delivery.Channel, call delivery.Call) {
+	if c == delivery.App {
+		return
+	}
+	var err error
+	if call.Throttled {
+		a.log.Info("the provider asks to be left alone", "channel", c.String(), "after", call.After.String())
+		err = a.breaker.Throttled(ctx, c, call.After)
+	} else {
+		err = a.breaker.Report(ctx, c, call.OK, call.Detail)
+	}
+	if err != nil {
+		a.log.Debug("circuit breaker did not take a report", "channel", c.String(), "error", err)
+	}
+}
+
+// setting returns the channel's settings, at most [settingsLife] old; when
+// they cannot be read the last known ones stay in force.
+func (a *admission) setting(ctx context.Context, c delivery.Channel) delivery.Setting {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if time.Since(a.readAt) > settingsLife {
+		if fresh, err := a.channels.Settings(ctx); err == nil {
+			a.settings = fresh
+		}
+		a.readAt = time.Now()
+	}
+	return a.settings[c]
+}

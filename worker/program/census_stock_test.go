@@ -1,0 +1,34 @@
+package program
+
+import "testing"
+
+func TestStockCensusTellsWhatIsOff(t *testing.T) {
+	p, conn := assembled(t)
+	do := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%v in %s", err, sql)
+		}
+	}
+	do(`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`)
+	do(`insert into templates (id, shop_number, name, kind, amount_off, currency, target, stock, issued, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+		overriding system value values (7, 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 3, 1, date_trunc('second', now()) - interval '1 hour',
+		date_trunc('second', now()) + interval '2 hours', 48, 'claim', 'durable', 'published')`)
+	do(`insert into claim_seconds values (7, date_trunc('second', now()), 3)`)
+	if err := p.census.count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, p, 3, "dropbell_stock_difference", "template=7") // three are counted and none is there
+	expect(t, p, 1, "dropbell_stock_ledgers")
+	do(`update templates set issued = 1 where id = 7`)
+	do(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at) values (7, 1, 1, 'claim', now(), now())`)
+	do(`insert into claim_counts values (7, 1, 1)`)
+	if err := p.census.count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, there := value(t, p.metrics.registry, "dropbell_stock_difference", "template=7"); there {
+		t.Errorf("a ledger that adds up is told to be off by %v", n)
+	}
+	p.census.forget()
+	expect(t, p, 0, "dropbell_stock_ledgers")
+}

@@ -1,0 +1,89 @@
+package program
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/staff"
+)
+
+// TestChannelTestsGoOut sends a test message through a whole worker to a real
+// provider: with its event, and by the sweep alone, as if Redis had lost it.
+func TestChannelTestsGoOut(t *testing.T) {
+	for name, spoil := range map[string]string{
+		"with the event": `select`,
+		"by the sweep":   `delete from outbox where topic = '` + event.ChannelTestCreated + `'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int64
+			provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if !strings.Contains(string(body), `"kind":"test"`) {
+					t.Errorf("the provider got %s", body)
+				}
+				calls.Add(1)
+			}))
+			defer provider.Close()
+			env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0",
+				"WEBHOOK_URL": provider.URL, "WEBHOOK_SECRET": "whsec_YSBzZWNyZXQgdGhhdCBub2JvZHkgdXNlcw=="}
+			db, err := postgres.Open(t.Context(), env["DATABASE_URL"], postgres.Options{AppName: "test"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(db.Close)
+			tests := &delivery.ChannelTests{Store: postgres.NewChannelTests(db), Configured: delivery.ChannelSetOf(delivery.Webhook)}
+			if _, err := tests.Start(t.Context(), staff.System(), delivery.TestWish{Channel: delivery.Webhook, Recipient: "1001"}); err != nil {
+				t.Fatal(err)
+			}
+			conn, err := pgx.Connect(t.Context(), env["DATABASE_URL"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close(context.WithoutCancel(t.Context()))
+			// It goes out although the channel is paused.
+			if _, err := conn.Exec(t.Context(), spoil+`; update channel_settings set paused = true`); err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- run(ctx, func(name string) string { return env[name] }, io.Discard) }()
+			var got delivery.ChannelTest
+			var seen delivery.ProviderHealth
+			for end := time.Now().Add(40 * time.Second); time.Now().Before(end) && (got.State != delivery.TestDone || seen.Calls == 0); {
+				list, err := tests.Tests(t.Context(), staff.System(), delivery.Webhook, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all, err := postgres.NewChannels(db).Providers(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, seen = list[0], all[delivery.Webhook]
+				pause := time.NewTimer(50 * time.Millisecond)
+				<-pause.C
+			}
+			if got.Result != delivery.TestDelivered || calls.Load() != 1 {
+				t.Errorf("%+v after %d calls", got, calls.Load())
+			}
+			if seen.Calls != 1 || seen.Messages != 1 || seen.Failed != 0 {
+				t.Errorf("the provider's calls are shown as %+v", seen)
+			}
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,300 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/domain/claim"
+	"dropbell/domain/staff"
+	"dropbell/domain/stock"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// gateRig is a claim gate with everything around it: two nodes that decide,
+// two that write, keepers, a real Redis and a real database.
+type gateRig struct {
+	*testing.T
+	sql     *pgxpool.Pool
+	db      *postgres.DB
+	client  goredis.UniversalClient
+	service *template.Service
+	store   postgres.Gates
+	gates   []*redis.Gate
+	keepers []*stock.Keeper
+	writers []*stock.Writer
+	stream  redis.GateStream
+	shards  int
+}
+
+// facts are what the gate asks the database, without the cache of a web node.
+type facts struct {
+	postgres.Gates
+	postgres.Templates
+}
+
+func (r *gateRig) must(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// newGateRig starts everything on a Redis; shards is how a stock is divided.
+func newGateRig(t *testing.T, redisURL string, shards int) *gateRig {
+	t.Helper()
+	url := localstack.Database(t)
+	ctx := context.WithoutCancel(t.Context())
+	r := &gateRig{T: t, shards: shards}
+	var err error
+	r.sql, err = pgxpool.New(ctx, url)
+	r.must(err)
+	t.Cleanup(r.sql.Close)
+	r.db, err = postgres.Open(ctx, url, postgres.Options{AppName: "test"})
+	r.must(err)
+	t.Cleanup(r.db.Close)
+	r.client, err = redis.Open(redisURL)
+	r.must(err)
+	t.Cleanup(func() { r.client.Close() })
+	r.store = postgres.NewGates(r.db)
+	r.service = &template.Service{Store: postgres.NewTemplates(r.db), Now: clock}
+	r.stream = redis.NewGateStream(r.client, "looker")
+	for i := range 2 {
+		r.gates = append(r.gates, redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{}))
+		w := &stock.Writer{Stream: redis.NewGateStream(r.client, fmt.Sprint("writer-", i)), Book: postgres.NewGateBook(r.db)}
+		r.writers = append(r.writers, w)
+		r.keepers = append(r.keepers, &stock.Keeper{Store: r.store, Shelves: redis.NewShelves(r.client), Writer: w, Now: clock,
+			Divide: func(int64, int) int { return shards }})
+	}
+	return r
+}
+
+// run keeps writers and keepers going until the test ends. Their failures are
+// those of a Redis that the test has taken away; what they cost shows.
+func (r *gateRig) run() {
+	ctx, stop := context.WithCancel(context.WithoutCancel(r.Context()))
+	var all sync.WaitGroup
+	for i := range r.writers {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if r.writeOnce(ctx, i) == 0 {
+					sleep(ctx, 5*time.Millisecond)
+				}
+			}
+		})
+		all.Go(func() {
+			for ctx.Err() == nil {
+				_ = r.keepers[i].Sweep(ctx)
+				sleep(ctx, 50*time.Millisecond)
+			}
+		})
+	}
+	r.Cleanup(func() { stop(); all.Wait() })
+}
+
+func (r *gateRig) writeOnce(ctx context.Context, writer int) (done int) {
+	drops, err := r.store.Standing(ctx)
+	if err != nil {
+		return 0
+	}
+	for id, shards := range drops {
+		for shard := range shards {
+			n, _ := r.writers[writer].Step(ctx, id, shard)
+			done += n
+		}
+	}
+	return done
+}
+
+// Claim asks one of the nodes, and again while the shelves are being filled,
+// as clients are told to.
+func (r *gateRig) Claim(ctx context.Context, q claim.Request) (claim.Claim, error) {
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		c, err := r.gates[rand.IntN(len(r.gates))].Claim(ctx, q)
+		if !errors.Is(err, claim.ErrOverloaded) || time.Now().After(deadline) || ctx.Err() != nil {
+			return c, err
+		}
+	}
+}
+
+func gateSpec(opens, closes time.Duration) template.Spec {
+	now := clock().Truncate(time.Second)
+	return template.Spec{ShopNumber: 10, Name: "Half price", Kind: template.AmountOff, AmountOff: 1000, Currency: "CNY",
+		Target: template.WholeShop, Stock: 100, PerUserLimit: 1, OpensAt: now.Add(opens), ClosesAt: now.Add(closes),
+		ValidHours: 48, Obtain: template.ByClaim, ClaimMode: template.Gate}
+}
+
+// Open implements claimtest.Harness.
+func (r *gateRig) Open(stock int64, limit int, change func(*template.Spec)) template.Template {
+	r.Helper()
+	t := r.publish(stock, limit, change)
+	r.tend(t.ID)
+	return t
+}
+
+// published is a drop that is open, of which nobody but a worker learns.
+func (r *gateRig) published(stock int64, limit int) template.Template {
+	r.Helper()
+	return r.publish(stock, limit, nil)
+}
+
+func (r *gateRig) publish(stock int64, limit int, change func(*template.Spec)) template.Template {
+	r.Helper()
+	s := gateSpec(-time.Minute, time.Hour)
+	s.Stock, s.PerUserLimit = stock, limit
+	if change != nil {
+		change(&s)
+	}
+	opens, closes := s.OpensAt, s.ClosesAt
+	later := gateSpec(time.Hour, 2*time.Hour)
+	s.OpensAt, s.ClosesAt = later.OpensAt, later.ClosesAt
+	t, err := r.service.Create(r.Context(), staff.System(), s, "")
+	r.must(err)
+	_, err = r.service.Do(r.Context(), staff.System(), t.ID, 0, template.Publishing, "")
+	r.must(err)
+	r.exec(`update templates set opens_at = $2, closes_at = $3, version = version + 1 where id = $1`, t.ID, opens, closes)
+	t, err = r.service.Template(r.Context(), staff.System(), t.ID)
+	r.must(err)
+	return t
+}
+
+func (r *gateRig) exec(sql string, args ...any) {
+	r.Helper()
+	_, err := r.sql.Exec(r.Context(), sql, args...)
+	r.must(err)
+}
+
+// tend is what the event of a change leads to, on all nodes.
+func (r *gateRig) tend(id int64) {
+	r.Helper()
+	r.eventually("the gate is tended", func() error { return r.keepers[0].Tend(r.Context(), id) })
+	for _, g := range r.gates {
+		g.Forget(id)
+	}
+}
+
+// eventually polls until do returns nil, for at most thirty seconds.
+func (r *gateRig) eventually(what string, do func() error) {
+	r.Helper()
+	for end := time.Now().Add(30 * time.Second); ; {
+		err := do()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			r.Fatalf("%s: still %v", what, err)
+		}
+		sleep(context.Background(), 5*time.Millisecond)
+	}
+}
+
+// Draft implements claimtest.Harness.
+func (r *gateRig) Draft() template.Template {
+	t, err := r.service.Create(r.Context(), staff.System(), gateSpec(time.Hour, 2*time.Hour), "")
+	r.must(err)
+	return t
+}
+
+// Do implements claimtest.Harness.
+func (r *gateRig) Do(id int64, tr template.Transition) {
+	r.Helper()
+	_, err := r.service.Do(r.Context(), staff.System(), id, 0, tr, "test")
+	r.must(err)
+	r.tend(id)
+}
+
+// Raise implements claimtest.Harness.
+func (r *gateRig) Raise(id, stock int64) {
+	r.Helper()
+	t, err := r.service.Template(r.Context(), staff.System(), id)
+	r.must(err)
+	s := t.Spec
+	s.Stock = stock
+	_, err = r.service.Edit(r.Context(), staff.System(), id, template.Edition{Version: t.Version, Spec: s})
+	r.must(err)
+	r.tend(id)
+}
+
+// settled waits until nothing is being written.
+func (r *gateRig) settled(id int64) {
+	r.Helper()
+	r.eventually("everything is written", func() error {
+		l, err := r.ledger(id)
+		switch {
+		case errors.Is(err, template.ErrNotFound):
+			return nil // nothing of what is not there
+		case err == nil && l.Writing != 0:
+			return fmt.Errorf("%d are being written", l.Writing)
+		}
+		return err
+	})
+}
+
+func (r *gateRig) ledger(id int64) (stock.Ledger, error) {
+	plan, err := r.store.Plan(r.Context(), id)
+	if err != nil {
+		return stock.Ledger{}, err
+	}
+	shelves, err := redis.NewShelves(r.client).Look(r.Context(), id, plan.Shards)
+	if err == nil && plan.State == stock.Building {
+		err = errors.New("the gate is being built")
+	}
+	return plan.Ledger(shelves), err
+}
+
+// Coupons implements claimtest.Harness.
+func (r *gateRig) Coupons(id int64) []claim.Claim {
+	r.Helper()
+	r.settled(id)
+	rows, err := r.sql.Query(r.Context(), `select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where template_id = $1 order by id`, id)
+	r.must(err)
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[claim.Claim])
+	r.must(err)
+	return list
+}
+
+// Balance implements claimtest.Harness.
+func (r *gateRig) Balance(id int64) (total, issued int64) {
+	r.Helper()
+	r.settled(id)
+	var counted, rows, returned int64
+	r.must(r.sql.QueryRow(r.Context(), `select stock, issued, returned, (select coalesce(sum(issued), 0) from claim_counts where template_id = $1),
+		(select count(*) from coupons where template_id = $1) from templates where id = $1`, id).Scan(&total, &issued, &returned, &counted, &rows))
+	if counted != issued+returned || rows != issued+returned {
+		r.Errorf("template %d: %d issued, %d counted per user, %d coupons", id, issued, counted, rows)
+	}
+	var l stock.Ledger
+	r.eventually("the ledger can be read", func() (err error) { l, err = r.ledger(id); return err })
+	if l.Difference != 0 || l.Total != l.Shelf+l.Writing+l.Issued || l.Total != total || l.Issued != issued {
+		r.Errorf("template %d: ledger %+v", id, l)
+	}
+	return total, issued
+}
+
+// Outcome implements claimtest.Later.
+func (r *gateRig) Outcome(by user.ID, id claim.ID) (c claim.Claim) {
+	r.Helper()
+	r.eventually("the claim is decided", func() (err error) {
+		if c, err = r.gates[1].ByID(r.Context(), by, id); err == nil && c.State == claim.Accepted {
+			err = errors.New("accepted")
+		}
+		return err
+	})
+	return c
+}
+
+func itoa(n int64) string { return fmt.Sprint(n) }
+
+func userID(n int64) user.ID { return user.ID(n) }

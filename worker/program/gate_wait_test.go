@@ -1,0 +1,179 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"dropbell/adapters/claimtest"
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/domain/claim"
+	"dropbell/domain/fault"
+	"dropbell/domain/stock"
+	"dropbell/domain/template"
+)
+
+// TestClaimsWaitForTheirShelves: whoever comes a moment before the gate stands
+// is not sent away.
+func TestClaimsWaitForTheirShelves(t *testing.T) {
+	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	drop := r.published(50, 1)
+	answers := make(chan error)
+	for by := int64(1); by <= 60; by++ {
+		go func() {
+			for end := time.Now().Add(30 * time.Second); ; { // a busy machine may need more than one wait
+				_, err := r.gates[by%2].Claim(t.Context(), claimtest.Tap(drop, userID(by), "k"))
+				if !errors.Is(err, claim.ErrOverloaded) || time.Now().After(end) {
+					answers <- err
+					return
+				}
+			}
+		}()
+	}
+	r.must(r.keepers[0].Tend(t.Context(), drop.ID))
+	refused := 0
+	for range 60 {
+		switch err := <-answers; {
+		case errors.Is(err, claim.ErrSoldOut):
+			refused++
+		case err != nil:
+			t.Error(err)
+		}
+	}
+	if refused != 10 {
+		t.Errorf("%d of 60 were refused, want 10", refused)
+	}
+	r.run()
+	claimtest.Holds(t, r, drop.ID, 50, 1)
+}
+
+// TestNobodyWaitsForEver: without anybody who builds the gate, a claim is
+// answered all the same; what needs no shelf is answered at once.
+func TestNobodyWaitsForEver(t *testing.T) {
+	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	patience := 100 * time.Millisecond
+	gate := redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{Patience: patience})
+	drop := r.published(5, 1)
+	began := time.Now()
+	if _, err := gate.Claim(t.Context(), claimtest.Tap(drop, 1, "k")); !errors.Is(err, claim.ErrOverloaded) {
+		t.Errorf("without shelves: %v", err)
+	}
+	if took := time.Since(began); took < patience {
+		t.Errorf("it gave up after %v", took)
+	}
+	hungUp, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.gates[0].Claim(hungUp, claimtest.Tap(drop, 1, "")); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("hung up: %v", err)
+	}
+	patient := redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{Patience: time.Hour})
+	if _, err := patient.Claim(t.Context(), claimtest.Tap(r.Draft(), 1, "k")); !errors.Is(err, template.ErrNotFound) {
+		t.Errorf("of a draft: %v", err)
+	}
+}
+
+// TestABuilderThatWorksKeepsItsLease: building may take longer than the lease,
+// as long as the builder goes on; once another has begun, it is told.
+func TestABuilderThatWorksKeepsItsLease(t *testing.T) {
+	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	drop := r.published(5, 1)
+	plan, err := r.store.Begin(t.Context(), drop.ID, 0, 2, stock.ReasonNew, time.Hour)
+	r.must(err)
+	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
+	r.must(r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute))
+	if _, err := r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, stock.ReasonUnfinished, time.Hour); !errors.Is(err, stock.ErrBusy) {
+		t.Errorf("another began: %v", err)
+	}
+	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
+	_, err = r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, stock.ReasonUnfinished, time.Hour)
+	r.must(err)
+	lost := r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute)
+	if !errors.Is(lost, stock.ErrBusy) {
+		t.Errorf("the first is told %v", lost)
+	}
+	if err := r.writers[0].WriteAll(t.Context(), drop.ID, 0, func() error { return lost }); !errors.Is(err, lost) {
+		t.Errorf("and goes on: %v", err)
+	}
+}
+
+// TestPromptDoesWhatAChangeAsksFor: who publishes or raises the stock fills
+// the shelves before anybody sweeps, and twice does no more than once.
+func TestPromptDoesWhatAChangeAsksFor(t *testing.T) {
+	r := newGateRig(t, localstack.RedisServer(t).URL(), 3)
+	drop := r.published(2, 1)
+	prompt := func() {
+		t.Helper()
+		for _, k := range r.keepers {
+			r.must(k.Prompt(t.Context(), drop.ID))
+		}
+		for _, g := range r.gates {
+			g.Forget(drop.ID) // as the event does
+		}
+	}
+	ask := func(by int64) error {
+		_, err := r.gates[by%2].Claim(t.Context(), claimtest.Tap(drop, userID(by), ""))
+		return err
+	}
+	prompt()
+	r.must(errors.Join(ask(1), ask(2)))
+	if err := ask(3); !errors.Is(err, claim.ErrSoldOut) {
+		t.Errorf("a third: %v", err)
+	}
+	r.exec(`update templates set stock = 3, version = version + 1 where id = $1`, drop.ID)
+	prompt()
+	r.must(ask(3))
+	if err := ask(4); !errors.Is(err, claim.ErrSoldOut) {
+		t.Errorf("a fourth: %v", err)
+	}
+	r.exec(`update templates set state = 'paused', version = version + 1 where id = $1`, drop.ID)
+	prompt()
+	if err := ask(5); !errors.Is(err, template.ErrNotOpen) {
+		t.Errorf("paused: %v", err)
+	}
+	plan, err := r.store.Plan(t.Context(), drop.ID)
+	if err != nil || plan.Epoch != 1 || plan.State != stock.Standing {
+		t.Errorf("%+v %v", plan, err)
+	}
+}
+
+// TestAClockThatWasSet: shelves that were told of the window while the clock
+// of their server was wrong are told again once it is right.
+func TestAClockThatWasSet(t *testing.T) {
+	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	drop := r.Open(5, 1, nil)
+	for shard := range 2 {
+		shelf := "gate:{" + itoa(drop.ID) + ":" + itoa(int64(shard)) + "}"
+		if ahead, err := r.client.HGet(t.Context(), shelf, "ahead").Result(); err != nil || ahead != "0" {
+			t.Fatalf("shelf %d: ahead %q, %v", shard, ahead, err)
+		}
+		r.must(r.client.HSet(t.Context(), shelf, "ahead", 3_600_000).Err()) // the drop is not open for another hour
+	}
+	if _, err := r.Claim(t.Context(), claimtest.Tap(drop, 1, "")); !errors.Is(err, claim.ErrNotStarted) {
+		t.Fatalf("by a clock that is an hour late: %v", err)
+	}
+	r.must(r.keepers[0].Tend(t.Context(), drop.ID))
+	if _, err := r.Claim(t.Context(), claimtest.Tap(drop, 1, "")); err != nil {
+		t.Errorf("after it was tended: %v", err)
+	}
+}
+
+// TestTwoDivideNewStock: what two keepers hand out at once, each by a view of
+// its own, is never more than there is.
+func TestTwoDivideNewStock(t *testing.T) {
+	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	drop := r.Open(4, 1, nil)
+	r.exec(`update templates set stock = 6 where id = $1`, drop.ID)
+	plan, err := r.store.Plan(t.Context(), drop.ID)
+	r.must(err)
+	first, second := []int64{plan.Parts[0].Allot + 2, plan.Parts[1].Allot}, []int64{plan.Parts[0].Allot + 1, plan.Parts[1].Allot + 1}
+	r.must(r.store.Allot(t.Context(), drop.ID, plan.Epoch, first))
+	if err := r.store.Allot(t.Context(), drop.ID, plan.Epoch, second); !errors.Is(err, stock.ErrBusy) {
+		t.Errorf("the second was allowed: %v", err)
+	}
+	if plan, err = r.store.Plan(t.Context(), drop.ID); err != nil || plan.Allot() != 6 {
+		t.Errorf("%d on the shelves, %v", plan.Allot(), err)
+	}
+}

@@ -1,0 +1,87 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/watermill"
+	"dropbell/domain/task"
+	"dropbell/domain/timer"
+)
+
+// relayGroup is how many events one relay transaction takes along.
+const relayGroup = 500
+
+// relay moves committed events from the outbox to the bus: at once while
+// there are any, else every 50 ms. Notifications instead would take a
+// cluster-wide lock at every commit.
+func (p *program) relay(ctx context.Context) error {
+	busy := func(ctx context.Context) error {
+		for {
+			n, err := p.outbox.Relay(ctx, relayGroup, p.publish)
+			if err != nil || n < relayGroup {
+				return err
+			}
+		}
+	}
+	return p.every(relayIdle, "outbox relay", busy)(ctx)
+}
+
+func (p *program) publish(ctx context.Context, list []postgres.Announcement) error {
+	events := make([]watermill.Event, len(list))
+	for i, a := range list {
+		events[i] = watermill.Event{ID: a.ID, Topic: a.Topic, Payload: a.Payload}
+		if a.Trace != "" {
+			events[i].Metadata = map[string]string{"traceparent": a.Trace}
+		}
+	}
+	return p.bus.Publish(ctx, events)
+}
+
+// sweep finds what timers and tasks should have done; every worker does it,
+// so that losing Redis or a worker costs a second or two.
+func (p *program) sweep(ctx context.Context) error {
+	if err := p.timers.Sweep(ctx); err != nil {
+		return err
+	}
+	if err := p.announcer.Sweep(ctx); err != nil {
+		return err
+	}
+	if err := p.launcher.Sweep(ctx); err != nil {
+		return err
+	}
+	_, err := p.template.CloseEnded(ctx, 100)
+	return err
+}
+
+// keepTimers returns the job that queues timers again after Redis lost them.
+func (p *program) keepTimers() func(context.Context) error {
+	k := &timer.Keeper{Store: postgres.NewTimers(p.db), Queue: p.queue, Armed: func(timers int) {
+		p.log.Info("timers were queued again: Redis is new, was emptied, or has started anew", "timers", timers)
+	}}
+	return k.Keep
+}
+
+// scheduleHouse queues the periodic chores; several workers queue them once.
+func (p *program) scheduleHouse(ctx context.Context) error {
+	bucket := clock().Truncate(houseEvery).Format(time.RFC3339)
+	return p.queue.Enqueue(ctx, task.House(task.CleanUp, bucket), task.House(task.Recount, bucket))
+}
+
+// eventLife is how long handled events stay on the wire for late readers.
+const eventLife = time.Hour
+
+// cleanUp removes what nobody needs any more.
+func (p *program) cleanUp(ctx context.Context) error {
+	keep := postgres.Retention{Delivery: p.cfg.RetainFor, Audit: p.cfg.RetainAudit,
+		Idempotency: postgres.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour}
+	// Redis first: what fills its memory does not wait for what fills a disk. No
+	// part keeps another one from its work.
+	trimmed, err1 := p.bus.Trim(ctx, eventLife)
+	pruned, err2 := p.queue.PruneArchive(ctx, 7*24*time.Hour)
+	n, err3 := postgres.NewHousekeeping(p.db).Clean(ctx, keep, 0)
+	p.log.Info("cleaned up", "rows", n, "events", trimmed, "archived_tasks", pruned)
+	return errors.Join(err1, err2, err3)
+}

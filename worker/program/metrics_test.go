@@ -1,0 +1,237 @@
+package program
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/redis"
+	"dropbell/domain/delivery"
+)
+
+// assembled returns a worker that does not run, and a connection to look
+// behind it.
+func assembled(t *testing.T) (*program, *pgx.Conn) {
+	t.Helper()
+	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL()}
+	cfg, err := config.Load(func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.close() })
+	conn, err := pgx.Connect(t.Context(), env["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	return p, conn
+}
+
+// value returns a gauge or counter with exactly these labels ("channel=sms"),
+// and whether there is one.
+func value(t *testing.T, g prometheus.Gatherer, name string, labels ...string) (float64, bool) {
+	t.Helper()
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			if f.GetName() == name && slices.Equal(labelsOf(m), slices.Sorted(slices.Values(labels))) {
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount()), true
+			}
+		}
+	}
+	return 0, false
+}
+
+func labelsOf(m *dto.Metric) []string {
+	var list []string
+	for _, l := range m.Label {
+		list = append(list, l.GetName()+"="+l.GetValue())
+	}
+	slices.Sort(list)
+	return list
+}
+
+func expect(t *testing.T, p *program, want float64, name string, labels ...string) {
+	t.Helper()
+	if got, ok := value(t, p.metrics.registry, name, labels...); got != want || !ok {
+		t.Errorf("%s %v = %v (there: %v), want %v", name, labels, got, ok, want)
+	}
+}
+
+// TestHandbookListsTheMetrics and nothing else.
+func TestHandbookListsTheMetrics(t *testing.T) {
+	p, _ := assembled(t)
+	raw, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(raw), "### Metrics of worker")
+	section, _, _ := strings.Cut(rest, "\n## ")
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		p.metrics.registry.Describe(descriptions)
+		close(descriptions)
+	}()
+	registered := map[string]bool{}
+	for d := range descriptions {
+		if m := regexp.MustCompile(`fqName: "(dropbell_\w+)"`).FindStringSubmatch(d.String()); m != nil {
+			registered[m[1]] = true
+			if !strings.Contains(section, "`"+m[1]+"`") {
+				t.Errorf("%s is not in the handbook", m[1])
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile("`(dropbell_[a-z_]+)[`{]").FindAllStringSubmatch(section, -1) {
+		if !registered[m[1]] {
+			t.Errorf("the handbook lists %s, which nobody registers", m[1])
+		}
+	}
+}
+
+// Whoever is woken because a loop fails finds in the handbook what is missing
+// without it.
+func TestHandbookListsTheLoops(t *testing.T) {
+	raw, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(raw), "## Background job fails")
+	section, _, _ := strings.Cut(rest, "\n## ")
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loops := map[string]bool{}
+	for _, name := range sources {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\.every\([^"\n]+, "([a-z ]+)",`).FindAllSubmatch(source, -1) {
+			loops[string(m[1])] = true
+			if !strings.Contains(section, "\n| "+string(m[1])+" |") {
+				t.Errorf("the loop %s is not in the handbook", m[1])
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`\n\| ([a-z ]+) \|`).FindAllStringSubmatch(section, -1) {
+		if m[1] != "loop" && !loops[m[1]] {
+			t.Errorf("the handbook lists the loop %s, which nobody runs", m[1])
+		}
+	}
+	if len(loops) < 14 {
+		t.Errorf("only %d loops found", len(loops))
+	}
+}
+
+func TestCensusTellsWhatIsOff(t *testing.T) {
+	p, conn := assembled(t)
+	for _, sql := range []string{
+		`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`,
+		`insert into templates (id, shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+			overriding system value values (7, 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + interval '1 hour',
+			date_trunc('second', now()) + interval '2 hours', 48, 'claim', 'durable', 'published')`,
+		`insert into slots (id, template_id, slot, opens_at, due_at, state, fired_at, finished_at) overriding system value
+			values (1, 7, 3, now(), now(), 'finished', now(), now()), (2, 7, 4, now() + interval '1 hour', now() + interval '30 minutes', 'waiting', null, null)`,
+		`insert into slot_results (slot_id, channel, reserved, sent) values (1, 2, 5, 5)`, // and no batch
+		`insert into dead_letter_groups (channel, fingerprint, dead, first_at, last_at, sample) values (1, 'a', 3, now(), now(), ''), (1, 'b', 4, now(), now(), '')`,
+		`insert into bookings (template_id, slot, channel, booked) values (7, 4, 2, 10000000)`, // at 500 a second
+		`insert into notice_runs (id, template_id, days, due_at, settled_at) overriding system value values (9, 7, 1, now(), now())`,
+		`insert into notices (user_id, template_id, day, days, due_at, expires_at, status, run_id) select u, 7, now()::date, 1, now(), now(), 1, 9 from generate_series(1, 4) as u`, // and no batch
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%v in %s", err, sql)
+		}
+	}
+	if err := p.census.count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, p, 10, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms") // 5 reserved and 5 sent, and nobody there
+	expect(t, p, 1, "dropbell_balance_slots")
+	expect(t, p, 4, "dropbell_notice_difference", "template=7", "run=9")
+	expect(t, p, 1, "dropbell_notice_runs_recounted")
+	expect(t, p, 7, "dropbell_dead_letters", "channel=email")
+	expect(t, p, 0, "dropbell_dead_letters", "channel=sms")
+	if missed, _ := value(t, p.metrics.registry, "dropbell_forecast_misses", "channel=sms"); missed < 9_000_000 || missed > 9_200_000 {
+		t.Errorf("%v messages would miss the opening", missed)
+	}
+	if _, err := conn.Exec(t.Context(), `update slot_results set reserved = 0, sent = 0`); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.census.count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, there := value(t, p.metrics.registry, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms"); there {
+		t.Errorf("a difference that is gone is still told: %v", n)
+	}
+	p.census.forget()
+	if _, there := value(t, p.metrics.registry, "dropbell_dead_letters", "channel=email"); there {
+		t.Error("a worker that does not count any more goes on telling")
+	}
+}
+
+func TestChannelGauges(t *testing.T) {
+	p, conn := assembled(t)
+	if _, err := conn.Exec(t.Context(), `update channel_settings set paused = true where channel = 3`); err != nil {
+		t.Fatal(err)
+	}
+	breaker := redis.NewBreaker(p.redis, redis.BreakerConfig{})
+	for range 5 {
+		if err := breaker.Report(t.Context(), delivery.SMS, false, "503"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.gauge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, p, 1, "dropbell_channel_paused", "channel=webpush")
+	expect(t, p, 0, "dropbell_channel_paused", "channel=sms")
+	expect(t, p, 2, "dropbell_breaker_state", "channel=sms")
+	expect(t, p, 0, "dropbell_breaker_state", "channel=email")
+	expect(t, p, 0, "dropbell_queue_age_seconds", "queue=timers")
+	expect(t, p, float64(p.cfg.DBConns), "dropbell_db_connections_limit")
+	expect(t, p, 0, "dropbell_provider_answers_total", "channel=email", "class=permanent")
+}
+
+type answering struct{ results []delivery.Result }
+
+func (answering) Channel() delivery.Channel { return delivery.SMS }
+func (answering) ChunkSize() int            { return 100 }
+func (a answering) Send(context.Context, []delivery.Message) []delivery.Result {
+	return a.results
+}
+
+func TestProviderAnswersAreCounted(t *testing.T) {
+	p := &program{metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
+	app := answering{}
+	senders := p.observed(map[delivery.Channel]delivery.Sender{delivery.App: app,
+		delivery.SMS: answering{[]delivery.Result{{Status: delivery.Delivered}, {Status: delivery.Permanent}, {Status: delivery.Delivered}, {}}}})
+	if _, wrapped := senders[delivery.App].(measured); wrapped {
+		t.Error("the app channel, which has no provider, is measured")
+	}
+	if got := senders[delivery.SMS].Send(t.Context(), make([]delivery.Message, 4)); len(got) != 4 {
+		t.Fatalf("%d results", len(got))
+	}
+	for class, want := range map[string]float64{"delivered": 2, "permanent": 1, "transient": 1, "throttled": 0} {
+		expect(t, p, want, "dropbell_provider_answers_total", "channel=sms", "class="+class)
+	}
+	expect(t, p, 1, "dropbell_provider_call_seconds", "channel=sms")
+}

@@ -1,0 +1,166 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/adapters/telemetry"
+	"dropbell/domain/delivery"
+	"dropbell/migrations"
+)
+
+// serveHTTP answers /livez, /readyz and /metrics until ctx ends.
+func (p *program) serveHTTP(ctx context.Context) error {
+	listener, err := net.Listen("tcp", p.cfg.WorkerHTTPAddr)
+	if err != nil {
+		return fmt.Errorf("WORKER_HTTP_ADDR: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", p.ready)
+	mux.Handle("GET /metrics", telemetry.Metrics(p.metrics.registry, p.cfg.MetricsToken))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
+	stopped := make(chan struct{})
+	go func() {
+		<-ctx.Done()
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = server.Shutdown(end)
+		close(stopped)
+	}()
+	p.log.Info("operations server is listening", "address", listener.Addr().String())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	<-stopped
+	return nil
+}
+
+// ready says which dependency fails, if one does.
+func (p *program) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	failed := ""
+	if p.db.Ping(ctx) != nil {
+		failed += "postgresql does not answer\n"
+	} else if err := p.schemaReady(ctx); err != nil {
+		failed += err.Error() + "\n"
+	}
+	if err := p.redis.Ping(ctx).Err(); err != nil {
+		failed += redis.Trouble(err) + "\n"
+	} else if err := p.bus.Health(); err != nil {
+		failed += "event bus: " + err.Error() + "\n"
+	}
+	if failed != "" {
+		http.Error(w, failed, http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// schemaReady returns an error while the database lacks migrations that this
+// program needs.
+func (p *program) schemaReady(ctx context.Context) error {
+	latest, err := migrations.Released.Latest()
+	if err != nil {
+		return err
+	}
+	return p.db.Ready(ctx, latest)
+}
+
+// awaitSchema returns when the database has all migrations: before, work that
+// others could do would be taken and fail. It returns false if ctx ended first.
+func (p *program) awaitSchema(ctx context.Context) bool {
+	told := ""
+	for {
+		err := p.schemaReady(ctx)
+		if err == nil {
+			return true
+		}
+		if err.Error() != told && ctx.Err() == nil {
+			told = err.Error()
+			p.log.Warn("worker waits for its database", "error", err)
+		}
+		if !sleep(ctx, schemaPause) {
+			return false
+		}
+	}
+}
+
+// schemaPause is how often a worker that waits for migrations looks.
+const schemaPause = 500 * time.Millisecond
+
+// gauge refreshes the gauges and, with them, the queue's registry.
+func (p *program) gauge(ctx context.Context) error {
+	return errors.Join(p.gaugeDatabase(ctx), p.gaugeQueues(ctx), p.gaugeChannels(ctx), p.gaugeJobs(ctx))
+}
+
+// circuits are the values of dropbell_breaker_state.
+var circuits = map[string]float64{redis.StateClosed: 0, redis.StateHalfOpen: 1, redis.StateOpen: 2}
+
+func (p *program) gaugeChannels(ctx context.Context) error {
+	settings, err := postgres.NewChannels(p.db).Settings(ctx)
+	if err != nil {
+		return err
+	}
+	for c, s := range settings {
+		paused := 0.0
+		if s.Paused {
+			paused = 1
+		}
+		p.metrics.paused.WithLabelValues(delivery.Channel(c).String()).Set(paused)
+	}
+	states, err := redis.NewBreaker(p.redis, redis.BreakerConfig{}).States(ctx)
+	for _, s := range states {
+		p.metrics.breaker.WithLabelValues(s.Channel.String()).Set(circuits[s.State])
+	}
+	return err
+}
+
+func (p *program) gaugeDatabase(ctx context.Context) error {
+	waiting, age, err := p.outbox.Backlog(ctx)
+	if err != nil {
+		return err
+	}
+	p.metrics.outbox.Set(float64(waiting))
+	p.metrics.outboxAge.Set(age)
+	backlogs, err := postgres.NewChannels(p.db).Backlogs(ctx)
+	p.metrics.backlog.Reset()
+	p.metrics.oldest.Reset()
+	p.metrics.timed.Reset()
+	for _, b := range backlogs {
+		p.metrics.backlog.WithLabelValues(b.Channel.String()).Set(float64(b.People))
+		p.metrics.oldest.WithLabelValues(b.Channel.String()).Set(b.Oldest.Seconds())
+		p.metrics.timed.WithLabelValues(b.Channel.String()).Set(b.OldestTimed.Seconds())
+	}
+	return err
+}
+
+func (p *program) gaugeQueues(ctx context.Context) error {
+	depths, err := p.queue.Depth(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range depths {
+		set := func(state string, n int) { p.metrics.queues.WithLabelValues(d.Queue, state).Set(float64(n)) }
+		set("pending", d.Pending)
+		set("active", d.Active)
+		set("scheduled", d.Scheduled)
+		set("retry", d.Retry)
+		set("archived", d.Archived)
+		p.metrics.queueAge.WithLabelValues(d.Queue).Set(d.Oldest.Seconds())
+	}
+	lag, err := p.bus.Lag(ctx)
+	for g, n := range lag {
+		p.metrics.lag.WithLabelValues(g.Topic, g.Name).Set(float64(n))
+		// A counter that begins with its first event has no increase for alerts to see.
+		p.metrics.deadEvents.WithLabelValues(g.Name, g.Topic)
+	}
+	return err
+}

@@ -1,0 +1,51 @@
+package program
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"dropbell/domain/delivery"
+)
+
+// classes name the provider's answers in metrics.
+var classes = [...]string{delivery.Transient: "transient", delivery.Delivered: "delivered",
+	delivery.Throttled: "throttled", delivery.Permanent: "permanent"}
+
+// observed returns the senders with every call traced, and measured where a
+// provider can be slow or fail.
+func (p *program) observed(senders map[delivery.Channel]delivery.Sender) map[delivery.Channel]delivery.Sender {
+	senders = maps.Clone(senders)
+	for c, s := range senders {
+		if c != delivery.App {
+			s = measured{s, p.metrics, p.providers}
+		}
+		senders[c] = p.tracing.Sender(s)
+	}
+	return senders
+}
+
+// measured is a sender whose calls and answers are counted.
+type measured struct {
+	delivery.Sender
+	metrics *metrics
+	calls   *providerCalls
+}
+
+// Send is that of the sender below.
+func (m measured) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
+	started := time.Now()
+	results := m.Sender.Send(ctx, messages)
+	channel := m.Channel().String()
+	took := time.Since(started)
+	m.metrics.calls.WithLabelValues(channel).Observe(took.Seconds())
+	m.calls.count(m.Channel(), took, results)
+	var counts [len(classes)]int
+	for _, r := range results {
+		counts[r.Status]++
+	}
+	for status, n := range counts {
+		m.metrics.answers.WithLabelValues(channel, classes[status]).Add(float64(n))
+	}
+	return results
+}

@@ -1,0 +1,82 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/localstack"
+	"dropbell/domain/task"
+)
+
+func TestQueuesOfRoles(t *testing.T) {
+	for _, c := range []struct {
+		roles, channels []string
+		want            []string
+	}{
+		{nil, nil, []string{task.TimerQueue, task.HouseQueue, jobQueue().Name, task.ChannelQueue("app"), task.ChannelQueue("email"), task.ChannelQueue("sms"), task.ChannelQueue("webpush"), task.ChannelQueue("webhook")}},
+		{[]string{"delivery"}, []string{"sms", "email"}, []string{task.ChannelQueue("email"), task.ChannelQueue("sms")}},
+		{[]string{"timers", "house"}, []string{"sms"}, []string{task.TimerQueue, task.HouseQueue}},
+		{[]string{"gate", "events"}, nil, nil},
+	} {
+		p := &program{cfg: config.Config{WorkerRoles: c.roles, WorkerChannels: c.channels}}
+		var got []string
+		for _, q := range p.queues() {
+			got = append(got, q.Name)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%v %v: takes from %v, want %v", c.roles, c.channels, got, c.want)
+		}
+	}
+}
+
+// Workers with one role each do together what one worker does: a slot fires and
+// the app's reminder is delivered.
+func TestRolesTogetherDoEverything(t *testing.T) {
+	server := localstack.RedisServer(t)
+	url := localstack.Database(t)
+	sql, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sql.Close)
+	for _, statement := range []string{
+		`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`,
+		`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+			select 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + interval '5 minutes 2 seconds', now() + interval '3 hours', 48, 'claim', 'durable', 'published'`,
+		`insert into slots (template_id, slot, opens_at, due_at, state) select 1, 1, t.opens_at, t.opens_at - interval '5 minutes', 'waiting' from templates t`,
+		`insert into users (id, name) values (7, 'x')`,
+		`insert into reservations (template_id, user_id, slots) values (1, 7, 1)`,
+	} {
+		if _, err := sql.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for _, r := range []role{timersRole, deliveryRole, eventsRole, jobsRole, gateRole, houseRole} {
+		env := map[string]string{"DATABASE_URL": url, "REDIS_URL": server.URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0", "WORKER_ROLES": string(r)}
+		all.Go(func() {
+			if err := run(ctx, func(name string) string { return env[name] }, io.Discard); err != nil {
+				t.Errorf("%s: %v", r, err)
+			}
+		})
+	}
+	poll(t, "the reminder is delivered", func() error {
+		var state string
+		var sent int
+		err := sql.QueryRow(t.Context(), `select s.state, coalesce(sum(b.sent_count), 0) from slots s left join batches b on b.owner_id = s.id and b.kind = 'reminder' group by s.id`).Scan(&state, &sent)
+		if err == nil && (state != "finished" || sent != 1) {
+			err = fmt.Errorf("the slot is %s, %d sent", state, sent)
+		}
+		return err
+	})
+	stop()
+	all.Wait()
+}

@@ -1,0 +1,280 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/asynq"
+	"dropbell/adapters/config"
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/adapters/sheet"
+	"dropbell/adapters/telemetry"
+	"dropbell/adapters/watermill"
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/job"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+const (
+	leaseFor   = 8 * time.Second  // a silent worker's batch is taken over after this
+	watchEvery = 10 * time.Second // the watchdog's period
+	sweepEvery = time.Second
+	relayIdle  = 50 * time.Millisecond
+	houseEvery = 10 * time.Minute
+	drainFor   = 10 * time.Second // shutdown waits this long for running batches
+)
+
+// program is everything a worker consists of.
+type program struct {
+	cfg         config.Config
+	log         *slog.Logger
+	db          *postgres.DB
+	redis       goredis.UniversalClient
+	queue       *asynq.Queue
+	bus         *watermill.Bus
+	servers     *asynq.Servers
+	timers      *reminder.Timers
+	delivery    *delivery.Service
+	template    *template.Service
+	announcer   *reminder.Announcer
+	launcher    *campaign.Launcher
+	deadLetters *delivery.DeadLetters
+	couponLife  *coupons
+	jobs        *job.Worker
+	gate        *gateWork
+	outbox      postgres.Outbox
+	metrics     *metrics
+	tracing     *telemetry.Tracing
+	census      *census
+	tester      *delivery.Tester
+	providers   *providerCalls
+	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
+	life        context.Context // ends when shutdown begins
+	closers     []func() error
+}
+
+// run works until ctx ends, then finishes what is in hand and returns.
+func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
+	cfg, err := config.Load(getenv)
+	if err != nil {
+		return config.Mistake{Err: fmt.Errorf("the environment must be corrected (worker --help describes each variable):\n%w", err)}
+	}
+	p, err := build(ctx, cfg, cfg.Logger("worker", out))
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	return p.serve(ctx)
+}
+
+func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// build connects adapters and use cases. Nothing runs yet.
+func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
+	p := &program{cfg: cfg, log: log, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}, workbooks: sheet.NewTurns(50 * time.Second)}
+	var err error
+	if p.tracing, err = telemetry.Start(ctx, telemetry.Options{Service: "dropbell-worker", Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Log: log}); err != nil {
+		return nil, err
+	}
+	p.closers = append(p.closers, p.tracing.Shutdown)
+	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-worker", Log: log,
+		TransactionPool: cfg.TransactionPool(), Tracer: p.tracing.Queries()}); err != nil {
+		return p, errors.Join(err, p.close())
+	}
+	p.closers = append(p.closers, func() error { p.db.Close(); return nil })
+	p.metrics.poolGauges(p.db.Stat)
+	if p.redis, err = redis.Open(cfg.RedisURL); err != nil {
+		return p, errors.Join(err, p.close())
+	}
+	p.closers = append(p.closers, p.redis.Close)
+	if err = p.tracing.Redis(p.redis); err != nil {
+		return p, errors.Join(err, p.close())
+	}
+	if p.queue, err = asynq.NewQueue(cfg.RedisURL, log); err != nil {
+		return p, errors.Join(err, p.close())
+	}
+	p.closers = append(p.closers, p.queue.Close)
+	senders, parallel, closers, err := newSenders(cfg, p.subscriptionGone)
+	p.closers = append(p.closers, closers...)
+	if err != nil {
+		return p, errors.Join(err, p.close())
+	}
+	if err := p.useCases(p.observed(senders), parallel); err != nil {
+		return p, errors.Join(err, p.close())
+	}
+	if err := p.wireBus(); err != nil {
+		return p, errors.Join(err, p.close())
+	}
+	if err := p.wireTasks(); err != nil {
+		return p, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int) (err error) {
+	p.outbox = postgres.NewOutbox(p.db)
+	p.census = newCensus(p)
+	p.wireCockpit(senders)
+	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
+	p.template = &template.Service{Store: postgres.NewTemplates(p.db), Now: clock}
+	if p.gate, err = p.newGateWork("worker-" + uuid.NewString()); err != nil {
+		return err
+	}
+	p.jobs = p.newJobs()
+	p.couponLife = p.newCoupons()
+	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.db), Queue: p.queue, Now: clock,
+		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
+	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.db), Queue: p.queue, Now: clock, LeaseFor: 10 * time.Second}
+	batches := postgres.NewGroupedBatches(p.db)
+	p.closers = append(p.closers, func() error { batches.Close(); return nil })
+	p.delivery = &delivery.Service{
+		Store: batches, Queue: p.queue, Senders: senders, Parallel: parallel,
+		Admission: newAdmission(p.db, p.redis, p.log),
+		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: clock,
+		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(), Guards: p.guards(),
+	}
+	return nil
+}
+
+func (p *program) wireBus() (err error) {
+	dead := postgres.NewDeadMessages(p.db)
+	p.bus, err = watermill.NewBus(watermill.BusConfig{
+		RedisURL: p.cfg.RedisURL, Logger: p.log, Consumer: "worker-" + uuid.NewString(),
+		DeadMessage: func(ctx context.Context, m watermill.DeadMessage) error {
+			return dead.Keep(ctx, staff.DeadMessage{MessageID: m.ID, Topic: m.Topic, Handler: m.Handler, Reason: m.Reason, Payload: m.Payload})
+		},
+		Metrics: watermill.Metrics{Handled: p.metrics.handled, Dead: p.metrics.deadMessage},
+		Trace:   p.tracing.Event,
+	})
+	if err != nil {
+		return err
+	}
+	p.closers = append(p.closers, p.bus.Close)
+	p.handleEvents()
+	return nil
+}
+
+// serve runs every loop until ctx ends or one of them fails for good.
+func (p *program) serve(ctx context.Context) error {
+	if warning, err := p.queue.CheckRedis(ctx); err != nil {
+		p.log.Warn(redis.Trouble(err)+"; going on, the database keeps what is due", "error", err)
+	} else if warning != "" {
+		p.log.Warn(warning)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p.life = ctx
+	var loops sync.WaitGroup
+	start := func(name string, loop func(context.Context) error) {
+		loops.Go(func() {
+			if err := loop(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	start("operations server", p.serveHTTP)
+	if !p.awaitSchema(ctx) {
+		loops.Wait()
+		return causeOf(ctx)
+	}
+	p.startRoles(start)
+	p.log.Info("worker is running", "channels", p.channelNames(), "roles", p.cfg.WorkerRoles)
+	loops.Wait()
+	if err := causeOf(ctx); err != nil {
+		return err
+	}
+	p.log.Info("worker has stopped")
+	return nil
+}
+
+// causeOf returns why ctx ended, nil if somebody wanted that.
+func causeOf(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// serveTasks starts the queue's servers as soon as Redis answers and drains
+// them at the end.
+func (p *program) serveTasks(ctx context.Context) error {
+	for {
+		err := p.servers.Start()
+		if err == nil {
+			break
+		}
+		p.log.Warn("task servers cannot start yet", "error", err)
+		if !sleep(ctx, time.Second) {
+			return nil
+		}
+	}
+	<-ctx.Done()
+	p.servers.Shutdown()
+	return nil
+}
+
+// every returns a loop that runs job at once and then each period. Its
+// failures are logged, at most one line per kind of trouble and minute.
+func (p *program) every(period time.Duration, name string, job func(context.Context) error) func(context.Context) error {
+	p.metrics.failures.WithLabelValues(name) // from 0, so that alerts see the first one
+	return func(ctx context.Context) error {
+		var lastText string
+		var lastAt time.Time
+		for {
+			if err := job(ctx); err != nil && ctx.Err() == nil {
+				p.metrics.jobFailed(name)
+				if err.Error() != lastText || time.Since(lastAt) > time.Minute {
+					p.log.Error("job failed", "job", name, "error", err)
+					lastText, lastAt = err.Error(), time.Now()
+				}
+			}
+			if !sleep(ctx, period) {
+				return nil
+			}
+		}
+	}
+}
+
+// sleep returns false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (p *program) close() error {
+	var errs []error
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		errs = append(errs, p.closers[i]())
+	}
+	return errors.Join(errs...)
+}
+
+func (p *program) channelNames() []string {
+	var names []string
+	for _, c := range delivery.AllChannels() {
+		if p.delivery.Senders[c] != nil && p.serves(c) {
+			names = append(names, c.String())
+		}
+	}
+	return names
+}

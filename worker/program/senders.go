@@ -1,0 +1,79 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/inapp"
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/sms"
+	"dropbell/adapters/smtp"
+	"dropbell/adapters/webhook"
+	"dropbell/adapters/webpush"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// senderCrashed logs a panic of a sender. The message is dead and its recipient
+// named there; here is where the mistake is.
+func (p *program) senderCrashed(c delivery.Channel, crash delivery.Crash) {
+	p.log.Error("a sender panicked; the message it panicked on is a dead letter, the others are sent",
+		"channel", c.String(), "panic", crash.What, "stack", string(crash.Stack))
+}
+
+// subscriptionGone forgets a push subscription that its push service no longer
+// knows. If it cannot, the next push to it is answered the same.
+func (p *program) subscriptionGone(ctx context.Context, id user.ID, gone user.PushSubscription) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if _, err := postgres.NewUsers(p.db).RemovePush(ctx, id, gone); err != nil {
+		p.log.Warn("a push subscription that is gone was not removed", "error", err)
+	}
+}
+
+// newSenders builds a sender for every configured channel and says how many
+// calls of its provider one batch makes at once. The error names every variable
+// that a sender refuses.
+//
+// gone is told of push subscriptions that no longer exist.
+func newSenders(cfg config.Config, gone func(context.Context, user.ID, user.PushSubscription)) (senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int, closers []func() error, err error) {
+	senders = map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}
+	parallel = map[delivery.Channel]int{delivery.App: 1, delivery.Email: 4, delivery.SMS: 4, delivery.WebPush: 4, delivery.Webhook: 10}
+	var wrong []error
+	add := func(variables string, s delivery.Sender, close func() error, err error) {
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", variables, err))
+			return
+		}
+		senders[s.Channel()] = s
+		closers = append(closers, close)
+	}
+	if cfg.SMTPURL != "" {
+		parsed, err := smtp.ParseURL(cfg.SMTPURL)
+		var s *smtp.Sender
+		parsed.RequireTLS = parsed.RequireTLS || cfg.SMTPTLS == "required"
+		if err == nil {
+			s, err = smtp.New(parsed)
+		}
+		add("SMTP_URL", s, s.Close, err)
+	}
+	if cfg.SMSURL != "" {
+		s, err := sms.New(sms.Config{URL: cfg.SMSURL, Token: cfg.SMSToken})
+		add("SMS_URL, SMS_TOKEN", s, s.Close, err)
+	}
+	if cfg.WebhookURL != "" {
+		s, err := webhook.New(webhook.Config{URL: cfg.WebhookURL, Secret: cfg.WebhookSecret})
+		add("WEBHOOK_URL, WEBHOOK_SECRET", s, s.Close, err)
+	}
+	if cfg.VAPIDPublicKey != "" {
+		s, err := webpush.New(webpush.Config{PublicKey: cfg.VAPIDPublicKey, PrivateKey: cfg.VAPIDPrivateKey, Subject: cfg.VAPIDSubject, OnGone: gone})
+		add("VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY, VAPID_SUBJECT", s, s.Close, err)
+	}
+	if len(wrong) > 0 {
+		return nil, nil, closers, config.Mistake{Err: errors.Join(wrong...)}
+	}
+	return senders, parallel, closers, nil
+}

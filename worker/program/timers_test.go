@@ -1,0 +1,129 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/localstack"
+)
+
+// TestTimersComeBack runs a worker, loses its timers in three ways, and finds
+// every one of them again: a slot's, a campaign's, and the end of a lock. One
+// that is due soon afterwards fires by its timer, not by the sweep.
+func TestTimersComeBack(t *testing.T) {
+	server := localstack.RedisServer(t)
+	url := localstack.Database(t)
+	sql, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sql.Close)
+	exec := func(statement string, args ...any) {
+		t.Helper()
+		if _, err := sql.Exec(t.Context(), statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`)
+	exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+		select 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + interval '2 hours', now() + interval '3 hours', 48, 'claim', 'durable', 'published'`)
+	exec(`insert into slots (template_id, slot, opens_at, due_at, state) select 1, n, t.opens_at, t.opens_at - n * interval '5 minutes', 'waiting' from templates t, generate_series(1, 12) as n`)
+	exec(`insert into users (id, name) values (7, 'x')`)
+	exec(`insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at, state, order_id, locked_at, locked_until)
+		values (1, 7, 1, 'claim', '', now(), now() + interval '1 day', 'locked', 'order:1', now(), now() + interval '1 hour')`)
+	want := []string{"coupon.timeout.v1:1:order:1"}
+	for n := range 12 {
+		want = append(want, fmt.Sprint("reminder.fire.v1:", n+1))
+	}
+	env := map[string]string{"DATABASE_URL": url, "REDIS_URL": server.URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0"}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, func(name string) string { return env[name] }, io.Discard) }()
+	options, err := goredis.ParseURL(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := goredis.NewClient(options)
+	t.Cleanup(func() { client.Close() })
+	for _, loss := range []struct {
+		name string
+		lose func() error
+	}{
+		{"a new Redis", func() error { return nil }},
+		{"FLUSHALL", func() error { return client.FlushAll(t.Context()).Err() }},
+		{"an empty restart", func() error { return server.Restart(t.Context(), true) }},
+		{"a restart that lost the last writes", func() error {
+			if err := client.ZRem(t.Context(), scheduledKey, want[3]).Err(); err != nil {
+				return err
+			}
+			if err := client.Del(t.Context(), "asynq:{timers}:t:"+want[3]).Err(); err != nil {
+				return err
+			}
+			return server.Restart(t.Context(), false)
+		}},
+	} {
+		if err := loss.lose(); err != nil {
+			t.Fatalf("%s: %v", loss.name, err)
+		}
+		began := time.Now()
+		poll(t, loss.name, func() error { return absentTimers(t.Context(), client, want) })
+		t.Logf("%s: every timer was there after %v", loss.name, time.Since(began))
+	}
+	exec(`insert into slots (template_id, slot, opens_at, due_at, state)
+		select 1, 1, date_trunc('second', now()) + interval '315 seconds', date_trunc('second', now()) + interval '15 seconds', 'waiting'`)
+	if err := client.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	poll(t, "the timer of the slot that is due soon", func() error {
+		return absentTimers(t.Context(), client, []string{"reminder.fire.v1:13"})
+	})
+	var late time.Duration
+	poll(t, "the slot is fired", func() error {
+		return sql.QueryRow(t.Context(), `select fired_at - due_at from slots where id = 13 and fired_at is not null`).Scan(&late)
+	})
+	t.Logf("fired %v after its instant", late)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// scheduledKey is where asynq keeps the ids of timers.
+const scheduledKey = "asynq:{timers}:scheduled"
+
+// absentTimers returns an error that names one of the ids that is not scheduled.
+func absentTimers(ctx context.Context, client *goredis.Client, ids []string) error {
+	there, err := client.ZRange(ctx, scheduledKey, 0, -1).Result()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if !slices.Contains(there, id) {
+			return fmt.Errorf("%s is missing", id)
+		}
+	}
+	return nil
+}
+
+// poll calls look until it returns nil.
+func poll(t *testing.T, what string, look func() error) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); ; <-tick.C {
+		err := look()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package program
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/task"
+)
+
+// wireCockpit makes what staff ask for and see on the pages of drops and
+// channels. Test messages go through the senders that everything goes through.
+func (p *program) wireCockpit(senders map[delivery.Channel]delivery.Sender) {
+	p.tester = &delivery.Tester{Store: postgres.NewChannelTests(p.db), Senders: senders, Now: clock}
+}
+
+func (p *program) testTask(ctx context.Context, payload []byte) error {
+	var t task.TestPayload
+	if err := json.Unmarshal(payload, &t); err != nil {
+		return fault.ErrInvalid.Because("payload: %v", err)
+	}
+	return p.tester.Run(ctx, t.TestID)
+}
+
+// callsEvery is how often a worker tells how its providers' calls went.
+const callsEvery = 5 * time.Second
+
+// providerCalls counts the calls of providers between two reports.
+type providerCalls struct {
+	mu     sync.Mutex
+	worker string
+	counts [delivery.Channels]postgres.ProviderCalls
+}
+
+func (p *providerCalls) count(c delivery.Channel, took time.Duration, results []delivery.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := &p.counts[c]
+	n.Channel = c
+	n.Calls++
+	n.Messages += int64(len(results))
+	n.Total += took
+	n.Slowest = max(n.Slowest, took)
+	for _, r := range results {
+		if r.Status != delivery.Delivered {
+			n.Failed++
+			n.Error = r.Detail
+		}
+	}
+}
+
+// take returns what was counted and begins anew.
+func (p *providerCalls) take() (worker string, list []postgres.ProviderCalls) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.worker == "" {
+		p.worker = uuid.NewString()
+	}
+	for i, n := range p.counts {
+		if n.Calls > 0 {
+			list = append(list, n)
+		}
+		p.counts[i] = postgres.ProviderCalls{}
+	}
+	return p.worker, list
+}
+
+// recordCalls stores the counts; those it cannot store are lost, since they
+// would be shown for a minute only.
+func (p *program) recordCalls(ctx context.Context) error {
+	worker, list := p.providers.take()
+	return postgres.NewChannels(p.db).RecordCalls(ctx, worker, list)
+}

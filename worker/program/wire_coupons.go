@@ -1,0 +1,139 @@
+package program
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/sheet"
+	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/job"
+	"dropbell/domain/task"
+)
+
+// couponChunk is how many coupons one statement of a sweep takes: some tens
+// of milliseconds of work.
+const couponChunk = 1000
+
+// coupons is what a worker does for coupons.
+type coupons struct {
+	store   postgres.CouponSteps
+	steps   *coupon.Service
+	notices *coupon.Announcer
+	expired prometheus.Counter
+	ended   prometheus.Counter
+	late    prometheus.Gauge
+}
+
+func (p *program) newCoupons() *coupons {
+	store := postgres.NewCouponSteps(p.db)
+	c := &coupons{store: store, steps: &coupon.Service{Store: store, LockFor: p.cfg.LockFor},
+		notices: &coupon.Announcer{Store: postgres.NewNotices(p.db), Queue: p.queue},
+		expired: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupons_expired_total", Help: "Coupons whose expiry this worker wrote down."}),
+		ended:   prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupon_locks_ended_total", Help: "Locks that this worker's sweep ended because their time had come."}),
+		late:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_coupon_lock_late_seconds", Help: "How long ago the oldest open lock should have ended."})}
+	p.metrics.registry.MustRegister(c.expired, c.ended, c.late)
+	return c
+}
+
+// wireCoupons sets a timer for each lock and counts what becomes of coupons.
+func (p *program) wireCoupons() {
+	tallies := postgres.NewCouponTallies(p.db)
+	p.bus.Handle("coupon-timers", event.CouponChanged, decoded(func(ctx context.Context, _ string, e event.Coupon) error {
+		if e.Step != string(coupon.StepLock) || e.LockedUntil == nil {
+			return nil
+		}
+		return p.queue.Enqueue(ctx, task.LockEnd(e.CouponID, e.OrderID, *e.LockedUntil))
+	}))
+	p.bus.Handle("coupon-tallies", event.CouponChanged, decoded(tallies.Changed))
+	p.bus.Handle("coupon-tallies", event.CouponsExpired, decoded(tallies.Expired))
+	// The sweep settles too; this is for batches whose dead letters were replayed.
+	p.bus.Handle("notices", event.BatchFinished, decoded(func(ctx context.Context, _ string, e event.Batch) error {
+		if e.Kind != string(delivery.KindNotice) {
+			return nil
+		}
+		return p.couponLife.notices.Store.SettleNotices(ctx, e.OwnerID)
+	}))
+	p.servers.Handle(task.EndLock, p.endLockTask)
+}
+
+// shortWait is how long a timer that woke early waits by itself; queues know
+// whole seconds only.
+const shortWait = 3 * time.Second
+
+func (p *program) endLockTask(ctx context.Context, payload []byte) error {
+	var l task.LockPayload
+	if err := json.Unmarshal(payload, &l); err != nil {
+		return fault.ErrInvalid.Because("payload: %v", err)
+	}
+	for {
+		left, err := p.couponLife.steps.TimeOut(ctx, l.CouponID, l.OrderID)
+		if err != nil || left == 0 || left > shortWait {
+			return err // far too early cannot be helped here; the sweep ends the lock
+		}
+		if !sleep(ctx, left+time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// sweepCoupons ends locks whose timer was lost and writes down what has
+// expired; it needs nothing in Redis.
+func (p *program) sweepCoupons(ctx context.Context) error {
+	if err := p.couponLife.chunks(ctx, p.couponLife.store.EndLocks, p.couponLife.ended); err != nil {
+		return err
+	}
+	if err := p.couponLife.chunks(ctx, p.couponLife.store.Expire, p.couponLife.expired); err != nil {
+		return err
+	}
+	late, err := p.couponLife.store.LockLateness(ctx)
+	p.couponLife.late.Set(late.Seconds())
+	return err
+}
+
+// chunks repeats a sweep while it finds full chunks.
+func (c *coupons) chunks(ctx context.Context, sweep func(context.Context, int) (int, error), count prometheus.Counter) error {
+	for ctx.Err() == nil {
+		n, err := sweep(ctx, couponChunk)
+		count.Add(float64(n))
+		if err != nil || n < couponChunk {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// couponGranter gives coupons to lists of users.
+func (p *program) couponGranter() *coupon.Granter {
+	claims := postgres.NewClaims(p.db, postgres.Grouping{})
+	p.closers = append(p.closers, func() error { claims.Close(); return nil })
+	return &coupon.Granter{Store: postgres.NewGrants(p.db), Lists: lists{p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claimGates(claims), Random: rand.Uint64}
+}
+
+// lists opens uploads as tables.
+type lists struct{ tables sheet.Tables }
+
+// OpenList returns the rows of an upload; see [coupon.Lists].
+func (l lists) OpenList(ctx context.Context, uploadID int64) (coupon.Rows, error) {
+	rows, err := l.tables.OpenTable(ctx, uploadID, job.Reading{}, nil)
+	return listRows{rows}, err
+}
+
+type listRows struct{ job.Rows }
+
+// Next returns a row that cannot be read as one without cells.
+func (r listRows) Next() (int64, []string, error) {
+	line, cells, err := r.Rows.Next()
+	if errors.Is(err, sheet.ErrBadRow) {
+		return line, nil, nil
+	}
+	return line, cells, err
+}

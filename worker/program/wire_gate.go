@@ -1,0 +1,196 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dropbell/adapters/lookup"
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/adapters/watermill"
+	"dropbell/domain/claim"
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/stock"
+	"dropbell/domain/template"
+)
+
+const (
+	// gateSweeps is how many sweeps run at a time, so that building a large
+	// gate does not keep the others waiting.
+	gateSweeps = 2
+	// gateIdle is the pause of a writer that has found nothing.
+	gateIdle = 20 * time.Millisecond
+	// gateWriters is for how many drops one worker writes at a time. Those of
+	// one drop take turns in the database anyway.
+	gateWriters = 4
+	// gateListEvery is how often a writer looks for new drops.
+	gateListEvery = 500 * time.Millisecond
+	// drainGateFor bounds how long one drop keeps a writer while others wait.
+	drainGateFor = 500 * time.Millisecond
+)
+
+// gateWork is this worker's share of the claim gate: keeping shelves and
+// plans in agreement, and writing what was accepted.
+type gateWork struct {
+	store  postgres.Gates
+	stream redis.GateStream
+	keeper *stock.Keeper
+	writer *stock.Writer
+
+	drops  map[int64]int // with shelves, as of listed; for the writer alone
+	listed time.Time
+
+	difference *prometheus.GaugeVec
+	coupons    *prometheus.GaugeVec
+	builds     *prometheus.CounterVec
+	written    *prometheus.CounterVec
+}
+
+func (p *program) newGateWork(consumer string) (*gateWork, error) {
+	codes, err := p.newCodeMarks()
+	if err != nil {
+		return nil, err
+	}
+	g := &gateWork{store: postgres.NewGates(p.db), stream: redis.NewGateStream(p.redis, consumer),
+		difference: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_difference",
+			Help: "Coupons that the ledger of a drop behind the gate is off by."}, []string{"template"}),
+		coupons: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_coupons",
+			Help: "Coupons of a drop behind the gate: on the shelf, being written, issued."}, []string{"template", "place"}),
+		builds: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_gate_builds_total",
+			Help: "Gates built, by what made it necessary."}, []string{"reason"}),
+		written: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_gate_written_total",
+			Help: "Accepted claims decided by the database."}, []string{"result"}),
+	}
+	p.metrics.registry.MustRegister(g.difference, g.coupons, g.builds, g.written)
+	for _, reason := range []string{stock.ReasonNew, stock.ReasonUnfinished, stock.ReasonLost, stock.ReasonDifference,
+		stock.ReasonExcess} {
+		g.builds.WithLabelValues(reason)
+	}
+	for _, result := range []string{"issued", "refused"} {
+		g.written.WithLabelValues(result)
+	}
+	g.writer = &stock.Writer{Stream: g.stream, Book: postgres.NewGateBook(p.db), Wrote: func(issued, refused int) {
+		g.written.WithLabelValues("issued").Add(float64(issued))
+		g.written.WithLabelValues("refused").Add(float64(refused))
+	}, Used: func(ctx context.Context, keys []string) {
+		if err := codes.mark(ctx, keys); err != nil {
+			p.log.Warn("used codes are not marked; whoever tries one again is refused later", "codes", len(keys), "error", err)
+		}
+	}}
+	g.keeper = &stock.Keeper{Store: g.store, Shelves: redis.NewShelves(p.redis), Writer: g.writer, Now: clock, Seen: g.seen,
+		Divide: stock.Divider(p.cfg.GateShelves),
+		Built: func(id int64, reason string) {
+			g.builds.WithLabelValues(reason).Inc()
+			p.log.Info("gate built", "template", id, "reason", reason)
+		},
+		Cleared: func(id int64) { g.forget(id) }}
+	return g, nil
+}
+
+func (g *gateWork) seen(plan stock.Plan, l stock.Ledger) {
+	id := strconv.FormatInt(plan.Template.ID, 10)
+	g.difference.WithLabelValues(id).Set(float64(l.Difference))
+	for place, n := range map[string]int64{"shelf": l.Shelf, "writing": l.Writing, "issued": l.Issued} {
+		g.coupons.WithLabelValues(id, place).Set(float64(n))
+	}
+}
+
+func (g *gateWork) forget(templateID int64) {
+	id := strconv.FormatInt(templateID, 10)
+	g.difference.DeleteLabelValues(id)
+	g.coupons.DeletePartialMatch(prometheus.Labels{"template": id})
+}
+
+// gateFacts are what the gate asks the database; templates come from a cache.
+type gateFacts struct {
+	postgres.Gates
+	claim.Lookup
+}
+
+// claimGates passes what this worker claims for users to the gate of each
+// template, so that nobody is given a coupon behind it.
+func (p *program) claimGates(durable claim.Gate) claim.Gate {
+	store := postgres.NewTemplates(p.db)
+	templates := claim.Lookup(store)
+	if cache, err := lookup.New(store, clock); err == nil { // else every claim costs a query more
+		templates = cache
+	}
+	gate := redis.NewGate(p.redis, gateFacts{postgres.NewGates(p.db), templates}, redis.GateOptions{Later: durable, Now: clock})
+	return claim.Gates{Templates: templates, Durable: durable, Others: map[template.ClaimMode]claim.Gate{template.Gate: gate}}
+}
+
+// listen lets every change of a template reach its shelves at once.
+func (g *gateWork) listen(p *program) {
+	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged, event.TemplateClosed, event.TemplateCancelled} {
+		p.bus.Handle("gate", topic, decoded(func(ctx context.Context, _ string, e event.Template) error {
+			if err := g.keeper.Tend(ctx, e.TemplateID); fault.KindOf(err) != fault.Unavailable {
+				return err
+			}
+			return nil // the sweep goes on trying
+		}), watermill.Timeout(time.Minute))
+	}
+}
+
+// start runs the loops.
+func (g *gateWork) start(p *program, start func(name string, loop func(context.Context) error)) {
+	for range gateSweeps {
+		start("gate keeper", p.every(sweepEvery, "gate keeper", g.keeper.Sweep))
+	}
+	start("gate writer", p.every(gateIdle, "gate writer", g.write))
+}
+
+// write writes until nothing waits any more.
+func (g *gateWork) write(ctx context.Context) error {
+	if time.Since(g.listed) > gateListEvery {
+		drops, err := g.store.Standing(ctx)
+		if err != nil {
+			return err
+		}
+		g.drops, g.listed = drops, time.Now()
+	}
+	var all sync.WaitGroup
+	free := make(chan struct{}, gateWriters)
+	errs := make(chan error, len(g.drops))
+	for id, shards := range g.drops {
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			errs <- g.drain(ctx, id, shards)
+		})
+	}
+	all.Wait()
+	close(errs)
+	var failed []error
+	for err := range errs {
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// drain writes what waits on the shelves of one drop, in turns.
+func (g *gateWork) drain(ctx context.Context, id int64, shards int) error {
+	for end := time.Now().Add(drainGateFor); time.Now().Before(end) && ctx.Err() == nil; {
+		waiting, err := g.stream.Waiting(ctx, id, shards)
+		if err != nil {
+			return err
+		}
+		done := 0
+		for _, shard := range waiting {
+			n, err := g.writer.Step(ctx, id, shard)
+			if err != nil {
+				return err
+			}
+			done += n
+		}
+		if done == 0 {
+			return nil
+		}
+	}
+	return nil
+}
