@@ -12,6 +12,8 @@ import (
 
 	"github.com/hibiken/asynqmon"
 	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/redisclient"
 )
 
 // shownPayload bounds what the dashboard shows of a payload or a result.
@@ -63,7 +65,7 @@ type dashboard struct {
 }
 
 func newDashboard(redisURL, rootPath string, readOnly bool) (*dashboard, error) {
-	client, err := newClient(redisURL, 0)
+	client, err := redisclient.New(redisURL, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +89,7 @@ type connector string
 
 // MakeRedisClient implements the library's RedisConnOpt.
 func (c connector) MakeRedisClient() any {
-	client, err := newClient(string(c), 0)
+	client, err := redisclient.New(string(c), 0)
 	if err != nil {
 		return goredis.UniversalClient(nil)
 	}

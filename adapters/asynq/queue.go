@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
@@ -47,7 +48,7 @@ type Queue struct {
 // NewQueue returns a queue on the Redis at redisURL (several addresses
 // separated by commas mean a cluster). It does not connect yet.
 func NewQueue(redisURL string, logger *slog.Logger) (*Queue, error) {
-	client, err := newClient(redisURL, parallelCalls)
+	client, err := redisclient.New(redisURL, parallelCalls)
 	if err != nil {
 		return nil, err
 	}

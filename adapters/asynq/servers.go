@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/fault"
 
 	queue "github.com/hibiken/asynq"
@@ -83,7 +84,7 @@ func NewServers(config ServersConfig) (*Servers, error) {
 	if config.ShutdownTimeout <= 0 {
 		config.ShutdownTimeout = defaultShutdownTimeout
 	}
-	client, err := newClient(config.RedisURL, connections)
+	client, err := redisclient.New(config.RedisURL, connections)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/fault"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -27,7 +28,7 @@ const callTimeout = 500 * time.Millisecond
 // first may be a bare host:port. It returns an error if address cannot be
 // read. It does not connect: a Redis that is away must not keep a program from
 // starting, since nothing depends on Redis alone.
-func Open(address string) (goredis.UniversalClient, error) { return newClient(address, 0) }
+func Open(address string) (goredis.UniversalClient, error) { return redisclient.New(address, 0) }
 
 // unavailable marks a failed call as [ErrUnavailable] and keeps its cause for
 // the log.

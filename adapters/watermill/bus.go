@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/fault"
 	"dropbell/killpoint"
 
@@ -99,7 +100,7 @@ func NewBus(config BusConfig) (*Bus, error) {
 	if config.Logger == nil || config.Consumer == "" {
 		return nil, errors.New("event bus: logger and consumer name are required")
 	}
-	client, err := newClient(config.RedisURL, 0)
+	client, err := redisclient.New(config.RedisURL, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
 	"github.com/ThreeDotsLabs/watermill/message"
 	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/redisclient"
 )
 
 const (
@@ -162,7 +164,7 @@ func (s *subscription) subscribe(ctx context.Context, ready func()) error {
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	client, err := newClient(s.bus.config.RedisURL, 4)
+	client, err := redisclient.New(s.bus.config.RedisURL, 4)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,7 @@
-package asynq
+// Package redisclient connects to Redis. Every adapter that uses Redis takes its
+// clients from here, so that one address, one limit for connecting and one way
+// of following a cluster's topology hold for all of them.
+package redisclient
 
 import (
 	"cmp"
@@ -21,11 +24,12 @@ const (
 	topologyFor = time.Second
 )
 
-// newClient returns an unconnected client with at least pool connections.
-// Several addresses separated by commas mean a Redis Cluster; all but the
+// New returns an unconnected client with at least pool connections. address has
+// the form redis://user:password@host:port/db (rediss: for TLS, unix: for a
+// socket). Several addresses separated by commas mean a Redis Cluster; all but the
 // first may be a bare host:port. Errors never repeat the address, which may
 // hold a password.
-func newClient(address string, pool int) (goredis.UniversalClient, error) {
+func New(address string, pool int) (goredis.UniversalClient, error) {
 	first, rest, cluster := strings.Cut(strings.TrimSpace(address), ",")
 	if cluster {
 		return newClusterClient(first, strings.Split(rest, ","), pool)
