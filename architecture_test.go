@@ -139,6 +139,10 @@ func refusal(s source, imp string) string {
 		if isOwn {
 			return "migrations are history: what they mean may not change with the code"
 		}
+	case "app":
+		if isOwn && within(own, "web", "worker", "views", "dropbell", "tools") {
+			return "app is what both programs share, and knows neither"
+		}
 	case "web", "worker":
 		other := map[string]string{"web": "worker", "worker": "web"}[top]
 		if isOwn && within(own, other) {
@@ -233,6 +237,9 @@ func TestImportLaw(t *testing.T) {
 		{"tools/dev/up", other, "dropbell/adapters/localstack/child", true},
 		{"tools/dev/up", main, "dropbell/adapters/config", true},
 		{"web", main, "dropbell/tools/dev/demo", false},
+		{"app", other, "dropbell/adapters/postgres", true},
+		{"app", other, "dropbell/web/api", false},
+		{"adapters/postgres", other, "dropbell/app", false},
 		{"adapters/localstack", other, "dropbell/tools/dev/catcher", false},
 		{"adapters/localstack", other, "dropbell/adapters/config", false},
 		{"adapters/localstack/ensure", main, "dropbell/adapters/config", false},

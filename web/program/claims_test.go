@@ -217,7 +217,7 @@ func TestOtherNodesHearThatItIsSoldOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.close() })
+	t.Cleanup(func() { _ = p.app.Close() })
 	sql, err := pgxpool.New(t.Context(), env["DATABASE_URL"])
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestOtherNodesHearThatItIsSoldOut(t *testing.T) {
 		return found.StockLeft()
 	}
 	hear := func(total int64) int64 {
-		if err := p.soldOut(t.Context(), event.Coupons{Issued: []event.Issue{{TemplateID: 1, Issued: 1, Total: total}, {TemplateID: 99, Total: 5}}}); err != nil {
+		if err := p.soldOut(t.Context(), "", event.Coupons{Issued: []event.Issue{{TemplateID: 1, Issued: 1, Total: total}, {TemplateID: 99, Total: 5}}}); err != nil {
 			t.Fatal(err)
 		}
 		return left()

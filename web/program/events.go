@@ -2,9 +2,8 @@ package program
 
 import (
 	"context"
-	"encoding/json"
 
-	"dropbell/adapters/watermill"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
@@ -17,18 +16,18 @@ func (p *program) listen() {
 	p.listenGate()
 	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged,
 		event.TemplateClosed, event.TemplateCancelled} {
-		p.bus.Listen("template-cache", topic, decoded(func(_ context.Context, e event.Template) error {
+		p.bus.Listen("template-cache", topic, app.Decoded(func(_ context.Context, _ string, e event.Template) error {
 			p.lookup.Forget(e.TemplateID)
 			return nil
 		}))
 	}
 	p.listenCodes()
-	p.bus.Listen("sold-out", event.CouponsIssued, decoded(p.soldOut))
-	p.bus.Listen("inbox-push", event.BatchFinished, decoded(p.push))
+	p.bus.Listen("sold-out", event.CouponsIssued, app.Decoded(p.soldOut))
+	p.bus.Listen("inbox-push", event.BatchFinished, app.Decoded(p.push))
 }
 
 // push brings a finished in-app batch to the clients that are connected here.
-func (p *program) push(ctx context.Context, e event.Batch) error {
+func (p *program) push(ctx context.Context, _ string, e event.Batch) error {
 	if e.Channel != int(delivery.App) || !reminder.InInbox(delivery.Kind(e.Kind)) || p.hub.Streams() == 0 {
 		return nil
 	}
@@ -44,14 +43,4 @@ func (p *program) push(ctx context.Context, e event.Batch) error {
 	}
 	p.hub.Notify(batch.From, batch.To, batch.Reached, func(user.ID) reminder.InboxItem { return batch.Item })
 	return nil
-}
-
-func decoded[T any](handle func(context.Context, T) error) watermill.HandlerFunc {
-	return func(ctx context.Context, e watermill.Event) error {
-		var payload T
-		if err := json.Unmarshal(e.Payload, &payload); err != nil {
-			return err
-		}
-		return handle(ctx, payload)
-	}
 }

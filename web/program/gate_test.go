@@ -16,6 +16,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/app"
 	"dropbell/domain/stock"
 )
 
@@ -38,7 +39,7 @@ func newGateNode(t *testing.T, env map[string]string) gateNode {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.close() })
+	t.Cleanup(func() { _ = p.app.Close() })
 	if err := p.ensureAccess(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func startGateWorker(t *testing.T, p *program) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	store := postgres.NewGates(p.db)
 	w := &stock.Writer{Stream: redis.NewGateStream(p.redis, "worker"), Book: postgres.NewGateBook(p.db)}
-	k := &stock.Keeper{Store: store, Shelves: redis.NewShelves(p.redis), Writer: w, Now: clock, Divide: func(int64, int) int { return 2 }}
+	k := &stock.Keeper{Store: store, Shelves: redis.NewShelves(p.redis), Writer: w, Now: app.Clock, Divide: func(int64, int) int { return 2 }}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for ctx.Err() == nil {

@@ -24,7 +24,7 @@ func TestHandbookListsTheMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.close() })
+	t.Cleanup(func() { _ = p.app.Close() })
 	if _, err := p.handler(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,12 +14,12 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
+	"dropbell/app"
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
-	"dropbell/migrations"
 	"dropbell/web/api"
 	"dropbell/web/console"
 	"dropbell/web/middleware"
@@ -29,7 +29,7 @@ import (
 // handler puts everything on one address: operations, API and console.
 func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	p.budgets = middleware.NewBudgetMetrics(p.registry)
-	p.security = security.New(postgres.NewAudit(p.db), p.log, clock, p.registry)
+	p.security = security.New(postgres.NewAudit(p.db), p.log, app.Clock, p.registry)
 	apiHandler, err := p.api(ctx)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,6 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_inbox_streams", Help: "Connected inbox clients."},
 			func() float64 { return float64(p.hub.Streams()) }))
-	p.poolMetrics()
 	options := middleware.Options{Log: p.log, Metrics: middleware.NewMetrics(p.registry), TrustedProxies: p.cfg.TrustedProxies,
 		Encrypted: strings.HasPrefix(p.cfg.PublicURL, "https://")}
 	if p.tracing != nil {
@@ -96,12 +95,12 @@ func (p *program) newConsole() *console.Console {
 		Staff: p.staff, Templates: p.templates, Reminders: p.reminders, Board: postgres.NewBoards(p.db),
 		Users: postgres.NewUsers(p.db), Audit: postgres.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
 		Settings: postgres.NewChannels(p.db), DeadMessages: postgres.NewDeadMessages(p.db), Channels: p.channels,
-		Sessions: postgres.NewSessions(p.db), Throttle: console.NewThrottle(signInBurst, signInEvery, clock),
-		Guesses: console.NewThrottle(guessesBurst, guessesEvery, clock), AllGuesses: console.NewThrottle(allBurst, allEvery, clock),
+		Sessions: postgres.NewSessions(p.db), Throttle: console.NewThrottle(signInBurst, signInEvery, app.Clock),
+		Guesses: console.NewThrottle(guessesBurst, guessesEvery, app.Clock), AllGuesses: console.NewThrottle(allBurst, allEvery, app.Clock),
 		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
 		Codes:         p.codes,
-		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: clock},
-		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.db), Now: clock},
+		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: app.Clock},
+		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.db), Now: app.Clock},
 		Sales:         postgres.NewLedgers(p.db),
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.db)},
 		Stock:         p.whereabouts(), Paces: redis.NewShelves(p.redis),
@@ -110,7 +109,7 @@ func (p *program) newConsole() *console.Console {
 		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.db)}, Notices: postgres.NewNotices(p.db),
 		Tallies: postgres.NewCouponTallies(p.db), Grants: p.grants(),
 		Security: p.security,
-		Monitor:  p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: clock, Log: p.log,
+		Monitor:  p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.log,
 	}
 	p.wireCockpit(&deps)
 	p.wireLists(&deps)
@@ -125,12 +124,12 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 	if p.cfg.JWTSecret != "" || p.cfg.JWKSURL != "" {
 		var err error
 		if tokens, err = api.NewTokens(ctx, api.TokenOptions{Secret: p.cfg.JWTSecret, JWKSURL: p.cfg.JWKSURL,
-			Issuer: p.cfg.JWTIssuer, Audience: p.cfg.JWTAud, MaxAge: p.cfg.JWTMaxAge, Now: clock, Log: p.log}); err != nil {
+			Issuer: p.cfg.JWTIssuer, Audience: p.cfg.JWTAud, MaxAge: p.cfg.JWTMaxAge, Now: app.Clock, Log: p.log}); err != nil {
 			return nil, err
 		}
 	}
 	keys := postgres.NewIdempotency(p.db)
-	p.closers = append(p.closers, func() error { keys.Close(); return nil })
+	p.app.OnClose(func() error { keys.Close(); return nil })
 	return api.New(api.Deps{
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaignService(), Coupons: p.coupons(),
 		Codes: p.codes, Redeemer: p.redeemer, Security: p.security,
@@ -140,48 +139,27 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		Reminders:  p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.db),
 		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
 		Shops: postgres.NewTemplates(p.db), Keys: postgres.NewStaff(p.db), Tokens: tokens,
-		Idempotency: keys, Hub: p.hub, Channels: p.channels, Now: clock, Log: p.log,
+		Idempotency: keys, Hub: p.hub, Channels: p.channels, Now: app.Clock, Log: p.log,
 		RequestTimeout: p.cfg.RequestTimeout, Budget: middleware.NewBudget(p.cfg.InFlight(), "users", p.budgets),
 		StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 		UserLimit:   p.cfg.RatePerUser, KeyLimit: p.cfg.RatePerKey, PublicURL: p.cfg.PublicURL,
 	}), nil
 }
 
-// ready says which dependency fails, if one does.
-func (p *program) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-	defer cancel()
-	failed := ""
+// waitsFor is what this program waits for beside its stores.
+func (p *program) waitsFor(databaseReady bool) (reasons []string) {
 	if p.draining.Load() {
-		failed += "shutting down\n"
+		reasons = append(reasons, "shutting down")
 	}
-	if p.db.Ping(ctx) != nil {
-		failed += "postgresql does not answer\n"
-	} else if err := p.schemaReady(ctx); err != nil {
-		failed += err.Error() + "\n"
-	} else if !p.access.Load() {
-		failed += "the first admin and key are not set up yet\n"
+	if databaseReady && !p.access.Load() {
+		reasons = append(reasons, "the first admin and key are not set up yet")
 	}
-	if err := p.redis.Ping(ctx).Err(); err != nil {
-		failed += redis.Trouble(err) + "\n"
-	} else if err := p.bus.Health(); err != nil {
-		failed += "event bus: " + err.Error() + "\n"
-	}
-	if failed != "" {
-		http.Error(w, failed, http.StatusServiceUnavailable)
-		return
-	}
-	fmt.Fprintln(w, "ok")
+	return reasons
 }
 
-// schemaReady returns an error while the database lacks migrations that this
-// program needs.
-func (p *program) schemaReady(ctx context.Context) error {
-	latest, err := migrations.Released.Latest()
-	if err != nil {
-		return err
-	}
-	return p.db.Ready(ctx, latest)
+// ready answers /readyz.
+func (p *program) ready(w http.ResponseWriter, r *http.Request) {
+	p.app.Ready(p.bus.Health, p.waitsFor)(w, r)
 }
 
 // groupMetrics measures group commits.
@@ -195,13 +173,4 @@ func (p *program) groupMetrics() func(int, time.Duration) {
 		size.Observe(float64(n))
 		took.Observe(d.Seconds())
 	}
-}
-
-// poolMetrics shows how many database connections are in use.
-func (p *program) poolMetrics() {
-	p.registry.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_db_connections", Help: "Database connections in use."},
-			func() float64 { used, _ := p.db.Stat(); return float64(used) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_db_connections_limit", Help: "Database connections there can be."},
-			func() float64 { _, limit := p.db.Stat(); return float64(limit) }))
 }

@@ -24,6 +24,7 @@ import (
 	"dropbell/adapters/sheet"
 	"dropbell/adapters/telemetry"
 	"dropbell/adapters/watermill"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
@@ -38,6 +39,7 @@ import (
 
 // program is everything a web process consists of.
 type program struct {
+	app          *app.App
 	security     *security.Log
 	cfg          config.Config
 	log          *slog.Logger
@@ -49,7 +51,6 @@ type program struct {
 	monitor      *asynq.Monitor
 	reservations *postgres.Reservations
 	claims       claimDesk
-	gate         *redis.Gate
 	lookup       *lookup.Templates
 	templates    *template.Service
 	reminders    *reminder.Service
@@ -70,22 +71,20 @@ type program struct {
 	access atomic.Bool
 	// draining is set while the process gets ready to stop.
 	draining atomic.Bool
-	closers  []func() error
 }
 
 // run serves until ctx ends, then finishes the requests in hand and returns.
 func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
-	cfg, err := config.Load(getenv)
+	cfg, log, err := app.Load("web", getenv, out)
 	if err != nil {
-		return config.Mistake{Err: fmt.Errorf("the environment must be corrected (web --help describes each variable):\n%w", err)}
+		return err
 	}
-	log := cfg.Logger("web", out)
 	warn(cfg, log)
 	p, err := build(ctx, cfg, log)
 	if err != nil {
-		return errors.Join(err, p.close())
+		return errors.Join(err, p.app.Close())
 	}
-	defer func() { _ = p.close() }()
+	defer func() { _ = p.app.Close() }()
 	return p.serve(ctx)
 }
 
@@ -93,35 +92,21 @@ func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 // long before, and what takes longer is work for jobs.
 const statements = 30 * time.Second
 
-func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-
 // build connects adapters and use cases. Nothing is served yet.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
-	p := &program{cfg: cfg, log: log, registry: prometheus.NewRegistry(), hub: &api.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
-	var err error
-	if p.tracing, err = telemetry.Start(ctx, telemetry.Options{Service: "dropbell-web", Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Log: log}); err != nil {
-		return p, err
-	}
-	p.closers = append(p.closers, p.tracing.Shutdown)
-	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-web", Log: log, Statements: statements,
-		TransactionPool: cfg.TransactionPool(), Tracer: p.tracing.Queries()}); err != nil {
-		return p, err
-	}
-	p.closers = append(p.closers, func() error { p.db.Close(); return nil })
-	if p.redis, err = redis.Open(cfg.RedisURL); err != nil {
-		return p, err
-	}
-	p.closers = append(p.closers, p.redis.Close)
-	if err = p.tracing.Redis(p.redis); err != nil {
+	stores, err := app.Open(ctx, cfg, log, app.Options{Name: "web", Statements: statements})
+	p := &program{app: stores, cfg: cfg, log: log, registry: stores.Registry, tracing: stores.Tracing, db: stores.DB, redis: stores.Redis,
+		hub: &api.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
+	if err != nil {
 		return p, err
 	}
 	if p.monitor, err = asynq.NewMonitor(cfg.RedisURL, "/monitor/queues"); err != nil {
 		return p, err
 	}
-	p.closers = append(p.closers, p.monitor.Close)
+	p.app.OnClose(p.monitor.Close)
 	p.reservations = postgres.NewReservations(p.db, postgres.Grouping{Observe: p.groupMetrics(), Timeout: cfg.RequestTimeout})
 	p.reservations.Track = p.campaignLinks().Addresses(p.cfg.PublicURL)
-	p.closers = append(p.closers, func() error { p.reservations.Close(); return nil })
+	p.app.OnClose(func() error { p.reservations.Close(); return nil })
 	if err := p.useCases(); err != nil {
 		return p, err
 	}
@@ -150,13 +135,12 @@ func (k keeper) Save(ctx context.Context, c template.Change) (template.Template,
 
 func (p *program) useCases() (err error) {
 	store := postgres.NewTemplates(p.db)
-	if p.lookup, err = lookup.New(store, clock); err != nil {
+	if err := p.wireClaims(); err != nil {
 		return err
 	}
-	p.wireClaims()
 	p.channels = configured(p.cfg)
-	p.templates = &template.Service{Store: keeper{p.telling(store), p.lookup}, Now: clock}
-	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: clock}
+	p.templates = &template.Service{Store: keeper{p.telling(store), p.lookup}, Now: app.Clock}
+	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Reminders: p.reminders}
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
 	p.users = &user.Service{Store: postgres.NewUsers(p.db)}
@@ -184,7 +168,7 @@ func (p *program) wireBus() (err error) {
 	if err != nil {
 		return err
 	}
-	p.closers = append(p.closers, p.bus.Close)
+	p.app.OnClose(p.bus.Close)
 	p.listen()
 	return nil
 }
@@ -283,7 +267,7 @@ func (p *program) firstAccess(ctx context.Context, again <-chan time.Time) {
 }
 
 func (p *program) ensureAccess(ctx context.Context) error {
-	if err := p.schemaReady(ctx); err != nil {
+	if err := p.app.SchemaReady(ctx); err != nil {
 		return err
 	}
 	if p.cfg.AdminEmail != "" {
@@ -296,12 +280,4 @@ func (p *program) ensureAccess(ctx context.Context) error {
 	}
 	_, err := p.staff.EnsureKey(ctx, p.cfg.AdminAPIKey, "ADMIN_API_KEY", staff.Scopes())
 	return err
-}
-
-func (p *program) close() error {
-	var errs []error
-	for i := len(p.closers) - 1; i >= 0; i-- {
-		errs = append(errs, p.closers[i]())
-	}
-	return errors.Join(errs...)
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"dropbell/app"
 )
 
 // securityTextFor is how long what /.well-known/security.txt says holds; the
@@ -18,7 +20,7 @@ func (p *program) securityText(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	expires := clock().Add(securityTextFor).Truncate(24 * time.Hour)
+	expires := app.Clock().Add(securityTextFor).Truncate(24 * time.Hour)
 	fmt.Fprintf(w, "Contact: %s\nExpires: %s\nPreferred-Languages: en, zh\nCanonical: %s/.well-known/security.txt\n",
 		p.cfg.SecurityContact, expires.Format(time.RFC3339), strings.TrimRight(p.cfg.PublicURL, "/"))
 }

@@ -7,6 +7,7 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/app"
 	"dropbell/domain/campaign"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -15,7 +16,7 @@ import (
 // campaignService returns the use cases of staff around campaigns.
 func (p *program) campaignService() *campaign.Service {
 	store := postgres.NewCampaigns(p.db)
-	return &campaign.Service{Store: store, Latch: redis.NewLatch(p.redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: clock,
+	return &campaign.Service{Store: store, Latch: redis.NewLatch(p.redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: app.Clock,
 		Audiences: store.Audiences(), Sleepers: (&lookup.Sleepers{Count: store.Waiting}).Of}
 }
 

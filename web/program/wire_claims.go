@@ -7,7 +7,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/app"
 	"dropbell/domain/claim"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
@@ -16,40 +19,40 @@ import (
 
 // claimDesk is how this process lets users claim.
 type claimDesk struct {
-	durable *postgres.Claims
+	app.Claims
 	service *claim.Service
-	// gate is what every claim goes through, however it was asked for.
-	gate claim.Gate
-	// others decides instead of the durable gate, by the template's mode.
-	others map[template.ClaimMode]claim.Gate
-	total  *prometheus.CounterVec
+	// counted is the gate that every claim goes through, however it was asked for.
+	counted claim.Gate
+	total   *prometheus.CounterVec
 }
 
-// wireClaims puts the gates together. It needs the lookup.
-func (p *program) wireClaims() {
+// wireClaims opens the gates and the templates that they look up.
+func (p *program) wireClaims() (err error) {
 	d := &p.claims
 	d.total = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_claims_total",
 		Help: "Claims answered, by result."}, []string{"result"})
 	memory := prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_claims_from_memory_total",
 		Help: "Refusals that cost no store a request."})
 	p.registry.MustRegister(d.total, memory)
-	d.durable = postgres.NewClaims(p.db, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.cfg.RequestTimeout})
-	p.closers = append(p.closers, func() error { d.durable.Close(); return nil })
-	p.gate = p.newGate(d.durable)
-	d.others = map[template.ClaimMode]claim.Gate{template.Gate: p.gate}
-	doorman := &claim.Doorman{Gate: d.durable, Others: d.others, Templates: p.lookup, Record: d.durable, Now: clock,
+	if p.lookup, err = lookup.New(postgres.NewTemplates(p.db), app.Clock); err != nil {
+		return err
+	}
+	d.Claims = p.app.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.cfg.RequestTimeout},
+		redis.GateOptions{Observe: p.gateGroupMetrics()})
+	doorman := &claim.Doorman{Gate: d.Durable, Others: d.Others(), Templates: p.lookup, Record: d.Durable, Now: app.Clock,
 		Answered: func(error) { memory.Inc() }}
-	d.gate = count(doorman, d.total)
-	d.service = &claim.Service{Gate: d.gate, Finders: []claim.Finder{d.durable, p.gate}, Owned: d.durable, Random: rand.Uint64}
+	d.counted = count(doorman, d.total)
+	d.service = &claim.Service{Gate: d.counted, Finders: []claim.Finder{d.Durable, d.Gate}, Owned: d.Durable, Random: rand.Uint64}
 	for _, result := range []error{nil, claim.ErrSoldOut, claim.ErrLimit, claim.ErrNotStarted, claim.ErrEnded, template.ErrNotOpen,
 		template.ErrNotFound, claim.ErrIdempotency, claim.ErrOverloaded} {
 		d.total.WithLabelValues(claimResult(claim.Issued, result)) // an increase from nothing is none
 	}
+	return nil
 }
 
 // soldOut makes this process see at once that another has given the last
 // coupon away; it would notice within a second by itself.
-func (p *program) soldOut(ctx context.Context, e event.Coupons) error {
+func (p *program) soldOut(ctx context.Context, _ string, e event.Coupons) error {
 	for _, issue := range e.Issued {
 		t, err := p.lookup.Template(ctx, issue.TemplateID)
 		if err == nil && issue.Total >= t.Stock && t.StockLeft() > 0 {

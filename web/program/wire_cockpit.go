@@ -5,6 +5,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/web/console"
 )
@@ -12,14 +13,14 @@ import (
 // wireCockpit adds what the pages of drops and channels stand on.
 func (p *program) wireCockpit(d *console.Deps) {
 	d.Cockpits = postgres.NewCockpits(p.db)
-	d.Control = &delivery.Control{Store: postgres.NewChannels(p.db), Now: clock}
+	d.Control = &delivery.Control{Store: postgres.NewChannels(p.db), Now: app.Clock}
 	d.Tests = &delivery.ChannelTests{Store: postgres.NewChannelTests(p.db), Configured: p.channels}
 	breaker := redis.NewBreaker(p.redis, redis.BreakerConfig{})
 	d.Circuits = func(ctx context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
 		states, err := breaker.States(ctx)
 		for _, s := range states {
 			all[s.Channel] = delivery.Circuit{State: s.State, Failures: s.Failures, Until: s.Until, Detail: s.Detail}
-			if s.HeldUntil.After(clock()) {
+			if s.HeldUntil.After(app.Clock()) {
 				all[s.Channel].HeldUntil = s.HeldUntil
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/app"
 	"dropbell/domain/claim"
 	"dropbell/domain/event"
 	"dropbell/domain/redeemcode"
@@ -21,7 +22,7 @@ func (p *program) wireCodes() error {
 	if err != nil {
 		return err
 	}
-	p.codes = &redeemcode.Service{Store: postgres.NewCodes(p.db), Keys: keys, Now: clock}
+	p.codes = &redeemcode.Service{Store: postgres.NewCodes(p.db), Keys: keys, Now: app.Clock}
 	if p.codeLookup, err = lookup.NewCodes(postgres.NewCodes(p.db)); err != nil {
 		return err
 	}
@@ -29,7 +30,7 @@ func (p *program) wireCodes() error {
 		Uses: postgres.NewCodes(p.db),
 		// In front of the durable gate nothing is refused from memory: a code
 		// that was used is told apart from a drop that is sold out.
-		Gate:     count(claim.Gates{Templates: p.lookup, Durable: p.claims.durable, Others: p.claims.others}, p.claims.total),
+		Gate:     count(p.claims.All(), p.claims.total),
 		NewID:    func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) },
 		Answered: p.redemptionMetrics(), Failed: p.marksFailed()}
 	return nil
@@ -51,7 +52,7 @@ func (p *program) redemptionMetrics() func(error) {
 func (p *program) marksFailed() func(error) {
 	var last atomic.Int64
 	return func(err error) {
-		now := clock().Unix()
+		now := app.Clock().Unix()
 		if before := last.Load(); now-before >= 60 && last.CompareAndSwap(before, now) {
 			p.log.Warn("marks of used codes are not available; going on, the database decides", "error", err)
 		}
@@ -60,7 +61,7 @@ func (p *program) marksFailed() func(error) {
 
 // listenCodes makes this process see at once what happened to a batch.
 func (p *program) listenCodes() {
-	p.bus.Listen("code-cache", event.CodesChanged, decoded(func(_ context.Context, e event.Codes) error {
+	p.bus.Listen("code-cache", event.CodesChanged, app.Decoded(func(_ context.Context, _ string, e event.Codes) error {
 		p.codeLookup.Forget(e.BatchID)
 		return nil
 	}))

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/postgres"
+	"dropbell/app"
 	"dropbell/domain/coupon"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
@@ -26,7 +27,7 @@ func (p *program) coupons() *coupon.Service {
 
 // grants are the lists of users who are given coupons.
 func (p *program) grants() *coupon.Grants {
-	return &coupon.Grants{Store: postgres.NewGrants(p.db), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Now: clock}
+	return &coupon.Grants{Store: postgres.NewGrants(p.db), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Now: app.Clock}
 }
 
 // countedCoupons counts what payment does.

@@ -6,41 +6,32 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/app"
 	"dropbell/domain/claim"
 	"dropbell/domain/event"
 	"dropbell/domain/stock"
 	"dropbell/domain/template"
 )
 
-// gateFacts are what the gate asks the database; templates come from the
-// cache of this process.
-type gateFacts struct {
-	postgres.Gates
-	*lookup.Templates
-}
-
-// newGate builds the claim gate; later decides what staff give away once a
-// drop's shelves have been taken down.
-func (p *program) newGate(later claim.Gate) *redis.Gate {
+// gateGroupMetrics measures the script calls of the claim gate.
+func (p *program) gateGroupMetrics() func(int, time.Duration) {
 	size := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_gate_group_size",
 		Help: "Claims decided by one script call of the claim gate.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128}})
 	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_gate_group_seconds",
 		Help: "Time of one script call of the claim gate.", Buckets: prometheus.ExponentialBuckets(.00025, 2, 14)})
 	p.registry.MustRegister(size, took)
-	return redis.NewGate(p.redis, gateFacts{postgres.NewGates(p.db), p.lookup}, redis.GateOptions{Later: later, Now: clock,
-		Observe: func(n int, d time.Duration) {
-			size.Observe(float64(n))
-			took.Observe(d.Seconds())
-		}})
+	return func(n int, d time.Duration) {
+		size.Observe(float64(n))
+		took.Observe(d.Seconds())
+	}
 }
 
 // listenGate makes the gate look again at what it believed to be gone.
 func (p *program) listenGate() {
-	p.bus.Listen("gate", event.GateRefilled, decoded(func(_ context.Context, e event.Gate) error {
-		p.gate.Forget(e.TemplateID)
+	p.bus.Listen("gate", event.GateRefilled, app.Decoded(func(_ context.Context, _ string, e event.Gate) error {
+		p.claims.Gate.Forget(e.TemplateID)
 		return nil
 	}))
 }
@@ -66,8 +57,8 @@ func (p *program) telling(s template.Store) template.Store {
 	gates := postgres.NewGates(p.db)
 	// What is on the streams is only looked through; no group is taken.
 	writer := &stock.Writer{Stream: redis.NewGateStream(p.redis, "web"), Book: postgres.NewGateBook(p.db)}
-	return teller{s, &stock.Keeper{Store: gates, Shelves: redis.NewShelves(p.redis), Writer: writer, Now: clock,
-		Divide: stock.Divider(p.cfg.GateShelves)}, p.gate}
+	return teller{s, &stock.Keeper{Store: gates, Shelves: redis.NewShelves(p.redis), Writer: writer, Now: app.Clock,
+		Divide: stock.Divider(p.cfg.GateShelves)}, p.claims.Gate}
 }
 
 func (t teller) Save(ctx context.Context, c template.Change) (template.Template, error) {

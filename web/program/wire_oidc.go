@@ -2,6 +2,7 @@ package program
 
 import (
 	"dropbell/adapters/oidc"
+	"dropbell/app"
 	"dropbell/web/console"
 )
 
@@ -13,5 +14,5 @@ func (p *program) wireSingleSignOn(d *console.Deps) {
 		return
 	}
 	d.SingleSignOn = oidc.New(oidc.Options{Issuer: p.cfg.OIDCIssuer, ClientID: p.cfg.OIDCClientID,
-		ClientSecret: p.cfg.OIDCClientSecret, PublicURL: p.cfg.PublicURL, Now: clock})
+		ClientSecret: p.cfg.OIDCClientSecret, PublicURL: p.cfg.PublicURL, Now: app.Clock})
 }

@@ -5,6 +5,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/sheet"
+	"dropbell/app"
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
 	"dropbell/domain/user"
@@ -14,7 +15,7 @@ import (
 // mountLinks serves the pages behind links in messages. Without a secret
 // there are no links, and every address below is missing.
 func (p *program) mountLinks(r chi.Router) {
-	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.cfg.LinkSecret), Channels: p.channels, Now: clock, Log: p.log})
+	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.cfg.LinkSecret), Channels: p.channels, Now: app.Clock, Log: p.log})
 	r.Mount(links.Prefix, pages)
 	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), postgres.NewCampaigns(p.db)))
 }

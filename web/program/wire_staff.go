@@ -5,6 +5,7 @@ import (
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/totp"
+	"dropbell/app"
 	"dropbell/domain/staff"
 )
 
@@ -15,6 +16,6 @@ func (p *program) wireStaff() error {
 		return err
 	}
 	p.staff = &staff.Service{Store: postgres.NewStaff(p.db), Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
-		FixedPolicy: staff.Policy(p.cfg.SecondFactor), PasswordsOff: p.cfg.PasswordsOff, Now: clock}
+		FixedPolicy: staff.Policy(p.cfg.SecondFactor), PasswordsOff: p.cfg.PasswordsOff, Now: app.Clock}
 	return nil
 }

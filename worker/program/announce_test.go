@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
@@ -62,8 +63,8 @@ func calledOff(t *testing.T, url string) (*reminder.Announcements, int64) {
 	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "test"})
 	must(err)
 	t.Cleanup(db.Close)
-	service := &template.Service{Store: postgres.NewTemplates(db), Now: clock}
-	opens := clock().Add(2 * time.Hour).Truncate(time.Second)
+	service := &template.Service{Store: postgres.NewTemplates(db), Now: app.Clock}
+	opens := app.Clock().Add(2 * time.Hour).Truncate(time.Second)
 	tpl, err := service.Create(t.Context(), staff.System(), template.Spec{ShopNumber: 10, Name: "Half price", Kind: template.AmountOff,
 		AmountOff: 1000, Currency: "CNY", Target: template.WholeShop, Stock: 100, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(time.Hour),
 		ValidHours: 48, Obtain: template.ByClaim, ClaimMode: template.Durable}, "")
@@ -79,7 +80,7 @@ func calledOff(t *testing.T, url string) (*reminder.Announcements, int64) {
 	}
 	_, err = service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
 	must(err)
-	notices := &reminder.Announcements{Store: postgres.NewAnnouncements(db), Now: clock}
+	notices := &reminder.Announcements{Store: postgres.NewAnnouncements(db), Now: app.Clock}
 	_, err = notices.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCancelled})
 	must(err)
 	return notices, tpl.ID

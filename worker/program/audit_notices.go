@@ -12,6 +12,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
+	"dropbell/app"
 )
 
 // noticeRunsRecounted bounds how many runs of notices are recounted each time:
@@ -58,7 +59,7 @@ func auditNotices(ctx context.Context, args []string, getenv func(string) string
 	if len(args) > 1 {
 		return config.Mistake{Err: errAuditUsage}
 	}
-	now := clock()
+	now := app.Clock()
 	today := now.Truncate(24 * time.Hour)
 	days := []time.Time{today.AddDate(0, 0, -1), today, today.AddDate(0, 0, 1)}
 	if len(args) == 1 {

@@ -15,6 +15,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/app"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
@@ -52,7 +53,7 @@ func newCampaignRig(t *testing.T, workers int, more ...string) *campaignRig {
 	r.must(err)
 	t.Cleanup(func() { _ = r.redis.Close() })
 	r.service = &campaign.Service{Store: postgres.NewCampaigns(db), Latch: redis.NewLatch(r.redis), Templates: postgres.NewTemplates(db),
-		Users: &user.Service{Store: postgres.NewUsers(db)}, Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Audiences: campaign.AudienceKinds(), Now: clock}
+		Users: &user.Service{Store: postgres.NewUsers(db)}, Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Audiences: campaign.AudienceKinds(), Now: app.Clock}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, workers)
 	for range workers {
@@ -86,7 +87,7 @@ func (r *campaignRig) publish(change func(*campaign.Spec)) campaign.Campaign {
 	r.Helper()
 	s := campaign.Spec{Name: "Spring", Channel: delivery.App, Audience: campaign.Audience{Kind: campaign.Everybody},
 		Content:  delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: "t", Body: "b"}}}}},
-		StartsAt: clock(), EndsAt: clock().Add(time.Hour)}
+		StartsAt: app.Clock(), EndsAt: app.Clock().Add(time.Hour)}
 	if change != nil {
 		change(&s)
 	}
@@ -132,7 +133,7 @@ func (r *campaignRig) audited(c campaign.Campaign) {
 func TestCampaignThroughWorkers(t *testing.T) {
 	r := newCampaignRig(t, 2)
 	r.exec(`insert into users (id) select i * 3 from generate_series(1, 3000) as i`)
-	c := r.publish(func(s *campaign.Spec) { s.StartsAt, s.RatePerSecond = clock().Add(2*time.Second), 400 })
+	c := r.publish(func(s *campaign.Spec) { s.StartsAt, s.RatePerSecond = app.Clock().Add(2*time.Second), 400 })
 	st := r.until(c, "nothing goes out", func(st campaign.Status) bool { return st.Progress.Sent > 0 })
 	if early := st.StartedAt.Before(c.StartsAt); early || st.StartedAt.Sub(c.StartsAt) > 5*time.Second {
 		t.Errorf("started at %v, planned for %v", st.StartedAt, c.StartsAt)
@@ -176,8 +177,8 @@ func unlimited(s campaign.Spec) campaign.Spec {
 func TestCampaignGrantsThroughTheGate(t *testing.T) {
 	r := newCampaignRig(t, 2)
 	r.exec(`insert into users (id) select i from generate_series(1, 1500) as i`)
-	service := &template.Service{Store: r.service.Templates.(postgres.Templates), Now: clock}
-	opens := clock().Add(2 * time.Hour).Truncate(time.Second)
+	service := &template.Service{Store: r.service.Templates.(postgres.Templates), Now: app.Clock}
+	opens := app.Clock().Add(2 * time.Hour).Truncate(time.Second)
 	tpl, err := service.Create(t.Context(), staff.System(), template.Spec{ShopNumber: 10, Name: "Half price", Kind: template.AmountOff,
 		AmountOff: 1000, Currency: "CNY", Target: template.WholeShop, Stock: 600, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(time.Hour),
 		ValidHours: 48, Obtain: template.ByClaim, ClaimMode: template.Durable}, "")

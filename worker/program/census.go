@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/postgres"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 )
@@ -52,7 +53,7 @@ func newCensus(p *program) *census {
 	c := &census{
 		campaigns: newCampaignCensus(p),
 		boards:    postgres.NewBoards(p.db), deadLetters: postgres.NewDeadLetters(p.db), leader: postgres.NewHousekeeping(p.db),
-		forecaster: &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: clock},
+		forecaster: &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: app.Clock},
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_balance_difference",
 			Help: "Recipients that a recent balance sheet is off by; only sheets that do not balance."}, []string{"template", "slot", "channel"}),
 		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_balance_slots", Help: "Recent slots whose balance sheet was recounted."}),

@@ -16,6 +16,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/app"
 	"dropbell/domain/claim"
 	"dropbell/domain/staff"
 	"dropbell/domain/stock"
@@ -69,13 +70,13 @@ func newGateRig(t *testing.T, redisURL string, shards int) *gateRig {
 	r.must(err)
 	t.Cleanup(func() { r.client.Close() })
 	r.store = postgres.NewGates(r.db)
-	r.service = &template.Service{Store: postgres.NewTemplates(r.db), Now: clock}
+	r.service = &template.Service{Store: postgres.NewTemplates(r.db), Now: app.Clock}
 	r.stream = redis.NewGateStream(r.client, "looker")
 	for i := range 2 {
 		r.gates = append(r.gates, redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{}))
 		w := &stock.Writer{Stream: redis.NewGateStream(r.client, fmt.Sprint("writer-", i)), Book: postgres.NewGateBook(r.db)}
 		r.writers = append(r.writers, w)
-		r.keepers = append(r.keepers, &stock.Keeper{Store: r.store, Shelves: redis.NewShelves(r.client), Writer: w, Now: clock,
+		r.keepers = append(r.keepers, &stock.Keeper{Store: r.store, Shelves: redis.NewShelves(r.client), Writer: w, Now: app.Clock,
 			Divide: func(int64, int) int { return shards }})
 	}
 	return r
@@ -130,7 +131,7 @@ func (r *gateRig) Claim(ctx context.Context, q claim.Request) (claim.Claim, erro
 }
 
 func gateSpec(opens, closes time.Duration) template.Spec {
-	now := clock().Truncate(time.Second)
+	now := app.Clock().Truncate(time.Second)
 	return template.Spec{ShopNumber: 10, Name: "Half price", Kind: template.AmountOff, AmountOff: 1000, Currency: "CNY",
 		Target: template.WholeShop, Stock: 100, PerUserLimit: 1, OpensAt: now.Add(opens), ClosesAt: now.Add(closes),
 		ValidHours: 48, Obtain: template.ByClaim, ClaimMode: template.Gate}

@@ -7,6 +7,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/watermill"
+	"dropbell/app"
 	"dropbell/domain/task"
 	"dropbell/domain/timer"
 )
@@ -66,7 +67,7 @@ func (p *program) keepTimers() func(context.Context) error {
 
 // scheduleHouse queues the periodic chores; several workers queue them once.
 func (p *program) scheduleHouse(ctx context.Context) error {
-	bucket := clock().Truncate(houseEvery).Format(time.RFC3339)
+	bucket := app.Clock().Truncate(houseEvery).Format(time.RFC3339)
 	return p.queue.Enqueue(ctx, task.House(task.CleanUp, bucket), task.House(task.Recount, bucket))
 }
 

@@ -76,15 +76,6 @@ func (m *metrics) startAtZero() {
 	}
 }
 
-// poolGauges shows how many database connections are in use.
-func (m *metrics) poolGauges(stat func() (used, limit int32)) {
-	m.registry.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_db_connections", Help: "Database connections in use."},
-			func() float64 { used, _ := stat(); return float64(used) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_db_connections_limit", Help: "Database connections there can be."},
-			func() float64 { _, limit := stat(); return float64(limit) }))
-}
-
 func (m *metrics) delivered(c delivery.Channel, sent int, late time.Duration) {
 	m.sent.WithLabelValues(c.String()).Add(float64(sent))
 	if late < 0 {

@@ -33,7 +33,7 @@ func assembled(t *testing.T) (*program, *pgx.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.close() })
+	t.Cleanup(func() { _ = p.app.Close() })
 	conn, err := pgx.Connect(t.Context(), env["DATABASE_URL"])
 	if err != nil {
 		t.Fatal(err)

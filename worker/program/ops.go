@@ -12,7 +12,6 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
 	"dropbell/domain/delivery"
-	"dropbell/migrations"
 )
 
 // serveHTTP answers /livez, /readyz and /metrics until ctx ends.
@@ -23,7 +22,7 @@ func (p *program) serveHTTP(ctx context.Context) error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", p.ready)
+	mux.Handle("GET /readyz", p.ready())
 	mux.Handle("GET /metrics", telemetry.Metrics(p.metrics.registry, p.cfg.MetricsToken))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
 	stopped := make(chan struct{})
@@ -42,36 +41,9 @@ func (p *program) serveHTTP(ctx context.Context) error {
 	return nil
 }
 
-// ready says which dependency fails, if one does.
-func (p *program) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-	defer cancel()
-	failed := ""
-	if p.db.Ping(ctx) != nil {
-		failed += "postgresql does not answer\n"
-	} else if err := p.schemaReady(ctx); err != nil {
-		failed += err.Error() + "\n"
-	}
-	if err := p.redis.Ping(ctx).Err(); err != nil {
-		failed += redis.Trouble(err) + "\n"
-	} else if err := p.bus.Health(); err != nil {
-		failed += "event bus: " + err.Error() + "\n"
-	}
-	if failed != "" {
-		http.Error(w, failed, http.StatusServiceUnavailable)
-		return
-	}
-	fmt.Fprintln(w, "ok")
-}
-
-// schemaReady returns an error while the database lacks migrations that this
-// program needs.
-func (p *program) schemaReady(ctx context.Context) error {
-	latest, err := migrations.Released.Latest()
-	if err != nil {
-		return err
-	}
-	return p.db.Ready(ctx, latest)
+// ready answers /readyz.
+func (p *program) ready() http.HandlerFunc {
+	return p.app.Ready(p.bus.Health, func(bool) []string { return nil })
 }
 
 // awaitSchema returns when the database has all migrations: before, work that
@@ -79,7 +51,7 @@ func (p *program) schemaReady(ctx context.Context) error {
 func (p *program) awaitSchema(ctx context.Context) bool {
 	told := ""
 	for {
-		err := p.schemaReady(ctx)
+		err := p.app.SchemaReady(ctx)
 		if err == nil {
 			return true
 		}

@@ -11,16 +11,17 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/config"
+	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/sheet"
 	"dropbell/adapters/telemetry"
 	"dropbell/adapters/watermill"
+	"dropbell/app"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
@@ -40,6 +41,8 @@ const (
 
 // program is everything a worker consists of.
 type program struct {
+	app         *app.App
+	claims      app.Claims
 	cfg         config.Config
 	log         *slog.Logger
 	db          *postgres.DB
@@ -64,65 +67,46 @@ type program struct {
 	providers   *providerCalls
 	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
 	life        context.Context // ends when shutdown begins
-	closers     []func() error
 }
 
 // run works until ctx ends, then finishes what is in hand and returns.
 func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
-	cfg, err := config.Load(getenv)
-	if err != nil {
-		return config.Mistake{Err: fmt.Errorf("the environment must be corrected (worker --help describes each variable):\n%w", err)}
-	}
-	p, err := build(ctx, cfg, cfg.Logger("worker", out))
+	cfg, log, err := app.Load("worker", getenv, out)
 	if err != nil {
 		return err
 	}
-	defer p.close()
+	p, err := build(ctx, cfg, log)
+	if err != nil {
+		return errors.Join(err, p.app.Close())
+	}
+	defer func() { _ = p.app.Close() }()
 	return p.serve(ctx)
 }
 
-func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-
 // build connects adapters and use cases. Nothing runs yet.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
-	p := &program{cfg: cfg, log: log, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}, workbooks: sheet.NewTurns(50 * time.Second)}
-	var err error
-	if p.tracing, err = telemetry.Start(ctx, telemetry.Options{Service: "dropbell-worker", Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Log: log}); err != nil {
-		return nil, err
-	}
-	p.closers = append(p.closers, p.tracing.Shutdown)
-	if p.db, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: "dropbell-worker", Log: log,
-		TransactionPool: cfg.TransactionPool(), Tracer: p.tracing.Queries()}); err != nil {
-		return p, errors.Join(err, p.close())
-	}
-	p.closers = append(p.closers, func() error { p.db.Close(); return nil })
-	p.metrics.poolGauges(p.db.Stat)
-	if p.redis, err = redis.Open(cfg.RedisURL); err != nil {
-		return p, errors.Join(err, p.close())
-	}
-	p.closers = append(p.closers, p.redis.Close)
-	if err = p.tracing.Redis(p.redis); err != nil {
-		return p, errors.Join(err, p.close())
+	stores, err := app.Open(ctx, cfg, log, app.Options{Name: "worker"})
+	p := &program{app: stores, cfg: cfg, log: log, metrics: newMetrics(stores.Registry), tracing: stores.Tracing, db: stores.DB, redis: stores.Redis,
+		providers: &providerCalls{}, workbooks: sheet.NewTurns(50 * time.Second)}
+	if err != nil {
+		return p, err
 	}
 	if p.queue, err = asynq.NewQueue(cfg.RedisURL, log); err != nil {
-		return p, errors.Join(err, p.close())
+		return p, err
 	}
-	p.closers = append(p.closers, p.queue.Close)
+	p.app.OnClose(p.queue.Close)
 	senders, parallel, closers, err := newSenders(cfg, p.subscriptionGone)
-	p.closers = append(p.closers, closers...)
+	p.app.OnClose(closers...)
 	if err != nil {
-		return p, errors.Join(err, p.close())
+		return p, err
 	}
 	if err := p.useCases(p.observed(senders), parallel); err != nil {
-		return p, errors.Join(err, p.close())
+		return p, err
 	}
 	if err := p.wireBus(); err != nil {
-		return p, errors.Join(err, p.close())
+		return p, err
 	}
-	if err := p.wireTasks(); err != nil {
-		return p, errors.Join(err, p.close())
-	}
-	return p, nil
+	return p, p.wireTasks()
 }
 
 func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int) (err error) {
@@ -130,21 +114,26 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, paralle
 	p.census = newCensus(p)
 	p.wireCockpit(senders)
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
-	p.template = &template.Service{Store: postgres.NewTemplates(p.db), Now: clock}
+	p.template = &template.Service{Store: postgres.NewTemplates(p.db), Now: app.Clock}
+	templates, err := lookup.New(postgres.NewTemplates(p.db), app.Clock)
+	if err != nil {
+		return err
+	}
+	p.claims = p.app.NewClaims(templates, postgres.Grouping{}, redis.GateOptions{})
 	if p.gate, err = p.newGateWork("worker-" + uuid.NewString()); err != nil {
 		return err
 	}
 	p.jobs = p.newJobs()
 	p.couponLife = p.newCoupons()
-	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.db), Queue: p.queue, Now: clock,
+	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.db), Queue: p.queue, Now: app.Clock,
 		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
-	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.db), Queue: p.queue, Now: clock, LeaseFor: 10 * time.Second}
+	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.db), Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
 	batches := postgres.NewGroupedBatches(p.db)
-	p.closers = append(p.closers, func() error { batches.Close(); return nil })
+	p.app.OnClose(func() error { batches.Close(); return nil })
 	p.delivery = &delivery.Service{
 		Store: batches, Queue: p.queue, Senders: senders, Parallel: parallel,
 		Admission: newAdmission(p.db, p.redis, p.log),
-		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: clock,
+		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock,
 		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(), Guards: p.guards(),
 	}
 	return nil
@@ -163,7 +152,7 @@ func (p *program) wireBus() (err error) {
 	if err != nil {
 		return err
 	}
-	p.closers = append(p.closers, p.bus.Close)
+	p.app.OnClose(p.bus.Close)
 	p.handleEvents()
 	return nil
 }
@@ -259,14 +248,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-func (p *program) close() error {
-	var errs []error
-	for i := len(p.closers) - 1; i >= 0; i-- {
-		errs = append(errs, p.closers[i]())
-	}
-	return errors.Join(errs...)
 }
 
 func (p *program) channelNames() []string {

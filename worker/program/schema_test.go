@@ -35,7 +35,7 @@ func TestAWorkerWaitsForItsMigrations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close()
+	defer p.app.Close()
 	if code, text := readiness(p); code != http.StatusServiceUnavailable || !strings.Contains(text, "run worker migrate") {
 		t.Errorf("%d %s", code, text)
 	}
@@ -59,6 +59,6 @@ func TestAWorkerWaitsForItsMigrations(t *testing.T) {
 
 func readiness(p *program) (int, string) {
 	w := httptest.NewRecorder()
-	p.ready(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	p.ready()(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 	return w.Code, w.Body.String()
 }

@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/watermill"
+	"dropbell/app"
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
@@ -32,7 +33,7 @@ const (
 )
 
 func (p *program) newLauncher() *campaign.Launcher {
-	return &campaign.Launcher{Store: p.campaigns(), Wire: rangeWire{p.bus}, Queue: p.queue, Now: clock, LeaseFor: cutLease}
+	return &campaign.Launcher{Store: p.campaigns(), Wire: rangeWire{p.bus}, Queue: p.queue, Now: app.Clock, LeaseFor: cutLease}
 }
 
 func (p *program) campaigns() postgres.Campaigns { return postgres.NewCampaigns(p.db) }
@@ -63,16 +64,16 @@ func (w rangeWire) Publish(ctx context.Context, ms []campaign.Message) error {
 // and work.
 func (p *program) handleCampaigns() {
 	p.launcher = p.newLauncher()
-	p.bus.Handle("campaigns", event.CampaignPublished, decoded(func(ctx context.Context, _ string, e event.Campaign) error {
+	p.bus.Handle("campaigns", event.CampaignPublished, app.Decoded(func(ctx context.Context, _ string, e event.Campaign) error {
 		return p.launcher.Schedule(ctx, e)
 	}))
-	p.bus.Handle("campaigns", event.CampaignStarted, decoded(func(ctx context.Context, _ string, e event.Campaign) error {
+	p.bus.Handle("campaigns", event.CampaignStarted, app.Decoded(func(ctx context.Context, _ string, e event.Campaign) error {
 		return p.launcher.Cut(ctx, e.CampaignID)
 	}), watermill.Timeout(cutFor), watermill.Parallel(2))
-	p.bus.Handle("campaigns", event.CampaignRangesCut, decoded(func(ctx context.Context, _ string, r event.CampaignRanges) error {
+	p.bus.Handle("campaigns", event.CampaignRangesCut, app.Decoded(func(ctx context.Context, _ string, r event.CampaignRanges) error {
 		return p.launcher.Batches(ctx, r)
 	}), watermill.Timeout(time.Minute), watermill.Parallel(rangeHandlers))
-	p.bus.Handle("campaigns", event.CampaignChanged, decoded(p.campaignChanged))
+	p.bus.Handle("campaigns", event.CampaignChanged, app.Decoded(p.campaignChanged))
 }
 
 // campaignChanged wakes workers for batches that a change has made ready: a
@@ -100,11 +101,7 @@ func campaignTask(do func(context.Context, int64) error) asynq.Handler {
 	}
 }
 
-func (p *program) granter() campaign.Granter {
-	claims := postgres.NewClaims(p.db, postgres.Grouping{})
-	p.closers = append(p.closers, func() error { claims.Close(); return nil })
-	return granter{p.claimGates(claims)}
-}
+func (p *program) granter() campaign.Granter { return granter{p.claims.All()} }
 
 // linkURL returns the tracked link of one recipient, as web serves it; nil
 // without a secret to sign the links with.

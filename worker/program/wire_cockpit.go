@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"dropbell/adapters/postgres"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
@@ -17,7 +18,7 @@ import (
 // wireCockpit makes what staff ask for and see on the pages of drops and
 // channels. Test messages go through the senders that everything goes through.
 func (p *program) wireCockpit(senders map[delivery.Channel]delivery.Sender) {
-	p.tester = &delivery.Tester{Store: postgres.NewChannelTests(p.db), Senders: senders, Now: clock}
+	p.tester = &delivery.Tester{Store: postgres.NewChannelTests(p.db), Senders: senders, Now: app.Clock}
 }
 
 func (p *program) testTask(ctx context.Context, payload []byte) error {

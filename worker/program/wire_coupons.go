@@ -11,6 +11,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/sheet"
+	"dropbell/app"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -47,16 +48,16 @@ func (p *program) newCoupons() *coupons {
 // wireCoupons sets a timer for each lock and counts what becomes of coupons.
 func (p *program) wireCoupons() {
 	tallies := postgres.NewCouponTallies(p.db)
-	p.bus.Handle("coupon-timers", event.CouponChanged, decoded(func(ctx context.Context, _ string, e event.Coupon) error {
+	p.bus.Handle("coupon-timers", event.CouponChanged, app.Decoded(func(ctx context.Context, _ string, e event.Coupon) error {
 		if e.Step != string(coupon.StepLock) || e.LockedUntil == nil {
 			return nil
 		}
 		return p.queue.Enqueue(ctx, task.LockEnd(e.CouponID, e.OrderID, *e.LockedUntil))
 	}))
-	p.bus.Handle("coupon-tallies", event.CouponChanged, decoded(tallies.Changed))
-	p.bus.Handle("coupon-tallies", event.CouponsExpired, decoded(tallies.Expired))
+	p.bus.Handle("coupon-tallies", event.CouponChanged, app.Decoded(tallies.Changed))
+	p.bus.Handle("coupon-tallies", event.CouponsExpired, app.Decoded(tallies.Expired))
 	// The sweep settles too; this is for batches whose dead letters were replayed.
-	p.bus.Handle("notices", event.BatchFinished, decoded(func(ctx context.Context, _ string, e event.Batch) error {
+	p.bus.Handle("notices", event.BatchFinished, app.Decoded(func(ctx context.Context, _ string, e event.Batch) error {
 		if e.Kind != string(delivery.KindNotice) {
 			return nil
 		}
@@ -113,9 +114,7 @@ func (c *coupons) chunks(ctx context.Context, sweep func(context.Context, int) (
 
 // couponGranter gives coupons to lists of users.
 func (p *program) couponGranter() *coupon.Granter {
-	claims := postgres.NewClaims(p.db, postgres.Grouping{})
-	p.closers = append(p.closers, func() error { claims.Close(); return nil })
-	return &coupon.Granter{Store: postgres.NewGrants(p.db), Lists: lists{p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claimGates(claims), Random: rand.Uint64}
+	return &coupon.Granter{Store: postgres.NewGrants(p.db), Lists: lists{p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64}
 }
 
 // lists opens uploads as tables.

@@ -9,15 +9,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/watermill"
-	"dropbell/domain/claim"
+	"dropbell/app"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/stock"
-	"dropbell/domain/template"
 )
 
 const (
@@ -83,7 +81,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 			p.log.Warn("used codes are not marked; whoever tries one again is refused later", "codes", len(keys), "error", err)
 		}
 	}}
-	g.keeper = &stock.Keeper{Store: g.store, Shelves: redis.NewShelves(p.redis), Writer: g.writer, Now: clock, Seen: g.seen,
+	g.keeper = &stock.Keeper{Store: g.store, Shelves: redis.NewShelves(p.redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
 		Divide: stock.Divider(p.cfg.GateShelves),
 		Built: func(id int64, reason string) {
 			g.builds.WithLabelValues(reason).Inc()
@@ -107,28 +105,10 @@ func (g *gateWork) forget(templateID int64) {
 	g.coupons.DeletePartialMatch(prometheus.Labels{"template": id})
 }
 
-// gateFacts are what the gate asks the database; templates come from a cache.
-type gateFacts struct {
-	postgres.Gates
-	claim.Lookup
-}
-
-// claimGates passes what this worker claims for users to the gate of each
-// template, so that nobody is given a coupon behind it.
-func (p *program) claimGates(durable claim.Gate) claim.Gate {
-	store := postgres.NewTemplates(p.db)
-	templates := claim.Lookup(store)
-	if cache, err := lookup.New(store, clock); err == nil { // else every claim costs a query more
-		templates = cache
-	}
-	gate := redis.NewGate(p.redis, gateFacts{postgres.NewGates(p.db), templates}, redis.GateOptions{Later: durable, Now: clock})
-	return claim.Gates{Templates: templates, Durable: durable, Others: map[template.ClaimMode]claim.Gate{template.Gate: gate}}
-}
-
 // listen lets every change of a template reach its shelves at once.
 func (g *gateWork) listen(p *program) {
 	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged, event.TemplateClosed, event.TemplateCancelled} {
-		p.bus.Handle("gate", topic, decoded(func(ctx context.Context, _ string, e event.Template) error {
+		p.bus.Handle("gate", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {
 			if err := g.keeper.Tend(ctx, e.TemplateID); fault.KindOf(err) != fault.Unavailable {
 				return err
 			}

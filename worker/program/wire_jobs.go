@@ -8,6 +8,7 @@ import (
 
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/postgres"
+	"dropbell/app"
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
@@ -35,7 +36,7 @@ func (p *program) jobRunners() map[string]job.Runner {
 
 func (p *program) newJobs() *job.Worker {
 	return &job.Worker{Store: postgres.NewJobs(p.db), Queue: p.queue, Runners: p.peopleRunners(p.jobRunners()), LeaseFor: jobLease, Turn: jobTurn,
-		Now: clock, Random: rand.Float64, Failed: p.jobSetBack}
+		Now: app.Clock, Random: rand.Float64, Failed: p.jobSetBack}
 }
 
 // jobSetBack logs a step that failed; only what is not a fault is a bug.
@@ -50,7 +51,7 @@ func (p *program) jobSetBack(ctx context.Context, j job.Job, s job.Setback, err 
 // wireJobs lets the queue's tasks and the event of a new job wake the worker.
 func (p *program) wireJobs() {
 	p.servers.Handle(task.WorkJob, p.jobTask)
-	p.bus.Handle("jobs", event.JobCreated, decoded(func(ctx context.Context, _ string, e event.Job) error {
+	p.bus.Handle("jobs", event.JobCreated, app.Decoded(func(ctx context.Context, _ string, e event.Job) error {
 		return p.queue.Enqueue(ctx, task.RunJob(e.JobID))
 	}))
 }

@@ -5,6 +5,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/sheet"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
@@ -30,9 +31,9 @@ func (p *program) tables(l sheet.Limits) sheet.Tables {
 // peopleRunners work off what begins with uploaded lists of users, and counts.
 func (p *program) peopleRunners(to map[string]job.Runner) map[string]job.Runner {
 	segments, tables := postgres.NewSegments(p.db), p.tables(sheet.Limits{})
-	to[segment.CountJob] = &segment.Counter{Store: segments, Now: clock}
-	to[segment.ListJob] = &segment.Filler{Store: segments, Tables: tables, Now: clock}
-	importer := &user.Importer{Store: postgres.NewUsers(p.db), Tables: tables, Now: clock}
+	to[segment.CountJob] = &segment.Counter{Store: segments, Now: app.Clock}
+	to[segment.ListJob] = &segment.Filler{Store: segments, Tables: tables, Now: app.Clock}
+	importer := &user.Importer{Store: postgres.NewUsers(p.db), Tables: tables, Now: app.Clock}
 	to[user.CheckJob], to[user.ImportJob] = importer, importer
 	return to
 }

@@ -1,0 +1,100 @@
+// Package app is what the programs web and worker share: reading the
+// environment, opening stores, health, and the gates through which coupons are
+// claimed. Together with the programs it is where adapters meet use cases.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/adapters/telemetry"
+)
+
+// Clock returns now, in UTC and to the microsecond, as PostgreSQL stores it.
+func Clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// Load reads the environment of the program called name, whose log goes to out.
+// The error is a [config.Mistake] that names every variable to correct.
+func Load(name string, getenv func(string) string, out io.Writer) (config.Config, *slog.Logger, error) {
+	cfg, err := config.Load(getenv)
+	if err != nil {
+		return cfg, nil, config.Mistake{Err: fmt.Errorf("the environment must be corrected (%s --help describes each variable):\n%w", name, err)}
+	}
+	return cfg, cfg.Logger(name, out), nil
+}
+
+// Options differ between the programs.
+type Options struct {
+	// Name is web or worker.
+	Name string
+	// Statements bounds every database statement; 0 = no bound.
+	Statements time.Duration
+}
+
+// An App is a program's configuration and open stores. Close it, also after
+// [Open] has returned an error.
+type App struct {
+	Config   config.Config
+	Log      *slog.Logger
+	Registry *prometheus.Registry
+	Tracing  *telemetry.Tracing
+	DB       *postgres.DB
+	Redis    goredis.UniversalClient
+
+	closers []func() error
+}
+
+// Open opens the stores that cfg names. Neither PostgreSQL nor Redis has to
+// answer yet.
+func Open(ctx context.Context, cfg config.Config, log *slog.Logger, o Options) (*App, error) {
+	a := &App{Config: cfg, Log: log, Registry: prometheus.NewRegistry()}
+	service := "dropbell-" + o.Name
+	var err error
+	if a.Tracing, err = telemetry.Start(ctx, telemetry.Options{Service: service, Endpoint: cfg.TraceEndpoint, Ratio: cfg.TraceRatio, Log: log}); err != nil {
+		return a, err
+	}
+	a.OnClose(a.Tracing.Shutdown)
+	if a.DB, err = postgres.Open(ctx, cfg.DatabaseURL, postgres.Options{MaxConns: int32(cfg.DBConns), AppName: service, Log: log, Statements: o.Statements,
+		TransactionPool: cfg.TransactionPool(), Tracer: a.Tracing.Queries()}); err != nil {
+		return a, err
+	}
+	a.OnClose(func() error { a.DB.Close(); return nil })
+	a.measurePool()
+	if a.Redis, err = redis.Open(cfg.RedisURL); err != nil {
+		return a, err
+	}
+	a.OnClose(a.Redis.Close)
+	return a, a.Tracing.Redis(a.Redis)
+}
+
+// measurePool shows how many database connections are in use.
+func (a *App) measurePool() {
+	a.Registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_db_connections", Help: "Database connections in use."},
+			func() float64 { used, _ := a.DB.Stat(); return float64(used) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_db_connections_limit", Help: "Database connections there can be."},
+			func() float64 { _, limit := a.DB.Stat(); return float64(limit) }))
+}
+
+// OnClose makes [App.Close] call each of closing, the latest first.
+func (a *App) OnClose(closing ...func() error) { a.closers = append(a.closers, closing...) }
+
+// Close closes everything in the reverse order of opening.
+func (a *App) Close() error {
+	var errs []error
+	for i := len(a.closers) - 1; i >= 0; i-- {
+		errs = append(errs, a.closers[i]())
+	}
+	a.closers = nil
+	return errors.Join(errs...)
+}

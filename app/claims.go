@@ -1,0 +1,47 @@
+package app
+
+import (
+	"dropbell/adapters/lookup"
+	"dropbell/adapters/postgres"
+	"dropbell/adapters/redis"
+	"dropbell/domain/claim"
+	"dropbell/domain/template"
+)
+
+// Claims are the gates of a process, one of each, which decide claims in groups.
+type Claims struct {
+	Templates *lookup.Templates
+	// Durable decides in PostgreSQL.
+	Durable *postgres.Claims
+	// Gate decides in Redis, for templates of the mode gate.
+	Gate *redis.Gate
+}
+
+// gateFacts are what the gate asks the database; templates come from the cache.
+type gateFacts struct {
+	postgres.Gates
+	*lookup.Templates
+}
+
+// NewClaims opens the gates of this process; Close of the App closes them.
+// durable and gate say how large groups may be and observe them. What staff give
+// away once a drop's shelves have been taken down is decided in PostgreSQL.
+func (a *App) NewClaims(templates *lookup.Templates, durable postgres.Grouping, gate redis.GateOptions) Claims {
+	c := Claims{Templates: templates, Durable: postgres.NewClaims(a.DB, durable)}
+	a.OnClose(func() error { c.Durable.Close(); return nil })
+	gate.Later, gate.Now = c.Durable, Clock
+	c.Gate = redis.NewGate(a.Redis, gateFacts{postgres.NewGates(a.DB), templates}, gate)
+	return c
+}
+
+// Others are the gates that decide instead of the durable one, by the
+// template's mode.
+func (c Claims) Others() map[template.ClaimMode]claim.Gate {
+	return map[template.ClaimMode]claim.Gate{template.Gate: c.Gate}
+}
+
+// All passes each claim to the gate of its template, so that no coupon is given
+// away behind it.
+func (c Claims) All() claim.Gates {
+	return claim.Gates{Templates: c.Templates, Durable: c.Durable, Others: c.Others()}
+}
