@@ -134,7 +134,7 @@ func (c *Console) exportCodes(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := &download{w: w, name: name}
 	if err := c.Codes.Write(r.Context(), x, out); err != nil {
-		return out.broken(c, r, err)
+		return out.broken(c.Shell, r, err)
 	}
 	return nil
 }

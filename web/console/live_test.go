@@ -180,7 +180,7 @@ func TestLiveParts(t *testing.T) {
 // Every part is one element that says where it comes from, until it is over.
 func TestEveryPartCanBeDrawn(t *testing.T) {
 	g := newRig(t)
-	for _, rt := range g.partTable() {
+	for _, rt := range partTable(g.table()) {
 		path := samplePath(rt.pattern, "1")
 		f := &ui.Frame{Locale: g.languages.Default(), Member: staff.Member{Role: staff.Admin}}
 		if _, err := g.lookAtPart(t.Context(), g.keyOf(f, path), nil); err != nil && fault.KindOf(err) == 0 && !errors.Is(err, errReload) {
@@ -282,7 +282,7 @@ func TestLiveSurvivesAPanic(t *testing.T) {
 	g := newRig(t)
 	r := chi.NewRouter()
 	r.Get("/", func(http.ResponseWriter, *http.Request) { panic("oh dear") })
-	g.partRoutes = r
+	g.live.routes = r
 	g.Console.Log = slog.New(slog.DiscardHandler) // it is said there, as it should be
 	g.as(staff.Viewer).get(liveURL("/")).is(http.StatusInternalServerError)
 }
