@@ -42,7 +42,7 @@ func (c *Console) receipt(w http.ResponseWriter, r *http.Request) error {
 	if head.TemplateID != t.ID {
 		return reminder.ErrNoSlot
 	}
-	out := &download{w: w, name: receiptName(head)}
+	out := newDownload(w, receiptName(head))
 	if err := c.Receipts.Write(r.Context(), actor(r), slotID, out); err != nil {
 		return out.broken(c.Shell, r, err)
 	}

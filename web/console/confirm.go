@@ -15,16 +15,6 @@ import (
 	"dropbell/web/security"
 )
 
-const (
-	// confirmedKey is where a session keeps when the member last proved who
-	// they are, in seconds of Unix.
-	confirmedKey = "confirmed_at"
-	confirmPath  = "/confirm"
-	// confirmFields begin with this: they travel together with the fields of
-	// the form that is sent again.
-	confirmFields = "confirm_"
-)
-
 func (c *Console) confirmForm(w http.ResponseWriter, r *http.Request) error {
 	to := afterConfirm(r.FormValue("return"))
 	if c.confirmed(r) {

@@ -123,9 +123,6 @@ type Deps struct {
 	Monitor func(writable bool) http.Handler
 }
 
-// MonitorPath is where the queue dashboard lives.
-const MonitorPath = "/monitor/queues"
-
 // Console serves the console.
 type Console struct {
 	Deps
@@ -144,10 +141,10 @@ func New(d Deps) *Console {
 	c := &Console{Deps: d, Shell: NewShell(d.ShellDeps)}
 	c.slowed.once, c.slowed.turns = NewThrottle(1, slowedEvery, d.Now), make(chan struct{}, slowedAtATime)
 	c.decks = newHub(c.deck, always[*deck](time.Second))
-	c.status = &recent[[delivery.Channels]delivery.ChannelStatus]{life: statusLife, look: c.channelStatus}
-	c.ahead = &recent[[]reminder.ChannelForecast]{life: aheadLife, look: func(ctx context.Context) ([]reminder.ChannelForecast, error) {
+	c.status = newRecent(statusLife, c.channelStatus)
+	c.ahead = newRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 		return c.Forecaster.Forecast(ctx, forecastAhead)
-	}}
+	})
 	c.confirmWith(func(w http.ResponseWriter, r *http.Request, p pages.Confirm) error {
 		return c.showConfirm(w, r, http.StatusOK, p)
 	})

@@ -21,7 +21,7 @@ type sheet struct {
 // export sends a file with the head given and the rows that write writes. As
 // long as nothing was sent, an error can still be answered with a page.
 func (sh *Shell) export(w http.ResponseWriter, r *http.Request, name string, head []string, write func(*sheet) error) error {
-	out := &download{w: w, name: name + ".csv"}
+	out := newDownload(w, name+".csv")
 	t := &sheet{to: csv.NewWriter(out), masked: !actor(r).SeesContacts()}
 	// Spreadsheets take a file without this mark for one in an old encoding.
 	err := t.to.Write(append([]string{"\uFEFF" + head[0]}, head[1:]...))
@@ -77,6 +77,10 @@ type download struct {
 	name  string
 	begun bool
 }
+
+// newDownload returns a file of that name, which begins with the first byte
+// that is written to it.
+func newDownload(w http.ResponseWriter, name string) *download { return &download{w: w, name: name} }
 
 func (d *download) Write(p []byte) (int, error) {
 	if !d.begun {

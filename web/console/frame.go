@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -243,3 +244,17 @@ func (sh *Shell) refusal(r *http.Request, err error) (text string, complete bool
 }
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second)+1, 10) }
+
+// isUpload reports whether the body is a file, which its handler reads part by
+// part.
+func isUpload(r *http.Request) bool {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	below := func(prefix, suffix string) bool {
+		return strings.HasPrefix(r.URL.Path, prefix) && strings.HasSuffix(r.URL.Path, suffix)
+	}
+	return r.Method == http.MethodPost && kind == "multipart/form-data" &&
+		(r.URL.Path == "/users/import" || r.URL.Path == "/segments/lists/new" || below("/segments/", "/file") || below("/templates/", "/grants/new"))
+}
+
+// MonitorPath is where the queue dashboard lives.
+const MonitorPath = "/monitor/queues"

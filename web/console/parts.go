@@ -144,21 +144,14 @@ type drawing struct {
 func (d *drawing) Header() http.Header    { return d.header }
 func (d *drawing) WriteHeader(status int) { d.status = status }
 
-// partTable lists the routes that live parts of pages come from.
-func partTable(table []route) (list []route) {
-	for _, rt := range table {
-		if rt.every > 0 {
-			list = append(list, rt)
-		}
-	}
-	return list
-}
-
 // routesOfParts serves parts to lookAtPart only. own are the patterns of those
 // that show somebody limited to shops more if it is their own.
 func routesOfParts(table []route) (r chi.Router, own map[string]bool) {
 	r, own = chi.NewRouter(), map[string]bool{}
-	for _, rt := range partTable(table) {
+	for _, rt := range table {
+		if rt.every == 0 {
+			continue
+		}
 		own[rt.pattern] = rt.own
 		r.Get(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
 			d := w.(*drawing)

@@ -91,3 +91,13 @@ func carried(form url.Values) (list [][2]string) {
 	slices.SortStableFunc(list, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
 	return list
 }
+
+const (
+	// confirmedKey is where a session keeps when the member last proved who
+	// they are, in seconds of Unix.
+	confirmedKey = "confirmed_at"
+	confirmPath  = "/confirm"
+	// confirmFields begin with this: they travel together with the fields of
+	// the form that is sent again.
+	confirmFields = "confirm_"
+)

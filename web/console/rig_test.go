@@ -389,3 +389,13 @@ func (a answer) field(name string) string {
 	}
 	return m[1]
 }
+
+func within(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within ten seconds", what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}

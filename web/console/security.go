@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	securityPath = "/account/security"
 	// newCodeKey is where a session keeps the secret of an authenticator app
 	// that is being enrolled, as it would be stored, behind the member's id.
 	newCodeKey = "new_authenticator"

@@ -13,6 +13,9 @@ import (
 	"dropbell/domain/staff"
 )
 
+// securityPath is the page of the member's second factors.
+const securityPath = "/account/security"
+
 const (
 	idleTimeout  = 12 * time.Hour
 	signInLife   = 7 * 24 * time.Hour

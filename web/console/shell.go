@@ -109,6 +109,9 @@ func (sh *Shell) mount(table []route, own func(chi.Router)) http.Handler {
 	return r
 }
 
+// watchedParts returns how many live parts somebody watches.
+func (sh *Shell) watchedParts() int { return sh.live.hub.watching() }
+
 // close ends all streams of live parts, which would never end by themselves.
 func (sh *Shell) close() { sh.live.hub.close() }
 
