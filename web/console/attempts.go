@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -102,19 +101,6 @@ func (c *Console) noteSlowed(r *http.Request, email string) {
 			c.Log.WarnContext(ctx, "slowed sign-ins are not recorded", "err", err)
 		}
 	})
-}
-
-func clientIP(r *http.Request) string {
-	if q := middleware.From(r.Context()); q != nil {
-		if ip := q.ClientIP(r); ip.IsValid() {
-			return ip.String()
-		}
-	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
 
 // network is whose attempts to sign in are counted together, as the API counts

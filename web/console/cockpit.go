@@ -211,7 +211,7 @@ func (c *Console) streamCockpit(w http.ResponseWriter, r *http.Request) error {
 	states, leave := c.decks.join(t.ID)
 	defer leave()
 	language := frame(r).Locale
-	pump(c, s, states, func(d *deck) error {
+	pump(c.Shell, s, states, func(d *deck) error {
 		if err := actor(s.r).May(staff.View, d.page.ShopNumber); err != nil {
 			return err
 		}

@@ -132,11 +132,11 @@ func TestCockpitStreamEnds(t *testing.T) {
 	b.live = cockpitURL(d.ID) + "/live?from=" + between(b.get(cockpitURL(d.ID)).body, `data-stream-from="`, `"`)
 	stream, _ := b.listen(d.ID, "")
 	within(t, "somebody watches", func() bool {
-		g.decks.mu.Lock()
-		defer g.decks.mu.Unlock()
-		w := g.decks.watched[d.ID]
-		return w != nil && w.last != nil
+		return g.decks.watching() == 1
 	})
+	states, leave := g.decks.join(d.ID)
+	<-states // the first look is over
+	leave()
 	_, err := g.Templates.Do(t.Context(), staff.System(), d.ID, 0, template.Publishing, "")
 	g.must(err)
 	if got := g.next(stream); got.event != "dropbell:reload" {

@@ -132,9 +132,9 @@ func (c *Console) exportCodes(w http.ResponseWriter, r *http.Request) error {
 	if batch != 0 {
 		name = fmt.Sprintf("codes-%d-%d.csv", t.ID, batch)
 	}
-	out := &download{w: w, name: name}
+	out := newDownload(w, name)
 	if err := c.Codes.Write(r.Context(), x, out); err != nil {
-		return out.broken(c, r, err)
+		return out.broken(c.Shell, r, err)
 	}
 	return nil
 }

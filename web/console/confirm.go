@@ -15,64 +15,6 @@ import (
 	"dropbell/web/security"
 )
 
-const (
-	// confirmedKey is where a session keeps when the member last proved who
-	// they are, in seconds of Unix.
-	confirmedKey = "confirmed_at"
-	confirmPath  = "/confirm"
-	// confirmFields begin with this: they travel together with the fields of
-	// the form that is sent again.
-	confirmFields = "confirm_"
-)
-
-func (c *Console) confirmedAt(r *http.Request, at time.Time) {
-	if at.IsZero() {
-		c.sessions.Remove(r.Context(), confirmedKey)
-		return
-	}
-	c.sessions.Put(r.Context(), confirmedKey, at.Unix())
-}
-
-// confirmed reports whether the member proved lately who they are.
-func (c *Console) confirmed(r *http.Request) bool {
-	at := c.sessions.GetInt64(r.Context(), confirmedKey)
-	return at != 0 && staff.Confirmed(time.Unix(at, 0), c.Now())
-}
-
-// askToConfirm asks the member to confirm that it is they. What a form would
-// have changed waits in the page that asks, and is sent again from there.
-func (c *Console) askToConfirm(w http.ResponseWriter, r *http.Request) {
-	if reads(r) || partial(r) {
-		to := localPath(r.URL.RequestURI())
-		if partial(r) {
-			to = openPage(r)
-		} else if page, file := strings.CutSuffix(r.URL.Path, ".csv"); file {
-			to = page // a file has no page to go on from
-		}
-		redirect(w, r, confirmPath+"?"+url.Values{"return": {to}}.Encode())
-		return
-	}
-	p := pages.Confirm{To: localPath(r.URL.RequestURI()), Carried: carried(r.PostForm)}
-	frame(r).Path = "/" // a page of which only the form's answer can be asked for
-	if err := c.showConfirm(w, r, http.StatusOK, p); err != nil {
-		c.fail(w, r, err)
-	}
-}
-
-// carried are the fields of a form that is to be sent again, in one order.
-func carried(form url.Values) (list [][2]string) {
-	for name, values := range form {
-		if strings.HasPrefix(name, confirmFields) {
-			continue
-		}
-		for _, v := range values {
-			list = append(list, [2]string{name, v})
-		}
-	}
-	slices.SortStableFunc(list, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
-	return list
-}
-
 func (c *Console) confirmForm(w http.ResponseWriter, r *http.Request) error {
 	to := afterConfirm(r.FormValue("return"))
 	if c.confirmed(r) {

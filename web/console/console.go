@@ -9,12 +9,8 @@ package console
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net/http"
 	"time"
-
-	"github.com/alexedwards/scs/v2"
-	"github.com/go-chi/chi/v5"
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
@@ -27,9 +23,7 @@ import (
 	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/views/i18n"
-	"dropbell/views/static"
-	"dropbell/web/security"
+	"dropbell/views/pages"
 )
 
 // AuditReader reads the audit log.
@@ -77,14 +71,12 @@ type Uploads interface {
 
 // Deps are everything the console stands on. All are required.
 type Deps struct {
-	Staff     *staff.Service
-	Templates *template.Service
-	Reminders *reminder.Service
-	Board     reminder.BoardStore
-	Users     reminder.Users
-	Audit     AuditReader
-	// Security is told of refusals and of changes of access; nil = of none.
-	Security     *security.Log
+	ShellDeps
+	Templates    *template.Service
+	Reminders    *reminder.Service
+	Board        reminder.BoardStore
+	Users        reminder.Users
+	Audit        AuditReader
 	Shops        Shops
 	Settings     ChannelSettings
 	DeadMessages DeadMessages
@@ -121,7 +113,6 @@ type Deps struct {
 	Grants   *coupon.Grants
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
-	Sessions scs.CtxStore
 	// Throttle bounds what is tried from one network; Guesses bounds passwords
 	// tried for one account from one network, AllGuesses those from everywhere.
 	Throttle, Guesses, AllGuesses staff.Throttle
@@ -130,61 +121,34 @@ type Deps struct {
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and
 	// everything below and sets its own content security policy.
 	Monitor func(writable bool) http.Handler
-	// PublicURL is where browsers reach the console; with https its cookies
-	// are never sent over anything else.
-	PublicURL string
-	// DefaultZone shows instants that belong to no shop.
-	DefaultZone *time.Location
-	Now         func() time.Time
-	Log         *slog.Logger
 }
-
-// MonitorPath is where the queue dashboard lives.
-const MonitorPath = "/monitor/queues"
 
 // Console serves the console.
 type Console struct {
 	Deps
-	languages *i18n.Languages
-	assets    *static.Assets
-	sessions  *scs.SessionManager
-	present   *presence
-	slowed    slowedNotes
-	parts     *hub[partKey, *part]
-	decks     *hub[int64, *deck]
-	sales     salesDesk
-	status    *recent[[delivery.Channels]delivery.ChannelStatus]
-	ahead     *recent[[]reminder.ChannelForecast]
-	handler   http.Handler
-	// partRoutes are those that live parts of pages come from; ownParts says of
-	// which of their patterns that they are drawn for one member alone.
-	partRoutes chi.Router
-	ownParts   map[string]bool
+	*Shell
+	slowed  slowedNotes
+	decks   *hub[int64, *deck]
+	sales   salesDesk
+	status  *recent[[delivery.Channels]delivery.ChannelStatus]
+	ahead   *recent[[]reminder.ChannelForecast]
+	handler http.Handler
 }
 
 // New returns the console. It panics if its own catalogues or assets, which
 // are part of the program, cannot be read.
 func New(d Deps) *Console {
-	languages, err := i18n.Load()
-	if err != nil {
-		panic(err)
-	}
-	assets, err := static.Load()
-	if err != nil {
-		panic(err)
-	}
-	c := &Console{Deps: d, languages: languages, assets: assets}
-	c.sessions = newSessions(d, c.refuse)
+	c := &Console{Deps: d, Shell: NewShell(d.ShellDeps)}
 	c.slowed.once, c.slowed.turns = NewThrottle(1, slowedEvery, d.Now), make(chan struct{}, slowedAtATime)
-	c.present = newPresence(d.Staff.Present, d.Now)
-	c.parts = newHub(c.lookAtPart, func(p *part) time.Duration { return p.every })
 	c.decks = newHub(c.deck, always[*deck](time.Second))
-	c.status = &recent[[delivery.Channels]delivery.ChannelStatus]{life: statusLife, look: c.channelStatus}
-	c.ahead = &recent[[]reminder.ChannelForecast]{life: aheadLife, look: func(ctx context.Context) ([]reminder.ChannelForecast, error) {
+	c.status = newRecent(statusLife, c.channelStatus)
+	c.ahead = newRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 		return c.Forecaster.Forecast(ctx, forecastAhead)
-	}}
+	})
+	c.confirmWith(func(w http.ResponseWriter, r *http.Request, p pages.Confirm) error {
+		return c.showConfirm(w, r, http.StatusOK, p)
+	})
 	c.handler = c.routes()
-	c.partRoutes, c.ownParts = c.routesOfParts()
 	return c
 }
 
@@ -195,6 +159,6 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.
 // for what is still being recorded.
 func (c *Console) Close() {
 	c.slowed.Wait()
-	c.parts.close()
+	c.Shell.close()
 	c.decks.close()
 }

@@ -13,9 +13,6 @@ import (
 	"dropbell/views/pages"
 )
 
-// exportPage is how many rows an export reads at a time.
-const exportPage = 500
-
 // deliveryQuery reads which batches are meant, and what cannot be read.
 func (c *Console) deliveryQuery(r *http.Request) (pages.DeliveryFilter, delivery.BatchQuery, []fault.Field) {
 	typed := func(name string) string { return strings.TrimSpace(r.FormValue(name)) }
@@ -109,20 +106,6 @@ func (c *Console) listDeliveries(w http.ResponseWriter, r *http.Request) error {
 		p.First = withQuery(r, "after", "")
 	}
 	return c.listed(w, r, p.Results(), p.Page())
-}
-
-// exportURL is the file of everything that the page's filter selects.
-func exportURL(r *http.Request) string {
-	q := r.URL.Query()
-	for name, values := range q {
-		if name == "after" || name == "before" || len(values) == 1 && values[0] == "" {
-			delete(q, name)
-		}
-	}
-	if len(q) == 0 {
-		return r.URL.Path + ".csv"
-	}
-	return r.URL.Path + ".csv?" + q.Encode()
 }
 
 func (c *Console) exportDeliveries(w http.ResponseWriter, r *http.Request) error {

@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/csv"
 	"net/http"
+	"time"
 
 	"dropbell/domain/user"
 	"dropbell/web/spreadsheet"
@@ -19,8 +20,8 @@ type sheet struct {
 
 // export sends a file with the head given and the rows that write writes. As
 // long as nothing was sent, an error can still be answered with a page.
-func (c *Console) export(w http.ResponseWriter, r *http.Request, name string, head []string, write func(*sheet) error) error {
-	out := &download{w: w, name: name + ".csv"}
+func (sh *Shell) export(w http.ResponseWriter, r *http.Request, name string, head []string, write func(*sheet) error) error {
+	out := newDownload(w, name+".csv")
 	t := &sheet{to: csv.NewWriter(out), masked: !actor(r).SeesContacts()}
 	// Spreadsheets take a file without this mark for one in an old encoding.
 	err := t.to.Write(append([]string{"\uFEFF" + head[0]}, head[1:]...))
@@ -32,7 +33,7 @@ func (c *Console) export(w http.ResponseWriter, r *http.Request, name string, he
 		err = t.to.Error()
 	}
 	if err != nil {
-		return out.broken(c, r, err)
+		return out.broken(sh, r, err)
 	}
 	return nil
 }
@@ -67,4 +68,40 @@ func (t *sheet) row(values ...any) error {
 		t.cells = append(t.cells, spreadsheet.Cell(v))
 	}
 	return t.to.Write(t.cells)
+}
+
+// A download is a file on its way. As long as nothing was written, an error
+// can still be answered with a page.
+type download struct {
+	w     http.ResponseWriter
+	name  string
+	begun bool
+}
+
+// newDownload returns a file of that name, which begins with the first byte
+// that is written to it.
+func newDownload(w http.ResponseWriter, name string) *download { return &download{w: w, name: name} }
+
+func (d *download) Write(p []byte) (int, error) {
+	if !d.begun {
+		h := d.w.Header()
+		h.Set("Content-Type", "text/csv; charset=utf-8")
+		h.Set("Content-Disposition", `attachment; filename="`+d.name+`"`)
+		d.begun = true
+	}
+	// Whoever takes the file slowly may, but nobody holds it for ever.
+	_ = http.NewResponseController(d.w).SetWriteDeadline(time.Now().Add(3 * writeTimeout)) // not every writer has one
+	return d.w.Write(p)
+}
+
+// broken returns err if it can be answered. Else it cuts the connection, so
+// that nobody takes what came for the whole file.
+func (d *download) broken(sh *Shell, r *http.Request, err error) error {
+	if !d.begun {
+		return err
+	}
+	if r.Context().Err() == nil {
+		sh.Log.ErrorContext(r.Context(), "download broke off", "error", err, "request", requestID(r))
+	}
+	panic(http.ErrAbortHandler)
 }

@@ -19,7 +19,7 @@ type filter struct {
 	broken fault.Fields
 }
 
-func (c *Console) filter(r *http.Request) *filter { return &filter{r: r, zone: c.DefaultZone} }
+func (sh *Shell) filter(r *http.Request) *filter { return &filter{r: r, zone: sh.DefaultZone} }
 
 func (f *filter) typed(name string) string { return strings.TrimSpace(f.r.FormValue(name)) }
 

@@ -1,10 +1,7 @@
 package console
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,13 +81,6 @@ func valuesOf(t template.Template) map[string]string {
 	return v
 }
 
-// A reading turns typed values into a spec and collects what cannot be read.
-type reading struct {
-	values map[string]string
-	zone   *time.Location
-	broken fault.Fields
-}
-
 // readSpec returns the spec that was typed and every field that breaks a
 // rule, those of reading first.
 func readSpec(values map[string]string, shops []template.Shop, fallback *time.Location) (template.Spec, []fault.Field) {
@@ -99,7 +89,7 @@ func readSpec(values map[string]string, shops []template.Shop, fallback *time.Lo
 		Kind: template.Kind(values["kind"]), Currency: values["currency"], Target: template.Target(values["target"]),
 		Obtain: template.Obtain(values["obtain"]), ClaimMode: template.ClaimMode(values["claim_mode"])}
 	s.ShopNumber = rd.shop(shops)
-	rd.discount(&s)
+	readDiscount(rd, &s)
 	if s.Target == template.Product {
 		s.Product = strings.TrimSpace(values["product"])
 	}
@@ -113,12 +103,12 @@ func readSpec(values map[string]string, shops []template.Shop, fallback *time.Lo
 		s.ValidHours = int(rd.number("valid_hours"))
 	}
 	s = s.WithNotices(template.ParseNoticeDays(values["notify_days"]), template.ParseChannels(values["notify_channels"]))
-	return s, rd.all(s)
+	return s, brokenRules(rd, s)
 }
 
-// discount reads the amounts that belong to the kind; the others may still
+// readDiscount reads the amounts that belong to the kind; the others may still
 // hold what was typed before the kind was changed.
-func (rd *reading) discount(s *template.Spec) {
+func readDiscount(rd *reading, s *template.Spec) {
 	switch s.Kind {
 	case template.AmountOff:
 		s.AmountOff = rd.amount("amount_off", s.Currency)
@@ -132,9 +122,9 @@ func (rd *reading) discount(s *template.Spec) {
 	}
 }
 
-// all joins what could not be read with what the spec's own rules say; a
+// brokenRules joins what could not be read with what the spec's own rules say; a
 // field is named once.
-func (rd *reading) all(s template.Spec) []fault.Field {
+func brokenRules(rd *reading, s template.Spec) []fault.Field {
 	list := slices.Clone(rd.broken.List)
 	named := func(name string) bool {
 		return slices.ContainsFunc(list, func(f fault.Field) bool { return f.Name == name })
@@ -148,116 +138,4 @@ func (rd *reading) all(s template.Spec) []fault.Field {
 		}
 	}
 	return list
-}
-
-func (rd *reading) shop(shops []template.Shop) int64 {
-	n, _ := strconv.ParseInt(rd.values["shop_number"], 10, 64)
-	for _, s := range shops {
-		if s.Number != n {
-			continue
-		}
-		if zone, err := time.LoadLocation(s.Timezone); err == nil {
-			rd.zone = zone
-		}
-		return n
-	}
-	breaks(&rd.broken, "shop_number", "rule.unknown_shop")
-	return n
-}
-
-// narrow writes what stands in full width, as Chinese and Japanese keyboards
-// make digits and their signs, the way numbers are read.
-func narrow(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= '！' && r <= '～':
-			return r - '！' + '!'
-		case r == '\u3000': // the space as wide as a character
-			return ' '
-		}
-		return r
-	}, text)
-}
-
-// Thousands may be set off, in groups of three: a comma elsewhere is somebody's
-// decimal point, and without it ten times as much.
-var (
-	wholeForm  = regexp.MustCompile(`^-?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)$`)
-	amountForm = regexp.MustCompile(`^([0-9]{1,12}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(?:\.([0-9]+))?$`)
-)
-
-// amount reads major units, such as "12.50", into minor ones.
-func (rd *reading) amount(name, currency string) money.Amount {
-	text := strings.TrimSpace(narrow(rd.values[name]))
-	if text == "" {
-		breaks(&rd.broken, name, "rule.required")
-		return 0
-	}
-	digits := money.Exponent(currency)
-	m := amountForm.FindStringSubmatch(text)
-	switch {
-	case m == nil && strings.Contains(text, ","):
-		breaks(&rd.broken, name, "rule.amount_comma")
-		return 0
-	case m == nil || len(m[2]) > digits:
-		rd.broken.Add(name, "rule.amount_format", "must be a number with at most %d decimals", digits)
-		return 0
-	}
-	n, err := strconv.ParseInt(strings.ReplaceAll(m[1], ",", "")+m[2]+strings.Repeat("0", digits-len(m[2])), 10, 64)
-	if err != nil {
-		return template.MaxAmount + 1 // twelve digits and three decimals fit; anything else is too much
-	}
-	return money.Amount(n)
-}
-
-// number reads a whole number. One that is too large for anything comes back
-// as large as that: the rule of the field then names its bounds.
-func (rd *reading) number(name string) int64 {
-	text := strings.TrimSpace(narrow(rd.values[name]))
-	if text == "" {
-		breaks(&rd.broken, name, "rule.required")
-		return 0
-	}
-	if strings.Contains(text, ",") && !wholeForm.MatchString(text) {
-		breaks(&rd.broken, name, "rule.number_comma")
-		return 0
-	}
-	n, err := strconv.ParseInt(strings.ReplaceAll(text, ",", ""), 10, 32)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		breaks(&rd.broken, name, "rule.number")
-		return 0
-	}
-	return n
-}
-
-func (rd *reading) when(name string) time.Time {
-	text := strings.TrimSpace(rd.values[name])
-	if text == "" {
-		breaks(&rd.broken, name, "rule.required")
-		return time.Time{}
-	}
-	at, broken := instant(text, rd.values[name+"_fold"], rd.zone)
-	if broken != "" {
-		breaks(&rd.broken, name, broken)
-	} else if rd.values[name+"_fold"] != "" {
-		// The choice may be a leftover of another time.
-		_, rd.values[name+"_fold"] = typedTime(at, rd.zone)
-	}
-	return at.UTC()
-}
-
-func fieldsOf(err error) []fault.Field {
-	if f, ok := err.(*fault.Fields); ok {
-		return f.List
-	}
-	return nil
-}
-
-// pathID reads the decimal id in the address; anything else is no page.
-func pathID(r *http.Request) (int64, error) {
-	n, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
-	if err != nil || n <= 0 || fmt.Sprint(n) != r.PathValue("id") {
-		return 0, errNoPage
-	}
-	return n, nil
 }

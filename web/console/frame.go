@@ -2,15 +2,16 @@ package console
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/a-h/templ"
@@ -40,10 +41,10 @@ func say(r *http.Request, key string, args ...any) string { return frame(r).Loca
 
 // protect sets the headers that keep browsers from doing what no page of ours
 // asks for, and makes the frame in which pages are drawn.
-func (c *Console) protect(next http.Handler) http.Handler {
+func (sh *Shell) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := &ui.Frame{Languages: c.languages.All(), Assets: c.assets, Nonce: rand.Text(), Path: r.URL.RequestURI(), Now: c.Now(), Zone: c.DefaultZone}
-		f.Locale = c.languages.Match(cookie(r, localeCookie), r.Header.Get("Accept-Language"))
+		f := &ui.Frame{Languages: sh.languages.All(), Assets: sh.assets, Nonce: rand.Text(), Path: r.URL.RequestURI(), Now: sh.Now(), Zone: sh.DefaultZone}
+		f.Locale = sh.languages.Match(cookie(r, localeCookie), r.Header.Get("Accept-Language"))
 		f.Theme = theme(cookie(r, themeCookie))
 		h := w.Header()
 		h.Set(ui.OwnHeader, "1")
@@ -60,18 +61,18 @@ func (c *Console) protect(next http.Handler) http.Handler {
 }
 
 // crossOrigin refuses changes that another site's page asks for.
-func (c *Console) crossOrigin() func(http.Handler) http.Handler {
+func (sh *Shell) crossOrigin() func(http.Handler) http.Handler {
 	guard := http.NewCrossOriginProtection()
-	if u, err := url.Parse(c.PublicURL); err == nil && u.Host != "" {
+	if u, err := url.Parse(sh.PublicURL); err == nil && u.Host != "" {
 		_ = guard.AddTrustedOrigin(u.Scheme + "://" + u.Host) // well formed by construction
 	}
-	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.fail(w, r, errForeign) }))
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { sh.fail(w, r, errForeign) }))
 	return guard.Handler
 }
 
 // readable refuses what no database and no page could hold, so that nothing
 // behind it has to ask again.
-func (c *Console) readable(next http.Handler) http.Handler {
+func (sh *Shell) readable(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, MonitorPath) || isUpload(r) {
 			if frame(r).Member.ID != 0 {
@@ -82,7 +83,7 @@ func (c *Console) readable(next http.Handler) http.Handler {
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		if err := r.ParseForm(); err != nil || !clean(r.Form) || !utf8.ValidString(r.URL.Path) || strings.ContainsRune(r.URL.Path, 0) {
-			c.fail(w, r, errMalformed)
+			sh.fail(w, r, errMalformed)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -108,9 +109,9 @@ func partial(r *http.Request) bool {
 
 // show draws a page. It is drawn to the end before anything is sent, so that
 // a failure can still be answered properly.
-func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, page templ.Component) error {
+func (sh *Shell) show(w http.ResponseWriter, r *http.Request, status int, page templ.Component) error {
 	if !partial(r) && r.Method != http.MethodHead { // which nobody sees
-		frame(r).Flashes = append(frame(r).Flashes, c.popFlashes(r)...)
+		frame(r).Flashes = append(frame(r).Flashes, sh.popFlashes(r)...)
 	}
 	var b bytes.Buffer
 	if err := page.Render(r.Context(), &b); err != nil {
@@ -123,26 +124,17 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, page 
 }
 
 // either draws the part if only that is asked for, else the whole page.
-func (c *Console) either(w http.ResponseWriter, r *http.Request, part, whole templ.Component) error {
+func (sh *Shell) either(w http.ResponseWriter, r *http.Request, part, whole templ.Component) error {
 	if partial(r) {
-		return c.show(w, r, http.StatusOK, part)
+		return sh.show(w, r, http.StatusOK, part)
 	}
-	return c.show(w, r, http.StatusOK, whole)
-}
-
-// listed is either for lists with filters: the address that the browser then
-// shows has only the filters that are set.
-func (c *Console) listed(w http.ResponseWriter, r *http.Request, part, whole templ.Component) error {
-	if partial(r) {
-		w.Header().Set("HX-Push-Url", withQuery(r, "", ""))
-	}
-	return c.either(w, r, part, whole)
+	return sh.show(w, r, http.StatusOK, whole)
 }
 
 // done goes on to another page after a change, where text is shown.
-func (c *Console) done(w http.ResponseWriter, r *http.Request, to string, tone ui.Tone, text string) error {
+func (sh *Shell) done(w http.ResponseWriter, r *http.Request, to string, tone ui.Tone, text string) error {
 	if text != "" {
-		c.pushFlash(r, ui.Flash{Kind: tone, Text: text})
+		sh.pushFlash(r, ui.Flash{Kind: tone, Text: text})
 	}
 	redirect(w, r, to)
 	return nil
@@ -160,18 +152,18 @@ func redirect(w http.ResponseWriter, r *http.Request, to string) {
 
 const flashKey = "flashes"
 
-func (c *Console) pushFlash(r *http.Request, f ui.Flash) {
-	list := append(c.popFlashes(r), f)
+func (sh *Shell) pushFlash(r *http.Request, f ui.Flash) {
+	list := append(sh.popFlashes(r), f)
 	raw, _ := json.Marshal(list) // strings only
-	c.sessions.Put(r.Context(), flashKey, string(raw))
+	sh.sessions.Put(r.Context(), flashKey, string(raw))
 }
 
-func (c *Console) popFlashes(r *http.Request) []ui.Flash {
+func (sh *Shell) popFlashes(r *http.Request) []ui.Flash {
 	if !hasSession(r) {
 		return nil
 	}
 	var list []ui.Flash
-	if raw := c.sessions.PopString(r.Context(), flashKey); raw != "" {
+	if raw := sh.sessions.PopString(r.Context(), flashKey); raw != "" {
 		_ = json.Unmarshal([]byte(raw), &list) // written by pushFlash
 	}
 	return list
@@ -182,33 +174,23 @@ func (c *Console) popFlashes(r *http.Request) []ui.Flash {
 // that without scripts and without a session.
 const reloadAfter = 5
 
-type sessionKey struct{}
-
-// withSession notes that the request has a session. There is none while the
-// database, which keeps sessions, does not answer.
-func withSession(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), sessionKey{}, true))
-}
-
-func hasSession(r *http.Request) bool { return r.Context().Value(sessionKey{}) != nil }
-
 // fail answers what a handler could not.
-func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (sh *Shell) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // whoever asked has gone
 	}
-	c.denied(r, err)
-	f := c.failure(r, err)
+	sh.denied(r, err)
+	f := sh.failure(r, err)
 	if f.Status == http.StatusUnauthorized {
-		c.askToSignIn(w, r)
+		sh.askToSignIn(w, r)
 		return
 	}
 	if errors.Is(err, staff.ErrMustEnrol) {
-		c.askToEnrol(w, r)
+		sh.askToEnrol(w, r)
 		return
 	}
 	if f.Status == http.StatusInternalServerError {
-		c.Log.ErrorContext(r.Context(), "console request failed", "error", err, "request", f.RequestID, "method", r.Method)
+		sh.Log.ErrorContext(r.Context(), "console request failed", "error", err, "request", f.RequestID, "method", r.Method)
 	}
 	if after, ok := errors.AsType[*fault.RetryAfter](err); ok {
 		w.Header().Set("Retry-After", seconds(after.After))
@@ -223,13 +205,13 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if partial(r) {
 		page = f.Fragment()
 	}
-	if err := c.show(w, r, f.Status, page); err != nil {
-		c.Log.ErrorContext(r.Context(), "failure page failed", "error", err, slog.Int("status", f.Status))
+	if err := sh.show(w, r, f.Status, page); err != nil {
+		sh.Log.ErrorContext(r.Context(), "failure page failed", "error", err, slog.Int("status", f.Status))
 		http.Error(w, http.StatusText(f.Status), f.Status)
 	}
 }
 
-func (c *Console) failure(r *http.Request, err error) pages.Failure {
+func (sh *Shell) failure(r *http.Request, err error) pages.Failure {
 	f := pages.Failure{Status: http.StatusInternalServerError}
 	if kind := fault.KindOf(err); kind != 0 {
 		f.Status = map[fault.Kind]int{fault.Invalid: 422, fault.NotFound: 404, fault.Conflict: 409, fault.Denied: 403,
@@ -243,7 +225,7 @@ func (c *Console) failure(r *http.Request, err error) pages.Failure {
 	case fieldsOf(err) != nil:
 		f.Fields = fieldsOf(err)
 	case fault.CodeOf(err) != "":
-		f.Text, f.Complete = c.refusal(r, err)
+		f.Text, f.Complete = sh.refusal(r, err)
 	}
 	if reads(r) && f.Status >= 500 {
 		f.Retry = r.URL.RequestURI()
@@ -253,7 +235,7 @@ func (c *Console) failure(r *http.Request, err error) pages.Failure {
 
 // refusal says in the viewer's language why err refused something, "" if there
 // are no words for it, and whether that is all there is to say.
-func (c *Console) refusal(r *http.Request, err error) (text string, complete bool) {
+func (sh *Shell) refusal(r *http.Request, err error) (text string, complete bool) {
 	l := frame(r).Locale
 	if complete = l.Has(fault.KeyOf(err)); complete || l.Has("fault."+fault.CodeOf(err)) {
 		return ui.FaultText(r.Context(), err), complete
@@ -261,12 +243,18 @@ func (c *Console) refusal(r *http.Request, err error) (text string, complete boo
 	return "", false
 }
 
-// refuse is what a broken session store looks like to the viewer.
-func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) { c.fail(w, r, err) }
+func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second)+1, 10) }
 
-func requestID(r *http.Request) string {
-	if q := middleware.From(r.Context()); q != nil {
-		return q.ID
+// isUpload reports whether the body is a file, which its handler reads part by
+// part.
+func isUpload(r *http.Request) bool {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	below := func(prefix, suffix string) bool {
+		return strings.HasPrefix(r.URL.Path, prefix) && strings.HasSuffix(r.URL.Path, suffix)
 	}
-	return ""
+	return r.Method == http.MethodPost && kind == "multipart/form-data" &&
+		(r.URL.Path == "/users/import" || r.URL.Path == "/segments/lists/new" || below("/segments/", "/file") || below("/templates/", "/grants/new"))
 }
+
+// MonitorPath is where the queue dashboard lives.
+const MonitorPath = "/monitor/queues"

@@ -175,6 +175,14 @@ func (w *watch[S]) tell(s S) {
 	}
 }
 
+// watching returns how many keys somebody watches.
+func (h *hub[K, S]) watching() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.watched)
+}
+
+// close ends every watch; nothing can be watched from then on.
 func (h *hub[K, S]) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -31,16 +31,6 @@ func (l *looker) look(context.Context, int64, *part) (*part, error) {
 	return &part{sum: l.sum}, l.err
 }
 
-func within(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within ten seconds", what)
-		}
-		<-time.After(time.Millisecond)
-	}
-}
-
 func TestHubLooksOnceForAll(t *testing.T) {
 	l := &looker{sum: "a"}
 	h := newHub(l.look, always[*part](time.Hour)) // one look, then never again

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,17 +19,6 @@ import (
 
 // maxUpload bounds a file of users or ids, in bytes.
 const maxUpload = 512 << 20
-
-// isUpload reports whether the body is a file, which its handler reads part by
-// part.
-func isUpload(r *http.Request) bool {
-	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	below := func(prefix, suffix string) bool {
-		return strings.HasPrefix(r.URL.Path, prefix) && strings.HasSuffix(r.URL.Path, suffix)
-	}
-	return r.Method == http.MethodPost && kind == "multipart/form-data" &&
-		(r.URL.Path == "/users/import" || r.URL.Path == "/segments/lists/new" || below("/segments/", "/file") || below("/templates/", "/grants/new"))
-}
 
 var (
 	errNoFile    = &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file", Message: "choose a file"}}}

@@ -32,16 +32,16 @@ func digest(values ...any) string {
 
 // streamParts sends what changes on a page, as server-sent events with the
 // HTML of the elements that have changed.
-func (c *Console) streamParts(w http.ResponseWriter, r *http.Request) error {
+func (sh *Shell) streamParts(w http.ResponseWriter, r *http.Request) error {
 	if len(r.Form["of"]) == 0 {
 		return errNoPage
 	}
-	s, err := c.openStream(w, r)
+	s, err := sh.openStream(w, r)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	pump(c, s, nil, func(*part) error { return nil })
+	pump(sh, s, nil, func(*part) error { return nil })
 	return nil
 }
 
@@ -61,7 +61,7 @@ type stream struct {
 
 // openStream begins the answer to a request for events. It fails if one of
 // the parts cannot be had.
-func (c *Console) openStream(w http.ResponseWriter, r *http.Request) (*stream, error) {
+func (sh *Shell) openStream(w http.ResponseWriter, r *http.Request) (*stream, error) {
 	paths, err := partPaths(r)
 	if err != nil {
 		return nil, err
@@ -73,10 +73,10 @@ func (c *Console) openStream(w http.ResponseWriter, r *http.Request) (*stream, e
 	}
 	copy(s.seen, strings.Split(from, "."))
 	for _, path := range paths {
-		key := c.keyOf(frame(r), path)
-		states, leave := c.parts.join(key)
+		key := sh.keyOf(frame(r), path)
+		states, leave := sh.live.hub.join(key)
 		s.parts = append(s.parts, watched{key, states, leave})
-		if _, err := c.parts.peek(r.Context(), key); err != nil && !errors.Is(err, errReload) {
+		if _, err := sh.live.hub.peek(r.Context(), key); err != nil && !errors.Is(err, errReload) {
 			s.close()
 			return nil, err
 		}
@@ -95,7 +95,7 @@ func (s *stream) close() {
 
 // pump sends what changes until the viewer leaves or the states end. update
 // is for states of the page's own.
-func pump[S view](c *Console, s *stream, states <-chan S, update func(S) error) {
+func pump[S view](sh *Shell, s *stream, states <-chan S, update func(S) error) {
 	ctx := s.r.Context()
 	if s.r.Method == http.MethodHead || s.send([]byte(": welcome\n\n")) != nil {
 		return
@@ -116,11 +116,11 @@ func pump[S view](c *Console, s *stream, states <-chan S, update func(S) error) 
 			}
 			err = update(state)
 		case n := <-parts:
-			err = c.updatePart(s, n)
+			err = sh.updatePart(s, n)
 		case <-beat.C:
 			err = s.send([]byte(": still here\n\n"))
 		case <-recheck.C:
-			err = c.stillWelcome(s)
+			err = sh.stillWelcome(s)
 		case <-ctx.Done():
 			return
 		}
@@ -132,12 +132,12 @@ func pump[S view](c *Console, s *stream, states <-chan S, update func(S) error) 
 
 // updatePart sends the difference between what the viewer has of a part and
 // what there is.
-func (c *Console) updatePart(s *stream, n news) error {
+func (sh *Shell) updatePart(s *stream, n news) error {
 	if n.part == nil {
-		if c.parts.ended() {
+		if sh.live.hub.ended() {
 			return errReload // another node has it
 		}
-		_, err := c.parts.peek(s.r.Context(), s.parts[n.index].partKey)
+		_, err := sh.live.hub.peek(s.r.Context(), s.parts[n.index].partKey)
 		if errors.Is(err, errReload) {
 			_ = s.event(reloadEvent, nil) // the stream ends either way
 		}
@@ -153,8 +153,8 @@ func (c *Console) updatePart(s *stream, n news) error {
 
 // stillWelcome ends the stream of who has been signed out meanwhile, or may
 // see other things than before.
-func (c *Console) stillWelcome(s *stream) error {
-	who, err := c.present.of(s.r.Context(), c.sessions.GetString(s.r.Context(), signInKey))
+func (sh *Shell) stillWelcome(s *stream) error {
+	who, err := sh.present.of(s.r.Context(), sh.signedInAs(s.r))
 	if errors.Is(err, staff.ErrUnauthenticated) {
 		_ = s.event("dropbell:signed-out", nil) // the stream ends either way
 	}
@@ -168,7 +168,7 @@ func (c *Console) stillWelcome(s *stream) error {
 	f := *frame(s.r)
 	f.Member = who.Member
 	for _, p := range s.parts {
-		if c.keyOf(&f, p.path) != p.partKey {
+		if sh.keyOf(&f, p.path) != p.partKey {
 			return errReload
 		}
 	}

@@ -21,25 +21,25 @@ const (
 
 // secretFor keeps a secret, and the name of what it belongs to, for the next
 // look at the page below path.
-func (c *Console) secretFor(w http.ResponseWriter, r *http.Request, path, name, secret string) {
+func (sh *Shell) secretFor(w http.ResponseWriter, r *http.Request, path, name, secret string) {
 	pad := make([]byte, len(secret))
 	_, _ = rand.Read(pad) // never fails
 	half := make([]byte, len(secret))
 	subtle.XORBytes(half, pad, []byte(secret))
-	c.sessions.Put(r.Context(), onceKey, base64.RawURLEncoding.EncodeToString(half)+" "+name)
-	http.SetCookie(w, c.onceCookie(path, base64.RawURLEncoding.EncodeToString(pad), int(onceLife/time.Second)))
+	sh.sessions.Put(r.Context(), onceKey, base64.RawURLEncoding.EncodeToString(half)+" "+name)
+	http.SetCookie(w, sh.onceCookie(path, base64.RawURLEncoding.EncodeToString(pad), int(onceLife/time.Second)))
 }
 
 // secretOnce returns what waits for the page, which then waits no longer.
-func (c *Console) secretOnce(w http.ResponseWriter, r *http.Request, path string) (name, secret string) {
+func (sh *Shell) secretOnce(w http.ResponseWriter, r *http.Request, path string) (name, secret string) {
 	if r.Method == http.MethodHead {
 		return "", "" // nobody would see it
 	}
-	text := c.sessions.PopString(r.Context(), onceKey)
+	text := sh.sessions.PopString(r.Context(), onceKey)
 	if text == "" {
 		return "", ""
 	}
-	http.SetCookie(w, c.onceCookie(path, "", -1))
+	http.SetCookie(w, sh.onceCookie(path, "", -1))
 	stored, name, _ := strings.Cut(text, " ")
 	half, err := base64.RawURLEncoding.DecodeString(stored)
 	pad, wrong := base64.RawURLEncoding.DecodeString(cookie(r, onceCookie))
@@ -50,6 +50,6 @@ func (c *Console) secretOnce(w http.ResponseWriter, r *http.Request, path string
 	return name, string(half)
 }
 
-func (c *Console) onceCookie(path, value string, age int) *http.Cookie {
-	return &http.Cookie{Name: onceCookie, Value: value, Path: path, MaxAge: age, HttpOnly: true, Secure: secure(c.PublicURL), SameSite: http.SameSiteStrictMode}
+func (sh *Shell) onceCookie(path, value string, age int) *http.Cookie {
+	return &http.Cookie{Name: onceCookie, Value: value, Path: path, MaxAge: age, HttpOnly: true, Secure: secure(sh.PublicURL), SameSite: http.SameSiteStrictMode}
 }

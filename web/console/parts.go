@@ -18,6 +18,16 @@ import (
 	"dropbell/views/ui"
 )
 
+// liveParts are the live parts that somebody watches, and the routes they come
+// from.
+type liveParts struct {
+	hub    *hub[partKey, *part]
+	routes chi.Router
+	// own says of which patterns of routes the part is drawn for one member
+	// alone.
+	own map[string]bool
+}
+
 // maxParts is how many live parts one page may have.
 const maxParts = 8
 
@@ -32,10 +42,10 @@ type partKey struct {
 }
 
 // keyOf returns the key of the part at path for the viewer of f.
-func (c *Console) keyOf(f *ui.Frame, path string) partKey {
+func (sh *Shell) keyOf(f *ui.Frame, path string) partKey {
 	shops, _ := json.Marshal(f.Member.Shops) // numbers
 	k := partKey{path: path, language: f.Locale, role: f.Member.Role, shops: string(shops)}
-	if bare, _, _ := strings.Cut(path, "?"); len(f.Member.Shops) > 0 && c.ownParts[c.partRoutes.Find(chi.NewRouteContext(), http.MethodGet, bare)] {
+	if bare, _, _ := strings.Cut(path, "?"); len(f.Member.Shops) > 0 && sh.live.own[sh.live.routes.Find(chi.NewRouteContext(), http.MethodGet, bare)] {
 		k.member = f.Member.ID
 	}
 	return k
@@ -77,17 +87,17 @@ func (p *part) since(sum string) ([]byte, error) {
 var errReload = errors.New("the page is to be loaded anew")
 
 // lookAtPart draws a part by asking the route that it comes from.
-func (c *Console) lookAtPart(ctx context.Context, key partKey, before *part) (*part, error) {
+func (sh *Shell) lookAtPart(ctx context.Context, key partKey, before *part) (*part, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	f := &ui.Frame{Languages: c.languages.All(), Locale: key.language, Assets: c.assets, Path: key.path, Now: c.Now(), Zone: c.DefaultZone, Member: key.viewer()}
+	f := &ui.Frame{Languages: sh.languages.All(), Locale: key.language, Assets: sh.assets, Path: key.path, Now: sh.Now(), Zone: sh.DefaultZone, Member: key.viewer()}
 	r, err := http.NewRequestWithContext(ui.With(ctx, f), http.MethodGet, key.path, nil)
 	if err != nil {
 		return nil, errMalformed
 	}
 	r.Header.Set("HX-Request", "true")
 	d := &drawing{header: http.Header{}, status: http.StatusOK}
-	c.partRoutes.ServeHTTP(d, r)
+	sh.live.routes.ServeHTTP(d, r)
 	switch {
 	case d.err != nil:
 		return nil, d.err
@@ -134,21 +144,14 @@ type drawing struct {
 func (d *drawing) Header() http.Header    { return d.header }
 func (d *drawing) WriteHeader(status int) { d.status = status }
 
-// partTable lists the routes that live parts of pages come from.
-func (c *Console) partTable() (list []route) {
-	for _, rt := range c.table() {
-		if rt.every > 0 {
-			list = append(list, rt)
-		}
-	}
-	return list
-}
-
 // routesOfParts serves parts to lookAtPart only. own are the patterns of those
 // that show somebody limited to shops more if it is their own.
-func (c *Console) routesOfParts() (r chi.Router, own map[string]bool) {
+func routesOfParts(table []route) (r chi.Router, own map[string]bool) {
 	r, own = chi.NewRouter(), map[string]bool{}
-	for _, rt := range c.partTable() {
+	for _, rt := range table {
+		if rt.every == 0 {
+			continue
+		}
 		own[rt.pattern] = rt.own
 		r.Get(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
 			d := w.(*drawing)

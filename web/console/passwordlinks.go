@@ -99,7 +99,7 @@ func (c *Console) setPassword(w http.ResponseWriter, r *http.Request) error {
 		if err != nil && !errors.Is(err, staff.ErrSecondFactorNeeded) {
 			return err
 		}
-		c.present.clear()
+		c.accessChanged()
 		if err != nil {
 			return c.askSecond(w, r, m, "/")
 		}

@@ -106,7 +106,7 @@ func TestSingleSignOnOnly(t *testing.T) {
 	_, token, err := d.Staff.NewPasswordLink(t.Context(), staff.System(), d.member.ID)
 	d.must(err)
 	d.Console.Staff.PasswordsOff = true
-	d.present.clear()
+	d.accessChanged()
 
 	old.get("/").to("/signin")
 	b := d.browser()

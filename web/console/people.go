@@ -91,7 +91,7 @@ func (c *Console) saveMember(w http.ResponseWriter, r *http.Request) error {
 	if len(f.Errors) == 0 {
 		m, err := c.Staff.ChangeMember(r.Context(), actor(r), id, in)
 		if err == nil {
-			c.present.clear()
+			c.accessChanged()
 			return c.done(w, r, "/staff", ui.Good, say(r, "staff.saved", m.Actor().Name))
 		}
 		if err := f.take(r, err); err != nil {
@@ -111,7 +111,7 @@ func (c *Console) signMemberOut(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c.present.clear()
+	c.accessChanged()
 	return c.done(w, r, memberPath(id), ui.Good, frame(r).Locale.N("account.revoked", int64(ended)))
 }
 

@@ -17,6 +17,11 @@ type recent[T any] struct {
 	value T
 }
 
+// newRecent returns what look finds, which is believed for life.
+func newRecent[T any](life time.Duration, look func(context.Context) (T, error)) *recent[T] {
+	return &recent[T]{life: life, look: look}
+}
+
 // get returns what is known, or looks. Those who ask meanwhile wait for it.
 func (r *recent[T]) get(ctx context.Context) (T, error) {
 	r.mu.Lock()

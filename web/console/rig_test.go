@@ -108,6 +108,8 @@ func (g *rig) deps() Deps {
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
 	reminders := &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.now}
 	return Deps{
+		ShellDeps: ShellDeps{Staff: g.staffService(), ShopList: store, Sessions: postgres.NewSessions(g.db), PublicURL: "http://127.0.0.1",
+			DefaultZone: shanghai, Now: g.now, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},
 		DeadLetters:   &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.db)},
 		Explainer:     &reminder.Explainer{Store: g.reserve, Reminders: reminders},
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(g.db), Now: g.now},
@@ -137,19 +139,17 @@ func (g *rig) deps() Deps {
 		Segments: &segment.Service{Store: postgres.NewSegments(g.db), Jobs: &job.Service{Store: postgres.NewJobs(g.db)}, Tables: tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload}},
 		Tables:   tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload},
 
-		Staff:     g.staffService(),
 		Templates: &template.Service{Store: store, Now: g.now},
 		Reminders: reminders,
 		Board:     postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: postgres.NewAudit(g.db), Shops: store,
 		Settings: postgres.NewChannels(g.db), DeadMessages: postgres.NewDeadMessages(g.db), Channels: configured,
-		Sessions: postgres.NewSessions(g.db), Throttle: NewThrottle(1000, time.Millisecond, g.now),
-		Guesses: NewThrottle(1000, time.Millisecond, g.now), AllGuesses: NewThrottle(1000, time.Millisecond, g.now),
+		Throttle: NewThrottle(1000, time.Millisecond, g.now),
+		Guesses:  NewThrottle(1000, time.Millisecond, g.now), AllGuesses: NewThrottle(1000, time.Millisecond, g.now),
 		Monitor: func(writable bool) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)
 			})
 		},
-		PublicURL: "http://127.0.0.1", DefaultZone: shanghai, Now: g.now, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil)),
 	}
 }
 
@@ -388,4 +388,14 @@ func (a answer) field(name string) string {
 		a.Fatalf("%s: there is no field %q among %v", a.what, name, inputPattern.FindAllStringSubmatch(a.body, -1))
 	}
 	return m[1]
+}
+
+func within(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within ten seconds", what)
+		}
+		<-time.After(time.Millisecond)
+	}
 }

@@ -43,7 +43,7 @@ func (d *salesDesk) of(id int64, look func(context.Context) (pages.Sales, error)
 		if len(d.desk) >= maxSales || d.desk == nil {
 			d.desk = map[int64]*recent[pages.Sales]{} // whoever is still watching looks again
 		}
-		d.desk[id] = &recent[pages.Sales]{life: salesLife, look: look}
+		d.desk[id] = newRecent(salesLife, look)
 	}
 	return d.desk[id]
 }

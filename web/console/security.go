@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	securityPath = "/account/security"
 	// newCodeKey is where a session keeps the secret of an authenticator app
 	// that is being enrolled, as it would be stored, behind the member's id.
 	newCodeKey = "new_authenticator"
@@ -44,23 +43,6 @@ func (c *Console) securityRoutes() []route {
 	}
 }
 
-// askToEnrol leads a member who must have a second factor to where one is added.
-func (c *Console) askToEnrol(w http.ResponseWriter, r *http.Request) {
-	if strings.HasSuffix(r.URL.Path, "/live") && reads(r) {
-		w.WriteHeader(http.StatusForbidden) // the page behind the stream is loaded again
-		return
-	}
-	if !reads(r) {
-		redirect(w, r, securityPath)
-		return
-	}
-	to := securityPath
-	if page := openPage(r); page != "/" {
-		to += "?" + url.Values{"return": {page}}.Encode()
-	}
-	redirect(w, r, to)
-}
-
 func (c *Console) showSecurity(w http.ResponseWriter, r *http.Request) error {
 	return c.securityPage(w, r, http.StatusOK, nil)
 }
@@ -83,7 +65,7 @@ func (c *Console) securityPage(w http.ResponseWriter, r *http.Request, status in
 // added goes back to the list after a second factor was added, where fresh
 // recovery codes are shown once.
 func (c *Console) added(w http.ResponseWriter, r *http.Request, codes []string) error {
-	c.present.clear()
+	c.accessChanged()
 	if len(codes) > 0 {
 		c.secretFor(w, r, securityPath, "recovery codes", strings.Join(codes, " "))
 	}
@@ -248,7 +230,7 @@ func (c *Console) removeFactor(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Staff.RemoveFactor(r.Context(), frame(r).Member, id); err != nil {
 		return err
 	}
-	c.present.clear()
+	c.accessChanged()
 	return c.done(w, r, securityPath, ui.Good, say(r, "security.removed"))
 }
 
@@ -277,7 +259,7 @@ func (c *Console) resetFactors(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c.present.clear()
+	c.accessChanged()
 	return c.done(w, r, fmt.Sprintf("/staff/%d", id), ui.Good, frame(r).Locale.N("security.reset_done", int64(n)))
 }
 
@@ -286,7 +268,7 @@ func (c *Console) savePolicy(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Staff.SetPolicy(r.Context(), actor(r), p); err != nil {
 		return err
 	}
-	c.present.clear()
+	c.accessChanged()
 	return c.done(w, r, "/staff", ui.Good, say(r, "staff.policy.saved"))
 }
 

@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/alexedwards/scs/v2"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -17,104 +13,6 @@ import (
 	"dropbell/views/ui"
 	"dropbell/web/security"
 )
-
-const (
-	idleTimeout  = 12 * time.Hour
-	signInLife   = 7 * 24 * time.Hour
-	signInKey    = "sign_in"
-	localeCookie = "dropbell_locale"
-	themeCookie  = "dropbell_theme"
-	cookieLife   = 365 * 24 * time.Hour
-)
-
-func newSessions(d Deps, failed func(http.ResponseWriter, *http.Request, error)) *scs.SessionManager {
-	s := scs.New()
-	s.Store, s.HashTokenInStore = d.Sessions, true
-	s.IdleTimeout, s.Lifetime = idleTimeout, signInLife
-	s.Cookie.Name, s.Cookie.HttpOnly, s.Cookie.SameSite = "dropbell_session", true, http.SameSiteLaxMode
-	if secure(d.PublicURL) {
-		s.Cookie.Name, s.Cookie.Secure = "__Host-dropbell_session", true
-	}
-	s.ErrorFunc = failed
-	return s
-}
-
-func secure(publicURL string) bool { return strings.HasPrefix(publicURL, "https://") }
-
-// identify finds out who asks. A session whose sign-in was revoked, or whose
-// member was disabled, is nobody's.
-func (c *Console) identify(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = withSession(r)
-		id := c.sessions.GetString(r.Context(), signInKey)
-		if id == "" {
-			next.ServeHTTP(w, r)
-			return
-		}
-		who, err := c.present.of(r.Context(), id)
-		if errors.Is(err, staff.ErrUnauthenticated) {
-			c.sessions.Remove(r.Context(), signInKey)
-			next.ServeHTTP(w, r)
-			return
-		}
-		if err != nil {
-			c.fail(w, r, err)
-			return
-		}
-		f, m := frame(r), who.Member
-		f.Member, f.Method, f.MustEnrol = m, who.Method, who.MustEnrol
-		f.Locale = c.languages.Match(m.Locale, cookie(r, localeCookie), r.Header.Get("Accept-Language"))
-		if m.Theme != "" {
-			f.Theme = theme(m.Theme)
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// askToSignIn leads to the sign-in and from there back to the page that was
-// open. What a request would have changed is lost, and that is said there.
-func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
-	if strings.HasSuffix(r.URL.Path, "/live") && reads(r) {
-		w.WriteHeader(http.StatusUnauthorized)
-		return
-	}
-	to, again := "/signin", url.Values{}
-	if page := openPage(r); page != "/" {
-		again.Set("return", page)
-	}
-	if !reads(r) {
-		again.Set("lost", "1")
-	}
-	if len(again) > 0 {
-		to += "?" + again.Encode()
-	}
-	if partial(r) {
-		w.Header().Set("HX-Redirect", to)
-		w.WriteHeader(http.StatusUnauthorized)
-		return
-	}
-	http.Redirect(w, r, to, http.StatusSeeOther)
-}
-
-// openPage is the page in front of which the request was made; "/" if nothing
-// trustworthy says which.
-func openPage(r *http.Request) string {
-	says := r.Header.Get("HX-Current-URL")
-	switch {
-	case says == "" && reads(r):
-		return localPath(r.URL.RequestURI())
-	case says == "":
-		says = r.Referer()
-	}
-	u, err := url.Parse(says)
-	if err != nil {
-		return "/"
-	}
-	if to := localPath(u.RequestURI()); !strings.HasPrefix(to, "/signin") {
-		return to // of whichever host: it is a path of ours
-	}
-	return "/"
-}
 
 func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) error {
 	to := afterSignIn(r)
@@ -188,23 +86,13 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request, in staff.SignIn,
 	return nil
 }
 
-// missing returns the fields of a form in which nothing was typed.
-func missing(r *http.Request, names ...string) (list []fault.Field) {
-	for _, name := range names {
-		if r.PostFormValue(name) == "" {
-			list = append(list, fault.Field{Name: name, Key: "rule.required", Message: "is required"})
-		}
-	}
-	return list
-}
-
 func (c *Console) signOut(w http.ResponseWriter, r *http.Request) error {
-	id := c.sessions.GetString(r.Context(), signInKey)
+	id := c.signedInAs(r)
 	if m := frame(r).Member; m.ID != 0 && id != "" {
 		if err := c.Staff.SignOut(context.WithoutCancel(r.Context()), m, id); err != nil {
 			return err
 		}
-		c.present.forget(id)
+		c.forgetSignIn(id)
 	}
 	if err := c.sessions.Destroy(r.Context()); err != nil {
 		return err
@@ -229,7 +117,7 @@ func (c *Console) savePreferences(w http.ResponseWriter, r *http.Request) error 
 		if err := c.Staff.SetPreferences(r.Context(), m, m.Locale, m.Theme); err != nil {
 			return err
 		}
-		c.present.forget(c.sessions.GetString(r.Context(), signInKey))
+		c.forgetSignIn(c.signedInAs(r))
 	}
 	redirect(w, r, localPath(r.PostFormValue("return")))
 	return nil
@@ -238,31 +126,6 @@ func (c *Console) savePreferences(w http.ResponseWriter, r *http.Request) error 
 func (c *Console) keep(w http.ResponseWriter, name, value string) {
 	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(cookieLife / time.Second),
 		HttpOnly: true, Secure: secure(c.PublicURL), SameSite: http.SameSiteLaxMode})
-}
-
-func cookie(r *http.Request, name string) string {
-	if k, err := r.Cookie(name); err == nil {
-		return k.Value
-	}
-	return ""
-}
-
-func theme(s string) string {
-	if s == "light" || s == "dark" {
-		return s
-	}
-	return ""
-}
-
-// localPath returns s if it is a path of this site, else "/": nobody is sent
-// to another site by a link to ours.
-func localPath(s string) string {
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") ||
-		strings.ContainsAny(s, "\\\r\n\t") || strings.HasPrefix(u.Path, "//") {
-		return "/"
-	}
-	return s
 }
 
 // afterSignIn is where a sign-in leads: to the page that asked for it.
@@ -274,8 +137,6 @@ func afterSignIn(r *http.Request) string {
 	return to
 }
 
-func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second)+1, 10) }
-
 func (c *Console) account(w http.ResponseWriter, r *http.Request) error {
 	return c.accountPage(w, r, http.StatusOK, nil)
 }
@@ -285,12 +146,12 @@ func (c *Console) accountPage(w http.ResponseWriter, r *http.Request, status int
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, status, pages.Account{SignIns: list, InUse: c.sessions.GetString(r.Context(), signInKey), Errors: errs,
+	return c.show(w, r, status, pages.Account{SignIns: list, InUse: c.signedInAs(r), Errors: errs,
 		PasswordsOff: c.Staff.PasswordsOff}.Page())
 }
 
 func (c *Console) changePassword(w http.ResponseWriter, r *http.Request) error {
-	id := c.sessions.GetString(r.Context(), signInKey)
+	id := c.signedInAs(r)
 	// Guessing the old password here must not be easier than at the door.
 	wait, err := c.Throttle.Allow(r.Context(), "password:"+frame(r).Member.Actor().Label)
 	if err != nil {
@@ -306,15 +167,15 @@ func (c *Console) changePassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c.present.clear()
+	c.accessChanged()
 	return c.done(w, r, "/account", ui.Good, say(r, "account.password_changed"))
 }
 
 func (c *Console) revokeSignIns(w http.ResponseWriter, r *http.Request) error {
-	ended, err := c.Staff.Revoke(r.Context(), frame(r).Member, r.PostFormValue("id"), c.sessions.GetString(r.Context(), signInKey))
+	ended, err := c.Staff.Revoke(r.Context(), frame(r).Member, r.PostFormValue("id"), c.signedInAs(r))
 	if err != nil {
 		return err
 	}
-	c.present.clear()
+	c.accessChanged()
 	return c.done(w, r, "/account", ui.Good, frame(r).Locale.N("account.revoked", int64(ended)))
 }

@@ -188,49 +188,6 @@ func TestSignInIsThrottled(t *testing.T) {
 	b.try(m.Email, password, "/").to("/")
 }
 
-func TestThrottle(t *testing.T) {
-	now := time.Unix(1000, 0)
-	th := NewThrottle(2, 10*time.Second, func() time.Time { return now })
-	allow := func(key string) time.Duration { wait, _ := th.Allow(t.Context(), key); return wait }
-	burst := func(key string) (n int) {
-		for allow(key) == 0 {
-			n++
-		}
-		return n
-	}
-	if n := burst("a"); n != 2 {
-		t.Fatalf("a burst of %d, want 2", n)
-	}
-	if wait := allow("a"); wait != 10*time.Second {
-		t.Errorf("third attempt waits %v, want 10s", wait)
-	}
-	if wait := allow("b"); wait != 0 {
-		t.Errorf("another key waits %v", wait)
-	}
-	now = now.Add(10 * time.Second)
-	if wait := allow("a"); wait != 0 {
-		t.Errorf("after waiting as told: %v more", wait)
-	}
-	if wait := allow("a"); wait != 10*time.Second {
-		t.Errorf("the bucket filled up too fast: %v", wait)
-	}
-	now = now.Add(time.Hour)
-	if n := burst("a"); n != 2 {
-		t.Errorf("a rested key has a burst of %d, want 2", n)
-	}
-	for i := range maxThrottled + 5 {
-		_, _ = th.Allow(t.Context(), string(rune(i))+"x")
-	}
-	if n := len(th.free); n > maxThrottled || n < maxThrottled/2 {
-		t.Errorf("%d keys are kept", n)
-	}
-	now = now.Add(20 * time.Second)
-	allow("c")
-	if n := len(th.free); n != 1 {
-		t.Errorf("%d keys are kept of which nobody has to wait", n)
-	}
-}
-
 // watchful counts what a throttle is asked for.
 type watchful struct{ asked []string }
 

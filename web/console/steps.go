@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"dropbell/domain/fault"
@@ -15,22 +14,6 @@ import (
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
-
-// maxReason bounds what is kept of a reason, in bytes.
-const maxReason = 2000
-
-func reason(r *http.Request) string {
-	s := strings.TrimSpace(r.FormValue("reason"))
-	return strings.ToValidUTF8(s[:min(len(s), maxReason)], "")
-}
-
-// ask shows a confirmation: the dialog's inside or a page of its own.
-func (c *Console) ask(w http.ResponseWriter, r *http.Request, status int, p pages.Confirmation) error {
-	if partial(r) {
-		return c.show(w, r, status, p.Fragment())
-	}
-	return c.show(w, r, status, p.Page())
-}
 
 func (c *Console) confirmStep(w http.ResponseWriter, r *http.Request) error {
 	t, err := c.loadOwn(r)
@@ -98,21 +81,6 @@ func stepTaken(t template.Template, step template.Transition) bool {
 		return t.Stored == template.Cancelled
 	}
 	return false
-}
-
-// shownVersion returns the version of what somebody saw who takes a step. Who
-// publishes says so by the version: nobody sends off what was changed after
-// they had looked, so then one that is missing is [fault.ErrStale]. Other steps
-// are meant whatever has changed, and have none.
-func shownVersion(r *http.Request, must bool) (int64, error) {
-	if !must {
-		return 0, nil
-	}
-	version, err := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	if err != nil || version <= 0 {
-		return 0, fault.ErrStale
-	}
-	return version, nil
 }
 
 // refuseStep asks again and says why it was not possible.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,6 @@ import (
 )
 
 const (
-	pageSize     = 25
 	growthPoints = 120
 	latestFirst  = "latest"
 	soonestFirst = "soonest"
@@ -149,29 +147,6 @@ func cursor(s string) template.Cursor {
 		return template.Cursor{}
 	}
 	return template.Cursor{OpensAt: time.UnixMicro(micros).UTC(), ID: n}
-}
-
-// withQuery is the page's own address with one parameter changed.
-func withQuery(r *http.Request, name, value string) string {
-	q := url.Values{}
-	for k, v := range r.URL.Query() {
-		if k != name && !(len(v) == 1 && v[0] == "") {
-			q[k] = v
-		}
-	}
-	if value != "" {
-		q.Set(name, value)
-	}
-	if len(q) == 0 {
-		return r.URL.Path
-	}
-	return r.URL.Path + "?" + q.Encode()
-}
-
-// shopsOf lists the shops the viewer is in charge of.
-func (c *Console) shopsOf(r *http.Request) ([]template.Shop, error) {
-	all, err := c.Shops.Shops(r.Context())
-	return slices.DeleteFunc(all, func(s template.Shop) bool { return !actor(r).Can(staff.View, s.Number) }), err
 }
 
 func (c *Console) loadTemplate(r *http.Request) (template.Template, error) {

@@ -19,7 +19,6 @@ const (
 	userReservations = 10
 	userCoupons      = 10
 	inboxPreview     = 10
-	maxSearch        = 200
 )
 
 // userSearch is what is looked for; longer texts find nobody.

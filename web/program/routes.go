@@ -92,11 +92,13 @@ const (
 
 func (p *program) newConsole() *console.Console {
 	deps := console.Deps{
-		Staff: p.staff, Templates: p.templates, Reminders: p.reminders, Board: postgres.NewBoards(p.db),
+		ShellDeps: console.ShellDeps{Staff: p.staff, Security: p.security, ShopList: postgres.NewTemplates(p.db), Sessions: postgres.NewSessions(p.db),
+			PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.log},
+		Templates: p.templates, Reminders: p.reminders, Board: postgres.NewBoards(p.db),
 		Users: postgres.NewUsers(p.db), Audit: postgres.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
 		Settings: postgres.NewChannels(p.db), DeadMessages: postgres.NewDeadMessages(p.db), Channels: p.channels,
-		Sessions: postgres.NewSessions(p.db), Throttle: console.NewThrottle(signInBurst, signInEvery, app.Clock),
-		Guesses: console.NewThrottle(guessesBurst, guessesEvery, app.Clock), AllGuesses: console.NewThrottle(allBurst, allEvery, app.Clock),
+		Throttle: console.NewThrottle(signInBurst, signInEvery, app.Clock),
+		Guesses:  console.NewThrottle(guessesBurst, guessesEvery, app.Clock), AllGuesses: console.NewThrottle(allBurst, allEvery, app.Clock),
 		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
 		Codes:         p.codes,
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: app.Clock},
@@ -108,8 +110,7 @@ func (p *program) newConsole() *console.Console {
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.db)},
 		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.db)}, Notices: postgres.NewNotices(p.db),
 		Tallies: postgres.NewCouponTallies(p.db), Grants: p.grants(),
-		Security: p.security,
-		Monitor:  p.monitor.Handler, PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.log,
+		Monitor: p.monitor.Handler,
 	}
 	p.wireCockpit(&deps)
 	p.wireLists(&deps)

@@ -1,0 +1,103 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/views/pages"
+)
+
+// maxReason bounds what is kept of a reason, in bytes.
+const maxReason = 2000
+
+func reason(r *http.Request) string {
+	s := strings.TrimSpace(r.FormValue("reason"))
+	return strings.ToValidUTF8(s[:min(len(s), maxReason)], "")
+}
+
+// ask shows a confirmation: the dialog's inside or a page of its own.
+func (sh *Shell) ask(w http.ResponseWriter, r *http.Request, status int, p pages.Confirmation) error {
+	if partial(r) {
+		return sh.show(w, r, status, p.Fragment())
+	}
+	return sh.show(w, r, status, p.Page())
+}
+
+// shownVersion returns the version of what somebody saw who takes a step. Who
+// publishes says so by the version: nobody sends off what was changed after
+// they had looked, so then one that is missing is [fault.ErrStale]. Other steps
+// are meant whatever has changed, and have none.
+func shownVersion(r *http.Request, must bool) (int64, error) {
+	if !must {
+		return 0, nil
+	}
+	version, err := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
+	if err != nil || version <= 0 {
+		return 0, fault.ErrStale
+	}
+	return version, nil
+}
+
+func (sh *Shell) confirmedAt(r *http.Request, at time.Time) {
+	if at.IsZero() {
+		sh.sessions.Remove(r.Context(), confirmedKey)
+		return
+	}
+	sh.sessions.Put(r.Context(), confirmedKey, at.Unix())
+}
+
+// confirmed reports whether the member proved lately who they are.
+func (sh *Shell) confirmed(r *http.Request) bool {
+	at := sh.sessions.GetInt64(r.Context(), confirmedKey)
+	return at != 0 && staff.Confirmed(time.Unix(at, 0), sh.Now())
+}
+
+// askToConfirm asks the member to confirm that it is they. What a form would
+// have changed waits in the page that asks, and is sent again from there.
+func (sh *Shell) askToConfirm(w http.ResponseWriter, r *http.Request) {
+	if reads(r) || partial(r) {
+		to := localPath(r.URL.RequestURI())
+		if partial(r) {
+			to = openPage(r)
+		} else if page, file := strings.CutSuffix(r.URL.Path, ".csv"); file {
+			to = page // a file has no page to go on from
+		}
+		redirect(w, r, confirmPath+"?"+url.Values{"return": {to}}.Encode())
+		return
+	}
+	p := pages.Confirm{To: localPath(r.URL.RequestURI()), Carried: carried(r.PostForm)}
+	frame(r).Path = "/" // a page of which only the form's answer can be asked for
+	if err := sh.askConfirm(w, r, p); err != nil {
+		sh.fail(w, r, err)
+	}
+}
+
+// carried are the fields of a form that is to be sent again, in one order.
+func carried(form url.Values) (list [][2]string) {
+	for name, values := range form {
+		if strings.HasPrefix(name, confirmFields) {
+			continue
+		}
+		for _, v := range values {
+			list = append(list, [2]string{name, v})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	return list
+}
+
+const (
+	// confirmedKey is where a session keeps when the member last proved who
+	// they are, in seconds of Unix.
+	confirmedKey = "confirmed_at"
+	confirmPath  = "/confirm"
+	// confirmFields begin with this: they travel together with the fields of
+	// the form that is sent again.
+	confirmFields = "confirm_"
+)

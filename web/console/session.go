@@ -1,0 +1,167 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"dropbell/domain/staff"
+)
+
+// securityPath is the page of the member's second factors.
+const securityPath = "/account/security"
+
+const (
+	idleTimeout  = 12 * time.Hour
+	signInLife   = 7 * 24 * time.Hour
+	signInKey    = "sign_in"
+	localeCookie = "dropbell_locale"
+	themeCookie  = "dropbell_theme"
+	cookieLife   = 365 * 24 * time.Hour
+)
+
+func newSessions(d ShellDeps, failed func(http.ResponseWriter, *http.Request, error)) *scs.SessionManager {
+	s := scs.New()
+	s.Store, s.HashTokenInStore = d.Sessions, true
+	s.IdleTimeout, s.Lifetime = idleTimeout, signInLife
+	s.Cookie.Name, s.Cookie.HttpOnly, s.Cookie.SameSite = "dropbell_session", true, http.SameSiteLaxMode
+	if secure(d.PublicURL) {
+		s.Cookie.Name, s.Cookie.Secure = "__Host-dropbell_session", true
+	}
+	s.ErrorFunc = failed
+	return s
+}
+
+func secure(publicURL string) bool { return strings.HasPrefix(publicURL, "https://") }
+
+// identify finds out who asks. A session whose sign-in was revoked, or whose
+// member was disabled, is nobody's.
+func (sh *Shell) identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = withSession(r)
+		id := sh.sessions.GetString(r.Context(), signInKey)
+		if id == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		who, err := sh.present.of(r.Context(), id)
+		if errors.Is(err, staff.ErrUnauthenticated) {
+			sh.sessions.Remove(r.Context(), signInKey)
+			next.ServeHTTP(w, r)
+			return
+		}
+		if err != nil {
+			sh.fail(w, r, err)
+			return
+		}
+		f, m := frame(r), who.Member
+		f.Member, f.Method, f.MustEnrol = m, who.Method, who.MustEnrol
+		f.Locale = sh.languages.Match(m.Locale, cookie(r, localeCookie), r.Header.Get("Accept-Language"))
+		if m.Theme != "" {
+			f.Theme = theme(m.Theme)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// askToSignIn leads to the sign-in and from there back to the page that was
+// open. What a request would have changed is lost, and that is said there.
+func (sh *Shell) askToSignIn(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/live") && reads(r) {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	to, again := "/signin", url.Values{}
+	if page := openPage(r); page != "/" {
+		again.Set("return", page)
+	}
+	if !reads(r) {
+		again.Set("lost", "1")
+	}
+	if len(again) > 0 {
+		to += "?" + again.Encode()
+	}
+	if partial(r) {
+		w.Header().Set("HX-Redirect", to)
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// openPage is the page in front of which the request was made; "/" if nothing
+// trustworthy says which.
+func openPage(r *http.Request) string {
+	says := r.Header.Get("HX-Current-URL")
+	switch {
+	case says == "" && reads(r):
+		return localPath(r.URL.RequestURI())
+	case says == "":
+		says = r.Referer()
+	}
+	u, err := url.Parse(says)
+	if err != nil {
+		return "/"
+	}
+	if to := localPath(u.RequestURI()); !strings.HasPrefix(to, "/signin") {
+		return to // of whichever host: it is a path of ours
+	}
+	return "/"
+}
+
+func cookie(r *http.Request, name string) string {
+	if k, err := r.Cookie(name); err == nil {
+		return k.Value
+	}
+	return ""
+}
+
+func theme(s string) string {
+	if s == "light" || s == "dark" {
+		return s
+	}
+	return ""
+}
+
+// localPath returns s if it is a path of this site, else "/": nobody is sent
+// to another site by a link to ours.
+func localPath(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") ||
+		strings.ContainsAny(s, "\\\r\n\t") || strings.HasPrefix(u.Path, "//") {
+		return "/"
+	}
+	return s
+}
+
+// askToEnrol leads a member who must have a second factor to where one is added.
+func (sh *Shell) askToEnrol(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/live") && reads(r) {
+		w.WriteHeader(http.StatusForbidden) // the page behind the stream is loaded again
+		return
+	}
+	if !reads(r) {
+		redirect(w, r, securityPath)
+		return
+	}
+	to := securityPath
+	if page := openPage(r); page != "/" {
+		to += "?" + url.Values{"return": {page}}.Encode()
+	}
+	redirect(w, r, to)
+}
+
+type sessionKey struct{}
+
+// withSession notes that the request has a session. There is none while the
+// database, which keeps sessions, does not answer.
+func withSession(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), sessionKey{}, true))
+}
+
+func hasSession(r *http.Request) bool { return r.Context().Value(sessionKey{}) != nil }
