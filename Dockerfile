@@ -1,17 +1,27 @@
 # All programs in one image: docker run … web | worker | worker migrate | dropbell all
-FROM golang:1.26-bookworm AS build
+# PROGRAMS says where they come from: source builds them here, released takes
+# those that goreleaser has put beside this file. BuildKit runs only that stage.
+ARG PROGRAMS=source
+
+FROM golang:1.26-bookworm AS source
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/ ./web ./worker ./dropbell
 
+FROM scratch AS released
+ARG TARGETPLATFORM
+COPY $TARGETPLATFORM/web $TARGETPLATFORM/worker $TARGETPLATFORM/dropbell /out/
+
+FROM $PROGRAMS AS programs
+
 FROM debian:bookworm-slim
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates curl tzdata \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --no-create-home --shell /usr/sbin/nologin --uid 10001 dropbell
-COPY --from=build /out/web /out/worker /out/dropbell /usr/local/bin/
+COPY --from=programs /out/ /usr/local/bin/
 USER dropbell
 EXPOSE 8080 8081
 CMD ["web"]
