@@ -5,13 +5,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
-	"dropbell/domain/user"
 )
 
 // cuttable says that announcement a may be cut now. A correction waits for
@@ -80,19 +78,6 @@ func (s Announcements) ReadAudience(ctx context.Context, cut reminder.Announceme
 		return reminder.Due{}, err
 	}
 	return told.due(part), nil
-}
-
-// idsWithin returns the ids of set that lie in r, ascending.
-func idsWithin(set *roaring64.Bitmap, r delivery.Range) (ids []user.ID) {
-	it := set.Iterator()
-	for it.AdvanceIfNeeded(uint64(r.From)); it.HasNext(); {
-		id := user.ID(it.Next())
-		if id > r.To {
-			break
-		}
-		ids = append(ids, id)
-	}
-	return ids
 }
 
 // announcementPriority puts announcements behind reminders.

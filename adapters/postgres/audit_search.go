@@ -176,43 +176,8 @@ func (a Audit) Actions(ctx context.Context) ([]string, error) {
 	return list, translate(err)
 }
 
-// containing returns the pattern of texts that have s in them.
-func containing(s string) string {
-	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) + "%"
-}
-
 // actionsOf returns the actions that begin with the word.
 func (a Audit) actionsOf(ctx context.Context, word string) ([]string, error) {
 	names, err := a.Actions(ctx)
 	return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, word+".") }), err
-}
-
-// A conditionList collects conditions whose "?" become numbered parameters. A
-// statement has only the conditions that are asked for, so that the planner
-// can choose the index made for them.
-type conditionList struct {
-	list []string
-	args []any
-}
-
-func (c *conditionList) add(sql string, values ...any) {
-	for _, v := range values {
-		c.args = append(c.args, v)
-		sql = strings.Replace(sql, "?", fmt.Sprintf("$%d", len(c.args)), 1)
-	}
-	c.list = append(c.list, sql)
-}
-
-// params are the arguments for a statement that is planned for them each time.
-// A plan for any values, which PostgreSQL makes after five times, walks the
-// whole table backwards for a value that is not there.
-func (c *conditionList) params() []any {
-	return append([]any{pgx.QueryExecModeCacheDescribe}, c.args...)
-}
-
-func (c *conditionList) where() string {
-	if len(c.list) == 0 {
-		return ""
-	}
-	return " where " + strings.Join(c.list, " and ")
 }

@@ -23,42 +23,6 @@ type Batches struct{ *DB }
 // NewBatches returns the batch store of db.
 func NewBatches(db *DB) Batches { return Batches{db} }
 
-// encodeSet returns ascending ids as a roaring bitmap (64 bit, portable format).
-func encodeSet(ids []user.ID) ([]byte, error) {
-	set := roaring64.New()
-	for _, id := range ids {
-		set.Add(uint64(id))
-	}
-	set.RunOptimize()
-	return set.ToBytes()
-}
-
-func decodeSet(b []byte) (*roaring64.Bitmap, error) {
-	set := roaring64.New()
-	if len(b) == 0 {
-		return set, nil
-	}
-	return set, set.UnmarshalBinary(b)
-}
-
-// holds reports whether a stored set has the user, without taking it apart.
-func holds(b []byte, id user.ID) (bool, error) {
-	if len(b) == 0 {
-		return false, nil
-	}
-	set := roaring64.New()
-	_, err := set.FromUnsafeBytes(b) // read before anybody changes b
-	return err == nil && set.Contains(uint64(id)), err
-}
-
-func idsOf(set *roaring64.Bitmap) []user.ID {
-	ids := make([]user.ID, 0, set.GetCardinality())
-	for it := set.Iterator(); it.HasNext(); {
-		ids = append(ids, user.ID(it.Next()))
-	}
-	return ids
-}
-
 // A place is where a batch stands in the order of urgency.
 type place struct {
 	priority int16

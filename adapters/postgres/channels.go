@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -10,8 +9,6 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 )
-
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // Channels keeps what operators decide about channels.
 type Channels struct{ *DB }

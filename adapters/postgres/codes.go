@@ -33,12 +33,6 @@ func scanCodes(row pgx.CollectableRow) (b redeemcode.Batch, err error) {
 	return b, err
 }
 
-// querier is a pool or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // oneBatch returns the batch that the rest of the statement selects, or
 // [redeemcode.ErrBatchNotFound].
 func oneBatch(ctx context.Context, q querier, rest string, args ...any) (redeemcode.Batch, error) {

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,11 +24,6 @@ func (s DeadMessages) Keep(ctx context.Context, m staff.DeadMessage) error {
 		on conflict (message_id, handler) do update set reason = excluded.reason, at = now(), requeued_at = null, discarded_at = null`,
 		storable(m.MessageID), storable(m.Topic), m.Handler, storable(m.Reason), m.Payload)
 	return translate(err)
-}
-
-// storable returns s as text that PostgreSQL takes.
-func storable(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // Open lists messages nobody has dealt with, newest first, those below before

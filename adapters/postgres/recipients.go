@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -17,17 +16,6 @@ const noContact = "''"
 // contactColumns are the contacts that reaching somebody over the channel takes.
 var contactColumns = [delivery.Channels]string{
 	delivery.App: noContact, delivery.Email: "email", delivery.SMS: "phone", delivery.WebPush: "push::text", delivery.Webhook: noContact,
-}
-
-// usersAmong is the condition for users with one of the ascending ids. Those
-// that lie close together, as those of a popular drop do, are read as one
-// range, and others with them.
-func usersAmong(ids []user.ID) (where string, args []any) {
-	first, last := ids[0], ids[len(ids)-1]
-	if int64(last-first) < 4*int64(len(ids)) {
-		return `id between $1 and $2`, []any{first, last}
-	}
-	return `id = any($1)`, []any{ids}
 }
 
 // Recipients returns what is known of the users; see [delivery.Store].
@@ -112,17 +100,4 @@ func placeOf(id user.ID, ids []user.ID, after int) (at int, found bool) {
 		}
 	}
 	return slices.BinarySearch(ids, id)
-}
-
-// wireIDs reads an array of bigint without nulls from the wire: 20 bytes about
-// its one dimension, and then a length of 4 bytes and the 8 of each number
-// (PostgreSQL's array_send).
-func wireIDs(raw []byte) iter.Seq[user.ID] {
-	return func(yield func(user.ID) bool) {
-		for raw = raw[min(20, len(raw)):]; len(raw) >= 12; raw = raw[12:] {
-			if !yield(user.ID(beUint64(raw[4:]))) {
-				return
-			}
-		}
-	}
 }

@@ -170,14 +170,6 @@ func (s Slots) FinishSlots(ctx context.Context) (int, error) {
 	return finished, err
 }
 
-func lockIDs(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]int64, error) {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[int64])
-}
-
 func finishSlot(ctx context.Context, tx pgx.Tx, sl reminder.Slot) error {
 	if err := recordRates(ctx, tx, sl.ID); err != nil {
 		return err

@@ -153,12 +153,6 @@ func readDue(rows pgx.Rows, due *reminder.Due) error {
 	return rows.Err()
 }
 
-func beUint64(b []byte) uint64 {
-	_ = b[7]
-	return uint64(b[7]) | uint64(b[6])<<8 | uint64(b[5])<<16 | uint64(b[4])<<24 |
-		uint64(b[3])<<32 | uint64(b[2])<<40 | uint64(b[1])<<48 | uint64(b[0])<<56
-}
-
 // StoreBatches stores batches; see [reminder.FiringStore]. A stop of the slot
 // that came first is inherited by its batches.
 func (s Slots) StoreBatches(ctx context.Context, cut reminder.Cut, bs []reminder.NewBatch) ([]int64, error) {

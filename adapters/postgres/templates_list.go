@@ -4,18 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/template"
 )
-
-// longestName is how long the name of a template or campaign can be. Nothing
-// holds a longer text.
-const longestName = 200
 
 // Templates lists templates by opening.
 func (s Templates) Templates(ctx context.Context, q template.Query) ([]template.Template, error) {
@@ -34,25 +28,6 @@ func (s Templates) Templates(ctx context.Context, q template.Query) ([]template.
 	}
 	list, err := pgx.CollectRows(rows, scanTemplate)
 	return list, translate(err)
-}
-
-// findable reports whether a name can hold the text at all; PostgreSQL would
-// refuse to look for some.
-func findable(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsRune(text, 0) && utf8.RuneCountInString(text) <= longestName
-}
-
-// holds adds the condition that the column name holds the text, in any case,
-// or that the column id is what the text says. The parts are what the index
-// knows; they do not say whether they stand together, and cost more to look
-// at in a row than the comparison, which therefore comes first.
-func (c *conditionList) holds(name, id, text string) {
-	found := name + " ilike ? and text_parts(" + name + ", 1) @> text_parts(?, 3)"
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
-		c.add("("+found+" or "+id+" = ?)", containing(text), text, n)
-		return
-	}
-	c.add(found, containing(text), text)
 }
 
 func templateConditions(c *conditionList, q template.Query) {
