@@ -30,13 +30,13 @@ returning batch_id`
 
 // accept records the messages in one transaction. The answers are in the order of
 // list: whether the lease was still held.
-func (db *DB) accept(ctx context.Context, list []accepted) ([]bool, error) {
+func (s Batches) accept(ctx context.Context, list []accepted) ([]bool, error) {
 	ids, tokens, users := make([]int64, len(list)), make([]string, len(list)), make([]int64, len(list))
 	for i, a := range list {
 		ids[i], tokens[i], users[i] = a.batch, a.token, int64(a.user)
 	}
 	held := map[int64]bool{}
-	err := db.plannedOnce(ctx, acceptedSQL, []any{ids, tokens, users}, func(rows pgx.Rows) error {
+	err := s.plannedOnce(ctx, acceptedSQL, []any{ids, tokens, users}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id int64
 			if err := rows.Scan(&id); err != nil {

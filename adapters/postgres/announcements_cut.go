@@ -32,7 +32,7 @@ func (s Announcements) BeginAnnouncing(ctx context.Context, id int64, lasting ti
 	if err != nil {
 		return cut, translate(err)
 	}
-	if cut.Covered, err = s.covered(ctx, cut.Kind, cut.ID); err != nil {
+	if cut.Covered, err = covered(ctx, s.DB, cut.Kind, cut.ID); err != nil {
 		return cut, err
 	}
 	cut.Parts, err = s.audienceParts(ctx, cut.Announcement)
@@ -70,7 +70,7 @@ const channelBits = `(slots & 4095 <> 0)::int::bigint
 // ReadAudience reads whom the announcement is for in the part.
 func (s Announcements) ReadAudience(ctx context.Context, cut reminder.AnnouncementCut, part delivery.Range) (reminder.Due, error) {
 	if cut.Kind == delivery.KindCancelled {
-		return s.readUsers(ctx, `select user_id, `+channelBits+` from reservations
+		return readUsers(ctx, s.DB, `select user_id, `+channelBits+` from reservations
 			where template_id = $1 and user_id between $2 and $3`, cut.TemplateID, part.From, part.To)
 	}
 	told, err := s.readTold(ctx, cut.Announcement, part)
@@ -90,7 +90,7 @@ func (s Announcements) StoreAnnouncementBatches(ctx context.Context, cut reminde
 	if err != nil {
 		return nil, err
 	}
-	return s.storeBatches(ctx, `
+	return storeBatches(ctx, s.DB, `
 		with mine as (
 			update announcements set cut_lease_until = clock_timestamp() + interval '10 seconds'
 			where id = $1 and cut_token = $2 and state = 'cutting'
@@ -108,7 +108,7 @@ func (s Announcements) StoreAnnouncementBatches(ctx context.Context, cut reminde
 
 // KeepAnnouncing renews the right to cut; see [reminder.AnnouncingStore].
 func (s Announcements) KeepAnnouncing(ctx context.Context, cut reminder.AnnouncementCut, lasting time.Duration) error {
-	return s.keepCut(ctx, `update announcements set cut_lease_until = clock_timestamp() + $3::interval
+	return keepCut(ctx, s.DB, `update announcements set cut_lease_until = clock_timestamp() + $3::interval
 		where id = $1 and cut_token = $2 and state = 'cutting'`, cut.ID, cut.Token, lasting)
 }
 

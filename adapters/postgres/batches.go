@@ -59,11 +59,6 @@ select b.id, b.kind, b.owner_id, b.template_id, b.due_at, greatest(b.due_at, b.p
 from b left join templates t on t.id = b.template_id left join slots s on b.kind = 'reminder' and s.id = b.owner_id
 left join campaigns c on b.kind in ('campaign', 'test') and c.id = b.owner_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
 
-// contentSQL is what campaign c says in batch b: one version alone in the test
-// of a version that there still is.
-const contentSQL = `case when jsonb_typeof(c.content -> 'variants' -> b.variant::int) = 'object'
-        then jsonb_build_object('variants', jsonb_build_array(jsonb_set(c.content -> 'variants' -> b.variant::int, '{percent}', '100'))) else c.content end`
-
 // LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
 func (s Batches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time.Duration) (delivery.Lease, error) {
 	leases, _, err := s.lease(ctx, c, 1, lasting, place{priority: math.MinInt16})

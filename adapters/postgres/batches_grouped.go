@@ -29,12 +29,12 @@ func NewGroupedBatches(db *DB) *GroupedBatches {
 	cfg.workers = 2
 	batch := func(c checkpoint) int64 { return c.batch }
 	for _, c := range delivery.AllChannels() {
-		g.checkpoints[c] = newCommitter(cfg, batch, g.DB.checkpoints)
+		g.checkpoints[c] = newCommitter(cfg, batch, g.Batches.checkpoints)
 	}
 	// One at a time: what comes meanwhile makes the next group larger, and a
 	// group costs more than the few messages in it.
 	cfg.workers = 1
-	g.accepted = newCommitter[struct{}](cfg, nil, g.DB.accept)
+	g.accepted = newCommitter[struct{}](cfg, nil, g.Batches.accept)
 	return g
 }
 

@@ -218,23 +218,6 @@ func countLine(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) error {
 	return err
 }
 
-// countBatch adds a batch to the sheet. A sent mark wins over an exception
-// row, whose outcome is then "recovered".
-func countBatch(sum *delivery.Counts, due, sent int64, rest string, rows map[delivery.Outcome]int64) {
-	c := delivery.Counts{Reserved: due, Sent: sent, Skipped: rows[delivery.Skipped], Expired: rows[delivery.Expired],
-		Dead: rows[delivery.Dead] + rows[delivery.Discarded]}
-	left := due - c.Sent - c.Skipped - c.Expired - c.Dead
-	switch delivery.Outcome(rest) {
-	case delivery.Skipped:
-		c.Skipped += left
-	case delivery.Expired:
-		c.Expired += left
-	default:
-		c.InFlight = left
-	}
-	*sum = sum.Plus(c)
-}
-
 func exceptionOutcomes(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) (map[int64]map[delivery.Outcome]int64, error) {
 	rows, err := tx.Query(ctx, `select e.batch_id, e.outcome, count(*) from batches b join exceptions e on e.batch_id = b.id
 		where b.kind = 'reminder' and b.owner_id = $1 and b.channel = $2 group by 1, 2`, l.Slot.ID, l.Channel)

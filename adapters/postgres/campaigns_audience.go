@@ -74,7 +74,7 @@ func (a *partedAudience) Next(ctx context.Context, limit int) (users, strangers 
 		}
 	}
 	for len(a.left) < limit && len(a.parts) > 0 {
-		found, err := a.store.readUsers(ctx, a.sql.part, a.cut.Audience.ID, a.parts[0].From, a.parts[0].To, a.cut.StartedAt)
+		found, err := readUsers(ctx, a.store.DB, a.sql.part, a.cut.Audience.ID, a.parts[0].From, a.parts[0].To, a.cut.StartedAt)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -67,7 +67,7 @@ func (s Campaigns) BeginCut(ctx context.Context, id int64, lasting time.Duration
 
 // KeepCut renews the right to cut; see [campaign.LaunchStore].
 func (s Campaigns) KeepCut(ctx context.Context, c campaign.Cut, lasting time.Duration) error {
-	return s.keepCut(ctx, `update campaigns set cut_lease_until = clock_timestamp() + $3::interval
+	return keepCut(ctx, s.DB, `update campaigns set cut_lease_until = clock_timestamp() + $3::interval
 		where id = $1 and cut_token = $2 and cut_at is null and state in ('running', 'paused')`, c.ID, c.Token, lasting)
 }
 

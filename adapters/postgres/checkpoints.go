@@ -110,7 +110,7 @@ const checkpointAnswers = ` select id, coalesce(stop_reason, '') from mine`
 
 // checkpoints records what the leases achieved; the answers are in the order
 // of list, which has a batch once at most.
-func (db *DB) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointAnswer, error) {
+func (s Batches) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointAnswer, error) {
 	args, exceptions := checkpointArguments(list)
 	sql := checkpointSQL
 	if len(exceptions[0].([]int64)) > 0 {
@@ -135,7 +135,7 @@ func (db *DB) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointA
 		}
 		return rows.Err()
 	}
-	return answers, killpoint.Around("batches.checkpoint", func() error { return db.plannedOnce(ctx, sql+checkpointAnswers, args, read) })
+	return answers, killpoint.Around("batches.checkpoint", func() error { return s.plannedOnce(ctx, sql+checkpointAnswers, args, read) })
 }
 
 func (s Batches) checkpointAlone(ctx context.Context, c checkpoint) (checkpointAnswer, error) {

@@ -211,7 +211,7 @@ func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]cla
 		s.last.contest()
 		issued, err = f.store(ctx, conn.Conn(), true)
 	}
-	pg, refused := errors.AsType[*pgconn.PgError](err)
+	failure, refused := errors.AsType[*pgconn.PgError](err)
 	if err != nil && !refused {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]cla
 		}
 	}
 	s.last.judge(2*issued >= len(desk.Fresh()))
-	if refused && pg.Code != expectFailed && !violates(err, "coupons_origin") {
+	if refused && failure.Code != expectFailed && !violates(err, "coupons_origin") {
 		return nil, err
 	}
 	return verdicts, nil

@@ -93,7 +93,7 @@ func (s *Claims) decideQuickly(ctx context.Context, group []claim.Request) ([]cl
 	if err == nil {
 		return verdicts, nil
 	}
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == expectFailed ||
+	if failure, ok := errors.AsType[*pgconn.PgError](err); ok && failure.Code == expectFailed ||
 		violates(err, "coupons_origin") {
 		return nil, errors.Join(errOvertaken, rollback(conn.Conn()))
 	}

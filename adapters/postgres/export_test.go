@@ -14,9 +14,6 @@ func ExplainCheckpoint(batch int64, token string) (sql string, args []any) {
 	return `explain ` + checkpointSQL + checkpointAnswers, args
 }
 
-// Learn tells the pool of a statement's error.
-func (db *DB) Learn(err error) { db.pooling.learn(err) }
-
 // Planned are the statements that are planned once, as to be prepared, and what
 // makes the plan.
 func Planned() (settings, leaseStatement, checkpointStatement string) {

@@ -161,19 +161,6 @@ func scanBatchRow(rows pgx.Rows, q delivery.BatchQuery) (r delivery.BatchRow, fi
 	return r, q.Outcome == "" || alike(r.Outcome, q.Outcome), nil
 }
 
-// alike reports whether somebody with the outcome is counted under wanted.
-func alike(o, wanted delivery.Outcome) bool {
-	switch wanted {
-	case delivery.Sent:
-		return o == delivery.Sent || o == delivery.Recovered
-	case delivery.Dead:
-		return o == delivery.Dead || o == delivery.Discarded
-	case delivery.InFlight:
-		return !o.Final()
-	}
-	return o == wanted
-}
-
 // Batch returns one batch; see [delivery.LedgerStore].
 func (l Ledger) Batch(ctx context.Context, id int64) (r delivery.BatchRow, err error) {
 	err = l.pool.QueryRow(ctx, `select `+ledgerColumns+ledgerFrom+` where b.id = $1`, id).Scan(ledgerFields(&r)...)

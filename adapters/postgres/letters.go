@@ -84,12 +84,12 @@ func (r *Reservations) letters(ctx context.Context, by user.ID) (mine []message,
 
 // readers returns what rendering for the users takes; those without a row
 // read the default language.
-func (db *DB) readers(ctx context.Context, ids []user.ID) (map[user.ID]user.User, error) {
+func (r *Reservations) readers(ctx context.Context, ids []user.ID) (map[user.ID]user.User, error) {
 	list := make(map[user.ID]user.User, len(ids))
 	for _, id := range ids {
 		list[id] = user.User{ID: id}
 	}
-	rows, err := db.pool.Query(ctx, `select id, name, locale, timezone from users where id = any($1)`, ids)
+	rows, err := r.pool.Query(ctx, `select id, name, locale, timezone from users where id = any($1)`, ids)
 	if err != nil {
 		return list, translate(err)
 	}

@@ -51,8 +51,8 @@ func noticeItem(run int64, it reminder.InboxItem) reminder.InboxItem {
 }
 
 // noticesTo returns the notices that reached the user's app.
-func (db *DB) noticesTo(ctx context.Context, by user.ID) (mine []message, err error) {
-	rows, err := db.pool.Query(ctx, noticeSQL, by, noticeWindow)
+func (r *Reservations) noticesTo(ctx context.Context, by user.ID) (mine []message, err error) {
+	rows, err := r.pool.Query(ctx, noticeSQL, by, noticeWindow)
 	if err != nil {
 		return nil, translate(err)
 	}

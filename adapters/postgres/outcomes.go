@@ -52,12 +52,12 @@ func (r *Reservations) Announced(ctx context.Context, by user.ID, templateIDs []
 	return r.outcomes(ctx, by, templateIDs, delivery.AllChannels(), delivery.KindCorrection, delivery.KindCancelled, delivery.KindNotice)
 }
 
-func (db *DB) outcomes(ctx context.Context, by user.ID, templateIDs []int64, channels []delivery.Channel, kinds ...delivery.Kind) ([]reminder.Delivered, error) {
+func (r *Reservations) outcomes(ctx context.Context, by user.ID, templateIDs []int64, channels []delivery.Channel, kinds ...delivery.Kind) ([]reminder.Delivered, error) {
 	cs := make([]int16, len(channels))
 	for i, c := range channels {
 		cs[i] = int16(c)
 	}
-	rows, err := db.pool.Query(ctx, outcomeSQL, by, templateIDs, cs, kinds)
+	rows, err := r.pool.Query(ctx, outcomeSQL, by, templateIDs, cs, kinds)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -94,27 +94,6 @@ func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, er
 		d.At = time.Time{}
 	}
 	return d, true, nil
-}
-
-// recorded is what a batch and its exceptions say about one recipient.
-type recorded struct {
-	reached           bool // has a sent mark, which wins over everything else
-	exception, reason string
-	rest, restReason  string // what became of everybody else in the batch
-}
-
-func (r recorded) outcome() (o delivery.Outcome, reason string) {
-	switch {
-	case r.reached && r.exception != "":
-		return delivery.Recovered, r.reason
-	case r.reached:
-		return delivery.Sent, ""
-	case r.exception != "":
-		return delivery.Outcome(r.exception), r.reason
-	case r.rest != "":
-		return delivery.Outcome(r.rest), r.restReason
-	}
-	return delivery.InFlight, ""
 }
 
 // inboxWindow is how many of a user's newest reservations, cancelled ones
@@ -185,7 +164,7 @@ type message struct {
 }
 
 // render adds the words of the messages that are shown.
-func (db *DB) render(ctx context.Context, by user.ID, shown []message) ([]reminder.InboxItem, error) {
+func (r *Reservations) render(ctx context.Context, by user.ID, shown []message) ([]reminder.InboxItem, error) {
 	items := make([]reminder.InboxItem, len(shown))
 	var readers map[user.ID]user.User
 	for i, m := range shown {
@@ -195,7 +174,7 @@ func (db *DB) render(ctx context.Context, by user.ID, shown []message) ([]remind
 		}
 		if readers == nil {
 			var err error
-			if readers, err = db.readers(ctx, []user.ID{by}); err != nil {
+			if readers, err = r.readers(ctx, []user.ID{by}); err != nil {
 				return nil, err
 			}
 		}
@@ -217,8 +196,8 @@ func inboxItem(d reminder.Delivered, t template.Template) reminder.InboxItem {
 }
 
 // templateHeads returns what messages show of the templates.
-func (db *DB) templateHeads(ctx context.Context, ids []int64) (map[int64]template.Template, error) {
-	rows, err := db.pool.Query(ctx, `select id, shop_number, name, claim_url from templates where id = any($1)`, ids)
+func (r *Reservations) templateHeads(ctx context.Context, ids []int64) (map[int64]template.Template, error) {
+	rows, err := r.pool.Query(ctx, `select id, shop_number, name, claim_url from templates where id = any($1)`, ids)
 	if err != nil {
 		return nil, translate(err)
 	}

@@ -28,3 +28,17 @@ func lockIDs(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]int64, 
 func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
+
+func templateShops(ctx context.Context, db *DB, templates []int64) (map[int64]int64, error) {
+	rows, err := db.pool.Query(ctx, `select id, shop_number from templates where id = any($1)`, templates)
+	if err != nil {
+		return nil, translate(err)
+	}
+	shops := make(map[int64]int64, len(templates))
+	var id, shop int64
+	_, err = pgx.ForEachRow(rows, []any{&id, &shop}, func() error {
+		shops[id] = shop
+		return nil
+	})
+	return shops, translate(err)
+}

@@ -22,26 +22,12 @@ type Slots struct {
 // NewSlots returns the slot store of db.
 func NewSlots(db *DB) Slots { return Slots{NewTemplates(db), NewBatches(db)} }
 
-// dueAt is when the slot s is due; see migration 36.
-const dueAt = `s.due_at - s.round * interval '1 microsecond'`
-
 // sentBefore says of a slot o that the slot s leaves out users that o has
 // reached: o is an earlier round of s, or it belongs to another opening and the
 // template reminds once ([template.Template.RemindOnce]).
 const sentBefore = `o.template_id = s.template_id and o.slot = s.slot and (o.opens_at = s.opens_at and o.round < s.round
 	or o.opens_at <> s.opens_at and o.fired_at is not null
 		and (select m.remind_once from templates m where m.id = s.template_id))`
-
-const slotColumns = `s.id, s.template_id, s.slot, s.opens_at, ` + dueAt + `, coalesce(s.planned_at, ` + dueAt + `), s.round, s.state, coalesce(s.stop_reason, ''), s.fired_at, s.cut_at, s.finished_at`
-
-func scanSlot(row pgx.CollectableRow) (reminder.Slot, error) {
-	var s reminder.Slot
-	return s, row.Scan(slotFields(&s)...)
-}
-
-func slotFields(s *reminder.Slot) []any {
-	return []any{&s.ID, &s.TemplateID, &s.Slot, &s.OpensAt, &s.DueAt, &s.PlannedAt, &s.Round, &s.State, &s.StopReason, &s.FiredAt, &s.CutAt, &s.FinishedAt}
-}
 
 // BeginFiring claims the slot; see [reminder.FiringStore]. It waits until
 // the slots that [sentBefore] names have ended: only then is it known whom they reached.

@@ -18,28 +18,6 @@ type Templates struct{ *DB }
 // NewTemplates returns the template store of db.
 func NewTemplates(db *DB) Templates { return Templates{db} }
 
-const templateColumns = `t.id, t.shop_number, t.name, t.description, t.kind, t.amount_off, t.threshold, t.percent_off,
-	t.max_off, t.currency, t.target, t.product, t.stock, t.per_user_limit, t.opens_at, t.closes_at, t.valid_until,
-	t.valid_hours, t.obtain, t.claim_mode, t.claim_url, t.notify_days,
-	case when t.notify_days <> 0 then t.notify_channels else 0 end, s.name, s.timezone, t.issued, t.returned, t.state, t.version,
-	t.created_at, t.updated_at, t.published_at, t.ended_at, t.remind_once`
-
-const templateFrom = ` from templates t join shops s on s.number = t.shop_number `
-
-func scanTemplate(row pgx.CollectableRow) (template.Template, error) {
-	var t template.Template
-	err := row.Scan(templateFields(&t)...)
-	return t, err
-}
-
-// templateFields are where [templateColumns] go.
-func templateFields(t *template.Template) []any {
-	return []any{&t.ID, &t.ShopNumber, &t.Name, &t.Description, &t.Kind, &t.AmountOff, &t.Threshold, &t.PercentOff,
-		&t.MaxOff, &t.Currency, &t.Target, &t.Product, &t.Stock, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt, &t.ValidUntil,
-		&t.ValidHours, &t.Obtain, &t.ClaimMode, &t.ClaimURL, &t.NotifyDays, &t.NotifyOver, &t.ShopName, &t.ShopTimezone, &t.Issued,
-		&t.Returned, &t.Stored, &t.Version, &t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt, &t.RemindOnce}
-}
-
 // Template returns [template.ErrNotFound] if there is none.
 func (s Templates) Template(ctx context.Context, id int64) (template.Template, error) {
 	rows, err := s.pool.Query(ctx, `select `+templateColumns+templateFrom+`where t.id = $1`, id)

@@ -55,9 +55,6 @@ func templateConditions(c *conditionList, q template.Query) {
 	}
 }
 
-// endsAt is [template.Spec.EndsAt] of the row t; least overlooks what is null.
-const endsAt = `least(t.closes_at, t.valid_until)`
-
 // inState are the rows in a visible state, which agrees with
 // [template.Template.State]. "Open" and others follow from the clock and the
 // counters and are not stored, so each state has conditions that an index

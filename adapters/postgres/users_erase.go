@@ -38,16 +38,16 @@ func noneErased(ctx context.Context, tx pgx.Tx, ids []user.ID) error {
 
 // Erased returns those of the ids that were erased; see [user.ErasureStore].
 func (s Users) Erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, error) {
-	return s.DB.erased(ctx, ids)
+	return erased(ctx, s.DB, ids)
 }
 
 // Erased returns those of the ids that were erased; see [segment.ListStore].
 func (s Segments) Erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, error) {
-	return s.DB.erased(ctx, ids)
+	return erased(ctx, s.DB, ids)
 }
 
-func (d *DB) erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, error) {
-	rows, err := d.pool.Query(ctx, `select user_id from erased_users where user_id = any($1)`, ids)
+func erased(ctx context.Context, db *DB, ids []user.ID) (map[user.ID]bool, error) {
+	rows, err := db.pool.Query(ctx, `select user_id from erased_users where user_id = any($1)`, ids)
 	if err != nil {
 		return nil, translate(err)
 	}
