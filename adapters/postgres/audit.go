@@ -5,15 +5,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/staff"
 )
 
 // RecordAll stores entries with their origins, all or none; the lists are of
 // one length.
 func (a Audit) RecordAll(ctx context.Context, entries []staff.Entry, from []*staff.Origin) error {
-	return a.tx(ctx, func(tx pgx.Tx) error {
+	return a.Tx(ctx, func(tx pgx.Tx) error {
 		for i, e := range entries {
-			if err := insertAudit(staff.WithOrigin(ctx, from[i]), tx, e); err != nil {
+			if err := pg.InsertAudit(staff.WithOrigin(ctx, from[i]), tx, e); err != nil {
 				return err
 			}
 		}
@@ -22,15 +23,15 @@ func (a Audit) RecordAll(ctx context.Context, entries []staff.Entry, from []*sta
 }
 
 // Audit reads the audit log.
-type Audit struct{ *DB }
+type Audit struct{ *pg.DB }
 
 // NewAudit returns the audit log of db.
-func NewAudit(db *DB) Audit { return Audit{db} }
+func NewAudit(db *pg.DB) Audit { return Audit{db} }
 
 // Record stores an entry about something that changes nothing else, such as
 // personal data that was taken out.
 func (a Audit) Record(ctx context.Context, e staff.Entry) error {
-	return a.tx(ctx, func(tx pgx.Tx) error { return insertAudit(ctx, tx, e) })
+	return a.Tx(ctx, func(tx pgx.Tx) error { return pg.InsertAudit(ctx, tx, e) })
 }
 
 // Records lists what was recorded, newest first. A query with a text looks at

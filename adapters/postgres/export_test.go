@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 )
 
@@ -17,7 +18,7 @@ func ExplainCheckpoint(batch int64, token string) (sql string, args []any) {
 // Planned are the statements that are planned once, as to be prepared, and what
 // makes the plan.
 func Planned() (settings, leaseStatement, checkpointStatement string) {
-	return indexesOnly, leaseSQL, checkpointSQL + checkpointAnswers
+	return pg.IndexesOnly, leaseSQL, checkpointSQL + checkpointAnswers
 }
 
 // ExplainRelay is how a relay finds and deletes its events; it takes a limit.

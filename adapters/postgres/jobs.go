@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 )
@@ -15,15 +16,15 @@ import (
 type Jobs struct{ Uploads }
 
 // NewJobs returns the jobs of db.
-func NewJobs(db *DB) Jobs { return Jobs{NewUploads(db)} }
+func NewJobs(db *pg.DB) Jobs { return Jobs{NewUploads(db)} }
 
 // StartJob stores a job for the workers; see [job.Store].
 func (s Jobs) StartJob(ctx context.Context, j job.Job, requestKey string, e staff.Entry) (started job.Job, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
-		started, err = startJob(ctx, tx, j, requestKey, e)
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		started, err = pg.StartJob(ctx, tx, j, requestKey, e)
 		return err
 	})
-	if violates(err, "jobs_upload_id_fkey") { // removed in this very moment
+	if pg.Violates(err, "jobs_upload_id_fkey") { // removed in this very moment
 		return j, job.ErrUploadNotFound
 	}
 	return started, err
@@ -31,33 +32,33 @@ func (s Jobs) StartJob(ctx context.Context, j job.Job, requestKey string, e staf
 
 // Job returns one job; see [job.Store].
 func (s Jobs) Job(ctx context.Context, id int64) (job.Job, error) {
-	j, err := scanBackground(s.pool.QueryRow(ctx, `select `+backgroundColumns+` from jobs j where j.id = $1`, id))
+	j, err := pg.ScanBackground(s.Pool.QueryRow(ctx, `select `+pg.BackgroundColumns+` from jobs j where j.id = $1`, id))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return j, job.ErrNotFound
 	}
-	return j, translate(err)
+	return j, pg.Translate(err)
 }
 
 // Jobs lists jobs, newest first; see [job.Query].
 func (s Jobs) Jobs(ctx context.Context, q job.Query) ([]job.Job, error) {
-	rows, err := s.pool.Query(ctx, `select `+backgroundColumns+` from jobs j
+	rows, err := s.Pool.Query(ctx, `select `+pg.BackgroundColumns+` from jobs j
 		where ($1 = '' or j.kind = $1) and (cardinality($2::text[]) = 0 or j.state = any($2))
 			and (cardinality($3::bigint[]) = 0 or j.shop_number = any($3) or split_part(j.created_by, ' ', 1) = $4)
 			and ($5::bigint = 0 or j.id < $5)
 		order by j.id desc limit $6`, q.Kind, append([]job.State{}, q.States...), append([]int64{}, q.Shops...), q.Actor, q.Before, max(1, q.Limit))
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job.Job, error) { return scanBackground(row) })
-	return list, translate(err)
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job.Job, error) { return pg.ScanBackground(row) })
+	return list, pg.Translate(err)
 }
 
 // CancelJob ends a job; its worker's next save finds the lease gone.
 func (s Jobs) CancelJob(ctx context.Context, id int64, e staff.Entry) (j job.Job, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
-		j, err = scanBackground(tx.QueryRow(ctx, `
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		j, err = pg.ScanBackground(tx.QueryRow(ctx, `
 			update jobs j set state = 'cancelled', finished_at = clock_timestamp(), lease_token = null, lease_until = null
-			where j.id = $1 and j.state in ('waiting', 'running') returning `+backgroundColumns, id))
+			where j.id = $1 and j.state in ('waiting', 'running') returning `+pg.BackgroundColumns, id))
 		if errors.Is(err, pgx.ErrNoRows) {
 			return job.ErrOver
 		}
@@ -65,7 +66,7 @@ func (s Jobs) CancelJob(ctx context.Context, id int64, e staff.Entry) (j job.Job
 			return err
 		}
 		e.Before, e.After = map[string]any{"done": j.Done, "failed": j.Failed, "total": j.Total}, map[string]any{"state": j.State}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 	return j, err
 }
@@ -84,9 +85,9 @@ func (s Jobs) LastRowError(ctx context.Context, id int64) (last job.RowError, er
 }
 
 func (s Jobs) rowErrors(ctx context.Context, query string, id int64, yield func(job.RowError) error) error {
-	rows, err := s.pool.Query(ctx, query, id)
+	rows, err := s.Pool.Query(ctx, query, id)
 	if err != nil {
-		return translate(err)
+		return pg.Translate(err)
 	}
 	var e job.RowError
 	var because []byte
@@ -97,5 +98,5 @@ func (s Jobs) rowErrors(ctx context.Context, query string, id int64, yield func(
 		}
 		return yield(e)
 	})
-	return translate(err)
+	return pg.Translate(err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -20,7 +21,7 @@ var contactColumns = [delivery.Channels]string{
 
 // Recipients returns what is known of the users; see [delivery.Store].
 func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.ID, named bool) ([]user.User, error) {
-	where, args := usersAmong(ids)
+	where, args := pg.UsersAmong(ids)
 	if !named && contactColumns[c] == noContact {
 		return s.alike(ctx, where, args, ids)
 	}
@@ -30,7 +31,7 @@ func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.
 	}
 	known := make([]user.User, 0, len(ids))
 	var before user.User // most people share language and zone with their neighbours
-	err := s.plannedOnce(ctx, `select id, locale, timezone, `+name+`, `+contactColumns[c]+` from users where `+where+` order by id`, args, func(rows pgx.Rows) error {
+	err := s.PlannedOnce(ctx, `select id, locale, timezone, `+name+`, `+contactColumns[c]+` from users where `+where+` order by id`, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			u, err := readRecipient(rows.RawValues(), c, before)
 			if err != nil {
@@ -40,13 +41,13 @@ func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.
 		}
 		return rows.Err()
 	})
-	return known, translate(err)
+	return known, pg.Translate(err)
 }
 
 // readRecipient takes the values straight from the wire, since the generic
 // scanner costs more than the query.
 func readRecipient(raw [][]byte, c delivery.Channel, before user.User) (u user.User, err error) {
-	u.ID = user.ID(beUint64(raw[0]))
+	u.ID = user.ID(pg.Uint64(raw[0]))
 	u.Locale, u.Timezone = sameOr(before.Locale, raw[1]), sameOr(before.Timezone, raw[2])
 	u.Name = string(raw[3])
 	switch c {
@@ -72,12 +73,12 @@ func sameOr(before string, raw []byte) string {
 // so a row for each pair costs half of what a row for each user does.
 func (s Batches) alike(ctx context.Context, where string, args []any, ids []user.ID) ([]user.User, error) {
 	known := make([]user.User, len(ids))
-	err := s.plannedOnce(ctx, `select locale, timezone, array_agg(id) from users where `+where+` group by 1, 2`, args, func(rows pgx.Rows) error {
+	err := s.PlannedOnce(ctx, `select locale, timezone, array_agg(id) from users where `+where+` group by 1, 2`, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			raw := rows.RawValues()
 			locale, zone := string(raw[0]), string(raw[1])
 			at, asked := 0, false
-			for id := range wireIDs(raw[2]) {
+			for id := range pg.WireIDs(raw[2]) {
 				if at, asked = placeOf(id, ids, at); asked {
 					known[at] = user.User{ID: id, Locale: locale, Timezone: zone}
 				}
@@ -85,7 +86,7 @@ func (s Batches) alike(ctx context.Context, where string, args []any, ids []user
 		}
 		return rows.Err()
 	})
-	return slices.DeleteFunc(known, func(u user.User) bool { return u.ID == 0 }), translate(err)
+	return slices.DeleteFunc(known, func(u user.User) bool { return u.ID == 0 }), pg.Translate(err)
 }
 
 // nearby is how far behind the last one an id is looked for one by one.

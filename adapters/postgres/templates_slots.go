@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
@@ -70,7 +71,7 @@ func endDeliveries(ctx context.Context, tx pgx.Tx, t template.Template, waiting 
 	if err := endWaiting(ctx, tx, t, waiting); err != nil {
 		return err
 	}
-	reminders, err := lockIDs(ctx, tx, `
+	reminders, err := pg.LockIDs(ctx, tx, `
 		with mine as (select id from slots where template_id = $1 and state in ('firing', 'sending') order by id for update)
 		update slots set stop_reason = $2 where id in (select id from mine) returning id`, t.ID, reason)
 	if err != nil {
@@ -82,17 +83,17 @@ func endDeliveries(ctx context.Context, tx pgx.Tx, t template.Template, waiting 
 	}
 	// A statement of its own: those above may have waited for batches being
 	// stored, and only a later one sees them.
-	return stopBatches(ctx, tx, append(ownersOf(delivery.KindReminder, reminders), ownersOf(delivery.KindCorrection, corrections)...), reason)
+	return pg.StopBatches(ctx, tx, append(pg.BatchOwners(delivery.KindReminder, reminders), pg.BatchOwners(delivery.KindCorrection, corrections)...), reason)
 }
 
 // WaitingSlots returns the ids and due instants of the template's slots that
 // wait, and the ids of those that no longer do.
 func (s Templates) WaitingSlots(ctx context.Context, templateID int64) (waiting, gone []reminder.Slot, err error) {
-	rows, err := s.pool.Query(ctx, `select `+slotColumns+` from slots s where template_id = $1 order by due_at, id`, templateID)
+	rows, err := s.Pool.Query(ctx, `select `+pg.SlotColumns+` from slots s where template_id = $1 order by due_at, id`, templateID)
 	if err != nil {
-		return nil, nil, translate(err)
+		return nil, nil, pg.Translate(err)
 	}
-	all, err := pgx.CollectRows(rows, scanSlot)
+	all, err := pgx.CollectRows(rows, pg.ScanSlot)
 	for _, sl := range all {
 		if sl.State == reminder.Waiting {
 			waiting = append(waiting, sl)
@@ -100,5 +101,5 @@ func (s Templates) WaitingSlots(ctx context.Context, templateID int64) (waiting,
 			gone = append(gone, sl)
 		}
 	}
-	return waiting, gone, translate(err)
+	return waiting, gone, pg.Translate(err)
 }

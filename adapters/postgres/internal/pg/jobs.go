@@ -1,4 +1,4 @@
-package postgres
+package pg
 
 import (
 	"context"
@@ -12,7 +12,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-const backgroundColumns = `j.id, j.kind, j.title, j.shop_number, j.needs, j.params, j.cursor, j.result, j.state, j.total, j.done, j.failed,
+// BackgroundColumns are the columns of a job j; see [ScanBackground].
+const BackgroundColumns = `j.id, j.kind, j.title, j.shop_number, j.needs, j.params, j.cursor, j.result, j.state, j.total, j.done, j.failed,
 	j.reason, j.detail, j.actor, j.created_by, coalesce(j.upload_id, 0), j.created_at, j.started_at, j.finished_at,
 	case when j.state = 'running' then (select i.since from (select greatest(j.next_run_at, coalesce(j.lease_until, j.started_at)) as since) i
 		where i.since <= clock_timestamp() - ` + idleAfter + `) end`
@@ -25,8 +26,8 @@ func backgroundFields(j *job.Job, actor *[]byte) []any {
 		&j.Reason, &j.Detail, actor, &j.CreatedBy, &j.UploadID, &j.CreatedAt, &j.StartedAt, &j.FinishedAt, &j.IdleSince}
 }
 
-// scanBackground reads a job, and more columns behind it if there are any.
-func scanBackground(row pgx.Row, more ...any) (j job.Job, err error) {
+// ScanBackground reads a job, and more columns behind it if there are any.
+func ScanBackground(row pgx.Row, more ...any) (j job.Job, err error) {
 	var actor []byte
 	if err := row.Scan(append(backgroundFields(&j, &actor), more...)...); err != nil {
 		return j, err
@@ -41,15 +42,16 @@ insert into jobs as j (kind, title, shop_number, needs, params, total, created_b
 select $1, $2, $3, $4, coalesce($5::jsonb, '{}'), $6, $7, $8, nullif($9::bigint, 0), $10
 where $9::bigint = 0 or exists (select from uploads where id = $9 and sha256 is not null)
 on conflict (kind, split_part(created_by, ' ', 1), request_key) where request_key <> '' do nothing
-returning ` + backgroundColumns
+returning ` + BackgroundColumns
 
-// startJob is StartJob as a part of a transaction that stores more.
-func startJob(ctx context.Context, tx pgx.Tx, j job.Job, requestKey string, e staff.Entry) (job.Job, error) {
+// StartJob stores a job for the workers in the running transaction, with its
+// audit entry and event; see [job.Store].
+func StartJob(ctx context.Context, tx pgx.Tx, j job.Job, requestKey string, e staff.Entry) (job.Job, error) {
 	actor, err := json.Marshal(j.Actor)
 	if err != nil {
 		return j, err
 	}
-	started, err := scanBackground(tx.QueryRow(ctx, startSQL, j.Kind, j.Title, j.ShopNumber, j.Needs, j.Params, j.Total, j.CreatedBy, actor,
+	started, err := ScanBackground(tx.QueryRow(ctx, startSQL, j.Kind, j.Title, j.ShopNumber, j.Needs, j.Params, j.Total, j.CreatedBy, actor,
 		j.UploadID, requestKey))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return startedBefore(ctx, tx, j, requestKey)
@@ -57,18 +59,18 @@ func startJob(ctx context.Context, tx pgx.Tx, j job.Job, requestKey string, e st
 	if err != nil {
 		return j, err
 	}
-	e.ObjectID = itoa(started.ID)
-	if err := insertAudit(ctx, tx, e); err != nil {
+	e.ObjectID = Itoa(started.ID)
+	if err := InsertAudit(ctx, tx, e); err != nil {
 		return started, err
 	}
-	return started, announce(ctx, tx, event.JobCreated, event.Job{JobID: started.ID, Kind: started.Kind, At: started.CreatedAt})
+	return started, Announce(ctx, tx, event.JobCreated, event.Job{JobID: started.ID, Kind: started.Kind, At: started.CreatedAt})
 }
 
 func startedBefore(ctx context.Context, tx pgx.Tx, j job.Job, requestKey string) (job.Job, error) {
 	if requestKey == "" {
 		return j, job.ErrUploadNotFound
 	}
-	found, err := scanBackground(tx.QueryRow(ctx, `select `+backgroundColumns+` from jobs j
+	found, err := ScanBackground(tx.QueryRow(ctx, `select `+BackgroundColumns+` from jobs j
 		where j.kind = $1 and split_part(j.created_by, ' ', 1) = split_part($2, ' ', 1) and j.request_key = $3`, j.Kind, j.CreatedBy, requestKey))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return j, job.ErrUploadNotFound

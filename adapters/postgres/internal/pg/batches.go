@@ -1,4 +1,4 @@
-package postgres
+package pg
 
 import (
 	"context"
@@ -23,12 +23,12 @@ const (
 	maxParts = 8
 )
 
-// covered returns the ranges of the batches that an owner has already.
-func covered(ctx context.Context, db *DB, kind delivery.Kind, owner int64) (all [delivery.Channels][]delivery.Range, err error) {
-	rows, err := db.pool.Query(ctx, `select channel, from_user, to_user from batches
+// Covered returns the ranges of the batches that an owner has already.
+func Covered(ctx context.Context, db *DB, kind delivery.Kind, owner int64) (all [delivery.Channels][]delivery.Range, err error) {
+	rows, err := db.Pool.Query(ctx, `select channel, from_user, to_user from batches
 		where kind = $1 and owner_id = $2 order by channel, from_user`, kind, owner)
 	if err != nil {
-		return all, translate(err)
+		return all, Translate(err)
 	}
 	var c delivery.Channel
 	var r delivery.Range
@@ -36,13 +36,13 @@ func covered(ctx context.Context, db *DB, kind delivery.Kind, owner int64) (all 
 		all[c] = append(all[c], r)
 		return nil
 	})
-	return all, translate(err)
+	return all, Translate(err)
 }
 
-// divide cuts the users from first to last into ranges. It only bounds
+// Divide cuts the users from first to last into ranges. It only bounds
 // memory, so a rough division will do: equal widths, as many as the expected
 // number of users suggests.
-func divide(first, last, expected int64) (parts []delivery.Range) {
+func Divide(first, last, expected int64) (parts []delivery.Range) {
 	if last < first {
 		return nil
 	}
@@ -57,13 +57,13 @@ func divide(first, last, expected int64) (parts []delivery.Range) {
 	return parts
 }
 
-// readUsers reads users with the bits of their channels in the order of the
+// ReadUsers reads users with the bits of their channels in the order of the
 // rows, not of the key: rows lie in arrival order, and walking the key would
 // visit every page many times. A bitmap of a million rows needs more memory
 // than the default, or names pages instead of rows and looks at each again.
-func readUsers(ctx context.Context, db *DB, sql string, args ...any) (reminder.Due, error) {
+func ReadUsers(ctx context.Context, db *DB, sql string, args ...any) (reminder.Due, error) {
 	var due reminder.Due
-	err := db.tx(ctx, func(tx pgx.Tx) error {
+	err := db.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `set local enable_indexscan = off; set local enable_indexonlyscan = off;
 			set local max_parallel_workers_per_gather = 0; set local work_mem = '64MB'`); err != nil {
 			return err
@@ -86,7 +86,7 @@ func readDue(rows pgx.Rows, due *reminder.Due) error {
 	defer rows.Close()
 	for rows.Next() {
 		raw := rows.RawValues()
-		id, bits := int64(beUint64(raw[0])), beUint64(raw[1])
+		id, bits := int64(Uint64(raw[0])), Uint64(raw[1])
 		for c := range due {
 			if bits>>(c*template.Slots)&1 != 0 {
 				due[c] = append(due[c], user.ID(id))
@@ -96,21 +96,22 @@ func readDue(rows pgx.Rows, due *reminder.Due) error {
 	return rows.Err()
 }
 
-// keepCut renews the right to cut owner $1 that token $2 stands for by $3.
-func keepCut(ctx context.Context, db *DB, sql string, owner int64, token string, lasting time.Duration) error {
-	tag, err := db.pool.Exec(ctx, sql, owner, token, lasting)
+// KeepCut renews the right to cut owner $1 that token $2 stands for by $3.
+func KeepCut(ctx context.Context, db *DB, sql string, owner int64, token string, lasting time.Duration) error {
+	tag, err := db.Pool.Exec(ctx, sql, owner, token, lasting)
 	if err == nil && tag.RowsAffected() == 0 {
 		return delivery.ErrLeaseLost
 	}
-	return translate(err)
+	return Translate(err)
 }
 
-// batchColumns returns what [Slots.StoreBatches] unnests.
-func batchColumns(bs []reminder.NewBatch) ([]any, error) {
+// BatchColumns returns the columns of new batches as arrays: channel, first and
+// last user, number of users, encoded set.
+func BatchColumns(bs []reminder.NewBatch) ([]any, error) {
 	n := len(bs)
 	channels, from, to, counts, due := make([]int16, n), make([]int64, n), make([]int64, n), make([]int32, n), make([][]byte, n)
 	for i, b := range bs {
-		encoded, err := encodeSet(b.Users)
+		encoded, err := EncodeSet(b.Users)
 		if err != nil {
 			return nil, err
 		}
@@ -120,11 +121,11 @@ func batchColumns(bs []reminder.NewBatch) ([]any, error) {
 	return []any{channels, from, to, counts, due}, nil
 }
 
-// storeBatches runs an insert that is fenced by its owner's token.
-func storeBatches(ctx context.Context, db *DB, sql string, args ...any) ([]int64, error) {
+// StoreBatches runs an insert that is fenced by its owner's token.
+func StoreBatches(ctx context.Context, db *DB, sql string, args ...any) ([]int64, error) {
 	var ids []int64
 	err := killpoint.Around("batches.store", func() error {
-		rows, err := db.pool.Query(ctx, sql, args...)
+		rows, err := db.Pool.Query(ctx, sql, args...)
 		if err == nil {
 			ids, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 		}
@@ -133,28 +134,29 @@ func storeBatches(ctx context.Context, db *DB, sql string, args ...any) ([]int64
 	if err == nil && len(ids) == 0 {
 		return nil, delivery.ErrLeaseLost
 	}
-	return ids, translate(err)
+	return ids, Translate(err)
 }
 
-// An owner is what batches belong to.
-type owner struct {
-	kind delivery.Kind
-	id   int64
+// A BatchOwner is what batches belong to.
+type BatchOwner struct {
+	Kind delivery.Kind
+	ID   int64
 }
 
-func ownersOf(kind delivery.Kind, ids []int64) []owner {
-	list := make([]owner, len(ids))
+// BatchOwners returns the owners of one kind with the ids.
+func BatchOwners(kind delivery.Kind, ids []int64) []BatchOwner {
+	list := make([]BatchOwner, len(ids))
 	for i, id := range ids {
-		list[i] = owner{kind, id}
+		list[i] = BatchOwner{kind, id}
 	}
 	return list
 }
 
-// stopBatches makes whoever works on these owners' batches skip the rest.
-func stopBatches(ctx context.Context, tx pgx.Tx, owners []owner, reason string) error {
+// StopBatches makes whoever works on these owners' batches skip the rest.
+func StopBatches(ctx context.Context, tx pgx.Tx, owners []BatchOwner, reason string) error {
 	kinds, ids := make([]string, len(owners)), make([]int64, len(owners))
 	for i, o := range owners {
-		kinds[i], ids[i] = string(o.kind), o.id
+		kinds[i], ids[i] = string(o.Kind), o.ID
 	}
 	_, err := tx.Exec(ctx, `
 		with mine as (
@@ -165,7 +167,7 @@ func stopBatches(ctx context.Context, tx pgx.Tx, owners []owner, reason string) 
 	return err
 }
 
-// inOrder locks selected batches in the order in which checkpoints lock them,
-// as [stopBatches] does: two transactions that need many of the same rows must
+// BatchesInOrder locks selected batches in the order in which checkpoints lock them,
+// as [StopBatches] does: two transactions that need many of the same rows must
 // not meet halfway. For the same reason a transaction does so once.
-const inOrder = ` order by id for update`
+const BatchesInOrder = ` order by id for update`

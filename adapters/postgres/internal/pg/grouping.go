@@ -1,8 +1,6 @@
-package postgres
+package pg
 
-import (
-	"time"
-)
+import "time"
 
 // Grouping tunes group commit. The zero value is what was measured best.
 type Grouping struct {
@@ -15,17 +13,18 @@ type Grouping struct {
 	Observe func(size int, took time.Duration)
 }
 
-func (g Grouping) config(db *DB) groupConfig {
-	cfg := defaultGroups()
-	cfg.observe, cfg.traced = g.Observe, db.traced
+// Config returns what a committer on db takes.
+func (g Grouping) Config(db *DB) GroupConfig {
+	cfg := DefaultGroups()
+	cfg.Observe, cfg.Traced = g.Observe, db.traced
 	if g.Workers > 0 {
-		cfg.workers = g.Workers
+		cfg.Workers = g.Workers
 	}
 	if g.MaxGroup > 0 {
-		cfg.maxGroup = g.MaxGroup
+		cfg.MaxGroup = g.MaxGroup
 	}
 	if g.Timeout > 0 {
-		cfg.timeout = g.Timeout
+		cfg.Timeout = g.Timeout
 	}
 	return cfg
 }

@@ -1,4 +1,4 @@
-package postgres
+package pg
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"dropbell/domain/staff"
 )
 
-// insertAudit records e in the running transaction, with the origin of ctx, so
+// InsertAudit records e in the running transaction, with the origin of ctx, so
 // that a change and its record are stored together or not at all.
-func insertAudit(ctx context.Context, tx pgx.Tx, e staff.Entry) error {
+func InsertAudit(ctx context.Context, tx pgx.Tx, e staff.Entry) error {
 	before, err := auditJSON(e.Before)
 	if err != nil {
 		return err
@@ -31,14 +31,14 @@ func insertAudit(ctx context.Context, tx pgx.Tx, e staff.Entry) error {
 	_, err = tx.Exec(ctx, `
 		insert into audit (actor, action, object_kind, object_id, shop_number, reason, before, after, address, request_id)
 		values (@actor, @action, @kind, @object, nullif(@shop::bigint, 0), @reason, @before, @after, nullif(@address, ''), nullif(@request, ''))`,
-		pgx.NamedArgs{"actor": auditActor(e.Actor), "action": e.Action, "kind": e.ObjectKind, "object": e.ObjectID, "shop": e.ShopNumber,
+		pgx.NamedArgs{"actor": AuditActor(e.Actor), "action": e.Action, "kind": e.ObjectKind, "object": e.ObjectID, "shop": e.ShopNumber,
 			"reason": e.Reason, "before": before, "after": after, "address": address, "request": request})
 	return err
 }
 
-// auditActor keeps the name beside the label: it must stay readable after the
+// AuditActor keeps the name beside the label: it must stay readable after the
 // person or key is gone.
-func auditActor(a staff.Actor) string { return strings.TrimSpace(a.Label + " " + a.Name) }
+func AuditActor(a staff.Actor) string { return strings.TrimSpace(a.Label + " " + a.Name) }
 
 // auditJSON returns nil, which is stored as null, when there is nothing to show.
 func auditJSON(v any) ([]byte, error) {
