@@ -166,7 +166,7 @@ func adapterRefusal(s source, own string, isOwn bool) string {
 		return storeRefusal(s.dir, own)
 	}
 	switch {
-	case within(own, room), room == "adapters/localstack" && s.file.Name.Name == "main" && within(own, "adapters"):
+	case within(own, room), s.dir == stores+"/pgtest" && own == "adapters/localstack", room == "adapters/localstack" && s.file.Name.Name == "main" && within(own, "adapters"):
 		return ""
 	case within(own, "adapters"):
 		return "adapters meet in web and worker only, so that each technology can be replaced alone"
@@ -250,6 +250,8 @@ func TestImportLaw(t *testing.T) {
 		{"adapters/postgres/access", other, "dropbell/adapters/postgres", false},
 		{"adapters/postgres/access", other, "dropbell/adapters/postgres/pgtest", false},
 		{"adapters/postgres/pgtest", other, "dropbell/adapters/postgres/access", true},
+		{"adapters/postgres/pgtest", other, "dropbell/adapters/localstack", true},
+		{"adapters/postgres/access", other, "dropbell/adapters/localstack", false},
 		{"adapters/postgres/internal/pg", other, "dropbell/adapters/postgres", false},
 		{"adapters/postgres", other, "dropbell/web/api", false},
 		{"adapters/localstack/up", other, "dropbell/adapters/localstack/child", true},
