@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -30,13 +31,13 @@ returning batch_id`
 
 // accept records the messages in one transaction. The answers are in the order of
 // list: whether the lease was still held.
-func (db *DB) accept(ctx context.Context, list []accepted) ([]bool, error) {
+func (s Batches) accept(ctx context.Context, list []accepted) ([]bool, error) {
 	ids, tokens, users := make([]int64, len(list)), make([]string, len(list)), make([]int64, len(list))
 	for i, a := range list {
 		ids[i], tokens[i], users[i] = a.batch, a.token, int64(a.user)
 	}
 	held := map[int64]bool{}
-	err := db.plannedOnce(ctx, acceptedSQL, []any{ids, tokens, users}, func(rows pgx.Rows) error {
+	err := s.PlannedOnce(ctx, acceptedSQL, []any{ids, tokens, users}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id int64
 			if err := rows.Scan(&id); err != nil {
@@ -55,7 +56,7 @@ func (db *DB) accept(ctx context.Context, list []accepted) ([]bool, error) {
 
 func (s Batches) acceptAlone(ctx context.Context, a accepted) (held bool, err error) {
 	answers, err := s.accept(ctx, []accepted{a})
-	return answers[0], translate(err)
+	return answers[0], pg.Translate(err)
 }
 
 // Accepted records that the message to the user was taken; see [delivery.Lease].
@@ -70,13 +71,13 @@ func (l *lease) Accepted(ctx context.Context, id user.ID) error {
 
 // loadAccepted reads what a former run handed over and has in no checkpoint.
 func (l *lease) loadAccepted(ctx context.Context) error {
-	rows, err := l.db.pool.Query(ctx, `select distinct unnest(users) as id from accepted_messages where batch_id = $1 order by id`, l.batch.ID)
+	rows, err := l.db.Pool.Query(ctx, `select distinct unnest(users) as id from accepted_messages where batch_id = $1 order by id`, l.batch.ID)
 	if err != nil {
-		return translate(err)
+		return pg.Translate(err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
 	if err != nil {
-		return translate(err)
+		return pg.Translate(err)
 	}
 	l.journalled.Store(len(ids) > 0)
 	l.batch.Accepted = slices.DeleteFunc(ids, func(id user.ID) bool {

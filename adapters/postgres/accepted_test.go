@@ -19,31 +19,31 @@ func TestAcceptedMessagesOutliveTheirWorker(t *testing.T) {
 	w := newWorld(t)
 	for name, store := range w.stores() {
 		t.Run(name, func(t *testing.T) {
-			w.exec(`truncate batches, exceptions, outbox, accepted_messages cascade`)
+			w.Exec(`truncate batches, exceptions, outbox, accepted_messages cascade`)
 			w.ready(1, time.Hour)
 			lease := func(want ...user.ID) delivery.Lease {
 				t.Helper()
 				l, err := store.LeaseNext(t.Context(), delivery.App, time.Minute)
-				if w.must(err); !slices.Equal(l.Batch().Accepted, want) {
+				if w.Must(err); !slices.Equal(l.Batch().Accepted, want) {
 					t.Fatalf("accepted are %v, want %v", l.Batch().Accepted, want)
 				}
 				return l
 			}
 			dies := func() { // and somebody notices
-				w.exec(`update batches set lease_until = now() - interval '2 seconds', next_run_at = now() - interval '1 second'`)
-				_, err := w.batches.TakeBack(t.Context())
-				w.must(err)
+				w.Exec(`update batches set lease_until = now() - interval '2 seconds', next_run_at = now() - interval '1 second'`)
+				_, err := w.Batches.TakeBack(t.Context())
+				w.Must(err)
 			}
 			accept := func(l delivery.Lease, ids ...user.ID) {
 				t.Helper()
 				for _, id := range ids {
-					w.must(l.Accepted(t.Context(), id))
+					w.Must(l.Accepted(t.Context(), id))
 				}
 			}
 			checkpoint := func(l delivery.Lease, p delivery.Progress) {
 				t.Helper()
 				_, err := l.Checkpoint(t.Context(), p)
-				w.must(err)
+				w.Must(err)
 			}
 			first := lease()
 			accept(first, 1, 3, 2, 2) // the answer to the third got lost
@@ -66,10 +66,10 @@ func TestAcceptedMessagesOutliveTheirWorker(t *testing.T) {
 			if err := fourth.Accepted(t.Context(), 7); !errors.Is(err, delivery.ErrLeaseLost) {
 				t.Errorf("recorded after the end: %v", err)
 			}
-			if n := w.number(`select count(*) from accepted_messages`); n != 0 {
+			if n := w.Number(`select count(*) from accepted_messages`); n != 0 {
 				t.Errorf("%d rows are left", n)
 			}
-			if n := w.number(`select sent_count * 100 + skipped_count * 10 + failed_count from batches`); n != 9*100+10 {
+			if n := w.Number(`select sent_count * 100 + skipped_count * 10 + failed_count from batches`); n != 9*100+10 {
 				t.Errorf("counts %d", n)
 			}
 		})
@@ -84,13 +84,13 @@ func TestAcceptedMessagesOfManyBatches(t *testing.T) {
 	leases := make([]delivery.Lease, 6)
 	for i := range leases {
 		var err error
-		leases[i], err = w.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
-		w.must(err)
+		leases[i], err = w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+		w.Must(err)
 	}
 	lost := leases[2].Batch()
-	w.exec(`update batches set lease_until = now() - interval '2 seconds', next_run_at = now() - interval '1 second' where id = $1`, lost.ID)
-	_, err := w.batches.TakeBack(t.Context())
-	w.must(err)
+	w.Exec(`update batches set lease_until = now() - interval '2 seconds', next_run_at = now() - interval '1 second' where id = $1`, lost.ID)
+	_, err := w.Batches.TakeBack(t.Context())
+	w.Must(err)
 	var all sync.WaitGroup
 	for _, l := range leases {
 		for _, id := range l.Batch().Left {
@@ -103,14 +103,14 @@ func TestAcceptedMessagesOfManyBatches(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if n := w.number(`select count(*) from (select distinct batch_id, unnest(users) from accepted_messages) a`); n != 50 {
+	if n := w.Number(`select count(*) from (select distinct batch_id, unnest(users) from accepted_messages) a`); n != 50 {
 		t.Errorf("%d messages are recorded, want 50", n)
 	}
-	w.exec(`update accepted_messages set at = now() - interval '2 days'`)
-	w.exec(`update batches set state = 'done', lease_token = null, lease_until = null where id <> $1`, leases[0].Batch().ID)
-	_, err = postgres.NewHousekeeping(w.db).Clean(t.Context(), keepTen, 0)
-	w.must(err)
-	if n := w.number(`select count(distinct batch_id) from accepted_messages`); n != 1 {
+	w.Exec(`update accepted_messages set at = now() - interval '2 days'`)
+	w.Exec(`update batches set state = 'done', lease_token = null, lease_until = null where id <> $1`, leases[0].Batch().ID)
+	_, err = postgres.NewHousekeeping(w.DB).Clean(t.Context(), keepTen, 0)
+	w.Must(err)
+	if n := w.Number(`select count(distinct batch_id) from accepted_messages`); n != 1 {
 		t.Errorf("messages of %d batches are left, want those of the one that is not done", n)
 	}
 }

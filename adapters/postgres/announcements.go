@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
@@ -18,7 +19,7 @@ import (
 type Announcements struct{ Templates }
 
 // NewAnnouncements returns the announcements of db.
-func NewAnnouncements(db *DB) Announcements { return Announcements{NewTemplates(db)} }
+func NewAnnouncements(db *pg.DB) Announcements { return Announcements{NewTemplates(db)} }
 
 const announcementColumns = `a.id, a.template_id, a.kind, a.opens_at, a.state, coalesce(a.stop_reason, ''), a.created_by,
 	a.created_at, a.worthless_after, a.per_person, a.cut_at, a.finished_at`
@@ -31,9 +32,9 @@ func announcementFields(a *reminder.Announcement) []any {
 // Misled reports whether reminders went out for another opening.
 func (s Announcements) Misled(ctx context.Context, templateID int64, opensAt time.Time) (bool, error) {
 	var misled bool
-	err := s.pool.QueryRow(ctx, `select exists (select from slots where template_id = $1 and opens_at <> $2 and fired_at is not null)`,
+	err := s.Pool.QueryRow(ctx, `select exists (select from slots where template_id = $1 and opens_at <> $2 and fired_at is not null)`,
 		templateID, opensAt).Scan(&misled)
-	return misled, translate(err)
+	return misled, pg.Translate(err)
 }
 
 // createSQL stores an announcement if the template is as it was when that was
@@ -52,7 +53,7 @@ returning ` + announcementColumns
 
 // CreateAnnouncement stores a, or returns the one there is; see [reminder.AnnouncementStore].
 func (s Announcements) CreateAnnouncement(ctx context.Context, a reminder.Announcement, e staff.Entry) (reminder.Announcement, error) {
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, createSQL, a.TemplateID, a.Kind, a.OpensAt, a.CreatedBy, a.WorthlessAfter, a.PerPerson).Scan(announcementFields(&a)...)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return existingAnnouncement(ctx, tx, &a)
@@ -60,10 +61,10 @@ func (s Announcements) CreateAnnouncement(ctx context.Context, a reminder.Announ
 		if err != nil {
 			return err
 		}
-		if err := insertAudit(ctx, tx, e); err != nil {
+		if err := pg.InsertAudit(ctx, tx, e); err != nil {
 			return err
 		}
-		return announce(ctx, tx, event.AnnouncementCreated, event.Announcement{AnnouncementID: a.ID, TemplateID: a.TemplateID,
+		return pg.Announce(ctx, tx, event.AnnouncementCreated, event.Announcement{AnnouncementID: a.ID, TemplateID: a.TemplateID,
 			Kind: string(a.Kind), OpensAt: a.OpensAt, At: a.CreatedAt})
 	})
 	return a, err
@@ -82,25 +83,25 @@ func existingAnnouncement(ctx context.Context, tx pgx.Tx, a *reminder.Announceme
 // Announcements lists the template's announcements with what their batches
 // add up to, newest first.
 func (s Announcements) Announcements(ctx context.Context, templateID int64) ([]reminder.AnnouncementStatus, error) {
-	rows, err := s.pool.Query(ctx, `select `+announcementColumns+` from announcements a where a.template_id = $1 order by a.id desc`, templateID)
+	rows, err := s.Pool.Query(ctx, `select `+announcementColumns+` from announcements a where a.template_id = $1 order by a.id desc`, templateID)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st reminder.AnnouncementStatus, err error) {
 		return st, row.Scan(announcementFields(&st.Announcement)...)
 	})
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	at := map[int64]int{}
 	for i, st := range list {
 		at[st.ID] = i
 	}
-	rows, err = s.pool.Query(ctx, `select b.owner_id, b.channel, sum(b.due_count), sum(b.sent_count), sum(b.skipped_count),
+	rows, err = s.Pool.Query(ctx, `select b.owner_id, b.channel, sum(b.due_count), sum(b.sent_count), sum(b.skipped_count),
 			sum(b.expired_count), sum(b.dead_count), sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count)
 		from announcements a join batches b on b.kind = a.kind and b.owner_id = a.id where a.template_id = $1 group by 1, 2`, templateID)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	var id int64
 	var channel delivery.Channel
@@ -111,14 +112,14 @@ func (s Announcements) Announcements(ctx context.Context, templateID int64) ([]r
 		}
 		return nil
 	})
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // endCorrections stops corrections of a template whose opening moves again
 // or that is cancelled, since what they tell no longer holds. It returns those
 // whose batches are to be stopped.
 func endCorrections(ctx context.Context, tx pgx.Tx, templateID int64, reason string) ([]int64, error) {
-	return lockIDs(ctx, tx, `
+	return pg.LockIDs(ctx, tx, `
 		update announcements set superseded_at = now(),
 			stop_reason = case when state = 'finished' then stop_reason else $2 end,
 			finished_at = case when state = 'waiting' then now() else finished_at end,

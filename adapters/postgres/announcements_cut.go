@@ -5,13 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
-	"dropbell/domain/user"
 )
 
 // cuttable says that announcement a may be cut now. A correction waits for
@@ -26,15 +25,15 @@ const cuttable = `(a.state = 'waiting' or a.state = 'cutting' and a.cut_lease_un
 // BeginAnnouncing claims the announcement; see [reminder.AnnouncingStore].
 func (s Announcements) BeginAnnouncing(ctx context.Context, id int64, lasting time.Duration) (reminder.AnnouncementCut, error) {
 	cut := reminder.AnnouncementCut{Token: uuid.NewString()}
-	err := s.pool.QueryRow(ctx, `update announcements a set state = 'cutting', cut_token = $2, cut_lease_until = clock_timestamp() + $3
+	err := s.Pool.QueryRow(ctx, `update announcements a set state = 'cutting', cut_token = $2, cut_lease_until = clock_timestamp() + $3
 		where a.id = $1 and `+cuttable+` returning `+announcementColumns, id, cut.Token, lasting).Scan(announcementFields(&cut.Announcement)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return cut, reminder.ErrNotFirable
 	}
 	if err != nil {
-		return cut, translate(err)
+		return cut, pg.Translate(err)
 	}
-	if cut.Covered, err = s.covered(ctx, cut.Kind, cut.ID); err != nil {
+	if cut.Covered, err = pg.Covered(ctx, s.DB, cut.Kind, cut.ID); err != nil {
 		return cut, err
 	}
 	cut.Parts, err = s.audienceParts(ctx, cut.Announcement)
@@ -57,8 +56,8 @@ func (s Announcements) audienceParts(ctx context.Context, a reminder.Announcemen
 			coalesce((select sum(booked) from bookings where template_id = $1), 0)`, args[:1]
 	}
 	var first, last, expected int64
-	err := s.pool.QueryRow(ctx, sql, args...).Scan(&first, &last, &expected)
-	return divide(first, last, expected), translate(err)
+	err := s.Pool.QueryRow(ctx, sql, args...).Scan(&first, &last, &expected)
+	return pg.Divide(first, last, expected), pg.Translate(err)
 }
 
 // channelBits reduces a reservation to one bit per channel, where [readDue]
@@ -72,7 +71,7 @@ const channelBits = `(slots & 4095 <> 0)::int::bigint
 // ReadAudience reads whom the announcement is for in the part.
 func (s Announcements) ReadAudience(ctx context.Context, cut reminder.AnnouncementCut, part delivery.Range) (reminder.Due, error) {
 	if cut.Kind == delivery.KindCancelled {
-		return s.readUsers(ctx, `select user_id, `+channelBits+` from reservations
+		return pg.ReadUsers(ctx, s.DB, `select user_id, `+channelBits+` from reservations
 			where template_id = $1 and user_id between $2 and $3`, cut.TemplateID, part.From, part.To)
 	}
 	told, err := s.readTold(ctx, cut.Announcement, part)
@@ -82,30 +81,17 @@ func (s Announcements) ReadAudience(ctx context.Context, cut reminder.Announceme
 	return told.due(part), nil
 }
 
-// idsWithin returns the ids of set that lie in r, ascending.
-func idsWithin(set *roaring64.Bitmap, r delivery.Range) (ids []user.ID) {
-	it := set.Iterator()
-	for it.AdvanceIfNeeded(uint64(r.From)); it.HasNext(); {
-		id := user.ID(it.Next())
-		if id > r.To {
-			break
-		}
-		ids = append(ids, id)
-	}
-	return ids
-}
-
 // announcementPriority puts announcements behind reminders.
 const announcementPriority = 5
 
 // StoreAnnouncementBatches stores batches; a stop of the announcement that
 // came first is inherited by them.
 func (s Announcements) StoreAnnouncementBatches(ctx context.Context, cut reminder.AnnouncementCut, bs []reminder.NewBatch) ([]int64, error) {
-	columns, err := batchColumns(bs)
+	columns, err := pg.BatchColumns(bs)
 	if err != nil {
 		return nil, err
 	}
-	return s.storeBatches(ctx, `
+	return pg.StoreBatches(ctx, s.DB, `
 		with mine as (
 			update announcements set cut_lease_until = clock_timestamp() + interval '10 seconds'
 			where id = $1 and cut_token = $2 and state = 'cutting'
@@ -123,36 +109,36 @@ func (s Announcements) StoreAnnouncementBatches(ctx context.Context, cut reminde
 
 // KeepAnnouncing renews the right to cut; see [reminder.AnnouncingStore].
 func (s Announcements) KeepAnnouncing(ctx context.Context, cut reminder.AnnouncementCut, lasting time.Duration) error {
-	return s.keepCut(ctx, `update announcements set cut_lease_until = clock_timestamp() + $3::interval
+	return pg.KeepCut(ctx, s.DB, `update announcements set cut_lease_until = clock_timestamp() + $3::interval
 		where id = $1 and cut_token = $2 and state = 'cutting'`, cut.ID, cut.Token, lasting)
 }
 
 // EndAnnouncing records that every batch is stored.
 func (s Announcements) EndAnnouncing(ctx context.Context, cut reminder.AnnouncementCut) error {
-	_, err := s.pool.Exec(ctx, `update announcements set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
+	_, err := s.Pool.Exec(ctx, `update announcements set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
 		where id = $1 and cut_token = $2 and state = 'cutting'`, cut.ID, cut.Token)
-	return translate(err)
+	return pg.Translate(err)
 }
 
 // DueAnnouncements returns announcements that no task has taken, and those
 // whose cutting was abandoned.
 func (s Announcements) DueAnnouncements(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
-	rows, err := s.pool.Query(ctx, `select a.id from announcements a where a.state in ('waiting', 'cutting')
+	rows, err := s.Pool.Query(ctx, `select a.id from announcements a where a.state in ('waiting', 'cutting')
 		and a.created_at < clock_timestamp() - $1::interval and `+cuttable+` order by a.id limit $2`, grace, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, translate(err)
+	return ids, pg.Translate(err)
 }
 
 // FinishAnnouncements finishes announcements whose batches are all done, the
 // way [Slots.FinishSlots] does.
 func (s Announcements) FinishAnnouncements(ctx context.Context) (int, error) {
 	finished := 0
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		const settled = ` and not exists (select from batches b where b.kind = a.kind and b.owner_id = a.id and b.state <> 'done')`
-		ids, err := lockIDs(ctx, tx, `select id from announcements a where a.state = 'sending'`+settled+` order by id limit 100 for update skip locked`)
+		ids, err := pg.LockIDs(ctx, tx, `select id from announcements a where a.state = 'sending'`+settled+` order by id limit 100 for update skip locked`)
 		if err != nil || len(ids) == 0 {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -18,18 +19,18 @@ import (
 // process take over and checks that everybody is told exactly once.
 func TestCuttingAnAnnouncementAgainAfterACrash(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.seed(tpl, 2600, reminders(delivery.App, 60)...)
+	tpl := n.Published(2 * time.Hour)
+	n.seed(tpl, 2600, pgtest.Reminders(delivery.App, 60)...)
 	n.remind(tpl, 12)
 	n.moveBy(tpl, time.Hour)
 	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
-	n.must(err)
+	n.Must(err)
 	cut, err := n.store.BeginAnnouncing(t.Context(), a.ID, time.Minute)
-	n.must(err)
+	n.Must(err)
 	var ids []user.ID
 	for _, part := range cut.Parts {
 		due, err := n.store.ReadAudience(t.Context(), cut, part)
-		n.must(err)
+		n.Must(err)
 		ids = append(ids, due[delivery.App]...)
 	}
 	if len(ids) != 2600 || !slices.IsSorted(ids) {
@@ -37,19 +38,19 @@ func TestCuttingAnAnnouncementAgainAfterACrash(t *testing.T) {
 	}
 	parts := delivery.CutIntoBatches(ids, nil, 400)
 	_, err = n.store.StoreAnnouncementBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: parts[1]}, {Channel: delivery.App, Users: parts[4]}})
-	n.must(err)
+	n.Must(err)
 	if _, err := n.store.BeginAnnouncing(t.Context(), a.ID, time.Minute); !errors.Is(err, reminder.ErrNotFirable) {
 		t.Fatalf("taken while somebody cuts: %v", err)
 	}
-	n.exec(`update announcements set cut_lease_until = now() - interval '1 second', created_at = created_at - interval '1 minute'`)
+	n.Exec(`update announcements set cut_lease_until = now() - interval '1 second', created_at = created_at - interval '1 minute'`)
 	if ids, err := n.store.DueAnnouncements(t.Context(), time.Second, 10); err != nil || !slices.Equal(ids, []int64{a.ID}) {
 		t.Fatalf("abandoned cutting is not found: %v %v", ids, err)
 	}
-	n.must(n.worker.Cut(t.Context(), a.ID))
+	n.Must(n.worker.Cut(t.Context(), a.ID))
 	if _, err := n.store.StoreAnnouncementBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: parts[0]}}); !errors.Is(err, delivery.ErrLeaseLost) {
 		t.Errorf("the first process could still store: %v", err)
 	}
-	n.must(n.store.EndAnnouncing(t.Context(), cut)) // does nothing
+	n.Must(n.store.EndAnnouncing(t.Context(), cut)) // does nothing
 	n.drain()
 	if got := reached(t, n.app, delivery.KindCorrection); len(got) != 2600 {
 		t.Errorf("%d reached", len(got))
@@ -69,17 +70,17 @@ func TestCuttingAnAnnouncementAgainAfterACrash(t *testing.T) {
 // are still ending, nobody knows whom to correct.
 func TestCorrectionWaitsForWhatItCorrects(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.seed(tpl, 1500, reminders(delivery.App, 60)...)
-	sl := n.dueNow(tpl, 12)
-	n.must(n.timers(n.queue).Fire(t.Context(), sl.ID))
-	running, err := n.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
-	n.must(err)
+	tpl := n.Published(2 * time.Hour)
+	n.seed(tpl, 1500, pgtest.Reminders(delivery.App, 60)...)
+	sl := n.DueNow(tpl, 12)
+	n.Must(n.timers(n.queue).Fire(t.Context(), sl.ID))
+	running, err := n.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+	n.Must(err)
 	n.moveBy(tpl, time.Hour)
 	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
-	n.must(err)
-	n.must(n.worker.Cut(t.Context(), a.ID))
-	n.exec(`update announcements set created_at = created_at - interval '1 minute'`)
+	n.Must(err)
+	n.Must(n.worker.Cut(t.Context(), a.ID))
+	n.Exec(`update announcements set created_at = created_at - interval '1 minute'`)
 	if ids, err := n.store.DueAnnouncements(t.Context(), time.Second, 10); err != nil || len(ids) != 0 {
 		t.Errorf("due although reminders are still on their way: %v %v", ids, err)
 	}
@@ -89,23 +90,23 @@ func TestCorrectionWaitsForWhatItCorrects(t *testing.T) {
 	// A call that was in flight got through to 100 people after all.
 	reachedLate := running.Batch().Left[:100]
 	stop, err := running.Checkpoint(t.Context(), delivery.Progress{Sent: slices.Clone(reachedLate), Rest: delivery.Skipped, RestReason: delivery.ReasonMoved, Done: true})
-	n.must(err)
+	n.Must(err)
 	if stop != delivery.ReasonMoved {
 		t.Errorf("stop %q", stop)
 	}
 	n.drain()
-	if f, err := n.slots.FinishSlots(t.Context()); f != 1 || err != nil {
+	if f, err := n.Slots.FinishSlots(t.Context()); f != 1 || err != nil {
 		t.Fatalf("%d %v", f, err)
 	}
-	n.must(n.worker.Sweep(t.Context())) // what the lost event should have done
+	n.Must(n.worker.Sweep(t.Context())) // what the lost event should have done
 	if !slices.ContainsFunc(n.queue.tasks, func(q task.Task) bool {
 		return q.Name == task.Announcing && q.Payload == task.AnnouncementPayload{AnnouncementID: a.ID}
 	}) {
 		t.Error("the sweep queued nothing")
 	}
-	n.must(n.worker.Cut(t.Context(), a.ID))
+	n.Must(n.worker.Cut(t.Context(), a.ID))
 	n.drain()
-	n.must(n.worker.Sweep(t.Context()))
+	n.Must(n.worker.Sweep(t.Context()))
 	if got := reached(t, n.app, delivery.KindCorrection); !slices.Equal(got, reachedLate) {
 		t.Errorf("%d reached", len(got))
 	}
@@ -123,19 +124,19 @@ func TestCorrectionStopsWhenItIsWrong(t *testing.T) {
 	}{
 		{"moved", delivery.ReasonMoved, func(n *newsroom, tpl template.Template) { n.moveBy(tpl, time.Hour) }},
 		{"cancelled", delivery.ReasonCancelled, func(n *newsroom, tpl template.Template) {
-			_, err := n.service.Do(n.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
-			n.must(err)
+			_, err := n.Service.Do(n.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
+			n.Must(err)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := newNewsroom(t)
 			start := func() (template.Template, reminder.Announcement) {
-				tpl := n.published(2 * time.Hour)
-				n.reserveAll(tpl, users(1, 30), reminders(delivery.App, 60)...)
+				tpl := n.Published(2 * time.Hour)
+				n.reserveAll(tpl, users(1, 30), pgtest.Reminders(delivery.App, 60)...)
 				n.remind(tpl, 12)
 				n.moveBy(tpl, time.Hour)
 				a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
-				n.must(err)
+				n.Must(err)
 				return tpl, a
 			}
 			waiting, first := start()
@@ -143,26 +144,26 @@ func TestCorrectionStopsWhenItIsWrong(t *testing.T) {
 			if s := n.status(waiting, first.ID); s.State != reminder.AnnouncementFinished || s.StopReason != c.reason || s.FinishedAt == nil {
 				t.Errorf("waiting: %+v", s)
 			}
-			n.must(n.worker.Cut(t.Context(), first.ID)) // the task that was queued finds nothing to do
+			n.Must(n.worker.Cut(t.Context(), first.ID)) // the task that was queued finds nothing to do
 			cutting, second := start()
 			cut, err := n.store.BeginAnnouncing(t.Context(), second.ID, time.Minute)
-			n.must(err)
+			n.Must(err)
 			_, err = n.store.StoreAnnouncementBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: users(1, 10)}})
-			n.must(err)
+			n.Must(err)
 			c.change(n, cutting)
 			_, err = n.store.StoreAnnouncementBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: users(11, 30)}})
-			n.must(err)
-			n.must(n.store.EndAnnouncing(t.Context(), cut))
+			n.Must(err)
+			n.Must(n.store.EndAnnouncing(t.Context(), cut))
 			n.drain()
 			_, err = n.store.FinishAnnouncements(t.Context())
-			n.must(err)
+			n.Must(err)
 			if s := n.status(cutting, second.ID); s.State != reminder.AnnouncementFinished || s.Channels[delivery.App] != (delivery.Counts{Reserved: 30, Skipped: 30}) {
 				t.Errorf("cutting: %+v", s)
 			}
 			if got := reached(t, n.app, delivery.KindCorrection); len(got) != 0 {
 				t.Errorf("reached %v", got)
 			}
-			if bad := n.number(`select count(*) from batches where kind = 'correction' and rest_reason is distinct from $1`, c.reason); bad != 0 {
+			if bad := n.Number(`select count(*) from batches where kind = 'correction' and rest_reason is distinct from $1`, c.reason); bad != 0 {
 				t.Errorf("%d batches ended for another reason", bad)
 			}
 		})

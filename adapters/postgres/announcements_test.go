@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
@@ -24,11 +25,11 @@ import (
 // reminded could not be reached and knows nothing wrong.
 func TestCorrectionReachesWhoeverWasReminded(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 20), reminders(delivery.App, 60, 55)...)
-	n.reserveAll(tpl, users(21, 40), append(reminders(delivery.App, 60, 55), reminders(delivery.Webhook, 55)...)...)
-	n.reserveAll(tpl, users(41, 60), reminders(delivery.Webhook, 55)...)
-	n.reserveAll(tpl, users(61, 80), reminders(delivery.App, 5)...)
+	tpl := n.Published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 20), pgtest.Reminders(delivery.App, 60, 55)...)
+	n.reserveAll(tpl, users(21, 40), append(pgtest.Reminders(delivery.App, 60, 55), pgtest.Reminders(delivery.Webhook, 55)...)...)
+	n.reserveAll(tpl, users(41, 60), pgtest.Reminders(delivery.Webhook, 55)...)
+	n.reserveAll(tpl, users(61, 80), pgtest.Reminders(delivery.App, 5)...)
 	n.hook.answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID == 60 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
@@ -39,7 +40,7 @@ func TestCorrectionReachesWhoeverWasReminded(t *testing.T) {
 	n.remind(tpl, 11)
 	moved := n.moveBy(tpl, 3*time.Hour)
 	preview, err := n.staff.Preview(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
-	n.must(err)
+	n.Must(err)
 	want := reminder.Audience{delivery.App: 40, delivery.Webhook: 39}
 	if preview.Audience != want || preview.Messages() != 79 {
 		t.Errorf("preview %v, want %v", preview, want)
@@ -67,7 +68,7 @@ func TestCorrectionReachesWhoeverWasReminded(t *testing.T) {
 		s.Channels[delivery.App] != (delivery.Counts{Reserved: 40, Sent: 40}) || s.Channels[delivery.Webhook] != (delivery.Counts{Reserved: 39, Sent: 39}) {
 		t.Errorf("status %+v", s)
 	}
-	if p := n.number(`select count(*) from batches where kind = 'correction' and priority = 5`); p != 2 {
+	if p := n.Number(`select count(*) from batches where kind = 'correction' and priority = 5`); p != 2 {
 		t.Errorf("%d batches", p)
 	}
 	n.balanced(moved)
@@ -77,9 +78,9 @@ func TestCorrectionReachesWhoeverWasReminded(t *testing.T) {
 // also when the opening comes back to where it was before.
 func TestCorrectionAfterSecondMove(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 10), reminders(delivery.App, 60)...)
-	n.reserveAll(tpl, users(11, 20), reminders(delivery.App, 55)...)
+	tpl := n.Published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 10), pgtest.Reminders(delivery.App, 60)...)
+	n.reserveAll(tpl, users(11, 20), pgtest.Reminders(delivery.App, 55)...)
 	n.remind(tpl, 12)
 	n.moveBy(tpl, 3*time.Hour)
 	first := n.send(tpl, delivery.KindCorrection)
@@ -115,10 +116,10 @@ func TestCorrectionAfterSecondMove(t *testing.T) {
 
 func TestAnnouncementsAreRefusedWhereNothingChanged(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 3), reminders(delivery.App, 60, 5)...)
-	draft, err := n.service.Create(t.Context(), staff.System(), spec(time.Hour), "")
-	n.must(err)
+	tpl := n.Published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 3), pgtest.Reminders(delivery.App, 60, 5)...)
+	draft, err := n.Service.Create(t.Context(), staff.System(), pgtest.Spec(time.Hour), "")
+	n.Must(err)
 	refused := func(what string, id int64, kind delivery.Kind) {
 		t.Helper()
 		_, previewed := n.staff.Preview(t.Context(), staff.System(), id, reminder.Order{Kind: kind})
@@ -156,12 +157,12 @@ func TestAnnouncementsAreRefusedWhereNothingChanged(t *testing.T) {
 	if _, err := n.staff.List(t.Context(), staff.Actor{Role: staff.Viewer, Shops: []int64{11}}, tpl.ID); !errors.Is(err, staff.ErrForbidden) {
 		t.Errorf("listed for another shop: %v", err)
 	}
-	n.exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 second' where id = $1`, tpl.ID)
+	n.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 second' where id = $1`, tpl.ID)
 	refused("opened", tpl.ID, delivery.KindCorrection)
-	_, err = n.service.Do(t.Context(), staff.System(), draft.ID, 0, template.Cancelling, "")
-	n.must(err)
+	_, err = n.Service.Do(t.Context(), staff.System(), draft.ID, 0, template.Cancelling, "")
+	n.Must(err)
 	refused("a draft that was cancelled", draft.ID, delivery.KindCancelled)
-	if rows := n.number(`select count(*) from announcements`); rows != 0 {
+	if rows := n.Number(`select count(*) from announcements`); rows != 0 {
 		t.Errorf("%d announcements were stored", rows)
 	}
 }
@@ -170,8 +171,8 @@ func TestAnnouncementsAreRefusedWhereNothingChanged(t *testing.T) {
 // interleaving, there is one announcement, one event and one audit entry.
 func TestSendingTwiceSendsOnce(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 5), reminders(delivery.App, 60)...)
+	tpl := n.Published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 5), pgtest.Reminders(delivery.App, 60)...)
 	n.remind(tpl, 12)
 	n.moveBy(tpl, time.Hour)
 	by := staff.Actor{Label: "staff:7", Name: "Mei", Role: staff.Marketer, Shops: []int64{10}}
@@ -192,12 +193,12 @@ func TestSendingTwiceSendsOnce(t *testing.T) {
 			t.Fatalf("several announcements: %v", ids)
 		}
 	}
-	all.Go(func() { n.must(n.worker.Cut(t.Context(), ids[0])) })
-	all.Go(func() { n.must(n.worker.Cut(t.Context(), ids[0])) })
+	all.Go(func() { n.Must(n.worker.Cut(t.Context(), ids[0])) })
+	all.Go(func() { n.Must(n.worker.Cut(t.Context(), ids[0])) })
 	all.Wait()
 	n.drain()
 	_, err := n.store.FinishAnnouncements(t.Context())
-	n.must(err)
+	n.Must(err)
 	again := n.send(tpl, delivery.KindCorrection)
 	if again.ID != ids[0] || again.State != reminder.AnnouncementFinished || again.CreatedBy != "staff:7 Mei" {
 		t.Errorf("later: %+v", again)
@@ -205,10 +206,10 @@ func TestSendingTwiceSendsOnce(t *testing.T) {
 	if got := reached(t, n.app, delivery.KindCorrection); !slices.Equal(got, users(1, 5)) {
 		t.Errorf("reached %v", got)
 	}
-	if e := n.number(`select count(*) from outbox where topic = $1 and payload ->> 'announcement_id' = $2`, event.AnnouncementCreated, fmt.Sprint(ids[0])); e != 1 {
+	if e := n.Number(`select count(*) from outbox where topic = $1 and payload ->> 'announcement_id' = $2`, event.AnnouncementCreated, fmt.Sprint(ids[0])); e != 1 {
 		t.Errorf("%d events", e)
 	}
-	if e := n.number(`select count(*) from audit where action = 'template.announce' and actor = 'staff:7 Mei' and object_id = $1`, fmt.Sprint(tpl.ID)); e != 1 {
+	if e := n.Number(`select count(*) from audit where action = 'template.announce' and actor = 'staff:7 Mei' and object_id = $1`, fmt.Sprint(tpl.ID)); e != 1 {
 		t.Errorf("%d audit entries", e)
 	}
 }
@@ -217,17 +218,17 @@ func TestSendingTwiceSendsOnce(t *testing.T) {
 // reminded or not.
 func TestNoticeOfACancelledDrop(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 20), reminders(delivery.App, 60, 5)...)
-	n.reserveAll(tpl, users(21, 30), append(reminders(delivery.App, 10), reminders(delivery.Webhook, 60, 5)...)...)
-	n.reserveAll(tpl, users(31, 35), reminders(delivery.Webhook, 30)...)
-	n.cancel(tpl, 35, reminders(delivery.Webhook, 30)...)
-	n.exec(`insert into users (id, opt_outs) values (34, 16)`)
+	tpl := n.Published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 20), pgtest.Reminders(delivery.App, 60, 5)...)
+	n.reserveAll(tpl, users(21, 30), append(pgtest.Reminders(delivery.App, 10), pgtest.Reminders(delivery.Webhook, 60, 5)...)...)
+	n.reserveAll(tpl, users(31, 35), pgtest.Reminders(delivery.Webhook, 30)...)
+	n.Cancel(tpl, 35, pgtest.Reminders(delivery.Webhook, 30)...)
+	n.Exec(`insert into users (id, opt_outs) values (34, 16)`)
 	n.remind(tpl, 12)
-	_, err := n.service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "supplier failed")
-	n.must(err)
+	_, err := n.Service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "supplier failed")
+	n.Must(err)
 	preview, err := n.staff.Preview(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCancelled})
-	n.must(err)
+	n.Must(err)
 	if preview.Audience != (reminder.Audience{delivery.App: 30, delivery.Webhook: 14}) {
 		t.Errorf("preview %v", preview)
 	}
@@ -253,10 +254,10 @@ func TestNoticeOfACancelledDrop(t *testing.T) {
 // TestNoticesRetryAndDie: announcements have what reminders have.
 func TestNoticesRetryAndDie(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 10), reminders(delivery.Webhook, 5)...)
-	_, err := n.service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
-	n.must(err)
+	tpl := n.Published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 10), pgtest.Reminders(delivery.Webhook, 5)...)
+	_, err := n.Service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
+	n.Must(err)
 	down := true
 	n.hook.answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID > 5 && down {
@@ -269,16 +270,16 @@ func TestNoticesRetryAndDie(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	down = false
-	letters := &delivery.DeadLetters{Store: postgres.NewDeadLetters(n.db)}
+	letters := &delivery.DeadLetters{Store: postgres.NewDeadLetters(n.DB)}
 	_, err = letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{TemplateID: tpl.ID}})
-	n.must(err)
-	n.must(letters.Step(t.Context()))
+	n.Must(err)
+	n.Must(letters.Step(t.Context()))
 	if s := n.status(tpl, a.ID); s.State != reminder.AnnouncementSending || s.Channels[delivery.Webhook] != (delivery.Counts{Reserved: 10, Sent: 5, InFlight: 5}) {
 		t.Errorf("being replayed: %+v", s)
 	}
 	n.drain()
 	_, err = n.store.FinishAnnouncements(t.Context())
-	n.must(err)
+	n.Must(err)
 	if s := n.status(tpl, a.ID); s.State != reminder.AnnouncementFinished || s.Channels[delivery.Webhook] != (delivery.Counts{Reserved: 10, Sent: 10}) {
 		t.Errorf("replayed: %+v", s)
 	}

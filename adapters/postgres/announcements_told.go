@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 )
@@ -24,7 +25,7 @@ type told struct {
 // about another opening has ended. The announcement's own batches are left
 // out, so that cutting it again after a crash finds the same users.
 func (s Announcements) readTold(ctx context.Context, a reminder.Announcement, part delivery.Range) (*told, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		-- one row a batch: what it is, whether it named the opening $2, and the users it reached
 		select b.kind = 'correction', b.owner_id, b.channel, coalesce(s.opens_at, o.opens_at) = $2, b.sent
 		from batches b
@@ -34,7 +35,7 @@ func (s Announcements) readTold(ctx context.Context, a reminder.Announcement, pa
 			and not (b.kind = 'correction' and b.owner_id = $5)
 		order by b.id`, a.TemplateID, a.OpensAt, part.From, part.To, a.ID)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	t := &told{corrected: make([]roaring64.Bitmap, a.PerPerson)}
 	corrections := map[int64]*roaring64.Bitmap{}
@@ -43,7 +44,7 @@ func (s Announcements) readTold(ctx context.Context, a reminder.Announcement, pa
 	var c delivery.Channel
 	var sent []byte
 	_, err = pgx.ForEachRow(rows, []any{&correction, &owner, &c, &right, &sent}, func() error {
-		set, err := decodeSet(sent)
+		set, err := pg.DecodeSet(sent)
 		if err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ func (s Announcements) readTold(ctx context.Context, a reminder.Announcement, pa
 	for _, users := range corrections {
 		t.count(users)
 	}
-	return t, translate(err)
+	return t, pg.Translate(err)
 }
 
 // count adds one correction to the numbers of its users.
@@ -78,7 +79,7 @@ func (t *told) count(users *roaring64.Bitmap) {
 func (t *told) due(part delivery.Range) (due reminder.Due) {
 	most := &t.corrected[len(t.corrected)-1]
 	for c := range t.wrong {
-		due[c] = idsWithin(roaring64.AndNot(&t.wrong[c], most), part)
+		due[c] = pg.SetWithin(roaring64.AndNot(&t.wrong[c], most), part)
 	}
 	return due
 }
@@ -89,7 +90,7 @@ func (t *told) add(n *reminder.Reach, part delivery.Range) {
 	for c := range t.wrong {
 		all.Or(&t.wrong[c])
 	}
-	clip := func(set *roaring64.Bitmap) int64 { return int64(len(idsWithin(set, part))) }
+	clip := func(set *roaring64.Bitmap) int64 { return int64(len(pg.SetWithin(set, part))) }
 	left := roaring64.And(all, &t.corrected[len(t.corrected)-1])
 	all.AndNot(left)
 	n.LeftOut += clip(left)

@@ -32,14 +32,14 @@ func (m *meddler) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 func TestBalanceIsOfOneInstant(t *testing.T) {
 	m := newMorgue(t)
 	meddle := &meddler{}
-	db, err := postgres.Open(t.Context(), m.sql.Config().ConnString(), postgres.Options{Tracer: meddle, Log: slog.New(slog.DiscardHandler)})
-	m.must(err)
+	db, err := postgres.Open(t.Context(), m.SQL.Config().ConnString(), postgres.Options{Tracer: meddle, Log: slog.New(slog.DiscardHandler)})
+	m.Must(err)
 	t.Cleanup(db.Close)
 	boards := postgres.NewBoards(db)
 	for name, off := range map[string]func(id int64) int64{
 		"sheet": func(id int64) (sum int64) {
 			lines, err := boards.Balance(t.Context(), id)
-			m.must(err)
+			m.Must(err)
 			for _, l := range lines {
 				sum += l.Difference()
 			}
@@ -47,7 +47,7 @@ func TestBalanceIsOfOneInstant(t *testing.T) {
 		},
 		"recount": func(int64) int64 {
 			r, err := boards.Recount(t.Context(), time.Hour, 100)
-			m.must(err)
+			m.Must(err)
 			return int64(len(r.Differences))
 		},
 	} {

@@ -12,52 +12,17 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 	"dropbell/killpoint"
 )
 
 // Batches keeps batches and the outcomes of their recipients.
-type Batches struct{ *DB }
+type Batches struct{ *pg.DB }
 
 // NewBatches returns the batch store of db.
-func NewBatches(db *DB) Batches { return Batches{db} }
-
-// encodeSet returns ascending ids as a roaring bitmap (64 bit, portable format).
-func encodeSet(ids []user.ID) ([]byte, error) {
-	set := roaring64.New()
-	for _, id := range ids {
-		set.Add(uint64(id))
-	}
-	set.RunOptimize()
-	return set.ToBytes()
-}
-
-func decodeSet(b []byte) (*roaring64.Bitmap, error) {
-	set := roaring64.New()
-	if len(b) == 0 {
-		return set, nil
-	}
-	return set, set.UnmarshalBinary(b)
-}
-
-// holds reports whether a stored set has the user, without taking it apart.
-func holds(b []byte, id user.ID) (bool, error) {
-	if len(b) == 0 {
-		return false, nil
-	}
-	set := roaring64.New()
-	_, err := set.FromUnsafeBytes(b) // read before anybody changes b
-	return err == nil && set.Contains(uint64(id)), err
-}
-
-func idsOf(set *roaring64.Bitmap) []user.ID {
-	ids := make([]user.ID, 0, set.GetCardinality())
-	for it := set.Iterator(); it.HasNext(); {
-		ids = append(ids, user.ID(it.Next()))
-	}
-	return ids
-}
+func NewBatches(db *pg.DB) Batches { return Batches{db} }
 
 // A place is where a batch stands in the order of urgency.
 type place struct {
@@ -87,7 +52,7 @@ select b.id, b.kind, b.owner_id, b.template_id, b.due_at, greatest(b.due_at, b.p
     coalesce(t.name, ''), coalesce(t.shop_number::text, ''), coalesce(t.claim_url, ''),
     coalesce(s.slot, 0), case when b.kind in ('campaign', 'test') then coalesce(t.opens_at, '0001-01-01')
         else coalesce(s.opens_at, t.opens_at, b.worthless_after) end,
-    b.priority, coalesce(c.rate_per_second, 0), ` + contentSQL + `, coalesce(h.name, ''), coalesce(c.ends_at, '0001-01-01'), coalesce(c.shop_number, 0),
+    b.priority, coalesce(c.rate_per_second, 0), ` + pg.BatchContent + `, coalesce(h.name, ''), coalesce(c.ends_at, '0001-01-01'), coalesce(c.shop_number, 0),
     -- users of a dense batch who have opted out of the channel; null of a batch whose ids lie far apart, see loadOptOuts
     case when b.to_user - b.from_user < 16 * b.due_count then
         array(select u.id from users u where u.opt_outs <> 0 and u.id between b.from_user and b.to_user and u.opt_outs & (1 << b.channel) <> 0) end,
@@ -95,16 +60,11 @@ select b.id, b.kind, b.owner_id, b.template_id, b.due_at, greatest(b.due_at, b.p
 from b left join templates t on t.id = b.template_id left join slots s on b.kind = 'reminder' and s.id = b.owner_id
 left join campaigns c on b.kind in ('campaign', 'test') and c.id = b.owner_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
 
-// contentSQL is what campaign c says in batch b: one version alone in the test
-// of a version that there still is.
-const contentSQL = `case when jsonb_typeof(c.content -> 'variants' -> b.variant::int) = 'object'
-        then jsonb_build_object('variants', jsonb_build_array(jsonb_set(c.content -> 'variants' -> b.variant::int, '{percent}', '100'))) else c.content end`
-
 // LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
 func (s Batches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time.Duration) (delivery.Lease, error) {
 	leases, _, err := s.lease(ctx, c, 1, lasting, place{priority: math.MinInt16})
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	if len(leases) == 0 {
 		return nil, delivery.ErrNoWork
@@ -136,7 +96,7 @@ func (s Batches) lease(ctx context.Context, c delivery.Channel, n int, lasting t
 		return rows.Err()
 	}
 	if err := killpoint.Around("batches.lease", func() error {
-		return s.plannedOnce(ctx, leaseSQL, []any{c, token, lasting, n, behind.priority, deadline, behind.id}, read)
+		return s.PlannedOnce(ctx, leaseSQL, []any{c, token, lasting, n, behind.priority, deadline, behind.id}, read)
 	}); err != nil {
 		return nil, behind, err
 	}
@@ -162,7 +122,7 @@ func (l *lease) scan(rows pgx.Rows, c delivery.Channel) error {
 	}
 	b.Subject.OwnerID = b.Owner
 	if b.Subject.ShopNumber == "" && campaignShop != 0 {
-		b.Subject.ShopNumber = itoa(campaignShop)
+		b.Subject.ShopNumber = pg.Itoa(campaignShop)
 	}
 	l.askOptOuts = optedOut == nil
 	l.optedOut(optedOut)
@@ -196,7 +156,7 @@ func ready(ctx context.Context, l *lease) (delivery.Lease, error) {
 
 // lease is the exclusive right to a batch: every write is fenced by its token.
 type lease struct {
-	db       *DB
+	db       *pg.DB
 	token    string
 	lasting  time.Duration
 	batch    delivery.Batch
@@ -217,15 +177,15 @@ type lease struct {
 }
 
 func (l *lease) decode(due, sent []byte) (err error) {
-	left, err := decodeSet(due)
+	left, err := pg.DecodeSet(due)
 	if err != nil {
 		return err
 	}
-	if l.sent, err = decodeSet(sent); err != nil {
+	if l.sent, err = pg.DecodeSet(sent); err != nil {
 		return err
 	}
 	left.AndNot(l.sent)
-	l.batch.Left = idsOf(left)
+	l.batch.Left = pg.SetIDs(left)
 	return nil
 }
 
@@ -240,21 +200,21 @@ func (l *lease) optedOut(ids []int64) {
 // reading everybody there who has opted out of anything made 200 drops of 2,000
 // users among 4 million take over a minute.
 func (l *lease) loadOptOuts(ctx context.Context) error {
-	rows, err := l.db.pool.Query(ctx, `select id from users where opt_outs <> 0 and id = any($1) and opt_outs & (1 << $2::int) <> 0`,
+	rows, err := l.db.Pool.Query(ctx, `select id from users where opt_outs <> 0 and id = any($1) and opt_outs & (1 << $2::int) <> 0`,
 		l.batch.Left, l.batch.Channel)
 	if err != nil {
-		return translate(err)
+		return pg.Translate(err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	l.optedOut(ids)
-	return translate(err)
+	return pg.Translate(err)
 }
 
 func (l *lease) loadExceptions(ctx context.Context) error {
-	rows, err := l.db.pool.Query(ctx, `select user_id, outcome, reason, detail, fingerprint, attempts,
+	rows, err := l.db.Pool.Query(ctx, `select user_id, outcome, reason, detail, fingerprint, attempts,
 		coalesce(next_retry_at, '0001-01-01'), first_at, last_at from exceptions where batch_id = $1`, l.batch.ID)
 	if err != nil {
-		return translate(err)
+		return pg.Translate(err)
 	}
 	var e delivery.Exception
 	_, err = pgx.ForEachRow(rows, []any{&e.UserID, &e.Outcome, &e.Reason, &e.Detail, &e.Fingerprint, &e.Attempts,
@@ -262,7 +222,7 @@ func (l *lease) loadExceptions(ctx context.Context) error {
 		l.batch.Exceptions[e.UserID], l.outcomes[e.UserID] = e, e.Outcome
 		return nil
 	})
-	return translate(err)
+	return pg.Translate(err)
 }
 
 // Batch returns the batch as it was leased; its worker owns the value.
@@ -270,10 +230,10 @@ func (l *lease) Batch() *delivery.Batch { return &l.batch }
 
 // Extend keeps the lease for another while; see [delivery.Lease].
 func (l *lease) Extend(ctx context.Context) (stop string, err error) {
-	err = l.db.pool.QueryRow(ctx, `update batches set lease_until = clock_timestamp() + $3
+	err = l.db.Pool.QueryRow(ctx, `update batches set lease_until = clock_timestamp() + $3
 		where id = $1 and lease_token = $2 returning coalesce(stop_reason, case when held then 'held' end, '')`, l.batch.ID, l.token, l.lasting).Scan(&stop)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", delivery.ErrLeaseLost
 	}
-	return stop, translate(err)
+	return stop, pg.Translate(err)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 )
 
@@ -14,37 +15,37 @@ import (
 // costs little else.
 type GroupedBatches struct {
 	Batches
-	leases      [delivery.Channels]*committer[struct{}, time.Duration, *lease]
-	checkpoints [delivery.Channels]*committer[int64, checkpoint, checkpointAnswer]
-	accepted    *committer[struct{}, accepted, bool]
+	leases      [delivery.Channels]*pg.Committer[struct{}, time.Duration, *lease]
+	checkpoints [delivery.Channels]*pg.Committer[int64, checkpoint, checkpointAnswer]
+	accepted    *pg.Committer[struct{}, accepted, bool]
 }
 
 // NewGroupedBatches starts the groups.
-func NewGroupedBatches(db *DB) *GroupedBatches {
+func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 	g := &GroupedBatches{Batches: NewBatches(db)}
-	cfg := groupConfig{workers: 1, maxGroup: 64, maxQueue: 1024, timeout: 15 * time.Second, traced: true}
+	cfg := pg.GroupConfig{Workers: 1, MaxGroup: 64, MaxQueue: 1024, Timeout: 15 * time.Second, Traced: true}
 	for _, c := range delivery.AllChannels() {
-		g.leases[c] = newCommitter[struct{}](cfg, nil, (&leasing{store: g.Batches, channel: c}).next)
+		g.leases[c] = pg.NewCommitter[struct{}](cfg, nil, (&leasing{store: g.Batches, channel: c}).next)
 	}
-	cfg.workers = 2
+	cfg.Workers = 2
 	batch := func(c checkpoint) int64 { return c.batch }
 	for _, c := range delivery.AllChannels() {
-		g.checkpoints[c] = newCommitter(cfg, batch, g.DB.checkpoints)
+		g.checkpoints[c] = pg.NewCommitter(cfg, batch, g.Batches.checkpoints)
 	}
 	// One at a time: what comes meanwhile makes the next group larger, and a
 	// group costs more than the few messages in it.
-	cfg.workers = 1
-	g.accepted = newCommitter[struct{}](cfg, nil, g.DB.accept)
+	cfg.Workers = 1
+	g.accepted = pg.NewCommitter[struct{}](cfg, nil, g.Batches.accept)
 	return g
 }
 
 // Close answers everything that was accepted and stops.
 func (g *GroupedBatches) Close() {
 	for _, c := range delivery.AllChannels() {
-		g.leases[c].close()
-		g.checkpoints[c].close()
+		g.leases[c].Close()
+		g.checkpoints[c].Close()
 	}
-	g.accepted.close()
+	g.accepted.Close()
 }
 
 // LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
@@ -54,14 +55,14 @@ func (g *GroupedBatches) LeaseNext(ctx context.Context, c delivery.Channel, last
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	l, err := g.leases[c].do(context.WithoutCancel(ctx), lasting)
+	l, err := g.leases[c].Do(context.WithoutCancel(ctx), lasting)
 	if err != nil {
 		return nil, err
 	}
 	if l == nil {
 		return nil, delivery.ErrNoWork
 	}
-	l.save, l.accept = g.checkpoints[c].do, g.accepted.do
+	l.save, l.accept = g.checkpoints[c].Do, g.accepted.Do
 	return ready(context.WithoutCancel(ctx), l)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -20,12 +21,12 @@ import (
 func (w *world) ready(n int, deadline time.Duration) {
 	w.Helper()
 	for range n {
-		from := user.ID(1 + 10*w.number(`select count(*) from batches`))
+		from := user.ID(1 + 10*w.Number(`select count(*) from batches`))
 		var ids []user.ID
 		for i := range user.ID(10) {
 			ids = append(ids, from+i)
 		}
-		w.exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
+		w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
 			values ('reminder', 1, 0, $1, $2, 10, $3, now(), now() + $4)`, from, from+9, bitmap(ids...), deadline)
 	}
 }
@@ -36,14 +37,14 @@ func (w *world) stores() map[string]interface {
 } {
 	return map[string]interface {
 		LeaseNext(context.Context, delivery.Channel, time.Duration) (delivery.Lease, error)
-	}{"alone": postgres.NewBatches(w.db), "grouped": w.batches}
+	}{"alone": postgres.NewBatches(w.DB), "grouped": w.Batches}
 }
 
 func TestManyAtOnceTakeEachBatchOnce(t *testing.T) {
 	w := newWorld(t)
 	for name, store := range w.stores() {
 		t.Run(name, func(t *testing.T) {
-			w.exec(`truncate batches, exceptions, outbox, dead_letter_groups cascade`)
+			w.Exec(`truncate batches, exceptions, outbox, dead_letter_groups cascade`)
 			w.ready(150, time.Minute)
 			var mu sync.Mutex
 			taken := map[int64]int{}
@@ -67,7 +68,7 @@ func TestManyAtOnceTakeEachBatchOnce(t *testing.T) {
 						if _, err := l.Checkpoint(t.Context(), delivery.Progress{Sent: b.Left[:5]}); err != nil {
 							t.Error(err)
 						}
-						e := delivery.Exception{UserID: b.Left[9], Outcome: delivery.Skipped, Reason: "opted_out", FirstAt: clock(), LastAt: clock()}
+						e := delivery.Exception{UserID: b.Left[9], Outcome: delivery.Skipped, Reason: "opted_out", FirstAt: pgtest.Clock(), LastAt: pgtest.Clock()}
 						if b.ID%3 == 0 {
 							e.Outcome, e.Reason, e.Fingerprint, e.Detail = delivery.Dead, "permanent", "gone", "no such user"
 						}
@@ -83,7 +84,7 @@ func TestManyAtOnceTakeEachBatchOnce(t *testing.T) {
 					t.Errorf("batch %d was leased %d times", id, n)
 				}
 			}
-			dead := w.number(`select count(*) from batches where id % 3 = 0`)
+			dead := w.Number(`select count(*) from batches where id % 3 = 0`)
 			for what, want := range map[string]int64{
 				`select count(*) from batches where state = 'done' and sent_count = 9 and lease_token is null and finished_at is not null`: 150,
 				`select sum(skipped_count) from batches`:                            150 - dead,
@@ -94,7 +95,7 @@ func TestManyAtOnceTakeEachBatchOnce(t *testing.T) {
 				`select count(distinct payload->>'batch_id') from outbox`:           150,
 				`select sum(n) from batches, unnest(late) as n where n is not null`: 9 * 150,
 			} {
-				if got := w.number(what); got != want {
+				if got := w.Number(what); got != want {
 					t.Errorf("%s: %d, want %d", what, got, want)
 				}
 			}
@@ -108,16 +109,16 @@ func TestOneOfAGroupFails(t *testing.T) {
 	w := newWorld(t)
 	for name, store := range w.stores() {
 		t.Run(name, func(t *testing.T) {
-			w.exec(`truncate batches, exceptions cascade`)
+			w.Exec(`truncate batches, exceptions cascade`)
 			w.ready(12, time.Minute)
 			var leases []delivery.Lease
 			for range 12 {
 				l, err := store.LeaseNext(t.Context(), delivery.App, time.Minute)
-				w.must(err)
+				w.Must(err)
 				leases = append(leases, l)
 			}
 			lost, refused := leases[3].Batch().ID, leases[7].Batch().ID
-			w.exec(`update batches set lease_token = gen_random_uuid() where id = $1`, lost)
+			w.Exec(`update batches set lease_token = gen_random_uuid() where id = $1`, lost)
 			var together sync.WaitGroup
 			for _, l := range leases {
 				together.Go(func() {
@@ -137,7 +138,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 				})
 			}
 			together.Wait()
-			if n := w.number(`select count(*) from batches where state = 'done'`); n != 10 {
+			if n := w.Number(`select count(*) from batches where state = 'done'`); n != 10 {
 				t.Errorf("%d of 10 are done", n)
 			}
 		})
@@ -148,17 +149,17 @@ func TestOneOfAGroupFails(t *testing.T) {
 // that a nearer opening has to wait for all others.
 func TestMoreUrgentBatchIsSeen(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
+	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
 		select 'reminder', 1, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour' from generate_series(1000, 4000) n`, bitmap(1))
 	next := func() *delivery.Batch {
-		l, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
-		w.must(err)
+		l, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+		w.Must(err)
 		return l.Batch()
 	}
 	next()
 	w.ready(1, time.Minute)
-	for next().WorthlessAfter.After(clock().Add(10 * time.Minute)) {
-		if w.number(`select count(*) from batches where state = 'ready'`) == 1 {
+	for next().WorthlessAfter.After(pgtest.Clock().Add(10 * time.Minute)) {
+		if w.Number(`select count(*) from batches where state = 'ready'`) == 1 {
 			t.Fatal("it came last")
 		}
 	}
@@ -169,12 +170,12 @@ func TestMoreUrgentBatchIsSeen(t *testing.T) {
 func TestPlansForNoValues(t *testing.T) {
 	w := newWorld(t)
 	settings, lease, checkpoint := postgres.Planned()
-	tx, err := w.sql.Begin(t.Context())
-	w.must(err)
+	tx, err := w.SQL.Begin(t.Context())
+	w.Must(err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	for _, sql := range []string{settings, `prepare taking as ` + lease, `prepare recording as ` + checkpoint} {
 		_, err := tx.Exec(t.Context(), sql)
-		w.must(err)
+		w.Must(err)
 	}
 	const token = `6ba7b810-9dad-11d1-80b4-00c04fd430c8`
 	for round := range 2 {
@@ -184,9 +185,9 @@ func TestPlansForNoValues(t *testing.T) {
 				"batches_pkey": 2, "batches_leased": 0, "Seq Scan": 0},
 		} {
 			rows, err := tx.Query(t.Context(), `explain `+execution, pgx.QueryExecModeSimpleProtocol)
-			w.must(err)
+			w.Must(err)
 			plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-			w.must(err)
+			w.Must(err)
 			for name, times := range indexes {
 				if text := strings.Join(plan, "\n"); strings.Count(text, name) != times {
 					t.Errorf("%s: %s not %d times in\n%s", execution, name, times, text)
@@ -196,9 +197,9 @@ func TestPlansForNoValues(t *testing.T) {
 		_, err = tx.Exec(t.Context(), `insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, state)
 			select 'reminder', $2, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour', case when n % 2 = 0 then 'done' else 'ready' end
 			from generate_series(1, 20000) n`, bitmap(1), round)
-		w.must(err)
+		w.Must(err)
 		_, err = tx.Exec(t.Context(), `analyze batches`)
-		w.must(err)
+		w.Must(err)
 	}
 }
 
@@ -206,19 +207,19 @@ func TestPlansForNoValues(t *testing.T) {
 // so a checkpoint must not look for its batch there.
 func TestCheckpointFindsBatchesByTheirKey(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
+	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
 		select 'reminder', 1, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour' from generate_series(1, 3000) n`, bitmap(1))
 	for range 2 { // also once PostgreSQL knows that hardly any are running
-		l, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
-		w.must(err)
+		l, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+		w.Must(err)
 		sql, args := postgres.ExplainCheckpoint(l.Batch().ID, "6ba7b810-9dad-11d1-80b4-00c04fd430c8")
-		rows, err := w.sql.Query(t.Context(), sql, args...)
-		w.must(err)
+		rows, err := w.SQL.Query(t.Context(), sql, args...)
+		w.Must(err)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		w.must(err)
+		w.Must(err)
 		if text := strings.Join(plan, "\n"); strings.Contains(text, "batches_leased") || strings.Count(text, "batches_pkey") != 2 {
 			t.Errorf("planned as\n%s", text)
 		}
-		w.exec(`analyze batches`)
+		w.Exec(`analyze batches`)
 	}
 }

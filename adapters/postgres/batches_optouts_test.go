@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -17,7 +18,7 @@ func TestOptOutsOfASparseBatch(t *testing.T) {
 	for name, apart := range map[string]int64{"dense": 1, "sparse": 100_000} {
 		t.Run(name, func(t *testing.T) {
 			n := newNewsroom(t)
-			tpl := n.published(2 * time.Hour)
+			tpl := n.Published(2 * time.Hour)
 			var ids, want []user.ID
 			for i := int64(1); i <= 30; i++ {
 				id := user.ID(i * apart)
@@ -26,11 +27,11 @@ func TestOptOutsOfASparseBatch(t *testing.T) {
 					want = append(want, id)
 				}
 			}
-			n.exec(`insert into users (id, opt_outs) select i * $1::bigint, case i % 3 when 0 then 1 when 1 then 2 else 0 end from generate_series(1, 30) i`, apart)
-			n.exec(`insert into users (id, opt_outs) select i * 100 + 7, 31 from generate_series(0, 29) i on conflict do nothing`)
-			n.reserveAll(tpl, ids, reminders(delivery.App, 60)...)
+			n.Exec(`insert into users (id, opt_outs) select i * $1::bigint, case i % 3 when 0 then 1 when 1 then 2 else 0 end from generate_series(1, 30) i`, apart)
+			n.Exec(`insert into users (id, opt_outs) select i * 100 + 7, 31 from generate_series(0, 29) i on conflict do nothing`)
+			n.reserveAll(tpl, ids, pgtest.Reminders(delivery.App, 60)...)
 			if apart == 1 {
-				n.exec(`update users set opt_outs = case id % 3 when 0 then 1 when 1 then 2 else 0 end where id <= 30`)
+				n.Exec(`update users set opt_outs = case id % 3 when 0 then 1 when 1 then 2 else 0 end where id <= 30`)
 			}
 			n.remind(tpl, 12)
 			if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, want) {
@@ -40,7 +41,7 @@ func TestOptOutsOfASparseBatch(t *testing.T) {
 			if sum.Sent != 20 || sum.Skipped != 10 {
 				t.Errorf("%+v", sum)
 			}
-			if skipped := n.number(`select count(*) from exceptions where outcome = 'skipped' and reason = 'opted_out'`); skipped != 10 {
+			if skipped := n.Number(`select count(*) from exceptions where outcome = 'skipped' and reason = 'opted_out'`); skipped != 10 {
 				t.Errorf("%d skipped as opted out", skipped)
 			}
 		})

@@ -21,14 +21,14 @@ func TestPausingMeetsCheckpointsInOrder(t *testing.T) {
 	s.users(400, 1)
 	c := s.running(nil)
 	s.wire.take()
-	s.exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at)
+	s.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at)
 		select 'campaign', $1, 0, $2, i, i, 1, '', now(), now() + interval '1 hour', 10, now() from generate_series(400, 1, -1) as i`, c.ID, delivery.Webhook)
-	s.exec(`analyze batches`)
+	s.Exec(`analyze batches`)
 	ctx, stop := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	for range 64 {
-		l, err := s.batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
-		s.must(err)
+		l, err := s.Batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
+		s.Must(err)
 		working.Go(func() {
 			for ctx.Err() == nil {
 				if _, err := l.Checkpoint(t.Context(), delivery.Progress{}); err != nil {
@@ -48,11 +48,11 @@ func TestPausingMeetsCheckpointsInOrder(t *testing.T) {
 		took = append(took, time.Since(began))
 	}
 	_, err := s.service.Do(t.Context(), staff.System(), c.ID, 0, campaign.Cancelling, "")
-	s.must(err)
+	s.Must(err)
 	stop()
 	working.Wait()
 	t.Logf("the longest step took %v", slices.Max(took))
-	if n := s.number(`select count(*) from batches where held or stop_reason is null`); n != 0 {
+	if n := s.Number(`select count(*) from batches where held or stop_reason is null`); n != 0 {
 		t.Errorf("%d batches were left out", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
@@ -14,15 +15,15 @@ import (
 
 // Boards reads what staff watch: counters while reminders wait, sums over
 // batches (a thousand users each) while they go out, stored results after.
-type Boards struct{ *DB }
+type Boards struct{ *pg.DB }
 
 // NewBoards returns the boards of db.
-func NewBoards(db *DB) Boards { return Boards{db} }
+func NewBoards(db *pg.DB) Boards { return Boards{db} }
 
 // Board returns the template's slots; see [reminder.BoardStore].
 func (s Boards) Board(ctx context.Context, templateID int64) (reminder.Board, error) {
 	var board reminder.Board
-	err := s.tx(ctx, func(tx pgx.Tx) error { // one snapshot for all parts
+	err := s.Tx(ctx, func(tx pgx.Tx) error { // one snapshot for all parts
 		if _, err := tx.Exec(ctx, `set transaction isolation level repeatable read read only`); err != nil {
 			return err
 		}
@@ -35,14 +36,14 @@ func (s Boards) Board(ctx context.Context, templateID int64) (reminder.Board, er
 
 func readBoard(ctx context.Context, tx pgx.Tx, templateID int64) (reminder.Board, error) {
 	var board reminder.Board
-	rows, err := tx.Query(ctx, `select `+slotColumns+`, s.opens_at = t.opens_at from slots s join templates t on t.id = s.template_id
+	rows, err := tx.Query(ctx, `select `+pg.SlotColumns+`, s.opens_at = t.opens_at from slots s join templates t on t.id = s.template_id
 		where s.template_id = $1 and (s.opens_at = t.opens_at or s.fired_at is not null) order by s.opens_at desc, s.due_at`, templateID)
 	if err != nil {
 		return board, err
 	}
 	var sl reminder.Slot
 	var current bool
-	if _, err := pgx.ForEachRow(rows, append(slotFields(&sl), &current), func() error {
+	if _, err := pgx.ForEachRow(rows, append(pg.SlotFields(&sl), &current), func() error {
 		row := reminder.Row{Slot: sl}
 		for i := range row.Cells {
 			row.Cells[i].Channel = delivery.Channel(i)
@@ -136,27 +137,27 @@ func fillResults(ctx context.Context, tx pgx.Tx, templateID int64, board *remind
 
 // Growth returns the booking curve, thinned to at most points values.
 func (s Boards) Growth(ctx context.Context, templateID int64, points int) ([]reminder.Growth, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select minute, booked from (
 			select minute, sum(delta) over (order by minute) as booked,
 				row_number() over (order by minute desc) as back, count(*) over () as n
 			from booking_growth where template_id = $1) g
 		where back % greatest(1, (n + $2 - 1) / $2) = 1 or n <= $2 order by minute`, templateID, max(2, points))
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Growth])
 	if len(list) == 1 { // a curve needs a beginning
 		list = append([]reminder.Growth{{At: list[0].At.Add(-time.Minute)}}, list...)
 	}
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // Balance recomputes the balance sheet of every fired slot from the bitmaps
 // and the exception rows, not from any counter, all as of one instant. Slots
 // whose rows are past their retention are left out.
 func (s Boards) Balance(ctx context.Context, templateID int64) (lines []reminder.BalanceLine, err error) {
-	err = s.instant(ctx, func(tx pgx.Tx) error {
+	err = s.Instant(ctx, func(tx pgx.Tx) error {
 		lines, err = balanceLines(ctx, tx, templateID)
 		return err
 	})
@@ -164,14 +165,14 @@ func (s Boards) Balance(ctx context.Context, templateID int64) (lines []reminder
 }
 
 func balanceLines(ctx context.Context, tx pgx.Tx, templateID int64) ([]reminder.BalanceLine, error) {
-	rows, err := tx.Query(ctx, `select `+slotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
+	rows, err := tx.Query(ctx, `select `+pg.SlotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
 		from slots s join slot_results r on r.slot_id = s.id where s.template_id = $1 and not r.archived order by s.opens_at, s.due_at, s.id, r.channel`, templateID)
 	if err != nil {
 		return nil, err
 	}
 	var lines []reminder.BalanceLine
 	var l reminder.BalanceLine
-	if _, err := pgx.ForEachRow(rows, append(slotFields(&l.Slot), &l.Channel, &l.Kept.Reserved, &l.Kept.Sent, &l.Kept.Skipped,
+	if _, err := pgx.ForEachRow(rows, append(pg.SlotFields(&l.Slot), &l.Channel, &l.Kept.Reserved, &l.Kept.Sent, &l.Kept.Skipped,
 		&l.Kept.Expired, &l.Kept.Dead), func() error {
 		lines = append(lines, l)
 		return nil
@@ -197,42 +198,25 @@ func countLine(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) error {
 	if err != nil {
 		return err
 	}
-	seen, _ := decodeSet(nil)
+	seen, _ := pg.DecodeSet(nil)
 	var id int64
 	var due, sent []byte
 	var rest string
 	_, err = pgx.ForEachRow(rows, []any{&id, &due, &sent, &rest}, func() error {
-		dueSet, err := decodeSet(due)
+		dueSet, err := pg.DecodeSet(due)
 		if err != nil {
 			return err
 		}
-		sentSet, err := decodeSet(sent)
+		sentSet, err := pg.DecodeSet(sent)
 		if err != nil {
 			return err
 		}
 		l.Twice += int64(seen.AndCardinality(dueSet))
 		seen.Or(dueSet)
-		countBatch(&l.Counted, int64(dueSet.GetCardinality()), int64(sentSet.AndCardinality(dueSet)), rest, outcomes[id])
+		pg.CountBatch(&l.Counted, int64(dueSet.GetCardinality()), int64(sentSet.AndCardinality(dueSet)), rest, outcomes[id])
 		return nil
 	})
 	return err
-}
-
-// countBatch adds a batch to the sheet. A sent mark wins over an exception
-// row, whose outcome is then "recovered".
-func countBatch(sum *delivery.Counts, due, sent int64, rest string, rows map[delivery.Outcome]int64) {
-	c := delivery.Counts{Reserved: due, Sent: sent, Skipped: rows[delivery.Skipped], Expired: rows[delivery.Expired],
-		Dead: rows[delivery.Dead] + rows[delivery.Discarded]}
-	left := due - c.Sent - c.Skipped - c.Expired - c.Dead
-	switch delivery.Outcome(rest) {
-	case delivery.Skipped:
-		c.Skipped += left
-	case delivery.Expired:
-		c.Expired += left
-	default:
-		c.InFlight = left
-	}
-	*sum = sum.Plus(c)
 }
 
 func exceptionOutcomes(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) (map[int64]map[delivery.Outcome]int64, error) {
@@ -257,12 +241,12 @@ func exceptionOutcomes(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) 
 // Lateness returns how long after it was due the slot's batches were recorded,
 // per channel: the median and the 99th percentile over recipients' batches.
 func (s Boards) Lateness(ctx context.Context, slotID int64) (map[delivery.Channel][2]time.Duration, error) {
-	rows, err := s.pool.Query(ctx, `select channel,
+	rows, err := s.Pool.Query(ctx, `select channel,
 			percentile_disc(0.5) within group (order by finished_at - greatest(due_at, planned_at)),
 			percentile_disc(0.99) within group (order by finished_at - greatest(due_at, planned_at))
 		from batches where kind = 'reminder' and owner_id = $1 and finished_at is not null group by channel`, slotID)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	out := map[delivery.Channel][2]time.Duration{}
 	var c delivery.Channel
@@ -271,5 +255,5 @@ func (s Boards) Lateness(ctx context.Context, slotID int64) (map[delivery.Channe
 		out[c] = p
 		return nil
 	})
-	return out, translate(err)
+	return out, pg.Translate(err)
 }

@@ -17,8 +17,8 @@ func TestBoardCountsTheDeadLettersThatAreLeft(t *testing.T) {
 	known := m.cockpit(tpl).Settled()
 	check := func(when string, want, dead int64) {
 		t.Helper()
-		board, err := m.boards.Board(t.Context(), tpl.ID)
-		m.must(err)
+		board, err := m.Boards.Board(t.Context(), tpl.ID)
+		m.Must(err)
 		if got := board.Totals()[delivery.Webhook].Dead; board.DeadLetters != want || got != dead {
 			t.Errorf("%s: %d letters and %d dead, want %d and %d", when, board.DeadLetters, got, want, dead)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -28,13 +29,13 @@ type Members interface {
 
 // Campaigns keeps campaigns, cuts their audiences and counts what became of them.
 type Campaigns struct {
-	*DB
+	*pg.DB
 	// Segments and Lists may be nil: there are none then. Both are segments.
 	Segments, Lists Members
 }
 
 // NewCampaigns returns the campaigns of db.
-func NewCampaigns(db *DB) Campaigns {
+func NewCampaigns(db *pg.DB) Campaigns {
 	return Campaigns{DB: db, Segments: NewSegments(db), Lists: NewSegments(db)}
 }
 
@@ -83,23 +84,23 @@ func scanCampaign(row pgx.Row, more ...any) (c campaign.Campaign, err error) {
 
 // Campaign returns [campaign.ErrNotFound] if there is none.
 func (s Campaigns) Campaign(ctx context.Context, id int64) (campaign.Campaign, error) {
-	c, err := scanCampaign(s.pool.QueryRow(ctx, `select `+campaignColumns+campaignFrom+`where c.id = $1`, id))
+	c, err := scanCampaign(s.Pool.QueryRow(ctx, `select `+campaignColumns+campaignFrom+`where c.id = $1`, id))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, campaign.ErrNotFound
 	}
-	return c, translate(err)
+	return c, pg.Translate(err)
 }
 
 // Campaigns lists campaigns with their progress, the newest first.
 func (s Campaigns) Campaigns(ctx context.Context, q campaign.Query) ([]campaign.Status, error) {
-	if !findable(q.Search) {
+	if !pg.Findable(q.Search) {
 		return nil, nil
 	}
 	c := campaignFilter(q)
-	rows, err := s.pool.Query(ctx, `select `+campaignColumns+`, `+progressColumns+campaignFrom+progressFrom+
-		c.where()+fmt.Sprintf(" order by c.id desc limit %d", max(1, q.Limit)), c.params()...)
+	rows, err := s.Pool.Query(ctx, `select `+campaignColumns+`, `+progressColumns+campaignFrom+progressFrom+
+		c.Where()+fmt.Sprintf(" order by c.id desc limit %d", max(1, q.Limit)), c.Params()...)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st campaign.Status, err error) {
 		var p progressRow
@@ -107,45 +108,45 @@ func (s Campaigns) Campaigns(ctx context.Context, q campaign.Query) ([]campaign.
 		st.Progress = p.progress()
 		return st, err
 	})
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
-func campaignFilter(q campaign.Query) *conditionList {
-	c := &conditionList{}
+func campaignFilter(q campaign.Query) *pg.Conditions {
+	c := &pg.Conditions{}
 	if q.Search != "" {
-		c.holds("c.name", "c.id", q.Search)
+		c.Holds("c.name", "c.id", q.Search)
 	}
 	if len(q.States) > 0 {
-		c.add("c.state = any(?)", q.States)
+		c.Add("c.state = any(?)", q.States)
 	}
 	if q.Channel != nil {
-		c.add("c.channel = ?", *q.Channel)
+		c.Add("c.channel = ?", *q.Channel)
 	}
 	switch {
 	case slices.Contains(q.Shops, 0):
-		c.add("(c.shop_number = any(?) or c.shop_number is null)", q.Shops)
+		c.Add("(c.shop_number = any(?) or c.shop_number is null)", q.Shops)
 	case len(q.Shops) > 0:
-		c.add("c.shop_number = any(?)", q.Shops)
+		c.Add("c.shop_number = any(?)", q.Shops)
 	}
 	if q.Started {
-		c.add("c.started_at is not null")
+		c.Add("c.started_at is not null")
 	}
 	if q.From != nil {
-		c.add("c.starts_at >= ?", *q.From)
+		c.Add("c.starts_at >= ?", *q.From)
 	}
 	if q.To != nil {
-		c.add("c.starts_at < ?", *q.To)
+		c.Add("c.starts_at < ?", *q.To)
 	}
 	if n := len(q.Spans); n > 0 {
 		zones, from, to := make([]string, n), make([]time.Time, n), make([]time.Time, n)
 		for i, sp := range q.Spans {
 			zones[i], from[i], to[i] = sp.Zone, sp.From, sp.To
 		}
-		c.add(`exists (select from unnest(?::text[], ?::timestamptz[], ?::timestamptz[]) as s (zone, from_at, to_at)
+		c.Add(`exists (select from unnest(?::text[], ?::timestamptz[], ?::timestamptz[]) as s (zone, from_at, to_at)
 			where s.zone = coalesce(h.timezone, '') and c.starts_at >= s.from_at and c.starts_at < s.to_at)`, zones, from, to)
 	}
 	if q.BeforeID != 0 {
-		c.add("c.id < ?", q.BeforeID)
+		c.Add("c.id < ?", q.BeforeID)
 	}
 	return c
 }
@@ -154,13 +155,13 @@ func campaignFilter(q campaign.Query) *conditionList {
 // same request key returns the campaign of the first.
 func (s Campaigns) Insert(ctx context.Context, ch campaign.Change) (campaign.Campaign, error) {
 	var id int64
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		created, err := insertCampaign(ctx, tx, ch, &id)
 		if err != nil || !created {
 			return err
 		}
-		ch.Entry.ObjectID = itoa(id)
-		if err := insertAudit(ctx, tx, ch.Entry); err != nil {
+		ch.Entry.ObjectID = pg.Itoa(id)
+		if err := pg.InsertAudit(ctx, tx, ch.Entry); err != nil {
 			return err
 		}
 		ch.Campaign.ID = id
@@ -206,7 +207,7 @@ func specColumns(s campaign.Spec) ([]any, error) {
 	}
 	var named []byte
 	if s.Audience.Kind == campaign.Named {
-		if named, err = encodeSet(s.Audience.Users); err != nil {
+		if named, err = pg.EncodeSet(s.Audience.Users); err != nil {
 			return nil, err
 		}
 	}
@@ -221,7 +222,7 @@ func (s Campaigns) Save(ctx context.Context, ch campaign.Change) (campaign.Campa
 	if err != nil {
 		return c, err
 	}
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if ch.Step == campaign.Publishing {
 			if err := claimPublication(ctx, tx, c); err != nil {
 				return err
@@ -255,12 +256,12 @@ func (s Campaigns) Save(ctx context.Context, ch campaign.Change) (campaign.Campa
 		if err := steer(ctx, tx, c, ch.Step); err != nil {
 			return err
 		}
-		if err := insertAudit(ctx, tx, ch.Entry); err != nil {
+		if err := pg.InsertAudit(ctx, tx, ch.Entry); err != nil {
 			return err
 		}
 		return announceCampaign(ctx, tx, ch.Event, c)
 	})
-	if violates(err, "campaigns_shop_number_fkey") {
+	if pg.Violates(err, "campaigns_shop_number_fkey") {
 		e := &fault.Fields{}
 		e.Add("shop_number", "rule.unknown_shop", "there is no such shop")
 		return c, e
@@ -290,7 +291,7 @@ func steer(ctx context.Context, tx pgx.Tx, c campaign.Campaign, step campaign.Tr
 	var err error
 	switch step {
 	case campaign.Pausing:
-		_, err = tx.Exec(ctx, `with mine as (select id from batches where kind = 'campaign' and owner_id = $1 and state <> 'done'`+inOrder+`)
+		_, err = tx.Exec(ctx, `with mine as (select id from batches where kind = 'campaign' and owner_id = $1 and state <> 'done'`+pg.BatchesInOrder+`)
 			update batches set held = true where id in (select id from mine)`, c.ID)
 	case campaign.Resuming:
 		_, err = tx.Exec(ctx, resumeSQL, c.ID)
@@ -303,7 +304,7 @@ func steer(ctx context.Context, tx pgx.Tx, c campaign.Campaign, step campaign.Tr
 // resumeSQL lets go of the held batches of campaign $1: all that are not done,
 // or, unless it is paused, none. Who waits for a retry
 // is looked at early and goes on waiting.
-const resumeSQL = `with mine as (select id from batches where kind = 'campaign' and owner_id = $1 and held` + inOrder + `)
+const resumeSQL = `with mine as (select id from batches where kind = 'campaign' and owner_id = $1 and held` + pg.BatchesInOrder + `)
 	update batches set held = false, next_run_at = least(next_run_at, clock_timestamp()) where id in (select id from mine)`
 
 // stopCampaign makes workers skip whoever is left, held batches included, and
@@ -312,7 +313,7 @@ func stopCampaign(ctx context.Context, tx pgx.Tx, id int64, reason string) error
 	if _, err := tx.Exec(ctx, resumeSQL, id); err != nil {
 		return err
 	}
-	if err := stopBatches(ctx, tx, []owner{{delivery.KindCampaign, id}}, reason); err != nil {
+	if err := pg.StopBatches(ctx, tx, []pg.BatchOwner{{Kind: delivery.KindCampaign, ID: id}}, reason); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `update campaigns set settled_at = now() where id = $1 and started_at is null`, id)
@@ -320,5 +321,5 @@ func stopCampaign(ctx context.Context, tx pgx.Tx, id int64, reason string) error
 }
 
 func announceCampaign(ctx context.Context, tx pgx.Tx, topic string, c campaign.Campaign) error {
-	return announce(ctx, tx, topic, event.Campaign{CampaignID: c.ID, State: string(c.State), StartsAt: c.StartsAt, At: time.Now().UTC()})
+	return pg.Announce(ctx, tx, topic, event.Campaign{CampaignID: c.ID, State: string(c.State), StartsAt: c.StartsAt, At: time.Now().UTC()})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
@@ -74,7 +75,7 @@ func (a *partedAudience) Next(ctx context.Context, limit int) (users, strangers 
 		}
 	}
 	for len(a.left) < limit && len(a.parts) > 0 {
-		found, err := a.store.readUsers(ctx, a.sql.part, a.cut.Audience.ID, a.parts[0].From, a.parts[0].To, a.cut.StartedAt)
+		found, err := pg.ReadUsers(ctx, a.store.DB, a.sql.part, a.cut.Audience.ID, a.parts[0].From, a.parts[0].To, a.cut.StartedAt)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -93,11 +94,11 @@ func (a *partedAudience) divide(ctx context.Context) error {
 		return nil // there is nobody beyond
 	}
 	var first, last, expected int64
-	if err := a.store.pool.QueryRow(ctx, a.sql.edges, a.cut.Audience.ID).Scan(&first, &last, &expected); err != nil {
-		return translate(err)
+	if err := a.store.Pool.QueryRow(ctx, a.sql.edges, a.cut.Audience.ID).Scan(&first, &last, &expected); err != nil {
+		return pg.Translate(err)
 	}
 	first = max(first, int64(a.cut.After)+1)
-	a.parts = divide(first, max(first, last), expected)
+	a.parts = pg.Divide(first, max(first, last), expected)
 	a.parts[0].From, a.parts[len(a.parts)-1].To = a.cut.After+1, math.MaxInt64
 	a.divided = true
 	return nil
@@ -131,18 +132,18 @@ func (a *pagedAudience) Next(ctx context.Context, limit int) (users, strangers [
 }
 
 func (s Campaigns) everybody(ctx context.Context, c campaign.Cut, after user.ID, limit int) ([]user.ID, error) {
-	rows, err := s.pool.Query(ctx, audienceSQL[campaign.Everybody], after, limit, c.StartedAt, c.Audience.ID)
+	rows, err := s.Pool.Query(ctx, audienceSQL[campaign.Everybody], after, limit, c.StartedAt, c.Audience.ID)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	defer rows.Close()
 	users := make([]user.ID, 0, limit)
 	for rows.Next() {
 		// Straight from the wire: at a million rows the generic scanner costs
 		// more than the query.
-		users = append(users, user.ID(beUint64(rows.RawValues()[0])))
+		users = append(users, user.ID(pg.Uint64(rows.RawValues()[0])))
 	}
-	return users, translate(rows.Err())
+	return users, pg.Translate(rows.Err())
 }
 
 func pageOf(ids []user.ID, after user.ID, limit int) []user.ID {
@@ -173,10 +174,10 @@ func (s Campaigns) members(ctx context.Context, m Members, c campaign.Cut, after
 			return users, strangers, err
 		}
 		after = ids[len(ids)-1]
-		rows, err := s.pool.Query(ctx, `select i, u.id is null from unnest($1::bigint[]) as i left join users u on u.id = i
+		rows, err := s.Pool.Query(ctx, `select i, u.id is null from unnest($1::bigint[]) as i left join users u on u.id = i
 			where u.created_at is null or u.created_at <= $2 order by i`, ids, c.StartedAt)
 		if err != nil {
-			return nil, nil, translate(err)
+			return nil, nil, pg.Translate(err)
 		}
 		var id user.ID
 		var unknown bool
@@ -186,7 +187,7 @@ func (s Campaigns) members(ctx context.Context, m Members, c campaign.Cut, after
 			}
 			return nil
 		}); err != nil {
-			return nil, nil, translate(err)
+			return nil, nil, pg.Translate(err)
 		}
 	}
 	return users, strangers, nil
@@ -197,13 +198,13 @@ func (s Campaigns) unknown(ctx context.Context, ids []user.ID) ([]user.ID, error
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	where, args := usersAmong(ids)
-	rows, err := s.pool.Query(ctx, knownIDs+where, args...)
+	where, args := pg.UsersAmong(ids)
+	rows, err := s.Pool.Query(ctx, knownIDs+where, args...)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	missing, err := missingFrom(rows, ids)
-	return missing, translate(err)
+	return missing, pg.Translate(err)
 }
 
 // knownIDs asks for the ids of users in one row.
@@ -215,7 +216,7 @@ func missingFrom(rows pgx.Rows, ids []user.ID) (missing []user.ID, err error) {
 	defer rows.Close()
 	known, found := make([]bool, len(ids)), 0
 	for rows.Next() {
-		for id := range wireIDs(rows.RawValues()[0]) {
+		for id := range pg.WireIDs(rows.RawValues()[0]) {
 			if at, asked := slices.BinarySearch(ids, id); asked {
 				known[at] = true
 				found++

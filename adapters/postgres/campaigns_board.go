@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -50,11 +51,11 @@ func (p *progressRow) progress() campaign.Progress {
 // Progress returns how far the campaign has come; see [campaign.Store].
 func (s Campaigns) Progress(ctx context.Context, id int64) (campaign.Progress, error) {
 	var p progressRow
-	err := s.pool.QueryRow(ctx, `select `+progressColumns+campaignFrom+progressFrom+` where c.id = $1`, id).Scan(p.fields()...)
+	err := s.Pool.QueryRow(ctx, `select `+progressColumns+campaignFrom+progressFrom+` where c.id = $1`, id).Scan(p.fields()...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return campaign.Progress{}, campaign.ErrNotFound
 	}
-	return p.progress(), translate(err)
+	return p.progress(), pg.Translate(err)
 }
 
 // settledSQL says of campaign c that everybody has an outcome.
@@ -74,12 +75,12 @@ func (s Campaigns) Settle(ctx context.Context) (settled int, err error) {
 		return 0, err
 	}
 	// A paused campaign's end comes all the same; whoever is left expires.
-	if _, err := s.pool.Exec(ctx, `with mine as (select id from batches where kind = 'campaign' and held
-			and owner_id in (select c.id`+openSQL+` and c.state = 'paused' and c.ends_at <= clock_timestamp())`+inOrder+`)
+	if _, err := s.Pool.Exec(ctx, `with mine as (select id from batches where kind = 'campaign' and held
+			and owner_id in (select c.id`+openSQL+` and c.state = 'paused' and c.ends_at <= clock_timestamp())`+pg.BatchesInOrder+`)
 		update batches set held = false where id in (select id from mine)`); err != nil {
-		return 0, translate(err)
+		return 0, pg.Translate(err)
 	}
-	if _, err := s.pool.Exec(ctx, `
+	if _, err := s.Pool.Exec(ctx, `
 		with open as (
 			select c.id`+openSQL+` and c.state = 'running' and (c.sample_at is null or c.sample_at < clock_timestamp() - $1::interval)
 			order by c.id limit 100 for update skip locked
@@ -87,10 +88,10 @@ func (s Campaigns) Settle(ctx context.Context) (settled int, err error) {
 		update campaigns c set sample_before_at = c.sample_at, sample_before = c.sample_done, sample_at = clock_timestamp(), sample_done = coalesce(
 			(select sum(sent_count + expired_count + dead_count) from batches b where b.kind = 'campaign' and b.owner_id = c.id), 0)
 		from open where open.id = c.id`, sampleEvery); err != nil {
-		return 0, translate(err)
+		return 0, pg.Translate(err)
 	}
-	err = s.tx(ctx, func(tx pgx.Tx) error {
-		ids, err := lockIDs(ctx, tx, `select c.id`+openSQL+settledSQL+` order by c.id limit 100 for update skip locked`)
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		ids, err := pg.LockIDs(ctx, tx, `select c.id`+openSQL+settledSQL+` order by c.id limit 100 for update skip locked`)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -133,7 +134,7 @@ func (s Campaigns) settle(ctx context.Context, tx pgx.Tx, ids []int64) (int, err
 // Balance recomputes the campaign's account from messages, bitmaps and
 // exception rows, all as of one instant.
 func (s Campaigns) Balance(ctx context.Context, id int64) (b campaign.Balance, err error) {
-	err = s.instant(ctx, func(tx pgx.Tx) error {
+	err = s.Instant(ctx, func(tx pgx.Tx) error {
 		b, err = campaignBalance(ctx, tx, id)
 		return err
 	})
@@ -177,17 +178,17 @@ func countCampaign(ctx context.Context, tx pgx.Tx, id int64, b *campaign.Balance
 	if err != nil {
 		return err
 	}
-	seen, _ := decodeSet(nil)
+	seen, _ := pg.DecodeSet(nil)
 	var due, sent []byte
 	var rest string
 	var outcomes []string
 	var counts []int64
 	_, err = pgx.ForEachRow(rows, []any{&due, &sent, &rest, &outcomes, &counts}, func() error {
-		dueSet, err := decodeSet(due)
+		dueSet, err := pg.DecodeSet(due)
 		if err != nil {
 			return err
 		}
-		sentSet, err := decodeSet(sent)
+		sentSet, err := pg.DecodeSet(sent)
 		if err != nil {
 			return err
 		}
@@ -197,7 +198,7 @@ func countCampaign(ctx context.Context, tx pgx.Tx, id int64, b *campaign.Balance
 		}
 		b.Twice += int64(seen.AndCardinality(dueSet))
 		seen.Or(dueSet)
-		countBatch(&b.Counted, int64(dueSet.GetCardinality()), int64(sentSet.AndCardinality(dueSet)), rest, by)
+		pg.CountBatch(&b.Counted, int64(dueSet.GetCardinality()), int64(sentSet.AndCardinality(dueSet)), rest, by)
 		return nil
 	})
 	return err
@@ -206,14 +207,14 @@ func countCampaign(ctx context.Context, tx pgx.Tx, id int64, b *campaign.Balance
 // RecentDifferences recounts campaigns that are going on or ended within the
 // window, at most limit of them, and returns the accounts that do not balance.
 func (s Campaigns) RecentDifferences(ctx context.Context, window time.Duration, limit int) (off map[int64]int64, looked int, err error) {
-	rows, err := s.pool.Query(ctx, `select id from campaigns where started_at is not null and not archived
+	rows, err := s.Pool.Query(ctx, `select id from campaigns where started_at is not null and not archived
 		and (settled_at is null or settled_at > now() - $1::interval) order by id desc limit $2`, window, limit)
 	if err != nil {
-		return nil, 0, translate(err)
+		return nil, 0, pg.Translate(err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
-		return nil, 0, translate(err)
+		return nil, 0, pg.Translate(err)
 	}
 	off = map[int64]int64{}
 	for _, id := range ids {
@@ -250,9 +251,9 @@ func (s Campaigns) Estimate(ctx context.Context, a campaign.Audience) (n int64, 
 	if err != nil || planned > worthCounting {
 		return planned, false, err
 	}
-	err = s.pool.QueryRow(ctx, `select count(*) from (`+sql+`) q`, 0, countUpTo+1, time.Now(), a.ID).Scan(&n)
+	err = s.Pool.QueryRow(ctx, `select count(*) from (`+sql+`) q`, 0, countUpTo+1, time.Now(), a.ID).Scan(&n)
 	if err != nil || n <= countUpTo {
-		return n, true, translate(err)
+		return n, true, pg.Translate(err)
 	}
 	return max(n, planned), false, nil
 }
@@ -260,8 +261,8 @@ func (s Campaigns) Estimate(ctx context.Context, a campaign.Audience) (n int64, 
 // planned returns how many rows the planner expects of a query.
 func (s Campaigns) planned(ctx context.Context, sql string, args ...any) (int64, error) {
 	var raw []byte
-	if err := s.pool.QueryRow(ctx, `explain (format json) `+sql, append([]any{pgx.QueryExecModeExec}, args...)...).Scan(&raw); err != nil {
-		return 0, translate(err)
+	if err := s.Pool.QueryRow(ctx, `explain (format json) `+sql, append([]any{pgx.QueryExecModeExec}, args...)...).Scan(&raw); err != nil {
+		return 0, pg.Translate(err)
 	}
 	var plan []struct {
 		Plan struct {

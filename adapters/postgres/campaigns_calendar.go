@@ -6,18 +6,19 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/template"
 )
 
 // Zones returns the zones of the shops; see [campaign.CalendarStore].
 func (s Campaigns) Zones(ctx context.Context, shops []int64) ([]string, error) {
-	rows, err := s.pool.Query(ctx, `select distinct timezone from shops where $1::bigint[] is null or number = any($1) order by 1`, orAll(shops))
+	rows, err := s.Pool.Query(ctx, `select distinct timezone from shops where $1::bigint[] is null or number = any($1) order by 1`, orAll(shops))
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // orAll makes no shops in particular null.
@@ -49,28 +50,28 @@ func (s Campaigns) Planned(ctx context.Context, spans []campaign.Span, shops []i
 		days[i], zones[i], from[i], to[i] = int32(sp.Day), sp.Zone, sp.From, sp.To
 	}
 	where, only := shopSQL("c.shop_number", shops)
-	rows, err := s.pool.Query(ctx, `select s.day, f.*`+spansSQL+`(
+	rows, err := s.Pool.Query(ctx, `select s.day, f.*`+spansSQL+`(
 			select c.id, c.name, c.starts_at, s.zone, coalesce(h.name, ''), c.state, c.approval_asked_at is not null and c.state = 'draft', c.channel, c.ends_at
 			from campaigns c left join shops h on h.number = c.shop_number
 			where c.starts_at >= s.from_at and c.starts_at < s.to_at and coalesce(h.timezone, '') = s.zone and `+where+`
 			order by c.starts_at, c.id limit $6) f`, days, zones, from, to, only, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p campaign.PlannedOn, err error) {
 		return p, row.Scan(&p.Day, &p.ID, &p.Name, &p.At, &p.Zone, &p.ShopName, &p.State, &p.Awaiting, &p.Channel, &p.EndsAt)
 	})
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	where, only = shopSQL("t.shop_number", shops)
-	rows, err = s.pool.Query(ctx, `select s.day, f.*`+spansSQL+`(
+	rows, err = s.Pool.Query(ctx, `select s.day, f.*`+spansSQL+`(
 			select t.id, t.name, t.opens_at, s.zone, h.name, t.state, t.closes_at, t.valid_until, t.issued, t.stock, clock_timestamp()
 			from templates t join shops h on h.number = t.shop_number
 			where t.opens_at >= s.from_at and t.opens_at < s.to_at and t.state <> 'cancelled' and h.timezone = s.zone and `+where+`
 			order by t.opens_at, t.id limit $6) f`, days, zones, from, to, only, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	drops, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p campaign.PlannedOn, err error) {
 		var t template.Template
@@ -80,5 +81,5 @@ func (s Campaigns) Planned(ctx context.Context, spans []campaign.Span, shops []i
 		p.Drop, p.DropState = true, t.State(now)
 		return p, err
 	})
-	return append(list, drops...), translate(err)
+	return append(list, drops...), pg.Translate(err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -22,7 +23,7 @@ import (
 
 // Start makes a due campaign running; see [campaign.LaunchStore].
 func (s Campaigns) Start(ctx context.Context, id int64) (wait time.Duration, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		c, err := scanCampaign(tx.QueryRow(ctx, `select `+campaignColumns+`, greatest(c.starts_at - clock_timestamp(), interval '0')`+campaignFrom+
 			`where c.id = $1 and c.state = 'scheduled' for update of c`, id), &wait)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -44,7 +45,7 @@ func (s Campaigns) Start(ctx context.Context, id int64) (wait time.Duration, err
 // BeginCut takes the right to cut; see [campaign.LaunchStore].
 func (s Campaigns) BeginCut(ctx context.Context, id int64, lasting time.Duration) (campaign.Cut, error) {
 	cut := campaign.Cut{Token: uuid.NewString()}
-	err := s.tx(ctx, func(tx pgx.Tx) (err error) {
+	err := s.Tx(ctx, func(tx pgx.Tx) (err error) {
 		tag, err := tx.Exec(ctx, `update campaigns set cut_token = $2, cut_lease_until = clock_timestamp() + $3::interval
 			where id = $1 and state in ('running', 'paused') and started_at is not null and cut_at is null
 				and (cut_token is null or cut_lease_until < clock_timestamp())`, id, cut.Token, lasting)
@@ -67,12 +68,12 @@ func (s Campaigns) BeginCut(ctx context.Context, id int64, lasting time.Duration
 
 // KeepCut renews the right to cut; see [campaign.LaunchStore].
 func (s Campaigns) KeepCut(ctx context.Context, c campaign.Cut, lasting time.Duration) error {
-	return s.keepCut(ctx, `update campaigns set cut_lease_until = clock_timestamp() + $3::interval
+	return pg.KeepCut(ctx, s.DB, `update campaigns set cut_lease_until = clock_timestamp() + $3::interval
 		where id = $1 and cut_token = $2 and cut_at is null and state in ('running', 'paused')`, c.ID, c.Token, lasting)
 }
 
 // Encode returns users as a roaring bitmap.
-func (s Campaigns) Encode(users []user.ID) ([]byte, error) { return encodeSet(users) }
+func (s Campaigns) Encode(users []user.ID) ([]byte, error) { return pg.EncodeSet(users) }
 
 // Append stores messages; see [campaign.LaunchStore]. A campaign that was
 // cancelled meanwhile is cut no further.
@@ -85,12 +86,12 @@ func (s Campaigns) Append(ctx context.Context, c campaign.Cut, ms []campaign.Mes
 		people += m.Users
 		if len(m.Strangers) > 0 {
 			var err error
-			if strangers[i], err = encodeSet(m.Strangers); err != nil {
+			if strangers[i], err = pg.EncodeSet(m.Strangers); err != nil {
 				return err
 			}
 		}
 	}
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update campaigns set cut_lease_until = clock_timestamp() + interval '10 seconds', cut_after = $3, people = people + $4
 			where id = $1 and cut_token = $2 and cut_at is null and state in ('running', 'paused')`, c.ID, c.Token, to[n-1], people)
 		if err != nil {
@@ -112,8 +113,8 @@ func (s Campaigns) Published(ctx context.Context, ms []campaign.Message) error {
 	for i, m := range ms {
 		ids[i], seqs[i] = m.CampaignID, int32(m.Seq)
 	}
-	return translate(killpoint.Around("campaigns.published", func() error {
-		_, err := s.pool.Exec(ctx, `update campaign_messages m set published_at = clock_timestamp()
+	return pg.Translate(killpoint.Around("campaigns.published", func() error {
+		_, err := s.Pool.Exec(ctx, `update campaign_messages m set published_at = clock_timestamp()
 			from unnest($1::bigint[], $2::int[]) as i (id, seq) where m.campaign_id = i.id and m.seq = i.seq and m.stored_at is null`, ids, seqs)
 		return err
 	}))
@@ -121,8 +122,8 @@ func (s Campaigns) Published(ctx context.Context, ms []campaign.Message) error {
 
 // EndCut records that the whole audience is stored.
 func (s Campaigns) EndCut(ctx context.Context, c campaign.Cut) error {
-	return translate(killpoint.Around("campaigns.cut", func() error {
-		_, err := s.pool.Exec(ctx, `update campaigns set cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
+	return pg.Translate(killpoint.Around("campaigns.cut", func() error {
+		_, err := s.Pool.Exec(ctx, `update campaigns set cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
 			where id = $1 and cut_token = $2 and cut_at is null`, c.ID, c.Token)
 		return err
 	}))
@@ -130,7 +131,7 @@ func (s Campaigns) EndCut(ctx context.Context, c campaign.Cut) error {
 
 // Fail ends a campaign that cannot go on; whoever is left is skipped.
 func (s Campaigns) Fail(ctx context.Context, id int64, reason string) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		c, err := scanCampaign(tx.QueryRow(ctx, `select `+campaignColumns+campaignFrom+`where c.id = $1 and c.state in ('running', 'paused') for update of c`, id))
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
@@ -167,7 +168,7 @@ func (s Campaigns) StoreBatches(ctx context.Context, r event.CampaignRanges) (ch
 		}
 		from[i], to[i], counts[i], due[i] = one.From, one.To, int32(one.Users), one.Set
 	}
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		var state campaign.State
 		var reason string
 		err := tx.QueryRow(ctx, `select channel, state, reason from campaigns where id = $1 for share`, r.CampaignID).Scan(&channel, &state, &reason)
@@ -211,7 +212,7 @@ func decodeForeignSet(b []byte, users int) (*roaring64.Bitmap, error) {
 	if len(b) < 8 || users <= 0 || binary.LittleEndian.Uint64(b) > uint64(users) {
 		return nil, errors.New("not a set of so many users")
 	}
-	return decodeSet(b)
+	return pg.DecodeSet(b)
 }
 
 // Due returns campaigns that should have started, and abandoned cuts.
@@ -225,12 +226,12 @@ func (s Campaigns) Due(ctx context.Context, grace time.Duration, limit int) (sta
 			and started_at < clock_timestamp() - $1::interval
 			and (cut_token is null or cut_lease_until < clock_timestamp()) order by id limit $2`},
 	} {
-		rows, err := s.pool.Query(ctx, q.sql, grace, limit)
+		rows, err := s.Pool.Query(ctx, q.sql, grace, limit)
 		if err != nil {
-			return nil, nil, translate(err)
+			return nil, nil, pg.Translate(err)
 		}
 		if *q.into, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
-			return nil, nil, translate(err)
+			return nil, nil, pg.Translate(err)
 		}
 	}
 	return start, cut, nil
@@ -239,14 +240,14 @@ func (s Campaigns) Due(ctx context.Context, grace time.Duration, limit int) (sta
 // Unstored returns messages that have not become batches in time. Those that
 // two sweeps return at once are published twice, which does no harm.
 func (s Campaigns) Unstored(ctx context.Context, grace time.Duration, limit int) ([]campaign.Message, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select m.campaign_id, m.seq, m.from_user, m.to_user, m.users, m.payload from campaign_messages m join campaigns c on c.id = m.campaign_id
 		where m.stored_at is null and coalesce(m.published_at, c.started_at) < clock_timestamp() - $1::interval
 			-- Whoever is cutting publishes what it stores.
 			and (m.published_at is not null or c.cut_at is not null or c.cut_lease_until is null or c.cut_lease_until < clock_timestamp())
 		order by m.campaign_id, m.seq limit $2`, grace, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	var list []campaign.Message
 	var m campaign.Message
@@ -255,5 +256,5 @@ func (s Campaigns) Unstored(ctx context.Context, grace time.Duration, limit int)
 		list = append(list, m)
 		return nil
 	})
-	return list, translate(err)
+	return list, pg.Translate(err)
 }

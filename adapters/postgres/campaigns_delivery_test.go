@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
@@ -18,7 +19,7 @@ import (
 func (s *stage) do(c campaign.Campaign, step campaign.Transition) campaign.Campaign {
 	s.Helper()
 	c, err := s.service.Do(s.Context(), staff.System(), c.ID, 0, step, "test")
-	s.must(err)
+	s.Must(err)
 	return c
 }
 
@@ -54,7 +55,7 @@ func TestPauseAndResumeStorm(t *testing.T) {
 		s.do(c, campaign.Resuming)
 	}
 	deadline := time.Now().Add(time.Minute)
-	for s.number(`select count(*) from batches where state <> 'done'`) > 0 && time.Now().Before(deadline) {
+	for s.Number(`select count(*) from batches where state <> 'done'`) > 0 && time.Now().Before(deadline) {
 		<-time.After(20 * time.Millisecond)
 	}
 	stop()
@@ -80,14 +81,14 @@ func TestPausedCampaignSendsNothing(t *testing.T) {
 	}
 	s.bring()
 	d.Parallel = nil // one call at a time
-	s.must(d.Drain(t.Context(), delivery.Webhook))
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	sent := len(hook.got)
 	if sent == 0 || sent > 200 {
 		t.Fatalf("%d users reached after the pause", sent)
 	}
-	s.exec(`update batches set next_run_at = clock_timestamp() - interval '1 minute' where state = 'ready'`)
-	s.must(d.Drain(t.Context(), delivery.Webhook))
-	if idle, err := s.batches.Overdue(t.Context(), 0); err != nil || len(idle) != 0 {
+	s.Exec(`update batches set next_run_at = clock_timestamp() - interval '1 minute' where state = 'ready'`)
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
+	if idle, err := s.Batches.Overdue(t.Context(), 0); err != nil || len(idle) != 0 {
 		t.Errorf("held batches wake %v %v", idle, err)
 	}
 	if len(hook.got) != sent {
@@ -97,7 +98,7 @@ func TestPausedCampaignSendsNothing(t *testing.T) {
 		t.Errorf("books %+v", b)
 	}
 	s.do(c, campaign.Resuming)
-	s.must(d.Drain(t.Context(), delivery.Webhook))
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	s.reached(hook, 2000)
 	s.settled(c)
 }
@@ -113,11 +114,11 @@ func TestCancelSkipsTheRest(t *testing.T) {
 	s.wire.messages = late
 	c = s.do(c, campaign.Cancelling)
 	s.bring() // ranges that were on the wire when it was cancelled
-	s.must(s.deliverer(hook).Drain(t.Context(), delivery.Webhook))
+	s.Must(s.deliverer(hook).Drain(t.Context(), delivery.Webhook))
 	if got := s.settled(c); got != (delivery.Counts{Reserved: 3000, Skipped: 3000}) || len(hook.got) != 0 {
 		t.Errorf("books %+v, %d sent", got, len(hook.got))
 	}
-	if n := s.number(`select count(*) from batches where rest_reason = $1`, delivery.ReasonCampaignCancel); n != 3 {
+	if n := s.Number(`select count(*) from batches where rest_reason = $1`, delivery.ReasonCampaignCancel); n != 3 {
 		t.Errorf("%d batches say why", n)
 	}
 	if c = s.now(c); c.State != campaign.Cancelled {
@@ -135,17 +136,17 @@ func TestCancelWhileCutting(t *testing.T) {
 	s := newStage(t)
 	s.users(250_000, 1)
 	c := s.published(nil)
-	s.must(s.launcher.Start(t.Context(), c.ID))
+	s.Must(s.launcher.Start(t.Context(), c.ID))
 	d := &dying{Campaigns: s.campaigns, at: 3}
-	first := &campaign.Launcher{Store: d, Wire: s.wire, Queue: s.queue, Now: clock, LeaseFor: 10 * time.Second}
+	first := &campaign.Launcher{Store: d, Wire: s.wire, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
 	if err := first.Cut(t.Context(), c.ID); !errors.Is(err, errDied) {
 		t.Fatal(err)
 	}
 	s.do(c, campaign.Cancelling)
-	s.exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second'`)
-	s.must(s.launcher.Cut(t.Context(), c.ID)) // nothing to do
+	s.Exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second'`)
+	s.Must(s.launcher.Cut(t.Context(), c.ID)) // nothing to do
 	s.bring()
-	s.must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
+	s.Must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
 	if got := s.settled(c); got.Reserved != 100_000 || got.Skipped != 100_000 {
 		t.Errorf("books %+v", got)
 	}
@@ -184,10 +185,10 @@ func TestAReadThatIsBrokenOffIsNotTheEnd(t *testing.T) {
 	s := newStage(t)
 	s.users(120_000, 1)
 	c := s.published(nil)
-	s.must(s.launcher.Start(t.Context(), c.ID))
+	s.Must(s.launcher.Start(t.Context(), c.ID))
 	ctx, stop := context.WithCancel(t.Context())
 	store := &leaving{Campaigns: s.campaigns, stop: stop}
-	l := &campaign.Launcher{Store: store, Wire: s.wire, Queue: s.queue, Now: clock, LeaseFor: 10 * time.Second}
+	l := &campaign.Launcher{Store: store, Wire: s.wire, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
 	if err := l.Cut(ctx, c.ID); !errors.Is(err, context.Canceled) {
 		t.Errorf("the cut ended with %v", err)
 	}
@@ -202,12 +203,12 @@ func TestEndExpiresWhoeverIsLeftEvenWhilePaused(t *testing.T) {
 	c := s.running(nil)
 	s.bring()
 	s.do(c, campaign.Pausing)
-	s.exec(`update campaigns set starts_at = starts_at - interval '2 hours', ends_at = clock_timestamp()`)
-	s.exec(`update batches set worthless_after = clock_timestamp()`)
+	s.Exec(`update campaigns set starts_at = starts_at - interval '2 hours', ends_at = clock_timestamp()`)
+	s.Exec(`update batches set worthless_after = clock_timestamp()`)
 	if _, err := s.campaigns.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
+	s.Must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
 	if got := s.settled(c); got != (delivery.Counts{Reserved: 1500, Expired: 1500}) {
 		t.Errorf("books %+v", got)
 	}
@@ -222,10 +223,10 @@ func TestStrangersGetTheirAppMessage(t *testing.T) {
 	c := s.running(func(sp *campaign.Spec) {
 		sp.Channel, sp.Audience = delivery.App, campaign.Audience{Kind: campaign.Named, Users: ids(2, 900, 1, 900)}
 	})
-	s.exec(`delete from users where id = 1`)
+	s.Exec(`delete from users where id = 1`)
 	s.bring()
 	app := newSink(delivery.App, 1000)
-	s.must(s.deliverer(app).Drain(t.Context(), delivery.App))
+	s.Must(s.deliverer(app).Drain(t.Context(), delivery.App))
 	if b := s.settled(c); b != (delivery.Counts{Reserved: 3, Sent: 2, Skipped: 1}) {
 		t.Errorf("books %+v", b)
 	}
@@ -236,11 +237,11 @@ func TestStrangersGetTheirAppMessage(t *testing.T) {
 
 func TestAudiencesOfATemplate(t *testing.T) {
 	s := newStage(t)
-	tpl := s.world.published(time.Hour)
+	tpl := s.world.Published(time.Hour)
 	for _, id := range []user.ID{5, 9, 70_000} {
-		s.reserve(tpl, id, reminders(delivery.App, 5)...)
+		s.Reserve(tpl, id, pgtest.Reminders(delivery.App, 5)...)
 	}
-	s.exec(`insert into coupons (template_id, user_id, claim_id, origin, state, expires_at, issued_at) values
+	s.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, expires_at, issued_at) values
 		($1, 5, 1, 'claim', 'unused', now() + interval '1 day', now()), ($1, 5, 2, 'claim', 'unused', now() + interval '1 day', now()),
 		($1, 6, 3, 'claim', 'locked', now() + interval '1 day', now()), ($1, 7, 4, 'claim', 'used', now() + interval '1 day', now())`, tpl.ID)
 	for kind, want := range map[campaign.AudienceKind]int64{campaign.Reserved: 3, campaign.Holds: 2} {
@@ -277,18 +278,18 @@ func TestDeadLettersOfACampaignAreReplayed(t *testing.T) {
 		return delivery.Result{Status: delivery.Delivered}
 	}
 	d := s.deliverer(hook)
-	s.must(d.Drain(t.Context(), delivery.Webhook))
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	if got := s.settled(c); got.Dead != 5 || got.Sent != 15 {
 		t.Fatalf("books %+v", got)
 	}
-	letters := &delivery.DeadLetters{Store: postgres.NewDeadLetters(s.db)}
+	letters := &delivery.DeadLetters{Store: postgres.NewDeadLetters(s.DB)}
 	_, err := letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay})
-	s.must(err)
-	s.must(letters.Step(t.Context()))
+	s.Must(err)
+	s.Must(letters.Step(t.Context()))
 	if s.now(c).State != campaign.Running {
 		t.Errorf("the campaign is %s while dead letters are replayed", s.now(c).State)
 	}
-	s.must(d.Drain(t.Context(), delivery.Webhook))
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	if got := s.settled(c); got != (delivery.Counts{Reserved: 20, Sent: 20}) {
 		t.Errorf("books %+v", got)
 	}

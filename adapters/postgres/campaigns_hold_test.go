@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
@@ -19,16 +20,16 @@ import (
 func (s *stage) gold(counted int) campaign.Campaign {
 	s.Helper()
 	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{segment.Leaf(segment.Attribute, "tier", segment.Is, "gold")}}
-	g, err := postgres.NewSegments(s.db).CreateSegment(s.Context(), segment.Segment{Name: "Gold", Kind: segment.ByRules, Rule: rule}, "", about("segment.create"))
-	s.must(err)
-	s.exec(`update users set attributes = '{"tier":"gold"}' where id = 1`)
-	s.exec(`update segments set members = $1, counted_at = now()`, counted)
+	g, err := postgres.NewSegments(s.DB).CreateSegment(s.Context(), segment.Segment{Name: "Gold", Kind: segment.ByRules, Rule: rule}, "", about("segment.create"))
+	s.Must(err)
+	s.Exec(`update users set attributes = '{"tier":"gold"}' where id = 1`)
+	s.Exec(`update segments set members = $1, counted_at = now()`, counted)
 	sp := campaignSpec()
 	toSegment(g.ID)(&sp)
 	c, err := s.service.Create(s.Context(), li, sp, "")
-	s.must(err)
+	s.Must(err)
 	c, err = s.service.Do(s.Context(), li, c.ID, 0, campaign.Publishing, "")
-	s.must(err)
+	s.Must(err)
 	if c.State != campaign.Scheduled || c.ApprovalAskedAt != nil || c.PublishedBy != "staff:1 Li" {
 		s.Fatalf("not published by one person: %+v", c)
 	}
@@ -36,7 +37,7 @@ func (s *stage) gold(counted int) campaign.Campaign {
 }
 
 // imported makes everybody gold, as an import of users does.
-func (s *stage) imported() { s.exec(`update users set attributes = '{"tier":"gold"}'`) }
+func (s *stage) imported() { s.Exec(`update users set attributes = '{"tier":"gold"}'`) }
 
 // held wants the campaign to wait for a second person, with so many people cut.
 func (s *stage) held(c campaign.Campaign, reach, people int64) campaign.Request {
@@ -49,7 +50,7 @@ func (s *stage) held(c campaign.Campaign, reach, people int64) campaign.Request 
 	if v.Open == nil || v.Open.AskedBy != li.Label || v.Open.Reach.Users != reach || !v.Open.Reach.Exact || v.Open.Allowed == nil || !v.Needed() || v.Lapsed() {
 		s.Fatalf("the review is %+v", v)
 	}
-	if n := s.number(`select people from campaigns where id = $1`, c.ID); n != people {
+	if n := s.Number(`select people from campaigns where id = $1`, c.ID); n != people {
 		s.Fatalf("%d people are cut, want %d", n, people)
 	}
 	return *v.Open
@@ -62,15 +63,15 @@ func TestImportingAfterPublishingAsksASecondPerson(t *testing.T) {
 	s := newOffice(t)
 	c := s.gold(1)
 	s.imported()
-	s.must(s.launcher.Start(t.Context(), c.ID))
-	s.must(s.launcher.Cut(t.Context(), c.ID))
+	s.Must(s.launcher.Start(t.Context(), c.ID))
+	s.Must(s.launcher.Cut(t.Context(), c.ID))
 	open := s.held(c, 20, 0)
 	if len(s.wire.take()) != 0 {
 		t.Error("ranges of a held campaign are on the wire")
 	}
 	// Neither the sweep nor another cutter goes on, and nobody lets it go alone.
-	s.must(s.launcher.Sweep(t.Context()))
-	s.must(s.launcher.Cut(t.Context(), c.ID))
+	s.Must(s.launcher.Sweep(t.Context()))
+	s.Must(s.launcher.Cut(t.Context(), c.ID))
 	s.held(c, 20, 0)
 	if _, cut, err := s.campaigns.Due(t.Context(), 0, 10); err != nil || len(cut) != 0 {
 		t.Errorf("due to be cut: %v %v", cut, err)
@@ -98,8 +99,8 @@ func TestImportingAfterPublishingAsksASecondPerson(t *testing.T) {
 	if _, cut, err := s.campaigns.Due(t.Context(), 0, 10); err != nil || len(cut) != 1 {
 		t.Errorf("due to be cut: %v %v", cut, err)
 	}
-	s.must(s.launcher.Cut(t.Context(), c.ID))
-	if got := s.now(c); got.CutAt == nil || s.number(`select people from campaigns`) != 20 || s.number(`select count(*) from audit where action = 'campaign.hold'`) != 1 {
+	s.Must(s.launcher.Cut(t.Context(), c.ID))
+	if got := s.now(c); got.CutAt == nil || s.Number(`select people from campaigns`) != 20 || s.Number(`select count(*) from audit where action = 'campaign.hold'`) != 1 {
 		t.Errorf("after the approval: %+v", got)
 	}
 }
@@ -135,26 +136,26 @@ func (r *growingReader) Next(ctx context.Context, limit int) (users, strangers [
 // was cut before waits too, and everything is sent once after the approval.
 func TestGrowthWhileCuttingIsHeld(t *testing.T) {
 	s := newStage(t)
-	s.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 120000)`)
+	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 120000)`)
 	s.users(150_000, 1)
-	s.exec(`update users set attributes = '{"tier":"gold"}' where id <= 100000`)
+	s.Exec(`update users set attributes = '{"tier":"gold"}' where id <= 100000`)
 	c := s.gold(100_000)
-	s.must(s.launcher.Start(t.Context(), c.ID))
+	s.Must(s.launcher.Start(t.Context(), c.ID))
 	l := *s.launcher
 	l.Store = growing{s.campaigns, s.imported, new(int)}
-	s.must(l.Cut(t.Context(), c.ID))
+	s.Must(l.Cut(t.Context(), c.ID))
 	open := s.held(c, 150_000, 100_000)
 	s.bring()
-	if n := s.number(`select count(*) from batches where not held`); n != 0 || s.number(`select count(*) from batches`) != 100 {
+	if n := s.Number(`select count(*) from batches where not held`); n != 0 || s.Number(`select count(*) from batches`) != 100 {
 		t.Errorf("%d batches of a held campaign are not held", n)
 	}
 	if _, err := s.service.Approve(t.Context(), ada, c.ID, open.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.must(s.launcher.Cut(t.Context(), c.ID))
+	s.Must(s.launcher.Cut(t.Context(), c.ID))
 	s.bring()
 	b, err := s.campaigns.Balance(t.Context(), c.ID)
-	if err != nil || b.Counted.Reserved != 150_000 || b.Twice != 0 || b.Difference() != 0 || s.number(`select count(*) from batches where held`) != 0 {
+	if err != nil || b.Counted.Reserved != 150_000 || b.Twice != 0 || b.Difference() != 0 || s.Number(`select count(*) from batches where held`) != 0 {
 		t.Errorf("the balance is %+v %v", b, err)
 	}
 }
@@ -165,18 +166,18 @@ func TestTwoCuttersHoldOnce(t *testing.T) {
 	s := newOffice(t)
 	c := s.gold(1)
 	s.imported()
-	s.must(s.launcher.Start(t.Context(), c.ID))
+	s.Must(s.launcher.Start(t.Context(), c.ID))
 	late, err := s.campaigns.BeginCut(t.Context(), c.ID, time.Nanosecond)
-	s.must(err)
+	s.Must(err)
 	var cutters sync.WaitGroup
 	for range 4 {
-		cutters.Go(func() { s.must(s.launcher.Cut(context.Background(), c.ID)) })
+		cutters.Go(func() { s.Must(s.launcher.Cut(context.Background(), c.ID)) })
 	}
 	cutters.Wait()
 	s.held(c, 20, 0)
 	allowed := int64(5)
 	err = s.campaigns.Hold(t.Context(), late, campaign.Change{Campaign: late.Campaign, Step: campaign.Pausing, Ask: &campaign.Request{Allowed: &allowed}, Entry: about("campaign.hold")})
-	if err == nil || s.number(`select count(*) from campaign_requests`) != 1 || s.number(`select count(*) from audit where action = 'campaign.hold'`) != 1 {
+	if err == nil || s.Number(`select count(*) from campaign_requests`) != 1 || s.Number(`select count(*) from audit where action = 'campaign.hold'`) != 1 {
 		t.Errorf("held twice: %v", err)
 	}
 }
@@ -188,8 +189,8 @@ func TestLeavesOfAHeldCampaign(t *testing.T) {
 		s := newOffice(t)
 		c := s.gold(1)
 		s.imported()
-		s.must(s.launcher.Start(t.Context(), c.ID))
-		s.must(s.launcher.Cut(t.Context(), c.ID))
+		s.Must(s.launcher.Start(t.Context(), c.ID))
+		s.Must(s.launcher.Cut(t.Context(), c.ID))
 		return s, c, s.held(c, 20, 0)
 	}
 	t.Run("refused", func(t *testing.T) {
@@ -202,18 +203,18 @@ func TestLeavesOfAHeldCampaign(t *testing.T) {
 			t.Errorf("resume: %v", err)
 		}
 		_, err = s.service.Ask(t.Context(), li, c.ID, "they agreed")
-		s.must(err)
+		s.Must(err)
 		if v := s.review(c); v.Open == nil || v.Open.Reach.Users != 20 {
 			t.Errorf("asked again: %+v", v)
 		}
 		ended, err := s.service.Do(t.Context(), li, c.ID, 0, campaign.Cancelling, "")
-		if err != nil || ended.HeldAt != nil || s.number(`select count(*) from campaign_requests where state = 'asked'`) != 0 {
+		if err != nil || ended.HeldAt != nil || s.Number(`select count(*) from campaign_requests where state = 'asked'`) != 0 {
 			t.Errorf("cancelled: %+v %v", ended, err)
 		}
 	})
 	t.Run("limit lifted", func(t *testing.T) {
 		s, c, _ := hold(t)
-		s.exec(`update campaign_limits set approval_above = 20`)
+		s.Exec(`update campaign_limits set approval_above = 20`)
 		if s.review(c).Needed() {
 			t.Error("a second person is needed for what one may send alone")
 		}
@@ -221,48 +222,48 @@ func TestLeavesOfAHeldCampaign(t *testing.T) {
 		if err != nil || got.State != campaign.Running || got.HeldAt != nil {
 			t.Fatalf("resumed: %+v %v", got, err)
 		}
-		s.must(s.launcher.Cut(t.Context(), c.ID))
-		if n := s.number(`select people from campaigns`); n != 20 {
+		s.Must(s.launcher.Cut(t.Context(), c.ID))
+		if n := s.Number(`select people from campaigns`); n != 20 {
 			t.Errorf("%d people", n)
 		}
 	})
 	t.Run("too late", func(t *testing.T) {
 		s, c, open := hold(t)
-		s.exec(`update campaigns set ends_at = clock_timestamp(), starts_at = clock_timestamp() - interval '1 hour'`)
+		s.Exec(`update campaigns set ends_at = clock_timestamp(), starts_at = clock_timestamp() - interval '1 hour'`)
 		if _, err := s.service.Approve(t.Context(), ada, c.ID, open.ID, ""); fault.KindOf(err) == 0 {
 			t.Errorf("approved after its end: %v", err)
 		}
 		for range 2 {
 			_, err := s.campaigns.Settle(t.Context())
-			s.must(err)
+			s.Must(err)
 		}
-		if got := s.now(c); got.State != campaign.Finished || got.Reason != "approval_missing" || got.HeldAt != nil || s.number(`select count(*) from campaign_requests where state = 'asked'`) != 0 {
+		if got := s.now(c); got.State != campaign.Finished || got.Reason != "approval_missing" || got.HeldAt != nil || s.Number(`select count(*) from campaign_requests where state = 'asked'`) != 0 {
 			t.Errorf("after its end: %s %q", got.State, got.Reason)
 		}
 	})
 	t.Run("approved before", func(t *testing.T) {
 		s := newOffice(t)
 		c, open := s.asked(func(sp *campaign.Spec) {
-			sp.StartsAt = clock().Add(-time.Second)
+			sp.StartsAt = pgtest.Clock().Add(-time.Second)
 			sp.Audience = campaign.Audience{Kind: campaign.Everybody}
 		})
 		_, err := s.service.Approve(t.Context(), ada, c.ID, open.ID, "")
-		s.must(err)
-		s.exec(`insert into users (id, created_at) select i, now() - interval '1 day' from generate_series(21, 24) i`)
-		s.must(s.launcher.Start(t.Context(), c.ID))
-		s.must(s.launcher.Cut(t.Context(), c.ID))
+		s.Must(err)
+		s.Exec(`insert into users (id, created_at) select i, now() - interval '1 day' from generate_series(21, 24) i`)
+		s.Must(s.launcher.Start(t.Context(), c.ID))
+		s.Must(s.launcher.Cut(t.Context(), c.ID))
 		if got := s.now(c); got.State != campaign.Running || got.CutAt == nil {
 			t.Errorf("within a fifth of what was approved: %+v", got)
 		}
 	})
 	t.Run("grown beyond what was approved", func(t *testing.T) {
 		s := newOffice(t)
-		c, open := s.asked(func(sp *campaign.Spec) { sp.StartsAt = clock().Add(-time.Second) })
+		c, open := s.asked(func(sp *campaign.Spec) { sp.StartsAt = pgtest.Clock().Add(-time.Second) })
 		_, err := s.service.Approve(t.Context(), ada, c.ID, open.ID, "")
-		s.must(err)
-		s.exec(`insert into users (id, created_at) select i, now() - interval '1 day' from generate_series(21, 25) i`)
-		s.must(s.launcher.Start(t.Context(), c.ID))
-		s.must(s.launcher.Cut(t.Context(), c.ID))
+		s.Must(err)
+		s.Exec(`insert into users (id, created_at) select i, now() - interval '1 day' from generate_series(21, 25) i`)
+		s.Must(s.launcher.Start(t.Context(), c.ID))
+		s.Must(s.launcher.Cut(t.Context(), c.ID))
 		s.held(c, 25, 0)
 	})
 }

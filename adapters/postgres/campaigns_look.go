@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -27,11 +28,11 @@ returning b.id`
 
 // SendTest stores a test message; see [campaign.Store].
 func (s Campaigns) SendTest(ctx context.Context, c campaign.Campaign, to user.ID, variant *int, e staff.Entry) error {
-	due, err := encodeSet([]user.ID{to})
+	due, err := pg.EncodeSet([]user.ID{to})
 	if err != nil {
 		return err
 	}
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		var id int64
 		err := tx.QueryRow(ctx, testSQL, c.ID, c.TemplateID(), c.Channel, to, due, variant).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -43,7 +44,7 @@ func (s Campaigns) SendTest(ctx context.Context, c campaign.Campaign, to user.ID
 		if _, err := tx.Exec(ctx, `delete from exceptions where batch_id = $1`, id); err != nil {
 			return err
 		}
-		if err := insertAudit(ctx, tx, e); err != nil {
+		if err := pg.InsertAudit(ctx, tx, e); err != nil {
 			return err
 		}
 		return announceCampaign(ctx, tx, event.CampaignChanged, c)
@@ -53,39 +54,39 @@ func (s Campaigns) SendTest(ctx context.Context, c campaign.Campaign, to user.ID
 // Outcome returns what became of one recipient; see [campaign.Store].
 func (s Campaigns) Outcome(ctx context.Context, kind delivery.Kind, c campaign.Campaign, id user.ID) (o campaign.Outcome, found bool, err error) {
 	var due, sent []byte
-	var known recorded
+	var known pg.Recorded
 	var variant *int // of a test
 	var at *time.Time
-	var span sendSpan
+	var span pg.SendSpan
 	o.UserID, o.Channel, o.Variant = id, c.Channel, c.Content.Pick(c.ID, id)
-	err = s.pool.QueryRow(ctx, `
+	err = s.Pool.QueryRow(ctx, `
 		select b.id, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(e.outcome, ''), coalesce(e.reason, ''),
 			coalesce(e.detail, ''), coalesce(e.attempts, 0), e.last_at, e.next_retry_at,
-			(select o.opened_at from campaign_openings o where $1 = 'campaign' and o.campaign_id = $2 and o.user_id = $4), b.variant, `+spanColumns+`
+			(select o.opened_at from campaign_openings o where $1 = 'campaign' and o.campaign_id = $2 and o.user_id = $4), b.variant, `+pg.SpanColumns+`
 		from (select * from batches where kind = $1 and owner_id = $2 and channel = $3 and from_user <= $4 order by from_user desc limit 1) b
 		left join exceptions e on e.batch_id = b.id and e.user_id = $4 where b.to_user >= $4`, kind, c.ID, c.Channel, id).
-		Scan(&o.BatchID, &due, &sent, &known.rest, &known.restReason, &known.exception, &known.reason, &o.Detail, &o.Attempts, &at,
-			&o.NextRetryAt, &o.OpenedAt, &variant, &span.started, &span.finished, &span.planned, &span.late, &span.recovered)
+		Scan(&o.BatchID, &due, &sent, &known.Rest, &known.RestReason, &known.Exception, &known.Reason, &o.Detail, &o.Attempts, &at,
+			&o.NextRetryAt, &o.OpenedAt, &variant, &span.Started, &span.Finished, &span.Planned, &span.Late, &span.Recovered)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return o, false, nil
 	}
 	if err != nil {
-		return o, false, translate(err)
+		return o, false, pg.Translate(err)
 	}
 	if variant != nil {
 		o.Variant = *variant
 	}
-	if meant, err := holds(due, id); err != nil || !meant {
+	if meant, err := pg.SetHolds(due, id); err != nil || !meant {
 		return o, false, err
 	}
-	known.reached, err = holds(sent, id)
-	o.Outcome, o.Reason = known.outcome()
+	known.Reached, err = pg.SetHolds(sent, id)
+	o.Outcome, o.Reason = known.Outcome()
 	switch {
 	case o.Outcome == delivery.InFlight:
 	case at != nil:
 		o.At = *at
 	default:
-		span.tell(&o)
+		span.Tell(&o)
 	}
 	return o, true, err
 }
@@ -95,15 +96,15 @@ func (s Campaigns) Subject(ctx context.Context, c campaign.Campaign) (delivery.S
 	sub := delivery.Subject{Kind: delivery.KindCampaign, OwnerID: c.ID, Copy: &c.Content, TemplateID: c.TemplateID(), ShopName: c.ShopName,
 		EndsAt: c.EndsAt, DueAt: c.StartsAt}
 	if c.Shop != 0 {
-		sub.ShopNumber = itoa(c.Shop)
+		sub.ShopNumber = pg.Itoa(c.Shop)
 	}
 	if sub.TemplateID == 0 {
 		return sub, nil
 	}
-	err := s.pool.QueryRow(ctx, `select name, claim_url, opens_at from templates where id = $1`, sub.TemplateID).
+	err := s.Pool.QueryRow(ctx, `select name, claim_url, opens_at from templates where id = $1`, sub.TemplateID).
 		Scan(&sub.TemplateName, &sub.ClaimURL, &sub.OpensAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return sub, nil
 	}
-	return sub, translate(err)
+	return sub, pg.Translate(err)
 }

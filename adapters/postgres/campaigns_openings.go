@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/user"
 )
@@ -27,14 +28,14 @@ select claim_url from target`
 // Target returns where the link of a campaign leads, or [user.ErrLink] if it
 // leads nowhere.
 func (s Campaigns) Target(ctx context.Context, r campaign.Reader) (url string, err error) {
-	err = s.pool.QueryRow(ctx, `select claim_url from (`+targetSQL+`) t`, r.CampaignID).Scan(&url)
+	err = s.Pool.QueryRow(ctx, `select claim_url from (`+targetSQL+`) t`, r.CampaignID).Scan(&url)
 	return url, linkError(err)
 }
 
 // Open is [Campaigns.Target], and notes that the reader has been there. Only
 // the first time counts.
 func (s Campaigns) Open(ctx context.Context, r campaign.Reader) (url string, err error) {
-	err = s.pool.QueryRow(ctx, openingSQL, r.CampaignID, r.UserID, r.Variant).Scan(&url)
+	err = s.Pool.QueryRow(ctx, openingSQL, r.CampaignID, r.UserID, r.Variant).Scan(&url)
 	return url, linkError(err)
 }
 
@@ -42,5 +43,5 @@ func linkError(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return user.ErrLink
 	}
-	return translate(err)
+	return pg.Translate(err)
 }

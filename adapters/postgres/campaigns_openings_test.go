@@ -25,8 +25,8 @@ func trackedAs(owner int64, id user.ID, variant int) string {
 // message shows where the link leads.
 func TestCampaignLinksAreTracked(t *testing.T) {
 	s := newStage(t)
-	tpl := s.world.published(time.Hour)
-	s.exec(`update templates set claim_url = $1 where id = $2`, claimPage, tpl.ID)
+	tpl := s.world.Published(time.Hour)
+	s.Exec(`update templates set claim_url = $1 where id = $2`, claimPage, tpl.ID)
 	s.users(3, 1)
 	spec := func(channel delivery.Channel, name string) func(*campaign.Spec) {
 		return func(sp *campaign.Spec) {
@@ -46,32 +46,32 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 	}
 	d := s.deliverer(hook, newSink(delivery.App, 1000))
 	d.Guards, d.LinkURL = nil, trackedAs
-	s.must(d.Drain(t.Context(), delivery.Webhook))
-	s.must(d.Drain(t.Context(), delivery.App))
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
+	s.Must(d.Drain(t.Context(), delivery.App))
 	for id := user.ID(1); id <= 3; id++ {
 		if want := "See " + trackedAs(c.ID, id, 0); read[id] != want {
 			t.Errorf("user %d reads %q, want %q", id, read[id], want)
 		}
 	}
 	_, err := s.service.Test(t.Context(), staff.System(), c.ID, 2, nil)
-	s.must(err)
-	s.must(d.Drain(t.Context(), delivery.Webhook))
+	s.Must(err)
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	if read[2] != "See "+claimPage {
 		t.Errorf("the test reads %q", read[2])
 	}
-	s.exec(`update campaigns set content = jsonb_set(content, '{variants,1}', '{"percent": 0, "texts": {"": {"title": "B", "body": "Other {{link}}"}}}') where id = $1`, c.ID)
+	s.Exec(`update campaigns set content = jsonb_set(content, '{variants,1}', '{"percent": 0, "texts": {"": {"title": "B", "body": "Other {{link}}"}}}') where id = $1`, c.ID)
 	_, err = s.service.Test(t.Context(), staff.System(), c.ID, 2, new(1))
-	s.must(err)
-	s.must(d.Drain(t.Context(), delivery.Webhook))
+	s.Must(err)
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	if read[2] != "Other "+claimPage {
 		t.Errorf("the test of the other version reads %q", read[2])
 	}
 
-	reader := postgres.NewReservations(s.db, postgres.Grouping{})
+	reader := postgres.NewReservations(s.DB, postgres.Grouping{})
 	t.Cleanup(reader.Close)
 	reader.Track = trackedAs
 	inbox, err := reader.Inbox(t.Context(), 3, time.Time{}, 10)
-	s.must(err)
+	s.Must(err)
 	if len(inbox.Items) != 1 || !strings.Contains(inbox.Items[0].Text, trackedAs(app.ID, 3, 0)) || inbox.Items[0].ClaimURL != claimPage {
 		t.Errorf("inbox %+v", inbox.Items)
 	}
@@ -79,7 +79,7 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 
 func TestOpeningsCountOnce(t *testing.T) {
 	s := newStage(t)
-	tpl := s.world.published(time.Hour)
+	tpl := s.world.Published(time.Hour)
 	s.users(2, 1)
 	ctx, nowhere := t.Context(), s.running(nil)
 	c := s.published(func(sp *campaign.Spec) { sp.Name, sp.GrantTemplate = "Linked", tpl.ID })
@@ -94,15 +94,15 @@ func TestOpeningsCountOnce(t *testing.T) {
 			t.Errorf("%s: %v, %v", what, err, err2)
 		}
 	}
-	s.exec(`update templates set claim_url = $1 where id = $2`, claimPage, tpl.ID)
+	s.Exec(`update templates set claim_url = $1 where id = $2`, claimPage, tpl.ID)
 	refused("not sent", c.ID)
 	refused("about no template", nowhere.ID)
 	refused("unknown", 999)
-	s.must(s.launcher.Start(ctx, c.ID))
+	s.Must(s.launcher.Start(ctx, c.ID))
 	if url, err := s.campaigns.Target(ctx, campaign.Reader{CampaignID: c.ID, UserID: 1}); err != nil || url != claimPage {
 		t.Errorf("leads to %q %v", url, err)
 	}
-	if n := s.number(`select count(*) from campaign_openings`); n != 0 {
+	if n := s.Number(`select count(*) from campaign_openings`); n != 0 {
 		t.Errorf("%d noted before anybody opened a link", n)
 	}
 	var all sync.WaitGroup
@@ -114,16 +114,16 @@ func TestOpeningsCountOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := s.number(`select count(*) from campaign_openings where campaign_id = $1 and variant = 1`, c.ID); n != 2 {
+	if n := s.Number(`select count(*) from campaign_openings where campaign_id = $1 and variant = 1`, c.ID); n != 2 {
 		t.Errorf("%d openings, want 2", n)
 	}
-	s.exec(`update templates set claim_url = '' where id = $1`, tpl.ID)
+	s.Exec(`update templates set claim_url = '' where id = $1`, tpl.ID)
 	refused("leads nowhere any more", c.ID)
 
-	s.exec(`update campaigns set archived = true, starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
-	_, err := postgres.NewHousekeeping(s.db).Clean(ctx, keepTen, 0)
-	s.must(err)
-	if n := s.number(`select count(*) from campaign_openings`); n != 0 {
+	s.Exec(`update campaigns set archived = true, starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
+	_, err := postgres.NewHousekeeping(s.DB).Clean(ctx, keepTen, 0)
+	s.Must(err)
+	if n := s.Number(`select count(*) from campaign_openings`); n != 0 {
 		t.Errorf("%d openings are kept for ever", n)
 	}
 }

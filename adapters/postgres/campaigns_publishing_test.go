@@ -17,19 +17,19 @@ import (
 func TestCampaignOfNoShopNeedsApproval(t *testing.T) {
 	s := newStage(t)
 	s.users(20, 1)
-	s.exec(`insert into campaign_limits (shop_number, approval_above) values (9, 50), (10, 5), (11, 0)`)
+	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (9, 50), (10, 5), (11, 0)`)
 	publish := func() campaign.Campaign {
 		c, err := s.service.Create(t.Context(), li, campaignSpec(), "")
-		s.must(err)
+		s.Must(err)
 		c, err = s.service.Do(t.Context(), li, c.ID, 0, campaign.Publishing, "")
-		s.must(err)
+		s.Must(err)
 		return c
 	}
 	if c := publish(); c.State != campaign.Draft || c.ApprovalAskedAt == nil {
 		t.Errorf("published by one person: %+v", c)
 	}
 	// What is set for such campaigns themselves counts first.
-	s.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 30)`)
+	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 30)`)
 	if c := publish(); c.State == campaign.Draft {
 		t.Errorf("not published: %+v", c)
 	}
@@ -38,8 +38,8 @@ func TestCampaignOfNoShopNeedsApproval(t *testing.T) {
 func TestAudiencesAreOfTheirKind(t *testing.T) {
 	s := newStage(t)
 	rules := s.readers("en")
-	list, _, err := (&segment.Service{Store: postgres.NewSegments(s.db)}).CreateList(t.Context(), staff.System(), "Fair", 0, "")
-	s.must(err)
+	list, _, err := (&segment.Service{Store: postgres.NewSegments(s.DB)}).CreateList(t.Context(), staff.System(), "Fair", 0, "")
+	s.Must(err)
 	for audience, key := range map[campaign.AudienceKind]string{campaign.List: "rule.audience_is_rules", campaign.Segment: "rule.audience_is_list"} {
 		sp := campaignSpec()
 		sp.Audience = campaign.Audience{Kind: audience, ID: map[campaign.AudienceKind]int64{campaign.List: rules.ID, campaign.Segment: list.ID}[audience]}
@@ -54,22 +54,22 @@ func TestAudiencesAreOfTheirKind(t *testing.T) {
 func TestPublishingNeedsTheWholeList(t *testing.T) {
 	s := newStage(t)
 	s.users(10, 1)
-	jobs := &job.Service{Store: postgres.NewJobs(s.db)}
-	lists := &segment.Service{Store: postgres.NewSegments(s.db), Jobs: jobs, Tables: anyIDs{}}
+	jobs := &job.Service{Store: postgres.NewJobs(s.DB)}
+	lists := &segment.Service{Store: postgres.NewSegments(s.DB), Jobs: jobs, Tables: anyIDs{}}
 	upload := func(text string) int64 {
-		u, err := postgres.NewUploads(s.db).SaveUpload(t.Context(), "list.csv", strings.NewReader(text), 1<<20, staff.System())
-		s.must(err)
+		u, err := postgres.NewUploads(s.DB).SaveUpload(t.Context(), "list.csv", strings.NewReader(text), 1<<20, staff.System())
+		s.Must(err)
 		return u.ID
 	}
 	list, filling, err := lists.CreateList(t.Context(), staff.System(), "Fair", upload("id\n1\n2\n"), "")
-	s.must(err)
+	s.Must(err)
 	if files, err := lists.Files(t.Context(), staff.System(), list.ID); err != nil || len(files) != 1 || files[0].ID != filling.ID {
 		t.Fatalf("the list's files are %+v, %v", files, err)
 	}
 	sp := campaignSpec()
 	sp.Audience = campaign.Audience{Kind: campaign.List, ID: list.ID}
 	c, err := s.service.Create(t.Context(), staff.System(), sp, "")
-	s.must(err)
+	s.Must(err)
 	publish := func() error {
 		_, err := s.service.Do(t.Context(), staff.System(), c.ID, 0, campaign.Publishing, "")
 		return err
@@ -79,10 +79,10 @@ func TestPublishingNeedsTheWholeList(t *testing.T) {
 	}
 	// The job of another list is no hindrance.
 	_, _, err = lists.CreateList(t.Context(), staff.System(), "Other", upload("id\n3\n"), "")
-	s.must(err)
+	s.Must(err)
 	_, err = jobs.Cancel(t.Context(), staff.System(), filling.ID)
-	s.must(err)
-	s.must(publish())
+	s.Must(err)
+	s.Must(publish())
 }
 
 func TestPublishingNeedsItsSegment(t *testing.T) {
@@ -92,11 +92,11 @@ func TestPublishingNeedsItsSegment(t *testing.T) {
 	sp := campaignSpec()
 	toSegment(g.ID)(&sp)
 	c, err := s.service.Create(t.Context(), staff.System(), sp, "")
-	s.must(err)
-	if err := postgres.NewSegments(s.db).DeleteSegment(t.Context(), g.ID, about("segment.delete")); !errors.Is(err, segment.ErrInUse) {
+	s.Must(err)
+	if err := postgres.NewSegments(s.DB).DeleteSegment(t.Context(), g.ID, about("segment.delete")); !errors.Is(err, segment.ErrInUse) {
 		t.Errorf("deleted under a draft: %v", err)
 	}
-	s.exec(`delete from segments`)
+	s.Exec(`delete from segments`)
 	if _, err := s.service.Do(t.Context(), staff.System(), c.ID, 0, campaign.Publishing, ""); fault.KindOf(err) != fault.Invalid && fault.KindOf(err) != fault.NotFound {
 		t.Errorf("published without its segment: %v", err)
 	}

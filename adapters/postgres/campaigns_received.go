@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
@@ -39,11 +40,11 @@ order by c.started_at desc, c.id desc`
 // [campaign.LetterStore].
 func (s Campaigns) Mailbag(ctx context.Context, to user.ID, shops []int64) (m campaign.Mailbag, err error) {
 	shops = append([]int64{}, shops...)
-	err = s.pool.QueryRow(ctx, `select clock_timestamp(), coalesce((select started_at from campaigns
+	err = s.Pool.QueryRow(ctx, `select clock_timestamp(), coalesce((select started_at from campaigns
 		where started_at is not null and (cardinality($1::bigint[]) = 0 or shop_number = any($1))
 		order by started_at desc offset $2 limit 1), '0001-01-01')`, shops, mailbagWindow).Scan(&m.Now, &m.Passed)
 	if err != nil {
-		return m, translate(err)
+		return m, pg.Translate(err)
 	}
 	if m.Letters, err = s.lettersTo(ctx, to, shops); err != nil {
 		return m, err
@@ -53,29 +54,29 @@ func (s Campaigns) Mailbag(ctx context.Context, to user.ID, shops []int64) (m ca
 }
 
 func (s Campaigns) lettersTo(ctx context.Context, to user.ID, shops []int64) (list []campaign.Letter, err error) {
-	rows, err := s.pool.Query(ctx, mailbagSQL, to, shops, mailbagWindow)
+	rows, err := s.Pool.Query(ctx, mailbagSQL, to, shops, mailbagWindow)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	var l campaign.Letter
 	var due, sent pgtype.DriverBytes // looked at before the next row
-	var known recorded
+	var known pg.Recorded
 	_, err = pgx.ForEachRow(rows, []any{&l.CampaignID, &l.Name, &l.Shop, &l.ShopName, &l.Channel, &l.BatchID, &due, &sent,
-		&known.rest, &known.restReason, &known.exception, &known.reason, &l.At, &l.CountsAt}, func() error {
-		if meant, err := holds(due, to); err != nil || !meant {
+		&known.Rest, &known.RestReason, &known.Exception, &known.Reason, &l.At, &l.CountsAt}, func() error {
+		if meant, err := pg.SetHolds(due, to); err != nil || !meant {
 			return err
 		}
-		if known.reached, err = holds(sent, to); err != nil {
+		if known.Reached, err = pg.SetHolds(sent, to); err != nil {
 			return err
 		}
 		letter := l
-		if letter.Outcome, letter.Reason = known.outcome(); letter.Outcome == delivery.InFlight {
+		if letter.Outcome, letter.Reason = known.Outcome(); letter.Outcome == delivery.InFlight {
 			letter.At = time.Time{}
 		}
 		list = append(list, letter)
 		return nil
 	})
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // limitsOf returns what the letters' shops allow their campaigns.
@@ -84,9 +85,9 @@ func (s Campaigns) limitsOf(ctx context.Context, letters []campaign.Letter) (map
 	for i, l := range letters {
 		shops[i] = l.Shop
 	}
-	rows, err := s.pool.Query(ctx, `select shop_number, per_day, per_week, approval_above from campaign_limits where shop_number = any($1)`, shops)
+	rows, err := s.Pool.Query(ctx, `select shop_number, per_day, per_week, approval_above from campaign_limits where shop_number = any($1)`, shops)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	limits := map[int64]campaign.Limits{}
 	var shop int64
@@ -95,5 +96,5 @@ func (s Campaigns) limitsOf(ctx context.Context, letters []campaign.Letter) (map
 		limits[shop] = l
 		return nil
 	})
-	return limits, translate(err)
+	return limits, pg.Translate(err)
 }

@@ -14,8 +14,8 @@ import (
 func TestMailbag(t *testing.T) {
 	s := newStage(t)
 	s.users(20, 1)
-	s.exec(`insert into shops values (10, 'Tea house', 'Asia/Shanghai'), (11, 'Bakery', 'Europe/Berlin')`)
-	s.exec(`insert into campaign_limits (shop_number, per_day, per_week) values (10, 1, 3), (11, 0, 0)`)
+	s.Exec(`insert into shops values (10, 'Tea house', 'Asia/Shanghai'), (11, 'Bakery', 'Europe/Berlin')`)
+	s.Exec(`insert into campaign_limits (shop_number, per_day, per_week) values (10, 1, 3), (11, 0, 0)`)
 	send := func(name string, shop int64, audience campaign.Audience) campaign.Campaign {
 		c := s.running(func(spec *campaign.Spec) { spec.Name, spec.Shop, spec.Audience = name, shop, audience })
 		s.bring()
@@ -23,7 +23,7 @@ func TestMailbag(t *testing.T) {
 	}
 	everybody := campaign.Audience{Kind: campaign.Everybody}
 	deliver := func() {
-		s.must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
+		s.Must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
 	}
 	first := send("first", 10, everybody)
 	deliver()
@@ -37,7 +37,7 @@ func TestMailbag(t *testing.T) {
 	mailbag := func(to user.ID, shops ...int64) (campaign.Mailbag, string) {
 		t.Helper()
 		m, err := s.campaigns.Mailbag(t.Context(), to, shops)
-		s.must(err)
+		s.Must(err)
 		text := ""
 		for _, l := range m.Letters {
 			text += fmt.Sprintf("%s %d %s %s %s; ", l.Name, l.Shop, l.Channel, l.Outcome, l.Reason)
@@ -71,17 +71,17 @@ func TestMailbag(t *testing.T) {
 // it is said from when on there may be more.
 func TestMailbagIsBounded(t *testing.T) {
 	s := newStage(t)
-	s.exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at)
+	s.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at)
 		select 'c' || n, 0, '{}', '{"kind": "all"}', now(), now() + interval '1 hour', 'finished', 'x', 'x', date_trunc('hour', now()) - n * interval '1 minute' from generate_series(0, 400) n`)
-	s.exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, started_at, finished_at)
+	s.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, started_at, finished_at)
 		select 'campaign', c.id, 0, 1, 9, 'done', now(), now(), $1, 9, now(), now() from campaigns c`, bitmap(1, 5, 9))
 	m, err := s.campaigns.Mailbag(t.Context(), 5, nil)
-	s.must(err)
+	s.Must(err)
 	if len(m.Letters) != 200 || m.Letters[0].Name != "c0" || m.Letters[199].Name != "c199" {
 		t.Fatalf("%d letters", len(m.Letters))
 	}
 	var passed bool
-	s.must(s.sql.QueryRow(t.Context(), `select $1 = (select started_at from campaigns where name = 'c200')`, m.Passed).Scan(&passed))
+	s.Must(s.SQL.QueryRow(t.Context(), `select $1 = (select started_at from campaigns where name = 'c200')`, m.Passed).Scan(&passed))
 	if !passed {
 		t.Errorf("passed %v", m.Passed)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
@@ -31,7 +32,7 @@ var countedUnder = map[delivery.Outcome]string{
 // anybody above $3, each with the exceptions among them. A step into the
 // unique index of ranges finds the first one.
 const recipientsSQL = `
-select b.id, b.to_user, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), ` + spanColumns + `,
+select b.id, b.to_user, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), ` + pg.SpanColumns + `,
 	e.users, e.outcomes, e.reasons, e.details, e.attempts, e.at, e.next
 from (
 	select * from batches b where b.kind = 'campaign' and b.owner_id = $1 and b.channel = $2 and b.to_user > $3
@@ -88,12 +89,12 @@ type recipientReader struct {
 
 // readRecipients reads at most so many batches and says how many there were.
 func (s Campaigns) readRecipients(ctx context.Context, r *recipientReader, batches int) (n int, err error) {
-	rows, err := s.pool.Query(ctx, fmt.Sprintf(recipientsSQL, countedUnder[r.query.Outcome]), r.campaign.ID, r.campaign.Channel, r.page.Next, batches, r.query.Reason)
+	rows, err := s.Pool.Query(ctx, fmt.Sprintf(recipientsSQL, countedUnder[r.query.Outcome]), r.campaign.ID, r.campaign.Channel, r.page.Next, batches, r.query.Reason)
 	if err != nil {
-		return 0, translate(err)
+		return 0, pg.Translate(err)
 	}
 	var b recipientBatch
-	fields := slices.Concat([]any{&b.id, &b.to, &b.due, &b.sent, &b.rest, &b.restReason}, b.span.fields(),
+	fields := slices.Concat([]any{&b.id, &b.to, &b.due, &b.sent, &b.rest, &b.restReason}, b.span.Fields(),
 		[]any{&b.users, &b.outcomes, &b.reasons, &b.details, &b.attempts, &b.recorded, &b.next})
 	_, err = pgx.ForEachRow(rows, fields, func() error {
 		n++
@@ -102,7 +103,7 @@ func (s Campaigns) readRecipients(ctx context.Context, r *recipientReader, batch
 		}
 		return r.add(&b)
 	})
-	return n, translate(err)
+	return n, pg.Translate(err)
 }
 
 // recipientBatch is one batch with the exceptions of its recipients, ascending.
@@ -111,7 +112,7 @@ type recipientBatch struct {
 	to               user.ID
 	due, sent        []byte
 	rest, restReason string
-	span             sendSpan
+	span             pg.SendSpan
 	users            []int64
 	outcomes         []string
 	reasons          []string
@@ -126,11 +127,11 @@ func (r *recipientReader) add(b *recipientBatch) error {
 		r.page.Next = b.to
 		return nil
 	}
-	due, err := decodeSet(b.due)
+	due, err := pg.DecodeSet(b.due)
 	if err != nil {
 		return err
 	}
-	sent, err := decodeSet(b.sent)
+	sent, err := pg.DecodeSet(b.sent)
 	if err != nil {
 		return err
 	}
@@ -160,22 +161,22 @@ func (r *recipientReader) add(b *recipientBatch) error {
 // that place of the batch's.
 func (b *recipientBatch) outcome(id user.ID, at int, reached bool) campaign.Outcome {
 	o := campaign.Outcome{UserID: id, BatchID: b.id}
-	known := recorded{reached: reached, rest: b.rest, restReason: b.restReason}
+	known := pg.Recorded{Reached: reached, Rest: b.rest, RestReason: b.restReason}
 	if at < len(b.users) && b.users[at] == int64(id) {
-		known.exception, known.reason = b.outcomes[at], b.reasons[at]
+		known.Exception, known.Reason = b.outcomes[at], b.reasons[at]
 		o.Detail, o.Attempts, o.At, o.NextRetryAt = b.details[at], int(b.attempts[at]), b.recorded[at], b.next[at]
 	}
-	if o.Outcome, o.Reason = known.outcome(); o.Outcome == delivery.InFlight {
+	if o.Outcome, o.Reason = known.Outcome(); o.Outcome == delivery.InFlight {
 		o.At = time.Time{}
 	} else if o.At.IsZero() {
-		b.span.tell(&o)
+		b.span.Tell(&o)
 	}
 	return o
 }
 
 func (r *recipientReader) fits(o campaign.Outcome) bool {
 	q := r.query
-	return (q.Only == 0 || o.UserID == q.Only) && (q.Outcome == "" || alike(o.Outcome, q.Outcome)) &&
+	return (q.Only == 0 || o.UserID == q.Only) && (q.Outcome == "" || pg.SameOutcome(o.Outcome, q.Outcome)) &&
 		(q.Reason == "" || o.Reason == q.Reason) &&
 		(q.Without == "" || o.Reason != q.Without) && (q.Variant == nil || o.Variant == *q.Variant)
 }
@@ -184,14 +185,14 @@ func (r *recipientReader) fits(o campaign.Outcome) bool {
 // [campaign.ResultStore].
 func (s Campaigns) Waiting(ctx context.Context, id int64) (w campaign.Waiting, err error) {
 	var next *time.Time
-	err = s.pool.QueryRow(ctx, `select coalesce(sum(e.n), 0)::bigint, min(e.next) from batches b, lateral (
+	err = s.Pool.QueryRow(ctx, `select coalesce(sum(e.n), 0)::bigint, min(e.next) from batches b, lateral (
 			select count(*) as n, min(x.next_retry_at) as next from exceptions x
 			where x.batch_id = b.id and x.outcome = 'failed' and x.reason = $2 and x.next_retry_at > clock_timestamp()
 		) e where b.kind = 'campaign' and b.owner_id = $1 and b.failed_count > 0 and b.state <> 'done'`, id, delivery.ReasonQuietHours).Scan(&w.Users, &next)
 	if next != nil {
 		w.Next = *next
 	}
-	return w, translate(err)
+	return w, pg.Translate(err)
 }
 
 // openings adds when the recipients, ascending, opened the message's link.
@@ -203,9 +204,9 @@ func (s Campaigns) openings(ctx context.Context, campaignID int64, list []campai
 	for i, o := range list {
 		ids[i] = int64(o.UserID)
 	}
-	rows, err := s.pool.Query(ctx, `select user_id, opened_at from campaign_openings where campaign_id = $1 and user_id = any($2) order by user_id`, campaignID, ids)
+	rows, err := s.Pool.Query(ctx, `select user_id, opened_at from campaign_openings where campaign_id = $1 and user_id = any($2) order by user_id`, campaignID, ids)
 	if err != nil {
-		return translate(err)
+		return pg.Translate(err)
 	}
 	at, id, opened := 0, user.ID(0), time.Time{}
 	_, err = pgx.ForEachRow(rows, []any{&id, &opened}, func() error {
@@ -216,5 +217,5 @@ func (s Campaigns) openings(ctx context.Context, campaignID int64, list []campai
 		list[at].OpenedAt = &when
 		return nil
 	})
-	return translate(err)
+	return pg.Translate(err)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
@@ -23,7 +24,7 @@ func alikeOutcomes(a, b campaign.Outcome) bool {
 func TestRecipientsOfACampaign(t *testing.T) {
 	s := newStage(t)
 	s.users(3500, 3)
-	s.exec(`update users set opt_outs = $1 where id % 17 = 0`, int16(delivery.Webhook.Bit()))
+	s.Exec(`update users set opt_outs = $1 where id % 17 = 0`, int16(delivery.Webhook.Bit()))
 	c := s.running(func(sp *campaign.Spec) { sp.Content = divided(30, 10) })
 	s.bring()
 	hook := newSink(delivery.Webhook, 100)
@@ -37,16 +38,16 @@ func TestRecipientsOfACampaign(t *testing.T) {
 		return delivery.Result{Status: delivery.Delivered}
 	}
 	// The last batch is still on its way.
-	s.exec(`update batches set next_run_at = clock_timestamp() + interval '1 hour' where from_user = (select max(from_user) from batches)`)
+	s.Exec(`update batches set next_run_at = clock_timestamp() + interval '1 hour' where from_user = (select max(from_user) from batches)`)
 	d := s.deliverer(hook)
-	s.must(d.Drain(t.Context(), delivery.Webhook))
-	s.exec(`insert into campaign_openings select $1, id, 0, now() from users where id % 29 = 0`, c.ID)
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
+	s.Exec(`insert into campaign_openings select $1, id, 0, now() from users where id % 29 = 0`, c.ID)
 
 	var everybody []campaign.Outcome
 	seen := map[delivery.Outcome]int{}
 	for i := range 3500 {
 		o, found, err := s.campaigns.Outcome(t.Context(), delivery.KindCampaign, c, user.ID(3*(i+1)))
-		s.must(err)
+		s.Must(err)
 		if !found {
 			t.Fatalf("user %d is not in the campaign", 3*(i+1))
 		}
@@ -70,7 +71,7 @@ func TestRecipientsOfACampaign(t *testing.T) {
 						want = append(want, o)
 					}
 				}
-				s.must(s.service.EachRecipient(t.Context(), staff.System(), c.ID, q, func(o campaign.Outcome) error {
+				s.Must(s.service.EachRecipient(t.Context(), staff.System(), c.ID, q, func(o campaign.Outcome) error {
 					got = append(got, o)
 					return nil
 				}))
@@ -89,7 +90,7 @@ func TestRecipientsOfACampaign(t *testing.T) {
 		}
 		for {
 			page, err := s.campaigns.Recipients(t.Context(), c, campaign.RecipientQuery{After: after, Limit: limit})
-			s.must(err)
+			s.Must(err)
 			if len(page.List) > limit {
 				t.Fatalf("%d on a page of %d", len(page.List), limit)
 			}
@@ -110,13 +111,13 @@ func TestRecipientsOfACampaign(t *testing.T) {
 	}
 	for id, found := range map[user.ID]bool{3: true, 3 * 1000: true, 3 * 1001: true, 3 * 3500: true, 4: false, 1: false, 3*3500 + 1: false, math.MaxInt64: false} {
 		page, err := s.campaigns.Recipients(t.Context(), c, campaign.RecipientQuery{Only: id, Limit: 10})
-		s.must(err)
+		s.Must(err)
 		if len(page.List) != map[bool]int{true: 1}[found] || page.More || found && page.List[0].UserID != id {
 			t.Errorf("user %d alone: %+v", id, page)
 		}
 	}
 	page, err := s.campaigns.Recipients(t.Context(), c, campaign.RecipientQuery{After: math.MaxInt64, Limit: 10})
-	s.must(err)
+	s.Must(err)
 	if len(page.List) != 0 || page.More {
 		t.Errorf("after the last id: %+v", page)
 	}
@@ -133,7 +134,7 @@ func TestRareRecipients(t *testing.T) {
 	s.bring()
 	const batches = 450
 	for i := int64(10); i < 10+batches; i++ {
-		s.exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due, due_count, skipped_count, rest_outcome, rest_reason, state, due_at, worthless_after)
+		s.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due, due_count, skipped_count, rest_outcome, rest_reason, state, due_at, worthless_after)
 			values ('campaign', $1, $2, $3, $3, $4, 1, 1, 'skipped', $5, 'done', now(), now())`, c.ID, c.Channel, i, bitmap(user.ID(i)),
 			map[bool]string{true: "sold_out", false: "opted_out"}[i == 9+batches])
 	}
@@ -141,7 +142,7 @@ func TestRareRecipients(t *testing.T) {
 	looks := 0
 	for {
 		page, err := s.campaigns.Recipients(t.Context(), c, q)
-		s.must(err)
+		s.Must(err)
 		looks++
 		if len(page.List) == 1 && page.List[0].UserID == 9+batches && !page.More {
 			break
@@ -156,7 +157,7 @@ func TestRareRecipients(t *testing.T) {
 	}
 	// Counters lead straight to what batches can hold it.
 	page, err := s.campaigns.Recipients(t.Context(), c, campaign.RecipientQuery{Outcome: delivery.InFlight, Limit: 10})
-	s.must(err)
+	s.Must(err)
 	if len(page.List) != 1 || page.More {
 		t.Errorf("in flight: %+v", page)
 	}
@@ -166,11 +167,11 @@ func TestRareRecipients(t *testing.T) {
 func TestEarlierCampaigns(t *testing.T) {
 	s := newStage(t)
 	s.users(10, 1)
-	s.exec(`insert into shops (number, name, timezone) values (10, 'a', 'UTC'), (11, 'b', 'UTC')`)
+	s.Exec(`insert into shops (number, name, timezone) values (10, 'a', 'UTC'), (11, 'b', 'UTC')`)
 	of := func(shop int64, name string) campaign.Campaign {
 		c := s.running(func(sp *campaign.Spec) { sp.Shop, sp.Name = shop, name })
 		s.bring()
-		s.must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
+		s.Must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
 		s.settled(c)
 		return s.now(c)
 	}
@@ -179,7 +180,7 @@ func TestEarlierCampaigns(t *testing.T) {
 		mine = append(mine, of(10, fmt.Sprint("mine ", i)))
 	}
 	theirs, none1 := of(11, "theirs"), of(0, "of no shop")
-	waits := s.published(func(sp *campaign.Spec) { sp.Shop, sp.Name, sp.StartsAt = 10, "waits", clock().Add(time.Minute) })
+	waits := s.published(func(sp *campaign.Spec) { sp.Shop, sp.Name, sp.StartsAt = 10, "waits", pgtest.Clock().Add(time.Minute) })
 	s.do(waits, campaign.Cancelling) // it never went out
 	last, none2 := of(10, "the last"), of(0, "of no shop either")
 	s.counted(last)
@@ -194,22 +195,22 @@ func TestEarlierCampaigns(t *testing.T) {
 		return all
 	}
 	list, err := s.service.Earlier(t.Context(), staff.System(), last, 0, 3)
-	s.must(err)
+	s.Must(err)
 	if got := names(list); !slices.Equal(got, []int64{mine[6].ID, mine[5].ID, mine[4].ID}) {
 		t.Errorf("earlier ones %v", got)
 	}
 	list, err = s.service.Earlier(t.Context(), staff.System(), last, mine[4].ID, 10)
-	s.must(err)
+	s.Must(err)
 	if got := names(list); len(got) != 4 || got[0] != mine[3].ID {
 		t.Errorf("those before %v", got)
 	}
 	list, err = s.service.Earlier(t.Context(), staff.System(), none2, 0, 10)
-	s.must(err)
+	s.Must(err)
 	if got := names(list); !slices.Equal(got, []int64{none1.ID}) {
 		t.Errorf("of no shop %v", got)
 	}
 	list, out, err := s.service.Compared(t.Context(), staff.System(), last, []int64{mine[0].ID, theirs.ID, mine[2].ID, mine[0].ID, last.ID, 999, waits.ID})
-	s.must(err)
+	s.Must(err)
 	if got := names(list); !slices.Equal(got, []int64{mine[0].ID, mine[2].ID}) || out != 4 {
 		t.Errorf("compared %v, %d left out", got, out)
 	}
@@ -239,14 +240,14 @@ func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
 	waiting := func() campaign.Waiting {
 		t.Helper()
 		w, err := s.campaigns.Waiting(t.Context(), c.ID)
-		s.must(err)
+		s.Must(err)
 		return w
 	}
 	if w := waiting(); w != (campaign.Waiting{}) {
 		t.Errorf("before anybody was sent to %+v wait", w)
 	}
 	const minute = `(extract(hour from timezone('UTC', now()))::int * 60 + extract(minute from timezone('UTC', now()))::int)`
-	s.exec(`update users set timezone = 'UTC', quiet_from = (` + minute + ` + 1430) % 1440, quiet_to = (` + minute + ` + case when id = 700 then 3 else 4 end) % 1440
+	s.Exec(`update users set timezone = 'UTC', quiet_from = (` + minute + ` + 1430) % 1440, quiet_to = (` + minute + ` + case when id = 700 then 3 else 4 end) % 1440
 		where id % 100 = 0`)
 	hook := newSink(delivery.Webhook, 100)
 	hook.answer = func(m delivery.Message, times int) delivery.Result {
@@ -256,32 +257,32 @@ func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
 		return delivery.Result{Status: delivery.Delivered}
 	}
 	d := s.deliverer(hook)
-	s.must(d.Drain(t.Context(), delivery.Webhook))
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	w, p := waiting(), campaign.Progress{}
 	p, err := s.campaigns.Progress(t.Context(), c.ID)
-	s.must(err)
-	first := s.number(`select count(*) from exceptions where user_id = 700 and next_retry_at = $1`, w.Next)
+	s.Must(err)
+	first := s.Number(`select count(*) from exceptions where user_id = 700 and next_retry_at = $1`, w.Next)
 	if w.Users != 25 || first != 1 || p.InFlight != 26 || p.Difference() != 0 || p.Reserved != 2500 {
 		t.Errorf("%+v wait, %d of them first; progress %+v", w, first, p)
 	}
 	for q, want := range map[campaign.RecipientQuery]int{{Outcome: delivery.Failed, Reason: delivery.ReasonQuietHours, Limit: 3000}: 25,
 		{Outcome: delivery.Failed, Without: delivery.ReasonQuietHours, Limit: 3000}: 1, {Without: delivery.ReasonQuietHours, Limit: 3000}: 2475} {
 		page, err := s.campaigns.Recipients(t.Context(), c, q)
-		s.must(err)
+		s.Must(err)
 		if len(page.List) != want {
 			t.Errorf("%+v: %d, want %d", q, len(page.List), want)
 		}
 	}
 	// Whose quiet hours are over does not wait any more, before being sent to.
-	s.exec(`update exceptions set next_retry_at = clock_timestamp() where user_id = 700`)
-	if w := waiting(); w.Users != 24 || s.number(`select count(*) from exceptions where user_id = 800 and next_retry_at = $1`, w.Next) != 1 {
+	s.Exec(`update exceptions set next_retry_at = clock_timestamp() where user_id = 700`)
+	if w := waiting(); w.Users != 24 || s.Number(`select count(*) from exceptions where user_id = 800 and next_retry_at = $1`, w.Next) != 1 {
 		t.Errorf("once one has woken %+v wait", w)
 	}
-	s.exec(`update users set quiet_from = 0, quiet_to = 0`)
-	s.exec(`update batches set next_run_at = clock_timestamp()`)
-	s.exec(`update exceptions set next_retry_at = clock_timestamp()`)
+	s.Exec(`update users set quiet_from = 0, quiet_to = 0`)
+	s.Exec(`update batches set next_run_at = clock_timestamp()`)
+	s.Exec(`update exceptions set next_retry_at = clock_timestamp()`)
 	hook.answer = nil
-	s.must(d.Drain(t.Context(), delivery.Webhook))
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	if got := s.settled(c); waiting() != (campaign.Waiting{}) || got.Sent != 2500 {
 		t.Errorf("in the morning: %+v", got)
 	}
@@ -295,24 +296,24 @@ func TestWhenRecipientsWereSentTo(t *testing.T) {
 	c := s.running(nil)
 	s.bring()
 	const minute = `(extract(hour from timezone('UTC', now()))::int * 60 + extract(minute from timezone('UTC', now()))::int)`
-	s.exec(`update users set timezone = 'UTC', quiet_from = (` + minute + ` + 1430) % 1440, quiet_to = (` + minute + ` + 3) % 1440 where id = 7`)
+	s.Exec(`update users set timezone = 'UTC', quiet_from = (` + minute + ` + 1430) % 1440, quiet_to = (` + minute + ` + 3) % 1440 where id = 7`)
 	hook := newSink(delivery.Webhook, 100)
 	d := s.deliverer(hook)
-	s.must(d.Drain(t.Context(), delivery.Webhook))
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	// The morning is brought nearer: what was sent lies hours back.
-	s.exec(`update users set quiet_from = 0, quiet_to = 0`)
-	s.exec(`update batches set due_at = due_at - interval '8 hours', created_at = created_at - interval '8 hours', started_at = started_at - interval '8 hours',
+	s.Exec(`update users set quiet_from = 0, quiet_to = 0`)
+	s.Exec(`update batches set due_at = due_at - interval '8 hours', created_at = created_at - interval '8 hours', started_at = started_at - interval '8 hours',
 		next_run_at = clock_timestamp()`)
-	s.exec(`update exceptions set next_retry_at = clock_timestamp()`)
-	s.must(d.Drain(t.Context(), delivery.Webhook))
-	if s.number(`select count(*) from batches where state = 'done'`) != 1 || s.number(`select count(*) from exceptions where outcome = 'recovered'`) != 1 {
+	s.Exec(`update exceptions set next_retry_at = clock_timestamp()`)
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
+	if s.Number(`select count(*) from batches where state = 'done'`) != 1 || s.Number(`select count(*) from exceptions where outcome = 'recovered'`) != 1 {
 		t.Fatal("the sleeper was not sent to in the morning")
 	}
 	page, err := s.campaigns.Recipients(t.Context(), c, campaign.RecipientQuery{Limit: 200})
-	s.must(err)
+	s.Must(err)
 	for _, o := range page.List {
 		alone, found, err := s.campaigns.Outcome(t.Context(), delivery.KindCampaign, c, o.UserID)
-		s.must(err)
+		s.Must(err)
 		for _, o := range []campaign.Outcome{o, alone} {
 			switch {
 			case !found:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
@@ -89,7 +90,7 @@ func wholeList(ctx context.Context, tx pgx.Tx, rule *campaign.FrozenRule) error 
 	}
 	var filling bool
 	err := tx.QueryRow(ctx, `select exists (select from jobs j where j.kind = 'segment.list' and j.params ->> 'segment_id' = $1
-		and j.state in ('waiting', 'running'))`, itoa(rule.SegmentID)).Scan(&filling)
+		and j.state in ('waiting', 'running'))`, pg.Itoa(rule.SegmentID)).Scan(&filling)
 	if err == nil && filling {
 		return segment.ErrFilling
 	}
@@ -144,7 +145,7 @@ func settleRequest(ctx context.Context, tx pgx.Tx, ch campaign.Change) error {
 	case ch.Decision != nil:
 		tag, err := tx.Exec(ctx, `update campaign_requests set state = $3, decided_by = $4, decided_reason = $5, decided_at = clock_timestamp()
 			where id = $1 and campaign_id = $2 and state = 'asked'`,
-			ch.Decision.Request, c.ID, string(ch.Decision.State), auditActor(ch.Entry.Actor), ch.Decision.Reason)
+			ch.Decision.Request, c.ID, string(ch.Decision.State), pg.AuditActor(ch.Entry.Actor), ch.Decision.Reason)
 		if err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func settleRequest(ctx context.Context, tx pgx.Tx, ch campaign.Change) error {
 		}
 	case c.ApprovalAskedAt == nil || ch.Ask != nil:
 		if _, err := tx.Exec(ctx, `update campaign_requests set state = 'lapsed', decided_by = $2, decided_at = clock_timestamp()
-			where campaign_id = $1 and state = 'asked'`, c.ID, auditActor(ch.Entry.Actor)); err != nil {
+			where campaign_id = $1 and state = 'asked'`, c.ID, pg.AuditActor(ch.Entry.Actor)); err != nil {
 			return err
 		}
 	}
@@ -195,16 +196,16 @@ func insertRequest(ctx context.Context, tx pgx.Tx, c campaign.Campaign, r campai
 // Requests returns what was asked of a second person, the latest first; see
 // [campaign.RequestStore].
 func (s Campaigns) Requests(ctx context.Context, id int64, limit int) ([]campaign.Request, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select id, campaign_id, shop_number, name, channel, content, audience, audience_users, grant_template_id,
 			starts_at, ends_at, rate_per_second, segment_version, segment_name, segment_rule, reach, reach_exact, reach_at, state,
 			asked_by, asked_name, asked_at, reason, decided_by, decided_at, decided_reason, allowed
 		from campaign_requests where campaign_id = $1 order by id desc limit $2`, id, max(1, limit))
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, scanRequest)
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 func scanRequest(row pgx.CollectableRow) (r campaign.Request, err error) {
@@ -230,9 +231,9 @@ func (a storedAudience) with(named []byte) (campaign.Audience, error) {
 	if named == nil {
 		return out, nil
 	}
-	set, err := decodeSet(named)
+	set, err := pg.DecodeSet(named)
 	if err == nil {
-		out.Users = idsOf(set)
+		out.Users = pg.SetIDs(set)
 	}
 	return out, err
 }
@@ -240,7 +241,7 @@ func (a storedAudience) with(named []byte) (campaign.Audience, error) {
 // SaveLimits stores what a shop allows its campaigns, with its audit entry;
 // see [campaign.Store].
 func (s Campaigns) SaveLimits(ctx context.Context, shop int64, was *campaign.Limits, l campaign.Limits, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := knownShop(ctx, tx, shop); err != nil {
 			return err
 		}
@@ -264,7 +265,7 @@ func (s Campaigns) SaveLimits(ctx context.Context, shop int64, was *campaign.Lim
 			return err
 		}
 		e.Before = before
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
@@ -28,8 +29,8 @@ var (
 func newOffice(t *testing.T) *stage {
 	s := newStage(t)
 	s.users(20, 1)
-	s.exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
-	s.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
+	s.Exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
+	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
 	return s
 }
 
@@ -37,14 +38,14 @@ func newOffice(t *testing.T) *stage {
 func (s *stage) asked(change func(*campaign.Spec)) (campaign.Campaign, campaign.Request) {
 	s.Helper()
 	sp := campaignSpec()
-	sp.StartsAt, sp.EndsAt = clock().Add(time.Hour), clock().Add(2*time.Hour)
+	sp.StartsAt, sp.EndsAt = pgtest.Clock().Add(time.Hour), pgtest.Clock().Add(2*time.Hour)
 	if change != nil {
 		change(&sp)
 	}
 	c, err := s.service.Create(s.Context(), li, sp, "")
-	s.must(err)
+	s.Must(err)
 	c, err = s.service.Do(s.Context(), li, c.ID, 0, campaign.Publishing, "spring is near")
-	s.must(err)
+	s.Must(err)
 	v := s.review(c)
 	if v.Open == nil || c.State != campaign.Draft || c.ApprovalAskedAt == nil {
 		s.Fatalf("not asked: %+v", c)
@@ -55,15 +56,15 @@ func (s *stage) asked(change func(*campaign.Spec)) (campaign.Campaign, campaign.
 func (s *stage) review(c campaign.Campaign) campaign.Review {
 	s.Helper()
 	v, err := s.service.Review(s.Context(), ada, c.ID)
-	s.must(err)
+	s.Must(err)
 	return v
 }
 
 // readers makes a segment of those who read the language.
 func (s *stage) readers(language string) segment.Segment {
 	s.Helper()
-	g, err := postgres.NewSegments(s.db).CreateSegment(s.Context(), segment.Segment{Name: "Readers", Kind: segment.ByRules, Rule: reading(language)}, "", about("segment.create"))
-	s.must(err)
+	g, err := postgres.NewSegments(s.DB).CreateSegment(s.Context(), segment.Segment{Name: "Readers", Kind: segment.ByRules, Rule: reading(language)}, "", about("segment.create"))
+	s.Must(err)
 	return g
 }
 
@@ -111,9 +112,9 @@ func TestApprovalShowsWhatWasAskedFor(t *testing.T) {
 	changed := refused.Spec
 	changed.Content.Variants[0].Texts["fr"] = changed.Content.Variants[0].Texts[""]
 	_, err = s.service.Edit(t.Context(), li, c.ID, refused.Version, changed)
-	s.must(err)
+	s.Must(err)
 	_, err = s.service.Ask(t.Context(), li, c.ID, "now with French")
-	s.must(err)
+	s.Must(err)
 	v = s.review(c)
 	if v.Base() == nil || v.Base().ID != open.ID || v.Base().DecidedReason != "no text in French" || v.Base().DecidedBy != "staff:3 Ada" {
 		t.Fatalf("the request before is %+v", v.Before)
@@ -128,10 +129,10 @@ func TestApprovalShowsWhatWasAskedFor(t *testing.T) {
 	if _, err := s.service.Approve(t.Context(), ada, c.ID, v.Open.ID, ""); !errors.Is(err, campaign.ErrTransition) {
 		t.Errorf("approved twice: %v", err)
 	}
-	if n := s.number(`select count(*) from campaign_requests where state in ('refused', 'approved')`); n != 2 {
+	if n := s.Number(`select count(*) from campaign_requests where state in ('refused', 'approved')`); n != 2 {
 		t.Errorf("%d requests decided", n)
 	}
-	if n := s.number(`select count(*) from audit where action in ('campaign.ask', 'campaign.refuse', 'campaign.approve') and reason <> ''`); n != 4 {
+	if n := s.Number(`select count(*) from audit where action in ('campaign.ask', 'campaign.refuse', 'campaign.approve') and reason <> ''`); n != 4 {
 		t.Errorf("%d records with their reasons", n)
 	}
 }
@@ -142,7 +143,7 @@ func TestEditedCampaignIsNotApproved(t *testing.T) {
 	changed := c.Spec
 	changed.Content = text("Hello", "Everything is free")
 	edited, err := s.service.Edit(t.Context(), wu, c.ID, c.Version, changed)
-	s.must(err)
+	s.Must(err)
 	if edited.ApprovalAskedAt != nil {
 		t.Error("still waits for approval")
 	}
@@ -156,14 +157,14 @@ func TestEditedCampaignIsNotApproved(t *testing.T) {
 	}
 	// A new request is another one.
 	_, err = s.service.Ask(t.Context(), wu, c.ID, "")
-	s.must(err)
+	s.Must(err)
 	if _, err := s.service.Approve(t.Context(), ada, c.ID, seen.ID, ""); !errors.Is(err, campaign.ErrLapsed) {
 		t.Errorf("approved by the number of the old request: %v", err)
 	}
 	// A cancelled draft leaves no request behind.
 	_, err = s.service.Do(t.Context(), li, c.ID, 0, campaign.Cancelling, "")
-	s.must(err)
-	if n := s.number(`select count(*) from campaign_requests where state = 'asked'`); n != 0 {
+	s.Must(err)
+	if n := s.Number(`select count(*) from campaign_requests where state = 'asked'`); n != 0 {
 		t.Errorf("%d requests wait for a cancelled campaign", n)
 	}
 }
@@ -195,7 +196,7 @@ func TestEditWhileApproving(t *testing.T) {
 			if !now.Content.Equal(seen.Content) || edited == nil || approved != nil {
 				t.Errorf("published %v; edit: %v, approval: %v", now.Content, edited, approved)
 			}
-			if n := s.number(`select count(*) from campaign_requests where id = $1 and state = 'approved'`, seen.ID); n != 1 {
+			if n := s.Number(`select count(*) from campaign_requests where id = $1 and state = 'approved'`, seen.ID); n != 1 {
 				t.Error("published without its request being approved")
 			}
 		default:
@@ -212,7 +213,7 @@ func TestEditWhileApproving(t *testing.T) {
 // asked: the approval is refused, and the campaign must be asked for anew.
 func TestApprovalHoldsTheRule(t *testing.T) {
 	s := newOffice(t)
-	segments := postgres.NewSegments(s.db)
+	segments := postgres.NewSegments(s.DB)
 	g := s.readers("fr")
 	c, seen := s.asked(toSegment(g.ID))
 	if seen.Rule == nil || seen.Rule.Version != g.Version {
@@ -220,13 +221,13 @@ func TestApprovalHoldsTheRule(t *testing.T) {
 	}
 	g.Name = "Renamed"
 	g, err := segments.SaveSegment(t.Context(), g, about("segment.save"))
-	s.must(err)
+	s.Must(err)
 	if s.review(c).Lapsed() {
 		t.Error("a new name ends the request")
 	}
 	g.Rule = reading("en")
 	g, err = segments.SaveSegment(t.Context(), g, about("segment.save"))
-	s.must(err)
+	s.Must(err)
 	v := s.review(c)
 	if !v.Lapsed() || v.Base() == nil || v.Base().ID != seen.ID || !slices.Equal(v.Base().Differences(v.Now), []string{"rule"}) {
 		t.Fatalf("the review is %+v", v)
@@ -254,7 +255,7 @@ func TestApprovalHoldsTheRule(t *testing.T) {
 // is: what is published is the rule that was asked for, or nothing is.
 func TestRuleChangesWhileApproving(t *testing.T) {
 	s := newOffice(t)
-	segments := postgres.NewSegments(s.db)
+	segments := postgres.NewSegments(s.DB)
 	for i := range 20 {
 		g := s.readers("fr")
 		c, seen := s.asked(func(sp *campaign.Spec) { toSegment(g.ID)(sp); sp.Name = fmt.Sprint("rule ", i) })
@@ -264,7 +265,7 @@ func TestRuleChangesWhileApproving(t *testing.T) {
 		both.Go(func() { _, saved = segments.SaveSegment(context.Background(), g, about("segment.save")) })
 		both.Go(func() { _, approved = s.service.Approve(context.Background(), ada, c.ID, seen.ID, "") })
 		both.Wait()
-		s.must(saved)
+		s.Must(saved)
 		now := s.now(c)
 		if now.State == campaign.Scheduled && !now.Rule.Same(seen.Rule) {
 			t.Errorf("published by version %d, asked for %d", now.Rule.Version, seen.Rule.Version)
@@ -281,8 +282,8 @@ func TestRuleChangesWhileApproving(t *testing.T) {
 func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 	s := newStage(t)
 	s.users(300, 1)
-	s.exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
-	segments := postgres.NewSegments(s.db)
+	s.Exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
+	segments := postgres.NewSegments(s.DB)
 	g := s.readers("fr")
 	history := map[int64]string{g.Version: "fr"}
 	var list []campaign.Campaign
@@ -291,7 +292,7 @@ func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 		sp.Name = fmt.Sprint("campaign ", i)
 		toSegment(g.ID)(&sp)
 		c, err := s.service.Create(t.Context(), staff.System(), sp, "")
-		s.must(err)
+		s.Must(err)
 		list = append(list, c)
 	}
 	stop, stopped := make(chan struct{}), make(chan error, 1)
@@ -324,7 +325,7 @@ func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 		}
 	}
 	close(stop)
-	s.must(<-stopped)
+	s.Must(<-stopped)
 	if published == 0 {
 		t.Fatal("none was published")
 	}
@@ -340,10 +341,10 @@ func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 		if language == "" || !c.Rule.Same(&campaign.FrozenRule{SegmentID: g.ID, Kind: segment.ByRules, Rule: reading(language)}) {
 			t.Fatalf("published by %+v, which there never was", c.Rule)
 		}
-		s.must(s.launcher.Start(t.Context(), c.ID))
-		s.must(s.launcher.Cut(t.Context(), c.ID))
+		s.Must(s.launcher.Start(t.Context(), c.ID))
+		s.Must(s.launcher.Cut(t.Context(), c.ID))
 		s.bring()
-		if n := s.number(`select count(*) from batches b where kind = 'campaign' and owner_id = $1 and due_count = 150 and from_user % 2 = $2 and to_user % 2 = $2`,
+		if n := s.Number(`select count(*) from batches b where kind = 'campaign' and owner_id = $1 and due_count = 150 and from_user % 2 = $2 and to_user % 2 = $2`,
 			c.ID, map[string]int{"fr": 0, "en": 1}[language]); n != 1 {
 			t.Errorf("campaign %d was not sent to those who read %s", c.ID, language)
 		}
@@ -356,21 +357,21 @@ func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 func TestCutFreezesWhatWasNot(t *testing.T) {
 	s := newStage(t)
 	s.users(10, 1)
-	s.exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
+	s.Exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
 	g := s.readers("fr")
 	c := s.published(toSegment(g.ID))
-	s.exec(`update campaigns set segment_version = null, segment_name = null, segment_rule = null`)
-	s.must(s.launcher.Start(t.Context(), c.ID))
+	s.Exec(`update campaigns set segment_version = null, segment_name = null, segment_rule = null`)
+	s.Must(s.launcher.Start(t.Context(), c.ID))
 	cut, err := s.campaigns.BeginCut(t.Context(), c.ID, time.Millisecond)
 	if err != nil || cut.Rule == nil || cut.Rule.Version != g.Version {
 		t.Fatalf("cut by %+v %v", cut.Rule, err)
 	}
 	g.Rule = reading("en")
-	_, err = postgres.NewSegments(s.db).SaveSegment(t.Context(), g, about("segment.save"))
-	s.must(err)
-	s.exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second'`)
+	_, err = postgres.NewSegments(s.DB).SaveSegment(t.Context(), g, about("segment.save"))
+	s.Must(err)
+	s.Exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second'`)
 	cut, err = s.campaigns.BeginCut(t.Context(), c.ID, time.Second)
-	s.must(err)
+	s.Must(err)
 	if got, _, err := s.campaigns.Audience(cut).Next(t.Context(), 100); err != nil || !slices.Equal(got, []user.ID{2, 4, 6, 8, 10}) {
 		t.Errorf("went on with %v %v", got, err)
 	}
@@ -378,7 +379,7 @@ func TestCutFreezesWhatWasNot(t *testing.T) {
 
 func TestLimitsAreForAdminsAndKeptOnce(t *testing.T) {
 	s := newStage(t)
-	s.exec(`insert into shops (number, name, timezone) values (10, 'Tea', 'UTC')`)
+	s.Exec(`insert into shops (number, name, timezone) values (10, 'Tea', 'UTC')`)
 	boss := staff.Actor{Label: "staff:9", Name: "Boss", Role: staff.Admin}
 	one, two := campaign.Limits{PerDay: 1, PerWeek: 3, ApprovalAbove: 1000}, campaign.Limits{PerDay: 2}
 	for _, by := range []staff.Actor{li, {Label: "staff:8", Role: staff.Operator}, {Label: "staff:7", Role: staff.Admin, Shops: []int64{11}}} {
@@ -402,12 +403,12 @@ func TestLimitsAreForAdminsAndKeptOnce(t *testing.T) {
 	if (results[0] == nil) == (results[1] == nil) || !errors.Is(errors.Join(results...), fault.ErrStale) {
 		t.Fatalf("both: %v", results)
 	}
-	s.must(s.service.SetLimits(t.Context(), boss, 10, nil, campaign.Limits{PerWeek: 7}))
-	s.must(s.service.SetLimits(t.Context(), boss, 10, nil, campaign.Limits{PerWeek: 7})) // changes nothing
-	if n := s.number(`select count(*) from audit where action = 'campaign.limits'`); n != 2 {
+	s.Must(s.service.SetLimits(t.Context(), boss, 10, nil, campaign.Limits{PerWeek: 7}))
+	s.Must(s.service.SetLimits(t.Context(), boss, 10, nil, campaign.Limits{PerWeek: 7})) // changes nothing
+	if n := s.Number(`select count(*) from audit where action = 'campaign.limits'`); n != 2 {
 		t.Errorf("%d records of two changes", n)
 	}
-	if n := s.number(`select count(*) from audit where action = 'campaign.limits' and (before ->> 'PerDay')::int > 0 and (after ->> 'PerWeek')::int = 7`); n != 1 {
+	if n := s.Number(`select count(*) from audit where action = 'campaign.limits' and (before ->> 'PerDay')::int > 0 and (after ->> 'PerWeek')::int = 7`); n != 1 {
 		t.Error("the record does not say what it was before")
 	}
 }

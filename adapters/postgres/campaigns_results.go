@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
@@ -30,7 +31,7 @@ func (s Campaigns) CountNext(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, countFor)
 	defer cancel()
 	var id int64
-	err := s.pool.QueryRow(ctx, `
+	err := s.Pool.QueryRow(ctx, `
 		with next as (
 			select id from campaigns where started_at is not null and not archived and count_due_at < 'infinity' and count_due_at <= clock_timestamp()
 			order by count_due_at limit 1 for update skip locked
@@ -40,11 +41,11 @@ func (s Campaigns) CountNext(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, translate(err)
+		return false, pg.Translate(err)
 	}
 	began := time.Now()
 	var n *counting
-	if err := s.tx(ctx, func(tx pgx.Tx) (err error) {
+	if err := s.Tx(ctx, func(tx pgx.Tx) (err error) {
 		if _, err := tx.Exec(ctx, `set transaction isolation level repeatable read read only`); err != nil {
 			return err
 		}
@@ -120,7 +121,7 @@ func readIDs(ctx context.Context, tx pgx.Tx, set *roaring64.Bitmap, sql string, 
 	}
 	defer rows.Close()
 	for rows.Next() {
-		set.Add(beUint64(rows.RawValues()[0])) // the generic scanner costs more than the query
+		set.Add(pg.Uint64(rows.RawValues()[0])) // the generic scanner costs more than the query
 	}
 	return rows.Err()
 }
@@ -136,11 +137,11 @@ func (n *counting) readBatches(ctx context.Context, tx pgx.Tx) error {
 	}
 	var due, sent []byte
 	_, err = pgx.ForEachRow(rows, []any{&due, &sent}, func() error {
-		dueSet, err := decodeSet(due)
+		dueSet, err := pg.DecodeSet(due)
 		if err != nil {
 			return err
 		}
-		sentSet, err := decodeSet(sent)
+		sentSet, err := pg.DecodeSet(sent)
 		if err != nil {
 			return err
 		}
@@ -184,7 +185,7 @@ func (n *counting) count(variant int, group, sent *roaring64.Bitmap) {
 // storeResults replaces the campaign's results, unless somebody has stored
 // later ones, or its batches are being removed and may have been read in part.
 func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Duration) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			update campaigns set counted_to = $2, account_off = $3,
 				count_due_at = case when $4 then 'infinity'::timestamptz
@@ -211,14 +212,14 @@ func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Dur
 
 // Results returns what was counted last; see [campaign.ResultStore].
 func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign.Results, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select c.id, c.counted_to, c.ended_at + $2::interval, c.count_due_at = 'infinity' or c.archived, c.account_off,
 			r.variant, r.assigned, r.sent, r.opened, r.reserved, r.claimed, r.used
 		from campaigns c left join campaign_results r on r.campaign_id = c.id
 		-- The held out, whose number is the least, come last.
 		where c.id = any($1) order by c.id, r.variant < 0, r.variant`, ids, campaign.ResultsFor)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	all := map[int64]campaign.Results{}
 	var id int64
@@ -237,5 +238,5 @@ func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign
 		all[id] = r
 		return nil
 	})
-	return all, translate(err)
+	return all, pg.Translate(err)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/template"
@@ -48,14 +49,14 @@ func (s *stage) compared(tpl template.Template, n int) campaign.Campaign {
 	}
 	d := s.deliverer(hook)
 	d.Guards = map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: s.campaigns, Granter: givesAll{}}}
-	s.must(d.Drain(s.Context(), delivery.Webhook))
+	s.Must(d.Drain(s.Context(), delivery.Webhook))
 	s.settled(c)
 	return s.now(c)
 }
 
 func (s *stage) coupon(tpl template.Template, id user.ID, issued time.Time, state string, used *time.Time) {
 	s.Helper()
-	s.exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at, used_at)
+	s.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at, used_at)
 		values ($1, $2, (select coalesce(max(claim_id), 0) + 1 from coupons), 'claim', $3, $4::timestamptz, $4::timestamptz + interval '9 days', $5)`, tpl.ID, id, state, issued, used)
 }
 
@@ -64,7 +65,7 @@ func (s *stage) counted(c campaign.Campaign) campaign.Results {
 	s.Helper()
 	for {
 		more, err := s.campaigns.CountNext(s.Context())
-		s.must(err)
+		s.Must(err)
 		if !more {
 			return s.results(c)
 		}
@@ -74,7 +75,7 @@ func (s *stage) counted(c campaign.Campaign) campaign.Results {
 func (s *stage) results(c campaign.Campaign) campaign.Results {
 	s.Helper()
 	all, err := s.campaigns.Results(s.Context(), []int64{c.ID, 999})
-	s.must(err)
+	s.Must(err)
 	if len(all) != 1 {
 		s.Fatalf("results of %d campaigns", len(all))
 	}
@@ -84,7 +85,7 @@ func (s *stage) results(c campaign.Campaign) campaign.Results {
 // countNow makes it time to count the campaign.
 func (s *stage) countNow(c campaign.Campaign) {
 	s.Helper()
-	s.exec(`update campaigns set count_due_at = clock_timestamp() where id = $1`, c.ID)
+	s.Exec(`update campaigns set count_due_at = clock_timestamp() where id = $1`, c.ID)
 }
 
 // TestResultsAreCountedByGroup counts what people did one by one and holds the
@@ -92,8 +93,8 @@ func (s *stage) countNow(c campaign.Campaign) {
 // strangers.
 func TestResultsAreCountedByGroup(t *testing.T) {
 	s := newStage(t)
-	tpl := s.world.published(time.Hour)
-	other := s.world.published(2 * time.Hour)
+	tpl := s.world.Published(time.Hour)
+	other := s.world.Published(2 * time.Hour)
 	c := s.compared(tpl, 2400)
 	if r := s.results(c); len(r.Groups) != 0 || r.CountedTo != nil || r.AccountOff != nil || r.Final {
 		t.Fatalf("counted before anybody did: %+v", r)
@@ -109,17 +110,17 @@ func TestResultsAreCountedByGroup(t *testing.T) {
 			w.Sent++
 		}
 		if i%5 == 0 && variant != delivery.HeldOut {
-			s.exec(`insert into campaign_openings values ($1, $2, $3, $4)`, c.ID, id, variant, in)
+			s.Exec(`insert into campaign_openings values ($1, $2, $3, $4)`, c.ID, id, variant, in)
 			w.Opened++
 		}
 		switch i % 11 {
 		case 0:
-			s.exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, $2, 1, $3)`, tpl.ID, id, in)
+			s.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, $2, 1, $3)`, tpl.ID, id, in)
 			w.Reserved++
 		case 1: // had it before
-			s.exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, $2, 1, $3)`, tpl.ID, id, before)
+			s.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, $2, 1, $3)`, tpl.ID, id, before)
 		case 2: // of something else
-			s.exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, $2, 1, $3)`, other.ID, id, in)
+			s.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, $2, 1, $3)`, other.ID, id, in)
 		}
 		switch i % 13 {
 		case 0: // two of them are one person
@@ -143,8 +144,8 @@ func TestResultsAreCountedByGroup(t *testing.T) {
 		}
 	}
 	// Somebody who is not in the audience does everything.
-	s.exec(`insert into campaign_openings values ($1, 1, 0, $2)`, c.ID, in)
-	s.exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, 1, 1, $2)`, tpl.ID, in)
+	s.Exec(`insert into campaign_openings values ($1, 1, 0, $2)`, c.ID, in)
+	s.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, 1, 1, $2)`, tpl.ID, in)
 	s.coupon(tpl, 1, in, "used", &in)
 
 	r := s.counted(c)
@@ -163,9 +164,9 @@ func TestResultsAreCountedByGroup(t *testing.T) {
 		t.Errorf("counted again at once: %v", err)
 	}
 	// What was cancelled since is no longer there, what was claimed since is.
-	s.exec(`delete from reservations where template_id = $1`, tpl.ID)
+	s.Exec(`delete from reservations where template_id = $1`, tpl.ID)
 	late := user.ID(3 * 7) // i = 6: none yet
-	s.coupon(tpl, late, clock(), "unused", nil)
+	s.coupon(tpl, late, pgtest.Clock(), "unused", nil)
 	s.countNow(c)
 	r = s.counted(c)
 	got, _ := r.Group(c.Content.Pick(c.ID, late))
@@ -179,7 +180,7 @@ func TestResultsOfAnUndividedCampaign(t *testing.T) {
 	s.users(1500, 2)
 	c := s.running(nil)
 	s.bring()
-	s.must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
+	s.Must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
 	r := s.counted(c) // while it goes on
 	if len(r.Groups) != 1 || r.Groups[0] != (campaign.Tally{Assigned: 1500, Sent: 1500}) || r.Until != nil || r.Final {
 		t.Errorf("%+v", r)
@@ -193,10 +194,10 @@ func TestResultsOfAnUndividedCampaign(t *testing.T) {
 // is made a minute later, and none after it.
 func TestResultsEnd(t *testing.T) {
 	s := newStage(t)
-	tpl := s.world.published(time.Hour)
+	tpl := s.world.Published(time.Hour)
 	c := s.compared(tpl, 50)
 	ago := func(d time.Duration) {
-		s.exec(`update campaigns set started_at = clock_timestamp() - $2::interval - interval '1 hour', ended_at = clock_timestamp() - $2::interval, counted_to = null where id = $1`, c.ID, d)
+		s.Exec(`update campaigns set started_at = clock_timestamp() - $2::interval - interval '1 hour', ended_at = clock_timestamp() - $2::interval, counted_to = null where id = $1`, c.ID, d)
 		c = s.now(c)
 	}
 	ago(campaign.ResultsFor + 30*time.Second)
@@ -207,7 +208,7 @@ func TestResultsEnd(t *testing.T) {
 	if sum := r.Meant().Plus(r.Groups[2]); sum.Claimed != 1 || r.Final || !r.CountedTo.Equal(until) {
 		t.Errorf("just after the window: %+v", r)
 	}
-	if s.number(`select extract(epoch from count_due_at - clock_timestamp())::int from campaigns where id = $1`, c.ID) > 90 {
+	if s.Number(`select extract(epoch from count_due_at - clock_timestamp())::int from campaigns where id = $1`, c.ID) > 90 {
 		t.Error("the last count is put off")
 	}
 	ago(campaign.ResultsFor + 2*time.Minute)
@@ -215,11 +216,11 @@ func TestResultsEnd(t *testing.T) {
 	if r = s.counted(c); !r.Final {
 		t.Fatalf("after the last count: %+v", r)
 	}
-	s.exec(`delete from coupons`)
+	s.Exec(`delete from coupons`)
 	if more, err := s.campaigns.CountNext(t.Context()); more || err != nil {
 		t.Errorf("counted after the last time: %v", err)
 	}
-	if n := s.number(`select count(*) from campaigns where id = $1 and count_due_at = 'infinity'`, c.ID); n != 1 {
+	if n := s.Number(`select count(*) from campaigns where id = $1 and count_due_at = 'infinity'`, c.ID); n != 1 {
 		t.Error("a final count is due again")
 	}
 }
@@ -234,7 +235,7 @@ func TestCountsAreShared(t *testing.T) {
 		all = append(all, s.running(func(sp *campaign.Spec) { sp.Name = fmt.Sprint("campaign ", i) }))
 	}
 	s.bring()
-	s.exec(`update batches set due = '\x0102' where owner_id = $1`, all[0].ID)
+	s.Exec(`update batches set due = '\x0102' where owner_id = $1`, all[0].ID)
 	var workers sync.WaitGroup
 	var mu sync.Mutex
 	counts, failures := 0, 0
@@ -268,7 +269,7 @@ func TestCountsAreShared(t *testing.T) {
 	if r := s.results(all[0]); r.CountedTo != nil {
 		t.Errorf("a count that failed left %+v", r)
 	}
-	s.exec(`update batches set due = (select due from batches where owner_id = $2 limit 1) where owner_id = $1`, all[0].ID, all[1].ID)
+	s.Exec(`update batches set due = (select due from batches where owner_id = $2 limit 1) where owner_id = $1`, all[0].ID, all[1].ID)
 	s.countNow(all[0])
 	if r := s.counted(all[0]); r.Meant().Assigned != 300 {
 		t.Errorf("%+v", r)
@@ -286,14 +287,14 @@ func TestSlowCounts(t *testing.T) {
 		"overtaken": `update campaigns set counted_to = clock_timestamp() + interval '1 minute', account_off = 77`,
 		"archived":  `update campaigns set archived = true`,
 	} {
-		s.exec(`update campaigns set counted_to = null, account_off = null, archived = false, count_due_at = '-infinity'`)
-		tx, err := s.sql.Begin(t.Context())
-		s.must(err)
+		s.Exec(`update campaigns set counted_to = null, account_off = null, archived = false, count_due_at = '-infinity'`)
+		tx, err := s.SQL.Begin(t.Context())
+		s.Must(err)
 		_, err = tx.Exec(t.Context(), `lock table batches in access exclusive mode`)
-		s.must(err)
+		s.Must(err)
 		done := make(chan error, 1)
 		go func() { _, err := s.campaigns.CountNext(context.Background()); done <- err }()
-		for s.number(`select count(*) from pg_locks where not granted and relation = 'batches'::regclass`) == 0 {
+		for s.Number(`select count(*) from pg_locks where not granted and relation = 'batches'::regclass`) == 0 {
 			select {
 			case err := <-done:
 				t.Fatalf("%s: it did not wait: %v", name, err)
@@ -301,9 +302,9 @@ func TestSlowCounts(t *testing.T) {
 			}
 		}
 		_, err = tx.Exec(t.Context(), change)
-		s.must(err)
-		s.must(tx.Commit(t.Context()))
-		s.must(<-done)
+		s.Must(err)
+		s.Must(tx.Commit(t.Context()))
+		s.Must(<-done)
 		if r := s.results(c); len(r.Groups) != 0 || name == "overtaken" && *r.AccountOff != 77 {
 			t.Errorf("%s: %+v", name, r)
 		}
@@ -318,24 +319,24 @@ func TestCountOfADyingWorker(t *testing.T) {
 	c := s.running(nil)
 	s.bring()
 	ctx, die := context.WithCancel(t.Context())
-	tx, err := s.sql.Begin(t.Context())
-	s.must(err)
+	tx, err := s.SQL.Begin(t.Context())
+	s.Must(err)
 	_, err = tx.Exec(t.Context(), `lock table batches in access exclusive mode`)
-	s.must(err)
+	s.Must(err)
 	done := make(chan error, 1)
 	go func() { _, err := s.campaigns.CountNext(ctx); done <- err }()
-	for s.number(`select count(*) from pg_locks where not granted and relation = 'batches'::regclass`) == 0 {
+	for s.Number(`select count(*) from pg_locks where not granted and relation = 'batches'::regclass`) == 0 {
 		<-time.After(5 * time.Millisecond)
 	}
 	die()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("died with %v", err)
 	}
-	s.must(tx.Rollback(t.Context()))
+	s.Must(tx.Rollback(t.Context()))
 	if more, err := s.campaigns.CountNext(t.Context()); more || err != nil {
 		t.Errorf("taken over at once: %v", err)
 	}
-	if s.number(`select extract(epoch from count_due_at - clock_timestamp())::int from campaigns`) > 5*60 {
+	if s.Number(`select extract(epoch from count_due_at - clock_timestamp())::int from campaigns`) > 5*60 {
 		t.Error("it waits for more than the five minutes that a count may take")
 	}
 	s.countNow(c)
@@ -347,10 +348,10 @@ func TestCountOfADyingWorker(t *testing.T) {
 // The account is recounted with the results.
 func TestResultsTellTheAccount(t *testing.T) {
 	s := newStage(t)
-	c := s.compared(s.world.published(time.Hour), 60)
-	s.exec(`update campaigns set sent = sent - 2 where id = $1`, c.ID)
+	c := s.compared(s.world.Published(time.Hour), 60)
+	s.Exec(`update campaigns set sent = sent - 2 where id = $1`, c.ID)
 	b, err := s.campaigns.Balance(t.Context(), c.ID)
-	s.must(err)
+	s.Must(err)
 	if r := s.counted(c); r.AccountOff == nil || *r.AccountOff != b.Difference() || *r.AccountOff == 0 {
 		t.Errorf("off by %v, want %d", r.AccountOff, b.Difference())
 	}
@@ -359,13 +360,13 @@ func TestResultsTellTheAccount(t *testing.T) {
 // Results stay when the rows they were counted from have gone.
 func TestResultsOutliveTheirBatches(t *testing.T) {
 	s := newStage(t)
-	c := s.compared(s.world.published(time.Hour), 60)
+	c := s.compared(s.world.Published(time.Hour), 60)
 	had := s.counted(c).Groups
-	s.exec(`update campaigns set starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
-	s.exec(`update batches set worthless_after = now() - interval '11 days'`)
-	_, err := postgres.NewHousekeeping(s.db).Clean(t.Context(), keepTen, 0)
-	s.must(err)
-	if n := s.number(`select count(*) from batches`); n != 0 {
+	s.Exec(`update campaigns set starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
+	s.Exec(`update batches set worthless_after = now() - interval '11 days'`)
+	_, err := postgres.NewHousekeeping(s.DB).Clean(t.Context(), keepTen, 0)
+	s.Must(err)
+	if n := s.Number(`select count(*) from batches`); n != 0 {
 		t.Fatalf("%d batches are left", n)
 	}
 	s.countNow(c)
@@ -374,7 +375,7 @@ func TestResultsOutliveTheirBatches(t *testing.T) {
 		t.Errorf("%+v, had %+v", r, had)
 	}
 	page, err := s.campaigns.Recipients(t.Context(), s.now(c), campaign.RecipientQuery{Limit: 10})
-	s.must(err)
+	s.Must(err)
 	if len(page.List) != 0 || page.More {
 		t.Errorf("recipients without batches: %+v", page)
 	}
@@ -384,16 +385,16 @@ func TestResultsOutliveTheirBatches(t *testing.T) {
 // index whatever there is.
 func TestCountingIsFoundByIndex(t *testing.T) {
 	s := newStage(t)
-	s.exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at, ended_at, settled_at, count_due_at)
+	s.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at, ended_at, settled_at, count_due_at)
 		select 'c', 0, '{}', '{}', now(), now() + interval '1 hour', 'finished', 'x', 'x', now(), now(), now(), 'infinity' from generate_series(1, 5000)`)
-	s.exec(`analyze campaigns`)
-	rows, err := s.sql.Query(t.Context(), `explain select id from campaigns where started_at is not null and not archived and count_due_at < 'infinity' and count_due_at <= clock_timestamp()
+	s.Exec(`analyze campaigns`)
+	rows, err := s.SQL.Query(t.Context(), `explain select id from campaigns where started_at is not null and not archived and count_due_at < 'infinity' and count_due_at <= clock_timestamp()
 		order by count_due_at limit 1 for update skip locked`)
-	s.must(err)
+	s.Must(err)
 	plan := ""
 	for rows.Next() {
 		var line string
-		s.must(rows.Scan(&line))
+		s.Must(rows.Scan(&line))
 		plan += line + "\n"
 	}
 	if !strings.Contains(plan, "campaigns_to_count") {

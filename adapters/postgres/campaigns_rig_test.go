@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -63,11 +64,11 @@ func (noLatch) Release(context.Context, [32]byte, int64) error { return errors.N
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	w := newWorld(t)
-	s := &stage{world: w, campaigns: postgres.NewCampaigns(w.db), wire: &wire{}, queue: &memoryQueue{}}
-	s.service = &campaign.Service{Store: s.campaigns, Latch: noLatch{}, Templates: w.templates, Now: clock,
+	s := &stage{world: w, campaigns: postgres.NewCampaigns(w.DB), wire: &wire{}, queue: &memoryQueue{}}
+	s.service = &campaign.Service{Store: s.campaigns, Latch: noLatch{}, Templates: w.Templates, Now: pgtest.Clock,
 		Channels:  delivery.ChannelSetOf(delivery.AllChannels()...),
 		Audiences: campaign.AudienceKinds()}
-	s.launcher = &campaign.Launcher{Store: s.campaigns, Wire: s.wire, Queue: s.queue, Now: clock, LeaseFor: 10 * time.Second}
+	s.launcher = &campaign.Launcher{Store: s.campaigns, Wire: s.wire, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
 	return s
 }
 
@@ -77,13 +78,13 @@ func text(title, body string) delivery.Copy {
 
 func campaignSpec() campaign.Spec {
 	return campaign.Spec{Name: "Spring", Content: text("Hello", "Come and see"), Channel: delivery.Webhook,
-		Audience: campaign.Audience{Kind: campaign.Everybody}, StartsAt: clock().Add(-time.Second), EndsAt: clock().Add(time.Hour)}
+		Audience: campaign.Audience{Kind: campaign.Everybody}, StartsAt: pgtest.Clock().Add(-time.Second), EndsAt: pgtest.Clock().Add(time.Hour)}
 }
 
 // users makes rows for n users, whose ids are apart by step.
 func (s *stage) users(n, step int) {
 	s.Helper()
-	s.exec(`insert into users (id, name) select i * $2, 'User ' || i from generate_series(1, $1::bigint) as i on conflict do nothing`, n, step)
+	s.Exec(`insert into users (id, name) select i * $2, 'User ' || i from generate_series(1, $1::bigint) as i on conflict do nothing`, n, step)
 }
 
 // published returns a campaign that may start.
@@ -94,9 +95,9 @@ func (s *stage) published(change func(*campaign.Spec)) campaign.Campaign {
 		change(&spec)
 	}
 	c, err := s.service.Create(s.Context(), staff.System(), spec, "")
-	s.must(err)
+	s.Must(err)
 	c, err = s.service.Do(s.Context(), staff.System(), c.ID, 0, campaign.Publishing, "test")
-	s.must(err)
+	s.Must(err)
 	return c
 }
 
@@ -105,8 +106,8 @@ func (s *stage) published(change func(*campaign.Spec)) campaign.Campaign {
 func (s *stage) running(change func(*campaign.Spec)) campaign.Campaign {
 	s.Helper()
 	c := s.published(change)
-	s.must(s.launcher.Start(s.Context(), c.ID))
-	s.must(s.launcher.Cut(s.Context(), c.ID))
+	s.Must(s.launcher.Start(s.Context(), c.ID))
+	s.Must(s.launcher.Cut(s.Context(), c.ID))
 	return s.now(c)
 }
 
@@ -114,7 +115,7 @@ func (s *stage) running(change func(*campaign.Spec)) campaign.Campaign {
 func (s *stage) now(c campaign.Campaign) campaign.Campaign {
 	s.Helper()
 	c, err := s.campaigns.Campaign(s.Context(), c.ID)
-	s.must(err)
+	s.Must(err)
 	return c
 }
 
@@ -123,8 +124,8 @@ func (s *stage) bring() {
 	s.Helper()
 	for _, m := range s.wire.take() {
 		var r event.CampaignRanges
-		s.must(json.Unmarshal(m.Payload, &r))
-		s.must(s.launcher.Batches(s.Context(), r))
+		s.Must(json.Unmarshal(m.Payload, &r))
+		s.Must(s.launcher.Batches(s.Context(), r))
 	}
 }
 
@@ -139,7 +140,7 @@ func (s *stage) deliverer(senders ...delivery.Sender) *delivery.Service {
 func (s *stage) settled(c campaign.Campaign) delivery.Counts {
 	s.Helper()
 	_, err := s.campaigns.Settle(s.Context())
-	s.must(err)
+	s.Must(err)
 	if s.now(c).SettledAt == nil {
 		s.Fatalf("campaign %d is not settled: %+v", c.ID, s.books(c))
 	}
@@ -150,7 +151,7 @@ func (s *stage) settled(c campaign.Campaign) delivery.Counts {
 func (s *stage) books(c campaign.Campaign) campaign.Balance {
 	s.Helper()
 	b, err := s.campaigns.Balance(s.Context(), c.ID)
-	s.must(err)
+	s.Must(err)
 	if b.Difference() != 0 {
 		s.Errorf("campaign %d is off by %d: %+v", c.ID, b.Difference(), b)
 	}

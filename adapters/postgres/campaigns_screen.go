@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
@@ -25,15 +26,15 @@ const factsSQL = `
 func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Facts, err error) {
 	first, last := b.Left[0], b.Left[len(b.Left)-1]
 	var ask pgx.Batch // one transaction
-	ask.Queue(indexesOnly)
+	ask.Queue(pg.IndexesOnly)
 	ask.Queue(factsSQL, b.Owner, first, last)
 	ask.Queue(`select id, quiet_from, quiet_to, timezone from users where quiet_from <> quiet_to and id between $1 and $2`, first, last)
 	if b.Asked == nil {
-		where, args := usersAmong(b.Left)
+		where, args := pg.UsersAmong(b.Left)
 		ask.Queue(knownIDs+where, args...)
 	}
 	if err := s.answers(ctx, &ask, b, &f); err != nil {
-		return f, translate(err)
+		return f, pg.Translate(err)
 	}
 	if f.PerDay > 0 || f.PerWeek > 0 {
 		err = s.touches(ctx, b, &f)
@@ -43,7 +44,7 @@ func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Fac
 
 // answers reads what [Campaigns.Facts] asks.
 func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, b *delivery.Batch, f *campaign.Facts) (err error) {
-	told := s.pool.SendBatch(ctx, ask)
+	told := s.Pool.SendBatch(ctx, ask)
 	defer func() { err = errors.Join(err, told.Close()) }()
 	if _, err := told.Exec(); err != nil {
 		return err
@@ -74,7 +75,7 @@ func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, b *delivery.Batc
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	set, err := decodeSet(strangers)
+	set, err := pg.DecodeSet(strangers)
 	f.Deleted = slices.DeleteFunc(missing, func(id user.ID) bool { return set.Contains(uint64(id)) })
 	return err
 }
@@ -99,7 +100,7 @@ func unknownAmong(b *delivery.Batch) (missing []user.ID) {
 // already may be about to reach, is busy: so of those that are leased at once
 // the first goes on and the others wait for it, never all for each other.
 func (s Campaigns) touches(ctx context.Context, b *delivery.Batch, f *campaign.Facts) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		// At read committed each statement sees what was committed before it
 		// began: all that those before this one in the shop have recorded.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:caps', $1))`, f.Shop); err != nil {
@@ -138,11 +139,11 @@ func readTouches(ctx context.Context, tx pgx.Tx, b *delivery.Batch, f *campaign.
 	var running, today bool
 	var due, sent []byte
 	_, err = pgx.ForEachRow(rows, []any{&running, &today, &due, &sent}, func() error {
-		sentSet, err := decodeSet(sent)
+		sentSet, err := pg.DecodeSet(sent)
 		if err != nil {
 			return err
 		}
-		for _, id := range idsWithin(sentSet, delivery.Range{From: first, To: last}) {
+		for _, id := range pg.SetWithin(sentSet, delivery.Range{From: first, To: last}) {
 			if mine[id] {
 				f.Week[id]++
 				if today {
@@ -153,12 +154,12 @@ func readTouches(ctx context.Context, tx pgx.Tx, b *delivery.Batch, f *campaign.
 		if !running {
 			return nil
 		}
-		dueSet, err := decodeSet(due)
+		dueSet, err := pg.DecodeSet(due)
 		if err != nil {
 			return err
 		}
 		dueSet.AndNot(sentSet)
-		for _, id := range idsWithin(dueSet, delivery.Range{From: first, To: last}) {
+		for _, id := range pg.SetWithin(dueSet, delivery.Range{From: first, To: last}) {
 			f.Busy[id] = f.Busy[id] || mine[id]
 		}
 		return nil
@@ -169,22 +170,22 @@ func readTouches(ctx context.Context, tx pgx.Tx, b *delivery.Batch, f *campaign.
 // Limits returns what a shop allows its campaigns; shop 0 stands for
 // campaigns of no shop.
 func (s Campaigns) Limits(ctx context.Context, shop int64) (l campaign.Limits, err error) {
-	err = s.pool.QueryRow(ctx, `select coalesce(max(per_day), 0), coalesce(max(per_week), 0), coalesce(max(approval_above), 0)
+	err = s.Pool.QueryRow(ctx, `select coalesce(max(per_day), 0), coalesce(max(per_week), 0), coalesce(max(approval_above), 0)
 		from campaign_limits where shop_number = $1`, shop).Scan(&l.PerDay, &l.PerWeek, &l.ApprovalAbove)
-	return l, translate(err)
+	return l, pg.Translate(err)
 }
 
 // StrictestApproval returns the smallest number above which any shop wants a
 // second person; see [campaign.Store].
 func (s Campaigns) StrictestApproval(ctx context.Context) (above int64, err error) {
-	err = s.pool.QueryRow(ctx, `select coalesce(min(approval_above), 0) from campaign_limits where approval_above > 0`).Scan(&above)
-	return above, translate(err)
+	err = s.Pool.QueryRow(ctx, `select coalesce(min(approval_above), 0) from campaign_limits where approval_above > 0`).Scan(&above)
+	return above, pg.Translate(err)
 }
 
 // Control returns what staff decided about a campaign that is going out.
 func (s Campaigns) Control(ctx context.Context, id int64) (state campaign.State, rate int, err error) {
-	err = s.pool.QueryRow(ctx, `select state, rate_per_second from campaigns where id = $1`, id).Scan(&state, &rate)
-	return state, rate, translate(err)
+	err = s.Pool.QueryRow(ctx, `select state, rate_per_second from campaigns where id = $1`, id).Scan(&state, &rate)
+	return state, rate, pg.Translate(err)
 }
 
 // Urgent says whether a channel has batches of a lower priority number to
@@ -195,9 +196,9 @@ type Urgent struct{ Ready, Running bool }
 // that was put off with people nobody has tried yet waits for the channel, and
 // is overtaken by nothing; one that waits for retries only is not in the way.
 func (s Campaigns) MoreUrgent(ctx context.Context, c delivery.Channel, priority int) (u Urgent, err error) {
-	err = s.pool.QueryRow(ctx, `select
+	err = s.Pool.QueryRow(ctx, `select
 		exists (select from batches where channel = $1 and state = 'ready' and not held and priority < $2 and (next_run_at <= clock_timestamp()
 			or due_count > sent_count + skipped_count + expired_count + dead_count + failed_count)),
 		exists (select from batches where channel = $1 and state = 'running' and priority < $2)`, c, priority).Scan(&u.Ready, &u.Running)
-	return u, translate(err)
+	return u, pg.Translate(err)
 }

@@ -17,15 +17,15 @@ import (
 // reasons counts the exceptions by reason.
 func (s *stage) reasons(c campaign.Campaign) map[string]int64 {
 	s.Helper()
-	rows, err := s.sql.Query(s.Context(), `select e.outcome || ' ' || e.reason, count(*) from exceptions e join batches b on b.id = e.batch_id
+	rows, err := s.SQL.Query(s.Context(), `select e.outcome || ' ' || e.reason, count(*) from exceptions e join batches b on b.id = e.batch_id
 		where b.kind = 'campaign' and b.owner_id = $1 group by 1`, c.ID)
-	s.must(err)
+	s.Must(err)
 	defer rows.Close()
 	list := map[string]int64{}
 	for rows.Next() {
 		var reason string
 		var n int64
-		s.must(rows.Scan(&reason, &n))
+		s.Must(rows.Scan(&reason, &n))
 		list[reason] = n
 	}
 	return list
@@ -34,16 +34,16 @@ func (s *stage) reasons(c campaign.Campaign) map[string]int64 {
 func TestEverySkipSaysWhy(t *testing.T) {
 	s := newStage(t)
 	s.users(10, 1)
-	s.exec(`update users set email = 'u' || id || '@example.com' where id <> 3`)       // 3: no contact
-	s.exec(`update users set opt_outs = $1 where id = 4`, int16(delivery.Email.Bit())) // 4: opted out
+	s.Exec(`update users set email = 'u' || id || '@example.com' where id <> 3`)       // 3: no contact
+	s.Exec(`update users set opt_outs = $1 where id = 4`, int16(delivery.Email.Bit())) // 4: opted out
 	const minute = `(extract(hour from now()) * 60 + extract(minute from now()))::int`
-	s.exec(`update users set quiet_from = (` + minute + ` + 1435) % 1440, quiet_to = (` + minute + ` + 1430) % 1440 where id = 5`) // 5: quiet until after the end
-	s.exec(`update users set quiet_from = ` + minute + `, quiet_to = (` + minute + ` + 2) % 1440 where id = 6`)                    // 6: for a minute or two
+	s.Exec(`update users set quiet_from = (` + minute + ` + 1435) % 1440, quiet_to = (` + minute + ` + 1430) % 1440 where id = 5`) // 5: quiet until after the end
+	s.Exec(`update users set quiet_from = ` + minute + `, quiet_to = (` + minute + ` + 2) % 1440 where id = 6`)                    // 6: for a minute or two
 	c := s.running(func(sp *campaign.Spec) { sp.Channel = delivery.Email })
-	s.exec(`delete from users where id = 7`) // deleted meanwhile
+	s.Exec(`delete from users where id = 7`) // deleted meanwhile
 	s.bring()
 	mail := newSink(delivery.Email, 10)
-	s.must(s.deliverer(mail).Drain(t.Context(), delivery.Email))
+	s.Must(s.deliverer(mail).Drain(t.Context(), delivery.Email))
 	got := s.reasons(c)
 	want := map[string]int64{"skipped no_contact": 1, "skipped opted_out": 1, "skipped quiet_hours": 1, "failed quiet_hours": 1, "skipped user_deleted": 1}
 	for reason, n := range want {
@@ -54,13 +54,13 @@ func TestEverySkipSaysWhy(t *testing.T) {
 	if len(got) != len(want) || len(mail.got) != 5 {
 		t.Errorf("exceptions %v, %d sent", got, len(mail.got))
 	}
-	if n := s.number(`select count(*) from batches where next_run_at > clock_timestamp() and next_run_at < clock_timestamp() + interval '3 minutes'`); n != 1 {
+	if n := s.Number(`select count(*) from batches where next_run_at > clock_timestamp() and next_run_at < clock_timestamp() + interval '3 minutes'`); n != 1 {
 		t.Error("the batch is not looked at again when the quiet hours end")
 	}
-	s.exec(`update users set quiet_from = 0, quiet_to = 0 where id = 6`)
-	s.exec(`update exceptions set next_retry_at = clock_timestamp() where outcome = 'failed'`)
-	s.exec(`update batches set next_run_at = clock_timestamp()`)
-	s.must(s.deliverer(mail).Drain(t.Context(), delivery.Email))
+	s.Exec(`update users set quiet_from = 0, quiet_to = 0 where id = 6`)
+	s.Exec(`update exceptions set next_retry_at = clock_timestamp() where outcome = 'failed'`)
+	s.Exec(`update batches set next_run_at = clock_timestamp()`)
+	s.Must(s.deliverer(mail).Drain(t.Context(), delivery.Email))
 	s.reached(mail, 6)
 	if b := s.settled(c); b.Sent != 6 || b.Skipped != 4 {
 		t.Errorf("books %+v", b)
@@ -72,8 +72,8 @@ func TestEverySkipSaysWhy(t *testing.T) {
 func TestFrequencyCap(t *testing.T) {
 	s := newStage(t)
 	s.users(1500, 1)
-	s.exec(`insert into shops (number, name, timezone) values (10, 'A', 'UTC')`)
-	s.exec(`insert into campaign_limits (shop_number, per_day, per_week) values (10, 2, 3)`)
+	s.Exec(`insert into shops (number, name, timezone) values (10, 'A', 'UTC')`)
+	s.Exec(`insert into campaign_limits (shop_number, per_day, per_week) values (10, 2, 3)`)
 	hook := newSink(delivery.Webhook, 100)
 	per := map[user.ID]int{}
 	hook.answer = func(m delivery.Message, _ int) delivery.Result {
@@ -87,7 +87,7 @@ func TestFrequencyCap(t *testing.T) {
 	}
 	s.bring()
 	deadline := time.Now().Add(time.Minute)
-	for s.number(`select count(*) from batches where state <> 'done'`) > 0 && time.Now().Before(deadline) {
+	for s.Number(`select count(*) from batches where state <> 'done'`) > 0 && time.Now().Before(deadline) {
 		var workers sync.WaitGroup
 		for range 4 {
 			workers.Go(func() {
@@ -97,8 +97,8 @@ func TestFrequencyCap(t *testing.T) {
 			})
 		}
 		workers.Wait()
-		s.exec(`update exceptions set next_retry_at = clock_timestamp() where outcome = 'failed'`)
-		s.exec(`update batches set next_run_at = clock_timestamp() where state = 'ready'`)
+		s.Exec(`update exceptions set next_retry_at = clock_timestamp() where outcome = 'failed'`)
+		s.Exec(`update batches set next_run_at = clock_timestamp() where state = 'ready'`)
 	}
 	for id := range user.ID(1500) {
 		if per[id+1] != 2 {
@@ -106,11 +106,11 @@ func TestFrequencyCap(t *testing.T) {
 		}
 	}
 	// Two days later one more fits into the week.
-	s.exec(`update batches set finished_at = finished_at - interval '2 days', started_at = started_at - interval '2 days'`)
+	s.Exec(`update batches set finished_at = finished_at - interval '2 days', started_at = started_at - interval '2 days'`)
 	for i := range 2 {
 		all = append(all, s.running(func(sp *campaign.Spec) { sp.Shop, sp.Name = 10, "later"+strconv.Itoa(i) }))
 		s.bring()
-		s.must(s.deliverer(hook).Drain(t.Context(), delivery.Webhook))
+		s.Must(s.deliverer(hook).Drain(t.Context(), delivery.Webhook))
 	}
 	for id := range user.ID(1500) {
 		if per[id+1] != 3 {
@@ -162,7 +162,7 @@ func (g *granting) Grant(_ context.Context, w campaign.Grant) (map[user.ID]strin
 func TestGrantBeforeTheMessage(t *testing.T) {
 	s := newStage(t)
 	s.users(1000, 1)
-	tpl := s.world.published(time.Hour)
+	tpl := s.world.Published(time.Hour)
 	c := s.running(func(sp *campaign.Spec) { sp.GrantTemplate = tpl.ID })
 	s.bring()
 	gate := &granting{stock: 600, owners: map[user.ID]int{}}
@@ -176,16 +176,16 @@ func TestGrantBeforeTheMessage(t *testing.T) {
 	d := s.deliverer(hook)
 	d.Guards[delivery.KindCampaign] = &campaign.Guard{Store: s.campaigns, Granter: gate}
 	deadline := time.Now().Add(time.Minute)
-	for s.number(`select count(*) from batches where state <> 'done'`) > 0 && time.Now().Before(deadline) {
-		s.must(d.Drain(t.Context(), delivery.Webhook))
-		s.exec(`update batches set next_run_at = clock_timestamp() where state = 'ready'`)
+	for s.Number(`select count(*) from batches where state <> 'done'`) > 0 && time.Now().Before(deadline) {
+		s.Must(d.Drain(t.Context(), delivery.Webhook))
+		s.Exec(`update batches set next_run_at = clock_timestamp() where state = 'ready'`)
 	}
 	s.reached(hook, 600)
 	if got := s.reasons(c); got["skipped sold_out"] != 400 || len(got) != 1 {
 		t.Errorf("exceptions %v", got)
 	}
 	s.settled(c)
-	if n := s.number(`select count(*) from batches where template_id = $1`, tpl.ID); n != 1 {
+	if n := s.Number(`select count(*) from batches where template_id = $1`, tpl.ID); n != 1 {
 		t.Error("the batch does not know its template")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
@@ -25,12 +26,12 @@ type twoShops struct {
 
 func newTwoShops(t *testing.T) *twoShops {
 	s := &twoShops{stage: newStage(t), limited: staff.Actor{Label: "staff:10", Name: "Mo", Role: staff.Marketer, Shops: []int64{10}}}
-	s.segments = &segment.Service{Store: postgres.NewSegments(s.db)}
+	s.segments = &segment.Service{Store: postgres.NewSegments(s.DB)}
 	s.users(2, 1)
 	s.mine = s.world.do(s.draft(nil), template.Publishing)
 	s.theirs = s.world.do(s.draft(func(sp *template.Spec) { sp.ShopNumber = 11 }), template.Publishing)
-	s.reserve(s.mine, 1, reminders(delivery.App, 10)...)
-	s.reserve(s.theirs, 2, reminders(delivery.App, 10)...)
+	s.Reserve(s.mine, 1, pgtest.Reminders(delivery.App, 10)...)
+	s.Reserve(s.theirs, 2, pgtest.Reminders(delivery.App, 10)...)
 	return s
 }
 
@@ -45,14 +46,14 @@ func reserved(ids ...int64) segment.Rule {
 func (s *twoShops) segmentOf(by staff.Actor, r segment.Rule) segment.Segment {
 	s.Helper()
 	g, err := s.segments.Create(s.Context(), by, segment.Spec{Name: "Reserved", Rule: r}, "")
-	s.must(err)
+	s.Must(err)
 	return g
 }
 
 func (s *twoShops) save(g segment.Segment, r segment.Rule) segment.Segment {
 	s.Helper()
 	g, err := s.segments.Save(s.Context(), staff.System(), g.ID, g.Version, segment.Spec{Name: g.Name, Rule: r})
-	s.must(err)
+	s.Must(err)
 	return g
 }
 
@@ -86,12 +87,12 @@ func TestASegmentAboutAnotherShopReachesNobody(t *testing.T) {
 		_, err = s.service.Create(t.Context(), by, ofShop(10, theirs.ID), "")
 		invalid("draft by a marketer "+who, err)
 	}
-	if n := s.number(`select count(*) from segments`) + s.number(`select count(*) from campaigns`); n != 2 {
+	if n := s.Number(`select count(*) from segments`) + s.Number(`select count(*) from campaigns`); n != 2 {
 		t.Errorf("%d rows after refusals", n)
 	}
 	// The segment is edited by somebody of all shops after the draft was made.
 	c, err := s.service.Create(t.Context(), s.limited, ofShop(10, mine.ID), "")
-	s.must(err)
+	s.Must(err)
 	s.save(mine, reserved(s.theirs.ID))
 	_, err = s.service.Do(t.Context(), s.limited, c.ID, 0, campaign.Publishing, "")
 	invalid("publish", err)
@@ -99,12 +100,12 @@ func TestASegmentAboutAnotherShopReachesNobody(t *testing.T) {
 	sp := ofShop(0, theirs.ID)
 	sp.Name = "For all"
 	c, err = s.service.Create(t.Context(), staff.System(), sp, "")
-	s.must(err)
+	s.Must(err)
 	_, err = s.service.Do(t.Context(), staff.System(), c.ID, 0, campaign.Publishing, "")
-	s.must(err)
-	s.must(s.launcher.Start(t.Context(), c.ID))
-	s.must(s.launcher.Cut(t.Context(), c.ID))
-	if n := s.number(`select people from campaigns where id = $1`, c.ID); n != 2 {
+	s.Must(err)
+	s.Must(s.launcher.Start(t.Context(), c.ID))
+	s.Must(s.launcher.Cut(t.Context(), c.ID))
+	if n := s.Number(`select people from campaigns where id = $1`, c.ID); n != 2 {
 		t.Errorf("%d people of both shops", n)
 	}
 }
@@ -112,17 +113,17 @@ func TestASegmentAboutAnotherShopReachesNobody(t *testing.T) {
 // What a second person has approved is checked as well.
 func TestConsentToASegmentAboutAnotherShop(t *testing.T) {
 	s := newTwoShops(t)
-	s.exec(`insert into campaign_limits (shop_number, approval_above) values (10, 1)`)
+	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (10, 1)`)
 	g := s.segmentOf(staff.System(), segment.Rule{Match: segment.None, Rules: []segment.Rule{reserved(9_999)}})
 	g = s.save(g, segment.Everybody())
 	c, err := s.service.Create(t.Context(), s.limited, ofShop(10, g.ID), "")
-	s.must(err)
+	s.Must(err)
 	_, err = s.service.Do(t.Context(), s.limited, c.ID, 0, campaign.Publishing, "")
-	s.must(err)
+	s.Must(err)
 	// As an earlier version stored it.
 	about := segment.Rule{Match: segment.None, Rules: []segment.Rule{segment.Leaf(segment.Claimed, "", segment.WithinDays, "3"), reserved(s.theirs.ID)}}
-	s.exec(`update segments set rule = $2 where id = $1`, g.ID, about)
-	s.exec(`update campaign_requests set segment_rule = $1`, about)
+	s.Exec(`update segments set rule = $2 where id = $1`, g.ID, about)
+	s.Exec(`update campaign_requests set segment_rule = $1`, about)
 	open := s.review(c).Open
 	for what, err := range map[string]error{
 		"approve": errOf(s.service.Approve(t.Context(), ada, c.ID, open.ID, "")),
@@ -140,29 +141,29 @@ func TestConsentToASegmentAboutAnotherShop(t *testing.T) {
 func TestTheCutLooksAtShopsAgain(t *testing.T) {
 	for name, change := range map[string]func(*twoShops, campaign.Campaign){
 		"kept rule": func(s *twoShops, c campaign.Campaign) {
-			s.exec(`update campaigns set segment_rule = $2 where id = $1`, c.ID, reserved(s.mine.ID, s.theirs.ID))
+			s.Exec(`update campaigns set segment_rule = $2 where id = $1`, c.ID, reserved(s.mine.ID, s.theirs.ID))
 		},
 		"published by an earlier version": func(s *twoShops, c campaign.Campaign) {
-			s.exec(`update campaigns set segment_version = null, segment_name = null, segment_rule = null where id = $1`, c.ID)
-			s.exec(`update segments set rule = $1`, reserved(s.theirs.ID))
+			s.Exec(`update campaigns set segment_version = null, segment_name = null, segment_rule = null where id = $1`, c.ID)
+			s.Exec(`update segments set rule = $1`, reserved(s.theirs.ID))
 		},
-		"template of another shop": func(s *twoShops, c campaign.Campaign) { s.exec(`update templates set shop_number = 11`) },
+		"template of another shop": func(s *twoShops, c campaign.Campaign) { s.Exec(`update templates set shop_number = 11`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTwoShops(t)
 			g := s.segmentOf(s.limited, reserved(s.mine.ID))
 			c, err := s.service.Create(t.Context(), s.limited, ofShop(10, g.ID), "")
-			s.must(err)
+			s.Must(err)
 			_, err = s.service.Do(t.Context(), s.limited, c.ID, 0, campaign.Publishing, "")
-			s.must(err)
+			s.Must(err)
 			change(s, c)
-			s.must(s.launcher.Start(t.Context(), c.ID))
-			s.must(s.launcher.Cut(t.Context(), c.ID))
+			s.Must(s.launcher.Start(t.Context(), c.ID))
+			s.Must(s.launcher.Cut(t.Context(), c.ID))
 			got := s.now(c)
-			if got.State != campaign.Failed || got.Reason != "audience_other_shop" || s.number(`select people from campaigns`) != 0 || len(s.wire.take()) != 0 {
+			if got.State != campaign.Failed || got.Reason != "audience_other_shop" || s.Number(`select people from campaigns`) != 0 || len(s.wire.take()) != 0 {
 				t.Errorf("%s: %s %q", name, got.State, got.Reason)
 			}
-			s.must(s.launcher.Cut(t.Context(), c.ID))
+			s.Must(s.launcher.Cut(t.Context(), c.ID))
 		})
 	}
 }

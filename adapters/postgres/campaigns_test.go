@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -22,16 +23,16 @@ func TestCampaignReachesEverybodyOnce(t *testing.T) {
 	s.users(2500, 7919)
 	c := s.running(nil)
 	// Those who join later are not in it, wherever their ids lie.
-	s.exec(`insert into users (id, created_at) values (5, clock_timestamp()), (90000000, clock_timestamp())`)
-	if n := s.number(`select count(*) from campaign_messages`); n != 1 {
+	s.Exec(`insert into users (id, created_at) values (5, clock_timestamp()), (90000000, clock_timestamp())`)
+	if n := s.Number(`select count(*) from campaign_messages`); n != 1 {
 		t.Errorf("%d messages for three ranges", n)
 	}
 	s.bring()
-	if n := s.number(`select count(*) from batches where kind = 'campaign' and due_count <= 1000`); n != 3 {
+	if n := s.Number(`select count(*) from batches where kind = 'campaign' and due_count <= 1000`); n != 3 {
 		t.Errorf("%d batches for 2500 users", n)
 	}
 	hook := newSink(delivery.Webhook, 100)
-	s.must(s.deliverer(hook).Drain(t.Context(), delivery.Webhook))
+	s.Must(s.deliverer(hook).Drain(t.Context(), delivery.Webhook))
 	s.reached(hook, 2500)
 	if got := s.settled(c); got != (delivery.Counts{Reserved: 2500, Sent: 2500}) {
 		t.Errorf("books %+v", got)
@@ -48,24 +49,27 @@ func TestCampaignReachesEverybodyOnce(t *testing.T) {
 func TestCampaignStartsByTheDatabasesClock(t *testing.T) {
 	s := newStage(t)
 	s.users(3, 1)
-	c := s.published(func(sp *campaign.Spec) { sp.StartsAt = clock().Add(700 * time.Millisecond) })
+	c := s.published(func(sp *campaign.Spec) { sp.StartsAt = pgtest.Clock().Add(700 * time.Millisecond) })
 	if _, cut, err := s.campaigns.Due(t.Context(), 0, 10); err != nil || len(cut) != 0 {
 		t.Fatalf("due %v %v", cut, err)
 	}
-	s.must(s.launcher.Start(t.Context(), c.ID)) // woke early and waits
-	if early := s.number(`select count(*) from campaigns where started_at < starts_at`); early != 0 {
+	s.Must(s.launcher.Start(t.Context(), c.ID)) // woke early and waits
+	if early := s.Number(`select count(*) from campaigns where started_at < starts_at`); early != 0 {
 		t.Error("started before its start")
 	}
-	if n := s.number(`select count(*) from outbox where topic = $1`, event.CampaignStarted); n != 1 {
+	if n := s.Number(`select count(*) from outbox where topic = $1`, event.CampaignStarted); n != 1 {
 		t.Errorf("%d started events", n)
 	}
-	s.must(s.launcher.Start(t.Context(), c.ID)) // nothing to do
-	if n := s.number(`select count(*) from outbox where topic = $1`, event.CampaignStarted); n != 1 {
+	s.Must(s.launcher.Start(t.Context(), c.ID)) // nothing to do
+	if n := s.Number(`select count(*) from outbox where topic = $1`, event.CampaignStarted); n != 1 {
 		t.Errorf("%d started events", n)
 	}
 	// A timer that wakes much too early queues another.
-	later := s.published(func(sp *campaign.Spec) { sp.StartsAt = clock().Add(time.Hour); sp.EndsAt = clock().Add(2 * time.Hour) })
-	s.must(s.launcher.Start(t.Context(), later.ID))
+	later := s.published(func(sp *campaign.Spec) {
+		sp.StartsAt = pgtest.Clock().Add(time.Hour)
+		sp.EndsAt = pgtest.Clock().Add(2 * time.Hour)
+	})
+	s.Must(s.launcher.Start(t.Context(), later.ID))
 	if s.now(later).State != campaign.Scheduled || len(s.queue.tasks) == 0 {
 		t.Error("a campaign an hour ahead was started or forgotten")
 	}
@@ -74,14 +78,14 @@ func TestCampaignStartsByTheDatabasesClock(t *testing.T) {
 func TestSweepStartsAndCutsWithoutTimers(t *testing.T) {
 	s := newStage(t)
 	s.users(10, 1)
-	c := s.published(func(sp *campaign.Spec) { sp.StartsAt = clock().Add(-time.Minute) })
-	s.must(s.launcher.Sweep(t.Context()))
+	c := s.published(func(sp *campaign.Spec) { sp.StartsAt = pgtest.Clock().Add(-time.Minute) })
+	s.Must(s.launcher.Sweep(t.Context()))
 	if got := s.tasks("campaign.start.v1"); got != 1 {
 		t.Fatalf("%d start tasks", got)
 	}
-	s.must(s.launcher.Start(t.Context(), c.ID))
-	s.exec(`update campaigns set started_at = started_at - interval '1 minute'`)
-	s.must(s.launcher.Sweep(t.Context())) // the event was lost
+	s.Must(s.launcher.Start(t.Context(), c.ID))
+	s.Exec(`update campaigns set started_at = started_at - interval '1 minute'`)
+	s.Must(s.launcher.Sweep(t.Context())) // the event was lost
 	if got := s.tasks("campaign.cut.v1"); got != 1 {
 		t.Fatalf("%d cut tasks", got)
 	}
@@ -152,10 +156,10 @@ func TestCutSurvivesDeathAtEveryStep(t *testing.T) {
 			c := s.published(func(sp *campaign.Spec) {
 				sp.Name = strings.Repeat("x", at) + map[bool]string{true: "a", false: "b"}[after]
 			})
-			s.must(s.launcher.Start(t.Context(), c.ID))
+			s.Must(s.launcher.Start(t.Context(), c.ID))
 			d := &dying{Campaigns: s.campaigns, at: at, after: after}
 			// Nothing that this process published arrives.
-			first := &campaign.Launcher{Store: d, Wire: &wire{refuse: errDied}, Queue: s.queue, Now: clock, LeaseFor: 10 * time.Second}
+			first := &campaign.Launcher{Store: d, Wire: &wire{refuse: errDied}, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
 			err := first.Cut(t.Context(), c.ID)
 			if d.name == "" {
 				if err != nil {
@@ -166,19 +170,19 @@ func TestCutSurvivesDeathAtEveryStep(t *testing.T) {
 				}
 				return
 			}
-			s.exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second' where cut_token is not null`)
-			s.must(s.launcher.Cut(t.Context(), c.ID))
+			s.Exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second' where cut_token is not null`)
+			s.Must(s.launcher.Cut(t.Context(), c.ID))
 			if s.now(c).CutAt == nil {
 				t.Fatalf("%s: nobody went on", d.name)
 			}
 			// The sweep publishes what never was.
-			s.exec(`update campaigns set started_at = started_at - interval '1 minute', cut_lease_until = null where id = $1`, c.ID)
+			s.Exec(`update campaigns set started_at = started_at - interval '1 minute', cut_lease_until = null where id = $1`, c.ID)
 			for range 10 {
-				s.must(s.launcher.Sweep(t.Context()))
-				s.exec(`update campaign_messages set published_at = published_at - interval '1 minute' where published_at is not null`)
+				s.Must(s.launcher.Sweep(t.Context()))
+				s.Exec(`update campaign_messages set published_at = published_at - interval '1 minute' where published_at is not null`)
 				s.bring()
 			}
-			if n := s.number(`select coalesce(sum(due_count), 0) from batches where kind = 'campaign' and owner_id = $1`, c.ID); n != people {
+			if n := s.Number(`select coalesce(sum(due_count), 0) from batches where kind = 'campaign' and owner_id = $1`, c.ID); n != people {
 				t.Errorf("death at step %d (%s, after %v): %d of %d users in batches", at, d.name, after, n, people)
 			}
 			if b := s.books(c); b.Twice != 0 || b.Counted.Reserved != people || b.Counted.InFlight != people {
@@ -192,7 +196,7 @@ func TestTwoCuttersOneWins(t *testing.T) {
 	s := newStage(t)
 	s.users(3000, 1)
 	c := s.published(nil)
-	s.must(s.launcher.Start(t.Context(), c.ID))
+	s.Must(s.launcher.Start(t.Context(), c.ID))
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -202,16 +206,16 @@ func TestTwoCuttersOneWins(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := s.number(`select sum(users) from campaign_messages`); n != 3000 {
+	if n := s.Number(`select sum(users) from campaign_messages`); n != 3000 {
 		t.Errorf("%d users in messages", n)
 	}
 	// One who fell silent and comes back can store nothing.
 	late := s.published(func(sp *campaign.Spec) { sp.Name = "late" })
-	s.must(s.launcher.Start(t.Context(), late.ID))
+	s.Must(s.launcher.Start(t.Context(), late.ID))
 	cut, err := s.campaigns.BeginCut(t.Context(), late.ID, time.Millisecond)
-	s.must(err)
-	s.exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second' where id = $1`, late.ID)
-	s.must(s.launcher.Cut(t.Context(), late.ID))
+	s.Must(err)
+	s.Exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second' where id = $1`, late.ID)
+	s.Must(s.launcher.Cut(t.Context(), late.ID))
 	m := campaign.Message{CampaignID: late.ID, Seq: 99, From: 1, To: 1, Users: 1, Payload: []byte("{}")}
 	if err := s.campaigns.Append(t.Context(), cut, []campaign.Message{m}); !errors.Is(err, delivery.ErrLeaseLost) {
 		t.Errorf("a lost lease stored: %v", err)
@@ -238,7 +242,7 @@ func TestMessagesBroughtTwiceMakeOneBatch(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := s.number(`select sum(due_count) from batches where kind = 'campaign'`); n != 2500 {
+	if n := s.Number(`select sum(due_count) from batches where kind = 'campaign'`); n != 2500 {
 		t.Errorf("%d users in batches", n)
 	}
 	s.books(c)
@@ -252,12 +256,12 @@ func TestMessagesBroughtTwiceMakeOneBatch(t *testing.T) {
 
 func TestSameCampaignIsPublishedOnce(t *testing.T) {
 	s := newStage(t) // without Redis
-	starts, ends := clock().Add(time.Hour), clock().Add(2*time.Hour)
+	starts, ends := pgtest.Clock().Add(time.Hour), pgtest.Clock().Add(2*time.Hour)
 	make2 := func(by staff.Actor, name string) campaign.Campaign {
 		spec := campaignSpec()
 		spec.Name, spec.StartsAt, spec.EndsAt = name, starts, ends
 		c, err := s.service.Create(t.Context(), by, spec, "")
-		s.must(err)
+		s.Must(err)
 		return c
 	}
 	other := staff.Actor{Label: "staff:7", Name: "Wu", Role: staff.Marketer}
@@ -284,7 +288,7 @@ func TestSameCampaignIsPublishedOnce(t *testing.T) {
 			t.Errorf("refused with %v", err)
 		}
 	}
-	if n := s.number(`select count(*) from campaigns where state = 'scheduled'`); won != 1 || n != 1 {
+	if n := s.Number(`select count(*) from campaigns where state = 'scheduled'`); won != 1 || n != 1 {
 		t.Fatalf("%d won, %d are scheduled", won, n)
 	}
 	for _, c := range []campaign.Campaign{make2(other, "Spring"), make2(staff.System(), "Spring 2")} {
@@ -292,12 +296,12 @@ func TestSameCampaignIsPublishedOnce(t *testing.T) {
 			t.Errorf("another creator or name: %v", err)
 		}
 	}
-	s.exec(`update campaign_publications set published_at = published_at - interval '29 minutes 50 seconds'`)
+	s.Exec(`update campaign_publications set published_at = published_at - interval '29 minutes 50 seconds'`)
 	again := make2(staff.System(), "Spring")
 	if _, err := s.service.Do(t.Context(), staff.System(), again.ID, 0, campaign.Publishing, ""); !errors.Is(err, campaign.ErrPublished) {
 		t.Errorf("within 30 minutes: %v", err)
 	}
-	s.exec(`update campaign_publications set published_at = published_at - interval '10 seconds'`)
+	s.Exec(`update campaign_publications set published_at = published_at - interval '10 seconds'`)
 	if _, err := s.service.Do(t.Context(), staff.System(), again.ID, 0, campaign.Publishing, ""); err != nil {
 		t.Errorf("after 30 minutes: %v", err)
 	}
@@ -308,12 +312,12 @@ func TestSameCampaignIsPublishedOnce(t *testing.T) {
 func TestLargeCampaignsTakeTwoPeople(t *testing.T) {
 	s := newStage(t)
 	s.users(20, 1)
-	s.exec(`insert into campaign_limits (shop_number, approval_above) values (0, 10)`)
+	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 10)`)
 	li, wu := staff.Actor{Label: "staff:1", Name: "Li", Role: staff.Marketer}, staff.Actor{Label: "staff:2", Name: "Wu", Role: staff.Marketer}
 	spec := campaignSpec()
-	spec.StartsAt, spec.EndsAt = clock().Add(time.Hour), clock().Add(2*time.Hour)
+	spec.StartsAt, spec.EndsAt = pgtest.Clock().Add(time.Hour), pgtest.Clock().Add(2*time.Hour)
 	c, err := s.service.Create(t.Context(), li, spec, "")
-	s.must(err)
+	s.Must(err)
 	publish := func(by staff.Actor) (campaign.Campaign, error) {
 		return s.service.Do(t.Context(), by, c.ID, 0, campaign.Publishing, "")
 	}
@@ -348,8 +352,8 @@ func TestLargeCampaignsTakeTwoPeople(t *testing.T) {
 func TestSegmentAsAudience(t *testing.T) {
 	s := newStage(t)
 	s.users(3000, 1)
-	s.exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
-	id := s.number(`insert into segments (name, kind, rule, created_by) values ('French', 'rules', '{"all":[{"field":"locale","op":"is","values":["fr"]}]}', 'x') returning id`)
+	s.Exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
+	id := s.Number(`insert into segments (name, kind, rule, created_by) values ('French', 'rules', '{"all":[{"field":"locale","op":"is","values":["fr"]}]}', 'x') returning id`)
 	spec := campaignSpec()
 	spec.Audience = campaign.Audience{Kind: campaign.Segment, ID: 999}
 	if _, err := s.service.Create(t.Context(), staff.System(), spec, ""); fault.KindOf(err) != fault.Invalid {
@@ -357,17 +361,17 @@ func TestSegmentAsAudience(t *testing.T) {
 	}
 	of := func(sp *campaign.Spec) { sp.Audience = campaign.Audience{Kind: campaign.Segment, ID: id} }
 	c := s.published(of)
-	s.must(s.launcher.Start(t.Context(), c.ID))
-	s.exec(`insert into users (id, locale, created_at) values (5000, 'fr', clock_timestamp()), (5001, 'fr', now() - interval '1 day')`)
-	s.must(s.launcher.Cut(t.Context(), c.ID))
+	s.Must(s.launcher.Start(t.Context(), c.ID))
+	s.Exec(`insert into users (id, locale, created_at) values (5000, 'fr', clock_timestamp()), (5001, 'fr', now() - interval '1 day')`)
+	s.Must(s.launcher.Cut(t.Context(), c.ID))
 	s.bring()
 	if b := s.books(c); b.Counted.Reserved != 1501 {
 		t.Errorf("audience %+v", b.Counted)
 	}
 	gone := s.published(func(sp *campaign.Spec) { of(sp); sp.Name = "gone" })
-	s.exec(`delete from segments`)
-	s.must(s.launcher.Start(t.Context(), gone.ID))
-	s.must(s.launcher.Cut(t.Context(), gone.ID))
+	s.Exec(`delete from segments`)
+	s.Must(s.launcher.Start(t.Context(), gone.ID))
+	s.Must(s.launcher.Cut(t.Context(), gone.ID))
 	if got := s.now(gone); got.State != campaign.Failed || got.Reason != "audience_gone" {
 		t.Errorf("without its segment: %s %s", got.State, got.Reason)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -16,18 +17,18 @@ import (
 
 func TestChannelSettings(t *testing.T) {
 	w := newWorld(t)
-	channels := postgres.NewChannels(w.db)
+	channels := postgres.NewChannels(w.DB)
 	all, err := channels.Settings(t.Context())
-	w.must(err)
+	w.Must(err)
 	for i, s := range all {
 		if int(s.Channel) != i || s.Paused || s.RatePerSecond != 0 || s.PausedReason != "" {
 			t.Errorf("channel %d at first: %+v", i, s)
 		}
 	}
 	entry := staff.Entry{Actor: operator, Action: "channel.change", ObjectKind: "channel", ObjectID: "sms", Before: all[delivery.SMS]}
-	w.must(channels.SaveSetting(t.Context(), all[delivery.SMS], delivery.Setting{Channel: delivery.SMS, Paused: true, PausedReason: "provider is down", RatePerSecond: 50}, entry))
+	w.Must(channels.SaveSetting(t.Context(), all[delivery.SMS], delivery.Setting{Channel: delivery.SMS, Paused: true, PausedReason: "provider is down", RatePerSecond: 50}, entry))
 	next, err := channels.Settings(t.Context())
-	w.must(err)
+	w.Must(err)
 	for i, s := range next {
 		if i == int(delivery.SMS) {
 			if !s.Paused || s.PausedReason != "provider is down" || s.RatePerSecond != 50 || !s.UpdatedAt.After(all[i].UpdatedAt) {
@@ -37,16 +38,16 @@ func TestChannelSettings(t *testing.T) {
 			t.Errorf("channel %d changed as well: %+v", i, s)
 		}
 	}
-	if n := w.number(`select count(*) from audit where action = 'channel.change' and object_id = 'sms' and before is not null`); n != 1 {
+	if n := w.Number(`select count(*) from audit where action = 'channel.change' and object_id = 'sms' and before is not null`); n != 1 {
 		t.Errorf("%d entries", n)
 	}
 }
 
 func TestARefusedSettingLeavesNoEntry(t *testing.T) {
 	w := newWorld(t)
-	channels := postgres.NewChannels(w.db)
+	channels := postgres.NewChannels(w.DB)
 	all, err := channels.Settings(t.Context())
-	w.must(err)
+	w.Must(err)
 	if err := channels.SaveSetting(t.Context(), all[delivery.SMS], delivery.Setting{Channel: delivery.SMS, RatePerSecond: -1}, staff.Entry{}); err == nil {
 		t.Error("a rate below zero was stored")
 	}
@@ -54,18 +55,18 @@ func TestARefusedSettingLeavesNoEntry(t *testing.T) {
 		t.Error("a change without its entry was stored")
 	}
 	all, err = channels.Settings(t.Context())
-	if err != nil || all[delivery.SMS].Paused || w.number(`select count(*) from audit`) != 0 {
+	if err != nil || all[delivery.SMS].Paused || w.Number(`select count(*) from audit`) != 0 {
 		t.Errorf("%+v %v", all[delivery.SMS], err)
 	}
 }
 
 func TestBacklogs(t *testing.T) {
 	w := newWorld(t)
-	channels := postgres.NewChannels(w.db)
+	channels := postgres.NewChannels(w.DB)
 	if list, err := channels.Backlogs(t.Context()); len(list) != 0 || err != nil {
 		t.Errorf("nothing waits: %v %v", list, err)
 	}
-	w.exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, sent_count, skipped_count, expired_count, dead_count, failed_count)
+	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, sent_count, skipped_count, expired_count, dead_count, failed_count)
 		values ('reminder', 1, 1, 1, 9, 'ready', now() - interval '1 minute', now(), '', 100, 10, 1, 2, 3, 40),
 			('reminder', 2, 1, 1, 9, 'running', now() - interval '10 seconds', now(), '', 50, 0, 0, 0, 0, 0),
 			('reminder', 3, 1, 1, 9, 'done', now() - interval '1 day', now(), '', 70, 70, 0, 0, 0, 0),
@@ -87,14 +88,14 @@ func TestBacklogs(t *testing.T) {
 // age of what has an instant of its own is told apart.
 func TestBacklogsKnowEveryKind(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, held, next_run_at)
+	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, held, next_run_at)
 		values ('reminder', 1, 3, 1, 9, 'ready', now() - interval '17 seconds', now(), '', 1, false, now()),
 			('campaign', 2, 3, 1, 9, 'ready', now() - interval '2 minutes', now(), '', 10, false, now() + interval '30 seconds'),
 			('campaign', 3, 3, 1, 9, 'ready', now() - interval '1 hour', now(), '', 100, true, now()),
 			('campaign', 4, 3, 1, 9, 'ready', now() - interval '2 hours', now(), '', 1000, false, now() + interval '6 hours'),
 			('campaign', 5, 2, 1, 9, 'running', now() - interval '5 minutes', now(), '', 7, false, now()),
 			('campaign', 6, 1, 1, 9, 'ready', now() - interval '5 minutes', now(), '', 7, true, now())`)
-	list, err := postgres.NewChannels(w.db).Backlogs(t.Context())
+	list, err := postgres.NewChannels(w.DB).Backlogs(t.Context())
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v %v", list, err)
 	}
@@ -114,7 +115,7 @@ func TestBacklogsKnowEveryKind(t *testing.T) {
 // Operators who decide different things at once both get their way.
 func TestDecisionsAtOnce(t *testing.T) {
 	w := newWorld(t)
-	control := &delivery.Control{Store: postgres.NewChannels(w.db), Now: clock}
+	control := &delivery.Control{Store: postgres.NewChannels(w.DB), Now: pgtest.Clock}
 	var all sync.WaitGroup
 	all.Go(func() {
 		if _, err := control.Pause(context.Background(), operator, delivery.SMS, " provider is down "); err != nil {
@@ -128,25 +129,25 @@ func TestDecisionsAtOnce(t *testing.T) {
 	})
 	all.Wait()
 	got, err := control.Store.Settings(t.Context())
-	w.must(err)
+	w.Must(err)
 	if s := got[delivery.SMS]; !s.Paused || s.PausedReason != "provider is down" || s.PausedBy != operator.Name || s.PausedAt.IsZero() || s.RatePerSecond != 50 {
 		t.Errorf("%+v", s)
 	}
 	_, err = control.Resume(t.Context(), operator, delivery.SMS, "")
-	w.must(err)
+	w.Must(err)
 	again, err := control.Resume(t.Context(), operator, delivery.SMS, "")
-	w.must(err)
+	w.Must(err)
 	if again.Paused || again.PausedReason != "" || !again.PausedAt.IsZero() || again.RatePerSecond != 50 {
 		t.Errorf("%+v", again)
 	}
-	if n := w.number(`select count(*) from audit where object_id = 'sms'`); n != 3 {
+	if n := w.Number(`select count(*) from audit where object_id = 'sms'`); n != 3 {
 		t.Errorf("%d entries for three decisions", n)
 	}
 }
 
 func TestDecisionsAreChecked(t *testing.T) {
 	w := newWorld(t)
-	control := &delivery.Control{Store: postgres.NewChannels(w.db), Now: clock}
+	control := &delivery.Control{Store: postgres.NewChannels(w.DB), Now: pgtest.Clock}
 	for what, try := range map[string]func(by staff.Actor) error{
 		"pause":  func(by staff.Actor) error { _, err := control.Pause(t.Context(), by, delivery.SMS, "why"); return err },
 		"resume": func(by staff.Actor) error { _, err := control.Resume(t.Context(), by, delivery.SMS, ""); return err },
@@ -172,33 +173,33 @@ func TestDecisionsAreChecked(t *testing.T) {
 	if _, err := control.Resume(t.Context(), operator, 77, ""); !errors.Is(err, delivery.ErrChannelUnavailable) {
 		t.Errorf("an unknown channel: %v", err)
 	}
-	if n := w.number(`select count(*) from audit`); n != 0 {
+	if n := w.Number(`select count(*) from audit`); n != 0 {
 		t.Errorf("%d entries of refused decisions", n)
 	}
 }
 
 func TestProviderCalls(t *testing.T) {
 	w := newWorld(t)
-	channels := postgres.NewChannels(w.db)
-	w.must(channels.RecordCalls(t.Context(), "a", nil))
+	channels := postgres.NewChannels(w.DB)
+	w.Must(channels.RecordCalls(t.Context(), "a", nil))
 	for worker, failed := range map[string]int64{"a": 0, "b": 20} {
-		w.must(channels.RecordCalls(t.Context(), worker, []postgres.ProviderCalls{{Channel: delivery.SMS, Calls: 2, Messages: 100, Failed: failed,
+		w.Must(channels.RecordCalls(t.Context(), worker, []postgres.ProviderCalls{{Channel: delivery.SMS, Calls: 2, Messages: 100, Failed: failed,
 			Total: 300 * time.Millisecond, Slowest: 250 * time.Millisecond, Error: map[bool]string{true: "status 503"}[failed > 0]}}))
 	}
 	got, err := channels.Providers(t.Context())
-	w.must(err)
+	w.Must(err)
 	if want := (delivery.ProviderHealth{Calls: 4, Messages: 200, Failed: 20, Mean: 150 * time.Millisecond, Slowest: 250 * time.Millisecond, Error: "status 503"}); got[delivery.SMS] != want {
 		t.Errorf("%+v, want %+v", got[delivery.SMS], want)
 	}
 	if got[delivery.Email] != (delivery.ProviderHealth{}) {
 		t.Errorf("a channel without calls: %+v", got[delivery.Email])
 	}
-	w.exec(`update provider_calls set at = at - interval '2 minutes' where worker = 'a'; update provider_calls set at = at - interval '1 hour' where worker = 'b'`)
+	w.Exec(`update provider_calls set at = at - interval '2 minutes' where worker = 'a'; update provider_calls set at = at - interval '1 hour' where worker = 'b'`)
 	if got, err = channels.Providers(t.Context()); err != nil || got[delivery.SMS].Calls != 0 {
 		t.Errorf("later: %+v %v", got[delivery.SMS], err)
 	}
-	w.must(channels.RecordCalls(t.Context(), "a", []postgres.ProviderCalls{{Channel: delivery.Email, Calls: 1}}))
-	if n := w.number(`select count(*) from provider_calls`); n != 2 {
+	w.Must(channels.RecordCalls(t.Context(), "a", []postgres.ProviderCalls{{Channel: delivery.Email, Calls: 1}}))
+	if n := w.Number(`select count(*) from provider_calls`); n != 2 {
 		t.Errorf("%d rows are kept, want 2", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
@@ -17,10 +18,10 @@ import (
 )
 
 // ChannelTests keeps test messages.
-type ChannelTests struct{ *DB }
+type ChannelTests struct{ *pg.DB }
 
 // NewChannelTests returns the test messages of db.
-func NewChannelTests(db *DB) ChannelTests { return ChannelTests{db} }
+func NewChannelTests(db *pg.DB) ChannelTests { return ChannelTests{db} }
 
 const testColumns = `t.id, t.channel, t.recipient, t.by_user, t.template_id, t.locale, t.due_at, t.state, t.result, t.detail, t.took_ms,
 	t.created_by, t.created_at, t.finished_at`
@@ -33,7 +34,7 @@ func testFields(t *delivery.ChannelTest, took *int64) []any {
 // CreateTest stores a test; see [delivery.TestStore]. Those who ask at once
 // wait for each other, so that none slips past the limits.
 func (s ChannelTests) CreateTest(ctx context.Context, t delivery.ChannelTest, e staff.Entry) (delivery.ChannelTest, error) {
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtext('channel_tests'))`); err != nil {
 			return err
 		}
@@ -49,10 +50,10 @@ func (s ChannelTests) CreateTest(ctx context.Context, t delivery.ChannelTest, e 
 		if err != nil {
 			return err
 		}
-		if err := insertAudit(ctx, tx, e); err != nil {
+		if err := pg.InsertAudit(ctx, tx, e); err != nil {
 			return err
 		}
-		return announce(ctx, tx, event.ChannelTestCreated, event.ChannelTest{TestID: t.ID, Channel: int(t.Channel), At: t.CreatedAt})
+		return pg.Announce(ctx, tx, event.ChannelTestCreated, event.ChannelTest{TestID: t.ID, Channel: int(t.Channel), At: t.CreatedAt})
 	})
 	return t, err
 }
@@ -72,9 +73,9 @@ func tooManyTests(ctx context.Context, tx pgx.Tx, t delivery.ChannelTest) error 
 
 // Tests lists the channel's last tests, newest first.
 func (s ChannelTests) Tests(ctx context.Context, c delivery.Channel, limit int) ([]delivery.ChannelTest, error) {
-	rows, err := s.pool.Query(ctx, `select `+testColumns+` from channel_tests t where channel = $1 order by id desc limit $2`, c, limit)
+	rows, err := s.Pool.Query(ctx, `select `+testColumns+` from channel_tests t where channel = $1 order by id desc limit $2`, c, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t delivery.ChannelTest, err error) {
 		var took int64
@@ -82,7 +83,7 @@ func (s ChannelTests) Tests(ctx context.Context, c delivery.Channel, limit int) 
 		t.Took = time.Duration(took) * time.Millisecond
 		return t, err
 	})
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // TakeTest leases a waiting test with what its message says and to whom; see
@@ -94,7 +95,7 @@ func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Durat
 	var to user.User
 	var push []byte
 	var known bool
-	err := s.pool.QueryRow(ctx, `
+	err := s.Pool.QueryRow(ctx, `
 		with t as (
 			update channel_tests set state = 'running', token = $2, lease_until = clock_timestamp() + $3
 			where id = $1 and state = 'waiting' returning *
@@ -110,7 +111,7 @@ func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Durat
 		return t, delivery.ErrNoWork
 	}
 	if err != nil {
-		return t, translate(err)
+		return t, pg.Translate(err)
 	}
 	t.Subject.TemplateID, t.Subject.DueAt = t.TemplateID, t.DueAt
 	return t, addressTest(&t, to, push)
@@ -139,24 +140,24 @@ func addressTest(t *delivery.TakenTest, known user.User, push []byte) error {
 
 // EndTest records the result and forgets the recipient.
 func (s ChannelTests) EndTest(ctx context.Context, t delivery.TakenTest) error {
-	_, err := s.pool.Exec(ctx, `update channel_tests set state = 'done', result = $3, detail = $4, took_ms = $5, finished_at = clock_timestamp(),
+	_, err := s.Pool.Exec(ctx, `update channel_tests set state = 'done', result = $3, detail = $4, took_ms = $5, finished_at = clock_timestamp(),
 			recipient = '', token = null, lease_until = null
 		where id = $1 and token = $2 and state = 'running'`, t.ID, t.Token, t.Result, t.Detail, t.Took.Milliseconds())
-	return translate(err)
+	return pg.Translate(err)
 }
 
 // OpenTests gives up what was left in mid-call and returns what waits; see
 // [delivery.TestStore].
 func (s ChannelTests) OpenTests(ctx context.Context, limit int) ([]int64, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		with lost as (
 			update channel_tests set state = 'done', result = 'unknown', finished_at = clock_timestamp(), recipient = '', token = null, lease_until = null
 			where id in (select id from channel_tests where state = 'running' and lease_until < clock_timestamp() for update skip locked)
 		)
 		select id from channel_tests where state = 'waiting' order by id limit $1`, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, translate(err)
+	return ids, pg.Translate(err)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -48,9 +49,9 @@ func (b *mailbox) Send(_ context.Context, ms []delivery.Message) []delivery.Resu
 
 func newBench(t *testing.T) *bench {
 	w := newWorld(t)
-	b := &bench{world: w, store: postgres.NewChannelTests(w.db), mail: &mailbox{channel: delivery.Email, answer: delivery.Result{Status: delivery.Delivered}}}
+	b := &bench{world: w, store: postgres.NewChannelTests(w.DB), mail: &mailbox{channel: delivery.Email, answer: delivery.Result{Status: delivery.Delivered}}}
 	b.tests = &delivery.ChannelTests{Store: b.store, Configured: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.Webhook)}
-	b.tester = &delivery.Tester{Store: b.store, Senders: map[delivery.Channel]delivery.Sender{delivery.Email: b.mail}, Now: clock}
+	b.tester = &delivery.Tester{Store: b.store, Senders: map[delivery.Channel]delivery.Sender{delivery.Email: b.mail}, Now: pgtest.Clock}
 	return b
 }
 
@@ -61,14 +62,14 @@ func (b *bench) ask(to string, change ...func(*delivery.TestWish)) delivery.Chan
 		c(&w)
 	}
 	t, err := b.tests.Start(b.Context(), operator, w)
-	b.must(err)
+	b.Must(err)
 	return t
 }
 
 func (b *bench) last() delivery.ChannelTest {
 	b.Helper()
 	list, err := b.tests.Tests(b.Context(), operator, delivery.Email, 1)
-	b.must(err)
+	b.Must(err)
 	if len(list) != 1 {
 		b.Fatal("there is no test")
 	}
@@ -101,30 +102,30 @@ func TestAChannelTestIsSentOnce(t *testing.T) {
 	if got.State != delivery.TestDone || got.Result != delivery.TestDelivered || got.Recipient != "" || got.FinishedAt == nil {
 		t.Errorf("%+v", got)
 	}
-	if n := b.number(`select count(*) from audit where action = 'channel.test' and object_id = 'email'`); n != 1 {
+	if n := b.Number(`select count(*) from audit where action = 'channel.test' and object_id = 'email'`); n != 1 {
 		t.Errorf("%d audit entries", n)
 	}
-	if n := b.number(`select count(*) from audit where to_jsonb(audit)::text like '%lin@%'`) +
-		b.number(`select count(*) from outbox where payload::text like '%lin@%'`) + b.number(`select count(*) from channel_tests where to_jsonb(channel_tests)::text like '%lin@%'`); n != 0 {
+	if n := b.Number(`select count(*) from audit where to_jsonb(audit)::text like '%lin@%'`) +
+		b.Number(`select count(*) from outbox where payload::text like '%lin@%'`) + b.Number(`select count(*) from channel_tests where to_jsonb(channel_tests)::text like '%lin@%'`); n != 0 {
 		t.Errorf("the address is kept in %d places", n)
 	}
-	if n := b.number(`select count(*) from outbox where topic = 'channeltest.created.v1'`); n != 1 {
+	if n := b.Number(`select count(*) from outbox where topic = 'channeltest.created.v1'`); n != 1 {
 		t.Errorf("%d events", n)
 	}
 }
 
 func TestAChannelTestToAUserAboutADrop(t *testing.T) {
 	b := newBench(t)
-	tpl := b.published(2 * time.Hour)
+	tpl := b.Published(2 * time.Hour)
 	email, locale := "ada@example.com", "en"
 	b.upsert(user.Change{ID: 1001, Email: &email, Locale: &locale})
 	b.ask("1001", func(w *delivery.TestWish) { w.TemplateID = tpl.ID })
-	b.must(b.tester.Sweep(t.Context()))
+	b.Must(b.tester.Sweep(t.Context()))
 	if m := b.mail.got[0]; m.To.Email != email || m.To.ID != 1001 || m.Subject.TemplateName != tpl.Name || !strings.Contains(m.Content.Text, tpl.Name) {
 		t.Errorf("%+v %+v", m.To, m.Content)
 	}
 	b.ask("1002") // nobody knows this user
-	b.must(b.tester.Sweep(t.Context()))
+	b.Must(b.tester.Sweep(t.Context()))
 	if got := b.last(); got.Result != delivery.TestPermanent || !strings.Contains(got.Detail, "no contact") || len(b.mail.got) != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -136,7 +137,7 @@ func TestChannelTestsHaveTheirOwnKeys(t *testing.T) {
 	for range delivery.TestsPerMember {
 		b.ask("lin@example.com")
 	}
-	b.must(b.tester.Sweep(t.Context()))
+	b.Must(b.tester.Sweep(t.Context()))
 	keys := map[string]bool{}
 	for _, m := range b.mail.got {
 		keys[m.IdempotencyKey()] = true
@@ -159,14 +160,14 @@ func TestProvidersAnswersToAChannelTest(t *testing.T) {
 	} {
 		b.mail.answer = c.answer
 		b.ask("lin@example.com")
-		b.must(b.tester.Sweep(t.Context()))
+		b.Must(b.tester.Sweep(t.Context()))
 		if got := b.last(); got.Result != c.want || got.Detail != c.detail || got.State != delivery.TestDone {
 			t.Errorf("%+v: %+v", c.answer, got)
 		}
 	}
 	b.tester.Senders = nil
 	b.ask("lin@example.com")
-	b.must(b.tester.Sweep(t.Context()))
+	b.Must(b.tester.Sweep(t.Context()))
 	if got := b.last(); got.Result != delivery.TestPermanent || got.Detail == "" {
 		t.Errorf("without a sender: %+v", got)
 	}
@@ -178,17 +179,17 @@ func TestAWorkerDiesInAChannelTest(t *testing.T) {
 	b := newBench(t)
 	asked := b.ask("lin@example.com")
 	b.mail.during = func() {
-		b.exec(`update channel_tests set lease_until = clock_timestamp() - interval '1 second'`)
+		b.Exec(`update channel_tests set lease_until = clock_timestamp() - interval '1 second'`)
 		if ids, err := b.store.OpenTests(t.Context(), 10); err != nil || len(ids) != 0 {
 			t.Errorf("%v %v", ids, err)
 		}
 	}
-	b.must(b.tester.Run(t.Context(), asked.ID))
+	b.Must(b.tester.Run(t.Context(), asked.ID))
 	if got := b.last(); got.Result != delivery.TestUnknown || got.Recipient != "" {
 		t.Errorf("%+v", got)
 	}
-	b.must(b.tester.Sweep(t.Context()))
-	b.must(b.tester.Run(t.Context(), asked.ID))
+	b.Must(b.tester.Sweep(t.Context()))
+	b.Must(b.tester.Run(t.Context(), asked.ID))
 	if len(b.mail.got) != 1 {
 		t.Errorf("sent %d times", len(b.mail.got))
 	}
@@ -219,7 +220,7 @@ func TestChannelTestsAreChecked(t *testing.T) {
 			t.Errorf("%s may look: %v", role, err)
 		}
 	}
-	if n := b.number(`select count(*) from channel_tests`); n != 0 {
+	if n := b.Number(`select count(*) from channel_tests`); n != 0 {
 		t.Errorf("%d tests were stored", n)
 	}
 }
@@ -246,9 +247,9 @@ func TestChannelTestsAreLimited(t *testing.T) {
 	if mine.Load() != delivery.TestsPerMember || refused.Load() != 2*delivery.TestsPerMember {
 		t.Errorf("%d were allowed and %d refused", mine.Load(), refused.Load())
 	}
-	b.exec(`update channel_tests set created_at = created_at - interval '1 minute'`)
+	b.Exec(`update channel_tests set created_at = created_at - interval '1 minute'`)
 	b.ask("lin@example.com")
-	b.exec(`insert into channel_tests (channel, recipient, by_user, due_at, created_by) select 1, 'x', false, now(), 'staff:' || n from generate_series(1, $1) n`, delivery.TestsPerChannel)
+	b.Exec(`insert into channel_tests (channel, recipient, by_user, due_at, created_by) select 1, 'x', false, now(), 'staff:' || n from generate_series(1, $1) n`, delivery.TestsPerChannel)
 	if _, err := b.tests.Start(t.Context(), operator, delivery.TestWish{Channel: delivery.Email, Recipient: "lin@example.com"}); !errors.Is(err, delivery.ErrTooManyTests) {
 		t.Errorf("one more than the channel takes: %v", err)
 	}

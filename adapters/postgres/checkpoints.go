@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/user"
@@ -110,7 +111,7 @@ const checkpointAnswers = ` select id, coalesce(stop_reason, '') from mine`
 
 // checkpoints records what the leases achieved; the answers are in the order
 // of list, which has a batch once at most.
-func (db *DB) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointAnswer, error) {
+func (s Batches) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointAnswer, error) {
 	args, exceptions := checkpointArguments(list)
 	sql := checkpointSQL
 	if len(exceptions[0].([]int64)) > 0 {
@@ -135,13 +136,13 @@ func (db *DB) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointA
 		}
 		return rows.Err()
 	}
-	return answers, killpoint.Around("batches.checkpoint", func() error { return db.plannedOnce(ctx, sql+checkpointAnswers, args, read) })
+	return answers, killpoint.Around("batches.checkpoint", func() error { return s.PlannedOnce(ctx, sql+checkpointAnswers, args, read) })
 }
 
 func (s Batches) checkpointAlone(ctx context.Context, c checkpoint) (checkpointAnswer, error) {
 	answers, err := s.checkpoints(ctx, []checkpoint{c})
 	if err != nil {
-		return checkpointAnswer{}, translate(err)
+		return checkpointAnswer{}, pg.Translate(err)
 	}
 	return answers[0], nil
 }
@@ -190,7 +191,7 @@ func (l *lease) Checkpoint(ctx context.Context, p delivery.Progress) (stop strin
 		return "", err
 	}
 	answer, err := l.save(ctx, checkpoint{batch: l.batch.ID, token: l.token, sent: encoded, counts: counts, Progress: p,
-		lasting: l.lasting, trace: traceOf(ctx), journalled: l.journalled.Load()})
+		lasting: l.lasting, trace: pg.TraceOf(ctx), journalled: l.journalled.Load()})
 	switch {
 	case err != nil:
 		return "", err
@@ -208,13 +209,13 @@ func (l *lease) lostOrRecorded(ctx context.Context, p delivery.Progress, c talli
 		return delivery.ErrLeaseLost
 	}
 	var recorded bool
-	err := l.db.pool.QueryRow(ctx, `select exists (select from batches where id = $1 and state = 'done' and sent_count = $2
+	err := l.db.Pool.QueryRow(ctx, `select exists (select from batches where id = $1 and state = 'done' and sent_count = $2
 		and skipped_count = $3 and expired_count = $4 and dead_count = $5)`,
 		l.batch.ID, c.sent, c.skipped, c.expired, c.dead).Scan(&recorded)
 	if err == nil && !recorded {
 		return delivery.ErrLeaseLost
 	}
-	return translate(err)
+	return pg.Translate(err)
 }
 
 func (l *lease) outcomesWith(p delivery.Progress) map[user.ID]delivery.Outcome {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 	"dropbell/domain/fault"
 	"dropbell/killpoint"
@@ -17,37 +18,37 @@ import (
 // stored by one transaction; see committer. Taps are first decided by what the
 // gate remembers, and again by a group that reads if that issued nothing.
 type Claims struct {
-	*DB
+	*pg.DB
 	last   lastTerms
-	firsts *committer[struct{}, claim.Request, claim.Verdict]
-	groups *committer[struct{}, claim.Request, claim.Verdict]
-	looks  *committer[struct{}, claim.RepeatKey, claim.Claim]
+	firsts *pg.Committer[struct{}, claim.Request, claim.Verdict]
+	groups *pg.Committer[struct{}, claim.Request, claim.Verdict]
+	looks  *pg.Committer[struct{}, claim.RepeatKey, claim.Claim]
 }
 
 // NewClaims starts the gate. Its groups have at most 512 requests, in a crowd
 // 2,048, unless g says otherwise.
-func NewClaims(db *DB, g Grouping) *Claims {
+func NewClaims(db *pg.DB, g pg.Grouping) *Claims {
 	s := &Claims{DB: db}
 	crowd := 0
 	if g.MaxGroup == 0 {
 		g.MaxGroup, crowd = 512, 2048 // 512 was measured better than 256 and 1,024 with 1,024 callers
 	}
-	cfg := g.config(db)
-	cfg.maxCrowd = crowd
+	cfg := g.Config(db)
+	cfg.MaxCrowd = crowd
 	one := cfg
-	one.sideBySide = cfg.maxGroup / 2 // measured better at 256 callers, and no worse at 1,024
-	s.firsts = newCommitter[struct{}](one, nil, s.decideFirsts)
-	s.groups = newCommitter[struct{}](cfg, nil, s.decide)
-	cfg.observe = nil
-	s.looks = newCommitter[struct{}](cfg, nil, s.repetitions)
+	one.SideBySide = cfg.MaxGroup / 2 // measured better at 256 callers, and no worse at 1,024
+	s.firsts = pg.NewCommitter[struct{}](one, nil, s.decideFirsts)
+	s.groups = pg.NewCommitter[struct{}](cfg, nil, s.decide)
+	cfg.Observe = nil
+	s.looks = pg.NewCommitter[struct{}](cfg, nil, s.repetitions)
 	return s
 }
 
 // Close answers everything that was accepted and stops.
 func (s *Claims) Close() {
-	s.firsts.close()
-	s.groups.close()
-	s.looks.close()
+	s.firsts.Close()
+	s.groups.Close()
+	s.looks.Close()
 }
 
 // Claim decides r together with whatever else arrives; see [claim.Gate].
@@ -58,10 +59,10 @@ func (s *Claims) Claim(ctx context.Context, r claim.Request) (claim.Claim, error
 	var v claim.Verdict
 	var err error
 	if !slow(r) && s.last.knows(r.TemplateID) {
-		v, err = s.firsts.do(ctx, r)
+		v, err = s.firsts.Do(ctx, r)
 	}
 	if err == nil && v == (claim.Verdict{}) {
-		v, err = s.groups.do(ctx, r)
+		v, err = s.groups.Do(ctx, r)
 	}
 	switch {
 	case err != nil:
@@ -77,7 +78,7 @@ func (s *Claims) Claim(ctx context.Context, r claim.Request) (claim.Claim, error
 // writers that have gathered a group themselves; 500 is a good size.
 func (s *Claims) Group(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
 	verdicts, err := s.decide(ctx, group)
-	return verdicts, translate(err)
+	return verdicts, pg.Translate(err)
 }
 
 // rivals bounds how often a group gives way to requests with one of its keys
@@ -93,7 +94,7 @@ func (s *Claims) decide(ctx context.Context, group []claim.Request) (verdicts []
 	}
 	for range rivals {
 		verdicts, err = s.decideOnce(ctx, group)
-		if !violates(err, "coupons_origin") {
+		if !pg.Violates(err, "coupons_origin") {
 			break
 		}
 	}
@@ -103,7 +104,7 @@ func (s *Claims) decide(ctx context.Context, group []claim.Request) (verdicts []
 // decideOnce is one transaction in two round trips: what is needed to decide,
 // read behind the locks, and what was decided.
 func (s *Claims) decideOnce(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}

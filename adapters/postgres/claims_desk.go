@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 	"dropbell/domain/event"
 	"dropbell/domain/template"
@@ -73,7 +74,7 @@ func loadDesk(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*clai
 	d := newDesk(q, len(group))
 	b := &pgx.Batch{}
 	b.Queue(`begin`)
-	b.Queue(indexesOnly)
+	b.Queue(pg.IndexesOnly)
 	b.Queue(lockSlow, q.templates)
 	queueQuestion(b, d, q, lockTemplates)
 	queueVoid(b, d, group)
@@ -192,7 +193,7 @@ func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Desk) error {
 	b.Queue(addIssued, templates, sums)
 	queueUses(b, d.Fresh())
 	b.Queue(addSecond, secondColumns(d.Fresh())...)
-	b.Queue(announceIssued, event.CouponsIssued, payload, traceOf(ctx))
+	b.Queue(announceIssued, event.CouponsIssued, payload, pg.TraceOf(ctx))
 	return nil
 }
 

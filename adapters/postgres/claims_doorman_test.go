@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/lookup"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/claim"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -27,10 +28,10 @@ type guarded struct {
 func newGuarded(t *testing.T, nodes int) *guarded {
 	h := &guarded{rushHour: newRushHour(t, nodes)}
 	for _, g := range h.gates {
-		look, err := lookup.New(h.templates, clock)
-		h.must(err)
+		look, err := lookup.New(h.Templates, pgtest.Clock)
+		h.Must(err)
 		h.looks = append(h.looks, look)
-		h.doormen = append(h.doormen, &claim.Doorman{Gate: g, Templates: look, Record: g, Now: clock, Answered: func(error) {
+		h.doormen = append(h.doormen, &claim.Doorman{Gate: g, Templates: look, Record: g, Now: pgtest.Clock, Answered: func(error) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.memory++

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 	"dropbell/domain/event"
 	"dropbell/domain/template"
@@ -70,8 +71,8 @@ with counted as (
     from unnest($10::bigint[], $11::bigint[], $12::bigint[]) as a (id, version, asked)
     join (select template_id, sum(n) as n from steps group by template_id order by template_id) g on g.template_id = a.id
     where t.id = a.id and t.version = a.version and t.issued + a.asked <= t.stock
-      and (not $16 or t.opens_at <= clock_timestamp() and clock_timestamp() < ` + endsAt + `)
-    returning t.id, g.n, t.issued, ` + endsAt + ` as ends
+      and (not $16 or t.opens_at <= clock_timestamp() and clock_timestamp() < ` + pg.TemplateEndsAt + `)
+    returning t.id, g.n, t.issued, ` + pg.TemplateEndsAt + ` as ends
 ), announced as (
     insert into outbox (topic, payload, trace)
     select $13, jsonb_build_object('at', $15::text, 'issued',
@@ -189,7 +190,7 @@ func (l *lastTerms) contested() bool {
 // decideFirsts returns a verdict for each of the group that it issued a coupon
 // to, in one transaction and one round trip, and an empty one for all others.
 func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
-	conn, err := s.pool.Acquire(ctx) // which may take long, and the desk knows the time
+	conn, err := s.Pool.Acquire(ctx) // which may take long, and the desk knows the time
 	if err != nil {
 		return nil, err
 	}
@@ -207,11 +208,11 @@ func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]cla
 	}
 	f := newFirsts(desk, group)
 	issued, err := f.store(ctx, conn.Conn(), s.last.contested())
-	if violates(err, "claim_counts_pkey") {
+	if pg.Violates(err, "claim_counts_pkey") {
 		s.last.contest()
 		issued, err = f.store(ctx, conn.Conn(), true)
 	}
-	pg, refused := errors.AsType[*pgconn.PgError](err)
+	failure, refused := errors.AsType[*pgconn.PgError](err)
 	if err != nil && !refused {
 		return nil, err
 	}
@@ -221,7 +222,7 @@ func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]cla
 		}
 	}
 	s.last.judge(2*issued >= len(desk.Fresh()))
-	if refused && pg.Code != expectFailed && !violates(err, "coupons_origin") {
+	if refused && failure.Code != expectFailed && !pg.Violates(err, "coupons_origin") {
 		return nil, err
 	}
 	return verdicts, nil
@@ -255,9 +256,9 @@ func (f *firsts) store(ctx context.Context, conn *pgx.Conn, contested bool) (int
 		sql = countFirsts + besideOthers + issueFirsts + issuedFirsts
 	}
 	b := &pgx.Batch{} // without begin and commit it is one transaction
-	b.Queue(indexesOnly)
+	b.Queue(pg.IndexesOnly)
 	b.Queue(lockQuick, f.templates)
-	f.queue(b, sql, f.columns(true, traceOf(ctx))...)
+	f.queue(b, sql, f.columns(true, pg.TraceOf(ctx))...)
 	if err := killpoint.Around("claims.first", func() error { return conn.SendBatch(ctx, b).Close() }); err != nil {
 		return 0, err
 	}

@@ -21,7 +21,7 @@ func (h *rushHour) remembered(stock int64, limit int) template.Template {
 	h.Helper()
 	drop := h.Open(stock, limit, nil)
 	_, err := h.gates[0].Claim(h.Context(), claimtest.Tap(drop, 1000, theFirst(drop)))
-	h.must(err)
+	h.Must(err)
 	if !postgres.Remembers(h.gates[0], drop.ID) {
 		h.Fatal("the gate remembers nothing of what it has read")
 	}
@@ -41,7 +41,7 @@ func TestFirstsPassOverWhoHasSomething(t *testing.T) {
 	}
 	issued := []bool{true, false, true, true, true, false, false, true}
 	verdicts, err := postgres.Firsts(t.Context(), h.gates[0], group)
-	h.must(err)
+	h.Must(err)
 	for i, v := range verdicts {
 		if v.Err != nil || (v.Claim != nil) != issued[i] || v.Claim != nil && v.Claim.CouponID == 0 {
 			t.Errorf("request %d: %+v, %v", i, v.Claim, v.Err)
@@ -72,21 +72,21 @@ func TestFirstsCountOnlyIfAllIsAsRemembered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newRushHour(t, 1)
 			drop := h.remembered(100, 5)
-			h.exec(`update templates set `+c.change+` where id = $1`, drop.ID)
+			h.Exec(`update templates set `+c.change+` where id = $1`, drop.ID)
 			group := []claim.Request{claimtest.Tap(drop, 1, "a "+name), claimtest.Tap(drop, 2, "b "+name)}
 			verdicts, err := postgres.Firsts(t.Context(), h.gates[0], group)
-			h.must(err)
+			h.Must(err)
 			for i, v := range verdicts {
 				if v.Claim != nil || v.Err != nil {
 					t.Errorf("request %d was decided: %+v, %v", i, v.Claim, v.Err)
 				}
 			}
-			if n := h.number(`select (select count(*) from coupons where template_id = $1) + (select count(*) from claim_counts where template_id = $1)`,
+			if n := h.Number(`select (select count(*) from coupons where template_id = $1) + (select count(*) from claim_counts where template_id = $1)`,
 				drop.ID); n != 2 {
 				t.Errorf("%d rows are stored, want the first claim's 2", n)
 			}
 			verdicts, err = h.gates[0].Group(t.Context(), group)
-			h.must(err)
+			h.Must(err)
 			if v := verdicts[1]; !errors.Is(v.Err, c.want) || (v.Err == nil) != (v.Claim != nil) {
 				t.Errorf("the second of the group: %+v, %v, want %v", v.Claim, v.Err, c.want)
 			}
@@ -129,8 +129,8 @@ func TestFirstsMeetTheFirstOfAnother(t *testing.T) {
 	h.blocked(2)
 	release()
 	asking.Wait()
-	h.must(elsewhere)
-	h.must(err)
+	h.Must(elsewhere)
+	h.Must(err)
 	for i, v := range verdicts {
 		if v.Err != nil || (v.Claim != nil) != (i != 1) {
 			t.Errorf("request %d: %+v, %v", i, v.Claim, v.Err)
@@ -191,19 +191,19 @@ func TestADropThatEndsWhileAGroupWaits(t *testing.T) {
 					return h.gates[0].Group(t.Context(), group)
 				}},
 			} {
-				h.exec(`update templates set `+name+` = clock_timestamp() + interval '400 ms' where id = $1`, drop.ID)
+				h.Exec(`update templates set `+name+` = clock_timestamp() + interval '400 ms' where id = $1`, drop.ID)
 				_, release := h.hold(`select from templates where id = $1 for no key update`, drop.ID)
 				var verdicts []claim.Verdict
 				var err error
 				var asking sync.WaitGroup
 				asking.Go(func() { verdicts, err = c.ask([]claim.Request{claimtest.Tap(drop, c.by, "a")}) })
 				h.blocked(1)
-				for h.number(`select count(*) from templates where id = $1 and `+name+` > clock_timestamp()`, drop.ID) > 0 && t.Context().Err() == nil {
+				for h.Number(`select count(*) from templates where id = $1 and `+name+` > clock_timestamp()`, drop.ID) > 0 && t.Context().Err() == nil {
 					continue
 				}
 				release()
 				asking.Wait()
-				h.must(err)
+				h.Must(err)
 				if verdicts[0].Claim != nil {
 					t.Errorf("user %d was given a coupon after the end: %+v", c.by, verdicts[0].Claim)
 				}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 	"dropbell/domain/event"
 	"dropbell/killpoint"
@@ -61,7 +62,7 @@ const expectTerms = `
 with sold as (
     update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as a (id, version, n)
     where t.id = a.id and t.version = a.version and t.issued + a.n <= t.stock
-    returning t.id, a.n, t.issued, ` + endsAt + ` as ends
+    returning t.id, a.n, t.issued, ` + pg.TemplateEndsAt + ` as ends
 ), announced as (
     insert into outbox (topic, payload, trace)
     select $4, jsonb_build_object('at', $5::text, 'issued',
@@ -72,7 +73,7 @@ select expect((select count(*) from sold) = cardinality($1::bigint[]) and (selec
 // decideQuickly is one transaction in two round trips like [Claims.decideOnce].
 // It returns [errOvertaken] if the group must be decided slowly.
 func (s *Claims) decideQuickly(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +94,8 @@ func (s *Claims) decideQuickly(ctx context.Context, group []claim.Request) ([]cl
 	if err == nil {
 		return verdicts, nil
 	}
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == expectFailed ||
-		violates(err, "coupons_origin") {
+	if failure, ok := errors.AsType[*pgconn.PgError](err); ok && failure.Code == expectFailed ||
+		pg.Violates(err, "coupons_origin") {
 		return nil, errors.Join(errOvertaken, rollback(conn.Conn()))
 	}
 	return nil, errors.Join(err, rollback(conn.Conn()))
@@ -107,7 +108,7 @@ func readDesk(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*clai
 	d := newDesk(q, len(group))
 	b := &pgx.Batch{}
 	b.Queue(`begin`)
-	b.Queue(indexesOnly)
+	b.Queue(pg.IndexesOnly)
 	b.Queue(lockQuick, q.templates)
 	queueQuestion(b, d, q, readTermsSQL)
 	return d, conn.SendBatch(ctx, b).Close()
@@ -125,7 +126,7 @@ func storeQuickly(ctx context.Context, conn *pgx.Conn, d *claim.Desk, before map
 		}
 		b.Queue(expectCounts, expectedCounts(fresh, before)...)
 		queueCoupons(b, d)
-		b.Queue(expectTerms, templates, versions, sums, event.CouponsIssued, d.At.UTC().Format(time.RFC3339Nano), traceOf(ctx))
+		b.Queue(expectTerms, templates, versions, sums, event.CouponsIssued, d.At.UTC().Format(time.RFC3339Nano), pg.TraceOf(ctx))
 		b.Queue(addSecond, secondColumns(fresh)...)
 	}
 	b.Queue(`commit`)

@@ -42,10 +42,10 @@ func TestTermsThatChangeUnderAQuickGroup(t *testing.T) {
 			if !errors.Is(err, c.want) || (err == nil) != (got.CouponID != 0) {
 				t.Errorf("%+v, %v, want %v", got, err, c.want)
 			}
-			if n := h.number(`select count(*) from coupons where template_id = $1`, drop.ID); n != c.issued {
+			if n := h.Number(`select count(*) from coupons where template_id = $1`, drop.ID); n != c.issued {
 				t.Errorf("%d coupons are stored, want %d", n, c.issued)
 			}
-			if n := h.number(`select coalesce(sum(issued), 0) from claim_counts where template_id = $1`, drop.ID); n != c.issued {
+			if n := h.Number(`select coalesce(sum(issued), 0) from claim_counts where template_id = $1`, drop.ID); n != c.issued {
 				t.Errorf("%d are counted, want %d", n, c.issued)
 			}
 		})
@@ -104,7 +104,7 @@ func TestTheLastGroupTellsTheWholeNumber(t *testing.T) {
 	}
 	all.Wait()
 	claimtest.Holds(t, h, drop.ID, stock, 1)
-	if n := h.number(`select max((i ->> 'total')::bigint) from outbox, jsonb_array_elements(payload -> 'issued') i
+	if n := h.Number(`select max((i ->> 'total')::bigint) from outbox, jsonb_array_elements(payload -> 'issued') i
 		where topic = 'coupons.issued.v1' and i ->> 'template_id' = $1::text`, fmt.Sprint(drop.ID)); n != stock {
 		t.Errorf("the events say %d of %d", n, stock)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -16,7 +17,7 @@ import (
 // Repetition returns what was issued for the key, or [claim.ErrNotFound].
 // Looks that arrive together share one query.
 func (s *Claims) Repetition(ctx context.Context, k claim.RepeatKey) (claim.Claim, error) {
-	c, err := s.looks.do(ctx, k)
+	c, err := s.looks.Do(ctx, k)
 	if err == nil && c.ID == 0 {
 		err = claim.ErrNotFound
 	}
@@ -30,7 +31,7 @@ func (s *Claims) repetitions(ctx context.Context, keys []claim.RepeatKey) ([]cla
 	}
 	found := make(map[claim.RepeatKey]claim.Claim, len(keys))
 	b := &pgx.Batch{} // a transaction of its own
-	b.Queue(indexesOnly)
+	b.Queue(pg.IndexesOnly)
 	b.Queue(loadKnown, origins, texts).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			k, c, err := scanIssued(rows)
@@ -41,7 +42,7 @@ func (s *Claims) repetitions(ctx context.Context, keys []claim.RepeatKey) ([]cla
 		}
 		return nil
 	})
-	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
+	if err := s.Pool.SendBatch(ctx, b).Close(); err != nil {
 		return nil, err
 	}
 	claims := make([]claim.Claim, len(keys))
@@ -53,33 +54,33 @@ func (s *Claims) repetitions(ctx context.Context, keys []claim.RepeatKey) ([]cla
 
 // ByID returns the user's claim that issued a coupon, or [claim.ErrNotFound].
 func (s *Claims) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
-	_, c, err := scanIssued(s.pool.QueryRow(ctx, `select origin, origin_key, claim_id, template_id, user_id, id, issued_at
+	_, c, err := scanIssued(s.Pool.QueryRow(ctx, `select origin, origin_key, claim_id, template_id, user_id, id, issued_at
 		from coupons where user_id = $2 and claim_id = $1`, id, by))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, claim.ErrNotFound
 	}
-	return c, translate(err)
+	return c, pg.Translate(err)
 }
 
 // Holders returns who was given a coupon of the template.
 func (s *Claims) Holders(ctx context.Context, templateID int64) (func(user.ID) bool, error) {
 	// Millions of rows take longer than a call of one request may.
-	rows, err := s.pool.Query(unlimited(ctx), `select user_id from claim_counts where template_id = $1`, templateID)
+	rows, err := s.Pool.Query(pg.Unlimited(ctx), `select user_id from claim_counts where template_id = $1`, templateID)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	set := roaring64.New()
 	var id int64
 	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error { set.Add(uint64(id)); return nil }); err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	return func(by user.ID) bool { return set.Contains(uint64(by)) }, nil
 }
 
 // Clock returns what the database's clock says.
 func (s *Claims) Clock(ctx context.Context) (now time.Time, err error) {
-	err = s.pool.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)
-	return now, translate(err)
+	err = s.Pool.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)
+	return now, pg.Translate(err)
 }
 
 // couponState computes the state as of now: what has expired is so even when
@@ -88,19 +89,19 @@ const couponState = `(case when c.state = 'unused' and c.expires_at <= clock_tim
 
 // Coupons lists a user's coupons, newest first.
 func (s *Claims) Coupons(ctx context.Context, q claim.Query) ([]claim.Coupon, error) {
-	rows, err := s.pool.Query(ctx, `select c.id, c.claim_id, c.template_id, `+couponState+`, c.issued_at, c.expires_at, c.order_id,
+	rows, err := s.Pool.Query(ctx, `select c.id, c.claim_id, c.template_id, `+couponState+`, c.issued_at, c.expires_at, c.order_id,
 			c.locked_until, c.discount, c.used_at, c.returned
 		from coupons c where c.user_id = $1 and ($2::bigint = 0 or c.id < $2) and ($3 = '' or `+couponState+` = $3)
 		order by c.id desc limit $4`, q.UserID, q.Before, q.State, max(1, q.Limit))
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c claim.Coupon, err error) {
 		err = row.Scan(&c.ID, &c.ClaimID, &c.Template.ID, &c.State, &c.IssuedAt, &c.ExpiresAt, &c.OrderID, &c.LockedUntil, &c.Discount, &c.UsedAt, &c.Returned)
 		return c, err
 	})
 	if err != nil || len(list) == 0 {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	return list, s.addTemplates(ctx, list)
 }
@@ -110,11 +111,11 @@ func (s *Claims) addTemplates(ctx context.Context, list []claim.Coupon) error {
 	for i, c := range list {
 		ids[i] = c.Template.ID
 	}
-	rows, err := s.pool.Query(ctx, `select `+templateColumns+templateFrom+`where t.id = any($1)`, ids)
+	rows, err := s.Pool.Query(ctx, `select `+pg.TemplateColumns+pg.TemplateFrom+`where t.id = any($1)`, ids)
 	if err != nil {
-		return translate(err)
+		return pg.Translate(err)
 	}
-	templates, err := pgx.CollectRows(rows, scanTemplate)
+	templates, err := pgx.CollectRows(rows, pg.ScanTemplate)
 	byID := make(map[int64]template.Template, len(templates))
 	for _, t := range templates {
 		byID[t.ID] = t
@@ -122,5 +123,5 @@ func (s *Claims) addTemplates(ctx context.Context, list []claim.Coupon) error {
 	for i := range list {
 		list[i].Template = byID[ids[i]]
 	}
-	return translate(err)
+	return pg.Translate(err)
 }

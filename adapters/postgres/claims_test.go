@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/claim"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -44,8 +45,8 @@ func (h *rushHour) gate(t *testing.T) *postgres.Claims {
 
 // another returns a pool of its own, as another process has one.
 func (h *rushHour) another(t *testing.T) *postgres.DB {
-	db, err := postgres.Open(context.WithoutCancel(t.Context()), h.sql.Config().ConnString(), postgres.Options{AppName: "gate", MaxConns: 4})
-	h.must(err)
+	db, err := postgres.Open(context.WithoutCancel(t.Context()), h.SQL.Config().ConnString(), postgres.Options{AppName: "gate", MaxConns: 4})
+	h.Must(err)
 	t.Cleanup(db.Close)
 	return db
 }
@@ -57,59 +58,59 @@ func (h *rushHour) Claim(ctx context.Context, r claim.Request) (claim.Claim, err
 
 func (h *rushHour) Open(stock int64, limit int, change func(*template.Spec)) template.Template {
 	h.Helper()
-	s := spec(-time.Minute)
+	s := pgtest.Spec(-time.Minute)
 	s.Stock, s.PerUserLimit = stock, limit
 	if change != nil {
 		change(&s)
 	}
 	opens, closes := s.OpensAt, s.ClosesAt
-	s.OpensAt, s.ClosesAt = clock().Truncate(time.Second).Add(time.Hour), clock().Truncate(time.Second).Add(2*time.Hour)
-	t, err := h.service.Create(h.Context(), actor, s, "")
-	h.must(err)
+	s.OpensAt, s.ClosesAt = pgtest.Clock().Truncate(time.Second).Add(time.Hour), pgtest.Clock().Truncate(time.Second).Add(2*time.Hour)
+	t, err := h.Service.Create(h.Context(), pgtest.Actor, s, "")
+	h.Must(err)
 	h.Do(t.ID, template.Publishing)
-	h.exec(`update templates set opens_at = $2, closes_at = $3 where id = $1`, t.ID, opens, closes)
-	t, err = h.service.Template(h.Context(), actor, t.ID)
-	h.must(err)
+	h.Exec(`update templates set opens_at = $2, closes_at = $3 where id = $1`, t.ID, opens, closes)
+	t, err = h.Service.Template(h.Context(), pgtest.Actor, t.ID)
+	h.Must(err)
 	return t
 }
 
 func (h *rushHour) Draft() template.Template {
-	t, err := h.service.Create(h.Context(), actor, spec(time.Hour), "")
-	h.must(err)
+	t, err := h.Service.Create(h.Context(), pgtest.Actor, pgtest.Spec(time.Hour), "")
+	h.Must(err)
 	return t
 }
 
 func (h *rushHour) Do(id int64, tr template.Transition) {
 	h.Helper()
-	_, err := h.service.Do(h.Context(), actor, id, 0, tr, "test")
-	h.must(err)
+	_, err := h.Service.Do(h.Context(), pgtest.Actor, id, 0, tr, "test")
+	h.Must(err)
 }
 
 func (h *rushHour) Raise(id, stock int64) {
 	h.Helper()
-	t, err := h.service.Template(h.Context(), staff.System(), id)
-	h.must(err)
+	t, err := h.Service.Template(h.Context(), staff.System(), id)
+	h.Must(err)
 	s := t.Spec
 	s.Stock = stock
-	_, err = h.service.Edit(h.Context(), actor, id, template.Edition{Version: t.Version, Spec: s})
-	h.must(err)
+	_, err = h.Service.Edit(h.Context(), pgtest.Actor, id, template.Edition{Version: t.Version, Spec: s})
+	h.Must(err)
 }
 
 func (h *rushHour) Coupons(id int64) []claim.Claim {
 	h.Helper()
-	rows, err := h.sql.Query(h.Context(), `select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where template_id = $1 order by id`, id)
-	h.must(err)
+	rows, err := h.SQL.Query(h.Context(), `select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where template_id = $1 order by id`, id)
+	h.Must(err)
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[claim.Claim])
-	h.must(err)
+	h.Must(err)
 	return list
 }
 
 func (h *rushHour) Balance(id int64) (total, issued int64) {
 	h.Helper()
-	h.must(h.sql.QueryRow(h.Context(), `select stock, issued from templates where id = $1`, id).Scan(&total, &issued))
-	counted := h.number(`select coalesce(sum(issued), 0) from claim_counts where template_id = $1`, id)
-	curve := h.number(`select coalesce(sum(issued), 0) from claim_seconds where template_id = $1`, id)
-	announced := h.number(`select coalesce(sum((i ->> 'issued')::bigint), 0) from outbox, jsonb_array_elements(payload -> 'issued') i
+	h.Must(h.SQL.QueryRow(h.Context(), `select stock, issued from templates where id = $1`, id).Scan(&total, &issued))
+	counted := h.Number(`select coalesce(sum(issued), 0) from claim_counts where template_id = $1`, id)
+	curve := h.Number(`select coalesce(sum(issued), 0) from claim_seconds where template_id = $1`, id)
+	announced := h.Number(`select coalesce(sum((i ->> 'issued')::bigint), 0) from outbox, jsonb_array_elements(payload -> 'issued') i
 		where topic = 'coupons.issued.v1' and i ->> 'template_id' = $1::text`, fmt.Sprint(id))
 	if counted != issued || curve != issued || announced != issued {
 		h.Errorf("template %d: %d issued, %d counted per user, %d per second, %d announced", id, issued, counted, curve, announced)
@@ -158,13 +159,13 @@ func TestARushWithAKilledNode(t *testing.T) {
 		})
 	}
 	all.Go(func() {
-		for h.number(`select issued from templates where id = $1`, drop.ID) == 0 {
+		for h.Number(`select issued from templates where id = $1`, drop.ID) == 0 {
 			if t.Context().Err() != nil {
 				return
 			}
 		}
 		// The node's sessions die where they are, inside transactions too.
-		h.exec(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'gate' and pid <> pg_backend_pid()
+		h.Exec(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'gate' and pid <> pg_backend_pid()
 			order by pid desc limit 4`)
 	})
 	all.Wait()
@@ -191,7 +192,7 @@ func TestOneGroupIsDecidedInItsOrder(t *testing.T) {
 		ask(b, 1, "x"), ask(b, 1, ""), ask(a, 2, ""), ask(a, 3, ""), ask(b, 4, "y"), ask(a, 2, ""),
 	}
 	verdicts, err := h.gates[0].Group(t.Context(), group)
-	h.must(err)
+	h.Must(err)
 	want := []error{nil, nil, nil, claim.ErrLimit, template.ErrNotFound, claim.ErrIdempotency,
 		nil, claim.ErrLimit, nil, claim.ErrSoldOut, nil, claim.ErrSoldOut}
 	for i, v := range verdicts {
@@ -202,7 +203,7 @@ func TestOneGroupIsDecidedInItsOrder(t *testing.T) {
 	if verdicts[2].Claim != nil && *verdicts[2].Claim != *verdicts[0].Claim {
 		t.Errorf("the repetition in the group got %+v, the first %+v", verdicts[2].Claim, verdicts[0].Claim)
 	}
-	if h.Balance(a.ID); h.number(`select count(*) from outbox where topic = 'coupons.issued.v1'`) != 1 {
+	if h.Balance(a.ID); h.Number(`select count(*) from outbox where topic = 'coupons.issued.v1'`) != 1 {
 		t.Error("a group announces itself once")
 	}
 	claimtest.Holds(t, h, a.ID, 2, 1)
@@ -235,7 +236,7 @@ func TestGrantsKnowNoWindow(t *testing.T) {
 	h := newRushHour(t, 1)
 	hours := func(opens, closes int) func(*template.Spec) {
 		return func(s *template.Spec) {
-			now := clock().Truncate(time.Second)
+			now := pgtest.Clock().Truncate(time.Second)
 			s.OpensAt, s.ClosesAt = now.Add(time.Duration(opens)*time.Hour), now.Add(time.Duration(closes)*time.Hour)
 		}
 	}
@@ -246,24 +247,24 @@ func TestGrantsKnowNoWindow(t *testing.T) {
 	}
 	early, late, byCode := h.Open(5, 1, hours(1, 2)), h.Open(5, 1, hours(-2, -1)), h.Open(5, 1, func(s *template.Spec) { s.Obtain = template.ByCode })
 	for _, drop := range []template.Template{early, late, byCode} {
-		h.must(grant(drop, 1))
+		h.Must(grant(drop, 1))
 	}
-	if n, err := h.service.CloseEnded(t.Context(), 10); err != nil || n != 1 {
+	if n, err := h.Service.CloseEnded(t.Context(), 10); err != nil || n != 1 {
 		t.Fatalf("closed %d, %v", n, err)
 	}
-	h.must(grant(late, 2)) // closed by the clock
+	h.Must(grant(late, 2)) // closed by the clock
 	h.Do(early.ID, template.Closing)
 	if err := grant(early, 2); !errors.Is(err, claim.ErrEnded) {
 		t.Errorf("closed by staff: %v", err)
 	}
-	h.must(grant(early, 1)) // the repetition of what was granted
+	h.Must(grant(early, 1)) // the repetition of what was granted
 	expired := h.Open(5, 1, nil)
-	h.exec(`update templates set valid_until = now() - interval '1 second', valid_hours = 0 where id = $1`, expired.ID)
+	h.Exec(`update templates set valid_until = now() - interval '1 second', valid_hours = 0 where id = $1`, expired.ID)
 	if err := grant(expired, 1); !errors.Is(err, claim.ErrEnded) {
 		t.Errorf("a coupon that has expired already: %v", err)
 	}
 	for by := user.ID(2); by <= 5; by++ {
-		h.must(grant(byCode, by))
+		h.Must(grant(byCode, by))
 	}
 	if err := grant(byCode, 6); !errors.Is(err, claim.ErrSoldOut) {
 		t.Errorf("no stock: %v", err)
@@ -278,7 +279,7 @@ func TestGrantsKnowNoWindow(t *testing.T) {
 func TestAcceptedElsewhere(t *testing.T) {
 	h := newRushHour(t, 1)
 	drop := h.Open(2, 1, nil)
-	at := clock().Add(-time.Minute)
+	at := pgtest.Clock().Add(-time.Minute)
 	accepted := func(id claim.ID, by user.ID) claim.Request {
 		return claim.Request{ID: id, TemplateID: drop.ID, UserID: by, Origin: claim.ByTap, AcceptedAt: at}
 	}
@@ -286,7 +287,7 @@ func TestAcceptedElsewhere(t *testing.T) {
 	group := []claim.Request{accepted(11, 1), accepted(12, 1), accepted(13, 2), accepted(14, 3)}
 	for _, want := range [][]error{{nil, claim.ErrLimit, nil, claim.ErrSoldOut}, {nil, claim.ErrSoldOut, nil, claim.ErrSoldOut}} {
 		verdicts, err := h.gates[0].Group(t.Context(), group)
-		h.must(err)
+		h.Must(err)
 		for i, v := range verdicts {
 			if !errors.Is(v.Err, want[i]) {
 				t.Errorf("claim %d: %v, want %v", group[i].ID, v.Err, want[i])
@@ -305,7 +306,7 @@ func TestLooksAtClaims(t *testing.T) {
 	drop := h.Open(10, 1, nil)
 	r := claimtest.Tap(drop, 5, "key")
 	want, err := h.Claim(t.Context(), r)
-	h.must(err)
+	h.Must(err)
 	got, err := h.gates[0].ByID(t.Context(), 5, r.ID)
 	if err != nil || got.CouponID != want.CouponID || got.UserID != 5 || !got.At.Equal(want.At) || got.State != claim.Issued {
 		t.Errorf("by id: %+v, %v, want %+v", got, err, want)
@@ -329,7 +330,7 @@ func TestLooksAtClaims(t *testing.T) {
 	}
 	all.Wait()
 	var hours float64
-	h.must(h.sql.QueryRow(t.Context(), `select extract(epoch from expires_at - issued_at)::float8 / 3600 from coupons where claim_id = $1`, r.ID).Scan(&hours))
+	h.Must(h.SQL.QueryRow(t.Context(), `select extract(epoch from expires_at - issued_at)::float8 / 3600 from coupons where claim_id = $1`, r.ID).Scan(&hours))
 	if hours != 48 {
 		t.Errorf("the coupon is valid for %v hours, want 48", hours)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
@@ -46,15 +47,15 @@ func assumedRates() []float64 {
 }
 
 // Cockpits reads what the cockpits of drops show.
-type Cockpits struct{ *DB }
+type Cockpits struct{ *pg.DB }
 
 // NewCockpits returns the cockpits of db.
-func NewCockpits(db *DB) Cockpits { return Cockpits{db} }
+func NewCockpits(db *pg.DB) Cockpits { return Cockpits{db} }
 
 // Cockpit returns the template's state; see [reminder.CockpitStore].
 func (s Cockpits) Cockpit(ctx context.Context, templateID int64, known []reminder.CockpitRow) (reminder.Cockpit, error) {
 	var c reminder.Cockpit
-	err := s.tx(ctx, func(tx pgx.Tx) error { // one snapshot for all parts
+	err := s.Tx(ctx, func(tx pgx.Tx) error { // one snapshot for all parts
 		if _, err := tx.Exec(ctx, `set transaction isolation level repeatable read read only`); err != nil {
 			return err
 		}
@@ -111,13 +112,13 @@ func (r *cockpitReader) dead(ctx context.Context) (err error) {
 }
 
 func (r *cockpitReader) slots(ctx context.Context) error {
-	rows, err := r.tx.Query(ctx, `select `+slotColumns+`, clock_timestamp() from slots s join templates t on t.id = s.template_id
+	rows, err := r.tx.Query(ctx, `select `+pg.SlotColumns+`, clock_timestamp() from slots s join templates t on t.id = s.template_id
 		where s.template_id = $1 and s.opens_at = t.opens_at order by s.due_at`, r.templateID)
 	if err != nil {
 		return err
 	}
 	var sl reminder.Slot
-	_, err = pgx.ForEachRow(rows, append(slotFields(&sl), &r.At), func() error {
+	_, err = pgx.ForEachRow(rows, append(pg.SlotFields(&sl), &r.At), func() error {
 		row := reminder.CockpitRow{Slot: sl}
 		for i := range row.Lanes {
 			row.Lanes[i].Channel = delivery.Channel(i)
@@ -274,15 +275,15 @@ func (r *cockpitReader) causes(ctx context.Context) error {
 
 // Spans returns what went out lately; see [reminder.CockpitStore].
 func (s Cockpits) Spans(ctx context.Context, templateID int64, back time.Duration) ([]reminder.Span, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select b.channel, date_trunc('second', b.started_at) as begun, date_trunc('second', coalesce(b.finished_at, clock_timestamp())) as ended, sum(b.sent_count)
 		from slots s join batches b on b.kind = 'reminder' and b.owner_id = s.id
 		where s.template_id = $1 and (s.state in ('firing', 'sending') or s.finished_at > clock_timestamp() - $2::interval)
 		  and b.sent_count > 0 and b.started_at is not null and coalesce(b.finished_at, clock_timestamp()) > clock_timestamp() - $2::interval
 		group by 1, 2, 3`, templateID, back)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Span])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }

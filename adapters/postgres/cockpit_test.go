@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -17,8 +18,8 @@ import (
 
 func (m *morgue) cockpit(t template.Template, known ...reminder.CockpitRow) reminder.Cockpit {
 	m.Helper()
-	c, err := postgres.NewCockpits(m.db).Cockpit(m.Context(), t.ID, known)
-	m.must(err)
+	c, err := postgres.NewCockpits(m.DB).Cockpit(m.Context(), t.ID, known)
+	m.Must(err)
 	return c
 }
 
@@ -45,16 +46,16 @@ func TestCockpitWhileASlotGoesOut(t *testing.T) {
 		return ""
 	}
 	m.daemon.Policy.MaxAttempts = 8
-	tpl := m.published(2 * time.Hour)
-	m.reserveAll(tpl, users(1, 100), reminders(delivery.Webhook, 5)...)
-	m.exec(`insert into bookings values ($1, 1, 4, 100), ($1, 12, 0, 7)`, tpl.ID)
+	tpl := m.Published(2 * time.Hour)
+	m.reserveAll(tpl, users(1, 100), pgtest.Reminders(delivery.Webhook, 5)...)
+	m.Exec(`insert into bookings values ($1, 1, 4, 100), ($1, 12, 0, 7)`, tpl.ID)
 	before := m.cockpit(tpl)
 	if len(before.Rows) != 12 || before.Rows[0].Slot.Slot != 12 || before.Rows[0].Lanes[delivery.App].Booked != 7 || len(before.Current()) != 0 {
 		t.Fatalf("before it fires: %+v", before)
 	}
-	m.exec(`insert into channel_rates values (4, now(), 50, 1000)`)
+	m.Exec(`insert into channel_rates values (4, now(), 50, 1000)`)
 	sl := m.cutSlot(tpl, 1, 20)
-	m.must(m.daemon.RunNext(t.Context(), delivery.Webhook))
+	m.Must(m.daemon.RunNext(t.Context(), delivery.Webhook))
 	m.drain()
 
 	c := m.cockpit(tpl)
@@ -68,7 +69,7 @@ func TestCockpitWhileASlotGoesOut(t *testing.T) {
 	if lane.Late.Messages() != lane.Sent {
 		t.Errorf("the lateness of %d messages is known, want %d: %v", lane.Late.Messages(), lane.Sent, lane.Late)
 	}
-	// The slot was due as many seconds ago as its row's number; see dueNow.
+	// The slot was due as many seconds ago as its row's number; see pgtest.DueNow.
 	if p99, bounded := lane.Late.Quantile(0.99); !bounded || p99 < time.Duration(sl.ID)*time.Second || p99 > time.Duration(sl.ID+30)*time.Second {
 		t.Errorf("99th percentile %v", p99)
 	}
@@ -81,8 +82,8 @@ func TestCockpitWhileASlotGoesOut(t *testing.T) {
 
 	// Dead letters, once the attempts are used up; then the slot is finished.
 	m.daemon.Policy.MaxAttempts = 1
-	m.exec(`update exceptions set next_retry_at = now() where next_retry_at is not null`)
-	m.exec(`update batches set next_run_at = now() where state = 'ready'`)
+	m.Exec(`update exceptions set next_retry_at = now() where next_retry_at is not null`)
+	m.Exec(`update batches set next_run_at = now() where state = 'ready'`)
 	m.drain()
 	m.finish(tpl)
 	done := m.cockpit(tpl)
@@ -102,9 +103,9 @@ func TestCockpitDoesNotReadFinishedSlotsAgain(t *testing.T) {
 	m.cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id == 1] }
 	tpl, sl := m.bury(1, 10, 5)
 	first := m.cockpit(tpl)
-	m.exec(`update slot_results set sent = 12345 where slot_id = $1 and channel = 4`, sl.ID)
+	m.Exec(`update slot_results set sent = 12345 where slot_id = $1 and channel = 4`, sl.ID)
 	second := m.cockpit(tpl, first.Settled()...)
-	m.exec(`update slot_results set sent = 9 where slot_id = $1 and channel = 4`, sl.ID)
+	m.Exec(`update slot_results set sent = 9 where slot_id = $1 and channel = 4`, sl.ID)
 	if diff := cmp.Diff(first.Rows, second.Rows); diff != "" {
 		t.Errorf("a finished slot was read again: %s", diff)
 	}
@@ -124,14 +125,14 @@ func TestCockpitDoesNotReadFinishedSlotsAgain(t *testing.T) {
 // the first one and counted once.
 func TestLatenessIsCountedOnce(t *testing.T) {
 	m := newMorgue(t)
-	tpl := m.published(2 * time.Hour)
-	m.reserveAll(tpl, users(1, 10), reminders(delivery.Webhook, 5)...)
+	tpl := m.Published(2 * time.Hour)
+	m.reserveAll(tpl, users(1, 10), pgtest.Reminders(delivery.Webhook, 5)...)
 	m.cutSlot(tpl, 1, 10)
-	l, err := m.batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
-	m.must(err)
+	l, err := m.Batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
+	m.Must(err)
 	for _, p := range []delivery.Progress{{Sent: []user.ID{1, 2, 3}}, {Sent: []user.ID{1, 2, 3}}, {Sent: []user.ID{4}}, {Sent: users(5, 10), Done: true}} {
 		_, err := l.Checkpoint(t.Context(), p)
-		m.must(err)
+		m.Must(err)
 	}
 	if _, err := l.Checkpoint(t.Context(), delivery.Progress{Sent: users(5, 10), Done: true}); err != nil {
 		t.Errorf("the last checkpoint repeated: %v", err)
@@ -139,7 +140,7 @@ func TestLatenessIsCountedOnce(t *testing.T) {
 	if n := rowOf(t, m.cockpit(tpl), 1).Lanes[delivery.Webhook].Late.Messages(); n != 10 {
 		t.Errorf("the lateness of %d messages is known, want 10", n)
 	}
-	if n := m.number(`select count(*) from batches, generate_subscripts(late, 1) i where late[i] < 0`); n != 0 {
+	if n := m.Number(`select count(*) from batches, generate_subscripts(late, 1) i where late[i] < 0`); n != 0 {
 		t.Errorf("%d spans below zero", n)
 	}
 }
@@ -148,7 +149,7 @@ func TestLatenessIsCountedOnce(t *testing.T) {
 func TestCockpitOfRowsWithoutLateness(t *testing.T) {
 	m := newMorgue(t)
 	tpl, _ := m.bury(1, 10, 5)
-	m.exec(`update batches set late = null; update slot_results set late = null, expected = null, done_at = null`)
+	m.Exec(`update batches set late = null; update slot_results set late = null, expected = null, done_at = null`)
 	lane := rowOf(t, m.cockpit(tpl), 1).Lanes[delivery.Webhook]
 	if lane.Sent != 10 || lane.Late.Messages() != 0 || lane.Expected != 0 || lane.DoneAt != nil {
 		t.Errorf("%+v", lane)
@@ -171,21 +172,21 @@ func TestCausesAreSampledWhenThereAreMany(t *testing.T) {
 
 func TestSpans(t *testing.T) {
 	m := newMorgue(t)
-	cockpits := postgres.NewCockpits(m.db)
+	cockpits := postgres.NewCockpits(m.DB)
 	tpl, _ := m.bury(1, 10, 5)
 	list, err := cockpits.Spans(t.Context(), tpl.ID, time.Minute)
-	m.must(err)
+	m.Must(err)
 	var sent int64
 	for _, s := range list {
 		sent += s.Sent
-		if s.Channel != delivery.Webhook || s.To.Before(s.From) || clock().Sub(s.To) > 30*time.Second {
+		if s.Channel != delivery.Webhook || s.To.Before(s.From) || pgtest.Clock().Sub(s.To) > 30*time.Second {
 			t.Errorf("%+v", s)
 		}
 	}
 	if sent != 10 {
 		t.Errorf("%d sent, want 10", sent)
 	}
-	m.exec(`update batches set started_at = started_at - interval '1 hour', finished_at = finished_at - interval '1 hour'`)
+	m.Exec(`update batches set started_at = started_at - interval '1 hour', finished_at = finished_at - interval '1 hour'`)
 	if list, err := cockpits.Spans(t.Context(), tpl.ID, time.Minute); err != nil || len(list) != 0 {
 		t.Errorf("an hour ago: %+v %v", list, err)
 	}
@@ -197,8 +198,8 @@ func TestCockpitShowsThePresentOpening(t *testing.T) {
 	tpl, sl := m.bury(1, 4, 4)
 	s := tpl.Spec
 	s.OpensAt, s.ClosesAt = s.OpensAt.Add(time.Hour), s.ClosesAt.Add(time.Hour)
-	_, err := m.service.Edit(t.Context(), staff.System(), tpl.ID, template.Edition{Version: tpl.Version, Spec: s, Reason: "late truck"})
-	m.must(err)
+	_, err := m.Service.Edit(t.Context(), staff.System(), tpl.ID, template.Edition{Version: tpl.Version, Spec: s, Reason: "late truck"})
+	m.Must(err)
 	for _, r := range m.cockpit(tpl).Rows {
 		if r.ID == sl.ID || r.State != reminder.Waiting {
 			t.Errorf("%+v", r)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/event"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
@@ -19,7 +20,7 @@ import (
 type Codes struct{ Templates }
 
 // NewCodes returns the batches of db.
-func NewCodes(db *DB) Codes { return Codes{NewTemplates(db)} }
+func NewCodes(db *pg.DB) Codes { return Codes{NewTemplates(db)} }
 
 const codeColumns = `b.id, b.template_id, t.name, t.shop_number, s.timezone, b.first_serial, b.count, b.key_id, b.state, b.generated, b.used,
 	b.job_id, coalesce(j.state, ''), b.created_by, b.created_at, b.ready_at, b.revoked_at, b.revoked_by, b.revoke_reason`
@@ -33,36 +34,30 @@ func scanCodes(row pgx.CollectableRow) (b redeemcode.Batch, err error) {
 	return b, err
 }
 
-// querier is a pool or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // oneBatch returns the batch that the rest of the statement selects, or
 // [redeemcode.ErrBatchNotFound].
-func oneBatch(ctx context.Context, q querier, rest string, args ...any) (redeemcode.Batch, error) {
+func oneBatch(ctx context.Context, q pg.Querier, rest string, args ...any) (redeemcode.Batch, error) {
 	rows, err := q.Query(ctx, `select `+codeColumns+codeFrom+rest, args...)
 	if err != nil {
-		return redeemcode.Batch{}, translate(err)
+		return redeemcode.Batch{}, pg.Translate(err)
 	}
 	b, err := pgx.CollectOneRow(rows, scanCodes)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return b, redeemcode.ErrBatchNotFound
 	}
-	return b, translate(err)
+	return b, pg.Translate(err)
 }
 
 // Batch returns one batch, or [redeemcode.ErrBatchNotFound].
 func (s Codes) Batch(ctx context.Context, id int64) (redeemcode.Batch, error) {
-	return oneBatch(ctx, s.pool, `where b.id = $1`, id)
+	return oneBatch(ctx, s.Pool, `where b.id = $1`, id)
 }
 
 // BatchOf returns the batch that holds the serial number, or
 // [redeemcode.ErrBatchNotFound]: the last one that begins at or before it,
 // if it reaches that far.
 func (s Codes) BatchOf(ctx context.Context, serial redeemcode.Serial) (redeemcode.Batch, error) {
-	b, err := oneBatch(ctx, s.pool, `where b.first_serial <= $1 order by b.first_serial desc limit 1`, int64(serial))
+	b, err := oneBatch(ctx, s.Pool, `where b.first_serial <= $1 order by b.first_serial desc limit 1`, int64(serial))
 	if err == nil && !b.Holds(serial) {
 		return redeemcode.Batch{}, redeemcode.ErrBatchNotFound
 	}
@@ -71,32 +66,32 @@ func (s Codes) BatchOf(ctx context.Context, serial redeemcode.Serial) (redeemcod
 
 // Batches lists batches, newest first.
 func (s Codes) Batches(ctx context.Context, q redeemcode.Query) ([]redeemcode.Batch, error) {
-	rows, err := s.pool.Query(ctx, `select `+codeColumns+codeFrom+`
+	rows, err := s.Pool.Query(ctx, `select `+codeColumns+codeFrom+`
 		where ($1::bigint = 0 or b.template_id = $1) and (cardinality($2::bigint[]) = 0 or t.shop_number = any($2)) and ($3::bigint = 0 or b.id < $3)
 		order by b.id desc limit $4`, q.TemplateID, append([]int64{}, q.Shops...), q.Before, max(1, q.Limit))
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, scanCodes)
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // Supply sums up what codes there are; a template has a handful of batches.
 func (s Codes) Supply(ctx context.Context, templateID int64) (sum redeemcode.Supply, err error) {
-	err = s.pool.QueryRow(ctx, `
+	err = s.Pool.QueryRow(ctx, `
 		select t.stock - t.issued, coalesce((select sum(b.count - b.used) from code_batches b left join jobs j on j.id = b.job_id
 			where b.template_id = t.id and (b.state = 'ready' or b.state = 'generating' and coalesce(j.state, '') in ('waiting', 'running'))), 0)
 		from templates t where t.id = $1`, templateID).Scan(&sum.Left, &sum.Outstanding)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return sum, template.ErrNotFound
 	}
-	return sum, translate(err)
+	return sum, pg.Translate(err)
 }
 
 // CreateBatch takes serial numbers, stores the batch and starts its job, all
 // or nothing; see [redeemcode.Store].
 func (s Codes) CreateBatch(ctx context.Context, n redeemcode.NewBatch, start func(int64) (job.Job, staff.Entry, error), e staff.Entry) (b redeemcode.Batch, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := stillSellable(ctx, tx, n.TemplateID); err != nil {
 			return err
 		}
@@ -113,7 +108,7 @@ func (s Codes) CreateBatch(ctx context.Context, n redeemcode.NewBatch, start fun
 		if err := startGeneration(ctx, tx, id, start); err != nil {
 			return err
 		}
-		if err := insertAudit(ctx, tx, e); err != nil {
+		if err := pg.InsertAudit(ctx, tx, e); err != nil {
 			return err
 		}
 		b, err = oneBatch(ctx, tx, `where b.id = $1`, id)
@@ -126,7 +121,7 @@ func (s Codes) CreateBatch(ctx context.Context, n redeemcode.NewBatch, start fun
 // request waits, and looks once more at what was decided.
 func stillSellable(ctx context.Context, tx pgx.Tx, templateID int64) error {
 	var byCode, live bool
-	err := tx.QueryRow(ctx, `select obtain = 'code', state in ('draft', 'published', 'paused') and `+endsAt+` > clock_timestamp()
+	err := tx.QueryRow(ctx, `select obtain = 'code', state in ('draft', 'published', 'paused') and `+pg.TemplateEndsAt+` > clock_timestamp()
 		from templates t where id = $1 for no key update`, templateID).Scan(&byCode, &live)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -163,7 +158,7 @@ func startGeneration(ctx context.Context, tx pgx.Tx, batchID int64, start func(i
 	if err != nil {
 		return err
 	}
-	started, err := startJob(ctx, tx, j, "batch:"+itoa(batchID), e)
+	started, err := pg.StartJob(ctx, tx, j, "batch:"+pg.Itoa(batchID), e)
 	if err != nil {
 		return err
 	}
@@ -175,7 +170,7 @@ func startGeneration(ctx context.Context, tx pgx.Tx, batchID int64, start func(i
 // row is the one behind which claims are decided: whoever is before this gets
 // the coupon, whoever comes after finds the batch revoked.
 func (s Codes) RevokeBatch(ctx context.Context, id int64, by, reason string, e staff.Entry) (b redeemcode.Batch, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select from templates where id = (select template_id from code_batches where id = $1) for no key update`, id); err != nil {
 			return err
 		}
@@ -190,7 +185,7 @@ func (s Codes) RevokeBatch(ctx context.Context, id int64, by, reason string, e s
 		if tag.RowsAffected() == 0 {
 			return redeemcode.ErrRevoked
 		}
-		if err := insertAudit(ctx, tx, e); err != nil {
+		if err := pg.InsertAudit(ctx, tx, e); err != nil {
 			return err
 		}
 		return announceCodes(ctx, tx, b)
@@ -199,20 +194,20 @@ func (s Codes) RevokeBatch(ctx context.Context, id int64, by, reason string, e s
 }
 
 func announceCodes(ctx context.Context, tx pgx.Tx, b redeemcode.Batch) error {
-	return announce(ctx, tx, event.CodesChanged, event.Codes{BatchID: b.ID, TemplateID: b.TemplateID, State: string(b.State)})
+	return pg.Announce(ctx, tx, event.CodesChanged, event.Codes{BatchID: b.ID, TemplateID: b.TemplateID, State: string(b.State)})
 }
 
 // UseOf returns what the code of a serial number was used for.
 func (s Codes) UseOf(ctx context.Context, serial redeemcode.Serial) (u redeemcode.Use, used bool, err error) {
-	err = s.pool.QueryRow(ctx, `select user_id, id, issued_at from coupons where origin = 'code' and origin_key = $1`,
+	err = s.Pool.QueryRow(ctx, `select user_id, id, issued_at from coupons where origin = 'code' and origin_key = $1`,
 		strconv.FormatInt(int64(serial), 10)).Scan(&u.UserID, &u.CouponID, &u.At)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return u, false, nil
 	}
-	return u, err == nil, translate(err)
+	return u, err == nil, pg.Translate(err)
 }
 
 // Record stores an entry of the audit log.
 func (s Codes) Record(ctx context.Context, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error { return insertAudit(ctx, tx, e) })
+	return s.Tx(ctx, func(tx pgx.Tx) error { return pg.InsertAudit(ctx, tx, e) })
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/redeemcode"
 )
 
@@ -16,7 +17,7 @@ func (s Codes) SaveParts(ctx context.Context, b redeemcode.Batch, parts []redeem
 	for i, p := range parts {
 		numbers[i], codes[i], sums[i] = p.Number, p.Codes, p.SHA256[:]
 	}
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		var state redeemcode.BatchState
 		err := tx.QueryRow(ctx, `select state from code_batches where id = $1 for no key update`, b.ID).Scan(&state)
 		switch {
@@ -73,9 +74,9 @@ func (s Codes) countParts(ctx context.Context, tx pgx.Tx, batchID int64) error {
 
 // Parts returns the checksums of a batch in order.
 func (s Codes) Parts(ctx context.Context, batchID int64) ([]redeemcode.Part, error) {
-	rows, err := s.pool.Query(ctx, `select part, codes, sha256 from code_parts where batch_id = $1 order by part`, batchID)
+	rows, err := s.Pool.Query(ctx, `select part, codes, sha256 from code_parts where batch_id = $1 order by part`, batchID)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p redeemcode.Part, err error) {
 		var sum []byte
@@ -85,5 +86,5 @@ func (s Codes) Parts(ctx context.Context, batchID int64) ([]redeemcode.Part, err
 		p.SHA256 = [32]byte(sum) // the column holds 32 bytes, always
 		return p, nil
 	})
-	return list, translate(err)
+	return list, pg.Translate(err)
 }

@@ -56,10 +56,10 @@ func TestCodesAreGeneratedInSteps(t *testing.T) {
 	if int64(len(codes)) != b.Count || int64(len(seen)) != b.Count {
 		t.Errorf("%d codes, %d different, want %d", len(codes), len(seen), b.Count)
 	}
-	if n := m.number(`select count(*) from audit where action = 'codes.export' and (after->>'codes')::int = 120001`); n != 1 {
+	if n := m.Number(`select count(*) from audit where action = 'codes.export' and (after->>'codes')::int = 120001`); n != 1 {
 		t.Errorf("%d exports are in the audit log", n)
 	}
-	if n := m.number(`select count(*) from outbox where topic = $1`, event.CodesChanged); n != 1 {
+	if n := m.Number(`select count(*) from outbox where topic = $1`, event.CodesChanged); n != 1 {
 		t.Errorf("%d events say that the batch is ready", n)
 	}
 }
@@ -71,13 +71,13 @@ func TestGenerationDiesAnywhere(t *testing.T) {
 	d := m.byCode(1000, 1)
 	b := m.generate(d, 100_000)
 	load := func() job.Job {
-		j, err := postgres.NewJobs(m.db).Job(t.Context(), b.JobID)
-		m.must(err)
+		j, err := postgres.NewJobs(m.DB).Job(t.Context(), b.JobID)
+		m.Must(err)
 		return j
 	}
 	for range 2 { // dies each time
 		_, err := m.maker.Step(t.Context(), load())
-		m.must(err)
+		m.Must(err)
 	}
 	m.step(b)
 	var both sync.WaitGroup
@@ -94,10 +94,10 @@ func TestGenerationDiesAnywhere(t *testing.T) {
 	if b = m.batch(b.ID); b.State != redeemcode.Ready || b.Generated != b.Count {
 		t.Errorf("ends as %+v", b)
 	}
-	if n := m.number(`select count(*) from outbox where topic = $1`, event.CodesChanged); n != 1 {
+	if n := m.Number(`select count(*) from outbox where topic = $1`, event.CodesChanged); n != 1 {
 		t.Errorf("%d events say that the batch is ready", n)
 	}
-	if n := m.number(`select sum(codes) from code_parts where batch_id = $1`, b.ID); n != 100_000 {
+	if n := m.Number(`select sum(codes) from code_parts where batch_id = $1`, b.ID); n != 100_000 {
 		t.Errorf("%d codes are under checksums", n)
 	}
 }
@@ -109,9 +109,9 @@ func TestExportsAreHeldToTheirChecksums(t *testing.T) {
 	d := m.byCode(1000, 1)
 	b := m.ready(d, 20)
 	first, err := m.csv(d, 0)
-	m.must(err)
+	m.Must(err)
 	again, err := m.csv(d, b.ID)
-	m.must(err)
+	m.Must(err)
 	if first != again || first == "" {
 		t.Error("two exports differ")
 	}
@@ -121,8 +121,8 @@ func TestExportsAreHeldToTheirChecksums(t *testing.T) {
 	if text, err := m.csv(d, b.ID); !errors.Is(err, redeemcode.ErrKeyMissing) || text != "" {
 		t.Errorf("with another key: %q, %v", text, err)
 	}
-	j, err := postgres.NewJobs(m.db).Job(t.Context(), half.JobID)
-	m.must(err)
+	j, err := postgres.NewJobs(m.DB).Job(t.Context(), half.JobID)
+	m.Must(err)
 	j.Cursor = json.RawMessage(`{"next_part":0}`) // the worker died before saving
 	_, err = m.maker.Step(t.Context(), j)
 	m.is(err, redeemcode.ErrKeyMissing)
@@ -161,7 +161,7 @@ func TestWhoMayGenerateWhat(t *testing.T) {
 	m.is(err, staff.ErrForbidden)
 	_, err = m.staff.Generate(t.Context(), clerk, d.ID+1, 1, "")
 	m.is(err, template.ErrNotFound)
-	byTap := m.published(time.Hour)
+	byTap := m.Published(time.Hour)
 	_, err = m.staff.Generate(t.Context(), clerk, byTap.ID, 1, "")
 	m.is(err, redeemcode.ErrNotByCode)
 	_, err = m.csv(d, 0)
@@ -172,14 +172,14 @@ func TestWhoMayGenerateWhat(t *testing.T) {
 	m.is(err, redeemcode.ErrBatchNotFound)
 	_, err = m.csv(d, b.ID)
 	m.is(err, redeemcode.ErrBatchNotFound)
-	_, err = m.service.Do(t.Context(), staff.System(), d.ID, 0, template.Closing, "test")
-	m.must(err)
+	_, err = m.Service.Do(t.Context(), staff.System(), d.ID, 0, template.Closing, "test")
+	m.Must(err)
 	_, err = m.staff.Generate(t.Context(), clerk, d.ID, 1, "")
 	m.is(err, redeemcode.ErrEnded)
 	m.use("")
 	_, err = m.staff.Generate(t.Context(), clerk, other.ID, 1, "")
 	m.is(err, redeemcode.ErrNoKeys)
-	if n := m.number(`select count(*) from code_batches`); n != 1 {
+	if n := m.Number(`select count(*) from code_batches`); n != 1 {
 		t.Errorf("%d batches are stored", n)
 	}
 }
@@ -191,17 +191,17 @@ func TestTemplateChangesWhileGenerating(t *testing.T) {
 	d := m.byCode(10, 1)
 	n := redeemcode.NewBatch{TemplateID: d.ID, Count: 5, Key: 1, CreatedBy: "staff:7 Ada"}
 	start := func(int64) (job.Job, staff.Entry, error) { panic("never started") }
-	m.exec(`update templates set state = 'cancelled'`)
+	m.Exec(`update templates set state = 'cancelled'`)
 	_, err := m.codes.CreateBatch(t.Context(), n, start, staff.Entry{})
 	m.is(err, redeemcode.ErrEnded)
-	m.exec(`update templates set state = 'draft', obtain = 'claim'`)
+	m.Exec(`update templates set state = 'draft', obtain = 'claim'`)
 	_, err = m.codes.CreateBatch(t.Context(), n, start, staff.Entry{})
 	m.is(err, redeemcode.ErrNotByCode)
 	n.TemplateID++
 	_, err = m.codes.CreateBatch(t.Context(), n, start, staff.Entry{})
 	m.is(err, template.ErrNotFound)
-	m.exec(`update templates set state = 'published', obtain = 'code'`)
-	m.exec(`update code_serials set next = $1`, int64(redeemcode.MaxSerial)-4)
+	m.Exec(`update templates set state = 'published', obtain = 'code'`)
+	m.Exec(`update code_serials set next = $1`, int64(redeemcode.MaxSerial)-4)
 	last := m.ready(d, 5)
 	if !last.Holds(redeemcode.MaxSerial) {
 		t.Errorf("the last batch begins at %d", last.First)
@@ -228,8 +228,8 @@ func TestImpatientFingerGeneratesOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(slices.Compact(ids)) != 1 || m.number(`select count(*) from jobs where kind = $1`, redeemcode.JobKind) != 1 ||
-		m.number(`select next from code_serials`) != 11 {
+	if len(slices.Compact(ids)) != 1 || m.Number(`select count(*) from jobs where kind = $1`, redeemcode.JobKind) != 1 ||
+		m.Number(`select next from code_serials`) != 11 {
 		t.Errorf("batches %v", ids)
 	}
 	if b, err := m.staff.Generate(t.Context(), clerk, d.ID, 10, "another form"); err != nil || b.ID == ids[0] {
@@ -287,7 +287,7 @@ func TestLookupIsExact(t *testing.T) {
 		_, err := m.codes.BatchOf(t.Context(), s)
 		m.is(err, redeemcode.ErrBatchNotFound)
 	}
-	_, err := m.sql.Exec(t.Context(), `insert into code_batches (template_id, first_serial, count, key_id, created_by) values ($1, $2, 10, 1, 'x')`, d.ID, int64(end)-1)
+	_, err := m.SQL.Exec(t.Context(), `insert into code_batches (template_id, first_serial, count, key_id, created_by) values ($1, $2, 10, 1, 'x')`, d.ID, int64(end)-1)
 	if err == nil || !strings.Contains(err.Error(), "code_batches_apart") {
 		t.Errorf("an overlapping batch: %v", err)
 	}
@@ -298,8 +298,8 @@ func TestStoppedGeneration(t *testing.T) {
 	d := m.byCode(100, 1)
 	b := m.generate(d, 60_000)
 	m.step(b)
-	_, err := (&job.Service{Store: postgres.NewJobs(m.db)}).Cancel(t.Context(), clerk, b.JobID)
-	m.must(err)
+	_, err := (&job.Service{Store: postgres.NewJobs(m.DB)}).Cancel(t.Context(), clerk, b.JobID)
+	m.Must(err)
 	if b = m.batch(b.ID); !b.Stopped() || b.Generated != 50_000 {
 		t.Errorf("after its job was cancelled: %+v", b)
 	}
@@ -312,16 +312,16 @@ func TestStoppedGeneration(t *testing.T) {
 	if got := m.export(d, 0); len(got) != 2 {
 		t.Errorf("%d codes beside the stopped batch", len(got))
 	}
-	m.exec(`delete from jobs where id = $1`, b.JobID)
+	m.Exec(`delete from jobs where id = $1`, b.JobID)
 	if !m.batch(b.ID).Stopped() || m.batch(good.ID).Stopped() {
 		t.Error("a cleaned job changes what the batch is")
 	}
 	// Revoking ends generation.
 	c := m.generate(d, 60_000)
 	_, err = m.staff.Revoke(t.Context(), clerk, d.ID, c.ID, "changed our minds")
-	m.must(err)
-	j, err := postgres.NewJobs(m.db).Job(t.Context(), c.JobID)
-	m.must(err)
+	m.Must(err)
+	j, err := postgres.NewJobs(m.DB).Job(t.Context(), c.JobID)
+	m.Must(err)
 	_, err = m.maker.Step(t.Context(), j)
 	m.is(err, redeemcode.ErrRevoked)
 	m.is(m.codes.SaveParts(t.Context(), c, nil), redeemcode.ErrRevoked)

@@ -26,7 +26,7 @@ type till struct {
 
 func newTill(t *testing.T) *till {
 	p := &till{newMint(t), nil}
-	p.gate = postgres.NewClaims(p.db, postgres.Grouping{})
+	p.gate = postgres.NewClaims(p.DB, postgres.Grouping{})
 	t.Cleanup(p.gate.Close)
 	return p
 }
@@ -63,17 +63,17 @@ func TestRevokedWhileRedeeming(t *testing.T) {
 			}
 		})
 	}
-	for m.number(`select count(*) from coupons`) < 20 {
+	for m.Number(`select count(*) from coupons`) < 20 {
 		<-time.After(time.Millisecond)
 	}
 	revoked, err := m.staff.Revoke(t.Context(), clerk, d.ID, b.ID, "leaked")
-	m.must(err)
-	afterwards := m.number(`select count(*) from coupons`)
+	m.Must(err)
+	afterwards := m.Number(`select count(*) from coupons`)
 	users.Wait()
 	if issued+refused != 400 || afterwards != issued || revoked.Used != issued || m.batch(b.ID).Used != issued {
 		t.Errorf("issued %d and refused %d; %d coupons when revoked, counted %d", issued, refused, afterwards, m.batch(b.ID).Used)
 	}
-	if n := m.number(`select issued from templates where id = $1`, d.ID); n != issued {
+	if n := m.Number(`select issued from templates where id = $1`, d.ID); n != issued {
 		t.Errorf("%d issued, the template says %d", issued, n)
 	}
 	_, err = m.staff.Revoke(t.Context(), clerk, d.ID, b.ID, "leaked")
@@ -82,13 +82,13 @@ func TestRevokedWhileRedeeming(t *testing.T) {
 	m.is(err, redeemcode.ErrNoCodes)
 	_, err = m.csv(d, b.ID)
 	m.is(err, redeemcode.ErrRevoked)
-	if n := m.number(`select count(*) from audit where action = 'codes.revoke' and reason = 'leaked' and (before->>'used')::int <= $1`, issued); n != 1 {
+	if n := m.Number(`select count(*) from audit where action = 'codes.revoke' and reason = 'leaked' and (before->>'used')::int <= $1`, issued); n != 1 {
 		t.Errorf("%d revocations are in the audit log", n)
 	}
 	// Whoever has a coupon keeps it, and is told so again.
 	var by user.ID
 	var s int64
-	m.must(m.sql.QueryRow(t.Context(), `select user_id, origin_key::bigint from coupons limit 1`).Scan(&by, &s))
+	m.Must(m.SQL.QueryRow(t.Context(), `select user_id, origin_key::bigint from coupons limit 1`).Scan(&by, &s))
 	if c, err := m.claim(by, d, redeemcode.Serial(s)); err != nil || c.CouponID == 0 {
 		t.Errorf("a repetition after the revocation: %+v, %v", c, err)
 	}
@@ -112,7 +112,7 @@ func TestUsedIsCountedPerBatch(t *testing.T) {
 	}
 	users.Wait()
 	_, err := m.claim(1, other, b.First)
-	m.must(err)
+	m.Must(err)
 	for _, want := range []struct {
 		id, used int64
 	}{{a.ID, 20}, {b.ID, 1}, {c.ID, 20}} {
@@ -121,7 +121,7 @@ func TestUsedIsCountedPerBatch(t *testing.T) {
 		}
 	}
 	supply, err := m.staff.Supply(t.Context(), clerk, d.ID)
-	m.must(err)
+	m.Must(err)
 	if supply != (redeemcode.Supply{Outstanding: 20, Left: 60}) || supply.Excess() != 0 {
 		t.Errorf("supply %+v", supply)
 	}
@@ -130,9 +130,9 @@ func TestUsedIsCountedPerBatch(t *testing.T) {
 		t.Errorf("with more codes than coupons: %+v", supply)
 	}
 	page, err := m.staff.Batches(t.Context(), clerk, redeemcode.Query{TemplateID: d.ID, Limit: 2})
-	m.must(err)
+	m.Must(err)
 	rest, err := m.staff.Batches(t.Context(), clerk, redeemcode.Query{TemplateID: d.ID, Limit: 2, Before: page[1].ID})
-	m.must(err)
+	m.Must(err)
 	if len(page) != 2 || page[1].ID != c.ID || len(rest) != 1 || rest[0].ID != a.ID {
 		t.Errorf("pages %+v and %+v", page, rest)
 	}
@@ -146,7 +146,7 @@ func TestCheck(t *testing.T) {
 	verdict := func(by staff.Actor, typed string, want redeemcode.Verdict) redeemcode.Finding {
 		t.Helper()
 		f, err := m.staff.Check(t.Context(), by, typed)
-		m.must(err)
+		m.Must(err)
 		if f.Verdict != want {
 			t.Errorf("%s, want %s", f.Verdict, want)
 		}
@@ -158,7 +158,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("a good code: %+v", f)
 	}
 	never, err := codeKeys(t, keyOne).Code(1, b.First+3)
-	m.must(err)
+	m.Must(err)
 	verdict(clerk, never.Text(), redeemcode.NeverIssued)
 	elsewhere := clerk
 	elsewhere.Shops = []int64{99}
@@ -166,21 +166,21 @@ func TestCheck(t *testing.T) {
 		t.Errorf("another shop's code: %+v", f)
 	}
 	c, err := m.claim(1001, d, b.First)
-	m.must(err)
+	m.Must(err)
 	if f := verdict(clerk, codes[0], redeemcode.Spent); f.Use == nil || f.Use.UserID != 1001 || f.Use.CouponID != c.CouponID || f.Use.At.IsZero() {
 		t.Errorf("a used code: %+v", f)
 	}
 	half := m.generate(d, 1)
 	early, err := codeKeys(t, keyOne).Code(1, half.First)
-	m.must(err)
+	m.Must(err)
 	verdict(clerk, early.Text(), redeemcode.NotReadyYet)
 	_, err = m.staff.Revoke(t.Context(), clerk, d.ID, b.ID, "because")
-	m.must(err)
+	m.Must(err)
 	verdict(clerk, codes[0], redeemcode.Spent)
 	verdict(clerk, codes[1], redeemcode.Withdrawn)
 	// A code of the same serial number under a key that the batch was not made with.
 	m.use(keyOne + "," + keyTwo)
 	other, err := m.staff.Keys.Code(2, b.First+1)
-	m.must(err)
+	m.Must(err)
 	verdict(clerk, other.Text(), redeemcode.NeverIssued)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
@@ -15,10 +16,10 @@ import (
 
 // Counters keeps the console's booking counters from events, which arrive at
 // least once: each is counted in the transaction that remembers its id.
-type Counters struct{ *DB }
+type Counters struct{ *pg.DB }
 
 // NewCounters returns the counters of db.
-func NewCounters(db *DB) Counters { return Counters{db} }
+func NewCounters(db *pg.DB) Counters { return Counters{db} }
 
 type bookingKey struct {
 	template int64
@@ -28,7 +29,7 @@ type bookingKey struct {
 
 // Count adds one event's bookings unless it was counted before.
 func (s Counters) Count(ctx context.Context, eventID string, e event.Reservations) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `insert into handled_events (handler, event_id) values ('bookings', $1) on conflict do nothing`, eventID)
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
@@ -81,10 +82,10 @@ func addBookings(ctx context.Context, tx pgx.Tx, e event.Reservations) error {
 // within the last hour, by what the reservations say. Events that are on
 // their way are counted once more and corrected next time.
 func (s Counters) Recount(ctx context.Context, horizon time.Duration) error {
-	rows, err := s.pool.Query(ctx, `select id from templates where state in ('published', 'paused')
+	rows, err := s.Pool.Query(ctx, `select id from templates where state in ('published', 'paused')
 		and opens_at between now() - interval '1 hour' and now() + $1::interval`, horizon)
 	if err != nil {
-		return translate(err)
+		return pg.Translate(err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	for _, id := range ids {
@@ -92,13 +93,13 @@ func (s Counters) Recount(ctx context.Context, horizon time.Duration) error {
 			return err
 		}
 	}
-	return translate(err)
+	return pg.Translate(err)
 }
 
 // recount changes a template's counters only while none of its events is
 // waiting or on the wire, since those would be counted twice.
 func (s Counters) recount(ctx context.Context, templateID int64) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		var busy bool
 		err := tx.QueryRow(ctx, `select exists (select from outbox where topic = $1)
 			or exists (select from reservations where template_id = $2 and updated_at > now() - interval '1 minute')`,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/coupon"
 )
 
@@ -37,53 +38,53 @@ func (s CouponSteps) Listed(ctx context.Context, q coupon.Query) ([]coupon.Liste
 		coupon.Expired: {"c.state = 'expired'", "c.id = any(array(" + overdueSQL + "))"},
 	}[q.State]
 	if states == nil {
-		c.add("c.state = ?", q.State)
+		c.Add("c.state = ?", q.State)
 		states = []string{""}
 	}
 	var parts []string
 	for _, condition := range states {
-		all := conditionList{list: c.list, args: c.args}
+		all := pg.Conditions{List: c.List, Args: c.Args}
 		if condition != "" {
-			all.list = append([]string{condition}, c.list...)
+			all.List = append([]string{condition}, c.List...)
 		}
-		parts = append(parts, `(select `+listedColumns+listedFrom+all.where()+newest+`)`)
+		parts = append(parts, `(select `+listedColumns+listedFrom+all.Where()+newest+`)`)
 	}
 	sql := parts[0]
 	if len(parts) > 1 {
 		sql = `select * from (` + strings.Join(parts, " union all ") + `) c` + newest
 	}
-	return s.listed(ctx, sql, c.params()...)
+	return s.listed(ctx, sql, c.Params()...)
 }
 
 func (s CouponSteps) listed(ctx context.Context, sql string, args ...any) ([]coupon.Listed, error) {
-	rows, err := s.pool.Query(ctx, sql, args...)
+	rows, err := s.Pool.Query(ctx, sql, args...)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, scanListed)
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // couponFilter is the query but for the state.
-func couponFilter(q coupon.Query) *conditionList {
-	c := &conditionList{}
+func couponFilter(q coupon.Query) *pg.Conditions {
+	c := &pg.Conditions{}
 	if q.ID != 0 {
-		c.add("c.id = ?", q.ID)
+		c.Add("c.id = ?", q.ID)
 	}
 	if q.UserID != 0 {
-		c.add("c.user_id = ?", q.UserID)
+		c.Add("c.user_id = ?", q.UserID)
 	}
 	if q.OrderID != "" { // also orders that have let the coupon go
-		c.add("c.id in (select o.coupon_id from coupon_operations o where o.order_id = ? and o.order_id <> '')", q.OrderID)
+		c.Add("c.id in (select o.coupon_id from coupon_operations o where o.order_id = ? and o.order_id <> '')", q.OrderID)
 	}
 	if q.TemplateID != 0 {
-		c.add("c.template_id = ?", q.TemplateID)
+		c.Add("c.template_id = ?", q.TemplateID)
 	}
 	if len(q.Shops) > 0 {
-		c.add("t.shop_number = any(?)", q.Shops)
+		c.Add("t.shop_number = any(?)", q.Shops)
 	}
 	if q.BeforeID != 0 {
-		c.add("c.id < ?", q.BeforeID)
+		c.Add("c.id < ?", q.BeforeID)
 	}
 	return c
 }
@@ -97,18 +98,18 @@ func (s CouponSteps) Locks(ctx context.Context, shops []int64, after coupon.Lock
 
 // Operations lists a coupon's log, oldest first.
 func (s CouponSteps) Operations(ctx context.Context, id int64, limit int) ([]coupon.Operation, error) {
-	rows, err := s.pool.Query(ctx, `select id, coupon_id, order_id, step, outcome, from_state, to_state, order_amount, eligible, discount,
+	rows, err := s.Pool.Query(ctx, `select id, coupon_id, order_id, step, outcome, from_state, to_state, order_amount, eligible, discount,
 		actor, reason, at from coupon_operations where coupon_id = $1 order by id limit $2`, id, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[coupon.Operation])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // RevokedBy returns the job that revoked a coupon; see [coupon.DeskStore].
 func (s CouponSteps) RevokedBy(ctx context.Context, id int64) (jobID int64, err error) {
-	err = s.pool.QueryRow(ctx, `select coalesce(max(job_id), 0) from coupon_operations
+	err = s.Pool.QueryRow(ctx, `select coalesce(max(job_id), 0) from coupon_operations
 		where coupon_id = $1 and order_id = '' and step = 'revoke' and outcome = 'done'`, id).Scan(&jobID)
-	return jobID, translate(err)
+	return jobID, pg.Translate(err)
 }

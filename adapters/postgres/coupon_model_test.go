@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
 	"dropbell/domain/money"
 )
@@ -202,7 +203,10 @@ func (p *purse) drawAct(rt *rapid.T, id int64) act {
 	case "revoke":
 		if rapid.IntRange(0, 4).Draw(rt, "rare") == 0 {
 			toStock := rapid.Bool().Draw(rt, "to stock")
-			return act{"revoke", func(*coupon.Service) error { _, err := p.desk.Revoke(ctx, actor, id, "test", toStock); return err }, (*model).revoke}
+			return act{"revoke", func(*coupon.Service) error {
+				_, err := p.desk.Revoke(ctx, pgtest.Actor, id, "test", toStock)
+				return err
+			}, (*model).revoke}
 		}
 	}
 	return act{"sweep of expired", func(*coupon.Service) error { _, err := p.store.Expire(ctx, 10); return err },
@@ -268,9 +272,9 @@ func TestCouponModel(t *testing.T) {
 			},
 			"sweeps": func(*rapid.T) {
 				_, err := p.store.EndLocks(ctx, 10)
-				p.must(err)
+				p.Must(err)
 				_, err = p.store.Expire(ctx, 10)
-				p.must(err)
+				p.Must(err)
 				for _, m := range ms {
 					m.timeOut()
 					m.expire()
@@ -292,13 +296,13 @@ func TestCouponModel(t *testing.T) {
 		t.Error("no two steps were ever taken at once")
 	}
 	// The log retells each coupon's life: every change begins where the one before ended.
-	if n := p.number(`select count(*) from (
+	if n := p.Number(`select count(*) from (
 			select from_state, lag(to_state, 1, 'unused') over (partition by coupon_id order by id) as before
 			from coupon_operations where outcome = 'done') o
 		where from_state <> before`); n != 0 {
 		t.Errorf("%d steps in the log do not follow from the one before", n)
 	}
-	if n := p.number(`select count(*) from coupons c join lateral (select to_state from coupon_operations o where o.coupon_id = c.id and o.outcome = 'done'
+	if n := p.Number(`select count(*) from coupons c join lateral (select to_state from coupon_operations o where o.coupon_id = c.id and o.outcome = 'done'
 		order by o.id desc limit 1) o on true where o.to_state <> c.state`); n != 0 {
 		t.Errorf("%d coupons are not what their log says last", n)
 	}
@@ -310,22 +314,22 @@ func (p *purse) tallyMatches() {
 	p.Helper()
 	p.relay()
 	got, err := p.tallies.Tally(p.Context(), p.drop.ID)
-	p.must(err)
+	p.Must(err)
 	for state, n := range map[coupon.State]int64{coupon.Locked: got.Locked, coupon.Used: got.Used, coupon.Expired: got.Expired, coupon.Revoked: got.Revoked} {
-		if rows := p.number(`select count(*) from coupons where template_id = $1 and state = $2`, p.drop.ID, state); rows != n {
+		if rows := p.Number(`select count(*) from coupons where template_id = $1 and state = $2`, p.drop.ID, state); rows != n {
 			p.Errorf("%s: %d rows, %d counted", state, rows, n)
 		}
 	}
 	for what, n := range map[string]int64{"'release', 'timeout'": got.Released, "'refund'": got.Refunded} {
-		if done := p.number(`select count(*) from coupon_operations o join coupons c on c.id = o.coupon_id where c.template_id = $1
+		if done := p.Number(`select count(*) from coupon_operations o join coupons c on c.id = o.coupon_id where c.template_id = $1
 			and o.outcome = 'done' and o.from_state <> o.to_state and o.step in (`+what+`)`, p.drop.ID); done != n {
 			p.Errorf("%s: %d in the log, %d counted", what, done, n)
 		}
 	}
-	if rows := p.number(`select count(*) from coupons where template_id = $1 and returned`, p.drop.ID); rows != got.Returned {
+	if rows := p.Number(`select count(*) from coupons where template_id = $1 and returned`, p.drop.ID); rows != got.Returned {
 		p.Errorf("%d returned, %d counted", rows, got.Returned)
 	}
-	if sum := p.number(`select coalesce(sum(discount), 0) from coupons where state = 'used'`); int64(got.Discounted) != sum {
+	if sum := p.Number(`select coalesce(sum(discount), 0) from coupons where state = 'used'`); int64(got.Discounted) != sum {
 		p.Errorf("%d taken off, %d counted", sum, got.Discounted)
 	}
 }

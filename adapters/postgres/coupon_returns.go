@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/event"
 )
 
@@ -28,5 +29,5 @@ func returnToStock(ctx context.Context, tx pgx.Tx, templateID int64) error {
 		return err
 	}
 	e.OpensAt = e.OpensAt.UTC()
-	return announce(ctx, tx, event.TemplateChanged, e)
+	return pg.Announce(ctx, tx, event.TemplateChanged, e)
 }

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/staff"
@@ -18,13 +19,13 @@ import (
 
 // desk returns the use cases of staff on the world of a rush.
 func (h *rushHour) desk() *coupon.Desk {
-	return &coupon.Desk{Store: postgres.NewCouponSteps(h.db)}
+	return &coupon.Desk{Store: postgres.NewCouponSteps(h.DB)}
 }
 
 // balanced recounts the stock, which must add up, and returns it.
 func (h *rushHour) balanced(id int64) claim.Ledger {
 	h.Helper()
-	l, err := postgres.NewLedgers(h.db).Ledger(h.Context(), id)
+	l, err := postgres.NewLedgers(h.DB).Ledger(h.Context(), id)
 	if err != nil || l.Difference() != 0 {
 		h.Errorf("%+v is off by %d, %v", l, l.Difference(), err)
 	}
@@ -60,22 +61,22 @@ func TestReturnedCouponIsForSaleAgain(t *testing.T) {
 	h := newRushHour(t, 1)
 	desk, drop := h.desk(), h.Open(2, 1, nil)
 	first, err := h.Claim(t.Context(), claimtest.Tap(drop, 1, ""))
-	h.must(err)
+	h.Must(err)
 	second, err := h.Claim(t.Context(), claimtest.Tap(drop, 2, ""))
-	h.must(err)
-	if _, err := desk.Revoke(t.Context(), actor, second.CouponID, "fraud", false); err != nil {
+	h.Must(err)
+	if _, err := desk.Revoke(t.Context(), pgtest.Actor, second.CouponID, "fraud", false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Claim(t.Context(), claimtest.Tap(drop, 3, "")); !errors.Is(err, claim.ErrSoldOut) {
 		t.Fatalf("a coupon that was revoked without being returned was given again: %v", err)
 	}
 	for range 2 {
-		if c, err := desk.Revoke(t.Context(), actor, first.CouponID, "wrong person", true); err != nil || c.State != coupon.Revoked || !c.Returned {
+		if c, err := desk.Revoke(t.Context(), pgtest.Actor, first.CouponID, "wrong person", true); err != nil || c.State != coupon.Revoked || !c.Returned {
 			t.Fatalf("%+v, %v", c, err)
 		}
 	}
 	// The choice stays what it was.
-	if c, err := desk.Revoke(t.Context(), actor, second.CouponID, "after all", true); err != nil || c.Returned {
+	if c, err := desk.Revoke(t.Context(), pgtest.Actor, second.CouponID, "after all", true); err != nil || c.Returned {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	if l := h.balanced(drop.ID); l != (claim.Ledger{TemplateID: drop.ID, Total: 2, Shelf: 1, Issued: 1, Returned: 1, PerUser: 2}) {
@@ -85,15 +86,15 @@ func TestReturnedCouponIsForSaleAgain(t *testing.T) {
 		t.Fatalf("whoever lost it claims another: %v", err)
 	}
 	_, err = h.Claim(t.Context(), claimtest.Tap(drop, 3, ""))
-	h.must(err)
+	h.Must(err)
 	if _, err := h.Claim(t.Context(), claimtest.Tap(drop, 4, "")); !errors.Is(err, claim.ErrSoldOut) {
 		t.Fatalf("one was returned, two were given: %v", err)
 	}
 	h.balanced(drop.ID)
-	if n := h.number(`select count(*) from audit where action = 'coupon.revoke' and after->>'returned_to_stock' = 'true'`); n != 1 {
+	if n := h.Number(`select count(*) from audit where action = 'coupon.revoke' and after->>'returned_to_stock' = 'true'`); n != 1 {
 		t.Errorf("%d audit records of a return", n)
 	}
-	if n := h.number(`select count(*) from outbox where topic = 'template.changed.v1' and payload->>'template_id' = $1::text`, fmt.Sprint(drop.ID)); n < 1 {
+	if n := h.Number(`select count(*) from outbox where topic = 'template.changed.v1' and payload->>'template_id' = $1::text`, fmt.Sprint(drop.ID)); n < 1 {
 		t.Error("no node is told of it")
 	}
 }
@@ -106,10 +107,10 @@ func TestReturnRacesWithLocksAndClaims(t *testing.T) {
 	var ids []int64
 	for by := user.ID(1); by <= 40; by++ {
 		c, err := h.Claim(t.Context(), claimtest.Tap(drop, by, ""))
-		h.must(err)
+		h.Must(err)
 		ids = append(ids, c.CouponID)
 	}
-	desk, steps := h.desk(), &coupon.Service{Store: postgres.NewCouponSteps(h.db), LockFor: time.Hour}
+	desk, steps := h.desk(), &coupon.Service{Store: postgres.NewCouponSteps(h.DB), LockFor: time.Hour}
 	defer h.watched(drop.ID)()
 	var all sync.WaitGroup
 	for i, id := range ids {
@@ -124,7 +125,7 @@ func TestReturnRacesWithLocksAndClaims(t *testing.T) {
 		})
 		for range 2 {
 			all.Go(func() {
-				_, err := desk.Revoke(t.Context(), actor, id, "race", true)
+				_, err := desk.Revoke(t.Context(), pgtest.Actor, id, "race", true)
 				if err != nil && !errors.Is(err, coupon.ErrNotUsable) {
 					t.Error(err)
 				}
@@ -133,14 +134,14 @@ func TestReturnRacesWithLocksAndClaims(t *testing.T) {
 		all.Go(func() { _, _ = h.Claim(t.Context(), claimtest.Tap(drop, user.ID(1000+i), "")) })
 	}
 	all.Wait()
-	returned := h.number(`select count(*) from coupons where template_id = $1 and returned`, drop.ID)
-	if n := h.number(`select count(*) from coupons where template_id = $1 and returned and state <> 'revoked'`, drop.ID); n != 0 {
+	returned := h.Number(`select count(*) from coupons where template_id = $1 and returned`, drop.ID)
+	if n := h.Number(`select count(*) from coupons where template_id = $1 and returned and state <> 'revoked'`, drop.ID); n != 0 {
 		t.Errorf("%d coupons were returned and are in use", n)
 	}
-	if n := h.number(`select returned from templates where id = $1`, drop.ID); n != returned || n == 0 {
+	if n := h.Number(`select returned from templates where id = $1`, drop.ID); n != returned || n == 0 {
 		t.Errorf("%d returned, %d counted", returned, n)
 	}
-	if n := h.number(`select count(*) from coupons where template_id = $1 and not returned`, drop.ID); n > 40 {
+	if n := h.Number(`select count(*) from coupons where template_id = $1 and not returned`, drop.ID); n > 40 {
 		t.Errorf("%d coupons of a stock of 40 are out", n)
 	}
 	h.balanced(drop.ID)
@@ -152,25 +153,25 @@ func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
 	h := newRushHour(t, 1)
 	drop := h.Open(1, 1, nil)
 	c, err := h.Claim(t.Context(), claimtest.Tap(drop, 1, ""))
-	h.must(err)
-	store := postgres.NewCouponSteps(h.db)
+	h.Must(err)
+	store := postgres.NewCouponSteps(h.DB)
 	before, err := store.Case(t.Context(), c.CouponID, "")
-	h.must(err)
+	h.Must(err)
 	to := before.Coupon
 	to.State, to.Returned = coupon.Revoked, true
 	move := coupon.Move{From: before.Coupon, To: to, ToStock: true,
-		Entry: &staff.Entry{Actor: actor, Action: "coupon.revoke", ObjectKind: "coupon", ObjectID: fmt.Sprint(c.CouponID)},
+		Entry: &staff.Entry{Actor: pgtest.Actor, Action: "coupon.revoke", ObjectKind: "coupon", ObjectID: fmt.Sprint(c.CouponID)},
 		Ops:   []coupon.Operation{{CouponID: c.CouponID, Step: coupon.StepRevoke, From: coupon.Unused, To: coupon.Revoked}}}
 
-	holder, err := h.sql.Begin(t.Context())
-	h.must(err)
+	holder, err := h.SQL.Begin(t.Context())
+	h.Must(err)
 	// The audit log comes last: whoever waits for it has done everything else.
 	_, err = holder.Exec(t.Context(), `lock table audit in exclusive mode`)
-	h.must(err)
+	h.Must(err)
 	ctx, die := context.WithCancel(t.Context())
 	saved := make(chan error)
 	go func() { _, err := store.Save(ctx, move); saved <- err }()
-	for deadline := time.Now().Add(10 * time.Second); h.number(`select count(*) from pg_locks where relation = 'audit'::regclass and not granted
+	for deadline := time.Now().Add(10 * time.Second); h.Number(`select count(*) from pg_locks where relation = 'audit'::regclass and not granted
 		and database = (select oid from pg_database where datname = current_database())`) == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("the save does not come to its end")
@@ -180,11 +181,11 @@ func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
 	if err := <-saved; err == nil {
 		t.Fatal("a save that was broken off says that it is stored")
 	}
-	h.must(holder.Rollback(t.Context()))
+	h.Must(holder.Rollback(t.Context()))
 	if l := h.balanced(drop.ID); l.Issued != 1 || l.Returned != 0 {
 		t.Fatalf("%+v", l)
 	}
-	if c, err := h.desk().Revoke(t.Context(), actor, c.CouponID, "again", true); err != nil || !c.Returned {
+	if c, err := h.desk().Revoke(t.Context(), pgtest.Actor, c.CouponID, "again", true); err != nil || !c.Returned {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	if l := h.balanced(drop.ID); l.Shelf != 1 || l.Returned != 1 {
@@ -198,18 +199,18 @@ func TestRepetitionAfterAReturn(t *testing.T) {
 	h := newGuarded(t, 1)
 	drop := h.Open(2, 1, nil)
 	mine, err := h.Claim(t.Context(), claimtest.Tap(drop, 1, "k"))
-	h.must(err)
+	h.Must(err)
 	_, err = h.Claim(t.Context(), claimtest.Tap(drop, 2, "k"))
-	h.must(err)
+	h.Must(err)
 	h.forget(drop.ID)
 	if _, err := h.Claim(t.Context(), claimtest.Tap(drop, 3, "k")); !errors.Is(err, claim.ErrSoldOut) {
 		t.Fatal(err) // the holders are remembered from here on
 	}
-	_, err = h.desk().Revoke(t.Context(), actor, mine.CouponID, "wrong person", true)
-	h.must(err)
+	_, err = h.desk().Revoke(t.Context(), pgtest.Actor, mine.CouponID, "wrong person", true)
+	h.Must(err)
 	h.forget(drop.ID)
 	got, err := h.Claim(t.Context(), claimtest.Tap(drop, 3, "k"))
-	h.must(err)
+	h.Must(err)
 	h.forget(drop.ID)
 	again, err := h.Claim(t.Context(), claimtest.Tap(drop, 3, "k"))
 	if err != nil || again.CouponID != got.CouponID {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
 	"dropbell/domain/money"
@@ -14,10 +15,10 @@ import (
 )
 
 // CouponSteps keeps coupons through the steps of their life, with the log.
-type CouponSteps struct{ *DB }
+type CouponSteps struct{ *pg.DB }
 
 // NewCouponSteps returns the coupons of db.
-func NewCouponSteps(db *DB) CouponSteps { return CouponSteps{db} }
+func NewCouponSteps(db *pg.DB) CouponSteps { return CouponSteps{db} }
 
 const ownedColumns = `c.id, c.template_id, c.user_id, c.origin, c.state, c.issued_at, c.expires_at, c.order_id, c.locked_at,
 	c.locked_until, c.discount, c.used_at, c.updated_at, c.returned, c.version`
@@ -43,7 +44,7 @@ func (s CouponSteps) Case(ctx context.Context, id int64, order string) (c coupon
 	r := &c.Rule
 	var steps []string
 	var amounts, eligible []int64
-	err = s.pool.QueryRow(ctx, caseSQL, id, order).Scan(append(ownedFields(&c.Coupon), &r.Kind, &r.AmountOff, &r.Threshold,
+	err = s.Pool.QueryRow(ctx, caseSQL, id, order).Scan(append(ownedFields(&c.Coupon), &r.Kind, &r.AmountOff, &r.Threshold,
 		&r.PercentOff, &r.MaxOff, &r.Currency, &r.Target, &r.Product, &c.ShopNumber, &c.Now, &steps, &amounts, &eligible)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, coupon.ErrNotFound
@@ -52,7 +53,7 @@ func (s CouponSteps) Case(ctx context.Context, id int64, order string) (c coupon
 		c.History = append(c.History, coupon.Operation{CouponID: id, OrderID: order, Step: coupon.Step(step), Outcome: coupon.Done,
 			OrderAmount: money.Amount(amounts[i]), Eligible: money.Amount(eligible[i])})
 	}
-	return c, translate(err)
+	return c, pg.Translate(err)
 }
 
 // moveSQL stores a step: the coupon if it is still of version $2, the log,
@@ -86,11 +87,11 @@ select ` + ownedColumns + ` from c`
 // Save stores the move; see [coupon.Store].
 func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, err error) {
 	args := append(append([]any{m.From.ID, m.From.Version, m.LockFor > 0, m.To.State, m.To.OrderID, m.To.Discount, m.LockFor},
-		operationColumns(m.Ops)...), event.CouponChanged, traceOf(ctx), m.ToStock, m.Job)
+		operationColumns(m.Ops)...), event.CouponChanged, pg.TraceOf(ctx), m.ToStock, m.Job)
 	if m.Entry == nil && !m.ToStock { // one statement is a transaction
-		err = killpoint.Around("coupons.step", func() error { return s.pool.QueryRow(ctx, moveSQL, args...).Scan(ownedFields(&c)...) })
+		err = killpoint.Around("coupons.step", func() error { return s.Pool.QueryRow(ctx, moveSQL, args...).Scan(ownedFields(&c)...) })
 	} else {
-		err = s.tx(ctx, func(tx pgx.Tx) error {
+		err = s.Tx(ctx, func(tx pgx.Tx) error {
 			if m.ToStock {
 				if _, err := tx.Exec(ctx, lockForReturn, m.From.TemplateID); err != nil {
 					return err
@@ -107,13 +108,13 @@ func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, 
 			if m.Entry == nil {
 				return nil
 			}
-			return insertAudit(ctx, tx, *m.Entry)
+			return pg.InsertAudit(ctx, tx, *m.Entry)
 		})
 	}
-	if errors.Is(err, pgx.ErrNoRows) || violates(err, "coupon_operations_coupon_id_order_id_step_outcome_key") {
+	if errors.Is(err, pgx.ErrNoRows) || pg.Violates(err, "coupon_operations_coupon_id_order_id_step_outcome_key") {
 		return c, coupon.ErrRaced
 	}
-	return c, translate(err)
+	return c, pg.Translate(err)
 }
 
 func operationColumns(ops []coupon.Operation) []any {
@@ -131,9 +132,9 @@ func operationColumns(ops []coupon.Operation) []any {
 
 // Refused logs a refused step once; see [coupon.Store].
 func (s CouponSteps) Refused(ctx context.Context, o coupon.Operation) error {
-	_, err := s.pool.Exec(ctx, `insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, actor)
+	_, err := s.Pool.Exec(ctx, `insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, actor)
 		values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing`, o.CouponID, o.OrderID, o.Step, o.Outcome, o.From, o.To, o.By)
-	return translate(err)
+	return pg.Translate(err)
 }
 
 // freedSQL is the state of coupon c when no order holds it any more.
@@ -142,7 +143,7 @@ const freedSQL = `case when c.expires_at <= clock_timestamp() then 'expired' els
 // EndLocks ends up to limit locks whose time has come and returns how many.
 // Several may run at once.
 func (s CouponSteps) EndLocks(ctx context.Context, limit int) (int, error) {
-	tag, err := s.pool.Exec(ctx, `
+	tag, err := s.Pool.Exec(ctx, `
 		with due as (
 			select id, order_id, discount from coupons where state = 'locked' and locked_until <= clock_timestamp()
 			order by locked_until limit $1 for update skip locked
@@ -159,14 +160,14 @@ func (s CouponSteps) EndLocks(ctx context.Context, limit int) (int, error) {
 		select $2, jsonb_build_object('coupon_id', c.id::text, 'template_id', c.template_id::text, 'user_id', c.user_id::text,
 			'order_id', c.ended, 'step', 'timeout', 'from', 'locked', 'to', c.state, 'discount', c.off, 'at', o.at)
 		from c join o on o.coupon_id = c.id`, limit, event.CouponChanged)
-	return int(tag.RowsAffected()), translate(err)
+	return int(tag.RowsAffected()), pg.Translate(err)
 }
 
 // Expire writes down that up to limit unused coupons have expired, with one
 // event for all of them, and returns how many. Several may run at once.
 func (s CouponSteps) Expire(ctx context.Context, limit int) (int, error) {
 	var n int
-	err := s.pool.QueryRow(ctx, `
+	err := s.Pool.QueryRow(ctx, `
 		with due as (
 			select id from coupons where state = 'unused' and expires_at <= clock_timestamp()
 			order by expires_at limit $1 for update skip locked
@@ -185,14 +186,14 @@ func (s CouponSteps) Expire(ctx context.Context, limit int) (int, error) {
 			from sums having count(*) > 0
 		)
 		select count(*) from c`, limit, event.CouponsExpired).Scan(&n)
-	return n, translate(err)
+	return n, pg.Translate(err)
 }
 
 // LockLateness returns how long ago the oldest open lock should have ended, 0
 // if none should have; it shows a sweep that does not keep up.
 func (s CouponSteps) LockLateness(ctx context.Context) (late time.Duration, err error) {
 	var seconds float64
-	err = s.pool.QueryRow(ctx, `select coalesce(greatest(extract(epoch from clock_timestamp() - min(locked_until)), 0), 0)::float8
+	err = s.Pool.QueryRow(ctx, `select coalesce(greatest(extract(epoch from clock_timestamp() - min(locked_until)), 0), 0)::float8
 		from coupons where state = 'locked'`).Scan(&seconds)
-	return time.Duration(seconds * float64(time.Second)), translate(err)
+	return time.Duration(seconds * float64(time.Second)), pg.Translate(err)
 }

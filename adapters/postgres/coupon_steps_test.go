@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -19,9 +20,9 @@ import (
 func TestCouponIsPaidWith(t *testing.T) {
 	p := newPurse(t)
 	id := p.issue()
-	before := clock()
+	before := pgtest.Clock()
 	c, err := p.lock(id, "A")
-	p.must(err)
+	p.Must(err)
 	if got := c.Coupon; got.State != coupon.Locked || got.OrderID != "A" || got.Discount != 1000 || got.LockedAt == nil ||
 		got.LockedUntil.Sub(*got.LockedAt) != time.Hour || got.LockedAt.Before(before.Add(-time.Minute)) {
 		t.Fatalf("locked: %+v", got)
@@ -52,10 +53,10 @@ func TestCouponIsPaidWith(t *testing.T) {
 		t.Fatalf("an order locks once: %v", err)
 	}
 	_, err = p.lock(id, "B")
-	p.must(err)
+	p.Must(err)
 
 	ops, err := p.store.Operations(p.Context(), id, 100)
-	p.must(err)
+	p.Must(err)
 	var log []string
 	for _, o := range ops {
 		log = append(log, fmt.Sprintf("%s %s %s", o.OrderID, o.Step, o.Outcome))
@@ -86,7 +87,7 @@ func TestCouponReleaseThatOvertakesItsLock(t *testing.T) {
 		t.Fatalf("%+v, %v", c.Coupon, err)
 	}
 	_, err := p.steps.Release(p.Context(), "", id, "B")
-	p.must(err)
+	p.Must(err)
 	if _, err := p.lock(id, "C"); !errors.Is(err, coupon.ErrNotUsable) {
 		t.Fatalf("C: %v", err)
 	}
@@ -118,7 +119,7 @@ func TestCouponRefusals(t *testing.T) {
 		t.Errorf("bad order id: %v", err)
 	}
 	_, err = p.steps.Lock(ctx, "", id, coupon.Order{ID: "A", Amount: 2500, UserID: 7})
-	p.must(err)
+	p.Must(err)
 	if _, err := p.steps.Lock(ctx, "", id, coupon.Order{ID: "A", Amount: 2501}); fault.CodeOf(err) != "idempotency_conflict" {
 		t.Errorf("repeated with another amount: %v", err)
 	}
@@ -133,7 +134,7 @@ func TestCouponRefusals(t *testing.T) {
 	p.expireNow(late)
 	_, err = p.lock(late, "A")
 	usable("expired although no sweep has run", err)
-	if n := p.number(`select count(*) from coupons where id = $1 and state = 'unused'`, late); n != 1 {
+	if n := p.Number(`select count(*) from coupons where id = $1 and state = 'unused'`, late); n != 1 {
 		t.Error("the refusal changed the coupon")
 	}
 }
@@ -144,7 +145,7 @@ func TestCouponExpiresWhileLockWaits(t *testing.T) {
 	p := newPurse(t)
 	id := p.issue()
 	c, err := p.store.Case(p.Context(), id, "A")
-	p.must(err)
+	p.Must(err)
 	to := c.Coupon
 	to.State, to.OrderID, to.Discount = coupon.Locked, "A", 1000
 	p.expireNow(id)
@@ -153,7 +154,7 @@ func TestCouponExpiresWhileLockWaits(t *testing.T) {
 	if !errors.Is(err, coupon.ErrRaced) {
 		t.Fatalf("locked an expired coupon: %v", err)
 	}
-	if n := p.number(`select count(*) from coupon_operations where coupon_id = $1`, id); n != 0 {
+	if n := p.Number(`select count(*) from coupon_operations where coupon_id = $1`, id); n != 0 {
 		t.Fatal("a step that was not taken is in the log")
 	}
 }
@@ -164,7 +165,7 @@ func TestCouponLockTimesOut(t *testing.T) {
 	byTask, bySweep, byLock := p.issue(), p.issue(), p.issue()
 	for _, id := range []int64{byTask, bySweep, byLock} {
 		_, err := p.lock(id, "A")
-		p.must(err)
+		p.Must(err)
 	}
 	if left, err := p.steps.TimeOut(ctx, byTask, "A"); err != nil || left < 59*time.Minute {
 		t.Fatalf("too early: %v, %v", left, err)
@@ -195,7 +196,7 @@ func TestCouponLockTimesOut(t *testing.T) {
 		if _, err := p.steps.Confirm(ctx, "", id, "A"); !errors.Is(err, coupon.ErrNotUsable) {
 			t.Errorf("confirmed after the time-out: %v", err)
 		}
-		if n := p.number(`select count(*) from coupon_operations where coupon_id = $1 and order_id = 'A' and step = 'timeout' and outcome = 'done'`, id); n != 1 {
+		if n := p.Number(`select count(*) from coupon_operations where coupon_id = $1 and order_id = 'A' and step = 'timeout' and outcome = 'done'`, id); n != 1 {
 			t.Errorf("%d time-outs in the log", n)
 		}
 		if _, err := p.steps.Release(ctx, "", id, "A"); err != nil {
@@ -211,7 +212,7 @@ func TestCouponConfirmAfterItsTime(t *testing.T) {
 	p := newPurse(t)
 	id := p.issue()
 	_, err := p.lock(id, "A")
-	p.must(err)
+	p.Must(err)
 	p.runOut(id)
 	p.expireNow(id)
 	if c, err := p.steps.Confirm(p.Context(), "", id, "A"); err != nil || c.Coupon.State != coupon.Used {
@@ -245,11 +246,11 @@ func TestCouponsExpireInGroups(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if swept.Load() != 20 || p.number(`select count(*) from coupons where state = 'expired'`) != 20 ||
-		p.number(`select count(*) from coupon_operations where step = 'expire'`) != 20 {
+	if swept.Load() != 20 || p.Number(`select count(*) from coupons where state = 'expired'`) != 20 ||
+		p.Number(`select count(*) from coupon_operations where step = 'expire'`) != 20 {
 		t.Fatalf("%d expired", swept.Load())
 	}
-	if n := p.number(`select count(*) from outbox where topic = 'coupons.expired.v1'`); n < 7 || n > 20 {
+	if n := p.Number(`select count(*) from outbox where topic = 'coupons.expired.v1'`); n < 7 || n > 20 {
 		t.Fatalf("%d events; one per group, none for an empty one", n)
 	}
 	p.tally(coupon.Tally{Issued: 25, Expired: 20})
@@ -261,7 +262,7 @@ func TestDeskReleasesAndRevokes(t *testing.T) {
 	operator := staff.Actor{Label: "staff:1", Name: "Op", Role: staff.Operator}
 	id := p.issue()
 	_, err := p.lock(id, "A")
-	p.must(err)
+	p.Must(err)
 	if _, err := p.desk.Revoke(ctx, operator, id, "fraud", false); !errors.Is(err, coupon.ErrNotUsable) {
 		t.Fatalf("revoked while locked: %v", err)
 	}
@@ -293,7 +294,7 @@ func TestDeskReleasesAndRevokes(t *testing.T) {
 	if _, err := p.lock(id, "C"); !errors.Is(err, coupon.ErrNotUsable) {
 		t.Fatalf("locked a revoked coupon: %v", err)
 	}
-	if n := p.number(`select count(*) from audit where object_kind = 'coupon' and object_id = $1::text and reason in ('stuck', 'fraud')
+	if n := p.Number(`select count(*) from audit where object_kind = 'coupon' and object_id = $1::text and reason in ('stuck', 'fraud')
 		and shop_number = 10 and before is not null and after is not null`, fmt.Sprint(id)); n != 2 {
 		t.Fatalf("%d audit records", n)
 	}
@@ -331,7 +332,7 @@ func TestCouponHasOneHolder(t *testing.T) {
 	if c.State != coupon.Locked || winners.Load() != 3 { // one order, asked for three times
 		t.Fatalf("%d locks succeeded; %+v", winners.Load(), c)
 	}
-	if n := p.number(`select count(*) from coupon_operations where coupon_id = $1 and step = 'lock' and outcome = 'done'`, id); n != 1 {
+	if n := p.Number(`select count(*) from coupon_operations where coupon_id = $1 and step = 'lock' and outcome = 'done'`, id); n != 1 {
 		t.Fatalf("%d locks in the log", n)
 	}
 }

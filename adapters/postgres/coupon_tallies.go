@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
 )
@@ -14,10 +15,10 @@ import (
 // CouponTallies counts what became of each template's coupons, from events,
 // which arrive at least once: each is counted in the transaction that
 // remembers its id.
-type CouponTallies struct{ *DB }
+type CouponTallies struct{ *pg.DB }
 
 // NewCouponTallies returns the tallies of db.
-func NewCouponTallies(db *DB) CouponTallies { return CouponTallies{db} }
+func NewCouponTallies(db *pg.DB) CouponTallies { return CouponTallies{db} }
 
 const tallySQL = `
 with fresh as (
@@ -49,9 +50,9 @@ func (s CouponTallies) Changed(ctx context.Context, eventID string, e event.Coup
 		return []int64{0}
 	}
 	used := moved(coupon.Used)
-	_, err := s.pool.Exec(ctx, tallySQL, eventID, []int64{e.TemplateID}, moved(coupon.Locked), used, moved(coupon.Expired),
+	_, err := s.Pool.Exec(ctx, tallySQL, eventID, []int64{e.TemplateID}, moved(coupon.Locked), used, moved(coupon.Expired),
 		moved(coupon.Revoked), []int64{used[0] * e.Discount}, took(coupon.StepRelease, coupon.StepTimeout), took(coupon.StepRefund))
-	return translate(err)
+	return pg.Translate(err)
 }
 
 // Expired counts one swept group unless it was counted before.
@@ -61,19 +62,19 @@ func (s CouponTallies) Expired(ctx context.Context, eventID string, e event.Expi
 	for i, x := range e.Expired {
 		templates[i], expired[i] = x.TemplateID, x.Coupons
 	}
-	_, err := s.pool.Exec(ctx, tallySQL, eventID, templates, zero, zero, expired, zero, zero, zero, zero)
-	return translate(err)
+	_, err := s.Pool.Exec(ctx, tallySQL, eventID, templates, zero, zero, expired, zero, zero, zero, zero)
+	return pg.Translate(err)
 }
 
 // Tally returns what has become of the template's coupons, as far as events
 // have arrived.
 func (s CouponTallies) Tally(ctx context.Context, templateID int64) (y coupon.Tally, err error) {
-	err = s.pool.QueryRow(ctx, `select t.issued + t.returned, t.returned, coalesce(y.locked, 0), coalesce(y.used, 0), coalesce(y.expired, 0), coalesce(y.revoked, 0),
+	err = s.Pool.QueryRow(ctx, `select t.issued + t.returned, t.returned, coalesce(y.locked, 0), coalesce(y.used, 0), coalesce(y.expired, 0), coalesce(y.revoked, 0),
 			coalesce(y.discounted, 0), coalesce(y.released, 0), coalesce(y.refunded, 0)
 		from templates t left join coupon_tallies y on y.template_id = t.id where t.id = $1`, templateID).
 		Scan(&y.Issued, &y.Returned, &y.Locked, &y.Used, &y.Expired, &y.Revoked, &y.Discounted, &y.Released, &y.Refunded)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return y, nil
 	}
-	return y, translate(err)
+	return y, pg.Translate(err)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -57,11 +58,11 @@ func TestACutIsKeptWhileAPageIsRead(t *testing.T) {
 	s := newStage(t)
 	s.users(3000, 1)
 	c := s.published(nil)
-	s.must(s.launcher.Start(t.Context(), c.ID))
+	s.Must(s.launcher.Start(t.Context(), c.ID))
 	slow := &slowReading{take: func() error { _, err := s.campaigns.BeginCut(t.Context(), c.ID, shortLease); return err }}
 	s.launcher.Store, s.launcher.LeaseFor = slowCampaigns{s.campaigns, slow}, shortLease
-	s.must(s.launcher.Cut(t.Context(), c.ID))
-	if n := s.number(`select coalesce(sum(users), 0) from campaign_messages`); slow.taken || n != 3000 || s.now(c).CutAt == nil {
+	s.Must(s.launcher.Cut(t.Context(), c.ID))
+	if n := s.Number(`select coalesce(sum(users), 0) from campaign_messages`); slow.taken || n != 3000 || s.now(c).CutAt == nil {
 		t.Errorf("taken over: %v; %d users cut, ended %v", slow.taken, n, s.now(c).CutAt)
 	}
 }
@@ -71,12 +72,12 @@ func TestACancelledCutStopsReading(t *testing.T) {
 	s := newStage(t)
 	s.users(10, 1)
 	c := s.published(nil)
-	s.must(s.launcher.Start(t.Context(), c.ID))
+	s.Must(s.launcher.Start(t.Context(), c.ID))
 	cut, err := s.campaigns.BeginCut(t.Context(), c.ID, time.Minute)
-	s.must(err)
-	s.must(s.campaigns.KeepCut(t.Context(), cut, time.Minute))
+	s.Must(err)
+	s.Must(s.campaigns.KeepCut(t.Context(), cut, time.Minute))
 	_, err = s.service.Do(t.Context(), staff.System(), c.ID, 0, campaign.Cancelling, "wrong")
-	s.must(err)
+	s.Must(err)
 	if err := s.campaigns.KeepCut(t.Context(), cut, time.Minute); !errors.Is(err, delivery.ErrLeaseLost) {
 		t.Errorf("kept after it was cancelled: %v", err)
 	}
@@ -107,47 +108,47 @@ func (s slowAnnouncements) ReadAudience(ctx context.Context, c reminder.Announce
 // else takes over while it reads.
 func TestATakeoverIsKeptWhereEverythingIsCovered(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.seed(tpl, 300, reminders(delivery.App, 60)...)
-	slot := n.dueNow(tpl, 12)
+	tpl := n.Published(2 * time.Hour)
+	n.seed(tpl, 300, pgtest.Reminders(delivery.App, 60)...)
+	slot := n.DueNow(tpl, 12)
 	timers := n.timers(n.queue)
-	cut, err := n.slots.BeginFiring(t.Context(), slot.ID, shortLease)
-	n.must(err)
+	cut, err := n.Slots.BeginFiring(t.Context(), slot.ID, shortLease)
+	n.Must(err)
 	storeAll := func(parts []delivery.Range, read func(delivery.Range) (reminder.Due, error), store func([]reminder.NewBatch) ([]int64, error)) {
 		t.Helper()
 		for _, part := range parts {
 			due, err := read(part)
-			n.must(err)
+			n.Must(err)
 			_, err = store([]reminder.NewBatch{{Channel: delivery.App, Users: due[delivery.App]}})
-			n.must(err)
+			n.Must(err)
 		}
 	}
-	storeAll(cut.Parts, func(p delivery.Range) (reminder.Due, error) { return n.slots.ReadDue(t.Context(), cut, p) },
-		func(bs []reminder.NewBatch) ([]int64, error) { return n.slots.StoreBatches(t.Context(), cut, bs) })
-	n.exec(`update slots set cut_lease_until = clock_timestamp() - interval '1 second' where id = $1`, slot.ID) // and then it died
-	slow := &slowReading{take: func() error { _, err := n.slots.BeginFiring(t.Context(), slot.ID, shortLease); return err }}
-	timers.Store, timers.LeaseFor = slowSlots{n.slots, slow}, shortLease
-	n.must(timers.Fire(t.Context(), slot.ID))
-	if now := n.slot(tpl, 12); slow.taken || now.State != reminder.Sending {
+	storeAll(cut.Parts, func(p delivery.Range) (reminder.Due, error) { return n.Slots.ReadDue(t.Context(), cut, p) },
+		func(bs []reminder.NewBatch) ([]int64, error) { return n.Slots.StoreBatches(t.Context(), cut, bs) })
+	n.Exec(`update slots set cut_lease_until = clock_timestamp() - interval '1 second' where id = $1`, slot.ID) // and then it died
+	slow := &slowReading{take: func() error { _, err := n.Slots.BeginFiring(t.Context(), slot.ID, shortLease); return err }}
+	timers.Store, timers.LeaseFor = slowSlots{n.Slots, slow}, shortLease
+	n.Must(timers.Fire(t.Context(), slot.ID))
+	if now := n.Slot(tpl, 12); slow.taken || now.State != reminder.Sending {
 		t.Errorf("slot taken over: %v; %s", slow.taken, now.State)
 	}
 	n.drain()
 	n.moveBy(tpl, time.Hour)
 
 	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
-	n.must(err)
-	_, err = n.slots.FinishSlots(t.Context())
-	n.must(err)
+	n.Must(err)
+	_, err = n.Slots.FinishSlots(t.Context())
+	n.Must(err)
 	first, err := n.store.BeginAnnouncing(t.Context(), a.ID, shortLease)
-	n.must(err)
+	n.Must(err)
 	storeAll(first.Parts, func(p delivery.Range) (reminder.Due, error) { return n.store.ReadAudience(t.Context(), first, p) },
 		func(bs []reminder.NewBatch) ([]int64, error) {
 			return n.store.StoreAnnouncementBatches(t.Context(), first, bs)
 		})
-	n.exec(`update announcements set cut_lease_until = clock_timestamp() - interval '1 second'`)
+	n.Exec(`update announcements set cut_lease_until = clock_timestamp() - interval '1 second'`)
 	slow = &slowReading{take: func() error { _, err := n.store.BeginAnnouncing(t.Context(), a.ID, shortLease); return err }}
 	n.worker.Store, n.worker.LeaseFor = slowAnnouncements{n.store, slow}, shortLease
-	n.must(n.worker.Cut(t.Context(), a.ID))
+	n.Must(n.worker.Cut(t.Context(), a.ID))
 	if s := n.status(tpl, a.ID); slow.taken || s.State != reminder.AnnouncementSending {
 		t.Errorf("announcement taken over: %v; %s", slow.taken, s.State)
 	}

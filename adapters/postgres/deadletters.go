@@ -8,16 +8,17 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
 
 // DeadLetters keeps deliveries that used up their attempts and the jobs that
 // replay or discard them.
-type DeadLetters struct{ *DB }
+type DeadLetters struct{ *pg.DB }
 
 // NewDeadLetters returns the dead letters of db.
-func NewDeadLetters(db *DB) DeadLetters { return DeadLetters{db} }
+func NewDeadLetters(db *pg.DB) DeadLetters { return DeadLetters{db} }
 
 // deadFrom selects dead rows e of batches b; conditions follow.
 const deadFrom = ` from exceptions e join batches b on b.id = e.batch_id where e.outcome = 'dead'`
@@ -62,29 +63,29 @@ func together(conditions []string, sql func(where string) string) string {
 // for statements that together find all, which have the same arguments.
 func conditions(f delivery.DeadLetterFilter) (wheres []string, args []any) {
 	for _, shops := range ofShops(f.Shops) {
-		c := &conditionList{list: []string{""}}
+		c := &pg.Conditions{List: []string{""}}
 		if f.Channel != nil {
-			c.add("e.channel = ?", *f.Channel)
+			c.Add("e.channel = ?", *f.Channel)
 		}
 		if f.Fingerprint != nil {
-			c.add("e.fingerprint = ?", *f.Fingerprint)
+			c.Add("e.fingerprint = ?", *f.Fingerprint)
 		}
 		if f.TemplateID != 0 {
-			c.add("b.template_id = ?", f.TemplateID)
+			c.Add("b.template_id = ?", f.TemplateID)
 		}
 		if f.CampaignID != 0 {
-			c.add("b.kind = 'campaign' and b.owner_id = ?", f.CampaignID)
+			c.Add("b.kind = 'campaign' and b.owner_id = ?", f.CampaignID)
 		}
 		if f.BatchID != 0 {
-			c.add("b.id = ?", f.BatchID)
+			c.Add("b.id = ?", f.BatchID)
 		}
 		if f.UserID != 0 {
-			c.add("e.user_id = ?", f.UserID)
+			c.Add("e.user_id = ?", f.UserID)
 		}
 		if shops != "" {
-			c.add(shops, f.Shops)
+			c.Add(shops, f.Shops)
 		}
-		wheres, args = append(wheres, strings.Join(c.list, " and ")), c.args
+		wheres, args = append(wheres, strings.Join(c.List, " and ")), c.Args
 	}
 	return wheres, args
 }
@@ -110,12 +111,12 @@ func (s DeadLetters) DeadLetterGroups(ctx context.Context, f delivery.DeadLetter
 			sql += fmt.Sprintf(" and fingerprint = $%d", len(args))
 		}
 	}
-	rows, err := s.pool.Query(ctx, sql+` order by 3 desc, 1, 2 limit 500`, args...)
+	rows, err := s.Pool.Query(ctx, sql+` order by 3 desc, 1, 2 limit 500`, args...)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[delivery.DeadLetterGroup])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // DeadLetters lists single dead letters by batch and user.
@@ -133,12 +134,12 @@ func (s DeadLetters) DeadLetters(ctx context.Context, f delivery.DeadLetterFilte
 	if len(wheres) > 1 {
 		sql += page
 	}
-	rows, err := s.pool.Query(ctx, sql, args...)
+	rows, err := s.Pool.Query(ctx, sql, args...)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[delivery.DeadLetter])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // inTime says of a batch b that what it tells still holds and is worth
@@ -170,7 +171,7 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, ra
 		return `select b.id, count(*) as n, array_agg(e.user_id) as users` + deadFrom + where + ` group by b.id`
 	})
 	// Whom first, and then the batches' own rows, which are wide.
-	rows, err := s.pool.Query(ctx, `with letters as materialized (
+	rows, err := s.Pool.Query(ctx, `with letters as materialized (
 			`+letters+`
 		), dead as materialized (
 			select b.id, b.kind, b.owner_id, b.template_id, `+suspects+` as sent, `+unstopped+` as unstopped, l.n, l.users,
@@ -182,7 +183,7 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, ra
 		)
 		`+triageParts(rate), args...)
 	if err != nil {
-		return delivery.Triage{}, translate(err)
+		return delivery.Triage{}, pg.Translate(err)
 	}
 	var t delivery.Triage
 	var sent []byte
@@ -210,7 +211,7 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, ra
 		t.TooLate += left - fits
 		return nil
 	})
-	return t, translate(err)
+	return t, pg.Translate(err)
 }
 
 func triageParts(rate int) string {
@@ -226,7 +227,7 @@ func split(users []int64, sent []byte) (left, done []int64, err error) {
 	if len(sent) == 0 {
 		return users, nil, nil
 	}
-	set, err := decodeSet(sent)
+	set, err := pg.DecodeSet(sent)
 	for _, u := range users {
 		if set.Contains(uint64(u)) {
 			done = append(done, u)
@@ -243,7 +244,7 @@ func split(users []int64, sent []byte) (left, done []int64, err error) {
 // that at one instant, and whatever came since has changed rows and counter
 // alike.
 func (s DeadLetters) RecountDeadLetters(ctx context.Context) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		// Of two who count at the same time one would correct for the other.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:letters', 0))`); err != nil {
 			return err

@@ -23,8 +23,8 @@ type failures struct {
 func newFailures(t *testing.T) *failures {
 	f := &failures{stage: newStage(t), broken: true}
 	f.users(4, 1)
-	f.letters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(f.db)}
-	f.ledger = &delivery.Ledger{Store: postgres.NewLedger(f.db)}
+	f.letters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(f.DB)}
+	f.ledger = &delivery.Ledger{Store: postgres.NewLedger(f.DB)}
 	hook := newSink(delivery.Webhook, 100)
 	hook.answer = func(m delivery.Message, _ int) delivery.Result {
 		if f.broken && m.To.ID%2 == 0 {
@@ -41,7 +41,7 @@ func (f *failures) sent(name string, shop int64, audience campaign.Audience) cam
 	f.Helper()
 	c := f.running(func(sp *campaign.Spec) { sp.Name, sp.Shop, sp.Audience = name, shop, audience })
 	f.bring()
-	f.must(f.daemon.Drain(f.Context(), delivery.Webhook))
+	f.Must(f.daemon.Drain(f.Context(), delivery.Webhook))
 	return c
 }
 
@@ -57,10 +57,10 @@ func TestFailuresOfCampaignsAreShownToTheirShop(t *testing.T) {
 	ten := f.sent("Ten", 10, everybody)
 	eleven := f.sent("Eleven", 11, everybody)
 	f.sent("Nobody's", 0, everybody)
-	f.exec(`insert into templates (shop_number, name, kind, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+	f.Exec(`insert into templates (shop_number, name, kind, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
 		select 11, 'Drop', 'amount_off', 'CNY', 'shop', 1, 1, date_trunc('hour', now()) + interval '3 hours', now() + interval '9 hours', 1, 'claim', 'durable', 'published'`)
-	drop := f.number(`select max(id) from templates`)
-	f.exec(`insert into reservations (template_id, user_id, slots, created_at) select $1, id, 1, now() - interval '1 hour' from users`, drop)
+	drop := f.Number(`select max(id) from templates`)
+	f.Exec(`insert into reservations (template_id, user_id, slots, created_at) select $1, id, 1, now() - interval '1 hour' from users`, drop)
 	about := campaign.Audience{Kind: campaign.Reserved, ID: drop}
 	byTemplate, ofBoth := f.sent("By template", 0, about), f.sent("Of both", 11, about)
 	for name, x := range map[string]struct {
@@ -73,7 +73,7 @@ func TestFailuresOfCampaignsAreShownToTheirShop(t *testing.T) {
 	} {
 		var seen, dead []int64
 		page, err := f.ledger.Batches(t.Context(), x.by, delivery.BatchQuery{Limit: 50})
-		f.must(err)
+		f.Must(err)
 		for _, b := range page.List {
 			seen = append(seen, b.OwnerID)
 			if _, err := f.ledger.Batch(t.Context(), x.by, b.ID); err != nil || b.CampaignName == "" {
@@ -81,7 +81,7 @@ func TestFailuresOfCampaignsAreShownToTheirShop(t *testing.T) {
 			}
 		}
 		list, err := f.letters.List(t.Context(), x.by, delivery.DeadLetterFilter{}, 0, 0, 100)
-		f.must(err)
+		f.Must(err)
 		for _, d := range list {
 			dead = append(dead, d.OwnerID)
 		}
@@ -90,24 +90,24 @@ func TestFailuresOfCampaignsAreShownToTheirShop(t *testing.T) {
 			t.Errorf("%s sees batches of %v and dead letters of %v, want %v", name, seen, dead, x.want)
 		}
 		groups, err := f.letters.Groups(t.Context(), x.by, delivery.DeadLetterFilter{})
-		f.must(err)
+		f.Must(err)
 		var sum int64
 		for _, g := range groups {
 			sum += g.Dead
 		}
 		triage, err := f.letters.DryRun(t.Context(), x.by, delivery.DeadLetterFilter{}, 0)
-		f.must(err)
+		f.Must(err)
 		if want := int64(2 * len(x.want)); sum != want || len(groups) > 1 || triage.Total != want || triage.InTime != want {
 			t.Errorf("%s: groups %+v, triage %+v, want %d", name, groups, triage, want)
 		}
 	}
 	// Page by page, over both kinds.
 	both, err := f.letters.List(t.Context(), operatorOf(10, 11), delivery.DeadLetterFilter{}, 0, 0, 100)
-	f.must(err)
+	f.Must(err)
 	var paged []delivery.DeadLetter
 	for last := (delivery.DeadLetter{}); ; {
 		page, err := f.letters.List(t.Context(), operatorOf(10, 11), delivery.DeadLetterFilter{}, last.BatchID, last.UserID, 3)
-		f.must(err)
+		f.Must(err)
 		if len(page) == 0 {
 			break
 		}
@@ -119,12 +119,12 @@ func TestFailuresOfCampaignsAreShownToTheirShop(t *testing.T) {
 	// A replay reaches as far as its operator.
 	f.broken = false
 	_, err = f.letters.Start(t.Context(), operatorOf(10), delivery.DeadLetterOrder{Action: delivery.Replay})
-	f.must(err)
-	f.must(f.letters.Step(t.Context()))
-	if n := f.number(`select count(*) from exceptions where outcome = 'dead'`); n != 8 {
+	f.Must(err)
+	f.Must(f.letters.Step(t.Context()))
+	if n := f.Number(`select count(*) from exceptions where outcome = 'dead'`); n != 8 {
 		t.Errorf("%d are dead, want those of the others", n)
 	}
-	if n := f.number(`select done from dead_letter_jobs`); n != 2 {
+	if n := f.Number(`select done from dead_letter_jobs`); n != 2 {
 		t.Errorf("%d were tried again", n)
 	}
 }
@@ -134,7 +134,7 @@ func TestDeadLettersOfOneCampaign(t *testing.T) {
 	one, other := f.sent("One", 0, campaign.Audience{Kind: campaign.Everybody}), f.sent("Other", 0, campaign.Audience{Kind: campaign.Everybody})
 	filter := delivery.DeadLetterFilter{CampaignID: one.ID}
 	list, err := f.letters.List(t.Context(), staff.System(), filter, 0, 0, 100)
-	f.must(err)
+	f.Must(err)
 	if len(list) != 2 || list[0].Kind != delivery.KindCampaign || list[0].OwnerID != one.ID || list[0].OwnerName != "One" || list[0].TemplateID != 0 {
 		t.Fatalf("letters %+v", list)
 	}
@@ -142,13 +142,13 @@ func TestDeadLettersOfOneCampaign(t *testing.T) {
 		t.Errorf("groups %+v %v", groups, err)
 	}
 	j, err := f.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Discard, Filter: filter, RequestKey: "k"})
-	f.must(err)
+	f.Must(err)
 	again, err := f.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Discard, Filter: filter, RequestKey: "k"})
-	if err != nil || again.ID != j.ID || f.number(`select count(*) from dead_letter_jobs`) != 1 {
+	if err != nil || again.ID != j.ID || f.Number(`select count(*) from dead_letter_jobs`) != 1 {
 		t.Errorf("asked again: %+v %v", again, err)
 	}
-	f.must(f.letters.Step(t.Context()))
-	if n := f.number(`select count(*) from exceptions e join batches b on b.id = e.batch_id where e.outcome = 'dead' and b.owner_id = $1`, other.ID); n != 2 {
+	f.Must(f.letters.Step(t.Context()))
+	if n := f.Number(`select count(*) from exceptions e join batches b on b.id = e.batch_id where e.outcome = 'dead' and b.owner_id = $1`, other.ID); n != 2 {
 		t.Errorf("%d of the other campaign are dead, want 2", n)
 	}
 }
@@ -159,8 +159,8 @@ func TestRecountingLocksNothing(t *testing.T) {
 	m := newMorgue(t)
 	m.cause = func(id user.ID) string { return []string{"even", "odd"}[id%2] }
 	m.bury(1, 8, 3)
-	m.exec(`update dead_letter_groups set dead = dead + 3 where fingerprint = 'odd'`)
-	m.exec(`insert into dead_letter_groups select channel, 'gone', 9, first_at, last_at, '' from dead_letter_groups limit 1`)
+	m.Exec(`update dead_letter_groups set dead = dead + 3 where fingerprint = 'odd'`)
+	m.Exec(`insert into dead_letter_groups select channel, 'gone', 9, first_at, last_at, '' from dead_letter_groups limit 1`)
 	die := func(fingerprint string) string {
 		return `with rows as (insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts)
 			select batch_id, $1::bigint, channel, outcome, reason, detail, fingerprint, attempts from exceptions where fingerprint = '` + fingerprint + `' limit 1)
@@ -170,18 +170,18 @@ func TestRecountingLocksNothing(t *testing.T) {
 	counted := make(chan error, 1)
 	go func() { counted <- m.store.RecountDeadLetters(m.Context()) }()
 	m.blocked(1)
-	tx, err := m.sql.Begin(t.Context())
-	m.must(err)
+	tx, err := m.SQL.Begin(t.Context())
+	m.Must(err)
 	_, err = tx.Exec(t.Context(), `set local lock_timeout = '2s'`)
-	m.must(err)
+	m.Must(err)
 	if _, err = tx.Exec(t.Context(), die("even"), 1002); err != nil {
 		t.Errorf("a checkpoint waits for the recount: %v", err)
 	}
-	m.must(tx.Commit(t.Context()))
+	m.Must(tx.Commit(t.Context()))
 	commit()
-	m.must(<-counted)
+	m.Must(<-counted)
 	m.countersAgree("after a recount")
-	if n := m.number(`select count(*) from dead_letter_groups where fingerprint = 'gone'`); n != 0 {
+	if n := m.Number(`select count(*) from dead_letter_groups where fingerprint = 'gone'`); n != 0 {
 		t.Error("a group without letters is still there")
 	}
 }
@@ -192,18 +192,18 @@ func TestTimesOfAGroup(t *testing.T) {
 	m := newMorgue(t)
 	m.cause = func(user.ID) string { return "away" }
 	m.bury(1, 4, 1)
-	m.exec(`update exceptions set first_at = first_at - interval '2 hours'`) // tried long before
+	m.Exec(`update exceptions set first_at = first_at - interval '2 hours'`) // tried long before
 	agree := func(when string) {
 		t.Helper()
-		if n := m.number(`select count(*) from dead_letter_groups where (first_at, last_at) = (select min(last_at), max(last_at) from exceptions)`); n != 1 {
+		if n := m.Number(`select count(*) from dead_letter_groups where (first_at, last_at) = (select min(last_at), max(last_at) from exceptions)`); n != 1 {
 			t.Errorf("%s the times of the group are others than those of its letters", when)
 		}
 	}
 	agree("stored in order")
-	m.exec(`update exceptions set last_at = last_at + case when user_id = 1 then interval '1 hour' else -interval '1 hour' end where user_id < 3`)
-	m.exec(`update dead_letter_groups set (first_at, last_at) = (select min(last_at), max(last_at) from exceptions)`)
+	m.Exec(`update exceptions set last_at = last_at + case when user_id = 1 then interval '1 hour' else -interval '1 hour' end where user_id < 3`)
+	m.Exec(`update dead_letter_groups set (first_at, last_at) = (select min(last_at), max(last_at) from exceptions)`)
 	m.bury(5, 8, 1)
 	agree("stored late")
-	m.must(m.store.RecountDeadLetters(t.Context()))
+	m.Must(m.store.RecountDeadLetters(t.Context()))
 	agree("counted again")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 )
@@ -31,7 +32,7 @@ func (s DeadLetters) StartDeadLetterJob(ctx context.Context, j delivery.DeadLett
 	if err != nil {
 		return j, err
 	}
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		started, err := oneLetterJob(ctx, tx, `insert into dead_letter_jobs (action, filter, rate, total, created_by, request_key)
 			values ($1, $2, $3, $4, $5, nullif($6, '')) on conflict (request_key) do nothing
 			returning `+jobColumns, j.Action, filter, j.Rate, j.Total, j.CreatedBy, requestKey)
@@ -43,8 +44,8 @@ func (s DeadLetters) StartDeadLetterJob(ctx context.Context, j delivery.DeadLett
 			return err
 		}
 		j = started
-		e.ObjectID = itoa(j.ID)
-		return insertAudit(ctx, tx, e)
+		e.ObjectID = pg.Itoa(j.ID)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 	return j, err
 }
@@ -63,18 +64,18 @@ const withinShops = ` (cardinality($1::bigint[]) = 0 or filter->'shops' <> '[]' 
 
 // DeadLetterJobs lists recent jobs; see [delivery.DeadLetterStore].
 func (s DeadLetters) DeadLetterJobs(ctx context.Context, shops []int64, limit int) ([]delivery.DeadLetterJob, error) {
-	rows, err := s.pool.Query(ctx, `select `+jobColumns+` from dead_letter_jobs where`+withinShops+` order by id desc limit $2`,
+	rows, err := s.Pool.Query(ctx, `select `+jobColumns+` from dead_letter_jobs where`+withinShops+` order by id desc limit $2`,
 		append([]int64{}, shops...), limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, scanJob)
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // CancelDeadLetterJob stops a running job; see [delivery.DeadLetterStore].
 func (s DeadLetters) CancelDeadLetterJob(ctx context.Context, id int64, shops []int64, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update dead_letter_jobs set state = 'cancelled', finished_at = now()
 			where id = $2 and state = 'running' and`+withinShops, append([]int64{}, shops...), id)
 		if err != nil {
@@ -83,7 +84,7 @@ func (s DeadLetters) CancelDeadLetterJob(ctx context.Context, id int64, shops []
 		if tag.RowsAffected() == 0 {
 			return delivery.ErrNoDeadLetterJob
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }
 
@@ -91,7 +92,7 @@ func (s DeadLetters) CancelDeadLetterJob(ctx context.Context, id int64, shops []
 // worker has in hand, and settles it in one transaction with the job's
 // progress: a worker that dies leaves neither half a batch nor a wrong count.
 func (s DeadLetters) StepDeadLetterJob(ctx context.Context) (more bool, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		j, err := oneLetterJob(ctx, tx, `select `+jobColumns+` from dead_letter_jobs where state = 'running'
 			and coalesce(lease_until, '-infinity') <= clock_timestamp() order by id limit 1 for update skip locked`)
 		if errors.Is(err, pgx.ErrNoRows) {

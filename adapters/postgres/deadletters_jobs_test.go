@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -21,15 +22,15 @@ func TestDyingInMidJobRepeatsNothing(t *testing.T) {
 	m.cause = func(user.ID) string { return "status 500" }
 	tpl, sl := m.bury(1, 30, 10)
 	j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}})
-	m.must(err)
-	m.exec(`create function die() returns trigger language plpgsql as $$ begin raise exception 'power cut'; end $$`)
+	m.Must(err)
+	m.Exec(`create function die() returns trigger language plpgsql as $$ begin raise exception 'power cut'; end $$`)
 	for step := range 3 {
-		m.exec(`create trigger die before update on dead_letter_jobs for each row execute function die()`)
+		m.Exec(`create trigger die before update on dead_letter_jobs for each row execute function die()`)
 		if err := m.letters.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "power cut") {
 			t.Fatalf("the step did not die: %v", err)
 		}
-		m.exec(`drop trigger die on dead_letter_jobs`)
-		if n := m.number(`select count(*) from exceptions where outcome = 'dead'`); n != int64(30-10*step) {
+		m.Exec(`drop trigger die on dead_letter_jobs`)
+		if n := m.Number(`select count(*) from exceptions where outcome = 'dead'`); n != int64(30-10*step) {
 			t.Errorf("step %d: %d are dead after the rollback", step, n)
 		}
 		m.balanced(tpl)
@@ -38,7 +39,7 @@ func TestDyingInMidJobRepeatsNothing(t *testing.T) {
 			t.Fatalf("%v %v", more, err)
 		}
 	}
-	m.must(m.letters.Step(t.Context()))
+	m.Must(m.letters.Step(t.Context()))
 	if got := m.job(j.ID); got.Done != 30 || got.State != "finished" {
 		t.Errorf("%+v", got)
 	}
@@ -68,12 +69,12 @@ func TestWorkersStepAtOnce(t *testing.T) {
 			action = delivery.Discard
 		}
 		j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: action, Filter: f})
-		m.must(err)
+		m.Must(err)
 		jobs = append(jobs, j)
 	}
 	deadline, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	unfinished := func() int64 { return m.number(`select count(*) from dead_letter_jobs where state = 'running'`) }
+	unfinished := func() int64 { return m.Number(`select count(*) from dead_letter_jobs where state = 'running'`) }
 	var all sync.WaitGroup
 	loop := func(what string, do func() error) {
 		all.Go(func() {
@@ -89,12 +90,12 @@ func TestWorkersStepAtOnce(t *testing.T) {
 	}
 	for range 3 {
 		loop("step", func() error {
-			m.exec(`update dead_letter_jobs set lease_until = null where lease_until is not null`) // no pause
+			m.Exec(`update dead_letter_jobs set lease_until = null where lease_until is not null`) // no pause
 			return m.letters.Step(t.Context())
 		})
 		loop("deliver", func() error { return m.daemon.Drain(t.Context(), delivery.Webhook) })
 	}
-	loop("finish", func() error { _, err := m.slots.FinishSlots(t.Context()); return err })
+	loop("finish", func() error { _, err := m.Slots.FinishSlots(t.Context()); return err })
 	all.Wait()
 	if unfinished() != 0 {
 		t.Fatal("the jobs did not end")
@@ -108,7 +109,7 @@ func TestWorkersStepAtOnce(t *testing.T) {
 	if sums[delivery.Webhook] != (delivery.Counts{Reserved: 240, Sent: 240 - b.Done, Dead: b.Done}) || m.slotState(sl.ID) != "finished" {
 		t.Errorf("%d discarded, %+v, the slot is %s", b.Done, sums, m.slotState(sl.ID))
 	}
-	if n := m.number(`select count(*) from exceptions where outcome = 'discarded' and reason = $1`, delivery.ReasonOperator); n != b.Done {
+	if n := m.Number(`select count(*) from exceptions where outcome = 'discarded' and reason = $1`, delivery.ReasonOperator); n != b.Done {
 		t.Errorf("%d rows say that an operator gave up", n)
 	}
 	for id := user.ID(1); id <= 240; id++ {
@@ -121,7 +122,7 @@ func TestWorkersStepAtOnce(t *testing.T) {
 
 // rest makes a paced replay believe that nobody has worked it off for long.
 func (m *morgue) rest() {
-	m.exec(`update dead_letter_jobs set paced_at = now() - interval '1 hour', lease_until = null where state = 'running'`)
+	m.Exec(`update dead_letter_jobs set paced_at = now() - interval '1 hour', lease_until = null where state = 'running'`)
 }
 
 // TestReplayRate: letters are let go as the rate allows, across batches, with
@@ -131,19 +132,19 @@ func TestReplayRate(t *testing.T) {
 	m.cause = func(user.ID) string { return "status 500" }
 	m.bury(1, 25, 10)
 	j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})
-	m.must(err)
+	m.Must(err)
 	for done := int64(1); done <= 25; done += 3 {
-		m.must(m.letters.Step(t.Context()))
+		m.Must(m.letters.Step(t.Context()))
 		if got := m.job(j.ID); got.Done != done || got.State != "running" {
 			t.Fatalf("%d should be let go: %+v", done, got)
 		}
-		if n := m.number(`select count(*) from exceptions where outcome = 'failed' and next_retry_at <= clock_timestamp()`); n != done {
+		if n := m.Number(`select count(*) from exceptions where outcome = 'failed' and next_retry_at <= clock_timestamp()`); n != done {
 			t.Fatalf("%d wait for a retry, want %d", n, done)
 		}
-		m.must(m.letters.Step(t.Context())) // too early
+		m.Must(m.letters.Step(t.Context())) // too early
 		m.rest()
 	}
-	m.must(m.letters.Step(t.Context()))
+	m.Must(m.letters.Step(t.Context()))
 	if got := m.job(j.ID); got.Done != 25 || got.State != "finished" {
 		t.Errorf("%+v", got)
 	}
@@ -156,9 +157,9 @@ func TestAPacedReplay(t *testing.T) {
 	m := newMorgue(t)
 	m.cause = func(user.ID) string { return "status 500" }
 	tpl, _ := m.bury(1, 40, 15)
-	m.exec(`update batches set worthless_after = now() + interval '20.5 seconds'`)
+	m.Exec(`update batches set worthless_after = now() + interval '20.5 seconds'`)
 	got, err := m.letters.DryRun(t.Context(), staff.System(), delivery.DeadLetterFilter{}, 1)
-	m.must(err)
+	m.Must(err)
 	if got.InTime < 15 || got.InTime > 21 || got.TooLate != 40-got.InTime || got.Total != 40 || got.ByRate != got.TooLate || got.Takes(1) != time.Duration(got.InTime)*time.Second {
 		t.Errorf("one a second: %+v", got)
 	}
@@ -166,22 +167,22 @@ func TestAPacedReplay(t *testing.T) {
 		t.Errorf("a thousand a second: %+v %v", got, err)
 	}
 	j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})
-	m.must(err)
-	m.must(m.letters.Step(t.Context()))
-	m.exec(`update batches set worthless_after = now() - interval '1 second'`)
+	m.Must(err)
+	m.Must(m.letters.Step(t.Context()))
+	m.Exec(`update batches set worthless_after = now() - interval '1 second'`)
 	m.rest()
-	m.must(m.letters.Step(t.Context()))
+	m.Must(m.letters.Step(t.Context()))
 	if got := m.job(j.ID); got.Done != 1 || got.Late != 39 || got.State != "finished" {
 		t.Errorf("after the deadline: %+v", got)
 	}
-	m.exec(`update batches set worthless_after = now() + interval '1 hour'`)
+	m.Exec(`update batches set worthless_after = now() + interval '1 hour'`)
 	j, err = m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})
-	m.must(err)
-	m.must(m.letters.Step(t.Context()))
-	m.must(m.letters.Cancel(t.Context(), staff.System(), j.ID))
+	m.Must(err)
+	m.Must(m.letters.Step(t.Context()))
+	m.Must(m.letters.Cancel(t.Context(), staff.System(), j.ID))
 	m.rest()
-	m.must(m.letters.Step(t.Context()))
-	if n := m.number(`select count(*) from exceptions where outcome = 'dead'`); n != 38 {
+	m.Must(m.letters.Step(t.Context()))
+	if n := m.Number(`select count(*) from exceptions where outcome = 'dead'`); n != 38 {
 		t.Errorf("%d are dead, want 38", n)
 	}
 	m.cause = func(user.ID) string { return "" }
@@ -197,14 +198,14 @@ func TestReplayLeavesAWaitingBatchItsTurn(t *testing.T) {
 	m.cause = func(user.ID) string { return "status 500" }
 	m.bury(1, 10, 10)
 	m.work(delivery.Replay, delivery.DeadLetterFilter{UserID: 10}, 0)
-	m.exec(`update batches set next_run_at = clock_timestamp() + interval '1 second'`)
-	soon := m.number(`select (extract(epoch from next_run_at) * 1000)::bigint from batches`)
-	m.exec(`update exceptions set next_retry_at = clock_timestamp() + interval '20 seconds' where user_id = 10`)
-	m.exec(`update dead_letter_jobs set done = 0`)
+	m.Exec(`update batches set next_run_at = clock_timestamp() + interval '1 second'`)
+	soon := m.Number(`select (extract(epoch from next_run_at) * 1000)::bigint from batches`)
+	m.Exec(`update exceptions set next_retry_at = clock_timestamp() + interval '20 seconds' where user_id = 10`)
+	m.Exec(`update dead_letter_jobs set done = 0`)
 	if j := m.work(delivery.Replay, delivery.DeadLetterFilter{UserID: 1}, 1); j.Done != 1 {
 		t.Fatalf("%+v", j)
 	}
-	if now := m.number(`select (extract(epoch from next_run_at) * 1000)::bigint from batches`); now > soon {
+	if now := m.Number(`select (extract(epoch from next_run_at) * 1000)::bigint from batches`); now > soon {
 		t.Errorf("the batch was put off by %d ms", now-soon)
 	}
 }
@@ -236,14 +237,14 @@ func TestDeadLetterCountersInRandomHistories(t *testing.T) {
 		case 1:
 			filter.UserID = user.ID(1 + pick(120))
 		case 2:
-			filter.BatchID = m.number(`select min(id) from batches`) + int64(pick(8))
+			filter.BatchID = m.Number(`select min(id) from batches`) + int64(pick(8))
 		}
 		what := ""
 		switch pick(8) {
 		case 0:
 			what = "recount"
-			m.exec(`update dead_letter_groups set dead = dead + 3 where fingerprint = 'teapot'`)
-			m.must(m.store.RecountDeadLetters(t.Context()))
+			m.Exec(`update dead_letter_groups set dead = dead + 3 where fingerprint = 'teapot'`)
+			m.Must(m.store.RecountDeadLetters(t.Context()))
 		case 1, 2:
 			what = "discard"
 			m.work(delivery.Discard, filter, 0)
@@ -269,19 +270,19 @@ func TestDeadLetterCountersInRandomHistories(t *testing.T) {
 // for again.
 func TestRepeatedCheckpointCountsTheDeadOnce(t *testing.T) {
 	m := newMorgue(t)
-	tpl := m.published(2 * time.Hour)
-	m.reserveAll(tpl, users(1, 5), reminders(delivery.Webhook, 5)...)
+	tpl := m.Published(2 * time.Hour)
+	m.reserveAll(tpl, users(1, 5), pgtest.Reminders(delivery.Webhook, 5)...)
 	m.cutSlot(tpl, 1, 10)
-	lease, err := m.batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
-	m.must(err)
+	lease, err := m.Batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
+	m.Must(err)
 	died := delivery.Progress{Exceptions: []delivery.Exception{{UserID: 2, Outcome: delivery.Dead, Reason: delivery.ReasonRefused, Detail: "gone",
-		Fingerprint: "gone", Attempts: 1, FirstAt: clock(), LastAt: clock()}}}
+		Fingerprint: "gone", Attempts: 1, FirstAt: pgtest.Clock(), LastAt: pgtest.Clock()}}}
 	for range 3 {
 		_, err := lease.Checkpoint(t.Context(), died)
-		m.must(err)
+		m.Must(err)
 	}
 	m.countersAgree("after three equal checkpoints")
-	if n := m.number(`select dead from dead_letter_groups`); n != 1 {
+	if n := m.Number(`select dead from dead_letter_groups`); n != 1 {
 		t.Errorf("counted %d times", n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -19,17 +20,17 @@ func TestReplayedSlotFinishesOnceMore(t *testing.T) {
 	if sums := m.balanced(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 60, Sent: 40, Dead: 20}) || m.slotState(sl.ID) != "finished" {
 		t.Fatalf("%+v", sums)
 	}
-	ended := m.number(`select sum(extract(epoch from finished_at) * 1000000)::bigint from batches`)
+	ended := m.Number(`select sum(extract(epoch from finished_at) * 1000000)::bigint from batches`)
 	if j := m.work(delivery.Replay, delivery.DeadLetterFilter{}, 0); j.Done != 20 {
 		t.Errorf("%+v", j)
 	}
 	if sums := m.balanced(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 60, Sent: 40, InFlight: 20}) || m.slotState(sl.ID) != "sending" {
 		t.Errorf("replay begun: %+v", sums)
 	}
-	if n, err := m.slots.FinishSlots(t.Context()); n != 0 || err != nil {
+	if n, err := m.Slots.FinishSlots(t.Context()); n != 0 || err != nil {
 		t.Errorf("finished with a batch to go: %d %v", n, err)
 	}
-	if n := m.number(`select count(*) from exceptions where outcome = 'failed' and attempts = 0 and next_retry_at <= clock_timestamp()`); n != 20 {
+	if n := m.Number(`select count(*) from exceptions where outcome = 'failed' and attempts = 0 and next_retry_at <= clock_timestamp()`); n != 20 {
 		t.Errorf("%d wait with all attempts before them", n)
 	}
 	m.daemon.Policy.MaxAttempts = 3
@@ -37,13 +38,13 @@ func TestReplayedSlotFinishesOnceMore(t *testing.T) {
 	for range 4 {
 		m.drain()
 		m.balanced(tpl)
-		m.exec(`update exceptions set next_retry_at = now() - interval '1 second' where outcome = 'failed'`)
-		m.exec(`update batches set next_run_at = now() where state = 'ready'`)
+		m.Exec(`update exceptions set next_retry_at = now() - interval '1 second' where outcome = 'failed'`)
+		m.Exec(`update batches set next_run_at = now() where state = 'ready'`)
 	}
 	if sums := m.finish(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 60, Sent: 55, Dead: 5}) || m.slotState(sl.ID) != "finished" {
 		t.Errorf("replay ended: %+v", sums)
 	}
-	if n := m.number(`select count(*) from exceptions where outcome = 'dead' and attempts = 3`); n != 5 {
+	if n := m.Number(`select count(*) from exceptions where outcome = 'dead' and attempts = 3`); n != 5 {
 		t.Errorf("%d died after three more attempts", n)
 	}
 	for id := user.ID(1); id <= 60; id++ {
@@ -51,7 +52,7 @@ func TestReplayedSlotFinishesOnceMore(t *testing.T) {
 			t.Errorf("user %d: %d calls, want %d", id, m.times(tpl, id), want)
 		}
 	}
-	if now := m.number(`select sum(extract(epoch from finished_at) * 1000000)::bigint from batches`); now != ended {
+	if now := m.Number(`select sum(extract(epoch from finished_at) * 1000000)::bigint from batches`); now != ended {
 		t.Error("the replay changed when the batches were delivered")
 	}
 	m.countersAgree("in the end")
@@ -66,7 +67,7 @@ func TestReplayDoesNotOutliveTheDeadline(t *testing.T) {
 	if j := m.work(delivery.Replay, delivery.DeadLetterFilter{}, 0); j.Done != 10 {
 		t.Fatalf("%+v", j)
 	}
-	m.exec(`update batches set worthless_after = clock_timestamp(), next_run_at = clock_timestamp()`)
+	m.Exec(`update batches set worthless_after = clock_timestamp(), next_run_at = clock_timestamp()`)
 	m.drain()
 	for id := user.ID(1); id <= 10; id++ {
 		if n := m.times(tpl, id); n != 1 {
@@ -76,7 +77,7 @@ func TestReplayDoesNotOutliveTheDeadline(t *testing.T) {
 	if sums := m.finish(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 10, Expired: 10}) {
 		t.Errorf("%+v", sums)
 	}
-	if n := m.number(`select count(*) from exceptions where outcome = 'expired' and detail = 'status 500'`); n != 10 {
+	if n := m.Number(`select count(*) from exceptions where outcome = 'expired' and detail = 'status 500'`); n != 10 {
 		t.Errorf("%d know why", n)
 	}
 }
@@ -88,11 +89,11 @@ func TestReplayWaitsForAWorker(t *testing.T) {
 	m.cause = func(user.ID) string { return "status 500" }
 	tpl, _ := m.bury(1, 10, 10)
 	m.work(delivery.Replay, delivery.DeadLetterFilter{UserID: 1}, 0)
-	lease, err := m.batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
-	m.must(err)
+	lease, err := m.Batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
+	m.Must(err)
 	j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}})
-	m.must(err)
-	m.must(m.letters.Step(t.Context()))
+	m.Must(err)
+	m.Must(m.letters.Step(t.Context()))
 	if got := m.job(j.ID); got.State != "running" || got.Done != 0 {
 		t.Fatalf("did not wait: %+v", got)
 	}
@@ -100,10 +101,10 @@ func TestReplayWaitsForAWorker(t *testing.T) {
 		t.Errorf("looks again without a pause: %v %v", more, err)
 	}
 	_, err = lease.Checkpoint(t.Context(), delivery.Progress{Sent: []user.ID{1}, Done: true,
-		Exceptions: []delivery.Exception{{UserID: 1, Outcome: delivery.Recovered, Reason: delivery.ReasonProvider, FirstAt: clock(), LastAt: clock()}}})
-	m.must(err)
-	m.exec(`update dead_letter_jobs set lease_until = now() where id = $1`, j.ID)
-	m.must(m.letters.Step(t.Context()))
+		Exceptions: []delivery.Exception{{UserID: 1, Outcome: delivery.Recovered, Reason: delivery.ReasonProvider, FirstAt: pgtest.Clock(), LastAt: pgtest.Clock()}}})
+	m.Must(err)
+	m.Exec(`update dead_letter_jobs set lease_until = now() where id = $1`, j.ID)
+	m.Must(m.letters.Step(t.Context()))
 	if got := m.job(j.ID); got.State != "finished" || got.Done != 9 || got.Total != 9 {
 		t.Errorf("%+v", got)
 	}

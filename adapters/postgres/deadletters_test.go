@@ -31,7 +31,7 @@ func TestDeadLettersAreFoundByGroupFilterAndOneByOne(t *testing.T) {
 	groups := func(f delivery.DeadLetterFilter, by staff.Actor) string {
 		t.Helper()
 		list, err := m.letters.Groups(t.Context(), by, f)
-		m.must(err)
+		m.Must(err)
 		text := ""
 		for _, g := range list {
 			if g.Channel != delivery.Webhook || g.Sample == "" || g.FirstAt.IsZero() || g.LastAt.Before(g.FirstAt) {
@@ -62,7 +62,7 @@ func TestDeadLettersAreFoundByGroupFilterAndOneByOne(t *testing.T) {
 		}
 	}
 	all, err := m.letters.List(t.Context(), viewer, delivery.DeadLetterFilter{}, 0, 0, 100)
-	m.must(err)
+	m.Must(err)
 	if len(all) != 7 {
 		t.Fatalf("%d letters", len(all))
 	}
@@ -74,7 +74,7 @@ func TestDeadLettersAreFoundByGroupFilterAndOneByOne(t *testing.T) {
 	var paged []delivery.DeadLetter
 	for batch, id := int64(0), user.ID(0); ; {
 		page, err := m.letters.List(t.Context(), viewer, delivery.DeadLetterFilter{}, batch, id, 2)
-		m.must(err)
+		m.Must(err)
 		if len(page) == 0 {
 			break
 		}
@@ -96,19 +96,19 @@ func TestDryRunIsWhatTheJobDoes(t *testing.T) {
 	m.cause = func(id user.ID) string { return fmt.Sprintf("cause %c", 'a'+id%2) }
 	live, liveSlot := m.bury(1, 10, 4)
 	late, _ := m.bury(11, 14, 4)
-	m.exec(`update batches set worthless_after = now() - interval '1 second' where template_id = $1`, late.ID)
+	m.Exec(`update batches set worthless_after = now() - interval '1 second' where template_id = $1`, late.ID)
 	moved, _ := m.bury(15, 18, 4)
 	m.moveBy(moved, time.Hour)
 	cancelled, _ := m.bury(19, 22, 4)
 	closed, _ := m.bury(23, 26, 4)
 	for tr, tpl := range map[template.Transition]template.Template{template.Cancelling: cancelled, template.Closing: closed} {
-		_, err := m.service.Do(t.Context(), staff.System(), tpl.ID, 0, tr, "")
-		m.must(err)
+		_, err := m.Service.Do(t.Context(), staff.System(), tpl.ID, 0, tr, "")
+		m.Must(err)
 	}
 	m.markSent(live, 3)
 	m.markSent(late, 12)
 	m.cause = func(user.ID) string { return "" }
-	batch := m.number(`select min(id) from batches where template_id = $1`, live.ID)
+	batch := m.Number(`select min(id) from batches where template_id = $1`, live.ID)
 	for _, c := range []struct {
 		f    delivery.DeadLetterFilter
 		want delivery.Triage
@@ -123,13 +123,13 @@ func TestDryRunIsWhatTheJobDoes(t *testing.T) {
 		{delivery.DeadLetterFilter{TemplateID: closed.ID}, delivery.Triage{Total: 4, TooLate: 4}},
 		{delivery.DeadLetterFilter{}, delivery.Triage{Total: 18, InTime: 3, TooLate: 15}},
 	} {
-		before := m.number(`select hashtext(string_agg(e::text, '' order by batch_id, user_id)) from exceptions e`)
+		before := m.Number(`select hashtext(string_agg(e::text, '' order by batch_id, user_id)) from exceptions e`)
 		got, err := m.letters.DryRun(t.Context(), staff.Actor{Role: staff.Viewer}, c.f, 0)
-		m.must(err)
+		m.Must(err)
 		if got != c.want {
 			t.Errorf("%+v: dry run %+v, want %+v", c.f, got, c.want)
 		}
-		if after := m.number(`select hashtext(string_agg(e::text, '' order by batch_id, user_id)) from exceptions e`); after != before {
+		if after := m.Number(`select hashtext(string_agg(e::text, '' order by batch_id, user_id)) from exceptions e`); after != before {
 			t.Errorf("%+v: the dry run changed something", c.f)
 		}
 		j := m.work(delivery.Replay, c.f, 0)
@@ -178,7 +178,7 @@ func TestDeadLetterJobsStayWithinShops(t *testing.T) {
 	}
 	begin := func(by staff.Actor) int64 {
 		j, err := m.letters.Start(t.Context(), by, delivery.DeadLetterOrder{Action: delivery.Replay, Reason: "provider is back"})
-		m.must(err)
+		m.Must(err)
 		return j.ID
 	}
 	everywhere, ten, both := begin(operator()), begin(operator(10)), begin(operator(10, 11))
@@ -190,7 +190,7 @@ func TestDeadLetterJobsStayWithinShops(t *testing.T) {
 		{operator(10), []int64{ten}}, {operator(12), nil},
 	} {
 		list, err := m.letters.Jobs(t.Context(), c.by, 10)
-		m.must(err)
+		m.Must(err)
 		var ids []int64
 		for _, j := range list {
 			ids = append(ids, j.ID)
@@ -211,7 +211,7 @@ func TestDeadLetterJobsStayWithinShops(t *testing.T) {
 			t.Errorf("shops %v cancel job %d: %v, want %v", c.by.Shops, c.job, err, c.err)
 		}
 	}
-	if n := m.number(`select count(*) from audit where action = 'dead_letters.replay' and reason = 'provider is back'`); n != 3 {
+	if n := m.Number(`select count(*) from audit where action = 'dead_letters.replay' and reason = 'provider is back'`); n != 3 {
 		t.Errorf("%d audit entries have the reason, want 3", n)
 	}
 }
@@ -240,26 +240,26 @@ func TestDeadLetterJobsAreChecked(t *testing.T) {
 	elsewhere := operator
 	elsewhere.Shops = []int64{11}
 	foreign, err := m.letters.Start(t.Context(), elsewhere, delivery.DeadLetterOrder{Action: delivery.Discard, Filter: delivery.DeadLetterFilter{Shops: []int64{10}}})
-	m.must(err)
-	m.must(m.letters.Step(t.Context()))
+	m.Must(err)
+	m.Must(m.letters.Step(t.Context()))
 	if got := m.job(foreign.ID); got.Total != 0 || got.Done != 0 || got.State != "finished" {
 		t.Errorf("another shop's letters: %+v", got)
 	}
 	j, err := m.letters.Start(t.Context(), operator, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{UserID: 2}, Rate: 7})
-	m.must(err)
+	m.Must(err)
 	if j.ID == 0 || j.Total != 1 || j.Rate != 7 || j.State != "running" || j.Filter.UserID != 2 || j.CreatedBy != "staff:3 Op" {
 		t.Errorf("%+v", j)
 	}
-	m.must(m.letters.Cancel(t.Context(), operator, j.ID))
+	m.Must(m.letters.Cancel(t.Context(), operator, j.ID))
 	if err := m.letters.Cancel(t.Context(), operator, j.ID); !errors.Is(err, delivery.ErrNoDeadLetterJob) {
 		t.Errorf("cancelled twice: %v", err)
 	}
-	m.must(m.letters.Step(t.Context()))
+	m.Must(m.letters.Step(t.Context()))
 	if got := m.job(j.ID); got.State != "cancelled" || got.Done != 0 || got.FinishedAt == nil {
 		t.Errorf("went on after being cancelled: %+v", got)
 	}
 	for action, want := range map[string]int64{"dead_letters.replay": 1, "dead_letters.discard": 1, "dead_letters.cancel": 1} {
-		if n := m.number(`select count(*) from audit where action = $1 and actor = 'staff:3 Op' and object_kind = 'dead_letters' and object_id <> ''`, action); n != want {
+		if n := m.Number(`select count(*) from audit where action = $1 and actor = 'staff:3 Op' and object_kind = 'dead_letters' and object_id <> ''`, action); n != want {
 			t.Errorf("%s: %d audit entries", action, n)
 		}
 	}

@@ -3,45 +3,40 @@ package postgres
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 )
 
 // DeadMessages keeps events that handlers gave up on, for operators to see,
 // send again or discard.
-type DeadMessages struct{ *DB }
+type DeadMessages struct{ *pg.DB }
 
 // NewDeadMessages returns the dead messages of db.
-func NewDeadMessages(db *DB) DeadMessages { return DeadMessages{db} }
+func NewDeadMessages(db *pg.DB) DeadMessages { return DeadMessages{db} }
 
 // Keep stores a message once per handler, whatever is in it: one that cannot
 // be kept would be delivered for ever.
 func (s DeadMessages) Keep(ctx context.Context, m staff.DeadMessage) error {
-	_, err := s.pool.Exec(ctx, `insert into dead_messages (message_id, topic, handler, reason, payload) values ($1, $2, $3, left($4, 4000), $5)
+	_, err := s.Pool.Exec(ctx, `insert into dead_messages (message_id, topic, handler, reason, payload) values ($1, $2, $3, left($4, 4000), $5)
 		on conflict (message_id, handler) do update set reason = excluded.reason, at = now(), requeued_at = null, discarded_at = null`,
-		storable(m.MessageID), storable(m.Topic), m.Handler, storable(m.Reason), m.Payload)
-	return translate(err)
-}
-
-// storable returns s as text that PostgreSQL takes.
-func storable(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+		pg.Storable(m.MessageID), pg.Storable(m.Topic), m.Handler, pg.Storable(m.Reason), m.Payload)
+	return pg.Translate(err)
 }
 
 // Open lists messages nobody has dealt with, newest first, those below before
 // (0 = from the newest).
 func (s DeadMessages) Open(ctx context.Context, before int64, limit int) ([]staff.DeadMessage, error) {
-	rows, err := s.pool.Query(ctx, `select id, message_id, topic, handler, reason, payload, at from dead_messages
+	rows, err := s.Pool.Query(ctx, `select id, message_id, topic, handler, reason, payload, at from dead_messages
 		where requeued_at is null and discarded_at is null and ($1::bigint = 0 or id < $1) order by id desc limit $2`, before, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[staff.DeadMessage])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // Requeue announces the message again through the outbox. Handlers that took
@@ -60,7 +55,7 @@ func (s DeadMessages) Discard(ctx context.Context, by staff.Actor, id int64) err
 }
 
 func (s DeadMessages) settle(ctx context.Context, by staff.Actor, id int64, action, sql string) error {
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, sql, id)
 		if err != nil {
 			return err
@@ -68,9 +63,9 @@ func (s DeadMessages) settle(ctx context.Context, by staff.Actor, id int64, acti
 		if tag.RowsAffected() == 0 {
 			return staff.ErrNoDeadMessage
 		}
-		return insertAudit(ctx, tx, staff.Entry{Actor: by, Action: "dead_message." + action, ObjectKind: "dead_message", ObjectID: itoa(id)})
+		return pg.InsertAudit(ctx, tx, staff.Entry{Actor: by, Action: "dead_message." + action, ObjectKind: "dead_message", ObjectID: pg.Itoa(id)})
 	})
-	if refusedData(errors.Unwrap(err)) || refusedData(err) {
+	if pg.RefusedData(errors.Unwrap(err)) || pg.RefusedData(err) {
 		return fault.ErrInvalid.Because("this message's content is not an event and cannot be sent again; discard it")
 	}
 	return err

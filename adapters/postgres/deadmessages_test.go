@@ -34,14 +34,14 @@ func open(t *testing.T, dead postgres.DeadMessages) []staff.DeadMessage {
 
 func TestKeepADeadMessageOncePerHandler(t *testing.T) {
 	w := newWorld(t)
-	dead := postgres.NewDeadMessages(w.db)
+	dead := postgres.NewDeadMessages(w.DB)
 	again := poisoned(someID, "timers", []byte(`{"template_id": "1"}`))
 	for range 3 {
-		w.must(dead.Keep(t.Context(), again))
+		w.Must(dead.Keep(t.Context(), again))
 	}
 	again.Reason = "still no such column"
-	w.must(dead.Keep(t.Context(), again))
-	w.must(dead.Keep(t.Context(), poisoned(someID, "counters", []byte(`{}`))))
+	w.Must(dead.Keep(t.Context(), again))
+	w.Must(dead.Keep(t.Context(), poisoned(someID, "counters", []byte(`{}`))))
 	list := open(t, dead)
 	if len(list) != 2 || list[0].Handler != "counters" || list[1].Reason != "still no such column" || list[1].At.IsZero() ||
 		list[1].Topic != event.TemplateChanged || list[1].MessageID != someID || !bytes.Equal(list[1].Payload, again.Payload) {
@@ -60,10 +60,10 @@ func TestKeepADeadMessageOncePerHandler(t *testing.T) {
 // TestAnythingCanBeKept: a message that cannot be kept would be delivered for ever.
 func TestAnythingCanBeKept(t *testing.T) {
 	w := newWorld(t)
-	dead := postgres.NewDeadMessages(w.db)
+	dead := postgres.NewDeadMessages(w.DB)
 	m := poisoned("not a uuid \x00\xff", "timers", []byte{0, 0xff, 1})
 	m.Reason, m.Topic = strings.Repeat("cannot read \x00\xff 券", 10_000), "foreign\x00topic"
-	w.must(dead.Keep(t.Context(), m))
+	w.Must(dead.Keep(t.Context(), m))
 	list := open(t, dead)
 	if len(list) != 1 || !bytes.Equal(list[0].Payload, m.Payload) || !strings.HasPrefix(list[0].Reason, "cannot read ") ||
 		utf8.RuneCountInString(list[0].Reason) > 4000 || !strings.HasPrefix(list[0].MessageID, "not a uuid") {
@@ -73,25 +73,25 @@ func TestAnythingCanBeKept(t *testing.T) {
 
 func TestRequeue(t *testing.T) {
 	w := newWorld(t)
-	dead := postgres.NewDeadMessages(w.db)
-	w.must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{"template_id": "1"}`))))
-	w.must(dead.Keep(t.Context(), poisoned("1700-0", "timers", []byte(`{"template_id": "2"}`))))
+	dead := postgres.NewDeadMessages(w.DB)
+	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{"template_id": "1"}`))))
+	w.Must(dead.Keep(t.Context(), poisoned("1700-0", "timers", []byte(`{"template_id": "2"}`))))
 	for _, m := range open(t, dead) {
-		w.must(dead.Requeue(t.Context(), operator, m.ID))
+		w.Must(dead.Requeue(t.Context(), operator, m.ID))
 		for name, err := range map[string]error{"requeue": dead.Requeue(t.Context(), operator, m.ID), "discard": dead.Discard(t.Context(), operator, m.ID)} {
 			if !errors.Is(err, staff.ErrNoDeadMessage) || fault.KindOf(err) != fault.NotFound {
 				t.Errorf("%s afterwards: %v", name, err)
 			}
 		}
 	}
-	if n := w.number(`select count(*) from outbox where topic = $1 and (event_id = $2) = (payload->>'template_id' = '1')`, event.TemplateChanged, someID); n != 2 || len(open(t, dead)) != 0 {
+	if n := w.Number(`select count(*) from outbox where topic = $1 and (event_id = $2) = (payload->>'template_id' = '1')`, event.TemplateChanged, someID); n != 2 || len(open(t, dead)) != 0 {
 		t.Errorf("%d announced, %d open", n, len(open(t, dead)))
 	}
-	if n := w.number(`select count(*) from audit where action = 'dead_message.requeue' and object_kind = 'dead_message' and actor = 'staff:3 Olga'`); n != 2 {
+	if n := w.Number(`select count(*) from audit where action = 'dead_message.requeue' and object_kind = 'dead_message' and actor = 'staff:3 Olga'`); n != 2 {
 		t.Errorf("%d entries", n)
 	}
 	// It fails again, and is there again.
-	w.must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{}`))))
+	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{}`))))
 	if list := open(t, dead); len(list) != 1 || list[0].MessageID != someID {
 		t.Errorf("%+v", list)
 	}
@@ -99,17 +99,17 @@ func TestRequeue(t *testing.T) {
 
 func TestDiscard(t *testing.T) {
 	w := newWorld(t)
-	dead := postgres.NewDeadMessages(w.db)
-	w.must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{}`))))
+	dead := postgres.NewDeadMessages(w.DB)
+	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{}`))))
 	id := open(t, dead)[0].ID
-	w.must(dead.Discard(t.Context(), operator, id))
+	w.Must(dead.Discard(t.Context(), operator, id))
 	for name, err := range map[string]error{"requeue": dead.Requeue(t.Context(), operator, id), "discard": dead.Discard(t.Context(), operator, id),
 		"unknown": dead.Discard(t.Context(), operator, id+1)} {
 		if !errors.Is(err, staff.ErrNoDeadMessage) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n := w.number(`select count(*) from outbox`); n != 0 || len(open(t, dead)) != 0 || w.number(`select count(*) from audit`) != 1 {
+	if n := w.Number(`select count(*) from outbox`); n != 0 || len(open(t, dead)) != 0 || w.Number(`select count(*) from audit`) != 1 {
 		t.Errorf("%d announced, %d open", n, len(open(t, dead)))
 	}
 }
@@ -117,29 +117,29 @@ func TestDiscard(t *testing.T) {
 // TestWhatIsNoEventCannotBeSentAgain, stays where it is and can be discarded.
 func TestWhatIsNoEventCannotBeSentAgain(t *testing.T) {
 	w := newWorld(t)
-	dead := postgres.NewDeadMessages(w.db)
+	dead := postgres.NewDeadMessages(w.DB)
 	for name, payload := range map[string]string{"no JSON": "{", "no text": "\xff\x00", "NUL in text": `{"a": "\u0000"}`, "nothing": ""} {
-		w.must(dead.Keep(t.Context(), poisoned(name, "timers", []byte(payload))))
+		w.Must(dead.Keep(t.Context(), poisoned(name, "timers", []byte(payload))))
 	}
 	// The form of a UUID and none.
-	w.must(dead.Keep(t.Context(), poisoned(strings.Repeat("-", 36), "timers", []byte(`{}`))))
+	w.Must(dead.Keep(t.Context(), poisoned(strings.Repeat("-", 36), "timers", []byte(`{}`))))
 	for _, m := range open(t, dead) {
 		if err := dead.Requeue(t.Context(), operator, m.ID); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %v", m.MessageID, err)
 		}
 	}
-	if n := len(open(t, dead)); n != 5 || w.number(`select count(*) from outbox`)+w.number(`select count(*) from audit`) != 0 {
+	if n := len(open(t, dead)); n != 5 || w.Number(`select count(*) from outbox`)+w.Number(`select count(*) from audit`) != 0 {
 		t.Errorf("%d stay", n)
 	}
 	for _, m := range open(t, dead) {
-		w.must(dead.Discard(t.Context(), operator, m.ID))
+		w.Must(dead.Discard(t.Context(), operator, m.ID))
 	}
 }
 
 func TestOneOfSeveralRequeues(t *testing.T) {
 	w := newWorld(t)
-	dead := postgres.NewDeadMessages(w.db)
-	w.must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{}`))))
+	dead := postgres.NewDeadMessages(w.DB)
+	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{}`))))
 	id := open(t, dead)[0].ID
 	won := 0
 	for _, err := range together(8, func(int) error { return dead.Requeue(context.Background(), operator, id) }) {
@@ -149,7 +149,7 @@ func TestOneOfSeveralRequeues(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if n := w.number(`select count(*) from outbox`); won != 1 || n != 1 {
+	if n := w.Number(`select count(*) from outbox`); won != 1 || n != 1 {
 		t.Errorf("%d won, %d announced", won, n)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/task"
@@ -70,13 +71,13 @@ func (s *sink) Send(_ context.Context, ms []delivery.Message) []delivery.Result 
 }
 
 func (w *world) timers(q *memoryQueue) *reminder.Timers {
-	return &reminder.Timers{Store: w.slots, Queue: q, Now: clock, LeaseFor: 10 * time.Second, WatchEvery: 10 * time.Second}
+	return &reminder.Timers{Store: w.Slots, Queue: q, Now: pgtest.Clock, LeaseFor: 10 * time.Second, WatchEvery: 10 * time.Second}
 }
 
 func (w *world) deliverer(q *memoryQueue, senders ...delivery.Sender) *delivery.Service {
-	s := &delivery.Service{Store: w.batches, Queue: q, Admission: openGate{}, Senders: map[delivery.Channel]delivery.Sender{},
+	s := &delivery.Service{Store: w.Batches, Queue: q, Admission: openGate{}, Senders: map[delivery.Channel]delivery.Sender{},
 		Parallel: map[delivery.Channel]int{delivery.Webhook: 4}, Policy: delivery.DefaultPolicy(), LeaseFor: 8 * time.Second,
-		Random: rand.Float64, Now: clock}
+		Random: rand.Float64, Now: pgtest.Clock}
 	for _, snd := range senders {
 		s.Senders[snd.Channel()] = snd
 	}
@@ -90,7 +91,7 @@ func (w *world) seed(t template.Template, users int, rs ...reminder.Reminder) {
 	for _, i := range rand.Perm(users) {
 		all.Go(func() {
 			id := user.ID(int64(i)*7919 + 1)
-			if v, err := w.reservations.Reserve(context.Background(), reminder.Change{TemplateID: t.ID, UserID: id, Bits: reminder.BitmapOf(rs...)}); err != nil || !v.Applied {
+			if v, err := w.Reservations.Reserve(context.Background(), reminder.Change{TemplateID: t.ID, UserID: id, Bits: reminder.BitmapOf(rs...)}); err != nil || !v.Applied {
 				w.Errorf("seed %d: %+v %v", id, v, err)
 			}
 		})
@@ -102,8 +103,8 @@ func (w *world) seed(t template.Template, users int, rs ...reminder.Reminder) {
 // counted sums per channel.
 func (w *world) balanced(t template.Template) map[delivery.Channel]delivery.Counts {
 	w.Helper()
-	lines, err := w.boards.Balance(w.Context(), t.ID)
-	w.must(err)
+	lines, err := w.Boards.Balance(w.Context(), t.ID)
+	w.Must(err)
 	sums := map[delivery.Channel]delivery.Counts{}
 	for _, l := range lines {
 		if l.Difference() != 0 {

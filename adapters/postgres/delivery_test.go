@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -17,18 +18,18 @@ import (
 
 func TestFireAndDeliverEverybodyOnce(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(30 * time.Minute)
-	w.seed(tpl, 2500, append(reminders(delivery.App, 5), reminders(delivery.Webhook, 5, 10)...)...)
-	sl := w.dueNow(tpl, 1)
+	tpl := w.Published(30 * time.Minute)
+	w.seed(tpl, 2500, append(pgtest.Reminders(delivery.App, 5), pgtest.Reminders(delivery.Webhook, 5, 10)...)...)
+	sl := w.DueNow(tpl, 1)
 	q := &memoryQueue{}
 	timers := w.timers(q)
-	w.must(timers.Fire(t.Context(), sl.ID))
-	w.must(timers.Fire(t.Context(), sl.ID)) // a second timer finds nothing to do
+	w.Must(timers.Fire(t.Context(), sl.ID))
+	w.Must(timers.Fire(t.Context(), sl.ID)) // a second timer finds nothing to do
 	app, hook := newSink(delivery.App, 1000), newSink(delivery.Webhook, 100)
 	d := w.deliverer(q, app, hook)
-	w.must(d.Drain(t.Context(), delivery.App))
-	w.must(d.Drain(t.Context(), delivery.Webhook))
-	if n, err := w.slots.FinishSlots(t.Context()); n != 1 || err != nil {
+	w.Must(d.Drain(t.Context(), delivery.App))
+	w.Must(d.Drain(t.Context(), delivery.Webhook))
+	if n, err := w.Slots.FinishSlots(t.Context()); n != 1 || err != nil {
 		t.Fatalf("finished %d %v", n, err)
 	}
 	for _, s := range []*sink{app, hook} {
@@ -47,28 +48,28 @@ func TestFireAndDeliverEverybodyOnce(t *testing.T) {
 		t.Errorf("balance %+v", sums)
 	}
 	// The other reserved slot is untouched, and this one is closed for cancelling.
-	if v := w.cancel(tpl, 1, reminders(delivery.App, 5)...); v.Applied {
+	if v := w.Cancel(tpl, 1, pgtest.Reminders(delivery.App, 5)...); v.Applied {
 		t.Error("cancelled a reminder that was sent")
 	}
-	if v := w.cancel(tpl, 1, reminders(delivery.Webhook, 10)...); !v.Applied {
+	if v := w.Cancel(tpl, 1, pgtest.Reminders(delivery.Webhook, 10)...); !v.Applied {
 		t.Errorf("%+v", v)
 	}
-	outcomes, err := w.reservations.Delivered(t.Context(), 1, []int64{tpl.ID})
-	w.must(err)
+	outcomes, err := w.Reservations.Delivered(t.Context(), 1, []int64{tpl.ID})
+	w.Must(err)
 	if len(outcomes) != 2 || outcomes[0].Outcome != delivery.Sent || outcomes[1].Outcome != delivery.Sent {
 		t.Errorf("outcomes %+v", outcomes)
 	}
-	inbox, err := w.reservations.Inbox(t.Context(), 1, time.Time{}, 10)
-	w.must(err)
+	inbox, err := w.Reservations.Inbox(t.Context(), 1, time.Time{}, 10)
+	w.Must(err)
 	if len(inbox.Items) != 1 || inbox.Unread != 1 || inbox.Items[0].Name != tpl.Name {
 		t.Errorf("inbox %+v", inbox)
 	}
 	for _, through := range []time.Time{inbox.Items[0].At, inbox.Items[0].At.Add(-time.Hour)} { // it never goes back
-		if stands, err := w.reservations.MarkRead(t.Context(), 1, through); err != nil || !stands.Equal(inbox.Items[0].At) {
+		if stands, err := w.Reservations.MarkRead(t.Context(), 1, through); err != nil || !stands.Equal(inbox.Items[0].At) {
 			t.Errorf("read through %s: %s %v", through, stands, err)
 		}
 	}
-	if inbox, err = w.reservations.Inbox(t.Context(), 1, time.Time{}, 10); err != nil || inbox.Unread != 0 || !inbox.Items[0].Read {
+	if inbox, err = w.Reservations.Inbox(t.Context(), 1, time.Time{}, 10); err != nil || inbox.Unread != 0 || !inbox.Items[0].Read {
 		t.Errorf("after reading: %+v %v", inbox, err)
 	}
 }
@@ -77,27 +78,27 @@ func TestFireAndDeliverEverybodyOnce(t *testing.T) {
 // process take over and checks that everybody is in exactly one batch.
 func TestCuttingAgainAfterACrash(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(30 * time.Minute)
-	w.seed(tpl, 3300, reminders(delivery.App, 5)...)
-	sl := w.dueNow(tpl, 1)
-	cut, err := w.slots.BeginFiring(t.Context(), sl.ID, time.Minute)
-	w.must(err)
-	due, err := w.slots.ReadDue(t.Context(), cut, delivery.Range{From: 1, To: 1 << 40})
-	w.must(err)
+	tpl := w.Published(30 * time.Minute)
+	w.seed(tpl, 3300, pgtest.Reminders(delivery.App, 5)...)
+	sl := w.DueNow(tpl, 1)
+	cut, err := w.Slots.BeginFiring(t.Context(), sl.ID, time.Minute)
+	w.Must(err)
+	due, err := w.Slots.ReadDue(t.Context(), cut, delivery.Range{From: 1, To: 1 << 40})
+	w.Must(err)
 	parts := delivery.CutIntoBatches(due[delivery.App], nil, 700)
-	_, err = w.slots.StoreBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: parts[1]}, {Channel: delivery.App, Users: parts[3]}})
-	w.must(err)
-	w.exec(`update slots set cut_lease_until = now() - interval '1 second' where id = $1`, sl.ID)
-	if ids, err := w.slots.DueSlots(t.Context(), time.Second, 10); err != nil || len(ids) != 1 || ids[0] != sl.ID {
+	_, err = w.Slots.StoreBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: parts[1]}, {Channel: delivery.App, Users: parts[3]}})
+	w.Must(err)
+	w.Exec(`update slots set cut_lease_until = now() - interval '1 second' where id = $1`, sl.ID)
+	if ids, err := w.Slots.DueSlots(t.Context(), time.Second, 10); err != nil || len(ids) != 1 || ids[0] != sl.ID {
 		t.Fatalf("abandoned cutting is not found: %v %v", ids, err)
 	}
 	q := &memoryQueue{}
-	w.must(w.timers(q).Fire(t.Context(), sl.ID))
-	if _, err := w.slots.StoreBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: parts[0]}}); !errors.Is(err, delivery.ErrLeaseLost) {
+	w.Must(w.timers(q).Fire(t.Context(), sl.ID))
+	if _, err := w.Slots.StoreBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: parts[0]}}); !errors.Is(err, delivery.ErrLeaseLost) {
 		t.Fatalf("the first process could still store: %v", err)
 	}
 	app := newSink(delivery.App, 1000)
-	w.must(w.deliverer(q, app).Drain(t.Context(), delivery.App))
+	w.Must(w.deliverer(q, app).Drain(t.Context(), delivery.App))
 	if len(app.got) != 3300 {
 		t.Errorf("%d reached", len(app.got))
 	}
@@ -108,12 +109,12 @@ func TestCuttingAgainAfterACrash(t *testing.T) {
 
 func TestOutcomesOtherThanSent(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(30 * time.Minute)
-	w.seed(tpl, 50, reminders(delivery.Webhook, 5)...)
-	w.exec(`insert into users (id, opt_outs) values (1, 16)`) // user 1 has opted out of webhook
-	sl := w.dueNow(tpl, 1)
+	tpl := w.Published(30 * time.Minute)
+	w.seed(tpl, 50, pgtest.Reminders(delivery.Webhook, 5)...)
+	w.Exec(`insert into users (id, opt_outs) values (1, 16)`) // user 1 has opted out of webhook
+	sl := w.DueNow(tpl, 1)
 	q := &memoryQueue{}
-	w.must(w.timers(q).Fire(t.Context(), sl.ID))
+	w.Must(w.timers(q).Fire(t.Context(), sl.ID))
 	hook := newSink(delivery.Webhook, 7)
 	hook.answer = func(m delivery.Message, times int) delivery.Result {
 		switch i := (int64(m.To.ID) - 1) / 7919; {
@@ -131,11 +132,11 @@ func TestOutcomesOtherThanSent(t *testing.T) {
 	d := w.deliverer(q, hook)
 	d.Policy = delivery.Policy{MaxAttempts: 3, Base: time.Second, Max: time.Second}
 	for range 6 { // time passes: whatever waits for a retry is due
-		w.must(d.Drain(t.Context(), delivery.Webhook))
-		w.exec(`update exceptions set next_retry_at = now() - interval '1 second' where outcome = 'failed'`)
-		w.exec(`update batches set next_run_at = now() where state = 'ready'`)
+		w.Must(d.Drain(t.Context(), delivery.Webhook))
+		w.Exec(`update exceptions set next_retry_at = now() - interval '1 second' where outcome = 'failed'`)
+		w.Exec(`update batches set next_run_at = now() where state = 'ready'`)
 	}
-	if n, _ := w.slots.FinishSlots(t.Context()); n != 1 {
+	if n, _ := w.Slots.FinishSlots(t.Context()); n != 1 {
 		t.Error("the slot did not finish")
 	}
 	want := delivery.Counts{Reserved: 50, Sent: 47, Skipped: 1, Dead: 2}
@@ -144,8 +145,8 @@ func TestOutcomesOtherThanSent(t *testing.T) {
 	}
 	check := func(i int64, outcome delivery.Outcome, reason string, attempts int) {
 		t.Helper()
-		got, err := w.reservations.Delivered(t.Context(), user.ID(i*7919+1), []int64{tpl.ID})
-		w.must(err)
+		got, err := w.Reservations.Delivered(t.Context(), user.ID(i*7919+1), []int64{tpl.ID})
+		w.Must(err)
 		if len(got) != 1 || got[0].Outcome != outcome || got[0].Reason != reason || got[0].Attempts != attempts {
 			t.Errorf("user %d: %+v", i, got)
 		}
@@ -160,11 +161,11 @@ func TestOutcomesOtherThanSent(t *testing.T) {
 
 func TestNothingIsSentAfterTheOpening(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(30 * time.Minute)
-	w.seed(tpl, 30, reminders(delivery.Webhook, 5)...)
-	sl := w.dueNow(tpl, 1)
+	tpl := w.Published(30 * time.Minute)
+	w.seed(tpl, 30, pgtest.Reminders(delivery.Webhook, 5)...)
+	sl := w.DueNow(tpl, 1)
 	q := &memoryQueue{}
-	w.must(w.timers(q).Fire(t.Context(), sl.ID))
+	w.Must(w.timers(q).Fire(t.Context(), sl.ID))
 	hook := newSink(delivery.Webhook, 10)
 	hook.answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID == 1 {
@@ -173,18 +174,18 @@ func TestNothingIsSentAfterTheOpening(t *testing.T) {
 		return delivery.Result{Status: delivery.Transient, Detail: "status 503"}
 	}
 	d := w.deliverer(q, hook)
-	w.must(d.Drain(t.Context(), delivery.Webhook))
+	w.Must(d.Drain(t.Context(), delivery.Webhook))
 	calls := len(hook.got)
-	w.exec(`update batches set worthless_after = now() - interval '1 second', next_run_at = now()`)
-	w.must(d.Drain(t.Context(), delivery.Webhook))
+	w.Exec(`update batches set worthless_after = now() - interval '1 second', next_run_at = now()`)
+	w.Must(d.Drain(t.Context(), delivery.Webhook))
 	if len(hook.got) != calls {
 		t.Error("somebody was sent something after the opening")
 	}
 	if sums := w.balanced(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 30, Sent: 1, Expired: 29}) {
 		t.Errorf("%+v", sums)
 	}
-	got, err := w.reservations.Delivered(t.Context(), 7920, []int64{tpl.ID})
-	w.must(err)
+	got, err := w.Reservations.Delivered(t.Context(), 7920, []int64{tpl.ID})
+	w.Must(err)
 	if got[0].Outcome != delivery.Expired || got[0].Reason != delivery.ReasonProvider || got[0].Detail != "status 503" {
 		t.Errorf("the cause is lost: %+v", got[0])
 	}
@@ -194,21 +195,21 @@ func TestNothingIsSentAfterTheOpening(t *testing.T) {
 // taken over can no longer record anything.
 func TestTwoWorkersOneBatch(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(30 * time.Minute)
-	w.seed(tpl, 100, reminders(delivery.App, 5)...)
-	sl := w.dueNow(tpl, 1)
-	w.must(w.timers(&memoryQueue{}).Fire(t.Context(), sl.ID))
-	first, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
-	w.must(err)
-	if _, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute); !errors.Is(err, delivery.ErrNoWork) {
+	tpl := w.Published(30 * time.Minute)
+	w.seed(tpl, 100, pgtest.Reminders(delivery.App, 5)...)
+	sl := w.DueNow(tpl, 1)
+	w.Must(w.timers(&memoryQueue{}).Fire(t.Context(), sl.ID))
+	first, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+	w.Must(err)
+	if _, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute); !errors.Is(err, delivery.ErrNoWork) {
 		t.Fatalf("leased twice: %v", err)
 	}
-	w.exec(`update batches set lease_until = now() - interval '1 second'`)
-	if n, err := w.batches.TakeBack(t.Context()); n != 1 || err != nil {
+	w.Exec(`update batches set lease_until = now() - interval '1 second'`)
+	if n, err := w.Batches.TakeBack(t.Context()); n != 1 || err != nil {
 		t.Fatalf("%d %v", n, err)
 	}
-	second, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
-	w.must(err)
+	second, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+	w.Must(err)
 	if _, err := first.Checkpoint(t.Context(), delivery.Progress{Sent: first.Batch().Left[:10]}); !errors.Is(err, delivery.ErrLeaseLost) {
 		t.Errorf("the first worker could still record: %v", err)
 	}
@@ -226,22 +227,22 @@ func TestTwoWorkersOneBatch(t *testing.T) {
 
 func TestMovedOpening(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(30 * time.Minute)
-	w.seed(tpl, 1500, reminders(delivery.App, 5, 10)...)
-	old := w.dueNow(tpl, 2)
+	tpl := w.Published(30 * time.Minute)
+	w.seed(tpl, 1500, pgtest.Reminders(delivery.App, 5, 10)...)
+	old := w.DueNow(tpl, 2)
 	q := &memoryQueue{}
 	timers := w.timers(q)
-	w.must(timers.Fire(t.Context(), old.ID))
+	w.Must(timers.Fire(t.Context(), old.ID))
 	app := newSink(delivery.App, 1000)
 	d := w.deliverer(q, app)
-	w.must(d.RunNext(t.Context(), delivery.App)) // one of two batches goes out
+	w.Must(d.RunNext(t.Context(), delivery.App)) // one of two batches goes out
 	changed := tpl.Spec
 	changed.OpensAt = changed.OpensAt.Add(2 * time.Hour)
 	changed.ClosesAt = changed.ClosesAt.Add(2 * time.Hour)
-	moved, err := w.service.Edit(t.Context(), staff.System(), tpl.ID, template.Edition{Version: tpl.Version, Spec: changed})
-	w.must(err)
-	w.must(d.Drain(t.Context(), delivery.App))
-	if _, err := w.slots.FinishSlots(t.Context()); err != nil {
+	moved, err := w.Service.Edit(t.Context(), staff.System(), tpl.ID, template.Edition{Version: tpl.Version, Spec: changed})
+	w.Must(err)
+	w.Must(d.Drain(t.Context(), delivery.App))
+	if _, err := w.Slots.FinishSlots(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	sums := w.balanced(moved)
@@ -249,12 +250,12 @@ func TestMovedOpening(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	sent := len(app.got)
-	again := w.dueNow(moved, 2)
+	again := w.DueNow(moved, 2)
 	if again.ID == old.ID {
 		t.Fatal("the moved slot kept its row")
 	}
-	w.must(timers.Fire(t.Context(), again.ID))
-	w.must(d.Drain(t.Context(), delivery.App))
+	w.Must(timers.Fire(t.Context(), again.ID))
+	w.Must(d.Drain(t.Context(), delivery.App))
 	if len(app.got) != sent+1500 {
 		t.Errorf("%d messages for the new time", len(app.got)-sent)
 	}
@@ -263,7 +264,7 @@ func TestMovedOpening(t *testing.T) {
 			t.Errorf("%s sent %d times", key, n)
 		}
 	}
-	w.must(timers.Schedule(t.Context(), tpl.ID))
+	w.Must(timers.Schedule(t.Context(), tpl.ID))
 	if len(q.removed) == 0 {
 		t.Error("no old timer was removed")
 	}
@@ -272,25 +273,25 @@ func TestMovedOpening(t *testing.T) {
 
 func TestCancelledDropSendsNothingMore(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(30 * time.Minute)
-	w.seed(tpl, 1500, reminders(delivery.App, 5, 10)...)
-	sl := w.dueNow(tpl, 2)
+	tpl := w.Published(30 * time.Minute)
+	w.seed(tpl, 1500, pgtest.Reminders(delivery.App, 5, 10)...)
+	sl := w.DueNow(tpl, 2)
 	q := &memoryQueue{}
-	w.must(w.timers(q).Fire(t.Context(), sl.ID))
-	_, err := w.service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "supplier failed")
-	w.must(err)
+	w.Must(w.timers(q).Fire(t.Context(), sl.ID))
+	_, err := w.Service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "supplier failed")
+	w.Must(err)
 	app := newSink(delivery.App, 1000)
-	w.must(w.deliverer(q, app).Drain(t.Context(), delivery.App))
+	w.Must(w.deliverer(q, app).Drain(t.Context(), delivery.App))
 	if len(app.got) != 0 {
 		t.Errorf("%d messages after cancellation", len(app.got))
 	}
 	if sums := w.balanced(tpl); sums[delivery.App] != (delivery.Counts{Reserved: 1500, Skipped: 1500}) {
 		t.Errorf("%+v", sums)
 	}
-	if n := w.number(`select count(*) from slots where template_id = $1 and state = 'waiting'`, tpl.ID); n != 0 {
+	if n := w.Number(`select count(*) from slots where template_id = $1 and state = 'waiting'`, tpl.ID); n != 0 {
 		t.Errorf("%d slots still wait", n)
 	}
-	if n := w.number(`select count(*) from exceptions`); n != 0 {
+	if n := w.Number(`select count(*) from exceptions`); n != 0 {
 		t.Errorf("%d rows for a reason that all share", n)
 	}
 }
@@ -299,10 +300,10 @@ func TestCancelledDropSendsNothingMore(t *testing.T) {
 // fires: whatever was accepted is in a batch, whatever was cancelled is not.
 func TestNoGapAtTheEdge(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(30 * time.Minute)
-	sl := w.slot(tpl, 1)
-	w.exec(`update slots set due_at = clock_timestamp() + interval '700 milliseconds' where id = $1`, sl.ID)
-	bit := reminders(delivery.App, 5)
+	tpl := w.Published(30 * time.Minute)
+	sl := w.Slot(tpl, 1)
+	w.Exec(`update slots set due_at = clock_timestamp() + interval '700 milliseconds' where id = $1`, sl.ID)
+	bit := pgtest.Reminders(delivery.App, 5)
 	accepted := make([]atomic.Bool, 4001)
 	var after atomic.Int64
 	var all sync.WaitGroup
@@ -310,7 +311,7 @@ func TestNoGapAtTheEdge(t *testing.T) {
 		all.Go(func() {
 			for i := g + 1; i < len(accepted); i += 16 {
 				c := reminder.Change{TemplateID: tpl.ID, UserID: user.ID(i), Bits: reminder.BitmapOf(bit...)}
-				v, err := w.reservations.Reserve(context.Background(), c)
+				v, err := w.Reservations.Reserve(context.Background(), c)
 				if err != nil {
 					t.Error(err)
 				}
@@ -318,7 +319,7 @@ func TestNoGapAtTheEdge(t *testing.T) {
 				if !v.Applied {
 					after.Add(1)
 				} else if i%3 == 0 {
-					v, err := w.reservations.Cancel(context.Background(), c)
+					v, err := w.Reservations.Cancel(context.Background(), c)
 					if err != nil {
 						t.Error(err)
 					}
@@ -327,22 +328,22 @@ func TestNoGapAtTheEdge(t *testing.T) {
 			}
 		})
 	}
-	w.must(w.timers(&memoryQueue{}).Fire(t.Context(), sl.ID))
+	w.Must(w.timers(&memoryQueue{}).Fire(t.Context(), sl.ID))
 	all.Wait()
 	for i := len(accepted) - 1; i > 0 && after.Load() == 0; i-- {
 		// The machine was fast enough to be done before the instant: still one refused.
-		if v := w.reserve(tpl, user.ID(100000+i), bit...); v.Applied {
+		if v := w.Reserve(tpl, user.ID(100000+i), bit...); v.Applied {
 			t.Fatal("accepted after firing")
 		}
 		after.Add(1)
 	}
 	found := map[user.ID]bool{}
 	for {
-		l, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+		l, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
 		if errors.Is(err, delivery.ErrNoWork) {
 			break
 		}
-		w.must(err)
+		w.Must(err)
 		for _, id := range l.Batch().Left {
 			if found[id] {
 				t.Errorf("user %d is in two batches", id)

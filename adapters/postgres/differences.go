@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 )
@@ -47,7 +48,7 @@ func (s Boards) Recount(ctx context.Context, window time.Duration, limit int) (R
 // off counts the line and reports whether it does not balance. Counters and
 // rows are read as of one instant: between two looks a checkpoint may fall.
 func (s Boards) off(ctx context.Context, l *reminder.BalanceLine) (bool, error) {
-	err := s.instant(ctx, func(tx pgx.Tx) error {
+	err := s.Instant(ctx, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, `select s.state, r.reserved, r.sent, r.skipped, r.expired, r.dead
 			from slots s join slot_results r on r.slot_id = s.id where s.id = $1 and r.channel = $2`, l.Slot.ID, l.Channel).
 			Scan(&l.Slot.State, &l.Kept.Reserved, &l.Kept.Sent, &l.Kept.Skipped, &l.Kept.Expired, &l.Kept.Dead); err != nil {
@@ -59,25 +60,25 @@ func (s Boards) off(ctx context.Context, l *reminder.BalanceLine) (bool, error) 
 }
 
 func (s Boards) recentLines(ctx context.Context, window time.Duration, limit int) ([]reminder.BalanceLine, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		with recent as (
 			(select id from slots where state = 'sending' order by id desc limit $2)
 			union all
 			(select id from slots where state = 'finished' and finished_at > now() - $1::interval order by finished_at desc limit $2)
 			limit $2
 		)
-		select `+slotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
+		select `+pg.SlotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
 		from recent join slots s using (id) join slot_results r on r.slot_id = s.id
 		order by s.id, r.channel`, window, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	var lines []reminder.BalanceLine
 	var l reminder.BalanceLine
-	_, err = pgx.ForEachRow(rows, append(slotFields(&l.Slot), &l.Channel, &l.Kept.Reserved, &l.Kept.Sent, &l.Kept.Skipped,
+	_, err = pgx.ForEachRow(rows, append(pg.SlotFields(&l.Slot), &l.Channel, &l.Kept.Reserved, &l.Kept.Sent, &l.Kept.Skipped,
 		&l.Kept.Expired, &l.Kept.Dead), func() error {
 		lines = append(lines, l)
 		return nil
 	})
-	return lines, translate(err)
+	return lines, pg.Translate(err)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
@@ -19,13 +20,13 @@ import (
 // somebody who was told "reserved" would be in no batch.
 func TestFiringWaitsForAGroupBeingCommitted(t *testing.T) {
 	ctx := t.Context()
-	db, err := Open(ctx, localstack.Database(t), Options{AppName: "test", Log: slog.New(slog.DiscardHandler)})
+	db, err := pg.Open(ctx, localstack.Database(t), pg.Options{AppName: "test", Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	t.Cleanup(db.Close)
 	var slotID int64
-	_, err = db.pool.Exec(ctx, `insert into shops values (10, 's', 'UTC')`)
+	_, err = db.Pool.Exec(ctx, `insert into shops values (10, 's', 'UTC')`)
 	must(t, err)
-	must(t, db.pool.QueryRow(ctx, `
+	must(t, db.Pool.QueryRow(ctx, `
 		with t as (insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at,
 				valid_hours, obtain, claim_mode, state)
 			select 10, 'x', 'amount_off', 1, 'CNY', 'shop', 1, 1, date_trunc('second', now() + interval '1 hour'), now() + interval '2 hours',
@@ -33,7 +34,7 @@ func TestFiringWaitsForAGroupBeingCommitted(t *testing.T) {
 		insert into slots (template_id, slot, opens_at, due_at, state)
 		select id, 1, opens_at, clock_timestamp() + interval '500 milliseconds', 'waiting' from t returning id`).Scan(&slotID))
 
-	group, err := db.pool.Begin(ctx)
+	group, err := db.Pool.Begin(ctx)
 	must(t, err)
 	defer func() { _ = group.Rollback(ctx) }()
 	rows, err := group.Query(ctx, reserveSQL, []int64{1}, []int64{7}, []int64{1}, reminder.EveryChannel, event.ReservationsChanged, "")
@@ -75,7 +76,7 @@ func TestFiringWaitsForAGroupBeingCommitted(t *testing.T) {
 
 // waitsForLock reports whether somebody comes to wait for a lock before
 // anything arrives on done.
-func waitsForLock(t *testing.T, db *DB, done <-chan reminder.Cut) bool {
+func waitsForLock(t *testing.T, db *pg.DB, done <-chan reminder.Cut) bool {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -89,7 +90,7 @@ func waitsForLock(t *testing.T, db *DB, done <-chan reminder.Cut) bool {
 		case <-tick.C:
 		}
 		var waiting bool
-		must(t, db.pool.QueryRow(t.Context(), `select exists (select from pg_stat_activity
+		must(t, db.Pool.QueryRow(t.Context(), `select exists (select from pg_stat_activity
 			where datname = current_database() and wait_event_type = 'Lock')`).Scan(&waiting))
 		if waiting {
 			return true

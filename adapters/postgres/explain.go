@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
 )
@@ -24,10 +25,10 @@ func (r *Reservations) TemplateSteps(ctx context.Context, templateID int64) ([]r
 	for a := range stepOf {
 		actions = append(actions, a)
 	}
-	rows, err := r.pool.Query(ctx, `select at, action, actor, before, after from audit
-		where object_kind = 'template' and object_id = $1 and action = any($2) order by id limit 500`, itoa(templateID), actions)
+	rows, err := r.Pool.Query(ctx, `select at, action, actor, before, after from audit
+		where object_kind = 'template' and object_id = $1 and action = any($2) order by id limit 500`, pg.Itoa(templateID), actions)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s reminder.TemplateStep, err error) {
 		var action string
@@ -41,14 +42,14 @@ func (r *Reservations) TemplateSteps(ctx context.Context, templateID int64) ([]r
 		}
 		return s, nil
 	})
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // Planned returns when late-born slots were planned for; see [reminder.ExplainStore].
 func (r *Reservations) Planned(ctx context.Context, templateID int64) (map[int64]time.Time, error) {
-	rows, err := r.pool.Query(ctx, `select id, planned_at from slots where template_id = $1 and planned_at > due_at`, templateID)
+	rows, err := r.Pool.Query(ctx, `select id, planned_at from slots where template_id = $1 and planned_at > due_at`, templateID)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	planned := map[int64]time.Time{}
 	var id int64
@@ -57,17 +58,17 @@ func (r *Reservations) Planned(ctx context.Context, templateID int64) (map[int64
 		planned[id] = at
 		return nil
 	})
-	return planned, translate(err)
+	return planned, pg.Translate(err)
 }
 
 // Withdrawn returns when the user cancelled all that was left; see
 // [reminder.ExplainStore].
 func (r *Reservations) Withdrawn(ctx context.Context, templateID int64, by user.ID) (at time.Time, err error) {
-	err = r.pool.QueryRow(ctx, `select at from former_reservations where user_id = $1 and template_id = $2`, by, templateID).Scan(&at)
+	err = r.Pool.QueryRow(ctx, `select at from former_reservations where user_id = $1 and template_id = $2`, by, templateID).Scan(&at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return time.Time{}, nil
 	}
-	return at, translate(err)
+	return at, pg.Translate(err)
 }
 
 // openingIn returns the opening of a spec as the audit log keeps it.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -47,9 +48,9 @@ const (
 // CouponSteps returns when the user got coupons of the template, how, and
 // what became of each.
 func (r *Reservations) CouponSteps(ctx context.Context, by user.ID, templateID int64) ([]reminder.Step, error) {
-	rows, err := r.pool.Query(ctx, couponStepsSQL, by, templateID)
+	rows, err := r.Pool.Query(ctx, couponStepsSQL, by, templateID)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (reminder.Step, error) {
 		s := reminder.Step{Kind: reminder.StepClaimed}
@@ -68,5 +69,5 @@ func (r *Reservations) CouponSteps(ctx context.Context, by user.ID, templateID i
 		}
 		return s, err
 	})
-	return list, translate(err)
+	return list, pg.Translate(err)
 }

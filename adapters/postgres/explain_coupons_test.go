@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -21,11 +22,11 @@ func TestExplainTellsOfNotices(t *testing.T) {
 		}
 		return delivery.Result{Status: delivery.Delivered}
 	}
-	explainer := &reminder.Explainer{Store: b.reservations, Reminders: &reminder.Service{Store: b.reservations, Templates: b.templates, Now: clock}}
+	explainer := &reminder.Explainer{Store: b.Reservations, Reminders: &reminder.Service{Store: b.Reservations, Templates: b.Templates, Now: pgtest.Clock}}
 	tells := func(id user.ID, want string) {
 		t.Helper()
 		line, err := explainer.Explain(t.Context(), id, b.drop.ID)
-		b.must(err)
+		b.Must(err)
 		if got := story(line.Steps); got != want {
 			t.Errorf("user %d:\n got %s\nwant %s", id, got, want)
 		}
@@ -33,27 +34,27 @@ func TestExplainTellsOfNotices(t *testing.T) {
 	b.own(b.drop, 1, 2)
 	b.planned(2)
 	tells(1, "claimed claim, expected notice")
-	b.exec(`update coupons set state = 'used' where user_id = 1`)
+	b.Exec(`update coupons set state = 'used' where user_id = 1`)
 	tells(1, "claimed claim")
-	b.exec(`update coupons set state = 'unused' where user_id = 1`) // refunded
+	b.Exec(`update coupons set state = 'unused' where user_id = 1`) // refunded
 	tells(1, "claimed claim, expected notice")
 	b.comeDue()
-	b.must(b.announcer.Sweep(t.Context()))
+	b.Must(b.announcer.Sweep(t.Context()))
 	b.deliver()
 	tells(1, "claimed claim, announced app0 notice, announced webhook0 notice, outcome app0 notice sent, outcome webhook0 notice sent")
 	tells(2, "claimed claim, announced app0 notice, announced webhook0 notice, tried app0 notice 1× refused_by_provider gone, "+
 		"outcome app0 notice dead refused_by_provider gone, outcome webhook0 notice sent")
 	b.own(b.drop, 3)
 	b.planned(3)
-	b.exec(`update notices set expires_at = clock_timestamp() where user_id = 3`)
+	b.Exec(`update notices set expires_at = clock_timestamp() where user_id = 3`)
 	b.comeDue()
-	b.must(b.announcer.Sweep(t.Context()))
+	b.Must(b.announcer.Sweep(t.Context()))
 	tells(3, "outcome notice expired deadline, claimed claim") // it was due, they say, before
 	b.own(b.drop, 4)
 	b.planned(4)
 	b.sleeps(4)
 	b.comeDue()
-	b.must(b.announcer.Sweep(t.Context()))
+	b.Must(b.announcer.Sweep(t.Context()))
 	b.deliver()
 	b.wake()
 	tells(4, "claimed claim, announced app0 notice, announced webhook0 notice, "+
@@ -63,8 +64,8 @@ func TestExplainTellsOfNotices(t *testing.T) {
 // life tells of the user's coupons in one line each.
 func (p *purse) life() map[int64]string {
 	p.Helper()
-	steps, err := p.reservations.CouponSteps(p.Context(), 7, p.drop.ID)
-	p.must(err)
+	steps, err := p.Reservations.CouponSteps(p.Context(), 7, p.drop.ID)
+	p.Must(err)
 	lines := map[int64][]string{}
 	for i, s := range steps {
 		if s.At.IsZero() || i > 0 && s.CouponID == steps[i-1].CouponID && s.At.Before(steps[i-1].At) {
@@ -91,11 +92,11 @@ func TestExplainFollowsCoupons(t *testing.T) {
 		order = "order-" + strconv.Itoa(i)
 		for range 2 { // repeated
 			_, err := p.lock(ids[i], order)
-			p.must(err)
+			p.Must(err)
 		}
 		return order
 	}
-	step := func(take func() error) { t.Helper(); p.must(take()) }
+	step := func(take func() error) { t.Helper(); p.Must(take()) }
 
 	paid := locked(0)
 	if _, err := p.lock(ids[0], "another"); err == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -20,14 +21,14 @@ import (
 )
 
 func (m *morgue) explainer() *reminder.Explainer {
-	return &reminder.Explainer{Store: m.reservations, Reminders: &reminder.Service{Store: m.reservations, Templates: m.templates,
-		Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Now: clock}}
+	return &reminder.Explainer{Store: m.Reservations, Reminders: &reminder.Service{Store: m.Reservations, Templates: m.Templates,
+		Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Now: pgtest.Clock}}
 }
 
 func (m *morgue) explain(tpl template.Template, id user.ID) reminder.Timeline {
 	m.Helper()
 	line, err := m.explainer().Explain(m.Context(), id, tpl.ID)
-	m.must(err)
+	m.Must(err)
 	for i, s := range line.Steps {
 		if s.At.IsZero() {
 			m.Errorf("step %d has no instant: %+v", i, s)
@@ -93,19 +94,19 @@ func (m *morgue) tells(tpl template.Template, id user.ID, want ...string) remind
 // TestExplainBeforeTheDrop: what will happen, and that it changed.
 func TestExplainBeforeTheDrop(t *testing.T) {
 	m := newMorgue(t)
-	tpl := m.published(2 * time.Hour)
-	m.reserve(tpl, 1, reminders(delivery.App, 10)...)
+	tpl := m.Published(2 * time.Hour)
+	m.Reserve(tpl, 1, pgtest.Reminders(delivery.App, 10)...)
 	line := m.tells(tpl, 1, "reserved", "expected app10")
 	if at := line.Steps[1]; !at.At.Equal(tpl.OpensAt.Add(-10*time.Minute)) || at.Planned == nil || !at.Planned.Equal(at.At) {
 		t.Errorf("expected at %v", at.At)
 	}
-	m.reserve(tpl, 1, reminders(delivery.Webhook, 60)...)
+	m.Reserve(tpl, 1, pgtest.Reminders(delivery.Webhook, 60)...)
 	m.tells(tpl, 1, "reserved", "changed", "expected webhook60", "expected app10")
 	by := staff.Actor{Label: "staff:4", Name: "Mei", Role: staff.Admin}
 	changed := tpl.Spec
 	changed.OpensAt, changed.ClosesAt = changed.OpensAt.Add(time.Hour), changed.ClosesAt.Add(time.Hour)
-	moved, err := m.service.Edit(t.Context(), by, tpl.ID, template.Edition{Version: tpl.Version, Spec: changed})
-	m.must(err)
+	moved, err := m.Service.Edit(t.Context(), by, tpl.ID, template.Edition{Version: tpl.Version, Spec: changed})
+	m.Must(err)
 	m.do(tpl, template.Pausing)
 	m.do(tpl, template.Resuming)
 	line = m.tells(tpl, 1, "reserved", "changed", "opening_moved", "paused", "resumed", "expected webhook60", "expected app10")
@@ -130,13 +131,13 @@ func TestExplainBeforeTheDrop(t *testing.T) {
 // anything was sent before, and also after reserving again.
 func TestExplainWithdrawn(t *testing.T) {
 	m := newMorgue(t)
-	tpl := m.published(2 * time.Hour)
-	m.reserve(tpl, 1, reminders(delivery.App, 10)...)
-	m.cancel(tpl, 1)
+	tpl := m.Published(2 * time.Hour)
+	m.Reserve(tpl, 1, pgtest.Reminders(delivery.App, 10)...)
+	m.Cancel(tpl, 1)
 	m.tells(tpl, 1, "published", "withdrawn")
-	m.reserve(tpl, 1, reminders(delivery.App, 10)...)
+	m.Reserve(tpl, 1, pgtest.Reminders(delivery.App, 10)...)
 	m.tells(tpl, 1, "withdrawn", "reserved", "expected app10")
-	if box, err := m.reservations.Inbox(t.Context(), 1, time.Time{}, 10); err != nil || len(box.Items) != 0 {
+	if box, err := m.Reservations.Inbox(t.Context(), 1, time.Time{}, 10); err != nil || len(box.Items) != 0 {
 		t.Errorf("%+v %v", box, err)
 	}
 }
@@ -146,9 +147,9 @@ func TestExplainOutcomes(t *testing.T) {
 	m := newMorgue(t)
 	m.daemon.Policy = delivery.Policy{MaxAttempts: 3, Base: time.Second, Max: time.Second}
 	const sent, recovers, fails, refused, dies, optedOut, throttled = 1, 2, 3, 4, 5, 6, 7
-	tpl := m.published(2 * time.Hour)
-	m.reserveAll(tpl, users(1, 7), reminders(delivery.Webhook, 5)...)
-	m.exec(`insert into users (id, opt_outs) values (6, 16)`)
+	tpl := m.Published(2 * time.Hour)
+	m.reserveAll(tpl, users(1, 7), pgtest.Reminders(delivery.Webhook, 5)...)
+	m.Exec(`insert into users (id, opt_outs) values (6, 16)`)
 	rounds := 0
 	m.hook.answer = func(msg delivery.Message, times int) delivery.Result {
 		switch id := msg.To.ID; {
@@ -169,14 +170,14 @@ func TestExplainOutcomes(t *testing.T) {
 	m.tells(tpl, fails, "reserved", "fired webhook5", "tried webhook5 1× provider_error status 503")
 	m.tells(tpl, throttled, "reserved", "fired webhook5", "tried webhook5 provider_throttled slow down")
 	for rounds = 1; rounds < 3; rounds++ {
-		m.exec(`update exceptions set next_retry_at = now() - interval '1 second' where outcome = 'failed' and user_id <> 3`)
-		m.exec(`update batches set next_run_at = now() where state = 'ready'`)
+		m.Exec(`update exceptions set next_retry_at = now() - interval '1 second' where outcome = 'failed' and user_id <> 3`)
+		m.Exec(`update batches set next_run_at = now() where state = 'ready'`)
 		m.drain()
 	}
 	rounds = 3
 	line := m.tells(tpl, recovers, "reserved", "fired webhook5", "tried webhook5 2× provider_error status 502", "outcome webhook5 recovered")
 	var planned, actual time.Time
-	m.must(m.sql.QueryRow(t.Context(), `select due_at, fired_at from slots where id = $1`, sl.ID).Scan(&planned, &actual))
+	m.Must(m.SQL.QueryRow(t.Context(), `select due_at, fired_at from slots where id = $1`, sl.ID).Scan(&planned, &actual))
 	if s := line.Steps[1]; !s.At.Equal(actual) || s.Planned == nil || !s.Planned.Equal(planned) || s.BatchID == 0 {
 		t.Errorf("fired %+v, want %v planned for %v", s, actual, planned)
 	}
@@ -194,7 +195,7 @@ func TestExplainOutcomes(t *testing.T) {
 	m.drain()
 	m.tells(tpl, dies, "reserved", "fired webhook5", "outcome webhook5 recovered")
 	// What still waits when the drop opens has expired, and says why.
-	m.exec(`update batches set worthless_after = clock_timestamp(), next_run_at = clock_timestamp()`)
+	m.Exec(`update batches set worthless_after = clock_timestamp(), next_run_at = clock_timestamp()`)
 	m.drain()
 	m.tells(tpl, fails, "reserved", "fired webhook5", "tried webhook5 1× provider_error status 503",
 		"outcome webhook5 expired provider_error status 503")
@@ -205,10 +206,10 @@ func TestExplainOutcomes(t *testing.T) {
 // reminded of the next.
 func TestExplainMovedWhileBeingSent(t *testing.T) {
 	m := newMorgue(t)
-	tpl := m.published(2 * time.Hour)
-	m.reserveAll(tpl, users(1, 2), reminders(delivery.App, 60)...)
+	tpl := m.Published(2 * time.Hour)
+	m.reserveAll(tpl, users(1, 2), pgtest.Reminders(delivery.App, 60)...)
 	old := m.cutSlot(tpl, 12, 1)
-	m.must(m.daemon.RunNext(t.Context(), delivery.App)) // user 1 is reached
+	m.Must(m.daemon.RunNext(t.Context(), delivery.App)) // user 1 is reached
 	m.moveBy(tpl, time.Hour)
 	m.drain()
 	m.finish(tpl)
@@ -234,12 +235,12 @@ func TestExplainMovedWhileBeingSent(t *testing.T) {
 // TestExplainWhoeverLeftAfterBeingReminded: the row is gone, the past is not.
 func TestExplainWhoeverLeftAfterBeingReminded(t *testing.T) {
 	m := newMorgue(t)
-	tpl := m.published(2 * time.Hour)
-	m.reserve(tpl, 1, reminders(delivery.App, 60)...)
+	tpl := m.Published(2 * time.Hour)
+	m.Reserve(tpl, 1, pgtest.Reminders(delivery.App, 60)...)
 	m.cutSlot(tpl, 12, 10)
 	m.drain()
 	m.moveBy(tpl, time.Hour)
-	if v := m.cancel(tpl, 1); !v.Applied || !v.After.IsEmpty() {
+	if v := m.Cancel(tpl, 1); !v.Applied || !v.After.IsEmpty() {
 		t.Fatalf("%+v", v)
 	}
 	line := m.explain(tpl, 1)
@@ -253,16 +254,16 @@ func TestExplainWhoeverLeftAfterBeingReminded(t *testing.T) {
 
 func TestExplainTellsOfCoupons(t *testing.T) {
 	m := newMorgue(t)
-	tpl := m.published(time.Hour)
-	m.reserve(tpl, 1, reminders(delivery.App, 30)...)
-	gate := postgres.NewClaims(m.db, postgres.Grouping{})
+	tpl := m.Published(time.Hour)
+	m.Reserve(tpl, 1, pgtest.Reminders(delivery.App, 30)...)
+	gate := postgres.NewClaims(m.DB, postgres.Grouping{})
 	defer gate.Close()
 	var got [3]claim.Claim
 	for i, r := range []claim.Request{{TemplateID: tpl.ID, UserID: 1, Origin: claim.ByGrant}, {TemplateID: tpl.ID, UserID: 2, Origin: claim.ByCampaign}} {
 		r.ID = claim.ID(i + 1)
 		var err error
 		got[i], err = gate.Claim(t.Context(), r)
-		m.must(err)
+		m.Must(err)
 	}
 	for i, want := range []string{"reserved, claimed grant, expected app30", "published, claimed campaign"} {
 		line := m.explain(tpl, user.ID(i+1))
@@ -313,7 +314,7 @@ func (f faulty) Withdrawn(context.Context, int64, user.ID) (time.Time, error) {
 
 func TestExplainSaysWhenItCannotKnow(t *testing.T) {
 	m := newMorgue(t)
-	tpl := m.published(time.Hour)
+	tpl := m.Published(time.Hour)
 	for _, at := range []string{"reservation", "delivered", "announced", "steps", "planned", "coupons", "withdrawn"} {
 		x := m.explainer()
 		x.Store = faulty{at: at}

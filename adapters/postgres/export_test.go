@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 )
 
@@ -14,13 +15,10 @@ func ExplainCheckpoint(batch int64, token string) (sql string, args []any) {
 	return `explain ` + checkpointSQL + checkpointAnswers, args
 }
 
-// Learn tells the pool of a statement's error.
-func (db *DB) Learn(err error) { db.pooling.learn(err) }
-
 // Planned are the statements that are planned once, as to be prepared, and what
 // makes the plan.
 func Planned() (settings, leaseStatement, checkpointStatement string) {
-	return indexesOnly, leaseSQL, checkpointSQL + checkpointAnswers
+	return pg.IndexesOnly, leaseSQL, checkpointSQL + checkpointAnswers
 }
 
 // ExplainRelay is how a relay finds and deletes its events; it takes a limit.

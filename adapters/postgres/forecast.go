@@ -6,20 +6,21 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 )
 
 // Forecasts reads what forecasts are made from.
-type Forecasts struct{ *DB }
+type Forecasts struct{ *pg.DB }
 
 // NewForecasts returns the forecast store of db.
-func NewForecasts(db *DB) Forecasts { return Forecasts{db} }
+func NewForecasts(db *pg.DB) Forecasts { return Forecasts{db} }
 
 // Jobs returns booked reminders of waiting slots and what is left of those
 // being sent.
 func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]reminder.Job, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, b.booked, sh.timezone
 		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
 			join bookings b on b.template_id = s.template_id and b.slot = s.slot
@@ -32,22 +33,22 @@ func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]reminder.Job, e
 		where s.state in ('firing', 'sending') and s.stop_reason is null and b.state <> 'done' group by s.id, t.name, b.channel, sh.timezone
 		order by 5, 1, 4`, until)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Job])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // Rates returns each channel's throughput, the best of its last ten slots,
 // since smaller ones do not load it, and the operators' limits.
 func (s Forecasts) Rates(ctx context.Context) (measured, limits [delivery.Channels]float64, err error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select c.channel, coalesce((select max(per_second) from (
 			select per_second from channel_rates r where r.channel = c.channel order by at desc limit 10) recent), 0)::float8,
 			c.rate_per_second::float8
 		from channel_settings c order by c.channel`)
 	if err != nil {
-		return measured, limits, translate(err)
+		return measured, limits, pg.Translate(err)
 	}
 	var c delivery.Channel
 	var m, l float64
@@ -55,7 +56,7 @@ func (s Forecasts) Rates(ctx context.Context) (measured, limits [delivery.Channe
 		measured[c], limits[c] = m, l
 		return nil
 	})
-	return measured, limits, translate(err)
+	return measured, limits, pg.Translate(err)
 }
 
 // leastSample is how many messages a slot must have had on a channel for its

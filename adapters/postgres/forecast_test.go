@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
@@ -15,8 +16,8 @@ import (
 
 func (w *world) forecastJobs(within time.Duration) map[string]int64 {
 	w.Helper()
-	jobs, err := postgres.NewForecasts(w.db).Jobs(w.Context(), clock().Add(within))
-	w.must(err)
+	jobs, err := postgres.NewForecasts(w.DB).Jobs(w.Context(), pgtest.Clock().Add(within))
+	w.Must(err)
 	found := map[string]int64{}
 	for i, j := range jobs {
 		if i > 0 && j.DueAt.Before(jobs[i-1].DueAt) {
@@ -34,11 +35,11 @@ func (w *world) forecastJobs(within time.Duration) map[string]int64 {
 // they go out, nothing once they are done, stopped or called off.
 func TestForecastJobsFollowTheSlots(t *testing.T) {
 	m := newMorgue(t)
-	near, far := m.published(2*time.Hour), m.published(5*time.Hour)
-	m.reserveAll(near, users(1, 10), append(reminders(delivery.Webhook, 60, 5), reminders(delivery.App, 60)...)...)
-	m.reserveAll(far, users(1, 3), reminders(delivery.App, 5)...)
-	m.cancel(near, 10, reminders(delivery.Webhook, 5)...)
-	m.relayCounts()
+	near, far := m.Published(2*time.Hour), m.Published(5*time.Hour)
+	m.reserveAll(near, users(1, 10), append(pgtest.Reminders(delivery.Webhook, 60, 5), pgtest.Reminders(delivery.App, 60)...)...)
+	m.reserveAll(far, users(1, 3), pgtest.Reminders(delivery.App, 5)...)
+	m.Cancel(near, 10, pgtest.Reminders(delivery.Webhook, 5)...)
+	m.RelayCounts()
 	key := func(tpl template.Template, k int, c delivery.Channel) string {
 		return fmt.Sprintf("%d/%d/%s", tpl.ID, k, c)
 	}
@@ -59,10 +60,10 @@ func TestForecastJobsFollowTheSlots(t *testing.T) {
 	m.daemon.Policy.MaxAttempts = 5
 	m.cutSlot(near, 12, 4)
 	expect("fired", 3*time.Hour, booked)
-	m.must(m.daemon.RunNext(t.Context(), delivery.Webhook)) // users 1–4, of whom the first waits for a retry
+	m.Must(m.daemon.RunNext(t.Context(), delivery.Webhook)) // users 1–4, of whom the first waits for a retry
 	booked[key(near, 12, delivery.Webhook)] = 7
 	expect("going out", 3*time.Hour, booked)
-	m.must(m.daemon.Drain(t.Context(), delivery.App))
+	m.Must(m.daemon.Drain(t.Context(), delivery.App))
 	delete(booked, key(near, 12, delivery.App))
 	expect("app is done", 3*time.Hour, booked)
 	m.moveBy(near, time.Hour)
@@ -75,11 +76,11 @@ func TestForecastJobsFollowTheSlots(t *testing.T) {
 // last ten; a replay of dead letters later says nothing about throughput.
 func TestRatesAreMeasuredOnce(t *testing.T) {
 	m := newMorgue(t)
-	store := postgres.NewForecasts(m.db)
+	store := postgres.NewForecasts(m.DB)
 	rates := func() (measured, limits [delivery.Channels]float64) {
 		t.Helper()
 		measured, limits, err := store.Rates(t.Context())
-		m.must(err)
+		m.Must(err)
 		return measured, limits
 	}
 	if measured, limits := rates(); measured != [delivery.Channels]float64{} || limits != measured {
@@ -90,11 +91,11 @@ func TestRatesAreMeasuredOnce(t *testing.T) {
 		t.Errorf("measured %v with too few messages", measured)
 	}
 	m.cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id > 250] }
-	tpl := m.published(2 * time.Hour)
-	m.reserveAll(tpl, users(1, 260), reminders(delivery.Webhook, 5)...)
+	tpl := m.Published(2 * time.Hour)
+	m.reserveAll(tpl, users(1, 260), pgtest.Reminders(delivery.Webhook, 5)...)
 	m.cutSlot(tpl, 1, 100)
 	m.drain()
-	m.exec(`update batches set started_at = '2026-01-01 00:00:00+00', finished_at = '2026-01-01 00:00:05+00' where template_id = $1`, tpl.ID)
+	m.Exec(`update batches set started_at = '2026-01-01 00:00:00+00', finished_at = '2026-01-01 00:00:05+00' where template_id = $1`, tpl.ID)
 	m.finish(tpl)
 	if measured, _ := rates(); measured[delivery.Webhook] != 50 {
 		t.Errorf("measured %v, 250 went out in 5 s", measured[delivery.Webhook])
@@ -103,13 +104,13 @@ func TestRatesAreMeasuredOnce(t *testing.T) {
 	m.work(delivery.Replay, delivery.DeadLetterFilter{}, 0)
 	m.drain()
 	m.finish(tpl)
-	if n := m.number(`select count(*) from channel_rates`); n != 1 {
+	if n := m.Number(`select count(*) from channel_rates`); n != 1 {
 		t.Errorf("%d measurements of one slot", n)
 	}
 	for i := range 11 {
-		m.exec(`insert into channel_rates (channel, at, per_second, messages) values (4, now() + $1 * interval '1 second', $2, 1000)`, i+1, float64(100-i))
+		m.Exec(`insert into channel_rates (channel, at, per_second, messages) values (4, now() + $1 * interval '1 second', $2, 1000)`, i+1, float64(100-i))
 	}
-	m.exec(`update channel_settings set rate_per_second = 30 where channel = 2`)
+	m.Exec(`update channel_settings set rate_per_second = 30 where channel = 2`)
 	measured, limits := rates()
 	if want := [delivery.Channels]float64{delivery.Webhook: 99}; measured != want {
 		t.Errorf("measured %v, want the best of the last ten", measured)
@@ -117,9 +118,9 @@ func TestRatesAreMeasuredOnce(t *testing.T) {
 	if want := [delivery.Channels]float64{delivery.SMS: 30}; limits != want {
 		t.Errorf("limits %v", limits)
 	}
-	f := &reminder.Forecaster{Store: store, Now: clock}
+	f := &reminder.Forecaster{Store: store, Now: pgtest.Clock}
 	all, err := f.Forecast(t.Context(), time.Hour)
-	m.must(err)
+	m.Must(err)
 	if all[delivery.Webhook].Rate != (reminder.Rate{PerSecond: 99, Source: reminder.Measured}) ||
 		all[delivery.SMS].Rate != (reminder.Rate{PerSecond: 30, Source: reminder.Configured}) || all[delivery.App].Rate.Source != reminder.Assumed {
 		t.Errorf("%+v", all)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 	"dropbell/domain/event"
 	"dropbell/domain/stock"
@@ -16,14 +17,14 @@ import (
 
 // Gates keeps what the database knows of the claim gate: plans, and what
 // became of accepted claims. It implements [stock.Store].
-type Gates struct{ *DB }
+type Gates struct{ *pg.DB }
 
 // NewGates returns the gates of db.
-func NewGates(db *DB) Gates { return Gates{db} }
+func NewGates(db *pg.DB) Gates { return Gates{db} }
 
 // Gates implements [stock.Store].
 func (s Gates) Gates(ctx context.Context, after int64, limit int) ([]int64, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select id from (
 			-- two questions, each with an index of its own
 			(select t.id from templates t where t.claim_mode = 'gate' and t.state in ('published', 'paused') and t.id > $1
@@ -32,26 +33,26 @@ func (s Gates) Gates(ctx context.Context, after int64, limit int) ([]int64, erro
 			(select g.template_id from gates g where g.state <> 'retired' and g.template_id > $1 order by g.template_id limit $2)
 		) ids order by id limit $2`, after, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, translate(err)
+	return ids, pg.Translate(err)
 }
 
 // planSQL reads one plan in one statement, so that what is issued, settled
 // and refused are of one instant.
-const planSQL = `select ` + templateColumns + `, clock_timestamp(), coalesce(g.shards, 0), coalesce(g.epoch, 0), coalesce(g.state, ''),
+const planSQL = `select ` + pg.TemplateColumns + `, clock_timestamp(), coalesce(g.shards, 0), coalesce(g.epoch, 0), coalesce(g.state, ''),
 	coalesce(g.base, 0), coalesce(g.reason, ''), g.built_at,
 	coalesce((select array_agg(array[f.allot, f.settled, f.refused] order by f.shard) from gate_shelves f where f.template_id = t.id), '{}')
 	from templates t join shops s on s.number = t.shop_number left join gates g on g.template_id = t.id where t.id = $1`
 
 // Plan implements [stock.Store].
 func (s Gates) Plan(ctx context.Context, templateID int64) (stock.Plan, error) {
-	plan, err := readPlan(ctx, s.pool, templateID)
-	return plan, translate(err)
+	plan, err := readPlan(ctx, s.Pool, templateID)
+	return plan, pg.Translate(err)
 }
 
-func readPlan(ctx context.Context, q querier, templateID int64) (stock.Plan, error) {
+func readPlan(ctx context.Context, q pg.Querier, templateID int64) (stock.Plan, error) {
 	rows, err := q.Query(ctx, planSQL, templateID)
 	if err != nil {
 		return stock.Plan{}, err
@@ -68,7 +69,7 @@ func scanPlan(row pgx.CollectableRow) (stock.Plan, error) {
 	var builtAt *time.Time
 	var parts [][]int64
 	rest := []any{&p.Now, &p.Shards, &p.Epoch, &p.State, &p.Base, &p.Reason, &builtAt, &parts}
-	if err := row.Scan(append(templateFields(&p.Template), rest...)...); err != nil {
+	if err := row.Scan(append(pg.TemplateFields(&p.Template), rest...)...); err != nil {
 		return p, err
 	}
 	if builtAt != nil {
@@ -83,14 +84,14 @@ func scanPlan(row pgx.CollectableRow) (stock.Plan, error) {
 
 // Begin implements [stock.Store].
 func (s Gates) Begin(ctx context.Context, templateID, epoch int64, shards int, reason string, lease time.Duration) (stock.Plan, error) {
-	tag, err := s.pool.Exec(ctx, `
+	tag, err := s.Pool.Exec(ctx, `
 		insert into gates as g (template_id, shards, epoch, state, reason, lease_until)
 		values ($1, $2, 1, 'building', $3, clock_timestamp() + $4::interval)
 		on conflict (template_id) do update set epoch = g.epoch + 1, state = 'building', reason = excluded.reason, lease_until = excluded.lease_until
 			where g.epoch = $5 and (g.state = 'standing' or g.state = 'building' and g.lease_until <= clock_timestamp())`,
 		templateID, shards, reason, lease, epoch)
 	if err != nil {
-		return stock.Plan{}, translate(err)
+		return stock.Plan{}, pg.Translate(err)
 	}
 	if tag.RowsAffected() == 0 {
 		return stock.Plan{}, stock.ErrBusy
@@ -100,14 +101,14 @@ func (s Gates) Begin(ctx context.Context, templateID, epoch int64, shards int, r
 
 // Renew implements [stock.Store].
 func (s Gates) Renew(ctx context.Context, templateID, epoch int64, lease time.Duration) error {
-	tag, err := s.pool.Exec(ctx, `update gates set lease_until = clock_timestamp() + $3::interval
+	tag, err := s.Pool.Exec(ctx, `update gates set lease_until = clock_timestamp() + $3::interval
 		where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch, lease)
 	return fencedBy(tag.RowsAffected(), err)
 }
 
 // Found implements [stock.Store].
 func (s Gates) Found(ctx context.Context, templateID, epoch int64) (plan stock.Plan, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		// The template first, as whoever writes claims does.
 		if _, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID); err != nil {
 			return err
@@ -137,19 +138,19 @@ func fencedBy(changed int64, err error) error {
 	if err == nil && changed == 0 {
 		return stock.ErrBusy
 	}
-	return translate(err)
+	return pg.Translate(err)
 }
 
 // Stand implements [stock.Store].
 func (s Gates) Stand(ctx context.Context, templateID, epoch int64) error {
-	tag, err := s.pool.Exec(ctx, `update gates set state = 'standing', built_at = clock_timestamp()
+	tag, err := s.Pool.Exec(ctx, `update gates set state = 'standing', built_at = clock_timestamp()
 		where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch)
 	return fencedBy(tag.RowsAffected(), err)
 }
 
 // Retire implements [stock.Store].
 func (s Gates) Retire(ctx context.Context, templateID, epoch int64) error {
-	tag, err := s.pool.Exec(ctx, `update gates set state = 'retired' where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch)
+	tag, err := s.Pool.Exec(ctx, `update gates set state = 'retired' where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch)
 	return fencedBy(tag.RowsAffected(), err)
 }
 
@@ -158,7 +159,7 @@ func (s Gates) Retire(ctx context.Context, templateID, epoch int64) error {
 // have then is what must not be too much. It counts after the lock is its own,
 // by a statement that sees what the first has done.
 func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID); err != nil {
 			return err
 		}
@@ -177,7 +178,7 @@ func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64
 // Holdings implements [stock.Store].
 func (s Gates) Holdings(ctx context.Context, templateID int64, load func([]stock.Holding) error) error {
 	return inPages(func(after stock.Holding) ([]stock.Holding, error) {
-		rows, err := s.pool.Query(ctx, `select user_id, issued from claim_counts where template_id = $1 and user_id > $2 order by user_id limit $3`,
+		rows, err := s.Pool.Query(ctx, `select user_id, issued from claim_counts where template_id = $1 and user_id > $2 order by user_id limit $3`,
 			templateID, after.UserID, chunk)
 		if err != nil {
 			return nil, err
@@ -191,7 +192,7 @@ func (s Gates) Promises(ctx context.Context, templateID int64, load func([]stock
 	// Walking along the coupons of the template in the order of their ids.
 	var last int64
 	err := inPages(func(stock.Promise) ([]stock.Promise, error) {
-		rows, err := s.pool.Query(ctx, `select user_id, origin, origin_key, claim_id, id from coupons
+		rows, err := s.Pool.Query(ctx, `select user_id, origin, origin_key, claim_id, id from coupons
 			where template_id = $1 and id > $2 order by id limit $3`, templateID, last, chunk)
 		if err != nil {
 			return nil, err
@@ -205,7 +206,7 @@ func (s Gates) Promises(ctx context.Context, templateID int64, load func([]stock
 	}
 	return inPages(func(after stock.Promise) ([]stock.Promise, error) {
 		// A redeem code that was refused is as good as before.
-		rows, err := s.pool.Query(ctx, `select user_id, origin, case when origin = 'code' and coupon_id is null then '' else origin_key end, claim_id
+		rows, err := s.Pool.Query(ctx, `select user_id, origin, case when origin = 'code' and coupon_id is null then '' else origin_key end, claim_id
 			from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after.Claim, chunk)
 		if err != nil {
 			return nil, err
@@ -234,7 +235,7 @@ func inPages[T any](page func(after T) ([]T, error), load func([]T) error) error
 	for {
 		list, err := page(after)
 		if err != nil {
-			return translate(err)
+			return pg.Translate(err)
 		}
 		if len(list) > 0 {
 			after = list[len(list)-1]
@@ -250,8 +251,8 @@ func inPages[T any](page func(after T) ([]T, error), load func([]T) error) error
 
 // Refilled implements [stock.Store] and [stock.Book].
 func (s Gates) Refilled(ctx context.Context, templateID int64) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
-		return announce(ctx, tx, event.GateRefilled, event.Gate{TemplateID: templateID})
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		return pg.Announce(ctx, tx, event.GateRefilled, event.Gate{TemplateID: templateID})
 	})
 }
 
@@ -259,19 +260,19 @@ func (s Gates) Refilled(ctx context.Context, templateID int64) error {
 // while there are none or none any more.
 func (s Gates) Shards(ctx context.Context, templateID int64) (int, error) {
 	var shards int
-	err := s.pool.QueryRow(ctx, `select shards from gates where template_id = $1 and state <> 'retired'`, templateID).Scan(&shards)
+	err := s.Pool.QueryRow(ctx, `select shards from gates where template_id = $1 and state <> 'retired'`, templateID).Scan(&shards)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
-	return shards, translate(err)
+	return shards, pg.Translate(err)
 }
 
 // Standing returns into how many shelves the stock of each template is divided
 // that has any.
 func (s Gates) Standing(ctx context.Context) (map[int64]int, error) {
-	rows, err := s.pool.Query(ctx, `select template_id, shards from gates where state <> 'retired'`)
+	rows, err := s.Pool.Query(ctx, `select template_id, shards from gates where state <> 'retired'`)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	shards := map[int64]int{}
 	var id int64
@@ -280,14 +281,14 @@ func (s Gates) Standing(ctx context.Context) (map[int64]int, error) {
 		shards[id] = n
 		return nil
 	})
-	return shards, translate(err)
+	return shards, pg.Translate(err)
 }
 
 // Retired reports whether the template had a gate and has none any more.
 func (s Gates) Retired(ctx context.Context, templateID int64) (bool, error) {
 	var retired bool
-	err := s.pool.QueryRow(ctx, `select exists (select from gates where template_id = $1 and state = 'retired')`, templateID).Scan(&retired)
-	return retired, translate(err)
+	err := s.Pool.QueryRow(ctx, `select exists (select from gates where template_id = $1 and state = 'retired')`, templateID).Scan(&retired)
+	return retired, pg.Translate(err)
 }
 
 const decidedSQL = `
@@ -311,9 +312,9 @@ func (s Gates) Known(ctx context.Context, r claim.Request) (claim.Claim, error) 
 
 func (s Gates) decided(ctx context.Context, sql string, args ...any) (claim.Claim, error) {
 	var c claim.Claim
-	err := s.pool.QueryRow(ctx, sql, args...).Scan(&c.ID, &c.TemplateID, &c.UserID, &c.State, &c.CouponID, &c.Reason, &c.At)
+	err := s.Pool.QueryRow(ctx, sql, args...).Scan(&c.ID, &c.TemplateID, &c.UserID, &c.State, &c.CouponID, &c.Reason, &c.At)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, claim.ErrNotFound
 	}
-	return c, translate(err)
+	return c, pg.Translate(err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 	"dropbell/domain/fault"
 	"dropbell/domain/redeemcode"
@@ -23,7 +24,7 @@ type GateBook struct {
 }
 
 // NewGateBook returns the book of db.
-func NewGateBook(db *DB) GateBook { return GateBook{NewGates(db), "gate"} }
+func NewGateBook(db *pg.DB) GateBook { return GateBook{NewGates(db), "gate"} }
 
 // page is what one transaction decides.
 type page struct {
@@ -47,7 +48,7 @@ func (s GateBook) Write(ctx context.Context, templateID int64, shard int, groups
 	p := newPage(templateID, shard, groups)
 	written, err := s.writeFirsts(ctx, p)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	verdicts := issuedVerdicts(written)
 	if rest := p.without(written); len(rest.requests) > 0 {
@@ -65,7 +66,7 @@ func (s GateBook) Refuse(ctx context.Context, templateID int64, shard int, group
 	p := newPage(templateID, shard, groups)
 	for i, r := range p.requests {
 		// It may be the key that the database does not take.
-		p.requests[i].Key, p.requests[i].Origin = storable(r.Key), claim.Origin(storable(string(r.Origin)))
+		p.requests[i].Key, p.requests[i].Origin = pg.Storable(r.Key), claim.Origin(pg.Storable(string(r.Origin)))
 	}
 	return s.write(ctx, p, reason)
 }
@@ -87,18 +88,18 @@ func (s GateBook) write(ctx context.Context, p *page, refuse string) (verdicts [
 		fresh := *p
 		fresh.earlier, fresh.reasons = map[claim.ID]stock.Verdict{}, map[claim.ID]stock.Verdict{}
 		fresh.counts = map[bool]struct{ settled, refused int64 }{}
-		if verdicts, err = s.writeOnce(ctx, &fresh, refuse); !violates(err, "coupons_origin") {
+		if verdicts, err = s.writeOnce(ctx, &fresh, refuse); !pg.Violates(err, "coupons_origin") {
 			break
 		}
 	}
-	if refusedData(err) {
+	if pg.RefusedData(err) {
 		return nil, fmt.Errorf("%w (%w)", stock.ErrUnwritable, err)
 	}
-	return verdicts, translate(err)
+	return verdicts, pg.Translate(err)
 }
 
 func (s GateBook) writeOnce(ctx context.Context, p *page, refuse string) ([]stock.Verdict, error) {
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}

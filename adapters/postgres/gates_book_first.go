@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 	"dropbell/domain/stock"
 	"dropbell/killpoint"
@@ -35,7 +36,7 @@ func (s GateBook) writeFirsts(ctx context.Context, p *page) (map[claim.ID]int64,
 	if slices.ContainsFunc(p.requests, func(r claim.Request) bool { return r.Origin != claim.ByTap }) {
 		return nil, nil
 	}
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +58,9 @@ func (s GateBook) writeFirsts(ctx context.Context, p *page) (map[claim.ID]int64,
 	}
 	f := newFirsts(desk, p.requests)
 	b := &pgx.Batch{}
-	b.Queue(indexesOnly)
+	b.Queue(pg.IndexesOnly)
 	b.Queue(lockQuick, f.templates)
-	f.queue(b, settleFirsts, append(f.columns(false, traceOf(ctx)), p.shard)...)
+	f.queue(b, settleFirsts, append(f.columns(false, pg.TraceOf(ctx)), p.shard)...)
 	b.Queue(expectEpoch, p.template, p.epoch)
 	err = killpoint.Around("gate.first", func() error { return conn.Conn().SendBatch(ctx, b).Close() })
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/claim"
 	"dropbell/domain/stock"
 	"dropbell/domain/template"
@@ -17,8 +18,8 @@ import (
 func (h *rushHour) behindGate(quantity int64, limit int) template.Template {
 	h.Helper()
 	drop := h.Open(quantity, limit, nil)
-	h.exec(`insert into gates (template_id, shards, epoch, state, reason, lease_until) values ($1, 2, 1, 'standing', 'test', now())`, drop.ID)
-	h.exec(`insert into gate_shelves (template_id, shard, allot) select $1, s, $2 from generate_series(0, 1) s`, drop.ID, quantity)
+	h.Exec(`insert into gates (template_id, shards, epoch, state, reason, lease_until) values ($1, 2, 1, 'standing', 'test', now())`, drop.ID)
+	h.Exec(`insert into gate_shelves (template_id, shard, allot) select $1, s, $2 from generate_series(0, 1) s`, drop.ID, quantity)
 	return drop
 }
 
@@ -28,7 +29,7 @@ func accepted(id claim.ID, by user.ID, key string) stock.Accepted {
 }
 
 func gateEntry(epoch int64, claims ...stock.Accepted) stock.Group {
-	return stock.Group{Entry: "1-1", Epoch: epoch, At: clock().Add(-3 * time.Second).Truncate(time.Millisecond), Claims: claims}
+	return stock.Group{Entry: "1-1", Epoch: epoch, At: pgtest.Clock().Add(-3 * time.Second).Truncate(time.Millisecond), Claims: claims}
 }
 
 // reasons returns for each claim "" if it was issued, else why not.
@@ -53,18 +54,18 @@ func reasons(verdicts []stock.Verdict, ids ...claim.ID) []string {
 // of them for the second time.
 func TestAPageOfManyKinds(t *testing.T) {
 	h := newRushHour(t, 1)
-	book := postgres.NewGateBook(h.db)
+	book := postgres.NewGateBook(h.DB)
 	drop := h.behindGate(100, 2)
 	first := gateEntry(1, accepted(1, 1, "a"), accepted(2, 2, "a"))
 	verdicts, err := book.Write(t.Context(), drop.ID, 0, []stock.Group{first})
-	h.must(err)
+	h.Must(err)
 	if got := reasons(verdicts, 1, 2); !slices.Equal(got, []string{"", ""}) {
 		t.Errorf("the first page: %q", got)
 	}
 	page := []stock.Group{first, gateEntry(1, accepted(3, 1, "b"), accepted(4, 3, "a"), accepted(5, 1, "c"), accepted(6, 4, "a"), accepted(7, 4, "b"), accepted(8, 4, "c"))}
 	for range 2 { // as after the death of a writer, too
 		verdicts, err = book.Write(t.Context(), drop.ID, 0, page)
-		h.must(err)
+		h.Must(err)
 		if got := reasons(verdicts, 1, 2, 3, 4, 5, 6, 7, 8); !slices.Equal(got, []string{"", "", "", "", "limit_reached", "", "", "limit_reached"}) {
 			t.Errorf("the page: %q", got)
 		}
@@ -75,14 +76,14 @@ func TestAPageOfManyKinds(t *testing.T) {
 	if total, issued := h.Balance(drop.ID); total != 100 || issued != 6 {
 		t.Errorf("%d of %d issued, want 6", issued, total)
 	}
-	if n := h.number(`select count(*) from coupons where template_id = $1 and issued_at > now() - interval '2 seconds'`, drop.ID); n != 0 {
+	if n := h.Number(`select count(*) from coupons where template_id = $1 and issued_at > now() - interval '2 seconds'`, drop.ID); n != 0 {
 		t.Errorf("%d coupons say they were issued when they were written", n)
 	}
 }
 
 func (h *rushHour) shelf(drop int64, shard int) (settled, refused int64) {
 	h.Helper()
-	h.must(h.sql.QueryRow(h.Context(), `select settled, refused from gate_shelves where template_id = $1 and shard = $2`, drop, shard).Scan(&settled, &refused))
+	h.Must(h.SQL.QueryRow(h.Context(), `select settled, refused from gate_shelves where template_id = $1 and shard = $2`, drop, shard).Scan(&settled, &refused))
 	return settled, refused
 }
 
@@ -90,20 +91,20 @@ func (h *rushHour) shelf(drop int64, shard int) (settled, refused int64) {
 // on the stream, since its writer died.
 func TestWhatWasRefusedStaysRefused(t *testing.T) {
 	h := newRushHour(t, 1)
-	book := postgres.NewGateBook(h.db)
+	book := postgres.NewGateBook(h.DB)
 	drop := h.behindGate(1, 1)
 	page := []stock.Group{gateEntry(1, accepted(11, 1, "a"), accepted(12, 2, "a"))}
 	for range 2 {
 		verdicts, err := book.Write(t.Context(), drop.ID, 1, page)
-		h.must(err)
+		h.Must(err)
 		if got := reasons(verdicts, 11, 12); !slices.Equal(got, []string{"", "sold_out"}) {
 			t.Errorf("%q", got)
 		}
-		h.exec(`update templates set stock = 10, version = version + 1 where id = $1`, drop.ID)
+		h.Exec(`update templates set stock = 10, version = version + 1 where id = $1`, drop.ID)
 	}
 	// A page of the refused one alone, whose user has nothing.
 	verdicts, err := book.Write(t.Context(), drop.ID, 1, []stock.Group{gateEntry(1, accepted(12, 2, "a"), accepted(13, 3, "a"))})
-	h.must(err)
+	h.Must(err)
 	if got := reasons(verdicts, 12, 13); !slices.Equal(got, []string{"sold_out", ""}) {
 		t.Errorf("%q", got)
 	}
@@ -120,7 +121,7 @@ func TestWhatWasRefusedStaysRefused(t *testing.T) {
 // the epoch before, as whoever built it counted them.
 func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
 	h := newRushHour(t, 1)
-	book := postgres.NewGateBook(h.db)
+	book := postgres.NewGateBook(h.DB)
 	drop := h.behindGate(10, 1)
 	tx, commit := h.hold(`select id from templates where id = $1 for no key update`, drop.ID)
 	var verdicts []stock.Verdict
@@ -135,14 +136,14 @@ func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
 	}
 	commit()
 	writing.Wait()
-	h.must(err)
+	h.Must(err)
 	if got := reasons(verdicts, 21, 22); !slices.Equal(got, []string{"", ""}) {
 		t.Errorf("%q", got)
 	}
 	if settled, _ := h.shelf(drop.ID, 0); settled != 0 {
 		t.Errorf("%d settled in the new epoch, want none", settled)
 	}
-	if base := h.number(`select base from gates where template_id = $1`, drop.ID); base != 2 {
+	if base := h.Number(`select base from gates where template_id = $1`, drop.ID); base != 2 {
 		t.Errorf("%d counted as of before the epoch, want 2", base)
 	}
 	if _, issued := h.Balance(drop.ID); issued != 2 {
@@ -202,8 +203,8 @@ func TestManyWritersOfFurtherClaims(t *testing.T) {
 		first = append(first, gateEntry(1, accepted(claim.ID(by), by, "a")))
 		further = append(further, gateEntry(1, keyless(claim.ID(100+by), by), keyless(claim.ID(200+by), by), keyless(claim.ID(100+by), by)))
 	}
-	_, err := postgres.NewGateBook(h.db).Write(t.Context(), drop.ID, 0, first)
-	h.must(err)
+	_, err := postgres.NewGateBook(h.DB).Write(t.Context(), drop.ID, 0, first)
+	h.Must(err)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -225,7 +226,7 @@ func TestManyWritersOfFurtherClaims(t *testing.T) {
 	if _, issued := h.Balance(drop.ID); issued != 3*users {
 		t.Errorf("%d issued, want %d", issued, 3*users)
 	}
-	if n := h.number(`select count(distinct claim_id) from coupons where template_id = $1`, drop.ID); n != 3*users {
+	if n := h.Number(`select count(distinct claim_id) from coupons where template_id = $1`, drop.ID); n != 3*users {
 		t.Errorf("%d claims have a coupon, want %d", n, 3*users)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
@@ -14,11 +15,11 @@ import (
 type Grants struct{ Templates }
 
 // NewGrants returns the lists of db.
-func NewGrants(db *DB) Grants { return Grants{NewTemplates(db)} }
+func NewGrants(db *pg.DB) Grants { return Grants{NewTemplates(db)} }
 
 // StageGrants stores a list in place of what the sheet had.
 func (s Grants) StageGrants(ctx context.Context, sheet int64, rows []coupon.GrantRow) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `delete from grant_rows where sheet_id = $1`, sheet); err != nil {
 			return err
 		}
@@ -37,17 +38,17 @@ func (s Grants) StageGrants(ctx context.Context, sheet int64, rows []coupon.Gran
 
 // GrantRows returns rows with what is known about their users.
 func (s Grants) GrantRows(ctx context.Context, sheet, templateID, after int64, limit int) ([]coupon.GrantRow, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select g.line, g.input, coalesce(g.user_id, 0), u.id is not null,
 			not exists (select from grant_rows e where e.sheet_id = g.sheet_id and e.user_id = g.user_id and e.line < g.line),
 			coalesce(c.issued, 0), g.result, coalesce(g.coupon_id, 0)
 		from grant_rows g left join users u on u.id = g.user_id left join claim_counts c on c.template_id = $2 and c.user_id = g.user_id
 		where g.sheet_id = $1 and g.line > $3 order by g.line limit $4`, sheet, templateID, after, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[coupon.GrantRow])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // SaveGrants stores what became of rows. A coupon that was given stays given,
@@ -58,10 +59,10 @@ func (s Grants) SaveGrants(ctx context.Context, sheet int64, rows []coupon.Grant
 	for i, r := range rows {
 		lines[i], results[i], coupons[i] = r.Line, r.Result, r.CouponID
 	}
-	_, err := s.pool.Exec(ctx, `update grant_rows g set result = r.result, coupon_id = nullif(r.coupon_id, 0)
+	_, err := s.Pool.Exec(ctx, `update grant_rows g set result = r.result, coupon_id = nullif(r.coupon_id, 0)
 		from unnest($2::bigint[], $3::text[], $4::bigint[]) as r (line, result, coupon_id)
 		where g.sheet_id = $1 and g.line = r.line and g.result <> 'issued'`, sheet, lines, results, coupons)
-	return translate(err)
+	return pg.Translate(err)
 }
 
 // grantLine are a row's columns. What the claim gate accepted is written soon
@@ -84,21 +85,21 @@ func scanGrantLine(row pgx.CollectableRow) (r coupon.GrantRow, err error) {
 
 // GrantLines returns rows of a list; see [coupon.GrantStore].
 func (s Grants) GrantLines(ctx context.Context, sheet int64, result string, after int64, limit int) ([]coupon.GrantRow, error) {
-	rows, err := s.pool.Query(ctx, `select * from (select `+grantLine+` where g.sheet_id = $1 and g.line > $2) as r (line, input, user_id, result, coupon_id)
+	rows, err := s.Pool.Query(ctx, `select * from (select `+grantLine+` where g.sheet_id = $1 and g.line > $2) as r (line, input, user_id, result, coupon_id)
 		where $3 = '' or result = $3 order by line limit $4`, sheet, after, result, max(1, limit))
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, scanGrantLine)
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // GrantTally counts the rows of a list by their results; see [coupon.GrantStore].
 func (s Grants) GrantTally(ctx context.Context, sheet, line int64) (map[string]int64, error) {
-	rows, err := s.pool.Query(ctx, `select result, count(*) from (select `+grantLine+` where g.sheet_id = $1) as r (line, input, user_id, result, coupon_id)
+	rows, err := s.Pool.Query(ctx, `select result, count(*) from (select `+grantLine+` where g.sheet_id = $1) as r (line, input, user_id, result, coupon_id)
 		where line <= $2 or result in ('issued', 'accepted') group by 1`, sheet, line)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	tally := map[string]int64{}
 	var result string
@@ -107,33 +108,33 @@ func (s Grants) GrantTally(ctx context.Context, sheet, line int64) (map[string]i
 		tally[result] = n
 		return nil
 	})
-	return tally, translate(err)
+	return tally, pg.Translate(err)
 }
 
 // GrantJobs lists the jobs that give coupons; see [coupon.GrantStore]. The
 // kind is in the words of the partial index.
 func (s Grants) GrantJobs(ctx context.Context, q coupon.GrantQuery) ([]job.Job, error) {
-	sql := `select ` + backgroundColumns + ` from jobs j where j.kind = 'coupons.grant'
+	sql := `select ` + pg.BackgroundColumns + ` from jobs j where j.kind = 'coupons.grant'
 		and (cardinality($1::bigint[]) = 0 or j.shop_number = any($1)) and ($2::bigint = 0 or j.id < $2)`
 	args := []any{append([]int64{}, q.Shops...), q.Before, max(1, q.Limit)}
 	if q.TemplateID != 0 {
 		sql += ` and j.params ->> 'template_id' = $4`
-		args = append(args, itoa(q.TemplateID))
+		args = append(args, pg.Itoa(q.TemplateID))
 	}
-	rows, err := s.pool.Query(ctx, sql+` order by j.id desc limit $3`, args...)
+	rows, err := s.Pool.Query(ctx, sql+` order by j.id desc limit $3`, args...)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job.Job, error) { return scanBackground(row) })
-	return list, translate(err)
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job.Job, error) { return pg.ScanBackground(row) })
+	return list, pg.Translate(err)
 }
 
 // TakenBack counts what a job revoked; see [coupon.GrantStore].
 func (s Grants) TakenBack(ctx context.Context, sheet, jobID int64) (n int64, err error) {
-	err = s.pool.QueryRow(ctx, `select count(*) from (select `+grantLine+` where g.sheet_id = $1) as r (line, input, user_id, result, coupon_id)
+	err = s.Pool.QueryRow(ctx, `select count(*) from (select `+grantLine+` where g.sheet_id = $1) as r (line, input, user_id, result, coupon_id)
 		join coupon_operations o on o.coupon_id = r.coupon_id and o.order_id = '' and o.step = 'revoke' and o.outcome = 'done'
 		where o.job_id = $2`, sheet, jobID).Scan(&n)
-	return n, translate(err)
+	return n, pg.Translate(err)
 }
 
 // appliedSQL finds the job that worked sheet $2 of template $1 off.
@@ -141,15 +142,15 @@ const appliedSQL = `select coalesce(max(id), 0) from jobs where kind = 'coupons.
 
 // GrantApplied finds the job that worked the sheet off; see [coupon.GrantStore].
 func (s Grants) GrantApplied(ctx context.Context, templateID, sheet int64) (id int64, err error) {
-	err = s.pool.QueryRow(ctx, appliedSQL, itoa(templateID), itoa(sheet)).Scan(&id)
-	return id, translate(err)
+	err = s.Pool.QueryRow(ctx, appliedSQL, pg.Itoa(templateID), pg.Itoa(sheet)).Scan(&id)
+	return id, pg.Translate(err)
 }
 
 // ApplyGrant starts the job that gives a sheet's coupons; see
 // [coupon.GrantStore]. Whoever comes second waits at the dry run's row and then
 // finds the job of the first.
 func (s Grants) ApplyGrant(ctx context.Context, sheet, templateID int64, j job.Job, requestKey string, e staff.Entry) (applied job.Job, first bool, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		first = false
 		tag, err := tx.Exec(ctx, `select from jobs where id = $1 for update`, sheet)
 		if err == nil && tag.RowsAffected() == 0 {
@@ -157,17 +158,17 @@ func (s Grants) ApplyGrant(ctx context.Context, sheet, templateID int64, j job.J
 		}
 		var id int64
 		if err == nil {
-			err = tx.QueryRow(ctx, appliedSQL, itoa(templateID), itoa(sheet)).Scan(&id)
+			err = tx.QueryRow(ctx, appliedSQL, pg.Itoa(templateID), pg.Itoa(sheet)).Scan(&id)
 		}
 		switch {
 		case err != nil:
 			return err
 		case id != 0:
-			applied, err = scanBackground(tx.QueryRow(ctx, `select `+backgroundColumns+` from jobs j where j.id = $1`, id))
+			applied, err = pg.ScanBackground(tx.QueryRow(ctx, `select `+pg.BackgroundColumns+` from jobs j where j.id = $1`, id))
 			return err
 		}
 		first = true
-		applied, err = startJob(ctx, tx, j, requestKey, e)
+		applied, err = pg.StartJob(ctx, tx, j, requestKey, e)
 		return err
 	})
 	return applied, first, err
@@ -175,11 +176,11 @@ func (s Grants) ApplyGrant(ctx context.Context, sheet, templateID int64, j job.J
 
 // GrantResults yields every row of a list in order.
 func (s Grants) GrantResults(ctx context.Context, sheet int64, yield func(coupon.GrantRow) error) error {
-	rows, err := s.pool.Query(ctx, `select `+grantLine+` where g.sheet_id = $1 order by g.line`, sheet)
+	rows, err := s.Pool.Query(ctx, `select `+grantLine+` where g.sheet_id = $1 order by g.line`, sheet)
 	if err != nil {
-		return translate(err)
+		return pg.Translate(err)
 	}
 	var r coupon.GrantRow
 	_, err = pgx.ForEachRow(rows, []any{&r.Line, &r.Input, &r.UserID, &r.Result, &r.CouponID}, func() error { return yield(r) })
-	return translate(err)
+	return pg.Translate(err)
 }

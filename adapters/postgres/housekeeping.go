@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"dropbell/adapters/postgres/internal/pg"
 	"errors"
 	"time"
 
@@ -11,10 +12,10 @@ import (
 
 // Housekeeping removes what nobody needs any more, in small chunks so that no
 // statement is long.
-type Housekeeping struct{ *DB }
+type Housekeeping struct{ *pg.DB }
 
 // NewHousekeeping returns the housekeeping of db.
-func NewHousekeeping(db *DB) Housekeeping { return Housekeeping{db} }
+func NewHousekeeping(db *pg.DB) Housekeeping { return Housekeeping{db} }
 
 // Retention says how long what is kept. Zero keeps for ever.
 type Retention struct {
@@ -100,7 +101,7 @@ func (h Housekeeping) removeBatches(ctx context.Context, age time.Duration) (tot
 	for vain < vainWindows {
 		var last *int64
 		var removed int64
-		err := h.pool.QueryRow(ctx, `
+		err := h.Pool.QueryRow(ctx, `
 			with window_ as (
 				select id, state, worthless_after from batches where id > $3 order by id limit $2
 			), removed as (
@@ -108,7 +109,7 @@ func (h Housekeeping) removeBatches(ctx context.Context, age time.Duration) (tot
 			)
 			select (select max(id) from window_), (select count(*) from removed)`, age, chunk, after).Scan(&last, &removed)
 		if err != nil || last == nil {
-			return total, translate(err)
+			return total, pg.Translate(err)
 		}
 		total, after, vain = total+removed, *last, vain+1
 		if removed > 0 {
@@ -176,10 +177,10 @@ func steps(keep Retention) []step {
 
 func (h Housekeeping) inChunks(ctx context.Context, sql string, age time.Duration) (total int64, err error) {
 	for {
-		tag, err := h.pool.Exec(ctx, sql, age, chunk)
+		tag, err := h.Pool.Exec(ctx, sql, age, chunk)
 		total += tag.RowsAffected()
 		if err != nil || tag.RowsAffected() < chunk {
-			return total, translate(err)
+			return total, pg.Translate(err)
 		}
 	}
 }
@@ -188,7 +189,7 @@ func (h Housekeeping) inChunks(ctx context.Context, sql string, age time.Duratio
 // keeps a connection for as long as do takes, which may be minutes: idle, and
 // without a snapshot, which would hold back vacuum and whoever builds an index.
 func (h Housekeeping) Leader(ctx context.Context, job string, do func(context.Context) error) error {
-	return h.tx(ctx, func(tx pgx.Tx) error {
+	return h.Tx(ctx, func(tx pgx.Tx) error {
 		var mine bool
 		if err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock(hashtextextended($1, 0))`, "dropbell:"+job).Scan(&mine); err != nil || !mine {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/killpoint"
 )
 
@@ -52,9 +53,9 @@ var ErrAttemptLost = errors.New("another attempt has the idempotency key")
 // Idempotency keeps the answers to requests that carry an idempotency key. Keys
 // are taken, and answers kept, in groups; see committer.
 type Idempotency struct {
-	*DB
-	begin  *committer[keyOf, begunKey, takenKey]
-	finish *committer[keyOf, finishedKey, bool]
+	*pg.DB
+	begin  *pg.Committer[keyOf, begunKey, takenKey]
+	finish *pg.Committer[keyOf, finishedKey, bool]
 }
 
 // keyOf tells keys apart: two requests with one key never share a group.
@@ -80,19 +81,19 @@ type finishedKey struct {
 }
 
 // NewIdempotency starts the groups of the idempotency keys of db.
-func NewIdempotency(db *DB) Idempotency {
+func NewIdempotency(db *pg.DB) Idempotency {
 	s := Idempotency{DB: db}
-	cfg := defaultGroups()
-	cfg.timeout = 5 * time.Second
-	s.begin = newCommitter(cfg, func(b begunKey) keyOf { return keyOf{b.Actor, b.Key} }, s.takeAll)
-	s.finish = newCommitter(cfg, func(f finishedKey) keyOf { return keyOf{f.Actor, f.Key} }, s.finishAll)
+	cfg := pg.DefaultGroups()
+	cfg.Timeout = 5 * time.Second
+	s.begin = pg.NewCommitter(cfg, func(b begunKey) keyOf { return keyOf{b.Actor, b.Key} }, s.takeAll)
+	s.finish = pg.NewCommitter(cfg, func(f finishedKey) keyOf { return keyOf{f.Actor, f.Key} }, s.finishAll)
 	return s
 }
 
 // Close answers everything that was accepted and stops.
 func (s Idempotency) Close() {
-	s.begin.close()
-	s.finish.close()
+	s.begin.Close()
+	s.finish.Close()
 }
 
 // Begin takes the key for lease, after which the attempt counts as dead unless
@@ -101,21 +102,21 @@ func (s Idempotency) Begin(ctx context.Context, r IdempotencyRequest, lease time
 	for {
 		mine, taken, err := s.take(ctx, r, lease)
 		if err != nil || taken {
-			return mine, translate(err)
+			return mine, pg.Translate(err)
 		}
 		found, err := s.look(ctx, r)
 		if !errors.Is(err, pgx.ErrNoRows) {
-			return found, translate(err)
+			return found, pg.Translate(err)
 		}
 		// It was released or removed in between: try to take it again.
 		if ctx.Err() != nil {
-			return Recorded{}, translate(ctx.Err())
+			return Recorded{}, pg.Translate(ctx.Err())
 		}
 	}
 }
 
 func (s Idempotency) take(ctx context.Context, r IdempotencyRequest, lease time.Duration) (mine Recorded, taken bool, err error) {
-	t, err := s.begin.do(ctx, begunKey{r, lease})
+	t, err := s.begin.Do(ctx, begunKey{r, lease})
 	return Recorded{Again: t.again, Attempt: t.attempt}, t.taken, err
 }
 
@@ -145,7 +146,7 @@ func (s Idempotency) takeAll(ctx context.Context, group []begunKey) ([]takenKey,
 	}
 	answers := make([]takenKey, len(group))
 	err := killpoint.Around("idempotency.take", func() error {
-		return s.plannedOnce(ctx, takeKeysSQL, []any{actors, keys, hashes, leases, IdempotencyKeyLife}, func(rows pgx.Rows) error {
+		return s.PlannedOnce(ctx, takeKeysSQL, []any{actors, keys, hashes, leases, IdempotencyKeyLife}, func(rows pgx.Rows) error {
 			for rows.Next() {
 				var n int64
 				t := takenKey{taken: true}
@@ -164,7 +165,7 @@ func (s Idempotency) look(ctx context.Context, r IdempotencyRequest) (Recorded, 
 	var same bool
 	var status *int
 	var header, body []byte
-	err := s.pool.QueryRow(ctx, `select request_hash = $3, status, header, body from idempotency_keys
+	err := s.Pool.QueryRow(ctx, `select request_hash = $3, status, header, body from idempotency_keys
 		where actor = $1 and key = $2`, r.Actor, r.Key, r.Hash).Scan(&same, &status, &header, &body)
 	switch {
 	case err != nil:
@@ -184,7 +185,7 @@ const unfinished = ` where actor = $1 and key = $2 and request_hash = $3 and att
 // Renew prolongs the attempt by lease from now. It returns [ErrAttemptLost] if
 // it has ended or was taken over.
 func (s Idempotency) Renew(ctx context.Context, r IdempotencyRequest, lease time.Duration) error {
-	tag, err := s.pool.Exec(ctx, `update idempotency_keys set locked_until = clock_timestamp() + $5::interval`+unfinished,
+	tag, err := s.Pool.Exec(ctx, `update idempotency_keys set locked_until = clock_timestamp() + $5::interval`+unfinished,
 		r.Actor, r.Key, r.Hash, r.Attempt, lease)
 	return held(tag.RowsAffected(), err)
 }
@@ -196,11 +197,11 @@ func (s Idempotency) Finish(ctx context.Context, r IdempotencyRequest, a Recorde
 	if err != nil {
 		return err
 	}
-	kept, err := s.finish.do(ctx, finishedKey{r, a.Status, header, a.Body})
+	kept, err := s.finish.Do(ctx, finishedKey{r, a.Status, header, a.Body})
 	if err == nil && !kept {
 		return ErrAttemptLost
 	}
-	return translate(err)
+	return pg.Translate(err)
 }
 
 // finishKeysSQL keeps answers, and returns those that are the first ones of their
@@ -226,7 +227,7 @@ func (s Idempotency) finishAll(ctx context.Context, group []finishedKey) ([]bool
 	}
 	kept := make([]bool, n)
 	err := killpoint.Around("idempotency.finish", func() error {
-		return s.plannedOnce(ctx, finishKeysSQL, []any{actors, keys, hashes, attempts, statuses, headers, bodies}, func(rows pgx.Rows) error {
+		return s.PlannedOnce(ctx, finishKeysSQL, []any{actors, keys, hashes, attempts, statuses, headers, bodies}, func(rows pgx.Rows) error {
 			for rows.Next() {
 				var n int64
 				if err := rows.Scan(&n); err != nil {
@@ -245,7 +246,7 @@ func (s Idempotency) finishAll(ctx context.Context, group []finishedKey) ([]bool
 // [ErrAttemptLost] if another one is under way already.
 func (s Idempotency) Fail(ctx context.Context, r IdempotencyRequest) error {
 	// The number is raised lest a renewal that is under way come after this.
-	tag, err := s.pool.Exec(ctx, `update idempotency_keys set locked_until = clock_timestamp(), attempt = attempt + 1`+unfinished,
+	tag, err := s.Pool.Exec(ctx, `update idempotency_keys set locked_until = clock_timestamp(), attempt = attempt + 1`+unfinished,
 		r.Actor, r.Key, r.Hash, r.Attempt)
 	return held(tag.RowsAffected(), err)
 }
@@ -254,5 +255,5 @@ func held(rows int64, err error) error {
 	if err == nil && rows == 0 {
 		return ErrAttemptLost
 	}
-	return translate(err)
+	return pg.Translate(err)
 }

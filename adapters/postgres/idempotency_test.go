@@ -17,12 +17,12 @@ func request(key, hash string) postgres.IdempotencyRequest {
 
 func TestIdempotencyKey(t *testing.T) {
 	w := newWorld(t)
-	s := postgres.NewIdempotency(w.db)
+	s := postgres.NewIdempotency(w.DB)
 	t.Cleanup(s.Close)
 	begin := func(key, hash string) postgres.Recorded {
 		t.Helper()
 		r, err := s.Begin(t.Context(), request(key, hash), time.Minute)
-		w.must(err)
+		w.Must(err)
 		return r
 	}
 	if r := begin("k", "a"); r.Answered || r.Busy || r.Conflict || r.Again {
@@ -38,7 +38,7 @@ func TestIdempotencyKey(t *testing.T) {
 		t.Fatalf("somebody else's: %+v %v", r, err)
 	}
 	answer := postgres.Recorded{Status: 201, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte{0, 1, 255}}
-	w.must(s.Finish(t.Context(), request("k", "a"), answer))
+	w.Must(s.Finish(t.Context(), request("k", "a"), answer))
 	if err := s.Finish(t.Context(), request("k", "a"), postgres.Recorded{Status: 500}); !errors.Is(err, postgres.ErrAttemptLost) {
 		t.Fatalf("a second answer: %v", err)
 	}
@@ -52,11 +52,11 @@ func TestIdempotencyKey(t *testing.T) {
 
 func TestCrashedAttempt(t *testing.T) {
 	w := newWorld(t)
-	s := postgres.NewIdempotency(w.db)
+	s := postgres.NewIdempotency(w.DB)
 	t.Cleanup(s.Close)
 	_, err := s.Begin(t.Context(), request("k", "a"), time.Minute)
-	w.must(err)
-	w.exec(`update idempotency_keys set locked_until = now() - interval '1 second'`)
+	w.Must(err)
+	w.Exec(`update idempotency_keys set locked_until = now() - interval '1 second'`)
 	if r, err := s.Begin(t.Context(), request("k", "b"), time.Minute); err != nil || !r.Conflict {
 		t.Fatalf("another request must not take over: %+v %v", r, err)
 	}
@@ -69,12 +69,12 @@ func TestCrashedAttempt(t *testing.T) {
 	if r, err := s.Begin(t.Context(), request("k", "a"), time.Minute); err != nil || !r.Busy {
 		t.Fatalf("while the second attempt runs: %+v %v", r, err)
 	}
-	w.must(s.Fail(t.Context(), second))
+	w.Must(s.Fail(t.Context(), second))
 	if r, err := s.Begin(t.Context(), request("k", "a"), time.Minute); err != nil || !r.Again {
 		t.Fatalf("after a failure: %+v %v", r, err)
 	}
 	// A day later the key is free for anything.
-	w.exec(`update idempotency_keys set created_at = now() - interval '25 hours'`)
+	w.Exec(`update idempotency_keys set created_at = now() - interval '25 hours'`)
 	if r, err := s.Begin(t.Context(), request("k", "c"), time.Minute); err != nil || r.Again || r.Conflict || r.Busy || r.Answered {
 		t.Fatalf("after its life: %+v %v", r, err)
 	}
@@ -84,13 +84,13 @@ func TestCrashedAttempt(t *testing.T) {
 // nor end nor prolong what another has taken over.
 func TestAnAttemptThoughtDead(t *testing.T) {
 	w := newWorld(t)
-	s := postgres.NewIdempotency(w.db)
+	s := postgres.NewIdempotency(w.DB)
 	t.Cleanup(s.Close)
 	begin := func() postgres.IdempotencyRequest {
 		t.Helper()
 		q := request("k", "a")
 		r, err := s.Begin(t.Context(), q, time.Minute)
-		w.must(err)
+		w.Must(err)
 		if r.Busy || r.Answered || r.Conflict {
 			t.Fatalf("not let through: %+v", r)
 		}
@@ -104,10 +104,10 @@ func TestAnAttemptThoughtDead(t *testing.T) {
 		}
 	}
 	first := begin()
-	w.exec(`update idempotency_keys set locked_until = clock_timestamp() - interval '1 second'`)
-	w.must(s.Renew(t.Context(), first, time.Minute)) // late, and nobody has minded
+	w.Exec(`update idempotency_keys set locked_until = clock_timestamp() - interval '1 second'`)
+	w.Must(s.Renew(t.Context(), first, time.Minute)) // late, and nobody has minded
 	busy("renewed")
-	w.exec(`update idempotency_keys set locked_until = clock_timestamp() - interval '1 second'`)
+	w.Exec(`update idempotency_keys set locked_until = clock_timestamp() - interval '1 second'`)
 	second := begin()
 	for what, err := range map[string]error{
 		"renewal": s.Renew(t.Context(), first, time.Hour),
@@ -119,12 +119,12 @@ func TestAnAttemptThoughtDead(t *testing.T) {
 		}
 	}
 	busy("the second goes on")
-	w.must(s.Fail(t.Context(), second))
+	w.Must(s.Fail(t.Context(), second))
 	if err := s.Renew(t.Context(), second, time.Hour); !errors.Is(err, postgres.ErrAttemptLost) {
 		t.Errorf("renewal after the end: %v", err)
 	}
 	third := begin()
-	w.must(s.Finish(t.Context(), third, postgres.Recorded{Status: 201}))
+	w.Must(s.Finish(t.Context(), third, postgres.Recorded{Status: 201}))
 	if r, err := s.Begin(t.Context(), request("k", "a"), time.Minute); err != nil || !r.Answered || r.Status != 201 {
 		t.Fatalf("the third's answer: %+v %v", r, err)
 	}
@@ -133,7 +133,7 @@ func TestAnAttemptThoughtDead(t *testing.T) {
 // Of many at once exactly one may go, also when the first has crashed.
 func TestIdempotencyKeyRace(t *testing.T) {
 	w := newWorld(t)
-	s := postgres.NewIdempotency(w.db)
+	s := postgres.NewIdempotency(w.DB)
 	t.Cleanup(s.Close)
 	for round := range 3 {
 		var taken atomic.Int64
@@ -153,6 +153,6 @@ func TestIdempotencyKeyRace(t *testing.T) {
 		if taken.Load() != 1 {
 			t.Fatalf("round %d: %d requests were let through", round, taken.Load())
 		}
-		w.exec(`update idempotency_keys set locked_until = now() - interval '1 second'`)
+		w.Exec(`update idempotency_keys set locked_until = now() - interval '1 second'`)
 	}
 }

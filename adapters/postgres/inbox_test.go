@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -18,16 +19,16 @@ import (
 func TestInboxPagesDivideNoInstant(t *testing.T) {
 	n := newNewsroom(t)
 	for range 4 {
-		tpl := n.published(2 * time.Hour)
-		n.reserveAll(tpl, users(1, 1), reminders(delivery.App, 60)...)
+		tpl := n.Published(2 * time.Hour)
+		n.reserveAll(tpl, users(1, 1), pgtest.Reminders(delivery.App, 60)...)
 		n.remind(tpl, 12)
 	}
-	n.exec(`update batches b set finished_at = (select min(finished_at) from batches where template_id = case b.template_id when 3 then 2 else b.template_id end)`)
+	n.Exec(`update batches b set finished_at = (select min(finished_at) from batches where template_id = case b.template_id when 3 then 2 else b.template_id end)`)
 	seen, before := map[string]bool{}, time.Time{}
 	var sizes []int
 	for range 4 {
-		page, err := n.reservations.Inbox(t.Context(), 1, before, 2)
-		n.must(err)
+		page, err := n.Reservations.Inbox(t.Context(), 1, before, 2)
+		n.Must(err)
 		for _, m := range page.Items {
 			seen[m.ID], before = true, m.At
 		}
@@ -43,34 +44,34 @@ func TestInboxPagesDivideNoInstant(t *testing.T) {
 func TestWhatWasSentStaysInTheInbox(t *testing.T) {
 	n := newNewsroom(t)
 	count := func(id user.ID) int {
-		box, err := n.reservations.Inbox(t.Context(), id, time.Time{}, 10)
-		n.must(err)
+		box, err := n.Reservations.Inbox(t.Context(), id, time.Time{}, 10)
+		n.Must(err)
 		return len(box.Items)
 	}
-	untouched := n.published(2 * time.Hour)
-	n.reserveAll(untouched, users(1, 1), reminders(delivery.App, 5)...)
-	n.cancel(untouched, 1)
-	tpl := n.published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 3), reminders(delivery.App, 60)...)
+	untouched := n.Published(2 * time.Hour)
+	n.reserveAll(untouched, users(1, 1), pgtest.Reminders(delivery.App, 5)...)
+	n.Cancel(untouched, 1)
+	tpl := n.Published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 3), pgtest.Reminders(delivery.App, 60)...)
 	n.remind(tpl, 12)
 	tpl = n.moveBy(tpl, time.Hour)
-	if v := n.cancel(tpl, 1); !v.Applied || !v.After.IsEmpty() || count(1) != 1 {
+	if v := n.Cancel(tpl, 1); !v.Applied || !v.After.IsEmpty() || count(1) != 1 {
 		t.Errorf("after cancelling: %+v and %d messages", v, count(1))
 	}
-	n.reserveAll(tpl, users(1, 1), reminders(delivery.App, 5)...)
+	n.reserveAll(tpl, users(1, 1), pgtest.Reminders(delivery.App, 5)...)
 	if count(1) != 1 {
 		t.Errorf("reserved again: %d messages", count(1))
 	}
-	_, err := n.service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
-	n.must(err)
+	_, err := n.Service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
+	n.Must(err)
 	n.send(tpl, delivery.KindCancelled)
 	for range 2 {
-		n.cancel(tpl, 2)
+		n.Cancel(tpl, 2)
 		if count(2) != 2 {
 			t.Errorf("after tidying up: %d messages", count(2))
 		}
 	}
-	if former := n.number(`select count(*) from former_reservations`); former != 3 {
+	if former := n.Number(`select count(*) from former_reservations`); former != 3 {
 		t.Errorf("%d remembered: one of the first drop, of which nothing was sent", former)
 	}
 }
@@ -78,18 +79,18 @@ func TestWhatWasSentStaysInTheInbox(t *testing.T) {
 // TestInboxShowsAnnouncements: and live push brings the same items.
 func TestInboxShowsAnnouncements(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.exec(`update templates set claim_url = 'https://shop.example/1' where id = $1`, tpl.ID)
-	n.reserveAll(tpl, users(1, 3), reminders(delivery.App, 60)...)
-	n.reserveAll(tpl, users(4, 4), reminders(delivery.App, 5)...)
+	tpl := n.Published(2 * time.Hour)
+	n.Exec(`update templates set claim_url = 'https://shop.example/1' where id = $1`, tpl.ID)
+	n.reserveAll(tpl, users(1, 3), pgtest.Reminders(delivery.App, 60)...)
+	n.reserveAll(tpl, users(4, 4), pgtest.Reminders(delivery.App, 5)...)
 	n.remind(tpl, 12)
 	moved := n.moveBy(tpl, time.Hour)
 	correction := n.send(tpl, delivery.KindCorrection)
-	_, err := n.service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
-	n.must(err)
+	_, err := n.Service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
+	n.Must(err)
 	notice := n.send(tpl, delivery.KindCancelled)
-	box, err := n.reservations.Inbox(t.Context(), 2, time.Time{}, 10)
-	n.must(err)
+	box, err := n.Reservations.Inbox(t.Context(), 2, time.Time{}, 10)
+	n.Must(err)
 	if len(box.Items) != 3 || box.Unread != 3 {
 		t.Fatalf("%+v", box)
 	}
@@ -109,14 +110,14 @@ func TestInboxShowsAnnouncements(t *testing.T) {
 			t.Errorf("item %d: %+v", i, it)
 		}
 	}
-	rows, err := n.sql.Query(t.Context(), `select id from batches where channel = 0 order by id`)
-	n.must(err)
+	rows, err := n.SQL.Query(t.Context(), `select id from batches where channel = 0 order by id`)
+	n.Must(err)
 	var pushed []string
 	for rows.Next() {
 		var id int64
-		n.must(rows.Scan(&id))
-		p, err := n.reservations.PushBatch(t.Context(), id)
-		n.must(err)
+		n.Must(rows.Scan(&id))
+		p, err := n.Reservations.PushBatch(t.Context(), id)
+		n.Must(err)
 		pushed = append(pushed, p.Item.ID)
 		if i := slices.IndexFunc(box.Items, func(it reminder.InboxItem) bool { return it == p.Item }); i < 0 || !p.Reached(2) || p.Reached(9) {
 			t.Errorf("pushed %+v", p.Item)
@@ -125,8 +126,8 @@ func TestInboxShowsAnnouncements(t *testing.T) {
 	if len(pushed) != 3 {
 		t.Errorf("pushed %v", pushed)
 	}
-	only, err := n.reservations.Inbox(t.Context(), 4, time.Time{}, 10) // was never reminded
-	n.must(err)
+	only, err := n.Reservations.Inbox(t.Context(), 4, time.Time{}, 10) // was never reminded
+	n.Must(err)
 	if len(only.Items) != 1 || only.Items[0].Kind != delivery.KindCancelled {
 		t.Errorf("%+v", only)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"dropbell/domain/event"
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 )
@@ -16,113 +16,49 @@ import (
 type Jobs struct{ Uploads }
 
 // NewJobs returns the jobs of db.
-func NewJobs(db *DB) Jobs { return Jobs{NewUploads(db)} }
-
-const backgroundColumns = `j.id, j.kind, j.title, j.shop_number, j.needs, j.params, j.cursor, j.result, j.state, j.total, j.done, j.failed,
-	j.reason, j.detail, j.actor, j.created_by, coalesce(j.upload_id, 0), j.created_at, j.started_at, j.finished_at,
-	case when j.state = 'running' then (select i.since from (select greatest(j.next_run_at, coalesce(j.lease_until, j.started_at)) as since) i
-		where i.since <= clock_timestamp() - ` + idleAfter + `) end`
-
-// idleAfter is [job.IdleAfter].
-const idleAfter = `interval '10 seconds'`
-
-func backgroundFields(j *job.Job, actor *[]byte) []any {
-	return []any{&j.ID, &j.Kind, &j.Title, &j.ShopNumber, &j.Needs, &j.Params, &j.Cursor, &j.Result, &j.State, &j.Total, &j.Done, &j.Failed,
-		&j.Reason, &j.Detail, actor, &j.CreatedBy, &j.UploadID, &j.CreatedAt, &j.StartedAt, &j.FinishedAt, &j.IdleSince}
-}
-
-// scanBackground reads a job, and more columns behind it if there are any.
-func scanBackground(row pgx.Row, more ...any) (j job.Job, err error) {
-	var actor []byte
-	if err := row.Scan(append(backgroundFields(&j, &actor), more...)...); err != nil {
-		return j, err
-	}
-	return j, json.Unmarshal(actor, &j.Actor)
-}
-
-// startSQL stores a job unless the same request did so before, and only if
-// its upload is whole.
-const startSQL = `
-insert into jobs as j (kind, title, shop_number, needs, params, total, created_by, actor, upload_id, request_key)
-select $1, $2, $3, $4, coalesce($5::jsonb, '{}'), $6, $7, $8, nullif($9::bigint, 0), $10
-where $9::bigint = 0 or exists (select from uploads where id = $9 and sha256 is not null)
-on conflict (kind, split_part(created_by, ' ', 1), request_key) where request_key <> '' do nothing
-returning ` + backgroundColumns
+func NewJobs(db *pg.DB) Jobs { return Jobs{NewUploads(db)} }
 
 // StartJob stores a job for the workers; see [job.Store].
 func (s Jobs) StartJob(ctx context.Context, j job.Job, requestKey string, e staff.Entry) (started job.Job, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
-		started, err = startJob(ctx, tx, j, requestKey, e)
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		started, err = pg.StartJob(ctx, tx, j, requestKey, e)
 		return err
 	})
-	if violates(err, "jobs_upload_id_fkey") { // removed in this very moment
+	if pg.Violates(err, "jobs_upload_id_fkey") { // removed in this very moment
 		return j, job.ErrUploadNotFound
 	}
 	return started, err
 }
 
-// startJob is StartJob as a part of a transaction that stores more.
-func startJob(ctx context.Context, tx pgx.Tx, j job.Job, requestKey string, e staff.Entry) (job.Job, error) {
-	actor, err := json.Marshal(j.Actor)
-	if err != nil {
-		return j, err
-	}
-	started, err := scanBackground(tx.QueryRow(ctx, startSQL, j.Kind, j.Title, j.ShopNumber, j.Needs, j.Params, j.Total, j.CreatedBy, actor,
-		j.UploadID, requestKey))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return startedBefore(ctx, tx, j, requestKey)
-	}
-	if err != nil {
-		return j, err
-	}
-	e.ObjectID = itoa(started.ID)
-	if err := insertAudit(ctx, tx, e); err != nil {
-		return started, err
-	}
-	return started, announce(ctx, tx, event.JobCreated, event.Job{JobID: started.ID, Kind: started.Kind, At: started.CreatedAt})
-}
-
-func startedBefore(ctx context.Context, tx pgx.Tx, j job.Job, requestKey string) (job.Job, error) {
-	if requestKey == "" {
-		return j, job.ErrUploadNotFound
-	}
-	found, err := scanBackground(tx.QueryRow(ctx, `select `+backgroundColumns+` from jobs j
-		where j.kind = $1 and split_part(j.created_by, ' ', 1) = split_part($2, ' ', 1) and j.request_key = $3`, j.Kind, j.CreatedBy, requestKey))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return j, job.ErrUploadNotFound
-	}
-	return found, err
-}
-
 // Job returns one job; see [job.Store].
 func (s Jobs) Job(ctx context.Context, id int64) (job.Job, error) {
-	j, err := scanBackground(s.pool.QueryRow(ctx, `select `+backgroundColumns+` from jobs j where j.id = $1`, id))
+	j, err := pg.ScanBackground(s.Pool.QueryRow(ctx, `select `+pg.BackgroundColumns+` from jobs j where j.id = $1`, id))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return j, job.ErrNotFound
 	}
-	return j, translate(err)
+	return j, pg.Translate(err)
 }
 
 // Jobs lists jobs, newest first; see [job.Query].
 func (s Jobs) Jobs(ctx context.Context, q job.Query) ([]job.Job, error) {
-	rows, err := s.pool.Query(ctx, `select `+backgroundColumns+` from jobs j
+	rows, err := s.Pool.Query(ctx, `select `+pg.BackgroundColumns+` from jobs j
 		where ($1 = '' or j.kind = $1) and (cardinality($2::text[]) = 0 or j.state = any($2))
 			and (cardinality($3::bigint[]) = 0 or j.shop_number = any($3) or split_part(j.created_by, ' ', 1) = $4)
 			and ($5::bigint = 0 or j.id < $5)
 		order by j.id desc limit $6`, q.Kind, append([]job.State{}, q.States...), append([]int64{}, q.Shops...), q.Actor, q.Before, max(1, q.Limit))
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job.Job, error) { return scanBackground(row) })
-	return list, translate(err)
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job.Job, error) { return pg.ScanBackground(row) })
+	return list, pg.Translate(err)
 }
 
 // CancelJob ends a job; its worker's next save finds the lease gone.
 func (s Jobs) CancelJob(ctx context.Context, id int64, e staff.Entry) (j job.Job, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
-		j, err = scanBackground(tx.QueryRow(ctx, `
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		j, err = pg.ScanBackground(tx.QueryRow(ctx, `
 			update jobs j set state = 'cancelled', finished_at = clock_timestamp(), lease_token = null, lease_until = null
-			where j.id = $1 and j.state in ('waiting', 'running') returning `+backgroundColumns, id))
+			where j.id = $1 and j.state in ('waiting', 'running') returning `+pg.BackgroundColumns, id))
 		if errors.Is(err, pgx.ErrNoRows) {
 			return job.ErrOver
 		}
@@ -130,7 +66,7 @@ func (s Jobs) CancelJob(ctx context.Context, id int64, e staff.Entry) (j job.Job
 			return err
 		}
 		e.Before, e.After = map[string]any{"done": j.Done, "failed": j.Failed, "total": j.Total}, map[string]any{"state": j.State}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 	return j, err
 }
@@ -149,9 +85,9 @@ func (s Jobs) LastRowError(ctx context.Context, id int64) (last job.RowError, er
 }
 
 func (s Jobs) rowErrors(ctx context.Context, query string, id int64, yield func(job.RowError) error) error {
-	rows, err := s.pool.Query(ctx, query, id)
+	rows, err := s.Pool.Query(ctx, query, id)
 	if err != nil {
-		return translate(err)
+		return pg.Translate(err)
 	}
 	var e job.RowError
 	var because []byte
@@ -162,5 +98,5 @@ func (s Jobs) rowErrors(ctx context.Context, query string, id int64, yield func(
 		}
 		return yield(e)
 	})
-	return translate(err)
+	return pg.Translate(err)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
@@ -28,7 +29,7 @@ type shift struct {
 
 func newShift(t *testing.T) *shift {
 	w := newWorld(t)
-	jobs := postgres.NewJobs(w.db)
+	jobs := postgres.NewJobs(w.DB)
 	return &shift{w, jobs, &job.Service{Store: jobs}}
 }
 
@@ -46,21 +47,21 @@ func (s *shift) start(n job.New) job.Job {
 		n.Title = "Count to ten"
 	}
 	j, err := s.service.Start(s.Context(), clerk, n, staff.ManageTemplates)
-	s.must(err)
+	s.Must(err)
 	return j
 }
 
 func (s *shift) job(id int64) job.Job {
 	s.Helper()
 	j, err := s.jobs.Job(s.Context(), id)
-	s.must(err)
+	s.Must(err)
 	return j
 }
 
 func (s *shift) lease(id int64, lasting time.Duration) job.Lease {
 	s.Helper()
 	l, err := s.jobs.LeaseJob(s.Context(), id, []string{"count"}, lasting)
-	s.must(err)
+	s.Must(err)
 	return l
 }
 
@@ -101,7 +102,7 @@ func (noQueue) Enqueue(context.Context, ...task.Task) error { return nil }
 
 func (s *shift) worker(r job.Runner) *job.Worker {
 	return &job.Worker{Store: s.jobs, Queue: noQueue{}, Runners: map[string]job.Runner{"count": r}, LeaseFor: 8 * time.Second,
-		Turn: time.Minute, Now: clock, Random: func() float64 { return 0 }}
+		Turn: time.Minute, Now: pgtest.Clock, Random: func() float64 { return 0 }}
 }
 
 func TestJobIsWorkedOff(t *testing.T) {
@@ -110,14 +111,14 @@ func TestJobIsWorkedOff(t *testing.T) {
 	if j.State != job.Waiting || j.CreatedBy != "staff:7 Ada Okafor" || j.Actor.Role != staff.Marketer || j.Cursor != nil || j.Total != 10 {
 		t.Errorf("started %+v", j)
 	}
-	if n := s.number(`select count(*) from outbox where topic = $1 and payload->>'job_id' = $2`, event.JobCreated, fmt.Sprint(j.ID)); n != 1 {
+	if n := s.Number(`select count(*) from outbox where topic = $1 and payload->>'job_id' = $2`, event.JobCreated, fmt.Sprint(j.ID)); n != 1 {
 		t.Errorf("%d events", n)
 	}
-	if n := s.number(`select count(*) from audit where action = 'job.start' and object_id = $1 and shop_number = 10`, fmt.Sprint(j.ID)); n != 1 {
+	if n := s.Number(`select count(*) from audit where action = 'job.start' and object_id = $1 and shop_number = 10`, fmt.Sprint(j.ID)); n != 1 {
 		t.Errorf("%d audit entries", n)
 	}
 	c := &counter{}
-	s.must(s.worker(c).Run(t.Context(), j.ID))
+	s.Must(s.worker(c).Run(t.Context(), j.ID))
 	got := s.job(j.ID)
 	if got.State != job.Done || got.Done != 10 || got.StartedAt == nil || got.FinishedAt == nil || string(got.Cursor) != "10" || got.Reason != "" {
 		t.Errorf("ended as %+v", got)
@@ -126,16 +127,16 @@ func TestJobIsWorkedOff(t *testing.T) {
 		t.Errorf("steps %v", c.seen)
 	}
 	var rows []job.RowError
-	s.must(s.service.RowErrors(t.Context(), clerk, j.ID, func(e job.RowError) error { rows = append(rows, e); return nil }))
+	s.Must(s.service.RowErrors(t.Context(), clerk, j.ID, func(e job.RowError) error { rows = append(rows, e); return nil }))
 	last, err := s.service.LastRowError(t.Context(), clerk, j.ID)
-	s.must(err)
+	s.Must(err)
 	if !reflect.DeepEqual(last, rows[len(rows)-1]) {
 		t.Errorf("the last row is %+v", last)
 	}
 	if len(rows) != 3 || !reflect.DeepEqual(rows[0], job.RowError{Line: 3, Row: "row \uFFFD3", Error: "divisible by three", Because: byThree}) || rows[2].Line != 9 {
 		t.Errorf("rows %+v", rows)
 	}
-	s.must(s.worker(c).Run(t.Context(), j.ID)) // a task that came twice
+	s.Must(s.worker(c).Run(t.Context(), j.ID)) // a task that came twice
 	if len(c.seen) != 10 {
 		t.Error("a job that is done was worked on")
 	}
@@ -158,13 +159,13 @@ func TestStartTwiceIsOneJob(t *testing.T) {
 	if slices.Max(ids) != slices.Min(ids) {
 		t.Errorf("jobs %v", ids)
 	}
-	if n := s.number(`select count(*) from audit where action = 'job.start'`) + s.number(`select count(*) from outbox where topic = $1`, event.JobCreated); n != 2 {
+	if n := s.Number(`select count(*) from audit where action = 'job.start'`) + s.Number(`select count(*) from outbox where topic = $1`, event.JobCreated); n != 2 {
 		t.Errorf("%d records of one start", n)
 	}
 	other := clerk
 	other.Label = "staff:8"
 	j, err := s.service.Start(t.Context(), other, job.New{Kind: "count", Title: "x", RequestKey: "k"}, staff.ManageTemplates)
-	s.must(err)
+	s.Must(err)
 	again := s.start(job.New{Kind: "other", RequestKey: "k"})
 	if j.ID == ids[0] || again.ID == ids[0] {
 		t.Error("another actor's or kind's key found the first job")
@@ -176,37 +177,37 @@ func TestStartTwiceIsOneJob(t *testing.T) {
 func TestIdleJobs(t *testing.T) {
 	s := newShift(t)
 	j := s.start(job.New{Params: json.RawMessage(`5`)})
-	s.exec(`update jobs set next_run_at = now() - interval '1 hour'`)
+	s.Exec(`update jobs set next_run_at = now() - interval '1 hour'`)
 	idle := func(what string, since string) {
 		t.Helper()
 		got := s.job(j.ID)
 		list, err := s.jobs.Jobs(t.Context(), job.Query{Limit: 5})
-		s.must(err)
+		s.Must(err)
 		if len(list) != 1 || (list[0].IdleSince == nil) != (got.IdleSince == nil) {
 			t.Errorf("%s: %+v in the list", what, list)
 		}
 		if got.IdleSince == nil && since == "" {
 			return
 		}
-		if got.IdleSince == nil || since == "" || s.number(`select count(*) from jobs where `+since+` = $1`, *got.IdleSince) != 1 {
+		if got.IdleSince == nil || since == "" || s.Number(`select count(*) from jobs where `+since+` = $1`, *got.IdleSince) != 1 {
 			t.Errorf("%s: idle since %v, want %s", what, got.IdleSince, since)
 		}
 	}
 	idle("not begun", "")
 	l := s.lease(j.ID, time.Hour)
 	idle("worked on", "")
-	s.exec(`update jobs set lease_until = now() - interval '9 seconds'`)
+	s.Exec(`update jobs set lease_until = now() - interval '9 seconds'`)
 	idle("about to be taken over", "")
-	s.exec(`update jobs set lease_until = now() - interval '1 minute'`)
+	s.Exec(`update jobs set lease_until = now() - interval '1 minute'`)
 	idle("its worker fell silent", "lease_until")
-	s.must(s.jobs.KeepJob(t.Context(), l, time.Hour))
-	s.must(s.jobs.ReleaseJob(t.Context(), l))
+	s.Must(s.jobs.KeepJob(t.Context(), l, time.Hour))
+	s.Must(s.jobs.ReleaseJob(t.Context(), l))
 	idle("given back", "")
-	s.exec(`update jobs set next_run_at = now() - interval '1 minute', started_at = now() - interval '1 hour'`)
+	s.Exec(`update jobs set next_run_at = now() - interval '1 minute', started_at = now() - interval '1 hour'`)
 	idle("taken by nobody", "next_run_at")
-	s.exec(`update jobs set next_run_at = now() + interval '1 minute'`)
+	s.Exec(`update jobs set next_run_at = now() + interval '1 minute'`)
 	idle("tried again later", "")
-	s.exec(`update jobs set next_run_at = now() - interval '1 minute', state = 'done', finished_at = now()`)
+	s.Exec(`update jobs set next_run_at = now() - interval '1 minute', state = 'done', finished_at = now()`)
 	idle("done", "")
 }
 
@@ -217,14 +218,14 @@ func TestTakeOver(t *testing.T) {
 	j := s.start(job.New{Params: json.RawMessage(`5`)})
 	dead := s.lease(j.ID, time.Millisecond)
 	_, err := s.jobs.SaveJob(t.Context(), dead, job.Progress{Cursor: json.RawMessage(`2`), Total: 5, Done: 2}, time.Millisecond)
-	s.must(err)
+	s.Must(err)
 	s.eventually(func() bool {
 		due, err := s.jobs.DueJobs(t.Context(), []string{"count"}, 9)
-		s.must(err)
+		s.Must(err)
 		return len(due) == 1
 	})
 	c := &counter{}
-	s.must(s.worker(c).Run(t.Context(), j.ID))
+	s.Must(s.worker(c).Run(t.Context(), j.ID))
 	if !slices.Equal(c.seen, []int64{3, 4, 5}) {
 		t.Errorf("went on with %v", c.seen)
 	}
@@ -237,7 +238,7 @@ func TestTakeOver(t *testing.T) {
 			t.Errorf("%s of a lost lease: %v", what, err)
 		}
 	}
-	s.must(s.jobs.ReleaseJob(t.Context(), dead)) // nothing to give back
+	s.Must(s.jobs.ReleaseJob(t.Context(), dead)) // nothing to give back
 	if got := s.job(j.ID); got.State != job.Done || got.Done != 5 {
 		t.Errorf("%+v", got)
 	}
@@ -285,7 +286,7 @@ func TestOneWorkerSaves(t *testing.T) {
 	if got.State != job.Done || got.Done != 40 {
 		t.Errorf("%+v", got)
 	}
-	if n := s.number(`select count(*) from job_errors`); n != 13 {
+	if n := s.Number(`select count(*) from job_errors`); n != 13 {
 		t.Errorf("%d row errors, want 13: a step was saved twice, or none", n)
 	}
 }
@@ -297,10 +298,10 @@ func TestCancelAJob(t *testing.T) {
 	c.delay = func(n int64) {
 		if n == 3 {
 			_, err := s.service.Cancel(t.Context(), clerk, j.ID)
-			s.must(err)
+			s.Must(err)
 		}
 	}
-	s.must(s.worker(c).Run(t.Context(), j.ID))
+	s.Must(s.worker(c).Run(t.Context(), j.ID))
 	got := s.job(j.ID)
 	if got.State != job.Cancelled || got.Done != 2 || len(c.seen) != 3 || got.FinishedAt == nil {
 		t.Errorf("%+v after steps %v", got, c.seen)
@@ -308,12 +309,12 @@ func TestCancelAJob(t *testing.T) {
 	if _, err := s.service.Cancel(t.Context(), clerk, j.ID); !errors.Is(err, job.ErrOver) {
 		t.Errorf("cancelled twice: %v", err)
 	}
-	if n := s.number(`select count(*) from audit where action = 'job.cancel'`); n != 1 {
+	if n := s.Number(`select count(*) from audit where action = 'job.cancel'`); n != 1 {
 		t.Errorf("%d audit entries", n)
 	}
 	waiting := s.start(job.New{})
 	_, err := s.service.Cancel(t.Context(), clerk, waiting.ID)
-	s.must(err)
+	s.Must(err)
 	if _, err := s.jobs.LeaseJob(t.Context(), waiting.ID, []string{"count"}, time.Second); !errors.Is(err, job.ErrNoWork) {
 		t.Errorf("a cancelled job can be taken: %v", err)
 	}
@@ -323,8 +324,8 @@ func TestStepsThatFail(t *testing.T) {
 	s := newShift(t)
 	j := s.start(job.New{})
 	for i := range job.MaxAttempts {
-		s.exec(`update jobs set next_run_at = now()`) // as if the wait were over
-		s.must(s.worker(failing{errors.New("a bug with a secret in it")}).Run(t.Context(), j.ID))
+		s.Exec(`update jobs set next_run_at = now()`) // as if the wait were over
+		s.Must(s.worker(failing{errors.New("a bug with a secret in it")}).Run(t.Context(), j.ID))
 		got := s.job(j.ID)
 		if last := i == job.MaxAttempts-1; last != (got.State == job.Failed) || got.Reason != "internal" || got.Detail != "" {
 			t.Fatalf("after attempt %d: %+v", i+1, got)
@@ -336,10 +337,10 @@ func TestStepsThatFail(t *testing.T) {
 		}
 	}
 	good := s.start(job.New{Params: json.RawMessage(`2`)})
-	s.must(s.worker(failing{postgres.ErrUnavailable}).Run(t.Context(), good.ID))
-	s.exec(`update jobs set next_run_at = now()`)
-	s.must(s.worker(&counter{}).Run(t.Context(), good.ID))
-	if n := s.number(`select attempts from jobs where id = $1 and state = 'done' and reason = ''`, good.ID); n != 0 {
+	s.Must(s.worker(failing{postgres.ErrUnavailable}).Run(t.Context(), good.ID))
+	s.Exec(`update jobs set next_run_at = now()`)
+	s.Must(s.worker(&counter{}).Run(t.Context(), good.ID))
+	if n := s.Number(`select attempts from jobs where id = $1 and state = 'done' and reason = ''`, good.ID); n != 0 {
 		t.Errorf("%d attempts after success", n)
 	}
 }
@@ -357,9 +358,9 @@ func TestJobThatKills(t *testing.T) {
 		if l.Attempts != i {
 			t.Fatalf("lease %d has %d attempts", i, l.Attempts)
 		}
-		s.exec(`update jobs set lease_until = now() - interval '1 second'`)
+		s.Exec(`update jobs set lease_until = now() - interval '1 second'`)
 	}
-	s.must(s.worker(&counter{}).Run(t.Context(), j.ID))
+	s.Must(s.worker(&counter{}).Run(t.Context(), j.ID))
 	if got := s.job(j.ID); got.State != job.Failed || got.Reason != "job_workers_died" {
 		t.Errorf("%+v", got)
 	}
@@ -381,7 +382,7 @@ func TestWhoSeesWhichJobs(t *testing.T) {
 		{self, []int64{all.ID, theirs.ID, mine.ID}, []int64{all.ID}},
 	} {
 		list, err := s.service.Jobs(t.Context(), c.by, job.Query{Limit: 10})
-		s.must(err)
+		s.Must(err)
 		var ids, open, own []int64
 		for _, j := range list {
 			ids = append(ids, j.ID)
@@ -407,9 +408,9 @@ func TestWhoSeesWhichJobs(t *testing.T) {
 		t.Errorf("started by a viewer: %v", err)
 	}
 	first, err := s.service.Jobs(t.Context(), viewer, job.Query{Limit: 2, Kind: "count", States: []job.State{job.Waiting}})
-	s.must(err)
+	s.Must(err)
 	rest, err := s.service.Jobs(t.Context(), viewer, job.Query{Limit: 2, Before: first[1].ID})
-	s.must(err)
+	s.Must(err)
 	if len(first) != 2 || len(rest) != 1 || rest[0].ID != mine.ID {
 		t.Errorf("pages %v %v", first, rest)
 	}

@@ -9,15 +9,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
 
 // Ledger reads batches and what became of their recipients.
-type Ledger struct{ *DB }
+type Ledger struct{ *pg.DB }
 
 // NewLedger returns the ledger of db.
-func NewLedger(db *DB) Ledger { return Ledger{db} }
+func NewLedger(db *pg.DB) Ledger { return Ledger{db} }
 
 const ledgerColumns = `b.id, b.kind, b.owner_id, b.template_id, coalesce(t.name, ''), coalesce(c.name, ''),
 	coalesce(c.shop_number, t.shop_number, 0), coalesce(sh.timezone, ''),
@@ -49,8 +50,8 @@ var withOutcome = map[delivery.Outcome]string{
 
 // ledgerConditions is the query as SQL, with one of [ofShops].
 func ledgerConditions(q delivery.BatchQuery, shops string) (where string, args []any) {
-	c := &conditionList{}
-	add := c.add
+	c := &pg.Conditions{}
+	add := c.Add
 	if q.Kind != "" {
 		add("b.kind = ?", q.Kind)
 	}
@@ -88,7 +89,7 @@ func ledgerConditions(q delivery.BatchQuery, shops string) (where string, args [
 	if q.After.ID != 0 {
 		add("(b.due_at, b.id) < (?, ?)", q.After.DueAt, q.After.ID)
 	}
-	return c.where(), c.params()
+	return c.Where(), c.Params()
 }
 
 // lookAt is how many batches one search for a user decodes at most.
@@ -117,9 +118,9 @@ func (l Ledger) Batches(ctx context.Context, q delivery.BatchQuery) (page delive
 	if len(conditions) > 1 {
 		sql += fmt.Sprintf(" order by due_at desc, id desc limit %d", limit+1)
 	}
-	rows, err := l.pool.Query(ctx, sql, args...)
+	rows, err := l.Pool.Query(ctx, sql, args...)
 	if err != nil {
-		return page, translate(err)
+		return page, pg.Translate(err)
 	}
 	defer rows.Close()
 	for seen := 0; rows.Next(); seen++ {
@@ -129,7 +130,7 @@ func (l Ledger) Batches(ctx context.Context, q delivery.BatchQuery) (page delive
 		}
 		row, fits, err := scanBatchRow(rows, q)
 		if err != nil {
-			return page, translate(err)
+			return page, pg.Translate(err)
 		}
 		page.Next = delivery.BatchCursor{DueAt: row.DueAt, ID: row.ID}
 		if fits {
@@ -137,7 +138,7 @@ func (l Ledger) Batches(ctx context.Context, q delivery.BatchQuery) (page delive
 		}
 	}
 	rows.Close()
-	return page, translate(rows.Err())
+	return page, pg.Translate(rows.Err())
 }
 
 // scanBatchRow reads one row; fits is false if the user who was asked for is not
@@ -147,47 +148,34 @@ func scanBatchRow(rows pgx.Rows, q delivery.BatchQuery) (r delivery.BatchRow, fi
 		return r, true, rows.Scan(ledgerFields(&r)...)
 	}
 	var due, sent []byte
-	var known recorded
-	if err := rows.Scan(append(ledgerFields(&r), &due, &sent, &known.rest, &known.exception)...); err != nil {
+	var known pg.Recorded
+	if err := rows.Scan(append(ledgerFields(&r), &due, &sent, &known.Rest, &known.Exception)...); err != nil {
 		return r, false, err
 	}
-	if meant, err := holds(due, q.UserID); err != nil || !meant {
+	if meant, err := pg.SetHolds(due, q.UserID); err != nil || !meant {
 		return r, false, err
 	}
-	if known.reached, err = holds(sent, q.UserID); err != nil {
+	if known.Reached, err = pg.SetHolds(sent, q.UserID); err != nil {
 		return r, false, err
 	}
-	r.Outcome, _ = known.outcome()
-	return r, q.Outcome == "" || alike(r.Outcome, q.Outcome), nil
-}
-
-// alike reports whether somebody with the outcome is counted under wanted.
-func alike(o, wanted delivery.Outcome) bool {
-	switch wanted {
-	case delivery.Sent:
-		return o == delivery.Sent || o == delivery.Recovered
-	case delivery.Dead:
-		return o == delivery.Dead || o == delivery.Discarded
-	case delivery.InFlight:
-		return !o.Final()
-	}
-	return o == wanted
+	r.Outcome, _ = known.Outcome()
+	return r, q.Outcome == "" || pg.SameOutcome(r.Outcome, q.Outcome), nil
 }
 
 // Batch returns one batch; see [delivery.LedgerStore].
 func (l Ledger) Batch(ctx context.Context, id int64) (r delivery.BatchRow, err error) {
-	err = l.pool.QueryRow(ctx, `select `+ledgerColumns+ledgerFrom+` where b.id = $1`, id).Scan(ledgerFields(&r)...)
+	err = l.Pool.QueryRow(ctx, `select `+ledgerColumns+ledgerFrom+` where b.id = $1`, id).Scan(ledgerFields(&r)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, delivery.ErrBatchNotFound
 	}
-	return r, translate(err)
+	return r, pg.Translate(err)
 }
 
 // Recipients lists recipients of a batch by ascending id. A batch has about a
 // thousand, so its bitmaps and exceptions are read whole.
 func (l Ledger) Recipients(ctx context.Context, q delivery.RecipientQuery) (list []delivery.Recipient, err error) {
 	// A checkpoint between two looks would show people twice or not at all.
-	err = l.instant(ctx, func(tx pgx.Tx) error {
+	err = l.Instant(ctx, func(tx pgx.Tx) error {
 		list, err = recipients(ctx, tx, q)
 		return err
 	})
@@ -206,11 +194,11 @@ func recipients(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) ([]de
 	if err != nil {
 		return nil, err
 	}
-	due, err := decodeSet(dueRaw)
+	due, err := pg.DecodeSet(dueRaw)
 	if err != nil {
 		return nil, err
 	}
-	sent, err := decodeSet(sentRaw)
+	sent, err := pg.DecodeSet(sentRaw)
 	if err != nil {
 		return nil, err
 	}
@@ -230,16 +218,16 @@ func recipients(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) ([]de
 			break
 		}
 		e, known := exceptions[id]
-		said := recorded{reached: sent.Contains(uint64(id)), rest: rest, restReason: restReason}
+		said := pg.Recorded{Reached: sent.Contains(uint64(id)), Rest: rest, RestReason: restReason}
 		r := b
 		if known {
-			r, said.exception, said.reason = e, string(e.Outcome), e.Reason
+			r, said.Exception, said.Reason = e, string(e.Outcome), e.Reason
 		}
 		r.UserID = id
-		if r.Outcome, r.Reason = said.outcome(); r.Outcome == delivery.InFlight {
+		if r.Outcome, r.Reason = said.Outcome(); r.Outcome == delivery.InFlight {
 			r.At = time.Time{}
 		}
-		if q.Outcome == "" || alike(r.Outcome, q.Outcome) {
+		if q.Outcome == "" || pg.SameOutcome(r.Outcome, q.Outcome) {
 			list = append(list, r)
 		}
 	}

@@ -39,10 +39,10 @@ func bitmap(ids ...user.ID) []byte {
 func (w *world) books(n int) []told {
 	w.Helper()
 	random := rand.New(rand.NewPCG(7, 7))
-	w.exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'Asia/Shanghai'), (11, 'Eleven', 'UTC') on conflict do nothing`)
-	w.exec(`insert into templates (shop_number, name, kind, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+	w.Exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'Asia/Shanghai'), (11, 'Eleven', 'UTC') on conflict do nothing`)
+	w.Exec(`insert into templates (shop_number, name, kind, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
 		select 10 + n % 2, 'Drop ' || n, 'amount_off', 'CNY', 'shop', 1, 1, date_trunc('second', now()), now() + interval '1 hour', 1, 'claim', 'durable', 'published' from generate_series(1, 4) n`)
-	w.exec(`insert into slots (id, template_id, slot, opens_at, due_at, state) overriding system value
+	w.Exec(`insert into slots (id, template_id, slot, opens_at, due_at, state) overriding system value
 		select n, (n - 1) / 3 + 1, (n - 1) % 3 + 1, now(), now() + n * interval '1 minute', 'sending' from generate_series(1, 12) n`)
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	all := make([]told, n)
@@ -110,14 +110,14 @@ func (w *world) fill(b *told, i int, random *rand.Rand) {
 			}
 		}
 	}
-	b.ID = w.number(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, sent,
+	b.ID = w.Number(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, sent,
 			due_count, sent_count, skipped_count, expired_count, dead_count, failed_count)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 		returning id`,
 		b.Kind, b.OwnerID, b.TemplateID, b.Channel, b.From, b.To, b.State, b.DueAt, bitmap(due...), bitmap(sent...),
 		b.Counts.Reserved, b.Counts.Sent, b.Counts.Skipped, b.Counts.Expired, b.Counts.Dead, b.Waiting)
 	for _, e := range exceptions {
-		w.exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, attempts) values ($1, $2, $3, $4, 'provider_error', 'HTTP 503', 3)`,
+		w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, attempts) values ($1, $2, $3, $4, 'provider_error', 'HTTP 503', 3)`,
 			b.ID, e.id, b.Channel, e.outcome)
 	}
 }
@@ -141,7 +141,7 @@ func (b told) fits(q delivery.BatchQuery) bool {
 func TestBatchesByEveryFilter(t *testing.T) {
 	w := newWorld(t)
 	all := w.books(120)
-	ledger := &delivery.Ledger{Store: postgres.NewLedger(w.db)}
+	ledger := &delivery.Ledger{Store: postgres.NewLedger(w.DB)}
 	random := rand.New(rand.NewPCG(1, 2))
 	found := 0
 	for range 400 {
@@ -168,7 +168,7 @@ func TestBatchesByEveryFilter(t *testing.T) {
 				want = append(want, fmt.Sprint(b.ID, b.Kind, b.TemplateID, b.Slot, b.Channel, b.State, b.Counts, b.Waiting, b.who[q.UserID]))
 			}
 		}
-		w.must(ledger.EachBatch(t.Context(), by, q, func(b delivery.BatchRow) error {
+		w.Must(ledger.EachBatch(t.Context(), by, q, func(b delivery.BatchRow) error {
 			got = append(got, fmt.Sprint(b.ID, b.Kind, b.TemplateID, b.Slot, b.Channel, b.State, b.Counts, b.Waiting, b.Outcome))
 			return nil
 		}))
@@ -184,7 +184,7 @@ func TestBatchesByEveryFilter(t *testing.T) {
 
 func TestRecipientsOfABatch(t *testing.T) {
 	w := newWorld(t)
-	ledger := &delivery.Ledger{Store: postgres.NewLedger(w.db)}
+	ledger := &delivery.Ledger{Store: postgres.NewLedger(w.DB)}
 	for _, b := range w.books(60) {
 		for _, o := range append([]delivery.Outcome{""}, delivery.ListedOutcomes()...) {
 			want, got, after := 0, 0, user.ID(0)
@@ -195,7 +195,7 @@ func TestRecipientsOfABatch(t *testing.T) {
 			}
 			for {
 				page, err := ledger.Recipients(t.Context(), staff.Actor{Role: staff.Viewer}, delivery.RecipientQuery{BatchID: b.ID, Outcome: o, After: after, Limit: 4})
-				w.must(err)
+				w.Must(err)
 				for _, r := range page {
 					if r.UserID <= after || r.Outcome != b.who[r.UserID] || (r.Outcome == delivery.InFlight) != r.At.IsZero() {
 						t.Fatalf("batch %d: %+v, was %q", b.ID, r, b.who[r.UserID])
@@ -214,9 +214,9 @@ func TestRecipientsOfABatch(t *testing.T) {
 			}
 		}
 		one, err := ledger.Recipients(t.Context(), staff.Actor{Role: staff.Viewer}, delivery.RecipientQuery{BatchID: b.ID, Only: b.To})
-		w.must(err)
+		w.Must(err)
 		none, err := ledger.Recipients(t.Context(), staff.Actor{Role: staff.Viewer}, delivery.RecipientQuery{BatchID: b.ID, Only: b.To + 1})
-		w.must(err)
+		w.Must(err)
 		if len(one) != 1 || one[0].UserID != b.To || len(none) != 0 {
 			t.Fatalf("one %v none %v", one, none)
 		}
@@ -226,8 +226,8 @@ func TestRecipientsOfABatch(t *testing.T) {
 func TestBatchesOfOtherShops(t *testing.T) {
 	w := newWorld(t)
 	all := w.books(20)
-	w.exec(`update batches set template_id = 0 where id = $1`, all[0].ID)
-	ledger := &delivery.Ledger{Store: postgres.NewLedger(w.db)}
+	w.Exec(`update batches set template_id = 0 where id = $1`, all[0].ID)
+	ledger := &delivery.Ledger{Store: postgres.NewLedger(w.DB)}
 	limited := staff.Actor{Role: staff.Viewer, Shops: []int64{10}}
 	for i, b := range all {
 		_, err := ledger.Batch(t.Context(), limited, b.ID)
@@ -246,13 +246,13 @@ func TestBatchesOfOtherShops(t *testing.T) {
 func TestBatchOfTheGreatestUser(t *testing.T) {
 	w := newWorld(t)
 	const last = user.ID(1<<63 - 1)
-	w.exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count) values ('campaign', 1, 0, 5, $1, now(), now(), $2, 2)`, last, bitmap(5, last))
-	ledger := &delivery.Ledger{Store: postgres.NewLedger(w.db)}
+	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count) values ('campaign', 1, 0, 5, $1, now(), now(), $2, 2)`, last, bitmap(5, last))
+	ledger := &delivery.Ledger{Store: postgres.NewLedger(w.DB)}
 	for _, id := range []user.ID{5, last} {
 		page, err := ledger.Batches(t.Context(), staff.System(), delivery.BatchQuery{UserID: id, Limit: 5})
-		w.must(err)
+		w.Must(err)
 		list, err := ledger.Recipients(t.Context(), staff.System(), delivery.RecipientQuery{BatchID: 1, After: id})
-		w.must(err)
+		w.Must(err)
 		if len(page.List) != 1 || page.List[0].Outcome != delivery.InFlight || (id == last) != (len(list) == 0) {
 			t.Errorf("user %d: %+v %v", id, page, list)
 		}

@@ -7,15 +7,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 	"dropbell/domain/template"
 )
 
 // Ledgers accounts for stock, and knows how it sold.
-type Ledgers struct{ *DB }
+type Ledgers struct{ *pg.DB }
 
 // NewLedgers returns the ledgers of db.
-func NewLedgers(db *DB) Ledgers { return Ledgers{db} }
+func NewLedgers(db *pg.DB) Ledgers { return Ledgers{db} }
 
 // ledgerSQL counts rows: an audit's statement, never a page's. One statement
 // sees one instant, so that it may run in the middle of a rush.
@@ -32,15 +33,15 @@ func scanLedger(row pgx.CollectableRow) (l claim.Ledger, err error) {
 
 // Ledger recounts the template's stock, or returns [template.ErrNotFound].
 func (s Ledgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger, error) {
-	rows, err := s.pool.Query(ctx, ledgerSQL+`where t.id = $1`, templateID)
+	rows, err := s.Pool.Query(ctx, ledgerSQL+`where t.id = $1`, templateID)
 	if err != nil {
-		return claim.Ledger{}, translate(err)
+		return claim.Ledger{}, pg.Translate(err)
 	}
 	l, err := pgx.CollectExactlyOneRow(rows, scanLedger)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return l, template.ErrNotFound
 	}
-	return l, translate(err)
+	return l, pg.Translate(err)
 }
 
 // Selling recounts the stock of up to limit templates that have sold within
@@ -48,20 +49,20 @@ func (s Ledgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger, er
 // twice a minute is not worth it, and worker audit does it on demand.
 func (s Ledgers) Selling(ctx context.Context, window time.Duration, limit int) ([]claim.Ledger, error) {
 	const most = 5_000_000
-	rows, err := s.pool.Query(ctx, ledgerSQL+`
+	rows, err := s.Pool.Query(ctx, ledgerSQL+`
 		where t.issued between 1 and $3 and t.state <> 'draft'
 			and exists (select from claim_seconds r where r.template_id = t.id and r.second > now() - $1::interval)
 		order by t.id desc limit $2`, window, limit, most)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, scanLedger)
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // Curve returns how the template sold, in at most so many steps.
 func (s Ledgers) Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		with span as (
 			select min(second) as first, max(second) as last from claim_seconds where template_id = $1
 		), step as (
@@ -73,26 +74,26 @@ func (s Ledgers) Curve(ctx context.Context, templateID int64, points int) (claim
 			from claim_seconds where template_id = $1 group by 1) sold
 		order by n`, templateID, points)
 	if err != nil {
-		return claim.Curve{}, translate(err)
+		return claim.Curve{}, pg.Translate(err)
 	}
 	var seconds int64
 	sold, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p claim.Point, err error) {
 		err = row.Scan(&seconds, &p.At, &p.Issued)
 		return p, err
 	})
-	return claim.NewCurve(time.Duration(seconds)*time.Second, sold), translate(err)
+	return claim.NewCurve(time.Duration(seconds)*time.Second, sold), pg.Translate(err)
 }
 
 // Pace returns coupons issued in each of the last seconds that are over, the
 // oldest first.
 func (s Ledgers) Pace(ctx context.Context, templateID int64, seconds int) ([]int64, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select coalesce(c.issued, 0) from generate_series(date_trunc('second', now()) - $2 * interval '1 second',
 			date_trunc('second', now()) - interval '1 second', interval '1 second') as s (second)
 		left join claim_seconds c on c.template_id = $1 and c.second = s.second order by s.second`, templateID, seconds)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }

@@ -17,7 +17,7 @@ import (
 // every instant at which it is looked at.
 func TestLedgerInTheRush(t *testing.T) {
 	h := newRushHour(t, 3)
-	ledgers := postgres.NewLedgers(h.db)
+	ledgers := postgres.NewLedgers(h.DB)
 	drop := h.Open(300, 2, nil)
 	defer h.watched(drop.ID)()
 	work := make(chan int)
@@ -50,7 +50,7 @@ func TestLedgerInTheRush(t *testing.T) {
 
 func TestLedgerTellsWhatIsOff(t *testing.T) {
 	h := newRushHour(t, 1)
-	ledgers := postgres.NewLedgers(h.db)
+	ledgers := postgres.NewLedgers(h.DB)
 	drop := h.Open(10, 1, nil)
 	quiet := h.Open(10, 1, nil)
 	for by := range user.ID(4) {
@@ -68,17 +68,17 @@ func TestLedgerTellsWhatIsOff(t *testing.T) {
 		}
 	}
 	off(0)
-	h.exec(`update templates set issued = 3 where id = $1`, drop.ID)
+	h.Exec(`update templates set issued = 3 where id = $1`, drop.ID)
 	off(1)
-	h.exec(`update templates set issued = 4 where id = $1`, drop.ID)
-	h.exec(`update claim_counts set issued = 2 where template_id = $1 and user_id = 1`, drop.ID)
+	h.Exec(`update templates set issued = 4 where id = $1`, drop.ID)
+	h.Exec(`update claim_counts set issued = 2 where template_id = $1 and user_id = 1`, drop.ID)
 	off(2) // one more than there are, and one user over the limit
-	h.exec(`delete from coupons where template_id = $1 and user_id = 4`, drop.ID)
+	h.Exec(`delete from coupons where template_id = $1 and user_id = 4`, drop.ID)
 	off(4)
 	if _, err := ledgers.Ledger(t.Context(), 999); !errors.Is(err, template.ErrNotFound) {
 		t.Errorf("no template: %v", err)
 	}
-	h.exec(`update claim_seconds set second = second - interval '2 hours'`)
+	h.Exec(`update claim_seconds set second = second - interval '2 hours'`)
 	if selling, err := ledgers.Selling(t.Context(), time.Hour, 10); err != nil || len(selling) != 0 {
 		t.Errorf("what sold long ago: %+v, %v", selling, err)
 	}
@@ -87,19 +87,19 @@ func TestLedgerTellsWhatIsOff(t *testing.T) {
 func claims(h *rushHour, drop template.Template, by user.ID) {
 	h.Helper()
 	_, err := h.Claim(h.Context(), claimtest.Tap(drop, by, ""))
-	h.must(err)
+	h.Must(err)
 }
 
 func TestCurveAndPace(t *testing.T) {
 	h := newRushHour(t, 1)
-	ledgers := postgres.NewLedgers(h.db)
+	ledgers := postgres.NewLedgers(h.DB)
 	drop := h.Open(1000, 1, nil)
 	if c, err := ledgers.Curve(t.Context(), drop.ID, 100); err != nil || len(c.Points) != 0 {
 		t.Errorf("nothing sold: %+v, %v", c, err)
 	}
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for second, n := range map[int]int{0: 500, 1: 200, 2: 50, 7: 5, 199: 1} {
-		h.exec(`insert into claim_seconds values ($1, $2, $3)`, drop.ID, at.Add(time.Duration(second)*time.Second), n)
+		h.Exec(`insert into claim_seconds values ($1, $2, $3)`, drop.ID, at.Add(time.Duration(second)*time.Second), n)
 	}
 	c, err := ledgers.Curve(t.Context(), drop.ID, 100)
 	if err != nil || c.Width != 2*time.Second || len(c.Points) != 100 || c.Total() != 756 {
@@ -115,8 +115,8 @@ func TestCurveAndPace(t *testing.T) {
 	if fine, err := ledgers.Curve(t.Context(), drop.ID, 1000); err != nil || fine.Width != time.Second || len(fine.Points) != 200 || fine.PeakRate() != 500 {
 		t.Errorf("second by second: %v, %d points, peak %v, %v", fine.Width, len(fine.Points), fine.PeakRate(), err)
 	}
-	h.exec(`delete from claim_seconds`)
-	h.exec(`insert into claim_seconds select $1, date_trunc('second', now()) - n * interval '1 second', n from generate_series(1, 90) n`, drop.ID)
+	h.Exec(`delete from claim_seconds`)
+	h.Exec(`insert into claim_seconds select $1, date_trunc('second', now()) - n * interval '1 second', n from generate_series(1, 90) n`, drop.ID)
 	pace, err := ledgers.Pace(t.Context(), drop.ID, 60)
 	// The clock may have gone on by a second or two since.
 	if err != nil || len(pace) != 60 || pace[10]-pace[11] != 1 || pace[0] < 58 || pace[0] > 60 {

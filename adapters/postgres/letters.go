@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -15,7 +16,7 @@ const letterWindow = 200
 
 // letterColumns are what a campaign c's message in batch b shows, with the
 // template t and the shop h it is about.
-const letterColumns = `b.kind, c.id, ` + contentSQL + `, c.ends_at, b.template_id, coalesce(c.shop_number, t.shop_number, 0), coalesce(h.name, ''),
+const letterColumns = `b.kind, c.id, ` + pg.BatchContent + `, c.ends_at, b.template_id, coalesce(c.shop_number, t.shop_number, 0), coalesce(h.name, ''),
 	coalesce(t.name, ''), coalesce(t.claim_url, ''), coalesce(t.opens_at, '0001-01-01'), b.due_at,
 	coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent`
 
@@ -62,16 +63,16 @@ func (r *Reservations) say(item *reminder.InboxItem, l letter, u user.User) {
 
 // letters returns the user's in-app campaign messages.
 func (r *Reservations) letters(ctx context.Context, by user.ID) (mine []message, err error) {
-	rows, err := r.pool.Query(ctx, lettersSQL, by, letterWindow)
+	rows, err := r.Pool.Query(ctx, lettersSQL, by, letterWindow)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (letter, error) { return scanLetter(row) })
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	for _, l := range all {
-		reached, err := holds(l.sent, by)
+		reached, err := pg.SetHolds(l.sent, by)
 		if err != nil {
 			return nil, err
 		}
@@ -84,32 +85,32 @@ func (r *Reservations) letters(ctx context.Context, by user.ID) (mine []message,
 
 // readers returns what rendering for the users takes; those without a row
 // read the default language.
-func (db *DB) readers(ctx context.Context, ids []user.ID) (map[user.ID]user.User, error) {
+func (r *Reservations) readers(ctx context.Context, ids []user.ID) (map[user.ID]user.User, error) {
 	list := make(map[user.ID]user.User, len(ids))
 	for _, id := range ids {
 		list[id] = user.User{ID: id}
 	}
-	rows, err := db.pool.Query(ctx, `select id, name, locale, timezone from users where id = any($1)`, ids)
+	rows, err := r.Pool.Query(ctx, `select id, name, locale, timezone from users where id = any($1)`, ids)
 	if err != nil {
-		return list, translate(err)
+		return list, pg.Translate(err)
 	}
 	var u user.User
 	_, err = pgx.ForEachRow(rows, []any{&u.ID, &u.Name, &u.Locale, &u.Timezone}, func() error {
 		list[u.ID] = u
 		return nil
 	})
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // PushLetter returns what a finished app batch of a campaign says to each of
 // the connected users whom it reached; connected is told who they may be.
 func (r *Reservations) PushLetter(ctx context.Context, batchID int64, connected func(from, to user.ID, reached func(user.ID) bool) []user.ID) (map[user.ID]reminder.InboxItem, error) {
-	l, err := scanLetter(r.pool.QueryRow(ctx, `select `+letterColumns+` from batches b join campaigns c on c.id = b.owner_id`+letterJoins+`
+	l, err := scanLetter(r.Pool.QueryRow(ctx, `select `+letterColumns+` from batches b join campaigns c on c.id = b.owner_id`+letterJoins+`
 		where b.id = $1 and b.channel = 0 and b.kind in ('campaign', 'test')`, batchID))
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
-	set, err := decodeSet(l.sent)
+	set, err := pg.DecodeSet(l.sent)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
@@ -40,7 +41,7 @@ type mint struct {
 
 func newMint(t *testing.T) *mint {
 	w := newWorld(t)
-	m := &mint{world: w, codes: postgres.NewCodes(w.db)}
+	m := &mint{world: w, codes: postgres.NewCodes(w.DB)}
 	m.use(keyOne)
 	return m
 }
@@ -49,42 +50,42 @@ func newMint(t *testing.T) *mint {
 func (m *mint) use(text string) {
 	m.Helper()
 	keys := codeKeys(m, text)
-	m.staff = &redeemcode.Service{Store: m.codes, Keys: keys, Now: clock}
+	m.staff = &redeemcode.Service{Store: m.codes, Keys: keys, Now: pgtest.Clock}
 	m.maker = &redeemcode.Generator{Store: m.codes, Keys: keys}
 }
 
 // byCode returns an open template whose coupons are obtained by code.
 func (m *mint) byCode(stock int64, limit int) template.Template {
 	m.Helper()
-	s := spec(time.Hour)
+	s := pgtest.Spec(time.Hour)
 	s.Obtain, s.Stock, s.PerUserLimit = template.ByCode, stock, limit
-	t, err := m.service.Create(m.Context(), staff.System(), s, "")
-	m.must(err)
-	t, err = m.service.Do(m.Context(), staff.System(), t.ID, 0, template.Publishing, "test")
-	m.must(err)
-	m.exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 minute' where id = $1`, t.ID)
+	t, err := m.Service.Create(m.Context(), staff.System(), s, "")
+	m.Must(err)
+	t, err = m.Service.Do(m.Context(), staff.System(), t.ID, 0, template.Publishing, "test")
+	m.Must(err)
+	m.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 minute' where id = $1`, t.ID)
 	return t
 }
 
 func (m *mint) generate(t template.Template, count int64) redeemcode.Batch {
 	m.Helper()
 	b, err := m.staff.Generate(m.Context(), clerk, t.ID, count, "")
-	m.must(err)
+	m.Must(err)
 	return b
 }
 
 // step does the next step of a batch's job as a worker would and saves it.
 func (m *mint) step(b redeemcode.Batch) job.Progress {
 	m.Helper()
-	jobs := postgres.NewJobs(m.db)
+	jobs := postgres.NewJobs(m.DB)
 	l, err := jobs.LeaseJob(m.Context(), b.JobID, []string{redeemcode.JobKind}, time.Minute)
-	m.must(err)
+	m.Must(err)
 	p, err := m.maker.Step(m.Context(), l.Job)
-	m.must(err)
+	m.Must(err)
 	_, err = jobs.SaveJob(m.Context(), l, p, time.Minute)
-	m.must(err)
+	m.Must(err)
 	if !p.Finished {
-		m.must(jobs.ReleaseJob(m.Context(), l))
+		m.Must(jobs.ReleaseJob(m.Context(), l))
 	}
 	return p
 }
@@ -100,7 +101,7 @@ func (m *mint) ready(t template.Template, count int64) redeemcode.Batch {
 func (m *mint) batch(id int64) redeemcode.Batch {
 	m.Helper()
 	b, err := m.codes.Batch(m.Context(), id)
-	m.must(err)
+	m.Must(err)
 	return b
 }
 
@@ -120,7 +121,7 @@ func (m *mint) csv(t template.Template, batch int64) (string, error) {
 func (m *mint) export(t template.Template, batch int64) []string {
 	m.Helper()
 	text, err := m.csv(t, batch)
-	m.must(err)
+	m.Must(err)
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if lines[0] != "code,batch_id" {
 		m.Fatalf("heading: %q", lines[0])

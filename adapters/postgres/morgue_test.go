@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -26,7 +27,7 @@ type morgue struct {
 
 func newMorgue(t *testing.T) *morgue {
 	m := &morgue{newsroom: newNewsroom(t), cause: func(user.ID) string { return "" }}
-	m.store = postgres.NewDeadLetters(m.db)
+	m.store = postgres.NewDeadLetters(m.DB)
 	m.letters = &delivery.DeadLetters{Store: m.store}
 	m.daemon.Policy.MaxAttempts = 1
 	m.hook.answer = func(msg delivery.Message, _ int) delivery.Result {
@@ -41,7 +42,7 @@ func newMorgue(t *testing.T) *morgue {
 // cutSlot fires slot k in batches of at most size users.
 func (w *world) cutSlot(t template.Template, k template.Slot, size int) reminder.Slot {
 	w.Helper()
-	sl := w.dueNow(t, k)
+	sl := w.DueNow(t, k)
 	w.cut(sl, size)
 	return sl
 }
@@ -49,27 +50,27 @@ func (w *world) cutSlot(t template.Template, k template.Slot, size int) reminder
 // cut fires a slot that is due in batches of at most size users.
 func (w *world) cut(sl reminder.Slot, size int) {
 	w.Helper()
-	cut, err := w.slots.BeginFiring(w.Context(), sl.ID, time.Minute)
-	w.must(err)
-	due, err := w.slots.ReadDue(w.Context(), cut, delivery.Range{From: 1, To: 1 << 40})
-	w.must(err)
+	cut, err := w.Slots.BeginFiring(w.Context(), sl.ID, time.Minute)
+	w.Must(err)
+	due, err := w.Slots.ReadDue(w.Context(), cut, delivery.Range{From: 1, To: 1 << 40})
+	w.Must(err)
 	var found [delivery.Channels]int64
 	for c, ids := range due {
 		found[c] = int64(len(ids))
 		for _, part := range delivery.CutIntoBatches(ids, nil, size) {
-			_, err := w.slots.StoreBatches(w.Context(), cut, []reminder.NewBatch{{Channel: delivery.Channel(c), Users: part}})
-			w.must(err)
+			_, err := w.Slots.StoreBatches(w.Context(), cut, []reminder.NewBatch{{Channel: delivery.Channel(c), Users: part}})
+			w.Must(err)
 		}
 	}
-	w.must(w.slots.EndFiring(w.Context(), cut, found))
+	w.Must(w.Slots.EndFiring(w.Context(), cut, found))
 }
 
 // bury delivers slot 1 of a new template to users from–to, each in a batch of
 // at most size, and finishes the slot.
 func (m *morgue) bury(from, to, size int) (template.Template, reminder.Slot) {
 	m.Helper()
-	tpl := m.published(2 * time.Hour)
-	m.reserveAll(tpl, users(from, to), reminders(delivery.Webhook, 5)...)
+	tpl := m.Published(2 * time.Hour)
+	m.reserveAll(tpl, users(from, to), pgtest.Reminders(delivery.Webhook, 5)...)
 	sl := m.cutSlot(tpl, 1, size)
 	m.drain()
 	m.finish(tpl)
@@ -78,8 +79,8 @@ func (m *morgue) bury(from, to, size int) (template.Template, reminder.Slot) {
 
 func (m *morgue) finish(tpl template.Template) map[delivery.Channel]delivery.Counts {
 	m.Helper()
-	_, err := m.slots.FinishSlots(m.Context())
-	m.must(err)
+	_, err := m.Slots.FinishSlots(m.Context())
+	m.Must(err)
 	return m.balanced(tpl)
 }
 
@@ -87,15 +88,15 @@ func (m *morgue) finish(tpl template.Template) map[delivery.Channel]delivery.Cou
 func (m *morgue) work(a delivery.DeadLetterAction, f delivery.DeadLetterFilter, rate int) delivery.DeadLetterJob {
 	m.Helper()
 	j, err := m.letters.Start(m.Context(), staff.System(), delivery.DeadLetterOrder{Action: a, Filter: f, Rate: rate})
-	m.must(err)
-	m.must(m.letters.Step(m.Context()))
+	m.Must(err)
+	m.Must(m.letters.Step(m.Context()))
 	return m.job(j.ID)
 }
 
 func (m *morgue) job(id int64) delivery.DeadLetterJob {
 	m.Helper()
 	jobs, err := m.letters.Jobs(m.Context(), staff.System(), 100)
-	m.must(err)
+	m.Must(err)
 	i := slices.IndexFunc(jobs, func(j delivery.DeadLetterJob) bool { return j.ID == id })
 	if i < 0 {
 		m.Fatalf("job %d is not listed", id)
@@ -105,14 +106,14 @@ func (m *morgue) job(id int64) delivery.DeadLetterJob {
 
 func (n *newsroom) slotState(id int64) (state string) {
 	n.Helper()
-	n.must(n.sql.QueryRow(n.Context(), `select state from slots where id = $1`, id).Scan(&state))
+	n.Must(n.SQL.QueryRow(n.Context(), `select state from slots where id = $1`, id).Scan(&state))
 	return state
 }
 
 // countersAgree fails unless the groups' counters are what the rows say.
 func (m *morgue) countersAgree(when string) {
 	m.Helper()
-	if off := m.number(`select count(*) from dead_letter_groups g full join (
+	if off := m.Number(`select count(*) from dead_letter_groups g full join (
 			select channel, fingerprint, count(*) as n from exceptions where outcome = 'dead' group by 1, 2) c using (channel, fingerprint)
 		where coalesce(g.dead, 0) <> coalesce(c.n, 0)`); off != 0 {
 		m.Errorf("%s: %d groups are counted wrongly", when, off)
@@ -125,15 +126,15 @@ func only[T any](v T) *T { return &v }
 func (m *morgue) markSent(tpl template.Template, id user.ID) {
 	m.Helper()
 	var raw []byte
-	m.must(m.sql.QueryRow(m.Context(), `select sent from batches where template_id = $1 and $2 between from_user and to_user`, tpl.ID, id).Scan(&raw))
+	m.Must(m.SQL.QueryRow(m.Context(), `select sent from batches where template_id = $1 and $2 between from_user and to_user`, tpl.ID, id).Scan(&raw))
 	set := roaring64.New()
 	if len(raw) > 0 {
-		m.must(set.UnmarshalBinary(raw))
+		m.Must(set.UnmarshalBinary(raw))
 	}
 	set.Add(uint64(id))
 	raw, err := set.ToBytes()
-	m.must(err)
-	m.exec(`update batches set sent = $3, sent_count = sent_count + 1 where template_id = $1 and $2 between from_user and to_user`, tpl.ID, id, raw)
+	m.Must(err)
+	m.Exec(`update batches set sent = $3, sent_count = sent_count + 1 where template_id = $1 and $2 between from_user and to_user`, tpl.ID, id, raw)
 }
 
 // times returns how often the webhook was asked to reach the user about tpl.

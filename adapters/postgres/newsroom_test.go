@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -29,10 +30,10 @@ type newsroom struct {
 
 func newNewsroom(t *testing.T) *newsroom {
 	w := newWorld(t)
-	n := &newsroom{world: w, store: postgres.NewAnnouncements(w.db), queue: &memoryQueue{},
+	n := &newsroom{world: w, store: postgres.NewAnnouncements(w.DB), queue: &memoryQueue{},
 		app: newSink(delivery.App, 1000), hook: newSink(delivery.Webhook, 100)}
-	n.staff = &reminder.Announcements{Store: n.store, Now: clock}
-	n.worker = &reminder.Announcer{Store: n.store, Queue: n.queue, Now: clock, LeaseFor: 10 * time.Second}
+	n.staff = &reminder.Announcements{Store: n.store, Now: pgtest.Clock}
+	n.worker = &reminder.Announcer{Store: n.store, Queue: n.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
 	n.daemon = w.deliverer(n.queue, n.app, n.hook)
 	return n
 }
@@ -40,25 +41,25 @@ func newNewsroom(t *testing.T) *newsroom {
 // drain works off whatever is ready on the two channels.
 func (n *newsroom) drain() {
 	n.Helper()
-	n.must(n.daemon.Drain(n.Context(), delivery.App))
-	n.must(n.daemon.Drain(n.Context(), delivery.Webhook))
+	n.Must(n.daemon.Drain(n.Context(), delivery.App))
+	n.Must(n.daemon.Drain(n.Context(), delivery.Webhook))
 }
 
 // remind fires the present slot k and delivers it.
 func (n *newsroom) remind(t template.Template, k template.Slot) reminder.Slot {
 	n.Helper()
-	sl := n.dueNow(t, k)
-	n.must(n.world.timers(n.queue).Fire(n.Context(), sl.ID))
+	sl := n.DueNow(t, k)
+	n.Must(n.world.timers(n.queue).Fire(n.Context(), sl.ID))
 	n.drain()
-	_, err := n.slots.FinishSlots(n.Context())
-	n.must(err)
+	_, err := n.Slots.FinishSlots(n.Context())
+	n.Must(err)
 	return sl
 }
 
 func (n *newsroom) moveBy(t template.Template, by time.Duration) template.Template {
 	n.Helper()
-	now, err := n.templates.Template(n.Context(), t.ID)
-	n.must(err)
+	now, err := n.Templates.Template(n.Context(), t.ID)
+	n.Must(err)
 	return n.move(t, now.OpensAt.Add(by))
 }
 
@@ -66,18 +67,18 @@ func (n *newsroom) moveBy(t template.Template, by time.Duration) template.Templa
 func (n *newsroom) send(t template.Template, kind delivery.Kind) reminder.Announcement {
 	n.Helper()
 	a, err := n.staff.Send(n.Context(), staff.System(), t.ID, reminder.Order{Kind: kind})
-	n.must(err)
-	n.must(n.worker.Cut(n.Context(), a.ID))
+	n.Must(err)
+	n.Must(n.worker.Cut(n.Context(), a.ID))
 	n.drain()
 	_, err = n.store.FinishAnnouncements(n.Context())
-	n.must(err)
+	n.Must(err)
 	return a
 }
 
 func (n *newsroom) status(t template.Template, id int64) reminder.AnnouncementStatus {
 	n.Helper()
 	list, err := n.staff.List(n.Context(), staff.System(), t.ID)
-	n.must(err)
+	n.Must(err)
 	for _, s := range list {
 		if s.ID == id {
 			return s
@@ -124,7 +125,7 @@ func (n *newsroom) reserveAll(t template.Template, ids []user.ID, rs ...reminder
 	var all sync.WaitGroup
 	for _, id := range ids {
 		all.Go(func() {
-			if v := n.reserve(t, id, rs...); !v.Applied {
+			if v := n.Reserve(t, id, rs...); !v.Applied {
 				n.Errorf("user %d: %+v", id, v)
 			}
 		})

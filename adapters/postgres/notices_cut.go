@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
@@ -37,7 +38,7 @@ order by n.due_at limit $1 for update of n skip locked`
 // CutNotices takes due notices and stores batches for them; see
 // [coupon.NoticeStore].
 func (s Notices) CutNotices(ctx context.Context, limit int) (batches []coupon.CutBatch, n int, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, takeSQL, limit)
 		if err != nil {
 			return err
@@ -156,7 +157,7 @@ func storeRun(ctx context.Context, tx pgx.Tx, group []dueNotice) (batches []coup
 			worthless = d.ExpiresAt
 		}
 	}
-	due, err := encodeSet(ids) // ascending: sorted by user within a template
+	due, err := pg.EncodeSet(ids) // ascending: sorted by user within a template
 	if err != nil {
 		return nil, err
 	}
@@ -189,33 +190,33 @@ func (l *lease) noticeDays(ctx context.Context) error {
 	if l.batch.Subject.Kind != delivery.KindNotice {
 		return nil
 	}
-	return translate(l.db.pool.QueryRow(ctx, `select days from notice_runs where id = $1`, l.batch.Owner).Scan(&l.batch.Subject.Slot))
+	return pg.Translate(l.db.Pool.QueryRow(ctx, `select days from notice_runs where id = $1`, l.batch.Owner).Scan(&l.batch.Subject.Slot))
 }
 
 // Readers looks at the recipients of a batch who are left; see
 // [coupon.ReaderStore].
 func (s Notices) Readers(ctx context.Context, b *delivery.Batch) (coupon.Readers, error) {
 	r := coupon.Readers{Quiet: map[user.ID]user.User{}, Done: map[user.ID]bool{}}
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select u.id, u.quiet_from, u.quiet_to, case when u.timezone <> '' then u.timezone else s.timezone end
 		from notice_runs r join templates t on t.id = r.template_id join shops s on s.number = t.shop_number
 		join users u on u.id = any($2) and u.quiet_from <> u.quiet_to where r.id = $1`, b.Owner, b.Left)
 	if err != nil {
-		return r, translate(err)
+		return r, pg.Translate(err)
 	}
 	var u user.User
 	if _, err = pgx.ForEachRow(rows, []any{&u.ID, &u.Quiet.From, &u.Quiet.To, &u.Timezone}, func() error {
 		r.Quiet[u.ID] = u
 		return nil
 	}); err != nil {
-		return r, translate(err)
+		return r, pg.Translate(err)
 	}
-	if rows, err = s.pool.Query(ctx, `select n.user_id from notices n where n.run_id = $1 and n.user_id = any($2) and not `+liveSQL, b.Owner, b.Left); err != nil {
-		return r, translate(err)
+	if rows, err = s.Pool.Query(ctx, `select n.user_id from notices n where n.run_id = $1 and n.user_id = any($2) and not `+liveSQL, b.Owner, b.Left); err != nil {
+		return r, pg.Translate(err)
 	}
 	_, err = pgx.ForEachRow(rows, []any{&u.ID}, func() error {
 		r.Done[u.ID] = true
 		return nil
 	})
-	return r, translate(err)
+	return r, pg.Translate(err)
 }

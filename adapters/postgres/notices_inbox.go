@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -51,10 +52,10 @@ func noticeItem(run int64, it reminder.InboxItem) reminder.InboxItem {
 }
 
 // noticesTo returns the notices that reached the user's app.
-func (db *DB) noticesTo(ctx context.Context, by user.ID) (mine []message, err error) {
-	rows, err := db.pool.Query(ctx, noticeSQL, by, noticeWindow)
+func (r *Reservations) noticesTo(ctx context.Context, by user.ID) (mine []message, err error) {
+	rows, err := r.Pool.Query(ctx, noticeSQL, by, noticeWindow)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n notice, err error) {
 		var run int64
@@ -64,10 +65,10 @@ func (db *DB) noticesTo(ctx context.Context, by user.ID) (mine []message, err er
 		return n, err
 	})
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	for _, n := range all {
-		reached, err := holds(n.sent, by)
+		reached, err := pg.SetHolds(n.sent, by)
 		if err != nil {
 			return nil, err
 		}
@@ -85,16 +86,16 @@ func (r *Reservations) PushNotice(ctx context.Context, batchID int64, connected 
 	var run int64
 	var from, to user.ID
 	it := &n.item
-	err := r.pool.QueryRow(ctx, `
+	err := r.Pool.QueryRow(ctx, `
 		select b.owner_id, n.days, b.template_id, t.shop_number, t.name, t.claim_url, coalesce(t.opens_at, '0001-01-01'), b.due_at,
 			coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent
 		from batches b join notice_runs n on n.id = b.owner_id join templates t on t.id = b.template_id
 		where b.id = $1 and b.channel = 0 and b.kind = 'notice'`, batchID).
 		Scan(&run, &n.days, &it.TemplateID, &it.ShopNumber, &it.Name, &it.ClaimURL, &it.OpensAt, &it.DueAt, &it.At, &from, &to, &n.sent)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
-	set, err := decodeSet(n.sent)
+	set, err := pg.DecodeSet(n.sent)
 	if err != nil {
 		return nil, err
 	}
@@ -122,13 +123,13 @@ func (r *Reservations) PushNotice(ctx context.Context, batchID int64, connected 
 
 // noticeExpiries returns until when the coupons are good of which a run told.
 func (r *Reservations) noticeExpiries(ctx context.Context, run int64, ids []user.ID) (map[user.ID]time.Time, error) {
-	rows, err := r.pool.Query(ctx, `select user_id, expires_at from notices where run_id = $1 and user_id = any($2)`, run, ids)
+	rows, err := r.Pool.Query(ctx, `select user_id, expires_at from notices where run_id = $1 and user_id = any($2)`, run, ids)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list := make(map[user.ID]time.Time, len(ids))
 	var id user.ID
 	var end time.Time
 	_, err = pgx.ForEachRow(rows, []any{&id, &end}, func() error { list[id] = end; return nil })
-	return list, translate(err)
+	return list, pg.Translate(err)
 }

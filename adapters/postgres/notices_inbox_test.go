@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -20,22 +21,22 @@ func TestNoticesAreInTheInbox(t *testing.T) {
 		return delivery.Result{Status: delivery.Delivered}
 	}
 	b.own(b.drop, 1, 2, 3, 4)
-	b.exec(`update users set locale = 'zh-CN' where id = 2`)
-	b.exec(`update coupons set expires_at = expires_at + interval '1 second' where user_id = 2`)
-	b.exec(`update users set opt_outs = 1 where id = 4`)
-	b.exec(`update templates set claim_url = 'https://shop.example/use' where id = $1`, b.drop.ID)
+	b.Exec(`update users set locale = 'zh-CN' where id = 2`)
+	b.Exec(`update coupons set expires_at = expires_at + interval '1 second' where user_id = 2`)
+	b.Exec(`update users set opt_outs = 1 where id = 4`)
+	b.Exec(`update templates set claim_url = 'https://shop.example/use' where id = $1`, b.drop.ID)
 	b.planned(4)
 	box := func(id user.ID) reminder.Inbox {
 		t.Helper()
-		list, err := b.reservations.Inbox(t.Context(), id, time.Time{}, 10)
-		b.must(err)
+		list, err := b.Reservations.Inbox(t.Context(), id, time.Time{}, 10)
+		b.Must(err)
 		return list
 	}
 	if got := box(1); len(got.Items) != 0 {
 		t.Fatalf("told before it is due: %+v", got)
 	}
 	b.comeDue()
-	b.until("cut", func() bool { return b.number(`select count(*) from batches where kind = 'notice'`) == 2 })
+	b.until("cut", func() bool { return b.Number(`select count(*) from batches where kind = 'notice'`) == 2 })
 	if got := box(1); len(got.Items) != 0 {
 		t.Fatalf("told before it is sent: %+v", got)
 	}
@@ -47,7 +48,7 @@ func TestNoticesAreInTheInbox(t *testing.T) {
 		}
 		it := got.Items[0]
 		var ends time.Time
-		b.must(b.sql.QueryRow(t.Context(), `select expires_at from coupons where user_id = $1`, id).Scan(&ends))
+		b.Must(b.SQL.QueryRow(t.Context(), `select expires_at from coupons where user_id = $1`, id).Scan(&ends))
 		if it.Kind != delivery.KindNotice || it.Title != title || it.Text == "" || !it.ExpiresAt.Equal(ends) || it.TemplateID != b.drop.ID ||
 			it.Name != "Half price" || it.ClaimURL != "https://shop.example/use" || it.Slot != 0 || it.DueAt.IsZero() || it.At.Before(it.DueAt) {
 			t.Errorf("user %d: %+v", id, it)
@@ -59,8 +60,8 @@ func TestNoticesAreInTheInbox(t *testing.T) {
 		}
 	}
 	pushedLikeListed(t, b)
-	_, err := b.reservations.MarkRead(t.Context(), 1, clock().Add(time.Minute))
-	b.must(err)
+	_, err := b.Reservations.MarkRead(t.Context(), 1, pgtest.Clock().Add(time.Minute))
+	b.Must(err)
 	if got := box(1); got.Unread != 0 || !got.Items[0].Read {
 		t.Errorf("read: %+v", got)
 	}
@@ -76,24 +77,24 @@ func pushedLikeListed(t *testing.T, b *bell) {
 		}
 		return list
 	}
-	app, hook := b.number(`select id from batches where channel = 0`), b.number(`select id from batches where channel = 4`)
-	pushed, err := b.reservations.PushNotice(t.Context(), app, everybody)
-	b.must(err)
+	app, hook := b.Number(`select id from batches where channel = 0`), b.Number(`select id from batches where channel = 4`)
+	pushed, err := b.Reservations.PushNotice(t.Context(), app, everybody)
+	b.Must(err)
 	if len(pushed) != 2 {
 		t.Errorf("pushed to %v", pushed)
 	}
 	for id, it := range pushed {
-		list, err := b.reservations.Inbox(t.Context(), id, time.Time{}, 10)
-		b.must(err)
+		list, err := b.Reservations.Inbox(t.Context(), id, time.Time{}, 10)
+		b.Must(err)
 		if len(list.Items) != 1 || list.Items[0] != it {
 			t.Errorf("user %d: pushed %+v, listed %+v", id, it, list.Items)
 		}
 	}
-	none, err := b.reservations.PushNotice(t.Context(), app, func(user.ID, user.ID, func(user.ID) bool) []user.ID { return nil })
+	none, err := b.Reservations.PushNotice(t.Context(), app, func(user.ID, user.ID, func(user.ID) bool) []user.ID { return nil })
 	if err != nil || len(none) != 0 {
 		t.Errorf("nobody is connected: %v, %v", none, err)
 	}
-	if _, err := b.reservations.PushNotice(t.Context(), hook, everybody); err == nil {
+	if _, err := b.Reservations.PushNotice(t.Context(), hook, everybody); err == nil {
 		t.Error("another channel's batch was pushed")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 )
@@ -36,13 +37,13 @@ func (s Notices) RunsOf(ctx context.Context, day time.Time) (off []coupon.RunBal
 
 // recountRuns recounts the runs that the query finds.
 func (s Notices) recountRuns(ctx context.Context, find string, args ...any) (off []coupon.RunBalance, looked int, err error) {
-	rows, err := s.pool.Query(ctx, find, args...)
+	rows, err := s.Pool.Query(ctx, find, args...)
 	if err != nil {
-		return nil, 0, translate(err)
+		return nil, 0, pg.Translate(err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
-		return nil, 0, translate(err)
+		return nil, 0, pg.Translate(err)
 	}
 	for some := range slices.Chunk(ids, runsAtOnce) {
 		list, err := s.balanceRuns(ctx, some)
@@ -80,7 +81,7 @@ func newRunSets(template int64) *runSets {
 // because dead letters of it are replayed, is left out.
 func (s Notices) balanceRuns(ctx context.Context, ids []int64) (list []coupon.RunBalance, err error) {
 	runs := map[int64]*runSets{}
-	err = s.instant(ctx, func(tx pgx.Tx) error {
+	err = s.Instant(ctx, func(tx pgx.Tx) error {
 		clear(runs)
 		return errors.Join(readRuns(ctx, tx, ids, runs), readRunBatches(ctx, tx, ids, runs), readRunNotices(ctx, tx, ids, runs))
 	})
@@ -117,8 +118,8 @@ func readRunBatches(ctx context.Context, tx pgx.Tx, ids []int64, runs map[int64]
 		if r == nil {
 			return nil
 		}
-		all, err := decodeSet(due)
-		some, sentErr := decodeSet(sent)
+		all, err := pg.DecodeSet(due)
+		some, sentErr := pg.DecodeSet(sent)
 		if err := errors.Join(err, sentErr); err != nil {
 			return err
 		}
@@ -170,7 +171,7 @@ func (r *runSets) balance(id int64) coupon.RunBalance {
 
 // DayBalance compares the calendar of one day with its notices.
 func (s Notices) DayBalance(ctx context.Context, day time.Time) ([]coupon.NoticeBalance, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		with stored as (
 			select template_id, count(*) filter (where status = 0) as waiting, count(*) filter (where status = 1) as sent,
 				count(*) filter (where status = 2) as failed
@@ -182,11 +183,11 @@ func (s Notices) DayBalance(ctx context.Context, day time.Time) ([]coupon.Notice
 			coalesce(s.waiting, 0), coalesce(s.sent, 0), coalesce(s.failed, 0)
 		from kept k full join stored s using (template_id) order by template_id`, day)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b coupon.NoticeBalance, err error) {
 		b.Kept.Day = day
 		return b, row.Scan(&b.TemplateID, &b.Kept.Planned, &b.Kept.Sent, &b.Kept.Failed, &b.Kept.Dropped, &b.Waiting, &b.Sent, &b.Failed)
 	})
-	return list, translate(err)
+	return list, pg.Translate(err)
 }

@@ -11,7 +11,7 @@ import (
 func (b *bell) off(day time.Time) (sum int64) {
 	b.Helper()
 	list, err := b.notices.DayBalance(b.Context(), day)
-	b.must(err)
+	b.Must(err)
 	for _, l := range list {
 		sum += l.Difference()
 	}
@@ -23,7 +23,7 @@ func (b *bell) off(day time.Time) (sum int64) {
 func (b *bell) runsOff() (sum int64, looked int) {
 	b.Helper()
 	list, looked, err := b.notices.RecentRuns(b.Context(), time.Hour, 100)
-	b.must(err)
+	b.Must(err)
 	for _, l := range list {
 		sum += l.Difference()
 	}
@@ -43,20 +43,20 @@ func TestNoticesAreRecounted(t *testing.T) {
 	b.app.answer, b.hook.answer = fail, fail
 	b.own(b.drop, 1, 2, 3, 4, 5)
 	b.planned(5)
-	b.exec(`update coupons set state = 'used' where user_id = 4`) // dropped before it is cut
+	b.Exec(`update coupons set state = 'used' where user_id = 4`) // dropped before it is cut
 	b.comeDue()
-	b.until("the run is cut", func() bool { return b.number(`select count(*) from batches`) == 2 })
-	b.exec(`update coupons set state = 'used' where user_id = 5`) // gone before it is sent
+	b.until("the run is cut", func() bool { return b.Number(`select count(*) from batches`) == 2 })
+	b.Exec(`update coupons set state = 'used' where user_id = 5`) // gone before it is sent
 	b.deliver()
-	b.until("the run is settled", func() bool { return b.number(`select count(*) from notice_runs where settled_at is not null`) == 1 })
+	b.until("the run is settled", func() bool { return b.Number(`select count(*) from notice_runs where settled_at is not null`) == 1 })
 	if sum := b.calendar(); sum.Planned != 5 || sum.Sent != 2 || sum.Failed != 1 || sum.Dropped != 2 {
 		t.Fatalf("%+v", sum)
 	}
 	var day time.Time
-	b.must(b.sql.QueryRow(t.Context(), `select day from notice_days`).Scan(&day))
+	b.Must(b.SQL.QueryRow(t.Context(), `select day from notice_days`).Scan(&day))
 	off, looked := b.runsOff()
 	ofDay, lookedOfDay, err := b.notices.RunsOf(t.Context(), day)
-	b.must(err)
+	b.Must(err)
 	if off != 0 || looked != 1 || len(ofDay) != 0 || lookedOfDay != 1 {
 		t.Fatalf("off by %d in %d runs; of the day %v in %d", off, looked, ofDay, lookedOfDay)
 	}
@@ -78,23 +78,23 @@ func TestNoticesAreRecounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tables := []string{"notices", "notice_days", "notice_runs", "batches"}
 			for _, table := range tables {
-				b.exec(`create table kept_` + table + ` as table ` + table)
+				b.Exec(`create table kept_` + table + ` as table ` + table)
 			}
-			b.exec(c.change)
+			b.Exec(c.change)
 			if got := b.off(day); got != c.days {
 				t.Errorf("the day is off by %d, want %d", got, c.days)
 			}
 			if got, _ := b.runsOff(); got != c.run {
 				t.Errorf("the run is off by %d, want %d", got, c.run)
 			}
-			b.exec(`delete from notices`)
-			b.exec(`delete from notice_days`)
-			b.exec(`insert into notices table kept_notices`)
-			b.exec(`insert into notice_days table kept_notice_days`)
-			b.exec(`update notice_runs r set settled_at = k.settled_at from kept_notice_runs k where k.id = r.id`)
-			b.exec(`update batches b set state = k.state from kept_batches k where k.id = b.id`)
+			b.Exec(`delete from notices`)
+			b.Exec(`delete from notice_days`)
+			b.Exec(`insert into notices table kept_notices`)
+			b.Exec(`insert into notice_days table kept_notice_days`)
+			b.Exec(`update notice_runs r set settled_at = k.settled_at from kept_notice_runs k where k.id = r.id`)
+			b.Exec(`update batches b set state = k.state from kept_batches k where k.id = b.id`)
 			for _, table := range tables {
-				b.exec(`drop table kept_` + table)
+				b.Exec(`drop table kept_` + table)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 )
 
@@ -15,12 +16,12 @@ const batchesDone = `not exists (select from batches b where b.kind = 'notice' a
 
 // FinishedRuns returns runs that ended and whose notices do not know it.
 func (s Notices) FinishedRuns(ctx context.Context, limit int) ([]int64, error) {
-	rows, err := s.pool.Query(ctx, `select r.id from notice_runs r where r.settled_at is null and `+batchesDone+` order by r.id limit $1`, limit)
+	rows, err := s.Pool.Query(ctx, `select r.id from notice_runs r where r.settled_at is null and `+batchesDone+` order by r.id limit $1`, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, translate(err)
+	return ids, pg.Translate(err)
 }
 
 // SettleNotices writes down what became of a run's notices: sent if one
@@ -28,8 +29,8 @@ func (s Notices) FinishedRuns(ctx context.Context, limit int) ([]int64, error) {
 // more. It may run again, when dead letters were replayed: the calendar
 // changes by the difference.
 func (s Notices) SettleNotices(ctx context.Context, run int64) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
-		if _, err := lockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 for update`, run); err != nil {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := pg.LockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 for update`, run); err != nil {
 			return err
 		}
 		// Only now, since whoever makes a batch ready again holds the run.
@@ -78,24 +79,24 @@ func (s Notices) SettleNotices(ctx context.Context, run int64) error {
 // a while, as it is for the end of quiet hours, and that have sent more than
 // their notices know.
 func (s Notices) SleepingRuns(ctx context.Context, limit int) ([]int64, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select r.id from notice_runs r
 		where r.settled_at is null and r.told < (select sum(b.sent_count) from batches b where b.kind = 'notice' and b.owner_id = r.id)
 			and not exists (select from batches b where b.kind = 'notice' and b.owner_id = r.id and b.state <> 'done'
 				and (b.state <> 'ready' or b.next_run_at < clock_timestamp() + interval '10 seconds'))
 		order by r.id limit $1`, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, translate(err)
+	return ids, pg.Translate(err)
 }
 
 // NoteReached writes down who of an open run was reached so far, and that much
 // in the calendar.
 func (s Notices) NoteReached(ctx context.Context, run int64) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
-		open, err := lockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 and r.settled_at is null for update`, run)
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		open, err := pg.LockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 and r.settled_at is null for update`, run)
 		if err != nil || len(open) == 0 {
 			return err
 		}
@@ -144,7 +145,7 @@ func sentByRun(ctx context.Context, tx pgx.Tx, run int64) (*roaring64.Bitmap, er
 	all := roaring64.New()
 	var raw []byte
 	_, err = pgx.ForEachRow(rows, []any{&raw}, func() error {
-		set, err := decodeSet(raw)
+		set, err := pg.DecodeSet(raw)
 		if err == nil {
 			all.Or(set)
 		}

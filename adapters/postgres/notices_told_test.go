@@ -9,7 +9,7 @@ import (
 // sleeps gives the user quiet hours around now.
 func (b *bell) sleeps(id int64) {
 	b.Helper()
-	b.exec(`update users set timezone = 'UTC', quiet_from = (extract(hour from now() at time zone 'UTC')::int + 23) % 24 * 60,
+	b.Exec(`update users set timezone = 'UTC', quiet_from = (extract(hour from now() at time zone 'UTC')::int + 23) % 24 * 60,
 		quiet_to = (extract(hour from now() at time zone 'UTC')::int + 2) % 24 * 60 where id = $1`, id)
 }
 
@@ -22,23 +22,23 @@ func TestTheCalendarDoesNotWaitForSleepers(t *testing.T) {
 	b.planned(3)
 	b.sleeps(asleep)
 	b.comeDue()
-	b.must(b.announcer.Sweep(t.Context()))
+	b.Must(b.announcer.Sweep(t.Context()))
 	b.deliver()
-	b.until("noted", func() bool { return b.number(`select count(*) from notices where status = 1`) == 2 })
+	b.until("noted", func() bool { return b.Number(`select count(*) from notices where status = 1`) == 2 })
 	if got := b.calendar(); got != (coupon.NoticeDay{Planned: 3, Sent: 2}) {
 		t.Errorf("while one sleeps the calendar says %+v", got)
 	}
-	told := b.number(`select told from notice_runs`)
+	told := b.Number(`select told from notice_runs`)
 	if again, err := b.notices.SleepingRuns(t.Context(), 10); err != nil || len(again) != 0 || told != 4 { // two channels
 		t.Errorf("%v are to be noted again after %d messages (%v)", again, told, err)
 	}
 	b.wake()
-	b.until("settled", func() bool { return b.number(`select count(*) from notice_runs where settled_at is null`) == 0 })
+	b.until("settled", func() bool { return b.Number(`select count(*) from notice_runs where settled_at is null`) == 0 })
 	if got := b.calendar(); got != (coupon.NoticeDay{Planned: 3, Sent: 3}) {
 		t.Errorf("in the end the calendar says %+v", got)
 	}
-	run := b.number(`select id from notice_runs`)
-	b.must(b.notices.NoteReached(t.Context(), run)) // too late, by another worker
+	run := b.Number(`select id from notice_runs`)
+	b.Must(b.notices.NoteReached(t.Context(), run)) // too late, by another worker
 	if got := b.calendar(); got != (coupon.NoticeDay{Planned: 3, Sent: 3}) {
 		t.Errorf("noted after the end the calendar says %+v", got)
 	}
@@ -49,11 +49,11 @@ func TestTheCalendarDoesNotWaitForSleepers(t *testing.T) {
 func TestNoticesOfACouponThatIsUsedAtOnce(t *testing.T) {
 	b := newBell(t, 1)
 	b.own(b.drop, 1, 2)
-	b.exec(`update coupons set state = 'used'`)
+	b.Exec(`update coupons set state = 'used'`)
 	b.planned(2)
-	b.exec(`update coupons set state = 'unused' where user_id = 1`)
+	b.Exec(`update coupons set state = 'unused' where user_id = 1`)
 	b.comeDue()
-	b.until("dealt with", func() bool { return b.number(`select count(*) from notices where run_id is null`) == 0 })
+	b.until("dealt with", func() bool { return b.Number(`select count(*) from notices where run_id is null`) == 0 })
 	b.deliver()
 	if timesTold(b.app, 1) != 1 || timesTold(b.app, 2) != 0 {
 		t.Errorf("told: %v", b.app.got)

@@ -2,7 +2,7 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
+	"dropbell/adapters/postgres/internal/pg"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -16,21 +16,11 @@ type Announcement struct {
 	Trace string
 }
 
-// announce writes an event into the outbox of the running transaction.
-func announce(ctx context.Context, tx pgx.Tx, topic string, payload any) error {
-	b, err := json.Marshal(payload)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `insert into outbox (topic, payload, trace) values ($1, $2, $3)`, topic, b, traceOf(ctx))
-	return err
-}
-
 // Outbox hands committed events to the bus.
-type Outbox struct{ *DB }
+type Outbox struct{ *pg.DB }
 
 // NewOutbox returns the outbox of db.
-func NewOutbox(db *DB) Outbox { return Outbox{db} }
+func NewOutbox(db *pg.DB) Outbox { return Outbox{db} }
 
 // relaySQL chooses once: as "in (select …)" the planner, for which the outbox
 // is always empty, would choose again for every event it deletes.
@@ -43,7 +33,7 @@ returning event_id::text, topic, payload::text, trace`
 // dies in between they are published again. Several relays may run at once.
 func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Context, []Announcement) error) (int, error) {
 	n := 0
-	err := o.tx(ctx, func(tx pgx.Tx) error {
+	err := o.Tx(ctx, func(tx pgx.Tx) error {
 		// The tuples deleted here come back if the transaction fails.
 		rows, err := tx.Query(ctx, relaySQL, limit)
 		if err != nil {
@@ -61,7 +51,7 @@ func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Conte
 
 // Backlog returns how many events wait and how old the oldest is in seconds.
 func (o Outbox) Backlog(ctx context.Context) (waiting int64, oldestSeconds float64, err error) {
-	err = o.pool.QueryRow(ctx, `select count(*), coalesce(extract(epoch from now() - min(created_at)), 0)::float8
+	err = o.Pool.QueryRow(ctx, `select count(*), coalesce(extract(epoch from now() - min(created_at)), 0)::float8
 		from (select created_at from outbox order by id limit 100000) o`).Scan(&waiting, &oldestSeconds)
-	return waiting, oldestSeconds, translate(err)
+	return waiting, oldestSeconds, pg.Translate(err)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
@@ -23,7 +24,7 @@ import (
 
 func (w *world) fillOutbox(n int) {
 	w.Helper()
-	w.exec(`insert into outbox (topic, payload) select 't', jsonb_build_object('n', n) from generate_series(1, $1) n`, n)
+	w.Exec(`insert into outbox (topic, payload) select 't', jsonb_build_object('n', n) from generate_series(1, $1) n`, n)
 }
 
 func waitingIn(t *testing.T, o postgres.Outbox) int64 {
@@ -37,7 +38,7 @@ func waitingIn(t *testing.T, o postgres.Outbox) int64 {
 
 func TestRelayForgetsWhatWasPublished(t *testing.T) {
 	w := newWorld(t)
-	o := postgres.NewOutbox(w.db)
+	o := postgres.NewOutbox(w.DB)
 	if n, err := o.Relay(t.Context(), 10, func(context.Context, []postgres.Announcement) error { return errors.New("called") }); n != 0 || err != nil {
 		t.Errorf("nothing waits: %d %v", n, err)
 	}
@@ -66,7 +67,7 @@ func TestRelayForgetsWhatWasPublished(t *testing.T) {
 
 func TestRelayKeepsWhatCouldNotBePublished(t *testing.T) {
 	w := newWorld(t)
-	o := postgres.NewOutbox(w.db)
+	o := postgres.NewOutbox(w.DB)
 	w.fillOutbox(5)
 	broken := errors.New("connection refused")
 	var first, second []string
@@ -91,7 +92,7 @@ func TestRelayKeepsWhatCouldNotBePublished(t *testing.T) {
 		}
 		return nil
 	})
-	w.must(err)
+	w.Must(err)
 	for _, id := range first {
 		if !bytes.Contains([]byte(joined(second)), []byte(id)) {
 			t.Errorf("%s was published once in vain and never again under its id", id)
@@ -107,11 +108,11 @@ func TestRelayChoosesOnce(t *testing.T) {
 	w := newWorld(t)
 	for _, n := range []int{0, 3000} {
 		w.fillOutbox(n)
-		w.exec(`analyze outbox`)
-		rows, err := w.sql.Query(t.Context(), postgres.ExplainRelay(), 100)
-		w.must(err)
+		w.Exec(`analyze outbox`)
+		rows, err := w.SQL.Query(t.Context(), postgres.ExplainRelay(), 100)
+		w.Must(err)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		w.must(err)
+		w.Must(err)
 		if text := strings.Join(plan, "\n"); strings.Contains(text, "Join") || !strings.Contains(text, "InitPlan") {
 			t.Errorf("planned as\n%s", text)
 		}
@@ -121,7 +122,7 @@ func TestRelayChoosesOnce(t *testing.T) {
 // TestSeveralRelays deliver every event, fail now and then, and leave none.
 func TestSeveralRelays(t *testing.T) {
 	w := newWorld(t)
-	o := postgres.NewOutbox(w.db)
+	o := postgres.NewOutbox(w.DB)
 	const events, limit = 3000, 50
 	w.fillOutbox(events)
 	var mu sync.Mutex
@@ -152,7 +153,7 @@ func TestSeveralRelays(t *testing.T) {
 		}
 		return nil
 	}) {
-		w.must(err)
+		w.Must(err)
 	}
 	// One that failed while the others were done looking.
 	_, err := o.Relay(t.Context(), events, func(_ context.Context, list []postgres.Announcement) error {
@@ -161,7 +162,7 @@ func TestSeveralRelays(t *testing.T) {
 		}
 		return nil
 	})
-	w.must(err)
+	w.Must(err)
 	if len(published) != events || waitingIn(t, o) != 0 {
 		t.Errorf("%d of %d published, %d wait", len(published), events, waitingIn(t, o))
 	}
@@ -175,7 +176,7 @@ func TestSeveralRelays(t *testing.T) {
 // TestARelayThatIsSlowHoldsUpNobody: the others take what it has not.
 func TestARelayThatIsSlowHoldsUpNobody(t *testing.T) {
 	w := newWorld(t)
-	o := postgres.NewOutbox(w.db)
+	o := postgres.NewOutbox(w.DB)
 	w.fillOutbox(20)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -195,20 +196,20 @@ func TestARelayThatIsSlowHoldsUpNobody(t *testing.T) {
 // be what the domain says an event is.
 func TestWhatIsAnnouncedIsAnEvent(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(30 * time.Minute)
-	w.reserve(tpl, 7, reminders(delivery.App, 5, 10)...)
-	w.reserve(tpl, 8, reminders(delivery.App, 5)...)
-	w.cancel(tpl, 7, reminders(delivery.App, 10)...)
-	w.must(postgres.NewUsers(w.db).Upsert(t.Context(), []user.Change{{ID: 7, Name: new("Ann")}, {ID: 9, Name: new("Bob")}}, staff.Entry{}))
-	sl, q := w.dueNow(tpl, 1), &memoryQueue{}
-	w.must(w.timers(q).Fire(t.Context(), sl.ID))
-	w.must(w.deliverer(q, newSink(delivery.App, 100)).Drain(t.Context(), delivery.App))
-	if _, err := w.slots.FinishSlots(t.Context()); err != nil {
+	tpl := w.Published(30 * time.Minute)
+	w.Reserve(tpl, 7, pgtest.Reminders(delivery.App, 5, 10)...)
+	w.Reserve(tpl, 8, pgtest.Reminders(delivery.App, 5)...)
+	w.Cancel(tpl, 7, pgtest.Reminders(delivery.App, 10)...)
+	w.Must(postgres.NewUsers(w.DB).Upsert(t.Context(), []user.Change{{ID: 7, Name: new("Ann")}, {ID: 9, Name: new("Bob")}}, staff.Entry{}))
+	sl, q := w.DueNow(tpl, 1), &memoryQueue{}
+	w.Must(w.timers(q).Fire(t.Context(), sl.ID))
+	w.Must(w.deliverer(q, newSink(delivery.App, 100)).Drain(t.Context(), delivery.App))
+	if _, err := w.Slots.FinishSlots(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.move(tpl, tpl.OpensAt.Add(time.Hour))
 	w.do(tpl, template.Cancelling)
-	w.do(w.published(time.Hour), template.Closing)
+	w.do(w.Published(time.Hour), template.Closing)
 
 	payloads := map[string]func() any{}
 	for _, name := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged, event.TemplateClosed, event.TemplateCancelled} {
@@ -220,7 +221,7 @@ func TestWhatIsAnnouncedIsAnEvent(t *testing.T) {
 	payloads[event.BatchFinished] = func() any { return new(event.Batch) }
 	payloads[event.UsersChanged] = func() any { return new(event.Users) }
 	found := map[string][]any{}
-	_, err := postgres.NewOutbox(w.db).Relay(t.Context(), 1000, func(_ context.Context, list []postgres.Announcement) error {
+	_, err := postgres.NewOutbox(w.DB).Relay(t.Context(), 1000, func(_ context.Context, list []postgres.Announcement) error {
 		for _, a := range list {
 			if payloads[a.Topic] == nil {
 				t.Errorf("%s is not an event", a.Topic)
@@ -236,7 +237,7 @@ func TestWhatIsAnnouncedIsAnEvent(t *testing.T) {
 		}
 		return nil
 	})
-	w.must(err)
+	w.Must(err)
 	for name := range payloads {
 		if len(found[name]) == 0 {
 			t.Errorf("%s was never announced", name)

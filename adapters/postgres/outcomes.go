@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
@@ -19,7 +20,7 @@ import (
 // owner and channel one step into the unique index of ranges.
 const outcomeSQL = `
 with owners as (
-    select 'reminder' as kind, id, template_id, slot, opens_at, ` + dueAt + ` as due_at, fired_at from slots s
+    select 'reminder' as kind, id, template_id, slot, opens_at, ` + pg.SlotDueAt + ` as due_at, fired_at from slots s
     where template_id = any($2) and fired_at is not null and 'reminder' = any($4)
     union all
     select kind, id, template_id, 0, opens_at, created_at, created_at from announcements
@@ -52,69 +53,48 @@ func (r *Reservations) Announced(ctx context.Context, by user.ID, templateIDs []
 	return r.outcomes(ctx, by, templateIDs, delivery.AllChannels(), delivery.KindCorrection, delivery.KindCancelled, delivery.KindNotice)
 }
 
-func (db *DB) outcomes(ctx context.Context, by user.ID, templateIDs []int64, channels []delivery.Channel, kinds ...delivery.Kind) ([]reminder.Delivered, error) {
+func (r *Reservations) outcomes(ctx context.Context, by user.ID, templateIDs []int64, channels []delivery.Channel, kinds ...delivery.Kind) ([]reminder.Delivered, error) {
 	cs := make([]int16, len(channels))
 	for i, c := range channels {
 		cs[i] = int16(c)
 	}
-	rows, err := db.pool.Query(ctx, outcomeSQL, by, templateIDs, cs, kinds)
+	rows, err := r.Pool.Query(ctx, outcomeSQL, by, templateIDs, cs, kinds)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	defer rows.Close()
 	var list []reminder.Delivered
 	for rows.Next() {
 		d, mine, err := scanOutcome(rows, by)
 		if err != nil {
-			return nil, translate(err)
+			return nil, pg.Translate(err)
 		}
 		if mine {
 			list = append(list, d)
 		}
 	}
-	return list, translate(rows.Err())
+	return list, pg.Translate(rows.Err())
 }
 
 // scanOutcome reads one batch and decides what it says about the user; mine
 // is false if the user is not in it.
 func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, err error) {
 	var due, sent pgtype.DriverBytes // looked at before the next row
-	var known recorded
+	var known pg.Recorded
 	if err := rows.Scan(&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &d.FiredAt, &d.Channel, &d.BatchID, &due, &sent,
-		&known.rest, &known.restReason, &known.exception, &known.reason, &d.Detail, &d.Attempts, &d.At); err != nil {
+		&known.Rest, &known.RestReason, &known.Exception, &known.Reason, &d.Detail, &d.Attempts, &d.At); err != nil {
 		return d, false, err
 	}
-	if mine, err := holds(due, by); err != nil || !mine {
+	if mine, err := pg.SetHolds(due, by); err != nil || !mine {
 		return d, false, err
 	}
-	if known.reached, err = holds(sent, by); err != nil {
+	if known.Reached, err = pg.SetHolds(sent, by); err != nil {
 		return d, false, err
 	}
-	if d.Outcome, d.Reason = known.outcome(); d.Outcome == delivery.InFlight {
+	if d.Outcome, d.Reason = known.Outcome(); d.Outcome == delivery.InFlight {
 		d.At = time.Time{}
 	}
 	return d, true, nil
-}
-
-// recorded is what a batch and its exceptions say about one recipient.
-type recorded struct {
-	reached           bool // has a sent mark, which wins over everything else
-	exception, reason string
-	rest, restReason  string // what became of everybody else in the batch
-}
-
-func (r recorded) outcome() (o delivery.Outcome, reason string) {
-	switch {
-	case r.reached && r.exception != "":
-		return delivery.Recovered, r.reason
-	case r.reached:
-		return delivery.Sent, ""
-	case r.exception != "":
-		return delivery.Outcome(r.exception), r.reason
-	case r.rest != "":
-		return delivery.Outcome(r.rest), r.restReason
-	}
-	return delivery.InFlight, ""
 }
 
 // inboxWindow is how many of a user's newest reservations, cancelled ones
@@ -125,23 +105,23 @@ const inboxWindow = 200
 // them; nothing is stored per message.
 func (r *Reservations) Inbox(ctx context.Context, by user.ID, before time.Time, limit int) (reminder.Inbox, error) {
 	inbox := reminder.Inbox{UserID: by, Items: []reminder.InboxItem{}}
-	rows, err := r.pool.Query(ctx, `select template_id from reservations where user_id = $1
+	rows, err := r.Pool.Query(ctx, `select template_id from reservations where user_id = $1
 		union select template_id from former_reservations f where user_id = $1
 			and exists (select from batches b where b.template_id = f.template_id) order by 1 desc limit $2`, by, inboxWindow)
 	if err != nil {
-		return inbox, translate(err)
+		return inbox, pg.Translate(err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
-		return inbox, translate(err)
+		return inbox, pg.Translate(err)
 	}
 	all, err := r.outcomes(ctx, by, ids, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled)
 	if err != nil {
 		return inbox, err
 	}
-	err = r.pool.QueryRow(ctx, `select coalesce((select read_through from inbox_reads where user_id = $1), '0001-01-01')`, by).Scan(&inbox.ReadThrough)
+	err = r.Pool.QueryRow(ctx, `select coalesce((select read_through from inbox_reads where user_id = $1), '0001-01-01')`, by).Scan(&inbox.ReadThrough)
 	if err != nil {
-		return inbox, translate(err)
+		return inbox, pg.Translate(err)
 	}
 	about, err := r.templateHeads(ctx, ids)
 	if err != nil {
@@ -185,7 +165,7 @@ type message struct {
 }
 
 // render adds the words of the messages that are shown.
-func (db *DB) render(ctx context.Context, by user.ID, shown []message) ([]reminder.InboxItem, error) {
+func (r *Reservations) render(ctx context.Context, by user.ID, shown []message) ([]reminder.InboxItem, error) {
 	items := make([]reminder.InboxItem, len(shown))
 	var readers map[user.ID]user.User
 	for i, m := range shown {
@@ -195,7 +175,7 @@ func (db *DB) render(ctx context.Context, by user.ID, shown []message) ([]remind
 		}
 		if readers == nil {
 			var err error
-			if readers, err = db.readers(ctx, []user.ID{by}); err != nil {
+			if readers, err = r.readers(ctx, []user.ID{by}); err != nil {
 				return nil, err
 			}
 		}
@@ -217,10 +197,10 @@ func inboxItem(d reminder.Delivered, t template.Template) reminder.InboxItem {
 }
 
 // templateHeads returns what messages show of the templates.
-func (db *DB) templateHeads(ctx context.Context, ids []int64) (map[int64]template.Template, error) {
-	rows, err := db.pool.Query(ctx, `select id, shop_number, name, claim_url from templates where id = any($1)`, ids)
+func (r *Reservations) templateHeads(ctx context.Context, ids []int64) (map[int64]template.Template, error) {
+	rows, err := r.Pool.Query(ctx, `select id, shop_number, name, claim_url from templates where id = any($1)`, ids)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	heads := map[int64]template.Template{}
 	var t template.Template
@@ -228,15 +208,15 @@ func (db *DB) templateHeads(ctx context.Context, ids []int64) (map[int64]templat
 		heads[t.ID] = t
 		return nil
 	})
-	return heads, translate(err)
+	return heads, pg.Translate(err)
 }
 
 // MarkRead records how far the user has read; see [reminder.Store].
 func (r *Reservations) MarkRead(ctx context.Context, by user.ID, through time.Time) (stands time.Time, err error) {
-	err = r.pool.QueryRow(ctx, `insert into inbox_reads (user_id, read_through) values ($1, least($2, now()))
+	err = r.Pool.QueryRow(ctx, `insert into inbox_reads (user_id, read_through) values ($1, least($2, now()))
 		on conflict (user_id) do update set read_through = greatest(inbox_reads.read_through, excluded.read_through)
 		returning read_through`, by, through).Scan(&stands)
-	return stands, translate(err)
+	return stands, pg.Translate(err)
 }
 
 // PushBatch returns what a finished app batch tells and who was reached, for
@@ -246,7 +226,7 @@ func (r *Reservations) PushBatch(ctx context.Context, batchID int64) (reminder.P
 	var d reminder.Delivered
 	var sent []byte
 	var t template.Template
-	err := r.pool.QueryRow(ctx, `
+	err := r.Pool.QueryRow(ctx, `
 		select b.kind, b.owner_id, b.template_id, coalesce(s.slot, 0), coalesce(s.opens_at, a.opens_at), b.due_at, b.from_user, b.to_user,
 			b.sent, coalesce(b.finished_at, now()), t.shop_number, t.name, t.claim_url
 		from batches b
@@ -256,9 +236,9 @@ func (r *Reservations) PushBatch(ctx context.Context, batchID int64) (reminder.P
 		where b.id = $1 and b.channel = 0 and coalesce(s.id, a.id) is not null`, batchID).
 		Scan(&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &p.From, &p.To, &sent, &d.At, &t.ShopNumber, &t.Name, &t.ClaimURL)
 	if err != nil {
-		return p, translate(err)
+		return p, pg.Translate(err)
 	}
-	set, err := decodeSet(sent)
+	set, err := pg.DecodeSet(sent)
 	p.Item = inboxItem(d, t)
 	p.Reached = func(id user.ID) bool { return set.Contains(uint64(id)) }
 	return p, err

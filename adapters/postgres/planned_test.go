@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -14,15 +15,15 @@ import (
 // out before the move: nobody counts the minutes in between as late.
 func TestAMovedOpeningIsNotLate(t *testing.T) {
 	m := newMorgue(t)
-	tpl := m.published(2 * time.Hour)
-	m.reserveAll(tpl, users(1, 10), reminders(delivery.Webhook, 5)...)
+	tpl := m.Published(2 * time.Hour)
+	m.reserveAll(tpl, users(1, 10), pgtest.Reminders(delivery.Webhook, 5)...)
 	spec := tpl.Spec
 	spec.OpensAt = time.Now().Add(time.Minute).Truncate(time.Second)
 	before := time.Now().Add(-time.Second)
-	tpl, err := m.service.Edit(t.Context(), staff.System(), tpl.ID, template.Edition{Version: tpl.Version, Spec: spec, Reason: "now"})
-	m.must(err)
-	waiting, _, err := m.slots.WaitingSlots(t.Context(), tpl.ID)
-	m.must(err)
+	tpl, err := m.Service.Edit(t.Context(), staff.System(), tpl.ID, template.Edition{Version: tpl.Version, Spec: spec, Reason: "now"})
+	m.Must(err)
+	waiting, _, err := m.Slots.WaitingSlots(t.Context(), tpl.ID)
+	m.Must(err)
 	var sl reminder.Slot
 	for _, s := range waiting {
 		if s.Slot == 1 {
@@ -49,8 +50,8 @@ func TestAMovedOpeningIsNotLate(t *testing.T) {
 	if p, bounded := late.Quantile(1); late.Messages() != 10 || !bounded || p > soon {
 		t.Errorf("the cockpit says %v of %d messages", p, late.Messages())
 	}
-	board, err := m.boards.Lateness(t.Context(), sl.ID)
-	m.must(err)
+	board, err := m.Boards.Lateness(t.Context(), sl.ID)
+	m.Must(err)
 	if l := board[delivery.Webhook]; l[1] <= 0 || l[1] > soon {
 		t.Errorf("the board says %v", l)
 	}
@@ -59,7 +60,7 @@ func TestAMovedOpeningIsNotLate(t *testing.T) {
 			t.Errorf("explained as %+v, planned for %v", s, s.Planned)
 		}
 	}
-	if keys := m.number(`select count(*) from slots where id = $1 and due_at = $2`, sl.ID, sl.DueAt); keys != 1 {
+	if keys := m.Number(`select count(*) from slots where id = $1 and due_at = $2`, sl.ID, sl.DueAt); keys != 1 {
 		t.Error("its due instant, by which providers know repetitions, has changed")
 	}
 }

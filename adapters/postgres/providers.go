@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 )
 
@@ -32,7 +33,7 @@ func (s Channels) RecordCalls(ctx context.Context, worker string, list []Provide
 	if len(list) == 0 {
 		return nil
 	}
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		for _, c := range list {
 			if _, err := tx.Exec(ctx, `insert into provider_calls (channel, worker, at, calls, messages, failed, total_ms, slowest_ms, error)
 				values ($1, $2, clock_timestamp(), $3, $4, $5, $6, $7, $8)`, c.Channel, worker, c.Calls, c.Messages, c.Failed,
@@ -47,11 +48,11 @@ func (s Channels) RecordCalls(ctx context.Context, worker string, list []Provide
 
 // Providers returns how the calls of the last minute went, over all workers.
 func (s Channels) Providers(ctx context.Context) (all [delivery.Channels]delivery.ProviderHealth, err error) {
-	rows, err := s.pool.Query(ctx, `select channel, sum(calls), sum(messages), sum(failed), sum(total_ms) / greatest(sum(calls), 1), max(slowest_ms),
+	rows, err := s.Pool.Query(ctx, `select channel, sum(calls), sum(messages), sum(failed), sum(total_ms) / greatest(sum(calls), 1), max(slowest_ms),
 			coalesce((array_agg(error order by at desc) filter (where error <> ''))[1], '')
 		from provider_calls where at > clock_timestamp() - $1::interval group by 1`, callsShown)
 	if err != nil {
-		return all, translate(err)
+		return all, pg.Translate(err)
 	}
 	var c delivery.Channel
 	var h delivery.ProviderHealth
@@ -62,5 +63,5 @@ func (s Channels) Providers(ctx context.Context) (all [delivery.Channels]deliver
 		all[c] = h
 		return nil
 	})
-	return all, translate(err)
+	return all, pg.Translate(err)
 }

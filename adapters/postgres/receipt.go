@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -16,7 +17,7 @@ import (
 
 // ReceiptHead returns what a slot's receipt begins with; see [reminder.ReceiptStore].
 func (s Boards) ReceiptHead(ctx context.Context, slotID int64) (h reminder.ReceiptHead, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		h, err = receiptHead(ctx, tx, slotID)
 		return err
 	})
@@ -25,7 +26,7 @@ func (s Boards) ReceiptHead(ctx context.Context, slotID int64) (h reminder.Recei
 
 // Receipt writes the receipt of one slot, all of it as of one instant.
 func (s Boards) Receipt(ctx context.Context, slotID int64, w io.Writer) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `set transaction isolation level repeatable read read only`); err != nil {
 			return err
 		}
@@ -49,8 +50,8 @@ func (s Boards) Receipt(ctx context.Context, slotID int64, w io.Writer) error {
 }
 
 func receiptHead(ctx context.Context, tx pgx.Tx, slotID int64) (h reminder.ReceiptHead, err error) {
-	err = tx.QueryRow(ctx, `select `+slotColumns+`, t.shop_number from slots s join templates t on t.id = s.template_id where s.id = $1`, slotID).
-		Scan(append(slotFields(&h.Slot), &h.ShopNumber)...)
+	err = tx.QueryRow(ctx, `select `+pg.SlotColumns+`, t.shop_number from slots s join templates t on t.id = s.template_id where s.id = $1`, slotID).
+		Scan(append(pg.SlotFields(&h.Slot), &h.ShopNumber)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return h, reminder.ErrNoSlot
 	}
@@ -111,25 +112,25 @@ func receiptRows(ctx context.Context, tx pgx.Tx, slotID int64, w *reminder.Recei
 }
 
 func (b *receiptBatch) write(w *reminder.ReceiptWriter) error {
-	due, err := decodeSet(b.due)
+	due, err := pg.DecodeSet(b.due)
 	if err != nil {
 		return err
 	}
-	sent, err := decodeSet(b.sent)
+	sent, err := pg.DecodeSet(b.sent)
 	if err != nil {
 		return err
 	}
 	next := 0 // both lists ascend
 	for it := due.Iterator(); it.HasNext(); {
 		id := it.Next()
-		known := recorded{reached: sent.Contains(id), rest: b.rest, restReason: b.restReason}
+		known := pg.Recorded{Reached: sent.Contains(id), Rest: b.rest, RestReason: b.restReason}
 		row := reminder.ReceiptRow{UserID: user.ID(id), Channel: b.channel, At: b.at}
 		if next < len(b.users) && b.users[next] == int64(id) {
-			known.exception, known.reason = b.outcomes[next], b.reasons[next]
+			known.Exception, known.Reason = b.outcomes[next], b.reasons[next]
 			row.Attempts, row.At = int(b.attempts[next]), b.recorded[next]
 			next++
 		}
-		row.Outcome, row.Reason = known.outcome()
+		row.Outcome, row.Reason = known.Outcome()
 		if row.Outcome == delivery.InFlight {
 			row.At = time.Time{}
 		}

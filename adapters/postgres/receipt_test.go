@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -19,9 +20,9 @@ import (
 // rows, and what the rows add up to as the receipt writes it.
 func (w *world) readReceipt(slotID int64) (about map[string]string, rows map[string][]string, counted map[string]string) {
 	w.Helper()
-	receipts := &reminder.Receipts{Store: w.boards}
+	receipts := &reminder.Receipts{Store: w.Boards}
 	var text bytes.Buffer
-	w.must(receipts.Write(w.Context(), staff.Actor{Role: staff.Viewer, Shops: []int64{10}}, slotID, &text))
+	w.Must(receipts.Write(w.Context(), staff.Actor{Role: staff.Viewer, Shops: []int64{10}}, slotID, &text))
 	body, digest, ok := strings.Cut(text.String(), "# sha256,")
 	if !ok || digest != fmt.Sprintf("%x\n", sha256.Sum256([]byte(body))) {
 		w.Errorf("digest %q", digest)
@@ -70,9 +71,9 @@ func (w *world) readReceipt(slotID int64) (about map[string]string, rows map[str
 func TestReceiptOfMixedOutcomes(t *testing.T) {
 	m := newMorgue(t)
 	m.daemon.Policy = delivery.Policy{MaxAttempts: 2, Base: time.Second, Max: time.Second}
-	tpl := m.published(2 * time.Hour)
-	m.seed(tpl, 3000, append(reminders(delivery.Webhook, 5), reminders(delivery.App, 5)...)...)
-	m.exec(`insert into users (id, opt_outs) select n * 7919 + 1, 16 from generate_series(0, 2999, 100) as n`)
+	tpl := m.Published(2 * time.Hour)
+	m.seed(tpl, 3000, append(pgtest.Reminders(delivery.Webhook, 5), pgtest.Reminders(delivery.App, 5)...)...)
+	m.Exec(`insert into users (id, opt_outs) select n * 7919 + 1, 16 from generate_series(0, 2999, 100) as n`)
 	number := func(id user.ID) int64 { return (int64(id) - 1) / 7919 }
 	m.hook.answer = func(msg delivery.Message, times int) delivery.Result {
 		switch i := number(msg.To.ID); {
@@ -101,14 +102,14 @@ func TestReceiptOfMixedOutcomes(t *testing.T) {
 		return rows
 	}
 	matches("fired")
-	m.must(m.daemon.RunNext(t.Context(), delivery.Webhook))
+	m.Must(m.daemon.RunNext(t.Context(), delivery.Webhook))
 	matches("a third is out")
 	m.drain()
 	matches("some wait for a retry")
-	m.exec(`update exceptions set next_retry_at = now() - interval '1 second' where reason = $1`, delivery.ReasonProvider)
-	m.exec(`update batches set next_run_at = now() where state = 'ready'`)
+	m.Exec(`update exceptions set next_retry_at = now() - interval '1 second' where reason = $1`, delivery.ReasonProvider)
+	m.Exec(`update batches set next_run_at = now() where state = 'ready'`)
 	m.drain()
-	m.exec(`update batches set worthless_after = clock_timestamp(), next_run_at = clock_timestamp() where state = 'ready'`)
+	m.Exec(`update batches set worthless_after = clock_timestamp(), next_run_at = clock_timestamp() where state = 'ready'`)
 	m.drain()
 	m.finish(tpl)
 	m.work(delivery.Discard, delivery.DeadLetterFilter{UserID: 7919 + 1}, 0)
@@ -125,8 +126,8 @@ func TestReceiptOfMixedOutcomes(t *testing.T) {
 		}
 	}
 	about, _, _ := m.readReceipt(sl.ID)
-	board, err := m.boards.Board(t.Context(), tpl.ID)
-	m.must(err)
+	board, err := m.Boards.Board(t.Context(), tpl.ID)
+	m.Must(err)
 	for _, r := range board.Rows {
 		if r.ID != sl.ID {
 			continue
@@ -145,9 +146,9 @@ func TestReceiptOfMixedOutcomes(t *testing.T) {
 // TestReceiptOfASlotWithoutAnybody and of one that was stopped.
 func TestReceiptOfStoppedAndEmptySlots(t *testing.T) {
 	m := newMorgue(t)
-	tpl := m.published(2 * time.Hour)
-	m.reserveAll(tpl, users(1, 20), reminders(delivery.App, 60)...)
-	waiting := m.slot(tpl, 1)
+	tpl := m.Published(2 * time.Hour)
+	m.reserveAll(tpl, users(1, 20), pgtest.Reminders(delivery.App, 60)...)
+	waiting := m.Slot(tpl, 1)
 	if about, rows, _ := m.readReceipt(waiting.ID); len(rows) != 0 || about["state"] != "waiting" || about["fired_at"] != "" {
 		t.Errorf("%v %v", about, rows)
 	}
@@ -166,9 +167,9 @@ func TestReceiptOfStoppedAndEmptySlots(t *testing.T) {
 
 func TestReceiptIsForThoseWhoMaySeeTheShop(t *testing.T) {
 	m := newMorgue(t)
-	tpl := m.published(2 * time.Hour)
-	sl := m.slot(tpl, 1)
-	receipts := &reminder.Receipts{Store: m.boards}
+	tpl := m.Published(2 * time.Hour)
+	sl := m.Slot(tpl, 1)
+	receipts := &reminder.Receipts{Store: m.Boards}
 	var text bytes.Buffer
 	for _, by := range []staff.Actor{{}, {Role: staff.Admin, Shops: []int64{11}}} {
 		if err := receipts.Write(t.Context(), by, sl.ID, &text); !errors.Is(err, staff.ErrForbidden) {
@@ -178,7 +179,7 @@ func TestReceiptIsForThoseWhoMaySeeTheShop(t *testing.T) {
 	if err := receipts.Write(t.Context(), staff.System(), 1<<40, &text); !errors.Is(err, reminder.ErrNoSlot) {
 		t.Errorf("no such slot: %v", err)
 	}
-	if err := m.boards.Receipt(t.Context(), 1<<40, &text); !errors.Is(err, reminder.ErrNoSlot) {
+	if err := m.Boards.Receipt(t.Context(), 1<<40, &text); !errors.Is(err, reminder.ErrNoSlot) {
 		t.Errorf("no such slot: %v", err)
 	}
 	if text.Len() != 0 {

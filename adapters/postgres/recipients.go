@@ -3,11 +3,11 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -19,20 +19,9 @@ var contactColumns = [delivery.Channels]string{
 	delivery.App: noContact, delivery.Email: "email", delivery.SMS: "phone", delivery.WebPush: "push::text", delivery.Webhook: noContact,
 }
 
-// usersAmong is the condition for users with one of the ascending ids. Those
-// that lie close together, as those of a popular drop do, are read as one
-// range, and others with them.
-func usersAmong(ids []user.ID) (where string, args []any) {
-	first, last := ids[0], ids[len(ids)-1]
-	if int64(last-first) < 4*int64(len(ids)) {
-		return `id between $1 and $2`, []any{first, last}
-	}
-	return `id = any($1)`, []any{ids}
-}
-
 // Recipients returns what is known of the users; see [delivery.Store].
 func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.ID, named bool) ([]user.User, error) {
-	where, args := usersAmong(ids)
+	where, args := pg.UsersAmong(ids)
 	if !named && contactColumns[c] == noContact {
 		return s.alike(ctx, where, args, ids)
 	}
@@ -42,7 +31,7 @@ func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.
 	}
 	known := make([]user.User, 0, len(ids))
 	var before user.User // most people share language and zone with their neighbours
-	err := s.plannedOnce(ctx, `select id, locale, timezone, `+name+`, `+contactColumns[c]+` from users where `+where+` order by id`, args, func(rows pgx.Rows) error {
+	err := s.PlannedOnce(ctx, `select id, locale, timezone, `+name+`, `+contactColumns[c]+` from users where `+where+` order by id`, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			u, err := readRecipient(rows.RawValues(), c, before)
 			if err != nil {
@@ -52,13 +41,13 @@ func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.
 		}
 		return rows.Err()
 	})
-	return known, translate(err)
+	return known, pg.Translate(err)
 }
 
 // readRecipient takes the values straight from the wire, since the generic
 // scanner costs more than the query.
 func readRecipient(raw [][]byte, c delivery.Channel, before user.User) (u user.User, err error) {
-	u.ID = user.ID(beUint64(raw[0]))
+	u.ID = user.ID(pg.Uint64(raw[0]))
 	u.Locale, u.Timezone = sameOr(before.Locale, raw[1]), sameOr(before.Timezone, raw[2])
 	u.Name = string(raw[3])
 	switch c {
@@ -84,12 +73,12 @@ func sameOr(before string, raw []byte) string {
 // so a row for each pair costs half of what a row for each user does.
 func (s Batches) alike(ctx context.Context, where string, args []any, ids []user.ID) ([]user.User, error) {
 	known := make([]user.User, len(ids))
-	err := s.plannedOnce(ctx, `select locale, timezone, array_agg(id) from users where `+where+` group by 1, 2`, args, func(rows pgx.Rows) error {
+	err := s.PlannedOnce(ctx, `select locale, timezone, array_agg(id) from users where `+where+` group by 1, 2`, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			raw := rows.RawValues()
 			locale, zone := string(raw[0]), string(raw[1])
 			at, asked := 0, false
-			for id := range wireIDs(raw[2]) {
+			for id := range pg.WireIDs(raw[2]) {
 				if at, asked = placeOf(id, ids, at); asked {
 					known[at] = user.User{ID: id, Locale: locale, Timezone: zone}
 				}
@@ -97,7 +86,7 @@ func (s Batches) alike(ctx context.Context, where string, args []any, ids []user
 		}
 		return rows.Err()
 	})
-	return slices.DeleteFunc(known, func(u user.User) bool { return u.ID == 0 }), translate(err)
+	return slices.DeleteFunc(known, func(u user.User) bool { return u.ID == 0 }), pg.Translate(err)
 }
 
 // nearby is how far behind the last one an id is looked for one by one.
@@ -112,17 +101,4 @@ func placeOf(id user.ID, ids []user.ID, after int) (at int, found bool) {
 		}
 	}
 	return slices.BinarySearch(ids, id)
-}
-
-// wireIDs reads an array of bigint without nulls from the wire: 20 bytes about
-// its one dimension, and then a length of 4 bytes and the 8 of each number
-// (PostgreSQL's array_send).
-func wireIDs(raw []byte) iter.Seq[user.ID] {
-	return func(yield func(user.ID) bool) {
-		for raw = raw[min(20, len(raw)):]; len(raw) >= 12; raw = raw[12:] {
-			if !yield(user.ID(beUint64(raw[4:]))) {
-				return
-			}
-		}
-	}
 }

@@ -14,16 +14,16 @@ import (
 // which take different ways, for every channel.
 func TestRecipients(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`insert into users (id, name, email, phone, locale, timezone, push)
+	w.Exec(`insert into users (id, name, email, phone, locale, timezone, push)
 		select id, 'Name '||id, id||'@x.example', '+49'||id, case when id % 2 = 0 then 'en' else 'zh-CN' end, 'Asia/Shanghai',
 			jsonb_build_array(jsonb_build_object('endpoint', 'https://push.example/'||id, 'p256dh', 'p', 'auth', 'a'))
 		from unnest('{1,2,3,5,8,1000,9000000000}'::bigint[]) as id`)
-	w.exec(`insert into users (id) values (4)`)
+	w.Exec(`insert into users (id) values (4)`)
 	for _, ids := range [][]user.ID{{1, 2, 3, 4, 6, 8}, {2, 4, 7, 1000, 9_000_000_000}, {8}, {6}} {
 		for i := range 2 * delivery.Channels {
 			c, named := delivery.Channel(i/2), i%2 == 1
-			got, err := w.batches.Recipients(t.Context(), c, ids, named)
-			w.must(err)
+			got, err := w.Batches.Recipients(t.Context(), c, ids, named)
+			w.Must(err)
 			if !slices.IsSortedFunc(got, func(a, b user.User) int { return int(a.ID - b.ID) }) {
 				t.Errorf("%v on %s: not in ascending order", ids, c)
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -31,13 +32,13 @@ func (n *newsroom) corrections() map[user.ID]int {
 func (n *newsroom) sendAs(t template.Template, o reminder.Order) reminder.Reach {
 	n.Helper()
 	reach, err := n.staff.Preview(n.Context(), staff.System(), t.ID, o)
-	n.must(err)
+	n.Must(err)
 	a, err := n.staff.Send(n.Context(), staff.System(), t.ID, o)
-	n.must(err)
-	n.must(n.worker.Cut(n.Context(), a.ID))
+	n.Must(err)
+	n.Must(n.worker.Cut(n.Context(), a.ID))
 	n.drain()
 	_, err = n.store.FinishAnnouncements(n.Context())
-	n.must(err)
+	n.Must(err)
 	return reach
 }
 
@@ -48,9 +49,9 @@ func (n *newsroom) sendAs(t template.Template, o reminder.Order) reminder.Reach 
 // before, and how many are left out.
 func TestNobodyGetsMoreThanThreeCorrections(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 10), reminders(delivery.App, 60)...)
-	n.reserveAll(tpl, users(11, 15), reminders(delivery.App, 55)...)
+	tpl := n.Published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 10), pgtest.Reminders(delivery.App, 60)...)
+	n.reserveAll(tpl, users(11, 15), pgtest.Reminders(delivery.App, 55)...)
 	n.remind(tpl, 12)
 	want := []reminder.Reach{
 		{Users: 10}, {Users: 10, Again: 10}, {Users: 10, Again: 10}, // then slot 11 fires
@@ -79,9 +80,9 @@ func TestNobodyGetsMoreThanThreeCorrections(t *testing.T) {
 // who have not are told.
 func TestNobodyAgain(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 10), reminders(delivery.App, 60)...)
-	n.reserveAll(tpl, users(11, 15), reminders(delivery.App, 55)...)
+	tpl := n.Published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 10), pgtest.Reminders(delivery.App, 60)...)
+	n.reserveAll(tpl, users(11, 15), pgtest.Reminders(delivery.App, 55)...)
 	n.remind(tpl, 12)
 	n.moveBy(tpl, time.Hour)
 	n.send(tpl, delivery.KindCorrection)
@@ -104,8 +105,8 @@ func TestNobodyAgain(t *testing.T) {
 // not corrected again, whatever earlier messages said.
 func TestLastMessageRight(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 10), reminders(delivery.App, 60)...)
+	tpl := n.Published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 10), pgtest.Reminders(delivery.App, 60)...)
 	n.remind(tpl, 12)
 	n.moveBy(tpl, time.Hour)
 	n.send(tpl, delivery.KindCorrection)
@@ -124,12 +125,12 @@ func TestLastMessageRight(t *testing.T) {
 // moveOnce moves the opening for users who were not reminded yet.
 func (n *newsroom) moveOnce(t template.Template, by time.Duration) template.Template {
 	n.Helper()
-	now, err := n.templates.Template(n.Context(), t.ID)
-	n.must(err)
+	now, err := n.Templates.Template(n.Context(), t.ID)
+	n.Must(err)
 	s := now.Spec
 	s.OpensAt, s.ClosesAt = s.OpensAt.Add(by), s.ClosesAt.Add(by)
-	moved, err := n.service.Edit(n.Context(), staff.System(), t.ID, template.Edition{Version: now.Version, Spec: s, RemindOnce: true})
-	n.must(err)
+	moved, err := n.Service.Edit(n.Context(), staff.System(), t.ID, template.Edition{Version: now.Version, Spec: s, RemindOnce: true})
+	n.Must(err)
 	return moved
 }
 
@@ -139,17 +140,17 @@ func (n *newsroom) moveOnce(t template.Template, by time.Duration) template.Temp
 // the user's own view says that it was sent.
 func TestRemindOnce(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 300), reminders(delivery.App, 60)...)
+	tpl := n.Published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 300), pgtest.Reminders(delivery.App, 60)...)
 	n.cutSlot(tpl, 12, 100)
-	n.must(n.daemon.RunNext(t.Context(), delivery.App)) // a hundred are reminded when the opening moves
+	n.Must(n.daemon.RunNext(t.Context(), delivery.App)) // a hundred are reminded when the opening moves
 	for i := range 11 {
 		n.moveOnce(tpl, []time.Duration{time.Hour, -time.Hour}[i%2])
 	}
-	n.reserveAll(tpl, []user.ID{500}, reminders(delivery.App, 60)...)
+	n.reserveAll(tpl, []user.ID{500}, pgtest.Reminders(delivery.App, 60)...)
 	n.drain()
-	_, err := n.slots.FinishSlots(t.Context())
-	n.must(err)
+	_, err := n.Slots.FinishSlots(t.Context())
+	n.Must(err)
 	n.remind(tpl, 12)
 	want := append(users(1, 300), 500)
 	if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, want) {
@@ -179,8 +180,8 @@ func TestRemindOnce(t *testing.T) {
 // view returns the reservation as its user sees it.
 func (n *newsroom) view(t template.Template, id user.ID) reminder.View {
 	n.Helper()
-	s := &reminder.Service{Store: n.reservations, Templates: n.templates, Now: clock}
+	s := &reminder.Service{Store: n.Reservations, Templates: n.Templates, Now: pgtest.Clock}
 	v, err := s.Reservation(n.Context(), id, t.ID)
-	n.must(err)
+	n.Must(err)
 	return v
 }

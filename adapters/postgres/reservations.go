@@ -3,10 +3,10 @@ package postgres
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -16,9 +16,9 @@ import (
 // Reservations keeps reservations. Reserving and cancelling are committed in
 // groups; see committer.
 type Reservations struct {
-	*DB
-	reserve *committer[rowKey, reminder.Change, reminder.Verdict]
-	cancel  *committer[rowKey, reminder.Change, reminder.Verdict]
+	*pg.DB
+	reserve *pg.Committer[rowKey, reminder.Change, reminder.Verdict]
+	cancel  *pg.Committer[rowKey, reminder.Change, reminder.Verdict]
 	// Track, if set, returns the address that stands for a campaign's link in
 	// the text one user reads. It is set before the first use.
 	Track func(campaign int64, id user.ID, variant int) string
@@ -29,56 +29,30 @@ type rowKey struct {
 	user     user.ID
 }
 
-// Grouping tunes group commit. The zero value is what was measured best.
-type Grouping struct {
-	Workers  int // statements in flight, 0 = 2
-	MaxGroup int // rows per statement, 0 = 256
-	// Timeout ends the storing of a group; 0 = 15 s. Longer than its callers
-	// wait makes no sense.
-	Timeout time.Duration
-	// Observe, if not nil, is told the size and duration of every group.
-	Observe func(size int, took time.Duration)
-}
-
-func (g Grouping) config(db *DB) groupConfig {
-	cfg := defaultGroups()
-	cfg.observe, cfg.traced = g.Observe, db.traced
-	if g.Workers > 0 {
-		cfg.workers = g.Workers
-	}
-	if g.MaxGroup > 0 {
-		cfg.maxGroup = g.MaxGroup
-	}
-	if g.Timeout > 0 {
-		cfg.timeout = g.Timeout
-	}
-	return cfg
-}
-
 // NewReservations starts the committers.
-func NewReservations(db *DB, g Grouping) *Reservations {
+func NewReservations(db *pg.DB, g pg.Grouping) *Reservations {
 	r := &Reservations{DB: db}
-	cfg := g.config(db)
+	cfg := g.Config(db)
 	key := func(c reminder.Change) rowKey { return rowKey{c.TemplateID, c.UserID} }
-	r.reserve = newCommitter(cfg, key, r.flush(reserveSQL))
-	r.cancel = newCommitter(cfg, key, r.flush(cancelSQL))
+	r.reserve = pg.NewCommitter(cfg, key, r.flush(reserveSQL))
+	r.cancel = pg.NewCommitter(cfg, key, r.flush(cancelSQL))
 	return r
 }
 
 // Close answers everything that was accepted and stops.
 func (r *Reservations) Close() {
-	r.reserve.close()
-	r.cancel.close()
+	r.reserve.Close()
+	r.cancel.Close()
 }
 
 // Reserve adds all of c.Bits or nothing; see [reminder.Store].
 func (r *Reservations) Reserve(ctx context.Context, c reminder.Change) (reminder.Verdict, error) {
-	return r.reserve.do(ctx, c)
+	return r.reserve.Do(ctx, c)
 }
 
 // Cancel removes all of c.Bits or nothing; see [reminder.Store].
 func (r *Reservations) Cancel(ctx context.Context, c reminder.Change) (reminder.Verdict, error) {
-	return r.cancel.do(ctx, c)
+	return r.cancel.Do(ctx, c)
 }
 
 // reserveSQL stores a group of reservations. $1 templates, $2 users, $3 bits,
@@ -185,7 +159,7 @@ func (r *Reservations) flush(sql string) func(context.Context, []reminder.Change
 			return nil, err
 		}
 		templates, users, bits := columns(group)
-		rows, err := r.pool.Query(ctx, sql, templates, users, bits, reminder.EveryChannel, event.ReservationsChanged, traceOf(ctx))
+		rows, err := r.Pool.Query(ctx, sql, templates, users, bits, reminder.EveryChannel, event.ReservationsChanged, pg.TraceOf(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -234,24 +208,24 @@ func scanReservation(row pgx.CollectableRow) (reminder.Reservation, error) {
 
 // Reservation returns [reminder.ErrNotReserved] if there is none.
 func (r *Reservations) Reservation(ctx context.Context, templateID int64, by user.ID) (reminder.Reservation, error) {
-	rows, err := r.pool.Query(ctx, `select `+reservationColumns+` from reservations where template_id = $1 and user_id = $2`, templateID, by)
+	rows, err := r.Pool.Query(ctx, `select `+reservationColumns+` from reservations where template_id = $1 and user_id = $2`, templateID, by)
 	if err != nil {
-		return reminder.Reservation{}, translate(err)
+		return reminder.Reservation{}, pg.Translate(err)
 	}
 	found, err := pgx.CollectExactlyOneRow(rows, scanReservation)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return found, reminder.ErrNotReserved.Because("nothing is reserved for this template")
 	}
-	return found, translate(err)
+	return found, pg.Translate(err)
 }
 
 // Reservations lists a user's reservations, newest template first.
 func (r *Reservations) Reservations(ctx context.Context, by user.ID, before int64, limit int) ([]reminder.Reservation, error) {
-	rows, err := r.pool.Query(ctx, `select `+reservationColumns+` from reservations
+	rows, err := r.Pool.Query(ctx, `select `+reservationColumns+` from reservations
 		where user_id = $1 and ($2::bigint = 0 or template_id < $2) order by template_id desc limit $3`, by, before, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, scanReservation)
-	return list, translate(err)
+	return list, pg.Translate(err)
 }

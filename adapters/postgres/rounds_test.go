@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -15,10 +16,10 @@ import (
 // again fires another round of slot 12 and delivers it.
 func (n *newsroom) again(sl reminder.Slot) {
 	n.Helper()
-	n.must(n.world.timers(n.queue).Fire(n.Context(), sl.ID))
+	n.Must(n.world.timers(n.queue).Fire(n.Context(), sl.ID))
 	n.drain()
-	_, err := n.slots.FinishSlots(n.Context())
-	n.must(err)
+	_, err := n.Slots.FinishSlots(n.Context())
+	n.Must(err)
 }
 
 // TestAnOpeningThatComesBackReachesEverybody: the opening is moved away while
@@ -34,26 +35,26 @@ func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 		}
 		return ""
 	}
-	tpl := m.published(2 * time.Hour)
-	m.reserveAll(tpl, users(1, 300), reminders(delivery.Webhook, 60)...)
+	tpl := m.Published(2 * time.Hour)
+	m.reserveAll(tpl, users(1, 300), pgtest.Reminders(delivery.Webhook, 60)...)
 	first := m.cutSlot(tpl, 12, 100)
-	m.must(m.daemon.RunNext(t.Context(), delivery.Webhook))
+	m.Must(m.daemon.RunNext(t.Context(), delivery.Webhook))
 	m.moveBy(tpl, time.Hour)
-	if v := m.cancel(tpl, cancels, reminders(delivery.Webhook, 60)...); !v.Applied {
+	if v := m.Cancel(tpl, cancels, pgtest.Reminders(delivery.Webhook, 60)...); !v.Applied {
 		t.Fatalf("%+v", v)
 	}
-	m.reserve(tpl, joins, reminders(delivery.Webhook, 60)...)
+	m.Reserve(tpl, joins, pgtest.Reminders(delivery.Webhook, 60)...)
 	m.moveBy(tpl, -time.Hour)
-	second := m.dueNow(tpl, 12)
+	second := m.DueNow(tpl, 12)
 	if second.ID == first.ID || second.Round != 1 {
 		t.Fatalf("%+v", second)
 	}
-	if cut, err := m.slots.BeginFiring(t.Context(), second.ID, time.Minute); err != nil || cut.Wait <= 0 {
+	if cut, err := m.Slots.BeginFiring(t.Context(), second.ID, time.Minute); err != nil || cut.Wait <= 0 {
 		t.Fatalf("the first round has not ended: %+v %v", cut, err)
 	}
 	m.drain() // what is left of the first round, which the move stopped
-	_, err := m.slots.FinishSlots(t.Context())
-	m.must(err)
+	_, err := m.Slots.FinishSlots(t.Context())
+	m.Must(err)
 	m.again(second)
 	want := append(slices.DeleteFunc(users(1, 300), func(id user.ID) bool { return id == cancels }), joins)
 	if got := reached(t, m.hook, delivery.KindReminder); !slices.Equal(got, want) {
@@ -62,7 +63,7 @@ func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 	if sum := m.balanced(tpl)[delivery.Webhook]; sum.Sent != 99+200 || sum.Skipped != 200 || sum.Dead != 1 || sum.Reserved != 500 {
 		t.Errorf("%+v", sum)
 	}
-	if s := m.slot(tpl, 12); s.State != reminder.Finished {
+	if s := m.Slot(tpl, 12); s.State != reminder.Finished {
 		t.Errorf("%+v", s)
 	}
 	line := m.tells(tpl, 200, "reserved", "fired webhook60", "opening_moved", "opening_moved", "outcome webhook60 skipped opening_moved",
@@ -87,26 +88,26 @@ func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 // out the same people.
 func TestARoundTakenOver(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 300), reminders(delivery.App, 60)...)
+	tpl := n.Published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 300), pgtest.Reminders(delivery.App, 60)...)
 	n.cutSlot(tpl, 12, 100)
-	n.must(n.daemon.RunNext(t.Context(), delivery.App))
+	n.Must(n.daemon.RunNext(t.Context(), delivery.App))
 	n.moveBy(tpl, time.Hour)
 	n.moveBy(tpl, -time.Hour)
 	n.drain()
-	_, err := n.slots.FinishSlots(t.Context())
-	n.must(err)
-	second := n.dueNow(tpl, 12)
-	cut, err := n.slots.BeginFiring(t.Context(), second.ID, shortLease)
-	n.must(err)
-	due, err := n.slots.ReadDue(t.Context(), cut, delivery.Range{From: 1, To: 300})
-	n.must(err)
+	_, err := n.Slots.FinishSlots(t.Context())
+	n.Must(err)
+	second := n.DueNow(tpl, 12)
+	cut, err := n.Slots.BeginFiring(t.Context(), second.ID, shortLease)
+	n.Must(err)
+	due, err := n.Slots.ReadDue(t.Context(), cut, delivery.Range{From: 1, To: 300})
+	n.Must(err)
 	if len(due[delivery.App]) != 200 {
 		t.Fatalf("%d are left", len(due[delivery.App]))
 	}
-	_, err = n.slots.StoreBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: due[delivery.App][:50]}})
-	n.must(err)
-	n.exec(`update slots set cut_lease_until = clock_timestamp() - interval '1 second' where id = $1`, second.ID) // and then it died
+	_, err = n.Slots.StoreBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: due[delivery.App][:50]}})
+	n.Must(err)
+	n.Exec(`update slots set cut_lease_until = clock_timestamp() - interval '1 second' where id = $1`, second.ID) // and then it died
 	n.again(second)
 	if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, users(1, 300)) {
 		t.Errorf("%d were told", len(got))
@@ -120,15 +121,15 @@ func TestARoundTakenOver(t *testing.T) {
 // whoever has been waiting.
 func TestARoundWaitsForTheOneBefore(t *testing.T) {
 	n := newNewsroom(t)
-	tpl := n.published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 20), reminders(delivery.App, 60)...)
+	tpl := n.Published(2 * time.Hour)
+	n.reserveAll(tpl, users(1, 20), pgtest.Reminders(delivery.App, 60)...)
 	first := n.cutSlot(tpl, 12, 100)
 	n.moveBy(tpl, time.Hour)
 	n.moveBy(tpl, -time.Hour)
-	second := n.dueNow(tpl, 12)
+	second := n.DueNow(tpl, 12)
 	asked := make(chan struct{}, 100)
 	timers := n.world.timers(n.queue)
-	timers.Store = askedSlots{n.slots, asked}
+	timers.Store = askedSlots{n.Slots, asked}
 	fired := make(chan error, 1)
 	go func() { fired <- timers.Fire(context.WithoutCancel(t.Context()), second.ID) }()
 	<-asked
@@ -137,14 +138,14 @@ func TestARoundWaitsForTheOneBefore(t *testing.T) {
 		t.Fatalf("the first round is %s", s)
 	}
 	n.drain()
-	_, err := n.slots.FinishSlots(t.Context())
-	n.must(err)
-	n.must(<-fired)
+	_, err := n.Slots.FinishSlots(t.Context())
+	n.Must(err)
+	n.Must(<-fired)
 	n.drain()
 	if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, users(1, 20)) {
 		t.Errorf("%d were told", len(got))
 	}
-	if _, err := n.slots.BeginFiring(t.Context(), second.ID, time.Minute); !errors.Is(err, reminder.ErrNotFirable) {
+	if _, err := n.Slots.BeginFiring(t.Context(), second.ID, time.Minute); !errors.Is(err, reminder.ErrNotFirable) {
 		t.Errorf("fired again: %v", err)
 	}
 }

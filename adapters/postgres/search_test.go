@@ -28,7 +28,7 @@ func TestPartsMissNothing(t *testing.T) {
 		text = rapid.SampledFrom([]func(string) string{strings.ToUpper, strings.ToLower, func(s string) string { return s }}).Draw(rt, "case")(text)
 		var holds, has bool
 		var parts []string
-		if err := w.sql.QueryRow(t.Context(), `select $1::text ilike '%' || replace(replace(replace($2::text, '\', '\\'), '%', '\%'), '_', '\_') || '%',
+		if err := w.SQL.QueryRow(t.Context(), `select $1::text ilike '%' || replace(replace(replace($2::text, '\', '\\'), '%', '\%'), '_', '\_') || '%',
 			text_parts($1, 1) @> text_parts($2, 3), text_parts($2, 3)`, string(name), text).Scan(&holds, &has, &parts); err != nil {
 			rt.Fatal(err)
 		}
@@ -45,25 +45,25 @@ func TestPartsMissNothing(t *testing.T) {
 // tables where there is a way around it.
 func (w *world) planOf(sql string, args ...any) string {
 	w.Helper()
-	tx, err := w.sql.Begin(w.Context())
-	w.must(err)
+	tx, err := w.SQL.Begin(w.Context())
+	w.Must(err)
 	defer func() { _ = tx.Rollback(w.Context()) }()
 	rows, err := tx.Query(w.Context(), `explain (analyze, costs off, timing off, summary off) `+sql, append([]any{pgx.QueryExecModeCacheDescribe}, args...)...)
-	w.must(err)
+	w.Must(err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	w.must(err)
+	w.Must(err)
 	return strings.Join(lines, "\n")
 }
 
 // many fills the list so that the ways through it differ.
 func (w *world) many(n int) {
 	w.Helper()
-	w.exec(`insert into shops values (10, 's', 'UTC'), (11, 's', 'UTC')`)
-	w.exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+	w.Exec(`insert into shops values (10, 's', 'UTC'), (11, 's', 'UTC')`)
+	w.Exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
 		select 10 + n % 2, case when n % 50 = 0 then '春节 ' else '' end || 'Drop number ' || n, 'amount_off', 1, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + (n - 50) * interval '1 minute',
 			date_trunc('second', now()) + n * interval '2 hours' + interval '1 year', 1, 'claim', 'durable', case when n % 1999 = 0 then 'paused' else 'published' end
 		from generate_series(1, $1) n`, n)
-	w.exec(`analyze templates`)
+	w.Exec(`analyze templates`)
 }
 
 // TestSearchReadsWhatItShows: rare names come from the index of parts, common
@@ -86,8 +86,8 @@ func TestSearchReadsWhatItShows(t *testing.T) {
 		{template.Query{States: []template.State{template.Paused}, Search: "1999", Descending: true}, 1, "templates_"},
 	} {
 		c.query.Limit = 26
-		list, err := w.templates.Templates(t.Context(), c.query)
-		w.must(err)
+		list, err := w.Templates.Templates(t.Context(), c.query)
+		w.Must(err)
 		sql, args := postgres.TemplateListSQL(c.query)
 		plan := w.planOf(sql, args...)
 		if len(list) != c.found || !strings.Contains(plan, c.index) {
@@ -116,8 +116,8 @@ func TestNamedTemplates(t *testing.T) {
 		{template.Query{IDs: []int64{99}}, nil},
 	} {
 		c.query.Limit = 10
-		list, err := w.templates.Templates(t.Context(), c.query)
-		w.must(err)
+		list, err := w.Templates.Templates(t.Context(), c.query)
+		w.Must(err)
 		if got := templateIDs(list); !slices.Equal(got, c.want) && len(got)+len(c.want) > 0 {
 			t.Errorf("%+v: %v", c.query, got)
 		}
@@ -126,13 +126,13 @@ func TestNamedTemplates(t *testing.T) {
 
 func TestCampaignSearch(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by)
+	w.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by)
 		select name, 0, '{}', '{"kind": "all"}', now(), now() + interval '1 hour', 'draft', 'x', 'x' from unnest(array['Spring 50% off', 'spring_tea', '春节 letter', '4']) name`)
-	store := postgres.NewCampaigns(w.db)
+	store := postgres.NewCampaigns(w.DB)
 	for search, want := range map[string]string{"SPRING": "spring_tea,Spring 50% off", "春": "春节 letter", "春节 l": "春节 letter", "0%": "Spring 50% off", "g_t": "spring_tea",
 		"4": "4", "2": "spring_tea", "\x00": "", "\xff": "", strings.Repeat("x", 100_000): "", "%%": "", "none": ""} {
 		list, err := store.Campaigns(t.Context(), campaign.Query{Search: search, Limit: 10})
-		w.must(err)
+		w.Must(err)
 		var names []string
 		for _, c := range list {
 			names = append(names, c.Name)
@@ -148,15 +148,15 @@ func TestCampaignSearch(t *testing.T) {
 func TestCouponsByState(t *testing.T) {
 	w := newWorld(t)
 	w.many(2)
-	w.exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at)
+	w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at)
 		select 1 + n % 2, 1 + n % 3, n, 'claim', (array['unused', 'unused', 'locked', 'used', 'expired', 'revoked'])[1 + n % 6], now() - interval '2 days',
 			now() + case when n % 6 = 1 then -1 else 1 end * interval '1 hour' from generate_series(1, 60) n`)
 	all := func(q coupon.Query) (ids []int64) {
 		t.Helper()
 		q.Limit = 7 // a page at a time
 		for {
-			list, err := postgres.NewCouponSteps(w.db).Listed(t.Context(), q)
-			w.must(err)
+			list, err := postgres.NewCouponSteps(w.DB).Listed(t.Context(), q)
+			w.Must(err)
 			if len(list) == 0 {
 				return ids
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
@@ -16,10 +17,10 @@ import (
 )
 
 // Segments keeps audiences.
-type Segments struct{ *DB }
+type Segments struct{ *pg.DB }
 
 // NewSegments returns the segments of db.
-func NewSegments(db *DB) Segments { return Segments{db} }
+func NewSegments(db *pg.DB) Segments { return Segments{db} }
 
 const segmentColumns = `id, name, kind, rule, version, members, counted_at, created_by, created_at, updated_at`
 
@@ -38,33 +39,33 @@ func oneSegment(ctx context.Context, q interface {
 }, sql string, args ...any) (segment.Segment, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
-		return segment.Segment{}, translate(err)
+		return segment.Segment{}, pg.Translate(err)
 	}
 	g, err := pgx.CollectExactlyOneRow(rows, scanSegment)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return g, segment.ErrNotFound
 	}
-	return g, translate(err)
+	return g, pg.Translate(err)
 }
 
 // Segment returns [segment.ErrNotFound] if there is none.
 func (s Segments) Segment(ctx context.Context, id int64) (segment.Segment, error) {
-	return oneSegment(ctx, s.pool, `select `+segmentColumns+` from segments where id = $1`, id)
+	return oneSegment(ctx, s.Pool, `select `+segmentColumns+` from segments where id = $1`, id)
 }
 
 // Segments lists the latest changed first; see [segment.Store].
 func (s Segments) Segments(ctx context.Context, q segment.Query) ([]segment.Segment, error) {
 	id, _ := strconv.ParseInt(strings.TrimSpace(q.Search), 10, 64)
-	rows, err := s.pool.Query(ctx, `select `+segmentColumns+` from segments
+	rows, err := s.Pool.Query(ctx, `select `+segmentColumns+` from segments
 		where ($1 = '' or strpos(lower(name), lower($1)) > 0 or id = $2) and ($3 = '' or kind = $3)
 			and ($5::bigint = 0 or (updated_at, id) < ($4, $5))
 		order by updated_at desc, id desc limit $6`,
 		strings.TrimSpace(q.Search), id, string(q.Kind), q.After.UpdatedAt, q.After.ID, max(1, q.Limit))
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, scanSegment)
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // CreateSegment stores a new segment; see [segment.Store].
@@ -79,7 +80,7 @@ func (s Segments) CreateSegment(ctx context.Context, g segment.Segment, requestK
 			on conflict (request_key) do nothing returning `+segmentColumns, g.Name, g.Kind, rule, g.CreatedBy, requestKey)
 	})
 	if errors.Is(err, segment.ErrNotFound) { // created before
-		return oneSegment(ctx, s.pool, `select `+segmentColumns+` from segments where request_key = $1`, requestKey)
+		return oneSegment(ctx, s.Pool, `select `+segmentColumns+` from segments where request_key = $1`, requestKey)
 	}
 	return created, err
 }
@@ -106,20 +107,20 @@ func (s Segments) SaveSegment(ctx context.Context, g segment.Segment, e staff.En
 
 // Files returns the jobs that fill a list; see [segment.Store].
 func (s Segments) Files(ctx context.Context, id int64, limit int) ([]job.Job, error) {
-	rows, err := s.pool.Query(ctx, `select `+backgroundColumns+` from jobs j
-		where j.kind = 'segment.list' and j.params ->> 'segment_id' = $1 order by j.id desc limit $2`, itoa(id), max(1, limit))
+	rows, err := s.Pool.Query(ctx, `select `+pg.BackgroundColumns+` from jobs j
+		where j.kind = 'segment.list' and j.params ->> 'segment_id' = $1 order by j.id desc limit $2`, pg.Itoa(id), max(1, limit))
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job.Job, error) { return scanBackground(row) })
-	return list, translate(err)
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job.Job, error) { return pg.ScanBackground(row) })
+	return list, pg.Translate(err)
 }
 
 // CloneSegment copies a segment with its members; see [segment.Store].
 func (s Segments) CloneSegment(ctx context.Context, id int64, name string, e staff.Entry) (segment.Segment, error) {
 	return s.saved(ctx, e, func(tx pgx.Tx) (segment.Segment, error) {
 		g, err := oneSegment(ctx, tx, `insert into segments (name, kind, rule, members, counted_at, created_by)
-			select $2, kind, rule, members, counted_at, $3 from segments where id = $1 returning `+segmentColumns, id, name, auditActor(e.Actor))
+			select $2, kind, rule, members, counted_at, $3 from segments where id = $1 returning `+segmentColumns, id, name, pg.AuditActor(e.Actor))
 		if err != nil {
 			return g, err
 		}
@@ -138,19 +139,19 @@ func (s Segments) CloneSegment(ctx context.Context, id int64, name string, e sta
 
 // saved runs do and records e about its result in one transaction.
 func (s Segments) saved(ctx context.Context, e staff.Entry, do func(pgx.Tx) (segment.Segment, error)) (g segment.Segment, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if g, err = do(tx); err != nil {
 			return err
 		}
 		e.ObjectID = strconv.FormatInt(g.ID, 10)
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 	return g, err
 }
 
 // DeleteSegment removes one that nothing needs; see [segment.Store].
 func (s Segments) DeleteSegment(ctx context.Context, id int64, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		// Publishing holds this row, so that a campaign either is found below or
 		// finds no segment. A draft that is made at this very moment may be
 		// overlooked; it cannot be published then.
@@ -169,13 +170,13 @@ func (s Segments) DeleteSegment(ctx context.Context, id int64, e staff.Entry) er
 		if _, err := tx.Exec(ctx, `delete from segments where id = $1`, id); err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }
 
 // Uses lists the campaigns that refer to the segment; see [segment.Store].
 func (s Segments) Uses(ctx context.Context, id int64) (uses []segment.Use, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		uses, err = segmentUses(ctx, tx, id)
 		return err
 	})
@@ -219,7 +220,7 @@ func heldList(ctx context.Context, tx pgx.Tx, id int64) (segment.Segment, error)
 		return g, segment.ErrIsRules
 	}
 	var name string
-	err = tx.QueryRow(ctx, `select name from campaigns where `+keepsList+` and audience ->> 'id' = $1 order by id desc limit 1`, itoa(id)).Scan(&name)
+	err = tx.QueryRow(ctx, `select name from campaigns where `+keepsList+` and audience ->> 'id' = $1 order by id desc limit 1`, pg.Itoa(id)).Scan(&name)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return g, nil
@@ -231,14 +232,14 @@ func heldList(ctx context.Context, tx pgx.Tx, id int64) (segment.Segment, error)
 
 // FillList starts the job that adds to a list; see [segment.Store].
 func (s Segments) FillList(ctx context.Context, id int64, j job.Job, requestKey string, e staff.Entry) (started job.Job, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := heldList(ctx, tx, id); err != nil {
 			return err
 		}
-		started, err = startJob(ctx, tx, j, requestKey, e)
+		started, err = pg.StartJob(ctx, tx, j, requestKey, e)
 		return err
 	})
-	if violates(err, "jobs_upload_id_fkey") { // removed in this very moment
+	if pg.Violates(err, "jobs_upload_id_fkey") { // removed in this very moment
 		return j, job.ErrUploadNotFound
 	}
 	return started, err

@@ -16,9 +16,9 @@ import (
 // among returns which of the texts, as an attribute, satisfy the condition.
 func (w *world) among(texts []string, op segment.Op, value string) (found []string) {
 	w.Helper()
-	w.exec(`delete from users`)
-	w.exec(`insert into users (id, attributes) select n, jsonb_build_object('at', v) from unnest($1::text[]) with ordinality as t (v, n)`, texts)
-	segments := postgres.NewSegments(w.db)
+	w.Exec(`delete from users`)
+	w.Exec(`insert into users (id, attributes) select n, jsonb_build_object('at', v) from unnest($1::text[]) with ordinality as t (v, n)`, texts)
+	segments := postgres.NewSegments(w.DB)
 	g := w.segment("dates", segment.Leaf(segment.Attribute, "at", op, value))
 	ids, err := segments.Members(w.Context(), g.ID, 0, len(texts)+1)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
 )
@@ -41,15 +42,15 @@ var samplePages = []float64{8, 32, 128, 512, 2048}
 // be, and not the users, which would make it look better than it is.
 func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Estimate, error) {
 	var pages, perPage float64
-	err := s.pool.QueryRow(ctx, `
+	err := s.Pool.QueryRow(ctx, `
 		select pg_relation_size('users') / current_setting('block_size')::float8,
 			case when relpages > 0 and reltuples > 0 then reltuples / relpages else 0 end
 		from pg_class where oid = 'users'::regclass`).Scan(&pages, &perPage)
 	if err != nil {
-		return segment.Estimate{}, translate(err)
+		return segment.Estimate{}, pg.Translate(err)
 	}
 	if pages <= smallTable {
-		return count(ctx, s.pool, r)
+		return count(ctx, s.Pool, r)
 	}
 	sum := sample{}
 	began := time.Now()
@@ -84,15 +85,15 @@ func (s Segments) countWithin(ctx context.Context, r segment.Rule, within time.D
 	return e, err
 }
 
-func count(ctx context.Context, q querier, r segment.Rule) (segment.Estimate, error) {
+func count(ctx context.Context, q pg.Querier, r segment.Rule) (segment.Estimate, error) {
 	f := compile(r)
 	rows, err := q.Query(ctx, `select count(*) filter (where `+f.text+`), count(*) from users u`, f.args...)
 	if err != nil {
-		return segment.Estimate{}, translate(err)
+		return segment.Estimate{}, pg.Translate(err)
 	}
 	e, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (e segment.Estimate, err error) { return e, row.Scan(&e.Members, &e.Users) })
 	e.Exact, e.Looked = err == nil, e.Users
-	return e, translate(err)
+	return e, pg.Translate(err)
 }
 
 var errOutOfTime = errors.New("out of time")
@@ -130,7 +131,7 @@ func (s Segments) within(ctx context.Context, limit time.Duration, do func(pgx.T
 	if limit < 5*time.Millisecond {
 		return errOutOfTime
 	}
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select set_config('statement_timeout', $1, true)`, fmt.Sprintf("%dms", limit.Milliseconds())); err != nil {
 			return err
 		}
@@ -139,7 +140,7 @@ func (s Segments) within(ctx context.Context, limit time.Duration, do func(pgx.T
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "57014" && ctx.Err() == nil {
 		return errOutOfTime
 	}
-	return translate(err)
+	return pg.Translate(err)
 }
 
 // estimate extrapolates the sample to a table of so many pages: a ratio

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
@@ -36,7 +37,7 @@ func (anyIDs) Close() error                   { return nil }
 
 func newLibrary(t *testing.T) *library {
 	s := newOffice(t)
-	l := &library{stage: s, jobs: &job.Service{Store: postgres.NewJobs(s.db)}, store: postgres.NewSegments(s.db)}
+	l := &library{stage: s, jobs: &job.Service{Store: postgres.NewJobs(s.DB)}, store: postgres.NewSegments(s.DB)}
 	l.lists = &segment.Service{Store: l.store, Jobs: l.jobs, Tables: anyIDs{}}
 	return l
 }
@@ -45,9 +46,9 @@ func newLibrary(t *testing.T) *library {
 func (l *library) list(n int) segment.Segment {
 	l.Helper()
 	g, _, err := l.lists.CreateList(l.Context(), li, "Fair", 0, "")
-	l.must(err)
+	l.Must(err)
 	_, err = l.store.AddMembers(l.Context(), g.ID, upTo(n))
-	l.must(err)
+	l.Must(err)
 	return g
 }
 
@@ -60,8 +61,8 @@ func upTo(n int) (list []user.ID) {
 
 func (l *library) upload() int64 {
 	l.Helper()
-	u, err := postgres.NewUploads(l.db).SaveUpload(l.Context(), "list.csv", strings.NewReader("id\n7\n8\n"), 1<<20, li)
-	l.must(err)
+	u, err := postgres.NewUploads(l.DB).SaveUpload(l.Context(), "list.csv", strings.NewReader("id\n7\n8\n"), 1<<20, li)
+	l.Must(err)
 	return u.ID
 }
 
@@ -69,7 +70,7 @@ func (l *library) upload() int64 {
 func to(id int64) func(*campaign.Spec) {
 	return func(sp *campaign.Spec) {
 		sp.Name, sp.Audience = fmt.Sprint("Spring ", id), campaign.Audience{Kind: campaign.List, ID: id}
-		sp.StartsAt, sp.EndsAt = clock().Add(24*time.Hour), clock().Add(48*time.Hour)
+		sp.StartsAt, sp.EndsAt = pgtest.Clock().Add(24*time.Hour), pgtest.Clock().Add(48*time.Hour)
 	}
 }
 
@@ -93,7 +94,7 @@ func (l *library) free(what string, id int64) {
 		return
 	}
 	_, err = l.jobs.Cancel(l.Context(), li, j.ID)
-	l.must(err)
+	l.Must(err)
 }
 
 // Whoever judges how many a campaign reaches judges a list as it stays until
@@ -102,10 +103,10 @@ func TestCampaignKeepsItsList(t *testing.T) {
 	l := newLibrary(t)
 	small, large := l.list(3), l.list(20)
 	c, err := l.service.Create(t.Context(), li, specOf(to(small.ID)), "")
-	l.must(err)
+	l.Must(err)
 	l.free("a draft", small.ID)
 	c, err = l.service.Do(t.Context(), li, c.ID, 0, campaign.Publishing, "")
-	l.must(err)
+	l.Must(err)
 	if c.State != campaign.Scheduled {
 		t.Fatalf("one person may send to three: %+v", c)
 	}
@@ -113,26 +114,26 @@ func TestCampaignKeepsItsList(t *testing.T) {
 	if uses, err := l.lists.Uses(t.Context(), li, small.ID); err != nil || len(uses) != 1 || !uses[0].Keeps {
 		t.Errorf("used by %+v %v", uses, err)
 	}
-	l.exec(`update campaigns set starts_at = now() - interval '1 minute' where id = $1`, c.ID)
-	l.must(l.launcher.Start(t.Context(), c.ID))
+	l.Exec(`update campaigns set starts_at = now() - interval '1 minute' where id = $1`, c.ID)
+	l.Must(l.launcher.Start(t.Context(), c.ID))
 	l.kept("running", small.ID)
-	l.exec(`update campaigns set state = 'paused' where id = $1`, c.ID)
+	l.Exec(`update campaigns set state = 'paused' where id = $1`, c.ID)
 	l.kept("paused before it was cut", small.ID)
-	l.must(l.launcher.Cut(t.Context(), c.ID))
+	l.Must(l.launcher.Cut(t.Context(), c.ID))
 	l.free("cut", small.ID)
 
 	asked, open := l.asked(to(large.ID))
 	l.kept("waiting for approval", large.ID)
-	l.exec(`update campaigns set starts_at = now() - interval '1 hour', ends_at = now() - interval '1 second' where id = $1`, asked.ID)
+	l.Exec(`update campaigns set starts_at = now() - interval '1 hour', ends_at = now() - interval '1 second' where id = $1`, asked.ID)
 	l.free("nobody approved in time", large.ID)
-	l.exec(`update campaigns set starts_at = $2, ends_at = $3 where id = $1`, asked.ID, asked.StartsAt, asked.EndsAt)
+	l.Exec(`update campaigns set starts_at = $2, ends_at = $3 where id = $1`, asked.ID, asked.StartsAt, asked.EndsAt)
 	_, err = l.service.Refuse(t.Context(), ada, asked.ID, open.ID, "too many")
-	l.must(err)
+	l.Must(err)
 	l.free("refused", large.ID)
 	_, err = l.service.Ask(t.Context(), li, asked.ID, "")
-	l.must(err)
+	l.Must(err)
 	_, err = l.service.Do(t.Context(), li, asked.ID, 0, campaign.Cancelling, "")
-	l.must(err)
+	l.Must(err)
 	l.free("cancelled", large.ID)
 }
 
@@ -147,9 +148,9 @@ func TestAskingNeedsTheWholeList(t *testing.T) {
 	l := newLibrary(t)
 	list := l.list(20)
 	c, err := l.service.Create(t.Context(), li, specOf(to(list.ID)), "")
-	l.must(err)
+	l.Must(err)
 	_, err = l.lists.AddFile(t.Context(), li, list.ID, l.upload(), "")
-	l.must(err)
+	l.Must(err)
 	if _, err := l.service.Do(t.Context(), li, c.ID, 0, campaign.Publishing, ""); !errors.Is(err, segment.ErrFilling) {
 		t.Errorf("asked while a file was being read: %v", err)
 	}
@@ -175,11 +176,11 @@ func TestPublishingHoldsTheListToTheEstimate(t *testing.T) {
 	l := newLibrary(t)
 	list := l.list(3)
 	c, err := l.service.Create(t.Context(), li, specOf(to(list.ID)), "")
-	l.must(err)
+	l.Must(err)
 	service := *l.service
 	service.Store = crowd{l.campaigns, func() {
 		_, err := l.store.AddMembers(t.Context(), list.ID, upTo(20))
-		l.must(err)
+		l.Must(err)
 	}}
 	c, err = service.Do(t.Context(), li, c.ID, 0, campaign.Publishing, "")
 	if err != nil || c.State != campaign.Draft || c.ApprovalAskedAt == nil {
@@ -190,11 +191,11 @@ func TestPublishingHoldsTheListToTheEstimate(t *testing.T) {
 // Of a publication and a file at the same moment exactly one wins.
 func TestPublishingAgainstAFile(t *testing.T) {
 	l := newLibrary(t)
-	l.exec(`delete from campaign_limits`)
+	l.Exec(`delete from campaign_limits`)
 	for range 12 {
 		list, upload := l.list(3), l.upload()
 		c, err := l.service.Create(t.Context(), staff.System(), specOf(to(list.ID)), "")
-		l.must(err)
+		l.Must(err)
 		refused := make(chan error, 2)
 		go func() {
 			_, err := l.service.Do(l.Context(), staff.System(), c.ID, 0, campaign.Publishing, "")

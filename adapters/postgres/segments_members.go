@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/segment"
 	"dropbell/domain/user"
 )
@@ -61,12 +62,12 @@ func (s Segments) window(ctx context.Context, r segment.Rule, after user.ID, lim
 	f := compile(r, after, membersWindow, limit)
 	// The frame is materialized: who is in the window must not depend on who
 	// is a member.
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		with frame as materialized (select * from users where id > $1 order by id limit $2),
 			found as (select u.id from frame u where `+f.text+` order by u.id limit $3)
 		select id, false from found union all select max(id), true from frame order by 2, 1`, f.args...)
 	if err != nil {
-		return nil, 0, translate(err)
+		return nil, 0, pg.Translate(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -85,29 +86,29 @@ func (s Segments) window(ctx context.Context, r segment.Rule, after user.ID, lim
 	if len(found) == limit { // there may be more in the window
 		last = found[limit-1]
 	}
-	return found, last, translate(rows.Err())
+	return found, last, pg.Translate(rows.Err())
 }
 
 // CountRange counts members among the next users; see [segment.CountStore].
 func (s Segments) CountRange(ctx context.Context, r segment.Rule, after user.ID, limit int) (members, looked int64, last user.ID, err error) {
 	f := compile(r, after, limit)
-	err = s.pool.QueryRow(ctx, `
+	err = s.Pool.QueryRow(ctx, `
 		with frame as materialized (select * from users where id > $1 order by id limit $2)
 		select count(*) filter (where `+f.text+`), count(*), coalesce(max(u.id), 0) from frame u`, f.args...).Scan(&members, &looked, &last)
-	return members, looked, last, translate(err)
+	return members, looked, last, pg.Translate(err)
 }
 
 // StoreCount records the number of members; see [segment.CountStore].
 func (s Segments) StoreCount(ctx context.Context, id, version, members int64) error {
-	_, err := s.pool.Exec(ctx, `update segments set members = $3, counted_at = now() where id = $1 and version = $2`, id, version, members)
-	return translate(err)
+	_, err := s.Pool.Exec(ctx, `update segments set members = $3, counted_at = now() where id = $1 and version = $2`, id, version, members)
+	return pg.Translate(err)
 }
 
 // AddMembers adds ids to a list; see [segment.ListStore]. The list's own row
 // orders those who do so at the same time. A job that was cancelled may still
 // be at it when its list is published to; so a campaign is looked for here too.
 func (s Segments) AddMembers(ctx context.Context, id int64, ids []user.ID) (added int64, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := heldList(ctx, tx, id); err != nil {
 			return err
 		}
@@ -178,13 +179,13 @@ func (s Segments) listMembers(ctx context.Context, id int64, after user.ID, limi
 	var list []user.ID
 	for chunk := int64(after) >> chunkBits; len(list) < limit; chunk++ {
 		var raw []byte
-		err := s.pool.QueryRow(ctx, `select chunk, members from segment_members where segment_id = $1 and chunk >= $2 order by chunk limit 1`,
+		err := s.Pool.QueryRow(ctx, `select chunk, members from segment_members where segment_id = $1 and chunk >= $2 order by chunk limit 1`,
 			id, chunk).Scan(&chunk, &raw)
 		if err == pgx.ErrNoRows {
 			return list, nil
 		}
 		if err != nil {
-			return nil, translate(err)
+			return nil, pg.Translate(err)
 		}
 		b, err := readChunk(raw)
 		if err != nil {

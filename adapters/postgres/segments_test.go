@@ -20,7 +20,7 @@ import (
 // order and page by page, the count agrees, and the stored form means the same.
 func TestSegmentsMeanWhatTheySay(t *testing.T) {
 	w := newWorld(t)
-	people, segments := w.crowd(), postgres.NewSegments(w.db)
+	people, segments := w.crowd(), postgres.NewSegments(w.DB)
 	rapid.Check(t, func(rt *rapid.T) {
 		rule := anyRule(3).Draw(rt, "rule")
 		if err := rule.Check(); err != nil {
@@ -63,10 +63,10 @@ func TestSegmentsMeanWhatTheySay(t *testing.T) {
 // off it may be: also for users that are stored in runs.
 func TestEstimates(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`insert into users (id, name, locale, attributes) select n, 'Somebody with a name of ordinary length ' || n,
+	w.Exec(`insert into users (id, name, locale, attributes) select n, 'Somebody with a name of ordinary length ' || n,
 		case when n > 150000 then 'zh-CN' else 'en' end, jsonb_build_object('score', n % 100, 'tier', case when n % 10 = 0 then 'gold' else 'none' end)
 		from generate_series(1, 200000) n`)
-	w.exec(`analyze users`)
+	w.Exec(`analyze users`)
 	for name, c := range map[string]struct {
 		rule segment.Rule
 		want int64
@@ -80,8 +80,8 @@ func TestEstimates(t *testing.T) {
 		outside := 0
 		for range 10 {
 			began := time.Now()
-			e, err := postgres.NewSegments(w.db).EstimateRule(t.Context(), c.rule)
-			w.must(err)
+			e, err := postgres.NewSegments(w.DB).EstimateRule(t.Context(), c.rule)
+			w.Must(err)
 			if took := time.Since(began); took > 2*time.Second {
 				t.Errorf("%s: took %v", name, took)
 			}
@@ -105,18 +105,18 @@ func TestEstimates(t *testing.T) {
 // Of a few hundred pages a sample would be most: everybody is looked at, once.
 func TestEstimatesOfFewPages(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`insert into users (id, name, attributes) select n, 'Somebody with a name of ordinary length ' || n,
+	w.Exec(`insert into users (id, name, attributes) select n, 'Somebody with a name of ordinary length ' || n,
 		jsonb_build_object('score', n % 5) from generate_series(1, 9000) n`)
-	w.exec(`analyze users`)
-	if pages := w.number(`select pg_relation_size('users') / current_setting('block_size')::int`); pages <= 64 || pages > 250 {
+	w.Exec(`analyze users`)
+	if pages := w.Number(`select pg_relation_size('users') / current_setting('block_size')::int`); pages <= 64 || pages > 250 {
 		t.Fatalf("%d pages", pages)
 	}
 	for _, c := range []struct {
 		rule segment.Rule
 		want int64
 	}{{segment.Leaf(segment.Attribute, "score", segment.AtLeast, "2"), 5400}, {segment.Everybody(), 9000}, {segment.Leaf(segment.Attribute, "score", segment.AtLeast, "9"), 0}} {
-		e, err := postgres.NewSegments(w.db).EstimateRule(t.Context(), c.rule)
-		w.must(err)
+		e, err := postgres.NewSegments(w.DB).EstimateRule(t.Context(), c.rule)
+		w.Must(err)
 		// A machine that is too busy to look at everybody in time says so.
 		if e.Exact && e != (segment.Estimate{Members: c.want, Exact: true, Looked: 9000, Users: 9000}) || !e.Exact && e.Looked >= 9000 {
 			t.Errorf("%+v, want %d", e, c.want)
@@ -126,14 +126,14 @@ func TestEstimatesOfFewPages(t *testing.T) {
 
 func TestSegmentLife(t *testing.T) {
 	w := newWorld(t)
-	s := postgres.NewSegments(w.db)
+	s := postgres.NewSegments(w.DB)
 	gold := segment.Leaf(segment.Attribute, "tier", segment.Is, "gold")
 	g := w.segment("Gold", segment.Rule{Match: segment.All, Rules: []segment.Rule{gold}})
-	w.must(s.StoreCount(t.Context(), g.ID, g.Version, 12))
+	w.Must(s.StoreCount(t.Context(), g.ID, g.Version, 12))
 	renamed := g
 	renamed.Name = "Gold members"
 	renamed, err := s.SaveSegment(t.Context(), renamed, about("segment.save"))
-	w.must(err)
+	w.Must(err)
 	if renamed.Version != 2 || renamed.Members == nil || *renamed.Members != 12 {
 		t.Fatalf("renamed %+v", renamed)
 	}
@@ -142,30 +142,30 @@ func TestSegmentLife(t *testing.T) {
 	}
 	renamed.Rule = segment.Everybody()
 	changed, err := s.SaveSegment(t.Context(), renamed, about("segment.save"))
-	w.must(err)
+	w.Must(err)
 	if changed.Members != nil || changed.CountedAt != nil {
 		t.Fatalf("the count outlives the rule: %+v", changed)
 	}
-	w.must(s.StoreCount(t.Context(), g.ID, 2, 99)) // of a rule that is gone
+	w.Must(s.StoreCount(t.Context(), g.ID, 2, 99)) // of a rule that is gone
 	copied, err := s.CloneSegment(t.Context(), g.ID, "Copy", about("segment.create"))
-	w.must(err)
+	w.Must(err)
 	if copied.ID == g.ID || copied.Name != "Copy" || copied.Members != nil || copied.Rule.Match != segment.All || copied.CreatedBy != "staff:14 Ada" {
 		t.Fatalf("copied %+v", copied)
 	}
 	list, err := s.Segments(t.Context(), segment.Query{Limit: 10})
-	w.must(err)
+	w.Must(err)
 	if len(list) != 2 || list[0].ID != copied.ID {
 		t.Fatalf("listed %+v", list)
 	}
 	list, err = s.Segments(t.Context(), segment.Query{Limit: 10, After: segment.Cursor{UpdatedAt: list[0].UpdatedAt, ID: list[0].ID}})
-	w.must(err)
+	w.Must(err)
 	if len(list) != 1 || list[0].ID != g.ID {
 		t.Fatalf("the second page %+v", list)
 	}
 	if list, err = s.Segments(t.Context(), segment.Query{Search: " GOLD", Kind: segment.ByRules, Limit: 10}); err != nil || len(list) != 1 {
 		t.Fatalf("searched %+v %v", list, err)
 	}
-	w.must(s.DeleteSegment(t.Context(), g.ID, about("segment.delete")))
+	w.Must(s.DeleteSegment(t.Context(), g.ID, about("segment.delete")))
 	for _, err := range []error{s.DeleteSegment(t.Context(), g.ID, about("segment.delete")), errOf(s.Segment(t.Context(), g.ID)),
 		errOf(s.SaveSegment(t.Context(), changed, about("segment.save"))), errOf(s.CloneSegment(t.Context(), g.ID, "x", about("segment.create"))),
 		errOf(s.Members(t.Context(), g.ID, 0, 1))} {
@@ -173,7 +173,7 @@ func TestSegmentLife(t *testing.T) {
 			t.Errorf("of a deleted one: %v", err)
 		}
 	}
-	if n := w.number(`select count(*) from audit where object_kind = 'segment'`); n != 5 {
+	if n := w.Number(`select count(*) from audit where object_kind = 'segment'`); n != 5 {
 		t.Errorf("%d audit entries, want 5", n)
 	}
 }
@@ -183,9 +183,9 @@ func errOf[T any](_ T, err error) error { return err }
 // Lists take ids in any order, together and again, and give them back in order.
 func TestListMembers(t *testing.T) {
 	w := newWorld(t)
-	s := postgres.NewSegments(w.db)
+	s := postgres.NewSegments(w.DB)
 	g, err := s.CreateSegment(t.Context(), segment.Segment{Name: "List", Kind: segment.ByList, Rule: segment.Everybody()}, "", about("segment.create"))
-	w.must(err)
+	w.Must(err)
 	var all []user.ID
 	for i := range 3000 {
 		all = append(all, user.ID(1+i*37))
@@ -207,15 +207,15 @@ func TestListMembers(t *testing.T) {
 	}
 	adding.Wait()
 	g, err = s.Segment(t.Context(), g.ID)
-	w.must(err)
-	if g.Members == nil || *g.Members != int64(len(all)) || w.number(`select sum(count) from segment_members`) != int64(len(all)) {
+	w.Must(err)
+	if g.Members == nil || *g.Members != int64(len(all)) || w.Number(`select sum(count) from segment_members`) != int64(len(all)) {
 		t.Fatalf("%d counted, want %d", *g.Members, len(all))
 	}
 	for _, step := range []int{1, 7, 5000} {
 		var got []user.ID
 		for after := user.ID(0); ; after = got[len(got)-1] {
 			page, err := s.Members(t.Context(), g.ID, after, step)
-			w.must(err)
+			w.Must(err)
 			if got = append(got, page...); len(page) == 0 || len(got) > len(all) {
 				break
 			}
@@ -231,12 +231,12 @@ func TestListMembers(t *testing.T) {
 		t.Fatalf("again: %d %v", added, err)
 	}
 	copied, err := s.CloneSegment(t.Context(), g.ID, "Copy", about("segment.create"))
-	w.must(err)
+	w.Must(err)
 	if got, err := s.Members(t.Context(), copied.ID, 0, 9000); err != nil || !slices.Equal(got, all) || *copied.Members != int64(len(all)) {
 		t.Fatalf("the copy has %d, %v", len(got), err)
 	}
-	w.must(s.DeleteSegment(t.Context(), g.ID, about("segment.delete")))
-	if n := w.number(`select count(*) from segment_members where segment_id = $1`, g.ID); n != 0 {
+	w.Must(s.DeleteSegment(t.Context(), g.ID, about("segment.delete")))
+	if n := w.Number(`select count(*) from segment_members where segment_id = $1`, g.ID); n != 0 {
 		t.Fatalf("%d chunks outlive their list", n)
 	}
 	if _, err := s.AddMembers(t.Context(), w.segment("rules", segment.Everybody()).ID, all); !errors.Is(err, segment.ErrIsRules) {

@@ -22,8 +22,8 @@ func about(action string) staff.Entry {
 
 func (w *world) segment(name string, r segment.Rule) segment.Segment {
 	w.Helper()
-	g, err := postgres.NewSegments(w.db).CreateSegment(w.Context(), segment.Segment{Name: name, Kind: segment.ByRules, Rule: r}, "", about("segment.create"))
-	w.must(err)
+	g, err := postgres.NewSegments(w.DB).CreateSegment(w.Context(), segment.Segment{Name: name, Kind: segment.ByRules, Rule: r}, "", about("segment.create"))
+	w.Must(err)
 	return g
 }
 
@@ -90,12 +90,12 @@ func (w *world) store(id user.ID, f fact) {
 		c.Push = &[]user.PushSubscription{{Endpoint: "https://p.example.com/1"}}
 	}
 	w.upsert(c)
-	w.exec(`update users set created_at = now() - make_interval(days => $2, hours => 1) where id = $1`, id, f.age)
+	w.Exec(`update users set created_at = now() - make_interval(days => $2, hours => 1) where id = $1`, id, f.age)
 	for t, days := range f.reserved {
-		w.exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1::text::bigint, $2, 1, now() - make_interval(days => $3, hours => 1))`, t, id, days)
+		w.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1::text::bigint, $2, 1, now() - make_interval(days => $3, hours => 1))`, t, id, days)
 	}
 	for t, state := range f.coupons {
-		w.exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at)
+		w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at)
 			values ($1::text::bigint, $2, $2, 'claim', $3, now() - make_interval(days => $4, hours => 1), now() + interval '1 day')`, t, id, state, f.issued)
 	}
 }

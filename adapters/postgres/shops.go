@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 )
@@ -12,7 +13,7 @@ import (
 // ChangeShop creates a shop or changes its name and time zone, with its audit
 // entry, in which what was there before is filled in.
 func (s Templates) ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		e.Before, e.After = nil, shop.Shown()
 		made, err := tx.Exec(ctx, `insert into shops (number, name, timezone) values ($1, $2, $3) on conflict (number) do nothing`,
 			shop.Number, shop.Name, shop.Timezone)
@@ -29,6 +30,6 @@ func (s Templates) ChangeShop(ctx context.Context, shop template.Shop, e staff.E
 			}
 			e.Before = old.Shown()
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
@@ -20,10 +21,7 @@ type Slots struct {
 }
 
 // NewSlots returns the slot store of db.
-func NewSlots(db *DB) Slots { return Slots{NewTemplates(db), NewBatches(db)} }
-
-// dueAt is when the slot s is due; see table slots.
-const dueAt = `s.due_at - s.round * interval '1 microsecond'`
+func NewSlots(db *pg.DB) Slots { return Slots{NewTemplates(db), NewBatches(db)} }
 
 // sentBefore says of a slot o that the slot s leaves out users that o has
 // reached: o is an earlier round of s, or it belongs to another opening and the
@@ -32,22 +30,11 @@ const sentBefore = `o.template_id = s.template_id and o.slot = s.slot and (o.ope
 	or o.opens_at <> s.opens_at and o.fired_at is not null
 		and (select m.remind_once from templates m where m.id = s.template_id))`
 
-const slotColumns = `s.id, s.template_id, s.slot, s.opens_at, ` + dueAt + `, coalesce(s.planned_at, ` + dueAt + `), s.round, s.state, coalesce(s.stop_reason, ''), s.fired_at, s.cut_at, s.finished_at`
-
-func scanSlot(row pgx.CollectableRow) (reminder.Slot, error) {
-	var s reminder.Slot
-	return s, row.Scan(slotFields(&s)...)
-}
-
-func slotFields(s *reminder.Slot) []any {
-	return []any{&s.ID, &s.TemplateID, &s.Slot, &s.OpensAt, &s.DueAt, &s.PlannedAt, &s.Round, &s.State, &s.StopReason, &s.FiredAt, &s.CutAt, &s.FinishedAt}
-}
-
 // BeginFiring claims the slot; see [reminder.FiringStore]. It waits until
 // the slots that [sentBefore] names have ended: only then is it known whom they reached.
 func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Duration) (reminder.Cut, error) {
 	cut := reminder.Cut{Token: uuid.NewString()}
-	err := s.Templates.tx(ctx, func(tx pgx.Tx) error {
+	err := s.Templates.Tx(ctx, func(tx pgx.Tx) error {
 		var first bool
 		err := tx.QueryRow(ctx, `
 			update slots s set state = 'firing', fired_at = coalesce(s.fired_at, clock_timestamp()), cut_token = $2,
@@ -57,15 +44,15 @@ func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Durat
 			  and (s.state = 'waiting' and s.due_at <= clock_timestamp()
 			      and not exists (select from slots o where `+sentBefore+` and o.state in ('firing', 'sending'))
 			    or s.state = 'firing' and s.cut_lease_until < clock_timestamp())
-			returning `+slotColumns+`, old.state = 'waiting'`, slotID, cut.Token, lasting).
-			Scan(append(slotFields(&cut.Slot), &first)...)
+			returning `+pg.SlotColumns+`, old.state = 'waiting'`, slotID, cut.Token, lasting).
+			Scan(append(pg.SlotFields(&cut.Slot), &first)...)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return stillWaiting(ctx, tx, slotID, &cut)
 		}
 		if err != nil || !first {
 			return err
 		}
-		return announce(ctx, tx, event.SlotFired, slotEvent(cut.Slot, *cut.FiredAt))
+		return pg.Announce(ctx, tx, event.SlotFired, slotEvent(cut.Slot, *cut.FiredAt))
 	})
 	if err != nil || cut.Wait > 0 {
 		return cut, err
@@ -102,7 +89,7 @@ func slotEvent(s reminder.Slot, at time.Time) event.Slot {
 // have reserved again for the new opening while it was being cut, so there
 // only its batches say whom it found.
 func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delivery.Channels]int64) error {
-	return s.Templates.tx(ctx, func(tx pgx.Tx) error {
+	return s.Templates.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update slots set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
 			where id = $1 and cut_token = $2 and state = 'firing'`, cut.ID, cut.Token)
 		if err != nil || tag.RowsAffected() == 0 {
@@ -121,22 +108,22 @@ func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delive
 
 // DueSlots returns slots whose timer did not fire them and abandoned ones.
 func (s Slots) DueSlots(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
-	rows, err := s.Templates.pool.Query(ctx, `
+	rows, err := s.Templates.Pool.Query(ctx, `
 		(select id from slots where state = 'waiting' and due_at <= clock_timestamp() - $1::interval order by due_at limit $2)
 		union all
 		(select id from slots where state = 'firing' and cut_lease_until < clock_timestamp() limit $2)`, grace, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, translate(err)
+	return ids, pg.Translate(err)
 }
 
 // Unfinished reports whether the slot still has work to do.
 func (s Slots) Unfinished(ctx context.Context, slotID int64) (bool, error) {
 	var open bool
-	err := s.Templates.pool.QueryRow(ctx, `select exists (select from slots where id = $1 and state in ('firing', 'sending'))`, slotID).Scan(&open)
-	return open, translate(err)
+	err := s.Templates.Pool.QueryRow(ctx, `select exists (select from slots where id = $1 and state in ('firing', 'sending'))`, slotID).Scan(&open)
+	return open, pg.Translate(err)
 }
 
 // FinishSlots finishes slots whose batches are all done and writes their
@@ -144,18 +131,18 @@ func (s Slots) Unfinished(ctx context.Context, slotID int64) (bool, error) {
 // statement that sees what a replay of dead letters committed meanwhile.
 func (s Slots) FinishSlots(ctx context.Context) (int, error) {
 	finished := 0
-	err := s.Templates.tx(ctx, func(tx pgx.Tx) error {
+	err := s.Templates.Tx(ctx, func(tx pgx.Tx) error {
 		const settled = ` and not exists (select from batches b where b.kind = 'reminder' and b.owner_id = s.id and b.state <> 'done')`
-		ids, err := lockIDs(ctx, tx, `select id from slots s where s.state = 'sending'`+settled+` order by id limit 100 for update skip locked`)
+		ids, err := pg.LockIDs(ctx, tx, `select id from slots s where s.state = 'sending'`+settled+` order by id limit 100 for update skip locked`)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
 		rows, err := tx.Query(ctx, `update slots s set state = 'finished', finished_at = clock_timestamp()
-			where s.id = any($1)`+settled+` returning `+slotColumns, ids)
+			where s.id = any($1)`+settled+` returning `+pg.SlotColumns, ids)
 		if err != nil {
 			return err
 		}
-		done, err := pgx.CollectRows(rows, scanSlot)
+		done, err := pgx.CollectRows(rows, pg.ScanSlot)
 		if err != nil {
 			return err
 		}
@@ -168,14 +155,6 @@ func (s Slots) FinishSlots(ctx context.Context) (int, error) {
 		return nil
 	})
 	return finished, err
-}
-
-func lockIDs(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]int64, error) {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
 func finishSlot(ctx context.Context, tx pgx.Tx, sl reminder.Slot) error {
@@ -193,5 +172,5 @@ func finishSlot(ctx context.Context, tx pgx.Tx, sl reminder.Slot) error {
 	if err != nil {
 		return err
 	}
-	return announce(ctx, tx, event.SlotFinished, slotEvent(sl, *sl.FinishedAt))
+	return pg.Announce(ctx, tx, event.SlotFinished, slotEvent(sl, *sl.FinishedAt))
 }

@@ -9,14 +9,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/staff"
 )
 
 // Staff keeps the people and services that operate Dropbell.
-type Staff struct{ *DB }
+type Staff struct{ *pg.DB }
 
 // NewStaff returns the staff store of db.
-func NewStaff(db *DB) Staff { return Staff{db} }
+func NewStaff(db *pg.DB) Staff { return Staff{db} }
 
 // memberColumns are a member of staff, the number of their second factors, and
 // the end of their invitation.
@@ -47,31 +48,31 @@ func (s Staff) MemberByEmail(ctx context.Context, email string) (staff.Member, e
 }
 
 func (s Staff) member(ctx context.Context, sql string, args ...any) (staff.Member, error) {
-	rows, err := s.pool.Query(ctx, sql, args...)
+	rows, err := s.Pool.Query(ctx, sql, args...)
 	if err != nil {
-		return staff.Member{}, translate(err)
+		return staff.Member{}, pg.Translate(err)
 	}
 	m, err := pgx.CollectExactlyOneRow(rows, scanMember)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return m, staff.ErrNotFound
 	}
-	return m, translate(err)
+	return m, pg.Translate(err)
 }
 
 // Members lists everybody by e-mail.
 func (s Staff) Members(ctx context.Context) ([]staff.Member, error) {
-	rows, err := s.pool.Query(ctx, `select `+memberColumns+` from staff order by lower(email)`)
+	rows, err := s.Pool.Query(ctx, `select `+memberColumns+` from staff order by lower(email)`)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, scanMember)
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // InsertMember stores m and, if hash is not empty, an invitation with this hash
 // for m. It returns [staff.ErrEmailTaken] if the address is in use.
 func (s Staff) InsertMember(ctx context.Context, m staff.Member, l staff.PasswordLink, hash []byte, e staff.Entry) (staff.Member, error) {
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := insertMember(ctx, tx, &m, e); err != nil || len(hash) == 0 {
 			return err
 		}
@@ -87,14 +88,14 @@ func insertMember(ctx context.Context, tx pgx.Tx, m *staff.Member, e staff.Entry
 		insert into staff (email, name, role, shops, password_hash, disabled_at) values ($1, $2, $3, $4, $5, $6)
 		returning id, created_at`,
 		m.Email, m.Name, m.Role, append([]int64{}, m.Shops...), m.PasswordHash, m.DisabledAt).Scan(&m.ID, &m.CreatedAt)
-	if violates(err, "staff_email") {
+	if pg.Violates(err, "staff_email") {
 		return staff.ErrEmailTaken
 	}
 	if err != nil {
 		return err
 	}
 	e.ObjectID = strconv.FormatInt(m.ID, 10)
-	return insertAudit(ctx, tx, e)
+	return pg.InsertAudit(ctx, tx, e)
 }
 
 // managing are the admins who can give access to others: whoever is limited to
@@ -104,7 +105,7 @@ const managing = `role = 'admin' and shops = '{}' and disabled_at is null`
 // InsertFirstAdmin creates m, or gives the account with its address access to
 // everything again, unless somebody can manage staff.
 func (s Staff) InsertFirstAdmin(ctx context.Context, m staff.Member, e staff.Entry) (created bool, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := lockAdmins(ctx, tx); err != nil {
 			return err
 		}
@@ -145,7 +146,7 @@ func restoreAdmin(ctx context.Context, tx pgx.Tx, m staff.Member, e staff.Entry)
 		return false, err
 	}
 	e.Action, e.ObjectID, e.Before = "staff.change", strconv.FormatInt(m.ID, 10), old.Shown()
-	return true, insertAudit(ctx, tx, e)
+	return true, pg.InsertAudit(ctx, tx, e)
 }
 
 func endSignIns(ctx context.Context, tx pgx.Tx, id int64) error {
@@ -163,7 +164,7 @@ func lockAdmins(ctx context.Context, tx pgx.Tx) error {
 // SaveMember returns [staff.ErrLastAdmin] if nobody could manage staff any more,
 // and [staff.ErrEmailTaken] if the address is in use.
 func (s Staff) SaveMember(ctx context.Context, m staff.Member, revoke bool, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := lockAdmins(ctx, tx); err != nil {
 			return err
 		}
@@ -183,7 +184,7 @@ func (s Staff) SaveMember(ctx context.Context, m staff.Member, revoke bool, e st
 				return err
 			}
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }
 
@@ -200,7 +201,7 @@ func updateMember(ctx context.Context, tx pgx.Tx, m staff.Member) error {
 		update staff set email = $2, name = $3, role = $4, shops = $5, password_hash = $6, disabled_at = $7, updated_at = now()
 		where id = $1`, m.ID, m.Email, m.Name, m.Role, append([]int64{}, m.Shops...), m.PasswordHash, m.DisabledAt)
 	switch {
-	case violates(err, "staff_email"):
+	case pg.Violates(err, "staff_email"):
 		return staff.ErrEmailTaken
 	case err != nil:
 		return err
@@ -212,28 +213,28 @@ func updateMember(ctx context.Context, tx pgx.Tx, m staff.Member) error {
 
 // SavePassword replaces a member's password hash.
 func (s Staff) SavePassword(ctx context.Context, id int64, hash string, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `update staff set password_hash = $2, updated_at = now() where id = $1`, id, hash); err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }
 
 // SavePreferences changes language and theme only. It is not worth a line in
 // the audit log.
 func (s Staff) SavePreferences(ctx context.Context, id int64, locale, theme string) error {
-	_, err := s.pool.Exec(ctx, `update staff set locale = $2, theme = $3 where id = $1`, id, locale, theme)
-	return translate(err)
+	_, err := s.Pool.Exec(ctx, `update staff set locale = $2, theme = $3 where id = $1`, id, locale, theme)
+	return pg.Translate(err)
 }
 
 // InsertSignIn stores a new sign-in and, in the same transaction, the entry.
 func (s Staff) InsertSignIn(ctx context.Context, in staff.SignIn, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := insertSignIn(ctx, tx, in); err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }
 
@@ -249,27 +250,27 @@ func insertSignIn(ctx context.Context, tx pgx.Tx, in staff.SignIn) error {
 // SignInAddresses returns the latest addresses from which the member with the
 // e-mail address has signed in since then, each once.
 func (s Staff) SignInAddresses(ctx context.Context, email string, since time.Time) ([]string, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select i.ip from sign_ins i join staff m on m.id = i.staff_id
 		where lower(m.email) = lower($1) and i.created_at > $2
 		group by i.ip order by max(i.created_at) desc limit 100`, email, since)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // Record stores an entry about something that changes nothing else.
 func (s Staff) Record(ctx context.Context, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error { return insertAudit(ctx, tx, e) })
+	return s.Tx(ctx, func(tx pgx.Tx) error { return pg.InsertAudit(ctx, tx, e) })
 }
 
 // Present returns who is behind a sign-in that still holds, and notes at most
 // once a minute that they were seen. It returns [staff.ErrUnauthenticated]
 // otherwise.
 func (s Staff) Present(ctx context.Context, signInID string, now time.Time) (p staff.Presence, err error) {
-	err = s.pool.QueryRow(ctx, `
+	err = s.Pool.QueryRow(ctx, `
 		with seen as (
 			update sign_ins set last_seen_at = $2
 			where id = $1 and revoked_at is null and last_seen_at < $2::timestamptz - interval '1 minute'
@@ -281,7 +282,7 @@ func (s Staff) Present(ctx context.Context, signInID string, now time.Time) (p s
 	if errors.Is(err, pgx.ErrNoRows) {
 		return p, staff.ErrUnauthenticated
 	}
-	return p, translate(err)
+	return p, pg.Translate(err)
 }
 
 // signInLife is how long after a sign-in its session can last at most.
@@ -289,20 +290,20 @@ const signInLife = `interval '7 days'`
 
 // SignIns lists the sign-ins that still hold, the latest first.
 func (s Staff) SignIns(ctx context.Context, staffID int64) ([]staff.SignIn, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select id::text, staff_id, ip, user_agent, created_at, last_seen_at, revoked_at, method from sign_ins
 		where staff_id = $1 and revoked_at is null and created_at > now() - `+signInLife+`
 		order by created_at desc limit 100`, staffID)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[staff.SignIn])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // RevokeSignIns ends the sign-ins selected and returns how many it ended.
 func (s Staff) RevokeSignIns(ctx context.Context, r staff.Revocation) (ended int, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		// Ids are compared as text: one that is not a UUID selects nothing.
 		tag, err := tx.Exec(ctx, `
 			update sign_ins set revoked_at = $4
@@ -312,7 +313,7 @@ func (s Staff) RevokeSignIns(ctx context.Context, r staff.Revocation) (ended int
 		if err != nil || ended == 0 || r.Entry == nil {
 			return err
 		}
-		return insertAudit(ctx, tx, *r.Entry)
+		return pg.InsertAudit(ctx, tx, *r.Entry)
 	})
 	return ended, err
 }

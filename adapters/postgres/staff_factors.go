@@ -5,25 +5,26 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/staff"
 )
 
 // Factors lists the member's second factors, the oldest first.
 func (s Staff) Factors(ctx context.Context, staffID int64) ([]staff.Factor, error) {
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		select id, staff_id, kind, name, handle, secret, counter, created_at, used_at
 		from second_factors where staff_id = $1 order by id`, staffID)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[staff.Factor])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // InsertFactor stores a second factor and, if the member has no recovery codes,
 // the hashes of new ones.
 func (s Staff) InsertFactor(ctx context.Context, f staff.Factor, hashes [][]byte, e staff.Entry) (codesUsed bool, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		n, err := lockFactors(ctx, tx, f.StaffID)
 		if err != nil {
 			return err
@@ -35,7 +36,7 @@ func (s Staff) InsertFactor(ctx context.Context, f staff.Factor, hashes [][]byte
 			insert into second_factors (staff_id, kind, name, handle, secret, counter)
 			values (@member, @kind, @name, @handle, @secret, @counter)`,
 			pgx.NamedArgs{"member": f.StaffID, "kind": f.Kind, "name": f.Name, "handle": f.Handle, "secret": f.Secret, "counter": f.Counter})
-		if violates(err, "second_factors_handle") {
+		if pg.Violates(err, "second_factors_handle") {
 			return staff.ErrFactorTaken
 		}
 		if err != nil {
@@ -48,7 +49,7 @@ func (s Staff) InsertFactor(ctx context.Context, f staff.Factor, hashes [][]byte
 		if err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 	return codesUsed && err == nil, err
 }
@@ -65,7 +66,7 @@ func lockFactors(ctx context.Context, tx pgx.Tx, staffID int64) (n int, err erro
 
 // RenameFactor returns [staff.ErrFactorNotFound] if the member has no such factor.
 func (s Staff) RenameFactor(ctx context.Context, staffID, id int64, name string, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update second_factors set name = $3 where staff_id = $1 and id = $2`, staffID, id, name)
 		if err != nil {
 			return err
@@ -73,14 +74,14 @@ func (s Staff) RenameFactor(ctx context.Context, staffID, id int64, name string,
 		if tag.RowsAffected() == 0 {
 			return staff.ErrFactorNotFound
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }
 
 // RemoveFactor removes one second factor, and with the last one the recovery
 // codes. It returns [staff.ErrLastFactor] if keepOne is set and it is the last.
 func (s Staff) RemoveFactor(ctx context.Context, f staff.Factor, keepOne bool, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		n, err := lockFactors(ctx, tx, f.StaffID)
 		if err != nil {
 			return err
@@ -98,14 +99,14 @@ func (s Staff) RemoveFactor(ctx context.Context, f staff.Factor, keepOne bool, e
 				return err
 			}
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }
 
 // UseProof uses the proof up and opens the sign-in, if there is one. It returns
 // [staff.ErrSecondFactor] if somebody was faster.
 func (s Staff) UseProof(ctx context.Context, staffID int64, p staff.Proof, in *staff.SignIn, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := useProof(ctx, tx, staffID, p); err != nil {
 			return err
 		}
@@ -114,7 +115,7 @@ func (s Staff) UseProof(ctx context.Context, staffID int64, p staff.Proof, in *s
 				return err
 			}
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }
 
@@ -138,14 +139,14 @@ func useProof(ctx context.Context, tx pgx.Tx, staffID int64, p staff.Proof) erro
 
 // RecoveryCodesLeft returns how many of the member's codes were not used yet.
 func (s Staff) RecoveryCodesLeft(ctx context.Context, staffID int64) (n int, err error) {
-	err = s.pool.QueryRow(ctx, `select count(*) from recovery_codes where staff_id = $1 and used_at is null`, staffID).Scan(&n)
-	return n, translate(err)
+	err = s.Pool.QueryRow(ctx, `select count(*) from recovery_codes where staff_id = $1 and used_at is null`, staffID).Scan(&n)
+	return n, pg.Translate(err)
 }
 
 // ReplaceRecoveryCodes makes the hashes the member's only recovery codes. It
 // returns [staff.ErrFactorNotFound] if the member has no second factor.
 func (s Staff) ReplaceRecoveryCodes(ctx context.Context, staffID int64, hashes [][]byte, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		n, err := lockFactors(ctx, tx, staffID)
 		if err != nil {
 			return err
@@ -159,14 +160,14 @@ func (s Staff) ReplaceRecoveryCodes(ctx context.Context, staffID int64, hashes [
 		if _, err := tx.Exec(ctx, `insert into recovery_codes (staff_id, hash) select $1, unnest($2::bytea[])`, staffID, hashes); err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }
 
 // ResetFactors removes second factors and recovery codes, ends the member's
 // sign-ins and returns how many factors there were.
 func (s Staff) ResetFactors(ctx context.Context, staffID int64, e staff.Entry) (n int, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if n, err = lockFactors(ctx, tx, staffID); err != nil {
 			return err
 		}
@@ -179,23 +180,23 @@ func (s Staff) ResetFactors(ctx context.Context, staffID int64, e staff.Entry) (
 		if err := endSignIns(ctx, tx, staffID); err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 	return n, err
 }
 
 // Policy returns whether second factors are demanded.
 func (s Staff) Policy(ctx context.Context) (p staff.Policy, err error) {
-	err = s.pool.QueryRow(ctx, `select second_factor from console_settings`).Scan(&p)
-	return p, translate(err)
+	err = s.Pool.QueryRow(ctx, `select second_factor from console_settings`).Scan(&p)
+	return p, pg.Translate(err)
 }
 
 // SavePolicy stores whether second factors are demanded.
 func (s Staff) SavePolicy(ctx context.Context, p staff.Policy, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `update console_settings set second_factor = $1`, p); err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }

@@ -15,12 +15,12 @@ import (
 
 func (w *world) factor(m staff.Member, handle string) staff.Factor {
 	w.Helper()
-	store := postgres.NewStaff(w.db)
+	store := postgres.NewStaff(w.DB)
 	_, err := store.InsertFactor(w.Context(), staff.Factor{StaffID: m.ID, Kind: staff.TOTP, Name: handle, Handle: []byte(handle), Secret: []byte("s"), Counter: 100},
 		[][]byte{[]byte(handle + "1"), []byte(handle + "2")}, entry("staff.add_second_factor"))
-	w.must(err)
+	w.Must(err)
 	list, err := store.Factors(w.Context(), m.ID)
-	w.must(err)
+	w.Must(err)
 	return list[len(list)-1]
 }
 
@@ -40,17 +40,17 @@ func atOnce(t *testing.T, refusal error, f func() error) (n int) {
 // One code opens one sign-in, however many send it at once.
 func TestAProofIsUsedOnce(t *testing.T) {
 	w := newWorld(t)
-	store := postgres.NewStaff(w.db)
+	store := postgres.NewStaff(w.DB)
 	m := w.member("ada@example.com", staff.Admin)
 	f := w.factor(m, "phone")
 	for name, p := range map[string]staff.Proof{"a time step": {Factor: staff.Factor{ID: f.ID, Counter: 101, Secret: f.Secret}},
 		"a recovery code": {RecoveryHash: []byte("phone1")}} {
-		before := w.number(`select count(*) from sign_ins`)
+		before := w.Number(`select count(*) from sign_ins`)
 		n := atOnce(t, staff.ErrSecondFactor, func() error {
 			in := staff.SignIn{ID: uuid.NewString(), StaffID: m.ID, IP: "::1", CreatedAt: time.Now(), LastSeenAt: time.Now()}
 			return store.UseProof(t.Context(), m.ID, p, &in, entry("staff.sign_in"))
 		})
-		if opened := w.number(`select count(*) from sign_ins`) - before; n != 1 || opened != 1 {
+		if opened := w.Number(`select count(*) from sign_ins`) - before; n != 1 || opened != 1 {
 			t.Errorf("%s: %d times accepted, %d sign-ins", name, n, opened)
 		}
 	}
@@ -73,7 +73,7 @@ func TestAProofIsUsedOnce(t *testing.T) {
 // have one.
 func TestTheLastFactorStays(t *testing.T) {
 	w := newWorld(t)
-	store := postgres.NewStaff(w.db)
+	store := postgres.NewStaff(w.DB)
 	m := w.member("ada@example.com", staff.Admin)
 	list := []staff.Factor{w.factor(m, "a"), w.factor(m, "b"), w.factor(m, "c")}
 	var removed atomic.Int64
@@ -96,7 +96,7 @@ func TestTheLastFactorStays(t *testing.T) {
 	if n, _ := store.RecoveryCodesLeft(t.Context(), m.ID); n != 2 {
 		t.Errorf("%d recovery codes", n)
 	}
-	w.must(store.RemoveFactor(t.Context(), left[0], false, entry("staff.remove_second_factor")))
+	w.Must(store.RemoveFactor(t.Context(), left[0], false, entry("staff.remove_second_factor")))
 	if n, _ := store.RecoveryCodesLeft(t.Context(), m.ID); n != 0 {
 		t.Errorf("%d recovery codes outlive the last factor", n)
 	}
@@ -111,7 +111,7 @@ func TestTheLastFactorStays(t *testing.T) {
 // One authenticator is enrolled once, and a member has ten at most.
 func TestEnrollingAtOnce(t *testing.T) {
 	w := newWorld(t)
-	store := postgres.NewStaff(w.db)
+	store := postgres.NewStaff(w.DB)
 	m := w.member("ada@example.com", staff.Admin)
 	add := func(handle string) error {
 		_, err := store.InsertFactor(t.Context(), staff.Factor{StaffID: m.ID, Kind: staff.Passkey, Name: "x", Handle: []byte(handle), Secret: []byte("{}")}, [][]byte{[]byte(handle)}, entry("x"))
@@ -120,7 +120,7 @@ func TestEnrollingAtOnce(t *testing.T) {
 	if n := atOnce(t, staff.ErrFactorTaken, func() error { return add("one") }); n != 1 {
 		t.Errorf("enrolled %d times", n)
 	}
-	if n := w.number(`select count(*) from recovery_codes`); n != 1 {
+	if n := w.Number(`select count(*) from recovery_codes`); n != 1 {
 		t.Errorf("%d sets of recovery codes", n)
 	}
 	var handle atomic.Int64
@@ -128,7 +128,7 @@ func TestEnrollingAtOnce(t *testing.T) {
 		t.Errorf("%d more", n)
 	}
 	n, err := store.ResetFactors(t.Context(), m.ID, entry("staff.reset_second_factors"))
-	if n != staff.MaxFactors || err != nil || w.number(`select count(*) from second_factors`)+w.number(`select count(*) from recovery_codes`) != 0 {
+	if n != staff.MaxFactors || err != nil || w.Number(`select count(*) from second_factors`)+w.Number(`select count(*) from recovery_codes`) != 0 {
 		t.Errorf("%d removed, %v", n, err)
 	}
 }
@@ -136,7 +136,7 @@ func TestEnrollingAtOnce(t *testing.T) {
 // TestPolicyOfANewInstallation: operators and admins must have a second factor.
 func TestPolicyOfANewInstallation(t *testing.T) {
 	fresh := newWorld(t)
-	if p, err := postgres.NewStaff(fresh.db).Policy(t.Context()); p != staff.Required || err != nil {
+	if p, err := postgres.NewStaff(fresh.DB).Policy(t.Context()); p != staff.Required || err != nil {
 		t.Errorf("a new installation: %q, %v", p, err)
 	}
 }

@@ -7,13 +7,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/staff"
 )
 
 // SavePasswordLink replaces the member's link. It returns [staff.ErrNotFound] or
 // [staff.ErrDisabled].
 func (s Staff) SavePasswordLink(ctx context.Context, l staff.PasswordLink, hash []byte, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		var disabled bool
 		err := tx.QueryRow(ctx, `select disabled_at is not null from staff where id = $1 for update`, l.StaffID).Scan(&disabled)
 		switch {
@@ -27,7 +28,7 @@ func (s Staff) SavePasswordLink(ctx context.Context, l staff.PasswordLink, hash 
 		if err := insertPasswordLink(ctx, tx, l, hash); err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }
 
@@ -43,13 +44,13 @@ func insertPasswordLink(ctx context.Context, tx pgx.Tx, l staff.PasswordLink, ha
 // PasswordLink returns the link with the hash and its member. It returns
 // [staff.ErrPasswordLink] if there is none that counts at now.
 func (s Staff) PasswordLink(ctx context.Context, hash []byte, now time.Time) (staff.PasswordLink, staff.Member, error) {
-	l, m, err := passwordLink(ctx, s.pool, hash, now, "")
-	return l, m, translate(err)
+	l, m, err := passwordLink(ctx, s.Pool, hash, now, "")
+	return l, m, pg.Translate(err)
 }
 
 // passwordLink reads a link and its member, of a member who is not disabled;
 // lock is how the rows are locked, empty = they are not.
-func passwordLink(ctx context.Context, q querier, hash []byte, now time.Time, lock string) (l staff.PasswordLink, m staff.Member, err error) {
+func passwordLink(ctx context.Context, q pg.Querier, hash []byte, now time.Time, lock string) (l staff.PasswordLink, m staff.Member, err error) {
 	targets := append([]any{&l.StaffID, &l.Purpose, &l.ExpiresAt}, memberTargets(&m)...)
 	err = q.QueryRow(ctx, `
 		select l.staff_id, l.purpose, l.expires_at, `+memberColumns+`
@@ -66,7 +67,7 @@ func passwordLink(ctx context.Context, q querier, hash []byte, now time.Time, lo
 // does not count at now, or another call has used it.
 func (s Staff) UsePasswordLink(ctx context.Context, hash []byte, now time.Time, passwordHash string,
 	e func(staff.PasswordLink, staff.Member) staff.Entry) (m staff.Member, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		var l staff.PasswordLink
 		if l, m, err = passwordLink(ctx, tx, hash, now, "for update of staff"); err != nil {
 			return err
@@ -85,7 +86,7 @@ func (s Staff) UsePasswordLink(ctx context.Context, hash []byte, now time.Time, 
 		if err := endSignIns(ctx, tx, m.ID); err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, e(l, m))
+		return pg.InsertAudit(ctx, tx, e(l, m))
 	})
 	return m, err
 }

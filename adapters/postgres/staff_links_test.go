@@ -21,11 +21,11 @@ func passwordSet(l staff.PasswordLink, m staff.Member) staff.Entry {
 // Many browsers send the same link at once: one password is set, once.
 func TestPasswordLinkServesOnce(t *testing.T) {
 	w := newWorld(t)
-	store, now := postgres.NewStaff(w.db), time.Now()
+	store, now := postgres.NewStaff(w.DB), time.Now()
 	m := w.member("ada@example.com", staff.Viewer)
-	w.must(store.SavePasswordLink(t.Context(), staff.PasswordLink{StaffID: m.ID, Purpose: staff.PasswordReset, ExpiresAt: now.Add(time.Hour)}, []byte("first"), entry("staff.password_link")))
-	w.must(store.SavePasswordLink(t.Context(), staff.PasswordLink{StaffID: m.ID, Purpose: staff.PasswordReset, ExpiresAt: now.Add(time.Hour)}, []byte("link"), entry("staff.password_link")))
-	w.must(store.InsertSignIn(t.Context(), staff.SignIn{ID: "8c2b4c0e-0000-4000-8000-000000000001", StaffID: m.ID, CreatedAt: now, LastSeenAt: now}, entry("staff.sign_in")))
+	w.Must(store.SavePasswordLink(t.Context(), staff.PasswordLink{StaffID: m.ID, Purpose: staff.PasswordReset, ExpiresAt: now.Add(time.Hour)}, []byte("first"), entry("staff.password_link")))
+	w.Must(store.SavePasswordLink(t.Context(), staff.PasswordLink{StaffID: m.ID, Purpose: staff.PasswordReset, ExpiresAt: now.Add(time.Hour)}, []byte("link"), entry("staff.password_link")))
+	w.Must(store.InsertSignIn(t.Context(), staff.SignIn{ID: "8c2b4c0e-0000-4000-8000-000000000001", StaffID: m.ID, CreatedAt: now, LastSeenAt: now}, entry("staff.sign_in")))
 	if _, err := store.UsePasswordLink(t.Context(), []byte("first"), now, "replaced", passwordSet); !errors.Is(err, staff.ErrPasswordLink) {
 		t.Errorf("a link that was replaced: %v", err)
 	}
@@ -43,10 +43,10 @@ func TestPasswordLinkServesOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := w.number(`select count(*) from audit where action = 'staff.password_set'`); set.Load() != 1 || n != 1 {
+	if n := w.Number(`select count(*) from audit where action = 'staff.password_set'`); set.Load() != 1 || n != 1 {
 		t.Errorf("set %d times, recorded %d times", set.Load(), n)
 	}
-	if n := w.number(`select count(*) from staff where password_hash = 'new'`); n != 1 {
+	if n := w.Number(`select count(*) from staff where password_hash = 'new'`); n != 1 {
 		t.Error("the password is not the new one")
 	}
 	if list, err := store.SignIns(t.Context(), m.ID); err != nil || len(list) != 0 {
@@ -57,25 +57,25 @@ func TestPasswordLinkServesOnce(t *testing.T) {
 // A link does not outlive its time, the account, or the address it went to.
 func TestPasswordLinkThatDoesNotCount(t *testing.T) {
 	w := newWorld(t)
-	store, now := postgres.NewStaff(w.db), time.Now()
+	store, now := postgres.NewStaff(w.DB), time.Now()
 	w.member("chief@example.com", staff.Admin)
 	for name, end := range map[string]func(m staff.Member){
-		"expired":  func(m staff.Member) { w.exec(`update password_links set expires_at = $1`, now) },
-		"disabled": func(m staff.Member) { w.exec(`update staff set disabled_at = now() where id = $1`, m.ID) },
+		"expired":  func(m staff.Member) { w.Exec(`update password_links set expires_at = $1`, now) },
+		"disabled": func(m staff.Member) { w.Exec(`update staff set disabled_at = now() where id = $1`, m.ID) },
 		"enabled again": func(m staff.Member) {
 			m.DisabledAt = &now
-			w.must(store.SaveMember(t.Context(), m, true, entry("staff.change")))
+			w.Must(store.SaveMember(t.Context(), m, true, entry("staff.change")))
 			m.DisabledAt = nil
-			w.must(store.SaveMember(t.Context(), m, false, entry("staff.change")))
+			w.Must(store.SaveMember(t.Context(), m, false, entry("staff.change")))
 		},
 		"moved to another address": func(m staff.Member) {
 			m.Email = "other@example.com"
-			w.must(store.SaveMember(t.Context(), m, false, entry("staff.change")))
+			w.Must(store.SaveMember(t.Context(), m, false, entry("staff.change")))
 		},
 	} {
 		m, err := store.InsertMember(t.Context(), staff.Member{Email: "ada@example.com", Role: staff.Viewer},
 			staff.PasswordLink{Purpose: staff.Invitation, ExpiresAt: now.Add(time.Hour)}, []byte("link"), entry("staff.create"))
-		w.must(err)
+		w.Must(err)
 		if m, err = store.Member(t.Context(), m.ID); err != nil || m.InvitedUntil == nil {
 			t.Fatalf("invited until %v, %v", m.InvitedUntil, err)
 		}
@@ -89,10 +89,10 @@ func TestPasswordLinkThatDoesNotCount(t *testing.T) {
 		if _, err := store.UsePasswordLink(t.Context(), []byte("link"), now, "new", passwordSet); !errors.Is(err, staff.ErrPasswordLink) {
 			t.Errorf("%s, used: %v", name, err)
 		}
-		w.exec(`delete from staff where id = $1`, m.ID)
+		w.Exec(`delete from staff where id = $1`, m.ID)
 	}
 	disabled := w.member("former@example.com", staff.Viewer)
-	w.exec(`update staff set disabled_at = now() where id = $1`, disabled.ID)
+	w.Exec(`update staff set disabled_at = now() where id = $1`, disabled.ID)
 	for id, want := range map[int64]error{disabled.ID: staff.ErrDisabled, 99: staff.ErrNotFound} {
 		l := staff.PasswordLink{StaffID: id, Purpose: staff.PasswordReset, ExpiresAt: now.Add(time.Hour)}
 		if err := store.SavePasswordLink(t.Context(), l, []byte("x"), entry("staff.password_link")); !errors.Is(err, want) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 )
@@ -20,15 +21,15 @@ func entry(action string) staff.Entry {
 
 func (w *world) member(email string, role staff.Role) staff.Member {
 	w.Helper()
-	m, err := postgres.NewStaff(w.db).InsertMember(w.Context(), staff.Member{Email: email, Role: role, PasswordHash: "h"}, staff.PasswordLink{}, nil, entry("staff.create"))
-	w.must(err)
+	m, err := postgres.NewStaff(w.DB).InsertMember(w.Context(), staff.Member{Email: email, Role: role, PasswordHash: "h"}, staff.PasswordLink{}, nil, entry("staff.create"))
+	w.Must(err)
 	return m
 }
 
 // Several processes start at once; one admin comes of it.
 func TestFirstAdminIsOne(t *testing.T) {
 	w := newWorld(t)
-	store := postgres.NewStaff(w.db)
+	store := postgres.NewStaff(w.DB)
 	var created atomic.Int64
 	var all sync.WaitGroup
 	for i := range 12 {
@@ -43,13 +44,13 @@ func TestFirstAdminIsOne(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := w.number(`select count(*) from staff`); n != 1 || created.Load() != 1 {
+	if n := w.Number(`select count(*) from staff`); n != 1 || created.Load() != 1 {
 		t.Errorf("%d admins, %d calls say they created one", n, created.Load())
 	}
-	if n := w.number(`select count(*) from audit where action = 'staff.create' and object_id = (select id::text from staff)`); n != 1 {
+	if n := w.Number(`select count(*) from audit where action = 'staff.create' and object_id = (select id::text from staff)`); n != 1 {
 		t.Errorf("%d lines in the audit log", n)
 	}
-	w.exec(`update staff set disabled_at = now()`)
+	w.Exec(`update staff set disabled_at = now()`)
 	if ok, err := store.InsertFirstAdmin(t.Context(), staff.Member{Email: "b@example.com", Role: staff.Admin}, entry("staff.create")); !ok || err != nil {
 		t.Errorf("with a disabled admin only: %v, %v", ok, err)
 	}
@@ -58,9 +59,9 @@ func TestFirstAdminIsOne(t *testing.T) {
 // Two admins who disable each other at the same moment must not both succeed.
 func TestLastAdminStaysUnderConcurrency(t *testing.T) {
 	w := newWorld(t)
-	store := postgres.NewStaff(w.db)
+	store := postgres.NewStaff(w.DB)
 	for round := range 10 {
-		w.exec(`delete from staff`)
+		w.Exec(`delete from staff`)
 		a, b := w.member(fmt.Sprintf("a%d@example.com", round), staff.Admin), w.member(fmt.Sprintf("b%d@example.com", round), staff.Admin)
 		var refused atomic.Int64
 		var all sync.WaitGroup
@@ -76,7 +77,7 @@ func TestLastAdminStaysUnderConcurrency(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := w.number(`select count(*) from staff where role = 'admin'`); n != 1 || refused.Load() != 1 {
+		if n := w.Number(`select count(*) from staff where role = 'admin'`); n != 1 || refused.Load() != 1 {
 			t.Fatalf("%d admins are left, %d changes were refused", n, refused.Load())
 		}
 	}
@@ -84,7 +85,7 @@ func TestLastAdminStaysUnderConcurrency(t *testing.T) {
 
 func TestMembers(t *testing.T) {
 	w := newWorld(t)
-	store := postgres.NewStaff(w.db)
+	store := postgres.NewStaff(w.DB)
 	admin, ada := w.member("z@example.com", staff.Admin), w.member("ada@example.com", staff.Viewer)
 	if _, err := store.InsertMember(t.Context(), staff.Member{Email: "ADA@example.com", Role: staff.Viewer}, staff.PasswordLink{}, nil, entry("x")); !errors.Is(err, staff.ErrEmailTaken) {
 		t.Errorf("the same address in capitals: %v", err)
@@ -93,18 +94,18 @@ func TestMembers(t *testing.T) {
 	if err := store.SaveMember(t.Context(), ada, false, entry("x")); !errors.Is(err, staff.ErrEmailTaken) {
 		t.Errorf("somebody else's address: %v", err)
 	}
-	if n := w.number(`select count(*) from audit where action = 'x'`); n != 0 {
+	if n := w.Number(`select count(*) from audit where action = 'x'`); n != 0 {
 		t.Errorf("%d refused changes are in the audit log", n)
 	}
 	ada.Email, ada.Shops = "ada@example.org", []int64{3, 1}
-	w.must(store.SaveMember(t.Context(), ada, false, entry("x")))
+	w.Must(store.SaveMember(t.Context(), ada, false, entry("x")))
 	got, err := store.MemberByEmail(t.Context(), "Ada@Example.org")
-	w.must(err)
+	w.Must(err)
 	if got.ID != ada.ID || fmt.Sprint(got.Shops) != "[3 1]" {
 		t.Errorf("member %+v", got)
 	}
 	list, err := store.Members(t.Context())
-	w.must(err)
+	w.Must(err)
 	if len(list) != 2 || list[0].ID != ada.ID {
 		t.Errorf("members %+v", list)
 	}
@@ -117,17 +118,17 @@ func TestMembers(t *testing.T) {
 
 func TestSignIns(t *testing.T) {
 	w := newWorld(t)
-	store := postgres.NewStaff(w.db)
+	store := postgres.NewStaff(w.DB)
 	w.member("admin@example.com", staff.Admin)
 	m := w.member("a@example.com", staff.Viewer)
-	now := clock()
+	now := pgtest.Clock()
 	id := func(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
 	for n := range 3 {
-		w.must(store.InsertSignIn(t.Context(), staff.SignIn{ID: id(n), StaffID: m.ID, IP: "::1", CreatedAt: now.Add(time.Duration(n) * time.Second), LastSeenAt: now}, entry("staff.sign_in")))
+		w.Must(store.InsertSignIn(t.Context(), staff.SignIn{ID: id(n), StaffID: m.ID, IP: "::1", CreatedAt: now.Add(time.Duration(n) * time.Second), LastSeenAt: now}, entry("staff.sign_in")))
 	}
 	present := func(n int) error { _, err := store.Present(t.Context(), id(n), now.Add(2*time.Minute)); return err }
-	w.must(present(0))
-	if n := w.number(`select count(*) from sign_ins where last_seen_at = $1`, now.Add(2*time.Minute)); n != 1 {
+	w.Must(present(0))
+	if n := w.Number(`select count(*) from sign_ins where last_seen_at = $1`, now.Add(2*time.Minute)); n != 1 {
 		t.Errorf("%d sign-ins were seen", n)
 	}
 	if ended, err := store.RevokeSignIns(t.Context(), staff.Revocation{StaffID: m.ID + 1, Only: id(0), At: now}); ended != 0 || err != nil {
@@ -143,19 +144,19 @@ func TestSignIns(t *testing.T) {
 	if err := present(0); !errors.Is(err, staff.ErrUnauthenticated) {
 		t.Errorf("a revoked sign-in: %v", err)
 	}
-	w.must(present(1))
+	w.Must(present(1))
 	list, err := store.SignIns(t.Context(), m.ID)
-	w.must(err)
+	w.Must(err)
 	if len(list) != 1 || list[0].ID != id(1) {
 		t.Errorf("sign-ins %+v", list)
 	}
 	m.DisabledAt = &now
-	w.must(store.SaveMember(t.Context(), m, true, entry("staff.change")))
+	w.Must(store.SaveMember(t.Context(), m, true, entry("staff.change")))
 	if err := present(1); !errors.Is(err, staff.ErrUnauthenticated) {
 		t.Errorf("a disabled member: %v", err)
 	}
 	m.DisabledAt = nil
-	w.must(store.SaveMember(t.Context(), m, false, entry("staff.change")))
+	w.Must(store.SaveMember(t.Context(), m, false, entry("staff.change")))
 	if err := present(1); !errors.Is(err, staff.ErrUnauthenticated) {
 		t.Errorf("enabled again, the old sign-in holds again: %v", err)
 	}
@@ -163,11 +164,11 @@ func TestSignIns(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	w := newWorld(t)
-	s := postgres.NewSessions(w.db)
+	s := postgres.NewSessions(w.DB)
 	soon := time.Now().Add(time.Hour)
-	w.must(s.Commit("t1", []byte{1, 0, 2}, soon))
-	w.must(s.Commit("t1", []byte{3}, soon))
-	w.must(s.Commit("t2", []byte{4}, time.Now().Add(-time.Second)))
+	w.Must(s.Commit("t1", []byte{1, 0, 2}, soon))
+	w.Must(s.Commit("t1", []byte{3}, soon))
+	w.Must(s.Commit("t2", []byte{4}, time.Now().Add(-time.Second)))
 	if data, found, err := s.Find("t1"); !bytes.Equal(data, []byte{3}) || !found || err != nil {
 		t.Errorf("t1: %v %v %v", data, found, err)
 	}
@@ -179,17 +180,17 @@ func TestSessions(t *testing.T) {
 	if n, err := s.DeleteExpired(t.Context(), 10); n != 1 || err != nil {
 		t.Errorf("expired: %d %v", n, err)
 	}
-	w.must(s.Delete("t1"))
-	w.must(s.Delete("t1"))
-	if n := w.number(`select count(*) from sessions`); n != 0 {
+	w.Must(s.Delete("t1"))
+	w.Must(s.Delete("t1"))
+	if n := w.Number(`select count(*) from sessions`); n != 0 {
 		t.Errorf("%d sessions are left", n)
 	}
 }
 
 func TestKeys(t *testing.T) {
 	w := newWorld(t)
-	store := postgres.NewStaff(w.db)
-	service := &staff.Service{Store: store, Now: clock}
+	store := postgres.NewStaff(w.DB)
+	service := &staff.Service{Store: store, Now: pgtest.Clock}
 	var created atomic.Int64
 	var all sync.WaitGroup
 	for range 8 {
@@ -204,7 +205,7 @@ func TestKeys(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := w.number(`select count(*) from api_keys`); n != 1 || created.Load() != 1 {
+	if n := w.Number(`select count(*) from api_keys`); n != 1 || created.Load() != 1 {
 		t.Errorf("%d keys, %d calls created one", n, created.Load())
 	}
 	if _, err := service.EnsureKey(t.Context(), "short", "x", nil); fault.KindOf(err) != fault.Invalid {
@@ -212,44 +213,44 @@ func TestKeys(t *testing.T) {
 	}
 	hash := staff.HashSecret("dbk_a-secret-from-the-environment")
 	k, err := store.Key(t.Context(), hash)
-	w.must(err)
+	w.Must(err)
 	if k.Name != "automation" || !k.Has(staff.ScopeAdmin) || k.Prefix != "dbk_a-se" || k.LastUsedAt != nil {
 		t.Errorf("key %+v", k)
 	}
-	w.must(store.TouchKey(t.Context(), k.ID))
-	first := w.number(`select extract(epoch from last_used_at)::bigint * 1000000 + extract(microseconds from last_used_at)::bigint from api_keys`)
-	w.must(store.TouchKey(t.Context(), k.ID))
-	if again := w.number(`select extract(epoch from last_used_at)::bigint * 1000000 + extract(microseconds from last_used_at)::bigint from api_keys`); again != first {
+	w.Must(store.TouchKey(t.Context(), k.ID))
+	first := w.Number(`select extract(epoch from last_used_at)::bigint * 1000000 + extract(microseconds from last_used_at)::bigint from api_keys`)
+	w.Must(store.TouchKey(t.Context(), k.ID))
+	if again := w.Number(`select extract(epoch from last_used_at)::bigint * 1000000 + extract(microseconds from last_used_at)::bigint from api_keys`); again != first {
 		t.Error("a key in use is written more than once a minute")
 	}
 	if _, err := store.Key(t.Context(), []byte("nothing")); !errors.Is(err, staff.ErrKeyNotFound) {
 		t.Errorf("an unknown key: %v", err)
 	}
-	w.must(store.RevokeKey(t.Context(), k.ID, clock(), entry("key.revoke")))
-	w.must(store.RevokeKey(t.Context(), k.ID, clock().Add(time.Hour), entry("key.revoke")))
-	if n := w.number(`select count(*) from audit where action = 'key.revoke'`); n != 1 {
+	w.Must(store.RevokeKey(t.Context(), k.ID, pgtest.Clock(), entry("key.revoke")))
+	w.Must(store.RevokeKey(t.Context(), k.ID, pgtest.Clock().Add(time.Hour), entry("key.revoke")))
+	if n := w.Number(`select count(*) from audit where action = 'key.revoke'`); n != 1 {
 		t.Errorf("revoking twice left %d lines", n)
 	}
-	if err := store.RevokeKey(t.Context(), 99, clock(), entry("x")); !errors.Is(err, staff.ErrKeyNotFound) {
+	if err := store.RevokeKey(t.Context(), 99, pgtest.Clock(), entry("x")); !errors.Is(err, staff.ErrKeyNotFound) {
 		t.Errorf("an unknown key: %v", err)
 	}
 	if ok, err := service.EnsureKey(t.Context(), "dbk_a-secret-from-the-environment", "automation", staff.Scopes()); ok || err != nil {
 		t.Errorf("a revoked key came back: %v %v", ok, err)
 	}
-	if k, _ = store.Key(t.Context(), hash); k.Usable(clock()) {
+	if k, _ = store.Key(t.Context(), hash); k.Usable(pgtest.Clock()) {
 		t.Error("a revoked key is usable")
 	}
 }
 
 func TestAuditRecords(t *testing.T) {
 	w := newWorld(t)
-	audit := postgres.NewAudit(w.db)
-	w.exec(`insert into audit (actor, action, object_kind, object_id, shop_number, at) values
+	audit := postgres.NewAudit(w.DB)
+	w.Exec(`insert into audit (actor, action, object_kind, object_id, shop_number, at) values
 		('staff:1 Ada', 'template.edit', 'template', '1', 10, '2026-01-01'), ('staff:12 Zoë', 'template.move', 'template', '11', 11, '2026-01-02'),
 		('system', 'key.create', 'key', '1', null, '2026-01-03')`)
 	at := func(s string) *time.Time {
 		parsed, err := time.Parse(time.DateOnly, s)
-		w.must(err)
+		w.Must(err)
 		return &parsed
 	}
 	for _, c := range []struct {
@@ -264,7 +265,7 @@ func TestAuditRecords(t *testing.T) {
 	} {
 		c.q.Limit = 10
 		list, err := audit.Records(t.Context(), c.q)
-		w.must(err)
+		w.Must(err)
 		got := ""
 		for _, r := range list {
 			got += fmt.Sprint(r.ID)
@@ -274,7 +275,7 @@ func TestAuditRecords(t *testing.T) {
 		}
 	}
 	page, err := audit.Records(t.Context(), staff.AuditQuery{Limit: 2})
-	w.must(err)
+	w.Must(err)
 	if len(page) != 2 {
 		t.Errorf("a page of two has %d", len(page))
 	}
@@ -282,16 +283,16 @@ func TestAuditRecords(t *testing.T) {
 
 func TestChangeShopIsRecorded(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.service.Create(t.Context(), actor, spec(time.Hour), "")
-	w.must(err)
-	shops, err := w.templates.Shops(t.Context())
-	w.must(err)
+	_, err := w.Service.Create(t.Context(), pgtest.Actor, pgtest.Spec(time.Hour), "")
+	w.Must(err)
+	shops, err := w.Templates.Shops(t.Context())
+	w.Must(err)
 	s := shops[0]
 	s.Name, s.Timezone = "Tea", "Asia/Shanghai"
-	w.must(w.templates.ChangeShop(t.Context(), s, entry("shop.save")))
-	shops, err = w.templates.Shops(t.Context())
-	w.must(err)
-	if len(shops) != 1 || shops[0] != s || w.number(`select count(*) from audit where action = 'shop.save' and before is not null and before <> after`) != 1 {
+	w.Must(w.Templates.ChangeShop(t.Context(), s, entry("shop.save")))
+	shops, err = w.Templates.Shops(t.Context())
+	w.Must(err)
+	if len(shops) != 1 || shops[0] != s || w.Number(`select count(*) from audit where action = 'shop.save' and before is not null and before <> after`) != 1 {
 		t.Errorf("shops %+v", shops)
 	}
 }
@@ -299,15 +300,15 @@ func TestChangeShopIsRecorded(t *testing.T) {
 // A search for a text ends at a bound, and goes on from there.
 func TestAuditSearchIsBounded(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`delete from audit`)
-	w.exec(`insert into audit (actor, action, object_kind, object_id, reason)
+	w.Exec(`delete from audit`)
+	w.Exec(`insert into audit (actor, action, object_kind, object_id, reason)
 		select 'system', 'x.y', 'x', n, case when n % 7500 = 1 then 'the needle' when n % 2 = 0 then 'hay' else '' end from generate_series(1, 22501) n`)
-	audit := postgres.NewAudit(w.db)
+	audit := postgres.NewAudit(w.DB)
 	var found []string
 	pages, q := 0, staff.AuditQuery{Text: "NEEDLE", Limit: 10}
 	for more := true; more; pages++ {
 		page, err := audit.Search(t.Context(), q)
-		w.must(err)
+		w.Must(err)
 		for _, r := range page.List {
 			found = append(found, r.ObjectID)
 		}
@@ -317,7 +318,7 @@ func TestAuditSearchIsBounded(t *testing.T) {
 		t.Errorf("found %v on %d pages", found, pages)
 	}
 	actions, err := audit.Actions(t.Context())
-	w.must(err)
+	w.Must(err)
 	if len(actions) != 1 || actions[0] != "x.y" {
 		t.Errorf("actions %v", actions)
 	}
@@ -327,10 +328,10 @@ func TestAuditSearchIsBounded(t *testing.T) {
 // stays, and the environment gives access back where nobody has it.
 func TestTheLastAdminIsOfAllShops(t *testing.T) {
 	w := newWorld(t)
-	store := postgres.NewStaff(w.db)
+	store := postgres.NewStaff(w.DB)
 	chief, local := w.member("chief@example.com", staff.Admin), w.member("local@example.com", staff.Admin)
 	local.Shops = []int64{10}
-	w.must(store.SaveMember(t.Context(), local, false, entry("staff.change")))
+	w.Must(store.SaveMember(t.Context(), local, false, entry("staff.change")))
 	for name, change := range map[string]func(*staff.Member){
 		"limited":  func(m *staff.Member) { m.Shops = []int64{10} },
 		"disabled": func(m *staff.Member) { m.DisabledAt = new(time.Now()) },
@@ -346,15 +347,15 @@ func TestTheLastAdminIsOfAllShops(t *testing.T) {
 	if ok, err := store.InsertFirstAdmin(t.Context(), first, entry("staff.create")); ok || err != nil {
 		t.Errorf("although there is one: %v, %v", ok, err)
 	}
-	w.exec(`update staff set shops = '{10}', name = 'Chief' where id = $1`, chief.ID)
-	w.must(store.InsertSignIn(t.Context(), staff.SignIn{ID: "8c2b4c0e-0000-4000-8000-000000000001", StaffID: chief.ID, IP: "192.0.2.1",
+	w.Exec(`update staff set shops = '{10}', name = 'Chief' where id = $1`, chief.ID)
+	w.Must(store.InsertSignIn(t.Context(), staff.SignIn{ID: "8c2b4c0e-0000-4000-8000-000000000001", StaffID: chief.ID, IP: "192.0.2.1",
 		CreatedAt: time.Now(), LastSeenAt: time.Now()}, entry("staff.sign_in")))
 	if ok, err := store.InsertFirstAdmin(t.Context(), first, entry("staff.create")); !ok || err != nil {
 		t.Fatalf("with limited admins only: %v, %v", ok, err)
 	}
 	m, err := store.Member(t.Context(), chief.ID)
-	w.must(err)
-	if len(m.Shops) != 0 || m.PasswordHash != "new" || m.Name != "Chief" || w.number(`select count(*) from staff`) != 2 {
+	w.Must(err)
+	if len(m.Shops) != 0 || m.PasswordHash != "new" || m.Name != "Chief" || w.Number(`select count(*) from staff`) != 2 {
 		t.Errorf("became %+v", m)
 	}
 	if list, err := store.SignIns(t.Context(), chief.ID); err != nil || len(list) != 0 {

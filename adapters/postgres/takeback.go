@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 )
 
@@ -37,17 +38,17 @@ from silent s where b.id = s.id and s.noted and s.enough`
 // many. It has to be called again and again: a batch is given up at the first
 // call two seconds or more after the one that found its lease run out.
 func (s Batches) TakeBack(ctx context.Context) (int, error) {
-	tag, err := s.pool.Exec(ctx, takeBackSQL, benefitOfDoubt)
-	return int(tag.RowsAffected()), translate(err)
+	tag, err := s.Pool.Exec(ctx, takeBackSQL, benefitOfDoubt)
+	return int(tag.RowsAffected()), pg.Translate(err)
 }
 
 // Overdue returns channels that have a batch ready for longer than grace.
 func (s Batches) Overdue(ctx context.Context, grace time.Duration) ([]delivery.Channel, error) {
-	rows, err := s.pool.Query(ctx, `select c.channel from channel_settings c where exists (
+	rows, err := s.Pool.Query(ctx, `select c.channel from channel_settings c where exists (
 		select from batches b where b.channel = c.channel and b.state = 'ready' and not b.held and b.next_run_at < clock_timestamp() - $1::interval)`, grace)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowTo[delivery.Channel])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }

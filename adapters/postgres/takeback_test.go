@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 )
 
@@ -14,17 +15,17 @@ import (
 // stays silent loses it soon.
 func TestALivingWorkerKeepsItsBatchAfterAnOutage(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(30 * time.Minute)
-	w.seed(tpl, 100, reminders(delivery.App, 5)...)
-	w.must(w.timers(&memoryQueue{}).Fire(t.Context(), w.dueNow(tpl, 1).ID))
-	lease, err := w.batches.LeaseNext(t.Context(), delivery.App, time.Minute)
-	w.must(err)
+	tpl := w.Published(30 * time.Minute)
+	w.seed(tpl, 100, pgtest.Reminders(delivery.App, 5)...)
+	w.Must(w.timers(&memoryQueue{}).Fire(t.Context(), w.DueNow(tpl, 1).ID))
+	lease, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+	w.Must(err)
 	runOut := func() {
-		w.exec(`update batches set next_run_at = now() - interval '2 minutes', lease_until = now() - interval '1 second'`)
+		w.Exec(`update batches set next_run_at = now() - interval '2 minutes', lease_until = now() - interval '1 second'`)
 	}
 	takeBack := func() int {
-		n, err := w.batches.TakeBack(t.Context())
-		w.must(err)
+		n, err := w.Batches.TakeBack(t.Context())
+		w.Must(err)
 		return n
 	}
 
@@ -39,11 +40,11 @@ func TestALivingWorkerKeepsItsBatchAfterAnOutage(t *testing.T) {
 		}
 	}
 	extended("")
-	w.exec(`update batches set held = true`)
+	w.Exec(`update batches set held = true`)
 	extended(delivery.Held)
-	w.exec(`update batches set stop_reason = 'drop_cancelled'`)
+	w.Exec(`update batches set stop_reason = 'drop_cancelled'`)
 	extended("drop_cancelled")
-	w.exec(`update batches set held = false, stop_reason = null`)
+	w.Exec(`update batches set held = false, stop_reason = null`)
 	if takeBack() != 0 {
 		t.Fatal("a worker lost a batch that it had extended")
 	}
@@ -61,7 +62,7 @@ func TestALivingWorkerKeepsItsBatchAfterAnOutage(t *testing.T) {
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("a silent worker lost its batch after %v", took)
 	}
-	if idle, err := w.batches.Overdue(t.Context(), 1500*time.Millisecond); err != nil || len(idle) != 1 {
+	if idle, err := w.Batches.Overdue(t.Context(), 1500*time.Millisecond); err != nil || len(idle) != 1 {
 		t.Errorf("nobody would be woken for the batch: %v %v", idle, err)
 	}
 	if _, err := lease.Checkpoint(t.Context(), delivery.Progress{}); !errors.Is(err, delivery.ErrLeaseLost) {

@@ -7,66 +7,45 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/template"
 )
 
 // Templates keeps coupon templates and the slots that belong to them.
-type Templates struct{ *DB }
+type Templates struct{ *pg.DB }
 
 // NewTemplates returns the template store of db.
-func NewTemplates(db *DB) Templates { return Templates{db} }
-
-const templateColumns = `t.id, t.shop_number, t.name, t.description, t.kind, t.amount_off, t.threshold, t.percent_off,
-	t.max_off, t.currency, t.target, t.product, t.stock, t.per_user_limit, t.opens_at, t.closes_at, t.valid_until,
-	t.valid_hours, t.obtain, t.claim_mode, t.claim_url, t.notify_days,
-	case when t.notify_days <> 0 then t.notify_channels else 0 end, s.name, s.timezone, t.issued, t.returned, t.state, t.version,
-	t.created_at, t.updated_at, t.published_at, t.ended_at, t.remind_once`
-
-const templateFrom = ` from templates t join shops s on s.number = t.shop_number `
-
-func scanTemplate(row pgx.CollectableRow) (template.Template, error) {
-	var t template.Template
-	err := row.Scan(templateFields(&t)...)
-	return t, err
-}
-
-// templateFields are where [templateColumns] go.
-func templateFields(t *template.Template) []any {
-	return []any{&t.ID, &t.ShopNumber, &t.Name, &t.Description, &t.Kind, &t.AmountOff, &t.Threshold, &t.PercentOff,
-		&t.MaxOff, &t.Currency, &t.Target, &t.Product, &t.Stock, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt, &t.ValidUntil,
-		&t.ValidHours, &t.Obtain, &t.ClaimMode, &t.ClaimURL, &t.NotifyDays, &t.NotifyOver, &t.ShopName, &t.ShopTimezone, &t.Issued,
-		&t.Returned, &t.Stored, &t.Version, &t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt, &t.RemindOnce}
-}
+func NewTemplates(db *pg.DB) Templates { return Templates{db} }
 
 // Template returns [template.ErrNotFound] if there is none.
 func (s Templates) Template(ctx context.Context, id int64) (template.Template, error) {
-	rows, err := s.pool.Query(ctx, `select `+templateColumns+templateFrom+`where t.id = $1`, id)
+	rows, err := s.Pool.Query(ctx, `select `+pg.TemplateColumns+pg.TemplateFrom+`where t.id = $1`, id)
 	if err != nil {
-		return template.Template{}, translate(err)
+		return template.Template{}, pg.Translate(err)
 	}
-	t, err := pgx.CollectExactlyOneRow(rows, scanTemplate)
+	t, err := pgx.CollectExactlyOneRow(rows, pg.ScanTemplate)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, template.ErrNotFound
 	}
-	return t, translate(err)
+	return t, pg.Translate(err)
 }
 
 // Insert creates a draft, and its shop if that is new. A second call with the
 // same request key returns the template of the first.
 func (s Templates) Insert(ctx context.Context, c template.Change) (template.Template, error) {
 	var id int64
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		created, err := s.insert(ctx, tx, c, &id)
 		if err != nil || !created {
 			return err
 		}
 		c.Entry.ObjectID = strconv.FormatInt(id, 10)
-		if err := insertAudit(ctx, tx, c.Entry); err != nil {
+		if err := pg.InsertAudit(ctx, tx, c.Entry); err != nil {
 			return err
 		}
-		return announce(ctx, tx, c.Event, event.Template{TemplateID: id, Version: 1, OpensAt: c.Template.OpensAt})
+		return pg.Announce(ctx, tx, c.Event, event.Template{TemplateID: id, Version: 1, OpensAt: c.Template.OpensAt})
 	})
 	if err != nil {
 		return c.Template, err
@@ -99,7 +78,7 @@ func (s Templates) insert(ctx context.Context, tx pgx.Tx, c template.Change, id 
 // and its event in one transaction.
 func (s Templates) Save(ctx context.Context, c template.Change) (template.Template, error) {
 	t := c.Template
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			update templates set shop_number = $3, name = $4, description = $5, kind = $6, amount_off = $7, threshold = $8,
 				percent_off = $9, max_off = $10, currency = $11, target = $12, product = $13, stock = $14,
@@ -120,17 +99,17 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 		if err := reschedule(ctx, tx, t, c.Schedule); err != nil {
 			return err
 		}
-		if err := insertAudit(ctx, tx, c.Entry); err != nil {
+		if err := pg.InsertAudit(ctx, tx, c.Entry); err != nil {
 			return err
 		}
-		return announce(ctx, tx, c.Event, event.Template{TemplateID: t.ID, Version: t.Version + 1, OpensAt: t.OpensAt})
+		return pg.Announce(ctx, tx, c.Event, event.Template{TemplateID: t.ID, Version: t.Version + 1, OpensAt: t.OpensAt})
 	})
-	if violates(err, "templates_shop_number_fkey") {
+	if pg.Violates(err, "templates_shop_number_fkey") {
 		e := &fault.Fields{}
 		e.Add("shop_number", "rule.unknown_shop", "there is no such shop")
 		return t, e
 	}
-	if violates(err, "templates_check") { // issued <= stock, while claims go on
+	if pg.Violates(err, "templates_check") { // issued <= stock, while claims go on
 		return t, template.ErrStockBelow
 	}
 	if err != nil {
@@ -141,28 +120,28 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 
 // DueToClose returns published templates whose end has passed.
 func (s Templates) DueToClose(ctx context.Context, limit int) ([]template.Template, error) {
-	rows, err := s.pool.Query(ctx, `select `+templateColumns+templateFrom+
-		`where t.state in ('published', 'paused') and (t.closes_at <= now() or t.valid_until <= now()) order by `+endsAt+` limit $1`, limit)
+	rows, err := s.Pool.Query(ctx, `select `+pg.TemplateColumns+pg.TemplateFrom+
+		`where t.state in ('published', 'paused') and (t.closes_at <= now() or t.valid_until <= now()) order by `+pg.TemplateEndsAt+` limit $1`, limit)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, scanTemplate)
-	return list, translate(err)
+	list, err := pgx.CollectRows(rows, pg.ScanTemplate)
+	return list, pg.Translate(err)
 }
 
 // Shops lists every shop.
 func (s Templates) Shops(ctx context.Context) ([]template.Shop, error) {
-	rows, err := s.pool.Query(ctx, `select number, name, timezone from shops order by number`)
+	rows, err := s.Pool.Query(ctx, `select number, name, timezone from shops order by number`)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[template.Shop])
-	return list, translate(err)
+	return list, pg.Translate(err)
 }
 
 // NewestTemplate returns the greatest id there is, 0 if there is none.
 func (s Templates) NewestTemplate(ctx context.Context) (int64, error) {
 	var id int64
-	err := s.pool.QueryRow(ctx, `select coalesce(max(id), 0) from templates`).Scan(&id)
-	return id, translate(err)
+	err := s.Pool.QueryRow(ctx, `select coalesce(max(id), 0) from templates`).Scan(&id)
+	return id, pg.Translate(err)
 }

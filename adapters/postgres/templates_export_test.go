@@ -1,11 +1,14 @@
 package postgres
 
-import "dropbell/domain/template"
+import (
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/template"
+)
 
 // TemplateListSQL is the statement with which [Templates.Templates] looks.
 func TemplateListSQL(q template.Query) (sql string, args []any) {
-	c := &conditionList{}
+	c := &pg.Conditions{}
 	templateConditions(c, q)
 	sql, _ = templateListSQL(c, q)
-	return sql, c.args
+	return sql, c.Args
 }

@@ -4,84 +4,57 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/template"
 )
 
-// longestName is how long the name of a template or campaign can be. Nothing
-// holds a longer text.
-const longestName = 200
-
 // Templates lists templates by opening.
 func (s Templates) Templates(ctx context.Context, q template.Query) ([]template.Template, error) {
-	if !findable(q.Search) {
+	if !pg.Findable(q.Search) {
 		return nil, nil
 	}
-	c := &conditionList{}
+	c := &pg.Conditions{}
 	templateConditions(c, q)
 	sql, ok := templateListSQL(c, q)
 	if !ok {
 		return nil, nil // there is no such state
 	}
-	rows, err := s.pool.Query(ctx, sql, c.params()...)
+	rows, err := s.Pool.Query(ctx, sql, c.Params()...)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, scanTemplate)
-	return list, translate(err)
+	list, err := pgx.CollectRows(rows, pg.ScanTemplate)
+	return list, pg.Translate(err)
 }
 
-// findable reports whether a name can hold the text at all; PostgreSQL would
-// refuse to look for some.
-func findable(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsRune(text, 0) && utf8.RuneCountInString(text) <= longestName
-}
-
-// holds adds the condition that the column name holds the text, in any case,
-// or that the column id is what the text says. The parts are what the index
-// knows; they do not say whether they stand together, and cost more to look
-// at in a row than the comparison, which therefore comes first.
-func (c *conditionList) holds(name, id, text string) {
-	found := name + " ilike ? and text_parts(" + name + ", 1) @> text_parts(?, 3)"
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
-		c.add("("+found+" or "+id+" = ?)", containing(text), text, n)
-		return
-	}
-	c.add(found, containing(text), text)
-}
-
-func templateConditions(c *conditionList, q template.Query) {
+func templateConditions(c *pg.Conditions, q template.Query) {
 	if q.Search != "" {
-		c.holds("t.name", "t.id", q.Search)
+		c.Holds("t.name", "t.id", q.Search)
 	}
 	if len(q.IDs) > 0 {
-		c.add("t.id = any(?)", q.IDs)
+		c.Add("t.id = any(?)", q.IDs)
 	}
 	if len(q.Shops) > 0 {
-		c.add("t.shop_number = any(?)", q.Shops)
+		c.Add("t.shop_number = any(?)", q.Shops)
 	}
 	if q.From != nil {
-		c.add("t.opens_at >= ?", *q.From)
+		c.Add("t.opens_at >= ?", *q.From)
 	}
 	if q.To != nil {
-		c.add("t.opens_at < ?", *q.To)
+		c.Add("t.opens_at < ?", *q.To)
 	}
 	if q.After.ID != 0 {
 		past := ">"
 		if q.Descending {
 			past = "<"
 		}
-		c.add("(t.opens_at, t.id) "+past+" (?, ?)", q.After.OpensAt, q.After.ID)
+		c.Add("(t.opens_at, t.id) "+past+" (?, ?)", q.After.OpensAt, q.After.ID)
 	}
 }
-
-// endsAt is [template.Spec.EndsAt] of the row t; least overlooks what is null.
-const endsAt = `least(t.closes_at, t.valid_until)`
 
 // inState are the rows in a visible state, which agrees with
 // [template.Template.State]. "Open" and others follow from the clock and the
@@ -92,23 +65,23 @@ var inState = map[template.State][]string{
 	template.Cancelled: {"t.state = 'cancelled'"},
 	template.Closed: {"t.state = 'closed'", "t.state in ('published', 'paused') and t.closes_at <= now()",
 		"t.state in ('published', 'paused') and t.valid_until <= now() and t.closes_at > now()"},
-	template.Paused:    {"t.state = 'paused' and " + endsAt + " > now()"},
+	template.Paused:    {"t.state = 'paused' and " + pg.TemplateEndsAt + " > now()"},
 	template.Scheduled: {"t.state = 'published' and t.opens_at > now()"},
-	template.Open:      {"t.state = 'published' and t.opens_at <= now() and " + endsAt + " > now() and t.issued < t.stock"},
-	template.SoldOut:   {"t.state = 'published' and t.opens_at <= now() and " + endsAt + " > now() and t.issued >= t.stock"},
+	template.Open:      {"t.state = 'published' and t.opens_at <= now() and " + pg.TemplateEndsAt + " > now() and t.issued < t.stock"},
+	template.SoldOut:   {"t.state = 'published' and t.opens_at <= now() and " + pg.TemplateEndsAt + " > now() and t.issued >= t.stock"},
 }
 
 // templateListSQL is the statement for a page. With states it is a page of
 // each, of which the first are taken: no index knows them together in order.
 // It is not ok if q asks for states that do not exist only.
-func templateListSQL(c *conditionList, q template.Query) (sql string, ok bool) {
+func templateListSQL(c *pg.Conditions, q template.Query) (sql string, ok bool) {
 	order := " order by t.opens_at, t.id"
 	if q.Descending {
 		order = " order by t.opens_at desc, t.id desc"
 	}
 	order += fmt.Sprintf(" limit %d", max(1, q.Limit))
 	if len(q.States) == 0 {
-		return `select ` + templateColumns + templateFrom + c.where() + order, true
+		return `select ` + pg.TemplateColumns + pg.TemplateFrom + c.Where() + order, true
 	}
 	var parts []string
 	for _, state := range template.States() {
@@ -116,8 +89,8 @@ func templateListSQL(c *conditionList, q template.Query) (sql string, ok bool) {
 			continue
 		}
 		for _, condition := range inState[state] {
-			parts = append(parts, "(select t.* from templates t where "+strings.Join(append([]string{condition}, c.list...), " and ")+order+")")
+			parts = append(parts, "(select t.* from templates t where "+strings.Join(append([]string{condition}, c.List...), " and ")+order+")")
 		}
 	}
-	return `select ` + templateColumns + ` from (` + strings.Join(parts, " union all ") + `) t join shops s on s.number = t.shop_number` + order, len(parts) > 0
+	return `select ` + pg.TemplateColumns + ` from (` + strings.Join(parts, " union all ") + `) t join shops s on s.number = t.shop_number` + order, len(parts) > 0
 }

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/money"
 	"dropbell/domain/template"
 )
@@ -25,20 +26,20 @@ func TestPagingOverEqualOpenings(t *testing.T) {
 	w := newWorld(t)
 	w.draft(nil)
 	// Two hundred and fifty that open at one moment, and two at others.
-	w.exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+	w.Exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
 		select 10, 'n' || n, 'amount_off', 1, 'CNY', 'shop', 1, 1, '2030-01-01 12:00:00+00', '2030-01-02 12:00:00+00', 1, 'claim', 'durable', 'draft'
 		from generate_series(1, 250) n`)
-	w.exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+	w.Exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
 		select 10, 'late', 'amount_off', 1, 'CNY', 'shop', 1, 1, '2031-01-01 12:00:00+00', '2032-01-02 12:00:00+00', 1, 'claim', 'durable', 'draft'`)
 	var want []int64
-	w.must(w.sql.QueryRow(t.Context(), `select array_agg(id order by opens_at, id) from templates`).Scan(&want))
+	w.Must(w.SQL.QueryRow(t.Context(), `select array_agg(id order by opens_at, id) from templates`).Scan(&want))
 	for _, descending := range []bool{false, true} {
 		for _, limit := range []int{1, 37, 250, 1000} {
 			var got []int64
 			q := template.Query{Descending: descending, Limit: limit}
 			for range 300 {
-				page, err := w.templates.Templates(t.Context(), q)
-				w.must(err)
+				page, err := w.Templates.Templates(t.Context(), q)
+				w.Must(err)
 				if len(page) == 0 {
 					break
 				}
@@ -60,7 +61,7 @@ func TestPagingOverEqualOpenings(t *testing.T) {
 
 func TestFilters(t *testing.T) {
 	w := newWorld(t)
-	opens := spec(2 * time.Hour).OpensAt
+	opens := pgtest.Spec(2 * time.Hour).OpensAt
 	a := w.draft(func(s *template.Spec) { s.ShopNumber = 1; s.OpensAt = opens })
 	b := w.draft(func(s *template.Spec) { s.ShopNumber = 2; s.OpensAt = opens.Add(time.Second) })
 	c := w.draft(func(s *template.Spec) { s.ShopNumber = 3; s.OpensAt = opens.Add(2 * time.Second) })
@@ -83,7 +84,7 @@ func TestFilters(t *testing.T) {
 		if q.query.Limit == 0 {
 			q.query.Limit = 100
 		}
-		got, err := w.templates.Templates(t.Context(), q.query)
+		got, err := w.Templates.Templates(t.Context(), q.query)
 		if err != nil || !slices.Equal(templateIDs(got), q.want) && len(got)+len(q.want) > 0 {
 			t.Errorf("%s: %v %v, want %v", name, templateIDs(got), err, q.want)
 		}
@@ -103,7 +104,7 @@ func TestSearch(t *testing.T) {
 		"drop table": {"--; drop table templates"}, "50% of_": nil, "%%": nil, `\\`: nil, "a\x00b": nil, "\xff": nil,
 		fmt.Sprint(ids["a_b"]): {"a_b"},
 	} {
-		got, err := w.templates.Templates(t.Context(), template.Query{Search: search, Limit: 100})
+		got, err := w.Templates.Templates(t.Context(), template.Query{Search: search, Limit: 100})
 		var found []string
 		for _, tpl := range got {
 			found = append(found, tpl.Name)
@@ -133,14 +134,14 @@ func TestTheFilterKnowsTheSameStates(t *testing.T) {
 		if rng.IntN(3) == 0 {
 			until = new(opens + time.Duration(1+2*rng.IntN(100))*30*time.Minute)
 		}
-		w.exec(`insert into shops values (10, 's', 'UTC') on conflict do nothing`)
-		w.exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, issued, per_user_limit, opens_at, closes_at, valid_until, valid_hours, obtain, claim_mode, state)
+		w.Exec(`insert into shops values (10, 's', 'UTC') on conflict do nothing`)
+		w.Exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, issued, per_user_limit, opens_at, closes_at, valid_until, valid_hours, obtain, claim_mode, state)
 			values (10, 'n', 'amount_off', 1, 'CNY', 'shop', 10, $1, 1, date_trunc('second', now()) + $2 + interval '5 minutes', date_trunc('second', now()) + $3 + interval '5 minutes',
 			date_trunc('second', now()) + $5::interval + interval '5 minutes', 1, 'claim', 'durable', $4)`,
 			[]int{0, 9, 10}[rng.IntN(3)], opens, closes, stored[rng.IntN(len(stored))], until)
 	}
-	all, err := w.templates.Templates(t.Context(), template.Query{Limit: 1000})
-	w.must(err)
+	all, err := w.Templates.Templates(t.Context(), template.Query{Limit: 1000})
+	w.Must(err)
 	now := time.Now()
 	seen := map[template.State]int{}
 	for n := range 1 << len(template.States()) {
@@ -156,8 +157,8 @@ func TestTheFilterKnowsTheSameStates(t *testing.T) {
 				want = append(want, tpl.ID)
 			}
 		}
-		got, err := w.templates.Templates(t.Context(), template.Query{States: asked, Limit: 1000})
-		w.must(err)
+		got, err := w.Templates.Templates(t.Context(), template.Query{States: asked, Limit: 1000})
+		w.Must(err)
 		if !slices.Equal(templateIDs(got), want) && len(got)+len(want) > 0 {
 			t.Errorf("%v: %d found, %d are", asked, len(got), len(want))
 		}
@@ -183,7 +184,7 @@ func TestWhatTheRulesAcceptCanBeStored(t *testing.T) {
 			return
 		}
 		stored++
-		got, err := w.service.Create(t.Context(), actor, s, "")
+		got, err := w.Service.Create(t.Context(), pgtest.Actor, s, "")
 		if err != nil {
 			rt.Fatalf("create: %v", err)
 		}
@@ -194,7 +195,7 @@ func TestWhatTheRulesAcceptCanBeStored(t *testing.T) {
 		if s.Check() != nil {
 			return
 		}
-		if got, err = w.service.Edit(t.Context(), actor, got.ID, template.Edition{Version: got.Version, Spec: s}); err != nil || !sameSpec(got.Spec, s.Own()) {
+		if got, err = w.Service.Edit(t.Context(), pgtest.Actor, got.ID, template.Edition{Version: got.Version, Spec: s}); err != nil || !sameSpec(got.Spec, s.Own()) {
 			rt.Fatalf("edited\n%+v (%v), asked\n%+v", got.Spec, err, s)
 		}
 	})
@@ -213,7 +214,7 @@ func sameSpec(a, b template.Spec) bool {
 // anySpec is mostly valid, with a few fields that are anything.
 func anySpec() *rapid.Generator[template.Spec] {
 	return rapid.Custom(func(t *rapid.T) template.Spec {
-		s := spec(2 * time.Hour)
+		s := pgtest.Spec(2 * time.Hour)
 		s.Kind = rapid.SampledFrom([]template.Kind{template.AmountOff, template.ThresholdOff, template.PercentOff}).Draw(t, "kind")
 		s.Threshold, s.PercentOff, s.MaxOff = 5000, 20, 300
 		s.Name = rapid.StringN(1, 125, -1).Draw(t, "name")

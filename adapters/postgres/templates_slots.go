@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
@@ -70,7 +71,7 @@ func endDeliveries(ctx context.Context, tx pgx.Tx, t template.Template, waiting 
 	if err := endWaiting(ctx, tx, t, waiting); err != nil {
 		return err
 	}
-	reminders, err := lockIDs(ctx, tx, `
+	reminders, err := pg.LockIDs(ctx, tx, `
 		with mine as (select id from slots where template_id = $1 and state in ('firing', 'sending') order by id for update)
 		update slots set stop_reason = $2 where id in (select id from mine) returning id`, t.ID, reason)
 	if err != nil {
@@ -82,51 +83,17 @@ func endDeliveries(ctx context.Context, tx pgx.Tx, t template.Template, waiting 
 	}
 	// A statement of its own: those above may have waited for batches being
 	// stored, and only a later one sees them.
-	return stopBatches(ctx, tx, append(ownersOf(delivery.KindReminder, reminders), ownersOf(delivery.KindCorrection, corrections)...), reason)
+	return pg.StopBatches(ctx, tx, append(pg.BatchOwners(delivery.KindReminder, reminders), pg.BatchOwners(delivery.KindCorrection, corrections)...), reason)
 }
-
-// An owner is what batches belong to.
-type owner struct {
-	kind delivery.Kind
-	id   int64
-}
-
-func ownersOf(kind delivery.Kind, ids []int64) []owner {
-	list := make([]owner, len(ids))
-	for i, id := range ids {
-		list[i] = owner{kind, id}
-	}
-	return list
-}
-
-// stopBatches makes whoever works on these owners' batches skip the rest.
-func stopBatches(ctx context.Context, tx pgx.Tx, owners []owner, reason string) error {
-	kinds, ids := make([]string, len(owners)), make([]int64, len(owners))
-	for i, o := range owners {
-		kinds[i], ids[i] = string(o.kind), o.id
-	}
-	_, err := tx.Exec(ctx, `
-		with mine as (
-			select b.id from unnest($1::text[], $2::bigint[]) as o (kind, id) join batches b on b.kind = o.kind and b.owner_id = o.id
-			where b.state <> 'done' order by b.id for update of b
-		)
-		update batches set stop_reason = $3, next_run_at = least(next_run_at, now()) where id in (select id from mine)`, kinds, ids, reason)
-	return err
-}
-
-// inOrder locks selected batches in the order in which checkpoints lock them,
-// as [stopBatches] does: two transactions that need many of the same rows must
-// not meet halfway. For the same reason a transaction does so once.
-const inOrder = ` order by id for update`
 
 // WaitingSlots returns the ids and due instants of the template's slots that
 // wait, and the ids of those that no longer do.
 func (s Templates) WaitingSlots(ctx context.Context, templateID int64) (waiting, gone []reminder.Slot, err error) {
-	rows, err := s.pool.Query(ctx, `select `+slotColumns+` from slots s where template_id = $1 order by due_at, id`, templateID)
+	rows, err := s.Pool.Query(ctx, `select `+pg.SlotColumns+` from slots s where template_id = $1 order by due_at, id`, templateID)
 	if err != nil {
-		return nil, nil, translate(err)
+		return nil, nil, pg.Translate(err)
 	}
-	all, err := pgx.CollectRows(rows, scanSlot)
+	all, err := pgx.CollectRows(rows, pg.ScanSlot)
 	for _, sl := range all {
 		if sl.State == reminder.Waiting {
 			waiting = append(waiting, sl)
@@ -134,5 +101,5 @@ func (s Templates) WaitingSlots(ctx context.Context, templateID int64) (waiting,
 			gone = append(gone, sl)
 		}
 	}
-	return waiting, gone, translate(err)
+	return waiting, gone, pg.Translate(err)
 }

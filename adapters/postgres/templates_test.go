@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -18,26 +19,26 @@ import (
 
 func (w *world) draft(change func(*template.Spec)) template.Template {
 	w.Helper()
-	s := spec(2 * time.Hour)
+	s := pgtest.Spec(2 * time.Hour)
 	if change != nil {
 		change(&s)
 	}
-	t, err := w.service.Create(w.Context(), actor, s, "")
-	w.must(err)
+	t, err := w.Service.Create(w.Context(), pgtest.Actor, s, "")
+	w.Must(err)
 	return t
 }
 
 func (w *world) do(t template.Template, tr template.Transition) template.Template {
 	w.Helper()
-	t, err := w.service.Do(w.Context(), actor, t.ID, 0, tr, "test")
-	w.must(err)
+	t, err := w.Service.Do(w.Context(), pgtest.Actor, t.ID, 0, tr, "test")
+	w.Must(err)
 	return t
 }
 
 // traces counts what changes leave beside the row: audit entries and events.
 func (w *world) traces() [2]int64 {
 	w.Helper()
-	return [2]int64{w.number(`select count(*) from audit`), w.number(`select count(*) from outbox`)}
+	return [2]int64{w.Number(`select count(*) from audit`), w.Number(`select count(*) from outbox`)}
 }
 
 // together runs n callers at the same moment and returns their errors.
@@ -57,14 +58,14 @@ func together(n int, call func(i int) error) []error {
 // read is not undercut.
 func TestStockIsLoweredWhileClaimsGoOn(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(2 * time.Hour)
-	w.exec(`update templates set issued = 3 where id = $1`, tpl.ID)
+	tpl := w.Published(2 * time.Hour)
+	w.Exec(`update templates set issued = 3 where id = $1`, tpl.ID)
 	for stock := int64(2); stock <= 3; stock++ {
 		want := map[int64]error{2: template.ErrStockBelow}[stock]
 		lowered := tpl
 		lowered.Stock = stock
-		saved, err := w.templates.Save(t.Context(), template.Change{Template: lowered, Event: event.TemplateChanged,
-			Entry: staff.Entry{Actor: actor, Action: "template.edit", ObjectKind: "template"}})
+		saved, err := w.Templates.Save(t.Context(), template.Change{Template: lowered, Event: event.TemplateChanged,
+			Entry: staff.Entry{Actor: pgtest.Actor, Action: "template.edit", ObjectKind: "template"}})
 		if !errors.Is(err, want) || want == nil && saved.Stock != stock {
 			t.Errorf("to %d: %v", stock, err)
 		}
@@ -73,12 +74,12 @@ func TestStockIsLoweredWhileClaimsGoOn(t *testing.T) {
 
 func TestOfConcurrentEditsOneWins(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(2 * time.Hour)
+	tpl := w.Published(2 * time.Hour)
 	before := w.traces()
 	errs := together(16, func(i int) error {
 		s := tpl.Spec
 		s.Name = fmt.Sprintf("by %d", i)
-		_, err := w.service.Edit(context.Background(), actor, tpl.ID, template.Edition{Version: tpl.Version, Spec: s})
+		_, err := w.Service.Edit(context.Background(), pgtest.Actor, tpl.ID, template.Edition{Version: tpl.Version, Spec: s})
 		return err
 	})
 	winner := slices.Index(errs, nil)
@@ -87,7 +88,7 @@ func TestOfConcurrentEditsOneWins(t *testing.T) {
 			t.Errorf("caller %d: %v", i, err)
 		}
 	}
-	got, err := w.templates.Template(t.Context(), tpl.ID)
+	got, err := w.Templates.Template(t.Context(), tpl.ID)
 	if err != nil || winner < 0 || got.Name != fmt.Sprintf("by %d", winner) || got.Version != tpl.Version+1 {
 		t.Errorf("winner %d, stored %q version %d (%v)", winner, got.Name, got.Version, err)
 	}
@@ -100,11 +101,11 @@ func TestOfConcurrentEditsOneWins(t *testing.T) {
 // the change.
 func TestWhatIsNotSavedLeavesNoTrace(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(2 * time.Hour)
-	before, slots := w.traces(), w.number(`select count(*) from slots where state = 'waiting'`)
+	tpl := w.Published(2 * time.Hour)
+	before, slots := w.traces(), w.Number(`select count(*) from slots where state = 'waiting'`)
 	change := func(t template.Template) template.Change {
 		return template.Change{Template: t, Schedule: template.CancelSlots, Event: event.TemplateCancelled,
-			Entry: staff.Entry{Actor: actor, Action: "template.cancel", ObjectKind: "template", ObjectID: "1"}}
+			Entry: staff.Entry{Actor: pgtest.Actor, Action: "template.cancel", ObjectKind: "template", ObjectID: "1"}}
 	}
 	stale := tpl
 	stale.Version--
@@ -115,23 +116,23 @@ func TestWhatIsNotSavedLeavesNoTrace(t *testing.T) {
 	unwritable := change(tpl)
 	unwritable.Entry.After = func() {} // no JSON
 	for name, c := range map[string]template.Change{"stale": change(stale), "unknown": change(unknown), "impossible": change(impossible), "no entry": unwritable} {
-		if _, err := w.templates.Save(t.Context(), c); err == nil {
+		if _, err := w.Templates.Save(t.Context(), c); err == nil {
 			t.Errorf("%s: saved", name)
 		}
 		if after := w.traces(); after != before {
 			t.Errorf("%s: left %v, before %v", name, after, before)
 		}
-		if n := w.number(`select count(*) from slots where state = 'waiting'`); n != slots {
+		if n := w.Number(`select count(*) from slots where state = 'waiting'`); n != slots {
 			t.Errorf("%s: %d of %d slots wait", name, n, slots)
 		}
 	}
-	s := spec(time.Hour)
+	s := pgtest.Spec(time.Hour)
 	s.ShopNumber = 4711
-	if _, err := w.templates.Insert(t.Context(), template.Change{Template: template.Template{Spec: s}, Event: event.TemplateChanged,
-		Entry: staff.Entry{Actor: actor, After: func() {}}}); err == nil {
+	if _, err := w.Templates.Insert(t.Context(), template.Change{Template: template.Template{Spec: s}, Event: event.TemplateChanged,
+		Entry: staff.Entry{Actor: pgtest.Actor, After: func() {}}}); err == nil {
 		t.Error("inserted without an entry")
 	}
-	if n := w.number(`select count(*) from templates where shop_number = 4711`) + w.number(`select count(*) from shops where number = 4711`); n != 0 || w.traces() != before {
+	if n := w.Number(`select count(*) from templates where shop_number = 4711`) + w.Number(`select count(*) from shops where number = 4711`); n != 0 || w.traces() != before {
 		t.Errorf("%d rows stay, traces %v", n, w.traces())
 	}
 }
@@ -140,16 +141,16 @@ func TestEveryChangeLeavesAnEntryAndAnEvent(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.draft(nil)
 	w.do(tpl, template.Publishing)
-	moved, _ := w.templates.Template(t.Context(), tpl.ID)
+	moved, _ := w.Templates.Template(t.Context(), tpl.ID)
 	moved.OpensAt, moved.ClosesAt = moved.OpensAt.Add(time.Minute), moved.ClosesAt.Add(time.Minute)
-	_, err := w.service.Edit(t.Context(), actor, tpl.ID, template.Edition{Version: moved.Version, Spec: moved.Spec})
-	w.must(err)
+	_, err := w.Service.Edit(t.Context(), pgtest.Actor, tpl.ID, template.Edition{Version: moved.Version, Spec: moved.Spec})
+	w.Must(err)
 	w.do(tpl, template.Pausing)
 	w.do(tpl, template.Resuming)
 	w.do(tpl, template.Closing)
 	var actions, topics []string
-	w.must(w.sql.QueryRow(t.Context(), `select array_agg(action order by id) from audit where object_kind = 'template' and object_id = $1::text`, fmt.Sprint(tpl.ID)).Scan(&actions))
-	w.must(w.sql.QueryRow(t.Context(), `select array_agg(topic || ' ' || (payload->>'version') order by id) from outbox where payload->>'template_id' = $1::text`, fmt.Sprint(tpl.ID)).Scan(&topics))
+	w.Must(w.SQL.QueryRow(t.Context(), `select array_agg(action order by id) from audit where object_kind = 'template' and object_id = $1::text`, fmt.Sprint(tpl.ID)).Scan(&actions))
+	w.Must(w.SQL.QueryRow(t.Context(), `select array_agg(topic || ' ' || (payload->>'version') order by id) from outbox where payload->>'template_id' = $1::text`, fmt.Sprint(tpl.ID)).Scan(&topics))
 	if want := []string{"template.create", "template.publish", "template.move", "template.pause", "template.resume", "template.close"}; !slices.Equal(actions, want) {
 		t.Errorf("recorded %v", actions)
 	}
@@ -163,7 +164,7 @@ func TestCreatingTwiceWithOneKey(t *testing.T) {
 	w := newWorld(t)
 	ids := make([]int64, 16)
 	for i, err := range together(len(ids), func(i int) error {
-		tpl, err := w.service.Create(context.Background(), actor, spec(time.Hour), "the key")
+		tpl, err := w.Service.Create(context.Background(), pgtest.Actor, pgtest.Spec(time.Hour), "the key")
 		ids[i] = tpl.ID
 		return err
 	}) {
@@ -171,17 +172,17 @@ func TestCreatingTwiceWithOneKey(t *testing.T) {
 			t.Errorf("caller %d: %v", i, err)
 		}
 	}
-	if ids[0] == 0 || slices.Max(ids) != slices.Min(ids) || w.traces() != [2]int64{1, 1} || w.number(`select count(*) from templates`) != 1 {
+	if ids[0] == 0 || slices.Max(ids) != slices.Min(ids) || w.traces() != [2]int64{1, 1} || w.Number(`select count(*) from templates`) != 1 {
 		t.Errorf("ids %v, traces %v", ids, w.traces())
 	}
-	changed := spec(3 * time.Hour)
+	changed := pgtest.Spec(3 * time.Hour)
 	changed.Name = "Another"
-	again, err := w.service.Create(t.Context(), actor, changed, "the key")
+	again, err := w.Service.Create(t.Context(), pgtest.Actor, changed, "the key")
 	if err != nil || again.ID != ids[0] || again.Name != "Half price" {
 		t.Errorf("a later call: %d %q %v", again.ID, again.Name, err)
 	}
 	for _, key := range []string{"another key", "", ""} {
-		if other, err := w.service.Create(t.Context(), actor, spec(time.Hour), key); err != nil || other.ID == ids[0] {
+		if other, err := w.Service.Create(t.Context(), pgtest.Actor, pgtest.Spec(time.Hour), key); err != nil || other.ID == ids[0] {
 			t.Errorf("key %q: %d %v", key, other.ID, err)
 		}
 	}
@@ -192,17 +193,17 @@ func TestAnEditToAnUnknownShop(t *testing.T) {
 	tpl := w.draft(nil)
 	s := tpl.Spec
 	s.ShopNumber = 4711
-	_, err := w.service.Edit(t.Context(), actor, tpl.ID, template.Edition{Version: tpl.Version, Spec: s})
+	_, err := w.Service.Edit(t.Context(), pgtest.Actor, tpl.ID, template.Edition{Version: tpl.Version, Spec: s})
 	if f, ok := errors.AsType[*fault.Fields](err); !ok || f.List[0].Name != "shop_number" {
 		t.Errorf("%v", err)
 	}
-	w.must(w.templates.ChangeShop(t.Context(), template.Shop{Number: 4711, Name: "Corner shop", Timezone: "Asia/Shanghai"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
-	got, err := w.service.Edit(t.Context(), actor, tpl.ID, template.Edition{Version: tpl.Version, Spec: s})
+	w.Must(w.Templates.ChangeShop(t.Context(), template.Shop{Number: 4711, Name: "Corner shop", Timezone: "Asia/Shanghai"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
+	got, err := w.Service.Edit(t.Context(), pgtest.Actor, tpl.ID, template.Edition{Version: tpl.Version, Spec: s})
 	if err != nil || got.ShopName != "Corner shop" || got.ShopTimezone != "Asia/Shanghai" {
 		t.Errorf("%+v %v", got, err)
 	}
-	w.must(w.templates.ChangeShop(t.Context(), template.Shop{Number: 4711, Name: "Corner shop 2", Timezone: "UTC"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
-	shops, err := w.templates.Shops(t.Context())
+	w.Must(w.Templates.ChangeShop(t.Context(), template.Shop{Number: 4711, Name: "Corner shop 2", Timezone: "UTC"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
+	shops, err := w.Templates.Shops(t.Context())
 	if want := []template.Shop{{Number: 10, Name: "Shop 10", Timezone: "UTC"}, {Number: 4711, Name: "Corner shop 2", Timezone: "UTC"}}; err != nil || !slices.Equal(shops, want) {
 		t.Errorf("%v %v", shops, err)
 	}
@@ -210,14 +211,14 @@ func TestAnEditToAnUnknownShop(t *testing.T) {
 
 func TestNewestTemplate(t *testing.T) {
 	w := newWorld(t)
-	if id, err := w.templates.NewestTemplate(t.Context()); id != 0 || err != nil {
+	if id, err := w.Templates.NewestTemplate(t.Context()); id != 0 || err != nil {
 		t.Errorf("%d %v", id, err)
 	}
 	tpl := w.draft(nil)
-	if id, err := w.templates.NewestTemplate(t.Context()); id != tpl.ID || err != nil {
+	if id, err := w.Templates.NewestTemplate(t.Context()); id != tpl.ID || err != nil {
 		t.Errorf("%d %v", id, err)
 	}
-	if _, err := w.templates.Template(t.Context(), tpl.ID+1+rand.Int64N(1000)); !errors.Is(err, template.ErrNotFound) {
+	if _, err := w.Templates.Template(t.Context(), tpl.ID+1+rand.Int64N(1000)); !errors.Is(err, template.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }

@@ -6,15 +6,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/task"
 	"dropbell/domain/timer"
 )
 
 // Timers lists what waits for its instant; see [timer.Store].
-type Timers struct{ *DB }
+type Timers struct{ *pg.DB }
 
 // NewTimers returns the timers of db.
-func NewTimers(db *DB) Timers { return Timers{db} }
+func NewTimers(db *pg.DB) Timers { return Timers{db} }
 
 // pendingTimers are the kinds of timers with what makes their tasks. Each
 // statement returns id, order and instant of the next timers after an instant
@@ -23,7 +24,7 @@ var pendingTimers = [...]struct {
 	sql  string
 	task func(id int64, order string, at time.Time) task.Task
 }{
-	{`select s.id, '', ` + dueAt + `, s.due_at from slots s where s.state = 'waiting' and s.due_at > clock_timestamp()
+	{`select s.id, '', ` + pg.SlotDueAt + `, s.due_at from slots s where s.state = 'waiting' and s.due_at > clock_timestamp()
 		and (s.due_at, s.id) > ($1, $2) order by s.due_at, s.id limit $3`,
 		func(id int64, _ string, at time.Time) task.Task { return task.Fire(id, at) }},
 	{`select id, '', starts_at, starts_at from campaigns where state = 'scheduled' and starts_at > clock_timestamp()
@@ -46,9 +47,9 @@ func (s Timers) Pending(ctx context.Context, after timer.Position, limit int) ([
 
 func (s Timers) pending(ctx context.Context, after timer.Position, limit int) ([]task.Task, timer.Position, error) {
 	kind := pendingTimers[after.Kind]
-	rows, err := s.pool.Query(ctx, kind.sql, time.UnixMicro(after.At), after.ID, limit)
+	rows, err := s.Pool.Query(ctx, kind.sql, time.UnixMicro(after.At), after.ID, limit)
 	if err != nil {
-		return nil, after, translate(err)
+		return nil, after, pg.Translate(err)
 	}
 	var list []task.Task
 	var order string
@@ -57,5 +58,5 @@ func (s Timers) pending(ctx context.Context, after timer.Position, limit int) ([
 		list, after.At = append(list, kind.task(after.ID, order, at)), place.UnixMicro()
 		return nil
 	})
-	return list, after, translate(err)
+	return list, after, pg.Translate(err)
 }

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
@@ -62,13 +63,13 @@ func relayed(t *testing.T, db *postgres.DB, topic string) []string {
 func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {
 	w := newWorld(t)
 	statements := &watcher{traces: map[string]int{}}
-	db, err := postgres.Open(t.Context(), w.sql.Config().ConnString(), postgres.Options{Tracer: statements, Log: slog.New(slog.DiscardHandler)})
-	w.must(err)
+	db, err := postgres.Open(t.Context(), w.SQL.Config().ConnString(), postgres.Options{Tracer: statements, Log: slog.New(slog.DiscardHandler)})
+	w.Must(err)
 	t.Cleanup(db.Close)
 	on := postgres.NewReservations(db, postgres.Grouping{})
 	t.Cleanup(on.Close)
-	tpl := w.published(time.Hour)
-	relayed(t, w.db, "")
+	tpl := w.Published(time.Hour)
+	relayed(t, w.DB, "")
 	for name, c := range map[string]struct {
 		store  *postgres.Reservations
 		parent string
@@ -77,15 +78,15 @@ func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {
 		"sampled":     {on, sampledParent, sampledParent},
 		"not sampled": {on, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", ""},
 		"untraced":    {on, "", ""},
-		"off":         {w.reservations, sampledParent, ""},
+		"off":         {w.Reservations, sampledParent, ""},
 	} {
-		change := reminder.Change{TemplateID: tpl.ID, UserID: 7, Bits: reminder.BitmapOf(reminders(delivery.App, 5)...)}
+		change := reminder.Change{TemplateID: tpl.ID, UserID: 7, Bits: reminder.BitmapOf(pgtest.Reminders(delivery.App, 5)...)}
 		ctx := traced(t.Context(), c.parent)
 		for _, do := range []func(context.Context, reminder.Change) (reminder.Verdict, error){c.store.Reserve, c.store.Cancel} {
 			if v, err := do(ctx, change); err != nil || !v.Applied {
 				t.Fatalf("%s: %+v %v", name, v, err)
 			}
-			if got := relayed(t, w.db, event.ReservationsChanged); len(got) != 1 || got[0] != c.want {
+			if got := relayed(t, w.DB, event.ReservationsChanged); len(got) != 1 || got[0] != c.want {
 				t.Errorf("%s: events with %q, want %q", name, got, c.want)
 			}
 		}
@@ -97,13 +98,13 @@ func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {
 
 func TestBatchEventsCarryTheTraceOfTheDelivery(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(time.Hour)
-	w.seed(tpl, 3, reminders(delivery.App, 5)...)
-	w.must(w.timers(&memoryQueue{}).Fire(traced(t.Context(), sampledParent), w.dueNow(tpl, 1).ID))
-	w.must(w.deliverer(&memoryQueue{}, newSink(delivery.App, 10)).Drain(traced(t.Context(), sampledParent), delivery.App))
+	tpl := w.Published(time.Hour)
+	w.seed(tpl, 3, pgtest.Reminders(delivery.App, 5)...)
+	w.Must(w.timers(&memoryQueue{}).Fire(traced(t.Context(), sampledParent), w.DueNow(tpl, 1).ID))
+	w.Must(w.deliverer(&memoryQueue{}, newSink(delivery.App, 10)).Drain(traced(t.Context(), sampledParent), delivery.App))
 	for _, topic := range []string{event.SlotFired, event.BatchFinished} {
 		var got string
-		w.must(w.sql.QueryRow(t.Context(), `select trace from outbox where topic = $1`, topic).Scan(&got))
+		w.Must(w.SQL.QueryRow(t.Context(), `select trace from outbox where topic = $1`, topic).Scan(&got))
 		if got != sampledParent {
 			t.Errorf("%s carries %q", topic, got)
 		}
@@ -112,20 +113,20 @@ func TestBatchEventsCarryTheTraceOfTheDelivery(t *testing.T) {
 
 func TestRecountFindsWhatIsOff(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.published(30 * time.Minute)
-	w.seed(tpl, 30, append(reminders(delivery.App, 5), reminders(delivery.Webhook, 5, 10)...)...)
+	tpl := w.Published(30 * time.Minute)
+	w.seed(tpl, 30, append(pgtest.Reminders(delivery.App, 5), pgtest.Reminders(delivery.Webhook, 5, 10)...)...)
 	finish := func(k template.Slot) {
-		w.must(w.timers(&memoryQueue{}).Fire(t.Context(), w.dueNow(tpl, k).ID))
+		w.Must(w.timers(&memoryQueue{}).Fire(t.Context(), w.DueNow(tpl, k).ID))
 		d := w.deliverer(&memoryQueue{}, newSink(delivery.App, 10), newSink(delivery.Webhook, 10))
-		w.must(errors.Join(d.Drain(t.Context(), delivery.App), d.Drain(t.Context(), delivery.Webhook)))
-		_, err := w.slots.FinishSlots(t.Context())
-		w.must(err)
+		w.Must(errors.Join(d.Drain(t.Context(), delivery.App), d.Drain(t.Context(), delivery.Webhook)))
+		_, err := w.Slots.FinishSlots(t.Context())
+		w.Must(err)
 	}
 	finish(1)
 	finish(2)
 	recount := func(window time.Duration, limit int) postgres.Recount {
-		r, err := w.boards.Recount(t.Context(), window, limit)
-		w.must(err)
+		r, err := w.Boards.Recount(t.Context(), window, limit)
+		w.Must(err)
 		return r
 	}
 	if r := recount(time.Hour, 10); r.Slots != 2 || len(r.Differences) != 0 {
@@ -134,16 +135,16 @@ func TestRecountFindsWhatIsOff(t *testing.T) {
 	if r := recount(time.Hour, 1); r.Slots != 1 {
 		t.Errorf("%d slots with a limit of 1", r.Slots)
 	}
-	w.exec(`update batches set sent = null where channel = 4 and owner_id = $1`, w.slot(tpl, 2).ID) // 30 outcomes vanish
+	w.Exec(`update batches set sent = null where channel = 4 and owner_id = $1`, w.Slot(tpl, 2).ID) // 30 outcomes vanish
 	r := recount(time.Hour, 10)
 	if len(r.Differences) != 1 || r.Differences[0].Slot.Slot != 2 || r.Differences[0].Channel != delivery.Webhook || r.Differences[0].Difference() == 0 {
 		t.Errorf("lost outcomes: %+v", r)
 	}
-	w.exec(`update batches set rest_outcome = 'expired', rest_reason = 'deadline' where sent is null`)
+	w.Exec(`update batches set rest_outcome = 'expired', rest_reason = 'deadline' where sent is null`)
 	if r := recount(time.Hour, 10); r.Expired[delivery.Webhook] != 30 || r.Expired[delivery.App] != 0 {
 		t.Errorf("expired: %v", r.Expired)
 	}
-	w.exec(`update slots set finished_at = now() - interval '2 hours' where state = 'finished'`)
+	w.Exec(`update slots set finished_at = now() - interval '2 hours' where state = 'finished'`)
 	if r := recount(time.Hour, 10); r.Slots != 0 || len(r.Differences) != 0 {
 		t.Errorf("slots of long ago: %+v", r)
 	}
@@ -151,9 +152,9 @@ func TestRecountFindsWhatIsOff(t *testing.T) {
 
 func TestOneLeader(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`alter database ` + w.sql.Config().ConnConfig.Database + ` set idle_in_transaction_session_timeout = '100ms'`)
-	db, err := postgres.Open(t.Context(), w.sql.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler)})
-	w.must(err)
+	w.Exec(`alter database ` + w.SQL.Config().ConnConfig.Database + ` set idle_in_transaction_session_timeout = '100ms'`)
+	db, err := postgres.Open(t.Context(), w.SQL.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler)})
+	w.Must(err)
 	t.Cleanup(db.Close)
 	house := postgres.NewHousekeeping(db)
 	inside, leave, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -168,28 +169,28 @@ func TestOneLeader(t *testing.T) {
 	ran := false
 	other := func(context.Context) error { ran = true; return nil }
 	for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); { // longer than idle transactions may live
-		w.must(house.Leader(t.Context(), "count", other))
+		w.Must(house.Leader(t.Context(), "count", other))
 		<-time.After(10 * time.Millisecond)
 	}
 	if ran {
 		t.Error("two leaders")
 	}
 	// Vacuum and indexes that are being built wait for nothing of the leader's.
-	if n := w.number(`select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`); n != 1 {
+	if n := w.Number(`select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`); n != 1 {
 		t.Errorf("%d sessions lead", n)
 	}
-	if n := w.number(`select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'
+	if n := w.Number(`select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'
 		and (backend_xmin is not null or backend_xid is not null)`); n != 0 {
 		t.Error("the leader keeps a snapshot")
 	}
-	w.must(house.Leader(t.Context(), "another job", other))
+	w.Must(house.Leader(t.Context(), "another job", other))
 	if !ran {
 		t.Error("an unrelated job was kept out")
 	}
 	close(leave)
-	w.must(<-ended)
+	w.Must(<-ended)
 	ran = false
-	w.must(house.Leader(t.Context(), "count", other))
+	w.Must(house.Leader(t.Context(), "count", other))
 	if !ran {
 		t.Error("nobody succeeds the leader")
 	}

@@ -9,16 +9,17 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 )
 
 // Uploads keeps files that people send until a job has read them, cut into
 // parts so that neither side ever holds one whole.
-type Uploads struct{ *DB }
+type Uploads struct{ *pg.DB }
 
 // NewUploads returns the uploads of db.
-func NewUploads(db *DB) Uploads { return Uploads{db} }
+func NewUploads(db *pg.DB) Uploads { return Uploads{db} }
 
 // uploadPart is how much of a file one row holds.
 const uploadPart = 256 << 10
@@ -28,14 +29,14 @@ const uploadPart = 256 << 10
 // dies before, housekeeping removes it, and nobody can read it until then. It
 // returns [job.ErrUploadTooLarge], or what r returned.
 func (s Uploads) SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error) {
-	u := job.Upload{Name: uploadName(name), CreatedBy: auditActor(by)}
-	err := s.pool.QueryRow(ctx, `insert into uploads (name, created_by) values ($1, $2) returning id, created_at`, u.Name, u.CreatedBy).
+	u := job.Upload{Name: uploadName(name), CreatedBy: pg.AuditActor(by)}
+	err := s.Pool.QueryRow(ctx, `insert into uploads (name, created_by) values ($1, $2) returning id, created_at`, u.Name, u.CreatedBy).
 		Scan(&u.ID, &u.CreatedAt)
 	if err != nil {
-		return u, translate(err)
+		return u, pg.Translate(err)
 	}
 	if err = s.storeParts(ctx, &u, r, limit); err != nil {
-		_, _ = s.pool.Exec(context.WithoutCancel(ctx), `delete from uploads where id = $1`, u.ID) // else housekeeping does
+		_, _ = s.Pool.Exec(context.WithoutCancel(ctx), `delete from uploads where id = $1`, u.ID) // else housekeeping does
 		return job.Upload{}, err
 	}
 	return u, nil
@@ -55,8 +56,8 @@ func (s Uploads) storeParts(ctx context.Context, u *job.Upload, r io.Reader, lim
 		}
 		sum.Write(part[:n])
 		if n > 0 {
-			if _, err := s.pool.Exec(ctx, `insert into upload_parts (upload_id, part, content) values ($1, $2, $3)`, u.ID, i, part[:n]); err != nil {
-				return translate(err)
+			if _, err := s.Pool.Exec(ctx, `insert into upload_parts (upload_id, part, content) values ($1, $2, $3)`, u.ID, i, part[:n]); err != nil {
+				return pg.Translate(err)
 			}
 		}
 		if last {
@@ -64,11 +65,11 @@ func (s Uploads) storeParts(ctx context.Context, u *job.Upload, r io.Reader, lim
 		}
 	}
 	u.SHA256 = sum.Sum(nil)
-	tag, err := s.pool.Exec(ctx, `update uploads set bytes = $2, sha256 = $3 where id = $1`, u.ID, u.Bytes, u.SHA256)
+	tag, err := s.Pool.Exec(ctx, `update uploads set bytes = $2, sha256 = $3 where id = $1`, u.ID, u.Bytes, u.SHA256)
 	if err == nil && tag.RowsAffected() == 0 {
 		return job.ErrUploadNotFound
 	}
-	return translate(err)
+	return pg.Translate(err)
 }
 
 // uploadName keeps the last element of what a browser calls the file.
@@ -89,29 +90,29 @@ func uploadName(name string) string {
 // Upload returns a file that is whole, without its content, or
 // [job.ErrUploadNotFound].
 func (s Uploads) Upload(ctx context.Context, id int64) (u job.Upload, err error) {
-	err = s.pool.QueryRow(ctx, `select id, name, bytes, sha256, created_by, created_at, previews from uploads where id = $1 and sha256 is not null`, id).
+	err = s.Pool.QueryRow(ctx, `select id, name, bytes, sha256, created_by, created_at, previews from uploads where id = $1 and sha256 is not null`, id).
 		Scan(&u.ID, &u.Name, &u.Bytes, &u.SHA256, &u.CreatedBy, &u.CreatedAt, &u.Previews)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return u, job.ErrUploadNotFound
 	}
-	return u, translate(err)
+	return u, pg.Translate(err)
 }
 
 // SavePreviews keeps the beginnings of the tables that the file holds, for its
 // page. It returns [job.ErrUploadNotFound].
 func (s Uploads) SavePreviews(ctx context.Context, id int64, previews []job.Preview) error {
-	tag, err := s.pool.Exec(ctx, `update uploads set previews = $2 where id = $1`, id, previews)
+	tag, err := s.Pool.Exec(ctx, `update uploads set previews = $2 where id = $1`, id, previews)
 	if err == nil && tag.RowsAffected() == 0 {
 		return job.ErrUploadNotFound
 	}
-	return translate(err)
+	return pg.Translate(err)
 }
 
 // RemoveUpload removes a file that was refused, unless a job reads it. One that
 // is not there is no error.
 func (s Uploads) RemoveUpload(ctx context.Context, id int64) error {
-	_, err := s.pool.Exec(ctx, `delete from uploads where id = $1 and not exists (select from jobs where upload_id = $1)`, id)
-	return translate(err)
+	_, err := s.Pool.Exec(ctx, `delete from uploads where id = $1 and not exists (select from jobs where upload_id = $1)`, id)
+	return pg.Translate(err)
 }
 
 // OpenUpload returns the content of a file that is whole, from its beginning.
@@ -130,7 +131,7 @@ func (s Uploads) OpenUpload(ctx context.Context, id int64) (io.ReadCloser, error
 // [uploadPart] bytes, so that a position says which part holds it.
 type uploadReader struct {
 	ctx     context.Context // a reader belongs to one call, as sql.Rows does
-	db      *DB
+	db      *pg.DB
 	upload  job.Upload
 	at      int64
 	part    int64 // -1 = none read yet
@@ -142,12 +143,12 @@ func (r *uploadReader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	if want := r.at / uploadPart; want != r.part {
-		err := r.db.pool.QueryRow(r.ctx, `select content from upload_parts where upload_id = $1 and part = $2`, r.upload.ID, want).Scan(&r.content)
+		err := r.db.Pool.QueryRow(r.ctx, `select content from upload_parts where upload_id = $1 and part = $2`, r.upload.ID, want).Scan(&r.content)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return 0, job.ErrUploadNotFound
 		}
 		if err != nil {
-			return 0, translate(err)
+			return 0, pg.Translate(err)
 		}
 		r.part = want
 	}

@@ -11,16 +11,17 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
 
 // Users keeps what the shop and the users themselves tell about users.
-type Users struct{ *DB }
+type Users struct{ *pg.DB }
 
 // NewUsers returns the user store of db.
-func NewUsers(db *DB) Users { return Users{db} }
+func NewUsers(db *pg.DB) Users { return Users{db} }
 
 const userColumns = `id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes, updated_at`
 
@@ -39,15 +40,15 @@ func scanUser(row pgx.CollectableRow) (user.User, error) {
 
 // User returns [user.ErrNotFound] if nothing is known about the id.
 func (s Users) User(ctx context.Context, id user.ID) (user.User, error) {
-	rows, err := s.pool.Query(ctx, `select `+userColumns+` from users where id = $1`, id)
+	rows, err := s.Pool.Query(ctx, `select `+userColumns+` from users where id = $1`, id)
 	if err != nil {
-		return user.User{}, translate(err)
+		return user.User{}, pg.Translate(err)
 	}
 	u, err := pgx.CollectExactlyOneRow(rows, scanUser)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return u, user.ErrNotFound
 	}
-	return u, translate(err)
+	return u, pg.Translate(err)
 }
 
 // Find returns users above after, by ascending id: the one whose id is text,
@@ -69,7 +70,7 @@ func (s Users) find(ctx context.Context, text string, match func(column string) 
 		return nil, nil
 	}
 	where, args := `true`, []any{after, max(1, limit)}
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if text != "" {
 			if where, args, err = narrow(ctx, tx, text, match, args); err != nil {
 				return err
@@ -178,7 +179,7 @@ const updateUsers = `
 // Upsert applies all changes or none; see [user.Store].
 func (s Users) Upsert(ctx context.Context, changes []user.Change, e staff.Entry) error {
 	sorted := slices.SortedFunc(slices.Values(changes), func(a, b user.Change) int { return int(min(max(a.ID-b.ID, -1), 1)) })
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := noneErased(ctx, tx, ids(sorted)); err != nil {
 			return err
 		}
@@ -186,11 +187,11 @@ func (s Users) Upsert(ctx context.Context, changes []user.Change, e staff.Entry)
 			return err
 		}
 		if e.Action != "" {
-			if err := insertAudit(ctx, tx, e); err != nil {
+			if err := pg.InsertAudit(ctx, tx, e); err != nil {
 				return err
 			}
 		}
-		return announce(ctx, tx, event.UsersChanged,
+		return pg.Announce(ctx, tx, event.UsersChanged,
 			event.Users{FromUser: int64(sorted[0].ID), ToUser: int64(sorted[len(sorted)-1].ID)})
 	})
 }

@@ -11,12 +11,12 @@ import (
 // that an attempt of the same part has left.
 func TestCheckedRows(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.db)
-	w.exec(`insert into jobs (kind, title, needs, state, actor, created_by) select 'users.check', 'x', 'manage_users', 'running', '{}', 'a' from generate_series(1, 2)`)
+	users := postgres.NewUsers(w.DB)
+	w.Exec(`insert into jobs (kind, title, needs, state, actor, created_by) select 'users.check', 'x', 'manage_users', 'running', '{}', 'a' from generate_series(1, 2)`)
 	remember := func(job, before int64, rows ...user.CheckedRow) []user.CheckedRow {
 		t.Helper()
 		known, err := users.RememberRows(t.Context(), job, rows, before)
-		w.must(err)
+		w.Must(err)
 		return known
 	}
 	for range 2 { // the second time the first answer was lost
@@ -39,8 +39,8 @@ func TestCheckedRows(t *testing.T) {
 			t.Errorf("forgot %d, want %d: %v", n, want, err)
 		}
 	}
-	w.exec(`delete from jobs where id = 2`)
-	if n := w.number(`select count(*) from checked_rows`); n != 0 {
+	w.Exec(`delete from jobs where id = 2`)
+	if n := w.Number(`select count(*) from checked_rows`); n != 0 {
 		t.Errorf("%d rows outlive their job", n)
 	}
 }

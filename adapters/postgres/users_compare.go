@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/user"
 )
 
@@ -14,10 +15,10 @@ func (s Users) Compare(ctx context.Context, changes []user.Change) (fresh, chang
 	if err != nil {
 		return 0, 0, err
 	}
-	err = s.pool.QueryRow(ctx, `
+	err = s.Pool.QueryRow(ctx, `
 		select count(*) filter (where u.id is null), count(*) filter (where u.id is not null and `+differs+`)
 		from `+userInput+` left join users u on u.id = i.id`, args...).Scan(&fresh, &changed)
-	return fresh, changed, translate(err)
+	return fresh, changed, pg.Translate(err)
 }
 
 // RememberRows keeps what a check has read; see [user.ImportStore].
@@ -26,21 +27,21 @@ func (s Users) RememberRows(ctx context.Context, jobID int64, list []user.Checke
 	for i, r := range list {
 		ids[i], lines[i], digests[i] = int64(r.ID), r.Line, r.Digest
 	}
-	rows, err := s.pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		with given as (select * from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as g (user_id, line, digest)), kept as (
 			insert into checked_rows (job_id, user_id, line, digest) select $1, user_id, line, digest from given order by user_id on conflict do nothing)
 		select g.user_id, c.line, c.digest from given g cross join lateral (select line, digest from checked_rows
 			where job_id = $1 and user_id = g.user_id and line < $5 order by line desc limit 1) c`, jobID, ids, lines, digests, before)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	known, err := pgx.CollectRows(rows, pgx.RowToStructByPos[user.CheckedRow])
-	return known, translate(err)
+	return known, pg.Translate(err)
 }
 
 // ForgetRows removes it again.
 func (s Users) ForgetRows(ctx context.Context, jobID int64, limit int) (int, error) {
-	tag, err := s.pool.Exec(ctx, `delete from checked_rows where (job_id, user_id, line) in (
+	tag, err := s.Pool.Exec(ctx, `delete from checked_rows where (job_id, user_id, line) in (
 		select job_id, user_id, line from checked_rows where job_id = $1 order by user_id, line limit $2)`, jobID, limit)
-	return int(tag.RowsAffected()), translate(err)
+	return int(tag.RowsAffected()), pg.Translate(err)
 }

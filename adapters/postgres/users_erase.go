@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -38,18 +39,18 @@ func noneErased(ctx context.Context, tx pgx.Tx, ids []user.ID) error {
 
 // Erased returns those of the ids that were erased; see [user.ErasureStore].
 func (s Users) Erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, error) {
-	return s.DB.erased(ctx, ids)
+	return erased(ctx, s.DB, ids)
 }
 
 // Erased returns those of the ids that were erased; see [segment.ListStore].
 func (s Segments) Erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, error) {
-	return s.DB.erased(ctx, ids)
+	return erased(ctx, s.DB, ids)
 }
 
-func (d *DB) erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, error) {
-	rows, err := d.pool.Query(ctx, `select user_id from erased_users where user_id = any($1)`, ids)
+func erased(ctx context.Context, db *pg.DB, ids []user.ID) (map[user.ID]bool, error) {
+	rows, err := db.Pool.Query(ctx, `select user_id from erased_users where user_id = any($1)`, ids)
 	if err != nil {
-		return nil, translate(err)
+		return nil, pg.Translate(err)
 	}
 	found := map[user.ID]bool{}
 	var id user.ID
@@ -57,22 +58,22 @@ func (d *DB) erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, error
 		found[id] = true
 		return nil
 	})
-	return found, translate(err)
+	return found, pg.Translate(err)
 }
 
 // Erasure returns when and by whom the user was erased, or nil.
 func (s Users) Erasure(ctx context.Context, id user.ID) (*user.Erasure, error) {
 	var e user.Erasure
-	err := s.pool.QueryRow(ctx, `select erased_at, erased_by from erased_users where user_id = $1`, id).Scan(&e.At, &e.By)
+	err := s.Pool.QueryRow(ctx, `select erased_at, erased_by from erased_users where user_id = $1`, id).Scan(&e.At, &e.By)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
-	return &e, translate(err)
+	return &e, pg.Translate(err)
 }
 
 // LiftErasure lets the user be known again; see [user.ErasureStore].
 func (s Users) LiftErasure(ctx context.Context, id user.ID, e staff.Entry) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `delete from erased_users where user_id = $1`, id)
 		if err != nil {
 			return err
@@ -80,7 +81,7 @@ func (s Users) LiftErasure(ctx context.Context, id user.ID, e staff.Entry) error
 		if tag.RowsAffected() == 0 {
 			return user.ErrNotErased
 		}
-		return insertAudit(ctx, tx, e)
+		return pg.InsertAudit(ctx, tx, e)
 	})
 }
 
@@ -90,11 +91,11 @@ func (s Users) LiftErasure(ctx context.Context, id user.ID, e staff.Entry) error
 // broken off is repeated.
 func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
 	var before bool
-	if err := s.tx(ctx, func(tx pgx.Tx) error {
+	if err := s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(`+erasing+`)`); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `insert into erased_users (user_id, erased_by) values ($1, $2) on conflict do nothing`, id, auditActor(e.Actor))
+		tag, err := tx.Exec(ctx, `insert into erased_users (user_id, erased_by) values ($1, $2) on conflict do nothing`, id, pg.AuditActor(e.Actor))
 		before = err == nil && tag.RowsAffected() == 0
 		return err
 	}); err != nil {
@@ -110,17 +111,17 @@ func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
 	if before && unknown != nil {
 		return unknown
 	}
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := leaveLists(ctx, tx, id); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `delete from users where id = $1`, id); err != nil {
 			return err
 		}
-		if err := insertAudit(ctx, tx, e); err != nil {
+		if err := pg.InsertAudit(ctx, tx, e); err != nil {
 			return err
 		}
-		return announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
+		return pg.Announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
 	})
 }
 
@@ -185,8 +186,8 @@ func (t textColumn) sql(n int) string {
 // repeated.
 func (s Users) eraseTraces(ctx context.Context, id user.ID, texts []string) error {
 	for _, sql := range ofUser {
-		if _, err := s.pool.Exec(ctx, sql, id); err != nil {
-			return translate(err)
+		if _, err := s.Pool.Exec(ctx, sql, id); err != nil {
+			return pg.Translate(err)
 		}
 	}
 	if len(texts) == 0 {
@@ -197,19 +198,19 @@ func (s Users) eraseTraces(ctx context.Context, id user.ID, texts []string) erro
 		args[i] = text
 	}
 	for _, t := range traces {
-		if _, err := s.pool.Exec(ctx, t.sql(len(texts)), args...); err != nil {
-			return translate(err)
+		if _, err := s.Pool.Exec(ctx, t.sql(len(texts)), args...); err != nil {
+			return pg.Translate(err)
 		}
 	}
 	own := fmt.Sprintf(`coupon_id in (select id from coupons where user_id = %d) and (`, id)
 	sql := strings.Replace(reasonsOfCoupons.sql(len(texts)), " where ", " where "+own, 1) + ")"
-	if _, err := s.pool.Exec(ctx, sql, args...); err != nil {
-		return translate(err)
+	if _, err := s.Pool.Exec(ctx, sql, args...); err != nil {
+		return pg.Translate(err)
 	}
 	// Answers to keys: kept for a day, those of users stand under their number.
-	_, err := s.pool.Exec(ctx, `delete from idempotency_keys where actor >= 'key:' and actor < 'key;'
+	_, err := s.Pool.Exec(ctx, `delete from idempotency_keys where actor >= 'key:' and actor < 'key;'
 		and exists (select from unnest($1::text[]) as t where position(convert_to(t, 'UTF8') in body) > 0 or strpos(header::text, t) > 0)`, texts)
-	return translate(err)
+	return pg.Translate(err)
 }
 
 // leaveLists takes the user out of every list.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
@@ -73,41 +74,41 @@ func (w *world) fillPerson() {
 	w.Helper()
 	for _, table := range []string{"users", "audit", "jobs", "job_errors", "uploads", "upload_parts", "checked_rows", "grant_rows", "idempotency_keys", "channel_tests",
 		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "inbox_reads"} {
-		w.exec(gone(personal[table]))
+		w.Exec(gone(personal[table]))
 	}
-	t := w.published(90 * time.Minute)
-	w.reserve(t, goneID, reminders(delivery.Email, 5, 60)...)
-	w.reserve(t, 1, reminders(delivery.Email, 60)...)
-	w.exec(`insert into users (id, name, email) values (1, 'Somebody Else', 'else@erase.example') on conflict do nothing`)
+	t := w.Published(90 * time.Minute)
+	w.Reserve(t, goneID, pgtest.Reminders(delivery.Email, 5, 60)...)
+	w.Reserve(t, 1, pgtest.Reminders(delivery.Email, 60)...)
+	w.Exec(`insert into users (id, name, email) values (1, 'Somebody Else', 'else@erase.example') on conflict do nothing`)
 	w.cutSlot(t, 12, 10)
-	w.exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail) select id, $1, 1, 'dead', 'permanent', $2 from batches limit 1`, goneID, "no such "+goneMail)
-	list, err := postgres.NewSegments(w.db).CreateSegment(w.Context(), segment.Segment{Name: "Fair", Kind: segment.ByList, Rule: segment.Everybody()}, "", about("segment.create"))
-	w.must(err)
-	_, err = postgres.NewSegments(w.db).AddMembers(w.Context(), list.ID, []user.ID{1, goneID})
-	w.must(err)
+	w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail) select id, $1, 1, 'dead', 'permanent', $2 from batches limit 1`, goneID, "no such "+goneMail)
+	list, err := postgres.NewSegments(w.DB).CreateSegment(w.Context(), segment.Segment{Name: "Fair", Kind: segment.ByList, Rule: segment.Everybody()}, "", about("segment.create"))
+	w.Must(err)
+	_, err = postgres.NewSegments(w.DB).AddMembers(w.Context(), list.ID, []user.ID{1, goneID})
+	w.Must(err)
 }
 
 // scan returns every place in any table where the text stands: columns of
 // text, JSON and bytes.
 func (w *world) scan(text string) (found []string) {
 	w.Helper()
-	rows, err := w.sql.Query(w.Context(), `select c.table_name, c.column_name, c.data_type from information_schema.columns c
+	rows, err := w.SQL.Query(w.Context(), `select c.table_name, c.column_name, c.data_type from information_schema.columns c
 		join information_schema.tables t using (table_schema, table_name) where c.table_schema = current_schema() and t.table_type = 'BASE TABLE'
 			and c.data_type in ('text', 'character varying', 'json', 'jsonb', 'bytea', 'ARRAY', 'uuid') order by 1, 2`)
-	w.must(err)
+	w.Must(err)
 	var columns [][3]string
 	for rows.Next() {
 		var c [3]string
-		w.must(rows.Scan(&c[0], &c[1], &c[2]))
+		w.Must(rows.Scan(&c[0], &c[1], &c[2]))
 		columns = append(columns, c)
 	}
-	w.must(rows.Err())
+	w.Must(rows.Err())
 	for _, c := range columns {
 		value := c[1] + "::text"
 		if c[2] == "bytea" {
 			value = "encode(" + c[1] + ", 'escape')"
 		}
-		if n := w.number(fmt.Sprintf(`select count(*) from %s where strpos(%s, $1) > 0`, c[0], strings.Replace(value, c[1], `"`+c[1]+`"`, 1)), text); n > 0 {
+		if n := w.Number(fmt.Sprintf(`select count(*) from %s where strpos(%s, $1) > 0`, c[0], strings.Replace(value, c[1], `"`+c[1]+`"`, 1)), text); n > 0 {
 			found = append(found, c[0]+"."+c[1])
 		}
 	}
@@ -117,11 +118,11 @@ func (w *world) scan(text string) (found []string) {
 // Whatever table there is, nothing in it names a person who was erased.
 func TestErasingReachesEveryTable(t *testing.T) {
 	w := newWorld(t)
-	rows, err := w.sql.Query(t.Context(), `select table_name from information_schema.tables where table_schema = current_schema() and table_type = 'BASE TABLE'`)
-	w.must(err)
+	rows, err := w.SQL.Query(t.Context(), `select table_name from information_schema.tables where table_schema = current_schema() and table_type = 'BASE TABLE'`)
+	w.Must(err)
 	for rows.Next() {
 		var table string
-		w.must(rows.Scan(&table))
+		w.Must(rows.Scan(&table))
 		_, known := personal[table]
 		for _, name := range impersonal {
 			known = known || name == table
@@ -130,7 +131,7 @@ func TestErasingReachesEveryTable(t *testing.T) {
 			t.Errorf("table %s is new: say in personal how a person gets into it, and erase that, or name it in impersonal", table)
 		}
 	}
-	w.must(rows.Err())
+	w.Must(rows.Err())
 	w.fillPerson()
 	texts := []string{goneName, goneMail, strings.TrimPrefix(gonePhone, "+"), gonePush}
 	for _, text := range texts {
@@ -138,8 +139,8 @@ func TestErasingReachesEveryTable(t *testing.T) {
 			t.Errorf("%q stands nowhere before the erasure", text)
 		}
 	}
-	users := &user.Service{Store: postgres.NewUsers(w.db)}
-	w.must(users.Erase(t.Context(), staff.System(), goneID))
+	users := &user.Service{Store: postgres.NewUsers(w.DB)}
+	w.Must(users.Erase(t.Context(), staff.System(), goneID))
 	for _, text := range texts {
 		if found := w.scan(text); len(found) > 0 {
 			t.Errorf("%q still stands in %v", text, found)
@@ -154,18 +155,18 @@ func TestErasingReachesEveryTable(t *testing.T) {
 		if table == "users" {
 			column = "id"
 		}
-		if n := w.number(`select count(*) from `+table+` where `+column+` = $1`, goneID); n != 0 {
+		if n := w.Number(`select count(*) from `+table+` where `+column+` = $1`, goneID); n != 0 {
 			t.Errorf("%d rows of %s are left", n, table)
 		}
 	}
-	if n := w.number(`select count(*) from reservations`) + w.number(`select count(*) from users where email = 'else@erase.example'`); n != 2 {
+	if n := w.Number(`select count(*) from reservations`) + w.Number(`select count(*) from users where email = 'else@erase.example'`); n != 2 {
 		t.Errorf("somebody else was erased as well: %d", n)
 	}
-	if n := w.number(`select members from segments where kind = 'list'`); n != 1 {
+	if n := w.Number(`select members from segments where kind = 'list'`); n != 1 {
 		t.Errorf("the list has %d members", n)
 	}
 	// Accounts still add up: outcomes and sets hold the number.
-	if w.number(`select count(*) from exceptions where user_id = $1 and detail = ''`, goneID) != 1 {
+	if w.Number(`select count(*) from exceptions where user_id = $1 and detail = ''`, goneID) != 1 {
 		t.Error("the outcome is gone, which an account is counted from")
 	}
 	if err := users.Erase(t.Context(), staff.System(), goneID); !errors.Is(err, user.ErrNotFound) {
@@ -177,12 +178,12 @@ func TestErasingReachesEveryTable(t *testing.T) {
 // until the erasure is lifted.
 func TestErasedPeopleStayErased(t *testing.T) {
 	w := newWorld(t)
-	users := &user.Service{Store: postgres.NewUsers(w.db)}
+	users := &user.Service{Store: postgres.NewUsers(w.DB)}
 	name, mail := "Zeb", goneMail
 	back := user.Change{ID: goneID, Name: &name, Email: &mail}
 	_, _, err := users.Upsert(t.Context(), staff.System(), []user.Change{back})
-	w.must(err)
-	w.must(users.Erase(t.Context(), staff.System(), goneID))
+	w.Must(err)
+	w.Must(users.Erase(t.Context(), staff.System(), goneID))
 	other := user.Change{ID: 8, Name: &name}
 	n, refused, err := users.Upsert(t.Context(), staff.System(), []user.Change{back, other})
 	if err != nil || n != 1 || len(refused) != 1 || !strings.Contains(fmt.Sprint(refused[0]), "was erased") {
@@ -194,7 +195,7 @@ func TestErasedPeopleStayErased(t *testing.T) {
 		"edit":        users.Edit(t.Context(), staff.System(), back),
 		"opt-out":     users.AddOptOuts(t.Context(), staff.System(), goneID, off),
 		"link on":     errOf(users.OptOut(t.Context(), goneID, 6, 2)),
-		"batch":       postgres.NewUsers(w.db).Upsert(t.Context(), []user.Change{other, back}, staff.Entry{}),
+		"batch":       postgres.NewUsers(w.DB).Upsert(t.Context(), []user.Change{other, back}, staff.Entry{}),
 	} {
 		if !errors.Is(err, user.ErrErased) {
 			t.Errorf("%s: %v", what, err)
@@ -203,14 +204,14 @@ func TestErasedPeopleStayErased(t *testing.T) {
 	if _, err := users.OptOut(t.Context(), goneID, off, off); err != nil {
 		t.Errorf("a link that turns off: %v", err)
 	}
-	if n := w.number(`select count(*) from users where id = $1`, goneID); n != 0 {
+	if n := w.Number(`select count(*) from users where id = $1`, goneID); n != 0 {
 		t.Fatal("the person is back")
 	}
 	e, err := users.Erasure(t.Context(), staff.System(), goneID)
 	if err != nil || e == nil || e.By != "system Dropbell" || e.At.IsZero() {
 		t.Errorf("the erasure is %+v %v", e, err)
 	}
-	w.must(users.LiftErasure(t.Context(), staff.System(), goneID))
+	w.Must(users.LiftErasure(t.Context(), staff.System(), goneID))
 	if err := users.LiftErasure(t.Context(), staff.System(), goneID); !errors.Is(err, user.ErrNotErased) {
 		t.Errorf("lifted twice: %v", err)
 	}
@@ -222,7 +223,7 @@ func TestErasedPeopleStayErased(t *testing.T) {
 // Imports that run beside an erasure store the person before it, or not at all.
 func TestErasingBesideImports(t *testing.T) {
 	w := newWorld(t)
-	users := &user.Service{Store: postgres.NewUsers(w.db)}
+	users := &user.Service{Store: postgres.NewUsers(w.DB)}
 	for round := range 20 {
 		id := user.ID(100 + round)
 		var writers sync.WaitGroup
@@ -240,7 +241,7 @@ func TestErasingBesideImports(t *testing.T) {
 			t.Error(err)
 		}
 		writers.Wait()
-		if n := w.number(`select count(*) from users where id = $1`, id); n != 0 {
+		if n := w.Number(`select count(*) from users where id = $1`, id); n != 0 {
 			t.Fatalf("user %d came back", id)
 		}
 	}
@@ -249,16 +250,16 @@ func TestErasingBesideImports(t *testing.T) {
 func TestEverythingStoredAboutAUser(t *testing.T) {
 	w := newWorld(t)
 	w.fillPerson()
-	users := &user.Service{Store: postgres.NewUsers(w.db)}
+	users := &user.Service{Store: postgres.NewUsers(w.DB)}
 	raw, err := users.Everything(t.Context(), staff.System(), goneID)
-	w.must(err)
+	w.Must(err)
 	var all map[string][]map[string]any
 	var flat map[string]json.RawMessage
-	w.must(json.Unmarshal(raw, &flat))
+	w.Must(json.Unmarshal(raw, &flat))
 	delete(flat, "user_id")
 	again, err := json.Marshal(flat)
-	w.must(err)
-	w.must(json.Unmarshal(again, &all))
+	w.Must(err)
+	w.Must(json.Unmarshal(again, &all))
 	for _, table := range []string{"users", "reservations", "inbox_reads", "exceptions", "lists", "deliveries", "channel_tests", "grant_rows"} {
 		if len(all[table]) == 0 {
 			t.Errorf("%s is missing", table)
@@ -267,7 +268,7 @@ func TestEverythingStoredAboutAUser(t *testing.T) {
 	if all["users"][0]["email"] != goneMail || strings.Contains(string(raw), "else@erase.example") {
 		t.Errorf("the user is %v", all["users"])
 	}
-	if n := w.number(`select count(*) from audit where action = 'user.data' and object_id = $1`, goneID.String()); n != 1 {
+	if n := w.Number(`select count(*) from audit where action = 'user.data' and object_id = $1`, goneID.String()); n != 1 {
 		t.Errorf("%d records of taking out", n)
 	}
 	if _, err := users.Everything(t.Context(), staff.Actor{Label: "staff:4", Role: staff.Marketer, Shops: []int64{10}}, goneID); !errors.Is(err, staff.ErrEveryShop) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -15,7 +16,7 @@ import (
 // is in it by itself.
 func (s Users) Everything(ctx context.Context, id user.ID, e staff.Entry) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
-	err := s.instant(ctx, func(tx pgx.Tx) error {
+	err := s.Instant(ctx, func(tx pgx.Tx) error {
 		tables, err := tablesOfUsers(ctx, tx)
 		if err != nil {
 			return err
@@ -81,11 +82,11 @@ func deliveriesOf(ctx context.Context, tx pgx.Tx, id user.ID) (json.RawMessage, 
 	var d deliveryOf
 	var due, sent []byte
 	if _, err = pgx.ForEachRow(rows, []any{&d.Batch, &d.Kind, &d.Owner, &d.TemplateID, &d.Channel, &d.DueAt, &due, &sent}, func() error {
-		in, err := holds(due, id)
+		in, err := pg.SetHolds(due, id)
 		if err != nil || !in {
 			return err
 		}
-		if d.Sent, err = holds(sent, id); err == nil {
+		if d.Sent, err = pg.SetHolds(sent, id); err == nil {
 			list = append(list, d)
 		}
 		return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -12,7 +13,7 @@ import (
 
 // SetOptOuts changes the channels in mask alone; see [user.Store].
 func (s Users) SetOptOuts(ctx context.Context, id user.ID, mask, off uint8, e staff.Entry) (now uint8, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := noneErased(ctx, tx, []user.ID{id}); err != nil {
 			return err
 		}
@@ -27,11 +28,11 @@ func (s Users) SetOptOuts(ctx context.Context, id user.ID, mask, off uint8, e st
 			return err
 		}
 		if now = uint8(stored); e.Action != "" {
-			if err := insertAudit(ctx, tx, e); err != nil {
+			if err := pg.InsertAudit(ctx, tx, e); err != nil {
 				return err
 			}
 		}
-		return announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
+		return pg.Announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
 	})
 	return now, err
 }

@@ -11,7 +11,7 @@ import (
 
 func TestSetOptOuts(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.db)
+	users := postgres.NewUsers(w.DB)
 	w.upsert(user.Change{ID: 1, Name: new("Ann"), OptOuts: new(uint8(0b00101))})
 	for _, c := range []struct {
 		id        user.ID
@@ -25,9 +25,9 @@ func TestSetOptOuts(t *testing.T) {
 		{2, 0b00010, 0b11111, 0b00010}, // somebody new
 	} {
 		got, err := users.SetOptOuts(t.Context(), c.id, c.mask, c.off, staff.Entry{})
-		w.must(err)
+		w.Must(err)
 		u, err := users.User(t.Context(), c.id)
-		w.must(err)
+		w.Must(err)
 		if got != c.want || u.OptOuts != c.want {
 			t.Fatalf("%d %05b %05b: %05b, stored %05b, want %05b", c.id, c.mask, c.off, got, u.OptOuts, c.want)
 		}
@@ -40,7 +40,7 @@ func TestSetOptOuts(t *testing.T) {
 // Wishes about different channels that arrive together all count.
 func TestConcurrentOptOuts(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.db)
+	users := postgres.NewUsers(w.DB)
 	for round := range 10 {
 		id := user.ID(round + 1)
 		var all sync.WaitGroup
@@ -61,7 +61,7 @@ func TestConcurrentOptOuts(t *testing.T) {
 // Single attributes change and go; a comparison says beforehand what will.
 func TestAttributePatches(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.db)
+	users := postgres.NewUsers(w.DB)
 	w.upsert(user.Change{ID: 1, Attributes: &map[string]any{"tier": "gold", "score": 7.0, "empty": nil}}, user.Change{ID: 2, Name: new("Bob")})
 	changes := []user.Change{
 		{ID: 1, Patch: map[string]any{"tier": nil, "city": "Bern"}},
@@ -70,7 +70,7 @@ func TestAttributePatches(t *testing.T) {
 	}
 	for round, want := range []struct{ fresh, changed int64 }{{1, 1}, {0, 0}} {
 		fresh, changed, err := users.Compare(t.Context(), changes)
-		w.must(err)
+		w.Must(err)
 		if fresh != want.fresh || changed != want.changed {
 			t.Fatalf("round %d: %d new, %d changed, want %+v", round, fresh, changed, want)
 		}
@@ -78,7 +78,7 @@ func TestAttributePatches(t *testing.T) {
 	}
 	for id, want := range map[user.ID]string{1: `{"city": "Bern", "score": 7}`, 2: `{}`, 3: `{"tier": "new"}`} {
 		var got string
-		w.must(w.sql.QueryRow(t.Context(), `select attributes::text from users where id = $1`, id).Scan(&got))
+		w.Must(w.SQL.QueryRow(t.Context(), `select attributes::text from users where id = $1`, id).Scan(&got))
 		if got != want {
 			t.Errorf("user %d has %s, want %s", id, got, want)
 		}

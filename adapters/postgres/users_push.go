@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/event"
 	"dropbell/domain/user"
 )
@@ -21,12 +22,12 @@ where id = @id and push @> jsonb_build_array(jsonb_build_object('endpoint', @end
 // RemovePush forgets a subscription that its push service no longer knows. It
 // reports whether the user still had exactly that one.
 func (s Users) RemovePush(ctx context.Context, id user.ID, gone user.PushSubscription) (removed bool, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, removePushSQL, pgx.NamedArgs{"id": id, "endpoint": gone.Endpoint, "p256dh": gone.P256dh, "auth": gone.Auth})
 		if removed = tag.RowsAffected() > 0; err != nil || !removed {
 			return err
 		}
-		return announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
+		return pg.Announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
 	})
 	return removed, err
 }

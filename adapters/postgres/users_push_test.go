@@ -13,7 +13,7 @@ import (
 // has subscribed again meanwhile keeps what it has; the other devices stay as they are.
 func TestASubscriptionThatIsGone(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.db)
+	users := postgres.NewUsers(w.DB)
 	sub := func(endpoint, key string) user.PushSubscription {
 		return user.PushSubscription{Endpoint: "https://p.example.com/" + endpoint, P256dh: key, Auth: "a" + key}
 	}
@@ -22,7 +22,7 @@ func TestASubscriptionThatIsGone(t *testing.T) {
 	has := func(id user.ID, want ...user.PushSubscription) {
 		t.Helper()
 		u, err := users.User(t.Context(), id)
-		if w.must(err); !slices.Equal(u.Push, want) {
+		if w.Must(err); !slices.Equal(u.Push, want) {
 			t.Fatalf("user %d has %v, want %v", id, u.Push, want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestASubscriptionThatIsGone(t *testing.T) {
 	has(2, stored...)
 	remove(3, sub("1", "k1"), false)
 	remove(4, sub("1", "k1"), false)
-	if n := w.number(`select count(*) from outbox where topic = 'users.changed.v1' and payload->>'from_user' = '1'`); n != 2 {
+	if n := w.Number(`select count(*) from outbox where topic = 'users.changed.v1' and payload->>'from_user' = '1'`); n != 2 {
 		t.Errorf("%d announcements, want 2", n)
 	}
 	var both sync.WaitGroup // two workers find out at once

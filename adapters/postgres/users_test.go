@@ -16,12 +16,12 @@ import (
 
 func (w *world) upsert(changes ...user.Change) {
 	w.Helper()
-	w.must(postgres.NewUsers(w.db).Upsert(w.Context(), changes, staff.Entry{}))
+	w.Must(postgres.NewUsers(w.DB).Upsert(w.Context(), changes, staff.Entry{}))
 }
 
 func TestUsers(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.db)
+	users := postgres.NewUsers(w.DB)
 	if _, err := users.User(t.Context(), 1); !errors.Is(err, user.ErrNotFound) {
 		t.Fatalf("an unknown user: %v", err)
 	}
@@ -29,7 +29,7 @@ func TestUsers(t *testing.T) {
 	w.upsert(user.Change{ID: 1, Name: new("Ann"), Email: new("Ann@example.com"), Push: &push, OptOuts: new(uint8(6)),
 		Quiet: &user.QuietHours{From: 1320, To: 480}, Attributes: &map[string]any{"tier": "gold"}}, user.Change{ID: 2})
 	u, err := users.User(t.Context(), 1)
-	w.must(err)
+	w.Must(err)
 	if u.Name != "Ann" || u.Email != "Ann@example.com" || len(u.Push) != 1 || u.Push[0] != push[0] || u.OptOuts != 6 || u.Quiet.To != 480 || u.Locale != "" {
 		t.Fatalf("stored %+v", u)
 	}
@@ -37,10 +37,10 @@ func TestUsers(t *testing.T) {
 	if u, err = users.User(t.Context(), 1); err != nil || u.Email != "" || u.Name != "Ann" || u.OptOuts != 6 || len(u.Push) != 1 {
 		t.Fatalf("after clearing the address: %+v %v", u, err)
 	}
-	if n := w.number(`select count(*) from users where attributes->>'tier' = 'gold'`); n != 1 {
+	if n := w.Number(`select count(*) from users where attributes->>'tier' = 'gold'`); n != 1 {
 		t.Fatal("attributes are lost")
 	}
-	if n := w.number(`select count(*) from outbox where topic = 'users.changed.v1' and payload->>'from_user' = '1'`); n != 2 {
+	if n := w.Number(`select count(*) from outbox where topic = 'users.changed.v1' and payload->>'from_user' = '1'`); n != 2 {
 		t.Fatalf("%d announcements, want 2", n)
 	}
 }
@@ -49,10 +49,10 @@ func TestUsers(t *testing.T) {
 func TestUnchangedUsersAreNotWritten(t *testing.T) {
 	w := newWorld(t)
 	w.upsert(user.Change{ID: 1, Name: new("Ann")}, user.Change{ID: 2, Name: new("Bob")})
-	before := w.number(`select sum(xmin::text::bigint) from users`)
+	before := w.Number(`select sum(xmin::text::bigint) from users`)
 	w.upsert(user.Change{ID: 1, Name: new("Ann")}, user.Change{ID: 2, Name: new("Bob"), Email: nil})
 	// The lock that orders updates leaves its mark in xmax, not in xmin.
-	if after := w.number(`select sum(xmin::text::bigint) from users`); after != before {
+	if after := w.Number(`select sum(xmin::text::bigint) from users`); after != before {
 		t.Fatal("unchanged rows were written")
 	}
 }
@@ -79,28 +79,28 @@ func TestConcurrentUpserts(t *testing.T) {
 					}
 					changes = append(changes, c)
 				}
-				if err := postgres.NewUsers(w.db).Upsert(t.Context(), changes, staff.Entry{}); err != nil {
+				if err := postgres.NewUsers(w.DB).Upsert(t.Context(), changes, staff.Entry{}); err != nil {
 					t.Errorf("import: %v", err)
 				}
 			}
 		})
 	}
 	all.Wait()
-	if n := w.number(`select count(*) from users where name <> '' and email <> ''`); n != 200 {
+	if n := w.Number(`select count(*) from users where name <> '' and email <> ''`); n != 200 {
 		t.Fatalf("%d of 200 users have what both imports told", n)
 	}
 }
 
 func TestFindUsers(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.db)
+	users := postgres.NewUsers(w.DB)
 	w.upsert(user.Change{ID: 13, Name: new("Ann Lee")}, user.Change{ID: 7, Email: new("Ann@example.com")}, user.Change{ID: 138, Phone: new("+8613800138000")},
 		user.Change{ID: 20, Name: new("100% sure")}, user.Change{ID: 21, Name: new("100 percent")}, user.Change{ID: 9, Name: new("Joann")},
 		user.Change{ID: 30, Name: new("Annie"), Email: new("annie@example.com")})
 	for text, want := range map[string]string{"ann": "[7 13 30]", "ANN ": "[7 13 30]", "13": "[13]", "+86138": "[138]", "100%": "[20]", "100": "[20 21]",
 		"100_": "[]", "nobody": "[]", "": "[7 9 13 20 21 30 138]", `\`: "[]", "' or true --": "[]", "99999999999999999999": "[]"} {
 		found, err := users.Find(t.Context(), text, 0, 100)
-		w.must(err)
+		w.Must(err)
 		if got := fmt.Sprint(idsOf(found)); got != want {
 			t.Errorf("%q finds %s, want %s", text, got, want)
 		}
@@ -108,7 +108,7 @@ func TestFindUsers(t *testing.T) {
 	var seen []user.ID
 	for after := user.ID(0); ; {
 		page, err := users.Find(t.Context(), "ann", after, 1)
-		w.must(err)
+		w.Must(err)
 		if len(page) == 0 {
 			break
 		}
@@ -132,16 +132,16 @@ func idsOf(us []user.User) []user.ID {
 // result.
 func TestFindCommonAndRare(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.db)
-	w.exec(`insert into users (id, name, email) select n, 'Common ' || n, 'u' || n || '@example.com' from generate_series(1, 30000) n`)
-	w.exec(`analyze users`)
+	users := postgres.NewUsers(w.DB)
+	w.Exec(`insert into users (id, name, email) select n, 'Common ' || n, 'u' || n || '@example.com' from generate_series(1, 30000) n`)
+	w.Exec(`analyze users`)
 	found, err := users.Find(t.Context(), "common", 29_990, 100)
-	w.must(err)
+	w.Must(err)
 	if got := fmt.Sprint(idsOf(found)); got != "[29991 29992 29993 29994 29995 29996 29997 29998 29999 30000]" {
 		t.Fatalf("common: %s", got)
 	}
 	found, err = users.Find(t.Context(), "COMMON 2999", 29_994, 3)
-	w.must(err)
+	w.Must(err)
 	if got := fmt.Sprint(idsOf(found)); got != "[29995 29996 29997]" {
 		t.Fatalf("rare: %s", got)
 	}
@@ -149,7 +149,7 @@ func TestFindCommonAndRare(t *testing.T) {
 		t.Fatalf("address: %v %v", idsOf(found), err)
 	}
 	// The id itself counts besides a common beginning.
-	w.exec(`update users set name = '7' || name where id > 10`)
+	w.Exec(`update users set name = '7' || name where id > 10`)
 	if found, err = users.Find(t.Context(), "7", 0, 2); err != nil || fmt.Sprint(idsOf(found)) != "[7 11]" {
 		t.Fatalf("an id that is a common beginning as well: %v %v", idsOf(found), err)
 	}
@@ -164,19 +164,19 @@ func TestFindCommonAndRare(t *testing.T) {
 // the plan is made before the text is known.
 func TestFindUsesIndexes(t *testing.T) {
 	w := newWorld(t)
-	w.exec(`insert into users (id, name, email, phone) select n, 'user ' || n, 'u' || n || '@example.com', '+86' || (13000000000 + n) from generate_series(1, 50000) n`)
-	w.exec(`analyze users`)
+	w.Exec(`insert into users (id, name, email, phone) select n, 'user ' || n, 'u' || n || '@example.com', '+86' || (13000000000 + n) from generate_series(1, 50000) n`)
+	w.Exec(`analyze users`)
 	for column, index := range map[string]string{"name": "users_name", "email": "users_email", "phone": "users_phone"} {
 		var plan string
-		conn, err := w.sql.Acquire(t.Context())
-		w.must(err)
+		conn, err := w.SQL.Acquire(t.Context())
+		w.Must(err)
 		t.Cleanup(conn.Release)
 		for _, sql := range []string{`set plan_cache_mode = force_generic_plan`, `set enable_seqscan = off`,
 			`prepare find_` + column + ` (text, bigint) as ` + postgres.FindSQL(column)} {
 			_, err = conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
-			w.must(err)
+			w.Must(err)
 		}
-		w.must(conn.QueryRow(t.Context(), `explain (format json) execute find_`+column+` ('u4711', 10001)`, pgx.QueryExecModeSimpleProtocol).Scan(&plan))
+		w.Must(conn.QueryRow(t.Context(), `explain (format json) execute find_`+column+` ('u4711', 10001)`, pgx.QueryExecModeSimpleProtocol).Scan(&plan))
 		if !strings.Contains(plan, index) {
 			t.Errorf("%s is searched without its index: %s", column, plan)
 		}

@@ -1,4 +1,4 @@
-package postgres
+package pg
 
 import (
 	"context"
@@ -6,19 +6,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// indexesOnly makes what follows in the transaction use the unique indexes,
+// IndexesOnly makes what follows in the transaction use the unique indexes,
 // whatever the planner thinks of tables that were empty when it looked: they
 // grow by a hundred thousand rows a second, and its statistics are a minute
 // old at best. So one plan is as good for every group, and made once.
-const indexesOnly = `select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+const IndexesOnly = `select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
 	set_config('enable_mergejoin', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
-// plannedOnce runs a statement that is planned for no particular values, in one
+// PlannedOnce runs a statement that is planned for no particular values, in one
 // round trip. A statement that comes a thousand times a second for a few rows
 // takes longer to plan than to run.
-func (db *DB) plannedOnce(ctx context.Context, sql string, args []any, read func(pgx.Rows) error) error {
+func (db *DB) PlannedOnce(ctx context.Context, sql string, args []any, read func(pgx.Rows) error) error {
 	b := &pgx.Batch{} // without begin and commit it is one transaction
-	b.Queue(indexesOnly)
+	b.Queue(IndexesOnly)
 	b.Queue(sql, args...).Query(read)
-	return db.pool.SendBatch(ctx, b).Close()
+	return db.Pool.SendBatch(ctx, b).Close()
 }

@@ -1,4 +1,4 @@
-package postgres_test
+package pg_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/internal/pg"
 )
 
 const remedy = "DATABASE_POOL_MODE=transaction"
@@ -22,7 +23,7 @@ func TestATransactionPoolerIsNamed(t *testing.T) {
 		known bool
 		named bool
 	}{{direct, false, false}, {pooled, true, false}, {pooled, false, true}} {
-		db, err := postgres.Open(context.Background(), c.url, postgres.Options{TransactionPool: c.known})
+		db, err := pg.Open(context.Background(), c.url, pg.Options{TransactionPool: c.known})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +39,7 @@ func TestATransactionPoolerIsNamed(t *testing.T) {
 
 // TestErrorsGiveAPoolerAway that was not found by its probe, because it was busy.
 func TestErrorsGiveAPoolerAway(t *testing.T) {
-	db, err := postgres.Open(context.Background(), localstack.Database(t), postgres.Options{})
+	db, err := pg.Open(context.Background(), localstack.Database(t), pg.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestPreparedStatementsGiveAPoolerAway(t *testing.T) {
 	pooled := localstack.TransactionPooler(t, localstack.Database(t), 1)
 	var last error
 	for range 2 {
-		db, err := postgres.Open(context.Background(), pooled, postgres.Options{})
+		db, err := pg.Open(context.Background(), pooled, pg.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package postgres
+package pg
 
 import (
 	"context"
@@ -43,7 +43,7 @@ func (db *DB) sessions(ctx context.Context) error {
 		return nil
 	}
 	if time.Since(db.pooling.probed) >= probeEvery {
-		shared, asked := probe(ctx, plain(db.pool.Config().ConnConfig))
+		shared, asked := probe(ctx, plain(db.Pool.Config().ConnConfig))
 		if asked {
 			db.pooling.probed = time.Now()
 		}
@@ -58,7 +58,7 @@ func (db *DB) sessions(ctx context.Context) error {
 // adviseJIT warns once of a setting that is no session's to change then.
 func (db *DB) adviseJIT(ctx context.Context) {
 	var jit string
-	if db.pooling.advised || db.pool.QueryRow(ctx, `select current_setting('jit')`).Scan(&jit) != nil {
+	if db.pooling.advised || db.Pool.QueryRow(ctx, `select current_setting('jit')`).Scan(&jit) != nil {
 		return
 	}
 	db.pooling.advised = true

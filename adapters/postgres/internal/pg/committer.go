@@ -1,4 +1,4 @@
-package postgres
+package pg
 
 import (
 	"context"
@@ -23,13 +23,13 @@ var ErrQueueFull = fault.New(fault.Unavailable, "overloaded", "too many requests
 // taken into a group.
 var errLeft = fault.New(fault.Unavailable, "overloaded", "this took too long, and nothing was stored; try again")
 
-// committer coalesces concurrent operations into groups that are stored by
+// Committer coalesces concurrent operations into groups that are stored by
 // one statement, so that N callers share one fsync. A worker takes whatever
 // queued while its previous group was being stored; there is no timer to wait
 // for. Operations with equal keys never share a group: the later one waits
 // for the next. Without a key function all may share one, in order of arrival.
-type committer[K comparable, Op, Res any] struct {
-	cfg   groupConfig
+type Committer[K comparable, Op, Res any] struct {
+	cfg   GroupConfig
 	key   func(Op) K
 	flush func(context.Context, []Op) ([]Res, error)
 	queue chan *pending[Op, Res]
@@ -42,28 +42,30 @@ type committer[K comparable, Op, Res any] struct {
 	ended bool
 }
 
-type groupConfig struct {
-	workers  int
-	maxGroup int
-	// maxCrowd is what maxGroup grows to while so many wait for each worker: in
+// GroupConfig tunes a [Committer]; see [DefaultGroups].
+type GroupConfig struct {
+	Workers  int
+	MaxGroup int
+	// MaxCrowd is what MaxGroup grows to while so many wait for each worker: in
 	// a crowd larger groups cost nobody time, since there is always a next one
 	// to be gathered meanwhile. 0 = it does not grow.
-	maxCrowd int
-	maxQueue int
-	timeout  time.Duration
-	// sideBySide is the size from which a group is stored while another worker
+	MaxCrowd int
+	MaxQueue int
+	Timeout  time.Duration
+	// SideBySide is the size from which a group is stored while another worker
 	// gathers and stores the next. Smaller ones are stored one after the other,
 	// so that the next may grow: what a transaction costs by itself is shared by
 	// more. 0 = always side by side; not for committers with a key function.
-	sideBySide int
-	// observe, if set, is told the size of every group stored and how long it took.
-	observe func(size int, took time.Duration)
-	// traced makes each group part of its first traced caller's trace.
-	traced bool
+	SideBySide int
+	// Observe, if set, is told the size of every group stored and how long it took.
+	Observe func(size int, took time.Duration)
+	// Traced makes each group part of its first traced caller's trace.
+	Traced bool
 }
 
-func defaultGroups() groupConfig {
-	return groupConfig{workers: 2, maxGroup: 256, maxQueue: 16384, timeout: 15 * time.Second}
+// DefaultGroups is what was measured best for short statements.
+func DefaultGroups() GroupConfig {
+	return GroupConfig{Workers: 2, MaxGroup: 256, MaxQueue: 16384, Timeout: 15 * time.Second}
 }
 
 type pending[Op, Res any] struct {
@@ -102,27 +104,29 @@ type answer[Res any] struct {
 	err error
 }
 
-func newCommitter[K comparable, Op, Res any](cfg groupConfig, key func(Op) K,
+// NewCommitter starts the workers. flush stores a group and returns a result for
+// each operation, in order; key may be nil.
+func NewCommitter[K comparable, Op, Res any](cfg GroupConfig, key func(Op) K,
 	flush func(context.Context, []Op) ([]Res, error),
-) *committer[K, Op, Res] {
-	c := &committer[K, Op, Res]{cfg: cfg, key: key, flush: flush, queue: make(chan *pending[Op, Res], cfg.maxQueue), turn: make(chan struct{}, 1)}
+) *Committer[K, Op, Res] {
+	c := &Committer[K, Op, Res]{cfg: cfg, key: key, flush: flush, queue: make(chan *pending[Op, Res], cfg.MaxQueue), turn: make(chan struct{}, 1)}
 	work := c.work
-	if cfg.sideBySide > 0 && key == nil {
+	if cfg.SideBySide > 0 && key == nil {
 		work = c.workInTurn
 	}
-	for range cfg.workers {
+	for range cfg.Workers {
 		c.done.Go(work)
 	}
 	return c
 }
 
-// do returns when the group that holds op is committed or refused. It returns
+// Do returns when the group that holds op is committed or refused. It returns
 // [ErrQueueFull] at once when the queue is full. If ctx ends while op is
 // queued, op is never stored; if it ends while the group of op is being
 // stored, that goes on, and the error is [fault.ErrOutcomeUnknown].
-func (c *committer[K, Op, Res]) do(ctx context.Context, op Op) (Res, error) {
+func (c *Committer[K, Op, Res]) Do(ctx context.Context, op Op) (Res, error) {
 	p := c.pend(op)
-	if c.cfg.traced && sampled(ctx) {
+	if c.cfg.Traced && sampled(ctx) {
 		p.ctx = ctx
 	}
 	var none Res
@@ -148,7 +152,7 @@ func (c *committer[K, Op, Res]) do(ctx context.Context, op Op) (Res, error) {
 	}
 }
 
-func (c *committer[K, Op, Res]) pend(op Op) *pending[Op, Res] {
+func (c *Committer[K, Op, Res]) pend(op Op) *pending[Op, Res] {
 	p, ok := c.spent.Get().(*pending[Op, Res])
 	if !ok {
 		p = &pending[Op, Res]{answer: make(chan answer[Res], 1)}
@@ -157,8 +161,8 @@ func (c *committer[K, Op, Res]) pend(op Op) *pending[Op, Res] {
 	return p
 }
 
-// close refuses new operations and returns when all accepted ones are answered.
-func (c *committer[K, Op, Res]) close() {
+// Close refuses new operations and returns when all accepted ones are answered.
+func (c *Committer[K, Op, Res]) Close() {
 	c.stop.Lock()
 	if !c.ended {
 		c.ended = true
@@ -168,7 +172,7 @@ func (c *committer[K, Op, Res]) close() {
 	c.done.Wait()
 }
 
-func (c *committer[K, Op, Res]) work() {
+func (c *Committer[K, Op, Res]) work() {
 	var later []*pending[Op, Res]
 	for {
 		group, rest, open := c.gather(later)
@@ -181,12 +185,12 @@ func (c *committer[K, Op, Res]) work() {
 }
 
 // workInTurn is work for committers whose small groups stand alone.
-func (c *committer[K, Op, Res]) workInTurn() {
+func (c *Committer[K, Op, Res]) workInTurn() {
 	for {
 		c.turn <- struct{}{}
 		c.letIn()
 		group, _, open := c.gather(nil)
-		alone := len(group) > 0 && len(group) < c.cfg.sideBySide
+		alone := len(group) > 0 && len(group) < c.cfg.SideBySide
 		if !alone {
 			<-c.turn
 		}
@@ -203,10 +207,10 @@ func (c *committer[K, Op, Res]) workInTurn() {
 // letIn gives way as long as the queue grows by it: to callers who are about
 // to join it, and to those who were just answered and come again. On a
 // machine with nothing to do giving way takes no time, so nobody waits for it.
-func (c *committer[K, Op, Res]) letIn() {
+func (c *Committer[K, Op, Res]) letIn() {
 	for before := 0; ; runtime.Gosched() {
 		n := len(c.queue)
-		if n <= before || n >= c.cfg.sideBySide {
+		if n <= before || n >= c.cfg.SideBySide {
 			return
 		}
 		before = n
@@ -216,8 +220,8 @@ func (c *committer[K, Op, Res]) letIn() {
 // gather returns the next group: what was deferred, then what is queued. It
 // blocks only if there is nothing at all. open is false once the queue is
 // closed and empty. Operations whose callers have left are dropped.
-func (c *committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, later []*pending[Op, Res], open bool) {
-	limit := max(c.cfg.maxGroup, min(c.cfg.maxCrowd, len(c.queue)/c.cfg.workers))
+func (c *Committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, later []*pending[Op, Res], open bool) {
+	limit := max(c.cfg.MaxGroup, min(c.cfg.MaxCrowd, len(c.queue)/c.cfg.Workers))
 	var keys map[K]struct{}
 	if c.key != nil {
 		keys = make(map[K]struct{}, limit)
@@ -267,7 +271,7 @@ func (c *committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, lat
 
 // commit stores the group. A row that the database refuses must not fail the
 // others, so such a group is halved until the row stands alone.
-func (c *committer[K, Op, Res]) commit(group []*pending[Op, Res]) {
+func (c *Committer[K, Op, Res]) commit(group []*pending[Op, Res]) {
 	ops := make([]Op, len(group))
 	for i, p := range group {
 		ops[i] = p.op
@@ -278,18 +282,18 @@ func (c *committer[K, Op, Res]) commit(group []*pending[Op, Res]) {
 		for i, p := range group {
 			p.answer <- answer[Res]{res: results[i]}
 		}
-		if c.cfg.observe != nil {
-			c.cfg.observe(len(group), time.Since(start))
+		if c.cfg.Observe != nil {
+			c.cfg.Observe(len(group), time.Since(start))
 		}
 		return
 	}
-	if len(group) > 1 && refusedData(err) {
+	if len(group) > 1 && RefusedData(err) {
 		c.commit(group[:len(group)/2])
 		c.commit(group[len(group)/2:])
 		return
 	}
 	for _, p := range group {
-		p.answer <- answer[Res]{err: translate(err)}
+		p.answer <- answer[Res]{err: Translate(err)}
 	}
 }
 
@@ -298,15 +302,15 @@ func (c *committer[K, Op, Res]) commit(group []*pending[Op, Res]) {
 func traceOfGroup[Op, Res any](group []*pending[Op, Res]) context.Context {
 	for _, p := range group {
 		if p.ctx != nil {
-			return unlimited(context.WithoutCancel(p.ctx))
+			return Unlimited(context.WithoutCancel(p.ctx))
 		}
 	}
 	return context.Background()
 }
 
 // attempt runs the statement, once more if it lost a deadlock.
-func (c *committer[K, Op, Res]) attempt(ctx context.Context, ops []Op) ([]Res, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.timeout)
+func (c *Committer[K, Op, Res]) attempt(ctx context.Context, ops []Op) ([]Res, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	results, err := c.flush(ctx, ops)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(pg.Code, "40") {
@@ -315,9 +319,9 @@ func (c *committer[K, Op, Res]) attempt(ctx context.Context, ops []Op) ([]Res, e
 	return results, err
 }
 
-// refusedData reports whether the database refused a value (SQLSTATE classes
+// RefusedData reports whether the database refused a value (SQLSTATE classes
 // 22 and 23), which concerns one row and not the group.
-func refusedData(err error) bool {
+func RefusedData(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23"))
 }

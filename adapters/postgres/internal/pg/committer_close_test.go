@@ -1,4 +1,4 @@
-package postgres
+package pg
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 func TestAFullQueueRefusesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &press{hold: make(chan struct{})}
-		c := committerOn(p, func(cfg *groupConfig) { cfg.maxQueue, cfg.maxGroup = 10, 4 })
+		c := committerOn(p, func(cfg *GroupConfig) { cfg.MaxQueue, cfg.MaxGroup = 10, 4 })
 		answers := submit(t, c, distinctOps(11)) // one is being stored, ten wait
-		if _, err := c.do(t.Context(), op{99, 99}); !errors.Is(err, ErrQueueFull) || fault.KindOf(err) != fault.Unavailable {
+		if _, err := c.Do(t.Context(), op{99, 99}); !errors.Is(err, ErrQueueFull) || fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("%v", err)
 		}
 		close(p.hold)
@@ -26,26 +26,26 @@ func TestAFullQueueRefusesAtOnce(t *testing.T) {
 				t.Errorf("operation %d: %v", n, err)
 			}
 		}
-		if _, err := c.do(t.Context(), op{99, 99}); err != nil {
+		if _, err := c.Do(t.Context(), op{99, 99}); err != nil {
 			t.Errorf("once there is room: %v", err)
 		}
-		c.close()
+		c.Close()
 	})
 }
 
 func TestCloseAnswersEverybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &press{hold: make(chan struct{})}
-		c := committerOn(p, func(cfg *groupConfig) { cfg.maxGroup = 4 })
+		c := committerOn(p, func(cfg *GroupConfig) { cfg.MaxGroup = 4 })
 		ops := distinctOps(30)
 		for i := range ops {
 			ops[i].key = i % 3 // some are put off to later groups
 		}
 		answers := submit(t, c, ops)
 		closed := make(chan struct{})
-		go func() { c.close(); close(closed) }()
+		go func() { c.Close(); close(closed) }()
 		synctest.Wait()
-		if _, err := c.do(t.Context(), op{99, 99}); !errors.Is(err, ErrUnavailable) {
+		if _, err := c.Do(t.Context(), op{99, 99}); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("after closing: %v", err)
 		}
 		select {
@@ -60,7 +60,7 @@ func TestCloseAnswersEverybody(t *testing.T) {
 			}
 		}
 		<-closed
-		c.close() // a second time does nothing
+		c.Close() // a second time does nothing
 	})
 }
 
@@ -68,13 +68,13 @@ func TestCloseAnswersEverybody(t *testing.T) {
 func TestCloseUnderLoad(t *testing.T) {
 	for range 50 {
 		p := &press{}
-		c := committerOn(p, func(cfg *groupConfig) { cfg.workers = 2 })
+		c := committerOn(p, func(cfg *GroupConfig) { cfg.Workers = 2 })
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		accepted := 0
 		for i := range 100 {
 			all.Go(func() {
-				_, err := c.do(context.Background(), op{i, i})
+				_, err := c.Do(context.Background(), op{i, i})
 				if err != nil && !errors.Is(err, ErrUnavailable) {
 					t.Error(err)
 				}
@@ -85,7 +85,7 @@ func TestCloseUnderLoad(t *testing.T) {
 				}
 			})
 			if i == 50 {
-				all.Go(c.close)
+				all.Go(c.Close)
 			}
 		}
 		all.Wait()
@@ -107,7 +107,7 @@ func TestACallerWhoLeavesHoldsUpNobody(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error, 1)
 		go func() {
-			_, err := c.do(ctx, op{500, 500})
+			_, err := c.Do(ctx, op{500, 500})
 			left <- err
 		}()
 		synctest.Wait()
@@ -122,7 +122,7 @@ func TestACallerWhoLeavesHoldsUpNobody(t *testing.T) {
 				t.Errorf("the others: %v", err)
 			}
 		}
-		c.close()
+		c.Close()
 		// The one who left was told that nothing was stored, and so it is.
 		if stored := slices.Concat(p.groups...); slices.Contains(stored, op{500, 500}) || len(stored) != 3 {
 			t.Errorf("stored %v", stored)
@@ -135,13 +135,13 @@ func TestAStatementThatHangsIsGivenUp(t *testing.T) {
 		p := &press{hold: make(chan struct{})}
 		c := committerOn(p, nil)
 		start := time.Now()
-		if _, err := c.do(t.Context(), op{1, 1}); fault.KindOf(err) != fault.Unavailable || time.Since(start) != 15*time.Second {
+		if _, err := c.Do(t.Context(), op{1, 1}); fault.KindOf(err) != fault.Unavailable || time.Since(start) != 15*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		close(p.hold)
-		if _, err := c.do(t.Context(), op{1, 2}); err != nil {
+		if _, err := c.Do(t.Context(), op{1, 2}); err != nil {
 			t.Errorf("the next one: %v", err)
 		}
-		c.close()
+		c.Close()
 	})
 }

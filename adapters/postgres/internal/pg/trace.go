@@ -1,4 +1,4 @@
-package postgres
+package pg
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traceOf returns the W3C traceparent under which ctx is traced, "" if it is
+// TraceOf returns the W3C traceparent under which ctx is traced, "" if it is
 // not. Events take it along, so that their handlers belong to the same trace.
-func traceOf(ctx context.Context) string {
+func TraceOf(ctx context.Context) string {
 	if !sampled(ctx) {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package postgres
+package pg
 
 import (
 	"context"
@@ -17,8 +17,8 @@ func LimitCalls(ctx context.Context, d time.Duration) context.Context {
 	return context.WithValue(ctx, callLimitKey{}, d)
 }
 
-// unlimited takes the limit of [LimitCalls] away and keeps the deadline.
-func unlimited(ctx context.Context) context.Context {
+// Unlimited takes the limit of [LimitCalls] away and keeps the deadline.
+func Unlimited(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callLimitKey{}, time.Duration(0))
 }
 

@@ -1,4 +1,4 @@
-package postgres
+package pg
 
 import (
 	"context"
@@ -26,9 +26,9 @@ func TestCallsAreLimited(t *testing.T) {
 	ctx := LimitCalls(t.Context(), limit)
 	const slow = `select pg_sleep(60)`
 	for name, call := range map[string]func(ctx context.Context, sql string) error{
-		"statement": func(ctx context.Context, sql string) error { _, err := db.pool.Exec(ctx, sql); return err },
+		"statement": func(ctx context.Context, sql string) error { _, err := db.Pool.Exec(ctx, sql); return err },
 		"rows": func(ctx context.Context, sql string) error {
-			rows, err := db.pool.Query(ctx, sql)
+			rows, err := db.Pool.Query(ctx, sql)
 			if err != nil {
 				return err
 			}
@@ -38,13 +38,13 @@ func TestCallsAreLimited(t *testing.T) {
 		"batch": func(ctx context.Context, sql string) error {
 			b := &pgx.Batch{}
 			b.Queue(sql)
-			return db.pool.SendBatch(ctx, b).Close()
+			return db.Pool.SendBatch(ctx, b).Close()
 		},
 		"transaction": func(ctx context.Context, sql string) error {
-			return db.tx(ctx, func(tx pgx.Tx) error { _, err := tx.Exec(ctx, sql); return err })
+			return db.Tx(ctx, func(tx pgx.Tx) error { _, err := tx.Exec(ctx, sql); return err })
 		},
 	} {
-		if err := translate(call(ctx, slow)); !errors.Is(err, ErrUnavailable) {
+		if err := Translate(call(ctx, slow)); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("%s: a slow call ends with %v", name, err)
 		}
 		for range 3 {
@@ -52,18 +52,18 @@ func TestCallsAreLimited(t *testing.T) {
 				t.Errorf("%s: a quick call after a slow one ends with %v", name, err)
 			}
 		}
-		if err := call(unlimited(ctx), `select pg_sleep(1.5)`); err != nil {
+		if err := call(Unlimited(ctx), `select pg_sleep(1.5)`); err != nil {
 			t.Errorf("%s: an unlimited call ends with %v", name, err)
 		}
 	}
 	for range 4 {
-		held, err := db.pool.Acquire(t.Context())
+		held, err := db.Pool.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer held.Release()
 	}
-	if _, err := db.pool.Exec(ctx, `select 1`); !errors.Is(translate(err), ErrUnavailable) {
+	if _, err := db.Pool.Exec(ctx, `select 1`); !errors.Is(Translate(err), ErrUnavailable) {
 		t.Errorf("without a connection: %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestHangingUpUndoesNothing(t *testing.T) {
 	}
 	defer db.Close()
 	store := func(ctx context.Context, shop int, do func()) error {
-		return db.tx(ctx, func(tx pgx.Tx) error {
+		return db.Tx(ctx, func(tx pgx.Tx) error {
 			do()
 			_, err := tx.Exec(context.WithoutCancel(ctx), `insert into shops (number, name, timezone) values ($1, 'x', 'UTC')`, shop)
 			return err
@@ -93,7 +93,7 @@ func TestHangingUpUndoesNothing(t *testing.T) {
 		t.Errorf("past its deadline: %v", err)
 	}
 	var shops []int
-	if err := db.pool.QueryRow(t.Context(), `select array_agg(number) from shops where number in (77, 78)`).Scan(&shops); err != nil || len(shops) != 1 || shops[0] != 77 {
+	if err := db.Pool.QueryRow(t.Context(), `select array_agg(number) from shops where number in (77, 78)`).Scan(&shops); err != nil || len(shops) != 1 || shops[0] != 77 {
 		t.Errorf("stored: %v %v", shops, err)
 	}
 }
@@ -111,7 +111,7 @@ func TestWhoLeavesTheQueue(t *testing.T) {
 		for i, o := range []op{{1, 0}, {2, 1}, {2, 2}, {2, 3}, {3, 4}} {
 			ctx, cancel := context.WithCancel(context.Background())
 			leave[i] = cancel
-			go func() { _, errs[i] = c.do(ctx, o); done <- i }()
+			go func() { _, errs[i] = c.Do(ctx, o); done <- i }()
 			synctest.Wait()
 		}
 		for _, i := range []int{0, 1, 4} { // the first is being stored
@@ -121,7 +121,7 @@ func TestWhoLeavesTheQueue(t *testing.T) {
 		close(p.hold)
 		<-done
 		<-done
-		c.close()
+		c.Close()
 		if !errors.Is(errs[0], fault.ErrOutcomeUnknown) || !errors.Is(errs[1], context.Canceled) || errs[2] != nil || errs[3] != nil {
 			t.Errorf("answers: %v", errs)
 		}

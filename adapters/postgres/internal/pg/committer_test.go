@@ -1,4 +1,4 @@
-package postgres
+package pg
 
 import (
 	"context"
@@ -62,24 +62,24 @@ func (p *press) sizes() []int {
 	return list
 }
 
-func committerOn(p *press, change func(*groupConfig)) *committer[int, op, string] {
-	cfg := defaultGroups()
-	cfg.workers = 1
+func committerOn(p *press, change func(*GroupConfig)) *Committer[int, op, string] {
+	cfg := DefaultGroups()
+	cfg.Workers = 1
 	if change != nil {
 		change(&cfg)
 	}
-	return newCommitter(cfg, func(o op) int { return o.key }, p.flush)
+	return NewCommitter(cfg, func(o op) int { return o.key }, p.flush)
 }
 
 // submit starts one caller per operation, in order, and returns a function
 // that waits for all answers and returns their errors by place.
-func submit(t *testing.T, c *committer[int, op, string], ops []op) func() []error {
+func submit(t *testing.T, c *Committer[int, op, string], ops []op) func() []error {
 	t.Helper()
 	errs := make([]error, len(ops))
 	var all sync.WaitGroup
 	for i, o := range ops {
 		all.Go(func() {
-			res, err := c.do(context.Background(), o)
+			res, err := c.Do(context.Background(), o)
 			if errs[i] = err; err == nil && res != fmt.Sprint(o) {
 				t.Errorf("%v was answered %s", o, res)
 			}
@@ -109,10 +109,10 @@ func TestSmallGroupsStandAlone(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &press{hold: make(chan struct{})}
-			cfg := defaultGroups()
-			cfg.sideBySide, cfg.maxGroup = 4, 4
+			cfg := DefaultGroups()
+			cfg.SideBySide, cfg.MaxGroup = 4, 4
 			if c.sizes[1] > 4 {
-				cfg.maxGroup = 256
+				cfg.MaxGroup = 256
 			}
 			var waiting atomic.Int32
 			flush := func(ctx context.Context, group []op) ([]string, error) {
@@ -120,12 +120,12 @@ func TestSmallGroupsStandAlone(t *testing.T) {
 				defer waiting.Add(-1)
 				return p.flush(ctx, group)
 			}
-			k := newCommitter[int](cfg, nil, flush)
+			k := NewCommitter[int](cfg, nil, flush)
 			var all sync.WaitGroup
 			for i, n := range c.arriving {
 				for range n {
 					all.Go(func() {
-						if _, err := k.do(context.Background(), op{}); err != nil {
+						if _, err := k.Do(context.Background(), op{}); err != nil {
 							t.Error(err)
 						}
 					})
@@ -137,12 +137,12 @@ func TestSmallGroupsStandAlone(t *testing.T) {
 			}
 			p.hold <- struct{}{} // the small one is stored
 			synctest.Wait()
-			if n, large := int(waiting.Load()), min(len(c.sizes)-1, cfg.workers); n != large {
+			if n, large := int(waiting.Load()), min(len(c.sizes)-1, cfg.Workers); n != large {
 				t.Errorf("%d statements at once, want %d", n, large)
 			}
 			close(p.hold)
 			all.Wait()
-			k.close()
+			k.Close()
 			if !slices.Equal(p.sizes(), c.sizes) {
 				t.Errorf("groups of %v, want %v", p.sizes(), c.sizes)
 			}
@@ -154,7 +154,7 @@ func TestWhateverQueuedIsOneGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &press{hold: make(chan struct{})}
 		var told []int
-		c := committerOn(p, func(cfg *groupConfig) { cfg.observe = func(n int, _ time.Duration) { told = append(told, n) } })
+		c := committerOn(p, func(cfg *GroupConfig) { cfg.Observe = func(n int, _ time.Duration) { told = append(told, n) } })
 		answers := submit(t, c, distinctOps(601))
 		close(p.hold)
 		for i, err := range answers() {
@@ -162,7 +162,7 @@ func TestWhateverQueuedIsOneGroup(t *testing.T) {
 				t.Errorf("%d: %v", i, err)
 			}
 		}
-		c.close()
+		c.Close()
 		// The first did not wait for company; the others came while it was stored.
 		if want := []int{1, 256, 256, 88}; !slices.Equal(p.sizes(), want) || !slices.Equal(told, want) {
 			t.Errorf("groups of %v, told %v, want %v", p.sizes(), told, want)
@@ -175,7 +175,7 @@ func TestWhateverQueuedIsOneGroup(t *testing.T) {
 func TestACrowdMakesLargerGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &press{hold: make(chan struct{})}
-		c := committerOn(p, func(cfg *groupConfig) { cfg.maxGroup, cfg.maxCrowd = 4, 16 })
+		c := committerOn(p, func(cfg *GroupConfig) { cfg.MaxGroup, cfg.MaxCrowd = 4, 16 })
 		answers := submit(t, c, distinctOps(1+16+16+14))
 		close(p.hold)
 		for i, err := range answers() {
@@ -183,7 +183,7 @@ func TestACrowdMakesLargerGroups(t *testing.T) {
 				t.Errorf("%d: %v", i, err)
 			}
 		}
-		c.close()
+		c.Close()
 		if want := []int{1, 16, 16, 14}; !slices.Equal(p.sizes(), want) {
 			t.Errorf("groups of %v, want %v", p.sizes(), want)
 		}
@@ -193,7 +193,7 @@ func TestACrowdMakesLargerGroups(t *testing.T) {
 func TestEqualKeysWaitForTheNextGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &press{hold: make(chan struct{})}
-		c := committerOn(p, func(cfg *groupConfig) { cfg.maxGroup = 8 })
+		c := committerOn(p, func(cfg *GroupConfig) { cfg.MaxGroup = 8 })
 		var ops []op
 		for i := range 200 {
 			ops = append(ops, op{key: rand.IntN(1 + i%20), n: i})
@@ -201,7 +201,7 @@ func TestEqualKeysWaitForTheNextGroup(t *testing.T) {
 		answers := submit(t, c, ops)
 		close(p.hold)
 		answers()
-		c.close()
+		c.Close()
 		last := map[int]int{}
 		stored := 0
 		for _, g := range p.groups {
@@ -228,17 +228,17 @@ func TestEqualKeysWaitForTheNextGroup(t *testing.T) {
 
 func TestSeveralWorkersKeepEqualKeysApart(t *testing.T) {
 	p := &press{}
-	c := committerOn(p, func(cfg *groupConfig) { cfg.workers, cfg.maxGroup = 3, 16 })
+	c := committerOn(p, func(cfg *GroupConfig) { cfg.Workers, cfg.MaxGroup = 3, 16 })
 	var all sync.WaitGroup
 	for i := range 2000 {
 		all.Go(func() {
-			if _, err := c.do(t.Context(), op{i % 7, i}); err != nil {
+			if _, err := c.Do(t.Context(), op{i % 7, i}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	c.close()
+	c.Close()
 	stored := 0
 	for _, g := range p.groups {
 		stored += len(g)
@@ -277,7 +277,7 @@ func TestARefusedRowFailsAlone(t *testing.T) {
 					t.Errorf("%s: operation %d: %v", code, n, err)
 				}
 			}
-			c.close()
+			c.Close()
 			if p.calls > 1+3*2*8 {
 				t.Errorf("%s: %d statements to find three rows", code, p.calls)
 			}
@@ -310,7 +310,7 @@ func TestOtherErrorsFailTheGroupAtOnce(t *testing.T) {
 					t.Errorf("%s: operation %d: %v", name, n, err)
 				}
 			}
-			com.close()
+			com.Close()
 			if p.calls != 1+c.calls {
 				t.Errorf("%s: %d statements, want %d", name, p.calls-1, c.calls)
 			}
@@ -326,8 +326,8 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 		return nil
 	}}
 	c := committerOn(p, nil)
-	defer c.close()
-	if _, err := c.do(t.Context(), op{1, 1}); err != nil || p.calls != 2 {
+	defer c.Close()
+	if _, err := c.Do(t.Context(), op{1, 1}); err != nil || p.calls != 2 {
 		t.Errorf("%v after %d statements", err, p.calls)
 	}
 }
@@ -335,9 +335,9 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 func TestWithoutKeysArrivalIsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &press{hold: make(chan struct{})}
-		cfg := defaultGroups()
-		cfg.workers, cfg.maxGroup = 1, 4
-		c := newCommitter[int](cfg, nil, p.flush)
+		cfg := DefaultGroups()
+		cfg.Workers, cfg.MaxGroup = 1, 4
+		c := NewCommitter[int](cfg, nil, p.flush)
 		ops := []op{{0, 0}, {1, 1}, {1, 2}, {2, 3}, {1, 4}, {1, 5}}
 		wait := submit(t, c, ops)
 		close(p.hold)
@@ -346,7 +346,7 @@ func TestWithoutKeysArrivalIsTheOrder(t *testing.T) {
 				t.Errorf("operation %d: %v", i, err)
 			}
 		}
-		c.close()
+		c.Close()
 		if got := slices.Concat(p.groups...); !slices.Equal(got, ops) || len(p.groups) != 3 {
 			t.Errorf("stored %v, want the order of arrival in groups of 1, 4 and 1", p.groups)
 		}

@@ -1,0 +1,109 @@
+package pg
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+)
+
+// Recorded is what a batch and its exceptions say about one recipient.
+type Recorded struct {
+	Reached           bool // has a sent mark, which wins over everything else
+	Exception, Reason string
+	Rest, RestReason  string // what became of everybody else in the batch
+}
+
+// Outcome returns what became of the recipient, and why if there is a reason.
+func (r Recorded) Outcome() (o delivery.Outcome, reason string) {
+	switch {
+	case r.Reached && r.Exception != "":
+		return delivery.Recovered, r.Reason
+	case r.Reached:
+		return delivery.Sent, ""
+	case r.Exception != "":
+		return delivery.Outcome(r.Exception), r.Reason
+	case r.Rest != "":
+		return delivery.Outcome(r.Rest), r.RestReason
+	}
+	return delivery.InFlight, ""
+}
+
+// SpanColumns are what a batch b says about when it sent: per success nothing
+// is stored, so that the span is told in which they all lie. Whoever slept or
+// failed first has an instant of their own, and must not stretch it.
+const SpanColumns = `b.started_at, b.finished_at, greatest(b.due_at, b.planned_at), b.late,
+	(select array_agg(r.last_at) from exceptions r where r.batch_id = b.id and r.outcome = 'recovered')`
+
+// SendSpan is what [SpanColumns] hold.
+type SendSpan struct {
+	Started, Finished *time.Time
+	Planned           time.Time
+	Late              pgtype.Array[*int32]
+	Recovered         []time.Time
+}
+
+// Fields are where [SpanColumns] go.
+func (s *SendSpan) Fields() []any {
+	return []any{&s.Started, &s.Finished, &s.Planned, &s.Late, &s.Recovered}
+}
+
+// Tell sets between which instants o came about, if it has no instant itself.
+func (s *SendSpan) Tell(o *campaign.Outcome) {
+	o.NotBefore, o.NotAfter = s.Started, s.Finished
+	if o.Outcome != delivery.Sent || !s.Late.Valid || len(s.Late.Dims) == 0 {
+		return
+	}
+	counted := delivery.Lateness{}
+	for i, n := range s.Late.Elements {
+		if n != nil {
+			counted[i+int(s.Late.Dims[0].LowerBound)] = int64(*n)
+		}
+	}
+	others := make([]time.Duration, len(s.Recovered))
+	for i, at := range s.Recovered {
+		others[i] = at.Sub(s.Planned)
+	}
+	if upTo, bounded := counted.Latest(others); bounded {
+		if end := s.Planned.Add(upTo); s.Finished == nil || end.Before(*s.Finished) {
+			o.NotAfter = &end
+		}
+	}
+}
+
+// BatchContent is what campaign c says in batch b: one version alone in the test
+// of a version that there still is.
+const BatchContent = `case when jsonb_typeof(c.content -> 'variants' -> b.variant::int) = 'object'
+        then jsonb_build_object('variants', jsonb_build_array(jsonb_set(c.content -> 'variants' -> b.variant::int, '{percent}', '100'))) else c.content end`
+
+// SameOutcome reports whether somebody with the outcome is counted under wanted.
+func SameOutcome(o, wanted delivery.Outcome) bool {
+	switch wanted {
+	case delivery.Sent:
+		return o == delivery.Sent || o == delivery.Recovered
+	case delivery.Dead:
+		return o == delivery.Dead || o == delivery.Discarded
+	case delivery.InFlight:
+		return !o.Final()
+	}
+	return o == wanted
+}
+
+// CountBatch adds a batch to the sheet. A sent mark wins over an exception
+// row, whose outcome is then "recovered".
+func CountBatch(sum *delivery.Counts, due, sent int64, rest string, rows map[delivery.Outcome]int64) {
+	c := delivery.Counts{Reserved: due, Sent: sent, Skipped: rows[delivery.Skipped], Expired: rows[delivery.Expired],
+		Dead: rows[delivery.Dead] + rows[delivery.Discarded]}
+	left := due - c.Sent - c.Skipped - c.Expired - c.Dead
+	switch delivery.Outcome(rest) {
+	case delivery.Skipped:
+		c.Skipped += left
+	case delivery.Expired:
+		c.Expired += left
+	default:
+		c.InFlight = left
+	}
+	*sum = sum.Plus(c)
+}

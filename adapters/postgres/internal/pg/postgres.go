@@ -1,0 +1,207 @@
+// Package pg is what the stores of adapters/postgres share: the pool and its
+// transactions, the translation of errors, groups of operations that are
+// committed together, the outbox, the audit log, sets of users, and rows that
+// more than one subject reads. It knows no subject of its own.
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dropbell/domain/fault"
+	"dropbell/killpoint"
+)
+
+// ErrUnavailable is returned when the database cannot be reached or cannot
+// answer now; the same call may succeed later.
+var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the database cannot answer right now; try again").Told("fault.database_away")
+
+// errTooSlow is returned for a statement that ran into [Options].Statements.
+var errTooSlow = ErrUnavailable.Because("the database took too long and was stopped; ask for less, or try again later").Told("fault.database_slow")
+
+var errNoAddress = errors.New("DATABASE_URL is not a valid PostgreSQL address")
+
+// DB is a pool of connections to one database.
+type DB struct {
+	// Pool is for statements outside of transactions; their errors are for
+	// [Translate].
+	Pool   *pgxpool.Pool
+	log    *slog.Logger
+	traced bool
+
+	transactionPool bool
+	pooling         *pooling
+}
+
+// Options tune a pool.
+type Options struct {
+	MaxConns int32 // 0 = 16
+	AppName  string
+	Log      *slog.Logger // nil = slog.Default()
+	// Statements is how long one statement may take; 0 = any time.
+	Statements time.Duration
+	// TransactionPool says that a pooler may run each transaction in another
+	// session of the server: nothing is kept in sessions then.
+	TransactionPool bool
+	// Tracer, if set, is told of every statement; without it, not even the
+	// context of callers is looked at.
+	Tracer pgx.QueryTracer
+}
+
+// Open returns a pool for url. It does not wait for the database to be
+// reachable; see [DB.Ping].
+func Open(ctx context.Context, url string, o Options) (*DB, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, errNoAddress // the error itself may hold the password
+	}
+	cfg.MaxConns = max(o.MaxConns, 4)
+	if o.MaxConns == 0 {
+		cfg.MaxConns = 16
+	}
+	cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	cfg.MaxConnIdleTime = 5 * time.Minute
+	cfg.ConnConfig.RuntimeParams["application_name"] = o.AppName
+	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	state, limiter := &pooling{}, callLimiter{}
+	limiter.failed = state.learn
+	// A statement that nobody waits for any more would run on: the server looks
+	// for its client only when it has rows to send.
+	//
+	// Compiling a statement takes longer than any of ours runs: 150 ms for one
+	// of 100 ms. Not a parameter of the connection, which poolers may refuse.
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, fmt.Sprintf(`set jit = off; set statement_timeout = %d`, o.Statements.Milliseconds()))
+		return err
+	}
+	if o.TransactionPool {
+		// Settings would reach whichever session comes next, and a prepared
+		// statement be missing there: types alone are remembered, on this side.
+		// The limit of statements is kept on this side, too, and a moment later
+		// than one that the pooler or the role sets, whose error says more.
+		cfg.AfterConnect = nil
+		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+		if o.Statements > 0 {
+			limiter.most = o.Statements + time.Second
+		}
+	}
+	cfg.ConnConfig.Tracer = limiter.with(o.Tracer)
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open database pool: %w", err)
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return &DB{pool, o.Log, o.Tracer != nil, o.TransactionPool, state}, nil
+}
+
+// Close waits for running statements and closes every connection.
+func (db *DB) Close() { db.Pool.Close() }
+
+// Ping returns [ErrUnavailable] unless the database answers.
+func (db *DB) Ping(ctx context.Context) error { return Translate(db.Pool.Ping(ctx)) }
+
+// Stat returns how many connections are in use and how many there can be.
+func (db *DB) Stat() (used, limit int32) {
+	s := db.Pool.Stat()
+	return s.AcquiredConns(), s.MaxConns()
+}
+
+// Tx runs do in one transaction. Its kill point is named after its caller.
+func (db *DB) Tx(ctx context.Context, do func(pgx.Tx) error) error {
+	point := killpoint.Caller()
+	ctx, cancel := finishing(ctx)
+	defer cancel()
+	err := pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
+		if err := do(tx); err != nil {
+			return err
+		}
+		return killpoint.Before(point)
+	})
+	if err == nil {
+		err = killpoint.After(point)
+	}
+	return Translate(err)
+}
+
+// Instant runs do in one transaction that sees everything as it is at its
+// first statement, and changes nothing.
+func (db *DB) Instant(ctx context.Context, do func(pgx.Tx) error) error {
+	return Translate(pgx.BeginTxFunc(ctx, db.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do))
+}
+
+// Translate turns driver errors that mean "not now" into [ErrUnavailable] and
+// leaves faults and everything else as they are.
+func Translate(err error) error {
+	if err == nil || fault.KindOf(err) != 0 || errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch {
+		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57P"),
+			pg.Code == "40001", pg.Code == "40P01", pg.Code == "55P03", pg.Code == "25006":
+			return unavailable(err)
+		case pg.Code == "57014" && strings.Contains(pg.Message, "statement timeout"):
+			return fmt.Errorf("%w (%w)", errTooSlow, err)
+		case pg.Code == "22021", pg.Code == "22P05":
+			return fault.ErrInvalid.Because("text must be UTF-8 without the character U+0000")
+		}
+		return err
+	}
+	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err) || errors.Is(err, net.ErrClosed) {
+		return unavailable(err)
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return unavailable(err)
+	}
+	return err
+}
+
+// unavailable keeps the cause for the log and the fault for the caller.
+func unavailable(err error) error { return fmt.Errorf("%w (%w)", ErrUnavailable, err) }
+
+// Violates reports whether err is the violation of the named constraint.
+func Violates(err error, constraint string) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.ConstraintName == constraint
+}
+
+// Ready returns an error that says what to do while the database lacks
+// migrations up to the one that the program needs, or is behind a pooler that
+// [Options] do not tell of.
+func (db *DB) Ready(ctx context.Context, needs int64) error {
+	if err := db.sessions(ctx); err != nil {
+		return err
+	}
+	have, err := db.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if have < needs {
+		return fmt.Errorf("the database is at migration %d and needs %d: run worker migrate", have, needs)
+	}
+	return nil
+}
+
+// SchemaVersion returns the number of the newest migration the database has,
+// 0 if it has none.
+func (db *DB) SchemaVersion(ctx context.Context) (int64, error) {
+	var version int64
+	err := db.Pool.QueryRow(ctx, `select coalesce(max(version_id), 0) from goose_db_version where is_applied`).Scan(&version)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42P01" {
+		return 0, nil
+	}
+	return version, Translate(err)
+}

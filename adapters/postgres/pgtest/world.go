@@ -1,0 +1,174 @@
+// Package pgtest is the fixture that the tests of the stores share.
+package pgtest
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// World is a fresh, migrated database with the stores on it and a raw
+// connection for looking behind them.
+type World struct {
+	*testing.T
+	DB           *postgres.DB
+	SQL          *pgxpool.Pool
+	Templates    postgres.Templates
+	Reservations *postgres.Reservations
+	Slots        postgres.Slots
+	Batches      *postgres.GroupedBatches
+	Boards       postgres.Boards
+	Service      *template.Service
+}
+
+// New returns a fixture that goes with the test.
+func New(t *testing.T) *World {
+	t.Helper()
+	url := localstack.Database(t)
+	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "test", MaxConns: 24, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	sql, err := pgxpool.New(context.WithoutCancel(t.Context()), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sql.Close)
+	w := &World{T: t, DB: db, SQL: sql, Templates: postgres.NewTemplates(db), Reservations: postgres.NewReservations(db, postgres.Grouping{}),
+		Slots: postgres.NewSlots(db), Batches: postgres.NewGroupedBatches(db), Boards: postgres.NewBoards(db)}
+	t.Cleanup(w.Reservations.Close)
+	t.Cleanup(w.Batches.Close)
+	w.Service = &template.Service{Store: w.Templates, Now: Clock}
+	return w
+}
+
+// Clock is the time as the database can store it.
+func Clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// Must ends the test if err is not nil.
+func (w *World) Must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Exec runs a statement behind the stores.
+func (w *World) Exec(sql string, args ...any) {
+	w.Helper()
+	_, err := w.SQL.Exec(w.Context(), sql, args...)
+	w.Must(err)
+}
+
+// Number returns the one number that a statement selects.
+func (w *World) Number(sql string, args ...any) int64 {
+	w.Helper()
+	var n int64
+	w.Must(w.SQL.QueryRow(w.Context(), sql, args...).Scan(&n))
+	return n
+}
+
+// Spec is a valid template that opens after the given time.
+func Spec(opensIn time.Duration) template.Spec {
+	opens := Clock().Add(opensIn).Truncate(time.Second)
+	return template.Spec{ShopNumber: 10, Name: "Half price", Kind: template.AmountOff, AmountOff: 1000, Currency: "CNY",
+		Target: template.WholeShop, Stock: 100, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(time.Hour),
+		ValidHours: 48, Obtain: template.ByClaim, ClaimMode: template.Durable}
+}
+
+// Published returns a template that opens after the given time.
+func (w *World) Published(opensIn time.Duration) template.Template {
+	w.Helper()
+	t, err := w.Service.Create(w.Context(), staff.System(), Spec(opensIn), "")
+	w.Must(err)
+	t, err = w.Service.Do(w.Context(), staff.System(), t.ID, 0, template.Publishing, "test")
+	w.Must(err)
+	return t
+}
+
+// Slot returns the current slot k of the template, the last round of several.
+func (w *World) Slot(t template.Template, k template.Slot) reminder.Slot {
+	w.Helper()
+	board, err := w.Boards.Board(w.Context(), t.ID)
+	w.Must(err)
+	for _, r := range slices.Backward(board.Rows) {
+		if r.Slot.Slot == k {
+			return r.Slot
+		}
+	}
+	w.Fatalf("template %d has no slot %d", t.ID, k)
+	return reminder.Slot{}
+}
+
+// DueNow pretends that slot k's instant has come, as if time had passed.
+func (w *World) DueNow(t template.Template, k template.Slot) reminder.Slot {
+	w.Helper()
+	s := w.Slot(t, k)
+	w.Exec(`update slots set due_at = clock_timestamp() - id * interval '1 second' where id = $1`, s.ID)
+	return s
+}
+
+// Reminders returns reminders over the channel, so many minutes before the opening.
+func Reminders(c delivery.Channel, minutes ...int) []reminder.Reminder {
+	var list []reminder.Reminder
+	for _, m := range minutes {
+		r, err := reminder.NewReminder(c, m)
+		if err != nil {
+			panic(err)
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// Reserve adds reminders of the user.
+func (w *World) Reserve(t template.Template, id user.ID, rs ...reminder.Reminder) reminder.Verdict {
+	w.Helper()
+	v, err := w.Reservations.Reserve(w.Context(), reminder.Change{TemplateID: t.ID, UserID: id, Bits: reminder.BitmapOf(rs...)})
+	w.Must(err)
+	return v
+}
+
+// Cancel takes reminders of the user away.
+func (w *World) Cancel(t template.Template, id user.ID, rs ...reminder.Reminder) reminder.Verdict {
+	w.Helper()
+	v, err := w.Reservations.Cancel(w.Context(), reminder.Change{TemplateID: t.ID, UserID: id, Bits: reminder.BitmapOf(rs...)})
+	w.Must(err)
+	return v
+}
+
+// Actor changes what the tests change.
+var Actor = staff.System()
+
+// RelayCounts feeds every waiting and past booking event to the counters; the
+// relay's deletion is undone, so that a second call delivers them again.
+func (w *World) RelayCounts() {
+	w.Helper()
+	counters := postgres.NewCounters(w.DB)
+	rows, err := w.SQL.Query(w.Context(), `select event_id::text, payload from outbox where topic = $1`, event.ReservationsChanged)
+	w.Must(err)
+	type sent struct {
+		ID      string
+		Payload event.Reservations
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sent])
+	w.Must(err)
+	for _, e := range list {
+		w.Must(counters.Count(w.Context(), e.ID, e.Payload))
+	}
+}
