@@ -69,6 +69,10 @@ type Config struct {
 
 	// WorkerRoles and WorkerChannels are what a worker does; empty = everything.
 	WorkerRoles, WorkerChannels []string
+	// WorkerBatches is how many batches of each channel a worker delivers at a
+	// time, WorkerCalls how many calls of its provider each of these makes at a
+	// time, by the channel's name.
+	WorkerBatches, WorkerCalls map[string]int
 	// PasswordsOff is whether console staff sign in with single sign-on only.
 	PasswordsOff bool
 	// SecondFactor is required, optional, or empty where admins decide.
@@ -113,6 +117,14 @@ type Variable struct {
 	read                   reader
 }
 
+// What WORKER_BATCHES and WORKER_CALLS leave out. The app channel is bound by the
+// database, which takes many batches at once as easily as one; the others are
+// bound by their providers.
+var (
+	usualBatches = map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4}
+	usualCalls   = map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 10}
+)
+
 // Variables returns every variable with its meaning and default.
 func Variables() []Variable {
 	return []Variable{
@@ -122,7 +134,9 @@ func Variables() []Variable {
 		{"REDIS_URL", "", "Redis, required: redis://host:port/0; several addresses separated by commas = Redis Cluster", required(redisForm, redis)},
 		{"HTTP_ADDR", "127.0.0.1:8080", "where web serves console and API", listenAddress(func(c *Config) *string { return &c.HTTPAddr })},
 		{"WORKER_ROLES", "", "what this worker does, separated by commas: timers (fires slots, starts campaigns), delivery (sends what is due), events (relays the outbox, handles events), jobs (imports, replays, codes), gate (keeps the claim gate), house (expires coupons, notices, counts, cleans up); empty = everything. Together the workers need every role", someOf(func(c *Config) *[]string { return &c.WorkerRoles }, "timers", "delivery", "events", "jobs", "gate", "house")},
-		{"WORKER_CHANNELS", "", "the channels that this worker delivers, separated by commas: app, email, sms, webpush, webhook; empty = all. Together the workers need every channel", someOf(func(c *Config) *[]string { return &c.WorkerChannels }, "app", "email", "sms", "webpush", "webhook")},
+		{"WORKER_CHANNELS", "", "the channels that this worker delivers, separated by commas: app, email, sms, webpush, webhook; empty = all. Together the workers need every channel", someOf(func(c *Config) *[]string { return &c.WorkerChannels }, channels...)},
+		{"WORKER_BATCHES", "app=16,email=4,sms=8,webpush=8,webhook=4", "how many batches of each channel this worker delivers at a time, from 1 to 256; channels not named keep their default", perChannel(func(c *Config) *map[string]int { return &c.WorkerBatches }, usualBatches, 256)},
+		{"WORKER_CALLS", "app=1,email=4,sms=4,webpush=4,webhook=10", "how many calls of its provider each batch of a channel makes at a time, from 1 to 256; channels not named keep their default", perChannel(func(c *Config) *map[string]int { return &c.WorkerCalls }, usualCalls, 256)},
 		{"WORKER_HTTP_ADDR", "127.0.0.1:8081", "where worker serves /livez, /readyz and /metrics", listenAddress(func(c *Config) *string { return &c.WorkerHTTPAddr })},
 		{"PUBLIC_URL", "http://127.0.0.1:8080", "how browsers reach web, without query, fragment and user name; https makes cookies Secure", bareAddress(func(c *Config) *string { return &c.PublicURL }, "https://drops.example.com")},
 		{"TRUSTED_PROXIES", "", "networks or addresses whose X-Forwarded-For is believed, e.g. 10.0.0.0/8, separated by commas", proxies},

@@ -30,7 +30,8 @@ func TestDefaults(t *testing.T) {
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: "127.0.0.1:8080",
 		PoolMode:       "session",
-		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMTPTLS: "opportunistic", RatePerUser: 600, DBConns: 16, RequestTimeout: 2 * time.Second,
+		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMTPTLS: "opportunistic", RatePerUser: 600, WorkerBatches: map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4},
+		WorkerCalls: map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 10}, DBConns: 16, RequestTimeout: 2 * time.Second,
 		JWTMaxAge: 24 * time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
@@ -48,7 +49,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"DATABASE_POOL_MODE", "transaction", "DATABASE_SESSION_URL", "postgres://u:p@primary:5432/dropbell",
 		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500",
 		"COUPON_LOCK_TIMEOUT", "90s", "GATE_SHELVES", "8", "REQUEST_TIMEOUT", "900ms", "MAX_IN_FLIGHT", "77",
-		"OIDC_ISSUER", "https://id.example/realm", "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh", "CONSOLE_PASSWORDS", "off", "WORKER_ROLES", "timers, house", "WORKER_CHANNELS", "sms",
+		"OIDC_ISSUER", "https://id.example/realm", "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh", "CONSOLE_PASSWORDS", "off", "WORKER_ROLES", "timers, house", "WORKER_CHANNELS", "sms", "WORKER_BATCHES", "email=9, sms = 1,", "WORKER_CALLS", "webhook=256",
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
 		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8), "METRICS_TOKEN", "a token of 16 by..",
 		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required"))
@@ -65,6 +66,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		LinkSecret:   "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour,
 		LockFor: 90 * time.Second, GateShelves: 8, RequestTimeout: 900 * time.Millisecond, MaxInFlight: 77,
 		OIDCIssuer: "https://id.example/realm", OIDCClientID: "console", OIDCClientSecret: "shh", PasswordsOff: true, WorkerRoles: []string{"timers", "house"}, WorkerChannels: []string{"sms"},
+		WorkerBatches: map[string]int{"app": 16, "email": 9, "sms": 1, "webpush": 8, "webhook": 4}, WorkerCalls: map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 256},
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
 		CodeKeys: "1:" + strings.Repeat("QUJD", 8), MetricsToken: "a token of 16 by..",
 		MetricsAddr: "127.0.0.1:9090", SecurityContact: "mailto:security@example.com", SMTPTLS: "required"}
@@ -97,7 +99,7 @@ var mistakes = map[string]string{
 	"VAPID_PUBLIC_KEY": secret, "VAPID_PRIVATE_KEY": secret, "VAPID_SUBJECT": secret, "HTTP_ADDR": secret, "WORKER_HTTP_ADDR": secret + ":x", "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
 	"DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x",
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
-	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret,
+	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret, "WORKER_BATCHES": "app=" + secret, "WORKER_CALLS": secret + "=1",
 	"OIDC_ISSUER":                 "ldap://" + secret,
 	"OTEL_EXPORTER_OTLP_ENDPOINT": secret, "OTEL_TRACES_SAMPLER_ARG": secret,
 }
@@ -133,6 +135,8 @@ func TestEachMistakeAlone(t *testing.T) {
 		"RATE_LIMIT_PER_MINUTE":     {"1.5", "1e3", "ten", "10000001", "99999999999999999999"},
 		"RATE_LIMIT_KEY_PER_MINUTE": {"100000001"},
 		"DATABASE_MAX_CONNS":        {"0", "1001"},
+		"WORKER_BATCHES":            {"8", "email", "email=0", "email=257", "post=1", "email=1;sms=2"},
+		"WORKER_CALLS":              {"=", "sms=-1"},
 		"DATABASE_POOL_MODE":        {"statement", "Transaction"},
 		"DATABASE_SESSION_URL":      {"postgres://", "postgres://u:" + secret + "@%zz/x"},
 		"RETENTION_DAYS":            {"36501", "90d"},

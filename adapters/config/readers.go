@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -48,6 +49,31 @@ func someOf(field func(*Config) *[]string, known ...string) reader {
 			list = append(list, word)
 		}
 		*field(c) = list
+		return nil
+	}
+}
+
+// channels are the names of the channels, as domain/delivery spells them.
+var channels = []string{"app", "email", "sms", "webpush", "webhook"}
+
+// perChannel reads a number for each channel that is named, such as
+// email=8,sms=2, from 1 to most. Those not named keep their number of usual, as
+// do all if v is empty.
+func perChannel(field func(*Config) *map[string]int, usual map[string]int, most int) reader {
+	return func(c *Config, v string) error {
+		of := maps.Clone(usual)
+		for part := range strings.SplitSeq(v, ",") {
+			if part = strings.TrimSpace(part); part == "" {
+				continue
+			}
+			name, number, _ := strings.Cut(part, "=")
+			n, err := strconv.Atoi(strings.TrimSpace(number))
+			if name = strings.TrimSpace(name); err != nil || n < 1 || n > most || !slices.Contains(channels, name) {
+				return fmt.Errorf("must be numbers from 1 to %d for some of %s, such as email=8,sms=2", most, strings.Join(channels, ", "))
+			}
+			of[name] = n
+		}
+		*field(c) = of
 		return nil
 	}
 }

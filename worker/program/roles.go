@@ -54,7 +54,7 @@ func (p *program) queues() (list []asynq.QueueSpec) {
 	}
 	for _, c := range delivery.AllChannels() {
 		if p.serves(c) {
-			list = append(list, asynq.QueueSpec{Name: task.ChannelQueue(c.String()), Concurrency: concurrency[c]})
+			list = append(list, asynq.QueueSpec{Name: task.ChannelQueue(c.String()), Concurrency: p.cfg.WorkerBatches[c.String()]})
 		}
 	}
 	return list

@@ -25,10 +25,13 @@ func TestQueuesOfRoles(t *testing.T) {
 		{[]string{"timers", "house"}, []string{"sms"}, []string{task.TimerQueue, task.HouseQueue}},
 		{[]string{"gate", "events"}, nil, nil},
 	} {
-		p := &program{cfg: config.Config{WorkerRoles: c.roles, WorkerChannels: c.channels}}
+		p := &program{cfg: config.Config{WorkerRoles: c.roles, WorkerChannels: c.channels, WorkerBatches: map[string]int{"sms": 3}}}
 		var got []string
 		for _, q := range p.queues() {
 			got = append(got, q.Name)
+			if q.Name == task.ChannelQueue("sms") && q.Concurrency != 3 {
+				t.Errorf("%d batches of SMS at a time, WORKER_BATCHES says 3", q.Concurrency)
+			}
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%v %v: takes from %v, want %v", c.roles, c.channels, got, c.want)

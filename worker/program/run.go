@@ -95,12 +95,12 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 		return p, err
 	}
 	p.app.OnClose(p.queue.Close)
-	senders, parallel, closers, err := newSenders(cfg, p.subscriptionGone)
+	senders, closers, err := newSenders(cfg, p.subscriptionGone)
 	p.app.OnClose(closers...)
 	if err != nil {
 		return p, err
 	}
-	if err := p.useCases(p.observed(senders), parallel); err != nil {
+	if err := p.useCases(p.observed(senders)); err != nil {
 		return p, err
 	}
 	if err := p.wireBus(); err != nil {
@@ -109,7 +109,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	return p, p.wireTasks()
 }
 
-func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int) (err error) {
+func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err error) {
 	p.outbox = postgres.NewOutbox(p.db)
 	p.census = newCensus(p)
 	p.wireCockpit(senders)
@@ -131,7 +131,7 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender, paralle
 	batches := postgres.NewGroupedBatches(p.db)
 	p.app.OnClose(func() error { batches.Close(); return nil })
 	p.delivery = &delivery.Service{
-		Store: batches, Queue: p.queue, Senders: senders, Parallel: parallel,
+		Store: batches, Queue: p.queue, Senders: senders, Parallel: parallelCalls(p.cfg),
 		Admission: newAdmission(p.db, p.redis, p.log),
 		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock,
 		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(), Guards: p.guards(),

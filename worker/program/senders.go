@@ -34,14 +34,21 @@ func (p *program) subscriptionGone(ctx context.Context, id user.ID, gone user.Pu
 	}
 }
 
-// newSenders builds a sender for every configured channel and says how many
-// calls of its provider one batch makes at once. The error names every variable
+// parallelCalls is how many calls of a channel's provider one batch makes at once.
+func parallelCalls(cfg config.Config) map[delivery.Channel]int {
+	of := map[delivery.Channel]int{}
+	for _, c := range delivery.AllChannels() {
+		of[c] = cfg.WorkerCalls[c.String()]
+	}
+	return of
+}
+
+// newSenders builds a sender for every configured channel. The error names every variable
 // that a sender refuses.
 //
 // gone is told of push subscriptions that no longer exist.
-func newSenders(cfg config.Config, gone func(context.Context, user.ID, user.PushSubscription)) (senders map[delivery.Channel]delivery.Sender, parallel map[delivery.Channel]int, closers []func() error, err error) {
+func newSenders(cfg config.Config, gone func(context.Context, user.ID, user.PushSubscription)) (senders map[delivery.Channel]delivery.Sender, closers []func() error, err error) {
 	senders = map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}
-	parallel = map[delivery.Channel]int{delivery.App: 1, delivery.Email: 4, delivery.SMS: 4, delivery.WebPush: 4, delivery.Webhook: 10}
 	var wrong []error
 	add := func(variables string, s delivery.Sender, close func() error, err error) {
 		if err != nil {
@@ -73,7 +80,7 @@ func newSenders(cfg config.Config, gone func(context.Context, user.ID, user.Push
 		add("VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY, VAPID_SUBJECT", s, s.Close, err)
 	}
 	if len(wrong) > 0 {
-		return nil, nil, closers, config.Mistake{Err: errors.Join(wrong...)}
+		return nil, closers, config.Mistake{Err: errors.Join(wrong...)}
 	}
-	return senders, parallel, closers, nil
+	return senders, closers, nil
 }

@@ -13,13 +13,6 @@ import (
 	"dropbell/domain/task"
 )
 
-// concurrency is how many batches of a channel one worker has in hand. The
-// app channel is bound by the database, which takes many at once as easily
-// as one; the others are bound by their providers.
-var concurrency = map[delivery.Channel]int{
-	delivery.App: 16, delivery.Email: 4, delivery.SMS: 8, delivery.WebPush: 8, delivery.Webhook: 4,
-}
-
 func (p *program) wireTasks() (err error) {
 	p.servers, err = asynq.NewServers(asynq.ServersConfig{RedisURL: p.cfg.RedisURL, Queues: p.queues(), Logger: p.log,
 		ShutdownTimeout: drainFor, Done: p.metrics.taskDone, Trace: p.tracing.Task})
