@@ -99,7 +99,7 @@ func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
 		rows = append(rows, fmt.Sprintf("| %s | A | `-callers %s -seconds %.0f -runs %d` | %d | %.0f/s, %s / %s | %.0f/s, %s / %s | %.2f |", time.Now().UTC().Format(time.DateOnly),
 			callers, b.lasting.Seconds(), runs, n, bare.perSecond, ms(bare.p50), ms(bare.p99), desk.perSecond, ms(desk.p50), ms(desk.p99), stack.Median(ratios)))
 	}
-	fmt.Println("\nfor RESULTS.md (the last run's figures, the median ratio):\n" + strings.Join(rows, "\n"))
+	fmt.Println("\nfor results/coupons.md (the last run's figures, the median ratio):\n" + strings.Join(rows, "\n"))
 	return nil
 }
 
