@@ -148,6 +148,23 @@ func refusal(s source, imp string) string {
 		if isOwn && within(own, other) {
 			return "the two programs are deployed apart; what both need belongs to the domain or an adapter"
 		}
+		return consoleRefusal(s, own, isOwn)
+	}
+	return ""
+}
+
+// consoleRefusal keeps the subjects of the console apart: web/console gathers
+// their routes, and each knows the shell alone.
+func consoleRefusal(s source, own string, isOwn bool) string {
+	const console, shell = "web/console", "web/console/shell"
+	if !isOwn || !within(s.dir, console) || s.dir == console || !within(own, console) || within(own, s.dir) {
+		return ""
+	}
+	if within(s.dir, shell) {
+		return "the shell knows no subject, so that every subject can stand on it"
+	}
+	if own != shell {
+		return "a subject of the console knows the shell and no other subject; what two need belongs to the shell or to the domain"
 	}
 	return ""
 }
@@ -288,6 +305,13 @@ func TestImportLaw(t *testing.T) {
 		{"web", main, "dropbell/worker", false},
 		{"web/api", other, "dropbell/adapters/postgres", true},
 		{"web/api", other, "dropbell/worker", false},
+		{"web/console", other, "dropbell/web/console/work", true},
+		{"web/console/work", other, "dropbell/web/console/shell", true},
+		{"web/console/work", other, "dropbell/web/security", true},
+		{"web/console/work", other, "dropbell/web/console/coupons", false},
+		{"web/console/work", other, "dropbell/web/console", false},
+		{"web/console/shell", other, "dropbell/web/console/work", false},
+		{"web/console/shell", other, "dropbell/web/middleware", true},
 		{"worker", main, "dropbell/web/api", false},
 		{"worker/program", other, "dropbell/web/program", false},
 		{"web/program", other, "dropbell/worker/program", false},

@@ -12,6 +12,7 @@ import (
 	"dropbell/views/i18n"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // announce finds out what can be told to the users of a template, and what has been.
@@ -70,18 +71,18 @@ func (c *Console) listAnnouncements(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	p, err := c.announce(r.Context(), actor(r), t)
+	p, err := c.announce(r.Context(), shell.Actor(r), t)
 	if err != nil {
 		return err
 	}
-	return c.either(w, r, pages.AnnounceCard(p), p.Page())
+	return c.Either(w, r, pages.AnnounceCard(p), p.Page())
 }
 
 // announcementKind reads the kind in the address.
 func announcementKind(r *http.Request) (delivery.Kind, error) {
 	kind := delivery.Kind(r.PathValue("kind"))
 	if kind != delivery.KindCorrection && kind != delivery.KindCancelled {
-		return "", errNoPage
+		return "", shell.ErrNoPage
 	}
 	return kind, nil
 }
@@ -95,19 +96,19 @@ func (c *Console) confirmAnnouncement(w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
-	reach, err := c.Announcements.Preview(r.Context(), actor(r), t.ID, reminder.Order{Kind: kind})
+	reach, err := c.Announcements.Preview(r.Context(), shell.Actor(r), t.ID, reminder.Order{Kind: kind})
 	if err != nil {
 		return err
 	}
-	l := frame(r).Locale
+	l := shell.Frame(r).Locale
 	if reach.Messages() == 0 {
-		return c.done(w, r, templateURL(t.ID), ui.Info, nobodyLeft(l, reach))
+		return c.Done(w, r, templateURL(t.ID), ui.Info, nobodyLeft(l, reach))
 	}
 	points := []string{l.T("announce.confirm.1"), l.T("announce.confirm."+string(kind)+".2", l.DateTime(t.OpensAt, t.Zone())+" "+l.Zone(t.OpensAt, t.Zone())), l.T("announce.confirm.quiet")}
 	if reach.LeftOut > 0 {
 		points = append(points, l.N("announce.confirm.left_out", reach.LeftOut, reminder.MaxCorrections))
 	}
-	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), Inside: pages.Recipients(reach),
+	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), Inside: pages.Recipients(reach),
 		ConfirmProps: ui.ConfirmProps{Title: l.T("announce.title."+string(kind), t.Name), Points: points, Action: pages.Announce{Template: t}.URL(kind),
 			Cancel: templateURL(t.ID), Submit: l.T("announce.do." + string(kind)), Kind: "primary", NoReason: true}})
 }
@@ -122,10 +123,10 @@ func (c *Console) sendAnnouncement(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	order := reminder.Order{Kind: kind, NobodyAgain: r.PostFormValue("nobody_again") != ""}
-	if _, err := c.Announcements.Send(r.Context(), actor(r), t.ID, order); err != nil {
+	if _, err := c.Announcements.Send(r.Context(), shell.Actor(r), t.ID, order); err != nil {
 		return err
 	}
-	return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "announce.sent."+string(kind)))
+	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "announce.sent."+string(kind)))
 }
 
 // nobodyLeft says why an announcement would be sent to nobody.

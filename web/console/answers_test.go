@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/web/console/shell"
 )
 
 // The review of a published template says what saving does to its reminders.
@@ -22,7 +23,7 @@ func TestReviewOfAPublishedTemplate(t *testing.T) {
 		form.Set(name, value)
 	}
 	b.post("/templates/preview", form).is(200).hasNot("This moves the opening")
-	opens, _ := typedTime(g.now().Add(30*time.Minute), berlin(t))
+	opens, _ := shell.TypedTime(g.now().Add(30*time.Minute), berlin(t))
 	form.Set("opens_at", opens)
 	b.post("/templates/preview", form).is(200).has("This moves the opening", "2 reminders are booked", "1 reminder would now lie in the past: it goes out at once", "is reminded again")
 	g.as(staff.Marketer, 11).post("/templates/preview", form).is(200).hasNot("2 reminders are booked")

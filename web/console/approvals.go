@@ -11,19 +11,20 @@ import (
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 func (c *Console) approvalPage(r *http.Request) (pages.Approval, error) {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return pages.Approval{}, err
 	}
 	ctx := r.Context()
-	p := pages.Approval{Reason: reason(r)}
-	if p.Review, err = c.Campaigns.Review(ctx, actor(r), id); err != nil {
+	p := pages.Approval{Reason: shell.Reason(r)}
+	if p.Review, err = c.Campaigns.Review(ctx, shell.Actor(r), id); err != nil {
 		return p, err
 	}
-	by := actor(r)
+	by := shell.Actor(r)
 	p.Zone, p.Mine = c.campaignZone(p.Campaign.ShopTimezone), p.MayDecide(by)
 	p.Asks, p.Withdraws = p.MayAsk(by), p.MayWithdraw(by)
 	if p.Grants, err = c.grantsOf(ctx, p.Review); err != nil {
@@ -64,7 +65,7 @@ func (c *Console) showApproval(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p.Reason = ""
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 // requestOf is the request that was seen; nonsense is none that exists.
@@ -78,32 +79,32 @@ func requestOf(r *http.Request) int64 {
 
 func (c *Console) approveCampaign(w http.ResponseWriter, r *http.Request) error {
 	return c.decided(w, r, "campaign.done.approve", func(id int64) (campaign.Campaign, error) {
-		return c.Campaigns.Approve(r.Context(), actor(r), id, requestOf(r), reason(r))
+		return c.Campaigns.Approve(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
 	})
 }
 
 func (c *Console) refuseCampaign(w http.ResponseWriter, r *http.Request) error {
 	return c.decided(w, r, "campaign.done.refuse", func(id int64) (campaign.Campaign, error) {
-		return c.Campaigns.Refuse(r.Context(), actor(r), id, requestOf(r), reason(r))
+		return c.Campaigns.Refuse(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
 	})
 }
 
 func (c *Console) withdrawRequest(w http.ResponseWriter, r *http.Request) error {
 	return c.decided(w, r, "campaign.done.withdraw", func(id int64) (campaign.Campaign, error) {
-		return c.Campaigns.Withdraw(r.Context(), actor(r), id, requestOf(r), reason(r))
+		return c.Campaigns.Withdraw(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
 	})
 }
 
 func (c *Console) askApproval(w http.ResponseWriter, r *http.Request) error {
 	return c.decided(w, r, "campaign.done.ask", func(id int64) (campaign.Campaign, error) {
-		return c.Campaigns.Ask(r.Context(), actor(r), id, reason(r))
+		return c.Campaigns.Ask(r.Context(), shell.Actor(r), id, shell.Reason(r))
 	})
 }
 
 // decided takes a step around an approval. Who is refused sees the page as it
 // is by now, with both versions and why.
 func (c *Console) decided(w http.ResponseWriter, r *http.Request, said string, do func(id int64) (campaign.Campaign, error)) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
@@ -113,14 +114,14 @@ func (c *Console) decided(w http.ResponseWriter, r *http.Request, said string, d
 		return err
 	}
 	if err == nil {
-		return c.done(w, r, pages.CampaignURL(id, ""), ui.Good, say(r, said, next.Name))
+		return c.Done(w, r, pages.CampaignURL(id, ""), ui.Good, shell.Say(r, said, next.Name))
 	}
 	p, again := c.approvalPage(r)
 	if again != nil {
 		return again
 	}
 	status := http.StatusConflict
-	if p.Errors = fieldsOf(err); p.Errors != nil {
+	if p.Errors = shell.FieldsOf(err); p.Errors != nil {
 		status = http.StatusUnprocessableEntity
 	} else {
 		p.Error = ui.FaultText(r.Context(), err)
@@ -130,5 +131,5 @@ func (c *Console) decided(w http.ResponseWriter, r *http.Request, said string, d
 			p.Error = pages.CampaignLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
 		}
 	}
-	return c.show(w, r, status, p.Page())
+	return c.Show(w, r, status, p.Page())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // TestFourEyesWithoutScripts asks, refuses, changes, asks again, changes under
@@ -161,7 +162,7 @@ func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	ada.post(page+"/publish", form).to(page + "/approval")
 	version, err := strconv.ParseInt(form.Get("version"), 10, 64)
 	g.must(err)
-	if _, err := g.Campaigns.Publish(g.Context(), staff.Actor{Label: "staff:77", Role: staff.Admin}, 1, version, 100, ""); fieldsOf(err) == nil {
+	if _, err := g.Campaigns.Publish(g.Context(), staff.Actor{Label: "staff:77", Role: staff.Admin}, 1, version, 100, ""); shell.FieldsOf(err) == nil {
 		t.Errorf("published with a number that is no longer: %v", err)
 	}
 	if n := g.number(`select count(*) from campaigns where state = 'draft' and approval_asked_at is not null`); n != 1 {

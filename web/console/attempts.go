@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 	"dropbell/web/middleware"
 )
 
@@ -75,7 +76,7 @@ const (
 // slowedNotes are the records about attempts that are being made.
 type slowedNotes struct {
 	sync.WaitGroup
-	once  *Throttle
+	once  *shell.Throttle
 	turns chan struct{}
 }
 
@@ -106,7 +107,7 @@ func (c *Console) noteSlowed(r *http.Request, email string) {
 // network is whose attempts to sign in are counted together, as the API counts
 // requests: one subscriber has a whole /64 of IPv6 addresses.
 func network(r *http.Request) string {
-	return networkOf(clientIP(r))
+	return networkOf(shell.ClientIP(r))
 }
 
 func networkOf(address string) string {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // from makes the console believe that requests come from the address that a
@@ -31,8 +32,8 @@ func (g *rig) at(ip string) *browser {
 
 func guarded(network, here, all int) func(*Deps) {
 	return func(d *Deps) {
-		d.Throttle, d.Guesses = NewThrottle(network, 10*time.Second, d.Now), NewThrottle(here, 10*time.Minute, d.Now)
-		d.AllGuesses = NewThrottle(all, time.Minute, d.Now)
+		d.Throttle, d.Guesses = shell.NewThrottle(network, 10*time.Second, d.Now), shell.NewThrottle(here, 10*time.Minute, d.Now)
+		d.AllGuesses = shell.NewThrottle(all, time.Minute, d.Now)
 	}
 }
 

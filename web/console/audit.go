@@ -9,25 +9,26 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 )
 
 // auditQuery reads which records are meant, and what cannot be read.
 func (c *Console) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQuery, []fault.Field) {
 	typed := func(name string) string {
 		s := strings.TrimSpace(r.FormValue(name))
-		if utf8.RuneCountInString(s) > maxSearch {
-			s = string([]rune(s)[:maxSearch])
+		if utf8.RuneCountInString(s) > shell.MaxSearch {
+			s = string([]rune(s)[:shell.MaxSearch])
 		}
 		return s
 	}
 	f := pages.AuditFilter{Kind: typed("kind"), Object: typed("id"), Actor: typed("actor"), Action: typed("action"), Text: typed("q"),
 		Security: typed("security") != "", Shop: typed("shop"), From: typed("from"), To: typed("to")}
 	q := staff.AuditQuery{ObjectKind: f.Kind, ObjectID: f.Object, Actor: f.Actor, Action: f.Action, Text: f.Text, Security: f.Security,
-		Shops: actor(r).Shops, Limit: pageSize, Reasons: pages.SystemReasons(r.Context(), f.Text)}
-	read := c.filter(r)
-	q.From, q.To = read.days()
-	q.ShopNumber = read.shop()
-	return f, q, read.broken.List
+		Shops: shell.Actor(r).Shops, Limit: shell.PageSize, Reasons: pages.SystemReasons(r.Context(), f.Text)}
+	read := c.Filter(r)
+	q.From, q.To = read.Days()
+	q.ShopNumber = read.Shop()
+	return f, q, read.Broken.List
 }
 
 func (c *Console) showAudit(w http.ResponseWriter, r *http.Request) error {
@@ -36,30 +37,30 @@ func (c *Console) showAudit(w http.ResponseWriter, r *http.Request) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	q.BeforeID = max(0, before)
 	if before > 0 {
-		p.First = withQuery(r, "before", "")
+		p.First = shell.WithQuery(r, "before", "")
 	}
 	if len(broken) == 0 {
 		page, err := c.Audit.Search(r.Context(), q)
 		if err != nil {
 			return err
 		}
-		p.List, p.Export = page.List, exportURL(r)
+		p.List, p.Export = page.List, shell.ExportURL(r)
 		if page.More {
-			p.Next = withQuery(r, "before", strconv.FormatInt(page.Next, 10))
-			p.Further = len(page.List) < pageSize
+			p.Next = shell.WithQuery(r, "before", strconv.FormatInt(page.Next, 10))
+			p.Further = len(page.List) < shell.PageSize
 		}
 	}
-	if partial(r) {
-		return c.listed(w, r, p.Results(), p.Page())
+	if shell.Partial(r) {
+		return c.Listed(w, r, p.Results(), p.Page())
 	}
 	var err error
 	if p.Actions, err = c.Audit.Actions(r.Context()); err != nil {
 		return err
 	}
-	if p.Shops, err = c.shopsOf(r); err != nil {
+	if p.Shops, err = c.ShopsOf(r); err != nil {
 		return err
 	}
-	return c.listed(w, r, p.Results(), p.Page())
+	return c.Listed(w, r, p.Results(), p.Page())
 }
 
 func (c *Console) exportAudit(w http.ResponseWriter, r *http.Request) error {
@@ -67,16 +68,16 @@ func (c *Console) exportAudit(w http.ResponseWriter, r *http.Request) error {
 	if len(broken) > 0 {
 		return &fault.Fields{List: broken}
 	}
-	q.Limit = exportPage
+	q.Limit = shell.ExportPage
 	head := []string{"id", "at", "actor", "action", "object_kind", "object_id", "shop_number", "reason", "before", "after", "address", "request_id"}
-	return c.export(w, r, "audit", head, func(t *sheet) error {
+	return c.Export(w, r, "audit", head, func(t *shell.Sheet) error {
 		for more := true; more; {
 			page, err := c.Audit.Search(r.Context(), q)
 			if err != nil {
 				return err
 			}
 			for _, x := range page.List {
-				if err := t.row(x.ID, x.At, x.Actor, x.Action, x.ObjectKind, x.ObjectID, x.ShopNumber, x.Reason, string(x.Before), string(x.After), x.Address, x.RequestID); err != nil {
+				if err := t.Row(x.ID, x.At, x.Actor, x.Action, x.ObjectKind, x.ObjectID, x.ShopNumber, x.Reason, string(x.Before), string(x.After), x.Address, x.RequestID); err != nil {
 					return err
 				}
 			}

@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/reminder"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 )
 
 func (c *Console) balance(w http.ResponseWriter, r *http.Request) error {
@@ -22,7 +23,7 @@ func (c *Console) balance(w http.ResponseWriter, r *http.Request) error {
 	for i, l := range lines {
 		p.Lines[i] = pages.BalanceLine{BalanceLine: l}
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 // receipt sends the list of everybody who was due in a slot.
@@ -33,18 +34,18 @@ func (c *Console) receipt(w http.ResponseWriter, r *http.Request) error {
 	}
 	slotID, err := strconv.ParseInt(r.PathValue("slot"), 10, 64)
 	if err != nil || slotID <= 0 {
-		return errNoPage
+		return shell.ErrNoPage
 	}
-	head, err := c.Receipts.Head(r.Context(), actor(r), slotID)
+	head, err := c.Receipts.Head(r.Context(), shell.Actor(r), slotID)
 	if err != nil {
 		return err
 	}
 	if head.TemplateID != t.ID {
 		return reminder.ErrNoSlot
 	}
-	out := newDownload(w, receiptName(head))
-	if err := c.Receipts.Write(r.Context(), actor(r), slotID, out); err != nil {
-		return out.broken(c.Shell, r, err)
+	out := shell.NewDownload(w, receiptName(head))
+	if err := c.Receipts.Write(r.Context(), shell.Actor(r), slotID, out); err != nil {
+		return out.Broken(c.Shell, r, err)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // maxPicked bounds how many templates can be chosen one by one.
@@ -53,7 +54,7 @@ func (c *Console) bulkOf(r *http.Request) (template.Bulk, error) {
 // unread leads back to the list whose filter cannot be read, if that is what
 // err says.
 func (c *Console) unread(w http.ResponseWriter, r *http.Request, err error) error {
-	if fieldsOf(err) == nil {
+	if shell.FieldsOf(err) == nil {
 		return err
 	}
 	again := url.Values{}
@@ -62,12 +63,12 @@ func (c *Console) unread(w http.ResponseWriter, r *http.Request, err error) erro
 			again[name] = r.Form[name]
 		}
 	}
-	return c.done(w, r, "/templates?"+again.Encode(), ui.Warn, say(r, "bulk.unread"))
+	return c.Done(w, r, "/templates?"+again.Encode(), ui.Warn, shell.Say(r, "bulk.unread"))
 }
 
 // undoOf is the step that takes a finished job back.
 func (c *Console) undoOf(r *http.Request, id int64) (b template.Bulk, err error) {
-	j, err := c.Jobs.Job(r.Context(), actor(r), id)
+	j, err := c.Jobs.Job(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return b, err
 	}
@@ -94,9 +95,9 @@ func (c *Console) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return c.unread(w, r, err)
 	}
-	rehearsal, err := c.Bulks.Rehearse(r.Context(), actor(r), b)
-	if fieldsOf(err) != nil {
-		return c.done(w, r, "/templates", ui.Warn, ui.FieldText(r.Context(), fieldsOf(err)[0]))
+	rehearsal, err := c.Bulks.Rehearse(r.Context(), shell.Actor(r), b)
+	if shell.FieldsOf(err) != nil {
+		return c.Done(w, r, "/templates", ui.Warn, ui.FieldText(r.Context(), shell.FieldsOf(err)[0]))
 	}
 	if err != nil {
 		return err
@@ -123,8 +124,8 @@ func (c *Console) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 			hidden = append(hidden, [2]string{"id", strconv.FormatInt(id, 10)})
 		}
 	}
-	l := frame(r).Locale
-	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: l.T("nav.templates"), URL: "/templates"}},
+	l := shell.Frame(r).Locale
+	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: l.T("nav.templates"), URL: "/templates"}},
 		Inside: pages.BulkSummary(rehearsal), ConfirmProps: ui.ConfirmProps{Title: l.N("bulk."+step+".title", int64(rehearsal.Total())), Points: []string{l.T("bulk." + step + ".1")},
 			Action: "/templates/bulk", Cancel: "/templates", Submit: l.T("do." + step), Kind: kind, Hidden: hidden}})
 }
@@ -134,29 +135,29 @@ func (c *Console) startBulk(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return c.unread(w, r, err)
 	}
-	b.Reason = reason(r)
-	title := say(r, "bulk."+string(b.Transition)+".all")
+	b.Reason = shell.Reason(r)
+	title := shell.Say(r, "bulk."+string(b.Transition)+".all")
 	if !b.All {
-		title = frame(r).Locale.N("bulk."+string(b.Transition)+".title", int64(len(b.IDs)))
+		title = shell.Frame(r).Locale.N("bulk."+string(b.Transition)+".title", int64(len(b.IDs)))
 	}
-	j, err := c.Bulks.Start(r.Context(), actor(r), b, title, r.PostFormValue("request_key"))
-	if fieldsOf(err) != nil {
-		return c.done(w, r, "/templates", ui.Warn, ui.FieldText(r.Context(), fieldsOf(err)[0]))
+	j, err := c.Bulks.Start(r.Context(), shell.Actor(r), b, title, r.PostFormValue("request_key"))
+	if shell.FieldsOf(err) != nil {
+		return c.Done(w, r, "/templates", ui.Warn, ui.FieldText(r.Context(), shell.FieldsOf(err)[0]))
 	}
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, pages.Work{Job: j}.URL(), ui.Good, say(r, "bulk.started"))
+	return c.Done(w, r, pages.Work{Job: j}.URL(), ui.Good, shell.Say(r, "bulk.started"))
 }
 
 // bulkActions offers to take a finished bulk job back.
 func (c *Console) bulkActions(r *http.Request, j job.Job) []ui.ButtonProps {
 	b, result, ok := undoable(j)
-	if !ok || !actor(r).Can(staff.ManageTemplates, 0) {
+	if !ok || !shell.Actor(r).Can(staff.ManageTemplates, 0) {
 		return nil
 	}
 	back, _ := b.Transition.Undo()
 	q := url.Values{"undo": {strconv.FormatInt(j.ID, 10)}, "step": {string(back)}}
-	return []ui.ButtonProps{{Label: frame(r).Locale.N("bulk.undo."+string(back), int64(len(result.IDs))), Icon: "refresh",
+	return []ui.ButtonProps{{Label: shell.Frame(r).Locale.N("bulk.undo."+string(back), int64(len(result.IDs))), Icon: "refresh",
 		URL: fmt.Sprintf("/templates/bulk?%s", q.Encode()), Dialog: true}}
 }

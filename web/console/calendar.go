@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 const (
@@ -36,7 +37,7 @@ func typedDate(s string) (day time.Time, ok bool) {
 func (c *Console) campaignCalendar(w http.ResponseWriter, r *http.Request) error {
 	p := pages.CampaignCalendar{Zone: c.DefaultZone}
 	var err error
-	if p.Shops, err = c.shopsOf(r); err != nil {
+	if p.Shops, err = c.ShopsOf(r); err != nil {
 		return err
 	}
 	q := campaign.CalendarQuery{Zone: c.DefaultZone, PerDay: plansPerDay}
@@ -50,15 +51,15 @@ func (c *Console) campaignCalendar(w http.ResponseWriter, r *http.Request) error
 		p.Month = ui.ParseMonth(day.Format("2006-01"), p.Today)
 		q.From, q.To, q.PerDay = day, day.AddDate(0, 0, 1), plansInDay
 	} else {
-		q.From, q.To = ui.MonthSpan(frame(r).Locale, p.Month)
+		q.From, q.To = ui.MonthSpan(shell.Frame(r).Locale, p.Month)
 	}
-	if p.Days, err = c.Campaigns.Calendar(r.Context(), actor(r), q); err != nil {
+	if p.Days, err = c.Campaigns.Calendar(r.Context(), shell.Actor(r), q); err != nil {
 		return err
 	}
 	if one {
 		p.Day, p.Days = &p.Days[0], nil
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 // chosenShop is the one the request names, if the viewer may see it.
@@ -91,11 +92,11 @@ func (c *Console) replan(r *http.Request, v map[string]string, shops []template.
 	now, _ := strconv.ParseInt(v["shop"], 10, 64)
 	v[plannedShop] = v["shop"]
 	for name, planned := range plannedTimes() {
-		at, broken := instant(v[name], "", c.zoneOf(was, shops))
+		at, broken := shell.Instant(v[name], "", c.zoneOf(was, shops))
 		if v[name] != r.PostFormValue(planned) || broken != "" {
 			continue
 		}
-		there, _ := typedTime(at, c.zoneOf(now, shops))
+		there, _ := shell.TypedTime(at, c.zoneOf(now, shops))
 		moved = moved || there != v[name]
 		v[name], v[planned] = there, there
 	}

@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // campaignFields are the inputs of the form.
@@ -32,7 +33,7 @@ const chinese = "zh-CN"
 
 func (c *Console) newCampaign(w http.ResponseWriter, r *http.Request) error {
 	f := pages.CampaignForm{RequestKey: rand.Text(), Values: map[string]string{"audience": string(campaign.Everybody), "channel": delivery.App.String()}}
-	shops, err := c.shopsOf(r)
+	shops, err := c.ShopsOf(r)
 	if err != nil {
 		return err
 	}
@@ -46,8 +47,8 @@ func (c *Console) newCampaign(w http.ResponseWriter, r *http.Request) error {
 		shop, zone = model.Shop, c.campaignZone(model.ShopTimezone)
 		to = from.Add(model.EndsAt.Sub(model.StartsAt)) // at another time, for as long
 	}
-	f.Values["starts_at"], _ = typedTime(from, zone)
-	f.Values["ends_at"], _ = typedTime(to, zone)
+	f.Values["starts_at"], _ = shell.TypedTime(from, zone)
+	f.Values["ends_at"], _ = shell.TypedTime(to, zone)
 	if shop != 0 {
 		f.Values["shop"] = strconv.FormatInt(shop, 10)
 	}
@@ -65,7 +66,7 @@ func (c *Console) modelOf(r *http.Request) (campaign.Campaign, error) {
 	if err != nil {
 		return campaign.Campaign{}, nil
 	}
-	st, err := c.Campaigns.Campaign(r.Context(), actor(r), id)
+	st, err := c.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
 	return st.Campaign, err
 }
 
@@ -75,7 +76,7 @@ func (c *Console) createCampaign(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return c.keepCampaign(w, r, pages.CampaignForm{From: model.ID}, model.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
-		return c.Campaigns.Create(r.Context(), actor(r), spec, creationKey(r))
+		return c.Campaigns.Create(r.Context(), shell.Actor(r), spec, creationKey(r))
 	})
 }
 
@@ -103,7 +104,7 @@ func (c *Console) saveCampaign(w http.ResponseWriter, r *http.Request) error {
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
 	return c.keepCampaign(w, r, pages.CampaignForm{ID: st.ID, Version: version}, st.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
-		return c.Campaigns.Edit(r.Context(), actor(r), st.ID, version, spec)
+		return c.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, version, spec)
 	})
 }
 
@@ -111,7 +112,7 @@ func (c *Console) saveCampaign(w http.ResponseWriter, r *http.Request) error {
 // wrong, or with a preview if that was asked for. Languages that the form
 // does not show stay as they are in before.
 func (c *Console) keepCampaign(w http.ResponseWriter, r *http.Request, f pages.CampaignForm, before delivery.Copy, keep func(campaign.Spec) (campaign.Campaign, error)) error {
-	shops, err := c.shopsOf(r)
+	shops, err := c.ShopsOf(r)
 	if err != nil {
 		return err
 	}
@@ -137,13 +138,13 @@ func (c *Console) keepCampaign(w http.ResponseWriter, r *http.Request, f pages.C
 	switch {
 	case errors.Is(err, fault.ErrStale):
 		return c.showCampaignConflict(w, r, f)
-	case fieldsOf(err) != nil:
-		f.Errors = typedFields(fieldsOf(err))
+	case shell.FieldsOf(err) != nil:
+		f.Errors = typedFields(shell.FieldsOf(err))
 		return c.showCampaignForm(w, r, http.StatusUnprocessableEntity, f)
 	case err != nil:
 		return err
 	}
-	return c.done(w, r, pages.CampaignURL(kept.ID, ""), ui.Good, say(r, "campaign.done.save", kept.Name))
+	return c.Done(w, r, pages.CampaignURL(kept.ID, ""), ui.Good, shell.Say(r, "campaign.done.save", kept.Name))
 }
 
 // showCampaignConflict shows both versions side by side.
@@ -156,7 +157,7 @@ func (c *Console) showCampaignConflict(w http.ResponseWriter, r *http.Request, m
 	if p.Who, err = c.lastChangedBy(r, "campaign", st.ID); err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusConflict, p.Page())
+	return c.Show(w, r, http.StatusConflict, p.Page())
 }
 
 // typedFields names the inputs that the broken rules are about.
@@ -188,7 +189,7 @@ func (c *Console) segmentsOffered(r *http.Request) ([]segment.Segment, error) {
 	if c.Segments == nil {
 		return nil, nil
 	}
-	return c.Segments.Segments(r.Context(), actor(r), segment.Query{Limit: mostSegments})
+	return c.Segments.Segments(r.Context(), shell.Actor(r), segment.Query{Limit: mostSegments})
 }
 
 func (c *Console) showCampaignForm(w http.ResponseWriter, r *http.Request, status int, f pages.CampaignForm) error {
@@ -198,11 +199,11 @@ func (c *Console) showCampaignForm(w http.ResponseWriter, r *http.Request, statu
 	if err := c.nameTemplates(r, &f); err != nil {
 		return err
 	}
-	f.Title = say(r, "campaign.new_title")
+	f.Title = shell.Say(r, "campaign.new_title")
 	if f.ID != 0 {
-		f.Title = say(r, "campaign.edit_title", f.Values["name"])
+		f.Title = shell.Say(r, "campaign.edit_title", f.Values["name"])
 	}
-	return c.show(w, r, status, f.Page())
+	return c.Show(w, r, status, f.Page())
 }
 
 func (c *Console) campaignValues(cp campaign.Campaign) map[string]string {
@@ -210,8 +211,8 @@ func (c *Console) campaignValues(cp campaign.Campaign) map[string]string {
 	first := cp.Content.Variants[0].Texts
 	v := map[string]string{"name": cp.Name, "audience": string(cp.Audience.Kind), "channel": cp.Channel.String(),
 		"title": first[""].Title, "body": first[""].Body, "title_zh": first[chinese].Title, "body_zh": first[chinese].Body}
-	v["starts_at"], _ = typedTime(cp.StartsAt, zone)
-	v["ends_at"], _ = typedTime(cp.EndsAt, zone)
+	v["starts_at"], _ = shell.TypedTime(cp.StartsAt, zone)
+	v["ends_at"], _ = shell.TypedTime(cp.EndsAt, zone)
 	number := func(name string, n int64) {
 		if n != 0 {
 			v[name] = strconv.FormatInt(n, 10)
@@ -244,7 +245,7 @@ func (c *Console) readCampaign(v map[string]string, shops []template.Shop, befor
 		if v[name] == "" {
 			return 0
 		}
-		n, err := strconv.ParseInt(narrow(v[name]), 10, 64)
+		n, err := strconv.ParseInt(shell.Narrow(v[name]), 10, 64)
 		if err != nil && name == "grant_template_id" {
 			broken.Add(name, "rule.template_choice", "choose a template, or type its number")
 		} else if err != nil && !errors.Is(err, strconv.ErrRange) || n < 0 {
@@ -258,9 +259,9 @@ func (c *Console) readCampaign(v map[string]string, shops []template.Shop, befor
 		broken.Add("channel", "rule.channel", "choose one")
 	}
 	s.Channel = channel
-	rd := &reading{values: v, zone: c.zoneOf(s.Shop, shops)}
-	s.StartsAt, s.EndsAt = rd.when("starts_at"), rd.when("ends_at")
-	broken.List = append(broken.List, rd.broken.List...)
+	rd := &shell.Reading{Values: v, Zone: c.zoneOf(s.Shop, shops)}
+	s.StartsAt, s.EndsAt = rd.When("starts_at"), rd.When("ends_at")
+	broken.List = append(broken.List, rd.Broken.List...)
 	s.Audience = readAudience(v, broken)
 	s.Content = readCopy(v, before, int(min(number("percent_b"), 1000)), int(min(number("hold_out"), 1000)))
 	return s, broken
@@ -277,7 +278,7 @@ func (c *Console) zoneOf(number int64, shops []template.Shop) *time.Location {
 func readAudience(v map[string]string, broken *fault.Fields) campaign.Audience {
 	a := campaign.Audience{Kind: campaign.AudienceKind(v["audience"])}
 	if pages.OfTemplate(v["audience"]) {
-		id, err := strconv.ParseInt(narrow(v["audience_value"]), 10, 64)
+		id, err := strconv.ParseInt(shell.Narrow(v["audience_value"]), 10, 64)
 		if err != nil && v["audience_value"] != "" {
 			broken.Add("audience_template", "rule.template_choice", "choose a template, or type its number")
 		}
@@ -286,7 +287,7 @@ func readAudience(v map[string]string, broken *fault.Fields) campaign.Audience {
 	}
 	words := strings.FieldsFunc(v["audience_value"], func(r rune) bool { return strings.ContainsRune(" ,;\t\r\n，；", r) })
 	for _, word := range words {
-		id, err := user.ParseID(narrow(word))
+		id, err := user.ParseID(shell.Narrow(word))
 		if err != nil {
 			cut := []rune(word)
 			broken.Add("audience_value", "rule.user_number", "%q is not a number", string(cut[:min(len(cut), 40)]))

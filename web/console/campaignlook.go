@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 )
 
 // typedCampaign returns what was typed, without what surrounds it.
@@ -35,7 +36,7 @@ func typedCampaign(r *http.Request) map[string]string {
 // previewCampaign answers what is typed so far: whom it reaches, what it
 // costs, how it reads, and what would be refused.
 func (c *Console) previewCampaign(w http.ResponseWriter, r *http.Request) error {
-	shops, err := c.shopsOf(r)
+	shops, err := c.ShopsOf(r)
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (c *Console) previewCampaign(w http.ResponseWriter, r *http.Request) error 
 	if err := c.completeCampaignForm(r, &f); err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, f.Checked())
+	return c.Show(w, r, http.StatusOK, f.Checked())
 }
 
 // campaignFaults joins what could not be read with the rules that the rest
@@ -58,7 +59,7 @@ func (c *Console) campaignFaults(r *http.Request, spec campaign.Spec, broken *fa
 	if !spec.EndsAt.IsZero() && !spec.EndsAt.After(c.Now()) {
 		list = append(list, fault.Field{Name: "ends_at", Key: "rule.ends_ahead", Message: "must lie in the future"})
 	}
-	fields, err := c.Campaigns.Check(r.Context(), actor(r), spec)
+	fields, err := c.Campaigns.Check(r.Context(), shell.Actor(r), spec)
 	switch {
 	case errors.Is(err, staff.ErrForbidden) && spec.Shop == 0:
 		fields = append(fields, fault.Field{Name: "shop", Key: "rule.own_shop", Message: "choose one of your shops"})
@@ -85,7 +86,7 @@ func inOrder(list []fault.Field, names []string) {
 // it holds come to.
 func (c *Console) completeCampaignForm(r *http.Request, f *pages.CampaignForm) (err error) {
 	if f.Shops == nil {
-		if f.Shops, err = c.shopsOf(r); err != nil {
+		if f.Shops, err = c.ShopsOf(r); err != nil {
 			return err
 		}
 	}
@@ -95,7 +96,7 @@ func (c *Console) completeCampaignForm(r *http.Request, f *pages.CampaignForm) (
 	}
 	spec, _ := c.readCampaign(f.Values, f.Shops, delivery.Copy{})
 	f.Spec, f.Zone = spec, c.zoneOf(spec.Shop, f.Shops)
-	ctx, by := r.Context(), actor(r)
+	ctx, by := r.Context(), shell.Actor(r)
 	if n, exact, err := c.Campaigns.Estimate(ctx, by, spec.Audience); err == nil {
 		f.Reach = &campaign.Reach{Users: n, Exact: exact, At: c.Now()}
 	} else if fault.KindOf(err) == 0 {
@@ -132,7 +133,7 @@ func (c *Console) visibleTemplate(r *http.Request, id int64) (*template.Template
 	if id <= 0 {
 		return nil, nil
 	}
-	t, err := c.Templates.Template(r.Context(), actor(r), id)
+	t, err := c.Templates.Template(r.Context(), shell.Actor(r), id)
 	switch {
 	case err == nil:
 		return &t, nil

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 )
 
 const (
@@ -29,7 +30,7 @@ func (c *Console) completeResults(r *http.Request, p *pages.Campaign) error {
 	if p.StartedAt == nil {
 		return nil
 	}
-	ctx, by := r.Context(), actor(r)
+	ctx, by := r.Context(), shell.Actor(r)
 	var err error
 	if _, p.Results, err = c.Campaigns.Results(ctx, by, p.ID); err != nil {
 		return err
@@ -51,19 +52,19 @@ func (c *Console) completeResults(r *http.Request, p *pages.Campaign) error {
 
 // campaignResults is the part of the page that says what the campaign led to.
 func (c *Console) campaignResults(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	cp, results, err := c.Campaigns.Results(r.Context(), actor(r), id)
+	cp, results, err := c.Campaigns.Results(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
-	if !partial(r) {
-		redirect(w, r, pages.CampaignURL(id, ""))
+	if !shell.Partial(r) {
+		shell.Redirect(w, r, pages.CampaignURL(id, ""))
 		return nil
 	}
-	return c.show(w, r, http.StatusOK, pages.CampaignResults{Campaign: cp, Results: results, Zone: c.campaignZone(cp.ShopTimezone)}.Card())
+	return c.Show(w, r, http.StatusOK, pages.CampaignResults{Campaign: cp, Results: results, Zone: c.campaignZone(cp.ShopTimezone)}.Card())
 }
 
 // campaignRecipientQuery reads which recipients are meant, and what cannot be
@@ -110,26 +111,26 @@ func (c *Console) listCampaignRecipients(w http.ResponseWriter, r *http.Request)
 	f, q, broken := campaignRecipientQuery(r)
 	p := pages.CampaignRecipients{Status: st, Zone: c.campaignZone(st.ShopTimezone), Filter: f, Errors: broken}
 	q.After, _ = user.ParseID(r.FormValue("after")) // nonsense is the beginning
-	q.Limit = pageSize
+	q.Limit = shell.PageSize
 	if len(broken) == 0 {
-		page, err := c.Campaigns.Recipients(r.Context(), actor(r), st.ID, q)
+		page, err := c.Campaigns.Recipients(r.Context(), shell.Actor(r), st.ID, q)
 		if err != nil {
 			return err
 		}
-		p.List, p.Export = page.List, exportURL(r)
+		p.List, p.Export = page.List, shell.ExportURL(r)
 		if page.More {
-			p.Next = withQuery(r, "after", page.Next.String())
-			p.Further = len(page.List) < pageSize
+			p.Next = shell.WithQuery(r, "after", page.Next.String())
+			p.Further = len(page.List) < shell.PageSize
 		}
 	}
 	if q.After != 0 {
-		p.First = withQuery(r, "after", "")
+		p.First = shell.WithQuery(r, "after", "")
 	}
-	return c.listed(w, r, p.Results(), p.Page())
+	return c.Listed(w, r, p.Results(), p.Page())
 }
 
 func (c *Console) exportCampaignRecipients(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
@@ -140,9 +141,9 @@ func (c *Console) exportCampaignRecipients(w http.ResponseWriter, r *http.Reques
 	q.Limit = recipientExport
 	names := map[int]string{0: "a", 1: "b", delivery.HeldOut: "hold_out"}
 	head := []string{"user_id", "outcome", "reason", "variant", "channel", "recorded_at", "attempts", "detail", "next_retry_at", "opened_at", "batch_id", "not_before", "not_after"}
-	return c.export(w, r, fmt.Sprintf("campaign-%d-recipients", id), head, func(t *sheet) error {
-		return c.Campaigns.EachRecipient(r.Context(), actor(r), id, q, func(o campaign.Outcome) error {
-			return t.row(int64(o.UserID), string(o.Outcome), o.Reason, names[o.Variant], o.Channel.String(), o.At, o.Attempts, o.Detail, o.NextRetryAt, o.OpenedAt, o.BatchID,
+	return c.Export(w, r, fmt.Sprintf("campaign-%d-recipients", id), head, func(t *shell.Sheet) error {
+		return c.Campaigns.EachRecipient(r.Context(), shell.Actor(r), id, q, func(o campaign.Outcome) error {
+			return t.Row(int64(o.UserID), string(o.Outcome), o.Reason, names[o.Variant], o.Channel.String(), o.At, o.Attempts, o.Detail, o.NextRetryAt, o.OpenedAt, o.BatchID,
 				o.NotBefore, o.NotAfter)
 		})
 	})
@@ -155,7 +156,7 @@ func (c *Console) compareCampaign(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	ctx, by := r.Context(), actor(r)
+	ctx, by := r.Context(), shell.Actor(r)
 	_, results, err := c.Campaigns.Results(ctx, by, st.ID)
 	if err != nil {
 		return err
@@ -198,5 +199,5 @@ func (c *Console) compareCampaign(w http.ResponseWriter, r *http.Request) error 
 		p.First = p.PageURL(0)
 	}
 	p.List = append(p.List, with...)
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }

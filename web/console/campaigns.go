@@ -15,36 +15,37 @@ import (
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // earlierCampaigns is how many ended campaigns of the shop are shown beside one.
 const earlierCampaigns = 3
 
-func (c *Console) campaignRoutes() []route {
+func (c *Console) campaignRoutes() []shell.Route {
 	const steps = "{step:publish|pause|resume|cancel}"
-	return []route{
-		get("/campaigns", staff.View, c.listCampaigns),
-		get("/campaigns.csv", staff.View, c.exportCampaigns),
-		post("/campaigns", staff.ManageCampaigns, c.createCampaign),
-		get("/campaigns/new", staff.ManageCampaigns, c.newCampaign),
-		post("/campaigns/preview", staff.ManageCampaigns, c.previewCampaign),
-		get("/campaigns/{id}", staff.View, c.showCampaign),
-		live(time.Second, get("/campaigns/{id}/progress", staff.View, c.campaignProgress)),
-		live(10*time.Second, get("/campaigns/{id}/results", staff.View, c.campaignResults)),
-		get("/campaigns/{id}/recipients", staff.View, c.listCampaignRecipients),
-		get("/campaigns/{id}/recipients.csv", staff.View, c.exportCampaignRecipients),
-		get("/campaigns/{id}/compare", staff.View, c.compareCampaign),
-		get("/campaigns/{id}/edit", staff.ManageCampaigns, c.editCampaign),
-		post("/campaigns/{id}/edit", staff.ManageCampaigns, c.saveCampaign),
-		post("/campaigns/{id}/test", staff.ManageCampaigns, c.testCampaign),
-		post("/campaigns/{id}/rate", staff.ManageCampaigns, c.changeRate),
-		get("/campaigns/{id}/approval", staff.View, c.showApproval),
-		post("/campaigns/{id}/approve", staff.ManageCampaigns, c.approveCampaign),
-		post("/campaigns/{id}/refuse", staff.ManageCampaigns, c.refuseCampaign),
-		post("/campaigns/{id}/withdraw", staff.ManageCampaigns, c.withdrawRequest),
-		post("/campaigns/{id}/ask", staff.ManageCampaigns, c.askApproval),
-		get("/campaigns/{id}/"+steps, staff.ManageCampaigns, c.confirmCampaignStep),
-		post("/campaigns/{id}/"+steps, staff.ManageCampaigns, c.takeCampaignStep),
+	return []shell.Route{
+		shell.Get("/campaigns", staff.View, c.listCampaigns),
+		shell.Get("/campaigns.csv", staff.View, c.exportCampaigns),
+		shell.Post("/campaigns", staff.ManageCampaigns, c.createCampaign),
+		shell.Get("/campaigns/new", staff.ManageCampaigns, c.newCampaign),
+		shell.Post("/campaigns/preview", staff.ManageCampaigns, c.previewCampaign),
+		shell.Get("/campaigns/{id}", staff.View, c.showCampaign),
+		shell.Live(time.Second, shell.Get("/campaigns/{id}/progress", staff.View, c.campaignProgress)),
+		shell.Live(10*time.Second, shell.Get("/campaigns/{id}/results", staff.View, c.campaignResults)),
+		shell.Get("/campaigns/{id}/recipients", staff.View, c.listCampaignRecipients),
+		shell.Get("/campaigns/{id}/recipients.csv", staff.View, c.exportCampaignRecipients),
+		shell.Get("/campaigns/{id}/compare", staff.View, c.compareCampaign),
+		shell.Get("/campaigns/{id}/edit", staff.ManageCampaigns, c.editCampaign),
+		shell.Post("/campaigns/{id}/edit", staff.ManageCampaigns, c.saveCampaign),
+		shell.Post("/campaigns/{id}/test", staff.ManageCampaigns, c.testCampaign),
+		shell.Post("/campaigns/{id}/rate", staff.ManageCampaigns, c.changeRate),
+		shell.Get("/campaigns/{id}/approval", staff.View, c.showApproval),
+		shell.Post("/campaigns/{id}/approve", staff.ManageCampaigns, c.approveCampaign),
+		shell.Post("/campaigns/{id}/refuse", staff.ManageCampaigns, c.refuseCampaign),
+		shell.Post("/campaigns/{id}/withdraw", staff.ManageCampaigns, c.withdrawRequest),
+		shell.Post("/campaigns/{id}/ask", staff.ManageCampaigns, c.askApproval),
+		shell.Get("/campaigns/{id}/"+steps, staff.ManageCampaigns, c.confirmCampaignStep),
+		shell.Post("/campaigns/{id}/"+steps, staff.ManageCampaigns, c.takeCampaignStep),
 	}
 }
 
@@ -54,46 +55,46 @@ func (c *Console) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 	}
 	p, q := c.campaignQuery(r)
 	if len(p.Errors) > 0 {
-		return c.listed(w, r, p.Results(), p.Page())
+		return c.Listed(w, r, p.Results(), p.Page())
 	}
-	p.Export, q.Limit = exportURL(r), pageSize+1
+	p.Export, q.Limit = shell.ExportURL(r), shell.PageSize+1
 	if n, err := strconv.ParseInt(r.FormValue("before"), 10, 64); err == nil && n > 0 {
 		q.BeforeID = n
 	}
 	var err error
-	if p.List, err = c.Campaigns.Campaigns(r.Context(), actor(r), q); err != nil {
+	if p.List, err = c.Campaigns.Campaigns(r.Context(), shell.Actor(r), q); err != nil {
 		return err
 	}
-	if len(p.List) > pageSize {
-		p.List = p.List[:pageSize]
-		p.Next = withQuery(r, "before", strconv.FormatInt(p.List[pageSize-1].ID, 10))
+	if len(p.List) > shell.PageSize {
+		p.List = p.List[:shell.PageSize]
+		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
 	}
 	if q.BeforeID != 0 {
-		p.First = withQuery(r, "before", "")
+		p.First = shell.WithQuery(r, "before", "")
 	}
-	return c.listed(w, r, p.Results(), p.Page())
+	return c.Listed(w, r, p.Results(), p.Page())
 }
 
 // campaignQuery reads which campaigns are meant; what cannot be read is among
 // the page's errors.
 func (c *Console) campaignQuery(r *http.Request) (pages.Campaigns, campaign.Query) {
 	p := pages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
-	f := c.filter(r)
-	p.States = chosen(f, "state", campaign.States())
+	f := c.Filter(r)
+	p.States = shell.Chosen(f, "state", campaign.States())
 	q := campaign.Query{Search: p.Search, States: p.States}
 	// Each campaign has its shop's days, as in the calendar.
-	f.zone, q.Zone = time.UTC, c.DefaultZone
-	q.FirstDay, q.AfterDay = f.days()
-	p.Errors = f.broken.List
+	f.Zone, q.Zone = time.UTC, c.DefaultZone
+	q.FirstDay, q.AfterDay = f.Days()
+	p.Errors = f.Broken.List
 	return p, q
 }
 
 func (c *Console) loadCampaign(r *http.Request) (campaign.Status, error) {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return campaign.Status{}, err
 	}
-	return c.Campaigns.Campaign(r.Context(), actor(r), id)
+	return c.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
 }
 
 func (c *Console) campaignZone(tag string) *time.Location {
@@ -113,7 +114,7 @@ func (c *Console) showCampaign(w http.ResponseWriter, r *http.Request) error {
 
 // drawCampaign shows the page of a campaign.
 func (c *Console) drawCampaign(w http.ResponseWriter, r *http.Request, status int, p pages.Campaign) (err error) {
-	ctx, by, st := r.Context(), actor(r), p.Status
+	ctx, by, st := r.Context(), shell.Actor(r), p.Status
 	p.Zone = c.campaignZone(st.ShopTimezone)
 	if p.Carrier, err = c.carrier(r, st); err != nil {
 		return err
@@ -138,7 +139,7 @@ func (c *Console) drawCampaign(w http.ResponseWriter, r *http.Request, status in
 	if p.Earlier, err = c.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns); err != nil {
 		return err
 	}
-	return c.show(w, r, status, p.Page())
+	return c.Show(w, r, status, p.Page())
 }
 
 // previews renders every text for somebody of whom nothing but the language is known.
@@ -173,12 +174,12 @@ func (c *Console) campaignProgress(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	if !partial(r) {
-		redirect(w, r, pages.CampaignURL(st.ID, ""))
+	if !shell.Partial(r) {
+		shell.Redirect(w, r, pages.CampaignURL(st.ID, ""))
 		return nil
 	}
 	if shown := r.FormValue("state"); shown != "" && shown != string(st.State) {
-		w.Header().Set("HX-Trigger", reloadEvent) // other things can be done now
+		w.Header().Set("HX-Trigger", shell.ReloadEvent) // other things can be done now
 	}
 	p := pages.Campaign{Status: st, Zone: c.campaignZone(st.ShopTimezone)}
 	if p.Carrier, err = c.carrier(r, st); err != nil {
@@ -187,17 +188,17 @@ func (c *Console) campaignProgress(w http.ResponseWriter, r *http.Request) error
 	if p.Waiting, err = c.Campaigns.Waiting(r.Context(), st); err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, p.ProgressCard())
+	return c.Show(w, r, http.StatusOK, p.ProgressCard())
 }
 
 // carrier returns how the channel is that the campaign goes over.
 func (c *Console) carrier(r *http.Request, st campaign.Status) (delivery.ChannelStatus, error) {
-	all, err := c.status.get(r.Context())
+	all, err := c.status.Get(r.Context())
 	return all[st.Channel], err
 }
 
 func campaignCrumbs(r *http.Request, cp campaign.Campaign) []ui.Crumb {
-	return []ui.Crumb{{Label: say(r, "nav.campaigns"), URL: "/campaigns"}, {Label: cp.Name, URL: pages.CampaignURL(cp.ID, "")}}
+	return []ui.Crumb{{Label: shell.Say(r, "nav.campaigns"), URL: "/campaigns"}, {Label: cp.Name, URL: pages.CampaignURL(cp.ID, "")}}
 }
 
 func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
@@ -206,18 +207,18 @@ func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := pages.Campaign{Status: st, TestTo: strings.TrimSpace(r.PostFormValue("user_id")), TestVariant: r.PostFormValue("test_variant")}
-	to, err := user.ParseID(narrow(p.TestTo))
+	to, err := user.ParseID(shell.Narrow(p.TestTo))
 	if err != nil {
-		p.TestError = say(r, "rule.number")
+		p.TestError = shell.Say(r, "rule.number")
 		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
 	}
 	var variant *int
 	if n, ok := pages.VariantNames()[p.TestVariant]; ok {
 		variant = &n
 	}
-	sent, err := c.Campaigns.Test(r.Context(), actor(r), st.ID, to, variant)
-	if fieldsOf(err) != nil {
-		p.TestError = say(r, "rule.kind")
+	sent, err := c.Campaigns.Test(r.Context(), shell.Actor(r), st.ID, to, variant)
+	if shell.FieldsOf(err) != nil {
+		p.TestError = shell.Say(r, "rule.kind")
 		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
 	}
 	if err != nil {
@@ -228,7 +229,7 @@ func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	tone, text := pages.TestTold(r.Context(), o)
-	return c.done(w, r, pages.CampaignURL(st.ID, ""), tone, text)
+	return c.Done(w, r, pages.CampaignURL(st.ID, ""), tone, text)
 }
 
 // changeRate is for campaigns that are under way. Others who changed the rate
@@ -242,22 +243,22 @@ func (c *Console) changeRate(w http.ResponseWriter, r *http.Request) error {
 	refuse := func(status int, was, why string) error {
 		return c.drawCampaign(w, r, status, pages.Campaign{Status: st, Rate: pages.TypedRate{Value: typed, Was: was, Error: why}})
 	}
-	rate, err := strconv.Atoi(narrow(typed))
+	rate, err := strconv.Atoi(shell.Narrow(typed))
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return refuse(http.StatusUnprocessableEntity, r.PostFormValue("was_rate_per_second"), say(r, "rule.number"))
+		return refuse(http.StatusUnprocessableEntity, r.PostFormValue("was_rate_per_second"), shell.Say(r, "rule.number"))
 	}
 	if was := shownRate(r); was != nil && *was != st.RatePerSecond && rate != st.RatePerSecond {
 		now := strconv.Itoa(st.RatePerSecond)
-		return refuse(http.StatusConflict, now, say(r, "rule.changed_to", now))
+		return refuse(http.StatusConflict, now, shell.Say(r, "rule.changed_to", now))
 	}
 	spec := st.Spec
 	spec.RatePerSecond = rate
-	_, err = c.Campaigns.Edit(r.Context(), actor(r), st.ID, st.Version, spec)
-	if fields := fieldsOf(err); fields != nil {
-		return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Bad, pages.CampaignLabel(r.Context(), fields[0].Name)+": "+ui.FieldText(r.Context(), fields[0]))
+	_, err = c.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, st.Version, spec)
+	if fields := shell.FieldsOf(err); fields != nil {
+		return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Bad, pages.CampaignLabel(r.Context(), fields[0].Name)+": "+ui.FieldText(r.Context(), fields[0]))
 	}
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, say(r, "campaign.done.rate"))
+	return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done.rate"))
 }

@@ -9,12 +9,13 @@ import (
 	"dropbell/views/i18n"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // campaignQuestion asks before a step and says what it will do; where the state
 // does not allow it there is nothing to submit.
 func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Confirmation {
-	step, l, zone := r.PathValue("step"), frame(r).Locale, c.campaignZone(st.ShopTimezone)
+	step, l, zone := r.PathValue("step"), shell.Frame(r).Locale, c.campaignZone(st.ShopTimezone)
 	if no := st.Allows(campaign.Transition(step)); no != nil {
 		return pages.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
 			Title: l.T("confirm.not."+step, st.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: pages.CampaignURL(st.ID, ""), NoReason: true}}
@@ -28,15 +29,15 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 		} else {
 			points = append(points, l.T("campaign.confirm.publish.now"))
 		}
-		above, unknown := c.Campaigns.ApprovalAbove(r.Context(), actor(r), st.Shop)
+		above, unknown := c.Campaigns.ApprovalAbove(r.Context(), shell.Actor(r), st.Shop)
 		if unknown == nil {
 			hidden = append(hidden, [2]string{"alone_up_to", strconv.FormatInt(above, 10)})
 		}
-		if n, exact, err := c.Campaigns.Estimate(r.Context(), actor(r), st.Audience); err == nil {
+		if n, exact, err := c.Campaigns.Estimate(r.Context(), shell.Actor(r), st.Audience); err == nil {
 			points = append(points, reachPoint(l, n, exact))
 			if unknown == nil && above > 0 && n > above {
 				points = append(points, l.T("campaign.confirm.publish.ask", above))
-				if st.Creator != actor(r).Label {
+				if st.Creator != shell.Actor(r).Label {
 					points = append(points, l.T("campaign.confirm.publish.not_yours"))
 				}
 			}
@@ -74,7 +75,7 @@ func shownAbove(r *http.Request) (int64, error) {
 // leftOutPoints say who of the audience gets nothing: for comparison, or for
 // want of coupons.
 func (c *Console) leftOutPoints(r *http.Request, st campaign.Status) (points []string) {
-	l := frame(r).Locale
+	l := shell.Frame(r).Locale
 	if st.Content.HoldOut > 0 {
 		points = append(points, l.T("campaign.confirm.hold_out", st.Content.HoldOut))
 	}
@@ -82,7 +83,7 @@ func (c *Console) leftOutPoints(r *http.Request, st campaign.Status) (points []s
 		return points
 	}
 	// By whoever may see the campaign: its shop is that of the template.
-	t, err := c.Templates.Template(r.Context(), actor(r), st.GrantTemplate)
+	t, err := c.Templates.Template(r.Context(), shell.Actor(r), st.GrantTemplate)
 	if err != nil {
 		return points // the publication itself says what is wrong with it
 	}
@@ -105,7 +106,7 @@ func (c *Console) confirmCampaignStep(w http.ResponseWriter, r *http.Request) er
 	if wait, err := c.awaits(r, st); err != nil {
 		return err
 	} else if wait {
-		redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+		shell.Redirect(w, r, pages.CampaignURL(st.ID, "approval"))
 		return nil
 	}
 	return c.askStep(w, r, c.campaignQuestion(r, st))
@@ -118,7 +119,7 @@ func (c *Console) awaits(r *http.Request, st campaign.Status) (bool, error) {
 	if campaign.Transition(r.PathValue("step")) != campaign.Publishing || st.State != campaign.Draft || st.ApprovalAskedAt == nil {
 		return false, nil
 	}
-	v, err := c.Campaigns.Review(r.Context(), actor(r), st.ID)
+	v, err := c.Campaigns.Review(r.Context(), shell.Actor(r), st.ID)
 	return v.Needed(), err
 }
 
@@ -130,14 +131,14 @@ func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error
 	if wait, err := c.awaits(r, st); err != nil {
 		return err
 	} else if wait {
-		redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+		shell.Redirect(w, r, pages.CampaignURL(st.ID, "approval"))
 		return nil
 	}
 	step := r.PathValue("step")
 	if campaignStepTaken(st, campaign.Transition(step)) { // a form that was sent twice, or a colleague
-		return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, say(r, "campaign.done."+step, st.Name))
+		return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done."+step, st.Name))
 	}
-	version, err := shownVersion(r, step == string(campaign.Publishing))
+	version, err := shell.ShownVersion(r, step == string(campaign.Publishing))
 	if err != nil {
 		return c.refuseCampaignStep(w, r, st, err)
 	}
@@ -151,10 +152,10 @@ func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error
 		case err != nil:
 			return err
 		case wait:
-			redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+			shell.Redirect(w, r, pages.CampaignURL(st.ID, "approval"))
 			return nil
 		case campaignStepTaken(st, campaign.Transition(step)):
-			return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, say(r, "campaign.done."+step, st.Name))
+			return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done."+step, st.Name))
 		}
 		return c.refuseCampaignStep(w, r, st, cause)
 	}
@@ -168,19 +169,19 @@ func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error
 	if next.ApprovalAskedAt != nil {
 		said = "campaign.done.ask"
 	}
-	return c.done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, say(r, said, next.Name))
+	return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, said, next.Name))
 }
 
 // campaignStep takes the step. A publication depends on what the question said.
 func (c *Console) campaignStep(r *http.Request, id, version int64, step campaign.Transition) (campaign.Campaign, error) {
 	if step != campaign.Publishing {
-		return c.Campaigns.Do(r.Context(), actor(r), id, version, step, reason(r))
+		return c.Campaigns.Do(r.Context(), shell.Actor(r), id, version, step, shell.Reason(r))
 	}
 	shown, err := shownAbove(r)
 	if err != nil {
 		return campaign.Campaign{}, err
 	}
-	return c.Campaigns.Publish(r.Context(), actor(r), id, version, shown, reason(r))
+	return c.Campaigns.Publish(r.Context(), shell.Actor(r), id, version, shown, shell.Reason(r))
 }
 
 // campaignStepTaken reports whether what the step is for is so already.

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // statusLife is how old the channels' state may be that pages show.
@@ -46,18 +47,18 @@ func (c *Console) channelStatus(ctx context.Context) (all [delivery.Channels]del
 }
 
 func (c *Console) listChannels(w http.ResponseWriter, r *http.Request) error {
-	status, err := c.status.get(r.Context())
+	status, err := c.status.Get(r.Context())
 	if err != nil {
 		return err
 	}
 	p := pages.Channels{Status: status}
-	return c.either(w, r, p.Live(), p.Page())
+	return c.Either(w, r, p.Live(), p.Page())
 }
 
 func channelOf(r *http.Request) (delivery.Channel, error) {
 	ch, err := delivery.ParseChannel(r.PathValue("channel"))
 	if err != nil {
-		return 0, errNoPage
+		return 0, shell.ErrNoPage
 	}
 	return ch, nil
 }
@@ -67,7 +68,7 @@ func channelOf(r *http.Request) (delivery.Channel, error) {
 func sharedChannel(r *http.Request) (delivery.Channel, error) {
 	ch, err := channelOf(r)
 	if err == nil {
-		err = actor(r).MayEverywhere(staff.Operate)
+		err = shell.Actor(r).MayEverywhere(staff.Operate)
 	}
 	return ch, err
 }
@@ -90,15 +91,15 @@ func channelsURL(drop int64) string {
 }
 
 func channelCrumbs(r *http.Request) []ui.Crumb {
-	return []ui.Crumb{{Label: say(r, "nav.channels"), URL: "/channels"}}
+	return []ui.Crumb{{Label: shell.Say(r, "nav.channels"), URL: "/channels"}}
 }
 
 func (c *Console) channelQuestion(r *http.Request, ch delivery.Channel) pages.Confirmation {
-	step, name, drop := r.PathValue("step"), say(r, "channel."+ch.String()), dropOf(r)
-	p := ui.ConfirmProps{Title: say(r, "confirm.channel_"+step+".title", name), Points: []string{say(r, "confirm.channel_"+step+".1")},
-		Action: fmt.Sprintf("/channels/%s/%s", ch, step), Cancel: channelsURL(drop), Submit: say(r, "channels."+step), Kind: "primary", Reason: reason(r)}
+	step, name, drop := r.PathValue("step"), shell.Say(r, "channel."+ch.String()), dropOf(r)
+	p := ui.ConfirmProps{Title: shell.Say(r, "confirm.channel_"+step+".title", name), Points: []string{shell.Say(r, "confirm.channel_"+step+".1")},
+		Action: fmt.Sprintf("/channels/%s/%s", ch, step), Cancel: channelsURL(drop), Submit: shell.Say(r, "channels."+step), Kind: "primary", Reason: shell.Reason(r)}
 	if step == "pause" {
-		p.Points = append(p.Points, say(r, "confirm.channel_pause.2"), say(r, "confirm.channel_pause.3"))
+		p.Points = append(p.Points, shell.Say(r, "confirm.channel_pause.2"), shell.Say(r, "confirm.channel_pause.3"))
 		p.Kind, p.NeedsReason = "danger", true
 	}
 	if drop > 0 {
@@ -112,7 +113,7 @@ func (c *Console) confirmChannel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.ask(w, r, http.StatusOK, c.channelQuestion(r, ch))
+	return c.Ask(w, r, http.StatusOK, c.channelQuestion(r, ch))
 }
 
 func (c *Console) changeChannel(w http.ResponseWriter, r *http.Request) error {
@@ -124,32 +125,32 @@ func (c *Console) changeChannel(w http.ResponseWriter, r *http.Request) error {
 	if r.PathValue("step") == "pause" {
 		decide, text = c.Control.Pause, "channels.paused_now"
 	}
-	now, err := decide(r.Context(), actor(r), ch, reason(r))
+	now, err := decide(r.Context(), shell.Actor(r), ch, shell.Reason(r))
 	if errors.Is(err, delivery.ErrPaused) {
 		p := c.channelQuestion(r, ch)
-		p.ReasonError = say(r, "channels.paused_already", now.PausedBy, frame(r).Locale.DateTime(now.PausedAt, frame(r).Zone), now.PausedReason)
-		return c.ask(w, r, http.StatusConflict, p)
+		p.ReasonError = shell.Say(r, "channels.paused_already", now.PausedBy, shell.Frame(r).Locale.DateTime(now.PausedAt, shell.Frame(r).Zone), now.PausedReason)
+		return c.Ask(w, r, http.StatusConflict, p)
 	}
-	if broken := fieldsOf(err); broken != nil {
+	if broken := shell.FieldsOf(err); broken != nil {
 		p := c.channelQuestion(r, ch)
 		p.ReasonError = ui.FieldText(r.Context(), broken[0])
-		return c.ask(w, r, http.StatusUnprocessableEntity, p)
+		return c.Ask(w, r, http.StatusUnprocessableEntity, p)
 	}
 	if err != nil {
 		return err
 	}
-	c.status.forget()
-	return c.done(w, r, channelsURL(dropOf(r)), ui.Good, say(r, text, say(r, "channel."+ch.String())))
+	c.status.Forget()
+	return c.Done(w, r, channelsURL(dropOf(r)), ui.Good, shell.Say(r, text, shell.Say(r, "channel."+ch.String())))
 }
 
 // rateQuestion asks for a channel's rate; was is what it was when the answer
 // was begun.
 func (c *Console) rateQuestion(r *http.Request, ch delivery.Channel, was, typed, broken string) pages.Confirmation {
 	return pages.Confirmation{Active: "channels", Crumbs: channelCrumbs(r),
-		Inside: ui.Field(ui.FieldProps{Name: "rate_per_second", Label: say(r, "channels.rate_field"), Help: say(r, "channels.rate_help"), Value: typed,
-			Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off", Suffix: say(r, "replay.per_second")}),
-		ConfirmProps: ui.ConfirmProps{Title: say(r, "channels.rate_title", say(r, "channel."+ch.String())), Points: []string{say(r, "channels.rate_1")},
-			Action: fmt.Sprintf("/channels/%s/rate", ch), Cancel: "/channels", Submit: say(r, "channels.rate_do"), Kind: "primary", Reason: reason(r),
+		Inside: ui.Field(ui.FieldProps{Name: "rate_per_second", Label: shell.Say(r, "channels.rate_field"), Help: shell.Say(r, "channels.rate_help"), Value: typed,
+			Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off", Suffix: shell.Say(r, "replay.per_second")}),
+		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "channels.rate_title", shell.Say(r, "channel."+ch.String())), Points: []string{shell.Say(r, "channels.rate_1")},
+			Action: fmt.Sprintf("/channels/%s/rate", ch), Cancel: "/channels", Submit: shell.Say(r, "channels.rate_do"), Kind: "primary", Reason: shell.Reason(r),
 			Hidden: [][2]string{{"was_rate_per_second", was}}}}
 }
 
@@ -163,7 +164,7 @@ func (c *Console) rateForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	now := strconv.Itoa(settings[ch].RatePerSecond)
-	return c.ask(w, r, http.StatusOK, c.rateQuestion(r, ch, now, now, ""))
+	return c.Ask(w, r, http.StatusOK, c.rateQuestion(r, ch, now, now, ""))
 }
 
 func (c *Console) saveRate(w http.ResponseWriter, r *http.Request) error {
@@ -171,28 +172,28 @@ func (c *Console) saveRate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := actor(r).MayEverywhere(staff.Operate); err != nil {
+	if err := shell.Actor(r).MayEverywhere(staff.Operate); err != nil {
 		return err
 	}
 	typed, was := r.PostFormValue("rate_per_second"), r.PostFormValue("was_rate_per_second")
-	rd := &reading{values: map[string]string{"rate_per_second": typed}}
-	rate, broken := rd.number("rate_per_second"), rd.broken.List
+	rd := &shell.Reading{Values: map[string]string{"rate_per_second": typed}}
+	rate, broken := rd.Number("rate_per_second"), rd.Broken.List
 	if broken == nil {
-		now, err := c.Control.SetRate(r.Context(), actor(r), ch, shownRate(r), int(min(rate, delivery.MaxRate+1)), reason(r))
+		now, err := c.Control.SetRate(r.Context(), shell.Actor(r), ch, shownRate(r), int(min(rate, delivery.MaxRate+1)), shell.Reason(r))
 		if errors.Is(err, fault.ErrStale) {
 			// What it is now is what the new form shows: who sends it again means it.
 			is := strconv.Itoa(now.RatePerSecond)
-			return c.ask(w, r, http.StatusConflict, c.rateQuestion(r, ch, is, typed, say(r, "rule.changed_to", is)))
+			return c.Ask(w, r, http.StatusConflict, c.rateQuestion(r, ch, is, typed, shell.Say(r, "rule.changed_to", is)))
 		}
-		if broken = fieldsOf(err); broken == nil && err != nil {
+		if broken = shell.FieldsOf(err); broken == nil && err != nil {
 			return err
 		}
 	}
 	if broken != nil {
-		return c.ask(w, r, http.StatusUnprocessableEntity, c.rateQuestion(r, ch, was, typed, ui.FieldText(r.Context(), broken[0])))
+		return c.Ask(w, r, http.StatusUnprocessableEntity, c.rateQuestion(r, ch, was, typed, ui.FieldText(r.Context(), broken[0])))
 	}
-	c.status.forget()
-	return c.done(w, r, "/channels", ui.Good, say(r, "channels.rate_now", say(r, "channel."+ch.String())))
+	c.status.Forget()
+	return c.Done(w, r, "/channels", ui.Good, shell.Say(r, "channels.rate_now", shell.Say(r, "channel."+ch.String())))
 }
 
 // shownRate is the rate that the form had shown; nil if it does not say.
@@ -210,7 +211,7 @@ const shownTests = 10
 func (c *Console) testsPage(r *http.Request, ch delivery.Channel) (pages.ChannelTests, error) {
 	p := pages.ChannelTests{Channel: ch, Recipient: r.FormValue("recipient"), Template: r.FormValue("template"), Configured: c.Channels.Has(ch)}
 	var err error
-	p.List, err = c.Tests.Tests(r.Context(), actor(r), ch, shownTests)
+	p.List, err = c.Tests.Tests(r.Context(), shell.Actor(r), ch, shownTests)
 	return p, err
 }
 
@@ -225,7 +226,7 @@ func (c *Console) showTests(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.either(w, r, p.Results(), p.Page())
+	return c.Either(w, r, p.Results(), p.Page())
 }
 
 func (c *Console) startTest(w http.ResponseWriter, r *http.Request) error {
@@ -233,11 +234,11 @@ func (c *Console) startTest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	wish := delivery.TestWish{Channel: ch, Recipient: r.PostFormValue("recipient"), Locale: frame(r).Locale.Tag}
+	wish := delivery.TestWish{Channel: ch, Recipient: r.PostFormValue("recipient"), Locale: shell.Frame(r).Locale.Tag}
 	broken, err := c.testTemplate(r, &wish)
 	if err == nil && broken == nil {
-		_, err = c.Tests.Start(r.Context(), actor(r), wish)
-		broken = fieldsOf(err)
+		_, err = c.Tests.Start(r.Context(), shell.Actor(r), wish)
+		broken = shell.FieldsOf(err)
 	}
 	refused := broken != nil || fault.KindOf(err) == fault.Throttled || fault.KindOf(err) == fault.Invalid
 	if err != nil && !refused {
@@ -251,9 +252,9 @@ func (c *Console) startTest(w http.ResponseWriter, r *http.Request) error {
 		if p.Errors = broken; broken == nil {
 			p.Error = ui.FaultText(r.Context(), err)
 		}
-		return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+		return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 	}
-	return c.done(w, r, fmt.Sprintf("/channels/%s/test", ch), ui.Good, say(r, "tests.asked"))
+	return c.Done(w, r, fmt.Sprintf("/channels/%s/test", ch), ui.Good, shell.Say(r, "tests.asked"))
 }
 
 // testTemplate reads the drop that the message tells about; the sender must be
@@ -264,9 +265,9 @@ func (c *Console) testTemplate(r *http.Request, wish *delivery.TestWish) ([]faul
 		return nil, nil
 	}
 	var e fault.Fields
-	n, err := strconv.ParseInt(narrow(typed), 10, 64)
+	n, err := strconv.ParseInt(shell.Narrow(typed), 10, 64)
 	if err == nil && n > 0 {
-		_, err = c.Templates.Template(r.Context(), actor(r), n)
+		_, err = c.Templates.Template(r.Context(), shell.Actor(r), n)
 		if kind := fault.KindOf(err); err != nil && kind != fault.NotFound && kind != fault.Denied {
 			return nil, err
 		}

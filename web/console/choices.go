@@ -29,7 +29,7 @@ func (c *Console) chooseTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, pages.TemplateChoices(list).Part())
+	return c.Show(w, r, http.StatusOK, pages.TemplateChoices(list).Part())
 }
 
 var numberAtEnd = regexp.MustCompile(`^(?:.*\(#|#)?([0-9]{1,19})\)?$`)

@@ -14,6 +14,7 @@ import (
 	"dropbell/views/i18n"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 const (
@@ -37,7 +38,7 @@ type face struct {
 
 func newFace(p pages.Cockpit, zone *time.Location, original *i18n.Locale) *face {
 	f := &face{page: p, zone: zone, cells: map[*i18n.Locale]ui.Cells{}}
-	f.page.Sum = digest(f.page.Shape(), f.in(original))
+	f.page.Sum = shell.Digest(f.page.Shape(), f.in(original))
 	return f
 }
 
@@ -65,7 +66,7 @@ type patchKey struct {
 	language *i18n.Locale
 }
 
-func (d *deck) digest() string { return d.page.Sum }
+func (d *deck) Digest() string { return d.page.Sum }
 
 // patch returns the values that bring a page from a state to this one as JSON,
 // nil if it is there. It is made once for all who come from the same state.
@@ -108,7 +109,7 @@ func (d *deck) draw(before *face, l *i18n.Locale) []byte {
 
 // deck looks at a drop. What is known from the look before is not read again.
 func (c *Console) deck(ctx context.Context, templateID int64, before *deck) (*deck, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, shell.WriteTimeout)
 	defer cancel()
 	t, err := c.Templates.Template(ctx, staff.System(), templateID)
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *Console) deck(ctx context.Context, templateID int64, before *deck) (*de
 	if p.Deck, err = c.Cockpits.Cockpit(ctx, templateID, known); err != nil {
 		return nil, err
 	}
-	if p.Channels, err = c.status.get(ctx); err != nil {
+	if p.Channels, err = c.status.Get(ctx); err != nil {
 		return nil, err
 	}
 	if p.Pulse, err = c.pulse(ctx, p, before); err != nil {
@@ -131,7 +132,7 @@ func (c *Console) deck(ctx context.Context, templateID int64, before *deck) (*de
 	if p.Ahead, err = c.aheadOf(ctx, t); err != nil {
 		return nil, err
 	}
-	d := &deck{face: newFace(p, c.DefaultZone, c.languages.Default()), patches: map[patchKey][]byte{}}
+	d := &deck{face: newFace(p, c.DefaultZone, c.Languages.Default()), patches: map[patchKey][]byte{}}
 	if before == nil {
 		return d, nil
 	}
@@ -165,7 +166,7 @@ func (c *Console) pulse(ctx context.Context, p pages.Cockpit, before *deck) (rem
 
 // aheadOf is what the forecast says about the drop.
 func (c *Console) aheadOf(ctx context.Context, t template.Template) (list []reminder.Prognosis, err error) {
-	all, err := c.ahead.get(ctx)
+	all, err := c.ahead.Get(ctx)
 	for _, ch := range all {
 		for _, j := range ch.Jobs {
 			if j.TemplateID == t.ID {
@@ -181,7 +182,7 @@ func (c *Console) showCockpit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d, err := c.decks.peek(r.Context(), t.ID)
+	d, err := c.decks.Peek(r.Context(), t.ID)
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (c *Console) showCockpit(w http.ResponseWriter, r *http.Request) error {
 	if sales != nil {
 		p.Claims = pages.ClaimsCard(*sales)
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 // streamCockpit sends what changes on a cockpit, as server-sent events: the
@@ -203,25 +204,25 @@ func (c *Console) streamCockpit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.openStream(w, r)
+	s, err := c.OpenStream(w, r)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	states, leave := c.decks.join(t.ID)
+	defer s.Close()
+	states, leave := c.decks.Join(t.ID)
 	defer leave()
-	language := frame(r).Locale
-	pump(c.Shell, s, states, func(d *deck) error {
-		if err := actor(s.r).May(staff.View, d.page.ShopNumber); err != nil {
+	language := shell.Frame(r).Locale
+	shell.Pump(c.Shell, s, states, func(d *deck) error {
+		if err := shell.Actor(s.Request).May(staff.View, d.page.ShopNumber); err != nil {
 			return err
 		}
-		from := s.seen[0]
-		s.seen[0] = d.page.Sum
+		from := s.Seen[0]
+		s.Seen[0] = d.page.Sum
 		if before := d.faceOf(from); before != nil && before.page.Shape() != d.page.Shape() {
-			return s.event(reloadEvent, nil)
+			return s.Event(shell.ReloadEvent, nil)
 		}
 		if raw := d.patch(from, language); raw != nil {
-			return s.event("dropbell:cells", raw)
+			return s.Event("dropbell:cells", raw)
 		}
 		return nil
 	})

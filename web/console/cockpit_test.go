@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/i18n"
+	"dropbell/web/console/shell"
 )
 
 func cockpitURL(id int64) string { return templateURL(id) + "/cockpit" }
@@ -132,9 +133,9 @@ func TestCockpitStreamEnds(t *testing.T) {
 	b.live = cockpitURL(d.ID) + "/live?from=" + between(b.get(cockpitURL(d.ID)).body, `data-stream-from="`, `"`)
 	stream, _ := b.listen(d.ID, "")
 	within(t, "somebody watches", func() bool {
-		return g.decks.watching() == 1
+		return g.decks.Watching() == 1
 	})
-	states, leave := g.decks.join(d.ID)
+	states, leave := g.decks.Join(d.ID)
 	<-states // the first look is over
 	leave()
 	_, err := g.Templates.Do(t.Context(), staff.System(), d.ID, 0, template.Publishing, "")
@@ -143,7 +144,7 @@ func TestCockpitStreamEnds(t *testing.T) {
 		t.Errorf("twelve slots appear on a page without any: %+v", got)
 	}
 	g.exec(`update staff set disabled_at = now() where id = $1`, m.ID)
-	g.wait(presenceLife)
+	g.wait(shell.PresenceLife)
 	for got := g.next(stream); got.event != "dropbell:signed-out"; got = g.next(stream) {
 	}
 	g.ends(stream)
@@ -258,7 +259,7 @@ func TestPatchesLeadToThePage(t *testing.T) {
 		g.sending(d, 12-step/2, step%3, 100, 10*step+3)
 		now, err := g.deck(t.Context(), d.ID, before)
 		g.must(err)
-		for _, l := range g.languages.All() {
+		for _, l := range g.Languages.All() {
 			from := ""
 			if before != nil {
 				from = before.page.Sum
@@ -275,7 +276,7 @@ func TestPatchesLeadToThePage(t *testing.T) {
 				t.Fatalf("step %d in %s: the patched page is another", step, l.Tag)
 			}
 		}
-		if now.patch(now.page.Sum, g.languages.Default()) != nil {
+		if now.patch(now.page.Sum, g.Languages.Default()) != nil {
 			t.Error("who has the state is sent something")
 		}
 		before = now

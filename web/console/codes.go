@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // allCodes shows the batches of all templates.
@@ -21,7 +22,7 @@ func (c *Console) allCodes(w http.ResponseWriter, r *http.Request) error {
 	if err := c.fillCodes(r, &p, 0); err != nil {
 		return err
 	}
-	return c.either(w, r, p.Batches(), p.Page())
+	return c.Either(w, r, p.Batches(), p.Page())
 }
 
 // listCodes shows the batches of one template.
@@ -34,7 +35,7 @@ func (c *Console) listCodes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.either(w, r, p.Batches(), p.Page())
+	return c.Either(w, r, p.Batches(), p.Page())
 }
 
 func (c *Console) codesPage(r *http.Request, t template.Template) (pages.Codes, error) {
@@ -42,31 +43,31 @@ func (c *Console) codesPage(r *http.Request, t template.Template) (pages.Codes, 
 	if err := c.Codes.MayGenerate(t); err != nil {
 		p.Closed = ui.FaultText(r.Context(), err)
 		if errors.Is(err, redeemcode.ErrEnded) {
-			p.Closed = say(r, "codes.closed")
+			p.Closed = shell.Say(r, "codes.closed")
 		}
 	}
 	if err := c.fillCodes(r, &p, t.ID); err != nil {
 		return p, err
 	}
 	var err error
-	p.Supply, err = c.Codes.Supply(r.Context(), actor(r), t.ID)
+	p.Supply, err = c.Codes.Supply(r.Context(), shell.Actor(r), t.ID)
 	return p, err
 }
 
 // fillCodes reads one page of batches; templateID 0 stands for all templates.
 func (c *Console) fillCodes(r *http.Request, p *pages.Codes, templateID int64) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	list, err := c.Codes.Batches(r.Context(), actor(r), redeemcode.Query{TemplateID: templateID, Before: max(0, before), Limit: pageSize + 1})
+	list, err := c.Codes.Batches(r.Context(), shell.Actor(r), redeemcode.Query{TemplateID: templateID, Before: max(0, before), Limit: shell.PageSize + 1})
 	if err != nil {
 		return err
 	}
 	p.List, p.Before = list, max(0, before)
-	if len(list) > pageSize {
-		p.List = list[:pageSize]
-		p.Next = withQuery(r, "before", strconv.FormatInt(p.List[pageSize-1].ID, 10))
+	if len(list) > shell.PageSize {
+		p.List = list[:shell.PageSize]
+		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
 	}
 	if before > 0 {
-		p.First = withQuery(r, "before", "")
+		p.First = shell.WithQuery(r, "before", "")
 	}
 	return nil
 }
@@ -80,8 +81,8 @@ func (c *Console) generateCodes(w http.ResponseWriter, r *http.Request) error {
 	typed := strings.TrimSpace(r.PostFormValue("count"))
 	count, broken := typedCount(typed)
 	if broken == nil {
-		_, err = c.Codes.Generate(r.Context(), actor(r), t.ID, count, creationKey(r))
-		broken = fieldsOf(err)
+		_, err = c.Codes.Generate(r.Context(), shell.Actor(r), t.ID, count, creationKey(r))
+		broken = shell.FieldsOf(err)
 	}
 	if len(broken) > 0 {
 		return c.askAgain(w, r, t, typed, broken)
@@ -89,7 +90,7 @@ func (c *Console) generateCodes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, pages.CodesURL(t.ID), ui.Good, frame(r).Locale.N("codes.started", count))
+	return c.Done(w, r, pages.CodesURL(t.ID), ui.Good, shell.Frame(r).Locale.N("codes.started", count))
 }
 
 func (c *Console) askAgain(w http.ResponseWriter, r *http.Request, t template.Template, typed string, broken []fault.Field) error {
@@ -98,12 +99,12 @@ func (c *Console) askAgain(w http.ResponseWriter, r *http.Request, t template.Te
 		return err
 	}
 	p.Count, p.Errors = typed, broken
-	return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+	return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 }
 
 // typedCount reads a number that people may have divided into groups.
 func typedCount(s string) (int64, []fault.Field) {
-	n, err := strconv.ParseInt(strings.NewReplacer(",", "", " ", "", "\u00a0", "").Replace(narrow(s)), 10, 64)
+	n, err := strconv.ParseInt(strings.NewReplacer(",", "", " ", "", "\u00a0", "").Replace(shell.Narrow(s)), 10, 64)
 	if err != nil {
 		var e fault.Fields
 		e.Add("count", "rule.code_count", "must be between 1 and %d", redeemcode.MaxCount)
@@ -124,7 +125,7 @@ func (c *Console) exportCodes(w http.ResponseWriter, r *http.Request) error {
 			return redeemcode.ErrBatchNotFound
 		}
 	}
-	x, err := c.Codes.Export(r.Context(), actor(r), t.ID, batch)
+	x, err := c.Codes.Export(r.Context(), shell.Actor(r), t.ID, batch)
 	if err != nil {
 		return err
 	}
@@ -132,9 +133,9 @@ func (c *Console) exportCodes(w http.ResponseWriter, r *http.Request) error {
 	if batch != 0 {
 		name = fmt.Sprintf("codes-%d-%d.csv", t.ID, batch)
 	}
-	out := newDownload(w, name)
+	out := shell.NewDownload(w, name)
 	if err := c.Codes.Write(r.Context(), x, out); err != nil {
-		return out.broken(c.Shell, r, err)
+		return out.Broken(c.Shell, r, err)
 	}
 	return nil
 }
@@ -146,9 +147,9 @@ func (c *Console) loadBatch(r *http.Request) (template.Template, redeemcode.Batc
 	}
 	id, err := strconv.ParseInt(r.PathValue("batch"), 10, 64)
 	if err != nil || id <= 0 {
-		return t, redeemcode.Batch{}, errNoPage
+		return t, redeemcode.Batch{}, shell.ErrNoPage
 	}
-	b, err := c.Codes.Batch(r.Context(), actor(r), t.ID, id)
+	b, err := c.Codes.Batch(r.Context(), shell.Actor(r), t.ID, id)
 	return t, b, err
 }
 
@@ -160,11 +161,11 @@ func (c *Console) confirmRevokeCodes(w http.ResponseWriter, r *http.Request) err
 	if b.State == redeemcode.Revoked {
 		return c.revokedAlready(w, r, t, b)
 	}
-	return c.ask(w, r, http.StatusOK, c.revokeQuestion(r, t, b))
+	return c.Ask(w, r, http.StatusOK, c.revokeQuestion(r, t, b))
 }
 
 func (c *Console) revokeQuestion(r *http.Request, t template.Template, b redeemcode.Batch) pages.Confirmation {
-	l := frame(r).Locale
+	l := shell.Frame(r).Locale
 	crumbs := append(templateCrumbs(r, t), ui.Crumb{Label: l.T("codes.title"), URL: pages.CodesURL(t.ID)})
 	return pages.Confirmation{Active: "templates", Crumbs: crumbs, ConfirmProps: ui.ConfirmProps{
 		Title:  l.T("codes.confirm.title", strconv.FormatInt(b.ID, 10)),
@@ -178,11 +179,11 @@ func (c *Console) revokeCodes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Codes.Revoke(r.Context(), actor(r), t.ID, b.ID, reason(r))
-	if broken := fieldsOf(err); len(broken) > 0 {
+	_, err = c.Codes.Revoke(r.Context(), shell.Actor(r), t.ID, b.ID, shell.Reason(r))
+	if broken := shell.FieldsOf(err); len(broken) > 0 {
 		p := c.revokeQuestion(r, t, b)
-		p.Reason, p.ReasonError = reason(r), ui.FieldText(r.Context(), broken[0])
-		return c.ask(w, r, http.StatusUnprocessableEntity, p)
+		p.Reason, p.ReasonError = shell.Reason(r), ui.FieldText(r.Context(), broken[0])
+		return c.Ask(w, r, http.StatusUnprocessableEntity, p)
 	}
 	if errors.Is(err, redeemcode.ErrRevoked) {
 		return c.revokedAlready(w, r, t, b)
@@ -190,19 +191,19 @@ func (c *Console) revokeCodes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, pages.CodesURL(t.ID), ui.Good, say(r, "codes.revoked_now"))
+	return c.Done(w, r, pages.CodesURL(t.ID), ui.Good, shell.Say(r, "codes.revoked_now"))
 }
 
 // revokedAlready answers who wants to revoke what somebody else was faster to
 // revoke: it is as wished, by the reason that the list shows.
 func (c *Console) revokedAlready(w http.ResponseWriter, r *http.Request, t template.Template, b redeemcode.Batch) error {
-	return c.done(w, r, pages.CodesURL(t.ID), ui.Info, say(r, "codes.revoked_already", strconv.FormatInt(b.ID, 10)))
+	return c.Done(w, r, pages.CodesURL(t.ID), ui.Info, shell.Say(r, "codes.revoked_already", strconv.FormatInt(b.ID, 10)))
 }
 
 // checkCode says what a code is. It is a question and changes nothing; it is
 // a POST because a code in an address would be kept by logs and histories.
 func (c *Console) checkCode(w http.ResponseWriter, r *http.Request) error {
-	f, err := c.Codes.Check(r.Context(), actor(r), r.PostFormValue("code"))
+	f, err := c.Codes.Check(r.Context(), shell.Actor(r), r.PostFormValue("code"))
 	if err != nil {
 		return err
 	}
@@ -210,5 +211,5 @@ func (c *Console) checkCode(w http.ResponseWriter, r *http.Request) error {
 	if f.Verdict == redeemcode.Unreadable || f.Verdict == redeemcode.Forged {
 		p.Typed = strings.TrimSpace(r.PostFormValue("code"))
 	}
-	return c.either(w, r, p.Card(), p.Page())
+	return c.Either(w, r, p.Card(), p.Page())
 }

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // codeKeys holds a key that everybody may know.
@@ -85,7 +86,7 @@ func TestCodesInTheConsole(t *testing.T) {
 		path := at + "?before=99"
 		marketer.get(at).is(200).has(`data-live="` + at + `"`)
 		marketer.get(path).is(200).has(`data-live="` + path + `"`)
-		if _, err := g.lookAtPart(t.Context(), g.keyOf(&ui.Frame{Locale: g.languages.Default(), Member: staff.Member{Role: staff.Viewer}}, path), nil); err != nil {
+		if _, err := g.LookAtPart(t.Context(), g.KeyOf(&ui.Frame{Locale: g.Languages.Default(), Member: staff.Member{Role: staff.Viewer}}, path), nil); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -184,7 +185,7 @@ func TestCodesOfAllTemplates(t *testing.T) {
 	b := g.as(staff.Marketer)
 	b.get("/codes").is(200).has("No redeem codes yet")
 	mine, theirs := g.byCode(g.published(10, 5*time.Hour)), g.byCode(g.published(11, 5*time.Hour))
-	for range pageSize {
+	for range shell.PageSize {
 		b.post(fmt.Sprintf("/templates/%d/codes", mine.ID), url.Values{"count": {"1"}}).to(fmt.Sprintf("/templates/%d/codes", mine.ID))
 	}
 	b.post(fmt.Sprintf("/templates/%d/codes", theirs.ID), url.Values{"count": {"7"}}).to(fmt.Sprintf("/templates/%d/codes", theirs.ID))

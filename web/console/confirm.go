@@ -12,20 +12,21 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 	"dropbell/web/security"
 )
 
 func (c *Console) confirmForm(w http.ResponseWriter, r *http.Request) error {
 	to := afterConfirm(r.FormValue("return"))
-	if c.confirmed(r) {
-		redirect(w, r, to)
+	if c.Confirmed(r) {
+		shell.Redirect(w, r, to)
 		return nil
 	}
 	return c.showConfirm(w, r, http.StatusOK, pages.Confirm{Return: to, ByPassword: r.FormValue("with") == "password"})
 }
 
 func afterConfirm(to string) string {
-	if to = localPath(to); strings.HasPrefix(to, confirmPath) {
+	if to = shell.LocalPath(to); strings.HasPrefix(to, shell.ConfirmPath) {
 		return "/"
 	}
 	return to
@@ -33,7 +34,7 @@ func afterConfirm(to string) string {
 
 // showConfirm draws the question with the ways in which the member can answer.
 func (c *Console) showConfirm(w http.ResponseWriter, r *http.Request, status int, p pages.Confirm) error {
-	f := frame(r)
+	f := shell.Frame(r)
 	has, err := c.Staff.SecurityOf(r.Context(), f.Member)
 	if err != nil {
 		return err
@@ -46,13 +47,13 @@ func (c *Console) showConfirm(w http.ResponseWriter, r *http.Request, status int
 	if p.Passkey, err = c.askPasskey(r, f.Member); err != nil {
 		return err
 	}
-	return c.show(w, r, status, p.Page())
+	return c.Show(w, r, status, p.Page())
 }
 
 func (c *Console) confirm(w http.ResponseWriter, r *http.Request) error {
-	m := frame(r).Member
-	again := pages.Confirm{Return: afterConfirm(r.PostFormValue("confirm_return")), Carried: carried(r.PostForm), ByPassword: r.PostFormValue("confirm_with") == "password"}
-	if to := localPath(r.PostFormValue("confirm_to")); to != "/" {
+	m := shell.Frame(r).Member
+	again := pages.Confirm{Return: afterConfirm(r.PostFormValue("confirm_return")), Carried: shell.Carried(r.PostForm), ByPassword: r.PostFormValue("confirm_with") == "password"}
+	if to := shell.LocalPath(r.PostFormValue("confirm_to")); to != "/" {
 		again.To = to
 	}
 	answer := c.confirmation(r)
@@ -68,18 +69,18 @@ func (c *Console) confirm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if wait > 0 {
-		w.Header().Set("Retry-After", seconds(wait))
-		again.Error = say(r, "signin.throttled", frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
+		w.Header().Set("Retry-After", shell.Seconds(wait))
+		again.Error = shell.Say(r, "signin.throttled", shell.Frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
 		return c.showConfirm(w, r, http.StatusTooManyRequests, again)
 	}
 	err = c.Staff.Confirm(r.Context(), m, r.PostFormValue("confirm_password"), answer)
 	switch {
 	case errors.Is(err, staff.ErrSignIn):
-		c.refused(r, security.ConfirmationRefused, m, "")
-		again.Error = say(r, "confirm.password_refused")
+		c.Refused(r, security.ConfirmationRefused, m, "")
+		again.Error = shell.Say(r, "confirm.password_refused")
 		return c.showConfirm(w, r, http.StatusUnprocessableEntity, again)
 	case errors.Is(err, staff.ErrSecondFactor), errors.Is(err, staff.ErrSealed):
-		c.refused(r, security.ConfirmationRefused, m, "")
+		c.Refused(r, security.ConfirmationRefused, m, "")
 		again.Error = c.proofRefused(r, m, err)
 		return c.showConfirm(w, r, http.StatusUnprocessableEntity, again)
 	case err != nil:
@@ -88,13 +89,13 @@ func (c *Console) confirm(w http.ResponseWriter, r *http.Request) error {
 	if err := held.giveBack(r.Context()); err != nil {
 		return err
 	}
-	c.confirmedAt(r, c.Now())
+	c.ConfirmedAt(r, c.Now())
 	if again.To != "" {
 		// The browser sends the form again, all of its fields included.
 		http.Redirect(w, r, again.To, http.StatusTemporaryRedirect)
 		return nil
 	}
-	return c.done(w, r, again.Return, ui.Good, say(r, "confirm.done"))
+	return c.Done(w, r, again.Return, ui.Good, shell.Say(r, "confirm.done"))
 }
 
 // confirmation reads the proof; nothing means the password. A member who
@@ -104,72 +105,72 @@ func (c *Console) confirmation(r *http.Request) staff.Answer {
 		a := c.passkeyAnswer(r, raw)
 		return staff.Answer{Passkey: &a}
 	}
-	if r.PostFormValue("confirm_with") == "password" && frame(r).Method == staff.ByPassword {
+	if r.PostFormValue("confirm_with") == "password" && shell.Frame(r).Method == staff.ByPassword {
 		return staff.Answer{}
 	}
-	return staff.Answer{Code: narrow(r.PostFormValue("confirm_code"))}
+	return staff.Answer{Code: shell.Narrow(r.PostFormValue("confirm_code"))}
 }
 
 func unanswered(r *http.Request, a staff.Answer) []fault.Field {
 	switch {
 	case a.Passkey != nil:
 		return nil
-	case r.PostFormValue("confirm_with") == "password" && frame(r).Method == staff.ByPassword:
-		return missing(r, "confirm_password")
+	case r.PostFormValue("confirm_with") == "password" && shell.Frame(r).Method == staff.ByPassword:
+		return shell.Missing(r, "confirm_password")
 	}
-	return missing(r, "confirm_code")
+	return shell.Missing(r, "confirm_code")
 }
 
 // confirmElsewhere sends a member who signed in at the identity provider there
 // once more.
 func (c *Console) confirmElsewhere(w http.ResponseWriter, r *http.Request) error {
 	to := afterConfirm(r.FormValue("return"))
-	if c.SingleSignOn == nil || frame(r).Method != staff.BySingleSignOn {
-		return errNoPage
+	if c.SingleSignOn == nil || shell.Frame(r).Method != staff.BySingleSignOn {
+		return shell.ErrNoPage
 	}
 	a, address, err := c.SingleSignOn.BeginAgain(r.Context())
 	if err != nil {
 		return c.refuseConfirmation(w, r, to, err)
 	}
-	a.Return, a.Confirms = to, frame(r).Member.ID
+	a.Return, a.Confirms = to, shell.Frame(r).Member.ID
 	return c.leaveFor(w, r, a, address)
 }
 
 // endConfirmation takes back the browser of a member who was sent to the
 // identity provider to confirm that it is they.
 func (c *Console) endConfirmation(w http.ResponseWriter, r *http.Request, a staff.Attempt, who staff.Identity) error {
-	m, to := frame(r).Member, localPath(a.Return)
+	m, to := shell.Frame(r).Member, shell.LocalPath(a.Return)
 	if m.ID != a.Confirms {
 		return staff.ErrUnauthenticated
 	}
 	if err := c.Staff.ConfirmWith(r.Context(), m, who, a); err != nil {
 		return c.refuseConfirmation(w, r, to, err)
 	}
-	c.confirmedAt(r, c.Now())
-	return c.done(w, r, to, ui.Good, say(r, "confirm.done"))
+	c.ConfirmedAt(r, c.Now())
+	return c.Done(w, r, to, ui.Good, shell.Say(r, "confirm.done"))
 }
 
 // refuseConfirmation explains on the page that asks what became of the attempt.
 func (c *Console) refuseConfirmation(w http.ResponseWriter, r *http.Request, to string, err error) error {
 	page, status := pages.Confirm{Return: to}, http.StatusUnprocessableEntity
 	switch {
-	case frame(r).Member.ID == 0:
+	case shell.Frame(r).Member.ID == 0:
 		return staff.ErrUnauthenticated
 	case errors.Is(err, staff.ErrProviderDown):
 		status = http.StatusServiceUnavailable
 		w.Header().Set("Retry-After", "2")
 		c.Log.WarnContext(r.Context(), "the identity provider cannot be used", "error", err)
-		page.Error = say(r, "confirm.sso_down")
+		page.Error = shell.Say(r, "confirm.sso_down")
 	case errors.Is(err, staff.ErrNotAskedAgain):
-		page.Error = say(r, "fault.sso_not_asked_again")
+		page.Error = shell.Say(r, "fault.sso_not_asked_again")
 	case errors.Is(err, staff.ErrAttempt):
-		page.Error = say(r, "signin.sso.ended")
+		page.Error = shell.Say(r, "signin.sso.ended")
 	case errors.Is(err, staff.ErrSingleSignOn):
-		c.refused(r, security.ConfirmationRefused, frame(r).Member, "")
-		page.Error = say(r, "confirm.sso_refused")
+		c.Refused(r, security.ConfirmationRefused, shell.Frame(r).Member, "")
+		page.Error = shell.Say(r, "confirm.sso_refused")
 	default:
 		return err
 	}
-	frame(r).Path = confirmPath + "?" + url.Values{"return": {to}}.Encode()
+	shell.Frame(r).Path = shell.ConfirmPath + "?" + url.Values{"return": {to}}.Encode()
 	return c.showConfirm(w, r, status, page)
 }

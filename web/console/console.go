@@ -24,6 +24,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 )
 
 // AuditReader reads the audit log.
@@ -71,7 +72,7 @@ type Uploads interface {
 
 // Deps are everything the console stands on. All are required.
 type Deps struct {
-	ShellDeps
+	shell.Deps
 	Templates    *template.Service
 	Reminders    *reminder.Service
 	Board        reminder.BoardStore
@@ -126,26 +127,26 @@ type Deps struct {
 // Console serves the console.
 type Console struct {
 	Deps
-	*Shell
+	*shell.Shell
 	slowed  slowedNotes
-	decks   *hub[int64, *deck]
+	decks   *shell.Hub[int64, *deck]
 	sales   salesDesk
-	status  *recent[[delivery.Channels]delivery.ChannelStatus]
-	ahead   *recent[[]reminder.ChannelForecast]
+	status  *shell.Recent[[delivery.Channels]delivery.ChannelStatus]
+	ahead   *shell.Recent[[]reminder.ChannelForecast]
 	handler http.Handler
 }
 
 // New returns the console. It panics if its own catalogues or assets, which
 // are part of the program, cannot be read.
 func New(d Deps) *Console {
-	c := &Console{Deps: d, Shell: NewShell(d.ShellDeps)}
-	c.slowed.once, c.slowed.turns = NewThrottle(1, slowedEvery, d.Now), make(chan struct{}, slowedAtATime)
-	c.decks = newHub(c.deck, always[*deck](time.Second))
-	c.status = newRecent(statusLife, c.channelStatus)
-	c.ahead = newRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
+	c := &Console{Deps: d, Shell: shell.New(d.Deps)}
+	c.slowed.once, c.slowed.turns = shell.NewThrottle(1, slowedEvery, d.Now), make(chan struct{}, slowedAtATime)
+	c.decks = shell.NewHub(c.deck, shell.Always[*deck](time.Second))
+	c.status = shell.NewRecent(statusLife, c.channelStatus)
+	c.ahead = shell.NewRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 		return c.Forecaster.Forecast(ctx, forecastAhead)
 	})
-	c.confirmWith(func(w http.ResponseWriter, r *http.Request, p pages.Confirm) error {
+	c.ConfirmWith(func(w http.ResponseWriter, r *http.Request, p pages.Confirm) error {
 		return c.showConfirm(w, r, http.StatusOK, p)
 	})
 	c.handler = c.routes()
@@ -159,6 +160,6 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.
 // for what is still being recorded.
 func (c *Console) Close() {
 	c.slowed.Wait()
-	c.Shell.close()
-	c.decks.close()
+	c.Shell.Close()
+	c.decks.Close()
 }

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // NoticeCalendar keeps how many notices there are per day.
@@ -34,21 +35,21 @@ type Tallies interface {
 func (c *Console) findCoupons(w http.ResponseWriter, r *http.Request) error {
 	p, q, ok := couponQuery(r)
 	ok = ok && len(p.Errors) == 0
-	p.Broken, p.Export = !ok, exportURL(r)
+	p.Broken, p.Export = !ok, shell.ExportURL(r)
 	q.BeforeID, _ = strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	q.BeforeID = max(0, q.BeforeID)
 	if ok && p.Search != "" {
-		list, err := c.Coupons.List(r.Context(), actor(r), q)
+		list, err := c.Coupons.List(r.Context(), shell.Actor(r), q)
 		if err != nil {
 			return err
 		}
-		p.List = list[:min(len(list), pageSize)]
-		if len(list) > pageSize {
-			p.Next = withQuery(r, "before", strconv.FormatInt(p.List[pageSize-1].ID, 10))
+		p.List = list[:min(len(list), shell.PageSize)]
+		if len(list) > shell.PageSize {
+			p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
 		}
 	}
 	if q.BeforeID > 0 {
-		p.First = withQuery(r, "before", "")
+		p.First = shell.WithQuery(r, "before", "")
 	}
 	if ok && q.TemplateID != 0 {
 		var err error
@@ -56,12 +57,12 @@ func (c *Console) findCoupons(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return c.listed(w, r, p.Results(), p.Page())
+	return c.Listed(w, r, p.Results(), p.Page())
 }
 
 // tallyOf is nil of a template that there is not, or not for this viewer.
 func (c *Console) tallyOf(r *http.Request, id int64) (*pages.Tally, error) {
-	t, err := c.Templates.Template(r.Context(), actor(r), id)
+	t, err := c.Templates.Template(r.Context(), shell.Actor(r), id)
 	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Denied {
 		return nil, nil
 	}
@@ -78,10 +79,10 @@ func couponQuery(r *http.Request) (p pages.Coupons, q coupon.Query, ok bool) {
 	p = pages.Coupons{By: r.FormValue("by"), Search: strings.TrimSpace(r.FormValue("q"))}
 	var broken fault.Fields
 	p.State = coupon.State(strings.TrimSpace(r.FormValue("state")))
-	q = coupon.Query{State: choice(r, "state", coupon.States(), &broken), Limit: pageSize + 1}
-	choice(r, "by", pages.CouponSearches(), &broken)
+	q = coupon.Query{State: shell.Choice(r, "state", coupon.States(), &broken), Limit: shell.PageSize + 1}
+	shell.Choice(r, "by", pages.CouponSearches(), &broken)
 	p.Errors = broken.List
-	n, err := strconv.ParseInt(narrow(p.Search), 10, 64)
+	n, err := strconv.ParseInt(shell.Narrow(p.Search), 10, 64)
 	isID := err == nil && n > 0
 	switch p.By {
 	case "order":
@@ -98,22 +99,22 @@ func couponQuery(r *http.Request) (p pages.Coupons, q coupon.Query, ok bool) {
 }
 
 func (c *Console) listLocks(w http.ResponseWriter, r *http.Request) error {
-	by := actor(r)
+	by := shell.Actor(r)
 	p := pages.Locks{MayRelease: func(shop int64) bool { return by.Can(staff.Operate, shop) }}
 	after := lockCursor(r.FormValue("after"))
-	list, err := c.Coupons.OpenLocks(r.Context(), by, after, pageSize+1)
+	list, err := c.Coupons.OpenLocks(r.Context(), by, after, shell.PageSize+1)
 	if err != nil {
 		return err
 	}
-	p.List = list[:min(len(list), pageSize)]
-	if len(list) > pageSize {
-		last := p.List[pageSize-1]
-		p.Next = withQuery(r, "after", strconv.FormatInt(last.LockedUntil.UnixMicro(), 10)+"-"+strconv.FormatInt(last.ID, 10))
+	p.List = list[:min(len(list), shell.PageSize)]
+	if len(list) > shell.PageSize {
+		last := p.List[shell.PageSize-1]
+		p.Next = shell.WithQuery(r, "after", strconv.FormatInt(last.LockedUntil.UnixMicro(), 10)+"-"+strconv.FormatInt(last.ID, 10))
 	}
 	if after.ID != 0 {
-		p.First = withQuery(r, "after", "")
+		p.First = shell.WithQuery(r, "after", "")
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 // lockCursor reads where the page before ended; nonsense is the beginning.
@@ -128,24 +129,24 @@ func lockCursor(text string) coupon.LockCursor {
 }
 
 func (c *Console) showCoupon(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	l, log, err := c.Coupons.Coupon(r.Context(), actor(r), id)
+	l, log, err := c.Coupons.Coupon(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, pages.CouponDetail{Coupon: l, Log: log, MayRelease: actor(r).Can(staff.Operate, l.ShopNumber),
-		MayRevoke: actor(r).Can(staff.ManageUsers, l.ShopNumber)}.Page())
+	return c.Show(w, r, http.StatusOK, pages.CouponDetail{Coupon: l, Log: log, MayRelease: shell.Actor(r).Can(staff.Operate, l.ShopNumber),
+		MayRevoke: shell.Actor(r).Can(staff.ManageUsers, l.ShopNumber)}.Page())
 }
 
 // couponStep asks whether the step in the address is meant.
 func (c *Console) couponStep(r *http.Request, l coupon.Listed, broken string) pages.Confirmation {
-	loc, order := frame(r).Locale, r.FormValue("order")
+	loc, order := shell.Frame(r).Locale, r.FormValue("order")
 	p := pages.Confirmation{Active: "coupons", Crumbs: []ui.Crumb{{Label: loc.T("nav.coupons"), URL: "/coupons"},
 		{Label: loc.T("coupon.title", strconv.FormatInt(l.ID, 10)), URL: pages.CouponURL(l.ID)}},
-		ConfirmProps: ui.ConfirmProps{Cancel: pages.CouponURL(l.ID), Kind: "danger", Reason: reason(r), NeedsReason: true, ReasonError: broken}}
+		ConfirmProps: ui.ConfirmProps{Cancel: pages.CouponURL(l.ID), Kind: "danger", Reason: shell.Reason(r), NeedsReason: true, ReasonError: broken}}
 	if r.PathValue("step") == "revoke" {
 		p.Title, p.Submit, p.Action = loc.T("coupon.revoke.title"), loc.T("coupon.revoke"), pages.CouponURL(l.ID)+"/revoke"
 		p.Points = []string{loc.T("coupon.revoke.1", l.UserID.String(), l.TemplateName), loc.T("coupon.revoke.2")}
@@ -166,7 +167,7 @@ func (c *Console) confirmCouponStep(w http.ResponseWriter, r *http.Request) erro
 	if couponRefusal(r, l) != nil {
 		return c.refuseCouponStep(w, r, l)
 	}
-	return c.ask(w, r, http.StatusOK, c.couponStep(r, l, ""))
+	return c.Ask(w, r, http.StatusOK, c.couponStep(r, l, ""))
 }
 
 // couponRefusal says why the step in the address cannot be taken, nil if it can.
@@ -182,34 +183,34 @@ func (c *Console) refuseCouponStep(w http.ResponseWriter, r *http.Request, l cou
 	p := c.couponStep(r, l, "")
 	p.Action, p.Submit, p.Kind, p.Hidden, p.Inside, p.NoReason = "", "", "", nil, nil, true
 	if r.PathValue("step") == "revoke" {
-		p.Title, p.Points = say(r, "coupon.revoke.not"), []string{say(r, "coupon.revoke.not."+string(l.At(l.Now)))}
+		p.Title, p.Points = shell.Say(r, "coupon.revoke.not"), []string{shell.Say(r, "coupon.revoke.not."+string(l.At(l.Now)))}
 	} else {
-		p.Title, p.Points = say(r, "coupon.release.title"), []string{noLock(r, l)}
+		p.Title, p.Points = shell.Say(r, "coupon.release.title"), []string{noLock(r, l)}
 	}
-	return c.ask(w, r, http.StatusConflict, p)
+	return c.Ask(w, r, http.StatusConflict, p)
 }
 
 // noLock says why the order in the address has no lock that could be ended.
 func noLock(r *http.Request, l coupon.Listed) string {
 	switch order := r.FormValue("order"); {
 	case l.State != coupon.Locked && l.State != coupon.Used:
-		return say(r, "coupon.release.none")
+		return shell.Say(r, "coupon.release.none")
 	case order == "":
-		return say(r, "coupon.release.unnamed")
+		return shell.Say(r, "coupon.release.unnamed")
 	case order == l.OrderID:
-		return say(r, "coupon.release.used", order)
+		return shell.Say(r, "coupon.release.used", order)
 	default:
-		return say(r, "coupon.release.other", order)
+		return shell.Say(r, "coupon.release.other", order)
 	}
 }
 
 // ownCoupon loads the coupon in the address if the viewer may take the step.
 func (c *Console) ownCoupon(r *http.Request) (coupon.Listed, error) {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return coupon.Listed{}, err
 	}
-	l, _, err := c.Coupons.Coupon(r.Context(), actor(r), id)
+	l, _, err := c.Coupons.Coupon(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return l, err
 	}
@@ -217,7 +218,7 @@ func (c *Console) ownCoupon(r *http.Request) (coupon.Listed, error) {
 	if r.PathValue("step") == "revoke" {
 		needs = staff.ManageUsers
 	}
-	return l, actor(r).May(needs, l.ShopNumber)
+	return l, shell.Actor(r).May(needs, l.ShopNumber)
 }
 
 func (c *Console) takeCouponStep(w http.ResponseWriter, r *http.Request) error {
@@ -227,13 +228,13 @@ func (c *Console) takeCouponStep(w http.ResponseWriter, r *http.Request) error {
 	}
 	said := "coupon.revoked"
 	if r.PathValue("step") == "revoke" {
-		_, err = c.Coupons.Revoke(r.Context(), actor(r), l.ID, reason(r), r.PostFormValue("stock") != "")
+		_, err = c.Coupons.Revoke(r.Context(), shell.Actor(r), l.ID, shell.Reason(r), r.PostFormValue("stock") != "")
 	} else {
 		said = "locks.released"
-		_, err = c.Coupons.Release(r.Context(), actor(r), l.ID, r.PostFormValue("order"), reason(r))
+		_, err = c.Coupons.Release(r.Context(), shell.Actor(r), l.ID, r.PostFormValue("order"), shell.Reason(r))
 	}
-	if broken := fieldsOf(err); broken != nil && ui.ErrorOf(r.Context(), broken, "reason") != "" {
-		return c.ask(w, r, http.StatusUnprocessableEntity, c.couponStep(r, l, ui.ErrorOf(r.Context(), broken, "reason")))
+	if broken := shell.FieldsOf(err); broken != nil && ui.ErrorOf(r.Context(), broken, "reason") != "" {
+		return c.Ask(w, r, http.StatusUnprocessableEntity, c.couponStep(r, l, ui.ErrorOf(r.Context(), broken, "reason")))
 	}
 	if errors.Is(err, coupon.ErrNotUsable) { // show what there is now
 		now, again := c.ownCoupon(r)
@@ -244,14 +245,14 @@ func (c *Console) takeCouponStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, pages.CouponURL(l.ID), ui.Good, say(r, said))
+	return c.Done(w, r, pages.CouponURL(l.ID), ui.Good, shell.Say(r, said))
 }
 
 func (c *Console) showNotices(w http.ResponseWriter, r *http.Request) error {
 	p := pages.NoticeCalendar{Today: dateIn(c.Now(), c.DefaultZone)}
 	p.Month = ui.ParseMonth(r.FormValue("month"), p.Today)
-	from, end := ui.MonthSpan(frame(r).Locale, p.Month)
-	days, err := c.Notices.NoticeDays(r.Context(), from, end.AddDate(0, 0, -1), actor(r).Shops, 0)
+	from, end := ui.MonthSpan(shell.Frame(r).Locale, p.Month)
+	days, err := c.Notices.NoticeDays(r.Context(), from, end.AddDate(0, 0, -1), shell.Actor(r).Shops, 0)
 	if err != nil {
 		return err
 	}
@@ -262,5 +263,5 @@ func (c *Console) showNotices(w http.ResponseWriter, r *http.Request) error {
 		}
 		p.Days = append(p.Days, day)
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }

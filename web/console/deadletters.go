@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // recentJobs is how many replays and discards are shown, running or not.
@@ -39,7 +40,7 @@ func typedFilter(r *http.Request) (pages.DeadFilter, delivery.DeadLetterFilter, 
 	}
 	f.TemplateID, f.CampaignID = typedNumber("template", typed.Template, &broken), typedNumber("campaign", typed.Campaign, &broken)
 	if typed.User != "" {
-		id, err := user.ParseID(narrow(typed.User))
+		id, err := user.ParseID(shell.Narrow(typed.User))
 		if err != nil {
 			broken.Add("user", "rule.user_id", "must be a positive whole number")
 		}
@@ -53,7 +54,7 @@ func typedNumber(name, text string, broken *fault.Fields) int64 {
 	if text == "" {
 		return 0
 	}
-	n, err := strconv.ParseInt(narrow(text), 10, 64)
+	n, err := strconv.ParseInt(shell.Narrow(text), 10, 64)
 	if err != nil || n <= 0 {
 		broken.Add(name, "rule.user_id", "must be a positive whole number")
 	}
@@ -63,14 +64,14 @@ func typedNumber(name, text string, broken *fault.Fields) int64 {
 // refuseFilter leads back from pages that act, or list what would be acted
 // upon, to where the filter is typed, which marks what cannot be read.
 func (c *Console) refuseFilter(w http.ResponseWriter, r *http.Request, typed pages.DeadFilter) error {
-	return c.done(w, r, typed.URL("/dead-letters"), "", "")
+	return c.Done(w, r, typed.URL("/dead-letters"), "", "")
 }
 
 func (c *Console) listDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	typed, f, broken := typedFilter(r)
 	p := pages.DeadLetters{Filter: typed, Errors: broken}
 	if len(broken) == 0 {
-		groups, err := c.DeadLetters.Groups(r.Context(), actor(r), f)
+		groups, err := c.DeadLetters.Groups(r.Context(), shell.Actor(r), f)
 		if err != nil {
 			return err
 		}
@@ -80,11 +81,11 @@ func (c *Console) listDeadLetters(w http.ResponseWriter, r *http.Request) error 
 	if p.Jobs, err = c.deadLetterJobs(r); err != nil {
 		return err
 	}
-	return c.either(w, r, p.Results(), p.Page())
+	return c.Either(w, r, p.Results(), p.Page())
 }
 
 func (c *Console) deadLetterJobs(r *http.Request) (pages.Jobs, error) {
-	list, err := c.DeadLetters.Jobs(r.Context(), actor(r), recentJobs)
+	list, err := c.DeadLetters.Jobs(r.Context(), shell.Actor(r), recentJobs)
 	return pages.Jobs{List: list}, err
 }
 
@@ -95,14 +96,14 @@ func (c *Console) refreshJobs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !partial(r) {
-		redirect(w, r, "/dead-letters")
+	if !shell.Partial(r) {
+		shell.Redirect(w, r, "/dead-letters")
 		return nil
 	}
 	if !jobs.Running() {
-		w.Header().Set("HX-Trigger", reloadEvent)
+		w.Header().Set("HX-Trigger", shell.ReloadEvent)
 	}
-	return c.show(w, r, http.StatusOK, jobs.Card())
+	return c.Show(w, r, http.StatusOK, jobs.Card())
 }
 
 func (c *Console) listSingleDeadLetters(w http.ResponseWriter, r *http.Request) error {
@@ -111,19 +112,19 @@ func (c *Console) listSingleDeadLetters(w http.ResponseWriter, r *http.Request) 
 		return c.refuseFilter(w, r, typed)
 	}
 	batch, id := letterCursor(r.FormValue("after"))
-	list, err := c.DeadLetters.List(r.Context(), actor(r), f, batch, id, pageSize+1)
+	list, err := c.DeadLetters.List(r.Context(), shell.Actor(r), f, batch, id, shell.PageSize+1)
 	if err != nil {
 		return err
 	}
-	p := pages.DeadLetterList{Filter: typed, List: list[:min(len(list), pageSize)], Export: typed.URL("/dead-letters.csv")}
-	if len(list) > pageSize {
-		last := p.List[pageSize-1]
+	p := pages.DeadLetterList{Filter: typed, List: list[:min(len(list), shell.PageSize)], Export: typed.URL("/dead-letters.csv")}
+	if len(list) > shell.PageSize {
+		last := p.List[shell.PageSize-1]
 		p.Next = typed.URL("/dead-letters/list", [2]string{"after", fmt.Sprintf("%d_%d", last.BatchID, last.UserID)})
 	}
 	if batch != 0 {
 		p.First = typed.URL("/dead-letters/list")
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 // letterCursor reads the "after" of a keyset page; nonsense is the beginning.
@@ -151,18 +152,18 @@ func (c *Console) askReplay(w http.ResponseWriter, r *http.Request, status int, 
 	if refused == nil {
 		refused = unread
 	}
-	t, err := c.DeadLetters.DryRun(r.Context(), actor(r), f, rate)
+	t, err := c.DeadLetters.DryRun(r.Context(), shell.Actor(r), f, rate)
 	if err != nil {
 		return err
 	}
-	p := pages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), PerSecond: rate, Reason: reason(r), RequestKey: requestKey(r), Errors: refused}
-	if r.FormValue("part") == "run" && partial(r) {
-		return c.show(w, r, http.StatusOK, p.Run())
+	p := pages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), PerSecond: rate, Reason: shell.Reason(r), RequestKey: requestKey(r), Errors: refused}
+	if r.FormValue("part") == "run" && shell.Partial(r) {
+		return c.Show(w, r, http.StatusOK, p.Run())
 	}
-	if partial(r) {
-		return c.show(w, r, status, p.Fragment())
+	if shell.Partial(r) {
+		return c.Show(w, r, status, p.Fragment())
 	}
-	return c.show(w, r, status, p.Page())
+	return c.Show(w, r, status, p.Page())
 }
 
 // typedRate reads at how many per second to replay, or why it cannot be read;
@@ -172,13 +173,13 @@ func typedRate(r *http.Request) (int, []fault.Field) {
 	if strings.TrimSpace(text) == "" {
 		return 0, nil
 	}
-	rd := &reading{values: map[string]string{"rate_per_second": text}}
-	rate := int(rd.number("rate_per_second"))
-	if rd.broken.List == nil {
-		rd.broken.List = fieldsOf(delivery.CheckRate(rate))
+	rd := &shell.Reading{Values: map[string]string{"rate_per_second": text}}
+	rate := int(rd.Number("rate_per_second"))
+	if rd.Broken.List == nil {
+		rd.Broken.List = shell.FieldsOf(delivery.CheckRate(rate))
 	}
-	if rd.broken.List != nil {
-		return 0, rd.broken.List
+	if rd.Broken.List != nil {
+		return 0, rd.Broken.List
 	}
 	return rate, nil
 }
@@ -190,9 +191,9 @@ func (c *Console) replay(w http.ResponseWriter, r *http.Request) error {
 	}
 	rate, broken := typedRate(r)
 	if broken == nil {
-		_, err := c.DeadLetters.Start(r.Context(), actor(r), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: f, Rate: rate,
-			Reason: reason(r), RequestKey: requestKey(r)})
-		if broken = fieldsOf(err); broken == nil && err != nil {
+		_, err := c.DeadLetters.Start(r.Context(), shell.Actor(r), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: f, Rate: rate,
+			Reason: shell.Reason(r), RequestKey: requestKey(r)})
+		if broken = shell.FieldsOf(err); broken == nil && err != nil {
 			return err
 		}
 	}
@@ -200,7 +201,7 @@ func (c *Console) replay(w http.ResponseWriter, r *http.Request) error {
 		return c.askReplay(w, r, http.StatusUnprocessableEntity, broken)
 	}
 	typed.Fingerprint = nil // its letters are on their way out of the list
-	return c.done(w, r, typed.URL("/dead-letters"), ui.Good, say(r, "letters.replaying"))
+	return c.Done(w, r, typed.URL("/dead-letters"), ui.Good, shell.Say(r, "letters.replaying"))
 }
 
 func (c *Console) confirmDiscard(w http.ResponseWriter, r *http.Request) error {
@@ -208,19 +209,19 @@ func (c *Console) confirmDiscard(w http.ResponseWriter, r *http.Request) error {
 	if len(broken) > 0 {
 		return c.refuseFilter(w, r, typed)
 	}
-	t, err := c.DeadLetters.DryRun(r.Context(), actor(r), f, 0)
+	t, err := c.DeadLetters.DryRun(r.Context(), shell.Actor(r), f, 0)
 	if err != nil {
 		return err
 	}
-	l := frame(r).Locale
-	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
+	l := shell.Frame(r).Locale
+	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("letters.discard.title"), Points: []string{l.N("letters.discard.1", t.Total), l.T("letters.discard.2"), l.T("letters.discard.3")},
 		Action: "/dead-letters/discard", Cancel: typed.URL("/dead-letters"), Submit: l.T("letters.discard.do"), Kind: "danger",
 		Hidden: append(typed.Pairs(), [2]string{"request_key", requestKey(r)})}})
 }
 
 func letterCrumbs(r *http.Request) []ui.Crumb {
-	return []ui.Crumb{{Label: say(r, "nav.dead_letters"), URL: "/dead-letters"}}
+	return []ui.Crumb{{Label: shell.Say(r, "nav.dead_letters"), URL: "/dead-letters"}}
 }
 
 func (c *Console) discard(w http.ResponseWriter, r *http.Request) error {
@@ -228,21 +229,21 @@ func (c *Console) discard(w http.ResponseWriter, r *http.Request) error {
 	if len(broken) > 0 {
 		return c.refuseFilter(w, r, typed)
 	}
-	if _, err := c.DeadLetters.Start(r.Context(), actor(r), delivery.DeadLetterOrder{Action: delivery.Discard, Filter: f, Reason: reason(r),
+	if _, err := c.DeadLetters.Start(r.Context(), shell.Actor(r), delivery.DeadLetterOrder{Action: delivery.Discard, Filter: f, Reason: shell.Reason(r),
 		RequestKey: requestKey(r)}); err != nil {
 		return err
 	}
 	typed.Fingerprint = nil
-	return c.done(w, r, typed.URL("/dead-letters"), ui.Good, say(r, "letters.discarding"))
+	return c.Done(w, r, typed.URL("/dead-letters"), ui.Good, shell.Say(r, "letters.discarding"))
 }
 
 // deadLetterJob returns the job in the address.
 func (c *Console) deadLetterJob(r *http.Request) (delivery.DeadLetterJob, error) {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return delivery.DeadLetterJob{}, err
 	}
-	list, err := c.DeadLetters.Jobs(r.Context(), actor(r), maxJobs)
+	list, err := c.DeadLetters.Jobs(r.Context(), shell.Actor(r), maxJobs)
 	if err != nil {
 		return delivery.DeadLetterJob{}, err
 	}
@@ -258,8 +259,8 @@ func (c *Console) confirmCancelJob(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	l := frame(r).Locale
-	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
+	l := shell.Frame(r).Locale
+	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("letters.job.cancel.title"), Points: []string{l.T("letters.job.cancel.1", j.Done+j.Late+j.Sent, j.Total), l.T("letters.job.cancel.2")},
 		Action: fmt.Sprintf("/dead-letters/jobs/%d/cancel", j.ID), Cancel: "/dead-letters", Submit: l.T("letters.job.cancel"), Kind: "danger", NoReason: true}})
 }
@@ -269,8 +270,8 @@ func (c *Console) cancelJob(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := c.DeadLetters.Cancel(r.Context(), actor(r), j.ID); err != nil {
+	if err := c.DeadLetters.Cancel(r.Context(), shell.Actor(r), j.ID); err != nil {
 		return err
 	}
-	return c.done(w, r, "/dead-letters", ui.Good, say(r, "letters.cancelled_now"))
+	return c.Done(w, r, "/dead-letters", ui.Good, shell.Say(r, "letters.cancelled_now"))
 }

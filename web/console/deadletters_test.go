@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/web/console/shell"
 )
 
 // fails answers for the users who have a cause, and takes the others.
@@ -109,7 +110,7 @@ func TestGroupsLeadToTheirLetters(t *testing.T) {
 func TestManyDeadLettersArePaged(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, 2*time.Hour)
-	for id := user.ID(1); id <= pageSize+2; id++ {
+	for id := user.ID(1); id <= shell.PageSize+2; id++ {
 		g.book(d, id, delivery.App, 5)
 	}
 	g.fire(d, 1, func(delivery.Message) delivery.Result { return delivery.Result{Detail: "down"} })
@@ -117,7 +118,7 @@ func TestManyDeadLettersArePaged(t *testing.T) {
 	first := viewer.get("/dead-letters/list?template=1").is(200).has("Next page").hasNot("First page")
 	next := html.UnescapeString(between(between(first.body, `<nav class="pager"`, `</nav>`), `href="`, `"`))
 	second := viewer.get(next).is(200).has("First page").hasNot("Next page")
-	if a, b := strings.Count(first.body, `class="row-link"`), strings.Count(second.body, `class="row-link"`); a != pageSize || b != 2 {
+	if a, b := strings.Count(first.body, `class="row-link"`), strings.Count(second.body, `class="row-link"`); a != shell.PageSize || b != 2 {
 		t.Errorf("%d letters on the first page and %d on the second", a, b)
 	}
 	viewer.get("/dead-letters/list?after=x_y").is(200).has("Next page")

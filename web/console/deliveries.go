@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 )
 
 // deliveryQuery reads which batches are meant, and what cannot be read.
@@ -18,11 +19,11 @@ func (c *Console) deliveryQuery(r *http.Request) (pages.DeliveryFilter, delivery
 	typed := func(name string) string { return strings.TrimSpace(r.FormValue(name)) }
 	f := pages.DeliveryFilter{Kind: typed("kind"), Slot: typed("slot"), Channel: typed("channel"), State: typed("state"), Outcome: typed("outcome"),
 		Template: typed("template"), User: typed("user"), From: typed("from"), To: typed("to")}
-	q, broken := delivery.BatchQuery{Limit: pageSize}, &fault.Fields{}
-	q.Kind, q.State = choice(r, "kind", delivery.Kinds(), broken), choice(r, "state", delivery.BatchStates(), broken)
-	q.Outcome = choice(r, "outcome", delivery.ListedOutcomes(), broken)
-	q.Slot, _ = strconv.Atoi(choice(r, "slot", slotNames(), broken))
-	if name := choice(r, "channel", channelNames(), broken); name != "" {
+	q, broken := delivery.BatchQuery{Limit: shell.PageSize}, &fault.Fields{}
+	q.Kind, q.State = shell.Choice(r, "kind", delivery.Kinds(), broken), shell.Choice(r, "state", delivery.BatchStates(), broken)
+	q.Outcome = shell.Choice(r, "outcome", delivery.ListedOutcomes(), broken)
+	q.Slot, _ = strconv.Atoi(shell.Choice(r, "slot", slotNames(), broken))
+	if name := shell.Choice(r, "channel", channelNames(), broken); name != "" {
 		if ch, err := delivery.ParseChannel(name); err == nil {
 			q.Channel = &ch
 		}
@@ -54,7 +55,7 @@ func typedUser(text string, broken *fault.Fields) user.ID {
 	if text == "" {
 		return 0
 	}
-	id, err := user.ParseID(narrow(text))
+	id, err := user.ParseID(shell.Narrow(text))
 	if err != nil {
 		broken.Add("user", "rule.user_id", "must be a positive whole number")
 	}
@@ -67,10 +68,10 @@ func (c *Console) typedMoment(name, text string, broken *fault.Fields) *time.Tim
 	if text == "" {
 		return nil
 	}
-	if d := day(text, c.DefaultZone); d != nil {
+	if d := shell.Day(text, c.DefaultZone); d != nil {
 		return d
 	}
-	at, rule := instant(text, firstTime, c.DefaultZone)
+	at, rule := shell.Instant(text, shell.FirstTime, c.DefaultZone)
 	if rule != "" || at.Year() < 1970 || at.Year() > 9000 {
 		broken.Add(name, "rule.time_format", "is not a date and time")
 		return nil
@@ -92,20 +93,20 @@ func (c *Console) listDeliveries(w http.ResponseWriter, r *http.Request) error {
 	p := pages.Deliveries{Filter: f, Errors: broken}
 	q.After = batchCursor(r.FormValue("after"))
 	if len(broken) == 0 {
-		page, err := c.Ledger.Batches(r.Context(), actor(r), q)
+		page, err := c.Ledger.Batches(r.Context(), shell.Actor(r), q)
 		if err != nil {
 			return err
 		}
-		p.List, p.Export = page.List, exportURL(r)
+		p.List, p.Export = page.List, shell.ExportURL(r)
 		if page.More {
-			p.Next = withQuery(r, "after", fmt.Sprintf("%d_%d", page.Next.DueAt.UnixMicro(), page.Next.ID))
-			p.Further = len(page.List) < pageSize
+			p.Next = shell.WithQuery(r, "after", fmt.Sprintf("%d_%d", page.Next.DueAt.UnixMicro(), page.Next.ID))
+			p.Further = len(page.List) < shell.PageSize
 		}
 	}
 	if q.After.ID != 0 {
-		p.First = withQuery(r, "after", "")
+		p.First = shell.WithQuery(r, "after", "")
 	}
-	return c.listed(w, r, p.Results(), p.Page())
+	return c.Listed(w, r, p.Results(), p.Page())
 }
 
 func (c *Console) exportDeliveries(w http.ResponseWriter, r *http.Request) error {
@@ -115,10 +116,10 @@ func (c *Console) exportDeliveries(w http.ResponseWriter, r *http.Request) error
 	}
 	head := []string{"batch_id", "kind", "owner_id", "template_id", "template_name", "shop_number", "slot_minutes", "channel", "state", "stop_reason",
 		"from_user", "to_user", "recipients", "sent", "skipped", "expired", "dead", "in_flight", "due_at", "started_at", "finished_at", "user_outcome"}
-	q.Limit = exportPage
-	return c.export(w, r, "deliveries", head, func(t *sheet) error {
-		return c.Ledger.EachBatch(r.Context(), actor(r), q, func(b delivery.BatchRow) error {
-			return t.row(b.ID, string(b.Kind), b.OwnerID, b.TemplateID, b.TemplateName, b.ShopNumber, b.Slot*5, b.Channel.String(), string(b.State), b.StopReason,
+	q.Limit = shell.ExportPage
+	return c.Export(w, r, "deliveries", head, func(t *shell.Sheet) error {
+		return c.Ledger.EachBatch(r.Context(), shell.Actor(r), q, func(b delivery.BatchRow) error {
+			return t.Row(b.ID, string(b.Kind), b.OwnerID, b.TemplateID, b.TemplateName, b.ShopNumber, b.Slot*5, b.Channel.String(), string(b.State), b.StopReason,
 				int64(b.From), int64(b.To), b.Counts.Reserved, b.Counts.Sent, b.Counts.Skipped, b.Counts.Expired, b.Counts.Dead, b.Counts.InFlight,
 				b.DueAt, b.StartedAt, b.FinishedAt, string(b.Outcome))
 		})
@@ -127,12 +128,12 @@ func (c *Console) exportDeliveries(w http.ResponseWriter, r *http.Request) error
 
 // recipientQuery reads which recipients of the batch in the address are meant.
 func recipientQuery(r *http.Request) (p pages.Batch, q delivery.RecipientQuery, err error) {
-	if q.BatchID, err = pathID(r); err != nil {
+	if q.BatchID, err = shell.PathID(r); err != nil {
 		return p, q, err
 	}
 	broken := &fault.Fields{}
 	p.User, p.Outcome = strings.TrimSpace(r.FormValue("user")), strings.TrimSpace(r.FormValue("outcome"))
-	q.Only, q.Outcome = typedUser(p.User, broken), choice(r, "outcome", delivery.ListedOutcomes(), broken)
+	q.Only, q.Outcome = typedUser(p.User, broken), shell.Choice(r, "outcome", delivery.ListedOutcomes(), broken)
 	p.Errors = broken.List
 	return p, q, nil
 }
@@ -142,26 +143,26 @@ func (c *Console) showBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if p.Row, err = c.Ledger.Batch(r.Context(), actor(r), q.BatchID); err != nil {
+	if p.Row, err = c.Ledger.Batch(r.Context(), shell.Actor(r), q.BatchID); err != nil {
 		return err
 	}
 	q.After, _ = user.ParseID(r.FormValue("after")) // nonsense is the beginning
-	q.Limit = pageSize + 1
+	q.Limit = shell.PageSize + 1
 	if len(p.Errors) == 0 {
-		if p.List, err = c.Ledger.Recipients(r.Context(), actor(r), q); err != nil {
+		if p.List, err = c.Ledger.Recipients(r.Context(), shell.Actor(r), q); err != nil {
 			return err
 		}
-		path, query, _ := strings.Cut(exportURL(r), "?")
+		path, query, _ := strings.Cut(shell.ExportURL(r), "?")
 		p.Export = strings.TrimSuffix(path, ".csv") + "/recipients.csv?" + query
 	}
-	if len(p.List) > pageSize {
-		p.List = p.List[:pageSize]
-		p.Next = withQuery(r, "after", p.List[pageSize-1].UserID.String())
+	if len(p.List) > shell.PageSize {
+		p.List = p.List[:shell.PageSize]
+		p.Next = shell.WithQuery(r, "after", p.List[shell.PageSize-1].UserID.String())
 	}
 	if q.After != 0 {
-		p.First = withQuery(r, "after", "")
+		p.First = shell.WithQuery(r, "after", "")
 	}
-	return c.listed(w, r, p.Results(), p.Page())
+	return c.Listed(w, r, p.Results(), p.Page())
 }
 
 func (c *Console) exportRecipients(w http.ResponseWriter, r *http.Request) error {
@@ -172,14 +173,14 @@ func (c *Console) exportRecipients(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	list, err := c.Ledger.Recipients(r.Context(), actor(r), q) // a batch has about a thousand
+	list, err := c.Ledger.Recipients(r.Context(), shell.Actor(r), q) // a batch has about a thousand
 	if err != nil {
 		return err
 	}
 	head := []string{"user_id", "outcome", "reason", "detail", "attempts", "recorded_at", "next_retry_at"}
-	return c.export(w, r, fmt.Sprintf("recipients-%d", q.BatchID), head, func(t *sheet) error {
+	return c.Export(w, r, fmt.Sprintf("recipients-%d", q.BatchID), head, func(t *shell.Sheet) error {
 		for _, x := range list {
-			if err := t.row(int64(x.UserID), string(x.Outcome), x.Reason, x.Detail, x.Attempts, x.At, x.NextRetryAt); err != nil {
+			if err := t.Row(int64(x.UserID), string(x.Outcome), x.Reason, x.Detail, x.Attempts, x.At, x.NextRetryAt); err != nil {
 				return err
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/web/console/shell"
 )
 
 // fired stores batches of slot 1 of the template with users from 1 on, of
@@ -56,14 +57,14 @@ func TestDeliveryPages(t *testing.T) {
 	b := g.as(staff.Viewer)
 	b.get("/deliveries").is(200).has("Nothing was delivered yet")
 	d := g.published(10, 2*time.Hour)
-	g.fired(d, 2*pageSize+3, 30)
+	g.fired(d, 2*shell.PageSize+3, 30)
 	b.get("/deliveries").is(200).has("Reminder 5 min before", "Moon cake night", "27 of 30 delivered, 3 skipped", "Next page", "/deliveries.csv")
 	seen, next := 0, "/deliveries?channel=app&slot=1&kind=reminder&state=done&outcome=skipped"
 	for next != "" {
 		a := b.get(next).is(200)
 		seen, next = seen+strings.Count(a.body, "Reminder 5 min before"), nextPage(a)
 	}
-	if seen != 2*pageSize+3 {
+	if seen != 2*shell.PageSize+3 {
 		t.Errorf("%d batches on all pages", seen)
 	}
 	b.get("/deliveries?outcome=dead").is(200).has("Nothing fits")
@@ -118,7 +119,7 @@ func TestDeliveryPages(t *testing.T) {
 // viewer may see.
 func TestExports(t *testing.T) {
 	g := newRig(t)
-	const many = exportPage + 7
+	const many = shell.ExportPage + 7
 	d := g.published(10, 2*time.Hour)
 	g.shop(11)
 	g.exec(`insert into templates (shop_number, name, kind, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)

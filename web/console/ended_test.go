@@ -21,7 +21,7 @@ func TestPageOfADropThatWasClosedEarly(t *testing.T) {
 	b.post(page+"/close", url.Values{"reason": {"the truck is late"}}).to(page)
 	ended, err := g.Templates.Template(t.Context(), staff.System(), d.ID)
 	g.must(err)
-	at := func(when time.Time) string { return g.languages.Default().DateTime(when, berlin(t)) }
+	at := func(when time.Time) string { return g.Languages.Default().DateTime(when, berlin(t)) }
 	b.get(page).is(200).has("Ended "+at(*ended.EndedAt), "planned: "+at(d.ClosesAt), "can no longer be claimed").
 		hasNot("can still be claimed", "lists of users", "Give to a list", "Closing "+at(d.ClosesAt))
 	b.get(page+"/cockpit").is(200).has("Ended", at(*ended.EndedAt)).hasNot(at(d.ClosesAt))
@@ -34,7 +34,7 @@ func TestPageOfADropThatEnded(t *testing.T) {
 	b := g.as(staff.Admin)
 	page := templateURL(d.ID)
 	g.wait(3 * time.Hour)
-	b.get(page).is(200).has("Ended "+g.languages.Default().DateTime(d.ClosesAt, berlin(t)), "can only be given to lists of users any more", "Give to a list").
+	b.get(page).is(200).has("Ended "+g.Languages.Default().DateTime(d.ClosesAt, berlin(t)), "can only be given to lists of users any more", "Give to a list").
 		hasNot("planned:", "can still be claimed")
 	if n, err := g.Templates.CloseEnded(t.Context(), 10); n != 0 || err != nil { // by the database's clock it runs
 		t.Fatal(n, err)
@@ -47,7 +47,7 @@ func TestPageOfADropThatWasCancelled(t *testing.T) {
 	b := g.as(staff.Admin)
 	page := templateURL(d.ID)
 	b.post(page+"/cancel", url.Values{"reason": {"rain"}}).to(page)
-	b.get(page).is(200).has("can no longer be claimed", "Closing", "Cancelled "+g.languages.Default().DateTime(g.now(), berlin(t))[:8]).hasNot("can still be claimed", "Give to a list")
+	b.get(page).is(200).has("can no longer be claimed", "Closing", "Cancelled "+g.Languages.Default().DateTime(g.now(), berlin(t))[:8]).hasNot("can still be claimed", "Give to a list")
 }
 
 // The page tells when owners are told of the expiry, and how.

@@ -7,6 +7,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 )
 
 // explain tells what one user reserved for one template and what became of it.
@@ -17,7 +18,7 @@ func (c *Console) explain(w http.ResponseWriter, r *http.Request) error {
 	}
 	id, err := user.ParseID(r.PathValue("user"))
 	if err != nil {
-		return errNoPage
+		return shell.ErrNoPage
 	}
 	p := pages.Explain{Template: t, User: user.User{ID: id}}
 	switch u, err := c.Users.User(r.Context(), id); {
@@ -28,11 +29,11 @@ func (c *Console) explain(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.Timeline, err = c.Explainer.Explain(r.Context(), id, t.ID)
 	if errors.Is(err, reminder.ErrNotReserved) {
-		return c.show(w, r, http.StatusNotFound, p.Page())
+		return c.Show(w, r, http.StatusNotFound, p.Page())
 	}
 	if err != nil {
 		return err
 	}
 	p.Found = true
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }

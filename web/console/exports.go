@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/web/console/shell"
 )
 
 // exportTemplates sends every template that the list's filter selects.
@@ -21,18 +22,18 @@ func (c *Console) exportTemplates(w http.ResponseWriter, r *http.Request) error 
 	if len(p.Errors) > 0 {
 		return &fault.Fields{List: p.Errors}
 	}
-	q.Limit, q.After = exportPage, template.Cursor{}
+	q.Limit, q.After = shell.ExportPage, template.Cursor{}
 	head := []string{"id", "shop_number", "shop_name", "name", "state", "kind", "amount_off", "threshold", "percent_off", "max_off", "currency",
 		"target", "product", "stock", "issued", "per_user_limit", "opens_at", "closes_at", "valid_hours", "valid_until", "obtain", "claim_mode"}
 	now := c.Now()
-	return c.export(w, r, "templates", head, func(s *sheet) error {
-		return inPages(func(last *template.Template) ([]template.Template, error) {
+	return c.Export(w, r, "templates", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *template.Template) ([]template.Template, error) {
 			if last != nil {
 				q.After = template.Cursor{OpensAt: last.OpensAt, ID: last.ID}
 			}
-			return c.Templates.Templates(r.Context(), actor(r), q)
+			return c.Templates.Templates(r.Context(), shell.Actor(r), q)
 		}, func(t template.Template) error {
-			return s.row(t.ID, t.ShopNumber, t.ShopName, t.Name, string(t.State(now)), string(t.Kind), int64(t.AmountOff), int64(t.Threshold), t.PercentOff,
+			return s.Row(t.ID, t.ShopNumber, t.ShopName, t.Name, string(t.State(now)), string(t.Kind), int64(t.AmountOff), int64(t.Threshold), t.PercentOff,
 				int64(t.MaxOff), t.Currency, string(t.Target), t.Product, t.Stock, t.Issued, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidHours,
 				t.ValidUntil, string(t.Obtain), string(t.ClaimMode))
 		})
@@ -44,22 +45,22 @@ func (c *Console) exportTemplates(w http.ResponseWriter, r *http.Request) error 
 func (c *Console) exportUsers(w http.ResponseWriter, r *http.Request) error {
 	text := userSearch(r)
 	if text == "" {
-		redirect(w, r, "/users")
+		shell.Redirect(w, r, "/users")
 		return nil
 	}
-	if err := c.Audit.Record(r.Context(), staff.Entry{Actor: actor(r), Action: "user.export", ObjectKind: "user", After: map[string]string{"search": text}}); err != nil {
+	if err := c.Audit.Record(r.Context(), staff.Entry{Actor: shell.Actor(r), Action: "user.export", ObjectKind: "user", After: map[string]string{"search": text}}); err != nil {
 		return err
 	}
 	head := []string{"id", "name", "email", "phone", "locale", "timezone", "opted_out"}
-	return c.export(w, r, "users", head, func(s *sheet) error {
-		return inPages(func(last *user.User) ([]user.User, error) {
+	return c.Export(w, r, "users", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *user.User) ([]user.User, error) {
 			after := user.ID(0)
 			if last != nil {
 				after = last.ID
 			}
-			return c.usersFound(r, text, after, exportPage)
+			return c.usersFound(r, text, after, shell.ExportPage)
 		}, func(u user.User) error {
-			return s.row(int64(u.ID), u.Name, u.Email, u.Phone, u.Locale, u.Timezone, optedOut(u))
+			return s.Row(int64(u.ID), u.Name, u.Email, u.Phone, u.Locale, u.Timezone, optedOut(u))
 		})
 	})
 }
@@ -82,20 +83,20 @@ func (c *Console) exportDeadLetters(w http.ResponseWriter, r *http.Request) erro
 	}
 	head := []string{"batch_id", "user_id", "channel", "template_id", "template_name", "reason", "detail", "attempts", "first_at", "last_at", "worthless_after",
 		"kind", "campaign_id", "campaign_name"}
-	return c.export(w, r, "dead-letters", head, func(s *sheet) error {
-		return inPages(func(last *delivery.DeadLetter) ([]delivery.DeadLetter, error) {
+	return c.Export(w, r, "dead-letters", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *delivery.DeadLetter) ([]delivery.DeadLetter, error) {
 			var batch int64
 			var id user.ID
 			if last != nil {
 				batch, id = last.BatchID, last.UserID
 			}
-			return c.DeadLetters.List(r.Context(), actor(r), f, batch, id, exportPage)
+			return c.DeadLetters.List(r.Context(), shell.Actor(r), f, batch, id, shell.ExportPage)
 		}, func(d delivery.DeadLetter) error {
 			var campaignID any
 			if d.Kind == delivery.KindCampaign {
 				campaignID = d.OwnerID
 			}
-			return s.row(d.BatchID, int64(d.UserID), d.Channel.String(), d.TemplateID, d.TemplateName, d.Reason, d.Detail, d.Attempts,
+			return s.Row(d.BatchID, int64(d.UserID), d.Channel.String(), d.TemplateID, d.TemplateName, d.Reason, d.Detail, d.Attempts,
 				d.FirstAt, d.LastAt, d.WorthlessAfter, string(d.Kind), campaignID, d.OwnerName)
 		})
 	})
@@ -107,17 +108,17 @@ func (c *Console) exportCampaigns(w http.ResponseWriter, r *http.Request) error 
 	if len(p.Errors) > 0 {
 		return &fault.Fields{List: p.Errors}
 	}
-	q.Limit = exportPage
+	q.Limit = shell.ExportPage
 	head := []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight"}
-	return c.export(w, r, "campaigns", head, func(s *sheet) error {
-		return inPages(func(last *campaign.Status) ([]campaign.Status, error) {
+	return c.Export(w, r, "campaigns", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *campaign.Status) ([]campaign.Status, error) {
 			if last != nil {
 				q.BeforeID = last.ID
 			}
-			return c.Campaigns.Campaigns(r.Context(), actor(r), q)
+			return c.Campaigns.Campaigns(r.Context(), shell.Actor(r), q)
 		}, func(x campaign.Status) error {
 			n := x.Progress
-			return s.row(x.ID, x.Shop, x.ShopName, x.Name, string(x.State), x.Channel.String(), string(x.Audience.Kind), x.StartsAt, x.EndsAt,
+			return s.Row(x.ID, x.Shop, x.ShopName, x.Name, string(x.State), x.Channel.String(), string(x.Audience.Kind), x.StartsAt, x.EndsAt,
 				n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight)
 		})
 	})
@@ -130,19 +131,19 @@ func (c *Console) exportCoupons(w http.ResponseWriter, r *http.Request) error {
 		return &fault.Fields{List: p.Errors}
 	}
 	if !ok || p.Search == "" {
-		redirect(w, r, "/coupons")
+		shell.Redirect(w, r, "/coupons")
 		return nil
 	}
-	q.Limit = exportPage
+	q.Limit = shell.ExportPage
 	head := []string{"id", "template_id", "template_name", "shop_number", "user_id", "state", "origin", "issued_at", "expires_at", "order_id", "discount", "currency"}
-	return c.export(w, r, "coupons", head, func(s *sheet) error {
-		return inPages(func(last *coupon.Listed) ([]coupon.Listed, error) {
+	return c.Export(w, r, "coupons", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *coupon.Listed) ([]coupon.Listed, error) {
 			if last != nil {
 				q.BeforeID = last.ID
 			}
-			return c.Coupons.List(r.Context(), actor(r), q)
+			return c.Coupons.List(r.Context(), shell.Actor(r), q)
 		}, func(x coupon.Listed) error {
-			return s.row(x.ID, x.TemplateID, x.TemplateName, x.ShopNumber, int64(x.UserID), string(x.At(x.Now)), x.Origin, x.IssuedAt, x.ExpiresAt,
+			return s.Row(x.ID, x.TemplateID, x.TemplateName, x.ShopNumber, int64(x.UserID), string(x.At(x.Now)), x.Origin, x.IssuedAt, x.ExpiresAt,
 				x.OrderID, int64(x.Discount), x.Rule.Currency)
 		})
 	})

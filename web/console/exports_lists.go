@@ -12,20 +12,21 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // exportSegments sends every segment and list that the search finds.
 func (c *Console) exportSegments(w http.ResponseWriter, r *http.Request) error {
-	q := segment.Query{Search: strings.TrimSpace(r.FormValue("q")), Limit: exportPage}
+	q := segment.Query{Search: strings.TrimSpace(r.FormValue("q")), Limit: shell.ExportPage}
 	head := []string{"id", "name", "kind", "members", "counted_at", "version", "created_by", "created_at", "updated_at"}
-	return c.export(w, r, "segments", head, func(s *sheet) error {
-		return inPages(func(last *segment.Segment) ([]segment.Segment, error) {
+	return c.Export(w, r, "segments", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *segment.Segment) ([]segment.Segment, error) {
 			if last != nil {
 				q.After.UpdatedAt, q.After.ID = last.UpdatedAt, last.ID
 			}
-			return c.Segments.Segments(r.Context(), actor(r), q)
+			return c.Segments.Segments(r.Context(), shell.Actor(r), q)
 		}, func(g segment.Segment) error {
-			return s.row(g.ID, g.Name, string(g.Kind), g.Members, g.CountedAt, g.Version, g.CreatedBy, g.CreatedAt, g.UpdatedAt)
+			return s.Row(g.ID, g.Name, string(g.Kind), g.Members, g.CountedAt, g.Version, g.CreatedBy, g.CreatedAt, g.UpdatedAt)
 		})
 	})
 }
@@ -33,15 +34,15 @@ func (c *Console) exportSegments(w http.ResponseWriter, r *http.Request) error {
 // exportLocks sends every coupon that an order holds.
 func (c *Console) exportLocks(w http.ResponseWriter, r *http.Request) error {
 	head := []string{"id", "template_id", "template_name", "shop_number", "user_id", "order_id", "discount", "currency", "locked_at", "locked_until"}
-	return c.export(w, r, "locks", head, func(s *sheet) error {
-		return inPages(func(last *coupon.Listed) ([]coupon.Listed, error) {
+	return c.Export(w, r, "locks", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *coupon.Listed) ([]coupon.Listed, error) {
 			var after coupon.LockCursor
 			if last != nil {
 				after = coupon.LockCursor{Until: *last.LockedUntil, ID: last.ID}
 			}
-			return c.Coupons.OpenLocks(r.Context(), actor(r), after, exportPage)
+			return c.Coupons.OpenLocks(r.Context(), shell.Actor(r), after, shell.ExportPage)
 		}, func(l coupon.Listed) error {
-			return s.row(l.ID, l.TemplateID, l.TemplateName, l.ShopNumber, int64(l.UserID), l.OrderID, int64(l.Discount), l.Rule.Currency, l.LockedAt, l.LockedUntil)
+			return s.Row(l.ID, l.TemplateID, l.TemplateName, l.ShopNumber, int64(l.UserID), l.OrderID, int64(l.Discount), l.Rule.Currency, l.LockedAt, l.LockedUntil)
 		})
 	})
 }
@@ -52,16 +53,16 @@ func (c *Console) exportWork(w http.ResponseWriter, r *http.Request) error {
 	if len(p.Errors) > 0 {
 		return &fault.Fields{List: p.Errors}
 	}
-	q.Limit = exportPage
+	q.Limit = shell.ExportPage
 	head := []string{"id", "kind", "title", "shop_number", "state", "total", "done", "failed", "reason", "detail", "created_by", "created_at", "started_at", "finished_at"}
-	return c.export(w, r, "jobs", head, func(s *sheet) error {
-		return inPages(func(last *job.Job) ([]job.Job, error) {
+	return c.Export(w, r, "jobs", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *job.Job) ([]job.Job, error) {
 			if last != nil {
 				q.Before = last.ID
 			}
-			return c.Jobs.Jobs(r.Context(), actor(r), q)
+			return c.Jobs.Jobs(r.Context(), shell.Actor(r), q)
 		}, func(j job.Job) error {
-			return s.row(j.ID, j.Kind, j.Title, j.ShopNumber, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail,
+			return s.Row(j.ID, j.Kind, j.Title, j.ShopNumber, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail,
 				j.CreatedBy, j.CreatedAt, j.StartedAt, j.FinishedAt)
 		})
 	})
@@ -70,23 +71,23 @@ func (c *Console) exportWork(w http.ResponseWriter, r *http.Request) error {
 // exportGrants sends the lists of users who are given coupons: of the template
 // that is named, or of all.
 func (c *Console) exportGrants(w http.ResponseWriter, r *http.Request) error {
-	q := coupon.GrantQuery{Limit: exportPage}
+	q := coupon.GrantQuery{Limit: shell.ExportPage}
 	var err error
 	if q.TemplateID, err = namedTemplate(r); err != nil {
 		return err
 	}
 	head := []string{"id", "template_id", "shop_number", "title", "dry_run", "why", "state", "total", "done", "failed", "reason", "detail",
 		"created_by", "created_at", "started_at", "finished_at", "file"}
-	return c.export(w, r, "grants", head, func(s *sheet) error {
-		return inPages(func(last *job.Job) ([]job.Job, error) {
+	return c.Export(w, r, "grants", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *job.Job) ([]job.Job, error) {
 			if last != nil {
 				q.Before = last.ID
 			}
-			return c.Grants.List(r.Context(), actor(r), q)
+			return c.Grants.List(r.Context(), shell.Actor(r), q)
 		}, func(j job.Job) error {
 			var p coupon.GrantParams
 			_ = json.Unmarshal(j.Params, &p) // was written by this program
-			return s.row(j.ID, p.TemplateID, j.ShopNumber, j.Title, p.DryRun, p.Reason, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail,
+			return s.Row(j.ID, p.TemplateID, j.ShopNumber, j.Title, p.DryRun, p.Reason, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail,
 				j.CreatedBy, j.CreatedAt, j.StartedAt, j.FinishedAt, p.File)
 		})
 	})
@@ -95,25 +96,25 @@ func (c *Console) exportGrants(w http.ResponseWriter, r *http.Request) error {
 // exportBatches sends the batches of redeem codes, without the codes: of the
 // template that is named, or of all.
 func (c *Console) exportBatches(w http.ResponseWriter, r *http.Request) error {
-	q := redeemcode.Query{Limit: exportPage}
+	q := redeemcode.Query{Limit: shell.ExportPage}
 	var err error
 	if q.TemplateID, err = namedTemplate(r); err != nil {
 		return err
 	}
 	head := []string{"id", "template_id", "template_name", "shop_number", "state", "count", "generated", "used", "created_by", "created_at", "ready_at",
 		"revoked_at", "revoked_by", "revoke_reason"}
-	return c.export(w, r, "code-batches", head, func(s *sheet) error {
-		return inPages(func(last *redeemcode.Batch) ([]redeemcode.Batch, error) {
+	return c.Export(w, r, "code-batches", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *redeemcode.Batch) ([]redeemcode.Batch, error) {
 			if last != nil {
 				q.Before = last.ID
 			}
-			return c.Codes.Batches(r.Context(), actor(r), q)
+			return c.Codes.Batches(r.Context(), shell.Actor(r), q)
 		}, func(b redeemcode.Batch) error {
 			state := string(b.State)
 			if b.Stopped() {
 				state = "stopped"
 			}
-			return s.row(b.ID, b.TemplateID, b.TemplateName, b.ShopNumber, state, b.Count, b.Generated, b.Used, b.CreatedBy, b.CreatedAt, b.ReadyAt,
+			return s.Row(b.ID, b.TemplateID, b.TemplateName, b.ShopNumber, state, b.Count, b.Generated, b.Used, b.CreatedBy, b.CreatedAt, b.ReadyAt,
 				b.RevokedAt, b.RevokedBy, b.RevokeReason)
 		})
 	})
@@ -127,20 +128,20 @@ func namedTemplate(r *http.Request) (int64, error) {
 	}
 	id, err := strconv.ParseInt(typed, 10, 64)
 	if err != nil || id <= 0 {
-		return 0, errNoPage
+		return 0, shell.ErrNoPage
 	}
 	return id, nil
 }
 
 // exportShops sends the shops that the viewer may see.
 func (c *Console) exportShops(w http.ResponseWriter, r *http.Request) error {
-	list, err := c.shopsOf(r)
+	list, err := c.ShopsOf(r)
 	if err != nil {
 		return err
 	}
-	return c.export(w, r, "shops", []string{"shop_number", "name", "timezone"}, func(s *sheet) error {
+	return c.Export(w, r, "shops", []string{"shop_number", "name", "timezone"}, func(s *shell.Sheet) error {
 		for _, x := range list {
-			if err := s.row(x.Number, x.Name, x.Timezone); err != nil {
+			if err := s.Row(x.Number, x.Name, x.Timezone); err != nil {
 				return err
 			}
 		}
@@ -150,13 +151,13 @@ func (c *Console) exportShops(w http.ResponseWriter, r *http.Request) error {
 
 // exportStaff sends everybody with access to the console.
 func (c *Console) exportStaff(w http.ResponseWriter, r *http.Request) error {
-	list, err := c.Staff.Members(r.Context(), actor(r))
+	list, err := c.Staff.Members(r.Context(), shell.Actor(r))
 	if err != nil {
 		return err
 	}
-	return c.export(w, r, "staff", []string{"id", "email", "name", "role", "shops", "created_at", "disabled_at"}, func(s *sheet) error {
+	return c.Export(w, r, "staff", []string{"id", "email", "name", "role", "shops", "created_at", "disabled_at"}, func(s *shell.Sheet) error {
 		for _, m := range list {
-			if err := s.row(m.ID, m.Email, m.Name, string(m.Role), joinShops(m.Shops), m.CreatedAt, m.DisabledAt); err != nil {
+			if err := s.Row(m.ID, m.Email, m.Name, string(m.Role), joinShops(m.Shops), m.CreatedAt, m.DisabledAt); err != nil {
 				return err
 			}
 		}
@@ -167,14 +168,14 @@ func (c *Console) exportStaff(w http.ResponseWriter, r *http.Request) error {
 // exportKeys sends the service keys as far as they are known: their secrets
 // are not.
 func (c *Console) exportKeys(w http.ResponseWriter, r *http.Request) error {
-	list, err := c.Staff.Keys(r.Context(), actor(r))
+	list, err := c.Staff.Keys(r.Context(), shell.Actor(r))
 	if err != nil {
 		return err
 	}
 	head := []string{"id", "name", "prefix", "scopes", "created_by", "created_at", "expires_at", "last_used_at", "revoked_at"}
-	return c.export(w, r, "keys", head, func(s *sheet) error {
+	return c.Export(w, r, "keys", head, func(s *shell.Sheet) error {
 		for _, k := range list {
-			if err := s.row(k.ID, k.Name, k.Prefix, joinScopes(k.Scopes), k.CreatedBy, k.CreatedAt, k.ExpiresAt, k.LastUsedAt, k.RevokedAt); err != nil {
+			if err := s.Row(k.ID, k.Name, k.Prefix, joinScopes(k.Scopes), k.CreatedBy, k.CreatedAt, k.ExpiresAt, k.LastUsedAt, k.RevokedAt); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // file gets a CSV file and checks how many rows it has below its head.
@@ -27,7 +28,7 @@ func (b *browser) file(path string, want int) [][]string {
 // is, and with those alone that its filter selects and the viewer may see.
 func TestListsAsFiles(t *testing.T) {
 	g := newRig(t)
-	const many = exportPage + 7
+	const many = shell.ExportPage + 7
 	d, other := g.published(10, time.Hour), g.published(11, time.Hour)
 	b, limited := g.as(staff.Marketer), g.as(staff.Viewer, 11)
 

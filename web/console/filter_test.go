@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/web/console/shell"
 )
 
 // Reading a page must not answer what nobody can store or show.
@@ -20,7 +21,7 @@ func TestMalformedInput(t *testing.T) {
 	b.get("/users?q=%ff").is(http.StatusBadRequest)
 	b.get("/templates?%zz=1").is(http.StatusBadRequest)
 	b.post("/shops", url.Values{"name": {"a\x00b"}}).is(http.StatusBadRequest)
-	b.post("/templates", url.Values{"name": {strings.Repeat("x", maxForm)}}).is(http.StatusBadRequest)
+	b.post("/templates", url.Values{"name": {strings.Repeat("x", shell.MaxForm)}}).is(http.StatusBadRequest)
 	b.get("/users/%ff").is(http.StatusBadRequest)
 	b.get("/nowhere").is(http.StatusNotFound).has("There is nothing here")
 	b.do(http.MethodPut, "/templates", nil).is(http.StatusNotFound)

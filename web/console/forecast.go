@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 )
 
 // forecastAhead is how far the forecast looks.
@@ -28,14 +29,14 @@ func (c *Console) forecast(w http.ResponseWriter, r *http.Request) error {
 	if p.Hidden, err = c.hidden(r, p.Channels); err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 // hidden lists the templates that the viewer may not see. Their load is part
 // of the forecast all the same: channels are shared between shops.
 func (c *Console) hidden(r *http.Request, channels []reminder.ChannelForecast) (map[int64]bool, error) {
 	hidden := map[int64]bool{}
-	if len(actor(r).Shops) == 0 {
+	if len(shell.Actor(r).Shops) == 0 {
 		return hidden, nil
 	}
 	for _, ch := range channels {
@@ -43,7 +44,7 @@ func (c *Console) hidden(r *http.Request, channels []reminder.ChannelForecast) (
 			if _, known := hidden[j.TemplateID]; known {
 				continue
 			}
-			_, err := c.Templates.Template(r.Context(), actor(r), j.TemplateID)
+			_, err := c.Templates.Template(r.Context(), shell.Actor(r), j.TemplateID)
 			gone := errors.Is(err, staff.ErrForbidden) || errors.Is(err, template.ErrNotFound)
 			if err != nil && !gone {
 				return nil, err

@@ -20,7 +20,7 @@ func TestForecast(t *testing.T) {
 	// In the zone of the drop's shop, as on the drop's own page.
 	g.exec(`update shops set timezone = 'America/New_York' where number = 10`)
 	d.ShopTimezone = "America/New_York"
-	l := g.languages.Default()
+	l := g.Languages.Default()
 	opens, due := l.DateTime(d.OpensAt, d.Zone()), l.Clock(d.OpensAt.Add(-5*time.Minute), d.Zone())
 	b.get(templateURL(d.ID)).is(200).has(opens)
 	b.get("/forecast").is(200).has(opens, "<span>"+due).hasNot(l.DateTime(d.OpensAt, g.DefaultZone))

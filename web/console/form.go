@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/money"
 	"dropbell/domain/template"
+	"dropbell/web/console/shell"
 )
 
 // templateFields are the names of everything typed about a template.
@@ -72,11 +73,11 @@ func valuesOf(t template.Template) map[string]string {
 	if t.NotifyDays == 0 {
 		v["notify_channels"] = delivery.App.String() // what notices begin with
 	}
-	v["opens_at"], v["opens_at_fold"] = typedTime(t.OpensAt, zone)
-	v["closes_at"], v["closes_at_fold"] = typedTime(t.ClosesAt, zone)
+	v["opens_at"], v["opens_at_fold"] = shell.TypedTime(t.OpensAt, zone)
+	v["closes_at"], v["closes_at_fold"] = shell.TypedTime(t.ClosesAt, zone)
 	if t.ValidUntil != nil {
 		v["validity"] = "until"
-		v["valid_until"], v["valid_until_fold"] = typedTime(*t.ValidUntil, zone)
+		v["valid_until"], v["valid_until_fold"] = shell.TypedTime(*t.ValidUntil, zone)
 	}
 	return v
 }
@@ -84,23 +85,23 @@ func valuesOf(t template.Template) map[string]string {
 // readSpec returns the spec that was typed and every field that breaks a
 // rule, those of reading first.
 func readSpec(values map[string]string, shops []template.Shop, fallback *time.Location) (template.Spec, []fault.Field) {
-	rd := &reading{values: values, zone: fallback}
+	rd := &shell.Reading{Values: values, Zone: fallback}
 	s := template.Spec{Name: strings.TrimSpace(values["name"]), Description: values["description"], ClaimURL: strings.TrimSpace(values["claim_url"]),
 		Kind: template.Kind(values["kind"]), Currency: values["currency"], Target: template.Target(values["target"]),
 		Obtain: template.Obtain(values["obtain"]), ClaimMode: template.ClaimMode(values["claim_mode"])}
-	s.ShopNumber = rd.shop(shops)
+	s.ShopNumber = rd.Shop(shops)
 	readDiscount(rd, &s)
 	if s.Target == template.Product {
 		s.Product = strings.TrimSpace(values["product"])
 	}
-	s.Stock, s.PerUserLimit = rd.number("stock"), int(rd.number("per_user_limit"))
-	s.OpensAt, s.ClosesAt = rd.when("opens_at"), rd.when("closes_at")
+	s.Stock, s.PerUserLimit = rd.Number("stock"), int(rd.Number("per_user_limit"))
+	s.OpensAt, s.ClosesAt = rd.When("opens_at"), rd.When("closes_at")
 	if values["validity"] == "until" {
-		if until := rd.when("valid_until"); !until.IsZero() {
+		if until := rd.When("valid_until"); !until.IsZero() {
 			s.ValidUntil = &until
 		}
 	} else {
-		s.ValidHours = int(rd.number("valid_hours"))
+		s.ValidHours = int(rd.Number("valid_hours"))
 	}
 	s = s.WithNotices(template.ParseNoticeDays(values["notify_days"]), template.ParseChannels(values["notify_channels"]))
 	return s, brokenRules(rd, s)
@@ -108,29 +109,29 @@ func readSpec(values map[string]string, shops []template.Shop, fallback *time.Lo
 
 // readDiscount reads the amounts that belong to the kind; the others may still
 // hold what was typed before the kind was changed.
-func readDiscount(rd *reading, s *template.Spec) {
+func readDiscount(rd *shell.Reading, s *template.Spec) {
 	switch s.Kind {
 	case template.AmountOff:
-		s.AmountOff = rd.amount("amount_off", s.Currency)
+		s.AmountOff = rd.Amount("amount_off", s.Currency)
 	case template.ThresholdOff:
-		s.AmountOff, s.Threshold = rd.amount("amount_off", s.Currency), rd.amount("threshold", s.Currency)
+		s.AmountOff, s.Threshold = rd.Amount("amount_off", s.Currency), rd.Amount("threshold", s.Currency)
 	case template.PercentOff:
-		s.PercentOff, s.MaxOff = int(rd.number("percent_off")), rd.amount("max_off", s.Currency)
-		if strings.TrimSpace(rd.values["threshold"]) != "" {
-			s.Threshold = rd.amount("threshold", s.Currency)
+		s.PercentOff, s.MaxOff = int(rd.Number("percent_off")), rd.Amount("max_off", s.Currency)
+		if strings.TrimSpace(rd.Values["threshold"]) != "" {
+			s.Threshold = rd.Amount("threshold", s.Currency)
 		}
 	}
 }
 
 // brokenRules joins what could not be read with what the spec's own rules say; a
 // field is named once.
-func brokenRules(rd *reading, s template.Spec) []fault.Field {
-	list := slices.Clone(rd.broken.List)
+func brokenRules(rd *shell.Reading, s template.Spec) []fault.Field {
+	list := slices.Clone(rd.Broken.List)
 	named := func(name string) bool {
 		return slices.ContainsFunc(list, func(f fault.Field) bool { return f.Name == name })
 	}
-	for _, f := range fieldsOf(s.Check()) {
-		if f.Name == "valid_hours" && rd.values["validity"] == "until" {
+	for _, f := range shell.FieldsOf(s.Check()) {
+		if f.Name == "valid_hours" && rd.Values["validity"] == "until" {
 			f.Name = "valid_until"
 		}
 		if !named(f.Name) {

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // The preview of a form says what its save would.
@@ -104,45 +105,45 @@ func TestPreviewOfACampaign(t *testing.T) {
 // A comma is a thousands separator where it can be one, and never guessed at.
 func TestCommasInNumbers(t *testing.T) {
 	for text, want := range map[string]int64{"10": 1000, "10.5": 1050, " 1,000.50 ": 100050, "1,234,567": 123456700, "12345.6": 1234560} {
-		rd := &reading{values: map[string]string{"amount_off": text}}
-		if got := int64(rd.amount("amount_off", "CNY")); got != want || len(rd.broken.List) > 0 {
-			t.Errorf("%q is %d, %v", text, got, rd.broken.List)
+		rd := &shell.Reading{Values: map[string]string{"amount_off": text}}
+		if got := int64(rd.Amount("amount_off", "CNY")); got != want || len(rd.Broken.List) > 0 {
+			t.Errorf("%q is %d, %v", text, got, rd.Broken.List)
 		}
 	}
 	for text, rule := range map[string]string{"10,5": "rule.amount_comma", "1,00": "rule.amount_comma", "1,0000": "rule.amount_comma", ",5": "rule.amount_comma",
 		"1000,000": "rule.amount_comma", "1.000,50": "rule.amount_comma", "10.555": "rule.amount_format", "ten": "rule.amount_format", "": "rule.required"} {
-		rd := &reading{values: map[string]string{"amount_off": text}}
-		rd.amount("amount_off", "CNY")
-		if len(rd.broken.List) != 1 || rd.broken.List[0].Key != rule {
-			t.Errorf("amount %q: %v, want %s", text, rd.broken.List, rule)
+		rd := &shell.Reading{Values: map[string]string{"amount_off": text}}
+		rd.Amount("amount_off", "CNY")
+		if len(rd.Broken.List) != 1 || rd.Broken.List[0].Key != rule {
+			t.Errorf("amount %q: %v, want %s", text, rd.Broken.List, rule)
 		}
 	}
 	for text, want := range map[string]int64{"10": 10, "50,000": 50000, "1,234,567": 1234567, "-5": -5} {
-		rd := &reading{values: map[string]string{"stock": text}}
-		if got := rd.number("stock"); got != want || len(rd.broken.List) > 0 {
-			t.Errorf("%q is %d, %v", text, got, rd.broken.List)
+		rd := &shell.Reading{Values: map[string]string{"stock": text}}
+		if got := rd.Number("stock"); got != want || len(rd.Broken.List) > 0 {
+			t.Errorf("%q is %d, %v", text, got, rd.Broken.List)
 		}
 	}
 	for text, rule := range map[string]string{"10,5": "rule.number_comma", "50000,": "rule.number_comma", "1.5": "rule.number", "x": "rule.number"} {
-		rd := &reading{values: map[string]string{"stock": text}}
-		rd.number("stock")
-		if len(rd.broken.List) != 1 || rd.broken.List[0].Key != rule {
-			t.Errorf("number %q: %v, want %s", text, rd.broken.List, rule)
+		rd := &shell.Reading{Values: map[string]string{"stock": text}}
+		rd.Number("stock")
+		if len(rd.Broken.List) != 1 || rd.Broken.List[0].Key != rule {
+			t.Errorf("number %q: %v, want %s", text, rd.Broken.List, rule)
 		}
 	}
 }
 
 // Numbers are read however wide their digits are; what was typed stays as it is.
 func TestNumbersInFullWidth(t *testing.T) {
-	rd := &reading{values: map[string]string{"stock": "　１，０００ ", "amount_off": "１２．５０", "per_user_limit": "１０，００"}}
-	if n := rd.number("stock"); n != 1000 {
+	rd := &shell.Reading{Values: map[string]string{"stock": "　１，０００ ", "amount_off": "１２．５０", "per_user_limit": "１０，００"}}
+	if n := rd.Number("stock"); n != 1000 {
 		t.Errorf("stock %d", n)
 	}
-	if a := rd.amount("amount_off", "CNY"); a != 1250 || len(rd.broken.List) > 0 {
-		t.Errorf("amount %d, %+v", a, rd.broken.List)
+	if a := rd.Amount("amount_off", "CNY"); a != 1250 || len(rd.Broken.List) > 0 {
+		t.Errorf("amount %d, %+v", a, rd.Broken.List)
 	}
-	if rd.number("per_user_limit"); len(rd.broken.List) != 1 || rd.broken.List[0].Key != "rule.number_comma" {
-		t.Errorf("a comma where none can be: %+v", rd.broken.List)
+	if rd.Number("per_user_limit"); len(rd.Broken.List) != 1 || rd.Broken.List[0].Key != "rule.number_comma" {
+		t.Errorf("a comma where none can be: %+v", rd.Broken.List)
 	}
 	if list, ok := parseShops("１０、11"); !ok || !slices.Equal(list, []int64{10, 11}) {
 		t.Errorf("shops %v", list)
@@ -150,7 +151,7 @@ func TestNumbersInFullWidth(t *testing.T) {
 	if n, broken := typedCount("１０００"); n != 1000 || broken != nil {
 		t.Errorf("count %d, %+v", n, broken)
 	}
-	if got := narrow("ＡＢＣ １２３ 你好〜"); got != "ABC 123 你好〜" {
+	if got := shell.Narrow("ＡＢＣ １２３ 你好〜"); got != "ABC 123 你好〜" {
 		t.Errorf("%q", got)
 	}
 }

@@ -14,45 +14,46 @@ import (
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // listGrants lists the lists of one template, or of all.
 func (c *Console) listGrants(w http.ResponseWriter, r *http.Request) error {
-	p, q := pages.Grants{}, coupon.GrantQuery{Limit: pageSize + 1}
+	p, q := pages.Grants{}, coupon.GrantQuery{Limit: shell.PageSize + 1}
 	if r.PathValue("id") != "" {
 		t, err := c.loadTemplate(r)
 		if err != nil {
 			return err
 		}
 		p.Template, q.TemplateID = &t, t.ID
-		p.MayGive = actor(r).Can(staff.ManageUsers, t.ShopNumber)
+		p.MayGive = shell.Actor(r).Can(staff.ManageUsers, t.ShopNumber)
 	}
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	q.Before = max(0, before)
-	list, err := c.Grants.List(r.Context(), actor(r), q)
+	list, err := c.Grants.List(r.Context(), shell.Actor(r), q)
 	if err != nil {
 		return err
 	}
-	if len(list) > pageSize {
-		list = list[:pageSize]
-		p.Next = withQuery(r, "before", strconv.FormatInt(list[pageSize-1].ID, 10))
+	if len(list) > shell.PageSize {
+		list = list[:shell.PageSize]
+		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(list[shell.PageSize-1].ID, 10))
 	}
 	if before > 0 {
-		p.First = withQuery(r, "before", "")
+		p.First = shell.WithQuery(r, "before", "")
 	}
 	for _, j := range list {
 		g := pages.GrantRow{Job: j}
 		_ = json.Unmarshal(j.Params, &g.Params) // was written by this program
 		p.List = append(p.List, g)
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 // grantFile is a file to fill in.
 func (c *Console) grantFile(w http.ResponseWriter, r *http.Request) error {
-	return c.export(w, r, "coupons", []string{"user_id"}, func(t *sheet) error {
+	return c.Export(w, r, "coupons", []string{"user_id"}, func(t *shell.Sheet) error {
 		for _, id := range []int64{1001, 1002} {
-			if err := t.row(id); err != nil {
+			if err := t.Row(id); err != nil {
 				return err
 			}
 		}
@@ -66,7 +67,7 @@ func (c *Console) loadGiving(r *http.Request) (template.Template, error) {
 	if err != nil {
 		return t, err
 	}
-	return t, actor(r).May(staff.ManageUsers, t.ShopNumber)
+	return t, shell.Actor(r).May(staff.ManageUsers, t.ShopNumber)
 }
 
 func (c *Console) newGrant(w http.ResponseWriter, r *http.Request) error {
@@ -74,7 +75,7 @@ func (c *Console) newGrant(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, pages.GrantStart{Template: t}.Page())
+	return c.Show(w, r, http.StatusOK, pages.GrantStart{Template: t}.Page())
 }
 
 // startGrant stores the list and starts the job that says what would happen.
@@ -84,13 +85,13 @@ func (c *Console) startGrant(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	refused := func(list []fault.Field) error {
-		return c.show(w, r, http.StatusUnprocessableEntity, pages.GrantStart{Template: t, Errors: list}.Page())
+		return c.Show(w, r, http.StatusUnprocessableEntity, pages.GrantStart{Template: t, Errors: list}.Page())
 	}
 	if coupon.CheckGiving(t, true, c.Now()) != nil { // the page says why
-		return c.show(w, r, http.StatusConflict, pages.GrantStart{Template: t}.Page())
+		return c.Show(w, r, http.StatusConflict, pages.GrantStart{Template: t}.Page())
 	}
 	u, _, err := c.receive(r)
-	if list := fieldsOf(err); list != nil {
+	if list := shell.FieldsOf(err); list != nil {
 		return refused(list)
 	}
 	if err != nil {
@@ -99,17 +100,17 @@ func (c *Console) startGrant(w http.ResponseWriter, r *http.Request) error {
 	if err := c.unusable(r, u.ID); err != nil {
 		c.removeUpload(r, u.ID)
 		if status, list := refusedFile(w, err); list != nil {
-			return c.show(w, r, status, pages.GrantStart{Template: t, Errors: list}.Page())
+			return c.Show(w, r, status, pages.GrantStart{Template: t, Errors: list}.Page())
 		}
 		return err
 	}
 	p := coupon.GrantParams{TemplateID: t.ID, DryRun: true, Source: coupon.Source{File: u.Name}}
-	j, err := c.Grants.Start(r.Context(), actor(r), p, u.ID, "")
+	j, err := c.Grants.Start(r.Context(), shell.Actor(r), p, u.ID, "")
 	if err != nil {
 		c.removeUpload(r, u.ID)
 		return err
 	}
-	return c.done(w, r, pages.GrantURL(j.ID), "", "")
+	return c.Done(w, r, pages.GrantURL(j.ID), "", "")
 }
 
 // unusable returns what is wrong with an uploaded list, as far as its beginning
@@ -130,17 +131,17 @@ func (c *Console) unusable(r *http.Request, upload int64) error {
 
 // loadGrant returns the page of the grant in the address, without its rows.
 func (c *Console) loadGrant(r *http.Request) (p pages.Grant, err error) {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return p, err
 	}
-	if p.Job, p.Params, err = c.Grants.Job(r.Context(), actor(r), id); err != nil {
+	if p.Job, p.Params, err = c.Grants.Job(r.Context(), shell.Actor(r), id); err != nil {
 		return p, err
 	}
-	if p.Template, err = c.Templates.Template(r.Context(), actor(r), p.Params.TemplateID); err != nil {
+	if p.Template, err = c.Templates.Template(r.Context(), shell.Actor(r), p.Params.TemplateID); err != nil {
 		return p, err
 	}
-	p.MayGive = actor(r).Can(staff.ManageUsers, p.Template.ShopNumber)
+	p.MayGive = shell.Actor(r).Can(staff.ManageUsers, p.Template.ShopNumber)
 	p.Job, p.Counts, err = c.Grants.Outcome(r.Context(), p.Job)
 	return p, err
 }
@@ -156,7 +157,7 @@ func (c *Console) showGrant(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 		}
-		return c.either(w, r, p.Card(), p.Page())
+		return c.Either(w, r, p.Card(), p.Page())
 	}
 	if p.Applied, err = c.Grants.Applied(r.Context(), p.Job, p.Params); err != nil {
 		return err
@@ -166,7 +167,7 @@ func (c *Console) showGrant(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return c.either(w, r, p.Card(), p.Page())
+	return c.Either(w, r, p.Card(), p.Page())
 }
 
 func (c *Console) grantLines(r *http.Request, p *pages.Grant) error {
@@ -175,16 +176,16 @@ func (c *Console) grantLines(r *http.Request, p *pages.Grant) error {
 	}
 	after, _ := strconv.ParseInt(r.FormValue("after"), 10, 64) // nonsense is the beginning
 	after = max(0, after)
-	rows, err := c.Grants.Lines(r.Context(), actor(r), p.Job, p.Result, after, pageSize+1)
+	rows, err := c.Grants.Lines(r.Context(), shell.Actor(r), p.Job, p.Result, after, shell.PageSize+1)
 	if err != nil {
 		return err
 	}
-	p.Rows = rows[:min(len(rows), pageSize)]
-	if len(rows) > pageSize {
-		p.Next = withQuery(r, "after", strconv.FormatInt(p.Rows[pageSize-1].Line, 10))
+	p.Rows = rows[:min(len(rows), shell.PageSize)]
+	if len(rows) > shell.PageSize {
+		p.Next = shell.WithQuery(r, "after", strconv.FormatInt(p.Rows[shell.PageSize-1].Line, 10))
 	}
 	if after > 0 {
-		p.First = withQuery(r, "after", "")
+		p.First = shell.WithQuery(r, "after", "")
 	}
 	return nil
 }
@@ -195,14 +196,14 @@ func (c *Console) grantResults(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if p.TakesBack() {
-		return errNoPage
+		return shell.ErrNoPage
 	}
-	if err := actor(r).May(staff.ManageUsers, p.Template.ShopNumber); err != nil {
+	if err := shell.Actor(r).May(staff.ManageUsers, p.Template.ShopNumber); err != nil {
 		return err
 	}
 	head := []string{"line", "user_id", "result", "coupon_id"}
-	return c.export(w, r, fmt.Sprintf("grant-%d", p.Job.ID), head, func(t *sheet) error {
-		return c.Grants.Results(r.Context(), actor(r), p.Job.ID, func(g coupon.GrantRow) error {
+	return c.Export(w, r, fmt.Sprintf("grant-%d", p.Job.ID), head, func(t *shell.Sheet) error {
+		return c.Grants.Results(r.Context(), shell.Actor(r), p.Job.ID, func(g coupon.GrantRow) error {
 			var who, what any = "", ""
 			if who = g.Input; g.UserID != 0 {
 				who = int64(g.UserID)
@@ -210,15 +211,15 @@ func (c *Console) grantResults(w http.ResponseWriter, r *http.Request) error {
 			if g.CouponID != 0 {
 				what = g.CouponID
 			}
-			return t.row(g.Line, who, g.Result, what)
+			return t.Row(g.Line, who, g.Result, what)
 		})
 	})
 }
 
 // grantStep asks whether the step in the address is meant.
 func (c *Console) grantStep(r *http.Request, p pages.Grant, broken string) pages.Confirmation {
-	l, url := frame(r).Locale, pages.GrantURL(p.Job.ID)
-	ask := pages.Confirmation{Active: "templates", Crumbs: p.Crumbs(r.Context()), ConfirmProps: ui.ConfirmProps{Cancel: url, Reason: reason(r),
+	l, url := shell.Frame(r).Locale, pages.GrantURL(p.Job.ID)
+	ask := pages.Confirmation{Active: "templates", Crumbs: p.Crumbs(r.Context()), ConfirmProps: ui.ConfirmProps{Cancel: url, Reason: shell.Reason(r),
 		NeedsReason: true, ReasonError: broken, Hidden: [][2]string{{"request_key", requestKey(r)}}}}
 	if r.PathValue("step") == "apply" {
 		ask.Title, ask.Submit, ask.Action, ask.Kind = l.T("grants.apply.title", p.Template.Name), l.T("grants.apply"), url+"/apply", "primary"
@@ -252,9 +253,9 @@ func (c *Console) loadGrantStep(r *http.Request) (pages.Grant, error) {
 		return p, err
 	}
 	if p.TakesBack() {
-		return p, errNoPage
+		return p, shell.ErrNoPage
 	}
-	return p, actor(r).May(staff.ManageUsers, p.Template.ShopNumber)
+	return p, shell.Actor(r).May(staff.ManageUsers, p.Template.ShopNumber)
 }
 
 func (c *Console) confirmGrantStep(w http.ResponseWriter, r *http.Request) error {
@@ -268,22 +269,22 @@ func (c *Console) confirmGrantStep(w http.ResponseWriter, r *http.Request) error
 			return err
 		}
 		if id != 0 {
-			j, err := c.Jobs.Job(r.Context(), actor(r), id)
+			j, err := c.Jobs.Job(r.Context(), shell.Actor(r), id)
 			if err != nil {
 				return err
 			}
-			return c.done(w, r, pages.GrantURL(id), ui.Info, appliedBy(r, j))
+			return c.Done(w, r, pages.GrantURL(id), ui.Info, appliedBy(r, j))
 		}
 		if err := p.Params.CheckApplying(p.Job, p.Template, c.Now()); err != nil {
 			return err
 		}
 	}
-	return c.ask(w, r, http.StatusOK, c.grantStep(r, p, ""))
+	return c.Ask(w, r, http.StatusOK, c.grantStep(r, p, ""))
 }
 
 // appliedBy tells of the job that somebody else has begun.
 func appliedBy(r *http.Request, j job.Job) string {
-	return say(r, "grants.applied_by", pages.ActorName(r.Context(), j.CreatedBy))
+	return shell.Say(r, "grants.applied_by", pages.ActorName(r.Context(), j.CreatedBy))
 }
 
 func (c *Console) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
@@ -291,30 +292,30 @@ func (c *Console) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	err = coupon.CheckReason(reason(r))
+	err = coupon.CheckReason(shell.Reason(r))
 	var j job.Job
-	tone, said := ui.Good, say(r, "grants.started")
+	tone, said := ui.Good, shell.Say(r, "grants.started")
 	switch {
 	case err != nil:
 	case r.PathValue("step") == "apply":
 		var first bool
-		if j, first, err = c.Grants.Apply(r.Context(), actor(r), p.Job.ID, reason(r)); err == nil && !first && !j.By(actor(r)) {
+		if j, first, err = c.Grants.Apply(r.Context(), shell.Actor(r), p.Job.ID, shell.Reason(r)); err == nil && !first && !j.By(shell.Actor(r)) {
 			tone, said = ui.Info, appliedBy(r, j)
 		}
 	default:
-		said = say(r, "grants.taking_back")
-		j, err = c.Grants.TakeBack(r.Context(), actor(r), p.Job.ID, reason(r), r.PostFormValue("stock") != "", requestKey(r))
+		said = shell.Say(r, "grants.taking_back")
+		j, err = c.Grants.TakeBack(r.Context(), shell.Actor(r), p.Job.ID, shell.Reason(r), r.PostFormValue("stock") != "", requestKey(r))
 	}
-	if broken := ui.ErrorOf(r.Context(), fieldsOf(err), "reason"); broken != "" {
-		return c.ask(w, r, http.StatusUnprocessableEntity, c.grantStep(r, p, broken))
+	if broken := ui.ErrorOf(r.Context(), shell.FieldsOf(err), "reason"); broken != "" {
+		return c.Ask(w, r, http.StatusUnprocessableEntity, c.grantStep(r, p, broken))
 	}
 	if fault.KindOf(err) == fault.Conflict {
 		ask := c.grantStep(r, p, "")
 		ask.Error = ui.FaultText(r.Context(), err)
-		return c.ask(w, r, http.StatusConflict, ask)
+		return c.Ask(w, r, http.StatusConflict, ask)
 	}
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, pages.GrantURL(j.ID), tone, said)
+	return c.Done(w, r, pages.GrantURL(j.ID), tone, said)
 }

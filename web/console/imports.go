@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // maxUpload bounds a file of users or ids, in bytes.
@@ -41,7 +42,7 @@ func (c *Console) receive(r *http.Request) (u job.Upload, fields map[string]stri
 	fields = map[string]string{}
 	parts, err := r.MultipartReader()
 	if err != nil {
-		return u, fields, errMalformed
+		return u, fields, shell.ErrMalformed
 	}
 	for {
 		part, err := parts.NextPart()
@@ -49,12 +50,12 @@ func (c *Console) receive(r *http.Request) (u job.Upload, fields map[string]stri
 			return u, fields, errNoFile
 		}
 		if err != nil {
-			return u, fields, errMalformed
+			return u, fields, shell.ErrMalformed
 		}
 		if part.FormName() != "file" {
 			raw, err := io.ReadAll(io.LimitReader(part, 4<<10))
 			if err != nil {
-				return u, fields, errMalformed
+				return u, fields, shell.ErrMalformed
 			}
 			fields[part.FormName()] = strings.ToValidUTF8(strings.ReplaceAll(string(raw), "\x00", ""), "")
 			continue
@@ -62,7 +63,7 @@ func (c *Console) receive(r *http.Request) (u job.Upload, fields map[string]stri
 		if part.FileName() == "" {
 			return u, fields, errNoFile
 		}
-		u, err = c.Uploads.SaveUpload(r.Context(), part.FileName(), part, maxUpload, actor(r))
+		u, err = c.Uploads.SaveUpload(r.Context(), part.FileName(), part, maxUpload, shell.Actor(r))
 		if errors.Is(err, job.ErrUploadTooLarge) {
 			return u, fields, &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file_size", Message: "must have at most 512 MiB"}}}
 		}
@@ -75,9 +76,9 @@ func (c *Console) receive(r *http.Request) (u job.Upload, fields map[string]stri
 
 // ofAllShops lets staff pass who may change users everywhere: users belong to
 // every shop.
-func (c *Console) ofAllShops(h handler) handler {
+func (c *Console) ofAllShops(h shell.Handler) shell.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if err := actor(r).MayEverywhere(staff.ManageUsers); err != nil {
+		if err := shell.Actor(r).MayEverywhere(staff.ManageUsers); err != nil {
 			return err
 		}
 		return h(w, r)
@@ -85,13 +86,13 @@ func (c *Console) ofAllShops(h handler) handler {
 }
 
 func (c *Console) importForm(w http.ResponseWriter, r *http.Request) error {
-	return c.show(w, r, http.StatusOK, pages.ImportStart{}.Page())
+	return c.Show(w, r, http.StatusOK, pages.ImportStart{}.Page())
 }
 
 func (c *Console) importUpload(w http.ResponseWriter, r *http.Request) error {
 	u, _, err := c.receive(r)
-	if list := fieldsOf(err); list != nil {
-		return c.show(w, r, http.StatusUnprocessableEntity, pages.ImportStart{Errors: list}.Page())
+	if list := shell.FieldsOf(err); list != nil {
+		return c.Show(w, r, http.StatusUnprocessableEntity, pages.ImportStart{Errors: list}.Page())
 	}
 	if err != nil {
 		return err
@@ -100,11 +101,11 @@ func (c *Console) importUpload(w http.ResponseWriter, r *http.Request) error {
 	if err := c.keepPreviews(r, u.ID); err != nil {
 		c.removeUpload(r, u.ID)
 		if status, list := refusedFile(w, err); list != nil {
-			return c.show(w, r, status, pages.ImportStart{Errors: list}.Page())
+			return c.Show(w, r, status, pages.ImportStart{Errors: list}.Page())
 		}
 		return err
 	}
-	redirect(w, r, fmt.Sprintf("/users/import/%d", u.ID))
+	shell.Redirect(w, r, fmt.Sprintf("/users/import/%d", u.ID))
 	return nil
 }
 
@@ -114,24 +115,24 @@ func (c *Console) importTemplate(w http.ResponseWriter, r *http.Request) error {
 	for _, t := range user.Targets() {
 		head = append(head, string(t))
 	}
-	return c.export(w, r, "users", append(head, "tier"), func(t *sheet) error {
-		return t.row("1001", "Ann Lee", "ann@example.com", "+8613800138000", "zh-CN", "Asia/Shanghai", "sms", "22:00-08:00", "gold")
+	return c.Export(w, r, "users", append(head, "tier"), func(t *shell.Sheet) error {
+		return t.Row("1001", "Ann Lee", "ann@example.com", "+8613800138000", "zh-CN", "Asia/Shanghai", "sms", "22:00-08:00", "gold")
 	})
 }
 
 // loadImport returns the choice of columns as it was guessed of a file that is
 // read like this.
 func (c *Console) loadImport(r *http.Request, how job.Reading) (pages.ImportColumns, error) {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return pages.ImportColumns{}, err
 	}
 	u, err := c.Uploads.Upload(r.Context(), id)
 	if err == nil {
-		err = u.Visible(actor(r))
+		err = u.Visible(shell.Actor(r))
 	}
 	if errors.Is(err, job.ErrUploadNotFound) {
-		return pages.ImportColumns{}, errNoPage
+		return pages.ImportColumns{}, shell.ErrNoPage
 	}
 	if err != nil {
 		return pages.ImportColumns{}, err
@@ -176,7 +177,7 @@ func (c *Console) importColumns(w http.ResponseWriter, r *http.Request) error {
 		}
 		p.Clear = params.Clear
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 // importCheck starts the job that says what an import would do.
@@ -195,15 +196,15 @@ func (c *Console) importCheck(w http.ResponseWriter, r *http.Request) error {
 		}
 		params.Columns = append(params.Columns, t)
 	}
-	p.Clear, p.Errors = params.Clear, fieldsOf(params.Columns.Check())
+	p.Clear, p.Errors = params.Clear, shell.FieldsOf(params.Columns.Check())
 	if p.Errors != nil {
-		return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+		return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 	}
 	j, err := c.startTable(r, user.CheckJob, p.Upload, params, "")
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, pages.Work{Job: j}.URL(), "", "")
+	return c.Done(w, r, pages.Work{Job: j}.URL(), "", "")
 }
 
 func (c *Console) startTable(r *http.Request, kind string, u job.Upload, params user.ImportParams, key string) (job.Job, error) {
@@ -211,18 +212,18 @@ func (c *Console) startTable(r *http.Request, kind string, u job.Upload, params 
 	if err != nil {
 		return job.Job{}, err
 	}
-	return c.Jobs.Start(r.Context(), actor(r), job.New{Kind: kind, Title: u.Name, Params: raw, UploadID: u.ID, RequestKey: key}, staff.ManageUsers)
+	return c.Jobs.Start(r.Context(), shell.Actor(r), job.New{Kind: kind, Title: u.Name, Params: raw, UploadID: u.ID, RequestKey: key}, staff.ManageUsers)
 }
 
 // checkedJob returns the finished check that the address names.
 func (c *Console) checkedJob(r *http.Request) (j job.Job, result user.ImportResult, err error) {
-	upload, err := pathID(r)
+	upload, err := shell.PathID(r)
 	if err != nil {
 		return j, result, err
 	}
 	id, _ := strconv.ParseInt(r.FormValue("check"), 10, 64)
-	if j, err = c.Jobs.Job(r.Context(), actor(r), id); err != nil || j.Kind != user.CheckJob || j.UploadID != upload || j.State != job.Done {
-		return j, result, errNoPage
+	if j, err = c.Jobs.Job(r.Context(), shell.Actor(r), id); err != nil || j.Kind != user.CheckJob || j.UploadID != upload || j.State != job.Done {
+		return j, result, shell.ErrNoPage
 	}
 	return j, result, json.Unmarshal(j.Result, &result)
 }
@@ -237,7 +238,7 @@ func (c *Console) confirmImport(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l := frame(r).Locale
+	l := shell.Frame(r).Locale
 	points := []string{l.N("import.confirm.new", result.New), l.N("import.confirm.changed", result.Changed), l.T("import.confirm.undo")}
 	if result.Repeated > 0 {
 		points = append(points, l.N("import.confirm.repeated", result.Repeated))
@@ -245,7 +246,7 @@ func (c *Console) confirmImport(w http.ResponseWriter, r *http.Request) error {
 	if result.Invalid > 0 {
 		points = append(points, l.N("import.confirm.invalid", result.Invalid))
 	}
-	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "import", Crumbs: workCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
+	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "import", Crumbs: workCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("import.confirm.title", j.Title), Points: points, Action: fmt.Sprintf("/users/import/%d/apply?check=%d", j.UploadID, j.ID),
 		Cancel: pages.Work{Job: j}.URL(), Submit: l.T("import.apply"), Kind: "primary", NoReason: true}})
 }
@@ -257,19 +258,19 @@ func (c *Console) startImport(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	n := job.New{Kind: user.ImportJob, Title: j.Title, Params: j.Params, UploadID: j.UploadID, Total: j.Worked(), RequestKey: fmt.Sprintf("check:%d", j.ID)}
-	started, err := c.Jobs.Start(r.Context(), actor(r), n, staff.ManageUsers)
+	started, err := c.Jobs.Start(r.Context(), shell.Actor(r), n, staff.ManageUsers)
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, pages.Work{Job: started}.URL(), ui.Good, say(r, "import.started"))
+	return c.Done(w, r, pages.Work{Job: started}.URL(), ui.Good, shell.Say(r, "import.started"))
 }
 
 // importActions lead from a check to the import, and from either back.
 func (c *Console) importActions(r *http.Request, j job.Job) []ui.ButtonProps {
-	if j.UploadID == 0 || !j.State.Over() || !actor(r).SeesContacts() || j.Kind != user.CheckJob && j.Kind != user.ImportJob {
+	if j.UploadID == 0 || !j.State.Over() || !shell.Actor(r).SeesContacts() || j.Kind != user.CheckJob && j.Kind != user.ImportJob {
 		return nil
 	}
-	l, base := frame(r).Locale, fmt.Sprintf("/users/import/%d", j.UploadID)
+	l, base := shell.Frame(r).Locale, fmt.Sprintf("/users/import/%d", j.UploadID)
 	if j.Kind == user.ImportJob {
 		return []ui.ButtonProps{{Label: l.T("import.another"), URL: "/users/import"}}
 	}

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 const (
@@ -29,21 +30,21 @@ func (c *Console) listWork(w http.ResponseWriter, r *http.Request) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	p, q := workQuery(r)
 	if len(p.Errors) > 0 {
-		return c.listed(w, r, p.Results(), p.Page())
+		return c.Listed(w, r, p.Results(), p.Page())
 	}
-	p.Export, q.Before, q.Limit = exportURL(r), max(0, before), pageSize+1
-	list, err := c.Jobs.Jobs(r.Context(), actor(r), q)
+	p.Export, q.Before, q.Limit = shell.ExportURL(r), max(0, before), shell.PageSize+1
+	list, err := c.Jobs.Jobs(r.Context(), shell.Actor(r), q)
 	if err != nil {
 		return err
 	}
-	p.List = list[:min(len(list), pageSize)]
-	if len(list) > pageSize {
-		p.Next = withQuery(r, "before", strconv.FormatInt(p.List[pageSize-1].ID, 10))
+	p.List = list[:min(len(list), shell.PageSize)]
+	if len(list) > shell.PageSize {
+		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
 	}
 	if before > 0 {
-		p.First = withQuery(r, "before", "")
+		p.First = shell.WithQuery(r, "before", "")
 	}
-	return c.listed(w, r, p.Results(), p.Page())
+	return c.Listed(w, r, p.Results(), p.Page())
 }
 
 // workQuery reads which jobs are meant; what cannot be read is among the
@@ -51,7 +52,7 @@ func (c *Console) listWork(w http.ResponseWriter, r *http.Request) error {
 func workQuery(r *http.Request) (p pages.WorkList, q job.Query) {
 	var broken fault.Fields
 	p.State = strings.TrimSpace(r.FormValue("state"))
-	if s := choice(r, "state", job.States(), &broken); s != "" {
+	if s := shell.Choice(r, "state", job.States(), &broken); s != "" {
 		q.States = []job.State{s}
 	}
 	p.Errors = broken.List
@@ -59,11 +60,11 @@ func workQuery(r *http.Request) (p pages.WorkList, q job.Query) {
 }
 
 func (c *Console) loadWork(r *http.Request) (job.Job, error) {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return job.Job{}, err
 	}
-	return c.Jobs.Job(r.Context(), actor(r), id)
+	return c.Jobs.Job(r.Context(), shell.Actor(r), id)
 }
 
 func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
@@ -71,13 +72,13 @@ func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Work{Job: j, MayStop: actor(r).Can(j.Needs, j.ShopNumber)}
+	p := pages.Work{Job: j, MayStop: shell.Actor(r).Can(j.Needs, j.ShopNumber)}
 	p.Noted = importNotes(j)
 	if p.MayStop = p.MayStop && c.mayReadRows(r, j) == nil; p.MayStop && j.Failed+p.Noted > 0 {
 		if p.Errors, p.Notes, err = c.firstErrors(r, j, p.Noted); err != nil {
 			return err
 		}
-		if p.Last, err = c.Jobs.LastRowError(r.Context(), actor(r), j.ID); err != nil {
+		if p.Last, err = c.Jobs.LastRowError(r.Context(), shell.Actor(r), j.ID); err != nil {
 			return err
 		}
 	}
@@ -90,7 +91,7 @@ func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.Actions = c.workActions(r, j)
 	p.Actions, p.Outcome = append(p.Actions, c.importActions(r, j)...), importOutcome(j)
-	return c.either(w, r, p.Card(), p.Page())
+	return c.Either(w, r, p.Card(), p.Page())
 }
 
 // namedUsers reports whether the job reads what a request named: nobody's file.
@@ -105,7 +106,7 @@ func (c *Console) workActions(r *http.Request, j job.Job) []ui.ButtonProps {
 	case template.BulkKind:
 		return c.bulkActions(r, j)
 	case coupon.GrantKind, coupon.TakeBackKind:
-		return []ui.ButtonProps{{Label: say(r, "grants.open"), Icon: "ticket", URL: pages.GrantURL(j.ID)}}
+		return []ui.ButtonProps{{Label: shell.Say(r, "grants.open"), Icon: "ticket", URL: pages.GrantURL(j.ID)}}
 	}
 	return nil
 }
@@ -116,7 +117,7 @@ var errEnough = errors.New("enough rows")
 // ones that did not.
 func (c *Console) firstErrors(r *http.Request, j job.Job, noted int64) (failed, notes []job.RowError, err error) {
 	seen, few := 0, func(list []job.RowError, all int64) bool { return int64(len(list)) < min(fewErrors, all) }
-	err = c.Jobs.RowErrors(r.Context(), actor(r), j.ID, func(e job.RowError) error {
+	err = c.Jobs.RowErrors(r.Context(), shell.Actor(r), j.ID, func(e job.RowError) error {
 		switch isNote := user.IsNote(e); {
 		case isNote && few(notes, noted):
 			notes = append(notes, e)
@@ -135,7 +136,7 @@ func (c *Console) firstErrors(r *http.Request, j job.Job, noted int64) (failed, 
 }
 
 func workCrumbs(r *http.Request, j job.Job) []ui.Crumb {
-	return []ui.Crumb{{Label: say(r, "nav.jobs"), URL: "/jobs"}, {Label: j.Title, URL: pages.Work{Job: j}.URL()}}
+	return []ui.Crumb{{Label: shell.Say(r, "nav.jobs"), URL: "/jobs"}, {Label: j.Title, URL: pages.Work{Job: j}.URL()}}
 }
 
 func (c *Console) confirmStopWork(w http.ResponseWriter, r *http.Request) error {
@@ -143,32 +144,32 @@ func (c *Console) confirmStopWork(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	if err := actor(r).May(j.Needs, j.ShopNumber); err != nil {
+	if err := shell.Actor(r).May(j.Needs, j.ShopNumber); err != nil {
 		return err
 	}
-	l, url := frame(r).Locale, pages.Work{Job: j}.URL()
+	l, url := shell.Frame(r).Locale, pages.Work{Job: j}.URL()
 	if j.State.Over() {
-		return c.done(w, r, url, ui.Info, l.T("jobs.over"))
+		return c.Done(w, r, url, ui.Info, l.T("jobs.over"))
 	}
-	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "jobs", Crumbs: workCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
+	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "jobs", Crumbs: workCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("jobs.cancel.title", j.Title), Points: []string{l.T("jobs.cancel.1", j.Worked()), l.T("jobs.cancel.2")},
 		Action: url + "/cancel", Cancel: url, Submit: l.T("jobs.cancel"), Kind: "danger", NoReason: true}})
 }
 
 func (c *Console) stopWork(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	j, err := c.Jobs.Cancel(r.Context(), actor(r), id)
+	j, err := c.Jobs.Cancel(r.Context(), shell.Actor(r), id)
 	url := pages.Work{Job: job.Job{ID: id}}.URL()
 	if errors.Is(err, job.ErrOver) {
-		return c.done(w, r, url, ui.Info, say(r, "jobs.over"))
+		return c.Done(w, r, url, ui.Info, shell.Say(r, "jobs.over"))
 	}
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, url, ui.Good, say(r, "jobs.cancelled", j.Title))
+	return c.Done(w, r, url, ui.Good, shell.Say(r, "jobs.cancelled", j.Title))
 }
 
 // mayReadRows refuses rows of a file of users, in which contacts stand, to
@@ -177,7 +178,7 @@ func (c *Console) mayReadRows(r *http.Request, j job.Job) error {
 	if j.Kind != user.ImportJob && j.Kind != user.CheckJob {
 		return nil
 	}
-	return actor(r).MayEverywhere(staff.ManageUsers)
+	return shell.Actor(r).MayEverywhere(staff.ManageUsers)
 }
 
 // workErrors sends every row that failed or has a note as a file, whose last
@@ -190,9 +191,9 @@ func (c *Console) workErrors(w http.ResponseWriter, r *http.Request) error {
 	if err := c.mayReadRows(r, j); err != nil {
 		return err
 	}
-	return c.export(w, r, "errors-"+strconv.FormatInt(j.ID, 10), []string{"line", "row", "error", "kind"}, func(t *sheet) error {
-		return c.Jobs.RowErrors(r.Context(), actor(r), j.ID, func(e job.RowError) error {
-			return t.row(e.Line, e.Row, ui.RowErrorText(r.Context(), e), user.RowKind(e))
+	return c.Export(w, r, "errors-"+strconv.FormatInt(j.ID, 10), []string{"line", "row", "error", "kind"}, func(t *shell.Sheet) error {
+		return c.Jobs.RowErrors(r.Context(), shell.Actor(r), j.ID, func(e job.RowError) error {
+			return t.Row(e.Line, e.Row, ui.RowErrorText(r.Context(), e), user.RowKind(e))
 		})
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 func (g *rig) startJob(by staff.Actor, title string, shop int64) job.Job {
@@ -106,7 +107,7 @@ func TestJobsOfOtherShops(t *testing.T) {
 
 func TestJobListPages(t *testing.T) {
 	g := newRig(t)
-	for i := range 2*pageSize + 1 {
+	for i := range 2*shell.PageSize + 1 {
 		g.startJob(staff.System(), fmt.Sprintf("Job number %d.", i+1), 0)
 	}
 	b, seen, next := g.as(staff.Viewer), 0, "/jobs"
@@ -115,7 +116,7 @@ func TestJobListPages(t *testing.T) {
 		seen += strings.Count(a.body, "Job number ")
 		next = nextPage(a)
 	}
-	if seen != 2*pageSize+1 {
+	if seen != 2*shell.PageSize+1 {
 		t.Errorf("%d jobs on all pages", seen)
 	}
 }

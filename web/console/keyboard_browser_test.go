@@ -146,7 +146,7 @@ func TestFocusStaysInTheBrowser(t *testing.T) {
 	// Whoever was away is sent all of it.
 	b.click("[data-live-switch]")
 	b.sees("[data-live-switch]", "Paused")
-	within(t, "the end of the stream", func() bool { return g.watchedParts() == 0 })
+	within(t, "the end of the stream", func() bool { return g.WatchedParts() == 0 })
 	g.exec(`update templates set issued = 12 where id = $1`, d.ID)
 	b.click("[data-live-switch]")
 	b.sees("#claims", "88")

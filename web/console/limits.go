@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // limitsOf is the form about the shop in the address; 0 stands for campaigns
@@ -30,7 +31,7 @@ func (c *Console) limitsOf(r *http.Request) (pages.ShopLimits, error) {
 }
 
 func (c *Console) limitsForm(r *http.Request, shop int64, name string) (pages.ShopLimits, error) {
-	by := actor(r)
+	by := shell.Actor(r)
 	if err := by.May(staff.ManageStaff, shop); err != nil {
 		return pages.ShopLimits{}, err
 	}
@@ -49,7 +50,7 @@ func (c *Console) showLimits(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 // readLimits reads the fields whose names begin with prefix; an empty one is 0.
@@ -60,16 +61,16 @@ func readLimits(r *http.Request, prefix string) (campaign.Limits, map[string]str
 			values[name] = "0"
 		}
 	}
-	rd := &reading{values: values}
+	rd := &shell.Reading{Values: values}
 	number := func(name string) int64 {
-		n := rd.number(name)
+		n := rd.Number(name)
 		if n >= math.MaxInt32 {
-			rd.broken.Add(name, "rule.most", "must be at most %d", math.MaxInt32-1)
+			rd.Broken.Add(name, "rule.most", "must be at most %d", math.MaxInt32-1)
 		}
 		return n
 	}
 	l := campaign.Limits{PerDay: int(number("per_day")), PerWeek: int(number("per_week")), ApprovalAbove: number("approval_above")}
-	return l, values, rd.broken.List
+	return l, values, rd.Broken.List
 }
 
 func (c *Console) saveLimits(w http.ResponseWriter, r *http.Request) error {
@@ -81,17 +82,17 @@ func (c *Console) saveLimits(w http.ResponseWriter, r *http.Request) error {
 	l, typed, broken := readLimits(r, "")
 	p.Values = typed
 	if len(broken) == 0 && len(unread) == 0 {
-		err = c.Campaigns.SetLimits(r.Context(), actor(r), p.Shop, &was, l)
+		err = c.Campaigns.SetLimits(r.Context(), shell.Actor(r), p.Shop, &was, l)
 		if errors.Is(err, fault.ErrStale) {
 			// p.Was is what it is now: who sends the form again means it.
 			p.Errors = changedLimits(p.Was, shown)
-			return c.show(w, r, http.StatusConflict, p.Page())
+			return c.Show(w, r, http.StatusConflict, p.Page())
 		}
-		broken = fieldsOf(err)
+		broken = shell.FieldsOf(err)
 	}
 	if broken = append(broken, unread...); len(broken) > 0 {
 		p.Was, p.Errors = shown, broken
-		return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+		return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 	}
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func (c *Console) saveLimits(w http.ResponseWriter, r *http.Request) error {
 	if p.Shop != 0 {
 		to += "/" + strconv.FormatInt(p.Shop, 10)
 	}
-	return c.done(w, r, to, ui.Good, say(r, "limits.saved"))
+	return c.Done(w, r, to, ui.Good, shell.Say(r, "limits.saved"))
 }
 
 // changedLimits names the fields that somebody else has changed, and to what.

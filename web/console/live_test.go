@@ -18,6 +18,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // message is one server-sent event.
@@ -154,7 +155,7 @@ func TestLiveParts(t *testing.T) {
 		t.Fatalf("first %.100s, then %.100s", one.data, two.data)
 	}
 	g.exec(`update channel_settings set rate_per_second = 77 where channel = 1`)
-	g.status.forget()
+	g.status.Forget()
 	m := g.next(stream)
 	if !strings.Contains(m.data, "#tile-email") || strings.Contains(m.data, "#drop") || strings.Contains(m.data, "#tile-sms") || !strings.Contains(m.data, "77") {
 		t.Errorf("one channel's rate changed: %.400s", m.data)
@@ -164,7 +165,7 @@ func TestLiveParts(t *testing.T) {
 	if m := g.next(again); !strings.Contains(m.data, "4,242") || strings.Contains(m.data, "#channels") {
 		t.Errorf("resumed: %.300s", m.data)
 	}
-	for _, refused := range []string{"", "?of=", "?of=/jobs", "?of=/nowhere", "?of=%2F%2Fexample.com%2F", "?of=https%3A%2F%2Fexample.com%2F", "?of=%2F%3Fq%3D%2500", "?" + strings.Repeat("of=/&", maxParts+1)} {
+	for _, refused := range []string{"", "?of=", "?of=/jobs", "?of=/nowhere", "?of=%2F%2Fexample.com%2F", "?of=https%3A%2F%2Fexample.com%2F", "?of=%2F%3Fq%3D%2500", "?" + strings.Repeat("of=/&", shell.MaxParts+1)} {
 		if a := b.get("/live" + refused); a.status < 400 || a.status >= 500 {
 			t.Errorf("%q: %d", refused, a.status)
 		}
@@ -178,12 +179,12 @@ func TestLiveParts(t *testing.T) {
 func TestEveryPartCanBeDrawn(t *testing.T) {
 	g := newRig(t)
 	for _, rt := range g.table() {
-		if rt.every == 0 {
+		if rt.Every == 0 {
 			continue
 		}
-		path := samplePath(rt.pattern, "1")
-		f := &ui.Frame{Locale: g.languages.Default(), Member: staff.Member{Role: staff.Admin}}
-		if _, err := g.lookAtPart(t.Context(), g.keyOf(f, path), nil); err != nil && fault.KindOf(err) == 0 && !errors.Is(err, errReload) {
+		path := samplePath(rt.Pattern, "1")
+		f := &ui.Frame{Locale: g.Languages.Default(), Member: staff.Member{Role: staff.Admin}}
+		if _, err := g.LookAtPart(t.Context(), g.KeyOf(f, path), nil); err != nil && fault.KindOf(err) == 0 && !errors.Is(err, shell.ErrReload) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -194,15 +195,15 @@ func TestEveryPartCanBeDrawn(t *testing.T) {
 func TestLiveIsSilentAtRest(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, 2*time.Hour)
-	f := &ui.Frame{Locale: g.languages.Default(), Member: staff.Member{Role: staff.Admin}}
+	f := &ui.Frame{Locale: g.Languages.Default(), Member: staff.Member{Role: staff.Admin}}
 	for _, path := range []string{"/", "/channels", templateURL(d.ID)} {
-		first, err := g.lookAtPart(t.Context(), g.keyOf(f, path), nil)
+		first, err := g.LookAtPart(t.Context(), g.KeyOf(f, path), nil)
 		g.must(err)
 		g.wait(3 * time.Second)
-		later, err := g.lookAtPart(t.Context(), g.keyOf(f, path), first)
+		later, err := g.LookAtPart(t.Context(), g.KeyOf(f, path), first)
 		g.must(err)
 		if later != first {
-			t.Errorf("%s: nothing happened and %d bytes are sent: %.600s", path, len(later.patch), later.patch)
+			t.Errorf("%s: nothing happened and %d bytes are sent: %.600s", path, len(later.Patch), later.Patch)
 		}
 	}
 }
@@ -227,7 +228,7 @@ func TestLiveReloads(t *testing.T) {
 	b := g.as(staff.Operator)
 	b.live = liveURL("/dead-letters/jobs") // no job is running
 	stream, _ := b.listen(0, "")
-	if m := g.next(stream); m.event != reloadEvent {
+	if m := g.next(stream); m.event != shell.ReloadEvent {
 		t.Errorf("%+v", m)
 	}
 	g.ends(stream)
@@ -243,7 +244,7 @@ func TestLiveEndsWhenRightsChange(t *testing.T) {
 	stream, _ := b.listen(d.ID, "")
 	g.next(stream)
 	g.exec(`update staff set shops = '{11}' where id = $1`, m.ID)
-	g.wait(presenceLife)
+	g.wait(shell.PresenceLife)
 	g.ends(stream)
 	b.get(liveURL(templateURL(d.ID))).is(http.StatusForbidden)
 }
@@ -270,9 +271,9 @@ func TestLiveOwnJob(t *testing.T) {
 	other.get(liveURL(page)).is(http.StatusNotFound)
 	// Whoever sees every job shares one drawing.
 	f := func(id int64, shops ...int64) *ui.Frame {
-		return &ui.Frame{Locale: g.languages.Default(), Member: staff.Member{ID: id, Role: staff.Viewer, Shops: shops}}
+		return &ui.Frame{Locale: g.Languages.Default(), Member: staff.Member{ID: id, Role: staff.Viewer, Shops: shops}}
 	}
-	if g.keyOf(f(1), page+"?x=1") != g.keyOf(f(2), page+"?x=1") || g.keyOf(f(1, 10), "/") != g.keyOf(f(2, 10), "/") || g.keyOf(f(1, 10), page+"?x=1") == g.keyOf(f(2, 10), page+"?x=1") {
+	if g.KeyOf(f(1), page+"?x=1") != g.KeyOf(f(2), page+"?x=1") || g.KeyOf(f(1, 10), "/") != g.KeyOf(f(2, 10), "/") || g.KeyOf(f(1, 10), page+"?x=1") == g.KeyOf(f(2, 10), page+"?x=1") {
 		t.Error("who shares what")
 	}
 }
@@ -280,7 +281,7 @@ func TestLiveOwnJob(t *testing.T) {
 // A part that cannot be drawn for a mistake in the program does not end it.
 func TestLiveSurvivesAPanic(t *testing.T) {
 	g := newRig(t)
-	g.mount([]route{live(time.Second, get("/", staff.View, func(http.ResponseWriter, *http.Request) error { panic("oh dear") }))}, func(chi.Router) {})
+	g.Mount([]shell.Route{shell.Live(time.Second, shell.Get("/", staff.View, func(http.ResponseWriter, *http.Request) error { panic("oh dear") }))}, func(chi.Router) {})
 	g.Console.Log = slog.New(slog.DiscardHandler) // it is said there, as it should be
 	g.as(staff.Viewer).get(liveURL("/")).is(http.StatusInternalServerError)
 }
@@ -294,7 +295,7 @@ func TestLiveEndsForWhoIsSignedOut(t *testing.T) {
 	stream, _ := b.listen(d.ID, "")
 	g.next(stream)
 	g.exec(`update staff set disabled_at = now() where id = $1`, m.ID)
-	g.wait(presenceLife)
+	g.wait(shell.PresenceLife)
 	if got := g.next(stream); got.event != "dropbell:signed-out" {
 		t.Errorf("disabled: %+v", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // shown fills a form with what the page at path shows, and with what is typed.
@@ -101,11 +102,11 @@ func TestCampaignsAndCouponsAsFiles(t *testing.T) {
 		t.Errorf("%q", rows)
 	}
 	b.get("/campaigns?q=autumn").is(200).has(`href="/campaigns.csv?q=autumn"`)
-	for range exportPage + 3 {
+	for range shell.ExportPage + 3 {
 		g.gives(d, 7)
 	}
 	g.gives(other, 7)
-	if rows := rowsOf(b.get("/coupons.csv?q=7&state=unused").is(200)); len(rows) != exportPage+5 || rows[1][4] != "7" {
+	if rows := rowsOf(b.get("/coupons.csv?q=7&state=unused").is(200)); len(rows) != shell.ExportPage+5 || rows[1][4] != "7" {
 		t.Errorf("%d rows %q", len(rows), rows[1])
 	}
 	if rows := rowsOf(limited.get("/coupons.csv?q=7").is(200)); len(rows) != 2 {

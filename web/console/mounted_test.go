@@ -37,7 +37,7 @@ func TestMounted(t *testing.T) {
 		t.Errorf("second event: %.200s", m.data)
 	}
 	b.get("/nowhere").is(404).has("There is nothing here")
-	b.get(g.assets.URL("app.css")).is(200)
+	b.get(g.Assets.URL("app.css")).is(200)
 	b.header.Set("Accept-Encoding", "gzip")
 	if a := b.get("/").is(200); a.header.Get("Content-Encoding") != "gzip" || !strings.Contains(a.header.Get("Content-Security-Policy"), "nonce-") {
 		t.Errorf("headers %v", a.header)
@@ -58,7 +58,7 @@ func TestHead(t *testing.T) {
 		g.server = server
 		head := func(b *browser, path string) answer { return b.do(http.MethodHead, path, nil) }
 		b := g.as(staff.Admin)
-		for _, path := range []string{"/", "/templates", templateURL(d.ID), "/templates.csv", "/monitor/queues", g.assets.URL("app.css"), "/live?of=%2F", templateURL(d.ID) + "/cockpit/live"} {
+		for _, path := range []string{"/", "/templates", templateURL(d.ID), "/templates.csv", "/monitor/queues", g.Assets.URL("app.css"), "/live?of=%2F", templateURL(d.ID) + "/cockpit/live"} {
 			if a := head(b, path).is(http.StatusOK); a.body != "" || a.header.Get("Content-Type") == "" {
 				t.Errorf("%s: %q, %v", path, a.body, a.header)
 			}

@@ -12,22 +12,23 @@ import (
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 func (c *Console) listDeadMessages(w http.ResponseWriter, r *http.Request) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	list, err := c.DeadMessages.Open(r.Context(), max(0, before), pageSize+1)
+	list, err := c.DeadMessages.Open(r.Context(), max(0, before), shell.PageSize+1)
 	if err != nil {
 		return err
 	}
-	p := pages.DeadMessages{List: list[:min(len(list), pageSize)]}
-	if len(list) > pageSize {
-		p.Next = withQuery(r, "before", strconv.FormatInt(p.List[pageSize-1].ID, 10))
+	p := pages.DeadMessages{List: list[:min(len(list), shell.PageSize)]}
+	if len(list) > shell.PageSize {
+		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
 	}
 	if before > 0 {
-		p.First = withQuery(r, "before", "")
+		p.First = shell.WithQuery(r, "before", "")
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 func (c *Console) deadMessageQuestion(r *http.Request, id int64) pages.Confirmation {
@@ -35,21 +36,21 @@ func (c *Console) deadMessageQuestion(r *http.Request, id int64) pages.Confirmat
 	if step == "discard" {
 		kind = "danger"
 	}
-	return pages.Confirmation{Active: "dead_messages", Crumbs: []ui.Crumb{{Label: say(r, "nav.dead_messages"), URL: "/dead-messages"}},
-		ConfirmProps: ui.ConfirmProps{Title: say(r, "confirm."+step+".title"), Points: []string{say(r, "confirm."+step+".1")}, NoReason: true,
-			Action: fmt.Sprintf("/dead-messages/%d/%s", id, step), Cancel: "/dead-messages", Submit: say(r, "dead."+step), Kind: kind}}
+	return pages.Confirmation{Active: "dead_messages", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.dead_messages"), URL: "/dead-messages"}},
+		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "confirm."+step+".title"), Points: []string{shell.Say(r, "confirm."+step+".1")}, NoReason: true,
+			Action: fmt.Sprintf("/dead-messages/%d/%s", id, step), Cancel: "/dead-messages", Submit: shell.Say(r, "dead."+step), Kind: kind}}
 }
 
 func (c *Console) confirmDeadMessage(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	return c.ask(w, r, http.StatusOK, c.deadMessageQuestion(r, id))
+	return c.Ask(w, r, http.StatusOK, c.deadMessageQuestion(r, id))
 }
 
 func (c *Console) settleDeadMessage(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
@@ -57,44 +58,44 @@ func (c *Console) settleDeadMessage(w http.ResponseWriter, r *http.Request) erro
 	if r.PathValue("step") == "requeue" {
 		settle, text = c.DeadMessages.Requeue, "dead.requeued_now"
 	}
-	err = settle(r.Context(), actor(r), id)
+	err = settle(r.Context(), shell.Actor(r), id)
 	if fault.KindOf(err) == fault.Invalid || fault.KindOf(err) == fault.NotFound {
 		p := c.deadMessageQuestion(r, id)
 		p.Error = ui.FaultText(r.Context(), err)
-		return c.ask(w, r, http.StatusConflict, p)
+		return c.Ask(w, r, http.StatusConflict, p)
 	}
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, "/dead-messages", ui.Good, say(r, text))
+	return c.Done(w, r, "/dead-messages", ui.Good, shell.Say(r, text))
 }
 
 func (c *Console) listShops(w http.ResponseWriter, r *http.Request) error {
-	list, err := c.shopsOf(r)
+	list, err := c.ShopsOf(r)
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, pages.Shops{List: list}.Page())
+	return c.Show(w, r, http.StatusOK, pages.Shops{List: list}.Page())
 }
 
 func (c *Console) newShop(w http.ResponseWriter, r *http.Request) error {
 	zone := c.DefaultZone.String()
-	return c.show(w, r, http.StatusOK, pages.ShopForm{New: true, Values: map[string]string{"timezone": zone}, Zones: zones(zone)}.Page())
+	return c.Show(w, r, http.StatusOK, pages.ShopForm{New: true, Values: map[string]string{"timezone": zone}, Zones: shell.Zones(zone)}.Page())
 }
 
 func (c *Console) shop(r *http.Request) (template.Shop, error) {
-	number, err := pathID(r)
+	number, err := shell.PathID(r)
 	if err != nil {
 		return template.Shop{}, err
 	}
-	list, err := c.shopsOf(r)
+	list, err := c.ShopsOf(r)
 	for _, s := range list {
 		if s.Number == number {
-			return s, actor(r).May(staff.ManageTemplates, number)
+			return s, shell.Actor(r).May(staff.ManageTemplates, number)
 		}
 	}
 	if err == nil {
-		err = errNoPage
+		err = shell.ErrNoPage
 	}
 	return template.Shop{}, err
 }
@@ -104,16 +105,16 @@ func (c *Console) editShop(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := pages.ShopForm{Zones: zones(s.Timezone), Was: s.Shown(), Values: map[string]string{
+	f := pages.ShopForm{Zones: shell.Zones(s.Timezone), Was: s.Shown(), Values: map[string]string{
 		"shop_number": strconv.FormatInt(s.Number, 10), "name": s.Name, "timezone": s.Timezone}}
-	if actor(r).Can(staff.ManageStaff, s.Number) {
+	if shell.Actor(r).Can(staff.ManageStaff, s.Number) {
 		limits, err := c.limitsForm(r, s.Number, s.Name)
 		if err != nil {
 			return err
 		}
 		f.Limits = &limits
 	}
-	return c.show(w, r, http.StatusOK, f.Page())
+	return c.Show(w, r, http.StatusOK, f.Page())
 }
 
 func (c *Console) createShop(w http.ResponseWriter, r *http.Request) error {
@@ -125,7 +126,7 @@ func (c *Console) createShop(w http.ResponseWriter, r *http.Request) error {
 	f.New = true
 	for _, old := range all {
 		if old.Number == s.Number {
-			f.Errors = append(f.Errors, fault.Field{Name: "shop_number", Key: "rule.shop_exists", Message: timeMessages("rule.shop_exists")})
+			f.Errors = append(f.Errors, fault.Field{Name: "shop_number", Key: "rule.shop_exists", Message: shell.TimeMessages("rule.shop_exists")})
 		}
 	}
 	if s.Number <= 0 {
@@ -141,9 +142,9 @@ func (c *Console) saveShop(w http.ResponseWriter, r *http.Request) error {
 	}
 	s, f := typedShop(r)
 	s.Number, f.Values["shop_number"], f.Was = old.Number, strconv.FormatInt(old.Number, 10), old.Shown()
-	if both := merge(r, f.Values, f.Was); len(both) > 0 {
-		f.Errors, f.Zones = append(f.Errors, both...), zones(s.Timezone)
-		return c.show(w, r, http.StatusConflict, f.Page())
+	if both := shell.Merge(r, f.Values, f.Was); len(both) > 0 {
+		f.Errors, f.Zones = append(f.Errors, both...), shell.Zones(s.Timezone)
+		return c.Show(w, r, http.StatusConflict, f.Page())
 	}
 	s.Name, s.Timezone = f.Values["name"], f.Values["timezone"]
 	return c.keepShop(w, r, s, f)
@@ -151,18 +152,18 @@ func (c *Console) saveShop(w http.ResponseWriter, r *http.Request) error {
 
 func (c *Console) keepShop(w http.ResponseWriter, r *http.Request, s template.Shop, f pages.ShopForm) error {
 	if len(f.Errors) > 0 {
-		f.Zones = zones(s.Timezone)
-		return c.show(w, r, http.StatusUnprocessableEntity, f.Page())
+		f.Zones = shell.Zones(s.Timezone)
+		return c.Show(w, r, http.StatusUnprocessableEntity, f.Page())
 	}
-	if err := actor(r).May(staff.ManageTemplates, s.Number); err != nil {
+	if err := shell.Actor(r).May(staff.ManageTemplates, s.Number); err != nil {
 		return err
 	}
-	err := c.Shops.ChangeShop(r.Context(), s, staff.Entry{Actor: actor(r), Action: "shop.save", ObjectKind: "shop",
+	err := c.Shops.ChangeShop(r.Context(), s, staff.Entry{Actor: shell.Actor(r), Action: "shop.save", ObjectKind: "shop",
 		ObjectID: strconv.FormatInt(s.Number, 10), ShopNumber: s.Number})
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, "/shops", ui.Good, say(r, "shops.saved", s.Name))
+	return c.Done(w, r, "/shops", ui.Good, shell.Say(r, "shops.saved", s.Name))
 }
 
 func typedShop(r *http.Request) (template.Shop, pages.ShopForm) {
@@ -170,10 +171,10 @@ func typedShop(r *http.Request) (template.Shop, pages.ShopForm) {
 	for _, name := range []string{"shop_number", "name", "timezone"} {
 		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
-	number, _ := strconv.ParseInt(narrow(f.Values["shop_number"]), 10, 64)
+	number, _ := strconv.ParseInt(shell.Narrow(f.Values["shop_number"]), 10, 64)
 	e := &fault.Fields{}
 	_, err := template.ShopName(f.Values["name"])
-	e.List = fieldsOf(err)
+	e.List = shell.FieldsOf(err)
 	if !user.ValidZone(f.Values["timezone"]) {
 		e.Add("timezone", "rule.timezone", "must be a time zone such as Asia/Shanghai")
 	}

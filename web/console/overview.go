@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 const (
@@ -31,11 +32,11 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.either(w, r, p.Live(), p.Page())
+	return c.Either(w, r, p.Live(), p.Page())
 }
 
 func (c *Console) overviewPage(r *http.Request) (pages.Overview, error) {
-	ctx, by := r.Context(), actor(r)
+	ctx, by := r.Context(), shell.Actor(r)
 	var p pages.Overview
 	var err error
 	if p.Upcoming, err = c.drops(ctx, by, upcomingDrops, func(q *template.Query) {
@@ -103,20 +104,20 @@ func (c *Console) judge(r *http.Request, p *pages.Overview) error {
 		p.Attention = append(p.Attention, c.concerns(r, d)...)
 	}
 	p.Attention = append(p.Attention, c.channelConcerns(r, channels)...)
-	if len(actor(r).Shops) == 0 {
+	if len(shell.Actor(r).Shops) == 0 {
 		others, err := c.otherDeadLetters(r, drops)
 		if err != nil {
 			return err
 		}
 		p.Attention = append(p.Attention, others...)
 	}
-	if actor(r).MayEverywhere(staff.Operate) == nil { // events belong to no shop
+	if shell.Actor(r).MayEverywhere(staff.Operate) == nil { // events belong to no shop
 		stuck, err := c.DeadMessages.Open(r.Context(), 0, maxStuck)
 		if err != nil {
 			return err
 		}
 		if len(stuck) > 0 {
-			p.Attention = append(p.Attention, pages.Attention{Tone: ui.Bad, URL: "/dead-messages", Text: frame(r).Locale.N("attention.dead_messages", int64(len(stuck)))})
+			p.Attention = append(p.Attention, pages.Attention{Tone: ui.Bad, URL: "/dead-messages", Text: shell.Frame(r).Locale.N("attention.dead_messages", int64(len(stuck)))})
 		}
 	}
 	// What is broken comes before what may break.
@@ -127,7 +128,7 @@ func (c *Console) judge(r *http.Request, p *pages.Overview) error {
 // otherDeadLetters tells of those that no shown drop tells of: of earlier
 // drops, campaigns and notices. The counters are of all shops.
 func (c *Console) otherDeadLetters(r *http.Request, drops []pages.Drop) ([]pages.Attention, error) {
-	groups, err := c.DeadLetters.Groups(r.Context(), actor(r), delivery.DeadLetterFilter{})
+	groups, err := c.DeadLetters.Groups(r.Context(), shell.Actor(r), delivery.DeadLetterFilter{})
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +142,7 @@ func (c *Console) otherDeadLetters(r *http.Request, drops []pages.Drop) ([]pages
 	if n <= 0 {
 		return nil, nil
 	}
-	return []pages.Attention{{Tone: ui.Bad, URL: "/dead-letters", Text: frame(r).Locale.N("attention.dead_others", n)}}, nil
+	return []pages.Attention{{Tone: ui.Bad, URL: "/dead-letters", Text: shell.Frame(r).Locale.N("attention.dead_others", n)}}, nil
 }
 
 func (c *Console) health(drops []pages.Drop, channels [delivery.Channels]delivery.ChannelStatus) []pages.ChannelHealth {
@@ -168,7 +169,7 @@ func (c *Console) running(row reminder.Row) bool {
 }
 
 func (c *Console) concerns(r *http.Request, d pages.Drop) (list []pages.Attention) {
-	l, url := frame(r).Locale, fmt.Sprintf("/templates/%d", d.ID)
+	l, url := shell.Frame(r).Locale, fmt.Sprintf("/templates/%d", d.ID)
 	add := func(tone ui.Tone, text string) {
 		list = append(list, pages.Attention{Tone: tone, Text: text, URL: url})
 	}
@@ -176,7 +177,7 @@ func (c *Console) concerns(r *http.Request, d pages.Drop) (list []pages.Attentio
 	for _, ch := range d.Board.Totals() {
 		sum = sum.Plus(ch.Counts)
 		if ch.Booked > 0 && !c.Channels.Has(ch.Channel) {
-			add(ui.Warn, l.T("attention.no_sender", d.Name, say(r, "channel."+ch.Channel.String()), ch.Booked))
+			add(ui.Warn, l.T("attention.no_sender", d.Name, shell.Say(r, "channel."+ch.Channel.String()), ch.Booked))
 		}
 	}
 	if n := d.Board.DeadLetters; n > 0 {
@@ -194,12 +195,12 @@ func (c *Console) concerns(r *http.Request, d pages.Drop) (list []pages.Attentio
 }
 
 func (c *Console) channelConcerns(r *http.Request, channels [delivery.Channels]delivery.ChannelStatus) (list []pages.Attention) {
-	l := frame(r).Locale
+	l := shell.Frame(r).Locale
 	add := func(tone ui.Tone, text string) {
 		list = append(list, pages.Attention{Tone: tone, URL: "/channels", Text: text})
 	}
 	for _, s := range channels {
-		name := say(r, "channel."+s.Channel.String())
+		name := shell.Say(r, "channel."+s.Channel.String())
 		switch {
 		case s.Paused:
 			add(ui.Warn, l.T("attention.channel_paused", name))

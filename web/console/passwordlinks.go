@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 	"dropbell/web/security"
 )
 
@@ -16,21 +17,21 @@ import (
 const passwordPath = "/password"
 
 // passwordLinkRoutes are the addresses around password links.
-func (c *Console) passwordLinkRoutes() []route {
-	return []route{
-		open(get(passwordPath, "", c.passwordForm)),
-		open(post(passwordPath, "", c.setPassword)),
-		sure(everywhere(post("/staff/{id}/password-link", staff.ManageStaff, c.newPasswordLink))),
+func (c *Console) passwordLinkRoutes() []shell.Route {
+	return []shell.Route{
+		shell.Open(shell.Get(passwordPath, "", c.passwordForm)),
+		shell.Open(shell.Post(passwordPath, "", c.setPassword)),
+		shell.Sure(shell.Everywhere(shell.Post("/staff/{id}/password-link", staff.ManageStaff, c.newPasswordLink))),
 	}
 }
 
 // newPasswordLink makes a link for a member, which replaces the one before.
 func (c *Console) newPasswordLink(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	m, token, err := c.Staff.NewPasswordLink(r.Context(), actor(r), id)
+	m, token, err := c.Staff.NewPasswordLink(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
@@ -40,14 +41,14 @@ func (c *Console) newPasswordLink(w http.ResponseWriter, r *http.Request) error 
 // showLinkOnce leads to the member's page, which shows the link this once.
 func (c *Console) showLinkOnce(w http.ResponseWriter, r *http.Request, m staff.Member, token string) error {
 	link := staff.PasswordLinkURL(c.PublicURL, token)
-	c.secretFor(w, r, memberPath(m.ID), m.Actor().Name, link)
-	redirect(w, r, memberPath(m.ID))
+	c.SecretFor(w, r, memberPath(m.ID), m.Actor().Name, link)
+	shell.Redirect(w, r, memberPath(m.ID))
 	return nil
 }
 
 // passwordForm asks the holder of a link for the new password.
 func (c *Console) passwordForm(w http.ResponseWriter, r *http.Request) error {
-	return c.withLink(w, r, func(p pages.SetPassword) error { return c.show(w, r, http.StatusOK, p.Page()) })
+	return c.withLink(w, r, func(p pages.SetPassword) error { return c.Show(w, r, http.StatusOK, p.Page()) })
 }
 
 // withLink goes on with the page of the link that the request names. Attempts
@@ -59,9 +60,9 @@ func (c *Console) withLink(w http.ResponseWriter, r *http.Request, next func(pag
 		return err
 	}
 	if wait > 0 {
-		w.Header().Set("Retry-After", seconds(wait))
-		p := pages.SetPassword{Invalid: true, Error: say(r, "signin.throttled", frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))}
-		return c.show(w, r, http.StatusTooManyRequests, p.Page())
+		w.Header().Set("Retry-After", shell.Seconds(wait))
+		p := pages.SetPassword{Invalid: true, Error: shell.Say(r, "signin.throttled", shell.Frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))}
+		return c.Show(w, r, http.StatusTooManyRequests, p.Page())
 	}
 	token := r.FormValue("token")
 	l, m, err := c.Staff.PasswordLink(r.Context(), token)
@@ -75,23 +76,23 @@ func (c *Console) withLink(w http.ResponseWriter, r *http.Request, next func(pag
 		return err
 	}
 	// Language and theme are switched on this page with a form that leads back.
-	frame(r).Path = passwordPath + "?" + url.Values{"token": {token}}.Encode()
+	shell.Frame(r).Path = passwordPath + "?" + url.Values{"token": {token}}.Encode()
 	return next(pages.SetPassword{Token: token, Email: m.Email, Name: m.Name, Purpose: l.Purpose})
 }
 
 func (c *Console) linkInvalid(w http.ResponseWriter, r *http.Request) error {
-	c.refused(r, security.PasswordLinkRefused, staff.Member{}, "")
-	return c.show(w, r, http.StatusNotFound, pages.SetPassword{Invalid: true}.Page())
+	c.Refused(r, security.PasswordLinkRefused, staff.Member{}, "")
+	return c.Show(w, r, http.StatusNotFound, pages.SetPassword{Invalid: true}.Page())
 }
 
 // setPassword sets the password of the link's member and signs the member in.
 func (c *Console) setPassword(w http.ResponseWriter, r *http.Request) error {
 	return c.withLink(w, r, func(p pages.SetPassword) error {
-		from := staff.Client{IP: clientIP(r), UserAgent: r.UserAgent()}
+		from := staff.Client{IP: shell.ClientIP(r), UserAgent: r.UserAgent()}
 		m, in, err := c.Staff.SetPasswordByLink(r.Context(), p.Token, r.PostFormValue("password"), from)
 		if f, ok := errors.AsType[*fault.Fields](err); ok {
 			p.Errors = f.List
-			return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+			return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 		}
 		if errors.Is(err, staff.ErrPasswordLink) {
 			return c.linkInvalid(w, r)
@@ -99,7 +100,7 @@ func (c *Console) setPassword(w http.ResponseWriter, r *http.Request) error {
 		if err != nil && !errors.Is(err, staff.ErrSecondFactorNeeded) {
 			return err
 		}
-		c.accessChanged()
+		c.AccessChanged()
 		if err != nil {
 			return c.askSecond(w, r, m, "/")
 		}

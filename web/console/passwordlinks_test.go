@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // linkShown returns the path of the link that a member's page shows once.
@@ -85,7 +86,7 @@ func TestPasswordReset(t *testing.T) {
 }
 
 func TestPasswordLinkOfAnyText(t *testing.T) {
-	g := newRig(t, func(d *Deps) { d.Throttle = NewThrottle(5, time.Minute, d.Now) })
+	g := newRig(t, func(d *Deps) { d.Throttle = shell.NewThrottle(5, time.Minute, d.Now) })
 	g.from()
 	b := g.at("203.0.113.9")
 	for _, path := range []string{"/password", "/password?token=", "/password?token=" + strings.Repeat("x", 5000), "/password?token=%F0%9F%94%94"} {
@@ -106,7 +107,7 @@ func TestSingleSignOnOnly(t *testing.T) {
 	_, token, err := d.Staff.NewPasswordLink(t.Context(), staff.System(), d.member.ID)
 	d.must(err)
 	d.Console.Staff.PasswordsOff = true
-	d.accessChanged()
+	d.AccessChanged()
 
 	old.get("/").to("/signin")
 	b := d.browser()

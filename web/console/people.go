@@ -14,10 +14,11 @@ import (
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 func (c *Console) listStaff(w http.ResponseWriter, r *http.Request) error {
-	list, err := c.Staff.Members(r.Context(), actor(r))
+	list, err := c.Staff.Members(r.Context(), shell.Actor(r))
 	if err != nil {
 		return err
 	}
@@ -25,11 +26,11 @@ func (c *Console) listStaff(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, pages.Staff{List: list, Policy: policy, PolicyFixed: fixed, PasswordsOff: c.Staff.PasswordsOff}.Page())
+	return c.Show(w, r, http.StatusOK, pages.Staff{List: list, Policy: policy, PolicyFixed: fixed, PasswordsOff: c.Staff.PasswordsOff}.Page())
 }
 
 func (c *Console) newMember(w http.ResponseWriter, r *http.Request) error {
-	return c.show(w, r, http.StatusOK, pages.MemberForm{Values: map[string]string{"role": string(staff.Viewer)}, PasswordsOff: c.Staff.PasswordsOff}.Page())
+	return c.Show(w, r, http.StatusOK, pages.MemberForm{Values: map[string]string{"role": string(staff.Viewer)}, PasswordsOff: c.Staff.PasswordsOff}.Page())
 }
 
 func (c *Console) createMember(w http.ResponseWriter, r *http.Request) error {
@@ -39,80 +40,80 @@ func (c *Console) createMember(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(f.Errors) == 0 {
-		m, token, err := c.Staff.CreateMember(r.Context(), actor(r), in)
+		m, token, err := c.Staff.CreateMember(r.Context(), shell.Actor(r), in)
 		if err == nil && token != "" {
 			return c.showLinkOnce(w, r, m, token)
 		}
 		if err == nil {
-			return c.done(w, r, "/staff", ui.Good, say(r, "staff.created", m.Actor().Name))
+			return c.Done(w, r, "/staff", ui.Good, shell.Say(r, "staff.created", m.Actor().Name))
 		}
 		if err := f.take(r, err); err != nil {
 			return err
 		}
 	}
-	return c.show(w, r, f.status(), f.Page())
+	return c.Show(w, r, f.status(), f.Page())
 }
 
 func (c *Console) editMember(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	m, err := c.Staff.Member(r.Context(), actor(r), id)
+	m, err := c.Staff.Member(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
 	f := pages.MemberForm{ID: id, Name: m.Actor().Name, Disabled: m.DisabledAt != nil, Values: memberValues(m), Was: memberValues(m)}
 	f.Member, f.PasswordsOff = m, c.Staff.PasswordsOff
-	_, f.Link = c.secretOnce(w, r, memberPath(id))
-	if f.SignIns, err = c.Staff.SignInsOf(r.Context(), actor(r), id); err != nil {
+	_, f.Link = c.SecretOnce(w, r, memberPath(id))
+	if f.SignIns, err = c.Staff.SignInsOf(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, f.Page())
+	return c.Show(w, r, http.StatusOK, f.Page())
 }
 
 func (c *Console) saveMember(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	old, err := c.Staff.Member(r.Context(), actor(r), id)
+	old, err := c.Staff.Member(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
 	f, in := memberForm(r, memberValues(old))
 	f.ID, f.Name, f.Member, f.PasswordsOff = id, in.Email, old, c.Staff.PasswordsOff
-	if f.SignIns, err = c.Staff.SignInsOf(r.Context(), actor(r), id); err != nil {
+	if f.SignIns, err = c.Staff.SignInsOf(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}
 	if err := c.checkShops(r, &f, in.Shops, old.Shops); err != nil {
 		return err
 	}
 	if len(f.Errors) == 0 {
-		m, err := c.Staff.ChangeMember(r.Context(), actor(r), id, in)
+		m, err := c.Staff.ChangeMember(r.Context(), shell.Actor(r), id, in)
 		if err == nil {
-			c.accessChanged()
-			return c.done(w, r, "/staff", ui.Good, say(r, "staff.saved", m.Actor().Name))
+			c.AccessChanged()
+			return c.Done(w, r, "/staff", ui.Good, shell.Say(r, "staff.saved", m.Actor().Name))
 		}
 		if err := f.take(r, err); err != nil {
 			return err
 		}
 	}
-	return c.show(w, r, f.status(), f.Page())
+	return c.Show(w, r, f.status(), f.Page())
 }
 
 // signMemberOut ends every sign-in of a member.
 func (c *Console) signMemberOut(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	ended, err := c.Staff.SignOutEverywhere(r.Context(), actor(r), id)
+	ended, err := c.Staff.SignOutEverywhere(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
-	c.accessChanged()
-	return c.done(w, r, memberPath(id), ui.Good, frame(r).Locale.N("account.revoked", int64(ended)))
+	c.AccessChanged()
+	return c.Done(w, r, memberPath(id), ui.Good, shell.Frame(r).Locale.N("account.revoked", int64(ended)))
 }
 
 func memberPath(id int64) string { return fmt.Sprintf("/staff/%d", id) }
@@ -138,7 +139,7 @@ func memberForm(r *http.Request, was map[string]string) (typedMember, staff.Memb
 	for _, name := range []string{"email", "name", "role", "shops", "disabled"} {
 		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
-	f.Errors = merge(r, f.Values, was)
+	f.Errors = shell.Merge(r, f.Values, was)
 	f.overtaken, f.Disabled = len(f.Errors) > 0, f.Values["disabled"] != ""
 	shops, ok := parseShops(f.Values["shops"])
 	if !ok {
@@ -166,7 +167,7 @@ func (c *Console) checkShops(r *http.Request, f *typedMember, shops, before []in
 // take shows in the form why it was refused; what the form cannot help with
 // it returns.
 func (f *typedMember) take(r *http.Request, err error) error {
-	if fields := fieldsOf(err); fields != nil {
+	if fields := shell.FieldsOf(err); fields != nil {
 		f.Errors = fields
 		return nil
 	}
@@ -199,7 +200,7 @@ func joinShops(shops []int64) string {
 func parseShops(text string) ([]int64, bool) {
 	var list []int64
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", ;，、\t", r) }) {
-		n, err := strconv.ParseInt(narrow(word), 10, 64)
+		n, err := strconv.ParseInt(shell.Narrow(word), 10, 64)
 		if err != nil {
 			return nil, false
 		}
@@ -211,17 +212,17 @@ func parseShops(text string) ([]int64, bool) {
 const keysPath = "/keys"
 
 func (c *Console) listKeys(w http.ResponseWriter, r *http.Request) error {
-	list, err := c.Staff.Keys(r.Context(), actor(r))
+	list, err := c.Staff.Keys(r.Context(), shell.Actor(r))
 	if err != nil {
 		return err
 	}
 	p := pages.Keys{List: list}
-	p.Name, p.Secret = c.secretOnce(w, r, keysPath)
-	return c.show(w, r, http.StatusOK, p.Page())
+	p.Name, p.Secret = c.SecretOnce(w, r, keysPath)
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 func (c *Console) newKey(w http.ResponseWriter, r *http.Request) error {
-	return c.show(w, r, http.StatusOK, pages.KeyForm{Values: map[string]string{}, RequestKey: rand.Text()}.Page())
+	return c.Show(w, r, http.StatusOK, pages.KeyForm{Values: map[string]string{}, RequestKey: rand.Text()}.Page())
 }
 
 func (c *Console) createKey(w http.ResponseWriter, r *http.Request) error {
@@ -230,54 +231,54 @@ func (c *Console) createKey(w http.ResponseWriter, r *http.Request) error {
 	for _, s := range r.PostForm["scopes"] {
 		f.Scopes = append(f.Scopes, staff.Scope(s))
 	}
-	in := staff.KeyInput{Name: f.Values["name"], Scopes: f.Scopes, ExpiresAt: day(f.Values["expires_at"], c.DefaultZone),
+	in := staff.KeyInput{Name: f.Values["name"], Scopes: f.Scopes, ExpiresAt: shell.Day(f.Values["expires_at"], c.DefaultZone),
 		RequestKey: creationKey(r)}
 	if in.ExpiresAt == nil && f.Values["expires_at"] != "" {
-		f.Errors = []fault.Field{{Name: "expires_at", Key: "rule.date_format", Message: timeMessages("rule.date_format")}}
-		return c.show(w, r, http.StatusUnprocessableEntity, f.Page())
+		f.Errors = []fault.Field{{Name: "expires_at", Key: "rule.date_format", Message: shell.TimeMessages("rule.date_format")}}
+		return c.Show(w, r, http.StatusUnprocessableEntity, f.Page())
 	}
-	k, secret, err := c.Staff.CreateKey(r.Context(), actor(r), in)
-	if fields := fieldsOf(err); fields != nil {
+	k, secret, err := c.Staff.CreateKey(r.Context(), shell.Actor(r), in)
+	if fields := shell.FieldsOf(err); fields != nil {
 		f.Errors = fields
-		return c.show(w, r, http.StatusUnprocessableEntity, f.Page())
+		return c.Show(w, r, http.StatusUnprocessableEntity, f.Page())
 	}
 	if errors.Is(err, staff.ErrKeyRepeated) {
-		return c.done(w, r, keysPath, ui.Warn, ui.FaultText(r.Context(), err))
+		return c.Done(w, r, keysPath, ui.Warn, ui.FaultText(r.Context(), err))
 	}
 	if err != nil {
 		return err
 	}
-	c.secretFor(w, r, keysPath, k.Name, secret)
-	redirect(w, r, keysPath) // a reload must not make another
+	c.SecretFor(w, r, keysPath, k.Name, secret)
+	shell.Redirect(w, r, keysPath) // a reload must not make another
 	return nil
 }
 
 func (c *Console) confirmRevokeKey(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	list, err := c.Staff.Keys(r.Context(), actor(r))
+	list, err := c.Staff.Keys(r.Context(), shell.Actor(r))
 	if err != nil {
 		return err
 	}
 	for _, k := range list {
 		if k.ID == id {
-			return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "keys", Crumbs: []ui.Crumb{{Label: say(r, "nav.keys"), URL: "/keys"}},
-				ConfirmProps: ui.ConfirmProps{Title: say(r, "confirm.key.title", k.Name), Points: []string{say(r, "confirm.key.1")},
-					Action: fmt.Sprintf("/keys/%d/revoke", id), Cancel: "/keys", Submit: say(r, "apikeys.revoke"), Kind: "danger"}})
+			return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "keys", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.keys"), URL: "/keys"}},
+				ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "confirm.key.title", k.Name), Points: []string{shell.Say(r, "confirm.key.1")},
+					Action: fmt.Sprintf("/keys/%d/revoke", id), Cancel: "/keys", Submit: shell.Say(r, "apikeys.revoke"), Kind: "danger"}})
 		}
 	}
 	return staff.ErrKeyNotFound
 }
 
 func (c *Console) revokeKey(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	if err := c.Staff.RevokeKey(r.Context(), actor(r), id, reason(r)); err != nil {
+	if err := c.Staff.RevokeKey(r.Context(), shell.Actor(r), id, shell.Reason(r)); err != nil {
 		return err
 	}
-	return c.done(w, r, "/keys", ui.Good, say(r, "apikeys.revoked_now"))
+	return c.Done(w, r, "/keys", ui.Good, shell.Say(r, "apikeys.revoked_now"))
 }

@@ -11,6 +11,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 func memberTyped(email, role string) url.Values {
@@ -188,7 +189,7 @@ func TestAuditPage(t *testing.T) {
 	b := g.as(staff.Admin)
 	b.get("/audit?kind=shop").is(200).has("Nothing fits")
 	g.draft(10, time.Hour)
-	for i := range pageSize + 2 {
+	for i := range shell.PageSize + 2 {
 		g.exec(`insert into audit (actor, action, object_kind, object_id, before, after) values ('staff:7 Zoë', 'custom.thing', 'gadget', $1::int::text, '{"a":1,"same":true}', '{"a":2,"same":true}')`, i)
 	}
 	a := b.get("/audit?actor=staff:7").is(200).has("Zoë", "custom.thing", "gadget 26", ">1<", ">2<").hasNot("same", "gadget 1<")

@@ -8,19 +8,20 @@ import (
 
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 const queuesPath = "/queues"
 
 // showQueues shows the queue dashboard inside a page of the console.
 func (c *Console) showQueues(w http.ResponseWriter, r *http.Request) error {
-	w.Header().Set("Content-Security-Policy", ui.FramingPolicy(frame(r).Nonce))
-	return c.show(w, r, http.StatusOK, pages.Queues{Inside: path.Join(MonitorPath, path.Clean("/"+r.FormValue("at")))}.Page())
+	w.Header().Set("Content-Security-Policy", ui.FramingPolicy(shell.Frame(r).Nonce))
+	return c.Show(w, r, http.StatusOK, pages.Queues{Inside: path.Join(shell.MonitorPath, path.Clean("/"+r.FormValue("at")))}.Page())
 }
 
 // queuesURL is the page that shows what the dashboard has at a path.
 func queuesURL(inside string) string {
-	if at := strings.Trim(strings.TrimPrefix(inside, MonitorPath), "/"); at != "" {
+	if at := strings.Trim(strings.TrimPrefix(inside, shell.MonitorPath), "/"); at != "" {
 		return queuesPath + "?at=" + url.QueryEscape(at)
 	}
 	return queuesPath

@@ -35,6 +35,7 @@ import (
 	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/web/console/shell"
 )
 
 const password = "a good password"
@@ -108,7 +109,7 @@ func (g *rig) deps() Deps {
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
 	reminders := &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.now}
 	return Deps{
-		ShellDeps: ShellDeps{Staff: g.staffService(), ShopList: store, Sessions: postgres.NewSessions(g.db), PublicURL: "http://127.0.0.1",
+		Deps: shell.Deps{Staff: g.staffService(), ShopList: store, Sessions: postgres.NewSessions(g.db), PublicURL: "http://127.0.0.1",
 			DefaultZone: shanghai, Now: g.now, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},
 		DeadLetters:   &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.db)},
 		Explainer:     &reminder.Explainer{Store: g.reserve, Reminders: reminders},
@@ -143,8 +144,8 @@ func (g *rig) deps() Deps {
 		Reminders: reminders,
 		Board:     postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: postgres.NewAudit(g.db), Shops: store,
 		Settings: postgres.NewChannels(g.db), DeadMessages: postgres.NewDeadMessages(g.db), Channels: configured,
-		Throttle: NewThrottle(1000, time.Millisecond, g.now),
-		Guesses:  NewThrottle(1000, time.Millisecond, g.now), AllGuesses: NewThrottle(1000, time.Millisecond, g.now),
+		Throttle: shell.NewThrottle(1000, time.Millisecond, g.now),
+		Guesses:  shell.NewThrottle(1000, time.Millisecond, g.now), AllGuesses: shell.NewThrottle(1000, time.Millisecond, g.now),
 		Monitor: func(writable bool) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)

@@ -37,15 +37,15 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 		people[role] = g.as(role)
 	}
 	for _, rt := range g.table() {
-		if strings.HasSuffix(rt.pattern, "/live") {
+		if strings.HasSuffix(rt.Pattern, "/live") {
 			continue // never ends; see the tests of streams
 		}
 		for role, b := range people {
-			if rt.pattern == "/signout" {
+			if rt.Pattern == "/signout" {
 				continue
 			}
-			a := b.do(rt.method, samplePath(rt.pattern, "99999"), formFor(rt.method))
-			allowed := rt.open || role != "" && staff.Actor{Role: role}.Can(rt.needs, 0)
+			a := b.do(rt.Method, samplePath(rt.Pattern, "99999"), formFor(rt.Method))
+			allowed := rt.Open || role != "" && staff.Actor{Role: role}.Can(rt.Needs, 0)
 			switch {
 			case a.status >= 500:
 				t.Errorf("%s as %q: %d %s", a.what, role, a.status, a.text())
@@ -124,11 +124,11 @@ func TestLimitedToShopsStaysLimited(t *testing.T) {
 	chief, limited := g.as(staff.Admin), g.as(staff.Admin, 10)
 	n := 0
 	for _, rt := range g.table() {
-		if !rt.everywhere {
+		if !rt.Everywhere {
 			continue
 		}
 		n++
-		limited.do(rt.method, samplePath(rt.pattern, "1"), formFor(rt.method)).is(http.StatusForbidden).has("in charge of some only")
+		limited.do(rt.Method, samplePath(rt.Pattern, "1"), formFor(rt.Method)).is(http.StatusForbidden).has("in charge of some only")
 	}
 	if n < 14 {
 		t.Errorf("%d routes are kept from them", n)

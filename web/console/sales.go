@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 )
 
 // Sales knows how templates sell.
@@ -33,17 +34,17 @@ const (
 // salesDesk remembers each template's sales for a moment.
 type salesDesk struct {
 	mu   sync.Mutex
-	desk map[int64]*recent[pages.Sales]
+	desk map[int64]*shell.Recent[pages.Sales]
 }
 
-func (d *salesDesk) of(id int64, look func(context.Context) (pages.Sales, error)) *recent[pages.Sales] {
+func (d *salesDesk) of(id int64, look func(context.Context) (pages.Sales, error)) *shell.Recent[pages.Sales] {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.desk[id] == nil {
 		if len(d.desk) >= maxSales || d.desk == nil {
-			d.desk = map[int64]*recent[pages.Sales]{} // whoever is still watching looks again
+			d.desk = map[int64]*shell.Recent[pages.Sales]{} // whoever is still watching looks again
 		}
-		d.desk[id] = newRecent(salesLife, look)
+		d.desk[id] = shell.NewRecent(salesLife, look)
 	}
 	return d.desk[id]
 }
@@ -53,7 +54,7 @@ func (c *Console) salesOf(ctx context.Context, t template.Template) (*pages.Sale
 	if t.Stored == template.Draft {
 		return nil, nil
 	}
-	s, err := c.sales.of(t.ID, func(ctx context.Context) (pages.Sales, error) { return c.lookAtSales(ctx, t.ID) }).get(ctx)
+	s, err := c.sales.of(t.ID, func(ctx context.Context) (pages.Sales, error) { return c.lookAtSales(ctx, t.ID) }).Get(ctx)
 	t.Stock, t.Issued = s.Total, s.Issued // of the instant at which the rest was looked at
 	s.Template = t
 	return &s, err
@@ -100,9 +101,9 @@ func (c *Console) showClaims(w http.ResponseWriter, r *http.Request) error {
 	if s == nil {
 		return template.ErrNotFound
 	}
-	if !partial(r) { // somebody has opened the address itself
+	if !shell.Partial(r) { // somebody has opened the address itself
 		http.Redirect(w, r, "/templates/"+r.PathValue("id"), http.StatusSeeOther)
 		return nil
 	}
-	return c.show(w, r, http.StatusOK, pages.ClaimsCard(*s))
+	return c.Show(w, r, http.StatusOK, pages.ClaimsCard(*s))
 }

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 	"dropbell/web/security"
 )
 
@@ -30,19 +31,19 @@ func (c *Console) askSecond(w http.ResponseWriter, r *http.Request, m staff.Memb
 	if err != nil {
 		return err
 	}
-	if err := c.sessions.RenewToken(r.Context()); err != nil {
+	if err := c.Sessions.RenewToken(r.Context()); err != nil {
 		return err
 	}
-	c.sessions.Remove(r.Context(), signInKey)
-	c.sessions.Put(r.Context(), halfKey, string(raw))
-	redirect(w, r, secondStepPath)
+	c.Sessions.Remove(r.Context(), shell.SignInKey)
+	c.Sessions.Put(r.Context(), halfKey, string(raw))
+	shell.Redirect(w, r, secondStepPath)
 	return nil
 }
 
 // halfWay returns the first step that the session keeps, and whose it is.
 func (c *Console) halfWay(r *http.Request) (staff.HalfSignIn, staff.Member, error) {
 	var half staff.HalfSignIn
-	if raw := c.sessions.GetString(r.Context(), halfKey); raw != "" {
+	if raw := c.Sessions.GetString(r.Context(), halfKey); raw != "" {
 		if err := json.Unmarshal([]byte(raw), &half); err != nil {
 			return half, staff.Member{}, err
 		}
@@ -52,8 +53,8 @@ func (c *Console) halfWay(r *http.Request) (staff.HalfSignIn, staff.Member, erro
 }
 
 func (c *Console) secondForm(w http.ResponseWriter, r *http.Request) error {
-	if frame(r).Member.ID != 0 {
-		redirect(w, r, "/")
+	if shell.Frame(r).Member.ID != 0 {
+		shell.Redirect(w, r, "/")
 		return nil
 	}
 	half, m, err := c.halfWay(r)
@@ -74,17 +75,17 @@ func (c *Console) showSecond(w http.ResponseWriter, r *http.Request, status int,
 	if p.Passkey, err = c.askPasskey(r, m); err != nil {
 		return err
 	}
-	return c.show(w, r, status, p.Page())
+	return c.Show(w, r, status, p.Page())
 }
 
 // beginAnew leads back to the password.
 func (c *Console) beginAnew(w http.ResponseWriter, r *http.Request, half staff.HalfSignIn) error {
-	c.sessions.Remove(r.Context(), halfKey)
+	c.Sessions.Remove(r.Context(), halfKey)
 	to := "/signin"
-	if page := localPath(half.Return); page != "/" {
+	if page := shell.LocalPath(half.Return); page != "/" {
 		to += "?" + url.Values{"return": {page}}.Encode()
 	}
-	redirect(w, r, to)
+	shell.Redirect(w, r, to)
 	return nil
 }
 
@@ -99,7 +100,7 @@ func (c *Console) secondStep(w http.ResponseWriter, r *http.Request) error {
 	again := pages.SecondStep{}
 	answer := c.answerOf(r)
 	if answer.Passkey == nil {
-		if again.Errors = missing(r, "passcode"); again.Errors != nil {
+		if again.Errors = shell.Missing(r, "passcode"); again.Errors != nil {
 			return c.showSecond(w, r, http.StatusUnprocessableEntity, m, again)
 		}
 	}
@@ -109,16 +110,16 @@ func (c *Console) secondStep(w http.ResponseWriter, r *http.Request) error {
 	}
 	if wait > 0 {
 		c.noteSlowed(r, m.Email)
-		w.Header().Set("Retry-After", seconds(wait))
-		again.Error = say(r, "signin.throttled", frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
+		w.Header().Set("Retry-After", shell.Seconds(wait))
+		again.Error = shell.Say(r, "signin.throttled", shell.Frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
 		return c.showSecond(w, r, http.StatusTooManyRequests, m, again)
 	}
-	_, in, err := c.Staff.SecondStep(r.Context(), half, answer, staff.Client{IP: clientIP(r), UserAgent: r.UserAgent()})
+	_, in, err := c.Staff.SecondStep(r.Context(), half, answer, staff.Client{IP: shell.ClientIP(r), UserAgent: r.UserAgent()})
 	switch {
 	case errors.Is(err, staff.ErrHalfSignIn):
 		return c.beginAnew(w, r, half)
 	case errors.Is(err, staff.ErrSecondFactor), errors.Is(err, staff.ErrSealed):
-		c.refused(r, security.SecondFactorRefused, m, "")
+		c.Refused(r, security.SecondFactorRefused, m, "")
 		again.Error = c.proofRefused(r, m, err)
 		return c.showSecond(w, r, http.StatusUnprocessableEntity, m, again)
 	case err != nil:
@@ -127,16 +128,16 @@ func (c *Console) secondStep(w http.ResponseWriter, r *http.Request) error {
 	if err := held.giveBack(r.Context()); err != nil {
 		return err
 	}
-	return c.enter(w, r, in, localPath(half.Return))
+	return c.enter(w, r, in, shell.LocalPath(half.Return))
 }
 
 // proofRefused says why an answer counts for nothing.
 func (c *Console) proofRefused(r *http.Request, m staff.Member, err error) string {
 	c.Log.InfoContext(r.Context(), "a second factor was refused", "staff", m.ID, "error", err)
 	if errors.Is(err, staff.ErrSealed) {
-		return say(r, "fault.second_factor_sealed")
+		return shell.Say(r, "fault.second_factor_sealed")
 	}
-	return say(r, "fault.second_factor_refused")
+	return shell.Say(r, "fault.second_factor_refused")
 }
 
 // provingThrottled counts an attempt to prove who one is, beyond the password
@@ -156,7 +157,7 @@ func (c *Console) answerOf(r *http.Request) staff.Answer {
 		a := c.passkeyAnswer(r, raw)
 		return staff.Answer{Passkey: &a}
 	}
-	return staff.Answer{Code: narrow(r.PostFormValue("passcode"))}
+	return staff.Answer{Code: shell.Narrow(r.PostFormValue("passcode"))}
 }
 
 // party is the site whose passkeys the request may use.
@@ -165,7 +166,7 @@ func (c *Console) party(r *http.Request) staff.Party { return staff.PartyOf(c.Pu
 // passkeyAnswer joins a browser's answer with what it was asked, which is
 // taken out: it serves once.
 func (c *Console) passkeyAnswer(r *http.Request, raw string) staff.PasskeyAnswer {
-	return staff.PasskeyAnswer{Party: c.party(r), State: []byte(c.sessions.PopString(r.Context(), ceremonyKey)), Answer: []byte(raw)}
+	return staff.PasskeyAnswer{Party: c.party(r), State: []byte(c.Sessions.PopString(r.Context(), ceremonyKey)), Answer: []byte(raw)}
 }
 
 // askPasskey returns what to ask the browser for one of m's passkeys, "" if
@@ -175,6 +176,6 @@ func (c *Console) askPasskey(r *http.Request, m staff.Member) (options string, e
 	if err != nil || asked.Options == nil {
 		return "", err
 	}
-	c.sessions.Put(r.Context(), ceremonyKey, string(asked.State))
+	c.Sessions.Put(r.Context(), ceremonyKey, string(asked.State))
 	return string(asked.Options), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // demanding makes the console demand second factors of operators and admins.
@@ -124,7 +125,7 @@ func TestHalfSignInEnds(t *testing.T) {
 }
 
 func TestSecondFactorsAreThrottled(t *testing.T) {
-	g := newRig(t, func(d *Deps) { d.Guesses = NewThrottle(4, time.Minute, d.Now) })
+	g := newRig(t, func(d *Deps) { d.Guesses = shell.NewThrottle(4, time.Minute, d.Now) })
 	m := g.hire(staff.Viewer)
 	first := g.browser()
 	first.signIn(m.Email)
@@ -157,10 +158,10 @@ func TestMustEnrol(t *testing.T) {
 	b.get("/monitor/queues").to("/account/security?return=%2Fmonitor%2Fqueues")
 	b.post("/account/password", url.Values{}).to("/account/security")
 	for _, rt := range g.table() {
-		if rt.open || rt.enrolling || strings.HasSuffix(rt.pattern, "/live") {
+		if rt.Open || rt.Enrolling || strings.HasSuffix(rt.Pattern, "/live") {
 			continue
 		}
-		if a := b.do(rt.method, samplePath(rt.pattern, "1"), formFor(rt.method)); !strings.HasPrefix(a.header.Get("Location"), "/account/security") {
+		if a := b.do(rt.Method, samplePath(rt.Pattern, "1"), formFor(rt.Method)); !strings.HasPrefix(a.header.Get("Location"), "/account/security") {
 			t.Errorf("%s: %d to %q", a.what, a.status, a.header.Get("Location"))
 		}
 	}

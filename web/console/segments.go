@@ -15,38 +15,39 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 func (c *Console) listSegments(w http.ResponseWriter, r *http.Request) error {
-	p := pages.Segments{Search: strings.TrimSpace(r.FormValue("q")), Export: exportURL(r)}
-	q := segment.Query{Search: p.Search, Limit: pageSize + 1}
+	p := pages.Segments{Search: strings.TrimSpace(r.FormValue("q")), Export: shell.ExportURL(r)}
+	q := segment.Query{Search: p.Search, Limit: shell.PageSize + 1}
 	at, id, _ := strings.Cut(r.FormValue("after"), ".")
 	if n, err := strconv.ParseInt(at, 10, 64); err == nil { // nonsense is the beginning
 		q.After.UpdatedAt = time.UnixMicro(n).UTC()
 		q.After.ID, _ = strconv.ParseInt(id, 10, 64)
 		q.After.ID = max(0, q.After.ID)
 	}
-	list, err := c.Segments.Segments(r.Context(), actor(r), q)
+	list, err := c.Segments.Segments(r.Context(), shell.Actor(r), q)
 	if err != nil {
 		return err
 	}
-	p.List = list[:min(len(list), pageSize)]
-	if len(list) > pageSize {
-		last := p.List[pageSize-1]
-		p.Next = withQuery(r, "after", fmt.Sprintf("%d.%d", last.UpdatedAt.UnixMicro(), last.ID))
+	p.List = list[:min(len(list), shell.PageSize)]
+	if len(list) > shell.PageSize {
+		last := p.List[shell.PageSize-1]
+		p.Next = shell.WithQuery(r, "after", fmt.Sprintf("%d.%d", last.UpdatedAt.UnixMicro(), last.ID))
 	}
 	if q.After.ID > 0 {
-		p.First = withQuery(r, "after", "")
+		p.First = shell.WithQuery(r, "after", "")
 	}
-	return c.listed(w, r, p.Results(), p.Page())
+	return c.Listed(w, r, p.Results(), p.Page())
 }
 
 func (c *Console) loadSegment(r *http.Request) (segment.Segment, error) {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return segment.Segment{}, err
 	}
-	return c.Segments.Segment(r.Context(), actor(r), id)
+	return c.Segments.Segment(r.Context(), shell.Actor(r), id)
 }
 
 func (c *Console) showSegment(w http.ResponseWriter, r *http.Request) error {
@@ -55,7 +56,7 @@ func (c *Console) showSegment(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := pages.Segment{Segment: g}
-	if p.Uses, err = c.Segments.Uses(r.Context(), actor(r), g.ID); err != nil {
+	if p.Uses, err = c.Segments.Uses(r.Context(), shell.Actor(r), g.ID); err != nil {
 		return err
 	}
 	if g.Kind == segment.ByRules {
@@ -63,7 +64,7 @@ func (c *Console) showSegment(w http.ResponseWriter, r *http.Request) error {
 	} else if p.Files, err = c.listFiles(r, g.ID); err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 // estimateOrLater estimates if the address asks for that, else returns the
@@ -77,7 +78,7 @@ func (c *Console) estimateOrLater(r *http.Request, rule segment.Rule) (e *segmen
 
 // estimate is nil where it cannot be told quickly, or the rule is unfinished.
 func (c *Console) estimate(r *http.Request, rule segment.Rule) *segment.Estimate {
-	e, err := c.Segments.Estimate(r.Context(), actor(r), rule)
+	e, err := c.Segments.Estimate(r.Context(), shell.Actor(r), rule)
 	if err != nil {
 		if fault.KindOf(err) == 0 {
 			c.Log.ErrorContext(r.Context(), "estimate failed", "error", err)
@@ -89,12 +90,12 @@ func (c *Console) estimate(r *http.Request, rule segment.Rule) *segment.Estimate
 
 func (c *Console) newSegment(w http.ResponseWriter, r *http.Request) error {
 	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{pages.BlankCondition()}}
-	return c.show(w, r, http.StatusOK, pages.SegmentForm{Rule: rule, RequestKey: rand.Text()}.Page())
+	return c.Show(w, r, http.StatusOK, pages.SegmentForm{Rule: rule, RequestKey: rand.Text()}.Page())
 }
 
 func (c *Console) createSegment(w http.ResponseWriter, r *http.Request) error {
 	return c.keepSegment(w, r, segment.Segment{}, func(spec segment.Spec) (segment.Segment, error) {
-		return c.Segments.Create(r.Context(), actor(r), spec, creationKey(r))
+		return c.Segments.Create(r.Context(), shell.Actor(r), spec, creationKey(r))
 	})
 }
 
@@ -110,7 +111,7 @@ func (c *Console) editSegment(w http.ResponseWriter, r *http.Request) error {
 	if g.Kind == segment.ByRules {
 		p.Estimate, p.Later = c.estimateOrLater(r, p.Rule)
 	}
-	return c.show(w, r, http.StatusOK, p.Page())
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 func (c *Console) saveSegment(w http.ResponseWriter, r *http.Request) error {
@@ -120,7 +121,7 @@ func (c *Console) saveSegment(w http.ResponseWriter, r *http.Request) error {
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
 	return c.keepSegment(w, r, g, func(spec segment.Spec) (segment.Segment, error) {
-		return c.Segments.Save(r.Context(), actor(r), g.ID, version, spec)
+		return c.Segments.Save(r.Context(), shell.Actor(r), g.ID, version, spec)
 	})
 }
 
@@ -139,9 +140,9 @@ func (c *Console) keepSegment(w http.ResponseWriter, r *http.Request, g segment.
 		if err := p.Rule.Check(); err == nil {
 			p.Estimate = c.estimate(r, p.Rule)
 		} else if do == "estimate" { // who builds the tree has not finished yet
-			p.Errors = fieldsOf(err)
+			p.Errors = shell.FieldsOf(err)
 		}
-		return c.either(w, r, p.Fragment(), p.Page())
+		return c.Either(w, r, p.Fragment(), p.Page())
 	}
 	saved, err := save(segment.Spec{Name: p.Name, Rule: p.Rule})
 	if errors.Is(err, fault.ErrStale) {
@@ -149,27 +150,27 @@ func (c *Console) keepSegment(w http.ResponseWriter, r *http.Request, g segment.
 			return err
 		}
 		p.Stale = true
-		return c.show(w, r, http.StatusConflict, p.Page())
+		return c.Show(w, r, http.StatusConflict, p.Page())
 	}
-	if p.Errors = fieldsOf(err); p.Errors != nil {
-		return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+	if p.Errors = shell.FieldsOf(err); p.Errors != nil {
+		return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 	}
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, fmt.Sprintf("/segments/%d", saved.ID), ui.Good, say(r, "segments.saved"))
+	return c.Done(w, r, fmt.Sprintf("/segments/%d", saved.ID), ui.Good, shell.Say(r, "segments.saved"))
 }
 
 func (c *Console) countSegment(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	j, err := c.Segments.Count(r.Context(), actor(r), id, "")
+	j, err := c.Segments.Count(r.Context(), shell.Actor(r), id, "")
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, pages.Work{Job: j}.URL(), ui.Info, say(r, "segments.counting"))
+	return c.Done(w, r, pages.Work{Job: j}.URL(), ui.Info, shell.Say(r, "segments.counting"))
 }
 
 func (c *Console) cloneSegment(w http.ResponseWriter, r *http.Request) error {
@@ -177,12 +178,12 @@ func (c *Console) cloneSegment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	name := []rune(say(r, "segments.copy_of", g.Name))
-	copied, err := c.Segments.Clone(r.Context(), actor(r), g.ID, string(name[:min(len(name), segment.MaxName)]))
+	name := []rune(shell.Say(r, "segments.copy_of", g.Name))
+	copied, err := c.Segments.Clone(r.Context(), shell.Actor(r), g.ID, string(name[:min(len(name), segment.MaxName)]))
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, fmt.Sprintf("/segments/%d/edit", copied.ID), ui.Good, say(r, "segments.cloned"))
+	return c.Done(w, r, fmt.Sprintf("/segments/%d/edit", copied.ID), ui.Good, shell.Say(r, "segments.cloned"))
 }
 
 func (c *Console) confirmDeleteSegment(w http.ResponseWriter, r *http.Request) error {
@@ -190,14 +191,14 @@ func (c *Console) confirmDeleteSegment(w http.ResponseWriter, r *http.Request) e
 	if err != nil {
 		return err
 	}
-	if err := actor(r).May(staff.ManageUsers, 0); err != nil {
+	if err := shell.Actor(r).May(staff.ManageUsers, 0); err != nil {
 		return err
 	}
-	uses, err := c.Segments.Uses(r.Context(), actor(r), g.ID)
+	uses, err := c.Segments.Uses(r.Context(), shell.Actor(r), g.ID)
 	if err != nil {
 		return err
 	}
-	l, url := frame(r).Locale, fmt.Sprintf("/segments/%d", g.ID)
+	l, url := shell.Frame(r).Locale, fmt.Sprintf("/segments/%d", g.ID)
 	var points []string
 	for _, u := range uses {
 		if !u.Ended {
@@ -208,23 +209,23 @@ func (c *Console) confirmDeleteSegment(w http.ResponseWriter, r *http.Request) e
 	if len(points) == 0 {
 		points, submit = []string{l.T("segments.delete.1"), l.T("segments.delete.2")}, l.T("segments.delete")
 	}
-	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "segments", Crumbs: []ui.Crumb{{Label: l.T("nav.segments"), URL: "/segments"}, {Label: g.Name, URL: url}},
+	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "segments", Crumbs: []ui.Crumb{{Label: l.T("nav.segments"), URL: "/segments"}, {Label: g.Name, URL: url}},
 		ConfirmProps: ui.ConfirmProps{Title: l.T("segments.delete.title", g.Name), Points: points, Action: url + "/delete", Cancel: url, Submit: submit, Kind: "danger", NoReason: true}})
 }
 
 func (c *Console) deleteSegment(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	err = c.Segments.Delete(r.Context(), actor(r), id)
+	err = c.Segments.Delete(r.Context(), shell.Actor(r), id)
 	if errors.Is(err, segment.ErrInUse) {
-		return c.done(w, r, fmt.Sprintf("/segments/%d", id), ui.Bad, say(r, "fault.segment_in_use"))
+		return c.Done(w, r, fmt.Sprintf("/segments/%d", id), ui.Bad, shell.Say(r, "fault.segment_in_use"))
 	}
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, "/segments", ui.Good, say(r, "segments.deleted"))
+	return c.Done(w, r, "/segments", ui.Good, shell.Say(r, "segments.deleted"))
 }
 
 // readRule reads the tree that the form holds: the fields of a node begin with

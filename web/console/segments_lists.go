@@ -12,37 +12,38 @@ import (
 	"dropbell/domain/segment"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 func (c *Console) newList(w http.ResponseWriter, r *http.Request) error {
-	return c.show(w, r, http.StatusOK, pages.ListForm{RequestKey: rand.Text()}.Page())
+	return c.Show(w, r, http.StatusOK, pages.ListForm{RequestKey: rand.Text()}.Page())
 }
 
 func (c *Console) createList(w http.ResponseWriter, r *http.Request) error {
 	u, fields, err := c.receive(r)
-	p := pages.ListForm{Name: fields["name"], RequestKey: fields["request_key"], Errors: fieldsOf(err)}
+	p := pages.ListForm{Name: fields["name"], RequestKey: fields["request_key"], Errors: shell.FieldsOf(err)}
 	if p.Errors == nil && err != nil {
 		return err
 	}
 	if p.Errors == nil {
-		_, j, err := c.Segments.CreateList(r.Context(), actor(r), p.Name, u.ID, fileKey(p.RequestKey, u))
+		_, j, err := c.Segments.CreateList(r.Context(), shell.Actor(r), p.Name, u.ID, fileKey(p.RequestKey, u))
 		if err == nil {
-			return c.done(w, r, pages.Work{Job: j}.URL(), ui.Good, say(r, "segments.reading"))
+			return c.Done(w, r, pages.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
 		}
 		c.removeUpload(r, u.ID)
 		if status, list := c.refusedList(w, err); list != nil {
 			p.Errors = list
-			return c.show(w, r, status, p.Page())
+			return c.Show(w, r, status, p.Page())
 		}
 		return err
 	}
-	return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+	return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 }
 
 // refusedList returns what is wrong with the form of a list, or with its file,
 // and with which status that is said; nil for other errors.
 func (c *Console) refusedList(w http.ResponseWriter, err error) (status int, list []fault.Field) {
-	if list := fieldsOf(err); list != nil {
+	if list := shell.FieldsOf(err); list != nil {
 		return http.StatusUnprocessableEntity, list
 	}
 	if errors.Is(err, job.ErrBusy) {
@@ -65,16 +66,16 @@ func (c *Console) fileForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return c.refuseFile(w, r, g, err)
 	}
-	return c.show(w, r, http.StatusOK, pages.ListForm{Segment: g, RequestKey: rand.Text()}.Page())
+	return c.Show(w, r, http.StatusOK, pages.ListForm{Segment: g, RequestKey: rand.Text()}.Page())
 }
 
 // fillable is the list in the address if users can be added to it.
 func (c *Console) fillable(r *http.Request) (segment.Segment, error) {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return segment.Segment{}, err
 	}
-	return c.Segments.MayAdd(r.Context(), actor(r), id)
+	return c.Segments.MayAdd(r.Context(), shell.Actor(r), id)
 }
 
 // refuseFile leads back to the list, which says what keeps it.
@@ -82,7 +83,7 @@ func (c *Console) refuseFile(w http.ResponseWriter, r *http.Request, g segment.S
 	if !errors.Is(err, segment.ErrListInUse) {
 		return err
 	}
-	return c.done(w, r, fmt.Sprintf("/segments/%d", g.ID), ui.Bad, say(r, "fault.list_in_use"))
+	return c.Done(w, r, fmt.Sprintf("/segments/%d", g.ID), ui.Bad, shell.Say(r, "fault.list_in_use"))
 }
 
 func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
@@ -91,28 +92,28 @@ func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
 		return c.refuseFile(w, r, g, err)
 	}
 	u, fields, err := c.receive(r)
-	if list := fieldsOf(err); list != nil {
-		return c.show(w, r, http.StatusUnprocessableEntity, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
+	if list := shell.FieldsOf(err); list != nil {
+		return c.Show(w, r, http.StatusUnprocessableEntity, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
 	}
 	if err != nil {
 		return err
 	}
-	j, err := c.Segments.AddFile(r.Context(), actor(r), g.ID, u.ID, fileKey(fields["request_key"], u))
+	j, err := c.Segments.AddFile(r.Context(), shell.Actor(r), g.ID, u.ID, fileKey(fields["request_key"], u))
 	if err != nil {
 		c.removeUpload(r, u.ID)
 		if status, list := c.refusedList(w, err); list != nil {
-			return c.show(w, r, status, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
+			return c.Show(w, r, status, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
 		}
 		return c.refuseFile(w, r, g, err)
 	}
-	return c.done(w, r, pages.Work{Job: j}.URL(), ui.Good, say(r, "segments.reading"))
+	return c.Done(w, r, pages.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
 }
 
 // listFiles returns what became of the files of a list.
 func (c *Console) listFiles(r *http.Request, id int64) (files []pages.ListFile, err error) {
-	jobs, err := c.Segments.Files(r.Context(), actor(r), id)
+	jobs, err := c.Segments.Files(r.Context(), shell.Actor(r), id)
 	for _, j := range jobs {
-		files = append(files, pages.ListFile{Job: j, Open: j.Visible(actor(r)) == nil})
+		files = append(files, pages.ListFile{Job: j, Open: j.Visible(shell.Actor(r)) == nil})
 	}
 	return files, err
 }

@@ -11,22 +11,23 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 	"dropbell/web/security"
 )
 
 func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) error {
 	to := afterSignIn(r)
-	if frame(r).Member.ID != 0 {
-		redirect(w, r, to)
+	if shell.Frame(r).Member.ID != 0 {
+		shell.Redirect(w, r, to)
 		return nil
 	}
 	switch {
 	case r.FormValue("lost") != "":
-		frame(r).Flashes = append(frame(r).Flashes, ui.Flash{Kind: ui.Warn, Text: say(r, "signin.lost")})
+		shell.Frame(r).Flashes = append(shell.Frame(r).Flashes, ui.Flash{Kind: ui.Warn, Text: shell.Say(r, "signin.lost")})
 	case to != "/":
-		frame(r).Flashes = append(frame(r).Flashes, ui.Flash{Kind: ui.Info, Text: say(r, "signin.again")})
+		shell.Frame(r).Flashes = append(shell.Frame(r).Flashes, ui.Flash{Kind: ui.Info, Text: shell.Say(r, "signin.again")})
 	}
-	return c.show(w, r, http.StatusOK, c.signInPage(to).Page())
+	return c.Show(w, r, http.StatusOK, c.signInPage(to).Page())
 }
 
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
@@ -38,8 +39,8 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	if len(email) <= staff.MaxEmail {
 		again.Email = email
 	}
-	if again.Errors = missing(r, "email", "password"); again.Errors != nil {
-		return c.show(w, r, http.StatusUnprocessableEntity, again.Page())
+	if again.Errors = shell.Missing(r, "email", "password"); again.Errors != nil {
+		return c.Show(w, r, http.StatusUnprocessableEntity, again.Page())
 	}
 	held, wait, err := c.throttled(r, email)
 	if err != nil {
@@ -47,16 +48,16 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	if wait > 0 {
 		c.noteSlowed(r, email)
-		w.Header().Set("Retry-After", seconds(wait))
-		again.Error = say(r, "signin.throttled", frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
-		return c.show(w, r, http.StatusTooManyRequests, again.Page())
+		w.Header().Set("Retry-After", shell.Seconds(wait))
+		again.Error = shell.Say(r, "signin.throttled", shell.Frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
+		return c.Show(w, r, http.StatusTooManyRequests, again.Page())
 	}
-	from := staff.Client{IP: clientIP(r), UserAgent: r.UserAgent()}
+	from := staff.Client{IP: shell.ClientIP(r), UserAgent: r.UserAgent()}
 	m, in, err := c.Staff.SignIn(r.Context(), email, r.PostFormValue("password"), from)
 	if errors.Is(err, staff.ErrSignIn) {
-		c.refused(r, security.SignInRefused, staff.Member{}, "")
-		again.Error = say(r, "signin.refused")
-		return c.show(w, r, http.StatusUnprocessableEntity, again.Page())
+		c.Refused(r, security.SignInRefused, staff.Member{}, "")
+		again.Error = shell.Say(r, "signin.refused")
+		return c.Show(w, r, http.StatusUnprocessableEntity, again.Page())
 	}
 	if err != nil && !errors.Is(err, staff.ErrSecondFactorNeeded) {
 		return err
@@ -73,64 +74,64 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) error {
 // enter opens the session of a sign-in and goes on. The session gets a new
 // token: a browser into which somebody planted the old one is not signed in.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request, in staff.SignIn, to string) error {
-	if err := c.sessions.RenewToken(r.Context()); err != nil {
+	if err := c.Sessions.RenewToken(r.Context()); err != nil {
 		return err
 	}
-	c.sessions.Remove(r.Context(), halfKey)
-	c.sessions.Put(r.Context(), signInKey, in.ID)
+	c.Sessions.Remove(r.Context(), halfKey)
+	c.Sessions.Put(r.Context(), shell.SignInKey, in.ID)
 	if in.Method == staff.ByPassword {
-		c.confirmedAt(r, in.CreatedAt)
+		c.ConfirmedAt(r, in.CreatedAt)
 	}
 	c.Log.InfoContext(r.Context(), "signed in", "staff", in.StaffID, "method", in.Method)
-	redirect(w, r, to)
+	shell.Redirect(w, r, to)
 	return nil
 }
 
 func (c *Console) signOut(w http.ResponseWriter, r *http.Request) error {
-	id := c.signedInAs(r)
-	if m := frame(r).Member; m.ID != 0 && id != "" {
+	id := c.SignedInAs(r)
+	if m := shell.Frame(r).Member; m.ID != 0 && id != "" {
 		if err := c.Staff.SignOut(context.WithoutCancel(r.Context()), m, id); err != nil {
 			return err
 		}
-		c.forgetSignIn(id)
+		c.ForgetSignIn(id)
 	}
-	if err := c.sessions.Destroy(r.Context()); err != nil {
+	if err := c.Sessions.Destroy(r.Context()); err != nil {
 		return err
 	}
-	redirect(w, r, "/signin")
+	shell.Redirect(w, r, "/signin")
 	return nil
 }
 
 // savePreferences keeps language and theme: in cookies, and for members also
 // with their account.
 func (c *Console) savePreferences(w http.ResponseWriter, r *http.Request) error {
-	m := frame(r).Member
+	m := shell.Frame(r).Member
 	if r.PostForm.Has("theme") {
-		m.Theme = theme(r.PostFormValue("theme"))
-		c.keep(w, themeCookie, m.Theme)
+		m.Theme = shell.Theme(r.PostFormValue("theme"))
+		c.keep(w, shell.ThemeCookie, m.Theme)
 	}
 	if tag := r.PostFormValue("locale"); tag != "" {
-		m.Locale = c.languages.Match(tag).Tag
-		c.keep(w, localeCookie, m.Locale)
+		m.Locale = c.Languages.Match(tag).Tag
+		c.keep(w, shell.LocaleCookie, m.Locale)
 	}
 	if m.ID != 0 {
 		if err := c.Staff.SetPreferences(r.Context(), m, m.Locale, m.Theme); err != nil {
 			return err
 		}
-		c.forgetSignIn(c.signedInAs(r))
+		c.ForgetSignIn(c.SignedInAs(r))
 	}
-	redirect(w, r, localPath(r.PostFormValue("return")))
+	shell.Redirect(w, r, shell.LocalPath(r.PostFormValue("return")))
 	return nil
 }
 
 func (c *Console) keep(w http.ResponseWriter, name, value string) {
-	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(cookieLife / time.Second),
-		HttpOnly: true, Secure: secure(c.PublicURL), SameSite: http.SameSiteLaxMode})
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(shell.CookieLife / time.Second),
+		HttpOnly: true, Secure: shell.Secure(c.PublicURL), SameSite: http.SameSiteLaxMode})
 }
 
 // afterSignIn is where a sign-in leads: to the page that asked for it.
 func afterSignIn(r *http.Request) string {
-	to := localPath(r.FormValue("return"))
+	to := shell.LocalPath(r.FormValue("return"))
 	if strings.HasPrefix(to, "/signin") {
 		return "/"
 	}
@@ -142,40 +143,40 @@ func (c *Console) account(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) accountPage(w http.ResponseWriter, r *http.Request, status int, errs []fault.Field) error {
-	list, err := c.Staff.SignIns(r.Context(), frame(r).Member)
+	list, err := c.Staff.SignIns(r.Context(), shell.Frame(r).Member)
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, status, pages.Account{SignIns: list, InUse: c.signedInAs(r), Errors: errs,
+	return c.Show(w, r, status, pages.Account{SignIns: list, InUse: c.SignedInAs(r), Errors: errs,
 		PasswordsOff: c.Staff.PasswordsOff}.Page())
 }
 
 func (c *Console) changePassword(w http.ResponseWriter, r *http.Request) error {
-	id := c.signedInAs(r)
+	id := c.SignedInAs(r)
 	// Guessing the old password here must not be easier than at the door.
-	wait, err := c.Throttle.Allow(r.Context(), "password:"+frame(r).Member.Actor().Label)
+	wait, err := c.Throttle.Allow(r.Context(), "password:"+shell.Frame(r).Member.Actor().Label)
 	if err != nil {
 		return err
 	}
 	if wait > 0 {
 		return &fault.RetryAfter{Err: fault.New(fault.Throttled, "rate_limited", "too many attempts"), After: wait}
 	}
-	err = c.Staff.ChangeOwnPassword(r.Context(), frame(r).Member, r.PostFormValue("old_password"), r.PostFormValue("password"), id)
+	err = c.Staff.ChangeOwnPassword(r.Context(), shell.Frame(r).Member, r.PostFormValue("old_password"), r.PostFormValue("password"), id)
 	if f, ok := errors.AsType[*fault.Fields](err); ok {
 		return c.accountPage(w, r, http.StatusUnprocessableEntity, f.List)
 	}
 	if err != nil {
 		return err
 	}
-	c.accessChanged()
-	return c.done(w, r, "/account", ui.Good, say(r, "account.password_changed"))
+	c.AccessChanged()
+	return c.Done(w, r, "/account", ui.Good, shell.Say(r, "account.password_changed"))
 }
 
 func (c *Console) revokeSignIns(w http.ResponseWriter, r *http.Request) error {
-	ended, err := c.Staff.Revoke(r.Context(), frame(r).Member, r.PostFormValue("id"), c.signedInAs(r))
+	ended, err := c.Staff.Revoke(r.Context(), shell.Frame(r).Member, r.PostFormValue("id"), c.SignedInAs(r))
 	if err != nil {
 		return err
 	}
-	c.accessChanged()
-	return c.done(w, r, "/account", ui.Good, frame(r).Locale.N("account.revoked", int64(ended)))
+	c.AccessChanged()
+	return c.Done(w, r, "/account", ui.Good, shell.Frame(r).Locale.N("account.revoked", int64(ended)))
 }

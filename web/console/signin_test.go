@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 func (b *browser) try(email, pass, to string) answer {
@@ -38,7 +39,7 @@ func TestSignInTellsNothing(t *testing.T) {
 
 // A form that was sent half filled in is no guess.
 func TestSignInNamesWhatIsMissing(t *testing.T) {
-	g := newRig(t, func(d *Deps) { d.Throttle = NewThrottle(1, time.Hour, d.Now) })
+	g := newRig(t, func(d *Deps) { d.Throttle = shell.NewThrottle(1, time.Hour, d.Now) })
 	m, b := g.hire(staff.Viewer), g.browser()
 	b.try("", "", "/").is(http.StatusUnprocessableEntity).has(`id="f-email-error"`, `id="f-password-error"`, "is required").hasNot("not right")
 	b.try(m.Email, "", "/").is(http.StatusUnprocessableEntity).has(`id="f-password-error"`, `value="`+m.Email+`"`).hasNot(`id="f-email-error"`)
@@ -101,14 +102,14 @@ func TestSessionsEnd(t *testing.T) {
 	b := g.browser()
 	b.signIn(m.Email)
 
-	g.wait(idleTimeout - time.Hour) // only the console's clock; sessions end by the database's
+	g.wait(shell.IdleTimeout - time.Hour) // only the console's clock; sessions end by the database's
 	b.get("/account").is(200).has("Signed in")
 	g.exec(`update sessions set expiry = now() - interval '1 second'`)
 	b.get("/account").to("/signin?return=%2Faccount")
 
 	b.signIn(m.Email)
 	g.exec(`update staff set disabled_at = now() where id = $1`, m.ID)
-	g.wait(presenceLife)
+	g.wait(shell.PresenceLife)
 	b.get("/").to("/signin")
 	g.exec(`update staff set disabled_at = null where id = $1`, m.ID)
 	b.get("/").to("/signin") // a session once refused stays ended
@@ -174,7 +175,7 @@ func TestChangePassword(t *testing.T) {
 }
 
 func TestSignInIsThrottled(t *testing.T) {
-	g := newRig(t, func(d *Deps) { d.Throttle = NewThrottle(3, time.Minute, d.Now) })
+	g := newRig(t, func(d *Deps) { d.Throttle = shell.NewThrottle(3, time.Minute, d.Now) })
 	m := g.hire(staff.Viewer)
 	b := g.browser()
 	for range 3 {

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 	"dropbell/web/security"
 )
 
@@ -26,10 +27,10 @@ func (c *Console) signInPage(to string) pages.SignIn {
 func (c *Console) beginSingleSignOn(w http.ResponseWriter, r *http.Request) error {
 	to := afterSignIn(r)
 	if c.SingleSignOn == nil {
-		return errNoPage
+		return shell.ErrNoPage
 	}
-	if frame(r).Member.ID != 0 {
-		redirect(w, r, to)
+	if shell.Frame(r).Member.ID != 0 {
+		shell.Redirect(w, r, to)
 		return nil
 	}
 	if wait, err := c.Throttle.Allow(r.Context(), "signin:ip:"+network(r)); err != nil || wait > 0 {
@@ -49,27 +50,27 @@ func (c *Console) leaveFor(w http.ResponseWriter, r *http.Request, a staff.Attem
 	if err != nil {
 		return err
 	}
-	c.sessions.Put(r.Context(), attemptKey, string(raw))
-	redirect(w, r, address)
+	c.Sessions.Put(r.Context(), attemptKey, string(raw))
+	shell.Redirect(w, r, address)
 	return nil
 }
 
 // endSingleSignOn takes the browser back from the identity provider.
 func (c *Console) endSingleSignOn(w http.ResponseWriter, r *http.Request) error {
 	if c.SingleSignOn == nil {
-		return errNoPage
+		return shell.ErrNoPage
 	}
 	if wait, err := c.Throttle.Allow(r.Context(), "signin:back:"+network(r)); err != nil || wait > 0 {
 		return c.slowDown(w, r, "/", wait, err)
 	}
 	// Taken out whatever comes of it: an attempt serves once.
 	var a staff.Attempt
-	if raw := c.sessions.PopString(r.Context(), attemptKey); raw != "" {
+	if raw := c.Sessions.PopString(r.Context(), attemptKey); raw != "" {
 		if err := json.Unmarshal([]byte(raw), &a); err != nil {
 			return err
 		}
 	}
-	to, refuse := localPath(a.Return), c.refuseSingleSignOn
+	to, refuse := shell.LocalPath(a.Return), c.refuseSingleSignOn
 	if a.Confirms != 0 {
 		refuse = c.refuseConfirmation
 	}
@@ -86,7 +87,7 @@ func (c *Console) endSingleSignOn(w http.ResponseWriter, r *http.Request) error 
 	if a.Confirms != 0 {
 		return c.endConfirmation(w, r, a, who)
 	}
-	_, in, err := c.Staff.SignInWith(r.Context(), who, staff.Client{IP: clientIP(r), UserAgent: r.UserAgent()})
+	_, in, err := c.Staff.SignInWith(r.Context(), who, staff.Client{IP: shell.ClientIP(r), UserAgent: r.UserAgent()})
 	if err != nil {
 		return c.refuseSingleSignOn(w, r, to, err)
 	}
@@ -95,7 +96,7 @@ func (c *Console) endSingleSignOn(w http.ResponseWriter, r *http.Request) error 
 	if err := held.giveBack(r.Context()); err != nil {
 		return err
 	}
-	c.confirmedAt(r, who.At)
+	c.ConfirmedAt(r, who.At)
 	return c.enter(w, r, in, to)
 }
 
@@ -121,40 +122,40 @@ func (c *Console) refuseSingleSignOn(w http.ResponseWriter, r *http.Request, to 
 		status = http.StatusServiceUnavailable
 		w.Header().Set("Retry-After", "2")
 		c.Log.WarnContext(r.Context(), "the identity provider cannot be used", "error", err)
-		page.Error = say(r, "signin.sso.down")
+		page.Error = shell.Say(r, "signin.sso.down")
 		if page.PasswordsOff {
-			page.Error = say(r, "signin.sso.down_only")
+			page.Error = shell.Say(r, "signin.sso.down_only")
 		}
 	case errors.Is(err, staff.ErrAttempt):
 		c.Log.InfoContext(r.Context(), "single sign-on ended", "error", err)
-		page.Error = say(r, "signin.sso.ended")
+		page.Error = shell.Say(r, "signin.sso.ended")
 	case errors.Is(err, staff.ErrSingleSignOn):
 		c.Log.InfoContext(r.Context(), "single sign-on refused", "reason", err)
-		c.refused(r, security.SingleSignOnRefused, staff.Member{}, "")
-		page.Error = say(r, "signin.sso.refused")
+		c.Refused(r, security.SingleSignOnRefused, staff.Member{}, "")
+		page.Error = shell.Say(r, "signin.sso.refused")
 	default:
 		return err
 	}
 	onSignIn(r, to)
-	return c.show(w, r, status, page.Page())
+	return c.Show(w, r, status, page.Page())
 }
 
 func (c *Console) slowDown(w http.ResponseWriter, r *http.Request, to string, wait time.Duration, err error) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Retry-After", seconds(wait))
+	w.Header().Set("Retry-After", shell.Seconds(wait))
 	page := c.signInPage(to)
-	page.Error = say(r, "signin.throttled", frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
+	page.Error = shell.Say(r, "signin.throttled", shell.Frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
 	onSignIn(r, to)
-	return c.show(w, r, http.StatusTooManyRequests, page.Page())
+	return c.Show(w, r, http.StatusTooManyRequests, page.Page())
 }
 
 // onSignIn makes the page lead back to the sign-in, not to its own address:
 // that one begins something, or holds a code.
 func onSignIn(r *http.Request, to string) {
-	frame(r).Path = "/signin"
+	shell.Frame(r).Path = "/signin"
 	if to != "/" {
-		frame(r).Path += "?return=" + url.QueryEscape(to)
+		shell.Frame(r).Path += "?return=" + url.QueryEscape(to)
 	}
 }

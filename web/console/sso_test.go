@@ -13,6 +13,7 @@ import (
 	"dropbell/adapters/oidc"
 	"dropbell/adapters/oidctest"
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // door is a console beside an identity provider.
@@ -196,7 +197,7 @@ func TestSingleSignOnWhileTheProviderIsDown(t *testing.T) {
 }
 
 func TestSingleSignOnIsThrottled(t *testing.T) {
-	d := newDoor(t, func(deps *Deps) { deps.Throttle = NewThrottle(3, time.Minute, deps.Now) })
+	d := newDoor(t, func(deps *Deps) { deps.Throttle = shell.NewThrottle(3, time.Minute, deps.Now) })
 	b := d.browser()
 	for range 3 {
 		b.get("/signin/oidc").is(http.StatusSeeOther)
@@ -213,7 +214,7 @@ func TestSingleSignOnIsThrottled(t *testing.T) {
 
 // Colleagues behind one address sign in as they like.
 func TestSingleSignOnOfColleagues(t *testing.T) {
-	d := newDoor(t, func(deps *Deps) { deps.Throttle = NewThrottle(3, time.Minute, deps.Now) })
+	d := newDoor(t, func(deps *Deps) { deps.Throttle = shell.NewThrottle(3, time.Minute, deps.Now) })
 	for range 6 {
 		b := d.browser()
 		b.get(d.agree(b, "/")).to("/")

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 func (c *Console) confirmStep(w http.ResponseWriter, r *http.Request) error {
@@ -33,7 +34,7 @@ func (c *Console) askStep(w http.ResponseWriter, r *http.Request, p pages.Confir
 	if p.Submit == "" {
 		status = http.StatusConflict
 	}
-	return c.ask(w, r, status, p)
+	return c.Ask(w, r, status, p)
 }
 
 func (c *Console) takeStep(w http.ResponseWriter, r *http.Request) error {
@@ -43,19 +44,19 @@ func (c *Console) takeStep(w http.ResponseWriter, r *http.Request) error {
 	}
 	step := r.PathValue("step")
 	if stepTaken(t, template.Transition(step)) { // a form that was sent twice, or a colleague
-		return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done."+step, t.Name))
+		return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done."+step, t.Name))
 	}
-	version, err := shownVersion(r, step == string(template.Publishing))
+	version, err := shell.ShownVersion(r, step == string(template.Publishing))
 	if err != nil {
 		return c.refuseStep(w, r, t, err)
 	}
-	next, err := c.Templates.Do(r.Context(), actor(r), t.ID, version, template.Transition(step), reason(r))
+	next, err := c.Templates.Do(r.Context(), shell.Actor(r), t.ID, version, template.Transition(step), shell.Reason(r))
 	if errors.Is(err, fault.ErrStale) { // show what there is now
 		if t, err = c.loadOwn(r); err != nil {
 			return err
 		}
 		if stepTaken(t, template.Transition(step)) {
-			return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done."+step, t.Name))
+			return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done."+step, t.Name))
 		}
 		return c.refuseStep(w, r, t, fault.ErrStale)
 	}
@@ -65,7 +66,7 @@ func (c *Console) takeStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done."+step, next.Name))
+	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done."+step, next.Name))
 }
 
 // stepTaken reports whether what the step is for is so already.
@@ -95,18 +96,18 @@ func (c *Console) refuseStep(w http.ResponseWriter, r *http.Request, t template.
 // stepRefused asks once more and says why the step was not possible; label names
 // the fields that the cause is about.
 func (c *Console) stepRefused(w http.ResponseWriter, r *http.Request, p pages.Confirmation, cause error, label func(context.Context, string) string) error {
-	p.Reason = reason(r)
+	p.Reason = shell.Reason(r)
 	if p.Submit != "" { // else it says so itself
 		p.Error = ui.FaultText(r.Context(), cause)
 	}
-	for _, f := range fieldsOf(cause) {
+	for _, f := range shell.FieldsOf(cause) {
 		p.Error = label(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
 	}
 	status := http.StatusConflict
 	if fault.KindOf(cause) == fault.Invalid {
 		status = http.StatusUnprocessableEntity
 	}
-	return c.ask(w, r, status, p)
+	return c.Ask(w, r, status, p)
 }
 
 // stepQuestion asks whether the step is meant; where the state does not allow
@@ -115,7 +116,7 @@ func (c *Console) stepQuestion(r *http.Request, t template.Template) (pages.Conf
 	step := r.PathValue("step")
 	if no := t.Allows(template.Transition(step), c.Now()); no != nil {
 		return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
-			Title: say(r, "confirm.not."+step, t.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: templateURL(t.ID), NoReason: true}}, nil
+			Title: shell.Say(r, "confirm.not."+step, t.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: templateURL(t.ID), NoReason: true}}, nil
 	}
 	points, err := c.stepPoints(r, t, step)
 	kind := "primary"
@@ -123,17 +124,17 @@ func (c *Console) stepQuestion(r *http.Request, t template.Template) (pages.Conf
 		kind = "danger"
 	}
 	return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
-		Title: say(r, "confirm."+step+".title", t.Name), Points: points, Action: templateURL(t.ID) + "/" + step,
-		Cancel: templateURL(t.ID), Submit: say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}, err
+		Title: shell.Say(r, "confirm."+step+".title", t.Name), Points: points, Action: templateURL(t.ID) + "/" + step,
+		Cancel: templateURL(t.ID), Submit: shell.Say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}, err
 }
 
 func templateCrumbs(r *http.Request, t template.Template) []ui.Crumb {
-	return []ui.Crumb{{Label: say(r, "nav.templates"), URL: "/templates"}, {Label: t.Name, URL: templateURL(t.ID)}}
+	return []ui.Crumb{{Label: shell.Say(r, "nav.templates"), URL: "/templates"}, {Label: t.Name, URL: templateURL(t.ID)}}
 }
 
 // stepPoints says what the step will do, in numbers where there are any.
 func (c *Console) stepPoints(r *http.Request, t template.Template, step string) ([]string, error) {
-	l := frame(r).Locale
+	l := shell.Frame(r).Locale
 	board, err := c.Board.Board(r.Context(), t.ID)
 	if err != nil {
 		return nil, err
@@ -178,20 +179,20 @@ func (c *Console) moveForm(w http.ResponseWriter, r *http.Request) error {
 	}
 	p := c.moveQuestion(r, t)
 	if r.FormValue("opens_at") == "" {
-		p.Opens.Value, p.Opens.Fold = typedTime(t.OpensAt, t.Zone())
+		p.Opens.Value, p.Opens.Fold = shell.TypedTime(t.OpensAt, t.Zone())
 		p.Opens.Ambiguous, p.Follow = p.Opens.Fold != "", true
-		return c.either(w, r, p.Fragment(), p.Page())
+		return c.Either(w, r, p.Fragment(), p.Page())
 	}
 	if err := c.fillMove(r, t, &p); err != nil {
 		return err
 	}
-	if r.FormValue("part") == "blast" && partial(r) {
+	if r.FormValue("part") == "blast" && shell.Partial(r) {
 		if p.Opens.Error != "" {
 			p.Blast.Error = p.Opens.Label + ": " + p.Opens.Error
 		}
-		return c.show(w, r, http.StatusOK, p.Blast.Fragment(t))
+		return c.Show(w, r, http.StatusOK, p.Blast.Fragment(t))
 	}
-	return c.either(w, r, p.Fragment(), p.Page())
+	return c.Either(w, r, p.Fragment(), p.Page())
 }
 
 // movable refuses the form where the opening is in the past or not public.
@@ -210,21 +211,21 @@ func (c *Console) movable(r *http.Request) (template.Template, error) {
 }
 
 func (c *Console) moveQuestion(r *http.Request, t template.Template) pages.Move {
-	return pages.Move{Template: t, Reason: reason(r), Follow: r.FormValue("follow") != "", Once: r.FormValue("remind_once") != "", Opens: pages.WhenProps{Name: "opens_at", Label: say(r, "field.opens_at"),
-		Help: say(r, "help.opens_at"), Value: r.FormValue("opens_at"), Fold: r.FormValue("opens_at_fold")}}
+	return pages.Move{Template: t, Reason: shell.Reason(r), Follow: r.FormValue("follow") != "", Once: r.FormValue("remind_once") != "", Opens: pages.WhenProps{Name: "opens_at", Label: shell.Say(r, "field.opens_at"),
+		Help: shell.Say(r, "help.opens_at"), Value: r.FormValue("opens_at"), Fold: r.FormValue("opens_at_fold")}}
 }
 
 // fillMove reads the typed opening and finds out what moving there would do.
 func (c *Console) fillMove(r *http.Request, t template.Template, p *pages.Move) error {
-	at, broken := instant(p.Opens.Value, p.Opens.Fold, t.Zone())
+	at, broken := shell.Instant(p.Opens.Value, p.Opens.Fold, t.Zone())
 	if broken != "" {
-		p.Opens.Error, p.Opens.Ambiguous = say(r, broken), broken == pages.KeyTimeTwice
+		p.Opens.Error, p.Opens.Ambiguous = shell.Say(r, broken), broken == pages.KeyTimeTwice
 		return nil
 	}
-	_, p.Opens.Fold = typedTime(at, t.Zone())
+	_, p.Opens.Fold = shell.TypedTime(at, t.Zone())
 	p.Opens.Ambiguous = p.Opens.Fold != ""
 	if err := (template.Spec{OpensAt: at}).CheckOpening(c.Now()); err != nil {
-		p.Opens.Error = ui.FieldText(r.Context(), fieldsOf(err)[0])
+		p.Opens.Error = ui.FieldText(r.Context(), shell.FieldsOf(err)[0])
 		return nil
 	}
 	board, err := c.Board.Board(r.Context(), t.ID)
@@ -272,8 +273,8 @@ func (c *Console) move(w http.ResponseWriter, r *http.Request) error {
 		spec.ClosesAt = spec.ClosesAt.Add(p.Blast.Shift)
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	moved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, template.Edition{Version: version, Spec: spec, Reason: p.Reason, RemindOnce: p.Once})
-	for _, f := range fieldsOf(err) {
+	moved, err := c.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec, Reason: p.Reason, RemindOnce: p.Once})
+	for _, f := range shell.FieldsOf(err) {
 		p.Error = pages.FieldLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
 		return c.askMove(w, r, http.StatusUnprocessableEntity, p)
 	}
@@ -284,14 +285,14 @@ func (c *Console) move(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done.move", moved.Name, frame(r).Locale.DateTime(moved.OpensAt, moved.Zone())))
+	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done.move", moved.Name, shell.Frame(r).Locale.DateTime(moved.OpensAt, moved.Zone())))
 }
 
 func (c *Console) askMove(w http.ResponseWriter, r *http.Request, status int, p pages.Move) error {
-	if partial(r) {
-		return c.show(w, r, status, p.Fragment())
+	if shell.Partial(r) {
+		return c.Show(w, r, status, p.Fragment())
 	}
-	return c.show(w, r, status, p.Page())
+	return c.Show(w, r, status, p.Page())
 }
 
 func (c *Console) stockForm(w http.ResponseWriter, r *http.Request) error {
@@ -302,11 +303,11 @@ func (c *Console) stockForm(w http.ResponseWriter, r *http.Request) error {
 	if err := c.editable(t); err != nil {
 		return err
 	}
-	return c.ask(w, r, http.StatusOK, c.stockQuestion(r, t, strconv.FormatInt(t.Stock, 10), ""))
+	return c.Ask(w, r, http.StatusOK, c.stockQuestion(r, t, strconv.FormatInt(t.Stock, 10), ""))
 }
 
 func (c *Console) stockQuestion(r *http.Request, t template.Template, typed, broken string) pages.Confirmation {
-	l := frame(r).Locale
+	l := shell.Frame(r).Locale
 	return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t),
 		Inside: ui.Field(ui.FieldProps{Name: "stock", Label: l.T("confirm.stock.field"), Value: typed, Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off"}),
 		ConfirmProps: ui.ConfirmProps{Title: l.T("confirm.stock.title", t.Name), Points: []string{l.T("confirm.stock.1", t.Stock, t.Issued), l.T("confirm.stock.2")},
@@ -320,22 +321,22 @@ func (c *Console) raiseStock(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	typed := r.PostFormValue("stock")
-	again := func(status int, text string) error { return c.ask(w, r, status, c.stockQuestion(r, t, typed, text)) }
-	rd := &reading{values: map[string]string{"stock": typed}}
+	again := func(status int, text string) error { return c.Ask(w, r, status, c.stockQuestion(r, t, typed, text)) }
+	rd := &shell.Reading{Values: map[string]string{"stock": typed}}
 	spec := t.Spec
-	spec.Stock = rd.number("stock")
-	for _, f := range rd.broken.List {
+	spec.Stock = rd.Number("stock")
+	for _, f := range rd.Broken.List {
 		return again(http.StatusUnprocessableEntity, ui.FieldText(r.Context(), f))
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	saved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, template.Edition{Version: version, Spec: spec})
+	saved, err := c.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec})
 	switch {
 	case errors.Is(err, template.ErrStockBelow), errors.Is(err, fault.ErrStale), errors.Is(err, template.ErrTransition):
 		return again(http.StatusConflict, ui.FaultText(r.Context(), err))
-	case fieldsOf(err) != nil:
-		return again(http.StatusUnprocessableEntity, ui.FieldText(r.Context(), fieldsOf(err)[0]))
+	case shell.FieldsOf(err) != nil:
+		return again(http.StatusUnprocessableEntity, ui.FieldText(r.Context(), shell.FieldsOf(err)[0]))
 	case err != nil:
 		return err
 	}
-	return c.done(w, r, templateURL(t.ID), ui.Good, frame(r).Locale.T("done.stock", saved.Name, saved.Stock))
+	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Frame(r).Locale.T("done.stock", saved.Name, saved.Stock))
 }

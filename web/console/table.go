@@ -8,187 +8,188 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // table lists every route of the console except static files and the queue
 // dashboard.
-func (c *Console) table() []route {
-	return append(slices.Concat(c.campaignRoutes(), c.securityRoutes(), c.passwordLinkRoutes()), []route{
-		open(get("/signin", "", c.signInForm)),
-		open(post("/signin", "", c.signIn)),
-		open(get("/signin/second", "", c.secondForm)),
-		open(post("/signin/second", "", c.secondStep)),
-		open(get("/signin/oidc", "", c.beginSingleSignOn)),
-		open(get("/signin/oidc/callback", "", c.endSingleSignOn)),
-		open(post("/signout", "", c.signOut)),
-		open(post("/preferences", "", c.savePreferences)),
+func (c *Console) table() []shell.Route {
+	return append(slices.Concat(c.campaignRoutes(), c.securityRoutes(), c.passwordLinkRoutes()), []shell.Route{
+		shell.Open(shell.Get("/signin", "", c.signInForm)),
+		shell.Open(shell.Post("/signin", "", c.signIn)),
+		shell.Open(shell.Get("/signin/second", "", c.secondForm)),
+		shell.Open(shell.Post("/signin/second", "", c.secondStep)),
+		shell.Open(shell.Get("/signin/oidc", "", c.beginSingleSignOn)),
+		shell.Open(shell.Get("/signin/oidc/callback", "", c.endSingleSignOn)),
+		shell.Open(shell.Post("/signout", "", c.signOut)),
+		shell.Open(shell.Post("/preferences", "", c.savePreferences)),
 
-		get("/live", staff.View, c.streamParts),
+		shell.Get("/live", staff.View, c.StreamParts),
 
-		live(2*time.Second, get("/", staff.View, c.overview)),
+		shell.Live(2*time.Second, shell.Get("/", staff.View, c.overview)),
 
-		get("/templates", staff.View, c.listTemplates),
-		post("/templates", staff.ManageTemplates, c.createTemplate),
-		get("/templates/choices", staff.View, c.chooseTemplate),
-		get("/templates/new", staff.ManageTemplates, c.newTemplate),
-		post("/templates/preview", staff.ManageTemplates, c.previewTemplate),
-		live(time.Second, get("/templates/{id}", staff.View, c.showTemplate)),
-		get("/templates/{id}/cockpit", staff.View, c.showCockpit),
-		get("/templates/{id}/cockpit/live", staff.View, c.streamCockpit),
-		live(time.Second, get("/templates/{id}/claims", staff.View, c.showClaims)),
-		get("/templates/{id}/edit", staff.ManageTemplates, c.editTemplate),
-		post("/templates/{id}/edit", staff.ManageTemplates, c.saveTemplate),
-		get("/templates/{id}/move", staff.ManageTemplates, c.moveForm),
-		post("/templates/{id}/move", staff.ManageTemplates, c.move),
-		get("/templates/{id}/stock", staff.ManageTemplates, c.stockForm),
-		post("/templates/{id}/stock", staff.ManageTemplates, c.raiseStock),
-		get("/templates/{id}/balance", staff.View, c.balance),
-		get("/templates/{id}/slots/{slot}/receipt.csv", staff.View, c.receipt),
-		get("/templates/{id}/users/{user}", staff.View, c.explain),
-		live(time.Second, get("/templates/{id}/announcements", staff.View, c.listAnnouncements)),
-		get("/templates/{id}/announcements/{kind}", staff.ManageTemplates, c.confirmAnnouncement),
-		post("/templates/{id}/announcements/{kind}", staff.ManageTemplates, c.sendAnnouncement),
-		get("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.confirmStep),
-		post("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.takeStep),
+		shell.Get("/templates", staff.View, c.listTemplates),
+		shell.Post("/templates", staff.ManageTemplates, c.createTemplate),
+		shell.Get("/templates/choices", staff.View, c.chooseTemplate),
+		shell.Get("/templates/new", staff.ManageTemplates, c.newTemplate),
+		shell.Post("/templates/preview", staff.ManageTemplates, c.previewTemplate),
+		shell.Live(time.Second, shell.Get("/templates/{id}", staff.View, c.showTemplate)),
+		shell.Get("/templates/{id}/cockpit", staff.View, c.showCockpit),
+		shell.Get("/templates/{id}/cockpit/live", staff.View, c.streamCockpit),
+		shell.Live(time.Second, shell.Get("/templates/{id}/claims", staff.View, c.showClaims)),
+		shell.Get("/templates/{id}/edit", staff.ManageTemplates, c.editTemplate),
+		shell.Post("/templates/{id}/edit", staff.ManageTemplates, c.saveTemplate),
+		shell.Get("/templates/{id}/move", staff.ManageTemplates, c.moveForm),
+		shell.Post("/templates/{id}/move", staff.ManageTemplates, c.move),
+		shell.Get("/templates/{id}/stock", staff.ManageTemplates, c.stockForm),
+		shell.Post("/templates/{id}/stock", staff.ManageTemplates, c.raiseStock),
+		shell.Get("/templates/{id}/balance", staff.View, c.balance),
+		shell.Get("/templates/{id}/slots/{slot}/receipt.csv", staff.View, c.receipt),
+		shell.Get("/templates/{id}/users/{user}", staff.View, c.explain),
+		shell.Live(time.Second, shell.Get("/templates/{id}/announcements", staff.View, c.listAnnouncements)),
+		shell.Get("/templates/{id}/announcements/{kind}", staff.ManageTemplates, c.confirmAnnouncement),
+		shell.Post("/templates/{id}/announcements/{kind}", staff.ManageTemplates, c.sendAnnouncement),
+		shell.Get("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.confirmStep),
+		shell.Post("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.takeStep),
 
-		get("/grants", staff.View, c.listGrants),
-		get("/grants.csv", staff.View, c.exportGrants),
-		get("/grants/list.csv", staff.ManageUsers, c.grantFile),
-		live(time.Second, own(get("/grants/{id}", staff.View, c.showGrant))),
-		get("/grants/{id}/results.csv", staff.ManageUsers, c.grantResults),
-		get("/grants/{id}/{step:apply|takeback}", staff.ManageUsers, c.confirmGrantStep),
-		post("/grants/{id}/{step:apply|takeback}", staff.ManageUsers, c.takeGrantStep),
-		get("/templates/{id}/grants", staff.View, c.listGrants),
-		get("/templates/{id}/grants/new", staff.ManageUsers, c.newGrant),
-		post("/templates/{id}/grants/new", staff.ManageUsers, c.startGrant),
+		shell.Get("/grants", staff.View, c.listGrants),
+		shell.Get("/grants.csv", staff.View, c.exportGrants),
+		shell.Get("/grants/list.csv", staff.ManageUsers, c.grantFile),
+		shell.Live(time.Second, shell.Own(shell.Get("/grants/{id}", staff.View, c.showGrant))),
+		shell.Get("/grants/{id}/results.csv", staff.ManageUsers, c.grantResults),
+		shell.Get("/grants/{id}/{step:apply|takeback}", staff.ManageUsers, c.confirmGrantStep),
+		shell.Post("/grants/{id}/{step:apply|takeback}", staff.ManageUsers, c.takeGrantStep),
+		shell.Get("/templates/{id}/grants", staff.View, c.listGrants),
+		shell.Get("/templates/{id}/grants/new", staff.ManageUsers, c.newGrant),
+		shell.Post("/templates/{id}/grants/new", staff.ManageUsers, c.startGrant),
 
-		live(2*time.Second, get("/codes", staff.View, c.allCodes)),
-		get("/codes.csv", staff.View, c.exportBatches),
-		post("/codes/check", staff.View, c.checkCode),
-		live(2*time.Second, get("/templates/{id}/codes", staff.View, c.listCodes)),
-		post("/templates/{id}/codes", staff.ManageTemplates, c.generateCodes),
-		sure(get("/templates/{id}/codes.csv", staff.ManageTemplates, c.exportCodes)),
-		get("/templates/{id}/codes/{batch}/revoke", staff.ManageTemplates, c.confirmRevokeCodes),
-		post("/templates/{id}/codes/{batch}/revoke", staff.ManageTemplates, c.revokeCodes),
+		shell.Live(2*time.Second, shell.Get("/codes", staff.View, c.allCodes)),
+		shell.Get("/codes.csv", staff.View, c.exportBatches),
+		shell.Post("/codes/check", staff.View, c.checkCode),
+		shell.Live(2*time.Second, shell.Get("/templates/{id}/codes", staff.View, c.listCodes)),
+		shell.Post("/templates/{id}/codes", staff.ManageTemplates, c.generateCodes),
+		shell.Sure(shell.Get("/templates/{id}/codes.csv", staff.ManageTemplates, c.exportCodes)),
+		shell.Get("/templates/{id}/codes/{batch}/revoke", staff.ManageTemplates, c.confirmRevokeCodes),
+		shell.Post("/templates/{id}/codes/{batch}/revoke", staff.ManageTemplates, c.revokeCodes),
 
-		get("/users", staff.View, c.findUsers),
-		get("/users/import", staff.ManageUsers, c.ofAllShops(c.importForm)),
-		post("/users/import", staff.ManageUsers, c.ofAllShops(c.importUpload)),
-		get("/users/import/template.csv", staff.ManageUsers, c.ofAllShops(c.importTemplate)),
-		get("/users/import/{id}", staff.ManageUsers, c.ofAllShops(c.importColumns)),
-		post("/users/import/{id}", staff.ManageUsers, c.ofAllShops(c.importCheck)),
-		get("/users/import/{id}/apply", staff.ManageUsers, c.ofAllShops(c.confirmImport)),
-		post("/users/import/{id}/apply", staff.ManageUsers, c.ofAllShops(c.startImport)),
-		get("/users/{id}", staff.View, c.showUser),
-		post("/users/{id}/contacts", staff.ManageUsers, c.revealContacts),
-		get("/users/{id}/edit", staff.ManageUsers, c.editUser),
-		post("/users/{id}/edit", staff.ManageUsers, c.saveUser),
-		get("/users/{id}/data.json", staff.ManageUsers, c.userData),
-		post("/users/{id}/lift", staff.ManageUsers, c.liftErasure),
-		get("/users/{id}/erase", staff.ManageUsers, c.confirmErase),
-		post("/users/{id}/erase", staff.ManageUsers, c.eraseUser),
+		shell.Get("/users", staff.View, c.findUsers),
+		shell.Get("/users/import", staff.ManageUsers, c.ofAllShops(c.importForm)),
+		shell.Post("/users/import", staff.ManageUsers, c.ofAllShops(c.importUpload)),
+		shell.Get("/users/import/template.csv", staff.ManageUsers, c.ofAllShops(c.importTemplate)),
+		shell.Get("/users/import/{id}", staff.ManageUsers, c.ofAllShops(c.importColumns)),
+		shell.Post("/users/import/{id}", staff.ManageUsers, c.ofAllShops(c.importCheck)),
+		shell.Get("/users/import/{id}/apply", staff.ManageUsers, c.ofAllShops(c.confirmImport)),
+		shell.Post("/users/import/{id}/apply", staff.ManageUsers, c.ofAllShops(c.startImport)),
+		shell.Get("/users/{id}", staff.View, c.showUser),
+		shell.Post("/users/{id}/contacts", staff.ManageUsers, c.revealContacts),
+		shell.Get("/users/{id}/edit", staff.ManageUsers, c.editUser),
+		shell.Post("/users/{id}/edit", staff.ManageUsers, c.saveUser),
+		shell.Get("/users/{id}/data.json", staff.ManageUsers, c.userData),
+		shell.Post("/users/{id}/lift", staff.ManageUsers, c.liftErasure),
+		shell.Get("/users/{id}/erase", staff.ManageUsers, c.confirmErase),
+		shell.Post("/users/{id}/erase", staff.ManageUsers, c.eraseUser),
 
-		get("/segments", staff.View, c.listSegments),
-		get("/segments.csv", staff.View, c.exportSegments),
-		get("/segments/new", staff.ManageUsers, c.newSegment),
-		post("/segments/new", staff.ManageUsers, c.createSegment),
-		get("/segments/lists/new", staff.ManageUsers, c.newList),
-		post("/segments/lists/new", staff.ManageUsers, c.createList),
-		get("/segments/{id}", staff.View, c.showSegment),
-		get("/segments/{id}/edit", staff.ManageUsers, c.editSegment),
-		post("/segments/{id}/edit", staff.ManageUsers, c.saveSegment),
-		get("/segments/{id}/file", staff.ManageUsers, c.fileForm),
-		post("/segments/{id}/file", staff.ManageUsers, c.addFile),
-		post("/segments/{id}/count", staff.ManageUsers, c.countSegment),
-		post("/segments/{id}/clone", staff.ManageUsers, c.cloneSegment),
-		get("/segments/{id}/delete", staff.ManageUsers, c.confirmDeleteSegment),
-		post("/segments/{id}/delete", staff.ManageUsers, c.deleteSegment),
+		shell.Get("/segments", staff.View, c.listSegments),
+		shell.Get("/segments.csv", staff.View, c.exportSegments),
+		shell.Get("/segments/new", staff.ManageUsers, c.newSegment),
+		shell.Post("/segments/new", staff.ManageUsers, c.createSegment),
+		shell.Get("/segments/lists/new", staff.ManageUsers, c.newList),
+		shell.Post("/segments/lists/new", staff.ManageUsers, c.createList),
+		shell.Get("/segments/{id}", staff.View, c.showSegment),
+		shell.Get("/segments/{id}/edit", staff.ManageUsers, c.editSegment),
+		shell.Post("/segments/{id}/edit", staff.ManageUsers, c.saveSegment),
+		shell.Get("/segments/{id}/file", staff.ManageUsers, c.fileForm),
+		shell.Post("/segments/{id}/file", staff.ManageUsers, c.addFile),
+		shell.Post("/segments/{id}/count", staff.ManageUsers, c.countSegment),
+		shell.Post("/segments/{id}/clone", staff.ManageUsers, c.cloneSegment),
+		shell.Get("/segments/{id}/delete", staff.ManageUsers, c.confirmDeleteSegment),
+		shell.Post("/segments/{id}/delete", staff.ManageUsers, c.deleteSegment),
 
-		get("/coupons", staff.View, c.findCoupons),
-		get("/coupons.csv", staff.View, c.exportCoupons),
-		get("/coupons/locks", staff.View, c.listLocks),
-		get("/coupons/locks.csv", staff.View, c.exportLocks),
-		get("/coupons/{id}", staff.View, c.showCoupon),
-		get("/coupons/{id}/{step:release|revoke}", staff.View, c.confirmCouponStep),
-		post("/coupons/{id}/{step:release|revoke}", staff.View, c.takeCouponStep),
-		get("/notices", staff.View, c.showNotices),
+		shell.Get("/coupons", staff.View, c.findCoupons),
+		shell.Get("/coupons.csv", staff.View, c.exportCoupons),
+		shell.Get("/coupons/locks", staff.View, c.listLocks),
+		shell.Get("/coupons/locks.csv", staff.View, c.exportLocks),
+		shell.Get("/coupons/{id}", staff.View, c.showCoupon),
+		shell.Get("/coupons/{id}/{step:release|revoke}", staff.View, c.confirmCouponStep),
+		shell.Post("/coupons/{id}/{step:release|revoke}", staff.View, c.takeCouponStep),
+		shell.Get("/notices", staff.View, c.showNotices),
 
-		live(2*time.Second, get("/channels", staff.View, c.listChannels)),
-		get("/channels/{channel}/{step:pause|resume}", staff.Operate, c.confirmChannel),
-		post("/channels/{channel}/{step:pause|resume}", staff.Operate, c.changeChannel),
-		get("/channels/{channel}/rate", staff.Operate, c.rateForm),
-		post("/channels/{channel}/rate", staff.Operate, c.saveRate),
-		live(time.Second, get("/channels/{channel}/test", staff.Operate, c.showTests)),
-		post("/channels/{channel}/test", staff.Operate, c.startTest),
-		get("/forecast", staff.View, c.forecast),
-		get("/dead-letters", staff.View, c.listDeadLetters),
-		get("/dead-letters/list", staff.View, c.listSingleDeadLetters),
-		get("/dead-letters/replay", staff.Operate, c.confirmReplay),
-		post("/dead-letters/replay", staff.Operate, c.replay),
-		get("/dead-letters/discard", staff.Operate, c.confirmDiscard),
-		post("/dead-letters/discard", staff.Operate, c.discard),
-		live(time.Second, get("/dead-letters/jobs", staff.View, c.refreshJobs)),
-		get("/dead-letters/jobs/{id}/cancel", staff.Operate, c.confirmCancelJob),
-		post("/dead-letters/jobs/{id}/cancel", staff.Operate, c.cancelJob),
-		everywhere(get("/dead-messages", staff.Operate, c.listDeadMessages)),
-		everywhere(get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.confirmDeadMessage)),
-		everywhere(post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.settleDeadMessage)),
+		shell.Live(2*time.Second, shell.Get("/channels", staff.View, c.listChannels)),
+		shell.Get("/channels/{channel}/{step:pause|resume}", staff.Operate, c.confirmChannel),
+		shell.Post("/channels/{channel}/{step:pause|resume}", staff.Operate, c.changeChannel),
+		shell.Get("/channels/{channel}/rate", staff.Operate, c.rateForm),
+		shell.Post("/channels/{channel}/rate", staff.Operate, c.saveRate),
+		shell.Live(time.Second, shell.Get("/channels/{channel}/test", staff.Operate, c.showTests)),
+		shell.Post("/channels/{channel}/test", staff.Operate, c.startTest),
+		shell.Get("/forecast", staff.View, c.forecast),
+		shell.Get("/dead-letters", staff.View, c.listDeadLetters),
+		shell.Get("/dead-letters/list", staff.View, c.listSingleDeadLetters),
+		shell.Get("/dead-letters/replay", staff.Operate, c.confirmReplay),
+		shell.Post("/dead-letters/replay", staff.Operate, c.replay),
+		shell.Get("/dead-letters/discard", staff.Operate, c.confirmDiscard),
+		shell.Post("/dead-letters/discard", staff.Operate, c.discard),
+		shell.Live(time.Second, shell.Get("/dead-letters/jobs", staff.View, c.refreshJobs)),
+		shell.Get("/dead-letters/jobs/{id}/cancel", staff.Operate, c.confirmCancelJob),
+		shell.Post("/dead-letters/jobs/{id}/cancel", staff.Operate, c.cancelJob),
+		shell.Everywhere(shell.Get("/dead-messages", staff.Operate, c.listDeadMessages)),
+		shell.Everywhere(shell.Get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.confirmDeadMessage)),
+		shell.Everywhere(shell.Post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.settleDeadMessage)),
 
-		get("/deliveries", staff.View, c.listDeliveries),
-		get("/deliveries.csv", staff.View, c.exportDeliveries),
-		get("/deliveries/{id}", staff.View, c.showBatch),
-		get("/deliveries/{id}/recipients.csv", staff.View, c.exportRecipients),
-		get("/templates/bulk", staff.ManageTemplates, c.confirmBulk),
-		post("/templates/bulk", staff.ManageTemplates, c.startBulk),
-		get("/templates.csv", staff.View, c.exportTemplates),
-		get("/users.csv", staff.ManageUsers, c.exportUsers),
-		get("/dead-letters.csv", staff.View, c.exportDeadLetters),
-		get("/audit.csv", staff.View, c.exportAudit),
+		shell.Get("/deliveries", staff.View, c.listDeliveries),
+		shell.Get("/deliveries.csv", staff.View, c.exportDeliveries),
+		shell.Get("/deliveries/{id}", staff.View, c.showBatch),
+		shell.Get("/deliveries/{id}/recipients.csv", staff.View, c.exportRecipients),
+		shell.Get("/templates/bulk", staff.ManageTemplates, c.confirmBulk),
+		shell.Post("/templates/bulk", staff.ManageTemplates, c.startBulk),
+		shell.Get("/templates.csv", staff.View, c.exportTemplates),
+		shell.Get("/users.csv", staff.ManageUsers, c.exportUsers),
+		shell.Get("/dead-letters.csv", staff.View, c.exportDeadLetters),
+		shell.Get("/audit.csv", staff.View, c.exportAudit),
 
-		get("/jobs", staff.View, c.listWork),
-		get("/jobs.csv", staff.View, c.exportWork),
-		live(time.Second, own(get("/jobs/{id}", staff.View, c.showWork))),
-		get("/jobs/{id}/errors.csv", staff.View, c.workErrors),
-		get("/jobs/{id}/cancel", staff.View, c.confirmStopWork),
-		post("/jobs/{id}/cancel", staff.View, c.stopWork),
+		shell.Get("/jobs", staff.View, c.listWork),
+		shell.Get("/jobs.csv", staff.View, c.exportWork),
+		shell.Live(time.Second, shell.Own(shell.Get("/jobs/{id}", staff.View, c.showWork))),
+		shell.Get("/jobs/{id}/errors.csv", staff.View, c.workErrors),
+		shell.Get("/jobs/{id}/cancel", staff.View, c.confirmStopWork),
+		shell.Post("/jobs/{id}/cancel", staff.View, c.stopWork),
 
-		everywhere(get("/queues", staff.View, c.showQueues)), // tasks say which shop's drops they are for
+		shell.Everywhere(shell.Get("/queues", staff.View, c.showQueues)), // tasks say which shop's drops they are for
 
-		get("/shops", staff.View, c.listShops),
-		get("/shops.csv", staff.View, c.exportShops),
-		post("/shops", staff.ManageTemplates, c.createShop),
-		get("/shops/new", staff.ManageTemplates, c.newShop),
-		get("/shops/{id}", staff.ManageTemplates, c.editShop),
-		post("/shops/{id}", staff.ManageTemplates, c.saveShop),
-		get("/shops/{id}/limits", staff.ManageStaff, c.showLimits),
-		post("/shops/{id}/limits", staff.ManageStaff, c.saveLimits),
+		shell.Get("/shops", staff.View, c.listShops),
+		shell.Get("/shops.csv", staff.View, c.exportShops),
+		shell.Post("/shops", staff.ManageTemplates, c.createShop),
+		shell.Get("/shops/new", staff.ManageTemplates, c.newShop),
+		shell.Get("/shops/{id}", staff.ManageTemplates, c.editShop),
+		shell.Post("/shops/{id}", staff.ManageTemplates, c.saveShop),
+		shell.Get("/shops/{id}/limits", staff.ManageStaff, c.showLimits),
+		shell.Post("/shops/{id}/limits", staff.ManageStaff, c.saveLimits),
 
-		everywhere(get("/staff", staff.ManageStaff, c.listStaff)),
-		everywhere(get("/staff.csv", staff.ManageStaff, c.exportStaff)),
-		sure(everywhere(post("/staff", staff.ManageStaff, c.createMember))),
-		sure(everywhere(get("/staff/new", staff.ManageStaff, c.newMember))),
-		everywhere(get("/staff/{id}", staff.ManageStaff, c.editMember)),
-		sure(everywhere(post("/staff/{id}", staff.ManageStaff, c.saveMember))),
-		everywhere(post("/staff/{id}/signout", staff.ManageStaff, c.signMemberOut)),
-		everywhere(get("/keys", staff.ManageStaff, c.listKeys)),
-		everywhere(get("/keys.csv", staff.ManageStaff, c.exportKeys)),
-		sure(everywhere(post("/keys", staff.ManageStaff, c.createKey))),
-		sure(everywhere(get("/keys/new", staff.ManageStaff, c.newKey))),
-		everywhere(get("/keys/{id}/revoke", staff.ManageStaff, c.confirmRevokeKey)),
-		everywhere(post("/keys/{id}/revoke", staff.ManageStaff, c.revokeKey)),
+		shell.Everywhere(shell.Get("/staff", staff.ManageStaff, c.listStaff)),
+		shell.Everywhere(shell.Get("/staff.csv", staff.ManageStaff, c.exportStaff)),
+		shell.Sure(shell.Everywhere(shell.Post("/staff", staff.ManageStaff, c.createMember))),
+		shell.Sure(shell.Everywhere(shell.Get("/staff/new", staff.ManageStaff, c.newMember))),
+		shell.Everywhere(shell.Get("/staff/{id}", staff.ManageStaff, c.editMember)),
+		shell.Sure(shell.Everywhere(shell.Post("/staff/{id}", staff.ManageStaff, c.saveMember))),
+		shell.Everywhere(shell.Post("/staff/{id}/signout", staff.ManageStaff, c.signMemberOut)),
+		shell.Everywhere(shell.Get("/keys", staff.ManageStaff, c.listKeys)),
+		shell.Everywhere(shell.Get("/keys.csv", staff.ManageStaff, c.exportKeys)),
+		shell.Sure(shell.Everywhere(shell.Post("/keys", staff.ManageStaff, c.createKey))),
+		shell.Sure(shell.Everywhere(shell.Get("/keys/new", staff.ManageStaff, c.newKey))),
+		shell.Everywhere(shell.Get("/keys/{id}/revoke", staff.ManageStaff, c.confirmRevokeKey)),
+		shell.Everywhere(shell.Post("/keys/{id}/revoke", staff.ManageStaff, c.revokeKey)),
 
-		get("/audit", staff.View, c.showAudit),
-		get("/account", staff.View, c.account),
-		post("/account/password", staff.View, c.changePassword),
-		post("/account/revoke", staff.View, c.revokeSignIns),
+		shell.Get("/audit", staff.View, c.showAudit),
+		shell.Get("/account", staff.View, c.account),
+		shell.Post("/account/password", staff.View, c.changePassword),
+		shell.Post("/account/revoke", staff.View, c.revokeSignIns),
 	}...)
 }
 
 func (c *Console) routes() http.Handler {
-	return c.mount(c.table(), func(r chi.Router) {
+	return c.Mount(c.table(), func(r chi.Router) {
 		monitor := c.monitor()
-		r.Handle(MonitorPath, monitor)
-		r.Handle(MonitorPath+"/*", monitor)
+		r.Handle(shell.MonitorPath, monitor)
+		r.Handle(shell.MonitorPath+"/*", monitor)
 	})
 }
 
@@ -197,27 +198,27 @@ func (c *Console) routes() http.Handler {
 func (c *Console) monitor() http.Handler {
 	readOnly, writable := c.Monitor(false), c.Monitor(true)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := c.admit(r, everywhere(get(MonitorPath, staff.View, nil))); err != nil {
-			c.fail(w, r, err)
+		if err := c.Admit(r, shell.Everywhere(shell.Get(shell.MonitorPath, staff.View, nil))); err != nil {
+			c.Fail(w, r, err)
 			return
 		}
-		if reads(r) && r.Header.Get("Sec-Fetch-Dest") == "document" {
-			redirect(w, r, queuesURL(r.URL.Path)) // not without a way back
+		if shell.Reads(r) && r.Header.Get("Sec-Fetch-Dest") == "document" {
+			shell.Redirect(w, r, queuesURL(r.URL.Path)) // not without a way back
 			return
 		}
-		if actor(r).MayEverywhere(staff.Operate) == nil {
-			if !reads(r) {
+		if shell.Actor(r).MayEverywhere(staff.Operate) == nil {
+			if !shell.Reads(r) {
 				// Recorded first: nothing is changed that is not in the audit log.
 				if err := c.recordQueueChange(r); err != nil {
-					c.fail(w, r, err)
+					c.Fail(w, r, err)
 					return
 				}
 			}
 			writable.ServeHTTP(w, r)
 			return
 		}
-		if !reads(r) {
-			c.fail(w, r, actor(r).MayEverywhere(staff.Operate))
+		if !shell.Reads(r) {
+			c.Fail(w, r, shell.Actor(r).MayEverywhere(staff.Operate))
 			return
 		}
 		readOnly.ServeHTTP(w, r)

@@ -13,16 +13,17 @@ import (
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 func (c *Console) newTemplate(w http.ResponseWriter, r *http.Request) error {
-	shops, err := c.shopsOf(r)
+	shops, err := c.ShopsOf(r)
 	if err != nil {
 		return err
 	}
 	f := pages.TemplateForm{Values: blankValues(shops), Shops: shops, RequestKey: rand.Text()}
 	if from, err := strconv.ParseInt(r.FormValue("from"), 10, 64); err == nil {
-		model, err := c.Templates.Template(r.Context(), actor(r), from)
+		model, err := c.Templates.Template(r.Context(), shell.Actor(r), from)
 		if err != nil {
 			return err
 		}
@@ -36,7 +37,7 @@ func (c *Console) newTemplate(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) createTemplate(w http.ResponseWriter, r *http.Request) error {
-	shops, err := c.shopsOf(r)
+	shops, err := c.ShopsOf(r)
 	if err != nil {
 		return err
 	}
@@ -46,15 +47,15 @@ func (c *Console) createTemplate(w http.ResponseWriter, r *http.Request) error {
 		f.Errors = broken
 		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
 	}
-	t, err := c.Templates.Create(r.Context(), actor(r), spec, creationKey(r))
-	if fields := fieldsOf(err); fields != nil {
+	t, err := c.Templates.Create(r.Context(), shell.Actor(r), spec, creationKey(r))
+	if fields := shell.FieldsOf(err); fields != nil {
 		f.Errors = fields
 		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
 	}
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done.create", t.Name))
+	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done.create", t.Name))
 }
 
 // creationKey makes sending a form twice create one thing. It is the
@@ -64,7 +65,7 @@ func creationKey(r *http.Request) string {
 	if key == "" {
 		return ""
 	}
-	return "console:" + actor(r).Label + ":" + key[:min(64, len(key))]
+	return "console:" + shell.Actor(r).Label + ":" + key[:min(64, len(key))]
 }
 
 func templateURL(id int64) string { return "/templates/" + strconv.FormatInt(id, 10) }
@@ -77,7 +78,7 @@ func (c *Console) editTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err := c.editable(t); err != nil {
 		return err
 	}
-	shops, err := c.shopsOf(r)
+	shops, err := c.ShopsOf(r)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (c *Console) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	shops, err := c.shopsOf(r)
+	shops, err := c.ShopsOf(r)
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (c *Console) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 		f.Errors = broken
 		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
 	}
-	saved, err := c.Templates.Edit(r.Context(), actor(r), t.ID, template.Edition{Version: version, Spec: spec})
+	saved, err := c.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec})
 	switch {
 	case errors.Is(err, fault.ErrStale):
 		if t, err = c.loadOwn(r); err != nil {
@@ -132,23 +133,23 @@ func (c *Console) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 	case errors.Is(err, template.ErrStockBelow):
 		f.Errors = []fault.Field{{Name: "stock", Key: "fault.stock_below_issued", Message: err.Error()}}
 		return c.showForm(w, r, http.StatusConflict, f)
-	case fieldsOf(err) != nil:
-		f.Errors = fieldsOf(err)
+	case shell.FieldsOf(err) != nil:
+		f.Errors = shell.FieldsOf(err)
 		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
 	case err != nil:
 		return err
 	}
-	return c.done(w, r, templateURL(t.ID), ui.Good, say(r, "done.edit", saved.Name))
+	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done.edit", saved.Name))
 }
 
 func (c *Console) showForm(w http.ResponseWriter, r *http.Request, status int, f pages.TemplateForm) error {
-	f.Title = say(r, "form.new")
+	f.Title = shell.Say(r, "form.new")
 	if f.ID != 0 {
-		f.Title = say(r, "form.edit", f.Values["name"])
+		f.Title = shell.Say(r, "form.edit", f.Values["name"])
 	}
 	f.Preview, f.Channels = c.preview(r, f.Values, f.Shops), c.Channels
 	inOrder(f.Errors, templateFields())
-	return c.show(w, r, status, f.Page())
+	return c.Show(w, r, status, f.Page())
 }
 
 // showConflict shows both versions side by side.
@@ -157,7 +158,7 @@ func (c *Console) showConflict(w http.ResponseWriter, r *http.Request, t templat
 	if err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusConflict, pages.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version, Who: who}.Page())
+	return c.Show(w, r, http.StatusConflict, pages.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version, Who: who}.Page())
 }
 
 // lastChangedBy names who changed something last, or is "".
@@ -172,7 +173,7 @@ func (c *Console) lastChangedBy(r *http.Request, kind string, id int64) (string,
 // previewTemplate answers what is typed so far: how the coupon looks, and
 // what would be refused.
 func (c *Console) previewTemplate(w http.ResponseWriter, r *http.Request) error {
-	shops, err := c.shopsOf(r)
+	shops, err := c.ShopsOf(r)
 	if err != nil {
 		return err
 	}
@@ -182,7 +183,7 @@ func (c *Console) previewTemplate(w http.ResponseWriter, r *http.Request) error 
 	if f.Blast, err = c.blastOfForm(r, spec.OpensAt); err != nil {
 		return err
 	}
-	return c.show(w, r, http.StatusOK, f.Checked())
+	return c.Show(w, r, http.StatusOK, f.Checked())
 }
 
 // blastOfForm tells what the form of a published template does to its
@@ -205,9 +206,9 @@ func (c *Console) preview(r *http.Request, values map[string]string, shops []tem
 		t.ShopName, t.ShopTimezone = shops[i].Name, shops[i].Timezone
 	}
 	p := pages.CouponPreview{Template: t}
-	l, now := frame(r).Locale, c.Now()
+	l, now := shell.Frame(r).Locale, c.Now()
 	hint := func(label, text string) {
-		p.Times = append(p.Times, pages.TimeHint{Label: say(r, label), Text: text})
+		p.Times = append(p.Times, pages.TimeHint{Label: shell.Say(r, label), Text: text})
 	}
 	when := func(at time.Time) string {
 		return l.T("time.is", l.DateTime(at, t.Zone())+" "+l.Zone(at, t.Zone()), l.Ago(at, now))
@@ -224,7 +225,7 @@ func (c *Console) preview(r *http.Request, values map[string]string, shops []tem
 
 // reminderHint says when the first reminder goes out.
 func (c *Console) reminderHint(r *http.Request, t template.Template) string {
-	l := frame(r).Locale
+	l := shell.Frame(r).Locale
 	first := l.DateTime(template.Slot(template.Slots).DueAt(t.OpensAt), t.Zone())
 	if missed := c.missed(t.OpensAt); missed > 0 {
 		return l.T("time.reminders_missed", first, missed)

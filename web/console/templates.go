@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 )
 
 const (
@@ -29,7 +30,7 @@ func (c *Console) listTemplates(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(p.Errors) > 0 {
-		return c.listed(w, r, p.Part(), p.Page())
+		return c.Listed(w, r, p.Part(), p.Page())
 	}
 	parts := []template.Query{q}
 	if p.Sort == aheadFirst {
@@ -37,23 +38,23 @@ func (c *Console) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	}
 	at, place := phaseOf(r.FormValue("after"), len(parts))
 	var from []int
-	if p.List, from, err = c.inPhases(r, parts, at, place, pageSize+1); err != nil {
+	if p.List, from, err = c.inPhases(r, parts, at, place, shell.PageSize+1); err != nil {
 		return err
 	}
-	p.Export = exportURL(r)
-	if len(p.List) > pageSize {
-		p.List = p.List[:pageSize]
-		end := p.List[pageSize-1]
+	p.Export = shell.ExportURL(r)
+	if len(p.List) > shell.PageSize {
+		p.List = p.List[:shell.PageSize]
+		end := p.List[shell.PageSize-1]
 		after := fmt.Sprintf("%d_%d", end.OpensAt.UnixMicro(), end.ID)
 		if len(parts) > 1 {
-			after = fmt.Sprintf("%d.%s", from[pageSize-1], after)
+			after = fmt.Sprintf("%d.%s", from[shell.PageSize-1], after)
 		}
-		p.Next = withQuery(r, "after", after)
+		p.Next = shell.WithQuery(r, "after", after)
 	}
 	if at > 0 || place.ID != 0 {
-		p.First = withQuery(r, "after", "")
+		p.First = shell.WithQuery(r, "after", "")
 	}
-	return c.listed(w, r, p.Part(), p.Page())
+	return c.Listed(w, r, p.Part(), p.Page())
 }
 
 // phases are the parts of the list that nobody has sorted: what is ahead or on
@@ -93,7 +94,7 @@ func (c *Console) inPhases(r *http.Request, parts []template.Query, at int, plac
 	for i := at; i < len(parts) && len(list) < limit; i++ {
 		q := parts[i]
 		q.After, q.Limit = place, limit-len(list)
-		some, err := c.Templates.Templates(r.Context(), actor(r), q)
+		some, err := c.Templates.Templates(r.Context(), shell.Actor(r), q)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -120,21 +121,21 @@ func (c *Console) templateQuery(r *http.Request) (pages.Templates, template.Quer
 		p.Sort = sort
 	}
 	var err error
-	if p.Shops, err = c.shopsOf(r); err != nil {
+	if p.Shops, err = c.ShopsOf(r); err != nil {
 		return p, template.Query{}, err
 	}
-	f := c.filter(r)
-	p.States = chosen(f, "state", template.States())
+	f := c.Filter(r)
+	p.States = shell.Chosen(f, "state", template.States())
 	q := template.Query{Search: p.Search, States: p.States, Descending: p.Sort == latestFirst}
-	n := f.shop()
+	n := f.Shop()
 	if n != 0 {
 		q.Shops = []int64{n}
 	}
 	if i := slices.IndexFunc(p.Shops, func(s template.Shop) bool { return s.Number == n || n == 0 && len(p.Shops) == 1 }); i >= 0 {
-		p.DaysOf, f.zone = &p.Shops[i], c.campaignZone(p.Shops[i].Timezone)
+		p.DaysOf, f.Zone = &p.Shops[i], c.campaignZone(p.Shops[i].Timezone)
 	}
-	q.From, q.To = f.days()
-	p.Zone, p.Errors = f.zone, f.broken.List
+	q.From, q.To = f.Days()
+	p.Zone, p.Errors = f.Zone, f.Broken.List
 	return p, q, nil
 }
 
@@ -150,11 +151,11 @@ func cursor(s string) template.Cursor {
 }
 
 func (c *Console) loadTemplate(r *http.Request) (template.Template, error) {
-	id, err := pathID(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return template.Template{}, err
 	}
-	return c.Templates.Template(r.Context(), actor(r), id)
+	return c.Templates.Template(r.Context(), shell.Actor(r), id)
 }
 
 // loadOwn is loadTemplate for who wants to change it.
@@ -163,7 +164,7 @@ func (c *Console) loadOwn(r *http.Request) (template.Template, error) {
 	if err != nil {
 		return t, err
 	}
-	return t, actor(r).May(staff.ManageTemplates, t.ShopNumber)
+	return t, shell.Actor(r).May(staff.ManageTemplates, t.ShopNumber)
 }
 
 func (c *Console) showTemplate(w http.ResponseWriter, r *http.Request) error {
@@ -178,15 +179,15 @@ func (c *Console) showTemplate(w http.ResponseWriter, r *http.Request) error {
 	if p.Growth, err = c.Board.Growth(r.Context(), t.ID, growthPoints); err != nil {
 		return err
 	}
-	if p.Announce, err = c.announce(r.Context(), actor(r), t); err != nil {
+	if p.Announce, err = c.announce(r.Context(), shell.Actor(r), t); err != nil {
 		return err
 	}
 	if p.Sales, err = c.salesOf(r.Context(), t); err != nil {
 		return err
 	}
 	if s := t.State(c.Now()); s == template.Scheduled || s == template.Paused {
-		ahead := c.ahead.get
-		if !partial(r) { // after a change somebody wants to see what it led to
+		ahead := c.ahead.Get
+		if !shell.Partial(r) { // after a change somebody wants to see what it led to
 			ahead = func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 				return c.Forecaster.Forecast(ctx, forecastAhead)
 			}
@@ -204,7 +205,7 @@ func (c *Console) showTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.either(w, r, p.Live(), p.Page())
+	return c.Either(w, r, p.Live(), p.Page())
 }
 
 // templatePage is the part of the page that the board and the stock make.

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/web/console/shell"
 )
 
 func berlin(t *testing.T) *time.Location {
@@ -168,7 +169,7 @@ func TestMove(t *testing.T) {
 	b := g.as(staff.Marketer)
 	page := templateURL(d.ID) + "/move"
 	typed := func(in time.Duration) string {
-		text, _ := typedTime(g.now().Add(in).Truncate(time.Minute), berlin(t))
+		text, _ := shell.TypedTime(g.now().Add(in).Truncate(time.Minute), berlin(t))
 		return text
 	}
 	form := b.get(page).is(200).has("Move the opening of", "Type the new opening").body
@@ -324,7 +325,7 @@ func TestListOfTemplates(t *testing.T) {
 	b := g.as(staff.Viewer)
 	b.get("/templates").is(200).has("No templates yet").hasNot("/templates/new")
 	g.shop(10)
-	for i := range pageSize + 3 {
+	for i := range shell.PageSize + 3 {
 		s := g.spec(10, time.Duration(i+1)*time.Hour)
 		s.Name = fmt.Sprintf("Drop %02d 100%%", i)
 		_, err := g.Templates.Create(t.Context(), staff.System(), s, "")

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
+	"dropbell/web/console/shell"
 )
 
 // loadUser returns what is known about the user in the address; about somebody
@@ -20,7 +21,7 @@ import (
 func (c *Console) loadUser(r *http.Request) (user.User, error) {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
-		return user.User{}, errNoPage
+		return user.User{}, shell.ErrNoPage
 	}
 	return c.People.Preferences(r.Context(), id)
 }
@@ -64,7 +65,7 @@ func filledUser(r *http.Request, stored pages.UserForm) (p pages.UserForm, both 
 		p.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
 	all := withOff(p)
-	both = merge(r, all, stored.Was)
+	both = shell.Merge(r, all, stored.Was)
 	p.Values, p.Off = all, nil
 	for _, c := range delivery.AllChannels() {
 		if all["off_"+c.String()] == "true" {
@@ -80,8 +81,8 @@ func (c *Console) editUser(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := userForm(u)
-	p.OnlyOff = !actor(r).SeesContacts()
-	return c.show(w, r, http.StatusOK, p.Page())
+	p.OnlyOff = !shell.Actor(r).SeesContacts()
+	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
 // addOptOuts turns off what somebody who is limited to shops has ticked.
@@ -93,11 +94,11 @@ func (c *Console) addOptOuts(w http.ResponseWriter, r *http.Request, u user.User
 		}
 	}
 	if off &^= u.OptOuts; off != 0 {
-		if err := c.People.AddOptOuts(r.Context(), actor(r), u.ID, off); err != nil {
+		if err := c.People.AddOptOuts(r.Context(), shell.Actor(r), u.ID, off); err != nil {
 			return err
 		}
 	}
-	return c.done(w, r, "/users/"+u.ID.String(), ui.Good, say(r, "user.saved"))
+	return c.Done(w, r, "/users/"+u.ID.String(), ui.Good, shell.Say(r, "user.saved"))
 }
 
 func (c *Console) saveUser(w http.ResponseWriter, r *http.Request) error {
@@ -105,25 +106,25 @@ func (c *Console) saveUser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !actor(r).SeesContacts() {
+	if !shell.Actor(r).SeesContacts() {
 		return c.addOptOuts(w, r, u)
 	}
 	p, both := filledUser(r, userForm(u))
 	if p.Errors = both; len(both) > 0 {
-		return c.show(w, r, http.StatusConflict, p.Page())
+		return c.Show(w, r, http.StatusConflict, p.Page())
 	}
 	change, broken := editedUser(u, p)
 	if broken == nil {
-		err = c.People.Edit(r.Context(), actor(r), change)
-		broken = fieldsOf(err)
+		err = c.People.Edit(r.Context(), shell.Actor(r), change)
+		broken = shell.FieldsOf(err)
 	}
 	if p.Errors = broken; broken != nil {
-		return c.show(w, r, http.StatusUnprocessableEntity, p.Page())
+		return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 	}
 	if err != nil {
 		return err
 	}
-	return c.done(w, r, "/users/"+u.ID.String(), ui.Good, say(r, "user.saved"))
+	return c.Done(w, r, "/users/"+u.ID.String(), ui.Good, shell.Say(r, "user.saved"))
 }
 
 // editedUser tells what the form changes and nothing else, so that the audit
@@ -167,13 +168,13 @@ func editedUser(u user.User, p pages.UserForm) (user.Change, []fault.Field) {
 func (c *Console) confirmErase(w http.ResponseWriter, r *http.Request) error {
 	u, err := c.loadUser(r)
 	if err == nil {
-		err = actor(r).MayEverywhere(staff.ManageUsers)
+		err = shell.Actor(r).MayEverywhere(staff.ManageUsers)
 	}
 	if err != nil {
 		return err
 	}
-	l, url := frame(r).Locale, "/users/"+u.ID.String()
-	return c.ask(w, r, http.StatusOK, pages.Confirmation{Active: "users", Crumbs: []ui.Crumb{{Label: l.T("nav.users"), URL: "/users"}, {Label: u.ID.String(), URL: url}},
+	l, url := shell.Frame(r).Locale, "/users/"+u.ID.String()
+	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "users", Crumbs: []ui.Crumb{{Label: l.T("nav.users"), URL: "/users"}, {Label: u.ID.String(), URL: url}},
 		ConfirmProps: ui.ConfirmProps{Title: l.T("user.erase.title", u.ID.String()), Points: []string{l.T("user.erase.1"), l.T("user.erase.2"), l.T("user.erase.3"), l.T("user.erase.4")},
 			Action: url + "/erase", Cancel: url, Submit: l.T("user.erase"), Kind: "danger", NoReason: true}})
 }
@@ -182,9 +183,9 @@ func (c *Console) confirmErase(w http.ResponseWriter, r *http.Request) error {
 func (c *Console) userData(w http.ResponseWriter, r *http.Request) error {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
-		return errNoPage
+		return shell.ErrNoPage
 	}
-	raw, err := c.People.Everything(r.Context(), actor(r), id)
+	raw, err := c.People.Everything(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
@@ -197,21 +198,21 @@ func (c *Console) userData(w http.ResponseWriter, r *http.Request) error {
 func (c *Console) liftErasure(w http.ResponseWriter, r *http.Request) error {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
-		return errNoPage
+		return shell.ErrNoPage
 	}
-	if err := c.People.LiftErasure(r.Context(), actor(r), id); err != nil && !errors.Is(err, user.ErrNotErased) {
+	if err := c.People.LiftErasure(r.Context(), shell.Actor(r), id); err != nil && !errors.Is(err, user.ErrNotErased) {
 		return err
 	}
-	return c.done(w, r, "/users/"+id.String(), ui.Good, say(r, "user.lifted"))
+	return c.Done(w, r, "/users/"+id.String(), ui.Good, shell.Say(r, "user.lifted"))
 }
 
 func (c *Console) eraseUser(w http.ResponseWriter, r *http.Request) error {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
-		return errNoPage
+		return shell.ErrNoPage
 	}
-	if err := c.People.Erase(r.Context(), actor(r), id); err != nil && !errors.Is(err, user.ErrNotFound) {
+	if err := c.People.Erase(r.Context(), shell.Actor(r), id); err != nil && !errors.Is(err, user.ErrNotFound) {
 		return err
 	}
-	return c.done(w, r, "/users/"+id.String(), ui.Good, say(r, "user.erased"))
+	return c.Done(w, r, "/users/"+id.String(), ui.Good, shell.Say(r, "user.erased"))
 }

@@ -22,6 +22,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/web/api"
 	"dropbell/web/console"
+	"dropbell/web/console/shell"
 	"dropbell/web/middleware"
 	"dropbell/web/security"
 )
@@ -92,13 +93,13 @@ const (
 
 func (p *program) newConsole() *console.Console {
 	deps := console.Deps{
-		ShellDeps: console.ShellDeps{Staff: p.staff, Security: p.security, ShopList: postgres.NewTemplates(p.db), Sessions: postgres.NewSessions(p.db),
+		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: postgres.NewTemplates(p.db), Sessions: postgres.NewSessions(p.db),
 			PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.log},
 		Templates: p.templates, Reminders: p.reminders, Board: postgres.NewBoards(p.db),
 		Users: postgres.NewUsers(p.db), Audit: postgres.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
 		Settings: postgres.NewChannels(p.db), DeadMessages: postgres.NewDeadMessages(p.db), Channels: p.channels,
-		Throttle: console.NewThrottle(signInBurst, signInEvery, app.Clock),
-		Guesses:  console.NewThrottle(guessesBurst, guessesEvery, app.Clock), AllGuesses: console.NewThrottle(allBurst, allEvery, app.Clock),
+		Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock),
+		Guesses:  shell.NewThrottle(guessesBurst, guessesEvery, app.Clock), AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock),
 		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
 		Codes:         p.codes,
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: app.Clock},

@@ -1,4 +1,4 @@
-package console
+package shell
 
 import (
 	"net/http"
@@ -16,24 +16,25 @@ import (
 // maxReason bounds what is kept of a reason, in bytes.
 const maxReason = 2000
 
-func reason(r *http.Request) string {
+// Reason returns what was typed as the reason of a step.
+func Reason(r *http.Request) string {
 	s := strings.TrimSpace(r.FormValue("reason"))
 	return strings.ToValidUTF8(s[:min(len(s), maxReason)], "")
 }
 
-// ask shows a confirmation: the dialog's inside or a page of its own.
-func (sh *Shell) ask(w http.ResponseWriter, r *http.Request, status int, p pages.Confirmation) error {
-	if partial(r) {
-		return sh.show(w, r, status, p.Fragment())
+// Ask shows a confirmation: the dialog's inside or a page of its own.
+func (sh *Shell) Ask(w http.ResponseWriter, r *http.Request, status int, p pages.Confirmation) error {
+	if Partial(r) {
+		return sh.Show(w, r, status, p.Fragment())
 	}
-	return sh.show(w, r, status, p.Page())
+	return sh.Show(w, r, status, p.Page())
 }
 
-// shownVersion returns the version of what somebody saw who takes a step. Who
+// ShownVersion returns the version of what somebody saw who takes a step. Who
 // publishes says so by the version: nobody sends off what was changed after
 // they had looked, so then one that is missing is [fault.ErrStale]. Other steps
 // are meant whatever has changed, and have none.
-func shownVersion(r *http.Request, must bool) (int64, error) {
+func ShownVersion(r *http.Request, must bool) (int64, error) {
 	if !must {
 		return 0, nil
 	}
@@ -44,42 +45,44 @@ func shownVersion(r *http.Request, must bool) (int64, error) {
 	return version, nil
 }
 
-func (sh *Shell) confirmedAt(r *http.Request, at time.Time) {
+// ConfirmedAt stores in the session when the member last proved who they are;
+// the zero time = not in this session.
+func (sh *Shell) ConfirmedAt(r *http.Request, at time.Time) {
 	if at.IsZero() {
-		sh.sessions.Remove(r.Context(), confirmedKey)
+		sh.Sessions.Remove(r.Context(), confirmedKey)
 		return
 	}
-	sh.sessions.Put(r.Context(), confirmedKey, at.Unix())
+	sh.Sessions.Put(r.Context(), confirmedKey, at.Unix())
 }
 
-// confirmed reports whether the member proved lately who they are.
-func (sh *Shell) confirmed(r *http.Request) bool {
-	at := sh.sessions.GetInt64(r.Context(), confirmedKey)
+// Confirmed reports whether the member proved lately who they are.
+func (sh *Shell) Confirmed(r *http.Request) bool {
+	at := sh.Sessions.GetInt64(r.Context(), confirmedKey)
 	return at != 0 && staff.Confirmed(time.Unix(at, 0), sh.Now())
 }
 
 // askToConfirm asks the member to confirm that it is they. What a form would
 // have changed waits in the page that asks, and is sent again from there.
 func (sh *Shell) askToConfirm(w http.ResponseWriter, r *http.Request) {
-	if reads(r) || partial(r) {
-		to := localPath(r.URL.RequestURI())
-		if partial(r) {
+	if Reads(r) || Partial(r) {
+		to := LocalPath(r.URL.RequestURI())
+		if Partial(r) {
 			to = openPage(r)
 		} else if page, file := strings.CutSuffix(r.URL.Path, ".csv"); file {
 			to = page // a file has no page to go on from
 		}
-		redirect(w, r, confirmPath+"?"+url.Values{"return": {to}}.Encode())
+		Redirect(w, r, ConfirmPath+"?"+url.Values{"return": {to}}.Encode())
 		return
 	}
-	p := pages.Confirm{To: localPath(r.URL.RequestURI()), Carried: carried(r.PostForm)}
-	frame(r).Path = "/" // a page of which only the form's answer can be asked for
+	p := pages.Confirm{To: LocalPath(r.URL.RequestURI()), Carried: Carried(r.PostForm)}
+	Frame(r).Path = "/" // a page of which only the form's answer can be asked for
 	if err := sh.askConfirm(w, r, p); err != nil {
-		sh.fail(w, r, err)
+		sh.Fail(w, r, err)
 	}
 }
 
-// carried are the fields of a form that is to be sent again, in one order.
-func carried(form url.Values) (list [][2]string) {
+// Carried are the fields of a form that is to be sent again, in one order.
+func Carried(form url.Values) (list [][2]string) {
 	for name, values := range form {
 		if strings.HasPrefix(name, confirmFields) {
 			continue
@@ -96,7 +99,8 @@ const (
 	// confirmedKey is where a session keeps when the member last proved who
 	// they are, in seconds of Unix.
 	confirmedKey = "confirmed_at"
-	confirmPath  = "/confirm"
+	// ConfirmPath is the page that asks members to confirm that it is they.
+	ConfirmPath = "/confirm"
 	// confirmFields begin with this: they travel together with the fields of
 	// the form that is sent again.
 	confirmFields = "confirm_"

@@ -1,4 +1,4 @@
-package console
+package shell
 
 import (
 	"context"
@@ -33,10 +33,10 @@ func (l *looker) look(context.Context, int64, *part) (*part, error) {
 
 func TestHubLooksOnceForAll(t *testing.T) {
 	l := &looker{sum: "a"}
-	h := newHub(l.look, always[*part](time.Hour)) // one look, then never again
+	h := NewHub(l.look, Always[*part](time.Hour)) // one look, then never again
 	leaves := []func(){}
 	for range 50 {
-		states, leave := h.join(1)
+		states, leave := h.Join(1)
 		leaves = append(leaves, leave)
 		if s := <-states; s.sum != "a" {
 			t.Fatalf("state %q", s.sum)
@@ -51,7 +51,7 @@ func TestHubLooksOnceForAll(t *testing.T) {
 	if len(h.watched) != 0 {
 		t.Error("a template nobody watches is still followed")
 	}
-	states, leave := h.join(1)
+	states, leave := h.Join(1)
 	defer leave()
 	<-states
 	if n := l.asked.Load(); n != 2 {
@@ -61,10 +61,10 @@ func TestHubLooksOnceForAll(t *testing.T) {
 
 func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
 	l := &looker{sum: "a"}
-	h := newHub(l.look, always[*part](time.Millisecond))
-	quick, leave := h.join(1)
+	h := NewHub(l.look, Always[*part](time.Millisecond))
+	quick, leave := h.Join(1)
 	defer leave()
-	slow, leaveSlow := h.join(1)
+	slow, leaveSlow := h.Join(1)
 	defer leaveSlow()
 	<-quick
 	before := l.asked.Load()
@@ -96,15 +96,15 @@ func TestHubFailsOnceForAll(t *testing.T) {
 	const viewers = 50
 	var asked atomic.Int64
 	ready := make(chan struct{})
-	h := newHub(func(context.Context, int64, *part) (*part, error) {
+	h := NewHub(func(context.Context, int64, *part) (*part, error) {
 		asked.Add(1)
 		<-ready
 		return nil, errors.New("no database")
-	}, always[*part](time.Hour))
+	}, Always[*part](time.Hour))
 	failed := make(chan error, viewers)
 	for range viewers {
 		go func() {
-			_, err := h.peek(t.Context(), 1)
+			_, err := h.Peek(t.Context(), 1)
 			failed <- err
 		}()
 	}
@@ -126,8 +126,8 @@ func TestHubFailsOnceForAll(t *testing.T) {
 
 func TestHubEndsStreamsItCannotServe(t *testing.T) {
 	l := &looker{sum: "a"}
-	h := newHub(l.look, always[*part](time.Millisecond))
-	states, leave := h.join(1)
+	h := NewHub(l.look, Always[*part](time.Millisecond))
+	states, leave := h.Join(1)
 	<-states
 	l.set("", errors.New("no database"))
 	within(t, "the end", func() bool {
@@ -140,13 +140,23 @@ func TestHubEndsStreamsItCannotServe(t *testing.T) {
 	})
 	leave() // must not close it a second time
 	l.set("b", nil)
-	again, leave := h.join(1)
+	again, leave := h.Join(1)
 	defer leave()
 	if s := <-again; s.sum != "b" {
 		t.Errorf("after the trouble: %q", s.sum)
 	}
-	h.close()
+	h.Close()
 	if _, ok := <-again; ok {
 		t.Error("a closed hub goes on")
+	}
+}
+
+func within(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within ten seconds", what)
+		}
+		<-time.After(time.Millisecond)
 	}
 }

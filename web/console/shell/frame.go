@@ -1,4 +1,4 @@
-package console
+package shell
 
 import (
 	"bytes"
@@ -23,29 +23,33 @@ import (
 	"dropbell/web/middleware"
 )
 
-// maxForm bounds what a form may send.
-const maxForm = 1 << 20
+// MaxForm bounds what a form may send.
+const MaxForm = 1 << 20
 
 var (
-	errNoPage    = fault.New(fault.NotFound, "", "")
-	errMalformed = fault.New(fault.Invalid, "malformed", "")
+	// ErrNoPage says that there is no page at the address: 404.
+	ErrNoPage = fault.New(fault.NotFound, "", "")
+	// ErrMalformed says that the request cannot be read: 400.
+	ErrMalformed = fault.New(fault.Invalid, "malformed", "")
 	errForeign   = fault.New(fault.Denied, "cross_origin", "")
 )
 
-func frame(r *http.Request) *ui.Frame { return ui.From(r.Context()) }
+// Frame returns the frame in which the request's page is drawn.
+func Frame(r *http.Request) *ui.Frame { return ui.From(r.Context()) }
 
-func actor(r *http.Request) staff.Actor { return frame(r).Member.Actor() }
+// Actor returns the member who asks, as use cases know them.
+func Actor(r *http.Request) staff.Actor { return Frame(r).Member.Actor() }
 
-// say returns the message key in the viewer's language.
-func say(r *http.Request, key string, args ...any) string { return frame(r).Locale.T(key, args...) }
+// Say returns the message key in the viewer's language.
+func Say(r *http.Request, key string, args ...any) string { return Frame(r).Locale.T(key, args...) }
 
 // protect sets the headers that keep browsers from doing what no page of ours
 // asks for, and makes the frame in which pages are drawn.
 func (sh *Shell) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := &ui.Frame{Languages: sh.languages.All(), Assets: sh.assets, Nonce: rand.Text(), Path: r.URL.RequestURI(), Now: sh.Now(), Zone: sh.DefaultZone}
-		f.Locale = sh.languages.Match(cookie(r, localeCookie), r.Header.Get("Accept-Language"))
-		f.Theme = theme(cookie(r, themeCookie))
+		f := &ui.Frame{Languages: sh.Languages.All(), Assets: sh.Assets, Nonce: rand.Text(), Path: r.URL.RequestURI(), Now: sh.Now(), Zone: sh.DefaultZone}
+		f.Locale = sh.Languages.Match(cookie(r, LocaleCookie), r.Header.Get("Accept-Language"))
+		f.Theme = Theme(cookie(r, ThemeCookie))
 		h := w.Header()
 		h.Set(ui.OwnHeader, "1")
 		h.Set("Content-Security-Policy", ui.ContentSecurityPolicy(f.Nonce))
@@ -66,7 +70,7 @@ func (sh *Shell) crossOrigin() func(http.Handler) http.Handler {
 	if u, err := url.Parse(sh.PublicURL); err == nil && u.Host != "" {
 		_ = guard.AddTrustedOrigin(u.Scheme + "://" + u.Host) // well formed by construction
 	}
-	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { sh.fail(w, r, errForeign) }))
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { sh.Fail(w, r, errForeign) }))
 	return guard.Handler
 }
 
@@ -75,15 +79,15 @@ func (sh *Shell) crossOrigin() func(http.Handler) http.Handler {
 func (sh *Shell) readable(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, MonitorPath) || isUpload(r) {
-			if frame(r).Member.ID != 0 {
+			if Frame(r).Member.ID != 0 {
 				middleware.Patient(w, r)
 			}
 			next.ServeHTTP(w, r) // it reads its own bodies
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		r.Body = http.MaxBytesReader(w, r.Body, MaxForm)
 		if err := r.ParseForm(); err != nil || !clean(r.Form) || !utf8.ValidString(r.URL.Path) || strings.ContainsRune(r.URL.Path, 0) {
-			sh.fail(w, r, errMalformed)
+			sh.Fail(w, r, ErrMalformed)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -101,17 +105,17 @@ func clean(form url.Values) bool {
 	return true
 }
 
-// partial reports whether only a part of the page is asked for.
-func partial(r *http.Request) bool {
+// Partial reports whether only a part of the page is asked for.
+func Partial(r *http.Request) bool {
 	return r.Header.Get("HX-Request") == "true" && r.Header.Get("HX-Request-Type") != "full" &&
 		r.Header.Get("HX-History-Restore-Request") != "true"
 }
 
-// show draws a page. It is drawn to the end before anything is sent, so that
+// Show draws a page. It is drawn to the end before anything is sent, so that
 // a failure can still be answered properly.
-func (sh *Shell) show(w http.ResponseWriter, r *http.Request, status int, page templ.Component) error {
-	if !partial(r) && r.Method != http.MethodHead { // which nobody sees
-		frame(r).Flashes = append(frame(r).Flashes, sh.popFlashes(r)...)
+func (sh *Shell) Show(w http.ResponseWriter, r *http.Request, status int, page templ.Component) error {
+	if !Partial(r) && r.Method != http.MethodHead { // which nobody sees
+		Frame(r).Flashes = append(Frame(r).Flashes, sh.popFlashes(r)...)
 	}
 	var b bytes.Buffer
 	if err := page.Render(r.Context(), &b); err != nil {
@@ -123,25 +127,26 @@ func (sh *Shell) show(w http.ResponseWriter, r *http.Request, status int, page t
 	return nil
 }
 
-// either draws the part if only that is asked for, else the whole page.
-func (sh *Shell) either(w http.ResponseWriter, r *http.Request, part, whole templ.Component) error {
-	if partial(r) {
-		return sh.show(w, r, http.StatusOK, part)
+// Either draws the part if only that is asked for, else the whole page.
+func (sh *Shell) Either(w http.ResponseWriter, r *http.Request, part, whole templ.Component) error {
+	if Partial(r) {
+		return sh.Show(w, r, http.StatusOK, part)
 	}
-	return sh.show(w, r, http.StatusOK, whole)
+	return sh.Show(w, r, http.StatusOK, whole)
 }
 
-// done goes on to another page after a change, where text is shown.
-func (sh *Shell) done(w http.ResponseWriter, r *http.Request, to string, tone ui.Tone, text string) error {
+// Done goes on to another page after a change, where text is shown.
+func (sh *Shell) Done(w http.ResponseWriter, r *http.Request, to string, tone ui.Tone, text string) error {
 	if text != "" {
 		sh.pushFlash(r, ui.Flash{Kind: tone, Text: text})
 	}
-	redirect(w, r, to)
+	Redirect(w, r, to)
 	return nil
 }
 
-func redirect(w http.ResponseWriter, r *http.Request, to string) {
-	if partial(r) {
+// Redirect leads the browser to another page, also if it asked for a part only.
+func Redirect(w http.ResponseWriter, r *http.Request, to string) {
+	if Partial(r) {
 		// A redirect would be followed unseen and its page swapped into a part.
 		w.Header().Set("HX-Redirect", to)
 		w.WriteHeader(http.StatusOK)
@@ -155,7 +160,7 @@ const flashKey = "flashes"
 func (sh *Shell) pushFlash(r *http.Request, f ui.Flash) {
 	list := append(sh.popFlashes(r), f)
 	raw, _ := json.Marshal(list) // strings only
-	sh.sessions.Put(r.Context(), flashKey, string(raw))
+	sh.Sessions.Put(r.Context(), flashKey, string(raw))
 }
 
 func (sh *Shell) popFlashes(r *http.Request) []ui.Flash {
@@ -163,7 +168,7 @@ func (sh *Shell) popFlashes(r *http.Request) []ui.Flash {
 		return nil
 	}
 	var list []ui.Flash
-	if raw := sh.sessions.PopString(r.Context(), flashKey); raw != "" {
+	if raw := sh.Sessions.PopString(r.Context(), flashKey); raw != "" {
 		_ = json.Unmarshal([]byte(raw), &list) // written by pushFlash
 	}
 	return list
@@ -174,8 +179,8 @@ func (sh *Shell) popFlashes(r *http.Request) []ui.Flash {
 // that without scripts and without a session.
 const reloadAfter = 5
 
-// fail answers what a handler could not.
-func (sh *Shell) fail(w http.ResponseWriter, r *http.Request, err error) {
+// Fail answers what a handler could not.
+func (sh *Shell) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // whoever asked has gone
 	}
@@ -193,19 +198,19 @@ func (sh *Shell) fail(w http.ResponseWriter, r *http.Request, err error) {
 		sh.Log.ErrorContext(r.Context(), "console request failed", "error", err, "request", f.RequestID, "method", r.Method)
 	}
 	if after, ok := errors.AsType[*fault.RetryAfter](err); ok {
-		w.Header().Set("Retry-After", seconds(after.After))
+		w.Header().Set("Retry-After", Seconds(after.After))
 	} else if f.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
 	}
-	if f.Status == http.StatusServiceUnavailable && f.Retry != "" && !partial(r) {
+	if f.Status == http.StatusServiceUnavailable && f.Retry != "" && !Partial(r) {
 		f.Reload = reloadAfter
 		w.Header().Set("Refresh", strconv.Itoa(reloadAfter))
 	}
 	page := f.Page()
-	if partial(r) {
+	if Partial(r) {
 		page = f.Fragment()
 	}
-	if err := sh.show(w, r, f.Status, page); err != nil {
+	if err := sh.Show(w, r, f.Status, page); err != nil {
 		sh.Log.ErrorContext(r.Context(), "failure page failed", "error", err, slog.Int("status", f.Status))
 		http.Error(w, http.StatusText(f.Status), f.Status)
 	}
@@ -218,16 +223,16 @@ func (sh *Shell) failure(r *http.Request, err error) pages.Failure {
 			fault.Unauthenticated: 401, fault.Throttled: 429, fault.Unavailable: 503}[kind]
 	}
 	switch {
-	case errors.Is(err, errMalformed):
+	case errors.Is(err, ErrMalformed):
 		f.Status = http.StatusBadRequest
 	case f.Status == http.StatusInternalServerError:
 		f.RequestID = requestID(r)
-	case fieldsOf(err) != nil:
-		f.Fields = fieldsOf(err)
+	case FieldsOf(err) != nil:
+		f.Fields = FieldsOf(err)
 	case fault.CodeOf(err) != "":
 		f.Text, f.Complete = sh.refusal(r, err)
 	}
-	if reads(r) && f.Status >= 500 {
+	if Reads(r) && f.Status >= 500 {
 		f.Retry = r.URL.RequestURI()
 	}
 	return f
@@ -236,14 +241,15 @@ func (sh *Shell) failure(r *http.Request, err error) pages.Failure {
 // refusal says in the viewer's language why err refused something, "" if there
 // are no words for it, and whether that is all there is to say.
 func (sh *Shell) refusal(r *http.Request, err error) (text string, complete bool) {
-	l := frame(r).Locale
+	l := Frame(r).Locale
 	if complete = l.Has(fault.KeyOf(err)); complete || l.Has("fault."+fault.CodeOf(err)) {
 		return ui.FaultText(r.Context(), err), complete
 	}
 	return "", false
 }
 
-func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second)+1, 10) }
+// Seconds writes a wait for the header Retry-After, rounded up.
+func Seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second)+1, 10) }
 
 // isUpload reports whether the body is a file, which its handler reads part by
 // part.

@@ -1,4 +1,4 @@
-package console
+package shell
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// presenceLife is how long a revoked sign-in may still be believed.
-	presenceLife = 2 * time.Second
+	// PresenceLife is how long a revoked sign-in may still be believed.
+	PresenceLife = 2 * time.Second
 	// maxPresent bounds the memory; far fewer people use one console.
 	maxPresent = 10_000
 )
@@ -40,7 +40,7 @@ func (p *presence) of(ctx context.Context, id string) (staff.Presence, error) {
 	p.mu.Lock()
 	s, ok := p.known[id]
 	p.mu.Unlock()
-	if ok && now.Sub(s.at) < presenceLife {
+	if ok && now.Sub(s.at) < PresenceLife {
 		return s.who, nil
 	}
 	who, err := p.ask(ctx, id)

@@ -1,10 +1,10 @@
-package console
+package shell
 
 import "slices"
 
-// zones are the time zones to choose from: one or more for every offset that
+// Zones are the time zones to choose from: one or more for every offset that
 // people live at, and the one in use.
-func zones(inUse string) []string {
+func Zones(inUse string) []string {
 	list := []string{"UTC", "Africa/Cairo", "Africa/Johannesburg", "Africa/Lagos", "Africa/Nairobi", "America/Anchorage", "America/Argentina/Buenos_Aires",
 		"America/Bogota", "America/Chicago", "America/Denver", "America/Halifax", "America/Lima", "America/Los_Angeles", "America/Mexico_City",
 		"America/New_York", "America/Phoenix", "America/Santiago", "America/Sao_Paulo", "America/St_Johns", "America/Toronto", "America/Vancouver",

@@ -1,4 +1,4 @@
-package console
+package shell
 
 import (
 	"crypto/rand"
@@ -19,23 +19,23 @@ const (
 	onceLife   = time.Minute
 )
 
-// secretFor keeps a secret, and the name of what it belongs to, for the next
+// SecretFor keeps a secret, and the name of what it belongs to, for the next
 // look at the page below path.
-func (sh *Shell) secretFor(w http.ResponseWriter, r *http.Request, path, name, secret string) {
+func (sh *Shell) SecretFor(w http.ResponseWriter, r *http.Request, path, name, secret string) {
 	pad := make([]byte, len(secret))
 	_, _ = rand.Read(pad) // never fails
 	half := make([]byte, len(secret))
 	subtle.XORBytes(half, pad, []byte(secret))
-	sh.sessions.Put(r.Context(), onceKey, base64.RawURLEncoding.EncodeToString(half)+" "+name)
+	sh.Sessions.Put(r.Context(), onceKey, base64.RawURLEncoding.EncodeToString(half)+" "+name)
 	http.SetCookie(w, sh.onceCookie(path, base64.RawURLEncoding.EncodeToString(pad), int(onceLife/time.Second)))
 }
 
-// secretOnce returns what waits for the page, which then waits no longer.
-func (sh *Shell) secretOnce(w http.ResponseWriter, r *http.Request, path string) (name, secret string) {
+// SecretOnce returns what waits for the page, which then waits no longer.
+func (sh *Shell) SecretOnce(w http.ResponseWriter, r *http.Request, path string) (name, secret string) {
 	if r.Method == http.MethodHead {
 		return "", "" // nobody would see it
 	}
-	text := sh.sessions.PopString(r.Context(), onceKey)
+	text := sh.Sessions.PopString(r.Context(), onceKey)
 	if text == "" {
 		return "", ""
 	}
@@ -51,5 +51,5 @@ func (sh *Shell) secretOnce(w http.ResponseWriter, r *http.Request, path string)
 }
 
 func (sh *Shell) onceCookie(path, value string, age int) *http.Cookie {
-	return &http.Cookie{Name: onceCookie, Value: value, Path: path, MaxAge: age, HttpOnly: true, Secure: secure(sh.PublicURL), SameSite: http.SameSiteStrictMode}
+	return &http.Cookie{Name: onceCookie, Value: value, Path: path, MaxAge: age, HttpOnly: true, Secure: Secure(sh.PublicURL), SameSite: http.SameSiteStrictMode}
 }

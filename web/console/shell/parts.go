@@ -1,4 +1,4 @@
-package console
+package shell
 
 import (
 	"bytes"
@@ -21,15 +21,15 @@ import (
 // liveParts are the live parts that somebody watches, and the routes they come
 // from.
 type liveParts struct {
-	hub    *hub[partKey, *part]
+	hub    *Hub[partKey, *part]
 	routes chi.Router
 	// own says of which patterns of routes the part is drawn for one member
 	// alone.
 	own map[string]bool
 }
 
-// maxParts is how many live parts one page may have.
-const maxParts = 8
+// MaxParts is how many live parts one page may have.
+const MaxParts = 8
 
 // A partKey tells live parts of pages apart. A part is drawn once for all who
 // see the same of it: their rights and their language decide what that is.
@@ -41,8 +41,8 @@ type partKey struct {
 	member   int64  // whom alone it is drawn for; 0 = everybody with these rights
 }
 
-// keyOf returns the key of the part at path for the viewer of f.
-func (sh *Shell) keyOf(f *ui.Frame, path string) partKey {
+// KeyOf returns the key of the part at path for the viewer of f.
+func (sh *Shell) KeyOf(f *ui.Frame, path string) partKey {
 	shops, _ := json.Marshal(f.Member.Shops) // numbers
 	k := partKey{path: path, language: f.Locale, role: f.Member.Role, shops: string(shops)}
 	if bare, _, _ := strings.Cut(path, "?"); len(f.Member.Shops) > 0 && sh.live.own[sh.live.routes.Find(chi.NewRouteContext(), http.MethodGet, bare)] {
@@ -66,34 +66,35 @@ type part struct {
 	every time.Duration // until somebody looks again
 	// patch brings a page from the state before to this one.
 	before string
-	patch  []byte
+	Patch  []byte
 }
 
-func (p *part) digest() string { return p.sum }
+// Digest returns the sum of the part's HTML.
+func (p *part) Digest() string { return p.sum }
 
 // since is what a page is sent that shows the state with that sum.
 func (p *part) since(sum string) ([]byte, error) {
 	switch {
 	case sum == p.sum:
 		return nil, nil
-	case sum == p.before && p.patch != nil:
-		return p.patch, nil
+	case sum == p.before && p.Patch != nil:
+		return p.Patch, nil
 	}
 	return replacing([]*html.Node{p.root})
 }
 
-// errReload says that a part has become something that only another page can
+// ErrReload says that a part has become something that only another page can
 // show.
-var errReload = errors.New("the page is to be loaded anew")
+var ErrReload = errors.New("the page is to be loaded anew")
 
-// lookAtPart draws a part by asking the route that it comes from.
-func (sh *Shell) lookAtPart(ctx context.Context, key partKey, before *part) (*part, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+// LookAtPart draws a part by asking the route that it comes from.
+func (sh *Shell) LookAtPart(ctx context.Context, key partKey, before *part) (*part, error) {
+	ctx, cancel := context.WithTimeout(ctx, WriteTimeout)
 	defer cancel()
-	f := &ui.Frame{Languages: sh.languages.All(), Locale: key.language, Assets: sh.assets, Path: key.path, Now: sh.Now(), Zone: sh.DefaultZone, Member: key.viewer()}
+	f := &ui.Frame{Languages: sh.Languages.All(), Locale: key.language, Assets: sh.Assets, Path: key.path, Now: sh.Now(), Zone: sh.DefaultZone, Member: key.viewer()}
 	r, err := http.NewRequestWithContext(ui.With(ctx, f), http.MethodGet, key.path, nil)
 	if err != nil {
-		return nil, errMalformed
+		return nil, ErrMalformed
 	}
 	r.Header.Set("HX-Request", "true")
 	d := &drawing{header: http.Header{}, status: http.StatusOK}
@@ -102,23 +103,23 @@ func (sh *Shell) lookAtPart(ctx context.Context, key partKey, before *part) (*pa
 	case d.err != nil:
 		return nil, d.err
 	case d.status == http.StatusNotFound:
-		return nil, errNoPage
-	case d.header.Get("HX-Redirect") != "", d.header.Get("HX-Trigger") == reloadEvent, d.status != http.StatusOK:
-		return nil, errReload
+		return nil, ErrNoPage
+	case d.header.Get("HX-Redirect") != "", d.header.Get("HX-Trigger") == ReloadEvent, d.status != http.StatusOK:
+		return nil, ErrReload
 	}
 	if before != nil && bytes.Equal(before.raw, bytes.TrimSpace(d.Bytes())) {
 		return before, nil
 	}
 	now, ok := readFragment(d.Bytes())
 	if !ok {
-		return nil, errReload
+		return nil, ErrReload
 	}
-	p := &part{fragment: now, sum: digest(d.String()), every: d.every}
+	p := &part{fragment: now, sum: Digest(d.String()), every: d.every}
 	if before == nil {
 		return p, nil
 	}
 	if attribute(now.root, "id") != attribute(before.root, "id") {
-		return nil, errReload // the page has nothing of that name
+		return nil, ErrReload // the page has nothing of that name
 	}
 	list, ok := now.since(before.fragment)
 	if ok && len(list) == 0 {
@@ -128,7 +129,7 @@ func (sh *Shell) lookAtPart(ctx context.Context, key partKey, before *part) (*pa
 		list = []*html.Node{now.root}
 	}
 	p.before = before.sum
-	p.patch, err = replacing(list)
+	p.Patch, err = replacing(list)
 	return p, err
 }
 
@@ -146,18 +147,18 @@ func (d *drawing) WriteHeader(status int) { d.status = status }
 
 // routesOfParts serves parts to lookAtPart only. own are the patterns of those
 // that show somebody limited to shops more if it is their own.
-func routesOfParts(table []route) (r chi.Router, own map[string]bool) {
+func routesOfParts(table []Route) (r chi.Router, own map[string]bool) {
 	r, own = chi.NewRouter(), map[string]bool{}
 	for _, rt := range table {
-		if rt.every == 0 {
+		if rt.Every == 0 {
 			continue
 		}
-		own[rt.pattern] = rt.own
-		r.Get(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
+		own[rt.Pattern] = rt.Own
+		r.Get(rt.Pattern, func(w http.ResponseWriter, r *http.Request) {
 			d := w.(*drawing)
-			d.every = rt.every
-			if d.err = actor(r).May(rt.needs, 0); d.err == nil {
-				d.err = rt.serve(w, r)
+			d.every = rt.Every
+			if d.err = Actor(r).May(rt.Needs, 0); d.err == nil {
+				d.err = rt.Serve(w, r)
 			}
 		})
 	}
@@ -167,13 +168,13 @@ func routesOfParts(table []route) (r chi.Router, own map[string]bool) {
 // partPaths returns the addresses of the parts that a page shows.
 func partPaths(r *http.Request) ([]string, error) {
 	paths := r.Form["of"]
-	if len(paths) > maxParts {
-		return nil, errMalformed
+	if len(paths) > MaxParts {
+		return nil, ErrMalformed
 	}
 	for _, p := range paths {
 		u, err := url.Parse(p)
 		if err != nil || u.IsAbs() || u.Host != "" || u.RequestURI() != p || !clean(u.Query()) {
-			return nil, errMalformed
+			return nil, ErrMalformed
 		}
 	}
 	return paths, nil

@@ -1,4 +1,4 @@
-package console
+package shell
 
 import (
 	"maps"
@@ -8,11 +8,11 @@ import (
 	"dropbell/domain/fault"
 )
 
-// merge brings a form that was filled in for a while up to what is stored by
+// Merge brings a form that was filled in for a while up to what is stored by
 // now: what the form leaves as it had shown it stays as somebody else may have
 // made it meanwhile. Returned are the fields that both have changed, each with
 // what it is now. A form that does not say what it had shown overwrites.
-func merge(r *http.Request, typed, now map[string]string) (both []fault.Field) {
+func Merge(r *http.Request, typed, now map[string]string) (both []fault.Field) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		was, told := r.PostForm["was_"+name]
 		switch {
@@ -20,7 +20,7 @@ func merge(r *http.Request, typed, now map[string]string) (both []fault.Field) {
 		case typed[name] == was[0]:
 			typed[name] = now[name]
 		default:
-			both = append(both, fault.Field{Name: name, Message: say(r, "rule.overtaken", named(r, name, now[name]))})
+			both = append(both, fault.Field{Name: name, Message: Say(r, "rule.overtaken", named(r, name, now[name]))})
 		}
 	}
 	return both
@@ -32,7 +32,7 @@ func named(r *http.Request, field, value string) string {
 	case value == "":
 		return "–"
 	case field == "role":
-		return say(r, "role."+value)
+		return Say(r, "role."+value)
 	}
 	return value
 }

@@ -1,4 +1,4 @@
-package console
+package shell
 
 import (
 	"testing"
@@ -36,7 +36,7 @@ func TestInstant(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, broken := instant(c.text, c.fold, zone)
+		at, broken := Instant(c.text, c.fold, zone)
 		got := ""
 		if broken == "" {
 			got = at.UTC().Format(time.RFC3339)
@@ -55,8 +55,8 @@ func TestTypedTimeIsReadAsTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		for at := time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC); at.Year() == 2026; at = at.Add(17*time.Minute + 13*time.Second) {
-			text, fold := typedTime(at, zone)
-			back, broken := instant(text, fold, zone)
+			text, fold := TypedTime(at, zone)
+			back, broken := Instant(text, fold, zone)
 			if broken != "" || !back.Equal(at) {
 				t.Fatalf("%s %s: typed %q %q, read %s %s", name, at, text, fold, back, broken)
 			}

@@ -1,4 +1,4 @@
-package console
+package shell
 
 import (
 	"strings"
@@ -15,14 +15,16 @@ func localLayouts() []string {
 
 // Which of the two instants is meant by a local time that happens twice.
 const (
-	firstTime  = "first"
+	// FirstTime is the earlier one, in summer time.
+	FirstTime = "first"
+	// secondTime is the later one.
 	secondTime = "second"
 )
 
-// instant reads a local time typed for zone. fold decides where the time
+// Instant reads a local time typed for zone. fold decides where the time
 // happens twice because clocks go back. On failure it returns the key of the
 // rule that is broken.
-func instant(text, fold string, zone *time.Location) (at time.Time, broken string) {
+func Instant(text, fold string, zone *time.Location) (at time.Time, broken string) {
 	wall, ok := parseWall(text)
 	if !ok {
 		return at, "rule.time_format"
@@ -33,7 +35,7 @@ func instant(text, fold string, zone *time.Location) (at time.Time, broken strin
 		return at, "rule.time_gap"
 	case len(late) == 0:
 		return early[0], ""
-	case fold == firstTime:
+	case fold == FirstTime:
 		return early[0], ""
 	case fold == secondTime:
 		return late[0], ""
@@ -72,9 +74,9 @@ func meanings(wall time.Time, zone *time.Location) (early, late []time.Time) {
 	return found[:1], found[1:]
 }
 
-// typedTime writes t as it would be typed in zone, and which of two equal
+// TypedTime writes t as it would be typed in zone, and which of two equal
 // times it is.
-func typedTime(t time.Time, zone *time.Location) (text, fold string) {
+func TypedTime(t time.Time, zone *time.Location) (text, fold string) {
 	local := t.In(zone)
 	text = local.Format("2006-01-02T15:04")
 	if local.Second() != 0 {
@@ -86,14 +88,14 @@ func typedTime(t time.Time, zone *time.Location) (text, fold string) {
 	case len(late) == 0:
 		return text, ""
 	case early[0].Equal(t):
-		return text, firstTime
+		return text, FirstTime
 	}
 	return text, secondTime
 }
 
-// day reads a date, such as "2026-11-20", as the beginning of that day in
+// Day reads a date, such as "2026-11-20", as the beginning of that day in
 // zone. It returns nil for an empty or impossible one.
-func day(text string, zone *time.Location) *time.Time {
+func Day(text string, zone *time.Location) *time.Time {
 	t, err := time.ParseInLocation(time.DateOnly, text, zone)
 	if err != nil || t.Year() < 1970 || t.Year() > 9000 {
 		return nil
@@ -103,7 +105,7 @@ func day(text string, zone *time.Location) *time.Time {
 
 // dayAfter is the end of a day that is still included.
 func dayAfter(text string, zone *time.Location) *time.Time {
-	t := day(text, zone)
+	t := Day(text, zone)
 	if t == nil {
 		return nil
 	}
@@ -111,8 +113,8 @@ func dayAfter(text string, zone *time.Location) *time.Time {
 	return &next
 }
 
-// timeMessages are the English texts of what can be wrong with a typed time.
-func timeMessages(broken string) string {
+// TimeMessages are the English texts of what can be wrong with a typed time.
+func TimeMessages(broken string) string {
 	return map[string]string{
 		"rule.required":     "is required",
 		"rule.time_format":  "is not a date and time",
@@ -128,4 +130,4 @@ func timeMessages(broken string) string {
 }
 
 // breaks adds that the named field breaks a rule that only typing can break.
-func breaks(e *fault.Fields, name, rule string) { e.Add(name, rule, "%s", timeMessages(rule)) }
+func breaks(e *fault.Fields, name, rule string) { e.Add(name, rule, "%s", TimeMessages(rule)) }

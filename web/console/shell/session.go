@@ -1,4 +1,4 @@
-package console
+package shell
 
 import (
 	"context"
@@ -13,57 +13,62 @@ import (
 	"dropbell/domain/staff"
 )
 
-// securityPath is the page of the member's second factors.
-const securityPath = "/account/security"
+// SecurityPath is the page of the member's second factors.
+const SecurityPath = "/account/security"
 
 const (
-	idleTimeout  = 12 * time.Hour
-	signInLife   = 7 * 24 * time.Hour
-	signInKey    = "sign_in"
-	localeCookie = "dropbell_locale"
-	themeCookie  = "dropbell_theme"
-	cookieLife   = 365 * 24 * time.Hour
+	// IdleTimeout ends a session that nobody uses.
+	IdleTimeout = 12 * time.Hour
+	signInLife  = 7 * 24 * time.Hour
+	// SignInKey is where a session keeps the id of its sign-in.
+	SignInKey = "sign_in"
+	// LocaleCookie and ThemeCookie keep preferences of browsers without a sign-in.
+	LocaleCookie = "dropbell_locale"
+	ThemeCookie  = "dropbell_theme"
+	// CookieLife is how long browsers keep preferences.
+	CookieLife = 365 * 24 * time.Hour
 )
 
-func newSessions(d ShellDeps, failed func(http.ResponseWriter, *http.Request, error)) *scs.SessionManager {
+func newSessions(d Deps, failed func(http.ResponseWriter, *http.Request, error)) *scs.SessionManager {
 	s := scs.New()
 	s.Store, s.HashTokenInStore = d.Sessions, true
-	s.IdleTimeout, s.Lifetime = idleTimeout, signInLife
+	s.IdleTimeout, s.Lifetime = IdleTimeout, signInLife
 	s.Cookie.Name, s.Cookie.HttpOnly, s.Cookie.SameSite = "dropbell_session", true, http.SameSiteLaxMode
-	if secure(d.PublicURL) {
+	if Secure(d.PublicURL) {
 		s.Cookie.Name, s.Cookie.Secure = "__Host-dropbell_session", true
 	}
 	s.ErrorFunc = failed
 	return s
 }
 
-func secure(publicURL string) bool { return strings.HasPrefix(publicURL, "https://") }
+// Secure reports whether browsers reach the console over https only.
+func Secure(publicURL string) bool { return strings.HasPrefix(publicURL, "https://") }
 
 // identify finds out who asks. A session whose sign-in was revoked, or whose
 // member was disabled, is nobody's.
 func (sh *Shell) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = withSession(r)
-		id := sh.sessions.GetString(r.Context(), signInKey)
+		id := sh.Sessions.GetString(r.Context(), SignInKey)
 		if id == "" {
 			next.ServeHTTP(w, r)
 			return
 		}
 		who, err := sh.present.of(r.Context(), id)
 		if errors.Is(err, staff.ErrUnauthenticated) {
-			sh.sessions.Remove(r.Context(), signInKey)
+			sh.Sessions.Remove(r.Context(), SignInKey)
 			next.ServeHTTP(w, r)
 			return
 		}
 		if err != nil {
-			sh.fail(w, r, err)
+			sh.Fail(w, r, err)
 			return
 		}
-		f, m := frame(r), who.Member
+		f, m := Frame(r), who.Member
 		f.Member, f.Method, f.MustEnrol = m, who.Method, who.MustEnrol
-		f.Locale = sh.languages.Match(m.Locale, cookie(r, localeCookie), r.Header.Get("Accept-Language"))
+		f.Locale = sh.Languages.Match(m.Locale, cookie(r, LocaleCookie), r.Header.Get("Accept-Language"))
 		if m.Theme != "" {
-			f.Theme = theme(m.Theme)
+			f.Theme = Theme(m.Theme)
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -72,7 +77,7 @@ func (sh *Shell) identify(next http.Handler) http.Handler {
 // askToSignIn leads to the sign-in and from there back to the page that was
 // open. What a request would have changed is lost, and that is said there.
 func (sh *Shell) askToSignIn(w http.ResponseWriter, r *http.Request) {
-	if strings.HasSuffix(r.URL.Path, "/live") && reads(r) {
+	if strings.HasSuffix(r.URL.Path, "/live") && Reads(r) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
@@ -80,13 +85,13 @@ func (sh *Shell) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if page := openPage(r); page != "/" {
 		again.Set("return", page)
 	}
-	if !reads(r) {
+	if !Reads(r) {
 		again.Set("lost", "1")
 	}
 	if len(again) > 0 {
 		to += "?" + again.Encode()
 	}
-	if partial(r) {
+	if Partial(r) {
 		w.Header().Set("HX-Redirect", to)
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -99,8 +104,8 @@ func (sh *Shell) askToSignIn(w http.ResponseWriter, r *http.Request) {
 func openPage(r *http.Request) string {
 	says := r.Header.Get("HX-Current-URL")
 	switch {
-	case says == "" && reads(r):
-		return localPath(r.URL.RequestURI())
+	case says == "" && Reads(r):
+		return LocalPath(r.URL.RequestURI())
 	case says == "":
 		says = r.Referer()
 	}
@@ -108,7 +113,7 @@ func openPage(r *http.Request) string {
 	if err != nil {
 		return "/"
 	}
-	if to := localPath(u.RequestURI()); !strings.HasPrefix(to, "/signin") {
+	if to := LocalPath(u.RequestURI()); !strings.HasPrefix(to, "/signin") {
 		return to // of whichever host: it is a path of ours
 	}
 	return "/"
@@ -121,16 +126,17 @@ func cookie(r *http.Request, name string) string {
 	return ""
 }
 
-func theme(s string) string {
+// Theme returns s if it is a theme, else "": as the browser's system has it.
+func Theme(s string) string {
 	if s == "light" || s == "dark" {
 		return s
 	}
 	return ""
 }
 
-// localPath returns s if it is a path of this site, else "/": nobody is sent
+// LocalPath returns s if it is a path of this site, else "/": nobody is sent
 // to another site by a link to ours.
-func localPath(s string) string {
+func LocalPath(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") ||
 		strings.ContainsAny(s, "\\\r\n\t") || strings.HasPrefix(u.Path, "//") {
@@ -141,19 +147,19 @@ func localPath(s string) string {
 
 // askToEnrol leads a member who must have a second factor to where one is added.
 func (sh *Shell) askToEnrol(w http.ResponseWriter, r *http.Request) {
-	if strings.HasSuffix(r.URL.Path, "/live") && reads(r) {
+	if strings.HasSuffix(r.URL.Path, "/live") && Reads(r) {
 		w.WriteHeader(http.StatusForbidden) // the page behind the stream is loaded again
 		return
 	}
-	if !reads(r) {
-		redirect(w, r, securityPath)
+	if !Reads(r) {
+		Redirect(w, r, SecurityPath)
 		return
 	}
-	to := securityPath
+	to := SecurityPath
 	if page := openPage(r); page != "/" {
 		to += "?" + url.Values{"return": {page}}.Encode()
 	}
-	redirect(w, r, to)
+	Redirect(w, r, to)
 }
 
 type sessionKey struct{}

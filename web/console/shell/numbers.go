@@ -1,4 +1,4 @@
-package console
+package shell
 
 import (
 	"errors"
@@ -14,31 +14,33 @@ import (
 	"dropbell/domain/template"
 )
 
-// A reading turns typed values into a spec and collects what cannot be read.
-type reading struct {
-	values map[string]string
-	zone   *time.Location
-	broken fault.Fields
+// A Reading turns typed values into a spec and collects what cannot be read.
+type Reading struct {
+	Values map[string]string
+	Zone   *time.Location
+	Broken fault.Fields
 }
 
-func (rd *reading) shop(shops []template.Shop) int64 {
-	n, _ := strconv.ParseInt(rd.values["shop_number"], 10, 64)
+// Shop reads the number of a shop, which must be one of shops, and goes on in
+// its zone.
+func (rd *Reading) Shop(shops []template.Shop) int64 {
+	n, _ := strconv.ParseInt(rd.Values["shop_number"], 10, 64)
 	for _, s := range shops {
 		if s.Number != n {
 			continue
 		}
 		if zone, err := time.LoadLocation(s.Timezone); err == nil {
-			rd.zone = zone
+			rd.Zone = zone
 		}
 		return n
 	}
-	breaks(&rd.broken, "shop_number", "rule.unknown_shop")
+	breaks(&rd.Broken, "shop_number", "rule.unknown_shop")
 	return n
 }
 
-// narrow writes what stands in full width, as Chinese and Japanese keyboards
+// Narrow writes what stands in full width, as Chinese and Japanese keyboards
 // make digits and their signs, the way numbers are read.
-func narrow(text string) string {
+func Narrow(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= '！' && r <= '～':
@@ -57,21 +59,21 @@ var (
 	amountForm = regexp.MustCompile(`^([0-9]{1,12}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(?:\.([0-9]+))?$`)
 )
 
-// amount reads major units, such as "12.50", into minor ones.
-func (rd *reading) amount(name, currency string) money.Amount {
-	text := strings.TrimSpace(narrow(rd.values[name]))
+// Amount reads major units, such as "12.50", into minor ones.
+func (rd *Reading) Amount(name, currency string) money.Amount {
+	text := strings.TrimSpace(Narrow(rd.Values[name]))
 	if text == "" {
-		breaks(&rd.broken, name, "rule.required")
+		breaks(&rd.Broken, name, "rule.required")
 		return 0
 	}
 	digits := money.Exponent(currency)
 	m := amountForm.FindStringSubmatch(text)
 	switch {
 	case m == nil && strings.Contains(text, ","):
-		breaks(&rd.broken, name, "rule.amount_comma")
+		breaks(&rd.Broken, name, "rule.amount_comma")
 		return 0
 	case m == nil || len(m[2]) > digits:
-		rd.broken.Add(name, "rule.amount_format", "must be a number with at most %d decimals", digits)
+		rd.Broken.Add(name, "rule.amount_format", "must be a number with at most %d decimals", digits)
 		return 0
 	}
 	n, err := strconv.ParseInt(strings.ReplaceAll(m[1], ",", "")+m[2]+strings.Repeat("0", digits-len(m[2])), 10, 64)
@@ -81,44 +83,45 @@ func (rd *reading) amount(name, currency string) money.Amount {
 	return money.Amount(n)
 }
 
-// number reads a whole number. One that is too large for anything comes back
+// Number reads a whole number. One that is too large for anything comes back
 // as large as that: the rule of the field then names its bounds.
-func (rd *reading) number(name string) int64 {
-	text := strings.TrimSpace(narrow(rd.values[name]))
+func (rd *Reading) Number(name string) int64 {
+	text := strings.TrimSpace(Narrow(rd.Values[name]))
 	if text == "" {
-		breaks(&rd.broken, name, "rule.required")
+		breaks(&rd.Broken, name, "rule.required")
 		return 0
 	}
 	if strings.Contains(text, ",") && !wholeForm.MatchString(text) {
-		breaks(&rd.broken, name, "rule.number_comma")
+		breaks(&rd.Broken, name, "rule.number_comma")
 		return 0
 	}
 	n, err := strconv.ParseInt(strings.ReplaceAll(text, ",", ""), 10, 32)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		breaks(&rd.broken, name, "rule.number")
+		breaks(&rd.Broken, name, "rule.number")
 		return 0
 	}
 	return n
 }
 
-func fieldsOf(err error) []fault.Field {
+// FieldsOf returns the fields that err is about, nil if it is about none.
+func FieldsOf(err error) []fault.Field {
 	if f, ok := err.(*fault.Fields); ok {
 		return f.List
 	}
 	return nil
 }
 
-// pathID reads the decimal id in the address; anything else is no page.
-func pathID(r *http.Request) (int64, error) {
+// PathID reads the decimal id in the address; anything else is no page.
+func PathID(r *http.Request) (int64, error) {
 	n, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil || n <= 0 || fmt.Sprint(n) != r.PathValue("id") {
-		return 0, errNoPage
+		return 0, ErrNoPage
 	}
 	return n, nil
 }
 
-// missing returns the fields of a form in which nothing was typed.
-func missing(r *http.Request, names ...string) (list []fault.Field) {
+// Missing returns the fields of a form in which nothing was typed.
+func Missing(r *http.Request, names ...string) (list []fault.Field) {
 	for _, name := range names {
 		if r.PostFormValue(name) == "" {
 			list = append(list, fault.Field{Name: name, Key: "rule.required", Message: "is required"})
@@ -127,18 +130,20 @@ func missing(r *http.Request, names ...string) (list []fault.Field) {
 	return list
 }
 
-func (rd *reading) when(name string) time.Time {
-	text := strings.TrimSpace(rd.values[name])
+// When reads a local time; the field name_fold says which one is meant if it
+// happens twice.
+func (rd *Reading) When(name string) time.Time {
+	text := strings.TrimSpace(rd.Values[name])
 	if text == "" {
-		breaks(&rd.broken, name, "rule.required")
+		breaks(&rd.Broken, name, "rule.required")
 		return time.Time{}
 	}
-	at, broken := instant(text, rd.values[name+"_fold"], rd.zone)
+	at, broken := Instant(text, rd.Values[name+"_fold"], rd.Zone)
 	if broken != "" {
-		breaks(&rd.broken, name, broken)
-	} else if rd.values[name+"_fold"] != "" {
+		breaks(&rd.Broken, name, broken)
+	} else if rd.Values[name+"_fold"] != "" {
 		// The choice may be a leftover of another time.
-		_, rd.values[name+"_fold"] = typedTime(at, rd.zone)
+		_, rd.Values[name+"_fold"] = TypedTime(at, rd.Zone)
 	}
 	return at.UTC()
 }

@@ -1,4 +1,4 @@
-package console
+package shell
 
 import (
 	"encoding/csv"
@@ -9,20 +9,20 @@ import (
 	"dropbell/web/spreadsheet"
 )
 
-// A sheet is a CSV file on its way to a browser, row by row, so that a file
+// A Sheet is a CSV file on its way to a browser, row by row, so that a file
 // of any length takes the same memory.
-type sheet struct {
+type Sheet struct {
 	to    *csv.Writer
 	cells []string
 	// masked is set for somebody who may not see contacts.
 	masked bool
 }
 
-// export sends a file with the head given and the rows that write writes. As
+// Export sends a file with the head given and the rows that write writes. As
 // long as nothing was sent, an error can still be answered with a page.
-func (sh *Shell) export(w http.ResponseWriter, r *http.Request, name string, head []string, write func(*sheet) error) error {
-	out := newDownload(w, name+".csv")
-	t := &sheet{to: csv.NewWriter(out), masked: !actor(r).SeesContacts()}
+func (sh *Shell) Export(w http.ResponseWriter, r *http.Request, name string, head []string, write func(*Sheet) error) error {
+	out := NewDownload(w, name+".csv")
+	t := &Sheet{to: csv.NewWriter(out), masked: !Actor(r).SeesContacts()}
 	// Spreadsheets take a file without this mark for one in an old encoding.
 	err := t.to.Write(append([]string{"\uFEFF" + head[0]}, head[1:]...))
 	if err == nil {
@@ -33,14 +33,14 @@ func (sh *Shell) export(w http.ResponseWriter, r *http.Request, name string, hea
 		err = t.to.Error()
 	}
 	if err != nil {
-		return out.broken(sh, r, err)
+		return out.Broken(sh, r, err)
 	}
 	return nil
 }
 
-// inPages hands write every row of a list that is read by keyset: read returns
+// InPages hands write every row of a list that is read by keyset: read returns
 // the page behind the row given, or the first one for nil.
-func inPages[T any](read func(last *T) ([]T, error), write func(T) error) error {
+func InPages[T any](read func(last *T) ([]T, error), write func(T) error) error {
 	for last := (*T)(nil); ; {
 		list, err := read(last)
 		if err != nil {
@@ -51,15 +51,15 @@ func inPages[T any](read func(last *T) ([]T, error), write func(T) error) error 
 				return err
 			}
 		}
-		if len(list) < exportPage {
+		if len(list) < ExportPage {
 			return nil
 		}
 		last = &list[len(list)-1]
 	}
 }
 
-// row writes one row; see [spreadsheet.Cell].
-func (t *sheet) row(values ...any) error {
+// Row writes one row; see [spreadsheet.Cell].
+func (t *Sheet) Row(values ...any) error {
 	t.cells = t.cells[:0]
 	for _, v := range values {
 		if text, ok := v.(string); ok && t.masked {
@@ -70,19 +70,20 @@ func (t *sheet) row(values ...any) error {
 	return t.to.Write(t.cells)
 }
 
-// A download is a file on its way. As long as nothing was written, an error
+// A Download is a file on its way. As long as nothing was written, an error
 // can still be answered with a page.
-type download struct {
+type Download struct {
 	w     http.ResponseWriter
 	name  string
 	begun bool
 }
 
-// newDownload returns a file of that name, which begins with the first byte
+// NewDownload returns a file of that name, which begins with the first byte
 // that is written to it.
-func newDownload(w http.ResponseWriter, name string) *download { return &download{w: w, name: name} }
+func NewDownload(w http.ResponseWriter, name string) *Download { return &Download{w: w, name: name} }
 
-func (d *download) Write(p []byte) (int, error) {
+// Write implements [io.Writer]. The first byte sends the head of the file.
+func (d *Download) Write(p []byte) (int, error) {
 	if !d.begun {
 		h := d.w.Header()
 		h.Set("Content-Type", "text/csv; charset=utf-8")
@@ -90,13 +91,13 @@ func (d *download) Write(p []byte) (int, error) {
 		d.begun = true
 	}
 	// Whoever takes the file slowly may, but nobody holds it for ever.
-	_ = http.NewResponseController(d.w).SetWriteDeadline(time.Now().Add(3 * writeTimeout)) // not every writer has one
+	_ = http.NewResponseController(d.w).SetWriteDeadline(time.Now().Add(3 * WriteTimeout)) // not every writer has one
 	return d.w.Write(p)
 }
 
-// broken returns err if it can be answered. Else it cuts the connection, so
+// Broken returns err if it can be answered. Else it cuts the connection, so
 // that nobody takes what came for the whole file.
-func (d *download) broken(sh *Shell, r *http.Request, err error) error {
+func (d *Download) Broken(sh *Shell, r *http.Request, err error) error {
 	if !d.begun {
 		return err
 	}

@@ -1,4 +1,4 @@
-package console
+package shell
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 )
 
 // A view is the state of what is watched. Equal views have equal digests.
-type view interface{ digest() string }
+type view interface{ Digest() string }
 
-// hub looks after what somebody watches: one look per key and interval,
+// Hub looks after what somebody watches: one look per key and interval,
 // however many people watch it, and none when nobody does. Each look is given
 // what the one before has found, the first a zero view.
-type hub[K comparable, S view] struct {
+type Hub[K comparable, S view] struct {
 	look func(ctx context.Context, key K, before S) (S, error)
 	// every says how long to wait between two looks.
 	every func(S) time.Duration
@@ -31,24 +31,26 @@ type watch[S view] struct {
 	err     error // why there are no more states, if the last look failed
 }
 
-func newHub[K comparable, S view](look func(context.Context, K, S) (S, error), every func(S) time.Duration) *hub[K, S] {
-	return &hub[K, S]{look: look, every: every, watched: map[K]*watch[S]{}}
+// NewHub returns a hub that looks with look; every says how long it waits after
+// each state.
+func NewHub[K comparable, S view](look func(context.Context, K, S) (S, error), every func(S) time.Duration) *Hub[K, S] {
+	return &Hub[K, S]{look: look, every: every, watched: map[K]*watch[S]{}}
 }
 
-// always is the same interval after every look.
-func always[S view](d time.Duration) func(S) time.Duration { return func(S) time.Duration { return d } }
+// Always is the same interval after every look.
+func Always[S view](d time.Duration) func(S) time.Duration { return func(S) time.Duration { return d } }
 
-// join returns a channel on which the state arrives whenever it has
+// Join returns a channel on which the state arrives whenever it has
 // changed, always the newest; a slow viewer misses states, never the
 // last. The channel is closed when the state cannot be had any more. leave
 // must be called once.
-func (h *hub[K, S]) join(key K) (states <-chan S, leave func()) {
+func (h *Hub[K, S]) Join(key K) (states <-chan S, leave func()) {
 	ch, w := h.enter(key)
 	return ch, func() { h.leave(key, w, ch) }
 }
 
 // enter is join; the watch is empty if the hub is closed.
-func (h *hub[K, S]) enter(key K) (chan S, *watch[S]) {
+func (h *Hub[K, S]) enter(key K) (chan S, *watch[S]) {
 	ch := make(chan S, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,9 +72,9 @@ func (h *hub[K, S]) enter(key K) (chan S, *watch[S]) {
 	return ch, w
 }
 
-// peek returns the state as it is shown to those who watch it, or
+// Peek returns the state as it is shown to those who watch it, or
 // looks if nobody does.
-func (h *hub[K, S]) peek(ctx context.Context, key K) (S, error) {
+func (h *Hub[K, S]) Peek(ctx context.Context, key K) (S, error) {
 	states, w := h.enter(key)
 	defer h.leave(key, w, states)
 	var none S
@@ -90,13 +92,13 @@ func (h *hub[K, S]) peek(ctx context.Context, key K) (S, error) {
 	return h.attempt(ctx, key, none) // the hub is closed
 }
 
-func (h *hub[K, S]) failure(w *watch[S]) error {
+func (h *Hub[K, S]) failure(w *watch[S]) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return w.err
 }
 
-func (h *hub[K, S]) ended() bool {
+func (h *Hub[K, S]) ended() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.closed
@@ -104,7 +106,7 @@ func (h *hub[K, S]) ended() bool {
 
 // attempt looks. Nobody stands behind a watch to catch a panic, which would
 // end the program.
-func (h *hub[K, S]) attempt(ctx context.Context, key K, before S) (s S, err error) {
+func (h *Hub[K, S]) attempt(ctx context.Context, key K, before S) (s S, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("looking at %v: panic: %v\n%s", key, p, debug.Stack())
@@ -113,7 +115,7 @@ func (h *hub[K, S]) attempt(ctx context.Context, key K, before S) (s S, err erro
 	return h.look(ctx, key, before)
 }
 
-func (h *hub[K, S]) leave(key K, w *watch[S], ch chan S) {
+func (h *Hub[K, S]) leave(key K, w *watch[S], ch chan S) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(w.viewers, ch)
@@ -123,7 +125,7 @@ func (h *hub[K, S]) leave(key K, w *watch[S], ch chan S) {
 }
 
 // drop ends a watch; mu is held.
-func (h *hub[K, S]) drop(key K, w *watch[S]) {
+func (h *Hub[K, S]) drop(key K, w *watch[S]) {
 	w.stop()
 	if h.watched[key] == w {
 		delete(h.watched, key)
@@ -134,7 +136,7 @@ func (h *hub[K, S]) drop(key K, w *watch[S]) {
 	}
 }
 
-func (h *hub[K, S]) follow(ctx context.Context, key K, w *watch[S]) {
+func (h *Hub[K, S]) follow(ctx context.Context, key K, w *watch[S]) {
 	var s S
 	for {
 		next, err := h.attempt(ctx, key, s)
@@ -162,7 +164,7 @@ func (h *hub[K, S]) follow(ctx context.Context, key K, w *watch[S]) {
 
 // tell passes a state on if it is another than before; mu is held.
 func (w *watch[S]) tell(s S) {
-	if w.last != nil && (*w.last).digest() == s.digest() {
+	if w.last != nil && (*w.last).Digest() == s.Digest() {
 		return
 	}
 	w.last = &s
@@ -175,15 +177,15 @@ func (w *watch[S]) tell(s S) {
 	}
 }
 
-// watching returns how many keys somebody watches.
-func (h *hub[K, S]) watching() int {
+// Watching returns how many keys somebody watches.
+func (h *Hub[K, S]) Watching() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.watched)
 }
 
-// close ends every watch; nothing can be watched from then on.
-func (h *hub[K, S]) close() {
+// Close ends every watch; nothing can be watched from then on.
+func (h *Hub[K, S]) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true

@@ -1,0 +1,203 @@
+package shell
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"strings"
+	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/views/ui"
+)
+
+const (
+	heartbeat     = 15 * time.Second
+	recheckAccess = 5 * time.Second
+	// WriteTimeout bounds one look at what is shown, and one write to a viewer.
+	WriteTimeout = 10 * time.Second
+	// reconnectIn is how soon a browser comes back to a broken stream.
+	reconnectIn = time.Second
+	// ReloadEvent tells a page that it has become another.
+	ReloadEvent = "dropbell:reload"
+)
+
+// Digest returns a sum that is equal for equal values.
+func Digest(values ...any) string {
+	h := fnv.New64a()
+	_ = json.NewEncoder(h).Encode(values) // plain values into memory cannot fail
+	return fmt.Sprintf("%x", h.Sum64())
+}
+
+// StreamParts sends what changes on a page, as server-sent events with the
+// HTML of the elements that have changed.
+func (sh *Shell) StreamParts(w http.ResponseWriter, r *http.Request) error {
+	if len(r.Form["of"]) == 0 {
+		return ErrNoPage
+	}
+	s, err := sh.OpenStream(w, r)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	Pump(sh, s, nil, func(*part) error { return nil })
+	return nil
+}
+
+// A Stream is one viewer's connection. It tells of a page's own state, if it
+// has one, and of its live parts.
+type Stream struct {
+	w   http.ResponseWriter
+	out *http.ResponseController
+	// Request is the request by whoever the viewer is by now, first as it came.
+	Request, first *http.Request
+	parts          []watched
+	// Seen are the sums of the states that the viewer has: of the page's own,
+	// then of its parts. They are the id of every event, with which a broken
+	// connection is resumed.
+	Seen []string
+}
+
+// OpenStream begins the answer to a request for events. It fails if one of
+// the parts cannot be had.
+func (sh *Shell) OpenStream(w http.ResponseWriter, r *http.Request) (*Stream, error) {
+	paths, err := partPaths(r)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stream{w: w, out: http.NewResponseController(w), Request: r, first: r, Seen: make([]string, 1+len(paths))}
+	from := r.Header.Get("Last-Event-ID")
+	if from == "" {
+		from = r.FormValue("from")
+	}
+	copy(s.Seen, strings.Split(from, "."))
+	for _, path := range paths {
+		key := sh.KeyOf(Frame(r), path)
+		states, leave := sh.live.hub.Join(key)
+		s.parts = append(s.parts, watched{key, states, leave})
+		if _, err := sh.live.hub.Peek(r.Context(), key); err != nil && !errors.Is(err, ErrReload) {
+			s.Close()
+			return nil, err
+		}
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	return s, nil
+}
+
+// Close ends looking after what the stream tells of.
+func (s *Stream) Close() {
+	for _, p := range s.parts {
+		p.leave()
+	}
+}
+
+// Pump sends what changes until the viewer leaves or the states end. update
+// is for states of the page's own.
+func Pump[S view](sh *Shell, s *Stream, states <-chan S, update func(S) error) {
+	ctx := s.Request.Context()
+	if s.Request.Method == http.MethodHead || s.send([]byte(": welcome\n\n")) != nil {
+		return
+	}
+	parts := make(chan news)
+	for i, p := range s.parts {
+		go p.tell(ctx, i, parts)
+	}
+	beat, recheck := time.NewTicker(heartbeat), time.NewTicker(recheckAccess)
+	defer beat.Stop()
+	defer recheck.Stop()
+	for {
+		var err error
+		select {
+		case state, ok := <-states:
+			if !ok {
+				return
+			}
+			err = update(state)
+		case n := <-parts:
+			err = sh.updatePart(s, n)
+		case <-beat.C:
+			err = s.send([]byte(": still here\n\n"))
+		case <-recheck.C:
+			err = sh.stillWelcome(s)
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// updatePart sends the difference between what the viewer has of a part and
+// what there is.
+func (sh *Shell) updatePart(s *Stream, n news) error {
+	if n.part == nil {
+		if sh.live.hub.ended() {
+			return ErrReload // another node has it
+		}
+		_, err := sh.live.hub.Peek(s.Request.Context(), s.parts[n.index].partKey)
+		if errors.Is(err, ErrReload) {
+			_ = s.Event(ReloadEvent, nil) // the stream ends either way
+		}
+		return ErrReload
+	}
+	data, err := n.part.since(s.Seen[1+n.index])
+	s.Seen[1+n.index] = n.part.sum
+	if err != nil || data == nil {
+		return err
+	}
+	return s.Event("", data)
+}
+
+// stillWelcome ends the stream of who has been signed out meanwhile, or may
+// see other things than before.
+func (sh *Shell) stillWelcome(s *Stream) error {
+	who, err := sh.present.of(s.Request.Context(), sh.SignedInAs(s.Request))
+	if errors.Is(err, staff.ErrUnauthenticated) {
+		_ = s.Event("dropbell:signed-out", nil) // the stream ends either way
+	}
+	if err != nil {
+		return err
+	}
+	if who.MustEnrol {
+		_ = s.Event(ReloadEvent, nil) // to the page where that is done
+		return ErrReload
+	}
+	f := *Frame(s.Request)
+	f.Member = who.Member
+	for _, p := range s.parts {
+		if sh.KeyOf(&f, p.path) != p.partKey {
+			return ErrReload
+		}
+	}
+	s.Request = s.first.WithContext(ui.With(s.first.Context(), &f)) // not one around the other, for hours
+	return nil
+}
+
+// Event sends one message; scripts are told of it by its name.
+func (s *Stream) Event(name string, data []byte) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "id: %s\nretry: %d\n", strings.Join(s.Seen, "."), reconnectIn.Milliseconds())
+	if name != "" {
+		fmt.Fprintf(&b, "event: %s\n", name)
+	}
+	for line := range bytes.SplitSeq(data, []byte("\n")) { // every line of the data is marked as such
+		b.WriteString("data: ")
+		b.Write(bytes.TrimRight(line, "\r"))
+		b.WriteByte('\n')
+	}
+	b.WriteByte('\n')
+	return s.send(b.Bytes())
+}
+
+func (s *Stream) send(raw []byte) error {
+	_ = s.out.SetWriteDeadline(time.Now().Add(WriteTimeout)) // not every writer has one
+	if _, err := s.w.Write(raw); err != nil {
+		return err
+	}
+	return s.out.Flush()
+}

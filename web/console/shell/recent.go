@@ -1,0 +1,91 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// Recent is a value that is looked at for everybody at once: a request within
+// the value's life gets what the last look found. Without requests there are no
+// looks.
+type Recent[T any] struct {
+	life   time.Duration
+	look   func(context.Context) (T, error)
+	flight singleflight.Group
+
+	mu    sync.Mutex
+	at    time.Time
+	value T
+	// forgotten counts calls of Forget: what a look found that began before the
+	// last one is not kept.
+	forgotten int
+}
+
+// NewRecent returns the value that look finds, which is believed for life.
+func NewRecent[T any](life time.Duration, look func(context.Context) (T, error)) *Recent[T] {
+	return &Recent[T]{life: life, look: look}
+}
+
+// Get returns what is known, or looks. Requests that come meanwhile wait for
+// the same look and share its error; one that ends is told so at once. The look
+// itself ends after [WriteTimeout] at the latest.
+func (r *Recent[T]) Get(ctx context.Context) (T, error) {
+	value, turn, known := r.known()
+	if known {
+		return value, nil
+	}
+	looked := r.flight.DoChan("", func() (any, error) { return r.attempt(ctx, turn) })
+	select {
+	case res := <-looked:
+		value, _ = res.Val.(T)
+		return value, res.Err
+	case <-ctx.Done():
+		return value, ctx.Err()
+	}
+}
+
+func (r *Recent[T]) known() (value T, turn int, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.at.IsZero() && time.Since(r.at) < r.life {
+		return r.value, r.forgotten, true
+	}
+	return value, r.forgotten, false
+}
+
+// attempt looks on behalf of all requests that wait, so that the end of the
+// first one is not theirs. No caller stands behind it to catch a panic, which
+// would end the program.
+func (r *Recent[T]) attempt(ctx context.Context, turn int) (value T, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTimeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("looking: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	value, err = r.look(ctx)
+	if err != nil {
+		return value, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.forgotten == turn {
+		r.value, r.at = value, time.Now()
+	}
+	return value, nil
+}
+
+// Forget makes the next request look, also while a look is under way.
+func (r *Recent[T]) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at = time.Time{}
+	r.forgotten++
+	r.flight.Forget("")
+}

@@ -1,0 +1,135 @@
+package shell
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"dropbell/domain/staff"
+)
+
+// A Route is one address with who may use it. Rights that depend on a shop
+// are checked by the use cases as well.
+type Route struct {
+	Method  string
+	Pattern string
+	// Needs is the permission; open routes need none, not even a sign-in.
+	Needs staff.Permission
+	Open  bool
+	// Everywhere says that what it shows or does concerns every shop, so that it
+	// is not for those who are limited to some.
+	Everywhere bool
+	Serve      Handler
+	// Every is how often a live part of a page that comes from here is looked
+	// at while somebody watches it; 0 = it never changes by itself.
+	Every time.Duration
+	// Own says that who is limited to shops sees what they began themselves
+	// besides, so that nobody shares the part with them.
+	Own bool
+	// Sure asks the member to confirm that it is they, unless they did lately.
+	Sure bool
+	// Enrolling is set for what is open to a member who must have a second
+	// factor and has none.
+	Enrolling bool
+}
+
+// Handler answers a request or returns why it cannot.
+type Handler func(w http.ResponseWriter, r *http.Request) error
+
+// Get is a page at the pattern, for members with the permission.
+func Get(pattern string, needs staff.Permission, h Handler) Route {
+	return Route{Method: http.MethodGet, Pattern: pattern, Needs: needs, Serve: h}
+}
+
+// Post is a change at the pattern, for members with the permission.
+func Post(pattern string, needs staff.Permission, h Handler) Route {
+	return Route{Method: http.MethodPost, Pattern: pattern, Needs: needs, Serve: h}
+}
+
+// Live is a route whose partial answer keeps itself up to date on pages.
+func Live(every time.Duration, r Route) Route {
+	r.Every = every
+	return r
+}
+
+// Own is a live route that shows members who are limited to shops what they
+// began themselves besides.
+func Own(r Route) Route {
+	r.Own = true
+	return r
+}
+
+// Everywhere is a route for members who are not limited to shops.
+func Everywhere(r Route) Route {
+	r.Everywhere = true
+	return r
+}
+
+// Sure is a route for members who proved lately who they are.
+func Sure(r Route) Route {
+	r.Sure = true
+	return r
+}
+
+// Enrolling is a route that is open to members who must have a second factor
+// and have none.
+func Enrolling(r Route) Route {
+	r.Enrolling = true
+	return r
+}
+
+// Open is a route for everybody, also without a sign-in.
+func Open(r Route) Route {
+	r.Open = true
+	return r
+}
+
+// head serves HEAD like GET. The middleware of chi asks the root router, which
+// takes every method of what is mounted.
+func head(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			chi.RouteContext(r.Context()).RouteMethod = http.MethodGet
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Reads reports whether the request asks for a page and changes nothing.
+func Reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
+// serve checks who asks before the route's handler sees the request.
+func (sh *Shell) serve(rt Route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := sh.Admit(r, rt); err != nil {
+			sh.Fail(w, r, err)
+			return
+		}
+		if rt.Sure && !sh.Confirmed(r) {
+			sh.askToConfirm(w, r)
+			return
+		}
+		if err := rt.Serve(w, r); err != nil {
+			sh.Fail(w, r, err)
+		}
+	})
+}
+
+// Admit returns why the member may not use the route, nil if they may.
+func (sh *Shell) Admit(r *http.Request, rt Route) error {
+	if rt.Open {
+		return nil
+	}
+	member := Frame(r).Member
+	if member.ID == 0 {
+		return staff.ErrUnauthenticated
+	}
+	if Frame(r).MustEnrol && !rt.Enrolling {
+		return staff.ErrMustEnrol
+	}
+	if rt.Everywhere {
+		return member.Actor().MayEverywhere(rt.Needs)
+	}
+	return member.Actor().May(rt.Needs, 0)
+}

@@ -1,0 +1,134 @@
+// Package shell is what all pages of the console share: the frame they are drawn
+// in, sessions and the check of rights in front of every route, forms and
+// filters, lists, live parts, exports, and the question whether the member is
+// still the one who signed in. It knows no subject; a package per subject returns
+// its routes, and [Shell.Mount] serves them.
+package shell
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/go-chi/chi/v5"
+
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/i18n"
+	"dropbell/views/pages"
+	"dropbell/views/static"
+	"dropbell/web/security"
+)
+
+// ShopList lists the shops, which many lists are narrowed down to.
+type ShopList interface {
+	Shops(ctx context.Context) ([]template.Shop, error)
+}
+
+// Deps are what every page needs. All are required unless stated
+// otherwise.
+type Deps struct {
+	// Staff finds the member behind a sign-in.
+	Staff *staff.Service
+	// Security is told of refusals and of changes of access; nil = of none.
+	Security *security.Log
+	ShopList ShopList
+	// Sessions stores sessions.
+	Sessions scs.CtxStore
+	// PublicURL is where browsers reach the console; with https its cookies
+	// are never sent over anything else.
+	PublicURL string
+	// DefaultZone shows instants that belong to no shop.
+	DefaultZone *time.Location
+	Now         func() time.Time
+	Log         *slog.Logger
+}
+
+// A Shell is what all pages share: the frame they are drawn in, sessions and
+// the check of rights in front of every route, live parts, exports, and the
+// question whether the member is still the one who signed in.
+type Shell struct {
+	// PublicURL is where browsers reach the console.
+	PublicURL string
+	// DefaultZone shows instants that belong to no shop.
+	DefaultZone *time.Location
+	Now         func() time.Time
+	Log         *slog.Logger
+	// Sessions holds the session of each request.
+	Sessions *scs.SessionManager
+	// Languages are the catalogues of the console's texts.
+	Languages *i18n.Languages
+	// askConfirm draws the page that asks for a proof before a form is sent
+	// again; see [Shell.confirmWith].
+	askConfirm func(http.ResponseWriter, *http.Request, pages.Confirm) error
+
+	Assets   *static.Assets
+	security *security.Log
+	shops    ShopList
+	present  *presence
+	live     liveParts
+}
+
+// New returns a shell, on which [Shell.mount] must be called before it
+// answers requests. It panics if the catalogues or assets, which are part of
+// the program, cannot be read.
+func New(d Deps) *Shell {
+	languages, err := i18n.Load()
+	if err != nil {
+		panic(err)
+	}
+	assets, err := static.Load()
+	if err != nil {
+		panic(err)
+	}
+	sh := &Shell{PublicURL: d.PublicURL, DefaultZone: d.DefaultZone, Now: d.Now, Log: d.Log, Languages: languages, Assets: assets,
+		security: d.Security, shops: d.ShopList, present: newPresence(d.Staff.Present, d.Now)}
+	sh.Sessions = newSessions(d, sh.Fail)
+	sh.live.hub = NewHub(sh.LookAtPart, func(p *part) time.Duration { return p.every })
+	return sh
+}
+
+// ConfirmWith sets the page that asks members to confirm that it is they.
+func (sh *Shell) ConfirmWith(page func(http.ResponseWriter, *http.Request, pages.Confirm) error) {
+	sh.askConfirm = page
+}
+
+// Mount returns the handler of the routes and of the static files. own adds
+// what checks rights itself; it is behind the same middleware.
+func (sh *Shell) Mount(table []Route, own func(chi.Router)) http.Handler {
+	sh.live.routes, sh.live.own = routesOfParts(table)
+	r := chi.NewRouter()
+	r.Use(head)
+	r.Handle(static.Prefix+"*", sh.Assets)
+	r.Group(func(r chi.Router) {
+		r.Use(sh.protect, sh.origin, sh.Sessions.LoadAndSave, sh.identify, sh.crossOrigin(), sh.readable)
+		for _, rt := range table {
+			r.Method(rt.Method, rt.Pattern, sh.serve(rt))
+		}
+		own(r)
+		r.NotFound(func(w http.ResponseWriter, r *http.Request) { sh.Fail(w, r, ErrNoPage) })
+		r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) { sh.Fail(w, r, ErrNoPage) })
+	})
+	return r
+}
+
+// WatchedParts returns how many live parts somebody watches.
+func (sh *Shell) WatchedParts() int { return sh.live.hub.Watching() }
+
+// Close ends all streams of live parts, which would never end by themselves.
+func (sh *Shell) Close() { sh.live.hub.Close() }
+
+// AccessChanged makes the next request of everybody ask the database for the
+// member's rights again.
+func (sh *Shell) AccessChanged() { sh.present.clear() }
+
+// SignedInAs returns the id of the request's sign-in, "" for nobody's.
+func (sh *Shell) SignedInAs(r *http.Request) string {
+	return sh.Sessions.GetString(r.Context(), SignInKey)
+}
+
+// ForgetSignIn makes the next request with the sign-in ask the database for the
+// member behind it again.
+func (sh *Shell) ForgetSignIn(id string) { sh.present.forget(id) }
