@@ -32,8 +32,8 @@ func (g *rig) at(ip string) *browser {
 
 func guarded(network, here, all int) func(*Deps) {
 	return func(d *Deps) {
-		d.Throttle, d.Guesses = shell.NewThrottle(network, 10*time.Second, d.Now), shell.NewThrottle(here, 10*time.Minute, d.Now)
-		d.AllGuesses = shell.NewThrottle(all, time.Minute, d.Now)
+		d.Access.Throttle, d.Access.Guesses = shell.NewThrottle(network, 10*time.Second, d.Now), shell.NewThrottle(here, 10*time.Minute, d.Now)
+		d.Access.AllGuesses = shell.NewThrottle(all, time.Minute, d.Now)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestSignInsAreRecorded(t *testing.T) {
 		b.try(m.Email, "guess", "/")
 		b.try("stranger@example.com", "guess", "/")
 	}
-	g.slowed.Wait()
+	g.Console.Close() // waits for what is being recorded
 	if n != 3 {
 		t.Errorf("%d passwords were compared", n)
 	}

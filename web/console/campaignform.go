@@ -76,7 +76,7 @@ func (c *Console) createCampaign(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return c.keepCampaign(w, r, pages.CampaignForm{From: model.ID}, model.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
-		return c.Campaigns.Create(r.Context(), shell.Actor(r), spec, creationKey(r))
+		return c.Campaigns.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
 	})
 }
 

@@ -81,7 +81,7 @@ func (c *Console) generateCodes(w http.ResponseWriter, r *http.Request) error {
 	typed := strings.TrimSpace(r.PostFormValue("count"))
 	count, broken := typedCount(typed)
 	if broken == nil {
-		_, err = c.Codes.Generate(r.Context(), shell.Actor(r), t.ID, count, creationKey(r))
+		_, err = c.Codes.Generate(r.Context(), shell.Actor(r), t.ID, count, shell.CreationKey(r))
 		broken = shell.FieldsOf(err)
 	}
 	if len(broken) > 0 {

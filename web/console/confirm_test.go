@@ -81,7 +81,7 @@ func TestConfirmingKeepsTheForm(t *testing.T) {
 }
 
 func TestConfirmWithACode(t *testing.T) {
-	g := newRig(t, func(d *Deps) { d.Guesses = shell.NewThrottle(3, time.Minute, d.Now) })
+	g := newRig(t, func(d *Deps) { d.Access.Guesses = shell.NewThrottle(3, time.Minute, d.Now) })
 	b := g.as(staff.Admin)
 	secret, recovery := b.enrol()
 	confirm := func(code string) answer {

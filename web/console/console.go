@@ -23,7 +23,7 @@ import (
 	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	"dropbell/web/console/access"
 	"dropbell/web/console/shell"
 )
 
@@ -73,6 +73,7 @@ type Uploads interface {
 // Deps are everything the console stands on. All are required.
 type Deps struct {
 	shell.Deps
+	Access       access.Deps
 	Templates    *template.Service
 	Reminders    *reminder.Service
 	Board        reminder.BoardStore
@@ -114,11 +115,6 @@ type Deps struct {
 	Grants   *coupon.Grants
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
-	// Throttle bounds what is tried from one network; Guesses bounds passwords
-	// tried for one account from one network, AllGuesses those from everywhere.
-	Throttle, Guesses, AllGuesses staff.Throttle
-	// SingleSignOn signs members in elsewhere; nil = with a password only.
-	SingleSignOn staff.IdentityProvider
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and
 	// everything below and sets its own content security policy.
 	Monitor func(writable bool) http.Handler
@@ -128,11 +124,12 @@ type Deps struct {
 type Console struct {
 	Deps
 	*shell.Shell
-	slowed  slowedNotes
-	decks   *shell.Hub[int64, *deck]
-	sales   salesDesk
-	status  *shell.Recent[[delivery.Channels]delivery.ChannelStatus]
-	ahead   *shell.Recent[[]reminder.ChannelForecast]
+	decks  *shell.Hub[int64, *deck]
+	sales  salesDesk
+	status *shell.Recent[[delivery.Channels]delivery.ChannelStatus]
+	ahead  *shell.Recent[[]reminder.ChannelForecast]
+	// table lists every route except static files and the queue dashboard.
+	table   []shell.Route
 	handler http.Handler
 }
 
@@ -140,15 +137,12 @@ type Console struct {
 // are part of the program, cannot be read.
 func New(d Deps) *Console {
 	c := &Console{Deps: d, Shell: shell.New(d.Deps)}
-	c.slowed.once, c.slowed.turns = shell.NewThrottle(1, slowedEvery, d.Now), make(chan struct{}, slowedAtATime)
 	c.decks = shell.NewHub(c.deck, shell.Always[*deck](time.Second))
 	c.status = shell.NewRecent(statusLife, c.channelStatus)
 	c.ahead = shell.NewRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 		return c.Forecaster.Forecast(ctx, forecastAhead)
 	})
-	c.ConfirmWith(func(w http.ResponseWriter, r *http.Request, p pages.Confirm) error {
-		return c.showConfirm(w, r, http.StatusOK, p)
-	})
+	c.table = c.routesOfSubjects()
 	c.handler = c.routes()
 	return c
 }
@@ -159,7 +153,6 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.
 // Close ends all live streams, which would never end by themselves, and waits
 // for what is still being recorded.
 func (c *Console) Close() {
-	c.slowed.Wait()
 	c.Shell.Close()
 	c.decks.Close()
 }

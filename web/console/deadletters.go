@@ -156,7 +156,7 @@ func (c *Console) askReplay(w http.ResponseWriter, r *http.Request, status int, 
 	if err != nil {
 		return err
 	}
-	p := pages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), PerSecond: rate, Reason: shell.Reason(r), RequestKey: requestKey(r), Errors: refused}
+	p := pages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), PerSecond: rate, Reason: shell.Reason(r), RequestKey: shell.RequestKey(r), Errors: refused}
 	if r.FormValue("part") == "run" && shell.Partial(r) {
 		return c.Show(w, r, http.StatusOK, p.Run())
 	}
@@ -192,7 +192,7 @@ func (c *Console) replay(w http.ResponseWriter, r *http.Request) error {
 	rate, broken := typedRate(r)
 	if broken == nil {
 		_, err := c.DeadLetters.Start(r.Context(), shell.Actor(r), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: f, Rate: rate,
-			Reason: shell.Reason(r), RequestKey: requestKey(r)})
+			Reason: shell.Reason(r), RequestKey: shell.RequestKey(r)})
 		if broken = shell.FieldsOf(err); broken == nil && err != nil {
 			return err
 		}
@@ -217,7 +217,7 @@ func (c *Console) confirmDiscard(w http.ResponseWriter, r *http.Request) error {
 	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("letters.discard.title"), Points: []string{l.N("letters.discard.1", t.Total), l.T("letters.discard.2"), l.T("letters.discard.3")},
 		Action: "/dead-letters/discard", Cancel: typed.URL("/dead-letters"), Submit: l.T("letters.discard.do"), Kind: "danger",
-		Hidden: append(typed.Pairs(), [2]string{"request_key", requestKey(r)})}})
+		Hidden: append(typed.Pairs(), [2]string{"request_key", shell.RequestKey(r)})}})
 }
 
 func letterCrumbs(r *http.Request) []ui.Crumb {
@@ -230,7 +230,7 @@ func (c *Console) discard(w http.ResponseWriter, r *http.Request) error {
 		return c.refuseFilter(w, r, typed)
 	}
 	if _, err := c.DeadLetters.Start(r.Context(), shell.Actor(r), delivery.DeadLetterOrder{Action: delivery.Discard, Filter: f, Reason: shell.Reason(r),
-		RequestKey: requestKey(r)}); err != nil {
+		RequestKey: shell.RequestKey(r)}); err != nil {
 		return err
 	}
 	typed.Fingerprint = nil

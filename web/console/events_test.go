@@ -19,8 +19,9 @@ func (g *rig) flush() {
 }
 
 func recording(t *testing.T) *rig {
-	g := newRig(t)
-	g.Security = security.New(postgres.NewAudit(g.db), slog.New(slog.DiscardHandler), g.now, prometheus.NewRegistry())
+	g := newRig(t, func(d *Deps) {
+		d.Security = security.New(d.Audit.(postgres.Audit), slog.New(slog.DiscardHandler), d.Now, prometheus.NewRegistry())
+	})
 	g.from()
 	return g
 }
@@ -44,7 +45,7 @@ func TestSecurityEventsOnTheAuditPage(t *testing.T) {
 	half.try(viewer.Email, password, "/").to("/signin/second")
 	half.post("/signin/second", passcode("000000")).is(422)
 	v.post("/confirm", url.Values{"confirm_with": {"password"}, "confirm_password": {"not it either"}}).is(422)
-	admin.post(memberPath(viewer.ID), url.Values{"email": {viewer.Email}, "name": {"V"}, "role": {"marketer"}}).to("/staff")
+	admin.post(memberPage(viewer.ID), url.Values{"email": {viewer.Email}, "name": {"V"}, "role": {"marketer"}}).to("/staff")
 	g.shop(10)
 	g.flush()
 

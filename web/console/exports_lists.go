@@ -11,7 +11,6 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/segment"
-	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
 )
 
@@ -147,46 +146,4 @@ func (c *Console) exportShops(w http.ResponseWriter, r *http.Request) error {
 		}
 		return nil
 	})
-}
-
-// exportStaff sends everybody with access to the console.
-func (c *Console) exportStaff(w http.ResponseWriter, r *http.Request) error {
-	list, err := c.Staff.Members(r.Context(), shell.Actor(r))
-	if err != nil {
-		return err
-	}
-	return c.Export(w, r, "staff", []string{"id", "email", "name", "role", "shops", "created_at", "disabled_at"}, func(s *shell.Sheet) error {
-		for _, m := range list {
-			if err := s.Row(m.ID, m.Email, m.Name, string(m.Role), joinShops(m.Shops), m.CreatedAt, m.DisabledAt); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// exportKeys sends the service keys as far as they are known: their secrets
-// are not.
-func (c *Console) exportKeys(w http.ResponseWriter, r *http.Request) error {
-	list, err := c.Staff.Keys(r.Context(), shell.Actor(r))
-	if err != nil {
-		return err
-	}
-	head := []string{"id", "name", "prefix", "scopes", "created_by", "created_at", "expires_at", "last_used_at", "revoked_at"}
-	return c.Export(w, r, "keys", head, func(s *shell.Sheet) error {
-		for _, k := range list {
-			if err := s.Row(k.ID, k.Name, k.Prefix, joinScopes(k.Scopes), k.CreatedBy, k.CreatedAt, k.ExpiresAt, k.LastUsedAt, k.RevokedAt); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func joinScopes(scopes []staff.Scope) string {
-	words := make([]string, len(scopes))
-	for i, s := range scopes {
-		words[i] = string(s)
-	}
-	return strings.Join(words, ", ")
 }

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -220,7 +219,7 @@ func (c *Console) grantResults(w http.ResponseWriter, r *http.Request) error {
 func (c *Console) grantStep(r *http.Request, p pages.Grant, broken string) pages.Confirmation {
 	l, url := shell.Frame(r).Locale, pages.GrantURL(p.Job.ID)
 	ask := pages.Confirmation{Active: "templates", Crumbs: p.Crumbs(r.Context()), ConfirmProps: ui.ConfirmProps{Cancel: url, Reason: shell.Reason(r),
-		NeedsReason: true, ReasonError: broken, Hidden: [][2]string{{"request_key", requestKey(r)}}}}
+		NeedsReason: true, ReasonError: broken, Hidden: [][2]string{{"request_key", shell.RequestKey(r)}}}}
 	if r.PathValue("step") == "apply" {
 		ask.Title, ask.Submit, ask.Action, ask.Kind = l.T("grants.apply.title", p.Template.Name), l.T("grants.apply"), url+"/apply", "primary"
 		ask.Points = []string{l.N("grants.apply.1", p.Job.Done), l.T("grants.apply.2")}
@@ -236,14 +235,6 @@ func (c *Console) grantStep(r *http.Request, p pages.Grant, broken string) pages
 	ask.Points = []string{l.N("grants.takeback.1", p.Job.Done), l.T("grants.takeback.2"), l.T("coupon.revoke.2")}
 	ask.Inside = pages.ReturnChoice(r.PostFormValue("stock") != "")
 	return ask
-}
-
-// requestKey tells two forms apart; pressing one twice is one request.
-func requestKey(r *http.Request) string {
-	if key := r.PostFormValue("request_key"); key != "" && len(key) <= 100 {
-		return key
-	}
-	return rand.Text()
 }
 
 // loadGrantStep loads the grant for who may take a step with it.
@@ -304,7 +295,7 @@ func (c *Console) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
 		}
 	default:
 		said = shell.Say(r, "grants.taking_back")
-		j, err = c.Grants.TakeBack(r.Context(), shell.Actor(r), p.Job.ID, shell.Reason(r), r.PostFormValue("stock") != "", requestKey(r))
+		j, err = c.Grants.TakeBack(r.Context(), shell.Actor(r), p.Job.ID, shell.Reason(r), r.PostFormValue("stock") != "", shell.RequestKey(r))
 	}
 	if broken := ui.ErrorOf(r.Context(), shell.FieldsOf(err), "reason"); broken != "" {
 		return c.Ask(w, r, http.StatusUnprocessableEntity, c.grantStep(r, p, broken))

@@ -178,7 +178,7 @@ func TestLiveParts(t *testing.T) {
 // Every part is one element that says where it comes from, until it is over.
 func TestEveryPartCanBeDrawn(t *testing.T) {
 	g := newRig(t)
-	for _, rt := range g.table() {
+	for _, rt := range g.table {
 		if rt.Every == 0 {
 			continue
 		}

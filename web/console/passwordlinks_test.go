@@ -61,7 +61,7 @@ func TestPasswordReset(t *testing.T) {
 	admin, m := g.as(staff.Admin), g.hire(staff.Marketer)
 	b := g.browser()
 	b.signIn(m.Email)
-	page := memberPath(m.ID)
+	page := memberPage(m.ID)
 	admin.get(page).is(200).has("Create a reset link")
 	admin.post(page+"/password-link", nil).to(page)
 	first := admin.linkShown(page)
@@ -86,7 +86,7 @@ func TestPasswordReset(t *testing.T) {
 }
 
 func TestPasswordLinkOfAnyText(t *testing.T) {
-	g := newRig(t, func(d *Deps) { d.Throttle = shell.NewThrottle(5, time.Minute, d.Now) })
+	g := newRig(t, func(d *Deps) { d.Access.Throttle = shell.NewThrottle(5, time.Minute, d.Now) })
 	g.from()
 	b := g.at("203.0.113.9")
 	for _, path := range []string{"/password", "/password?token=", "/password?token=" + strings.Repeat("x", 5000), "/password?token=%F0%9F%94%94"} {
@@ -121,8 +121,8 @@ func TestSingleSignOnOnly(t *testing.T) {
 	b.get(d.agree(b, "/")).to("/")
 	b.get("/account").is(200).hasNot(`type="password"`)
 	b.post("/account/password", url.Values{"old_password": {password}, "password": {"a new long password"}}).is(http.StatusForbidden)
-	b.get(memberPath(d.member.ID)).is(200).hasNot("Password link")
-	b.post(memberPath(d.member.ID)+"/password-link", nil).is(http.StatusForbidden)
+	b.get(memberPage(d.member.ID)).is(200).hasNot("Password link")
+	b.post(memberPage(d.member.ID)+"/password-link", nil).is(http.StatusForbidden)
 	b.post("/staff", url.Values{"email": {"noor@example.com"}, "name": {"Noor"}, "role": {"viewer"}}).to("/staff")
 	b.get("/staff").is(200).has("Noor can sign in with single sign-on now.").hasNot("invited")
 	if n := d.number(`select count(*) from password_links where staff_id <> $1`, d.member.ID); n != 0 {

@@ -35,6 +35,7 @@ import (
 	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/web/console/access"
 	"dropbell/web/console/shell"
 )
 
@@ -108,9 +109,12 @@ func (g *rig) deps() Deps {
 	store := postgres.NewTemplates(g.db)
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
 	reminders := &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.now}
+	people := g.staffService()
+	often := func() staff.Throttle { return shell.NewThrottle(1000, time.Millisecond, g.now) }
 	return Deps{
-		Deps: shell.Deps{Staff: g.staffService(), ShopList: store, Sessions: postgres.NewSessions(g.db), PublicURL: "http://127.0.0.1",
+		Deps: shell.Deps{Staff: people, ShopList: store, Sessions: postgres.NewSessions(g.db), PublicURL: "http://127.0.0.1",
 			DefaultZone: shanghai, Now: g.now, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},
+		Access:        access.Deps{Staff: people, Audit: postgres.NewAudit(g.db), Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
 		DeadLetters:   &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.db)},
 		Explainer:     &reminder.Explainer{Store: g.reserve, Reminders: reminders},
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(g.db), Now: g.now},
@@ -144,8 +148,6 @@ func (g *rig) deps() Deps {
 		Reminders: reminders,
 		Board:     postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: postgres.NewAudit(g.db), Shops: store,
 		Settings: postgres.NewChannels(g.db), DeadMessages: postgres.NewDeadMessages(g.db), Channels: configured,
-		Throttle: shell.NewThrottle(1000, time.Millisecond, g.now),
-		Guesses:  shell.NewThrottle(1000, time.Millisecond, g.now), AllGuesses: shell.NewThrottle(1000, time.Millisecond, g.now),
 		Monitor: func(writable bool) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)
@@ -400,3 +402,5 @@ func within(t *testing.T, what string, ok func() bool) {
 		<-time.After(time.Millisecond)
 	}
 }
+
+func memberPage(id int64) string { return fmt.Sprintf("/staff/%d", id) }

@@ -125,7 +125,7 @@ func TestHalfSignInEnds(t *testing.T) {
 }
 
 func TestSecondFactorsAreThrottled(t *testing.T) {
-	g := newRig(t, func(d *Deps) { d.Guesses = shell.NewThrottle(4, time.Minute, d.Now) })
+	g := newRig(t, func(d *Deps) { d.Access.Guesses = shell.NewThrottle(4, time.Minute, d.Now) })
 	m := g.hire(staff.Viewer)
 	first := g.browser()
 	first.signIn(m.Email)
@@ -157,7 +157,7 @@ func TestMustEnrol(t *testing.T) {
 	b.get("/live?of=/channels").is(http.StatusForbidden)
 	b.get("/monitor/queues").to("/account/security?return=%2Fmonitor%2Fqueues")
 	b.post("/account/password", url.Values{}).to("/account/security")
-	for _, rt := range g.table() {
+	for _, rt := range g.table {
 		if rt.Open || rt.Enrolling || strings.HasSuffix(rt.Pattern, "/live") {
 			continue
 		}

@@ -95,7 +95,7 @@ func (c *Console) newSegment(w http.ResponseWriter, r *http.Request) error {
 
 func (c *Console) createSegment(w http.ResponseWriter, r *http.Request) error {
 	return c.keepSegment(w, r, segment.Segment{}, func(spec segment.Spec) (segment.Segment, error) {
-		return c.Segments.Create(r.Context(), shell.Actor(r), spec, creationKey(r))
+		return c.Segments.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
 	})
 }
 

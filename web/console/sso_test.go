@@ -28,7 +28,7 @@ func newDoor(t *testing.T, change ...func(*Deps)) *door {
 	d := &door{}
 	d.rig = newRig(t, append([]func(*Deps){func(deps *Deps) {
 		d.there = oidctest.New(t, deps.Now)
-		deps.SingleSignOn = oidc.New(oidc.Options{Issuer: d.there.Issuer(), ClientID: oidctest.ClientID,
+		deps.Access.SingleSignOn = oidc.New(oidc.Options{Issuer: d.there.Issuer(), ClientID: oidctest.ClientID,
 			ClientSecret: oidctest.ClientSecret, PublicURL: deps.PublicURL, Now: deps.Now})
 	}}, change...)...)
 	d.member = d.hire(staff.Viewer)
@@ -197,7 +197,7 @@ func TestSingleSignOnWhileTheProviderIsDown(t *testing.T) {
 }
 
 func TestSingleSignOnIsThrottled(t *testing.T) {
-	d := newDoor(t, func(deps *Deps) { deps.Throttle = shell.NewThrottle(3, time.Minute, deps.Now) })
+	d := newDoor(t, func(deps *Deps) { deps.Access.Throttle = shell.NewThrottle(3, time.Minute, deps.Now) })
 	b := d.browser()
 	for range 3 {
 		b.get("/signin/oidc").is(http.StatusSeeOther)
@@ -214,7 +214,7 @@ func TestSingleSignOnIsThrottled(t *testing.T) {
 
 // Colleagues behind one address sign in as they like.
 func TestSingleSignOnOfColleagues(t *testing.T) {
-	d := newDoor(t, func(deps *Deps) { deps.Throttle = shell.NewThrottle(3, time.Minute, deps.Now) })
+	d := newDoor(t, func(deps *Deps) { deps.Access.Throttle = shell.NewThrottle(3, time.Minute, deps.Now) })
 	for range 6 {
 		b := d.browser()
 		b.get(d.agree(b, "/")).to("/")

@@ -8,21 +8,13 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/access"
 	"dropbell/web/console/shell"
 )
 
-// table lists every route of the console except static files and the queue
-// dashboard.
-func (c *Console) table() []shell.Route {
-	return append(slices.Concat(c.campaignRoutes(), c.securityRoutes(), c.passwordLinkRoutes()), []shell.Route{
-		shell.Open(shell.Get("/signin", "", c.signInForm)),
-		shell.Open(shell.Post("/signin", "", c.signIn)),
-		shell.Open(shell.Get("/signin/second", "", c.secondForm)),
-		shell.Open(shell.Post("/signin/second", "", c.secondStep)),
-		shell.Open(shell.Get("/signin/oidc", "", c.beginSingleSignOn)),
-		shell.Open(shell.Get("/signin/oidc/callback", "", c.endSingleSignOn)),
-		shell.Open(shell.Post("/signout", "", c.signOut)),
-		shell.Open(shell.Post("/preferences", "", c.savePreferences)),
+// routesOfSubjects gathers the routes of all subjects.
+func (c *Console) routesOfSubjects() []shell.Route {
+	return append(slices.Concat(c.campaignRoutes(), access.Routes(c.Shell, c.Access)), []shell.Route{
 
 		shell.Get("/live", staff.View, c.StreamParts),
 
@@ -144,7 +136,6 @@ func (c *Console) table() []shell.Route {
 		shell.Get("/templates.csv", staff.View, c.exportTemplates),
 		shell.Get("/users.csv", staff.ManageUsers, c.exportUsers),
 		shell.Get("/dead-letters.csv", staff.View, c.exportDeadLetters),
-		shell.Get("/audit.csv", staff.View, c.exportAudit),
 
 		shell.Get("/jobs", staff.View, c.listWork),
 		shell.Get("/jobs.csv", staff.View, c.exportWork),
@@ -163,30 +154,11 @@ func (c *Console) table() []shell.Route {
 		shell.Post("/shops/{id}", staff.ManageTemplates, c.saveShop),
 		shell.Get("/shops/{id}/limits", staff.ManageStaff, c.showLimits),
 		shell.Post("/shops/{id}/limits", staff.ManageStaff, c.saveLimits),
-
-		shell.Everywhere(shell.Get("/staff", staff.ManageStaff, c.listStaff)),
-		shell.Everywhere(shell.Get("/staff.csv", staff.ManageStaff, c.exportStaff)),
-		shell.Sure(shell.Everywhere(shell.Post("/staff", staff.ManageStaff, c.createMember))),
-		shell.Sure(shell.Everywhere(shell.Get("/staff/new", staff.ManageStaff, c.newMember))),
-		shell.Everywhere(shell.Get("/staff/{id}", staff.ManageStaff, c.editMember)),
-		shell.Sure(shell.Everywhere(shell.Post("/staff/{id}", staff.ManageStaff, c.saveMember))),
-		shell.Everywhere(shell.Post("/staff/{id}/signout", staff.ManageStaff, c.signMemberOut)),
-		shell.Everywhere(shell.Get("/keys", staff.ManageStaff, c.listKeys)),
-		shell.Everywhere(shell.Get("/keys.csv", staff.ManageStaff, c.exportKeys)),
-		shell.Sure(shell.Everywhere(shell.Post("/keys", staff.ManageStaff, c.createKey))),
-		shell.Sure(shell.Everywhere(shell.Get("/keys/new", staff.ManageStaff, c.newKey))),
-		shell.Everywhere(shell.Get("/keys/{id}/revoke", staff.ManageStaff, c.confirmRevokeKey)),
-		shell.Everywhere(shell.Post("/keys/{id}/revoke", staff.ManageStaff, c.revokeKey)),
-
-		shell.Get("/audit", staff.View, c.showAudit),
-		shell.Get("/account", staff.View, c.account),
-		shell.Post("/account/password", staff.View, c.changePassword),
-		shell.Post("/account/revoke", staff.View, c.revokeSignIns),
 	}...)
 }
 
 func (c *Console) routes() http.Handler {
-	return c.Mount(c.table(), func(r chi.Router) {
+	return c.Mount(c.table, func(r chi.Router) {
 		monitor := c.monitor()
 		r.Handle(shell.MonitorPath, monitor)
 		r.Handle(shell.MonitorPath+"/*", monitor)

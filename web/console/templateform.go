@@ -47,7 +47,7 @@ func (c *Console) createTemplate(w http.ResponseWriter, r *http.Request) error {
 		f.Errors = broken
 		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
 	}
-	t, err := c.Templates.Create(r.Context(), shell.Actor(r), spec, creationKey(r))
+	t, err := c.Templates.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
 	if fields := shell.FieldsOf(err); fields != nil {
 		f.Errors = fields
 		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
@@ -56,16 +56,6 @@ func (c *Console) createTemplate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done.create", t.Name))
-}
-
-// creationKey makes sending a form twice create one thing. It is the
-// member's own: nobody's form can name another's.
-func creationKey(r *http.Request) string {
-	key := r.PostFormValue("request_key")
-	if key == "" {
-		return ""
-	}
-	return "console:" + shell.Actor(r).Label + ":" + key[:min(64, len(key))]
 }
 
 func templateURL(id int64) string { return "/templates/" + strconv.FormatInt(id, 10) }

@@ -22,6 +22,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/web/api"
 	"dropbell/web/console"
+	"dropbell/web/console/access"
 	"dropbell/web/console/shell"
 	"dropbell/web/middleware"
 	"dropbell/web/security"
@@ -95,11 +96,12 @@ func (p *program) newConsole() *console.Console {
 	deps := console.Deps{
 		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: postgres.NewTemplates(p.db), Sessions: postgres.NewSessions(p.db),
 			PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.log},
+		Access: access.Deps{Staff: p.staff, Audit: postgres.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
+			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
+			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		Templates: p.templates, Reminders: p.reminders, Board: postgres.NewBoards(p.db),
 		Users: postgres.NewUsers(p.db), Audit: postgres.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
 		Settings: postgres.NewChannels(p.db), DeadMessages: postgres.NewDeadMessages(p.db), Channels: p.channels,
-		Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock),
-		Guesses:  shell.NewThrottle(guessesBurst, guessesEvery, app.Clock), AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock),
 		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
 		Codes:         p.codes,
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: app.Clock},

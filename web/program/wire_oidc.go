@@ -13,6 +13,6 @@ func (p *program) wireSingleSignOn(d *console.Deps) {
 	if p.cfg.OIDCIssuer == "" {
 		return
 	}
-	d.SingleSignOn = oidc.New(oidc.Options{Issuer: p.cfg.OIDCIssuer, ClientID: p.cfg.OIDCClientID,
+	d.Access.SingleSignOn = oidc.New(oidc.Options{Issuer: p.cfg.OIDCIssuer, ClientID: p.cfg.OIDCClientID,
 		ClientSecret: p.cfg.OIDCClientSecret, PublicURL: p.cfg.PublicURL, Now: app.Clock})
 }

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"crypto/rand"
 	"net/http"
 	"net/url"
 	"slices"
@@ -105,3 +106,21 @@ const (
 	// the form that is sent again.
 	confirmFields = "confirm_"
 )
+
+// CreationKey makes sending a form twice create one thing. It is the
+// member's own: nobody's form can name another's.
+func CreationKey(r *http.Request) string {
+	key := r.PostFormValue("request_key")
+	if key == "" {
+		return ""
+	}
+	return "console:" + Actor(r).Label + ":" + key[:min(64, len(key))]
+}
+
+// RequestKey tells two forms apart; pressing one twice is one request.
+func RequestKey(r *http.Request) string {
+	if key := r.PostFormValue("request_key"); key != "" && len(key) <= 100 {
+		return key
+	}
+	return rand.Text()
+}

@@ -69,6 +69,7 @@ type Shell struct {
 	shops    ShopList
 	present  *presence
 	live     liveParts
+	closers  []func()
 }
 
 // New returns a shell, on which [Shell.mount] must be called before it
@@ -117,8 +118,17 @@ func (sh *Shell) Mount(table []Route, own func(chi.Router)) http.Handler {
 // WatchedParts returns how many live parts somebody watches.
 func (sh *Shell) WatchedParts() int { return sh.live.hub.Watching() }
 
-// Close ends all streams of live parts, which would never end by themselves.
-func (sh *Shell) Close() { sh.live.hub.Close() }
+// BeforeClose has f called by [Shell.Close].
+func (sh *Shell) BeforeClose(f func()) { sh.closers = append(sh.closers, f) }
+
+// Close ends all live streams, which would never end by themselves, and waits
+// for what is still being recorded.
+func (sh *Shell) Close() {
+	for _, f := range sh.closers {
+		f()
+	}
+	sh.live.hub.Close()
+}
 
 // AccessChanged makes the next request of everybody ask the database for the
 // member's rights again.

@@ -1,4 +1,4 @@
-package console
+package access
 
 import (
 	"crypto/rand"
@@ -17,103 +17,103 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func (c *Console) listStaff(w http.ResponseWriter, r *http.Request) error {
-	list, err := c.Staff.Members(r.Context(), shell.Actor(r))
+func (h *handlers) listStaff(w http.ResponseWriter, r *http.Request) error {
+	list, err := h.Staff.Members(r.Context(), shell.Actor(r))
 	if err != nil {
 		return err
 	}
-	policy, fixed, err := c.Staff.Policy(r.Context())
+	policy, fixed, err := h.Staff.Policy(r.Context())
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, pages.Staff{List: list, Policy: policy, PolicyFixed: fixed, PasswordsOff: c.Staff.PasswordsOff}.Page())
+	return h.Show(w, r, http.StatusOK, pages.Staff{List: list, Policy: policy, PolicyFixed: fixed, PasswordsOff: h.Staff.PasswordsOff}.Page())
 }
 
-func (c *Console) newMember(w http.ResponseWriter, r *http.Request) error {
-	return c.Show(w, r, http.StatusOK, pages.MemberForm{Values: map[string]string{"role": string(staff.Viewer)}, PasswordsOff: c.Staff.PasswordsOff}.Page())
+func (h *handlers) newMember(w http.ResponseWriter, r *http.Request) error {
+	return h.Show(w, r, http.StatusOK, pages.MemberForm{Values: map[string]string{"role": string(staff.Viewer)}, PasswordsOff: h.Staff.PasswordsOff}.Page())
 }
 
-func (c *Console) createMember(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) createMember(w http.ResponseWriter, r *http.Request) error {
 	f, in := memberForm(r, nil)
-	f.PasswordsOff = c.Staff.PasswordsOff
-	if err := c.checkShops(r, &f, in.Shops, nil); err != nil {
+	f.PasswordsOff = h.Staff.PasswordsOff
+	if err := h.checkShops(r, &f, in.Shops, nil); err != nil {
 		return err
 	}
 	if len(f.Errors) == 0 {
-		m, token, err := c.Staff.CreateMember(r.Context(), shell.Actor(r), in)
+		m, token, err := h.Staff.CreateMember(r.Context(), shell.Actor(r), in)
 		if err == nil && token != "" {
-			return c.showLinkOnce(w, r, m, token)
+			return h.showLinkOnce(w, r, m, token)
 		}
 		if err == nil {
-			return c.Done(w, r, "/staff", ui.Good, shell.Say(r, "staff.created", m.Actor().Name))
+			return h.Done(w, r, "/staff", ui.Good, shell.Say(r, "staff.created", m.Actor().Name))
 		}
 		if err := f.take(r, err); err != nil {
 			return err
 		}
 	}
-	return c.Show(w, r, f.status(), f.Page())
+	return h.Show(w, r, f.status(), f.Page())
 }
 
-func (c *Console) editMember(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) editMember(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	m, err := c.Staff.Member(r.Context(), shell.Actor(r), id)
+	m, err := h.Staff.Member(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
 	f := pages.MemberForm{ID: id, Name: m.Actor().Name, Disabled: m.DisabledAt != nil, Values: memberValues(m), Was: memberValues(m)}
-	f.Member, f.PasswordsOff = m, c.Staff.PasswordsOff
-	_, f.Link = c.SecretOnce(w, r, memberPath(id))
-	if f.SignIns, err = c.Staff.SignInsOf(r.Context(), shell.Actor(r), id); err != nil {
+	f.Member, f.PasswordsOff = m, h.Staff.PasswordsOff
+	_, f.Link = h.SecretOnce(w, r, memberPath(id))
+	if f.SignIns, err = h.Staff.SignInsOf(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, f.Page())
+	return h.Show(w, r, http.StatusOK, f.Page())
 }
 
-func (c *Console) saveMember(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) saveMember(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	old, err := c.Staff.Member(r.Context(), shell.Actor(r), id)
+	old, err := h.Staff.Member(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
 	f, in := memberForm(r, memberValues(old))
-	f.ID, f.Name, f.Member, f.PasswordsOff = id, in.Email, old, c.Staff.PasswordsOff
-	if f.SignIns, err = c.Staff.SignInsOf(r.Context(), shell.Actor(r), id); err != nil {
+	f.ID, f.Name, f.Member, f.PasswordsOff = id, in.Email, old, h.Staff.PasswordsOff
+	if f.SignIns, err = h.Staff.SignInsOf(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}
-	if err := c.checkShops(r, &f, in.Shops, old.Shops); err != nil {
+	if err := h.checkShops(r, &f, in.Shops, old.Shops); err != nil {
 		return err
 	}
 	if len(f.Errors) == 0 {
-		m, err := c.Staff.ChangeMember(r.Context(), shell.Actor(r), id, in)
+		m, err := h.Staff.ChangeMember(r.Context(), shell.Actor(r), id, in)
 		if err == nil {
-			c.AccessChanged()
-			return c.Done(w, r, "/staff", ui.Good, shell.Say(r, "staff.saved", m.Actor().Name))
+			h.AccessChanged()
+			return h.Done(w, r, "/staff", ui.Good, shell.Say(r, "staff.saved", m.Actor().Name))
 		}
 		if err := f.take(r, err); err != nil {
 			return err
 		}
 	}
-	return c.Show(w, r, f.status(), f.Page())
+	return h.Show(w, r, f.status(), f.Page())
 }
 
 // signMemberOut ends every sign-in of a member.
-func (c *Console) signMemberOut(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) signMemberOut(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	ended, err := c.Staff.SignOutEverywhere(r.Context(), shell.Actor(r), id)
+	ended, err := h.Staff.SignOutEverywhere(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
-	c.AccessChanged()
-	return c.Done(w, r, memberPath(id), ui.Good, shell.Frame(r).Locale.N("account.revoked", int64(ended)))
+	h.AccessChanged()
+	return h.Done(w, r, memberPath(id), ui.Good, shell.Frame(r).Locale.N("account.revoked", int64(ended)))
 }
 
 func memberPath(id int64) string { return fmt.Sprintf("/staff/%d", id) }
@@ -150,8 +150,8 @@ func memberForm(r *http.Request, was map[string]string) (typedMember, staff.Memb
 
 // checkShops notes if somebody would be limited to a shop that does not exist,
 // and so be locked out, unless they were before.
-func (c *Console) checkShops(r *http.Request, f *typedMember, shops, before []int64) error {
-	known, err := c.Shops.Shops(r.Context())
+func (h *handlers) checkShops(r *http.Request, f *typedMember, shops, before []int64) error {
+	known, err := h.Shops.Shops(r.Context())
 	if err != nil {
 		return err
 	}
@@ -211,60 +211,60 @@ func parseShops(text string) ([]int64, bool) {
 
 const keysPath = "/keys"
 
-func (c *Console) listKeys(w http.ResponseWriter, r *http.Request) error {
-	list, err := c.Staff.Keys(r.Context(), shell.Actor(r))
+func (h *handlers) listKeys(w http.ResponseWriter, r *http.Request) error {
+	list, err := h.Staff.Keys(r.Context(), shell.Actor(r))
 	if err != nil {
 		return err
 	}
 	p := pages.Keys{List: list}
-	p.Name, p.Secret = c.SecretOnce(w, r, keysPath)
-	return c.Show(w, r, http.StatusOK, p.Page())
+	p.Name, p.Secret = h.SecretOnce(w, r, keysPath)
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-func (c *Console) newKey(w http.ResponseWriter, r *http.Request) error {
-	return c.Show(w, r, http.StatusOK, pages.KeyForm{Values: map[string]string{}, RequestKey: rand.Text()}.Page())
+func (h *handlers) newKey(w http.ResponseWriter, r *http.Request) error {
+	return h.Show(w, r, http.StatusOK, pages.KeyForm{Values: map[string]string{}, RequestKey: rand.Text()}.Page())
 }
 
-func (c *Console) createKey(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) createKey(w http.ResponseWriter, r *http.Request) error {
 	f := pages.KeyForm{Values: map[string]string{"name": r.PostFormValue("name"), "expires_at": r.PostFormValue("expires_at")},
 		RequestKey: r.PostFormValue("request_key")}
 	for _, s := range r.PostForm["scopes"] {
 		f.Scopes = append(f.Scopes, staff.Scope(s))
 	}
-	in := staff.KeyInput{Name: f.Values["name"], Scopes: f.Scopes, ExpiresAt: shell.Day(f.Values["expires_at"], c.DefaultZone),
-		RequestKey: creationKey(r)}
+	in := staff.KeyInput{Name: f.Values["name"], Scopes: f.Scopes, ExpiresAt: shell.Day(f.Values["expires_at"], h.DefaultZone),
+		RequestKey: shell.CreationKey(r)}
 	if in.ExpiresAt == nil && f.Values["expires_at"] != "" {
 		f.Errors = []fault.Field{{Name: "expires_at", Key: "rule.date_format", Message: shell.TimeMessages("rule.date_format")}}
-		return c.Show(w, r, http.StatusUnprocessableEntity, f.Page())
+		return h.Show(w, r, http.StatusUnprocessableEntity, f.Page())
 	}
-	k, secret, err := c.Staff.CreateKey(r.Context(), shell.Actor(r), in)
+	k, secret, err := h.Staff.CreateKey(r.Context(), shell.Actor(r), in)
 	if fields := shell.FieldsOf(err); fields != nil {
 		f.Errors = fields
-		return c.Show(w, r, http.StatusUnprocessableEntity, f.Page())
+		return h.Show(w, r, http.StatusUnprocessableEntity, f.Page())
 	}
 	if errors.Is(err, staff.ErrKeyRepeated) {
-		return c.Done(w, r, keysPath, ui.Warn, ui.FaultText(r.Context(), err))
+		return h.Done(w, r, keysPath, ui.Warn, ui.FaultText(r.Context(), err))
 	}
 	if err != nil {
 		return err
 	}
-	c.SecretFor(w, r, keysPath, k.Name, secret)
+	h.SecretFor(w, r, keysPath, k.Name, secret)
 	shell.Redirect(w, r, keysPath) // a reload must not make another
 	return nil
 }
 
-func (c *Console) confirmRevokeKey(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) confirmRevokeKey(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	list, err := c.Staff.Keys(r.Context(), shell.Actor(r))
+	list, err := h.Staff.Keys(r.Context(), shell.Actor(r))
 	if err != nil {
 		return err
 	}
 	for _, k := range list {
 		if k.ID == id {
-			return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "keys", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.keys"), URL: "/keys"}},
+			return h.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "keys", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.keys"), URL: "/keys"}},
 				ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "confirm.key.title", k.Name), Points: []string{shell.Say(r, "confirm.key.1")},
 					Action: fmt.Sprintf("/keys/%d/revoke", id), Cancel: "/keys", Submit: shell.Say(r, "apikeys.revoke"), Kind: "danger"}})
 		}
@@ -272,13 +272,13 @@ func (c *Console) confirmRevokeKey(w http.ResponseWriter, r *http.Request) error
 	return staff.ErrKeyNotFound
 }
 
-func (c *Console) revokeKey(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) revokeKey(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	if err := c.Staff.RevokeKey(r.Context(), shell.Actor(r), id, shell.Reason(r)); err != nil {
+	if err := h.Staff.RevokeKey(r.Context(), shell.Actor(r), id, shell.Reason(r)); err != nil {
 		return err
 	}
-	return c.Done(w, r, "/keys", ui.Good, shell.Say(r, "apikeys.revoked_now"))
+	return h.Done(w, r, "/keys", ui.Good, shell.Say(r, "apikeys.revoked_now"))
 }

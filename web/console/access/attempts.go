@@ -1,4 +1,4 @@
-package console
+package access
 
 import (
 	"context"
@@ -19,20 +19,20 @@ import (
 // last one is far wider than the one before, so that it takes many networks to
 // use it up; and from where its owner has signed in lately the account stays
 // open even then. What is too long to be an account's is nobody's.
-func (c *Console) throttled(r *http.Request, email string) (held tokens, wait time.Duration, err error) {
+func (h *handlers) throttled(r *http.Request, email string) (held tokens, wait time.Duration, err error) {
 	ctx, here := r.Context(), network(r)
-	wait, err = held.take(ctx, c.Throttle, "signin:ip:"+here)
+	wait, err = held.take(ctx, h.Throttle, "signin:ip:"+here)
 	if err != nil || wait > 0 || len(email) > staff.MaxEmail {
 		return held, wait, err
 	}
 	account := staff.NormalEmail(email)
-	if wait, err = held.take(ctx, c.Guesses, "signin:here:"+here+":"+account); err != nil || wait > 0 {
+	if wait, err = held.take(ctx, h.Guesses, "signin:here:"+here+":"+account); err != nil || wait > 0 {
 		return held, wait, err
 	}
-	if wait, err = held.take(ctx, c.AllGuesses, "signin:email:"+account); err != nil || wait == 0 {
+	if wait, err = held.take(ctx, h.AllGuesses, "signin:email:"+account); err != nil || wait == 0 {
 		return held, 0, err
 	}
-	known, err := c.Staff.CameFrom(ctx, email)
+	known, err := h.Staff.CameFrom(ctx, email)
 	if err != nil || slices.ContainsFunc(known, func(ip string) bool { return networkOf(ip) == here }) {
 		return held, 0, err
 	}
@@ -83,23 +83,23 @@ type slowedNotes struct {
 // noteSlowed records that attempts for the account are slowed down. It does so
 // behind the answer's back: how long the answer takes must not tell whether
 // there is such an account.
-func (c *Console) noteSlowed(r *http.Request, email string) {
+func (h *handlers) noteSlowed(r *http.Request, email string) {
 	if len(email) > staff.MaxEmail {
 		return
 	}
 	select {
-	case c.slowed.turns <- struct{}{}:
+	case h.slowed.turns <- struct{}{}:
 	default: // under such an attack a record more or less tells nothing new
 		return
 	}
 	ctx := context.WithoutCancel(r.Context())
-	c.slowed.Go(func() {
-		defer func() { <-c.slowed.turns }()
-		if wait, err := c.slowed.once.Allow(ctx, staff.NormalEmail(email)); err != nil || wait > 0 {
+	h.slowed.Go(func() {
+		defer func() { <-h.slowed.turns }()
+		if wait, err := h.slowed.once.Allow(ctx, staff.NormalEmail(email)); err != nil || wait > 0 {
 			return
 		}
-		if err := c.Staff.NoteSlowed(ctx, email); err != nil {
-			c.Log.WarnContext(ctx, "slowed sign-ins are not recorded", "err", err)
+		if err := h.Staff.NoteSlowed(ctx, email); err != nil {
+			h.Log.WarnContext(ctx, "slowed sign-ins are not recorded", "err", err)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package console
+package access
 
 import (
 	"net/http"
@@ -13,7 +13,7 @@ import (
 )
 
 // auditQuery reads which records are meant, and what cannot be read.
-func (c *Console) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQuery, []fault.Field) {
+func (h *handlers) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQuery, []fault.Field) {
 	typed := func(name string) string {
 		s := strings.TrimSpace(r.FormValue(name))
 		if utf8.RuneCountInString(s) > shell.MaxSearch {
@@ -25,14 +25,14 @@ func (c *Console) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQue
 		Security: typed("security") != "", Shop: typed("shop"), From: typed("from"), To: typed("to")}
 	q := staff.AuditQuery{ObjectKind: f.Kind, ObjectID: f.Object, Actor: f.Actor, Action: f.Action, Text: f.Text, Security: f.Security,
 		Shops: shell.Actor(r).Shops, Limit: shell.PageSize, Reasons: pages.SystemReasons(r.Context(), f.Text)}
-	read := c.Filter(r)
+	read := h.Filter(r)
 	q.From, q.To = read.Days()
 	q.ShopNumber = read.Shop()
 	return f, q, read.Broken.List
 }
 
-func (c *Console) showAudit(w http.ResponseWriter, r *http.Request) error {
-	f, q, broken := c.auditQuery(r)
+func (h *handlers) showAudit(w http.ResponseWriter, r *http.Request) error {
+	f, q, broken := h.auditQuery(r)
 	p := pages.Audit{Filter: f, Errors: broken}
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	q.BeforeID = max(0, before)
@@ -40,7 +40,7 @@ func (c *Console) showAudit(w http.ResponseWriter, r *http.Request) error {
 		p.First = shell.WithQuery(r, "before", "")
 	}
 	if len(broken) == 0 {
-		page, err := c.Audit.Search(r.Context(), q)
+		page, err := h.Audit.Search(r.Context(), q)
 		if err != nil {
 			return err
 		}
@@ -51,28 +51,28 @@ func (c *Console) showAudit(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if shell.Partial(r) {
-		return c.Listed(w, r, p.Results(), p.Page())
+		return h.Listed(w, r, p.Results(), p.Page())
 	}
 	var err error
-	if p.Actions, err = c.Audit.Actions(r.Context()); err != nil {
+	if p.Actions, err = h.Audit.Actions(r.Context()); err != nil {
 		return err
 	}
-	if p.Shops, err = c.ShopsOf(r); err != nil {
+	if p.Shops, err = h.ShopsOf(r); err != nil {
 		return err
 	}
-	return c.Listed(w, r, p.Results(), p.Page())
+	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-func (c *Console) exportAudit(w http.ResponseWriter, r *http.Request) error {
-	_, q, broken := c.auditQuery(r)
+func (h *handlers) exportAudit(w http.ResponseWriter, r *http.Request) error {
+	_, q, broken := h.auditQuery(r)
 	if len(broken) > 0 {
 		return &fault.Fields{List: broken}
 	}
 	q.Limit = shell.ExportPage
 	head := []string{"id", "at", "actor", "action", "object_kind", "object_id", "shop_number", "reason", "before", "after", "address", "request_id"}
-	return c.Export(w, r, "audit", head, func(t *shell.Sheet) error {
+	return h.Export(w, r, "audit", head, func(t *shell.Sheet) error {
 		for more := true; more; {
-			page, err := c.Audit.Search(r.Context(), q)
+			page, err := h.Audit.Search(r.Context(), q)
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package console
+package access
 
 import (
 	"encoding/json"
@@ -24,63 +24,63 @@ const (
 )
 
 // askSecond keeps the first step of a sign-in and asks for the second factor.
-func (c *Console) askSecond(w http.ResponseWriter, r *http.Request, m staff.Member, to string) error {
-	half := m.Half(c.Now())
+func (h *handlers) askSecond(w http.ResponseWriter, r *http.Request, m staff.Member, to string) error {
+	half := m.Half(h.Now())
 	half.Return = to
 	raw, err := json.Marshal(half)
 	if err != nil {
 		return err
 	}
-	if err := c.Sessions.RenewToken(r.Context()); err != nil {
+	if err := h.Sessions.RenewToken(r.Context()); err != nil {
 		return err
 	}
-	c.Sessions.Remove(r.Context(), shell.SignInKey)
-	c.Sessions.Put(r.Context(), halfKey, string(raw))
+	h.Sessions.Remove(r.Context(), shell.SignInKey)
+	h.Sessions.Put(r.Context(), halfKey, string(raw))
 	shell.Redirect(w, r, secondStepPath)
 	return nil
 }
 
 // halfWay returns the first step that the session keeps, and whose it is.
-func (c *Console) halfWay(r *http.Request) (staff.HalfSignIn, staff.Member, error) {
+func (h *handlers) halfWay(r *http.Request) (staff.HalfSignIn, staff.Member, error) {
 	var half staff.HalfSignIn
-	if raw := c.Sessions.GetString(r.Context(), halfKey); raw != "" {
+	if raw := h.Sessions.GetString(r.Context(), halfKey); raw != "" {
 		if err := json.Unmarshal([]byte(raw), &half); err != nil {
 			return half, staff.Member{}, err
 		}
 	}
-	m, err := c.Staff.HalfWay(r.Context(), half)
+	m, err := h.Staff.HalfWay(r.Context(), half)
 	return half, m, err
 }
 
-func (c *Console) secondForm(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) secondForm(w http.ResponseWriter, r *http.Request) error {
 	if shell.Frame(r).Member.ID != 0 {
 		shell.Redirect(w, r, "/")
 		return nil
 	}
-	half, m, err := c.halfWay(r)
+	half, m, err := h.halfWay(r)
 	if errors.Is(err, staff.ErrHalfSignIn) {
-		return c.beginAnew(w, r, half)
+		return h.beginAnew(w, r, half)
 	}
 	if err != nil {
 		return err
 	}
-	return c.showSecond(w, r, http.StatusOK, m, pages.SecondStep{})
+	return h.showSecond(w, r, http.StatusOK, m, pages.SecondStep{})
 }
 
 // showSecond draws the page and asks the browser for a passkey, if the member
 // has one.
-func (c *Console) showSecond(w http.ResponseWriter, r *http.Request, status int, m staff.Member, p pages.SecondStep) error {
+func (h *handlers) showSecond(w http.ResponseWriter, r *http.Request, status int, m staff.Member, p pages.SecondStep) error {
 	var err error
 	p.Email, p.Recovery = m.Email, r.FormValue("with") == "recovery"
-	if p.Passkey, err = c.askPasskey(r, m); err != nil {
+	if p.Passkey, err = h.askPasskey(r, m); err != nil {
 		return err
 	}
-	return c.Show(w, r, status, p.Page())
+	return h.Show(w, r, status, p.Page())
 }
 
 // beginAnew leads back to the password.
-func (c *Console) beginAnew(w http.ResponseWriter, r *http.Request, half staff.HalfSignIn) error {
-	c.Sessions.Remove(r.Context(), halfKey)
+func (h *handlers) beginAnew(w http.ResponseWriter, r *http.Request, half staff.HalfSignIn) error {
+	h.Sessions.Remove(r.Context(), halfKey)
 	to := "/signin"
 	if page := shell.LocalPath(half.Return); page != "/" {
 		to += "?" + url.Values{"return": {page}}.Encode()
@@ -89,51 +89,51 @@ func (c *Console) beginAnew(w http.ResponseWriter, r *http.Request, half staff.H
 	return nil
 }
 
-func (c *Console) secondStep(w http.ResponseWriter, r *http.Request) error {
-	half, m, err := c.halfWay(r)
+func (h *handlers) secondStep(w http.ResponseWriter, r *http.Request) error {
+	half, m, err := h.halfWay(r)
 	if errors.Is(err, staff.ErrHalfSignIn) {
-		return c.beginAnew(w, r, half)
+		return h.beginAnew(w, r, half)
 	}
 	if err != nil {
 		return err
 	}
 	again := pages.SecondStep{}
-	answer := c.answerOf(r)
+	answer := h.answerOf(r)
 	if answer.Passkey == nil {
 		if again.Errors = shell.Missing(r, "passcode"); again.Errors != nil {
-			return c.showSecond(w, r, http.StatusUnprocessableEntity, m, again)
+			return h.showSecond(w, r, http.StatusUnprocessableEntity, m, again)
 		}
 	}
-	held, wait, err := c.provingThrottled(r, m)
+	held, wait, err := h.provingThrottled(r, m)
 	if err != nil {
 		return err
 	}
 	if wait > 0 {
-		c.noteSlowed(r, m.Email)
+		h.noteSlowed(r, m.Email)
 		w.Header().Set("Retry-After", shell.Seconds(wait))
 		again.Error = shell.Say(r, "signin.throttled", shell.Frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
-		return c.showSecond(w, r, http.StatusTooManyRequests, m, again)
+		return h.showSecond(w, r, http.StatusTooManyRequests, m, again)
 	}
-	_, in, err := c.Staff.SecondStep(r.Context(), half, answer, staff.Client{IP: shell.ClientIP(r), UserAgent: r.UserAgent()})
+	_, in, err := h.Staff.SecondStep(r.Context(), half, answer, staff.Client{IP: shell.ClientIP(r), UserAgent: r.UserAgent()})
 	switch {
 	case errors.Is(err, staff.ErrHalfSignIn):
-		return c.beginAnew(w, r, half)
+		return h.beginAnew(w, r, half)
 	case errors.Is(err, staff.ErrSecondFactor), errors.Is(err, staff.ErrSealed):
-		c.Refused(r, security.SecondFactorRefused, m, "")
-		again.Error = c.proofRefused(r, m, err)
-		return c.showSecond(w, r, http.StatusUnprocessableEntity, m, again)
+		h.Refused(r, security.SecondFactorRefused, m, "")
+		again.Error = h.proofRefused(r, m, err)
+		return h.showSecond(w, r, http.StatusUnprocessableEntity, m, again)
 	case err != nil:
 		return err
 	}
 	if err := held.giveBack(r.Context()); err != nil {
 		return err
 	}
-	return c.enter(w, r, in, shell.LocalPath(half.Return))
+	return h.enter(w, r, in, shell.LocalPath(half.Return))
 }
 
 // proofRefused says why an answer counts for nothing.
-func (c *Console) proofRefused(r *http.Request, m staff.Member, err error) string {
-	c.Log.InfoContext(r.Context(), "a second factor was refused", "staff", m.ID, "error", err)
+func (h *handlers) proofRefused(r *http.Request, m staff.Member, err error) string {
+	h.Log.InfoContext(r.Context(), "a second factor was refused", "staff", m.ID, "error", err)
 	if errors.Is(err, staff.ErrSealed) {
 		return shell.Say(r, "fault.second_factor_sealed")
 	}
@@ -143,39 +143,41 @@ func (c *Console) proofRefused(r *http.Request, m staff.Member, err error) strin
 // provingThrottled counts an attempt to prove who one is, beyond the password
 // or anew: for the network, and for the account wherever it comes from. The
 // guesser knows the password or the session, so nobody is exempt.
-func (c *Console) provingThrottled(r *http.Request, m staff.Member) (held tokens, wait time.Duration, err error) {
-	if wait, err = held.take(r.Context(), c.Throttle, "second:ip:"+network(r)); err != nil || wait > 0 {
+func (h *handlers) provingThrottled(r *http.Request, m staff.Member) (held tokens, wait time.Duration, err error) {
+	if wait, err = held.take(r.Context(), h.Throttle, "second:ip:"+network(r)); err != nil || wait > 0 {
 		return held, wait, err
 	}
-	wait, err = held.take(r.Context(), c.Guesses, "second:account:"+strconv.FormatInt(m.ID, 10))
+	wait, err = held.take(r.Context(), h.Guesses, "second:account:"+strconv.FormatInt(m.ID, 10))
 	return held, wait, err
 }
 
 // answerOf reads what a form gives as a proof: the answer of a passkey, or a code.
-func (c *Console) answerOf(r *http.Request) staff.Answer {
+func (h *handlers) answerOf(r *http.Request) staff.Answer {
 	if raw := r.PostFormValue("passkey"); raw != "" {
-		a := c.passkeyAnswer(r, raw)
+		a := h.passkeyAnswer(r, raw)
 		return staff.Answer{Passkey: &a}
 	}
 	return staff.Answer{Code: shell.Narrow(r.PostFormValue("passcode"))}
 }
 
 // party is the site whose passkeys the request may use.
-func (c *Console) party(r *http.Request) staff.Party { return staff.PartyOf(c.PublicURL, r.Host) }
+func (h *handlers) party(r *http.Request) staff.Party {
+	return staff.PartyOf(h.PublicURL, r.Host)
+}
 
 // passkeyAnswer joins a browser's answer with what it was asked, which is
 // taken out: it serves once.
-func (c *Console) passkeyAnswer(r *http.Request, raw string) staff.PasskeyAnswer {
-	return staff.PasskeyAnswer{Party: c.party(r), State: []byte(c.Sessions.PopString(r.Context(), ceremonyKey)), Answer: []byte(raw)}
+func (h *handlers) passkeyAnswer(r *http.Request, raw string) staff.PasskeyAnswer {
+	return staff.PasskeyAnswer{Party: h.party(r), State: []byte(h.Sessions.PopString(r.Context(), ceremonyKey)), Answer: []byte(raw)}
 }
 
 // askPasskey returns what to ask the browser for one of m's passkeys, "" if
 // there is none that could be used here.
-func (c *Console) askPasskey(r *http.Request, m staff.Member) (options string, err error) {
-	asked, err := c.Staff.AskPasskey(r.Context(), c.party(r), m)
+func (h *handlers) askPasskey(r *http.Request, m staff.Member) (options string, err error) {
+	asked, err := h.Staff.AskPasskey(r.Context(), h.party(r), m)
 	if err != nil || asked.Options == nil {
 		return "", err
 	}
-	c.Sessions.Put(r.Context(), ceremonyKey, string(asked.State))
+	h.Sessions.Put(r.Context(), ceremonyKey, string(asked.State))
 	return string(asked.Options), nil
 }

@@ -1,4 +1,4 @@
-package console
+package access
 
 import (
 	"errors"
@@ -16,13 +16,13 @@ import (
 	"dropbell/web/security"
 )
 
-func (c *Console) confirmForm(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) confirmForm(w http.ResponseWriter, r *http.Request) error {
 	to := afterConfirm(r.FormValue("return"))
-	if c.Confirmed(r) {
+	if h.Confirmed(r) {
 		shell.Redirect(w, r, to)
 		return nil
 	}
-	return c.showConfirm(w, r, http.StatusOK, pages.Confirm{Return: to, ByPassword: r.FormValue("with") == "password"})
+	return h.showConfirm(w, r, http.StatusOK, pages.Confirm{Return: to, ByPassword: r.FormValue("with") == "password"})
 }
 
 func afterConfirm(to string) string {
@@ -33,76 +33,76 @@ func afterConfirm(to string) string {
 }
 
 // showConfirm draws the question with the ways in which the member can answer.
-func (c *Console) showConfirm(w http.ResponseWriter, r *http.Request, status int, p pages.Confirm) error {
+func (h *handlers) showConfirm(w http.ResponseWriter, r *http.Request, status int, p pages.Confirm) error {
 	f := shell.Frame(r)
-	has, err := c.Staff.SecurityOf(r.Context(), f.Member)
+	has, err := h.Staff.SecurityOf(r.Context(), f.Member)
 	if err != nil {
 		return err
 	}
 	p.Email = f.Member.Email
-	p.SingleSignOn = f.Method == staff.BySingleSignOn && c.SingleSignOn != nil
+	p.SingleSignOn = f.Method == staff.BySingleSignOn && h.SingleSignOn != nil
 	p.Password = f.Method == staff.ByPassword && has.Password
 	p.Codes = slices.ContainsFunc(has.Factors, func(k staff.Factor) bool { return k.Kind == staff.TOTP }) || has.CodesLeft > 0
 	p.ByPassword = p.Password && (p.ByPassword || len(has.Factors) == 0)
-	if p.Passkey, err = c.askPasskey(r, f.Member); err != nil {
+	if p.Passkey, err = h.askPasskey(r, f.Member); err != nil {
 		return err
 	}
-	return c.Show(w, r, status, p.Page())
+	return h.Show(w, r, status, p.Page())
 }
 
-func (c *Console) confirm(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) confirm(w http.ResponseWriter, r *http.Request) error {
 	m := shell.Frame(r).Member
 	again := pages.Confirm{Return: afterConfirm(r.PostFormValue("confirm_return")), Carried: shell.Carried(r.PostForm), ByPassword: r.PostFormValue("confirm_with") == "password"}
 	if to := shell.LocalPath(r.PostFormValue("confirm_to")); to != "/" {
 		again.To = to
 	}
-	answer := c.confirmation(r)
+	answer := h.confirmation(r)
 	if r.PostFormValue("confirm_other") != "" {
 		again.ByPassword = !again.ByPassword
-		return c.showConfirm(w, r, http.StatusOK, again)
+		return h.showConfirm(w, r, http.StatusOK, again)
 	}
 	if again.Errors = unanswered(r, answer); again.Errors != nil {
-		return c.showConfirm(w, r, http.StatusUnprocessableEntity, again)
+		return h.showConfirm(w, r, http.StatusUnprocessableEntity, again)
 	}
-	held, wait, err := c.provingThrottled(r, m)
+	held, wait, err := h.provingThrottled(r, m)
 	if err != nil {
 		return err
 	}
 	if wait > 0 {
 		w.Header().Set("Retry-After", shell.Seconds(wait))
 		again.Error = shell.Say(r, "signin.throttled", shell.Frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
-		return c.showConfirm(w, r, http.StatusTooManyRequests, again)
+		return h.showConfirm(w, r, http.StatusTooManyRequests, again)
 	}
-	err = c.Staff.Confirm(r.Context(), m, r.PostFormValue("confirm_password"), answer)
+	err = h.Staff.Confirm(r.Context(), m, r.PostFormValue("confirm_password"), answer)
 	switch {
 	case errors.Is(err, staff.ErrSignIn):
-		c.Refused(r, security.ConfirmationRefused, m, "")
+		h.Refused(r, security.ConfirmationRefused, m, "")
 		again.Error = shell.Say(r, "confirm.password_refused")
-		return c.showConfirm(w, r, http.StatusUnprocessableEntity, again)
+		return h.showConfirm(w, r, http.StatusUnprocessableEntity, again)
 	case errors.Is(err, staff.ErrSecondFactor), errors.Is(err, staff.ErrSealed):
-		c.Refused(r, security.ConfirmationRefused, m, "")
-		again.Error = c.proofRefused(r, m, err)
-		return c.showConfirm(w, r, http.StatusUnprocessableEntity, again)
+		h.Refused(r, security.ConfirmationRefused, m, "")
+		again.Error = h.proofRefused(r, m, err)
+		return h.showConfirm(w, r, http.StatusUnprocessableEntity, again)
 	case err != nil:
 		return err
 	}
 	if err := held.giveBack(r.Context()); err != nil {
 		return err
 	}
-	c.ConfirmedAt(r, c.Now())
+	h.ConfirmedAt(r, h.Now())
 	if again.To != "" {
 		// The browser sends the form again, all of its fields included.
 		http.Redirect(w, r, again.To, http.StatusTemporaryRedirect)
 		return nil
 	}
-	return c.Done(w, r, again.Return, ui.Good, shell.Say(r, "confirm.done"))
+	return h.Done(w, r, again.Return, ui.Good, shell.Say(r, "confirm.done"))
 }
 
 // confirmation reads the proof; nothing means the password. A member who
 // signed in at the identity provider has no password here.
-func (c *Console) confirmation(r *http.Request) staff.Answer {
+func (h *handlers) confirmation(r *http.Request) staff.Answer {
 	if raw := r.PostFormValue("confirm_passkey"); raw != "" {
-		a := c.passkeyAnswer(r, raw)
+		a := h.passkeyAnswer(r, raw)
 		return staff.Answer{Passkey: &a}
 	}
 	if r.PostFormValue("confirm_with") == "password" && shell.Frame(r).Method == staff.ByPassword {
@@ -123,35 +123,35 @@ func unanswered(r *http.Request, a staff.Answer) []fault.Field {
 
 // confirmElsewhere sends a member who signed in at the identity provider there
 // once more.
-func (c *Console) confirmElsewhere(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) confirmElsewhere(w http.ResponseWriter, r *http.Request) error {
 	to := afterConfirm(r.FormValue("return"))
-	if c.SingleSignOn == nil || shell.Frame(r).Method != staff.BySingleSignOn {
+	if h.SingleSignOn == nil || shell.Frame(r).Method != staff.BySingleSignOn {
 		return shell.ErrNoPage
 	}
-	a, address, err := c.SingleSignOn.BeginAgain(r.Context())
+	a, address, err := h.SingleSignOn.BeginAgain(r.Context())
 	if err != nil {
-		return c.refuseConfirmation(w, r, to, err)
+		return h.refuseConfirmation(w, r, to, err)
 	}
 	a.Return, a.Confirms = to, shell.Frame(r).Member.ID
-	return c.leaveFor(w, r, a, address)
+	return h.leaveFor(w, r, a, address)
 }
 
 // endConfirmation takes back the browser of a member who was sent to the
 // identity provider to confirm that it is they.
-func (c *Console) endConfirmation(w http.ResponseWriter, r *http.Request, a staff.Attempt, who staff.Identity) error {
+func (h *handlers) endConfirmation(w http.ResponseWriter, r *http.Request, a staff.Attempt, who staff.Identity) error {
 	m, to := shell.Frame(r).Member, shell.LocalPath(a.Return)
 	if m.ID != a.Confirms {
 		return staff.ErrUnauthenticated
 	}
-	if err := c.Staff.ConfirmWith(r.Context(), m, who, a); err != nil {
-		return c.refuseConfirmation(w, r, to, err)
+	if err := h.Staff.ConfirmWith(r.Context(), m, who, a); err != nil {
+		return h.refuseConfirmation(w, r, to, err)
 	}
-	c.ConfirmedAt(r, c.Now())
-	return c.Done(w, r, to, ui.Good, shell.Say(r, "confirm.done"))
+	h.ConfirmedAt(r, h.Now())
+	return h.Done(w, r, to, ui.Good, shell.Say(r, "confirm.done"))
 }
 
 // refuseConfirmation explains on the page that asks what became of the attempt.
-func (c *Console) refuseConfirmation(w http.ResponseWriter, r *http.Request, to string, err error) error {
+func (h *handlers) refuseConfirmation(w http.ResponseWriter, r *http.Request, to string, err error) error {
 	page, status := pages.Confirm{Return: to}, http.StatusUnprocessableEntity
 	switch {
 	case shell.Frame(r).Member.ID == 0:
@@ -159,18 +159,18 @@ func (c *Console) refuseConfirmation(w http.ResponseWriter, r *http.Request, to 
 	case errors.Is(err, staff.ErrProviderDown):
 		status = http.StatusServiceUnavailable
 		w.Header().Set("Retry-After", "2")
-		c.Log.WarnContext(r.Context(), "the identity provider cannot be used", "error", err)
+		h.Log.WarnContext(r.Context(), "the identity provider cannot be used", "error", err)
 		page.Error = shell.Say(r, "confirm.sso_down")
 	case errors.Is(err, staff.ErrNotAskedAgain):
 		page.Error = shell.Say(r, "fault.sso_not_asked_again")
 	case errors.Is(err, staff.ErrAttempt):
 		page.Error = shell.Say(r, "signin.sso.ended")
 	case errors.Is(err, staff.ErrSingleSignOn):
-		c.Refused(r, security.ConfirmationRefused, shell.Frame(r).Member, "")
+		h.Refused(r, security.ConfirmationRefused, shell.Frame(r).Member, "")
 		page.Error = shell.Say(r, "confirm.sso_refused")
 	default:
 		return err
 	}
 	shell.Frame(r).Path = shell.ConfirmPath + "?" + url.Values{"return": {to}}.Encode()
-	return c.showConfirm(w, r, status, page)
+	return h.showConfirm(w, r, status, page)
 }

@@ -1,4 +1,4 @@
-package console
+package access
 
 import (
 	"errors"
@@ -17,57 +17,57 @@ import (
 const passwordPath = "/password"
 
 // passwordLinkRoutes are the addresses around password links.
-func (c *Console) passwordLinkRoutes() []shell.Route {
+func (h *handlers) passwordLinkRoutes() []shell.Route {
 	return []shell.Route{
-		shell.Open(shell.Get(passwordPath, "", c.passwordForm)),
-		shell.Open(shell.Post(passwordPath, "", c.setPassword)),
-		shell.Sure(shell.Everywhere(shell.Post("/staff/{id}/password-link", staff.ManageStaff, c.newPasswordLink))),
+		shell.Open(shell.Get(passwordPath, "", h.passwordForm)),
+		shell.Open(shell.Post(passwordPath, "", h.setPassword)),
+		shell.Sure(shell.Everywhere(shell.Post("/staff/{id}/password-link", staff.ManageStaff, h.newPasswordLink))),
 	}
 }
 
 // newPasswordLink makes a link for a member, which replaces the one before.
-func (c *Console) newPasswordLink(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) newPasswordLink(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	m, token, err := c.Staff.NewPasswordLink(r.Context(), shell.Actor(r), id)
+	m, token, err := h.Staff.NewPasswordLink(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
-	return c.showLinkOnce(w, r, m, token)
+	return h.showLinkOnce(w, r, m, token)
 }
 
 // showLinkOnce leads to the member's page, which shows the link this once.
-func (c *Console) showLinkOnce(w http.ResponseWriter, r *http.Request, m staff.Member, token string) error {
-	link := staff.PasswordLinkURL(c.PublicURL, token)
-	c.SecretFor(w, r, memberPath(m.ID), m.Actor().Name, link)
+func (h *handlers) showLinkOnce(w http.ResponseWriter, r *http.Request, m staff.Member, token string) error {
+	link := staff.PasswordLinkURL(h.PublicURL, token)
+	h.SecretFor(w, r, memberPath(m.ID), m.Actor().Name, link)
 	shell.Redirect(w, r, memberPath(m.ID))
 	return nil
 }
 
 // passwordForm asks the holder of a link for the new password.
-func (c *Console) passwordForm(w http.ResponseWriter, r *http.Request) error {
-	return c.withLink(w, r, func(p pages.SetPassword) error { return c.Show(w, r, http.StatusOK, p.Page()) })
+func (h *handlers) passwordForm(w http.ResponseWriter, r *http.Request) error {
+	return h.withLink(w, r, func(p pages.SetPassword) error { return h.Show(w, r, http.StatusOK, p.Page()) })
 }
 
 // withLink goes on with the page of the link that the request names. Attempts
 // with links that do not count are limited for each network.
-func (c *Console) withLink(w http.ResponseWriter, r *http.Request, next func(pages.SetPassword) error) error {
+func (h *handlers) withLink(w http.ResponseWriter, r *http.Request, next func(pages.SetPassword) error) error {
 	var held tokens
-	wait, err := held.take(r.Context(), c.Throttle, "password_link:ip:"+network(r))
+	wait, err := held.take(r.Context(), h.Throttle, "password_link:ip:"+network(r))
 	if err != nil {
 		return err
 	}
 	if wait > 0 {
 		w.Header().Set("Retry-After", shell.Seconds(wait))
 		p := pages.SetPassword{Invalid: true, Error: shell.Say(r, "signin.throttled", shell.Frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))}
-		return c.Show(w, r, http.StatusTooManyRequests, p.Page())
+		return h.Show(w, r, http.StatusTooManyRequests, p.Page())
 	}
 	token := r.FormValue("token")
-	l, m, err := c.Staff.PasswordLink(r.Context(), token)
+	l, m, err := h.Staff.PasswordLink(r.Context(), token)
 	if errors.Is(err, staff.ErrPasswordLink) {
-		return c.linkInvalid(w, r)
+		return h.linkInvalid(w, r)
 	}
 	if err != nil {
 		return err
@@ -80,30 +80,30 @@ func (c *Console) withLink(w http.ResponseWriter, r *http.Request, next func(pag
 	return next(pages.SetPassword{Token: token, Email: m.Email, Name: m.Name, Purpose: l.Purpose})
 }
 
-func (c *Console) linkInvalid(w http.ResponseWriter, r *http.Request) error {
-	c.Refused(r, security.PasswordLinkRefused, staff.Member{}, "")
-	return c.Show(w, r, http.StatusNotFound, pages.SetPassword{Invalid: true}.Page())
+func (h *handlers) linkInvalid(w http.ResponseWriter, r *http.Request) error {
+	h.Refused(r, security.PasswordLinkRefused, staff.Member{}, "")
+	return h.Show(w, r, http.StatusNotFound, pages.SetPassword{Invalid: true}.Page())
 }
 
 // setPassword sets the password of the link's member and signs the member in.
-func (c *Console) setPassword(w http.ResponseWriter, r *http.Request) error {
-	return c.withLink(w, r, func(p pages.SetPassword) error {
+func (h *handlers) setPassword(w http.ResponseWriter, r *http.Request) error {
+	return h.withLink(w, r, func(p pages.SetPassword) error {
 		from := staff.Client{IP: shell.ClientIP(r), UserAgent: r.UserAgent()}
-		m, in, err := c.Staff.SetPasswordByLink(r.Context(), p.Token, r.PostFormValue("password"), from)
+		m, in, err := h.Staff.SetPasswordByLink(r.Context(), p.Token, r.PostFormValue("password"), from)
 		if f, ok := errors.AsType[*fault.Fields](err); ok {
 			p.Errors = f.List
-			return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
+			return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 		}
 		if errors.Is(err, staff.ErrPasswordLink) {
-			return c.linkInvalid(w, r)
+			return h.linkInvalid(w, r)
 		}
 		if err != nil && !errors.Is(err, staff.ErrSecondFactorNeeded) {
 			return err
 		}
-		c.AccessChanged()
+		h.AccessChanged()
 		if err != nil {
-			return c.askSecond(w, r, m, "/")
+			return h.askSecond(w, r, m, "/")
 		}
-		return c.enter(w, r, in, "/")
+		return h.enter(w, r, in, "/")
 	})
 }

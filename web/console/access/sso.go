@@ -1,4 +1,4 @@
-package console
+package access
 
 import (
 	"encoding/json"
@@ -18,86 +18,86 @@ import (
 const attemptKey = "sso_attempt"
 
 // signInPage is the form, with the other door if there is one.
-func (c *Console) signInPage(to string) pages.SignIn {
-	return pages.SignIn{Return: to, SingleSignOn: c.SingleSignOn != nil, PasswordsOff: c.Staff.PasswordsOff}
+func (h *handlers) signInPage(to string) pages.SignIn {
+	return pages.SignIn{Return: to, SingleSignOn: h.SingleSignOn != nil, PasswordsOff: h.Staff.PasswordsOff}
 }
 
 // beginSingleSignOn sends the browser to the identity provider. It is a link
 // and not a form: the content security policy lets no form lead elsewhere.
-func (c *Console) beginSingleSignOn(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) beginSingleSignOn(w http.ResponseWriter, r *http.Request) error {
 	to := afterSignIn(r)
-	if c.SingleSignOn == nil {
+	if h.SingleSignOn == nil {
 		return shell.ErrNoPage
 	}
 	if shell.Frame(r).Member.ID != 0 {
 		shell.Redirect(w, r, to)
 		return nil
 	}
-	if wait, err := c.Throttle.Allow(r.Context(), "signin:ip:"+network(r)); err != nil || wait > 0 {
-		return c.slowDown(w, r, to, wait, err)
+	if wait, err := h.Throttle.Allow(r.Context(), "signin:ip:"+network(r)); err != nil || wait > 0 {
+		return h.slowDown(w, r, to, wait, err)
 	}
-	a, address, err := c.SingleSignOn.Begin(r.Context())
+	a, address, err := h.SingleSignOn.Begin(r.Context())
 	if err != nil {
-		return c.refuseSingleSignOn(w, r, to, err)
+		return h.refuseSingleSignOn(w, r, to, err)
 	}
 	a.Return = to
-	return c.leaveFor(w, r, a, address)
+	return h.leaveFor(w, r, a, address)
 }
 
 // leaveFor keeps the attempt and sends the browser to the identity provider.
-func (c *Console) leaveFor(w http.ResponseWriter, r *http.Request, a staff.Attempt, address string) error {
+func (h *handlers) leaveFor(w http.ResponseWriter, r *http.Request, a staff.Attempt, address string) error {
 	raw, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
-	c.Sessions.Put(r.Context(), attemptKey, string(raw))
+	h.Sessions.Put(r.Context(), attemptKey, string(raw))
 	shell.Redirect(w, r, address)
 	return nil
 }
 
 // endSingleSignOn takes the browser back from the identity provider.
-func (c *Console) endSingleSignOn(w http.ResponseWriter, r *http.Request) error {
-	if c.SingleSignOn == nil {
+func (h *handlers) endSingleSignOn(w http.ResponseWriter, r *http.Request) error {
+	if h.SingleSignOn == nil {
 		return shell.ErrNoPage
 	}
-	if wait, err := c.Throttle.Allow(r.Context(), "signin:back:"+network(r)); err != nil || wait > 0 {
-		return c.slowDown(w, r, "/", wait, err)
+	if wait, err := h.Throttle.Allow(r.Context(), "signin:back:"+network(r)); err != nil || wait > 0 {
+		return h.slowDown(w, r, "/", wait, err)
 	}
 	// Taken out whatever comes of it: an attempt serves once.
 	var a staff.Attempt
-	if raw := c.Sessions.PopString(r.Context(), attemptKey); raw != "" {
+	if raw := h.Sessions.PopString(r.Context(), attemptKey); raw != "" {
 		if err := json.Unmarshal([]byte(raw), &a); err != nil {
 			return err
 		}
 	}
-	to, refuse := shell.LocalPath(a.Return), c.refuseSingleSignOn
+	to, refuse := shell.LocalPath(a.Return), h.refuseSingleSignOn
 	if a.Confirms != 0 {
-		refuse = c.refuseConfirmation
+		refuse = h.refuseConfirmation
 	}
-	if err := a.Answers(r.FormValue("state"), c.Now()); err != nil {
+	if err := a.Answers(r.FormValue("state"), h.Now()); err != nil {
 		return refuse(w, r, to, err)
 	}
 	if r.FormValue("error") != "" || r.FormValue("code") == "" {
 		return refuse(w, r, to, staff.ErrSingleSignOn.Because("the identity provider sent no code: %s", errorCode(r.FormValue("error"))))
 	}
-	who, err := c.SingleSignOn.Finish(r.Context(), a, r.FormValue("code"))
+	who, err := h.SingleSignOn.Finish(r.Context(), a, r.FormValue("code"))
 	if err != nil {
 		return refuse(w, r, to, err)
 	}
 	if a.Confirms != 0 {
-		return c.endConfirmation(w, r, a, who)
+		return h.endConfirmation(w, r, a, who)
 	}
-	_, in, err := c.Staff.SignInWith(r.Context(), who, staff.Client{IP: shell.ClientIP(r), UserAgent: r.UserAgent()})
+	_, in, err := h.Staff.SignInWith(r.Context(), who, staff.Client{IP: shell.ClientIP(r), UserAgent: r.UserAgent()})
 	if err != nil {
-		return c.refuseSingleSignOn(w, r, to, err)
+		return h.refuseSingleSignOn(w, r, to, err)
 	}
 	// As with a password, what succeeds does not count.
-	held := tokens{{c.Throttle, "signin:ip:" + network(r)}, {c.Throttle, "signin:back:" + network(r)}}
+	held := tokens{{h.Throttle, "signin:ip:" + network(r)}, {h.Throttle, "signin:back:" + network(r)}}
 	if err := held.giveBack(r.Context()); err != nil {
 		return err
 	}
-	c.ConfirmedAt(r, who.At)
-	return c.enter(w, r, in, to)
+	h.ConfirmedAt(r, who.At)
+	return h.enter(w, r, in, to)
 }
 
 // errorCode returns the code of a refusal as OAuth defines them; other texts of
@@ -113,42 +113,42 @@ var oauthCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
 // refuseSingleSignOn explains on the sign-in page, from where one can begin
 // again or use a password, what became of the attempt.
-func (c *Console) refuseSingleSignOn(w http.ResponseWriter, r *http.Request, to string, err error) error {
-	page, status := c.signInPage(to), http.StatusUnprocessableEntity
+func (h *handlers) refuseSingleSignOn(w http.ResponseWriter, r *http.Request, to string, err error) error {
+	page, status := h.signInPage(to), http.StatusUnprocessableEntity
 	switch {
 	case r.Context().Err() != nil:
 		return err // whoever asked has gone
 	case errors.Is(err, staff.ErrProviderDown):
 		status = http.StatusServiceUnavailable
 		w.Header().Set("Retry-After", "2")
-		c.Log.WarnContext(r.Context(), "the identity provider cannot be used", "error", err)
+		h.Log.WarnContext(r.Context(), "the identity provider cannot be used", "error", err)
 		page.Error = shell.Say(r, "signin.sso.down")
 		if page.PasswordsOff {
 			page.Error = shell.Say(r, "signin.sso.down_only")
 		}
 	case errors.Is(err, staff.ErrAttempt):
-		c.Log.InfoContext(r.Context(), "single sign-on ended", "error", err)
+		h.Log.InfoContext(r.Context(), "single sign-on ended", "error", err)
 		page.Error = shell.Say(r, "signin.sso.ended")
 	case errors.Is(err, staff.ErrSingleSignOn):
-		c.Log.InfoContext(r.Context(), "single sign-on refused", "reason", err)
-		c.Refused(r, security.SingleSignOnRefused, staff.Member{}, "")
+		h.Log.InfoContext(r.Context(), "single sign-on refused", "reason", err)
+		h.Refused(r, security.SingleSignOnRefused, staff.Member{}, "")
 		page.Error = shell.Say(r, "signin.sso.refused")
 	default:
 		return err
 	}
 	onSignIn(r, to)
-	return c.Show(w, r, status, page.Page())
+	return h.Show(w, r, status, page.Page())
 }
 
-func (c *Console) slowDown(w http.ResponseWriter, r *http.Request, to string, wait time.Duration, err error) error {
+func (h *handlers) slowDown(w http.ResponseWriter, r *http.Request, to string, wait time.Duration, err error) error {
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Retry-After", shell.Seconds(wait))
-	page := c.signInPage(to)
+	page := h.signInPage(to)
 	page.Error = shell.Say(r, "signin.throttled", shell.Frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
 	onSignIn(r, to)
-	return c.Show(w, r, http.StatusTooManyRequests, page.Page())
+	return h.Show(w, r, http.StatusTooManyRequests, page.Page())
 }
 
 // onSignIn makes the page lead back to the sign-in, not to its own address:

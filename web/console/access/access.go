@@ -1,0 +1,81 @@
+// Package access holds the console's pages about who may use it: signing in and
+// out, second factors, members, service keys and the audit log.
+package access
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"dropbell/domain/staff"
+	"dropbell/views/pages"
+	"dropbell/web/console/shell"
+)
+
+// AuditLog reads the audit log.
+type AuditLog interface {
+	// Search returns one page of what is found.
+	Search(ctx context.Context, q staff.AuditQuery) (staff.AuditPage, error)
+	// Actions lists every action there is a record of.
+	Actions(ctx context.Context) ([]string, error)
+}
+
+// Deps are what the pages of this package stand on.
+type Deps struct {
+	Staff *staff.Service
+	Audit AuditLog
+	// Shops lists every shop that members can be limited to.
+	Shops shell.ShopList
+	// SingleSignOn signs members in elsewhere; nil = with a password only.
+	SingleSignOn staff.IdentityProvider
+	// Throttle bounds what is tried from one network; Guesses bounds passwords
+	// tried for one account from one network, AllGuesses those from everywhere.
+	Throttle, Guesses, AllGuesses staff.Throttle
+}
+
+// handlers answer the requests of this package's pages.
+type handlers struct {
+	*shell.Shell
+	Deps
+	slowed slowedNotes
+}
+
+// Routes returns the routes around who may use the console: signing in and
+// out, second factors, members, service keys, the audit log, and the page on
+// which members confirm that it is they, which it gives to the shell.
+func Routes(sh *shell.Shell, d Deps) []shell.Route {
+	h := &handlers{Shell: sh, Deps: d}
+	h.slowed.once, h.slowed.turns = shell.NewThrottle(1, slowedEvery, sh.Now), make(chan struct{}, slowedAtATime)
+	sh.BeforeClose(h.slowed.Wait)
+	sh.ConfirmWith(func(w http.ResponseWriter, r *http.Request, p pages.Confirm) error {
+		return h.showConfirm(w, r, http.StatusOK, p)
+	})
+	return append(slices.Concat(h.securityRoutes(), h.passwordLinkRoutes()), []shell.Route{
+		shell.Open(shell.Get("/signin", "", h.signInForm)),
+		shell.Open(shell.Post("/signin", "", h.signIn)),
+		shell.Open(shell.Get("/signin/second", "", h.secondForm)),
+		shell.Open(shell.Post("/signin/second", "", h.secondStep)),
+		shell.Open(shell.Get("/signin/oidc", "", h.beginSingleSignOn)),
+		shell.Open(shell.Get("/signin/oidc/callback", "", h.endSingleSignOn)),
+		shell.Open(shell.Post("/signout", "", h.signOut)),
+		shell.Open(shell.Post("/preferences", "", h.savePreferences)),
+		shell.Get("/audit.csv", staff.View, h.exportAudit),
+		shell.Everywhere(shell.Get("/staff", staff.ManageStaff, h.listStaff)),
+		shell.Everywhere(shell.Get("/staff.csv", staff.ManageStaff, h.exportStaff)),
+		shell.Sure(shell.Everywhere(shell.Post("/staff", staff.ManageStaff, h.createMember))),
+		shell.Sure(shell.Everywhere(shell.Get("/staff/new", staff.ManageStaff, h.newMember))),
+		shell.Everywhere(shell.Get("/staff/{id}", staff.ManageStaff, h.editMember)),
+		shell.Sure(shell.Everywhere(shell.Post("/staff/{id}", staff.ManageStaff, h.saveMember))),
+		shell.Everywhere(shell.Post("/staff/{id}/signout", staff.ManageStaff, h.signMemberOut)),
+		shell.Everywhere(shell.Get("/keys", staff.ManageStaff, h.listKeys)),
+		shell.Everywhere(shell.Get("/keys.csv", staff.ManageStaff, h.exportKeys)),
+		shell.Sure(shell.Everywhere(shell.Post("/keys", staff.ManageStaff, h.createKey))),
+		shell.Sure(shell.Everywhere(shell.Get("/keys/new", staff.ManageStaff, h.newKey))),
+		shell.Everywhere(shell.Get("/keys/{id}/revoke", staff.ManageStaff, h.confirmRevokeKey)),
+		shell.Everywhere(shell.Post("/keys/{id}/revoke", staff.ManageStaff, h.revokeKey)),
+		shell.Get("/audit", staff.View, h.showAudit),
+		shell.Get("/account", staff.View, h.account),
+		shell.Post("/account/password", staff.View, h.changePassword),
+		shell.Post("/account/revoke", staff.View, h.revokeSignIns),
+	}...)
+}

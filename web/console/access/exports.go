@@ -1,0 +1,51 @@
+package access
+
+import (
+	"net/http"
+	"strings"
+
+	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
+)
+
+// exportStaff sends everybody with access to the console.
+func (h *handlers) exportStaff(w http.ResponseWriter, r *http.Request) error {
+	list, err := h.Staff.Members(r.Context(), shell.Actor(r))
+	if err != nil {
+		return err
+	}
+	return h.Export(w, r, "staff", []string{"id", "email", "name", "role", "shops", "created_at", "disabled_at"}, func(s *shell.Sheet) error {
+		for _, m := range list {
+			if err := s.Row(m.ID, m.Email, m.Name, string(m.Role), joinShops(m.Shops), m.CreatedAt, m.DisabledAt); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// exportKeys sends the service keys as far as they are known: their secrets
+// are not.
+func (h *handlers) exportKeys(w http.ResponseWriter, r *http.Request) error {
+	list, err := h.Staff.Keys(r.Context(), shell.Actor(r))
+	if err != nil {
+		return err
+	}
+	head := []string{"id", "name", "prefix", "scopes", "created_by", "created_at", "expires_at", "last_used_at", "revoked_at"}
+	return h.Export(w, r, "keys", head, func(s *shell.Sheet) error {
+		for _, k := range list {
+			if err := s.Row(k.ID, k.Name, k.Prefix, joinScopes(k.Scopes), k.CreatedBy, k.CreatedAt, k.ExpiresAt, k.LastUsedAt, k.RevokedAt); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func joinScopes(scopes []staff.Scope) string {
+	words := make([]string, len(scopes))
+	for i, s := range scopes {
+		words[i] = string(s)
+	}
+	return strings.Join(words, ", ")
+}

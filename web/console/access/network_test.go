@@ -1,0 +1,34 @@
+package access
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+)
+
+// Whoever has a network of IPv6 addresses has one budget, as with the API.
+func TestSignInCountsNetworks(t *testing.T) {
+	from := func(ip string) string {
+		return network(&http.Request{RemoteAddr: "[" + ip + "]:1234"})
+	}
+	if from("2001:db8:1:2::1") != from("2001:db8:1:2:ffff::9") {
+		t.Error("two addresses of one network are counted apart")
+	}
+	for _, other := range []string{"2001:db8:1:3::1", "192.0.2.1", "192.0.2.2"} {
+		if from("2001:db8:1:2::1") == from(other) {
+			t.Errorf("%s is counted with others", other)
+		}
+	}
+	if from("192.0.2.1") == from("192.0.2.2") || from("192.0.2.1") != from("::ffff:192.0.2.1") {
+		t.Error("IPv4 addresses are not counted by themselves")
+	}
+	if a, b := network(&http.Request{RemoteAddr: "@"}), network(&http.Request{RemoteAddr: ""}); a == from("192.0.2.1") || b == from("192.0.2.1") {
+		t.Error("no address is counted as one")
+	}
+}
+
+func TestShopsInFullWidth(t *testing.T) {
+	if list, ok := parseShops("１０、11"); !ok || !slices.Equal(list, []int64{10, 11}) {
+		t.Errorf("shops %v", list)
+	}
+}

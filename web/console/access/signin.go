@@ -1,0 +1,182 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/views/pages"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+	"dropbell/web/security"
+)
+
+func (h *handlers) signInForm(w http.ResponseWriter, r *http.Request) error {
+	to := afterSignIn(r)
+	if shell.Frame(r).Member.ID != 0 {
+		shell.Redirect(w, r, to)
+		return nil
+	}
+	switch {
+	case r.FormValue("lost") != "":
+		shell.Frame(r).Flashes = append(shell.Frame(r).Flashes, ui.Flash{Kind: ui.Warn, Text: shell.Say(r, "signin.lost")})
+	case to != "/":
+		shell.Frame(r).Flashes = append(shell.Frame(r).Flashes, ui.Flash{Kind: ui.Info, Text: shell.Say(r, "signin.again")})
+	}
+	return h.Show(w, r, http.StatusOK, h.signInPage(to).Page())
+}
+
+func (h *handlers) signIn(w http.ResponseWriter, r *http.Request) error {
+	if h.Staff.PasswordsOff {
+		return staff.ErrPasswordsOff
+	}
+	email, to := r.PostFormValue("email"), afterSignIn(r)
+	again := h.signInPage(to)
+	if len(email) <= staff.MaxEmail {
+		again.Email = email
+	}
+	if again.Errors = shell.Missing(r, "email", "password"); again.Errors != nil {
+		return h.Show(w, r, http.StatusUnprocessableEntity, again.Page())
+	}
+	held, wait, err := h.throttled(r, email)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		h.noteSlowed(r, email)
+		w.Header().Set("Retry-After", shell.Seconds(wait))
+		again.Error = shell.Say(r, "signin.throttled", shell.Frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
+		return h.Show(w, r, http.StatusTooManyRequests, again.Page())
+	}
+	from := staff.Client{IP: shell.ClientIP(r), UserAgent: r.UserAgent()}
+	m, in, err := h.Staff.SignIn(r.Context(), email, r.PostFormValue("password"), from)
+	if errors.Is(err, staff.ErrSignIn) {
+		h.Refused(r, security.SignInRefused, staff.Member{}, "")
+		again.Error = shell.Say(r, "signin.refused")
+		return h.Show(w, r, http.StatusUnprocessableEntity, again.Page())
+	}
+	if err != nil && !errors.Is(err, staff.ErrSecondFactorNeeded) {
+		return err
+	}
+	if err := held.giveBack(r.Context()); err != nil {
+		return err
+	}
+	if err != nil {
+		return h.askSecond(w, r, m, to)
+	}
+	return h.enter(w, r, in, to)
+}
+
+// enter opens the session of a sign-in and goes on. The session gets a new
+// token: a browser into which somebody planted the old one is not signed in.
+func (h *handlers) enter(w http.ResponseWriter, r *http.Request, in staff.SignIn, to string) error {
+	if err := h.Sessions.RenewToken(r.Context()); err != nil {
+		return err
+	}
+	h.Sessions.Remove(r.Context(), halfKey)
+	h.Sessions.Put(r.Context(), shell.SignInKey, in.ID)
+	if in.Method == staff.ByPassword {
+		h.ConfirmedAt(r, in.CreatedAt)
+	}
+	h.Log.InfoContext(r.Context(), "signed in", "staff", in.StaffID, "method", in.Method)
+	shell.Redirect(w, r, to)
+	return nil
+}
+
+func (h *handlers) signOut(w http.ResponseWriter, r *http.Request) error {
+	id := h.SignedInAs(r)
+	if m := shell.Frame(r).Member; m.ID != 0 && id != "" {
+		if err := h.Staff.SignOut(context.WithoutCancel(r.Context()), m, id); err != nil {
+			return err
+		}
+		h.ForgetSignIn(id)
+	}
+	if err := h.Sessions.Destroy(r.Context()); err != nil {
+		return err
+	}
+	shell.Redirect(w, r, "/signin")
+	return nil
+}
+
+// savePreferences keeps language and theme: in cookies, and for members also
+// with their account.
+func (h *handlers) savePreferences(w http.ResponseWriter, r *http.Request) error {
+	m := shell.Frame(r).Member
+	if r.PostForm.Has("theme") {
+		m.Theme = shell.Theme(r.PostFormValue("theme"))
+		h.keep(w, shell.ThemeCookie, m.Theme)
+	}
+	if tag := r.PostFormValue("locale"); tag != "" {
+		m.Locale = h.Languages.Match(tag).Tag
+		h.keep(w, shell.LocaleCookie, m.Locale)
+	}
+	if m.ID != 0 {
+		if err := h.Staff.SetPreferences(r.Context(), m, m.Locale, m.Theme); err != nil {
+			return err
+		}
+		h.ForgetSignIn(h.SignedInAs(r))
+	}
+	shell.Redirect(w, r, shell.LocalPath(r.PostFormValue("return")))
+	return nil
+}
+
+func (h *handlers) keep(w http.ResponseWriter, name, value string) {
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(shell.CookieLife / time.Second),
+		HttpOnly: true, Secure: shell.Secure(h.PublicURL), SameSite: http.SameSiteLaxMode})
+}
+
+// afterSignIn is where a sign-in leads: to the page that asked for it.
+func afterSignIn(r *http.Request) string {
+	to := shell.LocalPath(r.FormValue("return"))
+	if strings.HasPrefix(to, "/signin") {
+		return "/"
+	}
+	return to
+}
+
+func (h *handlers) account(w http.ResponseWriter, r *http.Request) error {
+	return h.accountPage(w, r, http.StatusOK, nil)
+}
+
+func (h *handlers) accountPage(w http.ResponseWriter, r *http.Request, status int, errs []fault.Field) error {
+	list, err := h.Staff.SignIns(r.Context(), shell.Frame(r).Member)
+	if err != nil {
+		return err
+	}
+	return h.Show(w, r, status, pages.Account{SignIns: list, InUse: h.SignedInAs(r), Errors: errs,
+		PasswordsOff: h.Staff.PasswordsOff}.Page())
+}
+
+func (h *handlers) changePassword(w http.ResponseWriter, r *http.Request) error {
+	id := h.SignedInAs(r)
+	// Guessing the old password here must not be easier than at the door.
+	wait, err := h.Throttle.Allow(r.Context(), "password:"+shell.Frame(r).Member.Actor().Label)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return &fault.RetryAfter{Err: fault.New(fault.Throttled, "rate_limited", "too many attempts"), After: wait}
+	}
+	err = h.Staff.ChangeOwnPassword(r.Context(), shell.Frame(r).Member, r.PostFormValue("old_password"), r.PostFormValue("password"), id)
+	if f, ok := errors.AsType[*fault.Fields](err); ok {
+		return h.accountPage(w, r, http.StatusUnprocessableEntity, f.List)
+	}
+	if err != nil {
+		return err
+	}
+	h.AccessChanged()
+	return h.Done(w, r, "/account", ui.Good, shell.Say(r, "account.password_changed"))
+}
+
+func (h *handlers) revokeSignIns(w http.ResponseWriter, r *http.Request) error {
+	ended, err := h.Staff.Revoke(r.Context(), shell.Frame(r).Member, r.PostFormValue("id"), h.SignedInAs(r))
+	if err != nil {
+		return err
+	}
+	h.AccessChanged()
+	return h.Done(w, r, "/account", ui.Good, shell.Frame(r).Locale.N("account.revoked", int64(ended)))
+}
