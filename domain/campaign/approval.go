@@ -125,8 +125,12 @@ func (s *Service) release(ctx context.Context, ch Change) (Campaign, error) {
 	defer cancel()
 	saved, err := s.Store.Save(writing, ch)
 	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
-		// Known not to be published. After any other failure it may be.
-		_ = s.Latch.Release(writing, key, ch.Campaign.ID)
+		// Known not to be published. After any other failure it may be. The write
+		// may have used up the caller's time, and a latch that stays refuses the
+		// campaign for half an hour, so this has time of its own.
+		releasing, released := detach.Context(context.WithoutCancel(ctx))
+		defer released()
+		_ = s.Latch.Release(releasing, key, ch.Campaign.ID)
 	}
 	return saved, err
 }

@@ -217,7 +217,7 @@ func TestOtherNodesHearThatItIsSoldOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.app.Close() })
+	t.Cleanup(func() { _ = p.Close() })
 	sql, err := pgxpool.New(t.Context(), env["DATABASE_URL"])
 	if err != nil {
 		t.Fatal(err)

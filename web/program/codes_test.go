@@ -27,7 +27,7 @@ func TestRedemptionsAreWired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.app.Close() })
+	t.Cleanup(func() { _ = p.Close() })
 	handler, err := p.handler(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,7 @@ func TestWebSaysThatItWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.app.Close()
+	defer p.Close()
 	again, ended := make(chan time.Time), make(chan struct{})
 	go func() {
 		defer close(ended)

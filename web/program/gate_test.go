@@ -39,7 +39,7 @@ func newGateNode(t *testing.T, env map[string]string) gateNode {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.app.Close() })
+	t.Cleanup(func() { _ = p.Close() })
 	if err := p.ensureAccess(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +101,9 @@ func (n gateNode) eventually(what string, done func() bool) {
 // startGateWorker does what a worker does for the gate.
 func startGateWorker(t *testing.T, p *program) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	store := postgres.NewGates(p.db)
-	w := &stock.Writer{Stream: redis.NewGateStream(p.redis, "worker"), Book: postgres.NewGateBook(p.db)}
-	k := &stock.Keeper{Store: store, Shelves: redis.NewShelves(p.redis), Writer: w, Now: app.Clock, Divide: func(int64, int) int { return 2 }}
+	store := postgres.NewGates(p.DB)
+	w := &stock.Writer{Stream: redis.NewGateStream(p.Redis, "worker"), Book: postgres.NewGateBook(p.DB)}
+	k := &stock.Keeper{Store: store, Shelves: redis.NewShelves(p.Redis), Writer: w, Now: app.Clock, Divide: func(int64, int) int { return 2 }}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for ctx.Err() == nil {
@@ -229,7 +229,7 @@ func TestAClaimRightAfterPublishing(t *testing.T) {
 	if status, got := a.call("POST", "/claims", 2, "k", wish); status != http.StatusAccepted {
 		t.Errorf("right after raising the stock: %d %v", status, got)
 	}
-	if plan, err := postgres.NewGates(a.program.db).Plan(t.Context(), 1); err != nil || plan.Shards != 3 || plan.Epoch != 1 {
+	if plan, err := postgres.NewGates(a.program.DB).Plan(t.Context(), 1); err != nil || plan.Shards != 3 || plan.Epoch != 1 {
 		t.Errorf("%+v %v", plan, err)
 	}
 }

@@ -36,21 +36,21 @@ func nearby(token string, metrics http.Handler) http.Handler {
 // serveMetrics serves metrics on an address of their own, if there is one, until
 // stop is called.
 func (p *program) serveMetrics() (stop func(), err error) {
-	if p.cfg.MetricsAddr == "" {
+	if p.Config.MetricsAddr == "" {
 		return func() {}, nil
 	}
-	listener, err := net.Listen("tcp", p.cfg.MetricsAddr)
+	listener, err := net.Listen("tcp", p.Config.MetricsAddr)
 	if err != nil {
 		return nil, fmt.Errorf("METRICS_ADDR: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", telemetry.Metrics(p.registry, p.cfg.MetricsToken))
-	server := middleware.Server(mux, p.log)
+	mux.Handle("GET /metrics", telemetry.Metrics(p.Registry, p.Config.MetricsToken))
+	server := middleware.Server(mux, p.Log)
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			p.log.Error("metrics are no longer served", "error", err)
+			p.Log.Error("metrics are no longer served", "error", err)
 		}
 	}()
-	p.log.Info("web serves metrics", "address", listener.Addr().String())
+	p.Log.Info("web serves metrics", "address", listener.Addr().String())
 	return func() { _ = server.Close() }, nil
 }

@@ -24,7 +24,7 @@ func TestHandbookListsTheMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.app.Close() })
+	t.Cleanup(func() { _ = p.Close() })
 	if _, err := p.handler(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestHandbookListsTheMetrics(t *testing.T) {
 	section, _, _ := strings.Cut(rest, "\n### ")
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
-		p.registry.Describe(descriptions)
+		p.Registry.Describe(descriptions)
 		close(descriptions)
 	}()
 	registered := map[string]bool{}

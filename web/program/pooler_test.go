@@ -85,7 +85,7 @@ func TestReadinessNamesATransactionPooler(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer p.app.Close()
+		defer p.Close()
 		w := httptest.NewRecorder()
 		p.ready(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 		if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "set DATABASE_POOL_MODE=transaction") != named {

@@ -30,27 +30,27 @@ import (
 
 // handler puts everything on one address: operations, API and console.
 func (p *program) handler(ctx context.Context) (http.Handler, error) {
-	p.budgets = middleware.NewBudgetMetrics(p.registry)
-	p.security = security.New(postgres.NewAudit(p.db), p.log, app.Clock, p.registry)
+	p.budgets = middleware.NewBudgetMetrics(p.Registry)
+	p.security = security.New(postgres.NewAudit(p.DB), p.Log, app.Clock, p.Registry)
 	apiHandler, err := p.api(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	p.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_inbox_streams", Help: "Connected inbox clients."},
 			func() float64 { return float64(p.hub.Streams()) }))
-	options := middleware.Options{Log: p.log, Metrics: middleware.NewMetrics(p.registry), TrustedProxies: p.cfg.TrustedProxies,
-		Encrypted: strings.HasPrefix(p.cfg.PublicURL, "https://")}
-	if p.tracing != nil {
-		options.Trace = p.tracing.Request
+	options := middleware.Options{Log: p.Log, Metrics: middleware.NewMetrics(p.Registry), TrustedProxies: p.Config.TrustedProxies,
+		Encrypted: strings.HasPrefix(p.Config.PublicURL, "https://")}
+	if p.Tracing != nil {
+		options.Trace = p.Tracing.Request
 	}
 	r := chi.NewRouter()
 	r.Use(middleware.All(options, &p.draining)...)
 	r.MethodNotAllowed(apiHandler.MethodNotAllowed)
 	r.Get("/livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	r.Get("/readyz", p.ready)
-	if p.cfg.MetricsAddr == "" {
-		r.Method(http.MethodGet, "/metrics", nearby(p.cfg.MetricsToken, telemetry.Metrics(p.registry, p.cfg.MetricsToken)))
+	if p.Config.MetricsAddr == "" {
+		r.Method(http.MethodGet, "/metrics", nearby(p.Config.MetricsToken, telemetry.Metrics(p.Registry, p.Config.MetricsToken)))
 	} else {
 		r.Get("/metrics", http.NotFound)
 	}
@@ -94,59 +94,59 @@ const (
 
 func (p *program) newConsole() *console.Console {
 	deps := console.Deps{
-		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: postgres.NewTemplates(p.db), Sessions: postgres.NewSessions(p.db),
-			PublicURL: p.cfg.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.log},
-		Access: access.Deps{Staff: p.staff, Audit: postgres.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
+		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: postgres.NewTemplates(p.DB), Sessions: postgres.NewSessions(p.DB),
+			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
+		Access: access.Deps{Staff: p.staff, Audit: postgres.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
-		Templates: p.templates, Reminders: p.reminders, Board: postgres.NewBoards(p.db),
-		Users: postgres.NewUsers(p.db), Audit: postgres.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
-		Settings: postgres.NewChannels(p.db), DeadMessages: postgres.NewDeadMessages(p.db), Channels: p.channels,
+		Templates: p.templates, Reminders: p.reminders, Board: postgres.NewBoards(p.DB),
+		Users: postgres.NewUsers(p.DB), Audit: postgres.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
+		Settings: postgres.NewChannels(p.DB), DeadMessages: postgres.NewDeadMessages(p.DB), Channels: p.channels,
 		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
 		Codes:         p.codes,
-		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: app.Clock},
-		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.db), Now: app.Clock},
-		Sales:         postgres.NewLedgers(p.db),
-		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.db)},
-		Stock:         p.whereabouts(), Paces: redis.NewShelves(p.redis),
-		Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
-		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.db)},
-		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.db)}, Notices: postgres.NewNotices(p.db),
-		Tallies: postgres.NewCouponTallies(p.db), Grants: p.grants(),
+		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.DB), Now: app.Clock},
+		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.DB), Now: app.Clock},
+		Sales:         postgres.NewLedgers(p.DB),
+		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.DB)},
+		Stock:         p.whereabouts(), Paces: redis.NewShelves(p.Redis),
+		Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Uploads: postgres.NewUploads(p.DB),
+		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.DB)},
+		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}, Notices: postgres.NewNotices(p.DB),
+		Tallies: postgres.NewCouponTallies(p.DB), Grants: p.grants(),
 		Monitor: p.monitor.Handler,
 	}
 	p.wireCockpit(&deps)
 	p.wireLists(&deps)
 	p.wireSingleSignOn(&deps)
 	deps.People, deps.Segments, deps.Tables = p.users, p.segments(), p.tables()
-	deps.Letters = &campaign.Letters{Store: postgres.NewCampaigns(p.db)}
+	deps.Letters = &campaign.Letters{Store: postgres.NewCampaigns(p.DB)}
 	return console.New(deps)
 }
 
 func (p *program) api(ctx context.Context) (*api.API, error) {
 	var tokens *api.Tokens
-	if p.cfg.JWTSecret != "" || p.cfg.JWKSURL != "" {
+	if p.Config.JWTSecret != "" || p.Config.JWKSURL != "" {
 		var err error
-		if tokens, err = api.NewTokens(ctx, api.TokenOptions{Secret: p.cfg.JWTSecret, JWKSURL: p.cfg.JWKSURL,
-			Issuer: p.cfg.JWTIssuer, Audience: p.cfg.JWTAud, MaxAge: p.cfg.JWTMaxAge, Now: app.Clock, Log: p.log}); err != nil {
+		if tokens, err = api.NewTokens(ctx, api.TokenOptions{Secret: p.Config.JWTSecret, JWKSURL: p.Config.JWKSURL,
+			Issuer: p.Config.JWTIssuer, Audience: p.Config.JWTAud, MaxAge: p.Config.JWTMaxAge, Now: app.Clock, Log: p.Log}); err != nil {
 			return nil, err
 		}
 	}
-	keys := postgres.NewIdempotency(p.db)
-	p.app.OnClose(func() error { keys.Close(); return nil })
+	keys := postgres.NewIdempotency(p.DB)
+	p.OnClose(func() error { keys.Close(); return nil })
 	return api.New(api.Deps{
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaignService(), Coupons: p.coupons(),
 		Codes: p.codes, Redeemer: p.redeemer, Security: p.security,
-		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: postgres.NewCouponTallies(p.db),
-		CouponDesk: &coupon.Desk{Store: postgres.NewCouponSteps(p.db)},
+		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: postgres.NewCouponTallies(p.DB),
+		CouponDesk: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)},
 		Grants:     p.grants(),
-		Reminders:  p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.db),
-		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
-		Shops: postgres.NewTemplates(p.db), Keys: postgres.NewStaff(p.db), Tokens: tokens,
-		Idempotency: keys, Hub: p.hub, Channels: p.channels, Now: app.Clock, Log: p.log,
-		RequestTimeout: p.cfg.RequestTimeout, Budget: middleware.NewBudget(p.cfg.InFlight(), "users", p.budgets),
+		Reminders:  p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.DB),
+		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Uploads: postgres.NewUploads(p.DB),
+		Shops: postgres.NewTemplates(p.DB), Keys: postgres.NewStaff(p.DB), Tokens: tokens,
+		Idempotency: keys, Hub: p.hub, Channels: p.channels, Now: app.Clock, Log: p.Log,
+		RequestTimeout: p.Config.RequestTimeout, Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets),
 		StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
-		UserLimit:   p.cfg.RatePerUser, KeyLimit: p.cfg.RatePerKey, PublicURL: p.cfg.PublicURL,
+		UserLimit:   p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL,
 	}), nil
 }
 
@@ -163,7 +163,7 @@ func (p *program) waitsFor(databaseReady bool) (reasons []string) {
 
 // ready answers /readyz.
 func (p *program) ready(w http.ResponseWriter, r *http.Request) {
-	p.app.Ready(p.bus.Health, p.waitsFor)(w, r)
+	p.Ready(p.bus.Health, p.waitsFor)(w, r)
 }
 
 // groupMetrics measures group commits.
@@ -172,7 +172,7 @@ func (p *program) groupMetrics() func(int, time.Duration) {
 		Help: "Reservations or cancellations committed by one statement.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}})
 	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_group_seconds",
 		Help: "Time to commit one group.", Buckets: prometheus.ExponentialBuckets(.0005, 2, 14)})
-	p.registry.MustRegister(size, took)
+	p.Registry.MustRegister(size, took)
 	return func(n int, d time.Duration) {
 		size.Observe(float64(n))
 		took.Observe(d.Seconds())

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
-	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/config"
@@ -22,7 +20,6 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/sheet"
-	"dropbell/adapters/telemetry"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -39,14 +36,8 @@ import (
 
 // program is everything a web process consists of.
 type program struct {
-	app          *app.App
+	*app.App
 	security     *security.Log
-	cfg          config.Config
-	log          *slog.Logger
-	registry     *prometheus.Registry
-	tracing      *telemetry.Tracing
-	db           *postgres.DB
-	redis        goredis.UniversalClient
 	bus          *watermill.Bus
 	monitor      *asynq.Monitor
 	reservations *postgres.Reservations
@@ -82,9 +73,9 @@ func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	warn(cfg, log)
 	p, err := build(ctx, cfg, log)
 	if err != nil {
-		return errors.Join(err, p.app.Close())
+		return errors.Join(err, p.Close())
 	}
-	defer func() { _ = p.app.Close() }()
+	defer func() { _ = p.Close() }()
 	return p.serve(ctx)
 }
 
@@ -95,18 +86,17 @@ const statements = 30 * time.Second
 // build connects adapters and use cases. Nothing is served yet.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
 	stores, err := app.Open(ctx, cfg, log, app.Options{Name: "web", Statements: statements})
-	p := &program{app: stores, cfg: cfg, log: log, registry: stores.Registry, tracing: stores.Tracing, db: stores.DB, redis: stores.Redis,
-		hub: &api.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
+	p := &program{App: stores, hub: &api.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
 	if err != nil {
 		return p, err
 	}
 	if p.monitor, err = asynq.NewMonitor(cfg.RedisURL, "/monitor/queues"); err != nil {
 		return p, err
 	}
-	p.app.OnClose(p.monitor.Close)
-	p.reservations = postgres.NewReservations(p.db, postgres.Grouping{Observe: p.groupMetrics(), Timeout: cfg.RequestTimeout})
-	p.reservations.Track = p.campaignLinks().Addresses(p.cfg.PublicURL)
-	p.app.OnClose(func() error { p.reservations.Close(); return nil })
+	p.OnClose(p.monitor.Close)
+	p.reservations = postgres.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: cfg.RequestTimeout})
+	p.reservations.Track = p.campaignLinks().Addresses(p.Config.PublicURL)
+	p.OnClose(func() error { p.reservations.Close(); return nil })
 	if err := p.useCases(); err != nil {
 		return p, err
 	}
@@ -134,16 +124,16 @@ func (k keeper) Save(ctx context.Context, c template.Change) (template.Template,
 }
 
 func (p *program) useCases() (err error) {
-	store := postgres.NewTemplates(p.db)
+	store := postgres.NewTemplates(p.DB)
 	if err := p.wireClaims(); err != nil {
 		return err
 	}
-	p.channels = configured(p.cfg)
+	p.channels = configured(p.Config)
 	p.templates = &template.Service{Store: keeper{p.telling(store), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Reminders: p.reminders}
-	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
-	p.users = &user.Service{Store: postgres.NewUsers(p.db)}
+	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.DB)}
+	p.users = &user.Service{Store: postgres.NewUsers(p.DB)}
 	if err := p.wireStaff(); err != nil {
 		return err
 	}
@@ -163,12 +153,12 @@ func configured(cfg config.Config) delivery.ChannelSet {
 }
 
 func (p *program) wireBus() (err error) {
-	p.bus, err = watermill.NewBus(watermill.BusConfig{RedisURL: p.cfg.RedisURL, Logger: p.log, Consumer: "web-" + uuid.NewString(),
-		Trace: p.tracing.Event})
+	p.bus, err = watermill.NewBus(watermill.BusConfig{RedisURL: p.Config.RedisURL, Logger: p.Log, Consumer: "web-" + uuid.NewString(),
+		Trace: p.Tracing.Event})
 	if err != nil {
 		return err
 	}
-	p.app.OnClose(p.bus.Close)
+	p.OnClose(p.bus.Close)
 	p.listen()
 	return nil
 }
@@ -179,7 +169,7 @@ func (p *program) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", p.cfg.HTTPAddr)
+	listener, err := net.Listen("tcp", p.Config.HTTPAddr)
 	if err != nil {
 		return fmt.Errorf("HTTP_ADDR: %w", err)
 	}
@@ -189,7 +179,7 @@ func (p *program) serve(ctx context.Context) error {
 		return err
 	}
 	defer stopMetrics()
-	server := middleware.Server(handler, p.log)
+	server := middleware.Server(handler, p.Log)
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	var loops sync.WaitGroup
@@ -207,18 +197,18 @@ func (p *program) serve(ctx context.Context) error {
 		p.shutdown(server)
 	}()
 	loops.Go(func() {
-		if err := p.redis.Ping(background).Err(); err != nil && background.Err() == nil {
-			p.log.Warn("web is not ready: " + redis.Trouble(err))
+		if err := p.Redis.Ping(background).Err(); err != nil && background.Err() == nil {
+			p.Log.Warn("web is not ready: " + redis.Trouble(err))
 		}
 	})
-	p.log.Info("web is listening", "address", listener.Addr().String())
+	p.Log.Info("web is listening", "address", listener.Addr().String())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	<-stopped
 	stop()
 	loops.Wait()
-	p.log.Info("web has stopped")
+	p.Log.Info("web has stopped")
 	return nil
 }
 
@@ -238,7 +228,7 @@ func (p *program) shutdown(server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		p.log.Warn("some requests did not finish in time", "error", err)
+		p.Log.Warn("some requests did not finish in time", "error", err)
 		_ = server.Close()
 	}
 }
@@ -256,7 +246,7 @@ func (p *program) firstAccess(ctx context.Context, again <-chan time.Time) {
 		}
 		if err.Error() != told {
 			told = err.Error()
-			p.log.Warn("web is not ready: it waits for its database", "error", err)
+			p.Log.Warn("web is not ready: it waits for its database", "error", err)
 		}
 		select {
 		case <-again:
@@ -267,17 +257,17 @@ func (p *program) firstAccess(ctx context.Context, again <-chan time.Time) {
 }
 
 func (p *program) ensureAccess(ctx context.Context) error {
-	if err := p.app.SchemaReady(ctx); err != nil {
+	if err := p.SchemaReady(ctx); err != nil {
 		return err
 	}
-	if p.cfg.AdminEmail != "" {
-		if _, err := p.staff.EnsureFirstAdmin(ctx, p.cfg.AdminEmail, p.cfg.AdminPassword); err != nil {
+	if p.Config.AdminEmail != "" {
+		if _, err := p.staff.EnsureFirstAdmin(ctx, p.Config.AdminEmail, p.Config.AdminPassword); err != nil {
 			return err
 		}
 	}
-	if p.cfg.AdminAPIKey == "" {
+	if p.Config.AdminAPIKey == "" {
 		return nil
 	}
-	_, err := p.staff.EnsureKey(ctx, p.cfg.AdminAPIKey, "ADMIN_API_KEY", staff.Scopes())
+	_, err := p.staff.EnsureKey(ctx, p.Config.AdminAPIKey, "ADMIN_API_KEY", staff.Scopes())
 	return err
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/config"
+	"dropbell/app"
 )
 
 func TestSecurityText(t *testing.T) {
 	ask := func(cfg config.Config) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		(&program{cfg: cfg}).securityText(w, httptest.NewRequest("GET", "/.well-known/security.txt", nil))
+		(&program{App: &app.App{Config: cfg}}).securityText(w, httptest.NewRequest("GET", "/.well-known/security.txt", nil))
 		return w
 	}
 	w := ask(config.Config{SecurityContact: "mailto:security@example.com", PublicURL: "https://drops.example/"})
@@ -66,8 +67,8 @@ func TestMetricsStayInside(t *testing.T) {
 
 func TestMetricsOnTheirOwnAddress(t *testing.T) {
 	lines := lineWriter(make(chan string, 10))
-	p := &program{cfg: config.Config{MetricsAddr: "127.0.0.1:0"}, registry: prometheus.NewRegistry(), log: slog.New(slog.NewTextHandler(lines, nil))}
-	p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "claims"}, func() float64 { return 7 }))
+	p := &program{App: &app.App{Config: config.Config{MetricsAddr: "127.0.0.1:0"}, Registry: prometheus.NewRegistry(), Log: slog.New(slog.NewTextHandler(lines, nil))}}
+	p.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "claims"}, func() float64 { return 7 }))
 	stop, err := p.serveMetrics()
 	if err != nil {
 		t.Fatal(err)

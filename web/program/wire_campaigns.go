@@ -15,8 +15,8 @@ import (
 
 // campaignService returns the use cases of staff around campaigns.
 func (p *program) campaignService() *campaign.Service {
-	store := postgres.NewCampaigns(p.db)
-	return &campaign.Service{Store: store, Latch: redis.NewLatch(p.redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: app.Clock,
+	store := postgres.NewCampaigns(p.DB)
+	return &campaign.Service{Store: store, Latch: redis.NewLatch(p.Redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: app.Clock,
 		Audiences: store.Audiences(), Sleepers: (&lookup.Sleepers{Count: store.Waiting}).Of}
 }
 
@@ -38,5 +38,5 @@ func (p *program) pushEach(ctx context.Context, batchID int64, read each) error 
 // campaignLinks signs and reads the tracked links of campaigns; without a
 // secret there are none.
 func (p *program) campaignLinks() campaign.Links {
-	return campaign.Links{Links: user.NewLinks(p.cfg.LinkSecret)}
+	return campaign.Links{Links: user.NewLinks(p.Config.LinkSecret)}
 }

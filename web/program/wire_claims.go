@@ -33,11 +33,11 @@ func (p *program) wireClaims() (err error) {
 		Help: "Claims answered, by result."}, []string{"result"})
 	memory := prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_claims_from_memory_total",
 		Help: "Refusals that cost no store a request."})
-	p.registry.MustRegister(d.total, memory)
-	if p.lookup, err = lookup.New(postgres.NewTemplates(p.db), app.Clock); err != nil {
+	p.Registry.MustRegister(d.total, memory)
+	if p.lookup, err = lookup.New(postgres.NewTemplates(p.DB), app.Clock); err != nil {
 		return err
 	}
-	d.Claims = p.app.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.cfg.RequestTimeout},
+	d.Claims = p.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.Config.RequestTimeout},
 		redis.GateOptions{Observe: p.gateGroupMetrics()})
 	doorman := &claim.Doorman{Gate: d.Durable, Others: d.Others(), Templates: p.lookup, Record: d.Durable, Now: app.Clock,
 		Answered: func(error) { memory.Inc() }}
@@ -106,7 +106,7 @@ func (p *program) claimGroupMetrics() func(int, time.Duration) {
 		Help: "Claims decided by one transaction.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}})
 	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_claim_group_seconds",
 		Help: "Time to decide and commit one group of claims.", Buckets: prometheus.ExponentialBuckets(.0005, 2, 14)})
-	p.registry.MustRegister(size, took)
+	p.Registry.MustRegister(size, took)
 	return func(n int, d time.Duration) {
 		size.Observe(float64(n))
 		took.Observe(d.Seconds())

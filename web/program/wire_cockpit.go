@@ -12,10 +12,10 @@ import (
 
 // wireCockpit adds what the pages of drops and channels stand on.
 func (p *program) wireCockpit(d *console.Deps) {
-	d.Cockpits = postgres.NewCockpits(p.db)
-	d.Control = &delivery.Control{Store: postgres.NewChannels(p.db), Now: app.Clock}
-	d.Tests = &delivery.ChannelTests{Store: postgres.NewChannelTests(p.db), Configured: p.channels}
-	breaker := redis.NewBreaker(p.redis, redis.BreakerConfig{})
+	d.Cockpits = postgres.NewCockpits(p.DB)
+	d.Control = &delivery.Control{Store: postgres.NewChannels(p.DB), Now: app.Clock}
+	d.Tests = &delivery.ChannelTests{Store: postgres.NewChannelTests(p.DB), Configured: p.channels}
+	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
 	d.Circuits = func(ctx context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
 		states, err := breaker.States(ctx)
 		for _, s := range states {

@@ -18,16 +18,16 @@ import (
 
 // wireCodes makes what staff do with redeem codes.
 func (p *program) wireCodes() error {
-	keys, err := redeemcode.ParseKeys(p.cfg.CodeKeys)
+	keys, err := redeemcode.ParseKeys(p.Config.CodeKeys)
 	if err != nil {
 		return err
 	}
-	p.codes = &redeemcode.Service{Store: postgres.NewCodes(p.db), Keys: keys, Now: app.Clock}
-	if p.codeLookup, err = lookup.NewCodes(postgres.NewCodes(p.db)); err != nil {
+	p.codes = &redeemcode.Service{Store: postgres.NewCodes(p.DB), Keys: keys, Now: app.Clock}
+	if p.codeLookup, err = lookup.NewCodes(postgres.NewCodes(p.DB)); err != nil {
 		return err
 	}
-	p.redeemer = &redeemcode.Redeemer{Keys: keys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.redis),
-		Uses: postgres.NewCodes(p.db),
+	p.redeemer = &redeemcode.Redeemer{Keys: keys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis),
+		Uses: postgres.NewCodes(p.DB),
 		// In front of the durable gate nothing is refused from memory: a code
 		// that was used is told apart from a drop that is sold out.
 		Gate:     count(p.claims.All(), p.claims.total),
@@ -39,7 +39,7 @@ func (p *program) wireCodes() error {
 // redemptionMetrics counts the answers to codes.
 func (p *program) redemptionMetrics() func(error) {
 	total := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_redemptions_total", Help: "Redeem codes answered, by result."}, []string{"result"})
-	p.registry.MustRegister(total)
+	p.Registry.MustRegister(total)
 	result := func(err error) string { return claimResult(claim.Issued, err) }
 	for _, err := range []error{nil, redeemcode.ErrInvalid, redeemcode.ErrUsed, claim.ErrSoldOut, claim.ErrLimit} {
 		total.WithLabelValues(result(err)) // an increase from nothing is none
@@ -54,7 +54,7 @@ func (p *program) marksFailed() func(error) {
 	return func(err error) {
 		now := app.Clock().Unix()
 		if before := last.Load(); now-before >= 60 && last.CompareAndSwap(before, now) {
-			p.log.Warn("marks of used codes are not available; going on, the database decides", "error", err)
+			p.Log.Warn("marks of used codes are not available; going on, the database decides", "error", err)
 		}
 	}
 }

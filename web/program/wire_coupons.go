@@ -21,13 +21,13 @@ func (p *program) coupons() *coupon.Service {
 		taken.WithLabelValues(string(s), coupon.Done)
 		taken.WithLabelValues(string(s), "refused")
 	}
-	p.registry.MustRegister(taken)
-	return &coupon.Service{Store: countedCoupons{postgres.NewCouponSteps(p.db), taken}, LockFor: p.cfg.LockFor}
+	p.Registry.MustRegister(taken)
+	return &coupon.Service{Store: countedCoupons{postgres.NewCouponSteps(p.DB), taken}, LockFor: p.Config.LockFor}
 }
 
 // grants are the lists of users who are given coupons.
 func (p *program) grants() *coupon.Grants {
-	return &coupon.Grants{Store: postgres.NewGrants(p.db), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Now: app.Clock}
+	return &coupon.Grants{Store: postgres.NewGrants(p.DB), Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Now: app.Clock}
 }
 
 // countedCoupons counts what payment does.

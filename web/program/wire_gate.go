@@ -21,7 +21,7 @@ func (p *program) gateGroupMetrics() func(int, time.Duration) {
 		Help: "Claims decided by one script call of the claim gate.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128}})
 	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_gate_group_seconds",
 		Help: "Time of one script call of the claim gate.", Buckets: prometheus.ExponentialBuckets(.00025, 2, 14)})
-	p.registry.MustRegister(size, took)
+	p.Registry.MustRegister(size, took)
 	return func(n int, d time.Duration) {
 		size.Observe(float64(n))
 		took.Observe(d.Seconds())
@@ -54,11 +54,11 @@ type teller struct {
 }
 
 func (p *program) telling(s template.Store) template.Store {
-	gates := postgres.NewGates(p.db)
+	gates := postgres.NewGates(p.DB)
 	// What is on the streams is only looked through; no group is taken.
-	writer := &stock.Writer{Stream: redis.NewGateStream(p.redis, "web"), Book: postgres.NewGateBook(p.db)}
-	return teller{s, &stock.Keeper{Store: gates, Shelves: redis.NewShelves(p.redis), Writer: writer, Now: app.Clock,
-		Divide: stock.Divider(p.cfg.GateShelves)}, p.claims.Gate}
+	writer := &stock.Writer{Stream: redis.NewGateStream(p.Redis, "web"), Book: postgres.NewGateBook(p.DB)}
+	return teller{s, &stock.Keeper{Store: gates, Shelves: redis.NewShelves(p.Redis), Writer: writer, Now: app.Clock,
+		Divide: stock.Divider(p.Config.GateShelves)}, p.claims.Gate}
 }
 
 func (t teller) Save(ctx context.Context, c template.Change) (template.Template, error) {
@@ -85,12 +85,12 @@ func (t teller) Save(ctx context.Context, c template.Change) (template.Template,
 
 // whereabouts tells where the coupons of any template are.
 func (p *program) whereabouts() stock.Whereabouts {
-	return stock.Whereabouts{Plans: postgres.NewGates(p.db), Shelves: redis.NewShelves(p.redis)}
+	return stock.Whereabouts{Plans: postgres.NewGates(p.DB), Shelves: redis.NewShelves(p.Redis)}
 }
 
 // ledgers accounts for stock, behind the gate too.
 func (p *program) ledgers() gateLedgers {
-	return gateLedgers{postgres.NewLedgers(p.db), postgres.NewTemplates(p.db), p.whereabouts()}
+	return gateLedgers{postgres.NewLedgers(p.DB), postgres.NewTemplates(p.DB), p.whereabouts()}
 }
 
 type gateLedgers struct {

@@ -9,5 +9,5 @@ import (
 
 // wireLists gives the console what it changes many rows at once with.
 func (p *program) wireLists(d *console.Deps) {
-	d.Bulks = &template.Bulks{Templates: p.templates, Jobs: &job.Service{Store: postgres.NewJobs(p.db)}}
+	d.Bulks = &template.Bulks{Templates: p.templates, Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}}
 }

@@ -10,9 +10,9 @@ import (
 // an identity provider. Nothing is asked of it yet: one that is down keeps
 // nobody from starting.
 func (p *program) wireSingleSignOn(d *console.Deps) {
-	if p.cfg.OIDCIssuer == "" {
+	if p.Config.OIDCIssuer == "" {
 		return
 	}
-	d.Access.SingleSignOn = oidc.New(oidc.Options{Issuer: p.cfg.OIDCIssuer, ClientID: p.cfg.OIDCClientID,
-		ClientSecret: p.cfg.OIDCClientSecret, PublicURL: p.cfg.PublicURL, Now: app.Clock})
+	d.Access.SingleSignOn = oidc.New(oidc.Options{Issuer: p.Config.OIDCIssuer, ClientID: p.Config.OIDCClientID,
+		ClientSecret: p.Config.OIDCClientSecret, PublicURL: p.Config.PublicURL, Now: app.Clock})
 }

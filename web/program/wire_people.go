@@ -15,15 +15,15 @@ import (
 // mountLinks serves the pages behind links in messages. Without a secret
 // there are no links, and every address below is missing.
 func (p *program) mountLinks(r chi.Router) {
-	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.cfg.LinkSecret), Channels: p.channels, Now: app.Clock, Log: p.log})
+	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.Config.LinkSecret), Channels: p.channels, Now: app.Clock, Log: p.Log})
 	r.Mount(links.Prefix, pages)
-	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), postgres.NewCampaigns(p.db)))
+	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), postgres.NewCampaigns(p.DB)))
 }
 
 func (p *program) segments() *segment.Service {
-	return &segment.Service{Store: postgres.NewSegments(p.db), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Tables: p.tables()}
+	return &segment.Service{Store: postgres.NewSegments(p.DB), Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Tables: p.tables()}
 }
 
 func (p *program) tables() job.Tables {
-	return sheet.Tables{Open: postgres.NewUploads(p.db).OpenUpload, Turns: p.workbooks}
+	return sheet.Tables{Open: postgres.NewUploads(p.DB).OpenUpload, Turns: p.workbooks}
 }

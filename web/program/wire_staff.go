@@ -11,11 +11,11 @@ import (
 
 // wireStaff makes the use cases around staff, passwords and second factors.
 func (p *program) wireStaff() error {
-	codes, err := totp.New(p.cfg.SecondFactorKeys...)
+	codes, err := totp.New(p.Config.SecondFactorKeys...)
 	if err != nil {
 		return err
 	}
-	p.staff = &staff.Service{Store: postgres.NewStaff(p.db), Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
-		FixedPolicy: staff.Policy(p.cfg.SecondFactor), PasswordsOff: p.cfg.PasswordsOff, Now: app.Clock}
+	p.staff = &staff.Service{Store: postgres.NewStaff(p.DB), Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
+		FixedPolicy: staff.Policy(p.Config.SecondFactor), PasswordsOff: p.Config.PasswordsOff, Now: app.Clock}
 	return nil
 }

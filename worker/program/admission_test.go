@@ -15,12 +15,12 @@ func TestAProbeIsNotLostToTheRate(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `update channel_settings set rate_per_second = 1 where channel = $1`, delivery.SMS); err != nil {
 		t.Fatal(err)
 	}
-	a, breaker := newAdmission(p.db, p.redis, p.log), redis.NewBreaker(p.redis, redis.BreakerConfig{})
+	a, breaker := newAdmission(p.DB, p.Redis, p.Log), redis.NewBreaker(p.Redis, redis.BreakerConfig{})
 	load := delivery.Load{Channel: delivery.SMS, Messages: 100, Kind: delivery.KindReminder}
 	if wait, _ := a.Admit(t.Context(), load); wait != 0 {
 		t.Fatalf("the first waits %v", wait)
 	}
-	if err := p.redis.HSet(t.Context(), "breaker:sms", "state", redis.StateOpen, "until", 1, "backoff", 5000).Err(); err != nil {
+	if err := p.Redis.HSet(t.Context(), "breaker:sms", "state", redis.StateOpen, "until", 1, "backoff", 5000).Err(); err != nil {
 		t.Fatal(err)
 	}
 	probe := func(what string) {
@@ -29,7 +29,7 @@ func TestAProbeIsNotLostToTheRate(t *testing.T) {
 			t.Errorf("%s: the probe waits %v, %s, %v", what, wait, state, err)
 		}
 	}
-	fresh := newAdmission(p.db, p.redis, p.log) // has not seen the circuit closed
+	fresh := newAdmission(p.DB, p.Redis, p.Log) // has not seen the circuit closed
 	if wait, why := fresh.Admit(t.Context(), load); wait == 0 || why != delivery.ReasonThrottled {
 		t.Fatalf("beyond the rate: wait %v, %s", wait, why)
 	}

@@ -52,8 +52,8 @@ func newCensus(p *program) *census {
 	}
 	c := &census{
 		campaigns: newCampaignCensus(p),
-		boards:    postgres.NewBoards(p.db), deadLetters: postgres.NewDeadLetters(p.db), leader: postgres.NewHousekeeping(p.db),
-		forecaster: &reminder.Forecaster{Store: postgres.NewForecasts(p.db), Now: app.Clock},
+		boards:    postgres.NewBoards(p.DB), deadLetters: postgres.NewDeadLetters(p.DB), leader: postgres.NewHousekeeping(p.DB),
+		forecaster: &reminder.Forecaster{Store: postgres.NewForecasts(p.DB), Now: app.Clock},
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_balance_difference",
 			Help: "Recipients that a recent balance sheet is off by; only sheets that do not balance."}, []string{"template", "slot", "channel"}),
 		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_balance_slots", Help: "Recent slots whose balance sheet was recounted."}),
@@ -62,7 +62,7 @@ func newCensus(p *program) *census {
 		dead:      perChannel("dropbell_dead_letters", "Dead letters that wait for a decision."),
 		misses:    perChannel("dropbell_forecast_misses", "Messages due within 24 hours that would not go out before their opening."),
 	}
-	c.stock, c.notices = newStockCensus(p.db, p.metrics.registry), newNoticeCensus(p.db, p.metrics.registry)
+	c.stock, c.notices = newStockCensus(p.DB, p.metrics.registry), newNoticeCensus(p.DB, p.metrics.registry)
 	p.metrics.registry.MustRegister(c.differences, c.recounted, c.countedAt, c.expired, c.dead, c.misses)
 	return c
 }

@@ -94,7 +94,7 @@ func TestLockEndsByItself(t *testing.T) {
 // wakes up to a second early, waits for the database's clock.
 func TestLockTimer(t *testing.T) {
 	p, conn := assembled(t)
-	s, id := lockedCoupon(t, conn, p.cfg.DatabaseURL, 1500*time.Millisecond)
+	s, id := lockedCoupon(t, conn, p.Config.DatabaseURL, 1500*time.Millisecond)
 	payload, err := json.Marshal(task.LockEnd(id, "A", time.Time{}).Payload)
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func runWithSteps(ctx context.Context, env map[string]string) error {
 	if err != nil {
 		return err
 	}
-	defer p.app.Close()
+	defer p.Close()
 	p.jobs.Runners["test.steps"] = steps{}
 	return p.serve(ctx)
 }

@@ -59,8 +59,8 @@ func (p *program) sweep(ctx context.Context) error {
 
 // keepTimers returns the job that queues timers again after Redis lost them.
 func (p *program) keepTimers() func(context.Context) error {
-	k := &timer.Keeper{Store: postgres.NewTimers(p.db), Queue: p.queue, Armed: func(timers int) {
-		p.log.Info("timers were queued again: Redis is new, was emptied, or has started anew", "timers", timers)
+	k := &timer.Keeper{Store: postgres.NewTimers(p.DB), Queue: p.queue, Armed: func(timers int) {
+		p.Log.Info("timers were queued again: Redis is new, was emptied, or has started anew", "timers", timers)
 	}}
 	return k.Keep
 }
@@ -76,13 +76,13 @@ const eventLife = time.Hour
 
 // cleanUp removes what nobody needs any more.
 func (p *program) cleanUp(ctx context.Context) error {
-	keep := postgres.Retention{Delivery: p.cfg.RetainFor, Audit: p.cfg.RetainAudit,
+	keep := postgres.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit,
 		Idempotency: postgres.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour}
 	// Redis first: what fills its memory does not wait for what fills a disk. No
 	// part keeps another one from its work.
 	trimmed, err1 := p.bus.Trim(ctx, eventLife)
 	pruned, err2 := p.queue.PruneArchive(ctx, 7*24*time.Hour)
-	n, err3 := postgres.NewHousekeeping(p.db).Clean(ctx, keep, 0)
-	p.log.Info("cleaned up", "rows", n, "events", trimmed, "archived_tasks", pruned)
+	n, err3 := postgres.NewHousekeeping(p.DB).Clean(ctx, keep, 0)
+	p.Log.Info("cleaned up", "rows", n, "events", trimmed, "archived_tasks", pruned)
 	return errors.Join(err1, err2, err3)
 }

@@ -17,6 +17,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/redis"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 )
 
@@ -33,7 +34,7 @@ func assembled(t *testing.T) (*program, *pgx.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.app.Close() })
+	t.Cleanup(func() { _ = p.Close() })
 	conn, err := pgx.Connect(t.Context(), env["DATABASE_URL"])
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +194,7 @@ func TestChannelGauges(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `update channel_settings set paused = true where channel = 3`); err != nil {
 		t.Fatal(err)
 	}
-	breaker := redis.NewBreaker(p.redis, redis.BreakerConfig{})
+	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
 	for range 5 {
 		if err := breaker.Report(t.Context(), delivery.SMS, false, "503"); err != nil {
 			t.Fatal(err)
@@ -207,7 +208,7 @@ func TestChannelGauges(t *testing.T) {
 	expect(t, p, 2, "dropbell_breaker_state", "channel=sms")
 	expect(t, p, 0, "dropbell_breaker_state", "channel=email")
 	expect(t, p, 0, "dropbell_queue_age_seconds", "queue=timers")
-	expect(t, p, float64(p.cfg.DBConns), "dropbell_db_connections_limit")
+	expect(t, p, float64(p.Config.DBConns), "dropbell_db_connections_limit")
 	expect(t, p, 0, "dropbell_provider_answers_total", "channel=email", "class=permanent")
 }
 
@@ -220,7 +221,7 @@ func (a answering) Send(context.Context, []delivery.Message) []delivery.Result {
 }
 
 func TestProviderAnswersAreCounted(t *testing.T) {
-	p := &program{metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
+	p := &program{App: &app.App{}, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
 	app := answering{}
 	senders := p.observed(map[delivery.Channel]delivery.Sender{delivery.App: app,
 		delivery.SMS: answering{[]delivery.Result{{Status: delivery.Delivered}, {Status: delivery.Permanent}, {Status: delivery.Delivered}, {}}}})

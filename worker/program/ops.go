@@ -16,14 +16,14 @@ import (
 
 // serveHTTP answers /livez, /readyz and /metrics until ctx ends.
 func (p *program) serveHTTP(ctx context.Context) error {
-	listener, err := net.Listen("tcp", p.cfg.WorkerHTTPAddr)
+	listener, err := net.Listen("tcp", p.Config.WorkerHTTPAddr)
 	if err != nil {
 		return fmt.Errorf("WORKER_HTTP_ADDR: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /readyz", p.ready())
-	mux.Handle("GET /metrics", telemetry.Metrics(p.metrics.registry, p.cfg.MetricsToken))
+	mux.Handle("GET /metrics", telemetry.Metrics(p.metrics.registry, p.Config.MetricsToken))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
 	stopped := make(chan struct{})
 	go func() {
@@ -33,7 +33,7 @@ func (p *program) serveHTTP(ctx context.Context) error {
 		_ = server.Shutdown(end)
 		close(stopped)
 	}()
-	p.log.Info("operations server is listening", "address", listener.Addr().String())
+	p.Log.Info("operations server is listening", "address", listener.Addr().String())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -43,7 +43,7 @@ func (p *program) serveHTTP(ctx context.Context) error {
 
 // ready answers /readyz.
 func (p *program) ready() http.HandlerFunc {
-	return p.app.Ready(p.bus.Health, func(bool) []string { return nil })
+	return p.Ready(p.bus.Health, func(bool) []string { return nil })
 }
 
 // awaitSchema returns when the database has all migrations: before, work that
@@ -51,13 +51,13 @@ func (p *program) ready() http.HandlerFunc {
 func (p *program) awaitSchema(ctx context.Context) bool {
 	told := ""
 	for {
-		err := p.app.SchemaReady(ctx)
+		err := p.SchemaReady(ctx)
 		if err == nil {
 			return true
 		}
 		if err.Error() != told && ctx.Err() == nil {
 			told = err.Error()
-			p.log.Warn("worker waits for its database", "error", err)
+			p.Log.Warn("worker waits for its database", "error", err)
 		}
 		if !sleep(ctx, schemaPause) {
 			return false
@@ -77,7 +77,7 @@ func (p *program) gauge(ctx context.Context) error {
 var circuits = map[string]float64{redis.StateClosed: 0, redis.StateHalfOpen: 1, redis.StateOpen: 2}
 
 func (p *program) gaugeChannels(ctx context.Context) error {
-	settings, err := postgres.NewChannels(p.db).Settings(ctx)
+	settings, err := postgres.NewChannels(p.DB).Settings(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (p *program) gaugeChannels(ctx context.Context) error {
 		}
 		p.metrics.paused.WithLabelValues(delivery.Channel(c).String()).Set(paused)
 	}
-	states, err := redis.NewBreaker(p.redis, redis.BreakerConfig{}).States(ctx)
+	states, err := redis.NewBreaker(p.Redis, redis.BreakerConfig{}).States(ctx)
 	for _, s := range states {
 		p.metrics.breaker.WithLabelValues(s.Channel.String()).Set(circuits[s.State])
 	}
@@ -102,7 +102,7 @@ func (p *program) gaugeDatabase(ctx context.Context) error {
 	}
 	p.metrics.outbox.Set(float64(waiting))
 	p.metrics.outboxAge.Set(age)
-	backlogs, err := postgres.NewChannels(p.db).Backlogs(ctx)
+	backlogs, err := postgres.NewChannels(p.DB).Backlogs(ctx)
 	p.metrics.backlog.Reset()
 	p.metrics.oldest.Reset()
 	p.metrics.timed.Reset()

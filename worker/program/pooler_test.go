@@ -76,7 +76,7 @@ func TestATransactionPoolerIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.app.Close()
+	defer p.Close()
 	if code, text := readiness(p); code != http.StatusServiceUnavailable || !strings.Contains(text, "set DATABASE_POOL_MODE=transaction") {
 		t.Errorf("%d %s", code, text)
 	}

@@ -20,7 +20,7 @@ func (p *program) observed(senders map[delivery.Channel]delivery.Sender) map[del
 		if c != delivery.App {
 			s = measured{s, p.metrics, p.providers}
 		}
-		senders[c] = p.tracing.Sender(s)
+		senders[c] = p.Tracing.Sender(s)
 	}
 	return senders
 }

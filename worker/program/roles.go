@@ -33,12 +33,12 @@ const (
 
 // has reports whether this process has the role.
 func (p *program) has(r role) bool {
-	return len(p.cfg.WorkerRoles) == 0 || slices.Contains(p.cfg.WorkerRoles, string(r))
+	return len(p.Config.WorkerRoles) == 0 || slices.Contains(p.Config.WorkerRoles, string(r))
 }
 
 // serves reports whether this process delivers the channel.
 func (p *program) serves(c delivery.Channel) bool {
-	return p.has(deliveryRole) && (len(p.cfg.WorkerChannels) == 0 || slices.Contains(p.cfg.WorkerChannels, c.String()))
+	return p.has(deliveryRole) && (len(p.Config.WorkerChannels) == 0 || slices.Contains(p.Config.WorkerChannels, c.String()))
 }
 
 // queues returns the queues that this process takes tasks from.
@@ -54,7 +54,7 @@ func (p *program) queues() (list []asynq.QueueSpec) {
 	}
 	for _, c := range delivery.AllChannels() {
 		if p.serves(c) {
-			list = append(list, asynq.QueueSpec{Name: task.ChannelQueue(c.String()), Concurrency: p.cfg.WorkerBatches[c.String()]})
+			list = append(list, asynq.QueueSpec{Name: task.ChannelQueue(c.String()), Concurrency: p.Config.WorkerBatches[c.String()]})
 		}
 	}
 	return list

@@ -12,6 +12,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
+	"dropbell/app"
 	"dropbell/domain/task"
 )
 
@@ -25,7 +26,7 @@ func TestQueuesOfRoles(t *testing.T) {
 		{[]string{"timers", "house"}, []string{"sms"}, []string{task.TimerQueue, task.HouseQueue}},
 		{[]string{"gate", "events"}, nil, nil},
 	} {
-		p := &program{cfg: config.Config{WorkerRoles: c.roles, WorkerChannels: c.channels, WorkerBatches: map[string]int{"sms": 3}}}
+		p := &program{App: &app.App{Config: config.Config{WorkerRoles: c.roles, WorkerChannels: c.channels, WorkerBatches: map[string]int{"sms": 3}}}}
 		var got []string
 		for _, q := range p.queues() {
 			got = append(got, q.Name)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/config"
@@ -19,7 +18,6 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/sheet"
-	"dropbell/adapters/telemetry"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/campaign"
@@ -41,12 +39,8 @@ const (
 
 // program is everything a worker consists of.
 type program struct {
-	app         *app.App
+	*app.App
 	claims      app.Claims
-	cfg         config.Config
-	log         *slog.Logger
-	db          *postgres.DB
-	redis       goredis.UniversalClient
 	queue       *asynq.Queue
 	bus         *watermill.Bus
 	servers     *asynq.Servers
@@ -61,7 +55,6 @@ type program struct {
 	gate        *gateWork
 	outbox      postgres.Outbox
 	metrics     *metrics
-	tracing     *telemetry.Tracing
 	census      *census
 	tester      *delivery.Tester
 	providers   *providerCalls
@@ -77,26 +70,25 @@ func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	}
 	p, err := build(ctx, cfg, log)
 	if err != nil {
-		return errors.Join(err, p.app.Close())
+		return errors.Join(err, p.Close())
 	}
-	defer func() { _ = p.app.Close() }()
+	defer func() { _ = p.Close() }()
 	return p.serve(ctx)
 }
 
 // build connects adapters and use cases. Nothing runs yet.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
 	stores, err := app.Open(ctx, cfg, log, app.Options{Name: "worker"})
-	p := &program{app: stores, cfg: cfg, log: log, metrics: newMetrics(stores.Registry), tracing: stores.Tracing, db: stores.DB, redis: stores.Redis,
-		providers: &providerCalls{}, workbooks: sheet.NewTurns(50 * time.Second)}
+	p := &program{App: stores, metrics: newMetrics(stores.Registry), providers: &providerCalls{}, workbooks: sheet.NewTurns(50 * time.Second)}
 	if err != nil {
 		return p, err
 	}
 	if p.queue, err = asynq.NewQueue(cfg.RedisURL, log); err != nil {
 		return p, err
 	}
-	p.app.OnClose(p.queue.Close)
+	p.OnClose(p.queue.Close)
 	senders, closers, err := newSenders(cfg, p.subscriptionGone)
-	p.app.OnClose(closers...)
+	p.OnClose(closers...)
 	if err != nil {
 		return p, err
 	}
@@ -110,29 +102,29 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 }
 
 func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err error) {
-	p.outbox = postgres.NewOutbox(p.db)
+	p.outbox = postgres.NewOutbox(p.DB)
 	p.census = newCensus(p)
 	p.wireCockpit(senders)
-	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.db)}
-	p.template = &template.Service{Store: postgres.NewTemplates(p.db), Now: app.Clock}
-	templates, err := lookup.New(postgres.NewTemplates(p.db), app.Clock)
+	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.DB)}
+	p.template = &template.Service{Store: postgres.NewTemplates(p.DB), Now: app.Clock}
+	templates, err := lookup.New(postgres.NewTemplates(p.DB), app.Clock)
 	if err != nil {
 		return err
 	}
-	p.claims = p.app.NewClaims(templates, postgres.Grouping{}, redis.GateOptions{})
+	p.claims = p.NewClaims(templates, postgres.Grouping{}, redis.GateOptions{})
 	if p.gate, err = p.newGateWork("worker-" + uuid.NewString()); err != nil {
 		return err
 	}
 	p.jobs = p.newJobs()
 	p.couponLife = p.newCoupons()
-	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.db), Queue: p.queue, Now: app.Clock,
+	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.DB), Queue: p.queue, Now: app.Clock,
 		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
-	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.db), Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
-	batches := postgres.NewGroupedBatches(p.db)
-	p.app.OnClose(func() error { batches.Close(); return nil })
+	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.DB), Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
+	batches := postgres.NewGroupedBatches(p.DB)
+	p.OnClose(func() error { batches.Close(); return nil })
 	p.delivery = &delivery.Service{
-		Store: batches, Queue: p.queue, Senders: senders, Parallel: parallelCalls(p.cfg),
-		Admission: newAdmission(p.db, p.redis, p.log),
+		Store: batches, Queue: p.queue, Senders: senders, Parallel: parallelCalls(p.Config),
+		Admission: newAdmission(p.DB, p.Redis, p.Log),
 		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock,
 		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(), Guards: p.guards(),
 	}
@@ -140,19 +132,19 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err er
 }
 
 func (p *program) wireBus() (err error) {
-	dead := postgres.NewDeadMessages(p.db)
+	dead := postgres.NewDeadMessages(p.DB)
 	p.bus, err = watermill.NewBus(watermill.BusConfig{
-		RedisURL: p.cfg.RedisURL, Logger: p.log, Consumer: "worker-" + uuid.NewString(),
+		RedisURL: p.Config.RedisURL, Logger: p.Log, Consumer: "worker-" + uuid.NewString(),
 		DeadMessage: func(ctx context.Context, m watermill.DeadMessage) error {
 			return dead.Keep(ctx, staff.DeadMessage{MessageID: m.ID, Topic: m.Topic, Handler: m.Handler, Reason: m.Reason, Payload: m.Payload})
 		},
 		Metrics: watermill.Metrics{Handled: p.metrics.handled, Dead: p.metrics.deadMessage},
-		Trace:   p.tracing.Event,
+		Trace:   p.Tracing.Event,
 	})
 	if err != nil {
 		return err
 	}
-	p.app.OnClose(p.bus.Close)
+	p.OnClose(p.bus.Close)
 	p.handleEvents()
 	return nil
 }
@@ -160,9 +152,9 @@ func (p *program) wireBus() (err error) {
 // serve runs every loop until ctx ends or one of them fails for good.
 func (p *program) serve(ctx context.Context) error {
 	if warning, err := p.queue.CheckRedis(ctx); err != nil {
-		p.log.Warn(redis.Trouble(err)+"; going on, the database keeps what is due", "error", err)
+		p.Log.Warn(redis.Trouble(err)+"; going on, the database keeps what is due", "error", err)
 	} else if warning != "" {
-		p.log.Warn(warning)
+		p.Log.Warn(warning)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -181,12 +173,12 @@ func (p *program) serve(ctx context.Context) error {
 		return causeOf(ctx)
 	}
 	p.startRoles(start)
-	p.log.Info("worker is running", "channels", p.channelNames(), "roles", p.cfg.WorkerRoles)
+	p.Log.Info("worker is running", "channels", p.channelNames(), "roles", p.Config.WorkerRoles)
 	loops.Wait()
 	if err := causeOf(ctx); err != nil {
 		return err
 	}
-	p.log.Info("worker has stopped")
+	p.Log.Info("worker has stopped")
 	return nil
 }
 
@@ -206,7 +198,7 @@ func (p *program) serveTasks(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		p.log.Warn("task servers cannot start yet", "error", err)
+		p.Log.Warn("task servers cannot start yet", "error", err)
 		if !sleep(ctx, time.Second) {
 			return nil
 		}
@@ -227,7 +219,7 @@ func (p *program) every(period time.Duration, name string, job func(context.Cont
 			if err := job(ctx); err != nil && ctx.Err() == nil {
 				p.metrics.jobFailed(name)
 				if err.Error() != lastText || time.Since(lastAt) > time.Minute {
-					p.log.Error("job failed", "job", name, "error", err)
+					p.Log.Error("job failed", "job", name, "error", err)
 					lastText, lastAt = err.Error(), time.Now()
 				}
 			}

@@ -35,7 +35,7 @@ func TestAWorkerWaitsForItsMigrations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.app.Close()
+	defer p.Close()
 	if code, text := readiness(p); code != http.StatusServiceUnavailable || !strings.Contains(text, "run worker migrate") {
 		t.Errorf("%d %s", code, text)
 	}

@@ -20,7 +20,7 @@ import (
 // senderCrashed logs a panic of a sender. The message is dead and its recipient
 // named there; here is where the mistake is.
 func (p *program) senderCrashed(c delivery.Channel, crash delivery.Crash) {
-	p.log.Error("a sender panicked; the message it panicked on is a dead letter, the others are sent",
+	p.Log.Error("a sender panicked; the message it panicked on is a dead letter, the others are sent",
 		"channel", c.String(), "panic", crash.What, "stack", string(crash.Stack))
 }
 
@@ -29,8 +29,8 @@ func (p *program) senderCrashed(c delivery.Channel, crash delivery.Crash) {
 func (p *program) subscriptionGone(ctx context.Context, id user.ID, gone user.PushSubscription) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	if _, err := postgres.NewUsers(p.db).RemovePush(ctx, id, gone); err != nil {
-		p.log.Warn("a push subscription that is gone was not removed", "error", err)
+	if _, err := postgres.NewUsers(p.DB).RemovePush(ctx, id, gone); err != nil {
+		p.Log.Warn("a push subscription that is gone was not removed", "error", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/sendertest"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -31,7 +32,7 @@ func TestAPushSubscriptionThatIsGoneIsRemoved(t *testing.T) {
 	if err := users.Upsert(t.Context(), []user.Change{{ID: 7, Push: &push}}, staff.Entry{}); err != nil {
 		t.Fatal(err)
 	}
-	p := &program{db: db, log: slog.New(slog.DiscardHandler)}
+	p := &program{App: &app.App{DB: db, Log: slog.New(slog.DiscardHandler)}}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	p.subscriptionGone(over, 7, push[0])

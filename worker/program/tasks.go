@@ -14,8 +14,8 @@ import (
 )
 
 func (p *program) wireTasks() (err error) {
-	p.servers, err = asynq.NewServers(asynq.ServersConfig{RedisURL: p.cfg.RedisURL, Queues: p.queues(), Logger: p.log,
-		ShutdownTimeout: drainFor, Done: p.metrics.taskDone, Trace: p.tracing.Task})
+	p.servers, err = asynq.NewServers(asynq.ServersConfig{RedisURL: p.Config.RedisURL, Queues: p.queues(), Logger: p.Log,
+		ShutdownTimeout: drainFor, Done: p.metrics.taskDone, Trace: p.Tracing.Task})
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (p *program) wireTasks() (err error) {
 	p.servers.Handle(task.Test, p.testTask)
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
-		return errors.Join(postgres.NewCounters(p.db).Recount(ctx, 24*time.Hour), postgres.NewDeadLetters(p.db).RecountDeadLetters(ctx))
+		return errors.Join(postgres.NewCounters(p.DB).Recount(ctx, 24*time.Hour), postgres.NewDeadLetters(p.DB).RecountDeadLetters(ctx))
 	})
 	return nil
 }

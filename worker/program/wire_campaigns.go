@@ -36,13 +36,13 @@ func (p *program) newLauncher() *campaign.Launcher {
 	return &campaign.Launcher{Store: p.campaigns(), Wire: rangeWire{p.bus}, Queue: p.queue, Now: app.Clock, LeaseFor: cutLease}
 }
 
-func (p *program) campaigns() postgres.Campaigns { return postgres.NewCampaigns(p.db) }
+func (p *program) campaigns() postgres.Campaigns { return postgres.NewCampaigns(p.DB) }
 
 // guards are asked about the recipients of batches right before sending.
 func (p *program) guards() map[delivery.Kind]delivery.Guard {
 	return map[delivery.Kind]delivery.Guard{
 		delivery.KindCampaign: &campaign.Guard{Store: p.campaigns(), Granter: p.granter()},
-		delivery.KindNotice:   coupon.Guard{Store: postgres.NewNotices(p.db)},
+		delivery.KindNotice:   coupon.Guard{Store: postgres.NewNotices(p.DB)},
 	}
 }
 
@@ -106,7 +106,7 @@ func (p *program) granter() campaign.Granter { return granter{p.claims.All()} }
 // linkURL returns the tracked link of one recipient, as web serves it; nil
 // without a secret to sign the links with.
 func (p *program) linkURL() func(int64, user.ID, int) string {
-	return campaign.Links{Links: user.NewLinks(p.cfg.LinkSecret)}.Addresses(p.cfg.PublicURL)
+	return campaign.Links{Links: user.NewLinks(p.Config.LinkSecret)}.Addresses(p.Config.PublicURL)
 }
 
 // countResults counts the results of every campaign for which it is time.

@@ -18,7 +18,7 @@ import (
 // wireCockpit makes what staff ask for and see on the pages of drops and
 // channels. Test messages go through the senders that everything goes through.
 func (p *program) wireCockpit(senders map[delivery.Channel]delivery.Sender) {
-	p.tester = &delivery.Tester{Store: postgres.NewChannelTests(p.db), Senders: senders, Now: app.Clock}
+	p.tester = &delivery.Tester{Store: postgres.NewChannelTests(p.DB), Senders: senders, Now: app.Clock}
 }
 
 func (p *program) testTask(ctx context.Context, payload []byte) error {
@@ -76,5 +76,5 @@ func (p *providerCalls) take() (worker string, list []postgres.ProviderCalls) {
 // would be shown for a minute only.
 func (p *program) recordCalls(ctx context.Context) error {
 	worker, list := p.providers.take()
-	return postgres.NewChannels(p.db).RecordCalls(ctx, worker, list)
+	return postgres.NewChannels(p.DB).RecordCalls(ctx, worker, list)
 }

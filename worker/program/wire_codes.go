@@ -13,8 +13,8 @@ import (
 
 // codeGenerator works off jobs that generate redeem codes.
 func (p *program) codeGenerator() *redeemcode.Generator {
-	keys, _ := redeemcode.ParseKeys(p.cfg.CodeKeys) // config has checked them
-	return &redeemcode.Generator{Store: postgres.NewCodes(p.db), Keys: keys}
+	keys, _ := redeemcode.ParseKeys(p.Config.CodeKeys) // config has checked them
+	return &redeemcode.Generator{Store: postgres.NewCodes(p.DB), Keys: keys}
 }
 
 // codeMarks marks codes whose coupons the gate's writers have stored, as web
@@ -25,8 +25,8 @@ type codeMarks struct {
 }
 
 func (p *program) newCodeMarks() (codeMarks, error) {
-	batches, err := lookup.NewCodes(postgres.NewCodes(p.db))
-	return codeMarks{batches, redis.NewCodeMarks(p.redis)}, err
+	batches, err := lookup.NewCodes(postgres.NewCodes(p.DB))
+	return codeMarks{batches, redis.NewCodeMarks(p.Redis)}, err
 }
 
 // mark marks the codes with these keys.

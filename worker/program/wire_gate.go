@@ -55,7 +55,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateWork{store: postgres.NewGates(p.db), stream: redis.NewGateStream(p.redis, consumer),
+	g := &gateWork{store: postgres.NewGates(p.DB), stream: redis.NewGateStream(p.Redis, consumer),
 		difference: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_difference",
 			Help: "Coupons that the ledger of a drop behind the gate is off by."}, []string{"template"}),
 		coupons: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_coupons",
@@ -73,19 +73,19 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	for _, result := range []string{"issued", "refused"} {
 		g.written.WithLabelValues(result)
 	}
-	g.writer = &stock.Writer{Stream: g.stream, Book: postgres.NewGateBook(p.db), Wrote: func(issued, refused int) {
+	g.writer = &stock.Writer{Stream: g.stream, Book: postgres.NewGateBook(p.DB), Wrote: func(issued, refused int) {
 		g.written.WithLabelValues("issued").Add(float64(issued))
 		g.written.WithLabelValues("refused").Add(float64(refused))
 	}, Used: func(ctx context.Context, keys []string) {
 		if err := codes.mark(ctx, keys); err != nil {
-			p.log.Warn("used codes are not marked; whoever tries one again is refused later", "codes", len(keys), "error", err)
+			p.Log.Warn("used codes are not marked; whoever tries one again is refused later", "codes", len(keys), "error", err)
 		}
 	}}
-	g.keeper = &stock.Keeper{Store: g.store, Shelves: redis.NewShelves(p.redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
-		Divide: stock.Divider(p.cfg.GateShelves),
+	g.keeper = &stock.Keeper{Store: g.store, Shelves: redis.NewShelves(p.Redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
+		Divide: stock.Divider(p.Config.GateShelves),
 		Built: func(id int64, reason string) {
 			g.builds.WithLabelValues(reason).Inc()
-			p.log.Info("gate built", "template", id, "reason", reason)
+			p.Log.Info("gate built", "template", id, "reason", reason)
 		},
 		Cleared: func(id int64) { g.forget(id) }}
 	return g, nil

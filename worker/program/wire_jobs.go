@@ -30,20 +30,20 @@ func (p *program) jobRunners() map[string]job.Runner {
 		redeemcode.JobKind:  p.codeGenerator(),
 		template.BulkKind:   &template.Bulks{Templates: p.template},
 		coupon.GrantKind:    p.couponGranter(),
-		coupon.TakeBackKind: &coupon.TakeBacker{Store: postgres.NewGrants(p.db), Desk: &coupon.Desk{Store: postgres.NewCouponSteps(p.db)}},
+		coupon.TakeBackKind: &coupon.TakeBacker{Store: postgres.NewGrants(p.DB), Desk: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}},
 	}
 }
 
 func (p *program) newJobs() *job.Worker {
-	return &job.Worker{Store: postgres.NewJobs(p.db), Queue: p.queue, Runners: p.peopleRunners(p.jobRunners()), LeaseFor: jobLease, Turn: jobTurn,
+	return &job.Worker{Store: postgres.NewJobs(p.DB), Queue: p.queue, Runners: p.peopleRunners(p.jobRunners()), LeaseFor: jobLease, Turn: jobTurn,
 		Now: app.Clock, Random: rand.Float64, Failed: p.jobSetBack}
 }
 
 // jobSetBack logs a step that failed; only what is not a fault is a bug.
 func (p *program) jobSetBack(ctx context.Context, j job.Job, s job.Setback, err error) {
-	level := p.log.WarnContext
+	level := p.Log.WarnContext
 	if fault.KindOf(err) == 0 {
-		level = p.log.ErrorContext
+		level = p.Log.ErrorContext
 	}
 	level(ctx, "step of a job failed", "job", j.ID, "kind", j.Kind, "attempts", s.Attempts, "over", s.Over, "error", err)
 }
@@ -72,7 +72,7 @@ func (p *program) jobTask(ctx context.Context, payload []byte) error {
 
 // gaugeJobs shows how many jobs there are.
 func (p *program) gaugeJobs(ctx context.Context) error {
-	waiting, running, err := postgres.NewJobs(p.db).JobsByState(ctx)
+	waiting, running, err := postgres.NewJobs(p.DB).JobsByState(ctx)
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"dropbell/domain/fault"
 )
 
-// A Filter reads what a list is narrowed down to. What cannot be read is an
-// error of its field: left out it would select more than was asked for, and
-// what is then done with all that is selected would be done with everything.
+// A Filter reads the conditions that a list is narrowed down by. A condition that
+// cannot be read is an error of its field: left out it would select more than was
+// asked for, and a bulk step would then be done with everything.
 type Filter struct {
 	r      *http.Request
 	Zone   *time.Location
