@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
@@ -37,14 +38,14 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 	s.bring()
 	var mu sync.Mutex
 	read := map[user.ID]string{}
-	hook := newSink(delivery.Webhook, 2)
-	hook.answer = func(m delivery.Message, _ int) delivery.Result {
+	hook := pgtest.NewSink(delivery.Webhook, 2)
+	hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		mu.Lock()
 		defer mu.Unlock()
 		read[m.To.ID] = m.Content.Text
 		return delivery.Result{Status: delivery.Delivered}
 	}
-	d := s.deliverer(hook, newSink(delivery.App, 1000))
+	d := s.deliverer(hook, pgtest.NewSink(delivery.App, 1000))
 	d.Guards, d.LinkURL = nil, trackedAs
 	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	s.Must(d.Drain(t.Context(), delivery.App))

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -142,7 +143,7 @@ func TestOneOfSeveralRequeues(t *testing.T) {
 	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{}`))))
 	id := open(t, dead)[0].ID
 	won := 0
-	for _, err := range together(8, func(int) error { return dead.Requeue(context.Background(), operator, id) }) {
+	for _, err := range pgtest.Together(8, func(int) error { return dead.Requeue(context.Background(), operator, id) }) {
 		if err == nil {
 			won++
 		} else if !errors.Is(err, staff.ErrNoDeadMessage) {

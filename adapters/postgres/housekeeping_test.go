@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 )
 
 const day = 24 * time.Hour
@@ -103,7 +104,7 @@ func TestCleaningMayBeStoppedAnywhere(t *testing.T) {
 		}
 		cancel()
 	}
-	for _, err := range together(3, func(int) error { _, err := h.Clean(context.Background(), keepTen, 0); return err }) {
+	for _, err := range pgtest.Together(3, func(int) error { _, err := h.Clean(context.Background(), keepTen, 0); return err }) {
 		w.Must(err)
 	}
 	if got := w.left(); stopped == 0 || !same(got, afterCleaning) {

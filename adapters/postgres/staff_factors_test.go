@@ -12,6 +12,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/staff"
 	"dropbell/migrations"
 )
@@ -30,7 +31,7 @@ func (w *world) factor(m staff.Member, handle string) staff.Factor {
 // atOnce calls f twelve times at once and returns how often it succeeded; it
 // may fail with the refusal only.
 func atOnce(t *testing.T, refusal error, f func() error) (n int) {
-	for _, err := range together(12, func(int) error { return f() }) {
+	for _, err := range pgtest.Together(12, func(int) error { return f() }) {
 		if err == nil {
 			n++
 		} else if !errors.Is(err, refusal) {
