@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/access"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
 	"dropbell/domain/campaign"
@@ -29,7 +30,7 @@ import (
 // handler puts everything on one address: operations, API and console.
 func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	p.budgets = middleware.NewBudgetMetrics(p.registry)
-	p.security = security.New(postgres.NewAudit(p.db), p.log, clock, p.registry)
+	p.security = security.New(access.NewAudit(p.db), p.log, clock, p.registry)
 	apiHandler, err := p.api(ctx)
 	if err != nil {
 		return nil, err
@@ -94,9 +95,9 @@ const (
 func (p *program) newConsole() *console.Console {
 	deps := console.Deps{
 		Staff: p.staff, Templates: p.templates, Reminders: p.reminders, Board: postgres.NewBoards(p.db),
-		Users: postgres.NewUsers(p.db), Audit: postgres.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
+		Users: postgres.NewUsers(p.db), Audit: access.NewAudit(p.db), Shops: postgres.NewTemplates(p.db),
 		Settings: postgres.NewChannels(p.db), DeadMessages: postgres.NewDeadMessages(p.db), Channels: p.channels,
-		Sessions: postgres.NewSessions(p.db), Throttle: console.NewThrottle(signInBurst, signInEvery, clock),
+		Sessions: access.NewSessions(p.db), Throttle: console.NewThrottle(signInBurst, signInEvery, clock),
 		Guesses: console.NewThrottle(guessesBurst, guessesEvery, clock), AllGuesses: console.NewThrottle(allBurst, allEvery, clock),
 		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
 		Codes:         p.codes,
@@ -139,7 +140,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		Grants:     p.grants(),
 		Reminders:  p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.db),
 		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.db)}, Uploads: postgres.NewUploads(p.db),
-		Shops: postgres.NewTemplates(p.db), Keys: postgres.NewStaff(p.db), Tokens: tokens,
+		Shops: postgres.NewTemplates(p.db), Keys: access.NewStaff(p.db), Tokens: tokens,
 		Idempotency: keys, Hub: p.hub, Channels: p.channels, Now: clock, Log: p.log,
 		RequestTimeout: p.cfg.RequestTimeout, Budget: middleware.NewBudget(p.cfg.InFlight(), "users", p.budgets),
 		StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),

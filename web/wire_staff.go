@@ -3,7 +3,7 @@ package main
 import (
 	"dropbell/adapters/argon2"
 	"dropbell/adapters/passkey"
-	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/access"
 	"dropbell/adapters/totp"
 	"dropbell/domain/staff"
 )
@@ -14,7 +14,7 @@ func (p *program) wireStaff() error {
 	if err != nil {
 		return err
 	}
-	p.staff = &staff.Service{Store: postgres.NewStaff(p.db), Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
+	p.staff = &staff.Service{Store: access.NewStaff(p.db), Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
 		FixedPolicy: staff.Policy(p.cfg.SecondFactor), PasswordsOff: p.cfg.PasswordsOff, Now: clock}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/access"
 	"dropbell/domain/staff"
 	"dropbell/web/security"
 )
@@ -20,7 +20,7 @@ func (g *rig) flush() {
 
 func recording(t *testing.T) *rig {
 	g := newRig(t)
-	g.Security = security.New(postgres.NewAudit(g.db), slog.New(slog.DiscardHandler), g.now, prometheus.NewRegistry())
+	g.Security = security.New(access.NewAudit(g.db), slog.New(slog.DiscardHandler), g.now, prometheus.NewRegistry())
 	g.from()
 	return g
 }

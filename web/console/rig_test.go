@@ -22,6 +22,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/access"
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
 	"dropbell/domain/campaign"
@@ -140,9 +141,9 @@ func (g *rig) deps() Deps {
 		Staff:     g.staffService(),
 		Templates: &template.Service{Store: store, Now: g.now},
 		Reminders: reminders,
-		Board:     postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: postgres.NewAudit(g.db), Shops: store,
+		Board:     postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: access.NewAudit(g.db), Shops: store,
 		Settings: postgres.NewChannels(g.db), DeadMessages: postgres.NewDeadMessages(g.db), Channels: configured,
-		Sessions: postgres.NewSessions(g.db), Throttle: NewThrottle(1000, time.Millisecond, g.now),
+		Sessions: access.NewSessions(g.db), Throttle: NewThrottle(1000, time.Millisecond, g.now),
 		Guesses: NewThrottle(1000, time.Millisecond, g.now), AllGuesses: NewThrottle(1000, time.Millisecond, g.now),
 		Monitor: func(writable bool) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -157,7 +158,7 @@ func (g *rig) deps() Deps {
 func (g *rig) staffService() *staff.Service {
 	codes, err := totp.New()
 	g.must(err)
-	return &staff.Service{Store: postgres.NewStaff(g.db), Passwords: quick{}, Codes: codes, Passkeys: passkey.Passkeys{},
+	return &staff.Service{Store: access.NewStaff(g.db), Passwords: quick{}, Codes: codes, Passkeys: passkey.Passkeys{},
 		FixedPolicy: staff.Optional, Now: g.now}
 }
 

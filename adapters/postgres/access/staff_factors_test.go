@@ -1,4 +1,4 @@
-package postgres_test
+package access_test
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
-	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/access"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/staff"
 	"dropbell/migrations"
@@ -19,7 +19,7 @@ import (
 
 func (w *world) factor(m staff.Member, handle string) staff.Factor {
 	w.Helper()
-	store := postgres.NewStaff(w.DB)
+	store := access.NewStaff(w.DB)
 	_, err := store.InsertFactor(w.Context(), staff.Factor{StaffID: m.ID, Kind: staff.TOTP, Name: handle, Handle: []byte(handle), Secret: []byte("s"), Counter: 100},
 		[][]byte{[]byte(handle + "1"), []byte(handle + "2")}, entry("staff.add_second_factor"))
 	w.Must(err)
@@ -44,7 +44,7 @@ func atOnce(t *testing.T, refusal error, f func() error) (n int) {
 // One code opens one sign-in, however many send it at once.
 func TestAProofIsUsedOnce(t *testing.T) {
 	w := newWorld(t)
-	store := postgres.NewStaff(w.DB)
+	store := access.NewStaff(w.DB)
 	m := w.member("ada@example.com", staff.Admin)
 	f := w.factor(m, "phone")
 	for name, p := range map[string]staff.Proof{"a time step": {Factor: staff.Factor{ID: f.ID, Counter: 101, Secret: f.Secret}},
@@ -77,7 +77,7 @@ func TestAProofIsUsedOnce(t *testing.T) {
 // have one.
 func TestTheLastFactorStays(t *testing.T) {
 	w := newWorld(t)
-	store := postgres.NewStaff(w.DB)
+	store := access.NewStaff(w.DB)
 	m := w.member("ada@example.com", staff.Admin)
 	list := []staff.Factor{w.factor(m, "a"), w.factor(m, "b"), w.factor(m, "c")}
 	var removed atomic.Int64
@@ -115,7 +115,7 @@ func TestTheLastFactorStays(t *testing.T) {
 // One authenticator is enrolled once, and a member has ten at most.
 func TestEnrollingAtOnce(t *testing.T) {
 	w := newWorld(t)
-	store := postgres.NewStaff(w.DB)
+	store := access.NewStaff(w.DB)
 	m := w.member("ada@example.com", staff.Admin)
 	add := func(handle string) error {
 		_, err := store.InsertFactor(t.Context(), staff.Factor{StaffID: m.ID, Kind: staff.Passkey, Name: "x", Handle: []byte(handle), Secret: []byte("{}")}, [][]byte{[]byte(handle)}, entry("x"))
@@ -140,7 +140,7 @@ func TestEnrollingAtOnce(t *testing.T) {
 // Only a new installation demands second factors by itself.
 func TestPolicyOfNewAndOldInstallations(t *testing.T) {
 	fresh := newWorld(t)
-	if p, err := postgres.NewStaff(fresh.DB).Policy(t.Context()); p != staff.Required || err != nil {
+	if p, err := access.NewStaff(fresh.DB).Policy(t.Context()); p != staff.Required || err != nil {
 		t.Errorf("a new installation: %q, %v", p, err)
 	}
 	old := newWorld(t)
@@ -153,7 +153,7 @@ func TestPolicyOfNewAndOldInstallations(t *testing.T) {
 	old.Must(err)
 	_, err = steps.ApplyVersion(t.Context(), 41, true)
 	old.Must(err)
-	if p, err := postgres.NewStaff(old.DB).Policy(t.Context()); p != staff.Optional || err != nil {
+	if p, err := access.NewStaff(old.DB).Policy(t.Context()); p != staff.Optional || err != nil {
 		t.Errorf("an installation with staff: %q, %v", p, err)
 	}
 }
