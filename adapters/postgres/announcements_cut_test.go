@@ -20,7 +20,7 @@ import (
 func TestCuttingAnAnnouncementAgainAfterACrash(t *testing.T) {
 	n := newNewsroom(t)
 	tpl := n.Published(2 * time.Hour)
-	n.seed(tpl, 2600, pgtest.Reminders(delivery.App, 60)...)
+	n.Seed(tpl, 2600, pgtest.Reminders(delivery.App, 60)...)
 	n.remind(tpl, 12)
 	n.moveBy(tpl, time.Hour)
 	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
@@ -71,9 +71,9 @@ func TestCuttingAnAnnouncementAgainAfterACrash(t *testing.T) {
 func TestCorrectionWaitsForWhatItCorrects(t *testing.T) {
 	n := newNewsroom(t)
 	tpl := n.Published(2 * time.Hour)
-	n.seed(tpl, 1500, pgtest.Reminders(delivery.App, 60)...)
+	n.Seed(tpl, 1500, pgtest.Reminders(delivery.App, 60)...)
 	sl := n.DueNow(tpl, 12)
-	n.Must(n.timers(n.queue).Fire(t.Context(), sl.ID))
+	n.Must(n.Timers(n.queue).Fire(t.Context(), sl.ID))
 	running, err := n.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
 	n.Must(err)
 	n.moveBy(tpl, time.Hour)
@@ -99,7 +99,7 @@ func TestCorrectionWaitsForWhatItCorrects(t *testing.T) {
 		t.Fatalf("%d %v", f, err)
 	}
 	n.Must(n.worker.Sweep(t.Context())) // what the lost event should have done
-	if !slices.ContainsFunc(n.queue.tasks, func(q task.Task) bool {
+	if !slices.ContainsFunc(n.queue.Tasks, func(q task.Task) bool {
 		return q.Name == task.Announcing && q.Payload == task.AnnouncementPayload{AnnouncementID: a.ID}
 	}) {
 		t.Error("the sweep queued nothing")

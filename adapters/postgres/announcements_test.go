@@ -30,7 +30,7 @@ func TestCorrectionReachesWhoeverWasReminded(t *testing.T) {
 	n.reserveAll(tpl, users(21, 40), append(pgtest.Reminders(delivery.App, 60, 55), pgtest.Reminders(delivery.Webhook, 55)...)...)
 	n.reserveAll(tpl, users(41, 60), pgtest.Reminders(delivery.Webhook, 55)...)
 	n.reserveAll(tpl, users(61, 80), pgtest.Reminders(delivery.App, 5)...)
-	n.hook.answer = func(m delivery.Message, _ int) delivery.Result {
+	n.hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID == 60 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
 		}
@@ -46,7 +46,7 @@ func TestCorrectionReachesWhoeverWasReminded(t *testing.T) {
 		t.Errorf("preview %v, want %v", preview, want)
 	}
 	var told []delivery.Subject
-	n.hook.answer = func(m delivery.Message, _ int) delivery.Result {
+	n.hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		told = append(told, *m.Subject)
 		return delivery.Result{Status: delivery.Delivered}
 	}
@@ -71,7 +71,7 @@ func TestCorrectionReachesWhoeverWasReminded(t *testing.T) {
 	if p := n.Number(`select count(*) from batches where kind = 'correction' and priority = 5`); p != 2 {
 		t.Errorf("%d batches", p)
 	}
-	n.balanced(moved)
+	n.Balanced(moved)
 }
 
 // TestCorrectionAfterSecondMove: those who were corrected once are told again,
@@ -101,7 +101,7 @@ func TestCorrectionAfterSecondMove(t *testing.T) {
 		}
 	}
 	got := map[user.ID]int{}
-	for key, times := range n.app.got {
+	for key, times := range n.app.Got {
 		if strings.HasPrefix(key, "correction-") {
 			id, _ := user.ParseID(key[strings.LastIndex(key, "-")+1:])
 			got[id] += times
@@ -259,7 +259,7 @@ func TestNoticesRetryAndDie(t *testing.T) {
 	_, err := n.Service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
 	n.Must(err)
 	down := true
-	n.hook.answer = func(m delivery.Message, _ int) delivery.Result {
+	n.hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID > 5 && down {
 			return delivery.Result{Status: delivery.Permanent, Detail: "unknown user"}
 		}

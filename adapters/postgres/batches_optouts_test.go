@@ -37,7 +37,7 @@ func TestOptOutsOfASparseBatch(t *testing.T) {
 			if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, want) {
 				t.Errorf("reached %v, want %v", got, want)
 			}
-			sum := n.balanced(tpl)[delivery.App]
+			sum := n.Balanced(tpl)[delivery.App]
 			if sum.Sent != 20 || sum.Skipped != 10 {
 				t.Errorf("%+v", sum)
 			}

@@ -25,7 +25,7 @@ func TestBoardCountsTheDeadLettersThatAreLeft(t *testing.T) {
 		if got := m.cockpit(tpl, known...).DeadLetters; got != want {
 			t.Errorf("%s: %d letters in the cockpit, want %d", when, got, want)
 		}
-		m.balanced(tpl)
+		m.Balanced(tpl)
 	}
 	check("at first", 4, 4)
 	m.work(delivery.Discard, delivery.DeadLetterFilter{TemplateID: tpl.ID, UserID: 1}, 0)

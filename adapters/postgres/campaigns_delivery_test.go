@@ -30,8 +30,8 @@ func TestPauseAndResumeStorm(t *testing.T) {
 	s.users(6000, 2)
 	c := s.running(nil)
 	s.bring()
-	hook := newSink(delivery.Webhook, 50)
-	hook.answer = func(m delivery.Message, _ int) delivery.Result {
+	hook := pgtest.NewSink(delivery.Webhook, 50)
+	hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		<-time.After(time.Millisecond) // a provider takes time, so that pauses meet calls
 		return delivery.Result{Status: delivery.Delivered}
 	}
@@ -70,19 +70,19 @@ func TestPausedCampaignSendsNothing(t *testing.T) {
 	s := newStage(t)
 	s.users(2000, 1)
 	c := s.running(nil)
-	hook := newSink(delivery.Webhook, 100)
+	hook := pgtest.NewSink(delivery.Webhook, 100)
 	d := s.deliverer(hook)
 	// In the middle of the first batch somebody pauses, in the middle of the
 	// cut's ranges becoming batches.
 	var once sync.Once
-	hook.answer = func(delivery.Message, int) delivery.Result {
+	hook.Answer = func(delivery.Message, int) delivery.Result {
 		once.Do(func() { s.do(c, campaign.Pausing) })
 		return delivery.Result{Status: delivery.Delivered}
 	}
 	s.bring()
 	d.Parallel = nil // one call at a time
 	s.Must(d.Drain(t.Context(), delivery.Webhook))
-	sent := len(hook.got)
+	sent := len(hook.Got)
 	if sent == 0 || sent > 200 {
 		t.Fatalf("%d users reached after the pause", sent)
 	}
@@ -91,8 +91,8 @@ func TestPausedCampaignSendsNothing(t *testing.T) {
 	if idle, err := s.Batches.Overdue(t.Context(), 0); err != nil || len(idle) != 0 {
 		t.Errorf("held batches wake %v %v", idle, err)
 	}
-	if len(hook.got) != sent {
-		t.Fatalf("%d users reached while paused", len(hook.got)-sent)
+	if len(hook.Got) != sent {
+		t.Fatalf("%d users reached while paused", len(hook.Got)-sent)
 	}
 	if b := s.books(c); b.Counted.InFlight != int64(2000-sent) {
 		t.Errorf("books %+v", b)
@@ -109,14 +109,14 @@ func TestCancelSkipsTheRest(t *testing.T) {
 	c := s.running(nil)
 	late := s.wire.take()
 	s.wire.messages = late[:0]
-	hook := newSink(delivery.Webhook, 100)
+	hook := pgtest.NewSink(delivery.Webhook, 100)
 	s.do(c, campaign.Pausing)
 	s.wire.messages = late
 	c = s.do(c, campaign.Cancelling)
 	s.bring() // ranges that were on the wire when it was cancelled
 	s.Must(s.deliverer(hook).Drain(t.Context(), delivery.Webhook))
-	if got := s.settled(c); got != (delivery.Counts{Reserved: 3000, Skipped: 3000}) || len(hook.got) != 0 {
-		t.Errorf("books %+v, %d sent", got, len(hook.got))
+	if got := s.settled(c); got != (delivery.Counts{Reserved: 3000, Skipped: 3000}) || len(hook.Got) != 0 {
+		t.Errorf("books %+v, %d sent", got, len(hook.Got))
 	}
 	if n := s.Number(`select count(*) from batches where rest_reason = $1`, delivery.ReasonCampaignCancel); n != 3 {
 		t.Errorf("%d batches say why", n)
@@ -146,7 +146,7 @@ func TestCancelWhileCutting(t *testing.T) {
 	s.Exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second'`)
 	s.Must(s.launcher.Cut(t.Context(), c.ID)) // nothing to do
 	s.bring()
-	s.Must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
+	s.Must(s.deliverer(pgtest.NewSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
 	if got := s.settled(c); got.Reserved != 100_000 || got.Skipped != 100_000 {
 		t.Errorf("books %+v", got)
 	}
@@ -208,7 +208,7 @@ func TestEndExpiresWhoeverIsLeftEvenWhilePaused(t *testing.T) {
 	if _, err := s.campaigns.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.Must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
+	s.Must(s.deliverer(pgtest.NewSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
 	if got := s.settled(c); got != (delivery.Counts{Reserved: 1500, Expired: 1500}) {
 		t.Errorf("books %+v", got)
 	}
@@ -225,7 +225,7 @@ func TestStrangersGetTheirAppMessage(t *testing.T) {
 	})
 	s.Exec(`delete from users where id = 1`)
 	s.bring()
-	app := newSink(delivery.App, 1000)
+	app := pgtest.NewSink(delivery.App, 1000)
 	s.Must(s.deliverer(app).Drain(t.Context(), delivery.App))
 	if b := s.settled(c); b != (delivery.Counts{Reserved: 3, Sent: 2, Skipped: 1}) {
 		t.Errorf("books %+v", b)
@@ -270,8 +270,8 @@ func TestDeadLettersOfACampaignAreReplayed(t *testing.T) {
 	s.users(20, 1)
 	c := s.running(nil)
 	s.bring()
-	hook := newSink(delivery.Webhook, 10)
-	hook.answer = func(m delivery.Message, times int) delivery.Result {
+	hook := pgtest.NewSink(delivery.Webhook, 10)
+	hook.Answer = func(m delivery.Message, times int) delivery.Result {
 		if m.To.ID <= 5 && times == 1 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "no such address"}
 		}

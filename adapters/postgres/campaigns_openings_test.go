@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
@@ -37,14 +38,14 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 	s.bring()
 	var mu sync.Mutex
 	read := map[user.ID]string{}
-	hook := newSink(delivery.Webhook, 2)
-	hook.answer = func(m delivery.Message, _ int) delivery.Result {
+	hook := pgtest.NewSink(delivery.Webhook, 2)
+	hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		mu.Lock()
 		defer mu.Unlock()
 		read[m.To.ID] = m.Content.Text
 		return delivery.Result{Status: delivery.Delivered}
 	}
-	d := s.deliverer(hook, newSink(delivery.App, 1000))
+	d := s.deliverer(hook, pgtest.NewSink(delivery.App, 1000))
 	d.Guards, d.LinkURL = nil, trackedAs
 	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	s.Must(d.Drain(t.Context(), delivery.App))
@@ -121,7 +122,7 @@ func TestOpeningsCountOnce(t *testing.T) {
 	refused("leads nowhere any more", c.ID)
 
 	s.Exec(`update campaigns set archived = true, starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
-	_, err := postgres.NewHousekeeping(s.DB).Clean(ctx, keepTen, 0)
+	_, err := postgres.NewHousekeeping(s.DB).Clean(ctx, pgtest.KeepTen, 0)
 	s.Must(err)
 	if n := s.Number(`select count(*) from campaign_openings`); n != 0 {
 		t.Errorf("%d openings are kept for ever", n)

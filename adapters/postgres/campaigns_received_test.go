@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
@@ -23,7 +24,7 @@ func TestMailbag(t *testing.T) {
 	}
 	everybody := campaign.Audience{Kind: campaign.Everybody}
 	deliver := func() {
-		s.Must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
+		s.Must(s.deliverer(pgtest.NewSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
 	}
 	first := send("first", 10, everybody)
 	deliver()

@@ -27,8 +27,8 @@ func TestRecipientsOfACampaign(t *testing.T) {
 	s.Exec(`update users set opt_outs = $1 where id % 17 = 0`, int16(delivery.Webhook.Bit()))
 	c := s.running(func(sp *campaign.Spec) { sp.Content = divided(30, 10) })
 	s.bring()
-	hook := newSink(delivery.Webhook, 100)
-	hook.answer = func(m delivery.Message, times int) delivery.Result {
+	hook := pgtest.NewSink(delivery.Webhook, 100)
+	hook.Answer = func(m delivery.Message, times int) delivery.Result {
 		switch {
 		case m.To.ID%19 == 0:
 			return delivery.Result{Status: delivery.Permanent, Detail: "no such user"}
@@ -171,7 +171,7 @@ func TestEarlierCampaigns(t *testing.T) {
 	of := func(shop int64, name string) campaign.Campaign {
 		c := s.running(func(sp *campaign.Spec) { sp.Shop, sp.Name = shop, name })
 		s.bring()
-		s.Must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
+		s.Must(s.deliverer(pgtest.NewSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
 		s.settled(c)
 		return s.now(c)
 	}
@@ -249,8 +249,8 @@ func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
 	const minute = `(extract(hour from timezone('UTC', now()))::int * 60 + extract(minute from timezone('UTC', now()))::int)`
 	s.Exec(`update users set timezone = 'UTC', quiet_from = (` + minute + ` + 1430) % 1440, quiet_to = (` + minute + ` + case when id = 700 then 3 else 4 end) % 1440
 		where id % 100 = 0`)
-	hook := newSink(delivery.Webhook, 100)
-	hook.answer = func(m delivery.Message, times int) delivery.Result {
+	hook := pgtest.NewSink(delivery.Webhook, 100)
+	hook.Answer = func(m delivery.Message, times int) delivery.Result {
 		if m.To.ID == 7 {
 			return delivery.Result{Status: delivery.Transient, Detail: "HTTP 503"}
 		}
@@ -281,7 +281,7 @@ func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
 	s.Exec(`update users set quiet_from = 0, quiet_to = 0`)
 	s.Exec(`update batches set next_run_at = clock_timestamp()`)
 	s.Exec(`update exceptions set next_retry_at = clock_timestamp()`)
-	hook.answer = nil
+	hook.Answer = nil
 	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	if got := s.settled(c); waiting() != (campaign.Waiting{}) || got.Sent != 2500 {
 		t.Errorf("in the morning: %+v", got)
@@ -297,7 +297,7 @@ func TestWhenRecipientsWereSentTo(t *testing.T) {
 	s.bring()
 	const minute = `(extract(hour from timezone('UTC', now()))::int * 60 + extract(minute from timezone('UTC', now()))::int)`
 	s.Exec(`update users set timezone = 'UTC', quiet_from = (` + minute + ` + 1430) % 1440, quiet_to = (` + minute + ` + 3) % 1440 where id = 7`)
-	hook := newSink(delivery.Webhook, 100)
+	hook := pgtest.NewSink(delivery.Webhook, 100)
 	d := s.deliverer(hook)
 	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	// The morning is brought nearer: what was sent lies hours back.

@@ -40,8 +40,8 @@ func (s *stage) compared(tpl template.Template, n int) campaign.Campaign {
 	s.users(n, 3)
 	c := s.running(func(sp *campaign.Spec) { sp.GrantTemplate, sp.Content = tpl.ID, divided(40, 20) })
 	s.bring()
-	hook := newSink(delivery.Webhook, 100)
-	hook.answer = func(m delivery.Message, _ int) delivery.Result {
+	hook := pgtest.NewSink(delivery.Webhook, 100)
+	hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID%7 == 0 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "no such user"}
 		}
@@ -180,7 +180,7 @@ func TestResultsOfAnUndividedCampaign(t *testing.T) {
 	s.users(1500, 2)
 	c := s.running(nil)
 	s.bring()
-	s.Must(s.deliverer(newSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
+	s.Must(s.deliverer(pgtest.NewSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
 	r := s.counted(c) // while it goes on
 	if len(r.Groups) != 1 || r.Groups[0] != (campaign.Tally{Assigned: 1500, Sent: 1500}) || r.Until != nil || r.Final {
 		t.Errorf("%+v", r)
@@ -364,7 +364,7 @@ func TestResultsOutliveTheirBatches(t *testing.T) {
 	had := s.counted(c).Groups
 	s.Exec(`update campaigns set starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
 	s.Exec(`update batches set worthless_after = now() - interval '11 days'`)
-	_, err := postgres.NewHousekeeping(s.DB).Clean(t.Context(), keepTen, 0)
+	_, err := postgres.NewHousekeeping(s.DB).Clean(t.Context(), pgtest.KeepTen, 0)
 	s.Must(err)
 	if n := s.Number(`select count(*) from batches`); n != 0 {
 		t.Fatalf("%d batches are left", n)

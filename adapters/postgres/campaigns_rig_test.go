@@ -24,7 +24,7 @@ type stage struct {
 	service   *campaign.Service
 	launcher  *campaign.Launcher
 	wire      *wire
-	queue     *memoryQueue
+	queue     *pgtest.MemoryQueue
 }
 
 // wire remembers what was published; it brings nothing by itself.
@@ -64,7 +64,7 @@ func (noLatch) Release(context.Context, [32]byte, int64) error { return errors.N
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	w := newWorld(t)
-	s := &stage{world: w, campaigns: postgres.NewCampaigns(w.DB), wire: &wire{}, queue: &memoryQueue{}}
+	s := &stage{world: w, campaigns: postgres.NewCampaigns(w.DB), wire: &wire{}, queue: &pgtest.MemoryQueue{}}
 	s.service = &campaign.Service{Store: s.campaigns, Latch: noLatch{}, Templates: w.Templates, Now: pgtest.Clock,
 		Channels:  delivery.ChannelSetOf(delivery.AllChannels()...),
 		Audiences: campaign.AudienceKinds()}
@@ -130,7 +130,7 @@ func (s *stage) bring() {
 }
 
 func (s *stage) deliverer(senders ...delivery.Sender) *delivery.Service {
-	d := s.world.deliverer(s.queue, senders...)
+	d := s.world.Deliverer(s.queue, senders...)
 	d.Guards = map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: s.campaigns}}
 	return d
 }
@@ -159,14 +159,14 @@ func (s *stage) books(c campaign.Campaign) campaign.Balance {
 }
 
 // reached fails unless the sink got exactly n users, each once.
-func (s *stage) reached(k *sink, n int) {
+func (s *stage) reached(k *pgtest.Sink, n int) {
 	s.Helper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.got) != n {
-		s.Errorf("%d users reached, want %d", len(k.got), n)
+	k.Mu.Lock()
+	defer k.Mu.Unlock()
+	if len(k.Got) != n {
+		s.Errorf("%d users reached, want %d", len(k.Got), n)
 	}
-	for key, times := range k.got {
+	for key, times := range k.Got {
 		if times != 1 {
 			s.Fatalf("%s was sent %d times", key, times)
 		}

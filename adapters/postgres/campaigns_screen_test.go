@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
@@ -42,7 +43,7 @@ func TestEverySkipSaysWhy(t *testing.T) {
 	c := s.running(func(sp *campaign.Spec) { sp.Channel = delivery.Email })
 	s.Exec(`delete from users where id = 7`) // deleted meanwhile
 	s.bring()
-	mail := newSink(delivery.Email, 10)
+	mail := pgtest.NewSink(delivery.Email, 10)
 	s.Must(s.deliverer(mail).Drain(t.Context(), delivery.Email))
 	got := s.reasons(c)
 	want := map[string]int64{"skipped no_contact": 1, "skipped opted_out": 1, "skipped quiet_hours": 1, "failed quiet_hours": 1, "skipped user_deleted": 1}
@@ -51,8 +52,8 @@ func TestEverySkipSaysWhy(t *testing.T) {
 			t.Errorf("%s: %d, want %d (all %v)", reason, got[reason], n, got)
 		}
 	}
-	if len(got) != len(want) || len(mail.got) != 5 {
-		t.Errorf("exceptions %v, %d sent", got, len(mail.got))
+	if len(got) != len(want) || len(mail.Got) != 5 {
+		t.Errorf("exceptions %v, %d sent", got, len(mail.Got))
 	}
 	if n := s.Number(`select count(*) from batches where next_run_at > clock_timestamp() and next_run_at < clock_timestamp() + interval '3 minutes'`); n != 1 {
 		t.Error("the batch is not looked at again when the quiet hours end")
@@ -74,9 +75,9 @@ func TestFrequencyCap(t *testing.T) {
 	s.users(1500, 1)
 	s.Exec(`insert into shops (number, name, timezone) values (10, 'A', 'UTC')`)
 	s.Exec(`insert into campaign_limits (shop_number, per_day, per_week) values (10, 2, 3)`)
-	hook := newSink(delivery.Webhook, 100)
+	hook := pgtest.NewSink(delivery.Webhook, 100)
 	per := map[user.ID]int{}
-	hook.answer = func(m delivery.Message, _ int) delivery.Result {
+	hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		per[m.To.ID]++
 		return delivery.Result{Status: delivery.Delivered}
 	}
@@ -166,8 +167,8 @@ func TestGrantBeforeTheMessage(t *testing.T) {
 	c := s.running(func(sp *campaign.Spec) { sp.GrantTemplate = tpl.ID })
 	s.bring()
 	gate := &granting{stock: 600, owners: map[user.ID]int{}}
-	hook := newSink(delivery.Webhook, 50)
-	hook.answer = func(m delivery.Message, _ int) delivery.Result {
+	hook := pgtest.NewSink(delivery.Webhook, 50)
+	hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if n := gate.has(m.To.ID); n != 1 {
 			t.Errorf("user %d was told of a coupon and has %d", m.To.ID, n)
 		}

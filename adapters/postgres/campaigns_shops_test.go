@@ -28,8 +28,8 @@ func newTwoShops(t *testing.T) *twoShops {
 	s := &twoShops{stage: newStage(t), limited: staff.Actor{Label: "staff:10", Name: "Mo", Role: staff.Marketer, Shops: []int64{10}}}
 	s.segments = &segment.Service{Store: postgres.NewSegments(s.DB)}
 	s.users(2, 1)
-	s.mine = s.world.do(s.draft(nil), template.Publishing)
-	s.theirs = s.world.do(s.draft(func(sp *template.Spec) { sp.ShopNumber = 11 }), template.Publishing)
+	s.mine = s.world.Do(s.Draft(nil), template.Publishing)
+	s.theirs = s.world.Do(s.Draft(func(sp *template.Spec) { sp.ShopNumber = 11 }), template.Publishing)
 	s.Reserve(s.mine, 1, pgtest.Reminders(delivery.App, 10)...)
 	s.Reserve(s.theirs, 2, pgtest.Reminders(delivery.App, 10)...)
 	return s

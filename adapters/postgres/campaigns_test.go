@@ -31,7 +31,7 @@ func TestCampaignReachesEverybodyOnce(t *testing.T) {
 	if n := s.Number(`select count(*) from batches where kind = 'campaign' and due_count <= 1000`); n != 3 {
 		t.Errorf("%d batches for 2500 users", n)
 	}
-	hook := newSink(delivery.Webhook, 100)
+	hook := pgtest.NewSink(delivery.Webhook, 100)
 	s.Must(s.deliverer(hook).Drain(t.Context(), delivery.Webhook))
 	s.reached(hook, 2500)
 	if got := s.settled(c); got != (delivery.Counts{Reserved: 2500, Sent: 2500}) {
@@ -70,7 +70,7 @@ func TestCampaignStartsByTheDatabasesClock(t *testing.T) {
 		sp.EndsAt = pgtest.Clock().Add(2 * time.Hour)
 	})
 	s.Must(s.launcher.Start(t.Context(), later.ID))
-	if s.now(later).State != campaign.Scheduled || len(s.queue.tasks) == 0 {
+	if s.now(later).State != campaign.Scheduled || len(s.queue.Tasks) == 0 {
 		t.Error("a campaign an hour ahead was started or forgotten")
 	}
 }
@@ -92,7 +92,7 @@ func TestSweepStartsAndCutsWithoutTimers(t *testing.T) {
 }
 
 func (s *stage) tasks(name string) (n int) {
-	for _, task := range s.queue.tasks {
+	for _, task := range s.queue.Tasks {
 		if task.Name == name {
 			n++
 		}

@@ -25,7 +25,7 @@ func TestChannelSettings(t *testing.T) {
 			t.Errorf("channel %d at first: %+v", i, s)
 		}
 	}
-	entry := staff.Entry{Actor: operator, Action: "channel.change", ObjectKind: "channel", ObjectID: "sms", Before: all[delivery.SMS]}
+	entry := staff.Entry{Actor: pgtest.Operator, Action: "channel.change", ObjectKind: "channel", ObjectID: "sms", Before: all[delivery.SMS]}
 	w.Must(channels.SaveSetting(t.Context(), all[delivery.SMS], delivery.Setting{Channel: delivery.SMS, Paused: true, PausedReason: "provider is down", RatePerSecond: 50}, entry))
 	next, err := channels.Settings(t.Context())
 	w.Must(err)
@@ -118,24 +118,24 @@ func TestDecisionsAtOnce(t *testing.T) {
 	control := &delivery.Control{Store: postgres.NewChannels(w.DB), Now: pgtest.Clock}
 	var all sync.WaitGroup
 	all.Go(func() {
-		if _, err := control.Pause(context.Background(), operator, delivery.SMS, " provider is down "); err != nil {
+		if _, err := control.Pause(context.Background(), pgtest.Operator, delivery.SMS, " provider is down "); err != nil {
 			t.Error(err)
 		}
 	})
 	all.Go(func() {
-		if _, err := control.SetRate(context.Background(), operator, delivery.SMS, nil, 50, ""); err != nil {
+		if _, err := control.SetRate(context.Background(), pgtest.Operator, delivery.SMS, nil, 50, ""); err != nil {
 			t.Error(err)
 		}
 	})
 	all.Wait()
 	got, err := control.Store.Settings(t.Context())
 	w.Must(err)
-	if s := got[delivery.SMS]; !s.Paused || s.PausedReason != "provider is down" || s.PausedBy != operator.Name || s.PausedAt.IsZero() || s.RatePerSecond != 50 {
+	if s := got[delivery.SMS]; !s.Paused || s.PausedReason != "provider is down" || s.PausedBy != pgtest.Operator.Name || s.PausedAt.IsZero() || s.RatePerSecond != 50 {
 		t.Errorf("%+v", s)
 	}
-	_, err = control.Resume(t.Context(), operator, delivery.SMS, "")
+	_, err = control.Resume(t.Context(), pgtest.Operator, delivery.SMS, "")
 	w.Must(err)
-	again, err := control.Resume(t.Context(), operator, delivery.SMS, "")
+	again, err := control.Resume(t.Context(), pgtest.Operator, delivery.SMS, "")
 	w.Must(err)
 	if again.Paused || again.PausedReason != "" || !again.PausedAt.IsZero() || again.RatePerSecond != 50 {
 		t.Errorf("%+v", again)
@@ -161,16 +161,16 @@ func TestDecisionsAreChecked(t *testing.T) {
 		}
 	}
 	for _, reason := range []string{"", " \t ", strings.Repeat("x", delivery.MaxReason+1)} {
-		if _, err := control.Pause(t.Context(), operator, delivery.SMS, reason); !errors.Is(err, fault.ErrInvalid) {
+		if _, err := control.Pause(t.Context(), pgtest.Operator, delivery.SMS, reason); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("paused for %.10q: %v", reason, err)
 		}
 	}
 	for _, rate := range []int{-1, delivery.MaxRate + 1} {
-		if _, err := control.SetRate(t.Context(), operator, delivery.SMS, nil, rate, ""); !errors.Is(err, fault.ErrInvalid) {
+		if _, err := control.SetRate(t.Context(), pgtest.Operator, delivery.SMS, nil, rate, ""); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("rate %d: %v", rate, err)
 		}
 	}
-	if _, err := control.Resume(t.Context(), operator, 77, ""); !errors.Is(err, delivery.ErrChannelUnavailable) {
+	if _, err := control.Resume(t.Context(), pgtest.Operator, 77, ""); !errors.Is(err, delivery.ErrChannelUnavailable) {
 		t.Errorf("an unknown channel: %v", err)
 	}
 	if n := w.Number(`select count(*) from audit`); n != 0 {

@@ -61,14 +61,14 @@ func (b *bench) ask(to string, change ...func(*delivery.TestWish)) delivery.Chan
 	for _, c := range change {
 		c(&w)
 	}
-	t, err := b.tests.Start(b.Context(), operator, w)
+	t, err := b.tests.Start(b.Context(), pgtest.Operator, w)
 	b.Must(err)
 	return t
 }
 
 func (b *bench) last() delivery.ChannelTest {
 	b.Helper()
-	list, err := b.tests.Tests(b.Context(), operator, delivery.Email, 1)
+	list, err := b.tests.Tests(b.Context(), pgtest.Operator, delivery.Email, 1)
 	b.Must(err)
 	if len(list) != 1 {
 		b.Fatal("there is no test")
@@ -207,7 +207,7 @@ func TestChannelTestsAreChecked(t *testing.T) {
 		{delivery.Email, "-1", fault.ErrInvalid}, {delivery.SMS, "+1", fault.ErrInvalid}, {delivery.SMS, "lin@example.com", fault.ErrInvalid},
 		{delivery.Webhook, "lin@example.com", fault.ErrInvalid}, {delivery.Webhook, "99999999999999999999", fault.ErrInvalid},
 	} {
-		if _, err := b.tests.Start(t.Context(), operator, delivery.TestWish{Channel: c.channel, Recipient: c.to}); !errors.Is(err, c.err) {
+		if _, err := b.tests.Start(t.Context(), pgtest.Operator, delivery.TestWish{Channel: c.channel, Recipient: c.to}); !errors.Is(err, c.err) {
 			t.Errorf("%v to %q: %v, want %v", c.channel, c.to, err, c.err)
 		}
 	}
@@ -231,7 +231,7 @@ func TestChannelTestsAreLimited(t *testing.T) {
 	var all sync.WaitGroup
 	for range 3 * delivery.TestsPerMember {
 		all.Go(func() {
-			_, err := b.tests.Start(context.Background(), operator, delivery.TestWish{Channel: delivery.Email, Recipient: "lin@example.com"})
+			_, err := b.tests.Start(context.Background(), pgtest.Operator, delivery.TestWish{Channel: delivery.Email, Recipient: "lin@example.com"})
 			after, ok := errors.AsType[*fault.RetryAfter](err)
 			switch {
 			case err == nil:
@@ -250,7 +250,7 @@ func TestChannelTestsAreLimited(t *testing.T) {
 	b.Exec(`update channel_tests set created_at = created_at - interval '1 minute'`)
 	b.ask("lin@example.com")
 	b.Exec(`insert into channel_tests (channel, recipient, by_user, due_at, created_by) select 1, 'x', false, now(), 'staff:' || n from generate_series(1, $1) n`, delivery.TestsPerChannel)
-	if _, err := b.tests.Start(t.Context(), operator, delivery.TestWish{Channel: delivery.Email, Recipient: "lin@example.com"}); !errors.Is(err, delivery.ErrTooManyTests) {
+	if _, err := b.tests.Start(t.Context(), pgtest.Operator, delivery.TestWish{Channel: delivery.Email, Recipient: "lin@example.com"}); !errors.Is(err, delivery.ErrTooManyTests) {
 		t.Errorf("one more than the channel takes: %v", err)
 	}
 }

@@ -54,7 +54,7 @@ func TestCockpitWhileASlotGoesOut(t *testing.T) {
 		t.Fatalf("before it fires: %+v", before)
 	}
 	m.Exec(`insert into channel_rates values (4, now(), 50, 1000)`)
-	sl := m.cutSlot(tpl, 1, 20)
+	sl := m.CutSlot(tpl, 1, 20)
 	m.Must(m.daemon.RunNext(t.Context(), delivery.Webhook))
 	m.drain()
 
@@ -127,7 +127,7 @@ func TestLatenessIsCountedOnce(t *testing.T) {
 	m := newMorgue(t)
 	tpl := m.Published(2 * time.Hour)
 	m.reserveAll(tpl, users(1, 10), pgtest.Reminders(delivery.Webhook, 5)...)
-	m.cutSlot(tpl, 1, 10)
+	m.CutSlot(tpl, 1, 10)
 	l, err := m.Batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
 	m.Must(err)
 	for _, p := range []delivery.Progress{{Sent: []user.ID{1, 2, 3}}, {Sent: []user.ID{1, 2, 3}}, {Sent: []user.ID{4}}, {Sent: users(5, 10), Done: true}} {

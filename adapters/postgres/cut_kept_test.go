@@ -109,9 +109,9 @@ func (s slowAnnouncements) ReadAudience(ctx context.Context, c reminder.Announce
 func TestATakeoverIsKeptWhereEverythingIsCovered(t *testing.T) {
 	n := newNewsroom(t)
 	tpl := n.Published(2 * time.Hour)
-	n.seed(tpl, 300, pgtest.Reminders(delivery.App, 60)...)
+	n.Seed(tpl, 300, pgtest.Reminders(delivery.App, 60)...)
 	slot := n.DueNow(tpl, 12)
-	timers := n.timers(n.queue)
+	timers := n.Timers(n.queue)
 	cut, err := n.Slots.BeginFiring(t.Context(), slot.ID, shortLease)
 	n.Must(err)
 	storeAll := func(parts []delivery.Range, read func(delivery.Range) (reminder.Due, error), store func([]reminder.NewBatch) ([]int64, error)) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
@@ -25,8 +26,8 @@ func newFailures(t *testing.T) *failures {
 	f.users(4, 1)
 	f.letters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(f.DB)}
 	f.ledger = &delivery.Ledger{Store: postgres.NewLedger(f.DB)}
-	hook := newSink(delivery.Webhook, 100)
-	hook.answer = func(m delivery.Message, _ int) delivery.Result {
+	hook := pgtest.NewSink(delivery.Webhook, 100)
+	hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if f.broken && m.To.ID%2 == 0 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "no such address"}
 		}

@@ -33,7 +33,7 @@ func TestDyingInMidJobRepeatsNothing(t *testing.T) {
 		if n := m.Number(`select count(*) from exceptions where outcome = 'dead'`); n != int64(30-10*step) {
 			t.Errorf("step %d: %d are dead after the rollback", step, n)
 		}
-		m.balanced(tpl)
+		m.Balanced(tpl)
 		m.countersAgree("after a rollback")
 		if more, err := m.store.StepDeadLetterJob(t.Context()); !more || err != nil {
 			t.Fatalf("%v %v", more, err)
@@ -272,7 +272,7 @@ func TestRepeatedCheckpointCountsTheDeadOnce(t *testing.T) {
 	m := newMorgue(t)
 	tpl := m.Published(2 * time.Hour)
 	m.reserveAll(tpl, users(1, 5), pgtest.Reminders(delivery.Webhook, 5)...)
-	m.cutSlot(tpl, 1, 10)
+	m.CutSlot(tpl, 1, 10)
 	lease, err := m.Batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
 	m.Must(err)
 	died := delivery.Progress{Exceptions: []delivery.Exception{{UserID: 2, Outcome: delivery.Dead, Reason: delivery.ReasonRefused, Detail: "gone",

@@ -17,14 +17,14 @@ func TestReplayedSlotFinishesOnceMore(t *testing.T) {
 	m := newMorgue(t)
 	m.cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id <= 20] }
 	tpl, sl := m.bury(1, 60, 25)
-	if sums := m.balanced(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 60, Sent: 40, Dead: 20}) || m.slotState(sl.ID) != "finished" {
+	if sums := m.Balanced(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 60, Sent: 40, Dead: 20}) || m.slotState(sl.ID) != "finished" {
 		t.Fatalf("%+v", sums)
 	}
 	ended := m.Number(`select sum(extract(epoch from finished_at) * 1000000)::bigint from batches`)
 	if j := m.work(delivery.Replay, delivery.DeadLetterFilter{}, 0); j.Done != 20 {
 		t.Errorf("%+v", j)
 	}
-	if sums := m.balanced(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 60, Sent: 40, InFlight: 20}) || m.slotState(sl.ID) != "sending" {
+	if sums := m.Balanced(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 60, Sent: 40, InFlight: 20}) || m.slotState(sl.ID) != "sending" {
 		t.Errorf("replay begun: %+v", sums)
 	}
 	if n, err := m.Slots.FinishSlots(t.Context()); n != 0 || err != nil {
@@ -37,7 +37,7 @@ func TestReplayedSlotFinishesOnceMore(t *testing.T) {
 	m.cause = func(id user.ID) string { return map[bool]string{true: "status 502"}[id <= 5] }
 	for range 4 {
 		m.drain()
-		m.balanced(tpl)
+		m.Balanced(tpl)
 		m.Exec(`update exceptions set next_retry_at = now() - interval '1 second' where outcome = 'failed'`)
 		m.Exec(`update batches set next_run_at = now() where state = 'ready'`)
 	}

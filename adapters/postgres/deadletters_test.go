@@ -141,9 +141,9 @@ func TestDryRunIsWhatTheJobDoes(t *testing.T) {
 	if state := m.slotState(liveSlot.ID); state != "sending" {
 		t.Errorf("the slot is %s", state)
 	}
-	before := len(m.hook.got)
+	before := len(m.hook.Got)
 	m.drain()
-	if len(m.hook.got) != before {
+	if len(m.hook.Got) != before {
 		t.Errorf("somebody got a message of another name")
 	}
 	for _, tpl := range []template.Template{live, late} {
@@ -162,10 +162,10 @@ func TestDryRunIsWhatTheJobDoes(t *testing.T) {
 			t.Errorf("user %d was tried again: %v", id, again[id])
 		}
 	}
-	if sums := m.balanced(live); sums[delivery.Webhook] != (delivery.Counts{Reserved: 10, Sent: 10}) {
+	if sums := m.Balanced(live); sums[delivery.Webhook] != (delivery.Counts{Reserved: 10, Sent: 10}) {
 		t.Errorf("%+v", sums)
 	}
-	if sums := m.balanced(late); sums[delivery.Webhook] != (delivery.Counts{Reserved: 4, Sent: 1, Dead: 3}) {
+	if sums := m.Balanced(late); sums[delivery.Webhook] != (delivery.Counts{Reserved: 4, Sent: 1, Dead: 3}) {
 		t.Errorf("%+v", sums)
 	}
 }

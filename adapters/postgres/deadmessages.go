@@ -21,10 +21,7 @@ func NewDeadMessages(db *pg.DB) DeadMessages { return DeadMessages{db} }
 // Keep stores a message once per handler, whatever is in it: one that cannot
 // be kept would be delivered for ever.
 func (s DeadMessages) Keep(ctx context.Context, m staff.DeadMessage) error {
-	_, err := s.Pool.Exec(ctx, `insert into dead_messages (message_id, topic, handler, reason, payload) values ($1, $2, $3, left($4, 4000), $5)
-		on conflict (message_id, handler) do update set reason = excluded.reason, at = now(), requeued_at = null, discarded_at = null`,
-		pg.Storable(m.MessageID), pg.Storable(m.Topic), m.Handler, pg.Storable(m.Reason), m.Payload)
-	return pg.Translate(err)
+	return pg.KeepDeadMessage(ctx, s.DB, m)
 }
 
 // Open lists messages nobody has dealt with, newest first, those below before

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -19,8 +20,6 @@ const someID = "0b6f2c1e-8f0a-4c59-9d61-2f4f4d0f7a11"
 func poisoned(id, handler string, payload []byte) staff.DeadMessage {
 	return staff.DeadMessage{MessageID: id, Topic: event.TemplateChanged, Handler: handler, Reason: "no such column", Payload: payload}
 }
-
-var operator = staff.Actor{Label: "staff:3", Name: "Olga", Role: staff.Operator}
 
 // open returns the messages nobody has dealt with.
 func open(t *testing.T, dead postgres.DeadMessages) []staff.DeadMessage {
@@ -77,8 +76,8 @@ func TestRequeue(t *testing.T) {
 	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{"template_id": "1"}`))))
 	w.Must(dead.Keep(t.Context(), poisoned("1700-0", "timers", []byte(`{"template_id": "2"}`))))
 	for _, m := range open(t, dead) {
-		w.Must(dead.Requeue(t.Context(), operator, m.ID))
-		for name, err := range map[string]error{"requeue": dead.Requeue(t.Context(), operator, m.ID), "discard": dead.Discard(t.Context(), operator, m.ID)} {
+		w.Must(dead.Requeue(t.Context(), pgtest.Operator, m.ID))
+		for name, err := range map[string]error{"requeue": dead.Requeue(t.Context(), pgtest.Operator, m.ID), "discard": dead.Discard(t.Context(), pgtest.Operator, m.ID)} {
 			if !errors.Is(err, staff.ErrNoDeadMessage) || fault.KindOf(err) != fault.NotFound {
 				t.Errorf("%s afterwards: %v", name, err)
 			}
@@ -102,9 +101,9 @@ func TestDiscard(t *testing.T) {
 	dead := postgres.NewDeadMessages(w.DB)
 	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{}`))))
 	id := open(t, dead)[0].ID
-	w.Must(dead.Discard(t.Context(), operator, id))
-	for name, err := range map[string]error{"requeue": dead.Requeue(t.Context(), operator, id), "discard": dead.Discard(t.Context(), operator, id),
-		"unknown": dead.Discard(t.Context(), operator, id+1)} {
+	w.Must(dead.Discard(t.Context(), pgtest.Operator, id))
+	for name, err := range map[string]error{"requeue": dead.Requeue(t.Context(), pgtest.Operator, id), "discard": dead.Discard(t.Context(), pgtest.Operator, id),
+		"unknown": dead.Discard(t.Context(), pgtest.Operator, id+1)} {
 		if !errors.Is(err, staff.ErrNoDeadMessage) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -124,7 +123,7 @@ func TestWhatIsNoEventCannotBeSentAgain(t *testing.T) {
 	// The form of a UUID and none.
 	w.Must(dead.Keep(t.Context(), poisoned(strings.Repeat("-", 36), "timers", []byte(`{}`))))
 	for _, m := range open(t, dead) {
-		if err := dead.Requeue(t.Context(), operator, m.ID); fault.KindOf(err) != fault.Invalid {
+		if err := dead.Requeue(t.Context(), pgtest.Operator, m.ID); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %v", m.MessageID, err)
 		}
 	}
@@ -132,7 +131,7 @@ func TestWhatIsNoEventCannotBeSentAgain(t *testing.T) {
 		t.Errorf("%d stay", n)
 	}
 	for _, m := range open(t, dead) {
-		w.Must(dead.Discard(t.Context(), operator, m.ID))
+		w.Must(dead.Discard(t.Context(), pgtest.Operator, m.ID))
 	}
 }
 
@@ -142,7 +141,7 @@ func TestOneOfSeveralRequeues(t *testing.T) {
 	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{}`))))
 	id := open(t, dead)[0].ID
 	won := 0
-	for _, err := range together(8, func(int) error { return dead.Requeue(context.Background(), operator, id) }) {
+	for _, err := range pgtest.Together(8, func(int) error { return dead.Requeue(context.Background(), pgtest.Operator, id) }) {
 		if err == nil {
 			won++
 		} else if !errors.Is(err, staff.ErrNoDeadMessage) {

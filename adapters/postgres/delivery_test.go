@@ -19,30 +19,30 @@ import (
 func TestFireAndDeliverEverybodyOnce(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.Published(30 * time.Minute)
-	w.seed(tpl, 2500, append(pgtest.Reminders(delivery.App, 5), pgtest.Reminders(delivery.Webhook, 5, 10)...)...)
+	w.Seed(tpl, 2500, append(pgtest.Reminders(delivery.App, 5), pgtest.Reminders(delivery.Webhook, 5, 10)...)...)
 	sl := w.DueNow(tpl, 1)
-	q := &memoryQueue{}
-	timers := w.timers(q)
+	q := &pgtest.MemoryQueue{}
+	timers := w.Timers(q)
 	w.Must(timers.Fire(t.Context(), sl.ID))
 	w.Must(timers.Fire(t.Context(), sl.ID)) // a second timer finds nothing to do
-	app, hook := newSink(delivery.App, 1000), newSink(delivery.Webhook, 100)
-	d := w.deliverer(q, app, hook)
+	app, hook := pgtest.NewSink(delivery.App, 1000), pgtest.NewSink(delivery.Webhook, 100)
+	d := w.Deliverer(q, app, hook)
 	w.Must(d.Drain(t.Context(), delivery.App))
 	w.Must(d.Drain(t.Context(), delivery.Webhook))
 	if n, err := w.Slots.FinishSlots(t.Context()); n != 1 || err != nil {
 		t.Fatalf("finished %d %v", n, err)
 	}
-	for _, s := range []*sink{app, hook} {
-		if len(s.got) != 2500 {
-			t.Errorf("%s: %d users reached", s.channel, len(s.got))
+	for _, s := range []*pgtest.Sink{app, hook} {
+		if len(s.Got) != 2500 {
+			t.Errorf("%s: %d users reached", s.Over, len(s.Got))
 		}
-		for key, n := range s.got {
+		for key, n := range s.Got {
 			if n != 1 {
 				t.Errorf("%s sent %d times", key, n)
 			}
 		}
 	}
-	sums := w.balanced(tpl)
+	sums := w.Balanced(tpl)
 	want := delivery.Counts{Reserved: 2500, Sent: 2500}
 	if sums[delivery.App] != want || sums[delivery.Webhook] != want {
 		t.Errorf("balance %+v", sums)
@@ -79,7 +79,7 @@ func TestFireAndDeliverEverybodyOnce(t *testing.T) {
 func TestCuttingAgainAfterACrash(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.Published(30 * time.Minute)
-	w.seed(tpl, 3300, pgtest.Reminders(delivery.App, 5)...)
+	w.Seed(tpl, 3300, pgtest.Reminders(delivery.App, 5)...)
 	sl := w.DueNow(tpl, 1)
 	cut, err := w.Slots.BeginFiring(t.Context(), sl.ID, time.Minute)
 	w.Must(err)
@@ -92,17 +92,17 @@ func TestCuttingAgainAfterACrash(t *testing.T) {
 	if ids, err := w.Slots.DueSlots(t.Context(), time.Second, 10); err != nil || len(ids) != 1 || ids[0] != sl.ID {
 		t.Fatalf("abandoned cutting is not found: %v %v", ids, err)
 	}
-	q := &memoryQueue{}
-	w.Must(w.timers(q).Fire(t.Context(), sl.ID))
+	q := &pgtest.MemoryQueue{}
+	w.Must(w.Timers(q).Fire(t.Context(), sl.ID))
 	if _, err := w.Slots.StoreBatches(t.Context(), cut, []reminder.NewBatch{{Channel: delivery.App, Users: parts[0]}}); !errors.Is(err, delivery.ErrLeaseLost) {
 		t.Fatalf("the first process could still store: %v", err)
 	}
-	app := newSink(delivery.App, 1000)
-	w.Must(w.deliverer(q, app).Drain(t.Context(), delivery.App))
-	if len(app.got) != 3300 {
-		t.Errorf("%d reached", len(app.got))
+	app := pgtest.NewSink(delivery.App, 1000)
+	w.Must(w.Deliverer(q, app).Drain(t.Context(), delivery.App))
+	if len(app.Got) != 3300 {
+		t.Errorf("%d reached", len(app.Got))
 	}
-	if sums := w.balanced(tpl); sums[delivery.App] != (delivery.Counts{Reserved: 3300, Sent: 3300}) {
+	if sums := w.Balanced(tpl); sums[delivery.App] != (delivery.Counts{Reserved: 3300, Sent: 3300}) {
 		t.Errorf("%+v", sums)
 	}
 }
@@ -110,13 +110,13 @@ func TestCuttingAgainAfterACrash(t *testing.T) {
 func TestOutcomesOtherThanSent(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.Published(30 * time.Minute)
-	w.seed(tpl, 50, pgtest.Reminders(delivery.Webhook, 5)...)
+	w.Seed(tpl, 50, pgtest.Reminders(delivery.Webhook, 5)...)
 	w.Exec(`insert into users (id, opt_outs) values (1, 16)`) // user 1 has opted out of webhook
 	sl := w.DueNow(tpl, 1)
-	q := &memoryQueue{}
-	w.Must(w.timers(q).Fire(t.Context(), sl.ID))
-	hook := newSink(delivery.Webhook, 7)
-	hook.answer = func(m delivery.Message, times int) delivery.Result {
+	q := &pgtest.MemoryQueue{}
+	w.Must(w.Timers(q).Fire(t.Context(), sl.ID))
+	hook := pgtest.NewSink(delivery.Webhook, 7)
+	hook.Answer = func(m delivery.Message, times int) delivery.Result {
 		switch i := (int64(m.To.ID) - 1) / 7919; {
 		case i == 1:
 			return delivery.Result{Status: delivery.Permanent, Detail: "unknown user 17"}
@@ -129,7 +129,7 @@ func TestOutcomesOtherThanSent(t *testing.T) {
 		}
 		return delivery.Result{Status: delivery.Delivered}
 	}
-	d := w.deliverer(q, hook)
+	d := w.Deliverer(q, hook)
 	d.Policy = delivery.Policy{MaxAttempts: 3, Base: time.Second, Max: time.Second}
 	for range 6 { // time passes: whatever waits for a retry is due
 		w.Must(d.Drain(t.Context(), delivery.Webhook))
@@ -140,7 +140,7 @@ func TestOutcomesOtherThanSent(t *testing.T) {
 		t.Error("the slot did not finish")
 	}
 	want := delivery.Counts{Reserved: 50, Sent: 47, Skipped: 1, Dead: 2}
-	if sums := w.balanced(tpl); sums[delivery.Webhook] != want {
+	if sums := w.Balanced(tpl); sums[delivery.Webhook] != want {
 		t.Errorf("%+v, want %+v", sums, want)
 	}
 	check := func(i int64, outcome delivery.Outcome, reason string, attempts int) {
@@ -162,26 +162,26 @@ func TestOutcomesOtherThanSent(t *testing.T) {
 func TestNothingIsSentAfterTheOpening(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.Published(30 * time.Minute)
-	w.seed(tpl, 30, pgtest.Reminders(delivery.Webhook, 5)...)
+	w.Seed(tpl, 30, pgtest.Reminders(delivery.Webhook, 5)...)
 	sl := w.DueNow(tpl, 1)
-	q := &memoryQueue{}
-	w.Must(w.timers(q).Fire(t.Context(), sl.ID))
-	hook := newSink(delivery.Webhook, 10)
-	hook.answer = func(m delivery.Message, _ int) delivery.Result {
+	q := &pgtest.MemoryQueue{}
+	w.Must(w.Timers(q).Fire(t.Context(), sl.ID))
+	hook := pgtest.NewSink(delivery.Webhook, 10)
+	hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID == 1 {
 			return delivery.Result{Status: delivery.Delivered}
 		}
 		return delivery.Result{Status: delivery.Transient, Detail: "status 503"}
 	}
-	d := w.deliverer(q, hook)
+	d := w.Deliverer(q, hook)
 	w.Must(d.Drain(t.Context(), delivery.Webhook))
-	calls := len(hook.got)
+	calls := len(hook.Got)
 	w.Exec(`update batches set worthless_after = now() - interval '1 second', next_run_at = now()`)
 	w.Must(d.Drain(t.Context(), delivery.Webhook))
-	if len(hook.got) != calls {
+	if len(hook.Got) != calls {
 		t.Error("somebody was sent something after the opening")
 	}
-	if sums := w.balanced(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 30, Sent: 1, Expired: 29}) {
+	if sums := w.Balanced(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 30, Sent: 1, Expired: 29}) {
 		t.Errorf("%+v", sums)
 	}
 	got, err := w.Reservations.Delivered(t.Context(), 7920, []int64{tpl.ID})
@@ -196,9 +196,9 @@ func TestNothingIsSentAfterTheOpening(t *testing.T) {
 func TestTwoWorkersOneBatch(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.Published(30 * time.Minute)
-	w.seed(tpl, 100, pgtest.Reminders(delivery.App, 5)...)
+	w.Seed(tpl, 100, pgtest.Reminders(delivery.App, 5)...)
 	sl := w.DueNow(tpl, 1)
-	w.Must(w.timers(&memoryQueue{}).Fire(t.Context(), sl.ID))
+	w.Must(w.Timers(&pgtest.MemoryQueue{}).Fire(t.Context(), sl.ID))
 	first, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
 	w.Must(err)
 	if _, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute); !errors.Is(err, delivery.ErrNoWork) {
@@ -228,13 +228,13 @@ func TestTwoWorkersOneBatch(t *testing.T) {
 func TestMovedOpening(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.Published(30 * time.Minute)
-	w.seed(tpl, 1500, pgtest.Reminders(delivery.App, 5, 10)...)
+	w.Seed(tpl, 1500, pgtest.Reminders(delivery.App, 5, 10)...)
 	old := w.DueNow(tpl, 2)
-	q := &memoryQueue{}
-	timers := w.timers(q)
+	q := &pgtest.MemoryQueue{}
+	timers := w.Timers(q)
 	w.Must(timers.Fire(t.Context(), old.ID))
-	app := newSink(delivery.App, 1000)
-	d := w.deliverer(q, app)
+	app := pgtest.NewSink(delivery.App, 1000)
+	d := w.Deliverer(q, app)
 	w.Must(d.RunNext(t.Context(), delivery.App)) // one of two batches goes out
 	changed := tpl.Spec
 	changed.OpensAt = changed.OpensAt.Add(2 * time.Hour)
@@ -245,47 +245,47 @@ func TestMovedOpening(t *testing.T) {
 	if _, err := w.Slots.FinishSlots(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	sums := w.balanced(moved)
+	sums := w.Balanced(moved)
 	if c := sums[delivery.App]; c.Reserved != 1500 || c.Sent+c.Skipped != 1500 || c.Skipped == 0 || c.Sent == 0 {
 		t.Errorf("%+v", c)
 	}
-	sent := len(app.got)
+	sent := len(app.Got)
 	again := w.DueNow(moved, 2)
 	if again.ID == old.ID {
 		t.Fatal("the moved slot kept its row")
 	}
 	w.Must(timers.Fire(t.Context(), again.ID))
 	w.Must(d.Drain(t.Context(), delivery.App))
-	if len(app.got) != sent+1500 {
-		t.Errorf("%d messages for the new time", len(app.got)-sent)
+	if len(app.Got) != sent+1500 {
+		t.Errorf("%d messages for the new time", len(app.Got)-sent)
 	}
-	for key, n := range app.got {
+	for key, n := range app.Got {
 		if n != 1 {
 			t.Errorf("%s sent %d times", key, n)
 		}
 	}
 	w.Must(timers.Schedule(t.Context(), tpl.ID))
-	if len(q.removed) == 0 {
+	if len(q.Removed) == 0 {
 		t.Error("no old timer was removed")
 	}
-	w.balanced(moved)
+	w.Balanced(moved)
 }
 
 func TestCancelledDropSendsNothingMore(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.Published(30 * time.Minute)
-	w.seed(tpl, 1500, pgtest.Reminders(delivery.App, 5, 10)...)
+	w.Seed(tpl, 1500, pgtest.Reminders(delivery.App, 5, 10)...)
 	sl := w.DueNow(tpl, 2)
-	q := &memoryQueue{}
-	w.Must(w.timers(q).Fire(t.Context(), sl.ID))
+	q := &pgtest.MemoryQueue{}
+	w.Must(w.Timers(q).Fire(t.Context(), sl.ID))
 	_, err := w.Service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "supplier failed")
 	w.Must(err)
-	app := newSink(delivery.App, 1000)
-	w.Must(w.deliverer(q, app).Drain(t.Context(), delivery.App))
-	if len(app.got) != 0 {
-		t.Errorf("%d messages after cancellation", len(app.got))
+	app := pgtest.NewSink(delivery.App, 1000)
+	w.Must(w.Deliverer(q, app).Drain(t.Context(), delivery.App))
+	if len(app.Got) != 0 {
+		t.Errorf("%d messages after cancellation", len(app.Got))
 	}
-	if sums := w.balanced(tpl); sums[delivery.App] != (delivery.Counts{Reserved: 1500, Skipped: 1500}) {
+	if sums := w.Balanced(tpl); sums[delivery.App] != (delivery.Counts{Reserved: 1500, Skipped: 1500}) {
 		t.Errorf("%+v", sums)
 	}
 	if n := w.Number(`select count(*) from slots where template_id = $1 and state = 'waiting'`, tpl.ID); n != 0 {
@@ -328,7 +328,7 @@ func TestNoGapAtTheEdge(t *testing.T) {
 			}
 		})
 	}
-	w.Must(w.timers(&memoryQueue{}).Fire(t.Context(), sl.ID))
+	w.Must(w.Timers(&pgtest.MemoryQueue{}).Fire(t.Context(), sl.ID))
 	all.Wait()
 	for i := len(accepted) - 1; i > 0 && after.Load() == 0; i-- {
 		// The machine was fast enough to be done before the instant: still one refused.

@@ -16,7 +16,7 @@ import (
 // nobody was told in time.
 func TestExplainTellsOfNotices(t *testing.T) {
 	b := newBell(t, 1)
-	b.app.answer = func(m delivery.Message, _ int) delivery.Result {
+	b.app.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID == 2 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
 		}

@@ -107,8 +107,8 @@ func TestExplainBeforeTheDrop(t *testing.T) {
 	changed.OpensAt, changed.ClosesAt = changed.OpensAt.Add(time.Hour), changed.ClosesAt.Add(time.Hour)
 	moved, err := m.Service.Edit(t.Context(), by, tpl.ID, template.Edition{Version: tpl.Version, Spec: changed})
 	m.Must(err)
-	m.do(tpl, template.Pausing)
-	m.do(tpl, template.Resuming)
+	m.Do(tpl, template.Pausing)
+	m.Do(tpl, template.Resuming)
 	line = m.tells(tpl, 1, "reserved", "changed", "opening_moved", "paused", "resumed", "expected webhook60", "expected app10")
 	move := line.Steps[2]
 	if move.By != "staff:4 Mei" || move.From == nil || !move.From.Equal(tpl.OpensAt) || move.To == nil || !move.To.Equal(moved.OpensAt) {
@@ -117,7 +117,7 @@ func TestExplainBeforeTheDrop(t *testing.T) {
 	if due := line.Steps[6].At; !due.Equal(moved.OpensAt.Add(-10 * time.Minute)) {
 		t.Errorf("expected at %v", due)
 	}
-	m.do(tpl, template.Cancelling)
+	m.Do(tpl, template.Cancelling)
 	m.tells(tpl, 1, "reserved", "changed", "opening_moved", "paused", "resumed", "cancelled")
 	if _, err := m.explainer().Explain(t.Context(), 2, tpl.ID); !errors.Is(err, reminder.ErrNotReserved) {
 		t.Errorf("nothing reserved: %v", err)
@@ -151,7 +151,7 @@ func TestExplainOutcomes(t *testing.T) {
 	m.reserveAll(tpl, users(1, 7), pgtest.Reminders(delivery.Webhook, 5)...)
 	m.Exec(`insert into users (id, opt_outs) values (6, 16)`)
 	rounds := 0
-	m.hook.answer = func(msg delivery.Message, times int) delivery.Result {
+	m.hook.Answer = func(msg delivery.Message, times int) delivery.Result {
 		switch id := msg.To.ID; {
 		case id == recovers && times < 3:
 			return delivery.Result{Status: delivery.Transient, Detail: fmt.Sprintf("status 50%d", times)}
@@ -164,7 +164,7 @@ func TestExplainOutcomes(t *testing.T) {
 		}
 		return delivery.Result{Status: delivery.Delivered}
 	}
-	sl := m.cutSlot(tpl, 1, 100)
+	sl := m.CutSlot(tpl, 1, 100)
 	m.drain()
 	m.tells(tpl, sent, "reserved", "fired webhook5", "outcome webhook5 sent")
 	m.tells(tpl, fails, "reserved", "fired webhook5", "tried webhook5 1× provider_error status 503")
@@ -208,7 +208,7 @@ func TestExplainMovedWhileBeingSent(t *testing.T) {
 	m := newMorgue(t)
 	tpl := m.Published(2 * time.Hour)
 	m.reserveAll(tpl, users(1, 2), pgtest.Reminders(delivery.App, 60)...)
-	old := m.cutSlot(tpl, 12, 1)
+	old := m.CutSlot(tpl, 12, 1)
 	m.Must(m.daemon.RunNext(t.Context(), delivery.App)) // user 1 is reached
 	m.moveBy(tpl, time.Hour)
 	m.drain()
@@ -221,7 +221,7 @@ func TestExplainMovedWhileBeingSent(t *testing.T) {
 	if s := line.Steps[4]; s.Planned != nil || s.BatchID == 0 {
 		t.Errorf("%+v", s)
 	}
-	again := m.cutSlot(tpl, 12, 1)
+	again := m.CutSlot(tpl, 12, 1)
 	m.drain()
 	line = m.explain(tpl, 2)
 	if got := story(line.Steps); !strings.HasSuffix(got, "fired app60, outcome app60 sent") || strings.Contains(got, "expected") || old.ID == again.ID {
@@ -237,7 +237,7 @@ func TestExplainWhoeverLeftAfterBeingReminded(t *testing.T) {
 	m := newMorgue(t)
 	tpl := m.Published(2 * time.Hour)
 	m.Reserve(tpl, 1, pgtest.Reminders(delivery.App, 60)...)
-	m.cutSlot(tpl, 12, 10)
+	m.CutSlot(tpl, 12, 10)
 	m.drain()
 	m.moveBy(tpl, time.Hour)
 	if v := m.Cancel(tpl, 1); !v.Applied || !v.After.IsEmpty() {

@@ -21,9 +21,6 @@ func Planned() (settings, leaseStatement, checkpointStatement string) {
 	return pg.IndexesOnly, leaseSQL, checkpointSQL + checkpointAnswers
 }
 
-// ExplainRelay is how a relay finds and deletes its events; it takes a limit.
-func ExplainRelay() string { return `explain ` + relaySQL }
-
 // Firsts decides the group by what the gate remembers, if it does.
 func Firsts(ctx context.Context, s *Claims, group []claim.Request) ([]claim.Verdict, error) {
 	return s.decideFirsts(ctx, group)

@@ -58,7 +58,7 @@ func TestForecastJobsFollowTheSlots(t *testing.T) {
 
 	m.cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id == 1] }
 	m.daemon.Policy.MaxAttempts = 5
-	m.cutSlot(near, 12, 4)
+	m.CutSlot(near, 12, 4)
 	expect("fired", 3*time.Hour, booked)
 	m.Must(m.daemon.RunNext(t.Context(), delivery.Webhook)) // users 1–4, of whom the first waits for a retry
 	booked[key(near, 12, delivery.Webhook)] = 7
@@ -68,7 +68,7 @@ func TestForecastJobsFollowTheSlots(t *testing.T) {
 	expect("app is done", 3*time.Hour, booked)
 	m.moveBy(near, time.Hour)
 	expect("moved", 4*time.Hour, map[string]int64{key(near, 12, delivery.Webhook): 10, key(near, 1, delivery.Webhook): 9, key(near, 12, delivery.App): 10})
-	m.do(near, template.Cancelling)
+	m.Do(near, template.Cancelling)
 	expect("cancelled", 4*time.Hour, map[string]int64{})
 }
 
@@ -93,7 +93,7 @@ func TestRatesAreMeasuredOnce(t *testing.T) {
 	m.cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id > 250] }
 	tpl := m.Published(2 * time.Hour)
 	m.reserveAll(tpl, users(1, 260), pgtest.Reminders(delivery.Webhook, 5)...)
-	m.cutSlot(tpl, 1, 100)
+	m.CutSlot(tpl, 1, 100)
 	m.drain()
 	m.Exec(`update batches set started_at = '2026-01-01 00:00:00+00', finished_at = '2026-01-01 00:00:05+00' where template_id = $1`, tpl.ID)
 	m.finish(tpl)

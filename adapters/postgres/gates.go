@@ -15,6 +15,9 @@ import (
 	"dropbell/domain/user"
 )
 
+// gatePage is how many rows of a gate are read by one statement.
+const gatePage = 5000
+
 // Gates keeps what the database knows of the claim gate: plans, and what
 // became of accepted claims. It implements [stock.Store].
 type Gates struct{ *pg.DB }
@@ -179,7 +182,7 @@ func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64
 func (s Gates) Holdings(ctx context.Context, templateID int64, load func([]stock.Holding) error) error {
 	return inPages(func(after stock.Holding) ([]stock.Holding, error) {
 		rows, err := s.Pool.Query(ctx, `select user_id, issued from claim_counts where template_id = $1 and user_id > $2 order by user_id limit $3`,
-			templateID, after.UserID, chunk)
+			templateID, after.UserID, gatePage)
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +196,7 @@ func (s Gates) Promises(ctx context.Context, templateID int64, load func([]stock
 	var last int64
 	err := inPages(func(stock.Promise) ([]stock.Promise, error) {
 		rows, err := s.Pool.Query(ctx, `select user_id, origin, origin_key, claim_id, id from coupons
-			where template_id = $1 and id > $2 order by id limit $3`, templateID, last, chunk)
+			where template_id = $1 and id > $2 order by id limit $3`, templateID, last, gatePage)
 		if err != nil {
 			return nil, err
 		}
@@ -207,7 +210,7 @@ func (s Gates) Promises(ctx context.Context, templateID int64, load func([]stock
 	return inPages(func(after stock.Promise) ([]stock.Promise, error) {
 		// A redeem code that was refused is as good as before.
 		rows, err := s.Pool.Query(ctx, `select user_id, origin, case when origin = 'code' and coupon_id is null then '' else origin_key end, claim_id
-			from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after.Claim, chunk)
+			from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after.Claim, gatePage)
 		if err != nil {
 			return nil, err
 		}
@@ -243,7 +246,7 @@ func inPages[T any](page func(after T) ([]T, error), load func([]T) error) error
 				return err
 			}
 		}
-		if len(list) < chunk {
+		if len(list) < gatePage {
 			return nil
 		}
 	}

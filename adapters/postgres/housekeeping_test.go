@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 )
 
-const day = 24 * time.Hour
-
 // aged fills every table that is cleaned with rows on both sides of their
-// retention: ten days for deliveries, and so on as in keepTen.
+// retention: ten days for deliveries, and so on as in pgtest.KeepTen.
 func (w *world) aged() {
 	w.Helper()
 	old, recent := w.Published(2*time.Hour), w.Published(2*time.Hour)
@@ -43,8 +42,6 @@ func (w *world) left() map[string]int64 {
 	return rows
 }
 
-var keepTen = postgres.Retention{Delivery: 10 * day, Audit: 20*day + time.Hour, Idempotency: day, Events: 7*day + time.Hour}
-
 var afterCleaning = map[string]int64{
 	"batches":    3, // the oldest is not done, and one that is done is not old enough
 	"exceptions": 3, "reservations": 6000, "former_reservations": 5, "booking_growth": 1, "audit": 20, "idempotency_keys": 100, "handled_events": 7, "sessions": 2, "channel_tests": 3,
@@ -63,7 +60,7 @@ func TestCleanRemovesOnlyWhatIsPast(t *testing.T) {
 	w := newWorld(t)
 	w.aged()
 	h := postgres.NewHousekeeping(w.DB)
-	n, err := h.Clean(t.Context(), keepTen, 0)
+	n, err := h.Clean(t.Context(), pgtest.KeepTen, 0)
 	if want := int64(1 + 6000 + 5 + 1 + 10 + 12000 + 2 + 1 + 2); err != nil || n != want {
 		t.Errorf("%d removed (%v), want %d", n, err, want)
 	}
@@ -73,7 +70,7 @@ func TestCleanRemovesOnlyWhatIsPast(t *testing.T) {
 	if n := w.Number(`select count(*) from templates`) + w.Number(`select count(*) from slots`); n != 2+24 {
 		t.Errorf("%d templates and slots", n)
 	}
-	if n, err := h.Clean(t.Context(), keepTen, 0); n != 0 || err != nil {
+	if n, err := h.Clean(t.Context(), pgtest.KeepTen, 0); n != 0 || err != nil {
 		t.Errorf("again: %d %v", n, err)
 	}
 }
@@ -98,12 +95,12 @@ func TestCleaningMayBeStoppedAnywhere(t *testing.T) {
 	stopped := 0
 	for wait := time.Millisecond; wait < 30*time.Millisecond; wait += 3 * time.Millisecond {
 		ctx, cancel := context.WithTimeout(t.Context(), wait)
-		if _, err := h.Clean(ctx, keepTen, 0); err != nil {
+		if _, err := h.Clean(ctx, pgtest.KeepTen, 0); err != nil {
 			stopped++
 		}
 		cancel()
 	}
-	for _, err := range together(3, func(int) error { _, err := h.Clean(context.Background(), keepTen, 0); return err }) {
+	for _, err := range pgtest.Together(3, func(int) error { _, err := h.Clean(context.Background(), pgtest.KeepTen, 0); return err }) {
 		w.Must(err)
 	}
 	if got := w.left(); stopped == 0 || !same(got, afterCleaning) {
@@ -121,7 +118,7 @@ func TestAStepThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	_, err = tx.Exec(t.Context(), `lock table batches, former_reservations in access exclusive mode`)
 	w.Must(err)
-	if _, err := postgres.NewHousekeeping(w.DB).Clean(t.Context(), keepTen, 200*time.Millisecond); err != nil {
+	if _, err := postgres.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, 200*time.Millisecond); err != nil {
 		t.Errorf("a budget that is used up: %v", err)
 	}
 	w.Must(tx.Rollback(t.Context()))

@@ -36,8 +36,6 @@ func newShift(t *testing.T) *shift {
 // byThree is a cause that can be told in every language.
 var byThree = []fault.Field{{Name: "n", Key: "rule.three", Message: "is divisible by \"three\""}}
 
-var clerk = staff.Actor{Label: "staff:7", Name: "Ada Okafor", Role: staff.Marketer}
-
 func (s *shift) start(n job.New) job.Job {
 	s.Helper()
 	if n.Kind == "" {
@@ -46,7 +44,7 @@ func (s *shift) start(n job.New) job.Job {
 	if n.Title == "" {
 		n.Title = "Count to ten"
 	}
-	j, err := s.service.Start(s.Context(), clerk, n, staff.ManageTemplates)
+	j, err := s.service.Start(s.Context(), pgtest.Clerk, n, staff.ManageTemplates)
 	s.Must(err)
 	return j
 }
@@ -127,8 +125,8 @@ func TestJobIsWorkedOff(t *testing.T) {
 		t.Errorf("steps %v", c.seen)
 	}
 	var rows []job.RowError
-	s.Must(s.service.RowErrors(t.Context(), clerk, j.ID, func(e job.RowError) error { rows = append(rows, e); return nil }))
-	last, err := s.service.LastRowError(t.Context(), clerk, j.ID)
+	s.Must(s.service.RowErrors(t.Context(), pgtest.Clerk, j.ID, func(e job.RowError) error { rows = append(rows, e); return nil }))
+	last, err := s.service.LastRowError(t.Context(), pgtest.Clerk, j.ID)
 	s.Must(err)
 	if !reflect.DeepEqual(last, rows[len(rows)-1]) {
 		t.Errorf("the last row is %+v", last)
@@ -148,7 +146,7 @@ func TestStartTwiceIsOneJob(t *testing.T) {
 	ids := make([]int64, 16)
 	for i := range ids {
 		wg.Go(func() {
-			j, err := s.service.Start(t.Context(), clerk, job.New{Kind: "count", Title: "x", RequestKey: "k"}, staff.ManageTemplates)
+			j, err := s.service.Start(t.Context(), pgtest.Clerk, job.New{Kind: "count", Title: "x", RequestKey: "k"}, staff.ManageTemplates)
 			if err != nil {
 				t.Error(err)
 			}
@@ -162,7 +160,7 @@ func TestStartTwiceIsOneJob(t *testing.T) {
 	if n := s.Number(`select count(*) from audit where action = 'job.start'`) + s.Number(`select count(*) from outbox where topic = $1`, event.JobCreated); n != 2 {
 		t.Errorf("%d records of one start", n)
 	}
-	other := clerk
+	other := pgtest.Clerk
 	other.Label = "staff:8"
 	j, err := s.service.Start(t.Context(), other, job.New{Kind: "count", Title: "x", RequestKey: "k"}, staff.ManageTemplates)
 	s.Must(err)
@@ -297,7 +295,7 @@ func TestCancelAJob(t *testing.T) {
 	c := &counter{}
 	c.delay = func(n int64) {
 		if n == 3 {
-			_, err := s.service.Cancel(t.Context(), clerk, j.ID)
+			_, err := s.service.Cancel(t.Context(), pgtest.Clerk, j.ID)
 			s.Must(err)
 		}
 	}
@@ -306,14 +304,14 @@ func TestCancelAJob(t *testing.T) {
 	if got.State != job.Cancelled || got.Done != 2 || len(c.seen) != 3 || got.FinishedAt == nil {
 		t.Errorf("%+v after steps %v", got, c.seen)
 	}
-	if _, err := s.service.Cancel(t.Context(), clerk, j.ID); !errors.Is(err, job.ErrOver) {
+	if _, err := s.service.Cancel(t.Context(), pgtest.Clerk, j.ID); !errors.Is(err, job.ErrOver) {
 		t.Errorf("cancelled twice: %v", err)
 	}
 	if n := s.Number(`select count(*) from audit where action = 'job.cancel'`); n != 1 {
 		t.Errorf("%d audit entries", n)
 	}
 	waiting := s.start(job.New{})
-	_, err := s.service.Cancel(t.Context(), clerk, waiting.ID)
+	_, err := s.service.Cancel(t.Context(), pgtest.Clerk, waiting.ID)
 	s.Must(err)
 	if _, err := s.jobs.LeaseJob(t.Context(), waiting.ID, []string{"count"}, time.Second); !errors.Is(err, job.ErrNoWork) {
 		t.Errorf("a cancelled job can be taken: %v", err)

@@ -69,7 +69,7 @@ func (m *mint) byCode(stock int64, limit int) template.Template {
 
 func (m *mint) generate(t template.Template, count int64) redeemcode.Batch {
 	m.Helper()
-	b, err := m.staff.Generate(m.Context(), clerk, t.ID, count, "")
+	b, err := m.staff.Generate(m.Context(), pgtest.Clerk, t.ID, count, "")
 	m.Must(err)
 	return b
 }
@@ -108,7 +108,7 @@ func (m *mint) batch(id int64) redeemcode.Batch {
 // csv exports a batch, or all.
 func (m *mint) csv(t template.Template, batch int64) (string, error) {
 	m.Helper()
-	x, err := m.staff.Export(m.Context(), clerk, t.ID, batch)
+	x, err := m.staff.Export(m.Context(), pgtest.Clerk, t.ID, batch)
 	if err != nil {
 		return "", err
 	}

@@ -30,7 +30,7 @@ func newMorgue(t *testing.T) *morgue {
 	m.store = postgres.NewDeadLetters(m.DB)
 	m.letters = &delivery.DeadLetters{Store: m.store}
 	m.daemon.Policy.MaxAttempts = 1
-	m.hook.answer = func(msg delivery.Message, _ int) delivery.Result {
+	m.hook.Answer = func(msg delivery.Message, _ int) delivery.Result {
 		if cause := m.cause(msg.To.ID); cause != "" {
 			return delivery.Result{Status: delivery.Transient, Detail: cause}
 		}
@@ -39,39 +39,13 @@ func newMorgue(t *testing.T) *morgue {
 	return m
 }
 
-// cutSlot fires slot k in batches of at most size users.
-func (w *world) cutSlot(t template.Template, k template.Slot, size int) reminder.Slot {
-	w.Helper()
-	sl := w.DueNow(t, k)
-	w.cut(sl, size)
-	return sl
-}
-
-// cut fires a slot that is due in batches of at most size users.
-func (w *world) cut(sl reminder.Slot, size int) {
-	w.Helper()
-	cut, err := w.Slots.BeginFiring(w.Context(), sl.ID, time.Minute)
-	w.Must(err)
-	due, err := w.Slots.ReadDue(w.Context(), cut, delivery.Range{From: 1, To: 1 << 40})
-	w.Must(err)
-	var found [delivery.Channels]int64
-	for c, ids := range due {
-		found[c] = int64(len(ids))
-		for _, part := range delivery.CutIntoBatches(ids, nil, size) {
-			_, err := w.Slots.StoreBatches(w.Context(), cut, []reminder.NewBatch{{Channel: delivery.Channel(c), Users: part}})
-			w.Must(err)
-		}
-	}
-	w.Must(w.Slots.EndFiring(w.Context(), cut, found))
-}
-
 // bury delivers slot 1 of a new template to users from–to, each in a batch of
 // at most size, and finishes the slot.
 func (m *morgue) bury(from, to, size int) (template.Template, reminder.Slot) {
 	m.Helper()
 	tpl := m.Published(2 * time.Hour)
 	m.reserveAll(tpl, users(from, to), pgtest.Reminders(delivery.Webhook, 5)...)
-	sl := m.cutSlot(tpl, 1, size)
+	sl := m.CutSlot(tpl, 1, size)
 	m.drain()
 	m.finish(tpl)
 	return tpl, sl
@@ -81,7 +55,7 @@ func (m *morgue) finish(tpl template.Template) map[delivery.Channel]delivery.Cou
 	m.Helper()
 	_, err := m.Slots.FinishSlots(m.Context())
 	m.Must(err)
-	return m.balanced(tpl)
+	return m.Balanced(tpl)
 }
 
 // work runs a job to its end and returns it.
@@ -139,10 +113,10 @@ func (m *morgue) markSent(tpl template.Template, id user.ID) {
 
 // times returns how often the webhook was asked to reach the user about tpl.
 func (m *morgue) times(tpl template.Template, id user.ID) int {
-	m.hook.mu.Lock()
-	defer m.hook.mu.Unlock()
+	m.hook.Mu.Lock()
+	defer m.hook.Mu.Unlock()
 	sum := 0
-	for key, n := range m.hook.got {
+	for key, n := range m.hook.Got {
 		var template, slot, due int64
 		var to user.ID
 		if _, err := fmt.Sscanf(key, "reminder-%d-%d-%d-webhook-%d", &template, &slot, &due, &to); err != nil {

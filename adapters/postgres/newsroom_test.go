@@ -22,19 +22,19 @@ type newsroom struct {
 	staff  *reminder.Announcements
 	worker *reminder.Announcer
 	store  postgres.Announcements
-	queue  *memoryQueue
-	app    *sink
-	hook   *sink
+	queue  *pgtest.MemoryQueue
+	app    *pgtest.Sink
+	hook   *pgtest.Sink
 	daemon *delivery.Service
 }
 
 func newNewsroom(t *testing.T) *newsroom {
 	w := newWorld(t)
-	n := &newsroom{world: w, store: postgres.NewAnnouncements(w.DB), queue: &memoryQueue{},
-		app: newSink(delivery.App, 1000), hook: newSink(delivery.Webhook, 100)}
+	n := &newsroom{world: w, store: postgres.NewAnnouncements(w.DB), queue: &pgtest.MemoryQueue{},
+		app: pgtest.NewSink(delivery.App, 1000), hook: pgtest.NewSink(delivery.Webhook, 100)}
 	n.staff = &reminder.Announcements{Store: n.store, Now: pgtest.Clock}
 	n.worker = &reminder.Announcer{Store: n.store, Queue: n.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
-	n.daemon = w.deliverer(n.queue, n.app, n.hook)
+	n.daemon = w.Deliverer(n.queue, n.app, n.hook)
 	return n
 }
 
@@ -49,7 +49,7 @@ func (n *newsroom) drain() {
 func (n *newsroom) remind(t template.Template, k template.Slot) reminder.Slot {
 	n.Helper()
 	sl := n.DueNow(t, k)
-	n.Must(n.world.timers(n.queue).Fire(n.Context(), sl.ID))
+	n.Must(n.world.Timers(n.queue).Fire(n.Context(), sl.ID))
 	n.drain()
 	_, err := n.Slots.FinishSlots(n.Context())
 	n.Must(err)
@@ -60,7 +60,7 @@ func (n *newsroom) moveBy(t template.Template, by time.Duration) template.Templa
 	n.Helper()
 	now, err := n.Templates.Template(n.Context(), t.ID)
 	n.Must(err)
-	return n.move(t, now.OpensAt.Add(by))
+	return n.Move(t, now.OpensAt.Add(by))
 }
 
 // send creates, cuts, delivers and finishes an announcement.
@@ -90,12 +90,12 @@ func (n *newsroom) status(t template.Template, id int64) reminder.AnnouncementSt
 
 // reached returns the users a sink got messages of the kind for, and fails if
 // one of them got the same message twice.
-func reached(t *testing.T, s *sink, kind delivery.Kind) []user.ID {
+func reached(t *testing.T, s *pgtest.Sink, kind delivery.Kind) []user.ID {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	var ids []user.ID
-	for key, times := range s.got {
+	for key, times := range s.Got {
 		if !strings.HasPrefix(key, string(kind)+"-") {
 			continue
 		}

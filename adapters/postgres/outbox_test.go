@@ -128,7 +128,7 @@ func TestSeveralRelays(t *testing.T) {
 	var mu sync.Mutex
 	published := map[string]int{}
 	failed := errors.New("now and then")
-	for _, err := range together(4, func(int) error {
+	for _, err := range pgtest.Together(4, func(int) error {
 		for idle := 0; idle < 3; {
 			n, err := o.Relay(context.Background(), limit, func(_ context.Context, list []postgres.Announcement) error {
 				if len(list) > limit {
@@ -201,15 +201,15 @@ func TestWhatIsAnnouncedIsAnEvent(t *testing.T) {
 	w.Reserve(tpl, 8, pgtest.Reminders(delivery.App, 5)...)
 	w.Cancel(tpl, 7, pgtest.Reminders(delivery.App, 10)...)
 	w.Must(postgres.NewUsers(w.DB).Upsert(t.Context(), []user.Change{{ID: 7, Name: new("Ann")}, {ID: 9, Name: new("Bob")}}, staff.Entry{}))
-	sl, q := w.DueNow(tpl, 1), &memoryQueue{}
-	w.Must(w.timers(q).Fire(t.Context(), sl.ID))
-	w.Must(w.deliverer(q, newSink(delivery.App, 100)).Drain(t.Context(), delivery.App))
+	sl, q := w.DueNow(tpl, 1), &pgtest.MemoryQueue{}
+	w.Must(w.Timers(q).Fire(t.Context(), sl.ID))
+	w.Must(w.Deliverer(q, pgtest.NewSink(delivery.App, 100)).Drain(t.Context(), delivery.App))
 	if _, err := w.Slots.FinishSlots(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.move(tpl, tpl.OpensAt.Add(time.Hour))
-	w.do(tpl, template.Cancelling)
-	w.do(w.Published(time.Hour), template.Closing)
+	w.Move(tpl, tpl.OpensAt.Add(time.Hour))
+	w.Do(tpl, template.Cancelling)
+	w.Do(w.Published(time.Hour), template.Closing)
 
 	payloads := map[string]func() any{}
 	for _, name := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged, event.TemplateClosed, event.TemplateCancelled} {

@@ -33,7 +33,7 @@ func TestAMovedOpeningIsNotLate(t *testing.T) {
 	if !sl.DueAt.Equal(spec.OpensAt.Add(-5 * time.Minute)) {
 		t.Fatalf("slot 1 is due %v", sl.DueAt)
 	}
-	m.cut(sl, 4)
+	m.Cut(sl, 4)
 	worst := time.Duration(-1)
 	m.daemon.Observe = func(_ delivery.Channel, _ int, late time.Duration) { worst = max(worst, late) }
 	m.drain()

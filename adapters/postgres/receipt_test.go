@@ -72,10 +72,10 @@ func TestReceiptOfMixedOutcomes(t *testing.T) {
 	m := newMorgue(t)
 	m.daemon.Policy = delivery.Policy{MaxAttempts: 2, Base: time.Second, Max: time.Second}
 	tpl := m.Published(2 * time.Hour)
-	m.seed(tpl, 3000, append(pgtest.Reminders(delivery.Webhook, 5), pgtest.Reminders(delivery.App, 5)...)...)
+	m.Seed(tpl, 3000, append(pgtest.Reminders(delivery.Webhook, 5), pgtest.Reminders(delivery.App, 5)...)...)
 	m.Exec(`insert into users (id, opt_outs) select n * 7919 + 1, 16 from generate_series(0, 2999, 100) as n`)
 	number := func(id user.ID) int64 { return (int64(id) - 1) / 7919 }
-	m.hook.answer = func(msg delivery.Message, times int) delivery.Result {
+	m.hook.Answer = func(msg delivery.Message, times int) delivery.Result {
 		switch i := number(msg.To.ID); {
 		case i%100 == 1:
 			return delivery.Result{Status: delivery.Permanent, Detail: "unknown, \"user\""}
@@ -86,14 +86,14 @@ func TestReceiptOfMixedOutcomes(t *testing.T) {
 		}
 		return delivery.Result{Status: delivery.Delivered}
 	}
-	sl := m.cutSlot(tpl, 1, 1000)
+	sl := m.CutSlot(tpl, 1, 1000)
 	matches := func(when string) map[string][]string {
 		t.Helper()
 		about, rows, counted := m.readReceipt(sl.ID)
 		if len(rows) != 6000 {
 			t.Errorf("%s: %d rows", when, len(rows))
 		}
-		for c, sum := range m.balanced(tpl) {
+		for c, sum := range m.Balanced(tpl) {
 			want := fmt.Sprintf("reserved=%d,sent=%d,skipped=%d,expired=%d,dead=%d,in_flight=%d", sum.Reserved, sum.Sent, sum.Skipped, sum.Expired, sum.Dead, sum.InFlight)
 			if sum.Reserved > 0 && (counted[c.String()] != want || about["balance "+c.String()] != want) {
 				t.Errorf("%s, %s: counted %s, head %s, balance %s", when, c, counted[c.String()], about["balance "+c.String()], want)
@@ -152,8 +152,8 @@ func TestReceiptOfStoppedAndEmptySlots(t *testing.T) {
 	if about, rows, _ := m.readReceipt(waiting.ID); len(rows) != 0 || about["state"] != "waiting" || about["fired_at"] != "" {
 		t.Errorf("%v %v", about, rows)
 	}
-	sl := m.cutSlot(tpl, 12, 8)
-	m.do(tpl, "cancel")
+	sl := m.CutSlot(tpl, 12, 8)
+	m.Do(tpl, "cancel")
 	m.drain()
 	m.finish(tpl)
 	about, rows, counted := m.readReceipt(sl.ID)

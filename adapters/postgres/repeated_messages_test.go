@@ -16,10 +16,10 @@ import (
 
 // corrections returns how many corrections each user was sent in the app.
 func (n *newsroom) corrections() map[user.ID]int {
-	n.app.mu.Lock()
-	defer n.app.mu.Unlock()
+	n.app.Mu.Lock()
+	defer n.app.Mu.Unlock()
 	got := map[user.ID]int{}
-	for key, times := range n.app.got {
+	for key, times := range n.app.Got {
 		if strings.HasPrefix(key, string(delivery.KindCorrection)+"-") {
 			id, _ := user.ParseID(key[strings.LastIndex(key, "-")+1:])
 			got[id] += times
@@ -142,7 +142,7 @@ func TestRemindOnce(t *testing.T) {
 	n := newNewsroom(t)
 	tpl := n.Published(2 * time.Hour)
 	n.reserveAll(tpl, users(1, 300), pgtest.Reminders(delivery.App, 60)...)
-	n.cutSlot(tpl, 12, 100)
+	n.CutSlot(tpl, 12, 100)
 	n.Must(n.daemon.RunNext(t.Context(), delivery.App)) // a hundred are reminded when the opening moves
 	for i := range 11 {
 		n.moveOnce(tpl, []time.Duration{time.Hour, -time.Hour}[i%2])
@@ -156,7 +156,7 @@ func TestRemindOnce(t *testing.T) {
 	if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, want) {
 		t.Errorf("%d were reminded, want %d", len(got), len(want))
 	}
-	n.balanced(tpl)
+	n.Balanced(tpl)
 	// Once more, and everybody has been reminded before: nobody is now.
 	moved := n.moveOnce(tpl, time.Hour)
 	if line := n.view(moved, 1); len(line.Items) != 1 || line.Items[0].State != string(delivery.Sent) {
@@ -172,7 +172,7 @@ func TestRemindOnce(t *testing.T) {
 		t.Errorf("%+v", line.Items)
 	}
 	n.remind(again, 12)
-	if got := len(n.app.got); got != 2*len(want) {
+	if got := len(n.app.Got); got != 2*len(want) {
 		t.Errorf("%d reminders went out in all, want %d", got, 2*len(want))
 	}
 }

@@ -16,7 +16,7 @@ import (
 // again fires another round of slot 12 and delivers it.
 func (n *newsroom) again(sl reminder.Slot) {
 	n.Helper()
-	n.Must(n.world.timers(n.queue).Fire(n.Context(), sl.ID))
+	n.Must(n.world.Timers(n.queue).Fire(n.Context(), sl.ID))
 	n.drain()
 	_, err := n.Slots.FinishSlots(n.Context())
 	n.Must(err)
@@ -37,7 +37,7 @@ func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 	}
 	tpl := m.Published(2 * time.Hour)
 	m.reserveAll(tpl, users(1, 300), pgtest.Reminders(delivery.Webhook, 60)...)
-	first := m.cutSlot(tpl, 12, 100)
+	first := m.CutSlot(tpl, 12, 100)
 	m.Must(m.daemon.RunNext(t.Context(), delivery.Webhook))
 	m.moveBy(tpl, time.Hour)
 	if v := m.Cancel(tpl, cancels, pgtest.Reminders(delivery.Webhook, 60)...); !v.Applied {
@@ -60,7 +60,7 @@ func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 	if got := reached(t, m.hook, delivery.KindReminder); !slices.Equal(got, want) {
 		t.Errorf("%d were told, not %d", len(got), len(want))
 	}
-	if sum := m.balanced(tpl)[delivery.Webhook]; sum.Sent != 99+200 || sum.Skipped != 200 || sum.Dead != 1 || sum.Reserved != 500 {
+	if sum := m.Balanced(tpl)[delivery.Webhook]; sum.Sent != 99+200 || sum.Skipped != 200 || sum.Dead != 1 || sum.Reserved != 500 {
 		t.Errorf("%+v", sum)
 	}
 	if s := m.Slot(tpl, 12); s.State != reminder.Finished {
@@ -90,7 +90,7 @@ func TestARoundTakenOver(t *testing.T) {
 	n := newNewsroom(t)
 	tpl := n.Published(2 * time.Hour)
 	n.reserveAll(tpl, users(1, 300), pgtest.Reminders(delivery.App, 60)...)
-	n.cutSlot(tpl, 12, 100)
+	n.CutSlot(tpl, 12, 100)
 	n.Must(n.daemon.RunNext(t.Context(), delivery.App))
 	n.moveBy(tpl, time.Hour)
 	n.moveBy(tpl, -time.Hour)
@@ -112,7 +112,7 @@ func TestARoundTakenOver(t *testing.T) {
 	if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, users(1, 300)) {
 		t.Errorf("%d were told", len(got))
 	}
-	if sum := n.balanced(tpl)[delivery.App]; sum.Sent != 300 || sum.Skipped != 200 {
+	if sum := n.Balanced(tpl)[delivery.App]; sum.Sent != 300 || sum.Skipped != 200 {
 		t.Errorf("%+v", sum)
 	}
 }
@@ -123,12 +123,12 @@ func TestARoundWaitsForTheOneBefore(t *testing.T) {
 	n := newNewsroom(t)
 	tpl := n.Published(2 * time.Hour)
 	n.reserveAll(tpl, users(1, 20), pgtest.Reminders(delivery.App, 60)...)
-	first := n.cutSlot(tpl, 12, 100)
+	first := n.CutSlot(tpl, 12, 100)
 	n.moveBy(tpl, time.Hour)
 	n.moveBy(tpl, -time.Hour)
 	second := n.DueNow(tpl, 12)
 	asked := make(chan struct{}, 100)
-	timers := n.world.timers(n.queue)
+	timers := n.world.Timers(n.queue)
 	timers.Store = askedSlots{n.Slots, asked}
 	fired := make(chan error, 1)
 	go func() { fired <- timers.Fire(context.WithoutCancel(t.Context()), second.ID) }()

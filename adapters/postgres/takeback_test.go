@@ -16,8 +16,8 @@ import (
 func TestALivingWorkerKeepsItsBatchAfterAnOutage(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.Published(30 * time.Minute)
-	w.seed(tpl, 100, pgtest.Reminders(delivery.App, 5)...)
-	w.Must(w.timers(&memoryQueue{}).Fire(t.Context(), w.DueNow(tpl, 1).ID))
+	w.Seed(tpl, 100, pgtest.Reminders(delivery.App, 5)...)
+	w.Must(w.Timers(&pgtest.MemoryQueue{}).Fire(t.Context(), w.DueNow(tpl, 1).ID))
 	lease, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
 	w.Must(err)
 	runOut := func() {

@@ -34,7 +34,7 @@ func TestPublishingMakesTwelveSlots(t *testing.T) {
 			t.Errorf("slot %d: %+v", k, r.Slot)
 		}
 	}
-	if draft := w.draft(nil); w.Number(`select count(*) from slots where template_id = $1`, draft.ID) != 0 {
+	if draft := w.Draft(nil); w.Number(`select count(*) from slots where template_id = $1`, draft.ID) != 0 {
 		t.Error("a draft has slots")
 	}
 }
@@ -54,29 +54,18 @@ func (w *world) states(t template.Template) map[string]int {
 	return count
 }
 
-func (w *world) move(t template.Template, to time.Time) template.Template {
-	w.Helper()
-	now, err := w.Templates.Template(w.Context(), t.ID)
-	w.Must(err)
-	s := now.Spec
-	s.OpensAt, s.ClosesAt = to, to.Add(time.Hour)
-	moved, err := w.Service.Edit(w.Context(), pgtest.Actor, t.ID, template.Edition{Version: now.Version, Spec: s})
-	w.Must(err)
-	return moved
-}
-
 func TestMovingThereAndBack(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.Published(32 * time.Minute)
 	first := w.Slot(tpl, 1)
-	away := w.move(tpl, tpl.OpensAt.Add(3*time.Hour))
+	away := w.Move(tpl, tpl.OpensAt.Add(3*time.Hour))
 	if got := w.states(tpl); got["waiting"] != 12 || got["moved"] != 6 || got["passed"] != 6 || len(got) != 3 {
 		t.Errorf("moved away: %v", got)
 	}
 	if s := w.Slot(away, 1); s.ID == first.ID || !s.DueAt.Equal(away.OpensAt.Add(-5*time.Minute)) {
 		t.Errorf("the timer of the new opening: %+v", s)
 	}
-	back := w.move(tpl, tpl.OpensAt)
+	back := w.Move(tpl, tpl.OpensAt)
 	if s := w.Slot(back, 1); s.ID != first.ID || s.State != reminder.Waiting {
 		t.Errorf("moved back: %+v, was %+v", s, first)
 	}
@@ -102,8 +91,8 @@ func TestMovingBackKeepsWhatFired(t *testing.T) {
 	}
 	thereAndBack := func() reminder.Slot {
 		t.Helper()
-		w.move(tpl, tpl.OpensAt.Add(time.Hour))
-		return w.Slot(w.move(tpl, tpl.OpensAt), 12)
+		w.Move(tpl, tpl.OpensAt.Add(time.Hour))
+		return w.Slot(w.Move(tpl, tpl.OpensAt), 12)
 	}
 	fired()
 	second := thereAndBack()
@@ -130,10 +119,10 @@ func TestEndings(t *testing.T) {
 		ended  string
 		reason string
 	}{
-		"close":  {func(w *world, t template.Template) { w.do(t, template.Closing) }, "cancelled", ""},
-		"cancel": {func(w *world, t template.Template) { w.do(t, template.Cancelling) }, "cancelled", "drop_cancelled"},
-		"move":   {func(w *world, t template.Template) { w.move(t, t.OpensAt.Add(time.Hour)) }, "moved", "opening_moved"},
-		"pause":  {func(w *world, t template.Template) { w.do(t, template.Pausing) }, "waiting", ""},
+		"close":  {func(w *world, t template.Template) { w.Do(t, template.Closing) }, "cancelled", ""},
+		"cancel": {func(w *world, t template.Template) { w.Do(t, template.Cancelling) }, "cancelled", "drop_cancelled"},
+		"move":   {func(w *world, t template.Template) { w.Move(t, t.OpensAt.Add(time.Hour)) }, "moved", "opening_moved"},
+		"pause":  {func(w *world, t template.Template) { w.Do(t, template.Pausing) }, "waiting", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -175,8 +164,8 @@ func TestClosingWhatHasEndedBySeveralAtOnce(t *testing.T) {
 	for range ended {
 		ids = append(ids, w.Published(2*time.Hour).ID)
 	}
-	stillOpen, draft := w.Published(2*time.Hour), w.draft(nil)
-	paused := w.do(w.Published(2*time.Hour), template.Pausing)
+	stillOpen, draft := w.Published(2*time.Hour), w.Draft(nil)
+	paused := w.Do(w.Published(2*time.Hour), template.Pausing)
 	w.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = now() - interval '1 second'
 		where id = any($1) or id = $2 or id = $3`, ids, draft.ID, paused.ID)
 	due, err := w.Templates.DueToClose(t.Context(), 7)
@@ -184,7 +173,7 @@ func TestClosingWhatHasEndedBySeveralAtOnce(t *testing.T) {
 		t.Errorf("%d due, %v", len(due), err)
 	}
 	var closed atomic.Int64
-	for _, err := range together(4, func(int) error {
+	for _, err := range pgtest.Together(4, func(int) error {
 		for {
 			due, err := w.Templates.DueToClose(context.Background(), 7)
 			if err != nil || len(due) == 0 {

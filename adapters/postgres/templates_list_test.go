@@ -24,7 +24,7 @@ func templateIDs(list []template.Template) []int64 {
 
 func TestPagingOverEqualOpenings(t *testing.T) {
 	w := newWorld(t)
-	w.draft(nil)
+	w.Draft(nil)
 	// Two hundred and fifty that open at one moment, and two at others.
 	w.Exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
 		select 10, 'n' || n, 'amount_off', 1, 'CNY', 'shop', 1, 1, '2030-01-01 12:00:00+00', '2030-01-02 12:00:00+00', 1, 'claim', 'durable', 'draft'
@@ -62,9 +62,9 @@ func TestPagingOverEqualOpenings(t *testing.T) {
 func TestFilters(t *testing.T) {
 	w := newWorld(t)
 	opens := pgtest.Spec(2 * time.Hour).OpensAt
-	a := w.draft(func(s *template.Spec) { s.ShopNumber = 1; s.OpensAt = opens })
-	b := w.draft(func(s *template.Spec) { s.ShopNumber = 2; s.OpensAt = opens.Add(time.Second) })
-	c := w.draft(func(s *template.Spec) { s.ShopNumber = 3; s.OpensAt = opens.Add(2 * time.Second) })
+	a := w.Draft(func(s *template.Spec) { s.ShopNumber = 1; s.OpensAt = opens })
+	b := w.Draft(func(s *template.Spec) { s.ShopNumber = 2; s.OpensAt = opens.Add(time.Second) })
+	c := w.Draft(func(s *template.Spec) { s.ShopNumber = 3; s.OpensAt = opens.Add(2 * time.Second) })
 	for name, q := range map[string]struct {
 		query template.Query
 		want  []int64
@@ -96,7 +96,7 @@ func TestSearch(t *testing.T) {
 	names := []string{"50% off", "50 per cent off", "a_b", "axb", `back\slash`, `say "hi"`, "it's", "双十一 半价券", "--; drop table templates", `\%_`}
 	ids := map[string]int64{}
 	for _, n := range names {
-		ids[n] = w.draft(func(s *template.Spec) { s.Name = n }).ID
+		ids[n] = w.Draft(func(s *template.Spec) { s.Name = n }).ID
 	}
 	for search, want := range map[string][]string{
 		"%": {"50% off", `\%_`}, "50%": {"50% off"}, "_": {"a_b", `\%_`}, "a_b": {"a_b"}, `\`: {`back\slash`, `\%_`}, `k\s`: {`back\slash`},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,41 +16,10 @@ import (
 	"dropbell/domain/template"
 )
 
-func (w *world) draft(change func(*template.Spec)) template.Template {
-	w.Helper()
-	s := pgtest.Spec(2 * time.Hour)
-	if change != nil {
-		change(&s)
-	}
-	t, err := w.Service.Create(w.Context(), pgtest.Actor, s, "")
-	w.Must(err)
-	return t
-}
-
-func (w *world) do(t template.Template, tr template.Transition) template.Template {
-	w.Helper()
-	t, err := w.Service.Do(w.Context(), pgtest.Actor, t.ID, 0, tr, "test")
-	w.Must(err)
-	return t
-}
-
 // traces counts what changes leave beside the row: audit entries and events.
 func (w *world) traces() [2]int64 {
 	w.Helper()
 	return [2]int64{w.Number(`select count(*) from audit`), w.Number(`select count(*) from outbox`)}
-}
-
-// together runs n callers at the same moment and returns their errors.
-func together(n int, call func(i int) error) []error {
-	errs := make([]error, n)
-	start := make(chan struct{})
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { <-start; errs[i] = call(i) })
-	}
-	close(start)
-	all.Wait()
-	return errs
 }
 
 // TestStockIsLoweredWhileClaimsGoOn: what was issued since the template was
@@ -76,7 +44,7 @@ func TestOfConcurrentEditsOneWins(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.Published(2 * time.Hour)
 	before := w.traces()
-	errs := together(16, func(i int) error {
+	errs := pgtest.Together(16, func(i int) error {
 		s := tpl.Spec
 		s.Name = fmt.Sprintf("by %d", i)
 		_, err := w.Service.Edit(context.Background(), pgtest.Actor, tpl.ID, template.Edition{Version: tpl.Version, Spec: s})
@@ -139,15 +107,15 @@ func TestWhatIsNotSavedLeavesNoTrace(t *testing.T) {
 
 func TestEveryChangeLeavesAnEntryAndAnEvent(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.draft(nil)
-	w.do(tpl, template.Publishing)
+	tpl := w.Draft(nil)
+	w.Do(tpl, template.Publishing)
 	moved, _ := w.Templates.Template(t.Context(), tpl.ID)
 	moved.OpensAt, moved.ClosesAt = moved.OpensAt.Add(time.Minute), moved.ClosesAt.Add(time.Minute)
 	_, err := w.Service.Edit(t.Context(), pgtest.Actor, tpl.ID, template.Edition{Version: moved.Version, Spec: moved.Spec})
 	w.Must(err)
-	w.do(tpl, template.Pausing)
-	w.do(tpl, template.Resuming)
-	w.do(tpl, template.Closing)
+	w.Do(tpl, template.Pausing)
+	w.Do(tpl, template.Resuming)
+	w.Do(tpl, template.Closing)
 	var actions, topics []string
 	w.Must(w.SQL.QueryRow(t.Context(), `select array_agg(action order by id) from audit where object_kind = 'template' and object_id = $1::text`, fmt.Sprint(tpl.ID)).Scan(&actions))
 	w.Must(w.SQL.QueryRow(t.Context(), `select array_agg(topic || ' ' || (payload->>'version') order by id) from outbox where payload->>'template_id' = $1::text`, fmt.Sprint(tpl.ID)).Scan(&topics))
@@ -163,7 +131,7 @@ func TestEveryChangeLeavesAnEntryAndAnEvent(t *testing.T) {
 func TestCreatingTwiceWithOneKey(t *testing.T) {
 	w := newWorld(t)
 	ids := make([]int64, 16)
-	for i, err := range together(len(ids), func(i int) error {
+	for i, err := range pgtest.Together(len(ids), func(i int) error {
 		tpl, err := w.Service.Create(context.Background(), pgtest.Actor, pgtest.Spec(time.Hour), "the key")
 		ids[i] = tpl.ID
 		return err
@@ -190,7 +158,7 @@ func TestCreatingTwiceWithOneKey(t *testing.T) {
 
 func TestAnEditToAnUnknownShop(t *testing.T) {
 	w := newWorld(t)
-	tpl := w.draft(nil)
+	tpl := w.Draft(nil)
 	s := tpl.Spec
 	s.ShopNumber = 4711
 	_, err := w.Service.Edit(t.Context(), pgtest.Actor, tpl.ID, template.Edition{Version: tpl.Version, Spec: s})
@@ -214,7 +182,7 @@ func TestNewestTemplate(t *testing.T) {
 	if id, err := w.Templates.NewestTemplate(t.Context()); id != 0 || err != nil {
 		t.Errorf("%d %v", id, err)
 	}
-	tpl := w.draft(nil)
+	tpl := w.Draft(nil)
 	if id, err := w.Templates.NewestTemplate(t.Context()); id != tpl.ID || err != nil {
 		t.Errorf("%d %v", id, err)
 	}

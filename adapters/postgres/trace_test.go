@@ -99,9 +99,9 @@ func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {
 func TestBatchEventsCarryTheTraceOfTheDelivery(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.Published(time.Hour)
-	w.seed(tpl, 3, pgtest.Reminders(delivery.App, 5)...)
-	w.Must(w.timers(&memoryQueue{}).Fire(traced(t.Context(), sampledParent), w.DueNow(tpl, 1).ID))
-	w.Must(w.deliverer(&memoryQueue{}, newSink(delivery.App, 10)).Drain(traced(t.Context(), sampledParent), delivery.App))
+	w.Seed(tpl, 3, pgtest.Reminders(delivery.App, 5)...)
+	w.Must(w.Timers(&pgtest.MemoryQueue{}).Fire(traced(t.Context(), sampledParent), w.DueNow(tpl, 1).ID))
+	w.Must(w.Deliverer(&pgtest.MemoryQueue{}, pgtest.NewSink(delivery.App, 10)).Drain(traced(t.Context(), sampledParent), delivery.App))
 	for _, topic := range []string{event.SlotFired, event.BatchFinished} {
 		var got string
 		w.Must(w.SQL.QueryRow(t.Context(), `select trace from outbox where topic = $1`, topic).Scan(&got))
@@ -114,10 +114,10 @@ func TestBatchEventsCarryTheTraceOfTheDelivery(t *testing.T) {
 func TestRecountFindsWhatIsOff(t *testing.T) {
 	w := newWorld(t)
 	tpl := w.Published(30 * time.Minute)
-	w.seed(tpl, 30, append(pgtest.Reminders(delivery.App, 5), pgtest.Reminders(delivery.Webhook, 5, 10)...)...)
+	w.Seed(tpl, 30, append(pgtest.Reminders(delivery.App, 5), pgtest.Reminders(delivery.Webhook, 5, 10)...)...)
 	finish := func(k template.Slot) {
-		w.Must(w.timers(&memoryQueue{}).Fire(t.Context(), w.DueNow(tpl, k).ID))
-		d := w.deliverer(&memoryQueue{}, newSink(delivery.App, 10), newSink(delivery.Webhook, 10))
+		w.Must(w.Timers(&pgtest.MemoryQueue{}).Fire(t.Context(), w.DueNow(tpl, k).ID))
+		d := w.Deliverer(&pgtest.MemoryQueue{}, pgtest.NewSink(delivery.App, 10), pgtest.NewSink(delivery.Webhook, 10))
 		w.Must(errors.Join(d.Drain(t.Context(), delivery.App), d.Drain(t.Context(), delivery.Webhook)))
 		_, err := w.Slots.FinishSlots(t.Context())
 		w.Must(err)

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 )
@@ -24,7 +25,7 @@ func TestUploadComesBackAsItWas(t *testing.T) {
 	for _, size := range []int{0, 1, 256<<10 - 1, 256 << 10, 256<<10 + 1, 1_000_000} {
 		content := make([]byte, size)
 		_, _ = random.Read(content)
-		u, err := uploads.SaveUpload(t.Context(), `C:\lists\people.csv`, iotest.HalfReader(bytes.NewReader(content)), 1_000_000, clerk)
+		u, err := uploads.SaveUpload(t.Context(), `C:\lists\people.csv`, iotest.HalfReader(bytes.NewReader(content)), 1_000_000, pgtest.Clerk)
 		w.Must(err)
 		sum := sha256.Sum256(content)
 		if u.Name != "people.csv" || u.Bytes != int64(size) || !bytes.Equal(u.SHA256, sum[:]) || u.CreatedBy != "staff:7 Ada Okafor" {
@@ -47,7 +48,7 @@ func TestUploadReadAnywhere(t *testing.T) {
 	uploads := postgres.NewUploads(w.DB)
 	content := make([]byte, 700_000)
 	_, _ = rand.NewChaCha8([32]byte{2}).Read(content)
-	u, err := uploads.SaveUpload(t.Context(), "x", bytes.NewReader(content), 1<<20, clerk)
+	u, err := uploads.SaveUpload(t.Context(), "x", bytes.NewReader(content), 1<<20, pgtest.Clerk)
 	w.Must(err)
 	r, err := uploads.OpenUpload(t.Context(), u.ID)
 	w.Must(err)
@@ -76,11 +77,11 @@ func TestUploadReadAnywhere(t *testing.T) {
 func TestUploadThatIsNotWhole(t *testing.T) {
 	w := newWorld(t)
 	uploads := postgres.NewUploads(w.DB)
-	if _, err := uploads.SaveUpload(t.Context(), "x", bytes.NewReader(make([]byte, 300_001)), 300_000, clerk); !errors.Is(err, job.ErrUploadTooLarge) {
+	if _, err := uploads.SaveUpload(t.Context(), "x", bytes.NewReader(make([]byte, 300_001)), 300_000, pgtest.Clerk); !errors.Is(err, job.ErrUploadTooLarge) {
 		t.Errorf("too large: %v", err)
 	}
 	broken := errors.New("the connection broke")
-	if _, err := uploads.SaveUpload(t.Context(), "x", io.MultiReader(bytes.NewReader(make([]byte, 300_000)), iotest.ErrReader(broken)), 1<<20, clerk); !errors.Is(err, broken) {
+	if _, err := uploads.SaveUpload(t.Context(), "x", io.MultiReader(bytes.NewReader(make([]byte, 300_000)), iotest.ErrReader(broken)), 1<<20, pgtest.Clerk); !errors.Is(err, broken) {
 		t.Errorf("broken off: %v", err)
 	}
 	if n := w.Number(`select (select count(*) from uploads) + (select count(*) from upload_parts)`); n != 0 {
@@ -94,7 +95,7 @@ func TestUploadThatIsNotWhole(t *testing.T) {
 	}
 	service := &job.Service{Store: postgres.NewJobs(w.DB)}
 	for _, key := range []string{"", "k"} {
-		if _, err := service.Start(t.Context(), clerk, job.New{Kind: "x", Title: "x", UploadID: id, RequestKey: key}, staff.ManageTemplates); !errors.Is(err, job.ErrUploadNotFound) {
+		if _, err := service.Start(t.Context(), pgtest.Clerk, job.New{Kind: "x", Title: "x", UploadID: id, RequestKey: key}, staff.ManageTemplates); !errors.Is(err, job.ErrUploadNotFound) {
 			t.Errorf("started: %v", err)
 		}
 	}
@@ -103,7 +104,7 @@ func TestUploadThatIsNotWhole(t *testing.T) {
 func TestOldJobsAndUploadsAreRemoved(t *testing.T) {
 	s := newShift(t)
 	save := func() int64 {
-		u, err := s.jobs.SaveUpload(t.Context(), "x", bytes.NewReader(make([]byte, 600_000)), 1<<20, clerk)
+		u, err := s.jobs.SaveUpload(t.Context(), "x", bytes.NewReader(make([]byte, 600_000)), 1<<20, pgtest.Clerk)
 		s.Must(err)
 		return u.ID
 	}
@@ -115,7 +116,7 @@ func TestOldJobsAndUploadsAreRemoved(t *testing.T) {
 	s.Exec(`update jobs set state = 'done', finished_at = now() - interval '31 days' where id = $1`, over.ID)
 	s.Exec(`update jobs set state = 'done', finished_at = now() - interval '29 days' where id = $1`, recent.ID)
 	s.Exec(`update uploads set created_at = now() - interval '8 days' where id = any($1)`, []int64{used, needed, unused})
-	keep := postgres.Retention{Jobs: 30 * day, Uploads: 7 * day}
+	keep := postgres.Retention{Jobs: 30 * pgtest.Day, Uploads: 7 * pgtest.Day}
 	for range 2 {
 		_, err := postgres.NewHousekeeping(s.DB).Clean(context.WithoutCancel(t.Context()), keep, 0)
 		s.Must(err)

@@ -80,7 +80,7 @@ func (w *world) fillPerson() {
 	w.Reserve(t, goneID, pgtest.Reminders(delivery.Email, 5, 60)...)
 	w.Reserve(t, 1, pgtest.Reminders(delivery.Email, 60)...)
 	w.Exec(`insert into users (id, name, email) values (1, 'Somebody Else', 'else@erase.example') on conflict do nothing`)
-	w.cutSlot(t, 12, 10)
+	w.CutSlot(t, 12, 10)
 	w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail) select id, $1, 1, 'dead', 'permanent', $2 from batches limit 1`, goneID, "no such "+goneMail)
 	list, err := postgres.NewSegments(w.DB).CreateSegment(w.Context(), segment.Segment{Name: "Fair", Kind: segment.ByList, Rule: segment.Everybody()}, "", about("segment.create"))
 	w.Must(err)

@@ -45,7 +45,7 @@ func (s Users) Everything(ctx context.Context, id user.ID, e staff.Entry) (json.
 	if err != nil {
 		return nil, err
 	}
-	if err := NewAudit(s.DB).Record(ctx, e); err != nil {
+	if err := s.Tx(ctx, func(tx pgx.Tx) error { return pg.InsertAudit(ctx, tx, e) }); err != nil {
 		return nil, err
 	}
 	all["user_id"], _ = json.Marshal(id.String())

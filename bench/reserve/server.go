@@ -20,6 +20,7 @@ import (
 
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/web/api"
@@ -134,7 +135,7 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 	keys := postgres.NewIdempotency(db)
 	handler := api.New(api.Deps{
 		Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock},
-		Board:     postgres.NewBoards(db), Keys: postgres.NewStaff(db), Tokens: tokens, Shops: postgres.NewTemplates(db),
+		Board:     postgres.NewBoards(db), Keys: accessdb.NewStaff(db), Tokens: tokens, Shops: postgres.NewTemplates(db),
 		Idempotency: keys, Hub: &api.Hub{}, Channels: channels, Now: clock, Log: discard,
 	})
 	return handler, func() { reservations.Close(); keys.Close(); db.Close() }, nil

@@ -22,6 +22,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
@@ -104,7 +105,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Segments: &segment.Service{Store: postgres.NewSegments(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)},
 			Tables: tables.Tables{Open: postgres.NewUploads(r.db).OpenUpload}},
 		Uploads: postgres.NewUploads(r.db),
-		Board:   postgres.NewBoards(r.db), Shops: templates, Keys: postgres.NewStaff(r.db), Tokens: tokens,
+		Board:   postgres.NewBoards(r.db), Shops: templates, Keys: accessdb.NewStaff(r.db), Tokens: tokens,
 		Idempotency: postgres.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
 	}
 	d.Explainer = &reminder.Explainer{Store: reservations, Reminders: d.Reminders}
@@ -147,7 +148,7 @@ func (r *rig) key(k staff.Key) string {
 	r.Helper()
 	s := staff.NewSecret()
 	k.Name, k.Prefix, k.CreatedBy = "test", s[:8], "test"
-	_, err := postgres.NewStaff(r.db).InsertKey(context.Background(), k, staff.HashSecret(s), "", staff.Entry{Actor: staff.System(), Action: "key.create"})
+	_, err := accessdb.NewStaff(r.db).InsertKey(context.Background(), k, staff.HashSecret(s), "", staff.Entry{Actor: staff.System(), Action: "key.create"})
 	r.must(err)
 	return s
 }

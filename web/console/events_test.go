@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/domain/staff"
 	"dropbell/web/security"
 )
@@ -20,7 +20,7 @@ func (g *rig) flush() {
 
 func recording(t *testing.T) *rig {
 	g := newRig(t, func(d *Deps) {
-		d.Security = security.New(d.Audit.(postgres.Audit), slog.New(slog.DiscardHandler), d.Now, prometheus.NewRegistry())
+		d.Security = security.New(d.Audit.(accessdb.Audit), slog.New(slog.DiscardHandler), d.Now, prometheus.NewRegistry())
 	})
 	g.from()
 	return g

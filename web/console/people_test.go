@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
 )
@@ -84,7 +84,7 @@ func TestKeyPages(t *testing.T) {
 	if strings.Contains(kept, secret) {
 		t.Error("the secret lies in the session")
 	}
-	k, err := postgres.NewStaff(g.db).Key(t.Context(), staff.HashSecret(secret))
+	k, err := accessdb.NewStaff(g.db).Key(t.Context(), staff.HashSecret(secret))
 	g.must(err)
 	if !k.Usable(g.now()) || !k.Has(staff.ScopePayment) || k.Has(staff.ScopeAdmin) {
 		t.Errorf("key %+v", k)
@@ -98,7 +98,7 @@ func TestKeyPages(t *testing.T) {
 	b.get("/keys/2/revoke").is(404)
 	b.post("/keys/1/revoke", url.Values{"reason": {"left"}}).to("/keys")
 	b.get("/keys").is(200).has("revoked")
-	k, err = postgres.NewStaff(g.db).Key(t.Context(), staff.HashSecret(secret))
+	k, err = accessdb.NewStaff(g.db).Key(t.Context(), staff.HashSecret(secret))
 	g.must(err)
 	if k.Usable(g.now()) {
 		t.Error("a revoked key is usable")

@@ -22,6 +22,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
 	"dropbell/domain/campaign"
@@ -112,9 +113,9 @@ func (g *rig) deps() Deps {
 	people := g.staffService()
 	often := func() staff.Throttle { return shell.NewThrottle(1000, time.Millisecond, g.now) }
 	return Deps{
-		Deps: shell.Deps{Staff: people, ShopList: store, Sessions: postgres.NewSessions(g.db), PublicURL: "http://127.0.0.1",
+		Deps: shell.Deps{Staff: people, ShopList: store, Sessions: accessdb.NewSessions(g.db), PublicURL: "http://127.0.0.1",
 			DefaultZone: shanghai, Now: g.now, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},
-		Access:        access.Deps{Staff: people, Audit: postgres.NewAudit(g.db), Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
+		Access:        access.Deps{Staff: people, Audit: accessdb.NewAudit(g.db), Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
 		DeadLetters:   &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.db)},
 		Explainer:     &reminder.Explainer{Store: g.reserve, Reminders: reminders},
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(g.db), Now: g.now},
@@ -146,7 +147,7 @@ func (g *rig) deps() Deps {
 
 		Templates: &template.Service{Store: store, Now: g.now},
 		Reminders: reminders,
-		Board:     postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: postgres.NewAudit(g.db), Shops: store,
+		Board:     postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: accessdb.NewAudit(g.db), Shops: store,
 		Settings: postgres.NewChannels(g.db), DeadMessages: postgres.NewDeadMessages(g.db), Channels: configured,
 		Monitor: func(writable bool) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -160,7 +161,7 @@ func (g *rig) deps() Deps {
 func (g *rig) staffService() *staff.Service {
 	codes, err := totp.New()
 	g.must(err)
-	return &staff.Service{Store: postgres.NewStaff(g.db), Passwords: quick{}, Codes: codes, Passkeys: passkey.Passkeys{},
+	return &staff.Service{Store: accessdb.NewStaff(g.db), Passwords: quick{}, Codes: codes, Passkeys: passkey.Passkeys{},
 		FixedPolicy: staff.Optional, Now: g.now}
 }
 

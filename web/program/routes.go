@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
 	"dropbell/app"
@@ -31,7 +32,7 @@ import (
 // handler puts everything on one address: operations, API and console.
 func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	p.budgets = middleware.NewBudgetMetrics(p.Registry)
-	p.security = security.New(postgres.NewAudit(p.DB), p.Log, app.Clock, p.Registry)
+	p.security = security.New(accessdb.NewAudit(p.DB), p.Log, app.Clock, p.Registry)
 	apiHandler, err := p.api(ctx)
 	if err != nil {
 		return nil, err
@@ -94,13 +95,13 @@ const (
 
 func (p *program) newConsole() *console.Console {
 	deps := console.Deps{
-		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: postgres.NewTemplates(p.DB), Sessions: postgres.NewSessions(p.DB),
+		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: postgres.NewTemplates(p.DB), Sessions: accessdb.NewSessions(p.DB),
 			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
-		Access: access.Deps{Staff: p.staff, Audit: postgres.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
+		Access: access.Deps{Staff: p.staff, Audit: accessdb.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		Templates: p.templates, Reminders: p.reminders, Board: postgres.NewBoards(p.DB),
-		Users: postgres.NewUsers(p.DB), Audit: postgres.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
+		Users: postgres.NewUsers(p.DB), Audit: accessdb.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
 		Settings: postgres.NewChannels(p.DB), DeadMessages: postgres.NewDeadMessages(p.DB), Channels: p.channels,
 		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
 		Codes:         p.codes,
@@ -142,7 +143,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		Grants:     p.grants(),
 		Reminders:  p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.DB),
 		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Uploads: postgres.NewUploads(p.DB),
-		Shops: postgres.NewTemplates(p.DB), Keys: postgres.NewStaff(p.DB), Tokens: tokens,
+		Shops: postgres.NewTemplates(p.DB), Keys: accessdb.NewStaff(p.DB), Tokens: tokens,
 		Idempotency: keys, Hub: p.hub, Channels: p.channels, Now: app.Clock, Log: p.Log,
 		RequestTimeout: p.Config.RequestTimeout, Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets),
 		StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),

@@ -1,4 +1,4 @@
-package postgres
+package access
 
 import (
 	"context"

@@ -1,4 +1,6 @@
-package postgres
+// Package access stores the members of the staff, their second factors, links,
+// sign-ins and sessions, API keys, and the audit log.
+package access
 
 import (
 	"cmp"
