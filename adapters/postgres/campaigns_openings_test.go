@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
@@ -122,7 +123,7 @@ func TestOpeningsCountOnce(t *testing.T) {
 	refused("leads nowhere any more", c.ID)
 
 	s.Exec(`update campaigns set archived = true, starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
-	_, err := postgres.NewHousekeeping(s.DB).Clean(ctx, pgtest.KeepTen, 0)
+	_, err := workdb.NewHousekeeping(s.DB).Clean(ctx, pgtest.KeepTen, 0)
 	s.Must(err)
 	if n := s.Number(`select count(*) from campaign_openings`); n != 0 {
 		t.Errorf("%d openings are kept for ever", n)

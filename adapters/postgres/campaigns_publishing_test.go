@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
@@ -54,10 +55,10 @@ func TestAudiencesAreOfTheirKind(t *testing.T) {
 func TestPublishingNeedsTheWholeList(t *testing.T) {
 	s := newStage(t)
 	s.users(10, 1)
-	jobs := &job.Service{Store: postgres.NewJobs(s.DB)}
+	jobs := &job.Service{Store: workdb.NewJobs(s.DB)}
 	lists := &segment.Service{Store: postgres.NewSegments(s.DB), Jobs: jobs, Tables: anyIDs{}}
 	upload := func(text string) int64 {
-		u, err := postgres.NewUploads(s.DB).SaveUpload(t.Context(), "list.csv", strings.NewReader(text), 1<<20, staff.System())
+		u, err := workdb.NewUploads(s.DB).SaveUpload(t.Context(), "list.csv", strings.NewReader(text), 1<<20, staff.System())
 		s.Must(err)
 		return u.ID
 	}

@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
@@ -77,7 +78,7 @@ func (m *mint) generate(t template.Template, count int64) redeemcode.Batch {
 // step does the next step of a batch's job as a worker would and saves it.
 func (m *mint) step(b redeemcode.Batch) job.Progress {
 	m.Helper()
-	jobs := postgres.NewJobs(m.DB)
+	jobs := workdb.NewJobs(m.DB)
 	l, err := jobs.LeaseJob(m.Context(), b.JobID, []string{redeemcode.JobKind}, time.Minute)
 	m.Must(err)
 	p, err := m.maker.Step(m.Context(), l.Job)

@@ -11,6 +11,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/campaign"
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
@@ -37,7 +38,7 @@ func (anyIDs) Close() error                   { return nil }
 
 func newLibrary(t *testing.T) *library {
 	s := newOffice(t)
-	l := &library{stage: s, jobs: &job.Service{Store: postgres.NewJobs(s.DB)}, store: postgres.NewSegments(s.DB)}
+	l := &library{stage: s, jobs: &job.Service{Store: workdb.NewJobs(s.DB)}, store: postgres.NewSegments(s.DB)}
 	l.lists = &segment.Service{Store: l.store, Jobs: l.jobs, Tables: anyIDs{}}
 	return l
 }
@@ -61,7 +62,7 @@ func upTo(n int) (list []user.ID) {
 
 func (l *library) upload() int64 {
 	l.Helper()
-	u, err := postgres.NewUploads(l.DB).SaveUpload(l.Context(), "list.csv", strings.NewReader("id\n7\n8\n"), 1<<20, li)
+	u, err := workdb.NewUploads(l.DB).SaveUpload(l.Context(), "list.csv", strings.NewReader("id\n7\n8\n"), 1<<20, li)
 	l.Must(err)
 	return u.ID
 }

@@ -14,6 +14,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
@@ -44,7 +45,7 @@ func (*watcher) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)
 func relayed(t *testing.T, db *postgres.DB, topic string) []string {
 	t.Helper()
 	var traces []string
-	_, err := postgres.NewOutbox(db).Relay(t.Context(), 1000, func(_ context.Context, list []postgres.Announcement) error {
+	_, err := workdb.NewOutbox(db).Relay(t.Context(), 1000, func(_ context.Context, list []workdb.Announcement) error {
 		for _, a := range list {
 			if a.Topic == topic {
 				traces = append(traces, a.Trace)
@@ -156,7 +157,7 @@ func TestOneLeader(t *testing.T) {
 	db, err := postgres.Open(t.Context(), w.SQL.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler)})
 	w.Must(err)
 	t.Cleanup(db.Close)
-	house := postgres.NewHousekeeping(db)
+	house := workdb.NewHousekeeping(db)
 	inside, leave, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- house.Leader(t.Context(), "count", func(context.Context) error {

@@ -21,6 +21,7 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/web/api"
@@ -132,7 +133,7 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 		return nil, nil, err
 	}
 	channels := delivery.ChannelSetOf(delivery.AllChannels()...)
-	keys := postgres.NewIdempotency(db)
+	keys := workdb.NewIdempotency(db)
 	handler := api.New(api.Deps{
 		Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock},
 		Board:     postgres.NewBoards(db), Keys: accessdb.NewStaff(db), Tokens: tokens, Shops: postgres.NewTemplates(db),

@@ -14,7 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
 
-	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
@@ -69,10 +69,10 @@ type Uploads interface {
 
 // Idempotency keeps answers by key; see [postgres.Idempotency].
 type Idempotency interface {
-	Begin(ctx context.Context, r postgres.IdempotencyRequest, lease time.Duration) (postgres.Recorded, error)
-	Renew(ctx context.Context, r postgres.IdempotencyRequest, lease time.Duration) error
-	Finish(ctx context.Context, r postgres.IdempotencyRequest, a postgres.Recorded) error
-	Fail(ctx context.Context, r postgres.IdempotencyRequest) error
+	Begin(ctx context.Context, r workdb.IdempotencyRequest, lease time.Duration) (workdb.Recorded, error)
+	Renew(ctx context.Context, r workdb.IdempotencyRequest, lease time.Duration) error
+	Finish(ctx context.Context, r workdb.IdempotencyRequest, a workdb.Recorded) error
+	Fail(ctx context.Context, r workdb.IdempotencyRequest) error
 }
 
 // Deps is everything the API needs. All fields are required but those that

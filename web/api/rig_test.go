@@ -23,6 +23,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
+	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
@@ -101,16 +102,16 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
 		Templates: &template.Service{Store: templates, Now: r.now},
 		Users:     &user.Service{Store: postgres.NewUsers(r.db)},
-		Jobs:      &job.Service{Store: postgres.NewJobs(r.db)},
-		Segments: &segment.Service{Store: postgres.NewSegments(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)},
-			Tables: tables.Tables{Open: postgres.NewUploads(r.db).OpenUpload}},
-		Uploads: postgres.NewUploads(r.db),
+		Jobs:      &job.Service{Store: workdb.NewJobs(r.db)},
+		Segments: &segment.Service{Store: postgres.NewSegments(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
+			Tables: tables.Tables{Open: workdb.NewUploads(r.db).OpenUpload}},
+		Uploads: workdb.NewUploads(r.db),
 		Board:   postgres.NewBoards(r.db), Shops: templates, Keys: accessdb.NewStaff(r.db), Tokens: tokens,
-		Idempotency: postgres.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
+		Idempotency: workdb.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
 	}
 	d.Explainer = &reminder.Explainer{Store: reservations, Reminders: d.Reminders}
 	d.CouponDesk = &coupon.Desk{Store: postgres.NewCouponSteps(r.db)}
-	d.Grants = &coupon.Grants{Store: postgres.NewGrants(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)}, Now: r.now}
+	d.Grants = &coupon.Grants{Store: postgres.NewGrants(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)}, Now: r.now}
 	d.Coupons = &coupon.Service{Store: postgres.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
 	claims := postgres.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)

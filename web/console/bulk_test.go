@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -17,7 +17,7 @@ import (
 // workOff lets a worker do what waits.
 func (g *rig) workOff(id int64) job.Job {
 	g.Helper()
-	w := &job.Worker{Store: postgres.NewJobs(g.db), Runners: map[string]job.Runner{template.BulkKind: &template.Bulks{Templates: g.Templates}},
+	w := &job.Worker{Store: workdb.NewJobs(g.db), Runners: map[string]job.Runner{template.BulkKind: &template.Bulks{Templates: g.Templates}},
 		LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }}
 	g.must(w.Run(g.Context(), id))
 	j, err := g.Jobs.Job(g.Context(), staff.System(), id)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
@@ -38,7 +39,7 @@ func (g *rig) byCode(t template.Template) template.Template {
 // makeCodes does what workers would with batches that wait.
 func (g *rig) makeCodes() {
 	g.Helper()
-	jobs := postgres.NewJobs(g.db)
+	jobs := workdb.NewJobs(g.db)
 	runner := &redeemcode.Generator{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T)}
 	kinds := []string{redeemcode.JobKind}
 	due, err := jobs.DueJobs(g.Context(), kinds, 10)

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
@@ -36,10 +37,10 @@ func (g *rig) workGrants() {
 	defer gate.Close()
 	store := postgres.NewGrants(g.db)
 	runners := map[string]job.Runner{
-		coupon.GrantKind:    &coupon.Granter{Store: store, Lists: lists{tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload}}, Gate: gate, Random: rand.Uint64},
+		coupon.GrantKind:    &coupon.Granter{Store: store, Lists: lists{tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload}}, Gate: gate, Random: rand.Uint64},
 		coupon.TakeBackKind: &coupon.TakeBacker{Store: store, Desk: &coupon.Desk{Store: postgres.NewCouponSteps(g.db)}}}
-	w := &job.Worker{Store: postgres.NewJobs(g.db), Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }, Runners: runners}
-	due, err := postgres.NewJobs(g.db).DueJobs(g.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
+	w := &job.Worker{Store: workdb.NewJobs(g.db), Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }, Runners: runners}
+	due, err := workdb.NewJobs(g.db).DueJobs(g.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
 	g.must(err)
 	for _, id := range due {
 		g.must(w.Run(g.Context(), id))

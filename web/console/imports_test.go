@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
@@ -26,12 +27,12 @@ import (
 // workPeople runs the waiting jobs about users, as a worker would.
 func (g *rig) workPeople() {
 	g.Helper()
-	segments, files := postgres.NewSegments(g.db), tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload}
+	segments, files := postgres.NewSegments(g.db), tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload}
 	importer := &user.Importer{Store: postgres.NewUsers(g.db), Tables: files, Now: time.Now}
-	w := &job.Worker{Store: postgres.NewJobs(g.db), Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
+	w := &job.Worker{Store: workdb.NewJobs(g.db), Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
 		Runners: map[string]job.Runner{user.CheckJob: importer, user.ImportJob: importer,
 			segment.CountJob: &segment.Counter{Store: segments, Now: time.Now}, segment.ListJob: &segment.Filler{Store: segments, Tables: files, Now: time.Now}}}
-	due, err := postgres.NewJobs(g.db).DueJobs(g.Context(), []string{user.CheckJob, user.ImportJob, segment.CountJob, segment.ListJob}, 100)
+	due, err := workdb.NewJobs(g.db).DueJobs(g.Context(), []string{user.CheckJob, user.ImportJob, segment.CountJob, segment.ListJob}, 100)
 	g.must(err)
 	for _, id := range due {
 		g.must(w.Run(g.Context(), id))

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
@@ -25,7 +25,7 @@ func (g *rig) startJob(by staff.Actor, title string, shop int64) job.Job {
 // work saves a step of the job as a worker would.
 func (g *rig) work(id int64, p job.Progress) {
 	g.Helper()
-	jobs := postgres.NewJobs(g.db)
+	jobs := workdb.NewJobs(g.db)
 	g.exec(`update jobs set lease_until = null, lease_token = null where id = $1`, id)
 	l, err := jobs.LeaseJob(g.Context(), id, []string{"test"}, time.Minute)
 	g.must(err)

@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
 	"dropbell/app"
@@ -102,7 +103,7 @@ func (p *program) newConsole() *console.Console {
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		Templates: p.templates, Reminders: p.reminders, Board: postgres.NewBoards(p.DB),
 		Users: postgres.NewUsers(p.DB), Audit: accessdb.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
-		Settings: postgres.NewChannels(p.DB), DeadMessages: postgres.NewDeadMessages(p.DB), Channels: p.channels,
+		Settings: postgres.NewChannels(p.DB), DeadMessages: workdb.NewDeadMessages(p.DB), Channels: p.channels,
 		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
 		Codes:         p.codes,
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.DB), Now: app.Clock},
@@ -110,7 +111,7 @@ func (p *program) newConsole() *console.Console {
 		Sales:         postgres.NewLedgers(p.DB),
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.DB)},
 		Stock:         p.whereabouts(), Paces: redis.NewShelves(p.Redis),
-		Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Uploads: postgres.NewUploads(p.DB),
+		Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Uploads: workdb.NewUploads(p.DB),
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.DB)},
 		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}, Notices: postgres.NewNotices(p.DB),
 		Tallies: postgres.NewCouponTallies(p.DB), Grants: p.grants(),
@@ -133,7 +134,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 			return nil, err
 		}
 	}
-	keys := postgres.NewIdempotency(p.DB)
+	keys := workdb.NewIdempotency(p.DB)
 	p.OnClose(func() error { keys.Close(); return nil })
 	return api.New(api.Deps{
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaignService(), Coupons: p.coupons(),
@@ -142,7 +143,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		CouponDesk: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)},
 		Grants:     p.grants(),
 		Reminders:  p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.DB),
-		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Uploads: postgres.NewUploads(p.DB),
+		Segments: p.segments(), Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Uploads: workdb.NewUploads(p.DB),
 		Shops: postgres.NewTemplates(p.DB), Keys: accessdb.NewStaff(p.DB), Tokens: tokens,
 		Idempotency: keys, Hub: p.hub, Channels: p.channels, Now: app.Clock, Log: p.Log,
 		RequestTimeout: p.Config.RequestTimeout, Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets),

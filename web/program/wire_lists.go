@@ -1,7 +1,7 @@
 package program
 
 import (
-	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/job"
 	"dropbell/domain/template"
 	"dropbell/web/console"
@@ -9,5 +9,5 @@ import (
 
 // wireLists gives the console what it changes many rows at once with.
 func (p *program) wireLists(d *console.Deps) {
-	d.Bulks = &template.Bulks{Templates: p.templates, Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}}
+	d.Bulks = &template.Bulks{Templates: p.templates, Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/sheet"
 	"dropbell/app"
 	"dropbell/domain/job"
@@ -21,9 +22,9 @@ func (p *program) mountLinks(r chi.Router) {
 }
 
 func (p *program) segments() *segment.Service {
-	return &segment.Service{Store: postgres.NewSegments(p.DB), Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Tables: p.tables()}
+	return &segment.Service{Store: postgres.NewSegments(p.DB), Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Tables: p.tables()}
 }
 
 func (p *program) tables() job.Tables {
-	return sheet.Tables{Open: postgres.NewUploads(p.DB).OpenUpload, Turns: p.workbooks}
+	return sheet.Tables{Open: workdb.NewUploads(p.DB).OpenUpload, Turns: p.workbooks}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -33,7 +34,7 @@ type census struct {
 	boards      postgres.Boards
 	deadLetters postgres.DeadLetters
 	forecaster  *reminder.Forecaster
-	leader      postgres.Housekeeping
+	leader      workdb.Housekeeping
 	stock       stockCensus
 	campaigns   *campaignCensus
 	notices     noticeCensus
@@ -52,7 +53,7 @@ func newCensus(p *program) *census {
 	}
 	c := &census{
 		campaigns: newCampaignCensus(p),
-		boards:    postgres.NewBoards(p.DB), deadLetters: postgres.NewDeadLetters(p.DB), leader: postgres.NewHousekeeping(p.DB),
+		boards:    postgres.NewBoards(p.DB), deadLetters: postgres.NewDeadLetters(p.DB), leader: workdb.NewHousekeeping(p.DB),
 		forecaster: &reminder.Forecaster{Store: postgres.NewForecasts(p.DB), Now: app.Clock},
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_balance_difference",
 			Help: "Recipients that a recent balance sheet is off by; only sheets that do not balance."}, []string{"template", "slot", "channel"}),

@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/domain/claim"
 	"dropbell/domain/fault"
@@ -147,7 +148,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 			t.Errorf("%+v, want %s", c, want)
 		}
 	}
-	messages := postgres.NewDeadMessages(r.db)
+	messages := workdb.NewDeadMessages(r.db)
 	open, err := messages.Open(t.Context(), 0, 10)
 	r.must(err)
 	if len(open) != 4 {

@@ -16,6 +16,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/sheet"
 	"dropbell/adapters/watermill"
@@ -53,7 +54,7 @@ type program struct {
 	couponLife  *coupons
 	jobs        *job.Worker
 	gate        *gateWork
-	outbox      postgres.Outbox
+	outbox      workdb.Outbox
 	metrics     *metrics
 	census      *census
 	tester      *delivery.Tester
@@ -102,7 +103,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 }
 
 func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err error) {
-	p.outbox = postgres.NewOutbox(p.DB)
+	p.outbox = workdb.NewOutbox(p.DB)
 	p.census = newCensus(p)
 	p.wireCockpit(senders)
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.DB)}
@@ -132,7 +133,7 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err er
 }
 
 func (p *program) wireBus() (err error) {
-	dead := postgres.NewDeadMessages(p.DB)
+	dead := workdb.NewDeadMessages(p.DB)
 	p.bus, err = watermill.NewBus(watermill.BusConfig{
 		RedisURL: p.Config.RedisURL, Logger: p.Log, Consumer: "worker-" + uuid.NewString(),
 		DeadMessage: func(ctx context.Context, m watermill.DeadMessage) error {

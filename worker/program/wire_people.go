@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/sheet"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -25,7 +26,7 @@ func (p *program) optOutURL() func(user.ID, delivery.Channel) string {
 
 // tables reads uploaded files, one workbook at a time.
 func (p *program) tables(l sheet.Limits) sheet.Tables {
-	return sheet.Tables{Open: postgres.NewUploads(p.DB).OpenUpload, Limits: l, Turns: p.workbooks}
+	return sheet.Tables{Open: workdb.NewUploads(p.DB).OpenUpload, Limits: l, Turns: p.workbooks}
 }
 
 // peopleRunners work off what begins with uploaded lists of users, and counts.

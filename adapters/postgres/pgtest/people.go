@@ -3,7 +3,7 @@ package pgtest
 import (
 	"time"
 
-	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/staff"
 )
 
@@ -17,4 +17,4 @@ var Operator = staff.Actor{Label: "staff:3", Name: "Olga", Role: staff.Operator}
 const Day = 24 * time.Hour
 
 // KeepTen keeps deliveries for ten days, and everything else for other times.
-var KeepTen = postgres.Retention{Delivery: 10 * Day, Audit: 20*Day + time.Hour, Idempotency: Day, Events: 7*Day + time.Hour}
+var KeepTen = workdb.Retention{Delivery: 10 * Day, Audit: 20*Day + time.Hour, Idempotency: Day, Events: 7*Day + time.Hour}

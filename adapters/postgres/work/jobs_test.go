@@ -1,4 +1,4 @@
-package postgres_test
+package work_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
@@ -23,13 +24,13 @@ import (
 // shift is a world in which jobs are worked off.
 type shift struct {
 	*world
-	jobs    postgres.Jobs
+	jobs    workdb.Jobs
 	service *job.Service
 }
 
 func newShift(t *testing.T) *shift {
 	w := newWorld(t)
-	jobs := postgres.NewJobs(w.DB)
+	jobs := workdb.NewJobs(w.DB)
 	return &shift{w, jobs, &job.Service{Store: jobs}}
 }
 

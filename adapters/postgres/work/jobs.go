@@ -1,4 +1,7 @@
-package postgres
+// Package work stores what the programs do in the background: jobs and their
+// items, uploaded files, answers kept for repeated requests, timers, the outbox
+// of events, messages that a handler gave up on, and when rows are deleted.
+package work
 
 import (
 	"context"

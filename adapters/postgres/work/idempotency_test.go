@@ -1,4 +1,4 @@
-package postgres_test
+package work_test
 
 import (
 	"errors"
@@ -8,18 +8,18 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 )
 
-func request(key, hash string) postgres.IdempotencyRequest {
-	return postgres.IdempotencyRequest{Actor: "user:7", Key: key, Hash: []byte(hash)}
+func request(key, hash string) workdb.IdempotencyRequest {
+	return workdb.IdempotencyRequest{Actor: "user:7", Key: key, Hash: []byte(hash)}
 }
 
 func TestIdempotencyKey(t *testing.T) {
 	w := newWorld(t)
-	s := postgres.NewIdempotency(w.DB)
+	s := workdb.NewIdempotency(w.DB)
 	t.Cleanup(s.Close)
-	begin := func(key, hash string) postgres.Recorded {
+	begin := func(key, hash string) workdb.Recorded {
 		t.Helper()
 		r, err := s.Begin(t.Context(), request(key, hash), time.Minute)
 		w.Must(err)
@@ -34,12 +34,12 @@ func TestIdempotencyKey(t *testing.T) {
 	if r := begin("k", "b"); !r.Conflict {
 		t.Fatalf("another request: %+v", r)
 	}
-	if r, err := s.Begin(t.Context(), postgres.IdempotencyRequest{Actor: "user:8", Key: "k", Hash: []byte("b")}, time.Minute); err != nil || r.Conflict || r.Busy {
+	if r, err := s.Begin(t.Context(), workdb.IdempotencyRequest{Actor: "user:8", Key: "k", Hash: []byte("b")}, time.Minute); err != nil || r.Conflict || r.Busy {
 		t.Fatalf("somebody else's: %+v %v", r, err)
 	}
-	answer := postgres.Recorded{Status: 201, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte{0, 1, 255}}
+	answer := workdb.Recorded{Status: 201, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte{0, 1, 255}}
 	w.Must(s.Finish(t.Context(), request("k", "a"), answer))
-	if err := s.Finish(t.Context(), request("k", "a"), postgres.Recorded{Status: 500}); !errors.Is(err, postgres.ErrAttemptLost) {
+	if err := s.Finish(t.Context(), request("k", "a"), workdb.Recorded{Status: 500}); !errors.Is(err, workdb.ErrAttemptLost) {
 		t.Fatalf("a second answer: %v", err)
 	}
 	if r := begin("k", "a"); !r.Answered || r.Status != 201 || string(r.Body) != "\x00\x01\xff" || r.Header.Get("Content-Type") != "application/json" {
@@ -52,7 +52,7 @@ func TestIdempotencyKey(t *testing.T) {
 
 func TestCrashedAttempt(t *testing.T) {
 	w := newWorld(t)
-	s := postgres.NewIdempotency(w.DB)
+	s := workdb.NewIdempotency(w.DB)
 	t.Cleanup(s.Close)
 	_, err := s.Begin(t.Context(), request("k", "a"), time.Minute)
 	w.Must(err)
@@ -84,9 +84,9 @@ func TestCrashedAttempt(t *testing.T) {
 // nor end nor prolong what another has taken over.
 func TestAnAttemptThoughtDead(t *testing.T) {
 	w := newWorld(t)
-	s := postgres.NewIdempotency(w.DB)
+	s := workdb.NewIdempotency(w.DB)
 	t.Cleanup(s.Close)
-	begin := func() postgres.IdempotencyRequest {
+	begin := func() workdb.IdempotencyRequest {
 		t.Helper()
 		q := request("k", "a")
 		r, err := s.Begin(t.Context(), q, time.Minute)
@@ -112,19 +112,19 @@ func TestAnAttemptThoughtDead(t *testing.T) {
 	for what, err := range map[string]error{
 		"renewal": s.Renew(t.Context(), first, time.Hour),
 		"failure": s.Fail(t.Context(), first),
-		"answer":  s.Finish(t.Context(), first, postgres.Recorded{Status: 409}),
+		"answer":  s.Finish(t.Context(), first, workdb.Recorded{Status: 409}),
 	} {
-		if !errors.Is(err, postgres.ErrAttemptLost) {
+		if !errors.Is(err, workdb.ErrAttemptLost) {
 			t.Errorf("%s of the first: %v", what, err)
 		}
 	}
 	busy("the second goes on")
 	w.Must(s.Fail(t.Context(), second))
-	if err := s.Renew(t.Context(), second, time.Hour); !errors.Is(err, postgres.ErrAttemptLost) {
+	if err := s.Renew(t.Context(), second, time.Hour); !errors.Is(err, workdb.ErrAttemptLost) {
 		t.Errorf("renewal after the end: %v", err)
 	}
 	third := begin()
-	w.Must(s.Finish(t.Context(), third, postgres.Recorded{Status: 201}))
+	w.Must(s.Finish(t.Context(), third, workdb.Recorded{Status: 201}))
 	if r, err := s.Begin(t.Context(), request("k", "a"), time.Minute); err != nil || !r.Answered || r.Status != 201 {
 		t.Fatalf("the third's answer: %+v %v", r, err)
 	}
@@ -133,7 +133,7 @@ func TestAnAttemptThoughtDead(t *testing.T) {
 // Of many at once exactly one may go, also when the first has crashed.
 func TestIdempotencyKeyRace(t *testing.T) {
 	w := newWorld(t)
-	s := postgres.NewIdempotency(w.DB)
+	s := workdb.NewIdempotency(w.DB)
 	t.Cleanup(s.Close)
 	for round := range 3 {
 		var taken atomic.Int64

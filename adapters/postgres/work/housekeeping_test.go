@@ -1,12 +1,12 @@
-package postgres_test
+package work_test
 
 import (
 	"context"
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
 )
 
 // aged fills every table that is cleaned with rows on both sides of their
@@ -59,7 +59,7 @@ func same(a, b map[string]int64) bool {
 func TestCleanRemovesOnlyWhatIsPast(t *testing.T) {
 	w := newWorld(t)
 	w.aged()
-	h := postgres.NewHousekeeping(w.DB)
+	h := workdb.NewHousekeeping(w.DB)
 	n, err := h.Clean(t.Context(), pgtest.KeepTen, 0)
 	if want := int64(1 + 6000 + 5 + 1 + 10 + 12000 + 2 + 1 + 2); err != nil || n != want {
 		t.Errorf("%d removed (%v), want %d", n, err, want)
@@ -79,7 +79,7 @@ func TestZeroKeepsForEver(t *testing.T) {
 	w := newWorld(t)
 	w.aged()
 	before := w.left()
-	n, err := postgres.NewHousekeeping(w.DB).Clean(t.Context(), postgres.Retention{}, 0)
+	n, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), workdb.Retention{}, 0)
 	before["sessions"]-- // the only ones without a setting
 	if err != nil || n != 1 || !same(w.left(), before) {
 		t.Errorf("%d removed (%v), left %v of %v", n, err, w.left(), before)
@@ -91,7 +91,7 @@ func TestZeroKeepsForEver(t *testing.T) {
 func TestCleaningMayBeStoppedAnywhere(t *testing.T) {
 	w := newWorld(t)
 	w.aged()
-	h := postgres.NewHousekeeping(w.DB)
+	h := workdb.NewHousekeeping(w.DB)
 	stopped := 0
 	for wait := time.Millisecond; wait < 30*time.Millisecond; wait += 3 * time.Millisecond {
 		ctx, cancel := context.WithTimeout(t.Context(), wait)
@@ -118,7 +118,7 @@ func TestAStepThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	_, err = tx.Exec(t.Context(), `lock table batches, former_reservations in access exclusive mode`)
 	w.Must(err)
-	if _, err := postgres.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, 200*time.Millisecond); err != nil {
+	if _, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, 200*time.Millisecond); err != nil {
 		t.Errorf("a budget that is used up: %v", err)
 	}
 	w.Must(tx.Rollback(t.Context()))

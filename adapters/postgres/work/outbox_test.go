@@ -1,4 +1,4 @@
-package postgres_test
+package work_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
@@ -27,7 +28,7 @@ func (w *world) fillOutbox(n int) {
 	w.Exec(`insert into outbox (topic, payload) select 't', jsonb_build_object('n', n) from generate_series(1, $1) n`, n)
 }
 
-func waitingIn(t *testing.T, o postgres.Outbox) int64 {
+func waitingIn(t *testing.T, o workdb.Outbox) int64 {
 	t.Helper()
 	n, _, err := o.Backlog(t.Context())
 	if err != nil {
@@ -38,14 +39,14 @@ func waitingIn(t *testing.T, o postgres.Outbox) int64 {
 
 func TestRelayForgetsWhatWasPublished(t *testing.T) {
 	w := newWorld(t)
-	o := postgres.NewOutbox(w.DB)
-	if n, err := o.Relay(t.Context(), 10, func(context.Context, []postgres.Announcement) error { return errors.New("called") }); n != 0 || err != nil {
+	o := workdb.NewOutbox(w.DB)
+	if n, err := o.Relay(t.Context(), 10, func(context.Context, []workdb.Announcement) error { return errors.New("called") }); n != 0 || err != nil {
 		t.Errorf("nothing waits: %d %v", n, err)
 	}
 	w.fillOutbox(25)
-	var got []postgres.Announcement
+	var got []workdb.Announcement
 	for _, want := range []int{10, 10, 5, 0} {
-		n, err := o.Relay(t.Context(), 10, func(_ context.Context, list []postgres.Announcement) error {
+		n, err := o.Relay(t.Context(), 10, func(_ context.Context, list []workdb.Announcement) error {
 			got = append(got, list...)
 			return nil
 		})
@@ -67,11 +68,11 @@ func TestRelayForgetsWhatWasPublished(t *testing.T) {
 
 func TestRelayKeepsWhatCouldNotBePublished(t *testing.T) {
 	w := newWorld(t)
-	o := postgres.NewOutbox(w.DB)
+	o := workdb.NewOutbox(w.DB)
 	w.fillOutbox(5)
 	broken := errors.New("connection refused")
 	var first, second []string
-	if _, err := o.Relay(t.Context(), 10, func(_ context.Context, list []postgres.Announcement) error {
+	if _, err := o.Relay(t.Context(), 10, func(_ context.Context, list []workdb.Announcement) error {
 		for _, a := range list {
 			first = append(first, a.ID)
 		}
@@ -80,13 +81,13 @@ func TestRelayKeepsWhatCouldNotBePublished(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := o.Relay(ctx, 10, func(context.Context, []postgres.Announcement) error { cancel(); return nil }); err == nil {
+	if _, err := o.Relay(ctx, 10, func(context.Context, []workdb.Announcement) error { cancel(); return nil }); err == nil {
 		t.Error("the process was stopped before it could commit, and all is well")
 	}
 	if n, age, err := o.Backlog(t.Context()); n != 5 || age < 0 || err != nil {
 		t.Errorf("%d wait for %v s, %v", n, age, err)
 	}
-	_, err := o.Relay(t.Context(), 10, func(_ context.Context, list []postgres.Announcement) error {
+	_, err := o.Relay(t.Context(), 10, func(_ context.Context, list []workdb.Announcement) error {
 		for _, a := range list {
 			second = append(second, a.ID)
 		}
@@ -109,7 +110,7 @@ func TestRelayChoosesOnce(t *testing.T) {
 	for _, n := range []int{0, 3000} {
 		w.fillOutbox(n)
 		w.Exec(`analyze outbox`)
-		rows, err := w.SQL.Query(t.Context(), postgres.ExplainRelay(), 100)
+		rows, err := w.SQL.Query(t.Context(), workdb.ExplainRelay(), 100)
 		w.Must(err)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		w.Must(err)
@@ -122,7 +123,7 @@ func TestRelayChoosesOnce(t *testing.T) {
 // TestSeveralRelays deliver every event, fail now and then, and leave none.
 func TestSeveralRelays(t *testing.T) {
 	w := newWorld(t)
-	o := postgres.NewOutbox(w.DB)
+	o := workdb.NewOutbox(w.DB)
 	const events, limit = 3000, 50
 	w.fillOutbox(events)
 	var mu sync.Mutex
@@ -130,7 +131,7 @@ func TestSeveralRelays(t *testing.T) {
 	failed := errors.New("now and then")
 	for _, err := range pgtest.Together(4, func(int) error {
 		for idle := 0; idle < 3; {
-			n, err := o.Relay(context.Background(), limit, func(_ context.Context, list []postgres.Announcement) error {
+			n, err := o.Relay(context.Background(), limit, func(_ context.Context, list []workdb.Announcement) error {
 				if len(list) > limit {
 					t.Errorf("%d at once, at most %d", len(list), limit)
 				}
@@ -156,7 +157,7 @@ func TestSeveralRelays(t *testing.T) {
 		w.Must(err)
 	}
 	// One that failed while the others were done looking.
-	_, err := o.Relay(t.Context(), events, func(_ context.Context, list []postgres.Announcement) error {
+	_, err := o.Relay(t.Context(), events, func(_ context.Context, list []workdb.Announcement) error {
 		for _, a := range list {
 			published[a.ID]++
 		}
@@ -176,12 +177,12 @@ func TestSeveralRelays(t *testing.T) {
 // TestARelayThatIsSlowHoldsUpNobody: the others take what it has not.
 func TestARelayThatIsSlowHoldsUpNobody(t *testing.T) {
 	w := newWorld(t)
-	o := postgres.NewOutbox(w.DB)
+	o := workdb.NewOutbox(w.DB)
 	w.fillOutbox(20)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	slow, err := o.Relay(ctx, 10, func(ctx context.Context, _ []postgres.Announcement) error {
-		quick, err := o.Relay(ctx, 100, func(context.Context, []postgres.Announcement) error { return nil })
+	slow, err := o.Relay(ctx, 10, func(ctx context.Context, _ []workdb.Announcement) error {
+		quick, err := o.Relay(ctx, 100, func(context.Context, []workdb.Announcement) error { return nil })
 		if quick != 10 {
 			t.Errorf("the quick one took %d", quick)
 		}
@@ -221,7 +222,7 @@ func TestWhatIsAnnouncedIsAnEvent(t *testing.T) {
 	payloads[event.BatchFinished] = func() any { return new(event.Batch) }
 	payloads[event.UsersChanged] = func() any { return new(event.Users) }
 	found := map[string][]any{}
-	_, err := postgres.NewOutbox(w.DB).Relay(t.Context(), 1000, func(_ context.Context, list []postgres.Announcement) error {
+	_, err := workdb.NewOutbox(w.DB).Relay(t.Context(), 1000, func(_ context.Context, list []workdb.Announcement) error {
 		for _, a := range list {
 			if payloads[a.Topic] == nil {
 				t.Errorf("%s is not an event", a.Topic)

@@ -1,4 +1,4 @@
-package postgres_test
+package work_test
 
 import (
 	"bytes"
@@ -12,15 +12,15 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 )
 
 func TestUploadComesBackAsItWas(t *testing.T) {
 	w := newWorld(t)
-	uploads := postgres.NewUploads(w.DB)
+	uploads := workdb.NewUploads(w.DB)
 	random := rand.NewChaCha8([32]byte{1})
 	for _, size := range []int{0, 1, 256<<10 - 1, 256 << 10, 256<<10 + 1, 1_000_000} {
 		content := make([]byte, size)
@@ -45,7 +45,7 @@ func TestUploadComesBackAsItWas(t *testing.T) {
 // Reading at any place is like reading from memory.
 func TestUploadReadAnywhere(t *testing.T) {
 	w := newWorld(t)
-	uploads := postgres.NewUploads(w.DB)
+	uploads := workdb.NewUploads(w.DB)
 	content := make([]byte, 700_000)
 	_, _ = rand.NewChaCha8([32]byte{2}).Read(content)
 	u, err := uploads.SaveUpload(t.Context(), "x", bytes.NewReader(content), 1<<20, pgtest.Clerk)
@@ -76,7 +76,7 @@ func TestUploadReadAnywhere(t *testing.T) {
 
 func TestUploadThatIsNotWhole(t *testing.T) {
 	w := newWorld(t)
-	uploads := postgres.NewUploads(w.DB)
+	uploads := workdb.NewUploads(w.DB)
 	if _, err := uploads.SaveUpload(t.Context(), "x", bytes.NewReader(make([]byte, 300_001)), 300_000, pgtest.Clerk); !errors.Is(err, job.ErrUploadTooLarge) {
 		t.Errorf("too large: %v", err)
 	}
@@ -93,7 +93,7 @@ func TestUploadThatIsNotWhole(t *testing.T) {
 	if _, err := uploads.OpenUpload(t.Context(), id); !errors.Is(err, job.ErrUploadNotFound) {
 		t.Errorf("opened: %v", err)
 	}
-	service := &job.Service{Store: postgres.NewJobs(w.DB)}
+	service := &job.Service{Store: workdb.NewJobs(w.DB)}
 	for _, key := range []string{"", "k"} {
 		if _, err := service.Start(t.Context(), pgtest.Clerk, job.New{Kind: "x", Title: "x", UploadID: id, RequestKey: key}, staff.ManageTemplates); !errors.Is(err, job.ErrUploadNotFound) {
 			t.Errorf("started: %v", err)
@@ -116,9 +116,9 @@ func TestOldJobsAndUploadsAreRemoved(t *testing.T) {
 	s.Exec(`update jobs set state = 'done', finished_at = now() - interval '31 days' where id = $1`, over.ID)
 	s.Exec(`update jobs set state = 'done', finished_at = now() - interval '29 days' where id = $1`, recent.ID)
 	s.Exec(`update uploads set created_at = now() - interval '8 days' where id = any($1)`, []int64{used, needed, unused})
-	keep := postgres.Retention{Jobs: 30 * pgtest.Day, Uploads: 7 * pgtest.Day}
+	keep := workdb.Retention{Jobs: 30 * pgtest.Day, Uploads: 7 * pgtest.Day}
 	for range 2 {
-		_, err := postgres.NewHousekeeping(s.DB).Clean(context.WithoutCancel(t.Context()), keep, 0)
+		_, err := workdb.NewHousekeeping(s.DB).Clean(context.WithoutCancel(t.Context()), keep, 0)
 		s.Must(err)
 	}
 	if n := s.Number(`select count(*) from jobs where id = any($1)`, []int64{going.ID, recent.ID}); n != 2 || s.Number(`select count(*) from jobs`) != 2 {

@@ -1,4 +1,4 @@
-package postgres_test
+package work_test
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -22,7 +22,7 @@ func poisoned(id, handler string, payload []byte) staff.DeadMessage {
 }
 
 // open returns the messages nobody has dealt with.
-func open(t *testing.T, dead postgres.DeadMessages) []staff.DeadMessage {
+func open(t *testing.T, dead workdb.DeadMessages) []staff.DeadMessage {
 	t.Helper()
 	list, err := dead.Open(t.Context(), 0, 100)
 	if err != nil {
@@ -33,7 +33,7 @@ func open(t *testing.T, dead postgres.DeadMessages) []staff.DeadMessage {
 
 func TestKeepADeadMessageOncePerHandler(t *testing.T) {
 	w := newWorld(t)
-	dead := postgres.NewDeadMessages(w.DB)
+	dead := workdb.NewDeadMessages(w.DB)
 	again := poisoned(someID, "timers", []byte(`{"template_id": "1"}`))
 	for range 3 {
 		w.Must(dead.Keep(t.Context(), again))
@@ -59,7 +59,7 @@ func TestKeepADeadMessageOncePerHandler(t *testing.T) {
 // TestAnythingCanBeKept: a message that cannot be kept would be delivered for ever.
 func TestAnythingCanBeKept(t *testing.T) {
 	w := newWorld(t)
-	dead := postgres.NewDeadMessages(w.DB)
+	dead := workdb.NewDeadMessages(w.DB)
 	m := poisoned("not a uuid \x00\xff", "timers", []byte{0, 0xff, 1})
 	m.Reason, m.Topic = strings.Repeat("cannot read \x00\xff 券", 10_000), "foreign\x00topic"
 	w.Must(dead.Keep(t.Context(), m))
@@ -72,7 +72,7 @@ func TestAnythingCanBeKept(t *testing.T) {
 
 func TestRequeue(t *testing.T) {
 	w := newWorld(t)
-	dead := postgres.NewDeadMessages(w.DB)
+	dead := workdb.NewDeadMessages(w.DB)
 	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{"template_id": "1"}`))))
 	w.Must(dead.Keep(t.Context(), poisoned("1700-0", "timers", []byte(`{"template_id": "2"}`))))
 	for _, m := range open(t, dead) {
@@ -98,7 +98,7 @@ func TestRequeue(t *testing.T) {
 
 func TestDiscard(t *testing.T) {
 	w := newWorld(t)
-	dead := postgres.NewDeadMessages(w.DB)
+	dead := workdb.NewDeadMessages(w.DB)
 	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{}`))))
 	id := open(t, dead)[0].ID
 	w.Must(dead.Discard(t.Context(), pgtest.Operator, id))
@@ -116,7 +116,7 @@ func TestDiscard(t *testing.T) {
 // TestWhatIsNoEventCannotBeSentAgain, stays where it is and can be discarded.
 func TestWhatIsNoEventCannotBeSentAgain(t *testing.T) {
 	w := newWorld(t)
-	dead := postgres.NewDeadMessages(w.DB)
+	dead := workdb.NewDeadMessages(w.DB)
 	for name, payload := range map[string]string{"no JSON": "{", "no text": "\xff\x00", "NUL in text": `{"a": "\u0000"}`, "nothing": ""} {
 		w.Must(dead.Keep(t.Context(), poisoned(name, "timers", []byte(payload))))
 	}
@@ -137,7 +137,7 @@ func TestWhatIsNoEventCannotBeSentAgain(t *testing.T) {
 
 func TestOneOfSeveralRequeues(t *testing.T) {
 	w := newWorld(t)
-	dead := postgres.NewDeadMessages(w.DB)
+	dead := workdb.NewDeadMessages(w.DB)
 	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{}`))))
 	id := open(t, dead)[0].ID
 	won := 0

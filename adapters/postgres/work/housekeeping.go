@@ -1,13 +1,14 @@
-package postgres
+package work
 
 import (
 	"cmp"
 	"context"
-	"dropbell/adapters/postgres/internal/pg"
 	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
 )
 
 // Housekeeping removes what nobody needs any more, in small chunks so that no

@@ -1,10 +1,11 @@
-package postgres
+package work
 
 import (
 	"context"
-	"dropbell/adapters/postgres/internal/pg"
 
 	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
 )
 
 // An Announcement is one event on its way out.
