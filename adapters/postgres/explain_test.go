@@ -137,7 +137,7 @@ func TestExplainWithdrawn(t *testing.T) {
 	m.tells(tpl, 1, "published", "withdrawn")
 	m.Reserve(tpl, 1, pgtest.Reminders(delivery.App, 10)...)
 	m.tells(tpl, 1, "withdrawn", "reserved", "expected app10")
-	if box, err := m.Reservations.Inbox(t.Context(), 1, time.Time{}, 10); err != nil || len(box.Items) != 0 {
+	if box, err := m.Inbox.Page(t.Context(), 1, time.Time{}, 10); err != nil || len(box.Items) != 0 {
 		t.Errorf("%+v %v", box, err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
@@ -79,6 +80,7 @@ type Idempotency interface {
 // say otherwise.
 type Deps struct {
 	Reminders   *reminder.Service
+	Inbox       *inbox.Service
 	Templates   *template.Service
 	Users       *user.Service
 	Segments    *segment.Service

@@ -28,6 +28,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
@@ -100,6 +101,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	r.must(err)
 	d := api.Deps{
 		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
+		Inbox:     &inbox.Service{Store: postgres.NewInbox(r.db)},
 		Templates: &template.Service{Store: templates, Now: r.now},
 		Users:     &user.Service{Store: postgres.NewUsers(r.db)},
 		Jobs:      &job.Service{Store: workdb.NewJobs(r.db)},

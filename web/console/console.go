@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
@@ -76,6 +77,7 @@ type Deps struct {
 	Access       access.Deps
 	Templates    *template.Service
 	Reminders    *reminder.Service
+	Inbox        *inbox.Service
 	Board        reminder.BoardStore
 	Users        reminder.Users
 	Audit        AuditReader

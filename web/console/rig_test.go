@@ -29,6 +29,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
@@ -147,8 +148,8 @@ func (g *rig) deps() Deps {
 		Tables:   tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload},
 
 		Templates: &template.Service{Store: store, Now: g.now},
-		Reminders: reminders,
-		Board:     postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: accessdb.NewAudit(g.db), Shops: store,
+		Reminders: reminders, Inbox: &inbox.Service{Store: postgres.NewInbox(g.db)},
+		Board: postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: accessdb.NewAudit(g.db), Shops: store,
 		Settings: postgres.NewChannels(g.db), DeadMessages: workdb.NewDeadMessages(g.db), Channels: configured,
 		Monitor: func(writable bool) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
