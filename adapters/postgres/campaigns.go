@@ -19,36 +19,30 @@ import (
 	"dropbell/domain/user"
 )
 
-// Members reads an audience that another room keeps, such as a segment.
-type Members interface {
+// A SegmentReader reads the audiences that are segments and lists.
+type SegmentReader interface {
 	// MembersBy returns the ids above after, ascending, at most limit of them:
 	// of a list, or of the users whom the rule means, whatever the segment
 	// itself says by now. Without a rule the segment's own is taken.
 	MembersBy(ctx context.Context, id int64, rule *segment.Rule, after user.ID, limit int) ([]user.ID, error)
+	// EstimateRule says about how many users the rule means.
+	EstimateRule(ctx context.Context, r segment.Rule) (segment.Estimate, error)
 }
 
 // Campaigns keeps campaigns, cuts their audiences and counts what became of them.
 type Campaigns struct {
 	*pg.DB
-	// Segments and Lists may be nil: there are none then. Both are segments.
-	Segments, Lists Members
+	segments SegmentReader
 }
 
-// NewCampaigns returns the campaigns of db.
-func NewCampaigns(db *pg.DB) Campaigns {
-	return Campaigns{DB: db, Segments: NewSegments(db), Lists: NewSegments(db)}
+// NewCampaigns returns the campaigns of db, some of which are for segments.
+func NewCampaigns(db *pg.DB, segments SegmentReader) Campaigns {
+	return Campaigns{DB: db, segments: segments}
 }
 
 // Audiences returns the kinds of audiences that can be read.
 func (s Campaigns) Audiences() []campaign.AudienceKind {
-	kinds := []campaign.AudienceKind{campaign.Everybody, campaign.Named, campaign.Reserved, campaign.Holds}
-	if s.Segments != nil {
-		kinds = append(kinds, campaign.Segment)
-	}
-	if s.Lists != nil {
-		kinds = append(kinds, campaign.List)
-	}
-	return kinds
+	return []campaign.AudienceKind{campaign.Everybody, campaign.Named, campaign.Reserved, campaign.Holds, campaign.Segment, campaign.List}
 }
 
 const campaignColumns = `c.id, coalesce(c.shop_number, 0), c.name, c.channel, c.content, c.audience, c.audience_users,

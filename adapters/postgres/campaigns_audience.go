@@ -118,10 +118,8 @@ func (a *pagedAudience) Next(ctx context.Context, limit int) (users, strangers [
 	case campaign.Named:
 		users = pageOf(c.Audience.Users, a.after, limit)
 		strangers, err = s.unknown(ctx, users)
-	case campaign.Segment:
-		users, strangers, err = s.members(ctx, s.Segments, c, a.after, limit)
-	case campaign.List:
-		users, strangers, err = s.members(ctx, s.Lists, c, a.after, limit)
+	case campaign.Segment, campaign.List:
+		users, strangers, err = s.members(ctx, c, a.after, limit)
 	default:
 		users, err = s.everybody(ctx, c, a.after, limit)
 	}
@@ -154,19 +152,16 @@ func pageOf(ids []user.ID, after user.ID, limit int) []user.ID {
 	return ids[at:min(len(ids), at+limit)]
 }
 
-// members reads a segment's or list's members, by the rule of its publication. Those who joined after the
-// start are left out, and others read in their place: a short page means that
-// there is nobody else.
-func (s Campaigns) members(ctx context.Context, m Members, c campaign.Cut, after user.ID, limit int) (users, strangers []user.ID, err error) {
-	if m == nil {
-		return nil, nil, campaign.ErrNoAudience
-	}
+// members reads a segment's or list's members, by the rule of its publication.
+// Those that joined after the start are left out, and others read in their
+// place: a short page means that there is nobody else.
+func (s Campaigns) members(ctx context.Context, c campaign.Cut, after user.ID, limit int) (users, strangers []user.ID, err error) {
 	var rule *segment.Rule
 	if c.Rule != nil && c.Rule.Kind == segment.ByRules {
 		rule = &c.Rule.Rule
 	}
 	for len(users) < limit {
-		ids, err := m.MembersBy(ctx, c.Audience.ID, rule, after, limit-len(users))
+		ids, err := s.segments.MembersBy(ctx, c.Audience.ID, rule, after, limit-len(users))
 		if fault.KindOf(err) == fault.NotFound {
 			return nil, nil, campaign.ErrNoAudience
 		}
@@ -232,4 +227,9 @@ func missingFrom(rows pgx.Rows, ids []user.ID) (missing []user.ID, err error) {
 		}
 	}
 	return missing, nil
+}
+
+// TemplateShops returns the shops of templates; see [segment.TemplateStore].
+func (s Campaigns) TemplateShops(ctx context.Context, templates []int64) (map[int64]int64, error) {
+	return pg.TemplateShops(ctx, s.DB, templates)
 }

@@ -52,7 +52,7 @@ func TestAudienceInParts(t *testing.T) {
 func (s *stage) wantAudience(about string, c campaign.Cut, want []user.ID) {
 	s.Helper()
 	const limit = 70
-	reader := postgres.NewCampaigns(s.DB).Audience(c)
+	reader := postgres.NewCampaigns(s.DB, postgres.NewSegments(s.DB)).Audience(c)
 	var got []user.ID
 	for {
 		users, strangers, err := reader.Next(s.Context(), limit)

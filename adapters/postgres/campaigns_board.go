@@ -277,8 +277,7 @@ func (s Campaigns) planned(ctx context.Context, sql string, args ...any) (int64,
 
 // estimateMembers says what is known of a segment or list without reading it.
 func (s Campaigns) estimateMembers(ctx context.Context, a campaign.Audience) (int64, bool, error) {
-	segments := NewSegments(s.DB)
-	g, err := segments.Segment(ctx, a.ID)
+	g, err := currentSegment(ctx, s.Pool, a.ID)
 	switch {
 	case err != nil:
 		return 0, false, err
@@ -287,6 +286,6 @@ func (s Campaigns) estimateMembers(ctx context.Context, a campaign.Audience) (in
 	case g.Kind == segment.ByList:
 		return 0, true, nil
 	}
-	e, err := segments.EstimateRule(ctx, g.Rule)
+	e, err := s.segments.EstimateRule(ctx, g.Rule)
 	return e.Members, err == nil && e.Margin == 0, err
 }

@@ -25,7 +25,7 @@ func (s Campaigns) SegmentRule(ctx context.Context, a campaign.Audience) (*campa
 	if !namesSegment(a) {
 		return nil, nil
 	}
-	g, err := NewSegments(s.DB).Segment(ctx, a.ID)
+	g, err := currentSegment(ctx, s.Pool, a.ID)
 	if errors.Is(err, segment.ErrNotFound) {
 		return nil, nil
 	}
@@ -33,6 +33,11 @@ func (s Campaigns) SegmentRule(ctx context.Context, a campaign.Audience) (*campa
 		return nil, err
 	}
 	return frozen(g), nil
+}
+
+// currentSegment reads a segment or list as it is now.
+func currentSegment(ctx context.Context, q pg.Querier, id int64) (segment.Segment, error) {
+	return pg.OneSegment(ctx, q, `select `+pg.SegmentColumns+` from segments where id = $1`, id)
 }
 
 func frozen(g segment.Segment) *campaign.FrozenRule {
@@ -52,7 +57,7 @@ func heldRule(ctx context.Context, tx pgx.Tx, a campaign.Audience) (*campaign.Fr
 	if !namesSegment(a) {
 		return nil, nil
 	}
-	g, err := oneSegment(ctx, tx, `select `+segmentColumns+` from segments where id = $1 for share`, a.ID)
+	g, err := pg.OneSegment(ctx, tx, `select `+pg.SegmentColumns+` from segments where id = $1 for share`, a.ID)
 	if errors.Is(err, segment.ErrNotFound) {
 		e := &fault.Fields{}
 		e.Add("audience."+string(a.Kind), "rule.unknown_audience", "does not exist")

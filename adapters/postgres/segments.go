@@ -22,41 +22,15 @@ type Segments struct{ *pg.DB }
 // NewSegments returns the segments of db.
 func NewSegments(db *pg.DB) Segments { return Segments{db} }
 
-const segmentColumns = `id, name, kind, rule, version, members, counted_at, created_by, created_at, updated_at`
-
-func scanSegment(row pgx.CollectableRow) (g segment.Segment, err error) {
-	var rule []byte
-	err = row.Scan(&g.ID, &g.Name, &g.Kind, &rule, &g.Version, &g.Members, &g.CountedAt, &g.CreatedBy, &g.CreatedAt, &g.UpdatedAt)
-	if err != nil {
-		return g, err
-	}
-	return g, json.Unmarshal(rule, &g.Rule)
-}
-
-// oneSegment reads the answer of a statement about one segment.
-func oneSegment(ctx context.Context, q interface {
-	Query(context.Context, string, ...any) (pgx.Rows, error)
-}, sql string, args ...any) (segment.Segment, error) {
-	rows, err := q.Query(ctx, sql, args...)
-	if err != nil {
-		return segment.Segment{}, pg.Translate(err)
-	}
-	g, err := pgx.CollectExactlyOneRow(rows, scanSegment)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return g, segment.ErrNotFound
-	}
-	return g, pg.Translate(err)
-}
-
 // Segment returns [segment.ErrNotFound] if there is none.
 func (s Segments) Segment(ctx context.Context, id int64) (segment.Segment, error) {
-	return oneSegment(ctx, s.Pool, `select `+segmentColumns+` from segments where id = $1`, id)
+	return pg.OneSegment(ctx, s.Pool, `select `+pg.SegmentColumns+` from segments where id = $1`, id)
 }
 
 // Segments lists the latest changed first; see [segment.Store].
 func (s Segments) Segments(ctx context.Context, q segment.Query) ([]segment.Segment, error) {
 	id, _ := strconv.ParseInt(strings.TrimSpace(q.Search), 10, 64)
-	rows, err := s.Pool.Query(ctx, `select `+segmentColumns+` from segments
+	rows, err := s.Pool.Query(ctx, `select `+pg.SegmentColumns+` from segments
 		where ($1 = '' or strpos(lower(name), lower($1)) > 0 or id = $2) and ($3 = '' or kind = $3)
 			and ($5::bigint = 0 or (updated_at, id) < ($4, $5))
 		order by updated_at desc, id desc limit $6`,
@@ -64,7 +38,7 @@ func (s Segments) Segments(ctx context.Context, q segment.Query) ([]segment.Segm
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, scanSegment)
+	list, err := pgx.CollectRows(rows, pg.ScanSegment)
 	return list, pg.Translate(err)
 }
 
@@ -75,12 +49,12 @@ func (s Segments) CreateSegment(ctx context.Context, g segment.Segment, requestK
 		return g, err
 	}
 	created, err := s.saved(ctx, e, func(tx pgx.Tx) (segment.Segment, error) {
-		return oneSegment(ctx, tx, `insert into segments (name, kind, rule, members, counted_at, created_by, request_key)
+		return pg.OneSegment(ctx, tx, `insert into segments (name, kind, rule, members, counted_at, created_by, request_key)
 			values ($1, $2, $3, case when $2 = 'list' then 0 end, case when $2 = 'list' then now() end, $4, nullif($5, ''))
-			on conflict (request_key) do nothing returning `+segmentColumns, g.Name, g.Kind, rule, g.CreatedBy, requestKey)
+			on conflict (request_key) do nothing returning `+pg.SegmentColumns, g.Name, g.Kind, rule, g.CreatedBy, requestKey)
 	})
 	if errors.Is(err, segment.ErrNotFound) { // created before
-		return oneSegment(ctx, s.Pool, `select `+segmentColumns+` from segments where request_key = $1`, requestKey)
+		return pg.OneSegment(ctx, s.Pool, `select `+pg.SegmentColumns+` from segments where request_key = $1`, requestKey)
 	}
 	return created, err
 }
@@ -92,13 +66,13 @@ func (s Segments) SaveSegment(ctx context.Context, g segment.Segment, e staff.En
 		return g, err
 	}
 	return s.saved(ctx, e, func(tx pgx.Tx) (segment.Segment, error) {
-		after, err := oneSegment(ctx, tx, `update segments set name = $3, version = version + 1, updated_at = now(),
+		after, err := pg.OneSegment(ctx, tx, `update segments set name = $3, version = version + 1, updated_at = now(),
 				members = case when rule = $4::jsonb then members end, counted_at = case when rule = $4::jsonb then counted_at end, rule = $4
-			where id = $1 and version = $2 returning `+segmentColumns, g.ID, g.Version, g.Name, rule)
+			where id = $1 and version = $2 returning `+pg.SegmentColumns, g.ID, g.Version, g.Name, rule)
 		if !errors.Is(err, segment.ErrNotFound) {
 			return after, err
 		}
-		if _, err := oneSegment(ctx, tx, `select `+segmentColumns+` from segments where id = $1`, g.ID); err != nil {
+		if _, err := pg.OneSegment(ctx, tx, `select `+pg.SegmentColumns+` from segments where id = $1`, g.ID); err != nil {
 			return after, err
 		}
 		return after, fault.ErrStale
@@ -119,8 +93,8 @@ func (s Segments) Files(ctx context.Context, id int64, limit int) ([]job.Job, er
 // CloneSegment copies a segment with its members; see [segment.Store].
 func (s Segments) CloneSegment(ctx context.Context, id int64, name string, e staff.Entry) (segment.Segment, error) {
 	return s.saved(ctx, e, func(tx pgx.Tx) (segment.Segment, error) {
-		g, err := oneSegment(ctx, tx, `insert into segments (name, kind, rule, members, counted_at, created_by)
-			select $2, kind, rule, members, counted_at, $3 from segments where id = $1 returning `+segmentColumns, id, name, pg.AuditActor(e.Actor))
+		g, err := pg.OneSegment(ctx, tx, `insert into segments (name, kind, rule, members, counted_at, created_by)
+			select $2, kind, rule, members, counted_at, $3 from segments where id = $1 returning `+pg.SegmentColumns, id, name, pg.AuditActor(e.Actor))
 		if err != nil {
 			return g, err
 		}
@@ -130,8 +104,8 @@ func (s Segments) CloneSegment(ctx context.Context, id int64, name string, e sta
 			return g, err
 		}
 		if g.Kind == segment.ByList {
-			return oneSegment(ctx, tx, `update segments set members = (select coalesce(sum(count), 0) from segment_members where segment_id = $1)
-				where id = $1 returning `+segmentColumns, g.ID)
+			return pg.OneSegment(ctx, tx, `update segments set members = (select coalesce(sum(count), 0) from segment_members where segment_id = $1)
+				where id = $1 returning `+pg.SegmentColumns, g.ID)
 		}
 		return g, nil
 	})
@@ -155,7 +129,7 @@ func (s Segments) DeleteSegment(ctx context.Context, id int64, e staff.Entry) er
 		// Publishing holds this row, so that a campaign either is found below or
 		// finds no segment. A draft that is made at this very moment may be
 		// overlooked; it cannot be published then.
-		if _, err := oneSegment(ctx, tx, `select `+segmentColumns+` from segments where id = $1 for update`, id); err != nil {
+		if _, err := pg.OneSegment(ctx, tx, `select `+pg.SegmentColumns+` from segments where id = $1 for update`, id); err != nil {
 			return err
 		}
 		uses, err := segmentUses(ctx, tx, id)
@@ -212,7 +186,7 @@ const (
 // sharing and look for jobs then. It returns [segment.ErrListInUse] if a
 // campaign keeps the list as it is.
 func heldList(ctx context.Context, tx pgx.Tx, id int64) (segment.Segment, error) {
-	g, err := oneSegment(ctx, tx, `select `+segmentColumns+` from segments where id = $1 for update`, id)
+	g, err := pg.OneSegment(ctx, tx, `select `+pg.SegmentColumns+` from segments where id = $1 for update`, id)
 	if err != nil {
 		return g, err
 	}

@@ -119,7 +119,7 @@ func (a audience) estimate(ctx context.Context, s *stack.Stack) (segment.Estimat
 	if a.rule != nil {
 		return postgres.NewSegments(s.DB).EstimateRule(ctx, *a.rule)
 	}
-	n, exact, err := postgres.NewCampaigns(s.DB).Estimate(ctx, campaign.Audience{Kind: a.kind, ID: a.id})
+	n, exact, err := postgres.NewCampaigns(s.DB, postgres.NewSegments(s.DB)).Estimate(ctx, campaign.Audience{Kind: a.kind, ID: a.id})
 	return segment.Estimate{Members: n, Exact: exact}, err
 }
 

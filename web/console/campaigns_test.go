@@ -24,7 +24,7 @@ func (freeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, er
 func (freeLatch) Release(context.Context, [32]byte, int64) error { return nil }
 
 func campaignsOf(g *rig, templates campaign.Templates, channels delivery.ChannelSet) *campaign.Service {
-	store := postgres.NewCampaigns(g.db)
+	store := postgres.NewCampaigns(g.db, postgres.NewSegments(g.db))
 	return &campaign.Service{Store: store, Sleepers: store.Waiting, Latch: freeLatch{}, Templates: templates, Users: &user.Service{Store: postgres.NewUsers(g.db)},
 		Channels: channels, Audiences: store.Audiences(), Now: g.now}
 }

@@ -143,7 +143,7 @@ func (g *rig) deps() Deps {
 		},
 
 		People:   &user.Service{Store: postgres.NewUsers(g.db)},
-		Letters:  &campaign.Letters{Store: postgres.NewCampaigns(g.db)},
+		Letters:  &campaign.Letters{Store: postgres.NewCampaigns(g.db, postgres.NewSegments(g.db))},
 		Segments: &segment.Service{Store: postgres.NewSegments(g.db), Jobs: &job.Service{Store: workdb.NewJobs(g.db)}, Tables: tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload}},
 		Tables:   tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload},
 

@@ -121,7 +121,7 @@ func (p *program) newConsole() *console.Console {
 	p.wireLists(&deps)
 	p.wireSingleSignOn(&deps)
 	deps.People, deps.Segments, deps.Tables = p.users, p.segments(), p.tables()
-	deps.Letters = &campaign.Letters{Store: postgres.NewCampaigns(p.DB)}
+	deps.Letters = &campaign.Letters{Store: postgres.NewCampaigns(p.DB, postgres.NewSegments(p.DB))}
 	return console.New(deps)
 }
 

@@ -54,7 +54,7 @@ func (c *campaignCensus) forget() {
 func auditCampaign(ctx context.Context, db *postgres.DB, id int64, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	b, err := postgres.NewCampaigns(db).Balance(ctx, id)
+	b, err := postgres.NewCampaigns(db, postgres.NewSegments(db)).Balance(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func newCampaignRig(t *testing.T, workers int, more ...string) *campaignRig {
 	r.redis, err = redis.Open(env["REDIS_URL"])
 	r.must(err)
 	t.Cleanup(func() { _ = r.redis.Close() })
-	r.service = &campaign.Service{Store: postgres.NewCampaigns(db), Latch: redis.NewLatch(r.redis), Templates: postgres.NewTemplates(db),
+	r.service = &campaign.Service{Store: postgres.NewCampaigns(db, postgres.NewSegments(db)), Latch: redis.NewLatch(r.redis), Templates: postgres.NewTemplates(db),
 		Users: &user.Service{Store: postgres.NewUsers(db)}, Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Audiences: campaign.AudienceKinds(), Now: app.Clock}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, workers)
