@@ -27,7 +27,7 @@ func (w *world) ready(n int, deadline time.Duration) {
 			ids = append(ids, from+i)
 		}
 		w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
-			values ('reminder', 1, 0, $1, $2, 10, $3, now(), now() + $4)`, from, from+9, bitmap(ids...), deadline)
+			values ('reminder', 1, 0, $1, $2, 10, $3, now(), now() + $4)`, from, from+9, pgtest.Bitmap(ids...), deadline)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 func TestMoreUrgentBatchIsSeen(t *testing.T) {
 	w := newWorld(t)
 	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
-		select 'reminder', 1, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour' from generate_series(1000, 4000) n`, bitmap(1))
+		select 'reminder', 1, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour' from generate_series(1000, 4000) n`, pgtest.Bitmap(1))
 	next := func() *delivery.Batch {
 		l, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
 		w.Must(err)
@@ -196,7 +196,7 @@ func TestPlansForNoValues(t *testing.T) {
 		}
 		_, err = tx.Exec(t.Context(), `insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, state)
 			select 'reminder', $2, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour', case when n % 2 = 0 then 'done' else 'ready' end
-			from generate_series(1, 20000) n`, bitmap(1), round)
+			from generate_series(1, 20000) n`, pgtest.Bitmap(1), round)
 		w.Must(err)
 		_, err = tx.Exec(t.Context(), `analyze batches`)
 		w.Must(err)
@@ -208,7 +208,7 @@ func TestPlansForNoValues(t *testing.T) {
 func TestCheckpointFindsBatchesByTheirKey(t *testing.T) {
 	w := newWorld(t)
 	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
-		select 'reminder', 1, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour' from generate_series(1, 3000) n`, bitmap(1))
+		select 'reminder', 1, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour' from generate_series(1, 3000) n`, pgtest.Bitmap(1))
 	for range 2 { // also once PostgreSQL knows that hardly any are running
 		l, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
 		w.Must(err)

@@ -20,7 +20,7 @@ import (
 func (s *stage) gold(counted int) campaign.Campaign {
 	s.Helper()
 	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{segment.Leaf(segment.Attribute, "tier", segment.Is, "gold")}}
-	g, err := postgres.NewSegments(s.DB).CreateSegment(s.Context(), segment.Segment{Name: "Gold", Kind: segment.ByRules, Rule: rule}, "", about("segment.create"))
+	g, err := postgres.NewSegments(s.DB).CreateSegment(s.Context(), segment.Segment{Name: "Gold", Kind: segment.ByRules, Rule: rule}, "", pgtest.AboutSegment("segment.create"))
 	s.Must(err)
 	s.Exec(`update users set attributes = '{"tier":"gold"}' where id = 1`)
 	s.Exec(`update segments set members = $1, counted_at = now()`, counted)
@@ -77,10 +77,10 @@ func TestImportingAfterPublishingAsksASecondPerson(t *testing.T) {
 		t.Errorf("due to be cut: %v %v", cut, err)
 	}
 	for what, err := range map[string]error{
-		"resume":            errOf(s.service.Do(t.Context(), ada, c.ID, 0, campaign.Resuming, "")),
-		"approve by Li":     errOf(s.service.Approve(t.Context(), li, c.ID, open.ID, "")),
-		"ask while it is":   errOf(s.service.Ask(t.Context(), li, c.ID, "")),
-		"publish once more": errOf(s.service.Do(t.Context(), ada, c.ID, 0, campaign.Publishing, "")),
+		"resume":            pgtest.ErrOf(s.service.Do(t.Context(), ada, c.ID, 0, campaign.Resuming, "")),
+		"approve by Li":     pgtest.ErrOf(s.service.Approve(t.Context(), li, c.ID, open.ID, "")),
+		"ask while it is":   pgtest.ErrOf(s.service.Ask(t.Context(), li, c.ID, "")),
+		"publish once more": pgtest.ErrOf(s.service.Do(t.Context(), ada, c.ID, 0, campaign.Publishing, "")),
 	} {
 		if fault.KindOf(err) != fault.Conflict {
 			t.Errorf("%s: %v", what, err)
@@ -176,7 +176,7 @@ func TestTwoCuttersHoldOnce(t *testing.T) {
 	cutters.Wait()
 	s.held(c, 20, 0)
 	allowed := int64(5)
-	err = s.campaigns.Hold(t.Context(), late, campaign.Change{Campaign: late.Campaign, Step: campaign.Pausing, Ask: &campaign.Request{Allowed: &allowed}, Entry: about("campaign.hold")})
+	err = s.campaigns.Hold(t.Context(), late, campaign.Change{Campaign: late.Campaign, Step: campaign.Pausing, Ask: &campaign.Request{Allowed: &allowed}, Entry: pgtest.AboutSegment("campaign.hold")})
 	if err == nil || s.Number(`select count(*) from campaign_requests`) != 1 || s.Number(`select count(*) from audit where action = 'campaign.hold'`) != 1 {
 		t.Errorf("held twice: %v", err)
 	}

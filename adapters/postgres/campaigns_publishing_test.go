@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
@@ -94,7 +95,7 @@ func TestPublishingNeedsItsSegment(t *testing.T) {
 	toSegment(g.ID)(&sp)
 	c, err := s.service.Create(t.Context(), staff.System(), sp, "")
 	s.Must(err)
-	if err := postgres.NewSegments(s.DB).DeleteSegment(t.Context(), g.ID, about("segment.delete")); !errors.Is(err, segment.ErrInUse) {
+	if err := postgres.NewSegments(s.DB).DeleteSegment(t.Context(), g.ID, pgtest.AboutSegment("segment.delete")); !errors.Is(err, segment.ErrInUse) {
 		t.Errorf("deleted under a draft: %v", err)
 	}
 	s.Exec(`delete from segments`)

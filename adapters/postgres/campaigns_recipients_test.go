@@ -66,7 +66,7 @@ func TestRecipientsOfACampaign(t *testing.T) {
 				q := campaign.RecipientQuery{Outcome: outcome, Reason: reason, Variant: variant, Limit: 101}
 				var want, got []campaign.Outcome
 				for _, o := range everybody {
-					if (outcome == "" || (told{who: map[user.ID]delivery.Outcome{1: o.Outcome}}).fits(delivery.BatchQuery{UserID: 1, Outcome: outcome})) &&
+					if (outcome == "" || pgtest.Listed(o.Outcome, outcome)) &&
 						(reason == "" || o.Reason == reason) && (variant == nil || o.Variant == *variant) {
 						want = append(want, o)
 					}
@@ -135,7 +135,7 @@ func TestRareRecipients(t *testing.T) {
 	const batches = 450
 	for i := int64(10); i < 10+batches; i++ {
 		s.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due, due_count, skipped_count, rest_outcome, rest_reason, state, due_at, worthless_after)
-			values ('campaign', $1, $2, $3, $3, $4, 1, 1, 'skipped', $5, 'done', now(), now())`, c.ID, c.Channel, i, bitmap(user.ID(i)),
+			values ('campaign', $1, $2, $3, $3, $4, 1, 1, 'skipped', $5, 'done', now(), now())`, c.ID, c.Channel, i, pgtest.Bitmap(user.ID(i)),
 			map[bool]string{true: "sold_out", false: "opted_out"}[i == 9+batches])
 	}
 	q := campaign.RecipientQuery{Reason: "sold_out", Limit: 10}

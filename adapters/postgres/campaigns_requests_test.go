@@ -63,7 +63,7 @@ func (s *stage) review(c campaign.Campaign) campaign.Review {
 // readers makes a segment of those who read the language.
 func (s *stage) readers(language string) segment.Segment {
 	s.Helper()
-	g, err := postgres.NewSegments(s.DB).CreateSegment(s.Context(), segment.Segment{Name: "Readers", Kind: segment.ByRules, Rule: reading(language)}, "", about("segment.create"))
+	g, err := postgres.NewSegments(s.DB).CreateSegment(s.Context(), segment.Segment{Name: "Readers", Kind: segment.ByRules, Rule: reading(language)}, "", pgtest.AboutSegment("segment.create"))
 	s.Must(err)
 	return g
 }
@@ -88,9 +88,9 @@ func TestApprovalShowsWhatWasAskedFor(t *testing.T) {
 		t.Errorf("the review is %+v", v)
 	}
 	for name, err := range map[string]error{
-		"who asked":            errOf(s.service.Approve(t.Context(), li, c.ID, open.ID, "")),
-		"asking again":         errOf(s.service.Ask(t.Context(), wu, c.ID, "")),
-		"publishing as before": errOf(s.service.Do(t.Context(), li, c.ID, 0, campaign.Publishing, "")),
+		"who asked":            pgtest.ErrOf(s.service.Approve(t.Context(), li, c.ID, open.ID, "")),
+		"asking again":         pgtest.ErrOf(s.service.Ask(t.Context(), wu, c.ID, "")),
+		"publishing as before": pgtest.ErrOf(s.service.Do(t.Context(), li, c.ID, 0, campaign.Publishing, "")),
 	} {
 		if !errors.Is(err, campaign.ErrApproval) {
 			t.Errorf("%s: %v", name, err)
@@ -220,20 +220,20 @@ func TestApprovalHoldsTheRule(t *testing.T) {
 		t.Fatalf("asked for rule %+v", seen.Rule)
 	}
 	g.Name = "Renamed"
-	g, err := segments.SaveSegment(t.Context(), g, about("segment.save"))
+	g, err := segments.SaveSegment(t.Context(), g, pgtest.AboutSegment("segment.save"))
 	s.Must(err)
 	if s.review(c).Lapsed() {
 		t.Error("a new name ends the request")
 	}
 	g.Rule = reading("en")
-	g, err = segments.SaveSegment(t.Context(), g, about("segment.save"))
+	g, err = segments.SaveSegment(t.Context(), g, pgtest.AboutSegment("segment.save"))
 	s.Must(err)
 	v := s.review(c)
 	if !v.Lapsed() || v.Base() == nil || v.Base().ID != seen.ID || !slices.Equal(v.Base().Differences(v.Now), []string{"rule"}) {
 		t.Fatalf("the review is %+v", v)
 	}
-	for name, err := range map[string]error{"approve": errOf(s.service.Approve(t.Context(), ada, c.ID, seen.ID, "")),
-		"publish": errOf(s.service.Do(t.Context(), ada, c.ID, 0, campaign.Publishing, ""))} {
+	for name, err := range map[string]error{"approve": pgtest.ErrOf(s.service.Approve(t.Context(), ada, c.ID, seen.ID, "")),
+		"publish": pgtest.ErrOf(s.service.Do(t.Context(), ada, c.ID, 0, campaign.Publishing, ""))} {
 		if !errors.Is(err, campaign.ErrLapsed) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -262,7 +262,7 @@ func TestRuleChangesWhileApproving(t *testing.T) {
 		g.Rule = reading("en")
 		var both sync.WaitGroup
 		var saved, approved error
-		both.Go(func() { _, saved = segments.SaveSegment(context.Background(), g, about("segment.save")) })
+		both.Go(func() { _, saved = segments.SaveSegment(context.Background(), g, pgtest.AboutSegment("segment.save")) })
 		both.Go(func() { _, approved = s.service.Approve(context.Background(), ada, c.ID, seen.ID, "") })
 		both.Wait()
 		s.Must(saved)
@@ -306,7 +306,7 @@ func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 			}
 			language := []string{"en", "fr"}[i%2]
 			g.Rule = reading(language)
-			next, err := segments.SaveSegment(context.Background(), g, about("segment.save"))
+			next, err := segments.SaveSegment(context.Background(), g, pgtest.AboutSegment("segment.save"))
 			if err != nil {
 				stopped <- err
 				return
@@ -367,7 +367,7 @@ func TestCutFreezesWhatWasNot(t *testing.T) {
 		t.Fatalf("cut by %+v %v", cut.Rule, err)
 	}
 	g.Rule = reading("en")
-	_, err = postgres.NewSegments(s.DB).SaveSegment(t.Context(), g, about("segment.save"))
+	_, err = postgres.NewSegments(s.DB).SaveSegment(t.Context(), g, pgtest.AboutSegment("segment.save"))
 	s.Must(err)
 	s.Exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second'`)
 	cut, err = s.campaigns.BeginCut(t.Context(), c.ID, time.Second)

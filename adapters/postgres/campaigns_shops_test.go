@@ -126,8 +126,8 @@ func TestConsentToASegmentAboutAnotherShop(t *testing.T) {
 	s.Exec(`update campaign_requests set segment_rule = $1`, about)
 	open := s.review(c).Open
 	for what, err := range map[string]error{
-		"approve": errOf(s.service.Approve(t.Context(), ada, c.ID, open.ID, "")),
-		"publish": errOf(s.service.Do(t.Context(), ada, c.ID, 0, campaign.Publishing, "")),
+		"approve": pgtest.ErrOf(s.service.Approve(t.Context(), ada, c.ID, open.ID, "")),
+		"publish": pgtest.ErrOf(s.service.Do(t.Context(), ada, c.ID, 0, campaign.Publishing, "")),
 	} {
 		if !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)

@@ -118,7 +118,7 @@ func TestAChannelTestToAUserAboutADrop(t *testing.T) {
 	b := newBench(t)
 	tpl := b.Published(2 * time.Hour)
 	email, locale := "ada@example.com", "en"
-	b.upsert(user.Change{ID: 1001, Email: &email, Locale: &locale})
+	b.Upsert(user.Change{ID: 1001, Email: &email, Locale: &locale})
 	b.ask("1001", func(w *delivery.TestWish) { w.TemplateID = tpl.ID })
 	b.Must(b.tester.Sweep(t.Context()))
 	if m := b.mail.got[0]; m.To.Email != email || m.To.ID != 1001 || m.Subject.TemplateName != tpl.Name || !strings.Contains(m.Content.Text, tpl.Name) {

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/RoaringBitmap/roaring/v2/roaring64"
-
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -21,18 +20,6 @@ import (
 type told struct {
 	delivery.BatchRow
 	who map[user.ID]delivery.Outcome
-}
-
-func bitmap(ids ...user.ID) []byte {
-	set := roaring64.New()
-	for _, id := range ids {
-		set.Add(uint64(id))
-	}
-	raw, err := set.ToBytes()
-	if err != nil {
-		panic(err)
-	}
-	return raw
 }
 
 // books fills a ledger with batches of every kind and outcome.
@@ -114,7 +101,7 @@ func (w *world) fill(b *told, i int, random *rand.Rand) {
 			due_count, sent_count, skipped_count, expired_count, dead_count, failed_count)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 		returning id`,
-		b.Kind, b.OwnerID, b.TemplateID, b.Channel, b.From, b.To, b.State, b.DueAt, bitmap(due...), bitmap(sent...),
+		b.Kind, b.OwnerID, b.TemplateID, b.Channel, b.From, b.To, b.State, b.DueAt, pgtest.Bitmap(due...), pgtest.Bitmap(sent...),
 		b.Counts.Reserved, b.Counts.Sent, b.Counts.Skipped, b.Counts.Expired, b.Counts.Dead, b.Waiting)
 	for _, e := range exceptions {
 		w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, attempts) values ($1, $2, $3, $4, 'provider_error', 'HTTP 503', 3)`,
@@ -126,11 +113,7 @@ func (b told) fits(q delivery.BatchQuery) bool {
 	o, mine := b.who[q.UserID]
 	has := map[delivery.Outcome]int64{delivery.Sent: b.Counts.Sent, delivery.Skipped: b.Counts.Skipped, delivery.Expired: b.Counts.Expired,
 		delivery.Dead: b.Counts.Dead, delivery.Failed: b.Waiting, delivery.InFlight: b.Counts.InFlight}
-	count := map[delivery.Outcome]delivery.Outcome{delivery.Recovered: delivery.Sent, delivery.Discarded: delivery.Dead}
-	if c, ok := count[o]; ok {
-		o = c
-	}
-	byUser := o == q.Outcome || q.Outcome == delivery.InFlight && o == delivery.Failed
+	byUser := pgtest.Listed(o, q.Outcome)
 	return (q.Kind == "" || b.Kind == q.Kind) && (q.TemplateID == 0 || b.TemplateID == q.TemplateID) && (q.Slot == 0 || b.Slot == q.Slot) &&
 		(q.Channel == nil || b.Channel == *q.Channel) && (q.State == "" || b.State == q.State) &&
 		(q.Outcome == "" || q.UserID != 0 && byUser || q.UserID == 0 && has[q.Outcome] > 0) && (q.UserID == 0 || mine) &&
@@ -246,7 +229,7 @@ func TestBatchesOfOtherShops(t *testing.T) {
 func TestBatchOfTheGreatestUser(t *testing.T) {
 	w := newWorld(t)
 	const last = user.ID(1<<63 - 1)
-	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count) values ('campaign', 1, 0, 5, $1, now(), now(), $2, 2)`, last, bitmap(5, last))
+	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count) values ('campaign', 1, 0, 5, $1, now(), now(), $2, 2)`, last, pgtest.Bitmap(5, last))
 	ledger := &delivery.Ledger{Store: postgres.NewLedger(w.DB)}
 	for _, id := range []user.ID{5, last} {
 		page, err := ledger.Batches(t.Context(), staff.System(), delivery.BatchQuery{UserID: id, Limit: 5})

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
 	"dropbell/domain/user"
@@ -132,22 +133,22 @@ func TestSegmentLife(t *testing.T) {
 	w.Must(s.StoreCount(t.Context(), g.ID, g.Version, 12))
 	renamed := g
 	renamed.Name = "Gold members"
-	renamed, err := s.SaveSegment(t.Context(), renamed, about("segment.save"))
+	renamed, err := s.SaveSegment(t.Context(), renamed, pgtest.AboutSegment("segment.save"))
 	w.Must(err)
 	if renamed.Version != 2 || renamed.Members == nil || *renamed.Members != 12 {
 		t.Fatalf("renamed %+v", renamed)
 	}
-	if _, err := s.SaveSegment(t.Context(), g, about("segment.save")); !errors.Is(err, fault.ErrStale) {
+	if _, err := s.SaveSegment(t.Context(), g, pgtest.AboutSegment("segment.save")); !errors.Is(err, fault.ErrStale) {
 		t.Fatalf("a stale edit: %v", err)
 	}
 	renamed.Rule = segment.Everybody()
-	changed, err := s.SaveSegment(t.Context(), renamed, about("segment.save"))
+	changed, err := s.SaveSegment(t.Context(), renamed, pgtest.AboutSegment("segment.save"))
 	w.Must(err)
 	if changed.Members != nil || changed.CountedAt != nil {
 		t.Fatalf("the count outlives the rule: %+v", changed)
 	}
 	w.Must(s.StoreCount(t.Context(), g.ID, 2, 99)) // of a rule that is gone
-	copied, err := s.CloneSegment(t.Context(), g.ID, "Copy", about("segment.create"))
+	copied, err := s.CloneSegment(t.Context(), g.ID, "Copy", pgtest.AboutSegment("segment.create"))
 	w.Must(err)
 	if copied.ID == g.ID || copied.Name != "Copy" || copied.Members != nil || copied.Rule.Match != segment.All || copied.CreatedBy != "staff:14 Ada" {
 		t.Fatalf("copied %+v", copied)
@@ -165,10 +166,10 @@ func TestSegmentLife(t *testing.T) {
 	if list, err = s.Segments(t.Context(), segment.Query{Search: " GOLD", Kind: segment.ByRules, Limit: 10}); err != nil || len(list) != 1 {
 		t.Fatalf("searched %+v %v", list, err)
 	}
-	w.Must(s.DeleteSegment(t.Context(), g.ID, about("segment.delete")))
-	for _, err := range []error{s.DeleteSegment(t.Context(), g.ID, about("segment.delete")), errOf(s.Segment(t.Context(), g.ID)),
-		errOf(s.SaveSegment(t.Context(), changed, about("segment.save"))), errOf(s.CloneSegment(t.Context(), g.ID, "x", about("segment.create"))),
-		errOf(s.Members(t.Context(), g.ID, 0, 1))} {
+	w.Must(s.DeleteSegment(t.Context(), g.ID, pgtest.AboutSegment("segment.delete")))
+	for _, err := range []error{s.DeleteSegment(t.Context(), g.ID, pgtest.AboutSegment("segment.delete")), pgtest.ErrOf(s.Segment(t.Context(), g.ID)),
+		pgtest.ErrOf(s.SaveSegment(t.Context(), changed, pgtest.AboutSegment("segment.save"))), pgtest.ErrOf(s.CloneSegment(t.Context(), g.ID, "x", pgtest.AboutSegment("segment.create"))),
+		pgtest.ErrOf(s.Members(t.Context(), g.ID, 0, 1))} {
 		if !errors.Is(err, segment.ErrNotFound) {
 			t.Errorf("of a deleted one: %v", err)
 		}
@@ -178,13 +179,11 @@ func TestSegmentLife(t *testing.T) {
 	}
 }
 
-func errOf[T any](_ T, err error) error { return err }
-
 // Lists take ids in any order, together and again, and give them back in order.
 func TestListMembers(t *testing.T) {
 	w := newWorld(t)
 	s := postgres.NewSegments(w.DB)
-	g, err := s.CreateSegment(t.Context(), segment.Segment{Name: "List", Kind: segment.ByList, Rule: segment.Everybody()}, "", about("segment.create"))
+	g, err := s.CreateSegment(t.Context(), segment.Segment{Name: "List", Kind: segment.ByList, Rule: segment.Everybody()}, "", pgtest.AboutSegment("segment.create"))
 	w.Must(err)
 	var all []user.ID
 	for i := range 3000 {
@@ -230,12 +229,12 @@ func TestListMembers(t *testing.T) {
 	if added, err := s.AddMembers(t.Context(), g.ID, all[:10]); added != 0 || err != nil {
 		t.Fatalf("again: %d %v", added, err)
 	}
-	copied, err := s.CloneSegment(t.Context(), g.ID, "Copy", about("segment.create"))
+	copied, err := s.CloneSegment(t.Context(), g.ID, "Copy", pgtest.AboutSegment("segment.create"))
 	w.Must(err)
 	if got, err := s.Members(t.Context(), copied.ID, 0, 9000); err != nil || !slices.Equal(got, all) || *copied.Members != int64(len(all)) {
 		t.Fatalf("the copy has %d, %v", len(got), err)
 	}
-	w.Must(s.DeleteSegment(t.Context(), g.ID, about("segment.delete")))
+	w.Must(s.DeleteSegment(t.Context(), g.ID, pgtest.AboutSegment("segment.delete")))
 	if n := w.Number(`select count(*) from segment_members where segment_id = $1`, g.ID); n != 0 {
 		t.Fatalf("%d chunks outlive their list", n)
 	}

@@ -9,20 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/segment"
-	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
 
-var clerk14 = staff.Actor{Label: "staff:14", Name: "Ada", Role: staff.Marketer}
-
-func about(action string) staff.Entry {
-	return staff.Entry{Actor: clerk14, Action: action, ObjectKind: "segment"}
-}
-
 func (w *world) segment(name string, r segment.Rule) segment.Segment {
 	w.Helper()
-	g, err := postgres.NewSegments(w.DB).CreateSegment(w.Context(), segment.Segment{Name: name, Kind: segment.ByRules, Rule: r}, "", about("segment.create"))
+	g, err := postgres.NewSegments(w.DB).CreateSegment(w.Context(), segment.Segment{Name: name, Kind: segment.ByRules, Rule: r}, "", pgtest.AboutSegment("segment.create"))
 	w.Must(err)
 	return g
 }
@@ -89,7 +83,7 @@ func (w *world) store(id user.ID, f fact) {
 	if strings.Contains(f.contacts, "w") {
 		c.Push = &[]user.PushSubscription{{Endpoint: "https://p.example.com/1"}}
 	}
-	w.upsert(c)
+	w.Upsert(c)
 	w.Exec(`update users set created_at = now() - make_interval(days => $2, hours => 1) where id = $1`, id, f.age)
 	for t, days := range f.reserved {
 		w.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1::text::bigint, $2, 1, now() - make_interval(days => $3, hours => 1))`, t, id, days)

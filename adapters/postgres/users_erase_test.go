@@ -82,7 +82,7 @@ func (w *world) fillPerson() {
 	w.Exec(`insert into users (id, name, email) values (1, 'Somebody Else', 'else@erase.example') on conflict do nothing`)
 	w.CutSlot(t, 12, 10)
 	w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail) select id, $1, 1, 'dead', 'permanent', $2 from batches limit 1`, goneID, "no such "+goneMail)
-	list, err := postgres.NewSegments(w.DB).CreateSegment(w.Context(), segment.Segment{Name: "Fair", Kind: segment.ByList, Rule: segment.Everybody()}, "", about("segment.create"))
+	list, err := postgres.NewSegments(w.DB).CreateSegment(w.Context(), segment.Segment{Name: "Fair", Kind: segment.ByList, Rule: segment.Everybody()}, "", pgtest.AboutSegment("segment.create"))
 	w.Must(err)
 	_, err = postgres.NewSegments(w.DB).AddMembers(w.Context(), list.ID, []user.ID{1, goneID})
 	w.Must(err)
@@ -191,10 +191,10 @@ func TestErasedPeopleStayErased(t *testing.T) {
 	}
 	off := uint8(2)
 	for what, err := range map[string]error{
-		"preferences": errOf(users.SetPreferences(t.Context(), back)),
+		"preferences": pgtest.ErrOf(users.SetPreferences(t.Context(), back)),
 		"edit":        users.Edit(t.Context(), staff.System(), back),
 		"opt-out":     users.AddOptOuts(t.Context(), staff.System(), goneID, off),
-		"link on":     errOf(users.OptOut(t.Context(), goneID, 6, 2)),
+		"link on":     pgtest.ErrOf(users.OptOut(t.Context(), goneID, 6, 2)),
 		"batch":       postgres.NewUsers(w.DB).Upsert(t.Context(), []user.Change{other, back}, staff.Entry{}),
 	} {
 		if !errors.Is(err, user.ErrErased) {

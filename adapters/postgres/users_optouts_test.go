@@ -12,7 +12,7 @@ import (
 func TestSetOptOuts(t *testing.T) {
 	w := newWorld(t)
 	users := postgres.NewUsers(w.DB)
-	w.upsert(user.Change{ID: 1, Name: new("Ann"), OptOuts: new(uint8(0b00101))})
+	w.Upsert(user.Change{ID: 1, Name: new("Ann"), OptOuts: new(uint8(0b00101))})
 	for _, c := range []struct {
 		id        user.ID
 		mask, off uint8
@@ -62,7 +62,7 @@ func TestConcurrentOptOuts(t *testing.T) {
 func TestAttributePatches(t *testing.T) {
 	w := newWorld(t)
 	users := postgres.NewUsers(w.DB)
-	w.upsert(user.Change{ID: 1, Attributes: &map[string]any{"tier": "gold", "score": 7.0, "empty": nil}}, user.Change{ID: 2, Name: new("Bob")})
+	w.Upsert(user.Change{ID: 1, Attributes: &map[string]any{"tier": "gold", "score": 7.0, "empty": nil}}, user.Change{ID: 2, Name: new("Bob")})
 	changes := []user.Change{
 		{ID: 1, Patch: map[string]any{"tier": nil, "city": "Bern"}},
 		{ID: 2, Name: new("Bob")},
@@ -74,7 +74,7 @@ func TestAttributePatches(t *testing.T) {
 		if fresh != want.fresh || changed != want.changed {
 			t.Fatalf("round %d: %d new, %d changed, want %+v", round, fresh, changed, want)
 		}
-		w.upsert(append([]user.Change{}, changes...)...)
+		w.Upsert(append([]user.Change{}, changes...)...)
 	}
 	for id, want := range map[user.ID]string{1: `{"city": "Bern", "score": 7}`, 2: `{}`, 3: `{"tier": "new"}`} {
 		var got string

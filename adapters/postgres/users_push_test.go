@@ -18,7 +18,7 @@ func TestASubscriptionThatIsGone(t *testing.T) {
 		return user.PushSubscription{Endpoint: "https://p.example.com/" + endpoint, P256dh: key, Auth: "a" + key}
 	}
 	stored := []user.PushSubscription{sub("1", "k1"), sub("2", "k2"), sub("3", "k3")}
-	w.upsert(user.Change{ID: 1, Push: &stored}, user.Change{ID: 2, Push: &stored}, user.Change{ID: 3})
+	w.Upsert(user.Change{ID: 1, Push: &stored}, user.Change{ID: 2, Push: &stored}, user.Change{ID: 3})
 	has := func(id user.ID, want ...user.PushSubscription) {
 		t.Helper()
 		u, err := users.User(t.Context(), id)

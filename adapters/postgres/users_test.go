@@ -14,11 +14,6 @@ import (
 	"dropbell/domain/user"
 )
 
-func (w *world) upsert(changes ...user.Change) {
-	w.Helper()
-	w.Must(postgres.NewUsers(w.DB).Upsert(w.Context(), changes, staff.Entry{}))
-}
-
 func TestUsers(t *testing.T) {
 	w := newWorld(t)
 	users := postgres.NewUsers(w.DB)
@@ -26,14 +21,14 @@ func TestUsers(t *testing.T) {
 		t.Fatalf("an unknown user: %v", err)
 	}
 	push := []user.PushSubscription{{Endpoint: "https://p.example.com/1", P256dh: "k", Auth: "a"}}
-	w.upsert(user.Change{ID: 1, Name: new("Ann"), Email: new("Ann@example.com"), Push: &push, OptOuts: new(uint8(6)),
+	w.Upsert(user.Change{ID: 1, Name: new("Ann"), Email: new("Ann@example.com"), Push: &push, OptOuts: new(uint8(6)),
 		Quiet: &user.QuietHours{From: 1320, To: 480}, Attributes: &map[string]any{"tier": "gold"}}, user.Change{ID: 2})
 	u, err := users.User(t.Context(), 1)
 	w.Must(err)
 	if u.Name != "Ann" || u.Email != "Ann@example.com" || len(u.Push) != 1 || u.Push[0] != push[0] || u.OptOuts != 6 || u.Quiet.To != 480 || u.Locale != "" {
 		t.Fatalf("stored %+v", u)
 	}
-	w.upsert(user.Change{ID: 1, Email: new("")}, user.Change{ID: 3, Name: new("New")})
+	w.Upsert(user.Change{ID: 1, Email: new("")}, user.Change{ID: 3, Name: new("New")})
 	if u, err = users.User(t.Context(), 1); err != nil || u.Email != "" || u.Name != "Ann" || u.OptOuts != 6 || len(u.Push) != 1 {
 		t.Fatalf("after clearing the address: %+v %v", u, err)
 	}
@@ -48,9 +43,9 @@ func TestUsers(t *testing.T) {
 // Importing the same list again must not write every row again.
 func TestUnchangedUsersAreNotWritten(t *testing.T) {
 	w := newWorld(t)
-	w.upsert(user.Change{ID: 1, Name: new("Ann")}, user.Change{ID: 2, Name: new("Bob")})
+	w.Upsert(user.Change{ID: 1, Name: new("Ann")}, user.Change{ID: 2, Name: new("Bob")})
 	before := w.Number(`select sum(xmin::text::bigint) from users`)
-	w.upsert(user.Change{ID: 1, Name: new("Ann")}, user.Change{ID: 2, Name: new("Bob"), Email: nil})
+	w.Upsert(user.Change{ID: 1, Name: new("Ann")}, user.Change{ID: 2, Name: new("Bob"), Email: nil})
 	// The lock that orders updates leaves its mark in xmax, not in xmin.
 	if after := w.Number(`select sum(xmin::text::bigint) from users`); after != before {
 		t.Fatal("unchanged rows were written")
@@ -94,7 +89,7 @@ func TestConcurrentUpserts(t *testing.T) {
 func TestFindUsers(t *testing.T) {
 	w := newWorld(t)
 	users := postgres.NewUsers(w.DB)
-	w.upsert(user.Change{ID: 13, Name: new("Ann Lee")}, user.Change{ID: 7, Email: new("Ann@example.com")}, user.Change{ID: 138, Phone: new("+8613800138000")},
+	w.Upsert(user.Change{ID: 13, Name: new("Ann Lee")}, user.Change{ID: 7, Email: new("Ann@example.com")}, user.Change{ID: 138, Phone: new("+8613800138000")},
 		user.Change{ID: 20, Name: new("100% sure")}, user.Change{ID: 21, Name: new("100 percent")}, user.Change{ID: 9, Name: new("Joann")},
 		user.Change{ID: 30, Name: new("Annie"), Email: new("annie@example.com")})
 	for text, want := range map[string]string{"ann": "[7 13 30]", "ANN ": "[7 13 30]", "13": "[13]", "+86138": "[138]", "100%": "[20]", "100": "[20 21]",
