@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/domain/campaign"
 	"dropbell/domain/user"
 )
@@ -52,7 +53,7 @@ func TestAudienceInParts(t *testing.T) {
 func (s *stage) wantAudience(about string, c campaign.Cut, want []user.ID) {
 	s.Helper()
 	const limit = 70
-	reader := postgres.NewCampaigns(s.DB, postgres.NewSegments(s.DB)).Audience(c)
+	reader := postgres.NewCampaigns(s.DB, audiencedb.NewSegments(s.DB)).Audience(c)
 	var got []user.ID
 	for {
 		users, strangers, err := reader.Next(s.Context(), limit)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
@@ -63,7 +63,7 @@ func (s *stage) review(c campaign.Campaign) campaign.Review {
 // readers makes a segment of those who read the language.
 func (s *stage) readers(language string) segment.Segment {
 	s.Helper()
-	g, err := postgres.NewSegments(s.DB).CreateSegment(s.Context(), segment.Segment{Name: "Readers", Kind: segment.ByRules, Rule: reading(language)}, "", pgtest.AboutSegment("segment.create"))
+	g, err := audiencedb.NewSegments(s.DB).CreateSegment(s.Context(), segment.Segment{Name: "Readers", Kind: segment.ByRules, Rule: reading(language)}, "", pgtest.AboutSegment("segment.create"))
 	s.Must(err)
 	return g
 }
@@ -213,7 +213,7 @@ func TestEditWhileApproving(t *testing.T) {
 // asked: the approval is refused, and the campaign must be asked for anew.
 func TestApprovalHoldsTheRule(t *testing.T) {
 	s := newOffice(t)
-	segments := postgres.NewSegments(s.DB)
+	segments := audiencedb.NewSegments(s.DB)
 	g := s.readers("fr")
 	c, seen := s.asked(toSegment(g.ID))
 	if seen.Rule == nil || seen.Rule.Version != g.Version {
@@ -255,7 +255,7 @@ func TestApprovalHoldsTheRule(t *testing.T) {
 // is: what is published is the rule that was asked for, or nothing is.
 func TestRuleChangesWhileApproving(t *testing.T) {
 	s := newOffice(t)
-	segments := postgres.NewSegments(s.DB)
+	segments := audiencedb.NewSegments(s.DB)
 	for i := range 20 {
 		g := s.readers("fr")
 		c, seen := s.asked(func(sp *campaign.Spec) { toSegment(g.ID)(sp); sp.Name = fmt.Sprint("rule ", i) })
@@ -283,7 +283,7 @@ func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 	s := newStage(t)
 	s.users(300, 1)
 	s.Exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
-	segments := postgres.NewSegments(s.DB)
+	segments := audiencedb.NewSegments(s.DB)
 	g := s.readers("fr")
 	history := map[int64]string{g.Version: "fr"}
 	var list []campaign.Campaign
@@ -367,7 +367,7 @@ func TestCutFreezesWhatWasNot(t *testing.T) {
 		t.Fatalf("cut by %+v %v", cut.Rule, err)
 	}
 	g.Rule = reading("en")
-	_, err = postgres.NewSegments(s.DB).SaveSegment(t.Context(), g, pgtest.AboutSegment("segment.save"))
+	_, err = audiencedb.NewSegments(s.DB).SaveSegment(t.Context(), g, pgtest.AboutSegment("segment.save"))
 	s.Must(err)
 	s.Exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second'`)
 	cut, err = s.campaigns.BeginCut(t.Context(), c.ID, time.Second)

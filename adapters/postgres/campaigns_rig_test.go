@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -64,7 +65,7 @@ func (noLatch) Release(context.Context, [32]byte, int64) error { return errors.N
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	w := newWorld(t)
-	s := &stage{world: w, campaigns: postgres.NewCampaigns(w.DB, postgres.NewSegments(w.DB)), wire: &wire{}, queue: &pgtest.MemoryQueue{}}
+	s := &stage{world: w, campaigns: postgres.NewCampaigns(w.DB, audiencedb.NewSegments(w.DB)), wire: &wire{}, queue: &pgtest.MemoryQueue{}}
 	s.service = &campaign.Service{Store: s.campaigns, Latch: noLatch{}, Templates: w.Templates, Now: pgtest.Clock,
 		Channels:  delivery.ChannelSetOf(delivery.AllChannels()...),
 		Audiences: campaign.AudienceKinds()}

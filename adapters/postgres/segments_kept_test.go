@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/postgres/pgtest"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/campaign"
@@ -24,7 +24,7 @@ type library struct {
 	*stage
 	lists *segment.Service
 	jobs  *job.Service
-	store postgres.Segments
+	store audiencedb.Segments
 }
 
 // anyIDs makes a list of ids of every upload.
@@ -38,7 +38,7 @@ func (anyIDs) Close() error                   { return nil }
 
 func newLibrary(t *testing.T) *library {
 	s := newOffice(t)
-	l := &library{stage: s, jobs: &job.Service{Store: workdb.NewJobs(s.DB)}, store: postgres.NewSegments(s.DB)}
+	l := &library{stage: s, jobs: &job.Service{Store: workdb.NewJobs(s.DB)}, store: audiencedb.NewSegments(s.DB)}
 	l.lists = &segment.Service{Store: l.store, Jobs: l.jobs, Tables: anyIDs{}}
 	return l
 }

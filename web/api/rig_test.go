@@ -23,6 +23,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
+	audiencedb "dropbell/adapters/postgres/audience"
 	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/claim"
@@ -103,9 +104,9 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
 		Inbox:     &inbox.Service{Store: postgres.NewInbox(r.db)},
 		Templates: &template.Service{Store: templates, Now: r.now},
-		Users:     &user.Service{Store: postgres.NewUsers(r.db)},
+		Users:     &user.Service{Store: audiencedb.NewUsers(r.db)},
 		Jobs:      &job.Service{Store: workdb.NewJobs(r.db)},
-		Segments: &segment.Service{Store: postgres.NewSegments(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
+		Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
 			Tables: tables.Tables{Open: workdb.NewUploads(r.db).OpenUpload}},
 		Uploads: workdb.NewUploads(r.db),
 		Board:   postgres.NewBoards(r.db), Shops: templates, Keys: accessdb.NewStaff(r.db), Tokens: tokens,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
@@ -24,8 +25,8 @@ func (freeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, er
 func (freeLatch) Release(context.Context, [32]byte, int64) error { return nil }
 
 func campaignsOf(g *rig, templates campaign.Templates, channels delivery.ChannelSet) *campaign.Service {
-	store := postgres.NewCampaigns(g.db, postgres.NewSegments(g.db))
-	return &campaign.Service{Store: store, Sleepers: store.Waiting, Latch: freeLatch{}, Templates: templates, Users: &user.Service{Store: postgres.NewUsers(g.db)},
+	store := postgres.NewCampaigns(g.db, audiencedb.NewSegments(g.db))
+	return &campaign.Service{Store: store, Sleepers: store.Waiting, Latch: freeLatch{}, Templates: templates, Users: &user.Service{Store: audiencedb.NewUsers(g.db)},
 		Channels: channels, Audiences: store.Audiences(), Now: g.now}
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/job"
@@ -27,8 +27,8 @@ import (
 // workPeople runs the waiting jobs about users, as a worker would.
 func (g *rig) workPeople() {
 	g.Helper()
-	segments, files := postgres.NewSegments(g.db), tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload}
-	importer := &user.Importer{Store: postgres.NewUsers(g.db), Tables: files, Now: time.Now}
+	segments, files := audiencedb.NewSegments(g.db), tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload}
+	importer := &user.Importer{Store: audiencedb.NewUsers(g.db), Tables: files, Now: time.Now}
 	w := &job.Worker{Store: workdb.NewJobs(g.db), Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
 		Runners: map[string]job.Runner{user.CheckJob: importer, user.ImportJob: importer,
 			segment.CountJob: &segment.Counter{Store: segments, Now: time.Now}, segment.ListJob: &segment.Filler{Store: segments, Tables: files, Now: time.Now}}}

@@ -23,6 +23,7 @@ import (
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
+	audiencedb "dropbell/adapters/postgres/audience"
 	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
@@ -142,14 +143,14 @@ func (g *rig) deps() Deps {
 			return all, nil
 		},
 
-		People:   &user.Service{Store: postgres.NewUsers(g.db)},
-		Letters:  &campaign.Letters{Store: postgres.NewCampaigns(g.db, postgres.NewSegments(g.db))},
-		Segments: &segment.Service{Store: postgres.NewSegments(g.db), Jobs: &job.Service{Store: workdb.NewJobs(g.db)}, Tables: tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload}},
+		People:   &user.Service{Store: audiencedb.NewUsers(g.db)},
+		Letters:  &campaign.Letters{Store: postgres.NewCampaigns(g.db, audiencedb.NewSegments(g.db))},
+		Segments: &segment.Service{Store: audiencedb.NewSegments(g.db), Jobs: &job.Service{Store: workdb.NewJobs(g.db)}, Tables: tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload}},
 		Tables:   tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload},
 
 		Templates: &template.Service{Store: store, Now: g.now},
 		Reminders: reminders, Inbox: &inbox.Service{Store: postgres.NewInbox(g.db)},
-		Board: postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: accessdb.NewAudit(g.db), Shops: store,
+		Board: postgres.NewBoards(g.db), Users: audiencedb.NewUsers(g.db), Audit: accessdb.NewAudit(g.db), Shops: store,
 		Settings: postgres.NewChannels(g.db), DeadMessages: workdb.NewDeadMessages(g.db), Channels: configured,
 		Monitor: func(writable bool) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
+	audiencedb "dropbell/adapters/postgres/audience"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
@@ -102,7 +103,7 @@ func (p *program) newConsole() *console.Console {
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		Templates: p.templates, Reminders: p.reminders, Inbox: p.inbox, Board: postgres.NewBoards(p.DB),
-		Users: postgres.NewUsers(p.DB), Audit: accessdb.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
+		Users: audiencedb.NewUsers(p.DB), Audit: accessdb.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
 		Settings: postgres.NewChannels(p.DB), DeadMessages: workdb.NewDeadMessages(p.DB), Channels: p.channels,
 		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
 		Codes:         p.codes,
@@ -121,7 +122,7 @@ func (p *program) newConsole() *console.Console {
 	p.wireLists(&deps)
 	p.wireSingleSignOn(&deps)
 	deps.People, deps.Segments, deps.Tables = p.users, p.segments(), p.tables()
-	deps.Letters = &campaign.Letters{Store: postgres.NewCampaigns(p.DB, postgres.NewSegments(p.DB))}
+	deps.Letters = &campaign.Letters{Store: postgres.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))}
 	return console.New(deps)
 }
 

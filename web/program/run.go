@@ -18,6 +18,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/sheet"
 	"dropbell/adapters/watermill"
@@ -135,7 +136,7 @@ func (p *program) useCases() (err error) {
 	p.inbox = &inbox.Service{Store: postgres.Inbox{DB: p.DB, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Reminders: p.reminders}
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.DB)}
-	p.users = &user.Service{Store: postgres.NewUsers(p.DB)}
+	p.users = &user.Service{Store: audiencedb.NewUsers(p.DB)}
 	if err := p.wireStaff(); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/sheet"
 	"dropbell/app"
@@ -18,11 +19,11 @@ import (
 func (p *program) mountLinks(r chi.Router) {
 	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.Config.LinkSecret), Channels: p.channels, Now: app.Clock, Log: p.Log})
 	r.Mount(links.Prefix, pages)
-	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), postgres.NewCampaigns(p.DB, postgres.NewSegments(p.DB))))
+	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), postgres.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))))
 }
 
 func (p *program) segments() *segment.Service {
-	return &segment.Service{Store: postgres.NewSegments(p.DB), Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Tables: p.tables()}
+	return &segment.Service{Store: audiencedb.NewSegments(p.DB), Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Tables: p.tables()}
 }
 
 func (p *program) tables() job.Tables {

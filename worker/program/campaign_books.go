@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 )
 
 // campaignsRecounted bounds how many campaigns' accounts are recomputed each time.
@@ -54,7 +55,7 @@ func (c *campaignCensus) forget() {
 func auditCampaign(ctx context.Context, db *postgres.DB, id int64, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	b, err := postgres.NewCampaigns(db, postgres.NewSegments(db)).Balance(ctx, id)
+	b, err := postgres.NewCampaigns(db, audiencedb.NewSegments(db)).Balance(ctx, id)
 	if err != nil {
 		return err
 	}

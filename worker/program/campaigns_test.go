@@ -14,6 +14,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/campaign"
@@ -52,8 +53,8 @@ func newCampaignRig(t *testing.T, workers int, more ...string) *campaignRig {
 	r.redis, err = redis.Open(env["REDIS_URL"])
 	r.must(err)
 	t.Cleanup(func() { _ = r.redis.Close() })
-	r.service = &campaign.Service{Store: postgres.NewCampaigns(db, postgres.NewSegments(db)), Latch: redis.NewLatch(r.redis), Templates: postgres.NewTemplates(db),
-		Users: &user.Service{Store: postgres.NewUsers(db)}, Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Audiences: campaign.AudienceKinds(), Now: app.Clock}
+	r.service = &campaign.Service{Store: postgres.NewCampaigns(db, audiencedb.NewSegments(db)), Latch: redis.NewLatch(r.redis), Templates: postgres.NewTemplates(db),
+		Users: &user.Service{Store: audiencedb.NewUsers(db)}, Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Audiences: campaign.AudienceKinds(), Now: app.Clock}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, workers)
 	for range workers {

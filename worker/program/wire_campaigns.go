@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/campaign"
@@ -36,7 +37,9 @@ func (p *program) newLauncher() *campaign.Launcher {
 	return &campaign.Launcher{Store: p.campaigns(), Wire: rangeWire{p.bus}, Queue: p.queue, Now: app.Clock, LeaseFor: cutLease}
 }
 
-func (p *program) campaigns() postgres.Campaigns { return postgres.NewCampaigns(p.DB, postgres.NewSegments(p.DB)) }
+func (p *program) campaigns() postgres.Campaigns {
+	return postgres.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
+}
 
 // guards are asked about the recipients of batches right before sending.
 func (p *program) guards() map[delivery.Kind]delivery.Guard {

@@ -3,7 +3,7 @@ package program
 import (
 	"strings"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/sheet"
 	"dropbell/app"
@@ -31,10 +31,10 @@ func (p *program) tables(l sheet.Limits) sheet.Tables {
 
 // peopleRunners work off what begins with uploaded lists of users, and counts.
 func (p *program) peopleRunners(to map[string]job.Runner) map[string]job.Runner {
-	segments, tables := postgres.NewSegments(p.DB), p.tables(sheet.Limits{})
+	segments, tables := audiencedb.NewSegments(p.DB), p.tables(sheet.Limits{})
 	to[segment.CountJob] = &segment.Counter{Store: segments, Now: app.Clock}
 	to[segment.ListJob] = &segment.Filler{Store: segments, Tables: tables, Now: app.Clock}
-	importer := &user.Importer{Store: postgres.NewUsers(p.DB), Tables: tables, Now: app.Clock}
+	importer := &user.Importer{Store: audiencedb.NewUsers(p.DB), Tables: tables, Now: app.Clock}
 	to[user.CheckJob], to[user.ImportJob] = importer, importer
 	return to
 }

@@ -3,7 +3,7 @@ package pgtest
 import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -46,5 +46,5 @@ func Listed(o, asked delivery.Outcome) bool {
 // Upsert stores changes of users.
 func (w *World) Upsert(changes ...user.Change) {
 	w.Helper()
-	w.Must(postgres.NewUsers(w.DB).Upsert(w.Context(), changes, staff.Entry{}))
+	w.Must(audiencedb.NewUsers(w.DB).Upsert(w.Context(), changes, staff.Entry{}))
 }

@@ -1,4 +1,7 @@
-package postgres
+// Package audience stores users with their contacts and opt-outs, the segments
+// that rules and lists make of them, and erases users or hands out everything
+// about one.
+package audience
 
 import (
 	"context"

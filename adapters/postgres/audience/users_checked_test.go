@@ -1,9 +1,9 @@
-package postgres_test
+package audience_test
 
 import (
 	"testing"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/domain/user"
 )
 
@@ -11,7 +11,7 @@ import (
 // that an attempt of the same part has left.
 func TestCheckedRows(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.DB)
+	users := audiencedb.NewUsers(w.DB)
 	w.Exec(`insert into jobs (kind, title, needs, state, actor, created_by) select 'users.check', 'x', 'manage_users', 'running', '{}', 'a' from generate_series(1, 2)`)
 	remember := func(job, before int64, rows ...user.CheckedRow) []user.CheckedRow {
 		t.Helper()

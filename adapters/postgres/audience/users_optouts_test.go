@@ -1,17 +1,17 @@
-package postgres_test
+package audience_test
 
 import (
 	"sync"
 	"testing"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
 
 func TestSetOptOuts(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.DB)
+	users := audiencedb.NewUsers(w.DB)
 	w.Upsert(user.Change{ID: 1, Name: new("Ann"), OptOuts: new(uint8(0b00101))})
 	for _, c := range []struct {
 		id        user.ID
@@ -40,7 +40,7 @@ func TestSetOptOuts(t *testing.T) {
 // Wishes about different channels that arrive together all count.
 func TestConcurrentOptOuts(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.DB)
+	users := audiencedb.NewUsers(w.DB)
 	for round := range 10 {
 		id := user.ID(round + 1)
 		var all sync.WaitGroup
@@ -61,7 +61,7 @@ func TestConcurrentOptOuts(t *testing.T) {
 // Single attributes change and go; a comparison says beforehand what will.
 func TestAttributePatches(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.DB)
+	users := audiencedb.NewUsers(w.DB)
 	w.Upsert(user.Change{ID: 1, Attributes: &map[string]any{"tier": "gold", "score": 7.0, "empty": nil}}, user.Change{ID: 2, Name: new("Bob")})
 	changes := []user.Change{
 		{ID: 1, Patch: map[string]any{"tier": nil, "city": "Bern"}},

@@ -1,11 +1,11 @@
-package postgres_test
+package audience_test
 
 import (
 	"slices"
 	"sync"
 	"testing"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/domain/user"
 )
 
@@ -13,7 +13,7 @@ import (
 // has subscribed again meanwhile keeps what it has; the other devices stay as they are.
 func TestASubscriptionThatIsGone(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.DB)
+	users := audiencedb.NewUsers(w.DB)
 	sub := func(endpoint, key string) user.PushSubscription {
 		return user.PushSubscription{Endpoint: "https://p.example.com/" + endpoint, P256dh: key, Auth: "a" + key}
 	}

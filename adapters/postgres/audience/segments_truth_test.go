@@ -1,4 +1,4 @@
-package postgres_test
+package audience_test
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/segment"
 	"dropbell/domain/user"
@@ -16,7 +16,7 @@ import (
 
 func (w *world) segment(name string, r segment.Rule) segment.Segment {
 	w.Helper()
-	g, err := postgres.NewSegments(w.DB).CreateSegment(w.Context(), segment.Segment{Name: name, Kind: segment.ByRules, Rule: r}, "", pgtest.AboutSegment("segment.create"))
+	g, err := audiencedb.NewSegments(w.DB).CreateSegment(w.Context(), segment.Segment{Name: name, Kind: segment.ByRules, Rule: r}, "", pgtest.AboutSegment("segment.create"))
 	w.Must(err)
 	return g
 }

@@ -1,7 +1,8 @@
-package postgres
+package audience
 
 import (
 	"context"
+
 	"dropbell/adapters/postgres/internal/pg"
 )
 
@@ -9,4 +10,3 @@ import (
 func (s Segments) TemplateShops(ctx context.Context, templates []int64) (map[int64]int64, error) {
 	return pg.TemplateShops(ctx, s.DB, templates)
 }
-

@@ -1,4 +1,4 @@
-package postgres_test
+package audience_test
 
 import (
 	"errors"
@@ -9,14 +9,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
 
 func TestUsers(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.DB)
+	users := audiencedb.NewUsers(w.DB)
 	if _, err := users.User(t.Context(), 1); !errors.Is(err, user.ErrNotFound) {
 		t.Fatalf("an unknown user: %v", err)
 	}
@@ -74,7 +74,7 @@ func TestConcurrentUpserts(t *testing.T) {
 					}
 					changes = append(changes, c)
 				}
-				if err := postgres.NewUsers(w.DB).Upsert(t.Context(), changes, staff.Entry{}); err != nil {
+				if err := audiencedb.NewUsers(w.DB).Upsert(t.Context(), changes, staff.Entry{}); err != nil {
 					t.Errorf("import: %v", err)
 				}
 			}
@@ -88,7 +88,7 @@ func TestConcurrentUpserts(t *testing.T) {
 
 func TestFindUsers(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.DB)
+	users := audiencedb.NewUsers(w.DB)
 	w.Upsert(user.Change{ID: 13, Name: new("Ann Lee")}, user.Change{ID: 7, Email: new("Ann@example.com")}, user.Change{ID: 138, Phone: new("+8613800138000")},
 		user.Change{ID: 20, Name: new("100% sure")}, user.Change{ID: 21, Name: new("100 percent")}, user.Change{ID: 9, Name: new("Joann")},
 		user.Change{ID: 30, Name: new("Annie"), Email: new("annie@example.com")})
@@ -127,7 +127,7 @@ func idsOf(us []user.User) []user.ID {
 // result.
 func TestFindCommonAndRare(t *testing.T) {
 	w := newWorld(t)
-	users := postgres.NewUsers(w.DB)
+	users := audiencedb.NewUsers(w.DB)
 	w.Exec(`insert into users (id, name, email) select n, 'Common ' || n, 'u' || n || '@example.com' from generate_series(1, 30000) n`)
 	w.Exec(`analyze users`)
 	found, err := users.Find(t.Context(), "common", 29_990, 100)
@@ -167,7 +167,7 @@ func TestFindUsesIndexes(t *testing.T) {
 		w.Must(err)
 		t.Cleanup(conn.Release)
 		for _, sql := range []string{`set plan_cache_mode = force_generic_plan`, `set enable_seqscan = off`,
-			`prepare find_` + column + ` (text, bigint) as ` + postgres.FindSQL(column)} {
+			`prepare find_` + column + ` (text, bigint) as ` + audiencedb.FindSQL(column)} {
 			_, err = conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
 			w.Must(err)
 		}

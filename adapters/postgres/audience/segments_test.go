@@ -1,4 +1,4 @@
-package postgres_test
+package audience_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
@@ -21,7 +21,7 @@ import (
 // order and page by page, the count agrees, and the stored form means the same.
 func TestSegmentsMeanWhatTheySay(t *testing.T) {
 	w := newWorld(t)
-	people, segments := w.crowd(), postgres.NewSegments(w.DB)
+	people, segments := w.crowd(), audiencedb.NewSegments(w.DB)
 	rapid.Check(t, func(rt *rapid.T) {
 		rule := anyRule(3).Draw(rt, "rule")
 		if err := rule.Check(); err != nil {
@@ -81,7 +81,7 @@ func TestEstimates(t *testing.T) {
 		outside := 0
 		for range 10 {
 			began := time.Now()
-			e, err := postgres.NewSegments(w.DB).EstimateRule(t.Context(), c.rule)
+			e, err := audiencedb.NewSegments(w.DB).EstimateRule(t.Context(), c.rule)
 			w.Must(err)
 			if took := time.Since(began); took > 2*time.Second {
 				t.Errorf("%s: took %v", name, took)
@@ -116,7 +116,7 @@ func TestEstimatesOfFewPages(t *testing.T) {
 		rule segment.Rule
 		want int64
 	}{{segment.Leaf(segment.Attribute, "score", segment.AtLeast, "2"), 5400}, {segment.Everybody(), 9000}, {segment.Leaf(segment.Attribute, "score", segment.AtLeast, "9"), 0}} {
-		e, err := postgres.NewSegments(w.DB).EstimateRule(t.Context(), c.rule)
+		e, err := audiencedb.NewSegments(w.DB).EstimateRule(t.Context(), c.rule)
 		w.Must(err)
 		// A machine that is too busy to look at everybody in time says so.
 		if e.Exact && e != (segment.Estimate{Members: c.want, Exact: true, Looked: 9000, Users: 9000}) || !e.Exact && e.Looked >= 9000 {
@@ -127,7 +127,7 @@ func TestEstimatesOfFewPages(t *testing.T) {
 
 func TestSegmentLife(t *testing.T) {
 	w := newWorld(t)
-	s := postgres.NewSegments(w.DB)
+	s := audiencedb.NewSegments(w.DB)
 	gold := segment.Leaf(segment.Attribute, "tier", segment.Is, "gold")
 	g := w.segment("Gold", segment.Rule{Match: segment.All, Rules: []segment.Rule{gold}})
 	w.Must(s.StoreCount(t.Context(), g.ID, g.Version, 12))
@@ -182,7 +182,7 @@ func TestSegmentLife(t *testing.T) {
 // Lists take ids in any order, together and again, and give them back in order.
 func TestListMembers(t *testing.T) {
 	w := newWorld(t)
-	s := postgres.NewSegments(w.DB)
+	s := audiencedb.NewSegments(w.DB)
 	g, err := s.CreateSegment(t.Context(), segment.Segment{Name: "List", Kind: segment.ByList, Rule: segment.Everybody()}, "", pgtest.AboutSegment("segment.create"))
 	w.Must(err)
 	var all []user.ID

@@ -1,4 +1,4 @@
-package postgres_test
+package audience_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/domain/segment"
 )
 
@@ -18,7 +18,7 @@ func (w *world) among(texts []string, op segment.Op, value string) (found []stri
 	w.Helper()
 	w.Exec(`delete from users`)
 	w.Exec(`insert into users (id, attributes) select n, jsonb_build_object('at', v) from unnest($1::text[]) with ordinality as t (v, n)`, texts)
-	segments := postgres.NewSegments(w.DB)
+	segments := audiencedb.NewSegments(w.DB)
 	g := w.segment("dates", segment.Leaf(segment.Attribute, "at", op, value))
 	ids, err := segments.Members(w.Context(), g.ID, 0, len(texts)+1)
 	if err != nil {

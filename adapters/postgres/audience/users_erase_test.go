@@ -1,4 +1,4 @@
-package postgres_test
+package audience_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/segment"
@@ -82,9 +82,9 @@ func (w *world) fillPerson() {
 	w.Exec(`insert into users (id, name, email) values (1, 'Somebody Else', 'else@erase.example') on conflict do nothing`)
 	w.CutSlot(t, 12, 10)
 	w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail) select id, $1, 1, 'dead', 'permanent', $2 from batches limit 1`, goneID, "no such "+goneMail)
-	list, err := postgres.NewSegments(w.DB).CreateSegment(w.Context(), segment.Segment{Name: "Fair", Kind: segment.ByList, Rule: segment.Everybody()}, "", pgtest.AboutSegment("segment.create"))
+	list, err := audiencedb.NewSegments(w.DB).CreateSegment(w.Context(), segment.Segment{Name: "Fair", Kind: segment.ByList, Rule: segment.Everybody()}, "", pgtest.AboutSegment("segment.create"))
 	w.Must(err)
-	_, err = postgres.NewSegments(w.DB).AddMembers(w.Context(), list.ID, []user.ID{1, goneID})
+	_, err = audiencedb.NewSegments(w.DB).AddMembers(w.Context(), list.ID, []user.ID{1, goneID})
 	w.Must(err)
 }
 
@@ -139,7 +139,7 @@ func TestErasingReachesEveryTable(t *testing.T) {
 			t.Errorf("%q stands nowhere before the erasure", text)
 		}
 	}
-	users := &user.Service{Store: postgres.NewUsers(w.DB)}
+	users := &user.Service{Store: audiencedb.NewUsers(w.DB)}
 	w.Must(users.Erase(t.Context(), staff.System(), goneID))
 	for _, text := range texts {
 		if found := w.scan(text); len(found) > 0 {
@@ -178,7 +178,7 @@ func TestErasingReachesEveryTable(t *testing.T) {
 // until the erasure is lifted.
 func TestErasedPeopleStayErased(t *testing.T) {
 	w := newWorld(t)
-	users := &user.Service{Store: postgres.NewUsers(w.DB)}
+	users := &user.Service{Store: audiencedb.NewUsers(w.DB)}
 	name, mail := "Zeb", goneMail
 	back := user.Change{ID: goneID, Name: &name, Email: &mail}
 	_, _, err := users.Upsert(t.Context(), staff.System(), []user.Change{back})
@@ -195,7 +195,7 @@ func TestErasedPeopleStayErased(t *testing.T) {
 		"edit":        users.Edit(t.Context(), staff.System(), back),
 		"opt-out":     users.AddOptOuts(t.Context(), staff.System(), goneID, off),
 		"link on":     pgtest.ErrOf(users.OptOut(t.Context(), goneID, 6, 2)),
-		"batch":       postgres.NewUsers(w.DB).Upsert(t.Context(), []user.Change{other, back}, staff.Entry{}),
+		"batch":       audiencedb.NewUsers(w.DB).Upsert(t.Context(), []user.Change{other, back}, staff.Entry{}),
 	} {
 		if !errors.Is(err, user.ErrErased) {
 			t.Errorf("%s: %v", what, err)
@@ -223,7 +223,7 @@ func TestErasedPeopleStayErased(t *testing.T) {
 // Imports that run beside an erasure store the person before it, or not at all.
 func TestErasingBesideImports(t *testing.T) {
 	w := newWorld(t)
-	users := &user.Service{Store: postgres.NewUsers(w.DB)}
+	users := &user.Service{Store: audiencedb.NewUsers(w.DB)}
 	for round := range 20 {
 		id := user.ID(100 + round)
 		var writers sync.WaitGroup
@@ -250,7 +250,7 @@ func TestErasingBesideImports(t *testing.T) {
 func TestEverythingStoredAboutAUser(t *testing.T) {
 	w := newWorld(t)
 	w.fillPerson()
-	users := &user.Service{Store: postgres.NewUsers(w.DB)}
+	users := &user.Service{Store: audiencedb.NewUsers(w.DB)}
 	raw, err := users.Everything(t.Context(), staff.System(), goneID)
 	w.Must(err)
 	var all map[string][]map[string]any
