@@ -29,14 +29,9 @@ const deadFrom = ` from exceptions e join batches b on b.id = e.batch_id where e
 // an "or" between them could not use.
 const (
 	templatesOfShops = "b.kind <> 'campaign' and b.template_id in (select id from templates where shop_number = any(?))"
-	campaignsOfShops = "b.kind = 'campaign' and b.owner_id in (select c.id from campaigns c left join templates t on t.id = " + campaignTemplate +
+	campaignsOfShops = "b.kind = 'campaign' and b.owner_id in (select c.id from campaigns c left join templates t on t.id = " + pg.CampaignTemplate +
 		" where coalesce(c.shop_number, t.shop_number) = any(?))"
 )
-
-// campaignTemplate is the template that campaign c is about, null if there is
-// none; see [campaign.Spec.TemplateID].
-const campaignTemplate = `coalesce(c.grant_template_id,
-	case when c.audience ->> 'kind' in ('reserved_template_id', 'holds_template_id') then (c.audience ->> 'id')::bigint end)`
 
 // ofShops are the conditions for statements that together find the batches of
 // the shops, each batch once; without shops one that asks for nothing.

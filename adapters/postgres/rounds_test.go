@@ -98,7 +98,7 @@ func TestARoundTakenOver(t *testing.T) {
 	_, err := n.Slots.FinishSlots(t.Context())
 	n.Must(err)
 	second := n.DueNow(tpl, 12)
-	cut, err := n.Slots.BeginFiring(t.Context(), second.ID, shortLease)
+	cut, err := n.Slots.BeginFiring(t.Context(), second.ID, pgtest.ShortLease)
 	n.Must(err)
 	due, err := n.Slots.ReadDue(t.Context(), cut, delivery.Range{From: 1, To: 300})
 	n.Must(err)

@@ -12,6 +12,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/template"
@@ -129,7 +130,7 @@ func TestCampaignSearch(t *testing.T) {
 	w := newWorld(t)
 	w.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by)
 		select name, 0, '{}', '{"kind": "all"}', now(), now() + interval '1 hour', 'draft', 'x', 'x' from unnest(array['Spring 50% off', 'spring_tea', '春节 letter', '4']) name`)
-	store := postgres.NewCampaigns(w.DB, audiencedb.NewSegments(w.DB))
+	store := campaignsdb.NewCampaigns(w.DB, audiencedb.NewSegments(w.DB))
 	for search, want := range map[string]string{"SPRING": "spring_tea,Spring 50% off", "春": "春节 letter", "春节 l": "春节 letter", "0%": "Spring 50% off", "g_t": "spring_tea",
 		"4": "4", "2": "spring_tea", "\x00": "", "\xff": "", strings.Repeat("x", 100_000): "", "%%": "", "none": ""} {
 		list, err := store.Campaigns(t.Context(), campaign.Query{Search: search, Limit: 10})

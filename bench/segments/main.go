@@ -13,8 +13,8 @@ import (
 	"os"
 	"time"
 
-	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/bench/stack"
 	"dropbell/domain/campaign"
 	"dropbell/domain/segment"
@@ -120,7 +120,7 @@ func (a audience) estimate(ctx context.Context, s *stack.Stack) (segment.Estimat
 	if a.rule != nil {
 		return audiencedb.NewSegments(s.DB).EstimateRule(ctx, *a.rule)
 	}
-	n, exact, err := postgres.NewCampaigns(s.DB, audiencedb.NewSegments(s.DB)).Estimate(ctx, campaign.Audience{Kind: a.kind, ID: a.id})
+	n, exact, err := campaignsdb.NewCampaigns(s.DB, audiencedb.NewSegments(s.DB)).Estimate(ctx, campaign.Audience{Kind: a.kind, ID: a.id})
 	return segment.Estimate{Members: n, Exact: exact}, err
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	events "dropbell/domain/event"
@@ -21,7 +22,7 @@ import (
 )
 
 // brings makes batches of what it carries at once.
-type brings struct{ store postgres.Campaigns }
+type brings struct{ store campaignsdb.Campaigns }
 
 func (b brings) Publish(ctx context.Context, ms []campaign.Message) error {
 	for _, m := range ms {
@@ -40,7 +41,7 @@ func (b brings) Publish(ctx context.Context, ms []campaign.Message) error {
 // gone out. Every fifth user wants no mail, the provider refuses some.
 func (g *rig) sentOut(name string, shop int64, n int) campaign.Campaign {
 	g.Helper()
-	ctx, store := g.Context(), postgres.NewCampaigns(g.db, audiencedb.NewSegments(g.db))
+	ctx, store := g.Context(), campaignsdb.NewCampaigns(g.db, audiencedb.NewSegments(g.db))
 	g.exec(`insert into users (id, email, opt_outs) select i, 'u' || i || '@example.com', case when i % 5 = 0 then 2 else 0 end from generate_series(1, $1::int) i on conflict do nothing`, n)
 	texts := map[string]delivery.Text{"": {Title: "Hello", Body: "Come"}}
 	spec := campaign.Spec{Shop: shop, Name: name, Channel: delivery.Email, Audience: campaign.Audience{Kind: campaign.Everybody},
@@ -74,7 +75,7 @@ func (g *rig) count() {
 	g.Helper()
 	g.exec(`update campaigns set count_due_at = '-infinity'`)
 	for {
-		more, err := postgres.NewCampaigns(g.db, audiencedb.NewSegments(g.db)).CountNext(g.Context())
+		more, err := campaignsdb.NewCampaigns(g.db, audiencedb.NewSegments(g.db)).CountNext(g.Context())
 		g.must(err)
 		if !more {
 			return

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
@@ -25,7 +25,7 @@ func (freeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, er
 func (freeLatch) Release(context.Context, [32]byte, int64) error { return nil }
 
 func campaignsOf(g *rig, templates campaign.Templates, channels delivery.ChannelSet) *campaign.Service {
-	store := postgres.NewCampaigns(g.db, audiencedb.NewSegments(g.db))
+	store := campaignsdb.NewCampaigns(g.db, audiencedb.NewSegments(g.db))
 	return &campaign.Service{Store: store, Sleepers: store.Waiting, Latch: freeLatch{}, Templates: templates, Users: &user.Service{Store: audiencedb.NewUsers(g.db)},
 		Channels: channels, Audiences: store.Audiences(), Now: g.now}
 }

@@ -24,6 +24,7 @@ import (
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
 	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
@@ -144,7 +145,7 @@ func (g *rig) deps() Deps {
 		},
 
 		People:   &user.Service{Store: audiencedb.NewUsers(g.db)},
-		Letters:  &campaign.Letters{Store: postgres.NewCampaigns(g.db, audiencedb.NewSegments(g.db))},
+		Letters:  &campaign.Letters{Store: campaignsdb.NewCampaigns(g.db, audiencedb.NewSegments(g.db))},
 		Segments: &segment.Service{Store: audiencedb.NewSegments(g.db), Jobs: &job.Service{Store: workdb.NewJobs(g.db)}, Tables: tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload}},
 		Tables:   tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload},
 

@@ -14,6 +14,7 @@ import (
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
 	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
@@ -122,7 +123,7 @@ func (p *program) newConsole() *console.Console {
 	p.wireLists(&deps)
 	p.wireSingleSignOn(&deps)
 	deps.People, deps.Segments, deps.Tables = p.users, p.segments(), p.tables()
-	deps.Letters = &campaign.Letters{Store: postgres.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))}
+	deps.Letters = &campaign.Letters{Store: campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))}
 	return console.New(deps)
 }
 

@@ -3,8 +3,8 @@ package program
 import (
 	"github.com/go-chi/chi/v5"
 
-	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/sheet"
 	"dropbell/app"
@@ -19,7 +19,7 @@ import (
 func (p *program) mountLinks(r chi.Router) {
 	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.Config.LinkSecret), Channels: p.channels, Now: app.Clock, Log: p.Log})
 	r.Mount(links.Prefix, pages)
-	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), postgres.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))))
+	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))))
 }
 
 func (p *program) segments() *segment.Service {

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/adapters/redis"
 	"dropbell/domain/delivery"
 )
@@ -38,7 +39,7 @@ type admission struct {
 
 func newAdmission(db *postgres.DB, client goredis.UniversalClient, log *slog.Logger) *admission {
 	pacer := redis.NewPacer(client)
-	return &admission{channels: postgres.NewChannels(db), pacer: pacer, campaign: newCampaignGate(postgres.NewCampaigns(db, audiencedb.NewSegments(db)), pacer), breaker: redis.NewCachedBreaker(redis.NewBreaker(client, redis.BreakerConfig{})), log: log}
+	return &admission{channels: postgres.NewChannels(db), pacer: pacer, campaign: newCampaignGate(campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)), pacer), breaker: redis.NewCachedBreaker(redis.NewBreaker(client, redis.BreakerConfig{})), log: log}
 }
 
 // Admit returns zero if the load may go out now, else how long to wait and why.

@@ -15,6 +15,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/campaign"
@@ -53,7 +54,7 @@ func newCampaignRig(t *testing.T, workers int, more ...string) *campaignRig {
 	r.redis, err = redis.Open(env["REDIS_URL"])
 	r.must(err)
 	t.Cleanup(func() { _ = r.redis.Close() })
-	r.service = &campaign.Service{Store: postgres.NewCampaigns(db, audiencedb.NewSegments(db)), Latch: redis.NewLatch(r.redis), Templates: postgres.NewTemplates(db),
+	r.service = &campaign.Service{Store: campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)), Latch: redis.NewLatch(r.redis), Templates: postgres.NewTemplates(db),
 		Users: &user.Service{Store: audiencedb.NewUsers(db)}, Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Audiences: campaign.AudienceKinds(), Now: app.Clock}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, workers)
