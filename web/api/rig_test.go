@@ -109,7 +109,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Board:   postgres.NewBoards(r.db), Shops: templates, Keys: postgres.NewStaff(r.db), Tokens: tokens,
 		Idempotency: postgres.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
 	}
-	d.Explainer = &reminder.Explainer{Store: reservations, Reminders: d.Reminders}
+	d.Explainer = &reminder.Explainer{Store: reservations, Coupons: postgres.NewCouponSteps(r.db), Reminders: d.Reminders}
 	d.CouponDesk = &coupon.Desk{Store: postgres.NewCouponSteps(r.db)}
 	d.Grants = &coupon.Grants{Store: postgres.NewGrants(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)}, Now: r.now}
 	d.Coupons = &coupon.Service{Store: postgres.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}

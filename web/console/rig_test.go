@@ -117,7 +117,7 @@ func (g *rig) deps() Deps {
 			DefaultZone: shanghai, Now: g.now, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},
 		Access:        access.Deps{Staff: people, Audit: postgres.NewAudit(g.db), Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
 		DeadLetters:   &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.db)},
-		Explainer:     &reminder.Explainer{Store: g.reserve, Reminders: reminders},
+		Explainer:     &reminder.Explainer{Store: g.reserve, Coupons: postgres.NewCouponSteps(g.db), Reminders: reminders},
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(g.db), Now: g.now},
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.db), Now: g.now},
 		Campaigns:     campaignsOf(g, store, configured),
