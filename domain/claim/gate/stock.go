@@ -2,7 +2,7 @@
 // shelves, so that many machines can sell from it at once: how many shelves,
 // who buys where, what each of them was given, and whether everything that
 // was ever given is still accounted for.
-package stock
+package gate
 
 import (
 	"math/rand/v2"
