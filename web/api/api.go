@@ -17,6 +17,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/inbox"
@@ -25,7 +26,6 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/middleware"
@@ -98,7 +98,7 @@ type Deps struct {
 	Claims      *claim.Service
 	Ledgers     Ledgers
 	// Stock tells where coupons are.
-	Stock       stock.Whereabouts
+	Stock       gate.Whereabouts
 	Tallies     Tallies
 	Shops       Shops
 	Keys        Keys

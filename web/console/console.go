@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/inbox"
@@ -21,7 +22,6 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/console/access"
@@ -104,7 +104,7 @@ type Deps struct {
 	Sales    Sales
 	Control  *delivery.Control
 	// Stock tells where coupons are.
-	Stock stock.Whereabouts
+	Stock gate.Whereabouts
 	// Paces knows how fast the claim gate gives coupons away; nil = there is none.
 	Paces Paces
 	Tests *delivery.ChannelTests

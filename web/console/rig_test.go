@@ -29,6 +29,7 @@ import (
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
 	"dropbell/domain/campaign"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/inbox"
@@ -37,7 +38,6 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/console/access"
@@ -121,12 +121,12 @@ func (g *rig) deps() Deps {
 			DefaultZone: shanghai, Now: g.now, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},
 		Access:        access.Deps{Staff: people, Audit: accessdb.NewAudit(g.db), Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
 		DeadLetters:   &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.db)},
-		Explainer:     &reminder.Explainer{Store: g.reserve, Reminders: reminders},
+		Explainer:     &reminder.Explainer{Store: g.reserve, Coupons: postgres.NewCouponSteps(g.db), Reminders: reminders},
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(g.db), Now: g.now},
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.db), Now: g.now},
 		Campaigns:     campaignsOf(g, store, configured),
 		Sales:         postgres.NewLedgers(g.db),
-		Stock:         stock.Whereabouts{Plans: postgres.NewGates(g.db)},
+		Stock:         gate.Whereabouts{Plans: postgres.NewGates(g.db)},
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
 		Jobs:          &job.Service{Store: workdb.NewJobs(g.db)}, Uploads: workdb.NewUploads(g.db),
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(g.db)},

@@ -134,7 +134,7 @@ func (p *program) useCases() (err error) {
 	p.templates = &template.Service{Store: keeper{p.telling(store), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
 	p.inbox = &inbox.Service{Store: postgres.Inbox{DB: p.DB, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
-	p.explainer = &reminder.Explainer{Store: p.reservations, Reminders: p.reminders}
+	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: postgres.NewCouponSteps(p.DB), Reminders: p.reminders}
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.DB)}
 	p.users = &user.Service{Store: audiencedb.NewUsers(p.DB)}
 	if err := p.wireStaff(); err != nil {
