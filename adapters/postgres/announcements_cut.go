@@ -81,9 +81,6 @@ func (s Announcements) ReadAudience(ctx context.Context, cut reminder.Announceme
 	return told.due(part), nil
 }
 
-// announcementPriority puts announcements behind reminders.
-const announcementPriority = 5
-
 // StoreAnnouncementBatches stores batches; a stop of the announcement that
 // came first is inherited by them.
 func (s Announcements) StoreAnnouncementBatches(ctx context.Context, cut reminder.AnnouncementCut, bs []reminder.NewBatch) ([]int64, error) {
@@ -104,7 +101,7 @@ func (s Announcements) StoreAnnouncementBatches(ctx context.Context, cut reminde
 		from mine m, unnest($3::smallint[], $4::bigint[], $5::bigint[], $6::int[], $7::bytea[])
 			with ordinality as b (channel, from_user, to_user, n, due, i)
 		order by b.i
-		returning id`, append(append([]any{cut.ID, cut.Token}, columns...), announcementPriority)...)
+		returning id`, append(append([]any{cut.ID, cut.Token}, columns...), pg.AnnouncementPriority)...)
 }
 
 // KeepAnnouncing renews the right to cut; see [reminder.AnnouncingStore].

@@ -154,6 +154,14 @@ func ready(ctx context.Context, l *lease) (delivery.Lease, error) {
 	return l, nil
 }
 
+// noticeDays completes the subject of a notice: how many days are left.
+func (l *lease) noticeDays(ctx context.Context) error {
+	if l.batch.Subject.Kind != delivery.KindNotice {
+		return nil
+	}
+	return pg.Translate(l.db.Pool.QueryRow(ctx, `select days from notice_runs where id = $1`, l.batch.Owner).Scan(&l.batch.Subject.Slot))
+}
+
 // lease is the exclusive right to a batch: every write is fenced by its token.
 type lease struct {
 	db       *pg.DB

@@ -173,7 +173,7 @@ func checkpointArguments(list []checkpoint) (args, exceptions []any) {
 		}
 	}
 	args = []any{ids, tokens, sent, counts[0], counts[1], counts[2], counts[3], counts[4], rests, reasons, done, until, lasting, traces,
-		event.BatchFinished, latenessSeconds()}
+		event.BatchFinished, pg.LatenessSeconds()}
 	return args, append([]any{batches}, exceptionColumns(es)...)
 }
 

@@ -13,16 +13,6 @@ import (
 	"dropbell/domain/template"
 )
 
-// latenessSeconds are the bounds in the unit of width_bucket.
-func latenessSeconds() []float64 {
-	bounds := delivery.LatenessBounds()
-	seconds := make([]float64, len(bounds))
-	for i, b := range bounds {
-		seconds[i] = b.Seconds()
-	}
-	return seconds
-}
-
 // lateSQL sums the lateness of the reminders of the owners $1, one bigint or
 // several, per channel.
 const lateSQL = `

@@ -48,7 +48,7 @@ func TestFiringWaitsForAGroupBeingCommitted(t *testing.T) {
 		t.Fatal("the reservation was refused before the instant")
 	}
 
-	slots := NewSlots(db)
+	slots := NewSlots(db, nil)
 	cuts, errs := make(chan reminder.Cut, 1), make(chan error, 1)
 	go func() {
 		for {

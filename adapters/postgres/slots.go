@@ -14,14 +14,21 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// Slots keeps slots and cuts their batches.
-type Slots struct {
-	Templates
-	Batches
+// SilentBatches finds batches that no worker works off though they are ready, or
+// whose worker fell silent; see [delivery.Store].
+type SilentBatches interface {
+	TakeBack(ctx context.Context) (int, error)
+	Overdue(ctx context.Context, grace time.Duration) ([]delivery.Channel, error)
 }
 
-// NewSlots returns the slot store of db.
-func NewSlots(db *pg.DB) Slots { return Slots{NewTemplates(db), NewBatches(db)} }
+// Slots keeps slots and cuts their batches.
+type Slots struct {
+	*pg.DB
+	SilentBatches
+}
+
+// NewSlots returns the slot store of db; batches finds those left behind.
+func NewSlots(db *pg.DB, batches SilentBatches) Slots { return Slots{db, batches} }
 
 // sentBefore says of a slot o that the slot s leaves out users that o has
 // reached: o is an earlier round of s, or it belongs to another opening and the
@@ -34,7 +41,7 @@ const sentBefore = `o.template_id = s.template_id and o.slot = s.slot and (o.ope
 // the slots that [sentBefore] names have ended: only then is it known whom they reached.
 func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Duration) (reminder.Cut, error) {
 	cut := reminder.Cut{Token: uuid.NewString()}
-	err := s.Templates.Tx(ctx, func(tx pgx.Tx) error {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		var first bool
 		err := tx.QueryRow(ctx, `
 			update slots s set state = 'firing', fired_at = coalesce(s.fired_at, clock_timestamp()), cut_token = $2,
@@ -89,7 +96,7 @@ func slotEvent(s reminder.Slot, at time.Time) event.Slot {
 // have reserved again for the new opening while it was being cut, so there
 // only its batches say whom it found.
 func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delivery.Channels]int64) error {
-	return s.Templates.Tx(ctx, func(tx pgx.Tx) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update slots set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
 			where id = $1 and cut_token = $2 and state = 'firing'`, cut.ID, cut.Token)
 		if err != nil || tag.RowsAffected() == 0 {
@@ -108,7 +115,7 @@ func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delive
 
 // DueSlots returns slots whose timer did not fire them and abandoned ones.
 func (s Slots) DueSlots(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
-	rows, err := s.Templates.Pool.Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		(select id from slots where state = 'waiting' and due_at <= clock_timestamp() - $1::interval order by due_at limit $2)
 		union all
 		(select id from slots where state = 'firing' and cut_lease_until < clock_timestamp() limit $2)`, grace, limit)
@@ -122,7 +129,7 @@ func (s Slots) DueSlots(ctx context.Context, grace time.Duration, limit int) ([]
 // Unfinished reports whether the slot still has work to do.
 func (s Slots) Unfinished(ctx context.Context, slotID int64) (bool, error) {
 	var open bool
-	err := s.Templates.Pool.QueryRow(ctx, `select exists (select from slots where id = $1 and state in ('firing', 'sending'))`, slotID).Scan(&open)
+	err := s.Pool.QueryRow(ctx, `select exists (select from slots where id = $1 and state in ('firing', 'sending'))`, slotID).Scan(&open)
 	return open, pg.Translate(err)
 }
 
@@ -131,7 +138,7 @@ func (s Slots) Unfinished(ctx context.Context, slotID int64) (bool, error) {
 // statement that sees what a replay of dead letters committed meanwhile.
 func (s Slots) FinishSlots(ctx context.Context) (int, error) {
 	finished := 0
-	err := s.Templates.Tx(ctx, func(tx pgx.Tx) error {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		const settled = ` and not exists (select from batches b where b.kind = 'reminder' and b.owner_id = s.id and b.state <> 'done')`
 		ids, err := pg.LockIDs(ctx, tx, `select id from slots s where s.state = 'sending'`+settled+` order by id limit 100 for update skip locked`)
 		if err != nil || len(ids) == 0 {

@@ -16,11 +16,11 @@ import (
 
 // prepare finds what is covered already and divides the template's users.
 func (s Slots) prepare(ctx context.Context, cut *reminder.Cut) (err error) {
-	if cut.Covered, err = pg.Covered(ctx, s.Templates.DB, delivery.KindReminder, cut.ID); err != nil {
+	if cut.Covered, err = pg.Covered(ctx, s.DB, delivery.KindReminder, cut.ID); err != nil {
 		return err
 	}
 	var first, last, booked int64
-	err = s.Templates.Pool.QueryRow(ctx, `select (select remind_once from templates where id = $1),
+	err = s.Pool.QueryRow(ctx, `select (select remind_once from templates where id = $1),
 		coalesce((select user_id from reservations where template_id = $1 order by user_id limit 1), 1),
 		coalesce((select user_id from reservations where template_id = $1 order by user_id desc limit 1), 0),
 		coalesce((select sum(booked) from bookings where template_id = $1 and slot = $2), 0)`,
@@ -32,7 +32,7 @@ func (s Slots) prepare(ctx context.Context, cut *reminder.Cut) (err error) {
 // ReadDue reads who is due in the part; see [reminder.FiringStore].
 func (s Slots) ReadDue(ctx context.Context, cut reminder.Cut, part delivery.Range) (reminder.Due, error) {
 	// The twelve bits between two channels are squeezed out by the client.
-	due, err := pg.ReadUsers(ctx, s.Templates.DB, `select user_id, (slots >> $2::int) & $3 from reservations
+	due, err := pg.ReadUsers(ctx, s.DB, `select user_id, (slots >> $2::int) & $3 from reservations
 		where template_id = $1 and user_id between $4 and $5 and slots & ($3::bigint << $2::int) <> 0`,
 		cut.TemplateID, int64(cut.Slot.Slot)-1, reminder.EveryChannel, part.From, part.To)
 	if err != nil || cut.Round == 0 && !cut.RemindOnce {
@@ -46,7 +46,7 @@ func (s Slots) ReadDue(ctx context.Context, cut reminder.Cut, part delivery.Rang
 // end, whose dead letters can still be replayed; of batches that a move
 // stopped, and of another opening's, only the users who were reached.
 func (s Slots) leaveOut(ctx context.Context, slotID int64, part delivery.Range, due *reminder.Due) error {
-	rows, err := s.Templates.Pool.Query(ctx, `select b.channel, case when b.stop_reason is null and o.opens_at = s.opens_at then b.due else b.sent end
+	rows, err := s.Pool.Query(ctx, `select b.channel, case when b.stop_reason is null and o.opens_at = s.opens_at then b.due else b.sent end
 		from slots s join slots o on `+sentBefore+` join batches b on b.kind = 'reminder' and b.owner_id = o.id
 		where s.id = $1 and b.from_user <= $3 and b.to_user >= $2`, slotID, part.From, part.To)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s Slots) StoreBatches(ctx context.Context, cut reminder.Cut, bs []reminder
 	if err != nil {
 		return nil, err
 	}
-	return pg.StoreBatches(ctx, s.Templates.DB, `
+	return pg.StoreBatches(ctx, s.DB, `
 		with mine as (
 			update slots set cut_lease_until = clock_timestamp() + interval '10 seconds'
 			where id = $1 and cut_token = $2 and state = 'firing' returning id, template_id, due_at - round * interval '1 microsecond' as due_at, planned_at, opens_at, stop_reason
@@ -93,6 +93,6 @@ func (s Slots) StoreBatches(ctx context.Context, cut reminder.Cut, bs []reminder
 
 // KeepFiring renews the right to cut; see [reminder.FiringStore].
 func (s Slots) KeepFiring(ctx context.Context, cut reminder.Cut, lasting time.Duration) error {
-	return pg.KeepCut(ctx, s.Templates.DB, `update slots set cut_lease_until = clock_timestamp() + $3::interval
+	return pg.KeepCut(ctx, s.DB, `update slots set cut_lease_until = clock_timestamp() + $3::interval
 		where id = $1 and cut_token = $2 and state = 'firing'`, cut.ID, cut.Token, lasting)
 }

@@ -21,15 +21,7 @@ func NewTemplates(db *pg.DB) Templates { return Templates{db} }
 
 // Template returns [template.ErrNotFound] if there is none.
 func (s Templates) Template(ctx context.Context, id int64) (template.Template, error) {
-	rows, err := s.Pool.Query(ctx, `select `+pg.TemplateColumns+pg.TemplateFrom+`where t.id = $1`, id)
-	if err != nil {
-		return template.Template{}, pg.Translate(err)
-	}
-	t, err := pgx.CollectExactlyOneRow(rows, pg.ScanTemplate)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return t, template.ErrNotFound
-	}
-	return t, pg.Translate(err)
+	return pg.Template(ctx, s.DB, id)
 }
 
 // Insert creates a draft, and its shop if that is new. A second call with the

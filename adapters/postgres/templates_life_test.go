@@ -42,7 +42,7 @@ func TestPublishingMakesTwelveSlots(t *testing.T) {
 // states lists the template's slots as "slot state due" in order.
 func (w *world) states(t template.Template) map[string]int {
 	w.Helper()
-	waiting, gone, err := w.Templates.WaitingSlots(w.Context(), t.ID)
+	waiting, gone, err := w.Slots.WaitingSlots(w.Context(), t.ID)
 	w.Must(err)
 	count := map[string]int{}
 	for _, s := range slices.Concat(waiting, gone) {

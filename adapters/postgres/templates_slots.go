@@ -88,7 +88,7 @@ func endDeliveries(ctx context.Context, tx pgx.Tx, t template.Template, waiting 
 
 // WaitingSlots returns the ids and due instants of the template's slots that
 // wait, and the ids of those that no longer do.
-func (s Templates) WaitingSlots(ctx context.Context, templateID int64) (waiting, gone []reminder.Slot, err error) {
+func (s Slots) WaitingSlots(ctx context.Context, templateID int64) (waiting, gone []reminder.Slot, err error) {
 	rows, err := s.Pool.Query(ctx, `select `+pg.SlotColumns+` from slots s where template_id = $1 order by due_at, id`, templateID)
 	if err != nil {
 		return nil, nil, pg.Translate(err)

@@ -55,7 +55,7 @@ func (g *rig) fire(t template.Template, k template.Slot, answer func(delivery.Me
 	}
 	s := board.Rows[i].Slot
 	g.exec(`update slots set due_at = clock_timestamp() - interval '1 second' where id = $1`, s.ID)
-	timers := &reminder.Timers{Store: postgres.NewSlots(g.db), Queue: idle{}, Now: g.now, LeaseFor: 10 * time.Second, WatchEvery: 10 * time.Second}
+	timers := &reminder.Timers{Store: postgres.NewSlots(g.db, postgres.NewBatches(g.db)), Queue: idle{}, Now: g.now, LeaseFor: 10 * time.Second, WatchEvery: 10 * time.Second}
 	g.must(timers.Fire(g.Context(), s.ID))
 	g.deliver(answer)
 	return s
@@ -74,7 +74,7 @@ func (g *rig) deliver(answer func(delivery.Message) delivery.Result) {
 	for _, c := range delivery.AllChannels() {
 		g.must(d.Drain(g.Context(), c))
 	}
-	_, err := postgres.NewSlots(g.db).FinishSlots(g.Context())
+	_, err := postgres.NewSlots(g.db, postgres.NewBatches(g.db)).FinishSlots(g.Context())
 	g.must(err)
 	_, err = postgres.NewAnnouncements(g.db).FinishAnnouncements(g.Context())
 	g.must(err)

@@ -118,7 +118,7 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err er
 	}
 	p.jobs = p.newJobs()
 	p.couponLife = p.newCoupons()
-	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.DB), Queue: p.queue, Now: app.Clock,
+	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.DB, postgres.NewBatches(p.DB)), Queue: p.queue, Now: app.Clock,
 		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
 	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.DB), Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
 	batches := postgres.NewGroupedBatches(p.DB)
