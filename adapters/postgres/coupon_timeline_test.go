@@ -28,7 +28,7 @@ func TestExplainTellsOfNotices(t *testing.T) {
 		t.Helper()
 		line, err := explainer.Explain(t.Context(), id, b.drop.ID)
 		b.Must(err)
-		if got := story(line.Steps); got != want {
+		if got := pgtest.Story(line.Steps); got != want {
 			t.Errorf("user %d:\n got %s\nwant %s", id, got, want)
 		}
 	}

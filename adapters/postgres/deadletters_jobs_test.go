@@ -63,7 +63,7 @@ func TestWorkersStepAtOnce(t *testing.T) {
 	tpl, sl := m.bury(1, 240, 10)
 	m.cause = func(user.ID) string { return "" }
 	var jobs []delivery.DeadLetterJob
-	for _, f := range []delivery.DeadLetterFilter{{Fingerprint: only("cause a")}, {Fingerprint: only("cause b")}, {}} {
+	for _, f := range []delivery.DeadLetterFilter{{Fingerprint: new("cause a")}, {Fingerprint: new("cause b")}, {}} {
 		action := delivery.Replay
 		if f.Fingerprint != nil && *f.Fingerprint == "cause b" {
 			action = delivery.Discard
@@ -233,7 +233,7 @@ func TestDeadLetterCountersInRandomHistories(t *testing.T) {
 		filter := delivery.DeadLetterFilter{}
 		switch pick(4) {
 		case 0:
-			filter.Fingerprint = only([]string{"status #", "no route", "teapot", "no such"}[pick(4)])
+			filter.Fingerprint = new([]string{"status #", "no route", "teapot", "no such"}[pick(4)])
 		case 1:
 			filter.UserID = user.ID(1 + pick(120))
 		case 2:

@@ -1,39 +1,14 @@
 package postgres_test
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
-
-// blocked waits until n statements of this database wait for locks.
-func (w *world) blocked(n int64) {
-	w.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
-		if w.Number(`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) == n {
-			return
-		}
-	}
-	w.Fatalf("there were never %d statements waiting", n)
-}
-
-// hold runs sql in a transaction and returns its end.
-func (w *world) hold(sql string, args ...any) (pgx.Tx, func()) {
-	w.Helper()
-	tx, err := w.SQL.Begin(w.Context())
-	w.Must(err)
-	w.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(w.Context())) }) // after a failure, so that nobody waits for ever
-	_, err = tx.Exec(w.Context(), sql, args...)
-	w.Must(err)
-	return tx, func() { w.Must(tx.Commit(w.Context())) }
-}
 
 // TestMovingSeesBatchesBeingStored: a batch that is committed while the move
 // waits for the slot is stopped too.
@@ -44,13 +19,13 @@ func TestMovingSeesBatchesBeingStored(t *testing.T) {
 	sl := n.DueNow(tpl, 12)
 	cut, err := n.Slots.BeginFiring(t.Context(), sl.ID, time.Minute)
 	n.Must(err)
-	tx, commit := n.hold(`update slots set cut_lease_until = now() + interval '10 seconds' where id = $1`, sl.ID)
+	tx, commit := n.Hold(`update slots set cut_lease_until = now() + interval '10 seconds' where id = $1`, sl.ID)
 	_, err = tx.Exec(t.Context(), `insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_at, worthless_after, due, due_count)
 		values ('reminder', $1, $2, 0, 1, 5, now(), $3, '', 5)`, sl.ID, tpl.ID, tpl.OpensAt)
 	n.Must(err)
 	var moving sync.WaitGroup
 	moving.Go(func() { n.moveBy(tpl, time.Hour) })
-	n.blocked(1)
+	n.Blocked(1)
 	commit()
 	moving.Wait()
 	if stopped := n.Number(`select count(*) from batches where owner_id = $1 and stop_reason = $2`, cut.ID, delivery.ReasonMoved); stopped != 1 {
@@ -65,7 +40,7 @@ func (m *morgue) replaying(state string) (tpl int64, slot int64, proceed func())
 	m.cause = func(user.ID) string { return "status 500" }
 	t, sl := m.bury(1, 5, 10)
 	m.Exec(`update slots set state = $2 where id = $1`, sl.ID, state)
-	_, release := m.hold(`select from dead_letter_groups for update`)
+	_, release := m.Hold(`select from dead_letter_groups for update`)
 	_, err := m.letters.Start(m.Context(), pgtest.Actor, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}})
 	m.Must(err)
 	var step sync.WaitGroup
@@ -74,7 +49,7 @@ func (m *morgue) replaying(state string) (tpl int64, slot int64, proceed func())
 			m.Error(err)
 		}
 	})
-	m.blocked(1)
+	m.Blocked(1)
 	return t.ID, sl.ID, func() { release(); step.Wait() }
 }
 
@@ -97,7 +72,7 @@ func TestAMoveStopsAReplay(t *testing.T) {
 	m.Must(err)
 	var moving sync.WaitGroup
 	moving.Go(func() { m.moveBy(tpl, time.Hour) })
-	m.blocked(2)
+	m.Blocked(2)
 	proceed()
 	moving.Wait()
 	m.cause = func(user.ID) string { return "" }

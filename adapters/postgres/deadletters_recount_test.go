@@ -19,10 +19,10 @@ func TestRecountingLocksNothing(t *testing.T) {
 			select batch_id, $1::bigint, channel, outcome, reason, detail, fingerprint, attempts from exceptions where fingerprint = '` + fingerprint + `' limit 1)
 			update dead_letter_groups set dead = dead + 1 where fingerprint = '` + fingerprint + `'`
 	}
-	_, commit := m.hold(die("odd"), 1001)
+	_, commit := m.Hold(die("odd"), 1001)
 	counted := make(chan error, 1)
 	go func() { counted <- m.store.RecountDeadLetters(m.Context()) }()
-	m.blocked(1)
+	m.Blocked(1)
 	tx, err := m.SQL.Begin(t.Context())
 	m.Must(err)
 	_, err = tx.Exec(t.Context(), `set local lock_timeout = '2s'`)

@@ -48,8 +48,8 @@ func TestDeadLettersAreFoundByGroupFilterAndOneByOne(t *testing.T) {
 		want string
 	}{
 		{delivery.DeadLetterFilter{}, viewer, "status #=5 no route=2 "},
-		{delivery.DeadLetterFilter{Channel: only(delivery.Email)}, viewer, ""},
-		{delivery.DeadLetterFilter{Channel: &other, Fingerprint: only("no route")}, viewer, "no route=2 "},
+		{delivery.DeadLetterFilter{Channel: new(delivery.Email)}, viewer, ""},
+		{delivery.DeadLetterFilter{Channel: &other, Fingerprint: new("no route")}, viewer, "no route=2 "},
 		{delivery.DeadLetterFilter{TemplateID: first.ID}, viewer, "status #=3 no route=2 "},
 		{delivery.DeadLetterFilter{TemplateID: second.ID}, viewer, "status #=2 "},
 		{delivery.DeadLetterFilter{UserID: 2}, viewer, "status #=2 "},
@@ -116,7 +116,7 @@ func TestDryRunIsWhatTheJobDoes(t *testing.T) {
 		{delivery.DeadLetterFilter{UserID: 1}, delivery.Triage{Total: 1, InTime: 1}},
 		{delivery.DeadLetterFilter{UserID: 1}, delivery.Triage{}}, // waits for its retry now
 		{delivery.DeadLetterFilter{BatchID: batch}, delivery.Triage{Total: 3, InTime: 2, AlreadySent: 1}},
-		{delivery.DeadLetterFilter{Fingerprint: only("cause a"), TemplateID: live.ID}, delivery.Triage{Total: 3, InTime: 3}},
+		{delivery.DeadLetterFilter{Fingerprint: new("cause a"), TemplateID: live.ID}, delivery.Triage{Total: 3, InTime: 3}},
 		{delivery.DeadLetterFilter{TemplateID: late.ID}, delivery.Triage{Total: 4, TooLate: 3, AlreadySent: 1}},
 		{delivery.DeadLetterFilter{TemplateID: moved.ID}, delivery.Triage{Total: 4, TooLate: 4}},
 		{delivery.DeadLetterFilter{TemplateID: cancelled.ID}, delivery.Triage{Total: 4, TooLate: 4}},

@@ -1,11 +1,9 @@
 package postgres_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,52 +38,10 @@ func (m *morgue) explain(tpl template.Template, id user.ID) reminder.Timeline {
 	return line
 }
 
-// story writes a timeline in one line.
-// Outcomes that follow one another are in the order of their channels: batches
-// that are sent side by side end in any order.
-func story(steps []reminder.Step) string {
-	var words []string
-	steps = slices.Clone(steps)
-	for i := 0; i < len(steps); i++ {
-		end := i + 1
-		for end < len(steps) && steps[i].Kind == reminder.StepOutcome && steps[end].Kind == reminder.StepOutcome {
-			end++
-		}
-		slices.SortStableFunc(steps[i:end], func(a, b reminder.Step) int { return cmp.Compare(channelOf(a), channelOf(b)) })
-		i = end - 1
-	}
-	for _, s := range steps {
-		word := string(s.Kind)
-		if s.Reminder != nil {
-			word += fmt.Sprintf(" %s%d", s.Reminder.Channel, s.Reminder.Slot.Minutes())
-		}
-		if s.Message != "" && s.Message != delivery.KindReminder {
-			word += " " + string(s.Message)
-		}
-		if s.Attempts > 0 {
-			word += fmt.Sprintf(" %d×", s.Attempts)
-		}
-		for _, more := range []string{string(s.Outcome), s.Reason, s.Detail} {
-			if more != "" {
-				word += " " + more
-			}
-		}
-		words = append(words, word)
-	}
-	return strings.Join(words, ", ")
-}
-
-func channelOf(s reminder.Step) delivery.Channel {
-	if s.Reminder == nil {
-		return 0
-	}
-	return s.Reminder.Channel
-}
-
 func (m *morgue) tells(tpl template.Template, id user.ID, want ...string) reminder.Timeline {
 	m.Helper()
 	line := m.explain(tpl, id)
-	if got := story(line.Steps); got != strings.Join(want, ", ") {
+	if got := pgtest.Story(line.Steps); got != strings.Join(want, ", ") {
 		m.Errorf("user %d:\n got %s\nwant %s", id, got, strings.Join(want, ", "))
 	}
 	return line
@@ -224,7 +180,7 @@ func TestExplainMovedWhileBeingSent(t *testing.T) {
 	again := m.CutSlot(tpl, 12, 1)
 	m.drain()
 	line = m.explain(tpl, 2)
-	if got := story(line.Steps); !strings.HasSuffix(got, "fired app60, outcome app60 sent") || strings.Contains(got, "expected") || old.ID == again.ID {
+	if got := pgtest.Story(line.Steps); !strings.HasSuffix(got, "fired app60, outcome app60 sent") || strings.Contains(got, "expected") || old.ID == again.ID {
 		t.Errorf("after the new firing: %s", got)
 	}
 	if it := line.Items[0]; it.State != string(delivery.Sent) {
@@ -244,7 +200,7 @@ func TestExplainWhoeverLeftAfterBeingReminded(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	line := m.explain(tpl, 1)
-	if got := story(line.Steps); !strings.HasSuffix(got, "fired app60, outcome app60 sent, opening_moved, withdrawn") || strings.Contains(got, "reserved") {
+	if got := pgtest.Story(line.Steps); !strings.HasSuffix(got, "fired app60, outcome app60 sent, opening_moved, withdrawn") || strings.Contains(got, "reserved") {
 		t.Errorf("%s", got)
 	}
 	if len(line.Items) != 0 || line.UserID != 1 || line.TemplateID != tpl.ID {
@@ -267,7 +223,7 @@ func TestExplainTellsOfCoupons(t *testing.T) {
 	}
 	for i, want := range []string{"reserved, claimed grant, expected app30", "published, claimed campaign"} {
 		line := m.explain(tpl, user.ID(i+1))
-		if s := story(line.Steps); s != want {
+		if s := pgtest.Story(line.Steps); s != want {
 			t.Errorf("user %d: %s, want %s", i+1, s, want)
 		}
 		for _, s := range line.Steps {

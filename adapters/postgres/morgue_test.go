@@ -17,7 +17,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// morgue is a world in which the webhook refuses whoever has a cause of death.
+// morgue is a fixture in which the webhook refuses users with a cause.
 type morgue struct {
 	*newsroom
 	letters *delivery.DeadLetters
@@ -93,8 +93,6 @@ func (m *morgue) countersAgree(when string) {
 		m.Errorf("%s: %d groups are counted wrongly", when, off)
 	}
 }
-
-func only[T any](v T) *T { return &v }
 
 // markSent gives a dead user a sent mark, as if two workers had both been at it.
 func (m *morgue) markSent(tpl template.Template, id user.ID) {

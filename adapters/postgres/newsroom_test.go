@@ -16,9 +16,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// newsroom is a world with the use cases of announcements.
+// newsroom is a fixture that delivers reminders and announcements to sinks.
 type newsroom struct {
-	*world
+	*pgtest.World
 	staff  *reminder.Announcements
 	worker *reminder.Announcer
 	store  postgres.Announcements
@@ -29,8 +29,8 @@ type newsroom struct {
 }
 
 func newNewsroom(t *testing.T) *newsroom {
-	w := newWorld(t)
-	n := &newsroom{world: w, store: postgres.NewAnnouncements(w.DB), queue: &pgtest.MemoryQueue{},
+	w := pgtest.New(t)
+	n := &newsroom{World: w, store: postgres.NewAnnouncements(w.DB), queue: &pgtest.MemoryQueue{},
 		app: pgtest.NewSink(delivery.App, 1000), hook: pgtest.NewSink(delivery.Webhook, 100)}
 	n.staff = &reminder.Announcements{Store: n.store, Now: pgtest.Clock}
 	n.worker = &reminder.Announcer{Store: n.store, Queue: n.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
@@ -49,7 +49,7 @@ func (n *newsroom) drain() {
 func (n *newsroom) remind(t template.Template, k template.Slot) reminder.Slot {
 	n.Helper()
 	sl := n.DueNow(t, k)
-	n.Must(n.world.Timers(n.queue).Fire(n.Context(), sl.ID))
+	n.Must(n.World.Timers(n.queue).Fire(n.Context(), sl.ID))
 	n.drain()
 	_, err := n.Slots.FinishSlots(n.Context())
 	n.Must(err)

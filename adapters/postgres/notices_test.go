@@ -185,7 +185,7 @@ func TestNoticesGoOut(t *testing.T) {
 // smaller one may appear after a greater one was planned for.
 func TestNoticesMissNoCoupon(t *testing.T) {
 	b := newBell(t, 1)
-	_, commit := b.hold(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
+	_, commit := b.Hold(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
 		values ($1, 1, 1, 'claim', now(), now() + interval '100 hours')`, b.drop.ID)
 	b.own(b.drop, 2)
 	for range 5 {
@@ -214,8 +214,8 @@ func TestNoticesMissNoCouponOfTheNewestTransaction(t *testing.T) {
 	b := newBell(t, 1)
 	const draw = `insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
 		values ($1, $2, $2, 'claim', now(), now() + interval '100 hours')`
-	older, commitOlder := b.hold(draw, b.drop.ID, 1)
-	_, commitNewer := b.hold(draw, b.drop.ID, 2)
+	older, commitOlder := b.Hold(draw, b.drop.ID, 1)
+	_, commitNewer := b.Hold(draw, b.drop.ID, 2)
 	_, err := older.Exec(t.Context(), draw, b.drop.ID, 3)
 	b.Must(err)
 	commitOlder()
@@ -409,14 +409,14 @@ func TestSettlingNoticesWaitsForAReplay(t *testing.T) {
 	b.deliver()
 	b.until("settled", func() bool { return b.status(1) == "1 " })
 	run := b.Number(`select id from notice_runs`)
-	tx, commit := b.hold(`select from notice_runs where id = $1 for update`, run)
+	tx, commit := b.Hold(`select from notice_runs where id = $1 for update`, run)
 	_, err := tx.Exec(t.Context(), `update batches set state = 'ready' where owner_id = $1 and kind = 'notice'`, run)
 	b.Must(err)
 	_, err = tx.Exec(t.Context(), `update notice_runs set settled_at = null where id = $1`, run)
 	b.Must(err)
 	settled := make(chan error, 1)
 	go func() { settled <- b.notices.SettleNotices(b.Context(), run) }()
-	b.blocked(1)
+	b.Blocked(1)
 	commit()
 	b.Must(<-settled)
 	if n := b.Number(`select count(*) from notice_runs where settled_at is null`); n != 1 {

@@ -16,7 +16,7 @@ import (
 // again fires another round of slot 12 and delivers it.
 func (n *newsroom) again(sl reminder.Slot) {
 	n.Helper()
-	n.Must(n.world.Timers(n.queue).Fire(n.Context(), sl.ID))
+	n.Must(n.World.Timers(n.queue).Fire(n.Context(), sl.ID))
 	n.drain()
 	_, err := n.Slots.FinishSlots(n.Context())
 	n.Must(err)
@@ -128,7 +128,7 @@ func TestARoundWaitsForTheOneBefore(t *testing.T) {
 	n.moveBy(tpl, -time.Hour)
 	second := n.DueNow(tpl, 12)
 	asked := make(chan struct{}, 100)
-	timers := n.world.Timers(n.queue)
+	timers := n.World.Timers(n.queue)
 	timers.Store = askedSlots{n.Slots, asked}
 	fired := make(chan error, 1)
 	go func() { fired <- timers.Fire(context.WithoutCancel(t.Context()), second.ID) }()
