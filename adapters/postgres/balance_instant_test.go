@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -30,7 +31,7 @@ func (m *meddler) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 
 // Whatever is delivered while a sheet is counted, the sheet is of one instant.
 func TestBalanceIsOfOneInstant(t *testing.T) {
-	m := newMorgue(t)
+	m := pgtest.NewFailingHook(t)
 	meddle := &meddler{}
 	db, err := postgres.Open(t.Context(), m.SQL.Config().ConnString(), postgres.Options{Tracer: meddle, Log: slog.New(slog.DiscardHandler)})
 	m.Must(err)
@@ -51,13 +52,13 @@ func TestBalanceIsOfOneInstant(t *testing.T) {
 			return int64(len(r.Differences))
 		},
 	} {
-		m.cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id <= 4] }
-		tpl, _ := m.bury(1, 10, 5)
+		m.Cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id <= 4] }
+		tpl, _ := m.Bury(1, 10, 5)
 		meddle.do = func() {
-			m.cause = func(user.ID) string { return "" }
-			m.work(delivery.Replay, delivery.DeadLetterFilter{TemplateID: tpl.ID}, 0)
-			m.drain()
-			m.finish(tpl)
+			m.Cause = func(user.ID) string { return "" }
+			m.Work(delivery.Replay, delivery.DeadLetterFilter{TemplateID: tpl.ID}, 0)
+			m.Drain()
+			m.Finish(tpl)
 		}
 		if n := off(tpl.ID); n != 0 {
 			t.Errorf("%s: off by %d", name, n)

@@ -17,7 +17,7 @@ import (
 func TestOptOutsOfASparseBatch(t *testing.T) {
 	for name, apart := range map[string]int64{"dense": 1, "sparse": 100_000} {
 		t.Run(name, func(t *testing.T) {
-			n := newNewsroom(t)
+			n := pgtest.NewNotifier(t)
 			tpl := n.Published(2 * time.Hour)
 			var ids, want []user.ID
 			for i := int64(1); i <= 30; i++ {
@@ -29,12 +29,12 @@ func TestOptOutsOfASparseBatch(t *testing.T) {
 			}
 			n.Exec(`insert into users (id, opt_outs) select i * $1::bigint, case i % 3 when 0 then 1 when 1 then 2 else 0 end from generate_series(1, 30) i`, apart)
 			n.Exec(`insert into users (id, opt_outs) select i * 100 + 7, 31 from generate_series(0, 29) i on conflict do nothing`)
-			n.reserveAll(tpl, ids, pgtest.Reminders(delivery.App, 60)...)
+			n.ReserveAll(tpl, ids, pgtest.Reminders(delivery.App, 60)...)
 			if apart == 1 {
 				n.Exec(`update users set opt_outs = case id % 3 when 0 then 1 when 1 then 2 else 0 end where id <= 30`)
 			}
-			n.remind(tpl, 12)
-			if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, want) {
+			n.Remind(tpl, 12)
+			if got := pgtest.Reached(t, n.App, delivery.KindReminder); !slices.Equal(got, want) {
 				t.Errorf("reached %v, want %v", got, want)
 			}
 			sum := n.Balanced(tpl)[delivery.App]

@@ -36,11 +36,11 @@ func (s slowAnnouncements) ReadAudience(ctx context.Context, c reminder.Announce
 // an announcement all of whose batches exist stores nothing, and still nobody
 // else takes over while it reads.
 func TestATakeoverIsKeptWhereEverythingIsCovered(t *testing.T) {
-	n := newNewsroom(t)
+	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
 	n.Seed(tpl, 300, pgtest.Reminders(delivery.App, 60)...)
 	slot := n.DueNow(tpl, 12)
-	timers := n.Timers(n.queue)
+	timers := n.Timers(n.Queue)
 	cut, err := n.Slots.BeginFiring(t.Context(), slot.ID, pgtest.ShortLease)
 	n.Must(err)
 	storeAll := func(parts []delivery.Range, read func(delivery.Range) (reminder.Due, error), store func([]reminder.NewBatch) ([]int64, error)) {
@@ -61,24 +61,24 @@ func TestATakeoverIsKeptWhereEverythingIsCovered(t *testing.T) {
 	if now := n.Slot(tpl, 12); slow.Taken || now.State != reminder.Sending {
 		t.Errorf("slot taken over: %v; %s", slow.Taken, now.State)
 	}
-	n.drain()
-	n.moveBy(tpl, time.Hour)
+	n.Drain()
+	n.MoveBy(tpl, time.Hour)
 
-	a, err := n.staff.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
+	a, err := n.Staff.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCorrection})
 	n.Must(err)
 	_, err = n.Slots.FinishSlots(t.Context())
 	n.Must(err)
-	first, err := n.store.BeginAnnouncing(t.Context(), a.ID, pgtest.ShortLease)
+	first, err := n.Store.BeginAnnouncing(t.Context(), a.ID, pgtest.ShortLease)
 	n.Must(err)
-	storeAll(first.Parts, func(p delivery.Range) (reminder.Due, error) { return n.store.ReadAudience(t.Context(), first, p) },
+	storeAll(first.Parts, func(p delivery.Range) (reminder.Due, error) { return n.Store.ReadAudience(t.Context(), first, p) },
 		func(bs []reminder.NewBatch) ([]int64, error) {
-			return n.store.StoreAnnouncementBatches(t.Context(), first, bs)
+			return n.Store.StoreAnnouncementBatches(t.Context(), first, bs)
 		})
 	n.Exec(`update announcements set cut_lease_until = clock_timestamp() - interval '1 second'`)
-	slow = &pgtest.SlowReading{Take: func() error { _, err := n.store.BeginAnnouncing(t.Context(), a.ID, pgtest.ShortLease); return err }}
-	n.worker.Store, n.worker.LeaseFor = slowAnnouncements{n.store, slow}, pgtest.ShortLease
-	n.Must(n.worker.Cut(t.Context(), a.ID))
-	if s := n.status(tpl, a.ID); slow.Taken || s.State != reminder.AnnouncementSending {
+	slow = &pgtest.SlowReading{Take: func() error { _, err := n.Store.BeginAnnouncing(t.Context(), a.ID, pgtest.ShortLease); return err }}
+	n.Worker.Store, n.Worker.LeaseFor = slowAnnouncements{n.Store, slow}, pgtest.ShortLease
+	n.Must(n.Worker.Cut(t.Context(), a.ID))
+	if s := n.Status(tpl, a.ID); slow.Taken || s.State != reminder.AnnouncementSending {
 		t.Errorf("announcement taken over: %v; %s", slow.Taken, s.State)
 	}
 }

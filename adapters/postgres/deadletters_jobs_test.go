@@ -18,15 +18,15 @@ import (
 // TestDyingInMidJobRepeatsNothing lets every step fail at its very end a few
 // times: the work of the step is undone with it.
 func TestDyingInMidJobRepeatsNothing(t *testing.T) {
-	m := newMorgue(t)
-	m.cause = func(user.ID) string { return "status 500" }
-	tpl, sl := m.bury(1, 30, 10)
-	j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}})
+	m := pgtest.NewFailingHook(t)
+	m.Cause = func(user.ID) string { return "status 500" }
+	tpl, sl := m.Bury(1, 30, 10)
+	j, err := m.Letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}})
 	m.Must(err)
 	m.Exec(`create function die() returns trigger language plpgsql as $$ begin raise exception 'power cut'; end $$`)
 	for step := range 3 {
 		m.Exec(`create trigger die before update on dead_letter_jobs for each row execute function die()`)
-		if err := m.letters.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "power cut") {
+		if err := m.Letters.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "power cut") {
 			t.Fatalf("the step did not die: %v", err)
 		}
 		m.Exec(`drop trigger die on dead_letter_jobs`)
@@ -34,22 +34,22 @@ func TestDyingInMidJobRepeatsNothing(t *testing.T) {
 			t.Errorf("step %d: %d are dead after the rollback", step, n)
 		}
 		m.Balanced(tpl)
-		m.countersAgree("after a rollback")
-		if more, err := m.store.StepDeadLetterJob(t.Context()); !more || err != nil {
+		m.CountersAgree("after a rollback")
+		if more, err := m.Store.StepDeadLetterJob(t.Context()); !more || err != nil {
 			t.Fatalf("%v %v", more, err)
 		}
 	}
-	m.Must(m.letters.Step(t.Context()))
-	if got := m.job(j.ID); got.Done != 30 || got.State != "finished" {
+	m.Must(m.Letters.Step(t.Context()))
+	if got := m.Job(j.ID); got.Done != 30 || got.State != "finished" {
 		t.Errorf("%+v", got)
 	}
-	m.cause = func(user.ID) string { return "" }
-	m.drain()
-	if sums := m.finish(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 30, Sent: 30}) || m.slotState(sl.ID) != "finished" {
+	m.Cause = func(user.ID) string { return "" }
+	m.Drain()
+	if sums := m.Finish(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 30, Sent: 30}) || m.SlotState(sl.ID) != "finished" {
 		t.Errorf("%+v", sums)
 	}
 	for id := user.ID(1); id <= 30; id++ {
-		if n := m.times(tpl, id); n != 2 {
+		if n := m.Times(tpl, id); n != 2 {
 			t.Errorf("user %d: %d calls, one each was due before and after", id, n)
 		}
 	}
@@ -58,17 +58,17 @@ func TestDyingInMidJobRepeatsNothing(t *testing.T) {
 // TestWorkersStepAtOnce: several workers on two jobs while others deliver
 // what comes back to life and finish slots.
 func TestWorkersStepAtOnce(t *testing.T) {
-	m := newMorgue(t)
-	m.cause = func(id user.ID) string { return fmt.Sprintf("cause %c", 'a'+id%3) }
-	tpl, sl := m.bury(1, 240, 10)
-	m.cause = func(user.ID) string { return "" }
+	m := pgtest.NewFailingHook(t)
+	m.Cause = func(id user.ID) string { return fmt.Sprintf("cause %c", 'a'+id%3) }
+	tpl, sl := m.Bury(1, 240, 10)
+	m.Cause = func(user.ID) string { return "" }
 	var jobs []delivery.DeadLetterJob
 	for _, f := range []delivery.DeadLetterFilter{{Fingerprint: new("cause a")}, {Fingerprint: new("cause b")}, {}} {
 		action := delivery.Replay
 		if f.Fingerprint != nil && *f.Fingerprint == "cause b" {
 			action = delivery.Discard
 		}
-		j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: action, Filter: f})
+		j, err := m.Letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: action, Filter: f})
 		m.Must(err)
 		jobs = append(jobs, j)
 	}
@@ -91,118 +91,118 @@ func TestWorkersStepAtOnce(t *testing.T) {
 	for range 3 {
 		loop("step", func() error {
 			m.Exec(`update dead_letter_jobs set lease_until = null where lease_until is not null`) // no pause
-			return m.letters.Step(t.Context())
+			return m.Letters.Step(t.Context())
 		})
-		loop("deliver", func() error { return m.daemon.Drain(t.Context(), delivery.Webhook) })
+		loop("deliver", func() error { return m.Daemon.Drain(t.Context(), delivery.Webhook) })
 	}
 	loop("finish", func() error { _, err := m.Slots.FinishSlots(t.Context()); return err })
 	all.Wait()
 	if unfinished() != 0 {
 		t.Fatal("the jobs did not end")
 	}
-	m.drain()
-	sums := m.finish(tpl)
-	a, b, rest := m.job(jobs[0].ID), m.job(jobs[1].ID), m.job(jobs[2].ID)
+	m.Drain()
+	sums := m.Finish(tpl)
+	a, b, rest := m.Job(jobs[0].ID), m.Job(jobs[1].ID), m.Job(jobs[2].ID)
 	if a.Done+b.Done+rest.Done != 240 || a.Late+b.Late+rest.Late+a.Sent+b.Sent+rest.Sent != 0 {
 		t.Errorf("%+v\n%+v\n%+v", a, b, rest)
 	}
-	if sums[delivery.Webhook] != (delivery.Counts{Reserved: 240, Sent: 240 - b.Done, Dead: b.Done}) || m.slotState(sl.ID) != "finished" {
-		t.Errorf("%d discarded, %+v, the slot is %s", b.Done, sums, m.slotState(sl.ID))
+	if sums[delivery.Webhook] != (delivery.Counts{Reserved: 240, Sent: 240 - b.Done, Dead: b.Done}) || m.SlotState(sl.ID) != "finished" {
+		t.Errorf("%d discarded, %+v, the slot is %s", b.Done, sums, m.SlotState(sl.ID))
 	}
 	if n := m.Number(`select count(*) from exceptions where outcome = 'discarded' and reason = $1`, delivery.ReasonOperator); n != b.Done {
 		t.Errorf("%d rows say that an operator gave up", n)
 	}
 	for id := user.ID(1); id <= 240; id++ {
-		if n := m.times(tpl, id); n > 2 {
+		if n := m.Times(tpl, id); n > 2 {
 			t.Errorf("user %d: %d calls", id, n)
 		}
 	}
-	m.countersAgree("in the end")
+	m.CountersAgree("in the end")
 }
 
 // rest makes a paced replay believe that nobody has worked it off for long.
-func (m *morgue) rest() {
+func rest(m *pgtest.FailingHook) {
 	m.Exec(`update dead_letter_jobs set paced_at = now() - interval '1 hour', lease_until = null where state = 'running'`)
 }
 
 // TestReplayRate: letters are let go as the rate allows, across batches, with
 // three seconds' worth at once at most, each once.
 func TestReplayRate(t *testing.T) {
-	m := newMorgue(t)
-	m.cause = func(user.ID) string { return "status 500" }
-	m.bury(1, 25, 10)
-	j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})
+	m := pgtest.NewFailingHook(t)
+	m.Cause = func(user.ID) string { return "status 500" }
+	m.Bury(1, 25, 10)
+	j, err := m.Letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})
 	m.Must(err)
 	for done := int64(1); done <= 25; done += 3 {
-		m.Must(m.letters.Step(t.Context()))
-		if got := m.job(j.ID); got.Done != done || got.State != "running" {
+		m.Must(m.Letters.Step(t.Context()))
+		if got := m.Job(j.ID); got.Done != done || got.State != "running" {
 			t.Fatalf("%d should be let go: %+v", done, got)
 		}
 		if n := m.Number(`select count(*) from exceptions where outcome = 'failed' and next_retry_at <= clock_timestamp()`); n != done {
 			t.Fatalf("%d wait for a retry, want %d", n, done)
 		}
-		m.Must(m.letters.Step(t.Context())) // too early
-		m.rest()
+		m.Must(m.Letters.Step(t.Context())) // too early
+		rest(m)
 	}
-	m.Must(m.letters.Step(t.Context()))
-	if got := m.job(j.ID); got.Done != 25 || got.State != "finished" {
+	m.Must(m.Letters.Step(t.Context()))
+	if got := m.Job(j.ID); got.Done != 25 || got.State != "finished" {
 		t.Errorf("%+v", got)
 	}
-	m.countersAgree("in the end")
+	m.CountersAgree("in the end")
 }
 
 // TestAPacedReplay can be called off, and leaves those dead whose turn would
 // come after the deadline, as the dry run says.
 func TestAPacedReplay(t *testing.T) {
-	m := newMorgue(t)
-	m.cause = func(user.ID) string { return "status 500" }
-	tpl, _ := m.bury(1, 40, 15)
+	m := pgtest.NewFailingHook(t)
+	m.Cause = func(user.ID) string { return "status 500" }
+	tpl, _ := m.Bury(1, 40, 15)
 	m.Exec(`update batches set worthless_after = now() + interval '20.5 seconds'`)
-	got, err := m.letters.DryRun(t.Context(), staff.System(), delivery.DeadLetterFilter{}, 1)
+	got, err := m.Letters.DryRun(t.Context(), staff.System(), delivery.DeadLetterFilter{}, 1)
 	m.Must(err)
 	if got.InTime < 15 || got.InTime > 21 || got.TooLate != 40-got.InTime || got.Total != 40 || got.ByRate != got.TooLate || got.Takes(1) != time.Duration(got.InTime)*time.Second {
 		t.Errorf("one a second: %+v", got)
 	}
-	if got, err = m.letters.DryRun(t.Context(), staff.System(), delivery.DeadLetterFilter{}, 1000); err != nil || got.InTime != 40 || got.ByRate != 0 {
+	if got, err = m.Letters.DryRun(t.Context(), staff.System(), delivery.DeadLetterFilter{}, 1000); err != nil || got.InTime != 40 || got.ByRate != 0 {
 		t.Errorf("a thousand a second: %+v %v", got, err)
 	}
-	j, err := m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})
+	j, err := m.Letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})
 	m.Must(err)
-	m.Must(m.letters.Step(t.Context()))
+	m.Must(m.Letters.Step(t.Context()))
 	m.Exec(`update batches set worthless_after = now() - interval '1 second'`)
-	m.rest()
-	m.Must(m.letters.Step(t.Context()))
-	if got := m.job(j.ID); got.Done != 1 || got.Late != 39 || got.State != "finished" {
+	rest(m)
+	m.Must(m.Letters.Step(t.Context()))
+	if got := m.Job(j.ID); got.Done != 1 || got.Late != 39 || got.State != "finished" {
 		t.Errorf("after the deadline: %+v", got)
 	}
 	m.Exec(`update batches set worthless_after = now() + interval '1 hour'`)
-	j, err = m.letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})
+	j, err = m.Letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})
 	m.Must(err)
-	m.Must(m.letters.Step(t.Context()))
-	m.Must(m.letters.Cancel(t.Context(), staff.System(), j.ID))
-	m.rest()
-	m.Must(m.letters.Step(t.Context()))
+	m.Must(m.Letters.Step(t.Context()))
+	m.Must(m.Letters.Cancel(t.Context(), staff.System(), j.ID))
+	rest(m)
+	m.Must(m.Letters.Step(t.Context()))
 	if n := m.Number(`select count(*) from exceptions where outcome = 'dead'`); n != 38 {
 		t.Errorf("%d are dead, want 38", n)
 	}
-	m.cause = func(user.ID) string { return "" }
-	m.drain()
-	if sums := m.finish(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 40, Sent: 2, Dead: 38}) {
+	m.Cause = func(user.ID) string { return "" }
+	m.Drain()
+	if sums := m.Finish(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 40, Sent: 2, Dead: 38}) {
 		t.Errorf("%+v", sums)
 	}
-	m.countersAgree("in the end")
+	m.CountersAgree("in the end")
 }
 
 func TestReplayLeavesAWaitingBatchItsTurn(t *testing.T) {
-	m := newMorgue(t)
-	m.cause = func(user.ID) string { return "status 500" }
-	m.bury(1, 10, 10)
-	m.work(delivery.Replay, delivery.DeadLetterFilter{UserID: 10}, 0)
+	m := pgtest.NewFailingHook(t)
+	m.Cause = func(user.ID) string { return "status 500" }
+	m.Bury(1, 10, 10)
+	m.Work(delivery.Replay, delivery.DeadLetterFilter{UserID: 10}, 0)
 	m.Exec(`update batches set next_run_at = clock_timestamp() + interval '1 second'`)
 	soon := m.Number(`select (extract(epoch from next_run_at) * 1000)::bigint from batches`)
 	m.Exec(`update exceptions set next_retry_at = clock_timestamp() + interval '20 seconds' where user_id = 10`)
 	m.Exec(`update dead_letter_jobs set done = 0`)
-	if j := m.work(delivery.Replay, delivery.DeadLetterFilter{UserID: 1}, 1); j.Done != 1 {
+	if j := m.Work(delivery.Replay, delivery.DeadLetterFilter{UserID: 1}, 1); j.Done != 1 {
 		t.Fatalf("%+v", j)
 	}
 	if now := m.Number(`select (extract(epoch from next_run_at) * 1000)::bigint from batches`); now > soon {
@@ -213,17 +213,17 @@ func TestReplayLeavesAWaitingBatchItsTurn(t *testing.T) {
 // TestDeadLetterCountersInRandomHistories: deaths, replays, discards and
 // recounts in any order; after each the counters are what the rows say.
 func TestDeadLetterCountersInRandomHistories(t *testing.T) {
-	m := newMorgue(t)
+	m := pgtest.NewFailingHook(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var mu sync.Mutex
-	m.cause = func(user.ID) string {
+	m.Cause = func(user.ID) string {
 		mu.Lock()
 		defer mu.Unlock()
 		return []string{"", "status 500", "no route", "teapot"}[rng.IntN(4)]
 	}
-	tpl, _ := m.bury(1, 120, 17)
+	tpl, _ := m.Bury(1, 120, 17)
 	pick := func(n int) int {
 		mu.Lock()
 		defer mu.Unlock()
@@ -244,19 +244,19 @@ func TestDeadLetterCountersInRandomHistories(t *testing.T) {
 		case 0:
 			what = "recount"
 			m.Exec(`update dead_letter_groups set dead = dead + 3 where fingerprint = 'teapot'`)
-			m.Must(m.store.RecountDeadLetters(t.Context()))
+			m.Must(m.Store.RecountDeadLetters(t.Context()))
 		case 1, 2:
 			what = "discard"
-			m.work(delivery.Discard, filter, 0)
+			m.Work(delivery.Discard, filter, 0)
 		default:
 			what = "replay"
-			m.work(delivery.Replay, filter, 0)
+			m.Work(delivery.Replay, filter, 0)
 		}
 		when := fmt.Sprintf("step %d, %s %+v", i, what, filter)
-		m.countersAgree(when)
-		m.drain()
-		m.countersAgree(when + ", delivered")
-		sums := m.finish(tpl)
+		m.CountersAgree(when)
+		m.Drain()
+		m.CountersAgree(when + ", delivered")
+		sums := m.Finish(tpl)
 		if c := sums[delivery.Webhook]; c.Reserved != 120 || c.Sent+c.Dead != 120 {
 			t.Errorf("%s: %+v", when, c)
 		}
@@ -269,9 +269,9 @@ func TestDeadLetterCountersInRandomHistories(t *testing.T) {
 // TestRepeatedCheckpointCountsTheDeadOnce: an answer that got lost is asked
 // for again.
 func TestRepeatedCheckpointCountsTheDeadOnce(t *testing.T) {
-	m := newMorgue(t)
+	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)
-	m.reserveAll(tpl, users(1, 5), pgtest.Reminders(delivery.Webhook, 5)...)
+	m.ReserveAll(tpl, pgtest.Users(1, 5), pgtest.Reminders(delivery.Webhook, 5)...)
 	m.CutSlot(tpl, 1, 10)
 	lease, err := m.Batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
 	m.Must(err)
@@ -281,7 +281,7 @@ func TestRepeatedCheckpointCountsTheDeadOnce(t *testing.T) {
 		_, err := lease.Checkpoint(t.Context(), died)
 		m.Must(err)
 	}
-	m.countersAgree("after three equal checkpoints")
+	m.CountersAgree("after three equal checkpoints")
 	if n := m.Number(`select dead from dead_letter_groups`); n != 1 {
 		t.Errorf("counted %d times", n)
 	}

@@ -13,9 +13,9 @@ import (
 // TestMovingSeesBatchesBeingStored: a batch that is committed while the move
 // waits for the slot is stopped too.
 func TestMovingSeesBatchesBeingStored(t *testing.T) {
-	n := newNewsroom(t)
+	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 5), pgtest.Reminders(delivery.App, 60)...)
+	n.ReserveAll(tpl, pgtest.Users(1, 5), pgtest.Reminders(delivery.App, 60)...)
 	sl := n.DueNow(tpl, 12)
 	cut, err := n.Slots.BeginFiring(t.Context(), sl.ID, time.Minute)
 	n.Must(err)
@@ -24,7 +24,7 @@ func TestMovingSeesBatchesBeingStored(t *testing.T) {
 		values ('reminder', $1, $2, 0, 1, 5, now(), $3, '', 5)`, sl.ID, tpl.ID, tpl.OpensAt)
 	n.Must(err)
 	var moving sync.WaitGroup
-	moving.Go(func() { n.moveBy(tpl, time.Hour) })
+	moving.Go(func() { n.MoveBy(tpl, time.Hour) })
 	n.Blocked(1)
 	commit()
 	moving.Wait()
@@ -35,17 +35,17 @@ func TestMovingSeesBatchesBeingStored(t *testing.T) {
 
 // replaying begins to replay the letters of a slot in the given state and
 // stops it half-way; proceed lets it go on and waits.
-func (m *morgue) replaying(state string) (tpl int64, slot int64, proceed func()) {
+func replaying(m *pgtest.FailingHook, state string) (tpl int64, slot int64, proceed func()) {
 	m.Helper()
-	m.cause = func(user.ID) string { return "status 500" }
-	t, sl := m.bury(1, 5, 10)
+	m.Cause = func(user.ID) string { return "status 500" }
+	t, sl := m.Bury(1, 5, 10)
 	m.Exec(`update slots set state = $2 where id = $1`, sl.ID, state)
 	_, release := m.Hold(`select from dead_letter_groups for update`)
-	_, err := m.letters.Start(m.Context(), pgtest.Actor, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}})
+	_, err := m.Letters.Start(m.Context(), pgtest.Actor, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}})
 	m.Must(err)
 	var step sync.WaitGroup
 	step.Go(func() {
-		if err := m.letters.Step(m.Context()); err != nil {
+		if err := m.Letters.Step(m.Context()); err != nil {
 			m.Error(err)
 		}
 	})
@@ -54,30 +54,30 @@ func (m *morgue) replaying(state string) (tpl int64, slot int64, proceed func())
 }
 
 func TestASlotIsNotFinishedUnderAReplay(t *testing.T) {
-	m := newMorgue(t)
-	_, slot, proceed := m.replaying("sending")
+	m := pgtest.NewFailingHook(t)
+	_, slot, proceed := replaying(m, "sending")
 	if n, err := m.Slots.FinishSlots(t.Context()); n != 0 || err != nil {
 		t.Errorf("finished %d, %v", n, err)
 	}
 	proceed()
-	if state := m.slotState(slot); state != "sending" {
+	if state := m.SlotState(slot); state != "sending" {
 		t.Errorf("the slot is %s and a batch is ready", state)
 	}
 }
 
 func TestAMoveStopsAReplay(t *testing.T) {
-	m := newMorgue(t)
-	id, _, proceed := m.replaying("finished")
+	m := pgtest.NewFailingHook(t)
+	id, _, proceed := replaying(m, "finished")
 	tpl, err := m.Templates.Template(t.Context(), id)
 	m.Must(err)
 	var moving sync.WaitGroup
-	moving.Go(func() { m.moveBy(tpl, time.Hour) })
+	moving.Go(func() { m.MoveBy(tpl, time.Hour) })
 	m.Blocked(2)
 	proceed()
 	moving.Wait()
-	m.cause = func(user.ID) string { return "" }
-	m.drain()
-	if sums := m.finish(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 5, Skipped: 5}) {
+	m.Cause = func(user.ID) string { return "" }
+	m.Drain()
+	if sums := m.Finish(tpl); sums[delivery.Webhook] != (delivery.Counts{Reserved: 5, Skipped: 5}) {
 		t.Errorf("the old opening was told after the move: %+v", sums)
 	}
 }

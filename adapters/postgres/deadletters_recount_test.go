@@ -3,15 +3,16 @@ package postgres_test
 import (
 	"testing"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/user"
 )
 
 // Counting keeps no checkpoint from being stored, and what is stored meanwhile
 // is counted once.
 func TestRecountingLocksNothing(t *testing.T) {
-	m := newMorgue(t)
-	m.cause = func(id user.ID) string { return []string{"even", "odd"}[id%2] }
-	m.bury(1, 8, 3)
+	m := pgtest.NewFailingHook(t)
+	m.Cause = func(id user.ID) string { return []string{"even", "odd"}[id%2] }
+	m.Bury(1, 8, 3)
 	m.Exec(`update dead_letter_groups set dead = dead + 3 where fingerprint = 'odd'`)
 	m.Exec(`insert into dead_letter_groups select channel, 'gone', 9, first_at, last_at, '' from dead_letter_groups limit 1`)
 	die := func(fingerprint string) string {
@@ -21,7 +22,7 @@ func TestRecountingLocksNothing(t *testing.T) {
 	}
 	_, commit := m.Hold(die("odd"), 1001)
 	counted := make(chan error, 1)
-	go func() { counted <- m.store.RecountDeadLetters(m.Context()) }()
+	go func() { counted <- m.Store.RecountDeadLetters(m.Context()) }()
 	m.Blocked(1)
 	tx, err := m.SQL.Begin(t.Context())
 	m.Must(err)
@@ -33,7 +34,7 @@ func TestRecountingLocksNothing(t *testing.T) {
 	m.Must(tx.Commit(t.Context()))
 	commit()
 	m.Must(<-counted)
-	m.countersAgree("after a recount")
+	m.CountersAgree("after a recount")
 	if n := m.Number(`select count(*) from dead_letter_groups where fingerprint = 'gone'`); n != 0 {
 		t.Error("a group without letters is still there")
 	}
@@ -42,9 +43,9 @@ func TestRecountingLocksNothing(t *testing.T) {
 // A group's times are those of its first and its last death, in whatever order
 // batches are stored, and counting again does not change them.
 func TestTimesOfAGroup(t *testing.T) {
-	m := newMorgue(t)
-	m.cause = func(user.ID) string { return "away" }
-	m.bury(1, 4, 1)
+	m := pgtest.NewFailingHook(t)
+	m.Cause = func(user.ID) string { return "away" }
+	m.Bury(1, 4, 1)
 	m.Exec(`update exceptions set first_at = first_at - interval '2 hours'`) // tried long before
 	agree := func(when string) {
 		t.Helper()
@@ -55,8 +56,8 @@ func TestTimesOfAGroup(t *testing.T) {
 	agree("stored in order")
 	m.Exec(`update exceptions set last_at = last_at + case when user_id = 1 then interval '1 hour' else -interval '1 hour' end where user_id < 3`)
 	m.Exec(`update dead_letter_groups set (first_at, last_at) = (select min(last_at), max(last_at) from exceptions)`)
-	m.bury(5, 8, 1)
+	m.Bury(5, 8, 1)
 	agree("stored late")
-	m.Must(m.store.RecountDeadLetters(t.Context()))
+	m.Must(m.Store.RecountDeadLetters(t.Context()))
 	agree("counted again")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -15,8 +16,8 @@ import (
 )
 
 func TestDeadLettersAreFoundByGroupFilterAndOneByOne(t *testing.T) {
-	m := newMorgue(t)
-	m.cause = func(id user.ID) string {
+	m := pgtest.NewFailingHook(t)
+	m.Cause = func(id user.ID) string {
 		switch {
 		case id <= 3:
 			return fmt.Sprintf("status 50%d", id)
@@ -25,12 +26,12 @@ func TestDeadLettersAreFoundByGroupFilterAndOneByOne(t *testing.T) {
 		}
 		return ""
 	}
-	first, _ := m.bury(1, 8, 3)
-	second, _ := m.bury(1, 2, 3)
+	first, _ := m.Bury(1, 8, 3)
+	second, _ := m.Bury(1, 2, 3)
 	other := delivery.Webhook
 	groups := func(f delivery.DeadLetterFilter, by staff.Actor) string {
 		t.Helper()
-		list, err := m.letters.Groups(t.Context(), by, f)
+		list, err := m.Letters.Groups(t.Context(), by, f)
 		m.Must(err)
 		text := ""
 		for _, g := range list {
@@ -61,7 +62,7 @@ func TestDeadLettersAreFoundByGroupFilterAndOneByOne(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", c.f, got, c.want)
 		}
 	}
-	all, err := m.letters.List(t.Context(), viewer, delivery.DeadLetterFilter{}, 0, 0, 100)
+	all, err := m.Letters.List(t.Context(), viewer, delivery.DeadLetterFilter{}, 0, 0, 100)
 	m.Must(err)
 	if len(all) != 7 {
 		t.Fatalf("%d letters", len(all))
@@ -73,7 +74,7 @@ func TestDeadLettersAreFoundByGroupFilterAndOneByOne(t *testing.T) {
 	}
 	var paged []delivery.DeadLetter
 	for batch, id := int64(0), user.ID(0); ; {
-		page, err := m.letters.List(t.Context(), viewer, delivery.DeadLetterFilter{}, batch, id, 2)
+		page, err := m.Letters.List(t.Context(), viewer, delivery.DeadLetterFilter{}, batch, id, 2)
 		m.Must(err)
 		if len(page) == 0 {
 			break
@@ -84,7 +85,7 @@ func TestDeadLettersAreFoundByGroupFilterAndOneByOne(t *testing.T) {
 	if !slices.Equal(all, paged) {
 		t.Errorf("pages differ: %+v", paged)
 	}
-	if _, err := m.letters.Groups(t.Context(), staff.Actor{}, delivery.DeadLetterFilter{}); !errors.Is(err, staff.ErrForbidden) {
+	if _, err := m.Letters.Groups(t.Context(), staff.Actor{}, delivery.DeadLetterFilter{}); !errors.Is(err, staff.ErrForbidden) {
 		t.Errorf("nobody may look: %v", err)
 	}
 }
@@ -92,22 +93,22 @@ func TestDeadLettersAreFoundByGroupFilterAndOneByOne(t *testing.T) {
 // TestDryRunIsWhatTheJobDoes: in time, too late, moved, cancelled, closed and
 // sent all the same, by every kind of filter.
 func TestDryRunIsWhatTheJobDoes(t *testing.T) {
-	m := newMorgue(t)
-	m.cause = func(id user.ID) string { return fmt.Sprintf("cause %c", 'a'+id%2) }
-	live, liveSlot := m.bury(1, 10, 4)
-	late, _ := m.bury(11, 14, 4)
+	m := pgtest.NewFailingHook(t)
+	m.Cause = func(id user.ID) string { return fmt.Sprintf("cause %c", 'a'+id%2) }
+	live, liveSlot := m.Bury(1, 10, 4)
+	late, _ := m.Bury(11, 14, 4)
 	m.Exec(`update batches set worthless_after = now() - interval '1 second' where template_id = $1`, late.ID)
-	moved, _ := m.bury(15, 18, 4)
-	m.moveBy(moved, time.Hour)
-	cancelled, _ := m.bury(19, 22, 4)
-	closed, _ := m.bury(23, 26, 4)
+	moved, _ := m.Bury(15, 18, 4)
+	m.MoveBy(moved, time.Hour)
+	cancelled, _ := m.Bury(19, 22, 4)
+	closed, _ := m.Bury(23, 26, 4)
 	for tr, tpl := range map[template.Transition]template.Template{template.Cancelling: cancelled, template.Closing: closed} {
 		_, err := m.Service.Do(t.Context(), staff.System(), tpl.ID, 0, tr, "")
 		m.Must(err)
 	}
-	m.markSent(live, 3)
-	m.markSent(late, 12)
-	m.cause = func(user.ID) string { return "" }
+	m.MarkSent(live, 3)
+	m.MarkSent(late, 12)
+	m.Cause = func(user.ID) string { return "" }
 	batch := m.Number(`select min(id) from batches where template_id = $1`, live.ID)
 	for _, c := range []struct {
 		f    delivery.DeadLetterFilter
@@ -124,7 +125,7 @@ func TestDryRunIsWhatTheJobDoes(t *testing.T) {
 		{delivery.DeadLetterFilter{}, delivery.Triage{Total: 18, InTime: 3, TooLate: 15}},
 	} {
 		before := m.Number(`select hashtext(string_agg(e::text, '' order by batch_id, user_id)) from exceptions e`)
-		got, err := m.letters.DryRun(t.Context(), staff.Actor{Role: staff.Viewer}, c.f, 0)
+		got, err := m.Letters.DryRun(t.Context(), staff.Actor{Role: staff.Viewer}, c.f, 0)
 		m.Must(err)
 		if got != c.want {
 			t.Errorf("%+v: dry run %+v, want %+v", c.f, got, c.want)
@@ -132,27 +133,27 @@ func TestDryRunIsWhatTheJobDoes(t *testing.T) {
 		if after := m.Number(`select hashtext(string_agg(e::text, '' order by batch_id, user_id)) from exceptions e`); after != before {
 			t.Errorf("%+v: the dry run changed something", c.f)
 		}
-		j := m.work(delivery.Replay, c.f, 0)
+		j := m.Work(delivery.Replay, c.f, 0)
 		if j.State != "finished" || j.FinishedAt == nil || j.Total != got.Total || j.Done != got.InTime || j.Late != got.TooLate || j.Sent != got.AlreadySent {
 			t.Errorf("%+v: dry run %+v, job %+v", c.f, got, j)
 		}
-		m.countersAgree("after a replay")
+		m.CountersAgree("after a replay")
 	}
-	if state := m.slotState(liveSlot.ID); state != "sending" {
+	if state := m.SlotState(liveSlot.ID); state != "sending" {
 		t.Errorf("the slot is %s", state)
 	}
-	before := len(m.hook.Got)
-	m.drain()
-	if len(m.hook.Got) != before {
+	before := len(m.Hook.Got)
+	m.Drain()
+	if len(m.Hook.Got) != before {
 		t.Errorf("somebody got a message of another name")
 	}
 	for _, tpl := range []template.Template{live, late} {
-		m.finish(tpl)
+		m.Finish(tpl)
 	}
 	again := map[user.ID]bool{}
 	for id := user.ID(1); id <= 26; id++ {
 		for _, tpl := range []template.Template{live, late, moved, cancelled, closed} {
-			if m.times(tpl, id) > 1 {
+			if m.Times(tpl, id) > 1 {
 				again[id] = true
 			}
 		}
@@ -172,12 +173,12 @@ func TestDryRunIsWhatTheJobDoes(t *testing.T) {
 
 // Somebody limited to shops neither sees nor stops what reaches further.
 func TestDeadLetterJobsStayWithinShops(t *testing.T) {
-	m := newMorgue(t)
+	m := pgtest.NewFailingHook(t)
 	operator := func(shops ...int64) staff.Actor {
 		return staff.Actor{Label: "staff:3", Name: "Op", Role: staff.Operator, Shops: shops}
 	}
 	begin := func(by staff.Actor) int64 {
-		j, err := m.letters.Start(t.Context(), by, delivery.DeadLetterOrder{Action: delivery.Replay, Reason: "provider is back"})
+		j, err := m.Letters.Start(t.Context(), by, delivery.DeadLetterOrder{Action: delivery.Replay, Reason: "provider is back"})
 		m.Must(err)
 		return j.ID
 	}
@@ -189,7 +190,7 @@ func TestDeadLetterJobsStayWithinShops(t *testing.T) {
 		{operator(), []int64{both, ten, everywhere}}, {operator(10, 11, 12), []int64{both, ten}},
 		{operator(10), []int64{ten}}, {operator(12), nil},
 	} {
-		list, err := m.letters.Jobs(t.Context(), c.by, 10)
+		list, err := m.Letters.Jobs(t.Context(), c.by, 10)
 		m.Must(err)
 		var ids []int64
 		for _, j := range list {
@@ -207,7 +208,7 @@ func TestDeadLetterJobsStayWithinShops(t *testing.T) {
 		{operator(10), everywhere, delivery.ErrNoDeadLetterJob}, {operator(11), both, delivery.ErrNoDeadLetterJob},
 		{operator(12), ten, delivery.ErrNoDeadLetterJob}, {operator(10, 11), both, nil}, {operator(10), ten, nil}, {operator(), everywhere, nil},
 	} {
-		if err := m.letters.Cancel(t.Context(), c.by, c.job); !errors.Is(err, c.err) {
+		if err := m.Letters.Cancel(t.Context(), c.by, c.job); !errors.Is(err, c.err) {
 			t.Errorf("shops %v cancel job %d: %v, want %v", c.by.Shops, c.job, err, c.err)
 		}
 	}
@@ -217,45 +218,45 @@ func TestDeadLetterJobsStayWithinShops(t *testing.T) {
 }
 
 func TestDeadLetterJobsAreChecked(t *testing.T) {
-	m := newMorgue(t)
-	m.cause = func(user.ID) string { return "status 500" }
-	m.bury(1, 4, 4)
+	m := pgtest.NewFailingHook(t)
+	m.Cause = func(user.ID) string { return "status 500" }
+	m.Bury(1, 4, 4)
 	for _, by := range []staff.Actor{{}, {Role: staff.Viewer}, {Role: staff.Marketer}} {
-		if _, err := m.letters.Start(t.Context(), by, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}}); !errors.Is(err, staff.ErrForbidden) {
+		if _, err := m.Letters.Start(t.Context(), by, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}}); !errors.Is(err, staff.ErrForbidden) {
 			t.Errorf("%s may replay: %v", by.Role, err)
 		}
-		if err := m.letters.Cancel(t.Context(), by, 1); !errors.Is(err, staff.ErrForbidden) {
+		if err := m.Letters.Cancel(t.Context(), by, 1); !errors.Is(err, staff.ErrForbidden) {
 			t.Errorf("%s may cancel: %v", by.Role, err)
 		}
 	}
 	operator := staff.Actor{Label: "staff:3", Name: "Op", Role: staff.Operator}
 	for _, rate := range []int{-1, 1_000_001} {
-		if _, err := m.letters.Start(t.Context(), operator, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}, Rate: rate}); !errors.Is(err, fault.ErrInvalid) {
+		if _, err := m.Letters.Start(t.Context(), operator, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{}, Rate: rate}); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("rate %d: %v", rate, err)
 		}
 	}
-	if _, err := m.letters.Start(t.Context(), operator, delivery.DeadLetterOrder{Action: "resend", Filter: delivery.DeadLetterFilter{}}); !errors.Is(err, fault.ErrInvalid) {
+	if _, err := m.Letters.Start(t.Context(), operator, delivery.DeadLetterOrder{Action: "resend", Filter: delivery.DeadLetterFilter{}}); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("another action: %v", err)
 	}
 	elsewhere := operator
 	elsewhere.Shops = []int64{11}
-	foreign, err := m.letters.Start(t.Context(), elsewhere, delivery.DeadLetterOrder{Action: delivery.Discard, Filter: delivery.DeadLetterFilter{Shops: []int64{10}}})
+	foreign, err := m.Letters.Start(t.Context(), elsewhere, delivery.DeadLetterOrder{Action: delivery.Discard, Filter: delivery.DeadLetterFilter{Shops: []int64{10}}})
 	m.Must(err)
-	m.Must(m.letters.Step(t.Context()))
-	if got := m.job(foreign.ID); got.Total != 0 || got.Done != 0 || got.State != "finished" {
+	m.Must(m.Letters.Step(t.Context()))
+	if got := m.Job(foreign.ID); got.Total != 0 || got.Done != 0 || got.State != "finished" {
 		t.Errorf("another shop's letters: %+v", got)
 	}
-	j, err := m.letters.Start(t.Context(), operator, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{UserID: 2}, Rate: 7})
+	j, err := m.Letters.Start(t.Context(), operator, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{UserID: 2}, Rate: 7})
 	m.Must(err)
 	if j.ID == 0 || j.Total != 1 || j.Rate != 7 || j.State != "running" || j.Filter.UserID != 2 || j.CreatedBy != "staff:3 Op" {
 		t.Errorf("%+v", j)
 	}
-	m.Must(m.letters.Cancel(t.Context(), operator, j.ID))
-	if err := m.letters.Cancel(t.Context(), operator, j.ID); !errors.Is(err, delivery.ErrNoDeadLetterJob) {
+	m.Must(m.Letters.Cancel(t.Context(), operator, j.ID))
+	if err := m.Letters.Cancel(t.Context(), operator, j.ID); !errors.Is(err, delivery.ErrNoDeadLetterJob) {
 		t.Errorf("cancelled twice: %v", err)
 	}
-	m.Must(m.letters.Step(t.Context()))
-	if got := m.job(j.ID); got.State != "cancelled" || got.Done != 0 || got.FinishedAt == nil {
+	m.Must(m.Letters.Step(t.Context()))
+	if got := m.Job(j.ID); got.State != "cancelled" || got.Done != 0 || got.FinishedAt == nil {
 		t.Errorf("went on after being cancelled: %+v", got)
 	}
 	for action, want := range map[string]int64{"dead_letters.replay": 1, "dead_letters.discard": 1, "dead_letters.cancel": 1} {

@@ -34,10 +34,10 @@ func forecastJobs(w *pgtest.World, within time.Duration) map[string]int64 {
 // TestForecastJobsFollowTheSlots: booked while they wait, what is left while
 // they go out, nothing once they are done, stopped or called off.
 func TestForecastJobsFollowTheSlots(t *testing.T) {
-	m := newMorgue(t)
+	m := pgtest.NewFailingHook(t)
 	near, far := m.Published(2*time.Hour), m.Published(5*time.Hour)
-	m.reserveAll(near, users(1, 10), append(pgtest.Reminders(delivery.Webhook, 60, 5), pgtest.Reminders(delivery.App, 60)...)...)
-	m.reserveAll(far, users(1, 3), pgtest.Reminders(delivery.App, 5)...)
+	m.ReserveAll(near, pgtest.Users(1, 10), append(pgtest.Reminders(delivery.Webhook, 60, 5), pgtest.Reminders(delivery.App, 60)...)...)
+	m.ReserveAll(far, pgtest.Users(1, 3), pgtest.Reminders(delivery.App, 5)...)
 	m.Cancel(near, 10, pgtest.Reminders(delivery.Webhook, 5)...)
 	m.RelayCounts()
 	key := func(tpl template.Template, k int, c delivery.Channel) string {
@@ -56,17 +56,17 @@ func TestForecastJobsFollowTheSlots(t *testing.T) {
 	expect("within six hours", 6*time.Hour, booked)
 	delete(booked, key(far, 1, delivery.App))
 
-	m.cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id == 1] }
-	m.daemon.Policy.MaxAttempts = 5
+	m.Cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id == 1] }
+	m.Daemon.Policy.MaxAttempts = 5
 	m.CutSlot(near, 12, 4)
 	expect("fired", 3*time.Hour, booked)
-	m.Must(m.daemon.RunNext(t.Context(), delivery.Webhook)) // users 1–4, of whom the first waits for a retry
+	m.Must(m.Daemon.RunNext(t.Context(), delivery.Webhook)) // users 1–4, of whom the first waits for a retry
 	booked[key(near, 12, delivery.Webhook)] = 7
 	expect("going out", 3*time.Hour, booked)
-	m.Must(m.daemon.Drain(t.Context(), delivery.App))
+	m.Must(m.Daemon.Drain(t.Context(), delivery.App))
 	delete(booked, key(near, 12, delivery.App))
 	expect("app is done", 3*time.Hour, booked)
-	m.moveBy(near, time.Hour)
+	m.MoveBy(near, time.Hour)
 	expect("moved", 4*time.Hour, map[string]int64{key(near, 12, delivery.Webhook): 10, key(near, 1, delivery.Webhook): 9, key(near, 12, delivery.App): 10})
 	m.Do(near, template.Cancelling)
 	expect("cancelled", 4*time.Hour, map[string]int64{})
@@ -75,7 +75,7 @@ func TestForecastJobsFollowTheSlots(t *testing.T) {
 // TestRatesAreMeasuredOnce: from slots with enough messages, the best of the
 // last ten; a replay of dead letters later says nothing about throughput.
 func TestRatesAreMeasuredOnce(t *testing.T) {
-	m := newMorgue(t)
+	m := pgtest.NewFailingHook(t)
 	store := postgres.NewForecasts(m.DB)
 	rates := func() (measured, limits [delivery.Channels]float64) {
 		t.Helper()
@@ -86,24 +86,24 @@ func TestRatesAreMeasuredOnce(t *testing.T) {
 	if measured, limits := rates(); measured != [delivery.Channels]float64{} || limits != measured {
 		t.Errorf("a new database knows %v %v", measured, limits)
 	}
-	m.bury(1, 199, 100)
+	m.Bury(1, 199, 100)
 	if measured, _ := rates(); measured[delivery.Webhook] != 0 {
 		t.Errorf("measured %v with too few messages", measured)
 	}
-	m.cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id > 250] }
+	m.Cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id > 250] }
 	tpl := m.Published(2 * time.Hour)
-	m.reserveAll(tpl, users(1, 260), pgtest.Reminders(delivery.Webhook, 5)...)
+	m.ReserveAll(tpl, pgtest.Users(1, 260), pgtest.Reminders(delivery.Webhook, 5)...)
 	m.CutSlot(tpl, 1, 100)
-	m.drain()
+	m.Drain()
 	m.Exec(`update batches set started_at = '2026-01-01 00:00:00+00', finished_at = '2026-01-01 00:00:05+00' where template_id = $1`, tpl.ID)
-	m.finish(tpl)
+	m.Finish(tpl)
 	if measured, _ := rates(); measured[delivery.Webhook] != 50 {
 		t.Errorf("measured %v, 250 went out in 5 s", measured[delivery.Webhook])
 	}
-	m.cause = func(user.ID) string { return "" }
-	m.work(delivery.Replay, delivery.DeadLetterFilter{}, 0)
-	m.drain()
-	m.finish(tpl)
+	m.Cause = func(user.ID) string { return "" }
+	m.Work(delivery.Replay, delivery.DeadLetterFilter{}, 0)
+	m.Drain()
+	m.Finish(tpl)
 	if n := m.Number(`select count(*) from channel_rates`); n != 1 {
 		t.Errorf("%d measurements of one slot", n)
 	}

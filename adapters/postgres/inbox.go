@@ -24,7 +24,7 @@ type Inbox struct {
 }
 
 // NewInbox returns the store on db.
-func NewInbox(db *DB) Inbox { return Inbox{DB: db} }
+func NewInbox(db *pg.DB) Inbox { return Inbox{DB: db} }
 
 // inboxWindow is how many of a user's newest reservations, cancelled ones
 // included, the inbox looks at.

@@ -17,11 +17,11 @@ import (
 // TestInboxPagesDivideNoInstant: pages go on before the instant of their last
 // message, so none that came in the same one may be left for the next page.
 func TestInboxPagesDivideNoInstant(t *testing.T) {
-	n := newNewsroom(t)
+	n := pgtest.NewNotifier(t)
 	for range 4 {
 		tpl := n.Published(2 * time.Hour)
-		n.reserveAll(tpl, users(1, 1), pgtest.Reminders(delivery.App, 60)...)
-		n.remind(tpl, 12)
+		n.ReserveAll(tpl, pgtest.Users(1, 1), pgtest.Reminders(delivery.App, 60)...)
+		n.Remind(tpl, 12)
 	}
 	n.Exec(`update batches b set finished_at = (select min(finished_at) from batches where template_id = case b.template_id when 3 then 2 else b.template_id end)`)
 	seen, before := map[string]bool{}, time.Time{}
@@ -42,29 +42,29 @@ func TestInboxPagesDivideNoInstant(t *testing.T) {
 // TestWhatWasSentStaysInTheInbox: whoever cancels what is left of a reservation
 // keeps what came of it, and has it once when they reserve again.
 func TestWhatWasSentStaysInTheInbox(t *testing.T) {
-	n := newNewsroom(t)
+	n := pgtest.NewNotifier(t)
 	count := func(id user.ID) int {
 		box, err := n.Inbox.Page(t.Context(), id, time.Time{}, 10)
 		n.Must(err)
 		return len(box.Items)
 	}
 	untouched := n.Published(2 * time.Hour)
-	n.reserveAll(untouched, users(1, 1), pgtest.Reminders(delivery.App, 5)...)
+	n.ReserveAll(untouched, pgtest.Users(1, 1), pgtest.Reminders(delivery.App, 5)...)
 	n.Cancel(untouched, 1)
 	tpl := n.Published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 3), pgtest.Reminders(delivery.App, 60)...)
-	n.remind(tpl, 12)
-	tpl = n.moveBy(tpl, time.Hour)
+	n.ReserveAll(tpl, pgtest.Users(1, 3), pgtest.Reminders(delivery.App, 60)...)
+	n.Remind(tpl, 12)
+	tpl = n.MoveBy(tpl, time.Hour)
 	if v := n.Cancel(tpl, 1); !v.Applied || !v.After.IsEmpty() || count(1) != 1 {
 		t.Errorf("after cancelling: %+v and %d messages", v, count(1))
 	}
-	n.reserveAll(tpl, users(1, 1), pgtest.Reminders(delivery.App, 5)...)
+	n.ReserveAll(tpl, pgtest.Users(1, 1), pgtest.Reminders(delivery.App, 5)...)
 	if count(1) != 1 {
 		t.Errorf("reserved again: %d messages", count(1))
 	}
 	_, err := n.Service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
 	n.Must(err)
-	n.send(tpl, delivery.KindCancelled)
+	n.Send(tpl, delivery.KindCancelled)
 	for range 2 {
 		n.Cancel(tpl, 2)
 		if count(2) != 2 {
@@ -78,17 +78,17 @@ func TestWhatWasSentStaysInTheInbox(t *testing.T) {
 
 // TestInboxShowsAnnouncements: and live push brings the same items.
 func TestInboxShowsAnnouncements(t *testing.T) {
-	n := newNewsroom(t)
+	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
 	n.Exec(`update templates set claim_url = 'https://shop.example/1' where id = $1`, tpl.ID)
-	n.reserveAll(tpl, users(1, 3), pgtest.Reminders(delivery.App, 60)...)
-	n.reserveAll(tpl, users(4, 4), pgtest.Reminders(delivery.App, 5)...)
-	n.remind(tpl, 12)
-	moved := n.moveBy(tpl, time.Hour)
-	correction := n.send(tpl, delivery.KindCorrection)
+	n.ReserveAll(tpl, pgtest.Users(1, 3), pgtest.Reminders(delivery.App, 60)...)
+	n.ReserveAll(tpl, pgtest.Users(4, 4), pgtest.Reminders(delivery.App, 5)...)
+	n.Remind(tpl, 12)
+	moved := n.MoveBy(tpl, time.Hour)
+	correction := n.Send(tpl, delivery.KindCorrection)
 	_, err := n.Service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
 	n.Must(err)
-	notice := n.send(tpl, delivery.KindCancelled)
+	notice := n.Send(tpl, delivery.KindCancelled)
 	box, err := n.Inbox.Page(t.Context(), 2, time.Time{}, 10)
 	n.Must(err)
 	if len(box.Items) != 3 || box.Unread != 3 {

@@ -14,9 +14,9 @@ import (
 // A reminder whose instant had passed when the opening was moved could not go
 // out before the move: nobody counts the minutes in between as late.
 func TestAMovedOpeningIsNotLate(t *testing.T) {
-	m := newMorgue(t)
+	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)
-	m.reserveAll(tpl, users(1, 10), pgtest.Reminders(delivery.Webhook, 5)...)
+	m.ReserveAll(tpl, pgtest.Users(1, 10), pgtest.Reminders(delivery.Webhook, 5)...)
 	spec := tpl.Spec
 	spec.OpensAt = time.Now().Add(time.Minute).Truncate(time.Second)
 	before := time.Now().Add(-time.Second)
@@ -35,14 +35,14 @@ func TestAMovedOpeningIsNotLate(t *testing.T) {
 	}
 	m.Cut(sl, 4)
 	worst := time.Duration(-1)
-	m.daemon.Observe = func(_ delivery.Channel, _ int, late time.Duration) { worst = max(worst, late) }
-	m.drain()
+	m.Daemon.Observe = func(_ delivery.Channel, _ int, late time.Duration) { worst = max(worst, late) }
+	m.Drain()
 
 	const soon = time.Minute // what this test takes, on any machine; it was four
 	if worst < 0 || worst > soon {
 		t.Errorf("the metric says %v", worst)
 	}
-	row := rowOf(t, m.cockpit(tpl), 1)
+	row := rowOf(t, cockpit(m, tpl), 1)
 	if late := row.FiredLate(); late <= 0 || late > soon {
 		t.Errorf("the slot fired %v late", late)
 	}
@@ -55,7 +55,7 @@ func TestAMovedOpeningIsNotLate(t *testing.T) {
 	if l := board[delivery.Webhook]; l[1] <= 0 || l[1] > soon {
 		t.Errorf("the board says %v", l)
 	}
-	for _, s := range m.explain(tpl, 1).Steps {
+	for _, s := range explain(m, tpl, 1).Steps {
 		if s.Kind == reminder.StepFired && (s.Planned == nil || s.Planned.Before(before) || s.At.Sub(*s.Planned) > soon) {
 			t.Errorf("explained as %+v, planned for %v", s, s.Planned)
 		}

@@ -69,13 +69,13 @@ func readReceipt(w *pgtest.World, slotID int64) (about map[string]string, rows m
 // TestReceiptOfMixedOutcomes: 3,000 users, every outcome there is; the rows
 // add up to the balance at every moment.
 func TestReceiptOfMixedOutcomes(t *testing.T) {
-	m := newMorgue(t)
-	m.daemon.Policy = delivery.Policy{MaxAttempts: 2, Base: time.Second, Max: time.Second}
+	m := pgtest.NewFailingHook(t)
+	m.Daemon.Policy = delivery.Policy{MaxAttempts: 2, Base: time.Second, Max: time.Second}
 	tpl := m.Published(2 * time.Hour)
 	m.Seed(tpl, 3000, append(pgtest.Reminders(delivery.Webhook, 5), pgtest.Reminders(delivery.App, 5)...)...)
 	m.Exec(`insert into users (id, opt_outs) select n * 7919 + 1, 16 from generate_series(0, 2999, 100) as n`)
 	number := func(id user.ID) int64 { return (int64(id) - 1) / 7919 }
-	m.hook.Answer = func(msg delivery.Message, times int) delivery.Result {
+	m.Hook.Answer = func(msg delivery.Message, times int) delivery.Result {
 		switch i := number(msg.To.ID); {
 		case i%100 == 1:
 			return delivery.Result{Status: delivery.Permanent, Detail: "unknown, \"user\""}
@@ -102,17 +102,17 @@ func TestReceiptOfMixedOutcomes(t *testing.T) {
 		return rows
 	}
 	matches("fired")
-	m.Must(m.daemon.RunNext(t.Context(), delivery.Webhook))
+	m.Must(m.Daemon.RunNext(t.Context(), delivery.Webhook))
 	matches("a third is out")
-	m.drain()
+	m.Drain()
 	matches("some wait for a retry")
 	m.Exec(`update exceptions set next_retry_at = now() - interval '1 second' where reason = $1`, delivery.ReasonProvider)
 	m.Exec(`update batches set next_run_at = now() where state = 'ready'`)
-	m.drain()
+	m.Drain()
 	m.Exec(`update batches set worthless_after = clock_timestamp(), next_run_at = clock_timestamp() where state = 'ready'`)
-	m.drain()
-	m.finish(tpl)
-	m.work(delivery.Discard, delivery.DeadLetterFilter{UserID: 7919 + 1}, 0)
+	m.Drain()
+	m.Finish(tpl)
+	m.Work(delivery.Discard, delivery.DeadLetterFilter{UserID: 7919 + 1}, 0)
 	rows := matches("finished")
 	for i, want := range map[int64]string{0: "skipped,opted_out,0", 1: "discarded,discarded_by_operator,1", 101: "dead,refused_by_provider,1",
 		2: "recovered,provider_error,1", 3: "expired,provider_throttled,0", 4: "sent,,0"} {
@@ -145,17 +145,17 @@ func TestReceiptOfMixedOutcomes(t *testing.T) {
 
 // TestReceiptOfASlotWithoutAnybody and of one that was stopped.
 func TestReceiptOfStoppedAndEmptySlots(t *testing.T) {
-	m := newMorgue(t)
+	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)
-	m.reserveAll(tpl, users(1, 20), pgtest.Reminders(delivery.App, 60)...)
+	m.ReserveAll(tpl, pgtest.Users(1, 20), pgtest.Reminders(delivery.App, 60)...)
 	waiting := m.Slot(tpl, 1)
 	if about, rows, _ := readReceipt(m.World, waiting.ID); len(rows) != 0 || about["state"] != "waiting" || about["fired_at"] != "" {
 		t.Errorf("%v %v", about, rows)
 	}
 	sl := m.CutSlot(tpl, 12, 8)
 	m.Do(tpl, "cancel")
-	m.drain()
-	m.finish(tpl)
+	m.Drain()
+	m.Finish(tpl)
 	about, rows, counted := readReceipt(m.World, sl.ID)
 	if about["stop_reason"] != delivery.ReasonCancelled || counted["app"] != "reserved=20,sent=0,skipped=20,expired=0,dead=0,in_flight=0" {
 		t.Errorf("%v %v", about, counted)
@@ -166,7 +166,7 @@ func TestReceiptOfStoppedAndEmptySlots(t *testing.T) {
 }
 
 func TestReceiptIsForThoseWhoMaySeeTheShop(t *testing.T) {
-	m := newMorgue(t)
+	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)
 	sl := m.Slot(tpl, 1)
 	receipts := &reminder.Receipts{Store: m.Boards}

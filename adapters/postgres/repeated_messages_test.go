@@ -15,11 +15,11 @@ import (
 )
 
 // corrections returns how many corrections each user was sent in the app.
-func (n *newsroom) corrections() map[user.ID]int {
-	n.app.Mu.Lock()
-	defer n.app.Mu.Unlock()
+func corrections(n *pgtest.Notifier) map[user.ID]int {
+	n.App.Mu.Lock()
+	defer n.App.Mu.Unlock()
 	got := map[user.ID]int{}
-	for key, times := range n.app.Got {
+	for key, times := range n.App.Got {
 		if strings.HasPrefix(key, string(delivery.KindCorrection)+"-") {
 			id, _ := user.ParseID(key[strings.LastIndex(key, "-")+1:])
 			got[id] += times
@@ -29,15 +29,15 @@ func (n *newsroom) corrections() map[user.ID]int {
 }
 
 // sendAs creates, cuts and delivers a correction, and returns its preview.
-func (n *newsroom) sendAs(t template.Template, o reminder.Order) reminder.Reach {
+func sendAs(n *pgtest.Notifier, t template.Template, o reminder.Order) reminder.Reach {
 	n.Helper()
-	reach, err := n.staff.Preview(n.Context(), staff.System(), t.ID, o)
+	reach, err := n.Staff.Preview(n.Context(), staff.System(), t.ID, o)
 	n.Must(err)
-	a, err := n.staff.Send(n.Context(), staff.System(), t.ID, o)
+	a, err := n.Staff.Send(n.Context(), staff.System(), t.ID, o)
 	n.Must(err)
-	n.Must(n.worker.Cut(n.Context(), a.ID))
-	n.drain()
-	_, err = n.store.FinishAnnouncements(n.Context())
+	n.Must(n.Worker.Cut(n.Context(), a.ID))
+	n.Drain()
+	_, err = n.Store.FinishAnnouncements(n.Context())
 	n.Must(err)
 	return reach
 }
@@ -48,11 +48,11 @@ func (n *newsroom) sendAs(t template.Template, o reminder.Order) reminder.Reach 
 // before each correction how many users it reaches, how many of them had one
 // before, and how many are left out.
 func TestNobodyGetsMoreThanThreeCorrections(t *testing.T) {
-	n := newNewsroom(t)
+	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 10), pgtest.Reminders(delivery.App, 60)...)
-	n.reserveAll(tpl, users(11, 15), pgtest.Reminders(delivery.App, 55)...)
-	n.remind(tpl, 12)
+	n.ReserveAll(tpl, pgtest.Users(1, 10), pgtest.Reminders(delivery.App, 60)...)
+	n.ReserveAll(tpl, pgtest.Users(11, 15), pgtest.Reminders(delivery.App, 55)...)
+	n.Remind(tpl, 12)
 	want := []reminder.Reach{
 		{Users: 10}, {Users: 10, Again: 10}, {Users: 10, Again: 10}, // then slot 11 fires
 		{Users: 5, LeftOut: 10}, {Users: 5, Again: 5, LeftOut: 10}, {Users: 5, Again: 5, LeftOut: 10},
@@ -60,15 +60,15 @@ func TestNobodyGetsMoreThanThreeCorrections(t *testing.T) {
 	}
 	for i, w := range want {
 		if i == 3 {
-			n.remind(tpl, 11)
+			n.Remind(tpl, 11)
 		}
-		n.moveBy(tpl, time.Duration(1+i)*time.Minute)
+		n.MoveBy(tpl, time.Duration(1+i)*time.Minute)
 		w.Audience[delivery.App] = w.Users
-		if got := n.sendAs(tpl, reminder.Order{Kind: delivery.KindCorrection}); got != w {
+		if got := sendAs(n, tpl, reminder.Order{Kind: delivery.KindCorrection}); got != w {
 			t.Errorf("move %d: preview %+v, want %+v", i+1, got, w)
 		}
 	}
-	got := n.corrections()
+	got := corrections(n)
 	for id := user.ID(1); id <= 15; id++ {
 		if got[id] != reminder.MaxCorrections {
 			t.Errorf("user %d got %d corrections, want %d", id, got[id], reminder.MaxCorrections)
@@ -79,24 +79,24 @@ func TestNobodyGetsMoreThanThreeCorrections(t *testing.T) {
 // TestNobodyAgain: staff may leave out users who have had a correction; users
 // who have not are told.
 func TestNobodyAgain(t *testing.T) {
-	n := newNewsroom(t)
+	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 10), pgtest.Reminders(delivery.App, 60)...)
-	n.reserveAll(tpl, users(11, 15), pgtest.Reminders(delivery.App, 55)...)
-	n.remind(tpl, 12)
-	n.moveBy(tpl, time.Hour)
-	n.send(tpl, delivery.KindCorrection)
-	n.remind(tpl, 11)
-	n.moveBy(tpl, time.Hour)
-	if got := n.sendAs(tpl, reminder.Order{Kind: delivery.KindCorrection, NobodyAgain: true}); got.Users != 5 || got.Again != 0 || got.LeftOut != 10 {
+	n.ReserveAll(tpl, pgtest.Users(1, 10), pgtest.Reminders(delivery.App, 60)...)
+	n.ReserveAll(tpl, pgtest.Users(11, 15), pgtest.Reminders(delivery.App, 55)...)
+	n.Remind(tpl, 12)
+	n.MoveBy(tpl, time.Hour)
+	n.Send(tpl, delivery.KindCorrection)
+	n.Remind(tpl, 11)
+	n.MoveBy(tpl, time.Hour)
+	if got := sendAs(n, tpl, reminder.Order{Kind: delivery.KindCorrection, NobodyAgain: true}); got.Users != 5 || got.Again != 0 || got.LeftOut != 10 {
 		t.Errorf("%+v", got)
 	}
-	for id, times := range n.corrections() {
+	for id, times := range corrections(n) {
 		if times != 1 {
 			t.Errorf("user %d got %d corrections", id, times)
 		}
 	}
-	if got := n.corrections(); len(got) != 15 {
+	if got := corrections(n); len(got) != 15 {
 		t.Errorf("%d users were corrected", len(got))
 	}
 }
@@ -104,18 +104,18 @@ func TestNobodyAgain(t *testing.T) {
 // TestLastMessageRight: a user whose last message names the present opening is
 // not corrected again, whatever earlier messages said.
 func TestLastMessageRight(t *testing.T) {
-	n := newNewsroom(t)
+	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 10), pgtest.Reminders(delivery.App, 60)...)
-	n.remind(tpl, 12)
-	n.moveBy(tpl, time.Hour)
-	n.send(tpl, delivery.KindCorrection)
-	n.moveBy(tpl, time.Hour) // nobody is told
-	n.moveBy(tpl, -time.Hour)
-	if got := n.sendAs(tpl, reminder.Order{Kind: delivery.KindCorrection}); got.Messages() != 0 {
+	n.ReserveAll(tpl, pgtest.Users(1, 10), pgtest.Reminders(delivery.App, 60)...)
+	n.Remind(tpl, 12)
+	n.MoveBy(tpl, time.Hour)
+	n.Send(tpl, delivery.KindCorrection)
+	n.MoveBy(tpl, time.Hour) // nobody is told
+	n.MoveBy(tpl, -time.Hour)
+	if got := sendAs(n, tpl, reminder.Order{Kind: delivery.KindCorrection}); got.Messages() != 0 {
 		t.Errorf("%+v", got)
 	}
-	for id, times := range n.corrections() {
+	for id, times := range corrections(n) {
 		if times != 1 {
 			t.Errorf("user %d got %d corrections", id, times)
 		}
@@ -123,7 +123,7 @@ func TestLastMessageRight(t *testing.T) {
 }
 
 // moveOnce moves the opening for users who were not reminded yet.
-func (n *newsroom) moveOnce(t template.Template, by time.Duration) template.Template {
+func moveOnce(n *pgtest.Notifier, t template.Template, by time.Duration) template.Template {
 	n.Helper()
 	now, err := n.Templates.Template(n.Context(), t.ID)
 	n.Must(err)
@@ -139,46 +139,46 @@ func (n *newsroom) moveOnce(t template.Template, by time.Duration) template.Temp
 // gets one reminder of the slot; a user who reserves meanwhile gets it too, and
 // the user's own view says that it was sent.
 func TestRemindOnce(t *testing.T) {
-	n := newNewsroom(t)
+	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
-	n.reserveAll(tpl, users(1, 300), pgtest.Reminders(delivery.App, 60)...)
+	n.ReserveAll(tpl, pgtest.Users(1, 300), pgtest.Reminders(delivery.App, 60)...)
 	n.CutSlot(tpl, 12, 100)
-	n.Must(n.daemon.RunNext(t.Context(), delivery.App)) // a hundred are reminded when the opening moves
+	n.Must(n.Daemon.RunNext(t.Context(), delivery.App)) // a hundred are reminded when the opening moves
 	for i := range 11 {
-		n.moveOnce(tpl, []time.Duration{time.Hour, -time.Hour}[i%2])
+		moveOnce(n, tpl, []time.Duration{time.Hour, -time.Hour}[i%2])
 	}
-	n.reserveAll(tpl, []user.ID{500}, pgtest.Reminders(delivery.App, 60)...)
-	n.drain()
+	n.ReserveAll(tpl, []user.ID{500}, pgtest.Reminders(delivery.App, 60)...)
+	n.Drain()
 	_, err := n.Slots.FinishSlots(t.Context())
 	n.Must(err)
-	n.remind(tpl, 12)
-	want := append(users(1, 300), 500)
-	if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, want) {
+	n.Remind(tpl, 12)
+	want := append(pgtest.Users(1, 300), 500)
+	if got := pgtest.Reached(t, n.App, delivery.KindReminder); !slices.Equal(got, want) {
 		t.Errorf("%d were reminded, want %d", len(got), len(want))
 	}
 	n.Balanced(tpl)
 	// Once more, and everybody has been reminded before: nobody is now.
-	moved := n.moveOnce(tpl, time.Hour)
-	if line := n.view(moved, 1); len(line.Items) != 1 || line.Items[0].State != string(delivery.Sent) {
+	moved := moveOnce(n, tpl, time.Hour)
+	if line := view(n, moved, 1); len(line.Items) != 1 || line.Items[0].State != string(delivery.Sent) {
 		t.Errorf("%+v", line.Items)
 	}
-	n.remind(moved, 12)
-	if got := reached(t, n.app, delivery.KindReminder); !slices.Equal(got, want) {
+	n.Remind(moved, 12)
+	if got := pgtest.Reached(t, n.App, delivery.KindReminder); !slices.Equal(got, want) {
 		t.Errorf("%d were reminded after another move, want %d", len(got), len(want))
 	}
 	// A move without the choice reminds everybody of the new time.
-	again := n.moveBy(tpl, time.Hour)
-	if line := n.view(again, 1); line.Items[0].State != string(reminder.Waiting) {
+	again := n.MoveBy(tpl, time.Hour)
+	if line := view(n, again, 1); line.Items[0].State != string(reminder.Waiting) {
 		t.Errorf("%+v", line.Items)
 	}
-	n.remind(again, 12)
-	if got := len(n.app.Got); got != 2*len(want) {
+	n.Remind(again, 12)
+	if got := len(n.App.Got); got != 2*len(want) {
 		t.Errorf("%d reminders went out in all, want %d", got, 2*len(want))
 	}
 }
 
 // view returns the reservation as its user sees it.
-func (n *newsroom) view(t template.Template, id user.ID) reminder.View {
+func view(n *pgtest.Notifier, t template.Template, id user.ID) reminder.View {
 	n.Helper()
 	s := &reminder.Service{Store: n.Reservations, Templates: n.Templates, Now: pgtest.Clock}
 	v, err := s.Reservation(n.Context(), id, t.ID)

@@ -4,22 +4,8 @@ import (
 	"context"
 	"time"
 
-	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 )
-
-// ExplainCheckpoint is how one batch's checkpoint is found and written, and
-// its arguments.
-func ExplainCheckpoint(batch int64, token string) (sql string, args []any) {
-	args, _ = checkpointArguments([]checkpoint{{batch: batch, token: token, lasting: time.Minute}})
-	return `explain ` + checkpointSQL + checkpointAnswers, args
-}
-
-// Planned are the statements that are planned once, as to be prepared, and what
-// makes the plan.
-func Planned() (settings, leaseStatement, checkpointStatement string) {
-	return pg.IndexesOnly, leaseSQL, checkpointSQL + checkpointAnswers
-}
 
 // Firsts decides the group by what the gate remembers, if it does.
 func Firsts(ctx context.Context, s *Claims, group []claim.Request) ([]claim.Verdict, error) {
