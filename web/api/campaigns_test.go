@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"dropbell/adapters/inapp"
-	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -211,7 +211,7 @@ func (r *rig) carryOut(t *testing.T) {
 		r.must(x.launcher.Start(ctx, id))
 		r.must(x.launcher.Cut(ctx, id))
 	}
-	d := &delivery.Service{Store: postgres.NewBatches(r.db), Queue: quiet{}, Admission: openGate{}, LeaseFor: 8 * time.Second, Now: now,
+	d := &delivery.Service{Store: deliverydb.NewBatches(r.db), Queue: quiet{}, Admission: openGate{}, LeaseFor: 8 * time.Second, Now: now,
 		Senders: map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}, Policy: delivery.DefaultPolicy(), Random: func() float64 { return 0 },
 		Guards: map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: store}}}
 	r.must(d.Drain(ctx, delivery.App))

@@ -24,6 +24,7 @@ import (
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
 	audiencedb "dropbell/adapters/postgres/audience"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/claim"
@@ -102,7 +103,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	r.must(err)
 	d := api.Deps{
 		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
-		Inbox:     &inbox.Service{Store: postgres.NewInbox(r.db)},
+		Inbox:     &inbox.Service{Store: deliverydb.NewInbox(r.db)},
 		Templates: &template.Service{Store: templates, Now: r.now},
 		Users:     &user.Service{Store: audiencedb.NewUsers(r.db)},
 		Jobs:      &job.Service{Store: workdb.NewJobs(r.db)},
@@ -122,7 +123,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	d.Tallies = postgres.NewCouponTallies(r.db)
 	d.Stock = gate.Whereabouts{Plans: postgres.NewGates(r.db)}
 	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
-	d.DeadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(r.db)}
+	d.DeadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)}
 	d.Codes = &redeemcode.Service{Store: postgres.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
 	d.Campaigns = campaigns(r, templates, d.Users)
 	d.Redeemer = &redeemcode.Redeemer{Keys: codeKeys(r), Batches: postgres.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: postgres.NewCodes(r.db),

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	events "dropbell/domain/event"
@@ -54,7 +54,7 @@ func (g *rig) sentOut(name string, shop int64, n int) campaign.Campaign {
 	launcher := &campaign.Launcher{Store: store, Wire: brings{store}, Queue: idle{}, Now: g.now, LeaseFor: 10 * time.Second}
 	g.must(launcher.Start(ctx, c.ID))
 	g.must(launcher.Cut(ctx, c.ID))
-	d := &delivery.Service{Store: postgres.NewBatches(g.db), Queue: idle{}, Admission: idle{}, Policy: delivery.DefaultPolicy(), LeaseFor: 10 * time.Second,
+	d := &delivery.Service{Store: deliverydb.NewBatches(g.db), Queue: idle{}, Admission: idle{}, Policy: delivery.DefaultPolicy(), LeaseFor: 10 * time.Second,
 		Random: rand.Float64, Now: g.now, Guards: map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: store}},
 		Senders: map[delivery.Channel]delivery.Sender{delivery.Email: provider{delivery.Email, func(m delivery.Message) delivery.Result {
 			if m.To.ID%49 == 4 {

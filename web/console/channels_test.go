@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -60,8 +60,8 @@ func TestChannelStatusPage(t *testing.T) {
 			return all, nil
 		}
 	})
-	channels := postgres.NewChannels(g.db)
-	g.must(channels.RecordCalls(t.Context(), "a", []postgres.ProviderCalls{{Channel: delivery.Email, Calls: 4, Messages: 40, Failed: 10,
+	channels := deliverydb.NewChannels(g.db)
+	g.must(channels.RecordCalls(t.Context(), "a", []deliverydb.ProviderCalls{{Channel: delivery.Email, Calls: 4, Messages: 40, Failed: 10,
 		Total: 400 * time.Millisecond, Slowest: 250 * time.Millisecond, Error: "451 try later"}}))
 	d := g.published(10, 2*time.Hour)
 	g.sending(d, 12, 2, 1000, 40)
@@ -135,7 +135,7 @@ func TestChannelTestPage(t *testing.T) {
 	b.post(page, url.Values{"recipient": {"lin@example.com"}, "template": {"1"}}).to(page)
 	b.get(page).is(200).has("The test message is on its way.", "waiting", "To an address", `data-live="`).hasNot("lin@example.com")
 	sent := ""
-	tester := &delivery.Tester{Store: postgres.NewChannelTests(g.db), Now: g.now, Senders: map[delivery.Channel]delivery.Sender{
+	tester := &delivery.Tester{Store: deliverydb.NewChannelTests(g.db), Now: g.now, Senders: map[delivery.Channel]delivery.Sender{
 		delivery.Email: provider{delivery.Email, func(m delivery.Message) delivery.Result {
 			sent = m.To.Email + " " + m.Content.Title
 			return delivery.Result{Status: delivery.Permanent, Detail: "550 no such mailbox"}

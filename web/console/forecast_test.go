@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 )
@@ -75,7 +75,7 @@ func TestForecastOfChannelsThatStandStill(t *testing.T) {
 	open = false
 	g.exec(`update channel_settings set paused = false`)
 	b.get("/").is(200).has("All is well").hasNot("the provider fails")
-	g.must(postgres.NewChannels(g.db).RecordCalls(t.Context(), "a", []postgres.ProviderCalls{{Channel: delivery.SMS, Calls: 4, Messages: 40, Failed: 40, Error: "HTTP 503"}}))
+	g.must(deliverydb.NewChannels(g.db).RecordCalls(t.Context(), "a", []deliverydb.ProviderCalls{{Channel: delivery.SMS, Calls: 4, Messages: 40, Failed: 40, Error: "HTTP 503"}}))
 	b.get("/").is(200).has("SMS: no message of the last minute got a good answer").hasNot("All is well")
 	b.get("/channels").is(200).has("no good answers")
 }

@@ -25,6 +25,7 @@ import (
 	accessdb "dropbell/adapters/postgres/access"
 	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
@@ -120,7 +121,7 @@ func (g *rig) deps() Deps {
 		Deps: shell.Deps{Staff: people, ShopList: store, Sessions: accessdb.NewSessions(g.db), PublicURL: "http://127.0.0.1",
 			DefaultZone: shanghai, Now: g.now, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},
 		Access:        access.Deps{Staff: people, Audit: accessdb.NewAudit(g.db), Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
-		DeadLetters:   &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.db)},
+		DeadLetters:   &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(g.db)},
 		Explainer:     &reminder.Explainer{Store: g.reserve, Coupons: postgres.NewCouponSteps(g.db), Reminders: reminders},
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(g.db), Now: g.now},
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.db), Now: g.now},
@@ -129,14 +130,14 @@ func (g *rig) deps() Deps {
 		Stock:         gate.Whereabouts{Plans: postgres.NewGates(g.db)},
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
 		Jobs:          &job.Service{Store: workdb.NewJobs(g.db)}, Uploads: workdb.NewUploads(g.db),
-		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(g.db)},
+		Ledger:  &delivery.Ledger{Store: deliverydb.NewLedger(g.db)},
 		Codes:   &redeemcode.Service{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T), Now: g.now},
 		Bulks:   &template.Bulks{Templates: &template.Service{Store: store, Now: g.now}, Jobs: &job.Service{Store: workdb.NewJobs(g.db)}},
 		Grants:  &coupon.Grants{Store: postgres.NewGrants(g.db), Jobs: &job.Service{Store: workdb.NewJobs(g.db)}, Now: g.now},
 		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(g.db)}, Notices: postgres.NewNotices(g.db), Tallies: postgres.NewCouponTallies(g.db),
 
-		Cockpits: postgres.NewCockpits(g.db), Control: &delivery.Control{Store: postgres.NewChannels(g.db), Now: g.now},
-		Tests: &delivery.ChannelTests{Store: postgres.NewChannelTests(g.db), Configured: configured},
+		Cockpits: postgres.NewCockpits(g.db), Control: &delivery.Control{Store: deliverydb.NewChannels(g.db), Now: g.now},
+		Tests: &delivery.ChannelTests{Store: deliverydb.NewChannelTests(g.db), Configured: configured},
 		Circuits: func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
 			for i := range all {
 				all[i].State = delivery.CircuitClosed
@@ -150,9 +151,9 @@ func (g *rig) deps() Deps {
 		Tables:   tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload},
 
 		Templates: &template.Service{Store: store, Now: g.now},
-		Reminders: reminders, Inbox: &inbox.Service{Store: postgres.NewInbox(g.db)},
+		Reminders: reminders, Inbox: &inbox.Service{Store: deliverydb.NewInbox(g.db)},
 		Board: postgres.NewBoards(g.db), Users: audiencedb.NewUsers(g.db), Audit: accessdb.NewAudit(g.db), Shops: store,
-		Settings: postgres.NewChannels(g.db), DeadMessages: workdb.NewDeadMessages(g.db), Channels: configured,
+		Settings: deliverydb.NewChannels(g.db), DeadMessages: workdb.NewDeadMessages(g.db), Channels: configured,
 		Monitor: func(writable bool) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)

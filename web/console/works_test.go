@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -55,7 +56,7 @@ func (g *rig) fire(t template.Template, k template.Slot, answer func(delivery.Me
 	}
 	s := board.Rows[i].Slot
 	g.exec(`update slots set due_at = clock_timestamp() - interval '1 second' where id = $1`, s.ID)
-	timers := &reminder.Timers{Store: postgres.NewSlots(g.db, postgres.NewBatches(g.db)), Queue: idle{}, Now: g.now, LeaseFor: 10 * time.Second, WatchEvery: 10 * time.Second}
+	timers := &reminder.Timers{Store: postgres.NewSlots(g.db, deliverydb.NewBatches(g.db)), Queue: idle{}, Now: g.now, LeaseFor: 10 * time.Second, WatchEvery: 10 * time.Second}
 	g.must(timers.Fire(g.Context(), s.ID))
 	g.deliver(answer)
 	return s
@@ -64,7 +65,7 @@ func (g *rig) fire(t template.Template, k template.Slot, answer func(delivery.Me
 // deliver works off everything that is ready.
 func (g *rig) deliver(answer func(delivery.Message) delivery.Result) {
 	g.Helper()
-	d := &delivery.Service{Store: postgres.NewBatches(g.db), Queue: idle{}, Admission: idle{}, Senders: map[delivery.Channel]delivery.Sender{},
+	d := &delivery.Service{Store: deliverydb.NewBatches(g.db), Queue: idle{}, Admission: idle{}, Senders: map[delivery.Channel]delivery.Sender{},
 		Policy: delivery.Policy{MaxAttempts: 1, Base: time.Second, Max: time.Second}, LeaseFor: 10 * time.Second, Random: rand.Float64, Now: g.now}
 	for _, c := range delivery.AllChannels() {
 		d.Senders[c] = provider{c, answer}
@@ -74,7 +75,7 @@ func (g *rig) deliver(answer func(delivery.Message) delivery.Result) {
 	for _, c := range delivery.AllChannels() {
 		g.must(d.Drain(g.Context(), c))
 	}
-	_, err := postgres.NewSlots(g.db, postgres.NewBatches(g.db)).FinishSlots(g.Context())
+	_, err := postgres.NewSlots(g.db, deliverydb.NewBatches(g.db)).FinishSlots(g.Context())
 	g.must(err)
 	_, err = postgres.NewAnnouncements(g.db).FinishAnnouncements(g.Context())
 	g.must(err)

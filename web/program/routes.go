@@ -15,6 +15,7 @@ import (
 	accessdb "dropbell/adapters/postgres/access"
 	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
@@ -105,7 +106,7 @@ func (p *program) newConsole() *console.Console {
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		Templates: p.templates, Reminders: p.reminders, Inbox: p.inbox, Board: postgres.NewBoards(p.DB),
 		Users: audiencedb.NewUsers(p.DB), Audit: accessdb.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
-		Settings: postgres.NewChannels(p.DB), DeadMessages: workdb.NewDeadMessages(p.DB), Channels: p.channels,
+		Settings: deliverydb.NewChannels(p.DB), DeadMessages: workdb.NewDeadMessages(p.DB), Channels: p.channels,
 		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
 		Codes:         p.codes,
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.DB), Now: app.Clock},
@@ -114,7 +115,7 @@ func (p *program) newConsole() *console.Console {
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.DB)},
 		Stock:         p.whereabouts(), Paces: redis.NewShelves(p.Redis),
 		Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Uploads: workdb.NewUploads(p.DB),
-		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.DB)},
+		Ledger:  &delivery.Ledger{Store: deliverydb.NewLedger(p.DB)},
 		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}, Notices: postgres.NewNotices(p.DB),
 		Tallies: postgres.NewCouponTallies(p.DB), Grants: p.grants(),
 		Monitor: p.monitor.Handler,

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -13,8 +14,8 @@ import (
 // wireCockpit adds what the pages of drops and channels stand on.
 func (p *program) wireCockpit(d *console.Deps) {
 	d.Cockpits = postgres.NewCockpits(p.DB)
-	d.Control = &delivery.Control{Store: postgres.NewChannels(p.DB), Now: app.Clock}
-	d.Tests = &delivery.ChannelTests{Store: postgres.NewChannelTests(p.DB), Configured: p.channels}
+	d.Control = &delivery.Control{Store: deliverydb.NewChannels(p.DB), Now: app.Clock}
+	d.Tests = &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: p.channels}
 	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
 	d.Circuits = func(ctx context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
 		states, err := breaker.States(ctx)

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -32,7 +33,7 @@ const (
 // for all and costs the database something.
 type census struct {
 	boards      postgres.Boards
-	deadLetters postgres.DeadLetters
+	deadLetters deliverydb.DeadLetters
 	forecaster  *reminder.Forecaster
 	leader      workdb.Housekeeping
 	stock       stockCensus
@@ -53,7 +54,7 @@ func newCensus(p *program) *census {
 	}
 	c := &census{
 		campaigns: newCampaignCensus(p),
-		boards:    postgres.NewBoards(p.DB), deadLetters: postgres.NewDeadLetters(p.DB), leader: workdb.NewHousekeeping(p.DB),
+		boards:    postgres.NewBoards(p.DB), deadLetters: deliverydb.NewDeadLetters(p.DB), leader: workdb.NewHousekeeping(p.DB),
 		forecaster: &reminder.Forecaster{Store: postgres.NewForecasts(p.DB), Now: app.Clock},
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_balance_difference",
 			Help: "Recipients that a recent balance sheet is off by; only sheets that do not balance."}, []string{"template", "slot", "channel"}),

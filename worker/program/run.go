@@ -16,6 +16,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/sheet"
@@ -106,7 +107,7 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err er
 	p.outbox = workdb.NewOutbox(p.DB)
 	p.census = newCensus(p)
 	p.wireCockpit(senders)
-	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.DB)}
+	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
 	p.template = &template.Service{Store: postgres.NewTemplates(p.DB), Now: app.Clock}
 	templates, err := lookup.New(postgres.NewTemplates(p.DB), app.Clock)
 	if err != nil {
@@ -118,10 +119,10 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err er
 	}
 	p.jobs = p.newJobs()
 	p.couponLife = p.newCoupons()
-	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.DB, postgres.NewBatches(p.DB)), Queue: p.queue, Now: app.Clock,
+	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.DB, deliverydb.NewBatches(p.DB)), Queue: p.queue, Now: app.Clock,
 		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
 	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.DB), Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
-	batches := postgres.NewGroupedBatches(p.DB)
+	batches := deliverydb.NewGroupedBatches(p.DB)
 	p.OnClose(func() error { batches.Close(); return nil })
 	p.delivery = &delivery.Service{
 		Store: batches, Queue: p.queue, Senders: senders, Parallel: parallelCalls(p.Config),

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/campaign"
@@ -69,7 +69,7 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 		t.Errorf("the test of the other version reads %q", read[2])
 	}
 
-	reader := postgres.NewInbox(s.DB)
+	reader := deliverydb.NewInbox(s.DB)
 	reader.Track = trackedAs
 	inbox, err := reader.Page(t.Context(), 3, time.Time{}, 10)
 	s.Must(err)

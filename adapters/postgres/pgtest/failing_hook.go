@@ -8,7 +8,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
-	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -20,14 +20,14 @@ import (
 type FailingHook struct {
 	*Notifier
 	Letters *delivery.DeadLetters
-	Store   postgres.DeadLetters
+	Store   deliverydb.DeadLetters
 	Cause   func(user.ID) string // "" = delivered
 }
 
 // NewFailingHook returns the fixture, in which nothing fails yet.
 func NewFailingHook(t *testing.T) *FailingHook {
 	m := &FailingHook{Notifier: NewNotifier(t), Cause: func(user.ID) string { return "" }}
-	m.Store = postgres.NewDeadLetters(m.DB)
+	m.Store = deliverydb.NewDeadLetters(m.DB)
 	m.Letters = &delivery.DeadLetters{Store: m.Store}
 	m.Daemon.Policy.MaxAttempts = 1
 	m.Hook.Answer = func(msg delivery.Message, _ int) delivery.Result {

@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
@@ -29,9 +30,9 @@ type World struct {
 	SQL          *pgxpool.Pool
 	Templates    postgres.Templates
 	Reservations *postgres.Reservations
-	Inbox        postgres.Inbox
+	Inbox        deliverydb.Inbox
 	Slots        postgres.Slots
-	Batches      *postgres.GroupedBatches
+	Batches      *deliverydb.GroupedBatches
 	Boards       postgres.Boards
 	Service      *template.Service
 }
@@ -51,7 +52,7 @@ func New(t *testing.T) *World {
 	}
 	t.Cleanup(sql.Close)
 	w := &World{T: t, DB: db, SQL: sql, Templates: postgres.NewTemplates(db), Reservations: postgres.NewReservations(db, postgres.Grouping{}),
-		Inbox: postgres.NewInbox(db), Slots: postgres.NewSlots(db, postgres.NewBatches(db)), Batches: postgres.NewGroupedBatches(db), Boards: postgres.NewBoards(db)}
+		Inbox: deliverydb.NewInbox(db), Slots: postgres.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: postgres.NewBoards(db)}
 	t.Cleanup(w.Reservations.Close)
 	t.Cleanup(w.Batches.Close)
 	w.Service = &template.Service{Store: w.Templates, Now: Clock}
