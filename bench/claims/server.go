@@ -21,6 +21,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
+	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/bench/stack"
 	"dropbell/domain/claim"
@@ -53,7 +54,7 @@ func serve() error {
 	router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
 	router.Mount("/api/v1", api.New(api.Deps{
 		Claims: &claim.Service{Gate: agreeable{}, Random: rand.Uint64},
-		Keys:   accessdb.NewStaff(db), Shops: postgres.NewTemplates(db), Idempotency: workdb.NewIdempotency(db), Hub: &api.Hub{},
+		Keys:   accessdb.NewStaff(db), Shops: dropsdb.NewTemplates(db), Idempotency: workdb.NewIdempotency(db), Hub: &api.Hub{},
 		Channels: delivery.ChannelSetOf(delivery.AllChannels()...), Now: clock, Log: slog.New(slog.DiscardHandler),
 	}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

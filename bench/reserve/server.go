@@ -21,6 +21,7 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
+	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -119,12 +120,12 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 	if kind == "single" {
 		grouping = postgres.Grouping{Workers: 16, MaxGroup: 1}
 	}
-	reservations := postgres.NewReservations(db, grouping)
+	reservations := dropsdb.NewReservations(db, grouping)
 	var store reminder.Store = reservations
 	if kind == "parse" {
 		store = agreeable{}
 	}
-	cache, err := lookup.New(postgres.NewTemplates(db), clock)
+	cache, err := lookup.New(dropsdb.NewTemplates(db), clock)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -136,7 +137,7 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 	keys := workdb.NewIdempotency(db)
 	handler := api.New(api.Deps{
 		Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock},
-		Board:     postgres.NewBoards(db), Keys: accessdb.NewStaff(db), Tokens: tokens, Shops: postgres.NewTemplates(db),
+		Board:     dropsdb.NewBoards(db), Keys: accessdb.NewStaff(db), Tokens: tokens, Shops: dropsdb.NewTemplates(db),
 		Idempotency: keys, Hub: &api.Hub{}, Channels: channels, Now: clock, Log: discard,
 	})
 	return handler, func() { reservations.Close(); keys.Close(); db.Close() }, nil

@@ -25,6 +25,7 @@ import (
 	accessdb "dropbell/adapters/postgres/access"
 	audiencedb "dropbell/adapters/postgres/audience"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/claim"
@@ -96,7 +97,7 @@ func (r *rig) second() *rig {
 }
 
 func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
-	templates, reservations := postgres.NewTemplates(r.db), postgres.NewReservations(r.db, postgres.Grouping{})
+	templates, reservations := dropsdb.NewTemplates(r.db), dropsdb.NewReservations(r.db, postgres.Grouping{})
 	r.Cleanup(reservations.Close)
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
 	tokens, err := api.NewTokens(context.Background(), api.TokenOptions{Secret: secret, Now: r.now, Log: log})
@@ -110,7 +111,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
 			Tables: tables.Tables{Open: workdb.NewUploads(r.db).OpenUpload}},
 		Uploads: workdb.NewUploads(r.db),
-		Board:   postgres.NewBoards(r.db), Shops: templates, Keys: accessdb.NewStaff(r.db), Tokens: tokens,
+		Board:   dropsdb.NewBoards(r.db), Shops: templates, Keys: accessdb.NewStaff(r.db), Tokens: tokens,
 		Idempotency: workdb.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
 	}
 	d.Explainer = &reminder.Explainer{Store: reservations, Coupons: postgres.NewCouponSteps(r.db), Reminders: d.Reminders}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -18,7 +18,7 @@ import (
 // spread cuts and delivers the announcement.
 func (g *rig) spread(id int64) {
 	g.Helper()
-	worker := &reminder.Announcer{Store: postgres.NewAnnouncements(g.db), Queue: idle{}, Now: g.now, LeaseFor: 10 * time.Second}
+	worker := &reminder.Announcer{Store: dropsdb.NewAnnouncements(g.db), Queue: idle{}, Now: g.now, LeaseFor: 10 * time.Second}
 	g.must(worker.Cut(g.Context(), id))
 	g.deliver(takes)
 }

@@ -26,6 +26,7 @@ import (
 	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
@@ -67,7 +68,7 @@ type rig struct {
 	server  *httptest.Server
 	db      *postgres.DB
 	sql     *pgxpool.Pool
-	reserve *postgres.Reservations
+	reserve *dropsdb.Reservations
 
 	mu       sync.Mutex
 	ahead    time.Duration // how far the console's clock runs ahead
@@ -94,7 +95,7 @@ func newRig(t *testing.T, change ...func(*Deps)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(sql.Close)
-	g := &rig{T: t, db: db, sql: sql, reserve: postgres.NewReservations(db, postgres.Grouping{})}
+	g := &rig{T: t, db: db, sql: sql, reserve: dropsdb.NewReservations(db, postgres.Grouping{})}
 	t.Cleanup(g.reserve.Close)
 	d := g.deps()
 	for _, c := range change {
@@ -112,7 +113,7 @@ func (g *rig) deps() Deps {
 	if err != nil {
 		g.Fatal(err)
 	}
-	store := postgres.NewTemplates(g.db)
+	store := dropsdb.NewTemplates(g.db)
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
 	reminders := &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.now}
 	people := g.staffService()
@@ -123,12 +124,12 @@ func (g *rig) deps() Deps {
 		Access:        access.Deps{Staff: people, Audit: accessdb.NewAudit(g.db), Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
 		DeadLetters:   &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(g.db)},
 		Explainer:     &reminder.Explainer{Store: g.reserve, Coupons: postgres.NewCouponSteps(g.db), Reminders: reminders},
-		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(g.db), Now: g.now},
-		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.db), Now: g.now},
+		Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(g.db), Now: g.now},
+		Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.db), Now: g.now},
 		Campaigns:     campaignsOf(g, store, configured),
 		Sales:         postgres.NewLedgers(g.db),
 		Stock:         gate.Whereabouts{Plans: postgres.NewGates(g.db)},
-		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
+		Receipts:      &reminder.Receipts{Store: dropsdb.NewBoards(g.db)},
 		Jobs:          &job.Service{Store: workdb.NewJobs(g.db)}, Uploads: workdb.NewUploads(g.db),
 		Ledger:  &delivery.Ledger{Store: deliverydb.NewLedger(g.db)},
 		Codes:   &redeemcode.Service{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T), Now: g.now},
@@ -136,7 +137,7 @@ func (g *rig) deps() Deps {
 		Grants:  &coupon.Grants{Store: postgres.NewGrants(g.db), Jobs: &job.Service{Store: workdb.NewJobs(g.db)}, Now: g.now},
 		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(g.db)}, Notices: postgres.NewNotices(g.db), Tallies: postgres.NewCouponTallies(g.db),
 
-		Cockpits: postgres.NewCockpits(g.db), Control: &delivery.Control{Store: deliverydb.NewChannels(g.db), Now: g.now},
+		Cockpits: dropsdb.NewCockpits(g.db), Control: &delivery.Control{Store: deliverydb.NewChannels(g.db), Now: g.now},
 		Tests: &delivery.ChannelTests{Store: deliverydb.NewChannelTests(g.db), Configured: configured},
 		Circuits: func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
 			for i := range all {
@@ -152,7 +153,7 @@ func (g *rig) deps() Deps {
 
 		Templates: &template.Service{Store: store, Now: g.now},
 		Reminders: reminders, Inbox: &inbox.Service{Store: deliverydb.NewInbox(g.db)},
-		Board: postgres.NewBoards(g.db), Users: audiencedb.NewUsers(g.db), Audit: accessdb.NewAudit(g.db), Shops: store,
+		Board: dropsdb.NewBoards(g.db), Users: audiencedb.NewUsers(g.db), Audit: accessdb.NewAudit(g.db), Shops: store,
 		Settings: deliverydb.NewChannels(g.db), DeadMessages: workdb.NewDeadMessages(g.db), Channels: configured,
 		Monitor: func(writable bool) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -226,7 +227,7 @@ func (g *rig) hire(role staff.Role, shops ...int64) staff.Member {
 // shop makes a shop in Berlin, which puts its clocks forward and back.
 func (g *rig) shop(number int64) {
 	g.Helper()
-	g.must(postgres.NewTemplates(g.db).ChangeShop(g.Context(), template.Shop{Number: number, Name: fmt.Sprintf("Shop %d", number), Timezone: "Europe/Berlin"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
+	g.must(dropsdb.NewTemplates(g.db).ChangeShop(g.Context(), template.Shop{Number: number, Name: fmt.Sprintf("Shop %d", number), Timezone: "Europe/Berlin"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
 }
 
 func (g *rig) spec(shop int64, opensIn time.Duration) template.Spec {

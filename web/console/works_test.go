@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"dropbell/adapters/postgres"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -56,7 +56,7 @@ func (g *rig) fire(t template.Template, k template.Slot, answer func(delivery.Me
 	}
 	s := board.Rows[i].Slot
 	g.exec(`update slots set due_at = clock_timestamp() - interval '1 second' where id = $1`, s.ID)
-	timers := &reminder.Timers{Store: postgres.NewSlots(g.db, deliverydb.NewBatches(g.db)), Queue: idle{}, Now: g.now, LeaseFor: 10 * time.Second, WatchEvery: 10 * time.Second}
+	timers := &reminder.Timers{Store: dropsdb.NewSlots(g.db, deliverydb.NewBatches(g.db)), Queue: idle{}, Now: g.now, LeaseFor: 10 * time.Second, WatchEvery: 10 * time.Second}
 	g.must(timers.Fire(g.Context(), s.ID))
 	g.deliver(answer)
 	return s
@@ -75,9 +75,9 @@ func (g *rig) deliver(answer func(delivery.Message) delivery.Result) {
 	for _, c := range delivery.AllChannels() {
 		g.must(d.Drain(g.Context(), c))
 	}
-	_, err := postgres.NewSlots(g.db, deliverydb.NewBatches(g.db)).FinishSlots(g.Context())
+	_, err := dropsdb.NewSlots(g.db, deliverydb.NewBatches(g.db)).FinishSlots(g.Context())
 	g.must(err)
-	_, err = postgres.NewAnnouncements(g.db).FinishAnnouncements(g.Context())
+	_, err = dropsdb.NewAnnouncements(g.db).FinishAnnouncements(g.Context())
 	g.must(err)
 }
 

@@ -16,6 +16,7 @@ import (
 	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
@@ -99,20 +100,20 @@ const (
 
 func (p *program) newConsole() *console.Console {
 	deps := console.Deps{
-		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: postgres.NewTemplates(p.DB), Sessions: accessdb.NewSessions(p.DB),
+		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: dropsdb.NewTemplates(p.DB), Sessions: accessdb.NewSessions(p.DB),
 			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
-		Access: access.Deps{Staff: p.staff, Audit: accessdb.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
+		Access: access.Deps{Staff: p.staff, Audit: accessdb.NewAudit(p.DB), Shops: dropsdb.NewTemplates(p.DB),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
-		Templates: p.templates, Reminders: p.reminders, Inbox: p.inbox, Board: postgres.NewBoards(p.DB),
-		Users: audiencedb.NewUsers(p.DB), Audit: accessdb.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
+		Templates: p.templates, Reminders: p.reminders, Inbox: p.inbox, Board: dropsdb.NewBoards(p.DB),
+		Users: audiencedb.NewUsers(p.DB), Audit: accessdb.NewAudit(p.DB), Shops: dropsdb.NewTemplates(p.DB),
 		Settings: deliverydb.NewChannels(p.DB), DeadMessages: workdb.NewDeadMessages(p.DB), Channels: p.channels,
 		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
 		Codes:         p.codes,
-		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.DB), Now: app.Clock},
-		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.DB), Now: app.Clock},
+		Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock},
+		Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock},
 		Sales:         postgres.NewLedgers(p.DB),
-		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.DB)},
+		Receipts:      &reminder.Receipts{Store: dropsdb.NewBoards(p.DB)},
 		Stock:         p.whereabouts(), Paces: redis.NewShelves(p.Redis),
 		Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Uploads: workdb.NewUploads(p.DB),
 		Ledger:  &delivery.Ledger{Store: deliverydb.NewLedger(p.DB)},
@@ -145,9 +146,9 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: postgres.NewCouponTallies(p.DB),
 		CouponDesk: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)},
 		Grants:     p.grants(),
-		Reminders:  p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.DB),
+		Reminders:  p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: dropsdb.NewBoards(p.DB),
 		Segments: p.segments(), Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Uploads: workdb.NewUploads(p.DB),
-		Shops: postgres.NewTemplates(p.DB), Keys: accessdb.NewStaff(p.DB), Tokens: tokens,
+		Shops: dropsdb.NewTemplates(p.DB), Keys: accessdb.NewStaff(p.DB), Tokens: tokens,
 		Idempotency: keys, Hub: p.hub, Channels: p.channels, Now: app.Clock, Log: p.Log,
 		RequestTimeout: p.Config.RequestTimeout, Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets),
 		StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),

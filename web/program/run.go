@@ -20,6 +20,7 @@ import (
 	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/sheet"
 	"dropbell/adapters/watermill"
@@ -43,7 +44,7 @@ type program struct {
 	security     *security.Log
 	bus          *watermill.Bus
 	monitor      *asynq.Monitor
-	reservations *postgres.Reservations
+	reservations *dropsdb.Reservations
 	claims       claimDesk
 	lookup       *lookup.Templates
 	templates    *template.Service
@@ -98,7 +99,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 		return p, err
 	}
 	p.OnClose(p.monitor.Close)
-	p.reservations = postgres.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: cfg.RequestTimeout})
+	p.reservations = dropsdb.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: cfg.RequestTimeout})
 	p.OnClose(func() error { p.reservations.Close(); return nil })
 	if err := p.useCases(); err != nil {
 		return p, err
@@ -127,7 +128,7 @@ func (k keeper) Save(ctx context.Context, c template.Change) (template.Template,
 }
 
 func (p *program) useCases() (err error) {
-	store := postgres.NewTemplates(p.DB)
+	store := dropsdb.NewTemplates(p.DB)
 	if err := p.wireClaims(); err != nil {
 		return err
 	}

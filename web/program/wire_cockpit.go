@@ -3,8 +3,8 @@ package program
 import (
 	"context"
 
-	"dropbell/adapters/postgres"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -13,7 +13,7 @@ import (
 
 // wireCockpit adds what the pages of drops and channels stand on.
 func (p *program) wireCockpit(d *console.Deps) {
-	d.Cockpits = postgres.NewCockpits(p.DB)
+	d.Cockpits = dropsdb.NewCockpits(p.DB)
 	d.Control = &delivery.Control{Store: deliverydb.NewChannels(p.DB), Now: app.Clock}
 	d.Tests = &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: p.channels}
 	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})

@@ -15,6 +15,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/claim"
@@ -43,7 +44,7 @@ type gateRig struct {
 // facts are what the gate asks the database, without the cache of a web node.
 type facts struct {
 	postgres.Gates
-	postgres.Templates
+	dropsdb.Templates
 }
 
 func (r *gateRig) must(err error) {
@@ -70,10 +71,10 @@ func newGateRig(t *testing.T, redisURL string, shards int) *gateRig {
 	r.must(err)
 	t.Cleanup(func() { r.client.Close() })
 	r.store = postgres.NewGates(r.db)
-	r.service = &template.Service{Store: postgres.NewTemplates(r.db), Now: app.Clock}
+	r.service = &template.Service{Store: dropsdb.NewTemplates(r.db), Now: app.Clock}
 	r.stream = redis.NewGateStream(r.client, "looker")
 	for i := range 2 {
-		r.gates = append(r.gates, redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{}))
+		r.gates = append(r.gates, redis.NewGate(r.client, facts{r.store, dropsdb.NewTemplates(r.db)}, redis.GateOptions{}))
 		w := &gate.Writer{Stream: redis.NewGateStream(r.client, fmt.Sprint("writer-", i)), Book: postgres.NewGateBook(r.db)}
 		r.writers = append(r.writers, w)
 		r.keepers = append(r.keepers, &gate.Keeper{Store: r.store, Shelves: redis.NewShelves(r.client), Writer: w, Now: app.Clock,

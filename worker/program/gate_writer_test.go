@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/domain/claim"
@@ -208,7 +209,7 @@ func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
 	durable := postgres.NewClaims(r.db, postgres.Grouping{})
 	defer durable.Close()
-	claims := redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{Later: durable})
+	claims := redis.NewGate(r.client, facts{r.store, dropsdb.NewTemplates(r.db)}, redis.GateOptions{Later: durable})
 	drop := r.Open(10, 1, nil)
 	r.accepted(drop.ID, 1)
 	r.exec(`update templates set closes_at = now() - interval '1 second', version = version + 1 where id = $1`, drop.ID)

@@ -17,6 +17,7 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/sheet"
@@ -108,8 +109,8 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err er
 	p.census = newCensus(p)
 	p.wireCockpit(senders)
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
-	p.template = &template.Service{Store: postgres.NewTemplates(p.DB), Now: app.Clock}
-	templates, err := lookup.New(postgres.NewTemplates(p.DB), app.Clock)
+	p.template = &template.Service{Store: dropsdb.NewTemplates(p.DB), Now: app.Clock}
+	templates, err := lookup.New(dropsdb.NewTemplates(p.DB), app.Clock)
 	if err != nil {
 		return err
 	}
@@ -119,9 +120,9 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err er
 	}
 	p.jobs = p.newJobs()
 	p.couponLife = p.newCoupons()
-	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.DB, deliverydb.NewBatches(p.DB)), Queue: p.queue, Now: app.Clock,
+	p.timers = &reminder.Timers{Store: dropsdb.NewSlots(p.DB, deliverydb.NewBatches(p.DB)), Queue: p.queue, Now: app.Clock,
 		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
-	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.DB), Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
+	p.announcer = &reminder.Announcer{Store: dropsdb.NewAnnouncements(p.DB), Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
 	batches := deliverydb.NewGroupedBatches(p.DB)
 	p.OnClose(func() error { batches.Close(); return nil })
 	p.delivery = &delivery.Service{

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -20,7 +20,7 @@ type Notifier struct {
 	*World
 	Staff  *reminder.Announcements
 	Worker *reminder.Announcer
-	Store  postgres.Announcements
+	Store  dropsdb.Announcements
 	Queue  *MemoryQueue
 	App    *Sink
 	Hook   *Sink
@@ -30,7 +30,7 @@ type Notifier struct {
 // NewNotifier returns the fixture.
 func NewNotifier(t *testing.T) *Notifier {
 	w := New(t)
-	n := &Notifier{World: w, Store: postgres.NewAnnouncements(w.DB), Queue: &MemoryQueue{},
+	n := &Notifier{World: w, Store: dropsdb.NewAnnouncements(w.DB), Queue: &MemoryQueue{},
 		App: NewSink(delivery.App, 1000), Hook: NewSink(delivery.Webhook, 100)}
 	n.Staff = &reminder.Announcements{Store: n.Store, Now: Clock}
 	n.Worker = &reminder.Announcer{Store: n.Store, Queue: n.Queue, Now: Clock, LeaseFor: 10 * time.Second}

@@ -14,6 +14,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
@@ -28,12 +29,12 @@ type World struct {
 	*testing.T
 	DB           *postgres.DB
 	SQL          *pgxpool.Pool
-	Templates    postgres.Templates
-	Reservations *postgres.Reservations
+	Templates    dropsdb.Templates
+	Reservations *dropsdb.Reservations
 	Inbox        deliverydb.Inbox
-	Slots        postgres.Slots
+	Slots        dropsdb.Slots
 	Batches      *deliverydb.GroupedBatches
-	Boards       postgres.Boards
+	Boards       dropsdb.Boards
 	Service      *template.Service
 }
 
@@ -51,8 +52,8 @@ func New(t *testing.T) *World {
 		t.Fatal(err)
 	}
 	t.Cleanup(sql.Close)
-	w := &World{T: t, DB: db, SQL: sql, Templates: postgres.NewTemplates(db), Reservations: postgres.NewReservations(db, postgres.Grouping{}),
-		Inbox: deliverydb.NewInbox(db), Slots: postgres.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: postgres.NewBoards(db)}
+	w := &World{T: t, DB: db, SQL: sql, Templates: dropsdb.NewTemplates(db), Reservations: dropsdb.NewReservations(db, postgres.Grouping{}),
+		Inbox: deliverydb.NewInbox(db), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db)}
 	t.Cleanup(w.Reservations.Close)
 	t.Cleanup(w.Batches.Close)
 	w.Service = &template.Service{Store: w.Templates, Now: Clock}
@@ -161,7 +162,7 @@ var Actor = staff.System()
 // relay's deletion is undone, so that a second call delivers them again.
 func (w *World) RelayCounts() {
 	w.Helper()
-	counters := postgres.NewCounters(w.DB)
+	counters := dropsdb.NewCounters(w.DB)
 	rows, err := w.SQL.Query(w.Context(), `select event_id::text, payload from outbox where topic = $1`, event.ReservationsChanged)
 	w.Must(err)
 	type sent struct {
