@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
@@ -28,7 +29,7 @@ const (
 	maxGateQueue = 16384
 	// gateTimeout bounds one script call. What it decided is not lost then:
 	// whoever asks again with the same key is told.
-	gateTimeout = callTimeout
+	gateTimeout = redisclient.CallTimeout
 	// restockTimeout bounds the search for stock on other shelves, which takes
 	// several calls.
 	restockTimeout = 2 * time.Second
