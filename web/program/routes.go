@@ -18,7 +18,7 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/adapters/telemetry"
 	"dropbell/app"
 	"dropbell/domain/campaign"
@@ -114,7 +114,7 @@ func (p *program) newConsole() *console.Console {
 		Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock},
 		Sales:         postgres.NewLedgers(p.DB),
 		Receipts:      &reminder.Receipts{Store: dropsdb.NewBoards(p.DB)},
-		Stock:         p.whereabouts(), Paces: redis.NewShelves(p.Redis),
+		Stock:         p.whereabouts(), Paces: redisgate.NewShelves(p.Redis),
 		Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Uploads: workdb.NewUploads(p.DB),
 		Ledger:  &delivery.Ledger{Store: deliverydb.NewLedger(p.DB)},
 		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}, Notices: postgres.NewNotices(p.DB),

@@ -20,6 +20,7 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/adapters/sheet"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
@@ -114,7 +115,7 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err er
 	if err != nil {
 		return err
 	}
-	p.claims = p.NewClaims(templates, postgres.Grouping{}, redis.GateOptions{})
+	p.claims = p.NewClaims(templates, postgres.Grouping{}, redisgate.GateOptions{})
 	if p.gate, err = p.newGateWork("worker-" + uuid.NewString()); err != nil {
 		return err
 	}

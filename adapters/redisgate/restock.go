@@ -1,13 +1,13 @@
-package redis
+package redisgate
 
 import (
 	"context"
 	"errors"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
-
 	"dropbell/domain/claim/gate"
+
+	goredis "github.com/redis/go-redis/v9"
 )
 
 // outcome of looking for stock elsewhere.
