@@ -14,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	"dropbell/adapters/postgres/pgtest"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
@@ -72,7 +71,7 @@ func TestGenerationDiesAnywhere(t *testing.T) {
 	d := m.byCode(1000, 1)
 	b := m.generate(d, 100_000)
 	load := func() job.Job {
-		j, err := workdb.NewJobs(m.DB).Job(t.Context(), b.JobID)
+		j, err := m.Jobs.Job(t.Context(), b.JobID)
 		m.Must(err)
 		return j
 	}
@@ -122,7 +121,7 @@ func TestExportsAreHeldToTheirChecksums(t *testing.T) {
 	if text, err := m.csv(d, b.ID); !errors.Is(err, redeemcode.ErrKeyMissing) || text != "" {
 		t.Errorf("with another key: %q, %v", text, err)
 	}
-	j, err := workdb.NewJobs(m.DB).Job(t.Context(), half.JobID)
+	j, err := m.Jobs.Job(t.Context(), half.JobID)
 	m.Must(err)
 	j.Cursor = json.RawMessage(`{"next_part":0}`) // the worker died before saving
 	_, err = m.maker.Step(t.Context(), j)
@@ -299,7 +298,7 @@ func TestStoppedGeneration(t *testing.T) {
 	d := m.byCode(100, 1)
 	b := m.generate(d, 60_000)
 	m.step(b)
-	_, err := (&job.Service{Store: workdb.NewJobs(m.DB)}).Cancel(t.Context(), pgtest.Clerk, b.JobID)
+	_, err := (&job.Service{Store: m.Jobs}).Cancel(t.Context(), pgtest.Clerk, b.JobID)
 	m.Must(err)
 	if b = m.batch(b.ID); !b.Stopped() || b.Generated != 50_000 {
 		t.Errorf("after its job was cancelled: %+v", b)
@@ -321,7 +320,7 @@ func TestStoppedGeneration(t *testing.T) {
 	c := m.generate(d, 60_000)
 	_, err = m.staff.Revoke(t.Context(), pgtest.Clerk, d.ID, c.ID, "changed our minds")
 	m.Must(err)
-	j, err := workdb.NewJobs(m.DB).Job(t.Context(), c.JobID)
+	j, err := m.Jobs.Job(t.Context(), c.JobID)
 	m.Must(err)
 	_, err = m.maker.Step(t.Context(), j)
 	m.is(err, redeemcode.ErrRevoked)

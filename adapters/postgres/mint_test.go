@@ -9,7 +9,6 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
@@ -78,7 +77,7 @@ func (m *mint) generate(t template.Template, count int64) redeemcode.Batch {
 // step does the next step of a batch's job as a worker would and saves it.
 func (m *mint) step(b redeemcode.Batch) job.Progress {
 	m.Helper()
-	jobs := workdb.NewJobs(m.DB)
+	jobs := m.Jobs
 	l, err := jobs.LeaseJob(m.Context(), b.JobID, []string{redeemcode.JobKind}, time.Minute)
 	m.Must(err)
 	p, err := m.maker.Step(m.Context(), l.Job)

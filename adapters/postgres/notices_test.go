@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
@@ -320,7 +319,7 @@ func TestNoticesLetPeopleSleep(t *testing.T) {
 			t.Errorf("user %d was told %d times", id, n)
 		}
 	}
-	if list, err := deliverydb.NewChannels(b.DB).Backlogs(t.Context()); err != nil || len(list) != 0 {
+	if list, err := b.Channels.Backlogs(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("who sleeps is no backlog: %+v %v", list, err)
 	}
 	b.Exec(`update coupons set state = 'used', expires_at = expires_at where user_id = $1`, spent) // overnight
@@ -383,7 +382,7 @@ func TestNoticesOfReplayedLettersAreSettledAgain(t *testing.T) {
 	b.deliver()
 	b.until("settled", func() bool { return b.status(1) == "2 refused_by_provider" && b.status(2) == "2 refused_by_provider" })
 	b.app.Answer, b.hook.Answer = nil, nil
-	letters := &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(b.DB)}
+	letters := &delivery.DeadLetters{Store: b.DeadLetters}
 	_, err := letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{UserID: 1}})
 	b.Must(err)
 	b.Must(letters.Step(t.Context()))

@@ -1,8 +1,9 @@
 package access_test
 
 import (
-	"dropbell/adapters/postgres/pgtest"
 	"testing"
+
+	"dropbell/adapters/postgres/pgtest"
 )
 
 // world is the fixture with what the tests here add to it.

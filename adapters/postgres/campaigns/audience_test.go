@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/domain/campaign"
 	"dropbell/domain/user"
@@ -53,7 +52,7 @@ func TestAudienceInParts(t *testing.T) {
 func (s *stage) wantAudience(about string, c campaign.Cut, want []user.ID) {
 	s.Helper()
 	const limit = 70
-	reader := campaignsdb.NewCampaigns(s.DB, audiencedb.NewSegments(s.DB)).Audience(c)
+	reader := campaignsdb.NewCampaigns(s.DB, s.Segments).Audience(c)
 	var got []user.ID
 	for {
 		users, strangers, err := reader.Next(s.Context(), limit)

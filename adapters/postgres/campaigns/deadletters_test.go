@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -23,8 +22,8 @@ type failures struct {
 func newFailures(t *testing.T) *failures {
 	f := &failures{stage: newStage(t), broken: true}
 	f.users(4, 1)
-	f.letters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(f.DB)}
-	f.ledger = &delivery.Ledger{Store: deliverydb.NewLedger(f.DB)}
+	f.letters = &delivery.DeadLetters{Store: f.DeadLetters}
+	f.ledger = &delivery.Ledger{Store: f.Ledger}
 	hook := pgtest.NewSink(delivery.Webhook, 100)
 	hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if f.broken && m.To.ID%2 == 0 {

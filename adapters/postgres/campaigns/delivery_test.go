@@ -9,7 +9,6 @@ import (
 	"time"
 
 	campaignsdb "dropbell/adapters/postgres/campaigns"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -283,7 +282,7 @@ func TestDeadLettersOfACampaignAreReplayed(t *testing.T) {
 	if got := s.settled(c); got.Dead != 5 || got.Sent != 15 {
 		t.Fatalf("books %+v", got)
 	}
-	letters := &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(s.DB)}
+	letters := &delivery.DeadLetters{Store: s.DeadLetters}
 	_, err := letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay})
 	s.Must(err)
 	s.Must(letters.Step(t.Context()))

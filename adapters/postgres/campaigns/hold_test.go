@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
@@ -21,7 +20,7 @@ import (
 func (s *stage) gold(counted int) campaign.Campaign {
 	s.Helper()
 	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{segment.Leaf(segment.Attribute, "tier", segment.Is, "gold")}}
-	g, err := audiencedb.NewSegments(s.DB).CreateSegment(s.Context(), segment.Segment{Name: "Gold", Kind: segment.ByRules, Rule: rule}, "", pgtest.AboutSegment("segment.create"))
+	g, err := s.Segments.CreateSegment(s.Context(), segment.Segment{Name: "Gold", Kind: segment.ByRules, Rule: rule}, "", pgtest.AboutSegment("segment.create"))
 	s.Must(err)
 	s.Exec(`update users set attributes = '{"tier":"gold"}' where id = 1`)
 	s.Exec(`update segments set members = $1, counted_at = now()`, counted)

@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/postgres/pgtest"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/campaign"
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
@@ -24,7 +22,6 @@ type library struct {
 	*stage
 	lists *segment.Service
 	jobs  *job.Service
-	store audiencedb.Segments
 }
 
 // anyIDs makes a list of ids of every upload.
@@ -38,8 +35,8 @@ func (anyIDs) Close() error                   { return nil }
 
 func newLibrary(t *testing.T) *library {
 	s := newOffice(t)
-	l := &library{stage: s, jobs: &job.Service{Store: workdb.NewJobs(s.DB)}, store: audiencedb.NewSegments(s.DB)}
-	l.lists = &segment.Service{Store: l.store, Jobs: l.jobs, Tables: anyIDs{}}
+	l := &library{stage: s, jobs: &job.Service{Store: s.Jobs}}
+	l.lists = &segment.Service{Store: l.Segments, Jobs: l.jobs, Tables: anyIDs{}}
 	return l
 }
 
@@ -48,7 +45,7 @@ func (l *library) list(n int) segment.Segment {
 	l.Helper()
 	g, _, err := l.lists.CreateList(l.Context(), li, "Fair", 0, "")
 	l.Must(err)
-	_, err = l.store.AddMembers(l.Context(), g.ID, upTo(n))
+	_, err = l.Segments.AddMembers(l.Context(), g.ID, upTo(n))
 	l.Must(err)
 	return g
 }
@@ -62,7 +59,7 @@ func upTo(n int) (list []user.ID) {
 
 func (l *library) upload() int64 {
 	l.Helper()
-	u, err := workdb.NewUploads(l.DB).SaveUpload(l.Context(), "list.csv", strings.NewReader("id\n7\n8\n"), 1<<20, li)
+	u, err := l.Uploads.SaveUpload(l.Context(), "list.csv", strings.NewReader("id\n7\n8\n"), 1<<20, li)
 	l.Must(err)
 	return u.ID
 }
@@ -82,7 +79,7 @@ func (l *library) kept(what string, id int64) {
 	if !errors.Is(err, segment.ErrListInUse) {
 		l.Errorf("%s: a file is taken: %v", what, err)
 	}
-	if _, err := l.store.AddMembers(l.Context(), id, ids(7, 8)); !errors.Is(err, segment.ErrListInUse) {
+	if _, err := l.Segments.AddMembers(l.Context(), id, ids(7, 8)); !errors.Is(err, segment.ErrListInUse) {
 		l.Errorf("%s: ids are added: %v", what, err)
 	}
 }
@@ -180,7 +177,7 @@ func TestPublishingHoldsTheListToTheEstimate(t *testing.T) {
 	l.Must(err)
 	service := *l.service
 	service.Store = crowd{l.campaigns, func() {
-		_, err := l.store.AddMembers(t.Context(), list.ID, upTo(20))
+		_, err := l.Segments.AddMembers(t.Context(), list.ID, upTo(20))
 		l.Must(err)
 	}}
 	c, err = service.Do(t.Context(), li, c.ID, 0, campaign.Publishing, "")

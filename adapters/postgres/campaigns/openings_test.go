@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
@@ -69,7 +67,7 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 		t.Errorf("the test of the other version reads %q", read[2])
 	}
 
-	reader := deliverydb.NewInbox(s.DB)
+	reader := s.Inbox
 	reader.Track = trackedAs
 	inbox, err := reader.Page(t.Context(), 3, time.Time{}, 10)
 	s.Must(err)
@@ -122,8 +120,7 @@ func TestOpeningsCountOnce(t *testing.T) {
 	refused("leads nowhere any more", c.ID)
 
 	s.Exec(`update campaigns set archived = true, starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
-	_, err := workdb.NewHousekeeping(s.DB).Clean(ctx, pgtest.KeepTen, 0)
-	s.Must(err)
+	s.Clean()
 	if n := s.Number(`select count(*) from campaign_openings`); n != 0 {
 		t.Errorf("%d openings are kept for ever", n)
 	}

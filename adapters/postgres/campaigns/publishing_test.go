@@ -5,9 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/postgres/pgtest"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
@@ -40,7 +38,7 @@ func TestCampaignOfNoShopNeedsApproval(t *testing.T) {
 func TestAudiencesAreOfTheirKind(t *testing.T) {
 	s := newStage(t)
 	rules := s.readers("en")
-	list, _, err := (&segment.Service{Store: audiencedb.NewSegments(s.DB)}).CreateList(t.Context(), staff.System(), "Fair", 0, "")
+	list, _, err := (&segment.Service{Store: s.Segments}).CreateList(t.Context(), staff.System(), "Fair", 0, "")
 	s.Must(err)
 	for audience, key := range map[campaign.AudienceKind]string{campaign.List: "rule.audience_is_rules", campaign.Segment: "rule.audience_is_list"} {
 		sp := campaignSpec()
@@ -56,10 +54,10 @@ func TestAudiencesAreOfTheirKind(t *testing.T) {
 func TestPublishingNeedsTheWholeList(t *testing.T) {
 	s := newStage(t)
 	s.users(10, 1)
-	jobs := &job.Service{Store: workdb.NewJobs(s.DB)}
-	lists := &segment.Service{Store: audiencedb.NewSegments(s.DB), Jobs: jobs, Tables: anyIDs{}}
+	jobs := &job.Service{Store: s.Jobs}
+	lists := &segment.Service{Store: s.Segments, Jobs: jobs, Tables: anyIDs{}}
 	upload := func(text string) int64 {
-		u, err := workdb.NewUploads(s.DB).SaveUpload(t.Context(), "list.csv", strings.NewReader(text), 1<<20, staff.System())
+		u, err := s.Uploads.SaveUpload(t.Context(), "list.csv", strings.NewReader(text), 1<<20, staff.System())
 		s.Must(err)
 		return u.ID
 	}
@@ -95,7 +93,7 @@ func TestPublishingNeedsItsSegment(t *testing.T) {
 	toSegment(g.ID)(&sp)
 	c, err := s.service.Create(t.Context(), staff.System(), sp, "")
 	s.Must(err)
-	if err := audiencedb.NewSegments(s.DB).DeleteSegment(t.Context(), g.ID, pgtest.AboutSegment("segment.delete")); !errors.Is(err, segment.ErrInUse) {
+	if err := s.Segments.DeleteSegment(t.Context(), g.ID, pgtest.AboutSegment("segment.delete")); !errors.Is(err, segment.ErrInUse) {
 		t.Errorf("deleted under a draft: %v", err)
 	}
 	s.Exec(`delete from segments`)

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
@@ -63,7 +62,7 @@ func (s *stage) review(c campaign.Campaign) campaign.Review {
 // readers makes a segment of those who read the language.
 func (s *stage) readers(language string) segment.Segment {
 	s.Helper()
-	g, err := audiencedb.NewSegments(s.DB).CreateSegment(s.Context(), segment.Segment{Name: "Readers", Kind: segment.ByRules, Rule: reading(language)}, "", pgtest.AboutSegment("segment.create"))
+	g, err := s.Segments.CreateSegment(s.Context(), segment.Segment{Name: "Readers", Kind: segment.ByRules, Rule: reading(language)}, "", pgtest.AboutSegment("segment.create"))
 	s.Must(err)
 	return g
 }
@@ -213,7 +212,7 @@ func TestEditWhileApproving(t *testing.T) {
 // asked: the approval is refused, and the campaign must be asked for anew.
 func TestApprovalHoldsTheRule(t *testing.T) {
 	s := newOffice(t)
-	segments := audiencedb.NewSegments(s.DB)
+	segments := s.Segments
 	g := s.readers("fr")
 	c, seen := s.asked(toSegment(g.ID))
 	if seen.Rule == nil || seen.Rule.Version != g.Version {
@@ -255,7 +254,7 @@ func TestApprovalHoldsTheRule(t *testing.T) {
 // is: what is published is the rule that was asked for, or nothing is.
 func TestRuleChangesWhileApproving(t *testing.T) {
 	s := newOffice(t)
-	segments := audiencedb.NewSegments(s.DB)
+	segments := s.Segments
 	for i := range 20 {
 		g := s.readers("fr")
 		c, seen := s.asked(func(sp *campaign.Spec) { toSegment(g.ID)(sp); sp.Name = fmt.Sprint("rule ", i) })
@@ -283,7 +282,7 @@ func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 	s := newStage(t)
 	s.users(300, 1)
 	s.Exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
-	segments := audiencedb.NewSegments(s.DB)
+	segments := s.Segments
 	g := s.readers("fr")
 	history := map[int64]string{g.Version: "fr"}
 	var list []campaign.Campaign
@@ -367,7 +366,7 @@ func TestCutFreezesWhatWasNot(t *testing.T) {
 		t.Fatalf("cut by %+v %v", cut.Rule, err)
 	}
 	g.Rule = reading("en")
-	_, err = audiencedb.NewSegments(s.DB).SaveSegment(t.Context(), g, pgtest.AboutSegment("segment.save"))
+	_, err = s.Segments.SaveSegment(t.Context(), g, pgtest.AboutSegment("segment.save"))
 	s.Must(err)
 	s.Exec(`update campaigns set cut_lease_until = clock_timestamp() - interval '1 second'`)
 	cut, err = s.campaigns.BeginCut(t.Context(), c.ID, time.Second)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres/pgtest"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/template"
@@ -364,8 +363,7 @@ func TestResultsOutliveTheirBatches(t *testing.T) {
 	had := s.counted(c).Groups
 	s.Exec(`update campaigns set starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
 	s.Exec(`update batches set worthless_after = now() - interval '11 days'`)
-	_, err := workdb.NewHousekeeping(s.DB).Clean(t.Context(), pgtest.KeepTen, 0)
-	s.Must(err)
+	s.Clean()
 	if n := s.Number(`select count(*) from batches`); n != 0 {
 		t.Fatalf("%d batches are left", n)
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
@@ -65,7 +64,7 @@ func (noLatch) Release(context.Context, [32]byte, int64) error { return errors.N
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	w := newWorld(t)
-	s := &stage{world: w, campaigns: campaignsdb.NewCampaigns(w.DB, audiencedb.NewSegments(w.DB)), wire: &wire{}, queue: &pgtest.MemoryQueue{}}
+	s := &stage{world: w, campaigns: campaignsdb.NewCampaigns(w.DB, w.Segments), wire: &wire{}, queue: &pgtest.MemoryQueue{}}
 	s.service = &campaign.Service{Store: s.campaigns, Latch: noLatch{}, Templates: w.Templates, Now: pgtest.Clock,
 		Channels:  delivery.ChannelSetOf(delivery.AllChannels()...),
 		Audiences: campaign.AudienceKinds()}

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"testing"
 
-	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -26,7 +25,7 @@ type twoShops struct {
 
 func newTwoShops(t *testing.T) *twoShops {
 	s := &twoShops{stage: newStage(t), limited: staff.Actor{Label: "staff:10", Name: "Mo", Role: staff.Marketer, Shops: []int64{10}}}
-	s.segments = &segment.Service{Store: audiencedb.NewSegments(s.DB)}
+	s.segments = &segment.Service{Store: s.Segments}
 	s.users(2, 1)
 	s.mine = s.world.Do(s.Draft(nil), template.Publishing)
 	s.theirs = s.world.Do(s.Draft(func(sp *template.Spec) { sp.ShopNumber = 11 }), template.Publishing)

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres/pgtest"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -109,8 +107,7 @@ func TestAcceptedMessagesOfManyBatches(t *testing.T) {
 	}
 	w.Exec(`update accepted_messages set at = now() - interval '2 days'`)
 	w.Exec(`update batches set state = 'done', lease_token = null, lease_until = null where id <> $1`, leases[0].Batch().ID)
-	_, err = workdb.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, 0)
-	w.Must(err)
+	w.Clean()
 	if n := w.Number(`select count(distinct batch_id) from accepted_messages`); n != 1 {
 		t.Errorf("messages of %d batches are left, want those of the one that is not done", n)
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -270,7 +269,7 @@ func TestNoticesRetryAndDie(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	down = false
-	letters := &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(n.DB)}
+	letters := &delivery.DeadLetters{Store: n.DeadLetters}
 	_, err = letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{TemplateID: tpl.ID}})
 	n.Must(err)
 	n.Must(letters.Step(t.Context()))

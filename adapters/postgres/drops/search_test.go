@@ -10,12 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
-	"dropbell/adapters/postgres"
-	audiencedb "dropbell/adapters/postgres/audience"
-	campaignsdb "dropbell/adapters/postgres/campaigns"
 	dropsdb "dropbell/adapters/postgres/drops"
-	"dropbell/domain/campaign"
-	"dropbell/domain/coupon"
 	"dropbell/domain/template"
 )
 
@@ -123,70 +118,6 @@ func TestNamedTemplates(t *testing.T) {
 		w.Must(err)
 		if got := templateIDs(list); !slices.Equal(got, c.want) && len(got)+len(c.want) > 0 {
 			t.Errorf("%+v: %v", c.query, got)
-		}
-	}
-}
-
-func TestCampaignSearch(t *testing.T) {
-	w := newWorld(t)
-	w.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by)
-		select name, 0, '{}', '{"kind": "all"}', now(), now() + interval '1 hour', 'draft', 'x', 'x' from unnest(array['Spring 50% off', 'spring_tea', '春节 letter', '4']) name`)
-	store := campaignsdb.NewCampaigns(w.DB, audiencedb.NewSegments(w.DB))
-	for search, want := range map[string]string{"SPRING": "spring_tea,Spring 50% off", "春": "春节 letter", "春节 l": "春节 letter", "0%": "Spring 50% off", "g_t": "spring_tea",
-		"4": "4", "2": "spring_tea", "\x00": "", "\xff": "", strings.Repeat("x", 100_000): "", "%%": "", "none": ""} {
-		list, err := store.Campaigns(t.Context(), campaign.Query{Search: search, Limit: 10})
-		w.Must(err)
-		var names []string
-		for _, c := range list {
-			names = append(names, c.Name)
-		}
-		if got := strings.Join(names, ","); got != want {
-			t.Errorf("%.20q finds %q, want %q", search, got, want)
-		}
-	}
-}
-
-// TestCouponsByState: what is shown as expired is what is stored so and what
-// the next sweep will expire, and nothing else.
-func TestCouponsByState(t *testing.T) {
-	w := newWorld(t)
-	w.many(2)
-	w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at)
-		select 1 + n % 2, 1 + n % 3, n, 'claim', (array['unused', 'unused', 'locked', 'used', 'expired', 'revoked'])[1 + n % 6], now() - interval '2 days',
-			now() + case when n % 6 = 1 then -1 else 1 end * interval '1 hour' from generate_series(1, 60) n`)
-	all := func(q coupon.Query) (ids []int64) {
-		t.Helper()
-		q.Limit = 7 // a page at a time
-		for {
-			list, err := postgres.NewCouponSteps(w.DB).Listed(t.Context(), q)
-			w.Must(err)
-			if len(list) == 0 {
-				return ids
-			}
-			for _, l := range list {
-				if q.State != "" && l.At(l.Now) != q.State {
-					t.Errorf("%+v shows a coupon that is %s", q, l.At(l.Now))
-				}
-				ids = append(ids, l.ID)
-			}
-			q.BeforeID = list[len(list)-1].ID
-		}
-	}
-	for _, q := range []coupon.Query{{}, {TemplateID: 2}, {UserID: 3}, {TemplateID: 1, UserID: 2}, {Shops: []int64{11}}} {
-		var byState []int64
-		for _, s := range coupon.States() {
-			q.State = s
-			byState = append(byState, all(q)...)
-		}
-		q.State = ""
-		whole := all(q)
-		if !slices.IsSortedFunc(whole, func(a, b int64) int { return int(b - a) }) || len(whole) == 0 {
-			t.Errorf("%+v: %v", q, whole)
-		}
-		slices.Sort(byState)
-		slices.Sort(whole)
-		if !slices.Equal(byState, whole) {
-			t.Errorf("%+v: by state %v, together %v", q, byState, whole)
 		}
 	}
 }

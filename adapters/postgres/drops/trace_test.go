@@ -15,7 +15,6 @@ import (
 	"dropbell/adapters/postgres"
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/pgtest"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
@@ -43,23 +42,6 @@ func (w *watcher) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQ
 
 func (*watcher) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-func relayed(t *testing.T, db *postgres.DB, topic string) []string {
-	t.Helper()
-	var traces []string
-	_, err := workdb.NewOutbox(db).Relay(t.Context(), 1000, func(_ context.Context, list []workdb.Announcement) error {
-		for _, a := range list {
-			if a.Topic == topic {
-				traces = append(traces, a.Trace)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return traces
-}
-
 // TestEventsCarryTheTraceOfTheirCause reserves and cancels under every kind of
 // context there is.
 func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {
@@ -71,7 +53,7 @@ func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {
 	on := dropsdb.NewReservations(db, postgres.Grouping{})
 	t.Cleanup(on.Close)
 	tpl := w.Published(time.Hour)
-	relayed(t, w.DB, "")
+	pgtest.Relayed(t, w.DB, "")
 	for name, c := range map[string]struct {
 		store  *dropsdb.Reservations
 		parent string
@@ -88,7 +70,7 @@ func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {
 			if v, err := do(ctx, change); err != nil || !v.Applied {
 				t.Fatalf("%s: %+v %v", name, v, err)
 			}
-			if got := relayed(t, w.DB, event.ReservationsChanged); len(got) != 1 || got[0] != c.want {
+			if got := pgtest.Relayed(t, w.DB, event.ReservationsChanged); len(got) != 1 || got[0] != c.want {
 				t.Errorf("%s: events with %q, want %q", name, got, c.want)
 			}
 		}
@@ -149,51 +131,5 @@ func TestRecountFindsWhatIsOff(t *testing.T) {
 	w.Exec(`update slots set finished_at = now() - interval '2 hours' where state = 'finished'`)
 	if r := recount(time.Hour, 10); r.Slots != 0 || len(r.Differences) != 0 {
 		t.Errorf("slots of long ago: %+v", r)
-	}
-}
-
-func TestOneLeader(t *testing.T) {
-	w := newWorld(t)
-	w.Exec(`alter database ` + w.SQL.Config().ConnConfig.Database + ` set idle_in_transaction_session_timeout = '100ms'`)
-	db, err := postgres.Open(t.Context(), w.SQL.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler)})
-	w.Must(err)
-	t.Cleanup(db.Close)
-	house := workdb.NewHousekeeping(db)
-	inside, leave, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- house.Leader(t.Context(), "count", func(context.Context) error {
-			close(inside)
-			<-leave
-			return nil
-		})
-	}()
-	<-inside
-	ran := false
-	other := func(context.Context) error { ran = true; return nil }
-	for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); { // longer than idle transactions may live
-		w.Must(house.Leader(t.Context(), "count", other))
-		<-time.After(10 * time.Millisecond)
-	}
-	if ran {
-		t.Error("two leaders")
-	}
-	// Vacuum and indexes that are being built wait for nothing of the leader's.
-	if n := w.Number(`select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`); n != 1 {
-		t.Errorf("%d sessions lead", n)
-	}
-	if n := w.Number(`select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'
-		and (backend_xmin is not null or backend_xid is not null)`); n != 0 {
-		t.Error("the leader keeps a snapshot")
-	}
-	w.Must(house.Leader(t.Context(), "another job", other))
-	if !ran {
-		t.Error("an unrelated job was kept out")
-	}
-	close(leave)
-	w.Must(<-ended)
-	ran = false
-	w.Must(house.Leader(t.Context(), "count", other))
-	if !ran {
-		t.Error("nobody succeeds the leader")
 	}
 }

@@ -1,9 +1,13 @@
 package pgtest
 
 import (
+	"context"
+	"testing"
+
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
-	audiencedb "dropbell/adapters/postgres/audience"
+	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -46,5 +50,30 @@ func Listed(o, asked delivery.Outcome) bool {
 // Upsert stores changes of users.
 func (w *World) Upsert(changes ...user.Change) {
 	w.Helper()
-	w.Must(audiencedb.NewUsers(w.DB).Upsert(w.Context(), changes, staff.Entry{}))
+	w.Must(w.Users.Upsert(w.Context(), changes, staff.Entry{}))
+}
+
+// Relayed takes every event out of the outbox and returns the traces of those of the topic.
+func Relayed(t *testing.T, db *postgres.DB, topic string) []string {
+	t.Helper()
+	var traces []string
+	_, err := workdb.NewOutbox(db).Relay(t.Context(), 1000, func(_ context.Context, list []workdb.Announcement) error {
+		for _, a := range list {
+			if a.Topic == topic {
+				traces = append(traces, a.Trace)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return traces
+}
+
+// Clean deletes what is older than [KeepTen] says.
+func (w *World) Clean() {
+	w.Helper()
+	_, err := workdb.NewHousekeeping(w.DB).Clean(w.Context(), KeepTen, 0)
+	w.Must(err)
 }

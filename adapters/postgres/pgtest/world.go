@@ -13,8 +13,10 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
@@ -35,6 +37,13 @@ type World struct {
 	Slots        dropsdb.Slots
 	Batches      *deliverydb.GroupedBatches
 	Boards       dropsdb.Boards
+	Channels     deliverydb.Channels
+	DeadLetters  deliverydb.DeadLetters
+	Ledger       deliverydb.Ledger
+	Users        audiencedb.Users
+	Segments     audiencedb.Segments
+	Jobs         workdb.Jobs
+	Uploads      workdb.Uploads
 	Service      *template.Service
 }
 
@@ -53,7 +62,9 @@ func New(t *testing.T) *World {
 	}
 	t.Cleanup(sql.Close)
 	w := &World{T: t, DB: db, SQL: sql, Templates: dropsdb.NewTemplates(db), Reservations: dropsdb.NewReservations(db, postgres.Grouping{}),
-		Inbox: deliverydb.NewInbox(db), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db)}
+		Inbox: deliverydb.NewInbox(db), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db),
+		Channels: deliverydb.NewChannels(db), DeadLetters: deliverydb.NewDeadLetters(db), Ledger: deliverydb.NewLedger(db),
+		Users: audiencedb.NewUsers(db), Segments: audiencedb.NewSegments(db), Jobs: workdb.NewJobs(db), Uploads: workdb.NewUploads(db)}
 	t.Cleanup(w.Reservations.Close)
 	t.Cleanup(w.Batches.Close)
 	w.Service = &template.Service{Store: w.Templates, Now: Clock}

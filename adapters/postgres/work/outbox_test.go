@@ -13,7 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/postgres/pgtest"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
@@ -201,7 +200,7 @@ func TestWhatIsAnnouncedIsAnEvent(t *testing.T) {
 	w.Reserve(tpl, 7, pgtest.Reminders(delivery.App, 5, 10)...)
 	w.Reserve(tpl, 8, pgtest.Reminders(delivery.App, 5)...)
 	w.Cancel(tpl, 7, pgtest.Reminders(delivery.App, 10)...)
-	w.Must(audiencedb.NewUsers(w.DB).Upsert(t.Context(), []user.Change{{ID: 7, Name: new("Ann")}, {ID: 9, Name: new("Bob")}}, staff.Entry{}))
+	w.Must(w.Users.Upsert(t.Context(), []user.Change{{ID: 7, Name: new("Ann")}, {ID: 9, Name: new("Bob")}}, staff.Entry{}))
 	sl, q := w.DueNow(tpl, 1), &pgtest.MemoryQueue{}
 	w.Must(w.Timers(q).Fire(t.Context(), sl.ID))
 	w.Must(w.Deliverer(q, pgtest.NewSink(delivery.App, 100)).Drain(t.Context(), delivery.App))
