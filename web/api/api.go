@@ -61,14 +61,14 @@ type Keys interface {
 	TouchKey(ctx context.Context, id int64) error
 }
 
-// Uploads keeps files that jobs read; see [postgres.Uploads].
+// Uploads keeps files that jobs read; see [workdb.Uploads].
 type Uploads interface {
 	SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error)
 	// RemoveUpload removes a file that was refused.
 	RemoveUpload(ctx context.Context, id int64) error
 }
 
-// Idempotency keeps answers by key; see [postgres.Idempotency].
+// Idempotency keeps answers by key; see [workdb.Idempotency].
 type Idempotency interface {
 	Begin(ctx context.Context, r workdb.IdempotencyRequest, lease time.Duration) (workdb.Recorded, error)
 	Renew(ctx context.Context, r workdb.IdempotencyRequest, lease time.Duration) error

@@ -9,14 +9,14 @@ import (
 
 	"github.com/google/uuid"
 
-	"dropbell/adapters/postgres/access"
+	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/staff"
 )
 
 func (w *world) factor(m staff.Member, handle string) staff.Factor {
 	w.Helper()
-	store := access.NewStaff(w.DB)
+	store := accessdb.NewStaff(w.DB)
 	_, err := store.InsertFactor(w.Context(), staff.Factor{StaffID: m.ID, Kind: staff.TOTP, Name: handle, Handle: []byte(handle), Secret: []byte("s"), Counter: 100},
 		[][]byte{[]byte(handle + "1"), []byte(handle + "2")}, entry("staff.add_second_factor"))
 	w.Must(err)
@@ -41,7 +41,7 @@ func atOnce(t *testing.T, refusal error, f func() error) (n int) {
 // One code opens one sign-in, however many send it at once.
 func TestAProofIsUsedOnce(t *testing.T) {
 	w := newWorld(t)
-	store := access.NewStaff(w.DB)
+	store := accessdb.NewStaff(w.DB)
 	m := w.member("ada@example.com", staff.Admin)
 	f := w.factor(m, "phone")
 	for name, p := range map[string]staff.Proof{"a time step": {Factor: staff.Factor{ID: f.ID, Counter: 101, Secret: f.Secret}},
@@ -74,7 +74,7 @@ func TestAProofIsUsedOnce(t *testing.T) {
 // have one.
 func TestTheLastFactorStays(t *testing.T) {
 	w := newWorld(t)
-	store := access.NewStaff(w.DB)
+	store := accessdb.NewStaff(w.DB)
 	m := w.member("ada@example.com", staff.Admin)
 	list := []staff.Factor{w.factor(m, "a"), w.factor(m, "b"), w.factor(m, "c")}
 	var removed atomic.Int64
@@ -112,7 +112,7 @@ func TestTheLastFactorStays(t *testing.T) {
 // One authenticator is enrolled once, and a member has ten at most.
 func TestEnrollingAtOnce(t *testing.T) {
 	w := newWorld(t)
-	store := access.NewStaff(w.DB)
+	store := accessdb.NewStaff(w.DB)
 	m := w.member("ada@example.com", staff.Admin)
 	add := func(handle string) error {
 		_, err := store.InsertFactor(t.Context(), staff.Factor{StaffID: m.ID, Kind: staff.Passkey, Name: "x", Handle: []byte(handle), Secret: []byte("{}")}, [][]byte{[]byte(handle)}, entry("x"))
@@ -137,7 +137,7 @@ func TestEnrollingAtOnce(t *testing.T) {
 // TestPolicyOfANewInstallation: operators and admins must have a second factor.
 func TestPolicyOfANewInstallation(t *testing.T) {
 	fresh := newWorld(t)
-	if p, err := access.NewStaff(fresh.DB).Policy(t.Context()); p != staff.Required || err != nil {
+	if p, err := accessdb.NewStaff(fresh.DB).Policy(t.Context()); p != staff.Required || err != nil {
 		t.Errorf("a new installation: %q, %v", p, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres/access"
+	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/domain/staff"
 )
 
@@ -21,7 +21,7 @@ func passwordSet(l staff.PasswordLink, m staff.Member) staff.Entry {
 // Many browsers send the same link at once: one password is set, once.
 func TestPasswordLinkServesOnce(t *testing.T) {
 	w := newWorld(t)
-	store, now := access.NewStaff(w.DB), time.Now()
+	store, now := accessdb.NewStaff(w.DB), time.Now()
 	m := w.member("ada@example.com", staff.Viewer)
 	w.Must(store.SavePasswordLink(t.Context(), staff.PasswordLink{StaffID: m.ID, Purpose: staff.PasswordReset, ExpiresAt: now.Add(time.Hour)}, []byte("first"), entry("staff.password_link")))
 	w.Must(store.SavePasswordLink(t.Context(), staff.PasswordLink{StaffID: m.ID, Purpose: staff.PasswordReset, ExpiresAt: now.Add(time.Hour)}, []byte("link"), entry("staff.password_link")))
@@ -57,7 +57,7 @@ func TestPasswordLinkServesOnce(t *testing.T) {
 // A link does not outlive its time, the account, or the address it went to.
 func TestPasswordLinkThatDoesNotCount(t *testing.T) {
 	w := newWorld(t)
-	store, now := access.NewStaff(w.DB), time.Now()
+	store, now := accessdb.NewStaff(w.DB), time.Now()
 	w.member("chief@example.com", staff.Admin)
 	for name, end := range map[string]func(m staff.Member){
 		"expired":  func(m staff.Member) { w.Exec(`update password_links set expires_at = $1`, now) },

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres/access"
+	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -21,7 +21,7 @@ func entry(action string) staff.Entry {
 
 func (w *world) member(email string, role staff.Role) staff.Member {
 	w.Helper()
-	m, err := access.NewStaff(w.DB).InsertMember(w.Context(), staff.Member{Email: email, Role: role, PasswordHash: "h"}, staff.PasswordLink{}, nil, entry("staff.create"))
+	m, err := accessdb.NewStaff(w.DB).InsertMember(w.Context(), staff.Member{Email: email, Role: role, PasswordHash: "h"}, staff.PasswordLink{}, nil, entry("staff.create"))
 	w.Must(err)
 	return m
 }
@@ -29,7 +29,7 @@ func (w *world) member(email string, role staff.Role) staff.Member {
 // Several processes start at once; one admin comes of it.
 func TestFirstAdminIsOne(t *testing.T) {
 	w := newWorld(t)
-	store := access.NewStaff(w.DB)
+	store := accessdb.NewStaff(w.DB)
 	var created atomic.Int64
 	var all sync.WaitGroup
 	for i := range 12 {
@@ -59,7 +59,7 @@ func TestFirstAdminIsOne(t *testing.T) {
 // Two admins who disable each other at the same moment must not both succeed.
 func TestLastAdminStaysUnderConcurrency(t *testing.T) {
 	w := newWorld(t)
-	store := access.NewStaff(w.DB)
+	store := accessdb.NewStaff(w.DB)
 	for round := range 10 {
 		w.Exec(`delete from staff`)
 		a, b := w.member(fmt.Sprintf("a%d@example.com", round), staff.Admin), w.member(fmt.Sprintf("b%d@example.com", round), staff.Admin)
@@ -85,7 +85,7 @@ func TestLastAdminStaysUnderConcurrency(t *testing.T) {
 
 func TestMembers(t *testing.T) {
 	w := newWorld(t)
-	store := access.NewStaff(w.DB)
+	store := accessdb.NewStaff(w.DB)
 	admin, ada := w.member("z@example.com", staff.Admin), w.member("ada@example.com", staff.Viewer)
 	if _, err := store.InsertMember(t.Context(), staff.Member{Email: "ADA@example.com", Role: staff.Viewer}, staff.PasswordLink{}, nil, entry("x")); !errors.Is(err, staff.ErrEmailTaken) {
 		t.Errorf("the same address in capitals: %v", err)
@@ -118,7 +118,7 @@ func TestMembers(t *testing.T) {
 
 func TestSignIns(t *testing.T) {
 	w := newWorld(t)
-	store := access.NewStaff(w.DB)
+	store := accessdb.NewStaff(w.DB)
 	w.member("admin@example.com", staff.Admin)
 	m := w.member("a@example.com", staff.Viewer)
 	now := pgtest.Clock()
@@ -164,7 +164,7 @@ func TestSignIns(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	w := newWorld(t)
-	s := access.NewSessions(w.DB)
+	s := accessdb.NewSessions(w.DB)
 	soon := time.Now().Add(time.Hour)
 	w.Must(s.Commit("t1", []byte{1, 0, 2}, soon))
 	w.Must(s.Commit("t1", []byte{3}, soon))
@@ -189,7 +189,7 @@ func TestSessions(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	w := newWorld(t)
-	store := access.NewStaff(w.DB)
+	store := accessdb.NewStaff(w.DB)
 	service := &staff.Service{Store: store, Now: pgtest.Clock}
 	var created atomic.Int64
 	var all sync.WaitGroup
@@ -244,7 +244,7 @@ func TestKeys(t *testing.T) {
 
 func TestAuditRecords(t *testing.T) {
 	w := newWorld(t)
-	audit := access.NewAudit(w.DB)
+	audit := accessdb.NewAudit(w.DB)
 	w.Exec(`insert into audit (actor, action, object_kind, object_id, shop_number, at) values
 		('staff:1 Ada', 'template.edit', 'template', '1', 10, '2026-01-01'), ('staff:12 Zoë', 'template.move', 'template', '11', 11, '2026-01-02'),
 		('system', 'key.create', 'key', '1', null, '2026-01-03')`)
@@ -303,7 +303,7 @@ func TestAuditSearchIsBounded(t *testing.T) {
 	w.Exec(`delete from audit`)
 	w.Exec(`insert into audit (actor, action, object_kind, object_id, reason)
 		select 'system', 'x.y', 'x', n, case when n % 7500 = 1 then 'the needle' when n % 2 = 0 then 'hay' else '' end from generate_series(1, 22501) n`)
-	audit := access.NewAudit(w.DB)
+	audit := accessdb.NewAudit(w.DB)
 	var found []string
 	pages, q := 0, staff.AuditQuery{Text: "NEEDLE", Limit: 10}
 	for more := true; more; pages++ {
@@ -328,7 +328,7 @@ func TestAuditSearchIsBounded(t *testing.T) {
 // stays, and the environment gives access back where nobody has it.
 func TestTheLastAdminIsOfAllShops(t *testing.T) {
 	w := newWorld(t)
-	store := access.NewStaff(w.DB)
+	store := accessdb.NewStaff(w.DB)
 	chief, local := w.member("chief@example.com", staff.Admin), w.member("local@example.com", staff.Admin)
 	local.Shops = []int64{10}
 	w.Must(store.SaveMember(t.Context(), local, false, entry("staff.change")))
