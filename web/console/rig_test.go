@@ -122,7 +122,7 @@ func (g *rig) deps() Deps {
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.db), Now: g.now},
 		Campaigns:     campaignsOf(g, store, configured),
 		Sales:         postgres.NewLedgers(g.db),
-		Stock:         gate.Whereabouts{Plans: postgres.NewGates(g.db)},
+		Stock:         gate.Accounts{Plans: postgres.NewGates(g.db)},
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
 		Jobs:          &job.Service{Store: postgres.NewJobs(g.db)}, Uploads: postgres.NewUploads(g.db),
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(g.db)},
