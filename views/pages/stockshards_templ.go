@@ -4,16 +4,15 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
+
 import (
 	"context"
-	"fmt"
-	"time"
-
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-
 	"dropbell/domain/claim/gate"
 	"dropbell/views/ui"
+	"fmt"
+	"time"
 )
 
 // StockShards is the stock of a drop behind the claim gate: where every
@@ -23,7 +22,7 @@ type StockShards struct {
 	Reason  string // for which it was built last
 	BuiltAt time.Time
 	Ledger  gate.Ledger
-	Shelves []gate.Shelf
+	Shelves []gate.Shard
 	// Away is set if the shelves could not be looked at.
 	Away bool
 	Zone *time.Location
@@ -37,7 +36,7 @@ func (p StockShards) most() (most int64) {
 }
 
 func (p StockShards) standing() bool {
-	return !p.Away && p.State == gate.Standing && len(p.Shelves) > 0
+	return !p.Away && p.State == gate.Active && len(p.Shelves) > 0
 }
 
 // note says since when the gate stands and why it was built.
@@ -413,7 +412,7 @@ func (p StockShards) sum() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "gate.shelf_sum"), "=\u00a0"+ui.Num(ctx, p.Ledger.Shelf), p.moving(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "gate.shelf_sum"), "=\u00a0"+ui.Num(ctx, p.Ledger.OnSale), p.moving(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

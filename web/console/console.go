@@ -104,7 +104,7 @@ type Deps struct {
 	Sales    Sales
 	Control  *delivery.Control
 	// Stock tells where coupons are.
-	Stock gate.Whereabouts
+	Stock gate.Accounts
 	// Paces knows how fast the claim gate gives coupons away; nil = there is none.
 	Paces Paces
 	Tests *delivery.ChannelTests

@@ -128,7 +128,7 @@ func (g *rig) deps() Deps {
 		Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.db), Now: g.now},
 		Campaigns:     campaignsOf(g, store, configured),
 		Sales:         postgres.NewLedgers(g.db),
-		Stock:         gate.Whereabouts{Plans: postgres.NewGates(g.db)},
+		Stock:         gate.Accounts{Plans: postgres.NewGates(g.db)},
 		Receipts:      &reminder.Receipts{Store: dropsdb.NewBoards(g.db)},
 		Jobs:          &job.Service{Store: workdb.NewJobs(g.db)}, Uploads: workdb.NewUploads(g.db),
 		Ledger:  &delivery.Ledger{Store: deliverydb.NewLedger(g.db)},

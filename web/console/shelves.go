@@ -30,5 +30,5 @@ func (c *Console) stockShards(ctx context.Context, t template.Template) (*pages.
 
 func shardsOf(a gate.Account, zone *time.Location) *pages.StockShards {
 	return &pages.StockShards{State: a.Plan.State, Reason: a.Plan.Reason, BuiltAt: a.Plan.BuiltAt, Zone: zone, Away: a.Away,
-		Ledger: a.Ledger, Shelves: a.Shelves}
+		Ledger: a.Ledger, Shelves: a.Shards}
 }

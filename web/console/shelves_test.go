@@ -20,15 +20,15 @@ type shownGate struct {
 
 func (g *shownGate) Plan(ctx context.Context, id int64) (gate.Plan, error) {
 	t, err := g.Templates.Template(ctx, staff.System(), id)
-	return gate.Plan{Template: t, Shards: 1, Epoch: 1, State: gate.Standing, Reason: gate.ReasonNew, Now: g.now(), BuiltAt: g.now(),
+	return gate.Plan{Template: t, Shards: 1, Epoch: 1, State: gate.Active, Reason: gate.ReasonNew, Now: g.now(), BuiltAt: g.now(),
 		Parts: []gate.Part{{Allot: 10, Settled: 1}}}, err
 }
 
-func (g *shownGate) Look(context.Context, int64, int) ([]gate.Shelf, error) {
+func (g *shownGate) Look(context.Context, int64, int) ([]gate.Shard, error) {
 	if g.away {
 		return nil, redisclient.ErrUnavailable
 	}
-	return []gate.Shelf{{Epoch: 1, Open: true, Stock: 6, Allot: 10, Accepted: 4, Still: true}}, nil
+	return []gate.Shard{{Epoch: 1, Open: true, Stock: 6, Allot: 10, Accepted: 4, Still: true}}, nil
 }
 
 func (g *shownGate) Pace(context.Context, int64, int, time.Time, int) ([]int64, error) {
@@ -39,7 +39,7 @@ func (g *shownGate) Pace(context.Context, int64, int, time.Time, int) ([]int64, 
 // rate of its claims, not of the writer.
 func TestClaimsCardBehindTheGate(t *testing.T) {
 	shelves := &shownGate{}
-	g := newRig(t, func(d *Deps) { d.Stock, d.Paces = gate.Whereabouts{Plans: shelves, Shelves: shelves}, shelves })
+	g := newRig(t, func(d *Deps) { d.Stock, d.Paces = gate.Accounts{Plans: shelves, Shards: shelves}, shelves })
 	shelves.rig = g
 	d := g.published(10, time.Hour)
 	g.exec(`update templates set claim_mode = 'gate', stock = 10, issued = 1 where id = $1`, d.ID)

@@ -114,7 +114,7 @@ func (p *program) newConsole() *console.Console {
 		Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock},
 		Sales:         postgres.NewLedgers(p.DB),
 		Receipts:      &reminder.Receipts{Store: dropsdb.NewBoards(p.DB)},
-		Stock:         p.whereabouts(), Paces: redisgate.NewShelves(p.Redis),
+		Stock:         p.whereabouts(), Paces: redisgate.NewShards(p.Redis),
 		Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Uploads: workdb.NewUploads(p.DB),
 		Ledger:  &delivery.Ledger{Store: deliverydb.NewLedger(p.DB)},
 		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}, Notices: postgres.NewNotices(p.DB),
