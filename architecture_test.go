@@ -198,7 +198,8 @@ func adapterRefusal(s source, own string, isOwn bool) string {
 	return "an adapter serves the domain and knows nobody above it"
 }
 
-// stores is the adapter whose packages are one per subject.
+// stores is the adapter whose packages are one per subject; stores itself opens
+// the database and no more.
 const stores = "adapters/postgres"
 
 // storeRefusal says why the package dir below stores may not import own, which
@@ -241,6 +242,49 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// storesSubject returns the subject that a path below stores belongs to, "" if it
+// is none of a subject's.
+func storesSubject(name string) string {
+	below, ok := strings.CutPrefix(name, stores+"/")
+	subject, _, _ := strings.Cut(below, "/")
+	if !ok || slices.Contains([]string{"internal", "pgtest"}, subject) || strings.HasSuffix(subject, ".go") {
+		return ""
+	}
+	return subject
+}
+
+// TestSubjectsOfStores: the folder of the stores holds what opens the database,
+// and each subject's stores have a folder. Its packages are named like those of
+// the domain and the console, so an import calls one <subject>db. The tests of a
+// subject get the stores of others from pgtest.
+func TestSubjectsOfStores(t *testing.T) {
+	walk(t, func(name string, raw []byte) {
+		if path.Ext(name) != ".go" {
+			return
+		}
+		if path.Dir(name) == stores && !strings.HasSuffix(name, "_test.go") && name != stores+"/postgres.go" {
+			t.Errorf("%s: a store belongs to the folder of its subject", name)
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, raw, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imp := range file.Imports {
+			full, _ := strconv.Unquote(imp.Path.Value)
+			subject := storesSubject(strings.TrimPrefix(full, module+"/"))
+			if subject == "" {
+				continue
+			}
+			if imp.Name == nil || imp.Name.Name != subject+"db" {
+				t.Errorf("%s: %s is imported as %sdb", name, full, subject)
+			}
+			if own := storesSubject(name); own != "" && own != subject {
+				t.Errorf("%s imports %s\n\tthe stores of another subject come from pgtest", name, full)
+			}
+		}
+	})
+}
+
 // TestImportLaw holds the law itself to examples, since a rule that forbids
 // nothing would pass over a clean house unnoticed.
 func TestImportLaw(t *testing.T) {
@@ -275,6 +319,9 @@ func TestImportLaw(t *testing.T) {
 		{"adapters/postgres/access", other, "dropbell/adapters/postgres/work", false},
 		{"adapters/postgres/access", other, "dropbell/adapters/postgres", false},
 		{"adapters/postgres/access", other, "dropbell/adapters/postgres/pgtest", false},
+		{"adapters/postgres/drops", other, "dropbell/adapters/postgres/delivery", false},
+		{"adapters/postgres/coupons", other, "dropbell/adapters/postgres/drops", false},
+		{"adapters/postgres", other, "dropbell/adapters/postgres/drops", false},
 		{"adapters/postgres/pgtest", other, "dropbell/adapters/postgres/access", true},
 		{"adapters/postgres/pgtest", other, "dropbell/adapters/localstack", true},
 		{"adapters/postgres/access", other, "dropbell/adapters/localstack", false},

@@ -3,6 +3,7 @@ package app
 import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/redisgate"
 	"dropbell/domain/claim"
 	"dropbell/domain/template"
@@ -12,14 +13,14 @@ import (
 type Claims struct {
 	Templates *lookup.Templates
 	// Durable decides in PostgreSQL.
-	Durable *postgres.Claims
+	Durable *couponsdb.Claims
 	// Gate decides in Redis, for templates of the mode gate.
 	Gate *redisgate.Gate
 }
 
 // gateFacts are what the gate asks the database; templates come from the cache.
 type gateFacts struct {
-	postgres.Gates
+	couponsdb.Gates
 	*lookup.Templates
 }
 
@@ -27,10 +28,10 @@ type gateFacts struct {
 // durable and gate say how large groups may be and observe them. What staff give
 // away once a drop's shards have been taken down is decided in PostgreSQL.
 func (a *App) NewClaims(templates *lookup.Templates, durable postgres.Grouping, gate redisgate.Options) Claims {
-	c := Claims{Templates: templates, Durable: postgres.NewClaims(a.DB, durable)}
+	c := Claims{Templates: templates, Durable: couponsdb.NewClaims(a.DB, durable)}
 	a.OnClose(func() error { c.Durable.Close(); return nil })
 	gate.Later, gate.Now = c.Durable, Clock
-	c.Gate = redisgate.New(a.Redis, gateFacts{postgres.NewGates(a.DB), templates}, gate)
+	c.Gate = redisgate.New(a.Redis, gateFacts{couponsdb.NewGates(a.DB), templates}, gate)
 	return c
 }
 

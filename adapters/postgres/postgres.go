@@ -1,4 +1,5 @@
-// Package postgres keeps everything that must not be lost. Statements stand
+// Package postgres opens the database, which keeps everything that must not be
+// lost. The packages below are its stores, one per subject; statements stand
 // beside the methods that run them. What the stores share, from the pool to the
 // audit log, is in internal/pg.
 package postgres

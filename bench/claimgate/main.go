@@ -19,7 +19,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
 	"dropbell/bench/stack"
@@ -181,7 +181,7 @@ func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
 	}
 	var written atomic.Int64
 	stream := redisgate.NewStream(b.client, "bench")
-	w := &gate.Writer{Stream: stream, Recorder: postgres.NewGateRecorder(b.DB), Wrote: func(issued, _ int) { written.Add(int64(issued)) }}
+	w := &gate.Writer{Stream: stream, Recorder: couponsdb.NewGateRecorder(b.DB), Wrote: func(issued, _ int) { written.Add(int64(issued)) }}
 	errs, began := make([]error, shards), time.Now()
 	var all sync.WaitGroup
 	for shard := range shards {

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/bench/load"
 	"dropbell/bench/stack"
 	"dropbell/domain/claim"
@@ -197,7 +198,7 @@ func (b *bench) measured(ctx context.Context, do func(context.Context) (result, 
 	if err != nil {
 		return r, err
 	}
-	l, err := postgres.NewLedgers(b.DB).Ledger(ctx, b.template)
+	l, err := couponsdb.NewLedgers(b.DB).Ledger(ctx, b.template)
 	if err == nil && l.Difference() != 0 {
 		err = fmt.Errorf("the ledger is off by %d: %+v", l.Difference(), l)
 	}
@@ -208,7 +209,7 @@ func (b *bench) measured(ctx context.Context, do func(context.Context) (result, 
 func (b *bench) gate(ctx context.Context, g postgres.Grouping, callers int) (result, error) {
 	var groups, grouped atomic.Int64
 	g.Observe = func(size int, _ time.Duration) { groups.Add(1); grouped.Add(int64(size)) }
-	gate := postgres.NewClaims(b.DB, g)
+	gate := couponsdb.NewClaims(b.DB, g)
 	defer gate.Close()
 	var next atomic.Int64
 	until := time.Now().Add(b.lasting)

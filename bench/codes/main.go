@@ -16,7 +16,7 @@ import (
 	"runtime"
 	"time"
 
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/bench/stack"
 	"dropbell/domain/job"
@@ -82,7 +82,7 @@ func run(ctx context.Context, s *stack.Stack, keys *redeemcode.Keyring, template
 	}
 	fmt.Printf("one core: %8.0f/s eleven bare HMACs   %8.0f/s codes made (%.2f of it)   %8.0f/s forged ones refused\n",
 		bare, perSecond(sample, made), perSecond(sample, made)/bare, perSecond(sample, refused))
-	return batch(ctx, &redeemcode.Service{Store: postgres.NewCodes(s.DB), Keys: keys, Now: time.Now}, workdb.NewJobs(s.DB), templateID, n)
+	return batch(ctx, &redeemcode.Service{Store: couponsdb.NewCodes(s.DB), Keys: keys, Now: time.Now}, workdb.NewJobs(s.DB), templateID, n)
 }
 
 // floor does what a code costs at least: ten rounds and a check value.
@@ -118,7 +118,7 @@ func batch(ctx context.Context, service *redeemcode.Service, jobs workdb.Jobs, t
 		return err
 	}
 	generated, err := timed(func() error {
-		return work(ctx, jobs, &redeemcode.Generator{Store: postgres.NewCodes(jobs.DB), Keys: service.Keys}, b.JobID)
+		return work(ctx, jobs, &redeemcode.Generator{Store: couponsdb.NewCodes(jobs.DB), Keys: service.Keys}, b.JobID)
 	})
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/bench/stack"
 	"dropbell/domain/coupon"
 )
@@ -161,7 +161,7 @@ func (b *bench) pairs(ctx context.Context, callers int, pay func(ctx context.Con
 // desk pays as payment does: rule and history are read, the steps are logged
 // and announced.
 func (b *bench) desk(ctx context.Context, callers int) (result, error) {
-	steps := &coupon.Service{Store: postgres.NewCouponSteps(b.DB), LockFor: time.Hour}
+	steps := &coupon.Service{Store: couponsdb.NewCouponSteps(b.DB), LockFor: time.Hour}
 	r, err := b.pairs(ctx, callers, func(ctx context.Context, id int64, order string) error {
 		if _, err := steps.Lock(ctx, "bench", id, coupon.Order{ID: order, Amount: 1_000_000}); err != nil {
 			return err

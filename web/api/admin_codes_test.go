@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
@@ -41,7 +41,7 @@ func (r *rig) work() {
 	r.Helper()
 	ctx := context.Background()
 	jobs := workdb.NewJobs(r.db)
-	runner := &redeemcode.Generator{Store: postgres.NewCodes(r.db), Keys: codeKeys(r)}
+	runner := &redeemcode.Generator{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r)}
 	kinds := []string{redeemcode.JobKind}
 	due, err := jobs.DueJobs(ctx, kinds, 10)
 	r.must(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/domain/claim"
 	"dropbell/web/middleware"
 )
@@ -20,7 +21,7 @@ const slack = 5 * time.Second
 
 // timely makes end users wait for at most d.
 func (r *rig) timely(d time.Duration) {
-	claims := postgres.NewClaims(r.db, postgres.Grouping{Timeout: d})
+	claims := couponsdb.NewClaims(r.db, postgres.Grouping{Timeout: d})
 	r.Cleanup(claims.Close)
 	r.api.RequestTimeout = d
 	r.api.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}

@@ -15,6 +15,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/domain/claim"
@@ -235,7 +236,7 @@ func TestDyingBetweenCommitAndMark(t *testing.T) {
 	r = r.with(func(d *api.Deps) { d.Redeemer.Gate, d.Redeemer.Marks = gate, marks })
 	id := r.byCode(nil)
 	codes := r.codes(id, 2)
-	batch, err := postgres.NewCodes(r.db).Batch(t.Context(), 1)
+	batch, err := couponsdb.NewCodes(r.db).Batch(t.Context(), 1)
 	r.must(err)
 	marked := func(s redeemcode.Serial) bool {
 		used, err := marks.Used(t.Context(), batch, s)
@@ -289,7 +290,7 @@ func TestOneCodeManyUsers(t *testing.T) {
 	r.must(err)
 	t.Cleanup(func() { _ = client.Close() })
 	node := func() *rig {
-		found, err := lookup.NewCodes(postgres.NewCodes(r.db))
+		found, err := lookup.NewCodes(couponsdb.NewCodes(r.db))
 		r.must(err)
 		return r.with(func(d *api.Deps) { d.Redeemer.Batches, d.Redeemer.Marks = found, redis.NewCodeMarks(client) })
 	}

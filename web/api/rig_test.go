@@ -24,6 +24,7 @@ import (
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
 	audiencedb "dropbell/adapters/postgres/audience"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
@@ -114,20 +115,20 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Board:   dropsdb.NewBoards(r.db), Shops: templates, Keys: accessdb.NewStaff(r.db), Tokens: tokens,
 		Idempotency: workdb.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
 	}
-	d.Explainer = &reminder.Explainer{Store: reservations, Coupons: postgres.NewCouponSteps(r.db), Reminders: d.Reminders}
-	d.CouponDesk = &coupon.Desk{Store: postgres.NewCouponSteps(r.db)}
-	d.Grants = &coupon.Grants{Store: postgres.NewGrants(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)}, Now: r.now}
-	d.Coupons = &coupon.Service{Store: postgres.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
-	claims := postgres.NewClaims(r.db, postgres.Grouping{})
+	d.Explainer = &reminder.Explainer{Store: reservations, Coupons: couponsdb.NewCouponSteps(r.db), Reminders: d.Reminders}
+	d.CouponDesk = &coupon.Desk{Store: couponsdb.NewCouponSteps(r.db)}
+	d.Grants = &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)}, Now: r.now}
+	d.Coupons = &coupon.Service{Store: couponsdb.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
+	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
-	d.Ledgers = postgres.NewLedgers(r.db)
-	d.Tallies = postgres.NewCouponTallies(r.db)
-	d.Stock = gate.Accounts{Plans: postgres.NewGates(r.db)}
+	d.Ledgers = couponsdb.NewLedgers(r.db)
+	d.Tallies = couponsdb.NewCouponTallies(r.db)
+	d.Stock = gate.Accounts{Plans: couponsdb.NewGates(r.db)}
 	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
 	d.DeadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)}
-	d.Codes = &redeemcode.Service{Store: postgres.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
+	d.Codes = &redeemcode.Service{Store: couponsdb.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
 	d.Campaigns = campaigns(r, templates, d.Users)
-	d.Redeemer = &redeemcode.Redeemer{Keys: codeKeys(r), Batches: postgres.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: postgres.NewCodes(r.db),
+	d.Redeemer = &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
 		NewID: func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) }}
 	if change != nil {
 		change(&d)

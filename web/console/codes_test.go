@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
@@ -40,7 +40,7 @@ func (g *rig) byCode(t template.Template) template.Template {
 func (g *rig) makeCodes() {
 	g.Helper()
 	jobs := workdb.NewJobs(g.db)
-	runner := &redeemcode.Generator{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T)}
+	runner := &redeemcode.Generator{Store: couponsdb.NewCodes(g.db), Keys: codeKeys(g.T)}
 	kinds := []string{redeemcode.JobKind}
 	due, err := jobs.DueJobs(g.Context(), kinds, 10)
 	g.must(err)

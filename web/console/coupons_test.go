@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/domain/coupon"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -24,7 +24,7 @@ func (g *rig) gives(t template.Template, userID int64) int64 {
 
 func (g *rig) locks(id int64, order string) {
 	g.Helper()
-	s := &coupon.Service{Store: postgres.NewCouponSteps(g.db), LockFor: time.Hour}
+	s := &coupon.Service{Store: couponsdb.NewCouponSteps(g.db), LockFor: time.Hour}
 	_, err := s.Lock(g.Context(), "key:1 Till", id, coupon.Order{ID: order, Amount: 50000})
 	g.must(err)
 }
@@ -102,7 +102,7 @@ func TestImpossibleCouponSteps(t *testing.T) {
 	b.post(page+"/revoke", url.Values{"reason": {"x"}}).is(http.StatusConflict).has("An order holds it.")
 	b.get(page + "/release?order=A-1").is(200)
 	g.locks(used, "A-3")
-	_, err := (&coupon.Service{Store: postgres.NewCouponSteps(g.db)}).Confirm(t.Context(), "key:1 Till", used, "A-3")
+	_, err := (&coupon.Service{Store: couponsdb.NewCouponSteps(g.db)}).Confirm(t.Context(), "key:1 Till", used, "A-3")
 	g.must(err)
 	refused(fmt.Sprintf("/coupons/%d/release?order=A-3", used), "Order A-3 has used this coupon.")
 	refused(fmt.Sprintf("/coupons/%d/revoke", used), "It has been used.")

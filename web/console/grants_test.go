@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/coupon"
@@ -33,12 +34,12 @@ func (l lists) OpenList(ctx context.Context, uploadID int64) (coupon.Rows, error
 // workGrants runs the waiting jobs about lists, as a worker would.
 func (g *rig) workGrants() {
 	g.Helper()
-	gate := postgres.NewClaims(g.db, postgres.Grouping{})
+	gate := couponsdb.NewClaims(g.db, postgres.Grouping{})
 	defer gate.Close()
-	store := postgres.NewGrants(g.db)
+	store := couponsdb.NewGrants(g.db)
 	runners := map[string]job.Runner{
 		coupon.GrantKind:    &coupon.Granter{Store: store, Lists: lists{tables.Tables{Open: workdb.NewUploads(g.db).OpenUpload}}, Gate: gate, Random: rand.Uint64},
-		coupon.TakeBackKind: &coupon.TakeBacker{Store: store, Desk: &coupon.Desk{Store: postgres.NewCouponSteps(g.db)}}}
+		coupon.TakeBackKind: &coupon.TakeBacker{Store: store, Desk: &coupon.Desk{Store: couponsdb.NewCouponSteps(g.db)}}}
 	w := &job.Worker{Store: workdb.NewJobs(g.db), Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }, Runners: runners}
 	due, err := workdb.NewJobs(g.db).DueJobs(g.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
 	g.must(err)

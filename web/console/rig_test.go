@@ -25,6 +25,7 @@ import (
 	accessdb "dropbell/adapters/postgres/access"
 	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
@@ -123,19 +124,19 @@ func (g *rig) deps() Deps {
 			DefaultZone: shanghai, Now: g.now, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},
 		Access:        access.Deps{Staff: people, Audit: accessdb.NewAudit(g.db), Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
 		DeadLetters:   &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(g.db)},
-		Explainer:     &reminder.Explainer{Store: g.reserve, Coupons: postgres.NewCouponSteps(g.db), Reminders: reminders},
+		Explainer:     &reminder.Explainer{Store: g.reserve, Coupons: couponsdb.NewCouponSteps(g.db), Reminders: reminders},
 		Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(g.db), Now: g.now},
 		Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.db), Now: g.now},
 		Campaigns:     campaignsOf(g, store, configured),
-		Sales:         postgres.NewLedgers(g.db),
-		Stock:         gate.Accounts{Plans: postgres.NewGates(g.db)},
+		Sales:         couponsdb.NewLedgers(g.db),
+		Stock:         gate.Accounts{Plans: couponsdb.NewGates(g.db)},
 		Receipts:      &reminder.Receipts{Store: dropsdb.NewBoards(g.db)},
 		Jobs:          &job.Service{Store: workdb.NewJobs(g.db)}, Uploads: workdb.NewUploads(g.db),
 		Ledger:  &delivery.Ledger{Store: deliverydb.NewLedger(g.db)},
-		Codes:   &redeemcode.Service{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T), Now: g.now},
+		Codes:   &redeemcode.Service{Store: couponsdb.NewCodes(g.db), Keys: codeKeys(g.T), Now: g.now},
 		Bulks:   &template.Bulks{Templates: &template.Service{Store: store, Now: g.now}, Jobs: &job.Service{Store: workdb.NewJobs(g.db)}},
-		Grants:  &coupon.Grants{Store: postgres.NewGrants(g.db), Jobs: &job.Service{Store: workdb.NewJobs(g.db)}, Now: g.now},
-		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(g.db)}, Notices: postgres.NewNotices(g.db), Tallies: postgres.NewCouponTallies(g.db),
+		Grants:  &coupon.Grants{Store: couponsdb.NewGrants(g.db), Jobs: &job.Service{Store: workdb.NewJobs(g.db)}, Now: g.now},
+		Coupons: &coupon.Desk{Store: couponsdb.NewCouponSteps(g.db)}, Notices: couponsdb.NewNotices(g.db), Tallies: couponsdb.NewCouponTallies(g.db),
 
 		Cockpits: dropsdb.NewCockpits(g.db), Control: &delivery.Control{Store: deliverydb.NewChannels(g.db), Now: g.now},
 		Tests: &delivery.ChannelTests{Store: deliverydb.NewChannelTests(g.db), Configured: configured},

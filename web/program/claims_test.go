@@ -20,6 +20,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/domain/event"
 )
 
@@ -172,7 +173,7 @@ func TestARushThroughTwoNodes(t *testing.T) {
 	if _, err := fmt.Sscan(id, &template); err != nil {
 		t.Fatal(err)
 	}
-	l, err := postgres.NewLedgers(db).Ledger(t.Context(), template)
+	l, err := couponsdb.NewLedgers(db).Ledger(t.Context(), template)
 	if err != nil || won.Load() != stock || l.Issued != stock || l.Difference() != 0 {
 		t.Errorf("%d were told that they won, %+v, %v; want %d", won.Load(), l, err, stock)
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
 	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
@@ -112,13 +112,13 @@ func (p *program) newConsole() *console.Console {
 		Codes:         p.codes,
 		Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock},
 		Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock},
-		Sales:         postgres.NewLedgers(p.DB),
+		Sales:         couponsdb.NewLedgers(p.DB),
 		Receipts:      &reminder.Receipts{Store: dropsdb.NewBoards(p.DB)},
 		Stock:         p.whereabouts(), Paces: redisgate.NewShards(p.Redis),
 		Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Uploads: workdb.NewUploads(p.DB),
 		Ledger:  &delivery.Ledger{Store: deliverydb.NewLedger(p.DB)},
-		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}, Notices: postgres.NewNotices(p.DB),
-		Tallies: postgres.NewCouponTallies(p.DB), Grants: p.grants(),
+		Coupons: &coupon.Desk{Store: couponsdb.NewCouponSteps(p.DB)}, Notices: couponsdb.NewNotices(p.DB),
+		Tallies: couponsdb.NewCouponTallies(p.DB), Grants: p.grants(),
 		Monitor: p.monitor.Handler,
 	}
 	p.wireCockpit(&deps)
@@ -143,8 +143,8 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 	return api.New(api.Deps{
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaignService(), Coupons: p.coupons(),
 		Codes: p.codes, Redeemer: p.redeemer, Security: p.security,
-		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: postgres.NewCouponTallies(p.DB),
-		CouponDesk: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)},
+		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: couponsdb.NewCouponTallies(p.DB),
+		CouponDesk: &coupon.Desk{Store: couponsdb.NewCouponSteps(p.DB)},
 		Grants:     p.grants(),
 		Reminders:  p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: dropsdb.NewBoards(p.DB),
 		Segments: p.segments(), Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Uploads: workdb.NewUploads(p.DB),

@@ -19,6 +19,7 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
@@ -136,7 +137,7 @@ func (p *program) useCases() (err error) {
 	p.templates = &template.Service{Store: keeper{p.telling(store), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
 	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
-	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: postgres.NewCouponSteps(p.DB), Reminders: p.reminders}
+	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponsdb.NewCouponSteps(p.DB), Reminders: p.reminders}
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
 	p.users = &user.Service{Store: audiencedb.NewUsers(p.DB)}
 	if err := p.wireStaff(); err != nil {

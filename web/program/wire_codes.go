@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/lookup"
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/claim"
@@ -22,12 +22,12 @@ func (p *program) wireCodes() error {
 	if err != nil {
 		return err
 	}
-	p.codes = &redeemcode.Service{Store: postgres.NewCodes(p.DB), Keys: keys, Now: app.Clock}
-	if p.codeLookup, err = lookup.NewCodes(postgres.NewCodes(p.DB)); err != nil {
+	p.codes = &redeemcode.Service{Store: couponsdb.NewCodes(p.DB), Keys: keys, Now: app.Clock}
+	if p.codeLookup, err = lookup.NewCodes(couponsdb.NewCodes(p.DB)); err != nil {
 		return err
 	}
 	p.redeemer = &redeemcode.Redeemer{Keys: keys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis),
-		Uses: postgres.NewCodes(p.DB),
+		Uses: couponsdb.NewCodes(p.DB),
 		// In front of the durable gate nothing is refused from memory: a code
 		// that was used is told apart from a drop that is sold out.
 		Gate:     count(p.claims.All(), p.claims.total),

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/domain/coupon"
@@ -23,17 +23,17 @@ func (p *program) coupons() *coupon.Service {
 		taken.WithLabelValues(string(s), "refused")
 	}
 	p.Registry.MustRegister(taken)
-	return &coupon.Service{Store: countedCoupons{postgres.NewCouponSteps(p.DB), taken}, LockFor: p.Config.LockFor}
+	return &coupon.Service{Store: countedCoupons{couponsdb.NewCouponSteps(p.DB), taken}, LockFor: p.Config.LockFor}
 }
 
 // grants are the lists of users who are given coupons.
 func (p *program) grants() *coupon.Grants {
-	return &coupon.Grants{Store: postgres.NewGrants(p.DB), Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Now: app.Clock}
+	return &coupon.Grants{Store: couponsdb.NewGrants(p.DB), Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Now: app.Clock}
 }
 
 // countedCoupons counts what payment does.
 type countedCoupons struct {
-	postgres.CouponSteps
+	couponsdb.CouponSteps
 	taken *prometheus.CounterVec
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redisgate"
 	"dropbell/app"
@@ -55,9 +55,9 @@ type teller struct {
 }
 
 func (p *program) telling(s template.Store) template.Store {
-	gates := postgres.NewGates(p.DB)
+	gates := couponsdb.NewGates(p.DB)
 	// What is on the streams is only looked through; no group is taken.
-	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: postgres.NewGateRecorder(p.DB)}
+	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: couponsdb.NewGateRecorder(p.DB)}
 	return teller{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
 		Divide: gate.Divider(p.Config.GateShelves)}, p.claims.Gate}
 }
@@ -86,16 +86,16 @@ func (t teller) Save(ctx context.Context, c template.Change) (template.Template,
 
 // whereabouts tells where the coupons of any template are.
 func (p *program) whereabouts() gate.Accounts {
-	return gate.Accounts{Plans: postgres.NewGates(p.DB), Shards: redisgate.NewShards(p.Redis)}
+	return gate.Accounts{Plans: couponsdb.NewGates(p.DB), Shards: redisgate.NewShards(p.Redis)}
 }
 
 // ledgers accounts for stock, behind the gate too.
 func (p *program) ledgers() gateLedgers {
-	return gateLedgers{postgres.NewLedgers(p.DB), dropsdb.NewTemplates(p.DB), p.whereabouts()}
+	return gateLedgers{couponsdb.NewLedgers(p.DB), dropsdb.NewTemplates(p.DB), p.whereabouts()}
 }
 
 type gateLedgers struct {
-	rows      postgres.Ledgers
+	rows      couponsdb.Ledgers
 	templates dropsdb.Templates
 	gate      gate.Accounts
 }

@@ -11,6 +11,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
@@ -128,11 +129,11 @@ const lookFor = 10 * time.Second
 // where one decides the claims and can be looked at. It says if it cannot: the
 // count alone proves less.
 func auditStock(ctx context.Context, db *postgres.DB, t template.Template, redisURL string, out io.Writer) error {
-	counted, err := postgres.NewLedgers(db).Ledger(ctx, t.ID)
+	counted, err := couponsdb.NewLedgers(db).Ledger(ctx, t.ID)
 	if err != nil {
 		return err
 	}
-	gate := gate.Accounts{Plans: postgres.NewGates(db)}
+	gate := gate.Accounts{Plans: couponsdb.NewGates(db)}
 	if redisURL != "" && t.ClaimMode == template.Gate {
 		client, err := redis.Open(redisURL)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/app"
 )
 
@@ -21,13 +22,13 @@ const noticeRunsRecounted = 200
 
 // noticeCensus recounts the notices before coupons expire that went out recently.
 type noticeCensus struct {
-	notices     postgres.Notices
+	notices     couponsdb.Notices
 	differences *prometheus.GaugeVec
 	recounted   prometheus.Gauge
 }
 
 func newNoticeCensus(db *postgres.DB, r *prometheus.Registry) noticeCensus {
-	c := noticeCensus{notices: postgres.NewNotices(db),
+	c := noticeCensus{notices: couponsdb.NewNotices(db),
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_notice_difference",
 			Help: "Readers of recent notices before coupons expire who are not accounted for; only what does not balance."}, []string{"template", "run"}),
 		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_notice_runs_recounted", Help: "Recent runs of notices that were recounted."})}
@@ -77,12 +78,12 @@ func auditNotices(ctx context.Context, args []string, getenv func(string) string
 		return config.Mistake{Err: fmt.Errorf("notices of %s are not kept any more (RETENTION_DAYS); of that day there is the calendar alone", args[0])}
 	}
 	err = withDatabase(ctx, cfg, func(db *postgres.DB) error {
-		return auditDays(ctx, postgres.NewNotices(db), days, out)
+		return auditDays(ctx, couponsdb.NewNotices(db), days, out)
 	})
 	return found(err, "notices were")
 }
 
-func auditDays(ctx context.Context, notices postgres.Notices, days []time.Time, out io.Writer) error {
+func auditDays(ctx context.Context, notices couponsdb.Notices, days []time.Time, out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "day\ttemplate\tplanned\tsent\tfailed\tnot needed\twaiting\tdifference\t")
 	var off int64

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 )
 
 const (
@@ -18,13 +19,13 @@ const (
 
 // stockCensus recounts the coupons of what is being sold.
 type stockCensus struct {
-	ledgers     postgres.Ledgers
+	ledgers     couponsdb.Ledgers
 	differences *prometheus.GaugeVec
 	recounted   prometheus.Gauge
 }
 
 func newStockCensus(db *postgres.DB, r *prometheus.Registry) stockCensus {
-	c := stockCensus{ledgers: postgres.NewLedgers(db),
+	c := stockCensus{ledgers: couponsdb.NewLedgers(db),
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_stock_difference",
 			Help: "Coupons that a stock ledger is off by; only ledgers that do not add up."}, []string{"template"}),
 		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_stock_ledgers", Help: "Templates selling now whose stock was recounted."})}

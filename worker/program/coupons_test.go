@@ -11,6 +11,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
 	"dropbell/domain/task"
@@ -36,7 +37,7 @@ func lockedCoupon(t *testing.T, conn *pgx.Conn, url string, lasting time.Duratio
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &coupon.Service{Store: postgres.NewCouponSteps(db), LockFor: lasting}
+	s := &coupon.Service{Store: couponsdb.NewCouponSteps(db), LockFor: lasting}
 	if _, err := s.Lock(t.Context(), "key:1", id, coupon.Order{ID: "A", Amount: 2500}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/localstack"
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/redisgate"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
@@ -21,7 +21,7 @@ import (
 	"dropbell/domain/user"
 )
 
-func (r *gateRig) desk() *coupon.Desk { return &coupon.Desk{Store: postgres.NewCouponSteps(r.db)} }
+func (r *gateRig) desk() *coupon.Desk { return &coupon.Desk{Store: couponsdb.NewCouponSteps(r.db)} }
 
 // revoke returns the coupon to stock.
 func (r *gateRig) revoke(id int64) {

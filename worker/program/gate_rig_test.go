@@ -15,6 +15,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
@@ -34,7 +35,7 @@ type gateRig struct {
 	db      *postgres.DB
 	client  goredis.UniversalClient
 	service *template.Service
-	store   postgres.Gates
+	store   couponsdb.Gates
 	gates   []*redisgate.Gate
 	keepers []*gate.Keeper
 	writers []*gate.Writer
@@ -44,7 +45,7 @@ type gateRig struct {
 
 // facts are what the gate asks the database, without the cache of a web node.
 type facts struct {
-	postgres.Gates
+	couponsdb.Gates
 	dropsdb.Templates
 }
 
@@ -71,12 +72,12 @@ func newGateRig(t *testing.T, redisURL string, shards int) *gateRig {
 	r.client, err = redis.Open(redisURL)
 	r.must(err)
 	t.Cleanup(func() { r.client.Close() })
-	r.store = postgres.NewGates(r.db)
+	r.store = couponsdb.NewGates(r.db)
 	r.service = &template.Service{Store: dropsdb.NewTemplates(r.db), Now: app.Clock}
 	r.stream = redisgate.NewStream(r.client, "looker")
 	for i := range 2 {
 		r.gates = append(r.gates, redisgate.New(r.client, facts{r.store, dropsdb.NewTemplates(r.db)}, redisgate.Options{}))
-		w := &gate.Writer{Stream: redisgate.NewStream(r.client, fmt.Sprint("writer-", i)), Recorder: postgres.NewGateRecorder(r.db)}
+		w := &gate.Writer{Stream: redisgate.NewStream(r.client, fmt.Sprint("writer-", i)), Recorder: couponsdb.NewGateRecorder(r.db)}
 		r.writers = append(r.writers, w)
 		r.keepers = append(r.keepers, &gate.Keeper{Store: r.store, Shards: redisgate.NewShards(r.client), Writer: w, Now: app.Clock,
 			Divide: func(int64, int) int { return shards }})

@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redisgate"
@@ -69,7 +70,7 @@ func TestWriterDiesBeforeItSettles(t *testing.T) {
 		t.Errorf("before it is written: %+v", c)
 	}
 	doomed := &dying{Stream: redisgate.NewStream(r.client, "doomed")}
-	dead := &gate.Writer{Stream: doomed, Recorder: postgres.NewGateRecorder(r.db)}
+	dead := &gate.Writer{Stream: doomed, Recorder: couponsdb.NewGateRecorder(r.db)}
 	if _, err := dead.Step(t.Context(), drop.ID, 0); !errors.Is(err, errDied) || doomed.died != 1 {
 		t.Fatalf("%v, died %d times", err, doomed.died)
 	}
@@ -207,7 +208,7 @@ func TestAnotherBuilderTakesOver(t *testing.T) {
 // decided by the database.
 func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
-	durable := postgres.NewClaims(r.db, postgres.Grouping{})
+	durable := couponsdb.NewClaims(r.db, postgres.Grouping{})
 	defer durable.Close()
 	claims := redisgate.New(r.client, facts{r.store, dropsdb.NewTemplates(r.db)}, redisgate.Options{Later: durable})
 	drop := r.Open(10, 1, nil)
@@ -267,7 +268,7 @@ func TestWhatAWriterHadInHand(t *testing.T) {
 	r.tend(drop.ID)
 	for shard, groups := range taken {
 		if len(groups) > 0 {
-			late := &gate.Writer{Stream: &inHand{r.stream, groups}, Recorder: postgres.NewGateRecorder(r.db)}
+			late := &gate.Writer{Stream: &inHand{r.stream, groups}, Recorder: couponsdb.NewGateRecorder(r.db)}
 			_, err := late.Step(t.Context(), drop.ID, shard)
 			r.must(err)
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	"dropbell/adapters/asynq"
-	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/campaign"
@@ -46,7 +46,7 @@ func (p *program) campaigns() campaignsdb.Campaigns {
 func (p *program) guards() map[delivery.Kind]delivery.Guard {
 	return map[delivery.Kind]delivery.Guard{
 		delivery.KindCampaign: &campaign.Guard{Store: p.campaigns(), Granter: p.granter()},
-		delivery.KindNotice:   coupon.Guard{Store: postgres.NewNotices(p.DB)},
+		delivery.KindNotice:   coupon.Guard{Store: couponsdb.NewNotices(p.DB)},
 	}
 }
 

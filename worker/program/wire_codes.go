@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"dropbell/adapters/lookup"
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/redis"
 	"dropbell/domain/redeemcode"
 )
@@ -14,7 +14,7 @@ import (
 // codeGenerator works off jobs that generate redeem codes.
 func (p *program) codeGenerator() *redeemcode.Generator {
 	keys, _ := redeemcode.ParseKeys(p.Config.CodeKeys) // config has checked them
-	return &redeemcode.Generator{Store: postgres.NewCodes(p.DB), Keys: keys}
+	return &redeemcode.Generator{Store: couponsdb.NewCodes(p.DB), Keys: keys}
 }
 
 // codeMarks marks codes whose coupons the gate's writers have stored, as web
@@ -25,7 +25,7 @@ type codeMarks struct {
 }
 
 func (p *program) newCodeMarks() (codeMarks, error) {
-	batches, err := lookup.NewCodes(postgres.NewCodes(p.DB))
+	batches, err := lookup.NewCodes(couponsdb.NewCodes(p.DB))
 	return codeMarks{batches, redis.NewCodeMarks(p.Redis)}, err
 }
 

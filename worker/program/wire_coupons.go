@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/sheet"
 	"dropbell/app"
 	"dropbell/domain/coupon"
@@ -26,7 +26,7 @@ const couponChunk = 1000
 
 // coupons is what a worker does for coupons.
 type coupons struct {
-	store   postgres.CouponSteps
+	store   couponsdb.CouponSteps
 	steps   *coupon.Service
 	notices *coupon.Announcer
 	expired prometheus.Counter
@@ -35,9 +35,9 @@ type coupons struct {
 }
 
 func (p *program) newCoupons() *coupons {
-	store := postgres.NewCouponSteps(p.DB)
+	store := couponsdb.NewCouponSteps(p.DB)
 	c := &coupons{store: store, steps: &coupon.Service{Store: store, LockFor: p.Config.LockFor},
-		notices: &coupon.Announcer{Store: postgres.NewNotices(p.DB), Queue: p.queue},
+		notices: &coupon.Announcer{Store: couponsdb.NewNotices(p.DB), Queue: p.queue},
 		expired: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupons_expired_total", Help: "Coupons whose expiry this worker wrote down."}),
 		ended:   prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_coupon_locks_ended_total", Help: "Locks that this worker's sweep ended because their time had come."}),
 		late:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_coupon_lock_late_seconds", Help: "How long ago the oldest open lock should have ended."})}
@@ -47,7 +47,7 @@ func (p *program) newCoupons() *coupons {
 
 // wireCoupons sets a timer for each lock and counts what becomes of coupons.
 func (p *program) wireCoupons() {
-	tallies := postgres.NewCouponTallies(p.DB)
+	tallies := couponsdb.NewCouponTallies(p.DB)
 	p.bus.Handle("coupon-timers", event.CouponChanged, app.Decoded(func(ctx context.Context, _ string, e event.Coupon) error {
 		if e.Step != string(coupon.StepLock) || e.LockedUntil == nil {
 			return nil
@@ -114,7 +114,7 @@ func (c *coupons) chunks(ctx context.Context, sweep func(context.Context, int) (
 
 // couponGranter gives coupons to lists of users.
 func (p *program) couponGranter() *coupon.Granter {
-	return &coupon.Granter{Store: postgres.NewGrants(p.DB), Lists: lists{p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64}
+	return &coupon.Granter{Store: couponsdb.NewGrants(p.DB), Lists: lists{p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64}
 }
 
 // lists opens uploads as tables.

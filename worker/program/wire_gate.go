@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/redisgate"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
@@ -36,7 +36,7 @@ const (
 // gateWork is this worker's share of the claim gate: keeping shards and
 // plans in agreement, and writing what was accepted.
 type gateWork struct {
-	store  postgres.Gates
+	store  couponsdb.Gates
 	stream redisgate.Stream
 	keeper *gate.Keeper
 	writer *gate.Writer
@@ -55,7 +55,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateWork{store: postgres.NewGates(p.DB), stream: redisgate.NewStream(p.Redis, consumer),
+	g := &gateWork{store: couponsdb.NewGates(p.DB), stream: redisgate.NewStream(p.Redis, consumer),
 		difference: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_difference",
 			Help: "Coupons that the ledger of a drop behind the gate is off by."}, []string{"template"}),
 		coupons: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_coupons",
@@ -73,7 +73,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	for _, result := range []string{"issued", "refused"} {
 		g.written.WithLabelValues(result)
 	}
-	g.writer = &gate.Writer{Stream: g.stream, Recorder: postgres.NewGateRecorder(p.DB), Wrote: func(issued, refused int) {
+	g.writer = &gate.Writer{Stream: g.stream, Recorder: couponsdb.NewGateRecorder(p.DB), Wrote: func(issued, refused int) {
 		g.written.WithLabelValues("issued").Add(float64(issued))
 		g.written.WithLabelValues("refused").Add(float64(refused))
 	}, Used: func(ctx context.Context, keys []string) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"dropbell/adapters/asynq"
-	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/domain/coupon"
@@ -31,7 +31,7 @@ func (p *program) jobRunners() map[string]job.Runner {
 		redeemcode.JobKind:  p.codeGenerator(),
 		template.BulkKind:   &template.Bulks{Templates: p.template},
 		coupon.GrantKind:    p.couponGranter(),
-		coupon.TakeBackKind: &coupon.TakeBacker{Store: postgres.NewGrants(p.DB), Desk: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}},
+		coupon.TakeBackKind: &coupon.TakeBacker{Store: couponsdb.NewGrants(p.DB), Desk: &coupon.Desk{Store: couponsdb.NewCouponSteps(p.DB)}},
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
@@ -19,7 +18,7 @@ import (
 )
 
 func explainer(m *pgtest.FailingHook) *reminder.Explainer {
-	return &reminder.Explainer{Store: m.Reservations, Coupons: postgres.NewCouponSteps(m.DB), Reminders: &reminder.Service{Store: m.Reservations, Templates: m.Templates,
+	return &reminder.Explainer{Store: m.Reservations, Coupons: m.CouponSteps, Reminders: &reminder.Service{Store: m.Reservations, Templates: m.Templates,
 		Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Now: pgtest.Clock}}
 }
 
@@ -212,8 +211,7 @@ func TestExplainTellsOfCoupons(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(time.Hour)
 	m.Reserve(tpl, 1, pgtest.Reminders(delivery.App, 30)...)
-	gate := postgres.NewClaims(m.DB, postgres.Grouping{})
-	defer gate.Close()
+	gate := m.Claims()
 	var got [3]claim.Claim
 	for i, r := range []claim.Request{{TemplateID: tpl.ID, UserID: 1, Origin: claim.ByGrant}, {TemplateID: tpl.ID, UserID: 2, Origin: claim.ByCampaign}} {
 		r.ID = claim.ID(i + 1)

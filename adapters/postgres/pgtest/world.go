@@ -14,6 +14,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
+	couponsdb "dropbell/adapters/postgres/coupons"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
@@ -44,6 +45,7 @@ type World struct {
 	Segments     audiencedb.Segments
 	Jobs         workdb.Jobs
 	Uploads      workdb.Uploads
+	CouponSteps  couponsdb.CouponSteps
 	Service      *template.Service
 }
 
@@ -64,11 +66,18 @@ func New(t *testing.T) *World {
 	w := &World{T: t, DB: db, SQL: sql, Templates: dropsdb.NewTemplates(db), Reservations: dropsdb.NewReservations(db, postgres.Grouping{}),
 		Inbox: deliverydb.NewInbox(db), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db),
 		Channels: deliverydb.NewChannels(db), DeadLetters: deliverydb.NewDeadLetters(db), Ledger: deliverydb.NewLedger(db),
-		Users: audiencedb.NewUsers(db), Segments: audiencedb.NewSegments(db), Jobs: workdb.NewJobs(db), Uploads: workdb.NewUploads(db)}
+		Users: audiencedb.NewUsers(db), Segments: audiencedb.NewSegments(db), Jobs: workdb.NewJobs(db), Uploads: workdb.NewUploads(db), CouponSteps: couponsdb.NewCouponSteps(db)}
 	t.Cleanup(w.Reservations.Close)
 	t.Cleanup(w.Batches.Close)
 	w.Service = &template.Service{Store: w.Templates, Now: Clock}
 	return w
+}
+
+// Claims returns a gate of claims that goes with the test.
+func (w *World) Claims() *couponsdb.Claims {
+	c := couponsdb.NewClaims(w.DB, postgres.Grouping{})
+	w.Cleanup(c.Close)
+	return c
 }
 
 // Clock is the time as the database can store it.

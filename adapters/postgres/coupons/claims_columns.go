@@ -1,0 +1,120 @@
+package coupons
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"dropbell/domain/claim"
+)
+
+// couponColumns are template, user, claim, origin, key, instant and end of
+// validity of what is issued.
+func couponColumns(list []claim.Issue) []any {
+	templates, users, ids := make([]int64, len(list)), make([]int64, len(list)), make([]int64, len(list))
+	origins, keys := make([]string, len(list)), make([]string, len(list))
+	issued, expires := make(instants, len(list)), make(instants, len(list))
+	for i, n := range list {
+		templates[i], users[i], ids[i] = n.Request.TemplateID, int64(n.Request.UserID), int64(n.Request.ID)
+		origins[i], keys[i] = string(n.Request.Origin), n.Request.Key
+		issued[i], expires[i] = n.Claim.At, n.ExpiresAt
+	}
+	return []any{templates, users, ids, origins, keys, issued, expires}
+}
+
+// tapColumns are [couponColumns] of taps alone, which need not tell their origin.
+func tapColumns(list []claim.Issue) []any {
+	c := couponColumns(list)
+	return append(c[:3:3], c[4:]...)
+}
+
+// secondColumns sums up by the second of the claim, which for one that a gate
+// accepted is earlier than this transaction.
+func secondColumns(list []claim.Issue) []any {
+	type step struct {
+		template int64
+		second   time.Time
+	}
+	sums := map[step]int64{}
+	for _, n := range list {
+		sums[step{n.Request.TemplateID, n.Claim.At.UTC().Truncate(time.Second)}]++
+	}
+	var templates, counts []int64
+	var seconds []time.Time
+	for s, n := range sums {
+		templates, seconds, counts = append(templates, s.template), append(seconds, s.second), append(counts, n)
+	}
+	return []any{templates, seconds, counts}
+}
+
+// instants is a list of times that pgx encodes without a copy of each.
+type instants []time.Time
+
+type instant time.Time
+
+// TimestamptzValue is part of [pgtype.TimestamptzValuer].
+func (i *instant) TimestamptzValue() (pgtype.Timestamptz, error) {
+	return pgtype.Timestamptz{Time: time.Time(*i), Valid: true}, nil
+}
+
+// Dimensions is part of [pgtype.ArrayGetter].
+func (l instants) Dimensions() []pgtype.ArrayDimension {
+	return []pgtype.ArrayDimension{{Length: int32(len(l)), LowerBound: 1}}
+}
+
+// Index is part of [pgtype.ArrayGetter].
+func (l instants) Index(i int) any { return (*instant)(&l[i]) }
+
+// IndexType is part of [pgtype.ArrayGetter].
+func (l instants) IndexType() any { return new(instant) }
+
+// countColumns are template, user and number of the holders, in their order.
+func countColumns(list []claim.Issue) []any {
+	holders, sums := holdersOf(list)
+	templates, users := make([]int64, len(holders)), make([]int64, len(holders))
+	for i, h := range holders {
+		templates[i], users[i] = h.TemplateID, int64(h.UserID)
+	}
+	return []any{templates, users, sums}
+}
+
+// expectedCounts are the arguments of [expectCounts].
+func expectedCounts(list []claim.Issue, before map[claim.Holder]int) []any {
+	holders, sums := holdersOf(list)
+	var newTemplates, newUsers, templates, users []int64
+	var counts, had, have []int32
+	for i, h := range holders {
+		if n := int32(before[h]); n > 0 {
+			templates, users, had, have = append(templates, h.TemplateID), append(users, int64(h.UserID)), append(had, n), append(have, n+sums[i])
+			continue
+		}
+		newTemplates, newUsers, counts = append(newTemplates, h.TemplateID), append(newUsers, int64(h.UserID)), append(counts, sums[i])
+	}
+	return []any{newTemplates, newUsers, counts, templates, users, had, have, len(holders)}
+}
+
+// holdersOf sums up what is issued by holder: one statement may not meet a row
+// twice. The holders come in the order of template and user, as in every group.
+func holdersOf(list []claim.Issue) (holders []claim.Holder, sums []int32) {
+	all := make([]claim.Holder, len(list))
+	for i := range list {
+		all[i] = claim.Holder{TemplateID: list[i].Request.TemplateID, UserID: list[i].Request.UserID}
+	}
+	slices.SortFunc(all, func(a, b claim.Holder) int {
+		if a.TemplateID != b.TemplateID {
+			return cmp.Compare(a.TemplateID, b.TemplateID)
+		}
+		return cmp.Compare(a.UserID, b.UserID)
+	})
+	holders, sums = all[:0], make([]int32, 0, len(all))
+	for _, h := range all {
+		if n := len(holders); n > 0 && holders[n-1] == h {
+			sums[n-1]++
+			continue
+		}
+		holders, sums = append(holders, h), append(sums, 1)
+	}
+	return holders, sums
+}

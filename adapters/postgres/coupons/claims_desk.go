@@ -1,0 +1,227 @@
+package coupons
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/claim"
+	"dropbell/domain/event"
+	"dropbell/domain/template"
+)
+
+// lockTemplates serialises everybody who decides about these templates. The
+// foreign keys of slots need no more than a key share, which this lets pass.
+const lockTemplates = `select ` + termColumns + ` from templates where id = any($1) order by id for no key update`
+
+const termColumns = `id, version, state, obtain, stock, issued, per_user_limit, opens_at, closes_at, valid_until, valid_hours, ended_at`
+
+const loadCounts = `
+select c.template_id, c.user_id, c.issued from unnest($1::bigint[], $2::bigint[]) as a (template_id, user_id)
+join claim_counts c on c.template_id = a.template_id and c.user_id = a.user_id`
+
+const loadKnown = `
+select c.origin, c.origin_key, c.claim_id, c.template_id, c.user_id, c.id, c.issued_at
+from unnest($1::text[], $2::text[]) as a (origin, key)
+join coupons c on c.origin = a.origin and c.origin_key = a.key and c.origin_key <> ''`
+
+const loadKnownIDs = `
+select c.origin, c.origin_key, c.claim_id, c.template_id, c.user_id, c.id, c.issued_at
+from unnest($1::bigint[], $2::bigint[]) as a (id, user_id) join coupons c on c.user_id = a.user_id and c.claim_id = a.id`
+
+// A question is what a group needs to know, each thing once.
+type question struct {
+	templates       []int64
+	holderTemplates []int64
+	holderUsers     []int64
+	origins, keys   []string
+	// What gates have accepted is known by its id, among the coupons of its user.
+	acceptedIDs, acceptedUsers []int64
+}
+
+func questionOf(group []claim.Request) question {
+	var q question
+	templates, holders := map[int64]bool{}, make(map[claim.Holder]bool, len(group))
+	for _, r := range group {
+		if !templates[r.TemplateID] {
+			templates[r.TemplateID] = true
+			q.templates = append(q.templates, r.TemplateID)
+		}
+		if h := (claim.Holder{TemplateID: r.TemplateID, UserID: r.UserID}); !holders[h] {
+			holders[h] = true
+			q.holderTemplates, q.holderUsers = append(q.holderTemplates, h.TemplateID), append(q.holderUsers, int64(h.UserID))
+		}
+		if r.Key != "" {
+			q.origins, q.keys = append(q.origins, string(r.Origin)), append(q.keys, r.Key)
+		}
+		if !r.AcceptedAt.IsZero() {
+			q.acceptedIDs, q.acceptedUsers = append(q.acceptedIDs, int64(r.ID)), append(q.acceptedUsers, int64(r.UserID))
+		}
+	}
+	slices.Sort(q.templates) // which are locked in this order
+	return q
+}
+
+// loadDesk begins a transaction, locks the group's templates and reads what
+// decides about them. Each statement sees what was committed before it began,
+// so those behind the lock see everything that earlier groups have done.
+func loadDesk(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*claim.Desk, error) {
+	q := questionOf(group)
+	d := newDesk(q, len(group))
+	b := &pgx.Batch{}
+	b.Queue(`begin`)
+	b.Queue(pg.IndexesOnly)
+	b.Queue(lockSlow, q.templates)
+	queueQuestion(b, d, q, lockTemplates)
+	queueVoid(b, d, group)
+	return d, conn.SendBatch(ctx, b).Close()
+}
+
+func newDesk(q question, group int) *claim.Desk {
+	return &claim.Desk{Templates: make(map[int64]template.Template, len(q.templates)), Counts: make(map[claim.Holder]int, group),
+		Known: make(map[claim.RepeatKey]*claim.Claim, group), KnownID: make(map[claim.ID]*claim.Claim, len(q.acceptedIDs)), Size: group}
+}
+
+// queueQuestion asks for the templates' terms, and then for what else decides.
+func queueQuestion(b *pgx.Batch, d *claim.Desk, q question, terms string) {
+	b.Queue(terms, q.templates).Query(func(rows pgx.Rows) error { return readTerms(d, rows) })
+	// After the lock, if there is one: waiting for it may have taken long.
+	b.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&d.At) })
+	b.Queue(loadCounts, q.holderTemplates, q.holderUsers).Query(func(rows pgx.Rows) error { return readCounts(d, rows) })
+	if len(q.keys) > 0 {
+		b.Queue(loadKnown, q.origins, q.keys).Query(func(rows pgx.Rows) error { return readKnown(d, rows) })
+	}
+	if len(q.acceptedIDs) > 0 {
+		b.Queue(loadKnownIDs, q.acceptedIDs, q.acceptedUsers).Query(func(rows pgx.Rows) error { return readKnown(d, rows) })
+	}
+}
+
+func readTerms(d *claim.Desk, rows pgx.Rows) error {
+	for rows.Next() {
+		var t template.Template
+		err := rows.Scan(&t.ID, &t.Version, &t.Stored, &t.Obtain, &t.Stock, &t.Issued, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt,
+			&t.ValidUntil, &t.ValidHours, &t.EndedAt)
+		if err != nil {
+			return err
+		}
+		d.Templates[t.ID] = t
+	}
+	return nil
+}
+
+func readCounts(d *claim.Desk, rows pgx.Rows) error {
+	for rows.Next() {
+		var h claim.Holder
+		var n int
+		if err := rows.Scan(&h.TemplateID, &h.UserID, &n); err != nil {
+			return err
+		}
+		d.Counts[h] = n
+	}
+	return nil
+}
+
+func readKnown(d *claim.Desk, rows pgx.Rows) error {
+	for rows.Next() {
+		k, c, err := scanIssued(rows)
+		if err != nil {
+			return err
+		}
+		d.KnownID[c.ID] = &c
+		if k.Key != "" {
+			d.Known[k] = &c
+		}
+	}
+	return nil
+}
+
+// scanIssued reads the columns of [loadKnown].
+func scanIssued(row pgx.Row) (claim.RepeatKey, claim.Claim, error) {
+	var k claim.RepeatKey
+	c := claim.Claim{State: claim.Issued}
+	err := row.Scan(&k.Origin, &k.Key, &c.ID, &c.TemplateID, &c.UserID, &c.CouponID, &c.At)
+	return k, c, err
+}
+
+const insertCoupons = `
+insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
+select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[])
+returning claim_id, id`
+
+const addCounts = `
+insert into claim_counts as c (template_id, user_id, issued) select * from unnest($1::bigint[], $2::bigint[], $3::int[])
+on conflict (template_id, user_id) do update set issued = c.issued + excluded.issued`
+
+const addIssued = `update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[]) as a (id, n) where t.id = a.id`
+
+const addSecond = `
+insert into claim_seconds as s (template_id, second, issued)
+select * from unnest($1::bigint[], $2::timestamptz[], $3::bigint[])
+on conflict (template_id, second) do update set issued = s.issued + excluded.issued`
+
+const announceIssued = `insert into outbox (topic, payload, trace) values ($1, $2, $3)`
+
+// storeDesk writes what was decided and commits. The coupons' ids are filled
+// into their claims.
+func storeDesk(ctx context.Context, conn *pgx.Conn, d *claim.Desk) error {
+	b := &pgx.Batch{}
+	if len(d.Fresh()) > 0 {
+		if err := queueIssues(ctx, b, d); err != nil {
+			return err
+		}
+	}
+	b.Queue(`commit`)
+	return conn.SendBatch(ctx, b).Close()
+}
+
+func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Desk) error {
+	templates, sums := issuedSums(d)
+	e := event.Coupons{At: d.At.UTC()}
+	for i, id := range templates {
+		e.Issued = append(e.Issued, event.Issue{TemplateID: id, Issued: sums[i], Total: d.Templates[id].Issued + sums[i]})
+	}
+	payload, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	queueCoupons(b, d)
+	b.Queue(addCounts, countColumns(d.Fresh())...)
+	b.Queue(addIssued, templates, sums)
+	queueUses(b, d.Fresh())
+	b.Queue(addSecond, secondColumns(d.Fresh())...)
+	b.Queue(announceIssued, event.CouponsIssued, payload, pg.TraceOf(ctx))
+	return nil
+}
+
+// issuedSums tells how many coupons of which templates, in the order of their
+// ids, are issued.
+func issuedSums(d *claim.Desk) (templates, sums []int64) {
+	templates = slices.Sorted(maps.Keys(d.Issued()))
+	sums = make([]int64, len(templates))
+	for i, id := range templates {
+		sums[i] = d.Issued()[id]
+	}
+	return templates, sums
+}
+
+func queueCoupons(b *pgx.Batch, d *claim.Desk) {
+	b.Queue(insertCoupons, couponColumns(d.Fresh())...).Query(func(rows pgx.Rows) error {
+		claims := make(map[claim.ID]*claim.Claim, len(d.Fresh()))
+		for _, n := range d.Fresh() {
+			claims[n.Claim.ID] = n.Claim
+		}
+		for rows.Next() {
+			var id claim.ID
+			var coupon int64
+			if err := rows.Scan(&id, &coupon); err != nil {
+				return err
+			}
+			claims[id].CouponID = coupon
+		}
+		return nil
+	})
+}

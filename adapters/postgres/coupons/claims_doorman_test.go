@@ -1,0 +1,122 @@
+package coupons_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/claimtest"
+	"dropbell/adapters/lookup"
+	"dropbell/adapters/postgres/pgtest"
+	"dropbell/domain/claim"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// guarded is a rush hour whose gates have doormen with a memory each.
+type guarded struct {
+	*rushHour
+	doormen []*claim.Prefilter
+	looks   []*lookup.Templates
+	memory  int
+	mu      sync.Mutex
+}
+
+func newGuarded(t *testing.T, nodes int) *guarded {
+	h := &guarded{rushHour: newRushHour(t, nodes)}
+	for _, g := range h.gates {
+		look, err := lookup.New(h.Templates, pgtest.Clock)
+		h.Must(err)
+		h.looks = append(h.looks, look)
+		h.doormen = append(h.doormen, &claim.Prefilter{Gate: g, Templates: look, Record: g, Now: pgtest.Clock, Answered: func(error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.memory++
+		}})
+	}
+	return h
+}
+
+func (h *guarded) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
+	return h.doormen[rand.IntN(len(h.doormen))].Claim(ctx, r)
+}
+
+// forget is what the event of a change does on every node.
+func (h *guarded) forget(id int64) {
+	for _, l := range h.looks {
+		l.Forget(id)
+	}
+}
+
+// Open returns when every node knows of the template: ids beyond the newest
+// are looked for every now and then only.
+func (h *guarded) Open(stock int64, limit int, change func(*template.Spec)) template.Template {
+	h.Helper()
+	t := h.rushHour.Open(stock, limit, change)
+	deadline := time.Now().Add(10 * time.Second)
+	for _, l := range h.looks {
+		for {
+			_, err := l.Template(h.Context(), t.ID)
+			if err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				h.Fatalf("template %d is not found: %v", t.ID, err)
+			}
+		}
+	}
+	return t
+}
+
+func (h *guarded) Do(id int64, tr template.Transition) { h.rushHour.Do(id, tr); h.forget(id) }
+func (h *guarded) Raise(id, stock int64)               { h.rushHour.Raise(id, stock); h.forget(id) }
+
+func TestGatesWithDoormenKeepTheContract(t *testing.T) {
+	for name, nodes := range map[string]int{"one node": 1, "two nodes": 2} {
+		t.Run(name, func(t *testing.T) {
+			claimtest.Run(t, func(t *testing.T) claimtest.Harness { return newGuarded(t, nodes) })
+		})
+	}
+}
+
+// TestACrowdThatComesTooLate is answered without a transaction each, and sees
+// raised stock within a second even if no event tells of it.
+func TestACrowdThatComesTooLate(t *testing.T) {
+	h := newGuarded(t, 2)
+	drop := h.Open(10, 1, nil)
+	for by := range user.ID(10) {
+		if _, err := h.Claim(t.Context(), claimtest.Tap(drop, by+1, "k")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			for k := range 40 {
+				_, err := h.Claim(t.Context(), claimtest.Tap(drop, user.ID(1000+40*i+k), "k"))
+				if !errors.Is(err, claim.ErrSoldOut) {
+					t.Errorf("too late: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if h.memory < 1800 {
+		t.Errorf("only %d of 2000 were refused from memory", h.memory)
+	}
+	h.rushHour.Raise(drop.ID, 11) // and nobody tells
+	deadline := time.Now().Add(3 * time.Second)
+	for by := user.ID(5000); ; by++ {
+		_, err := h.Claim(t.Context(), claimtest.Tap(drop, by, ""))
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, claim.ErrSoldOut) || time.Now().After(deadline) {
+			t.Fatalf("the raised stock is not seen: %v", err)
+		}
+	}
+	claimtest.Holds(t, h, drop.ID, 11, 1)
+}

@@ -1,0 +1,226 @@
+package coupons_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/claimtest"
+	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/domain/claim"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// remembered opens a drop that the first gate has issued a coupon of, to user
+// 1000, and so remembers.
+func (h *rushHour) remembered(stock int64, limit int) template.Template {
+	h.Helper()
+	drop := h.Open(stock, limit, nil)
+	_, err := h.gates[0].Claim(h.Context(), claimtest.Tap(drop, 1000, theFirst(drop)))
+	h.Must(err)
+	if !couponsdb.Remembers(h.gates[0], drop.ID) {
+		h.Fatal("the gate remembers nothing of what it has read")
+	}
+	return drop
+}
+
+func theFirst(drop template.Template) string { return fmt.Sprint("the first of ", drop.ID) }
+
+// TestFirstsPassOverWhoHasSomething: a group without a look at the database
+// issues what is its users' first, and leaves everything else undecided.
+func TestFirstsPassOverWhoHasSomething(t *testing.T) {
+	h := newRushHour(t, 1)
+	drop := h.remembered(100, 2)
+	group := []claim.Request{
+		claimtest.Tap(drop, 1, "a"), claimtest.Tap(drop, 1000, theFirst(drop)), claimtest.Tap(drop, 1, "b"), claimtest.Tap(drop, 2, "a"),
+		claimtest.Tap(drop, 2, "a"), claimtest.Tap(drop, 1, "c"), claimtest.Tap(drop, 1000, "another"), claimtest.Tap(drop, 3, ""),
+	}
+	issued := []bool{true, false, true, true, true, false, false, true}
+	verdicts, err := couponsdb.Firsts(t.Context(), h.gates[0], group)
+	h.Must(err)
+	for i, v := range verdicts {
+		if v.Err != nil || (v.Claim != nil) != issued[i] || v.Claim != nil && v.Claim.CouponID == 0 {
+			t.Errorf("request %d: %+v, %v", i, v.Claim, v.Err)
+		}
+	}
+	if verdicts[3].Claim.ID != verdicts[4].Claim.ID {
+		t.Error("a repetition within the group has a coupon of its own")
+	}
+	claimtest.Holds(t, h, drop.ID, 5, 2)
+}
+
+// TestFirstsCountOnlyIfAllIsAsRemembered changes what a gate remembers behind
+// its back: its attempt leaves nothing, and the claim is decided by what is
+// stored.
+func TestFirstsCountOnlyIfAllIsAsRemembered(t *testing.T) {
+	for name, c := range map[string]struct {
+		change string
+		want   error
+	}{
+		"paused":  {`state = 'paused', version = version + 1`, template.ErrNotOpen},
+		"ended":   {`closes_at = now(), version = version + 1`, claim.ErrEnded},
+		"later":   {`opens_at = date_trunc('second', now()) + interval '1 hour', closes_at = date_trunc('second', now()) + interval '2 hours', version = version + 1`, claim.ErrNotStarted},
+		"over":    {`closes_at = now()`, claim.ErrEnded}, // as time passes
+		"expired": {`valid_until = now()`, claim.ErrEnded},
+		"scarce":  {`issued = stock - 1`, claim.ErrSoldOut}, // one left, two ask
+		"limited": {`per_user_limit = 1, version = version + 1`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newRushHour(t, 1)
+			drop := h.remembered(100, 5)
+			h.Exec(`update templates set `+c.change+` where id = $1`, drop.ID)
+			group := []claim.Request{claimtest.Tap(drop, 1, "a "+name), claimtest.Tap(drop, 2, "b "+name)}
+			verdicts, err := couponsdb.Firsts(t.Context(), h.gates[0], group)
+			h.Must(err)
+			for i, v := range verdicts {
+				if v.Claim != nil || v.Err != nil {
+					t.Errorf("request %d was decided: %+v, %v", i, v.Claim, v.Err)
+				}
+			}
+			if n := h.Number(`select (select count(*) from coupons where template_id = $1) + (select count(*) from claim_counts where template_id = $1)`,
+				drop.ID); n != 2 {
+				t.Errorf("%d rows are stored, want the first claim's 2", n)
+			}
+			verdicts, err = h.gates[0].Group(t.Context(), group)
+			h.Must(err)
+			if v := verdicts[1]; !errors.Is(v.Err, c.want) || (v.Err == nil) != (v.Claim != nil) {
+				t.Errorf("the second of the group: %+v, %v, want %v", v.Claim, v.Err, c.want)
+			}
+		})
+	}
+}
+
+// TestFirstsMeetAChange holds the drop's row while a claim that is decided by
+// what is remembered has written its coupon.
+func TestFirstsMeetAChange(t *testing.T) {
+	h := newRushHour(t, 1)
+	drop := h.remembered(100, 1)
+	_, commit := h.Hold(`update templates set state = 'paused', version = version + 1 where id = $1`, drop.ID)
+	var err error
+	var asking sync.WaitGroup
+	asking.Go(func() { _, err = h.gates[0].Claim(t.Context(), claimtest.Tap(drop, 1, "a")) })
+	h.Blocked(1)
+	commit()
+	asking.Wait()
+	if !errors.Is(err, template.ErrNotOpen) {
+		t.Errorf("%v, want %v", err, template.ErrNotOpen)
+	}
+	claimtest.Holds(t, h, drop.ID, 1, 1)
+}
+
+// TestFirstsMeetTheFirstOfAnother: another node is about to give one of the
+// group's users a first coupon. He is passed over, and everybody else gets one.
+func TestFirstsMeetTheFirstOfAnother(t *testing.T) {
+	h := newRushHour(t, 2)
+	drop := h.remembered(100, 1)
+	_, release := h.Hold(`select from templates where id = $1 for no key update`, drop.ID)
+	group := []claim.Request{claimtest.Tap(drop, 1, "a"), claimtest.Tap(drop, 2, "a"), claimtest.Tap(drop, 3, "a")}
+	var elsewhere error
+	var verdicts []claim.Verdict
+	var err error
+	var asking sync.WaitGroup
+	asking.Go(func() { _, elsewhere = h.gates[1].Claim(t.Context(), claimtest.Tap(drop, 2, "elsewhere")) })
+	h.Blocked(1)
+	asking.Go(func() { verdicts, err = couponsdb.Firsts(t.Context(), h.gates[0], group) })
+	h.Blocked(2)
+	release()
+	asking.Wait()
+	h.Must(elsewhere)
+	h.Must(err)
+	for i, v := range verdicts {
+		if v.Err != nil || (v.Claim != nil) != (i != 1) {
+			t.Errorf("request %d: %+v, %v", i, v.Claim, v.Err)
+		}
+	}
+	claimtest.Holds(t, h, drop.ID, 4, 1)
+}
+
+// TestACrowdThatTriesAgain: most of a crowd has its coupon already and asks
+// again, here and there, with the old key and with new ones.
+func TestACrowdThatTriesAgain(t *testing.T) {
+	const users, tries = 60, 8
+	h := newRushHour(t, 3)
+	drop := h.Open(1000, 2, nil)
+	var mu sync.Mutex
+	told := map[string]claim.ID{}
+	var all sync.WaitGroup
+	for i := range users {
+		all.Go(func() {
+			for range tries {
+				by, key := user.ID(i+1), fmt.Sprint(rand.IntN(3))
+				got, err := h.gates[rand.IntN(3)].Claim(t.Context(), claimtest.Tap(drop, by, key))
+				if err != nil {
+					if !errors.Is(err, claim.ErrLimit) {
+						t.Error(err)
+					}
+					continue
+				}
+				mu.Lock()
+				wish := fmt.Sprint(by, " ", key)
+				if before, again := told[wish]; again && before != got.ID {
+					t.Errorf("user %d heard of two claims for one key", by)
+				}
+				told[wish] = got.ID
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	claimtest.Holds(t, h, drop.ID, len(told), 2)
+}
+
+// TestADropThatEndsWhileAGroupWaits: the group has judged the time before it
+// waited for the drop's row, which whoever held it gives back unchanged.
+func TestADropThatEndsWhileAGroupWaits(t *testing.T) {
+	for name, ends := range map[string]string{"closes_at": "ends", "valid_until": "expires"} {
+		t.Run(ends, func(t *testing.T) {
+			h := newRushHour(t, 1)
+			drop := h.remembered(100, 1)
+			for _, c := range []struct {
+				by  user.ID
+				ask func([]claim.Request) ([]claim.Verdict, error)
+			}{
+				{1, func(group []claim.Request) ([]claim.Verdict, error) {
+					return couponsdb.Firsts(t.Context(), h.gates[0], group)
+				}},
+				{2, func(group []claim.Request) ([]claim.Verdict, error) {
+					return h.gates[0].Group(t.Context(), group)
+				}},
+			} {
+				h.Exec(`update templates set `+name+` = clock_timestamp() + interval '400 ms' where id = $1`, drop.ID)
+				_, release := h.Hold(`select from templates where id = $1 for no key update`, drop.ID)
+				var verdicts []claim.Verdict
+				var err error
+				var asking sync.WaitGroup
+				asking.Go(func() { verdicts, err = c.ask([]claim.Request{claimtest.Tap(drop, c.by, "a")}) })
+				h.Blocked(1)
+				for h.Number(`select count(*) from templates where id = $1 and `+name+` > clock_timestamp()`, drop.ID) > 0 && t.Context().Err() == nil {
+					continue
+				}
+				release()
+				asking.Wait()
+				h.Must(err)
+				if verdicts[0].Claim != nil {
+					t.Errorf("user %d was given a coupon after the end: %+v", c.by, verdicts[0].Claim)
+				}
+			}
+			claimtest.Holds(t, h, drop.ID, 1, 1)
+		})
+	}
+}
+
+// TestTermsAreNotRememberedForLong: reading another drop does not make terms
+// that were read long ago any younger.
+func TestTermsAreNotRememberedForLong(t *testing.T) {
+	h := newRushHour(t, 1)
+	old := h.remembered(100, 1)
+	couponsdb.Age(h.gates[0], 11*time.Second)
+	young := h.remembered(100, 1)
+	if couponsdb.Remembers(h.gates[0], old.ID) || !couponsdb.Remembers(h.gates[0], young.ID) {
+		t.Error("terms are remembered by the age of others'")
+	}
+}

@@ -1,0 +1,199 @@
+package coupons
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/coupon"
+	"dropbell/domain/event"
+	"dropbell/domain/money"
+	"dropbell/killpoint"
+)
+
+// CouponSteps keeps coupons through the steps of their life, with the log.
+type CouponSteps struct{ *pg.DB }
+
+// NewCouponSteps returns the coupons of db.
+func NewCouponSteps(db *pg.DB) CouponSteps { return CouponSteps{db} }
+
+const ownedColumns = `c.id, c.template_id, c.user_id, c.origin, c.state, c.issued_at, c.expires_at, c.order_id, c.locked_at,
+	c.locked_until, c.discount, c.used_at, c.updated_at, c.returned, c.version`
+
+func ownedFields(c *coupon.Coupon) []any {
+	return []any{&c.ID, &c.TemplateID, &c.UserID, &c.Origin, &c.State, &c.IssuedAt, &c.ExpiresAt, &c.OrderID, &c.LockedAt,
+		&c.LockedUntil, &c.Discount, &c.UsedAt, &c.UpdatedAt, &c.Returned, &c.Version}
+}
+
+// caseSQL loads coupon $1 with the history of order $2 in one look, so that
+// both are of the same moment.
+const caseSQL = `
+select ` + ownedColumns + `, t.kind, t.amount_off, t.threshold, t.percent_off, t.max_off, t.currency, t.target, t.product,
+    t.shop_number, clock_timestamp(), o.steps, o.amounts, o.eligible
+from coupons c join templates t on t.id = c.template_id,
+    lateral (select coalesce(array_agg(o.step), '{}') as steps, coalesce(array_agg(o.order_amount), '{}') as amounts,
+        coalesce(array_agg(o.eligible), '{}') as eligible
+        from coupon_operations o where o.coupon_id = c.id and o.order_id = $2 and $2 <> '' and o.outcome = 'done') o
+where c.id = $1`
+
+// Case loads a coupon with one order's history; see [coupon.Store].
+func (s CouponSteps) Case(ctx context.Context, id int64, order string) (c coupon.Case, err error) {
+	r := &c.Rule
+	var steps []string
+	var amounts, eligible []int64
+	err = s.Pool.QueryRow(ctx, caseSQL, id, order).Scan(append(ownedFields(&c.Coupon), &r.Kind, &r.AmountOff, &r.Threshold,
+		&r.PercentOff, &r.MaxOff, &r.Currency, &r.Target, &r.Product, &c.ShopNumber, &c.Now, &steps, &amounts, &eligible)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return c, coupon.ErrNotFound
+	}
+	for i, step := range steps {
+		c.History = append(c.History, coupon.Operation{CouponID: id, OrderID: order, Step: coupon.Step(step), Outcome: coupon.Done,
+			OrderAmount: money.Amount(amounts[i]), Eligible: money.Amount(eligible[i])})
+	}
+	return c, pg.Translate(err)
+}
+
+// moveSQL stores a step: the coupon if it is still of version $2, the log,
+// and one event for each change of state. A new lock ($3) must find the coupon
+// valid; should it have waited for somebody else's step, the clock is asked
+// again after the wait.
+const moveSQL = `
+with c as (
+    update coupons c set state = $4, order_id = $5, discount = $6, version = version + 1, updated_at = clock_timestamp(),
+        locked_at = case when $4 <> 'locked' and $4 <> 'used' then null when $3 then statement_timestamp() else locked_at end,
+        locked_until = case when $4 <> 'locked' then null when $3 then statement_timestamp() + $7::interval else locked_until end,
+        used_at = case when $4 <> 'used' then null else coalesce(used_at, clock_timestamp()) end,
+        returned = returned or $19
+    where c.id = $1 and c.version = $2 and (not $3 or c.expires_at > clock_timestamp())
+    returning c.*
+), o as (
+    insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, order_amount, eligible, discount, actor, reason, job_id)
+    select c.id, o.order_id, o.step, 'done', o.from_state, o.to_state, o.order_amount, o.eligible, o.discount, o.actor, o.reason, nullif($20::bigint, 0)
+    from c, unnest($8::text[], $9::text[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::text[])
+        with ordinality as o (order_id, step, from_state, to_state, order_amount, eligible, discount, actor, reason, i) order by o.i
+    returning order_id, step, from_state, to_state, discount, at
+), announced as (
+    insert into outbox (topic, payload, trace)
+    select $17, jsonb_strip_nulls(jsonb_build_object('coupon_id', c.id::text, 'template_id', c.template_id::text, 'user_id', c.user_id::text,
+        'order_id', o.order_id, 'step', o.step, 'from', o.from_state, 'to', o.to_state, 'discount', o.discount,
+        'locked_until', case when o.step = 'lock' then c.locked_until end, 'at', o.at)), $18
+    from c, o where o.from_state <> o.to_state
+)
+select ` + ownedColumns + ` from c`
+
+// Save stores the move; see [coupon.Store].
+func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, err error) {
+	args := append(append([]any{m.From.ID, m.From.Version, m.LockFor > 0, m.To.State, m.To.OrderID, m.To.Discount, m.LockFor},
+		operationColumns(m.Ops)...), event.CouponChanged, pg.TraceOf(ctx), m.ToStock, m.Job)
+	if m.Entry == nil && !m.ToStock { // one statement is a transaction
+		err = killpoint.Around("coupons.step", func() error { return s.Pool.QueryRow(ctx, moveSQL, args...).Scan(ownedFields(&c)...) })
+	} else {
+		err = s.Tx(ctx, func(tx pgx.Tx) error {
+			if m.ToStock {
+				if _, err := tx.Exec(ctx, lockForReturn, m.From.TemplateID); err != nil {
+					return err
+				}
+			}
+			if err := tx.QueryRow(ctx, moveSQL, args...).Scan(ownedFields(&c)...); err != nil {
+				return err
+			}
+			if m.ToStock {
+				if err := returnToStock(ctx, tx, m.From.TemplateID); err != nil {
+					return err
+				}
+			}
+			if m.Entry == nil {
+				return nil
+			}
+			return pg.InsertAudit(ctx, tx, *m.Entry)
+		})
+	}
+	if errors.Is(err, pgx.ErrNoRows) || pg.Violates(err, "coupon_operations_coupon_id_order_id_step_outcome_key") {
+		return c, coupon.ErrRaced
+	}
+	return c, pg.Translate(err)
+}
+
+func operationColumns(ops []coupon.Operation) []any {
+	n := len(ops)
+	orders, steps, from, to := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	amounts, eligible, discounts := make([]int64, n), make([]int64, n), make([]int64, n)
+	actors, reasons := make([]string, n), make([]string, n)
+	for i, o := range ops {
+		orders[i], steps[i], from[i], to[i] = o.OrderID, string(o.Step), string(o.From), string(o.To)
+		amounts[i], eligible[i], discounts[i] = int64(o.OrderAmount), int64(o.Eligible), int64(o.Discount)
+		actors[i], reasons[i] = o.By, o.Reason
+	}
+	return []any{orders, steps, from, to, amounts, eligible, discounts, actors, reasons}
+}
+
+// Refused logs a refused step once; see [coupon.Store].
+func (s CouponSteps) Refused(ctx context.Context, o coupon.Operation) error {
+	_, err := s.Pool.Exec(ctx, `insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, actor)
+		values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing`, o.CouponID, o.OrderID, o.Step, o.Outcome, o.From, o.To, o.By)
+	return pg.Translate(err)
+}
+
+// freedSQL is the state of coupon c when no order holds it any more.
+const freedSQL = `case when c.expires_at <= clock_timestamp() then 'expired' else 'unused' end`
+
+// EndLocks ends up to limit locks whose time has come and returns how many.
+// Several may run at once.
+func (s CouponSteps) EndLocks(ctx context.Context, limit int) (int, error) {
+	tag, err := s.Pool.Exec(ctx, `
+		with due as (
+			select id, order_id, discount from coupons where state = 'locked' and locked_until <= clock_timestamp()
+			order by locked_until limit $1 for update skip locked
+		), c as (
+			update coupons c set state = `+freedSQL+`, order_id = '', discount = 0, locked_at = null, locked_until = null,
+				version = version + 1, updated_at = clock_timestamp()
+			from due where c.id = due.id returning c.id, c.template_id, c.user_id, c.state, due.order_id as ended, due.discount as off
+		), o as (
+			insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, discount, actor)
+			select id, ended, 'timeout', 'done', 'locked', state, off, 'system' from c
+			returning coupon_id, at
+		)
+		insert into outbox (topic, payload)
+		select $2, jsonb_build_object('coupon_id', c.id::text, 'template_id', c.template_id::text, 'user_id', c.user_id::text,
+			'order_id', c.ended, 'step', 'timeout', 'from', 'locked', 'to', c.state, 'discount', c.off, 'at', o.at)
+		from c join o on o.coupon_id = c.id`, limit, event.CouponChanged)
+	return int(tag.RowsAffected()), pg.Translate(err)
+}
+
+// Expire writes down that up to limit unused coupons have expired, with one
+// event for all of them, and returns how many. Several may run at once.
+func (s CouponSteps) Expire(ctx context.Context, limit int) (int, error) {
+	var n int
+	err := s.Pool.QueryRow(ctx, `
+		with due as (
+			select id from coupons where state = 'unused' and expires_at <= clock_timestamp()
+			order by expires_at limit $1 for update skip locked
+		), c as (
+			update coupons c set state = 'expired', version = version + 1, updated_at = clock_timestamp()
+			from due where c.id = due.id returning c.id, c.template_id
+		), o as (
+			insert into coupon_operations (coupon_id, step, outcome, from_state, to_state, actor)
+			select id, 'expire', 'done', 'unused', 'expired', 'system' from c on conflict do nothing
+		), sums as (
+			select template_id, count(*) as n from c group by 1
+		), announced as (
+			insert into outbox (topic, payload)
+			select $2, jsonb_build_object('at', clock_timestamp(), 'expired',
+				jsonb_agg(jsonb_build_object('template_id', template_id::text, 'coupons', n) order by template_id))
+			from sums having count(*) > 0
+		)
+		select count(*) from c`, limit, event.CouponsExpired).Scan(&n)
+	return n, pg.Translate(err)
+}
+
+// LockLateness returns how long ago the oldest open lock should have ended, 0
+// if none should have; it shows a sweep that does not keep up.
+func (s CouponSteps) LockLateness(ctx context.Context) (late time.Duration, err error) {
+	var seconds float64
+	err = s.Pool.QueryRow(ctx, `select coalesce(greatest(extract(epoch from clock_timestamp() - min(locked_until)), 0), 0)::float8
+		from coupons where state = 'locked'`).Scan(&seconds)
+	return time.Duration(seconds * float64(time.Second)), pg.Translate(err)
+}

@@ -1,0 +1,362 @@
+package coupons_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/adapters/postgres/pgtest"
+	"dropbell/domain/coupon"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+func TestCouponIsPaidWith(t *testing.T) {
+	p := newPurse(t)
+	id := p.issue()
+	before := pgtest.Clock()
+	c, err := p.lock(id, "A")
+	p.Must(err)
+	if got := c.Coupon; got.State != coupon.Locked || got.OrderID != "A" || got.Discount != 1000 || got.LockedAt == nil ||
+		got.LockedUntil.Sub(*got.LockedAt) != time.Hour || got.LockedAt.Before(before.Add(-time.Minute)) {
+		t.Fatalf("locked: %+v", got)
+	}
+	until := *c.Coupon.LockedUntil
+	if c, err = p.lock(id, "A"); err != nil || !c.Coupon.LockedUntil.Equal(until) || c.Coupon.Discount != 1000 {
+		t.Fatalf("repeated: %+v, %v", c.Coupon, err)
+	}
+	for range 2 {
+		c, err = p.steps.Confirm(p.Context(), "key:1 till", id, "A")
+		if err != nil || c.Coupon.State != coupon.Used || c.Coupon.UsedAt == nil || c.Coupon.OrderID != "A" || c.Coupon.Discount != 1000 {
+			t.Fatalf("confirmed: %+v, %v", c.Coupon, err)
+		}
+	}
+	if c, err = p.lock(id, "A"); err != nil || c.Coupon.State != coupon.Used {
+		t.Fatalf("a lock that is repeated late: %+v, %v", c.Coupon, err)
+	}
+	if _, err = p.steps.Release(p.Context(), "", id, "A"); !errors.Is(err, coupon.ErrNotUsable) {
+		t.Fatalf("released after confirmation: %v", err)
+	}
+	for range 2 {
+		c, err = p.steps.Refund(p.Context(), "key:1 till", id, "A")
+		if err != nil || c.Coupon.State != coupon.Unused || c.Coupon.OrderID != "" || c.Coupon.UsedAt != nil || c.Coupon.Discount != 0 {
+			t.Fatalf("refunded: %+v, %v", c.Coupon, err)
+		}
+	}
+	if _, err = p.lock(id, "A"); !errors.Is(err, coupon.ErrNotUsable) {
+		t.Fatalf("an order locks once: %v", err)
+	}
+	_, err = p.lock(id, "B")
+	p.Must(err)
+
+	ops, err := p.store.Operations(p.Context(), id, 100)
+	p.Must(err)
+	var log []string
+	for _, o := range ops {
+		log = append(log, fmt.Sprintf("%s %s %s", o.OrderID, o.Step, o.Outcome))
+	}
+	want := "A lock done, A confirm done, A release confirmed, A refund done, A lock lock_ended, B lock done"
+	if got := strings.Join(log, ", "); got != want {
+		t.Fatalf("log %s\nwant %s", got, want)
+	}
+	p.tally(coupon.Tally{Issued: 1, Locked: 1, Refunded: 1})
+}
+
+func TestCouponReleaseThatOvertakesItsLock(t *testing.T) {
+	p := newPurse(t)
+	id := p.issue()
+	for range 2 {
+		if c, err := p.steps.Release(p.Context(), "", id, "A"); err != nil || c.Coupon.State != coupon.Unused {
+			t.Fatalf("%+v, %v", c.Coupon, err)
+		}
+	}
+	if _, err := p.lock(id, "A"); !errors.Is(err, coupon.ErrNotUsable) {
+		t.Fatalf("locked after its release: %v", err)
+	}
+	if _, err := p.lock(id, "B"); err != nil {
+		t.Fatalf("the tombstone is A's alone: %v", err)
+	}
+	// Even while another order holds it, a release that comes first counts.
+	if c, err := p.steps.Release(p.Context(), "", id, "C"); err != nil || c.Coupon.OrderID != "B" {
+		t.Fatalf("%+v, %v", c.Coupon, err)
+	}
+	_, err := p.steps.Release(p.Context(), "", id, "B")
+	p.Must(err)
+	if _, err := p.lock(id, "C"); !errors.Is(err, coupon.ErrNotUsable) {
+		t.Fatalf("C: %v", err)
+	}
+}
+
+func TestCouponRefusals(t *testing.T) {
+	p := newPurse(t)
+	ctx := p.Context()
+	id := p.issue()
+	usable := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, coupon.ErrNotUsable) || fault.CodeOf(err) != "coupon_not_usable" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := p.steps.Confirm(ctx, "", id, "A")
+	usable("confirm without a lock", err)
+	_, err = p.steps.Refund(ctx, "", id, "A")
+	usable("refund without a use", err)
+	_, err = p.steps.Lock(ctx, "", id, coupon.Order{ID: "A", Amount: 2500, UserID: 8})
+	usable("somebody else's", err)
+	if _, err := p.lock(404, "A"); !errors.Is(err, coupon.ErrNotFound) {
+		t.Errorf("unknown coupon: %v", err)
+	}
+	if _, err := p.steps.Coupon(ctx, 8, id); !errors.Is(err, coupon.ErrNotFound) {
+		t.Errorf("shown to somebody else: %v", err)
+	}
+	if _, err := p.steps.Confirm(ctx, "", id, "no spaces"); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("bad order id: %v", err)
+	}
+	_, err = p.steps.Lock(ctx, "", id, coupon.Order{ID: "A", Amount: 2500, UserID: 7})
+	p.Must(err)
+	if _, err := p.steps.Lock(ctx, "", id, coupon.Order{ID: "A", Amount: 2501}); fault.CodeOf(err) != "idempotency_conflict" {
+		t.Errorf("repeated with another amount: %v", err)
+	}
+	_, err = p.lock(id, "B")
+	usable("locked for another order", err)
+	_, err = p.steps.Refund(ctx, "", id, "A")
+	usable("refund of a lock", err)
+	_, err = p.steps.Confirm(ctx, "", id, "B")
+	usable("confirmed by another order", err)
+
+	late := p.issue()
+	p.expireNow(late)
+	_, err = p.lock(late, "A")
+	usable("expired although no sweep has run", err)
+	if n := p.Number(`select count(*) from coupons where id = $1 and state = 'unused'`, late); n != 1 {
+		t.Error("the refusal changed the coupon")
+	}
+}
+
+// TestCouponExpiresWhileLockWaits: between looking and locking, the coupon may
+// expire; the clock is asked again by the statement that locks.
+func TestCouponExpiresWhileLockWaits(t *testing.T) {
+	p := newPurse(t)
+	id := p.issue()
+	c, err := p.store.Case(p.Context(), id, "A")
+	p.Must(err)
+	to := c.Coupon
+	to.State, to.OrderID, to.Discount = coupon.Locked, "A", 1000
+	p.expireNow(id)
+	_, err = p.store.Save(p.Context(), coupon.Move{From: c.Coupon, To: to, LockFor: time.Hour,
+		Ops: []coupon.Operation{{CouponID: id, OrderID: "A", Step: coupon.StepLock, From: coupon.Unused, To: coupon.Locked}}})
+	if !errors.Is(err, coupon.ErrRaced) {
+		t.Fatalf("locked an expired coupon: %v", err)
+	}
+	if n := p.Number(`select count(*) from coupon_operations where coupon_id = $1`, id); n != 0 {
+		t.Fatal("a step that was not taken is in the log")
+	}
+}
+
+func TestCouponLockTimesOut(t *testing.T) {
+	p := newPurse(t)
+	ctx := p.Context()
+	byTask, bySweep, byLock := p.issue(), p.issue(), p.issue()
+	for _, id := range []int64{byTask, bySweep, byLock} {
+		_, err := p.lock(id, "A")
+		p.Must(err)
+	}
+	if left, err := p.steps.TimeOut(ctx, byTask, "A"); err != nil || left < 59*time.Minute {
+		t.Fatalf("too early: %v, %v", left, err)
+	}
+	if n, err := p.store.EndLocks(ctx, 100); err != nil || n != 0 {
+		t.Fatalf("too early: %d, %v", n, err)
+	}
+	// The other order takes the coupon over although nobody has swept.
+	p.runOut(byLock)
+	if c, err := p.lock(byLock, "B"); err != nil || c.Coupon.OrderID != "B" {
+		t.Fatalf("%+v, %v", c.Coupon, err)
+	}
+	p.runOut(byTask)
+	for range 2 {
+		if left, err := p.steps.TimeOut(ctx, byTask, "A"); err != nil || left != 0 {
+			t.Fatalf("%v, %v", left, err)
+		}
+	}
+	p.runOut(bySweep)
+	p.expireNow(bySweep)
+	if n, err := p.store.EndLocks(ctx, 100); err != nil || n != 1 {
+		t.Fatalf("swept %d, %v", n, err)
+	}
+	if a, b := p.state(byTask).State, p.state(bySweep).State; a != coupon.Unused || b != coupon.Expired {
+		t.Fatalf("after the time-out: %s, %s", a, b)
+	}
+	for _, id := range []int64{byTask, bySweep, byLock} {
+		if _, err := p.steps.Confirm(ctx, "", id, "A"); !errors.Is(err, coupon.ErrNotUsable) {
+			t.Errorf("confirmed after the time-out: %v", err)
+		}
+		if n := p.Number(`select count(*) from coupon_operations where coupon_id = $1 and order_id = 'A' and step = 'timeout' and outcome = 'done'`, id); n != 1 {
+			t.Errorf("%d time-outs in the log", n)
+		}
+		if _, err := p.steps.Release(ctx, "", id, "A"); err != nil {
+			t.Errorf("a release after the time-out is done already: %v", err)
+		}
+	}
+	p.tally(coupon.Tally{Issued: 3, Locked: 1, Expired: 1, Released: 3})
+}
+
+// TestCouponConfirmAfterItsTime: nobody has ended the lock yet, so the coupon
+// was the order's all the time, and the customer has paid.
+func TestCouponConfirmAfterItsTime(t *testing.T) {
+	p := newPurse(t)
+	id := p.issue()
+	_, err := p.lock(id, "A")
+	p.Must(err)
+	p.runOut(id)
+	p.expireNow(id)
+	if c, err := p.steps.Confirm(p.Context(), "", id, "A"); err != nil || c.Coupon.State != coupon.Used {
+		t.Fatalf("%+v, %v", c.Coupon, err)
+	}
+	if c, err := p.steps.Refund(p.Context(), "", id, "A"); err != nil || c.Coupon.State != coupon.Expired {
+		t.Fatalf("refunded after its time: %+v, %v", c.Coupon, err)
+	}
+}
+
+func TestCouponsExpireInGroups(t *testing.T) {
+	p := newPurse(t)
+	for i := range 25 {
+		if id := p.issue(); i%5 != 0 {
+			p.expireNow(id)
+		}
+	}
+	var swept atomic.Int64
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for {
+				n, err := p.store.Expire(p.Context(), 3)
+				if err != nil {
+					p.Error(err)
+				}
+				if swept.Add(int64(n)); n == 0 {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if swept.Load() != 20 || p.Number(`select count(*) from coupons where state = 'expired'`) != 20 ||
+		p.Number(`select count(*) from coupon_operations where step = 'expire'`) != 20 {
+		t.Fatalf("%d expired", swept.Load())
+	}
+	if n := p.Number(`select count(*) from outbox where topic = 'coupons.expired.v1'`); n < 7 || n > 20 {
+		t.Fatalf("%d events; one per group, none for an empty one", n)
+	}
+	p.tally(coupon.Tally{Issued: 25, Expired: 20})
+}
+
+func TestDeskReleasesAndRevokes(t *testing.T) {
+	p := newPurse(t)
+	ctx := p.Context()
+	operator := staff.Actor{Label: "staff:1", Name: "Op", Role: staff.Operator}
+	id := p.issue()
+	_, err := p.lock(id, "A")
+	p.Must(err)
+	if _, err := p.desk.Revoke(ctx, operator, id, "fraud", false); !errors.Is(err, coupon.ErrNotUsable) {
+		t.Fatalf("revoked while locked: %v", err)
+	}
+	for what, by := range map[string]staff.Actor{"a marketer": {Label: "staff:2", Role: staff.Marketer},
+		"an operator of another shop": {Label: "staff:3", Role: staff.Operator, Shops: []int64{11}}} {
+		if _, err := p.desk.Release(ctx, by, id, "A", "stuck"); fault.KindOf(err) != fault.Denied {
+			t.Errorf("%s released: %v", what, err)
+		}
+	}
+	if _, err := p.desk.Release(ctx, operator, id, "A", ""); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("without a reason: %v", err)
+	}
+	if _, err := p.desk.Release(ctx, operator, id, "B", "stuck"); !errors.Is(err, coupon.ErrNotUsable) {
+		t.Errorf("another order's lock: %v", err)
+	}
+	for range 2 {
+		if c, err := p.desk.Release(ctx, operator, id, "A", "stuck"); err != nil || c.State != coupon.Unused {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		if _, err = p.steps.Confirm(ctx, "", id, "A"); !errors.Is(err, coupon.ErrNotUsable) {
+			t.Fatalf("confirmed after the operator's release: %v", err)
+		}
+	}
+	for range 2 {
+		if c, err := p.desk.Revoke(ctx, operator, id, "fraud", false); err != nil || c.State != coupon.Revoked {
+			t.Fatalf("%+v, %v", c, err)
+		}
+	}
+	if _, err := p.lock(id, "C"); !errors.Is(err, coupon.ErrNotUsable) {
+		t.Fatalf("locked a revoked coupon: %v", err)
+	}
+	if n := p.Number(`select count(*) from audit where object_kind = 'coupon' and object_id = $1::text and reason in ('stuck', 'fraud')
+		and shop_number = 10 and before is not null and after is not null`, fmt.Sprint(id)); n != 2 {
+		t.Fatalf("%d audit records", n)
+	}
+	list, err := p.desk.List(ctx, operator, coupon.Query{OrderID: "A", Limit: 10})
+	if err != nil || len(list) != 1 || list[0].ID != id {
+		t.Fatalf("by an order that is over: %+v, %v", list, err)
+	}
+	p.tally(coupon.Tally{Issued: 1, Revoked: 1, Released: 1})
+}
+
+// TestCouponHasOneHolder: many orders and repetitions at once; at every
+// moment one order at most holds the coupon, and the log agrees.
+func TestCouponHasOneHolder(t *testing.T) {
+	p := newPurse(t)
+	id := p.issue()
+	second := &coupon.Service{Store: couponsdb.NewCouponSteps(p.secondDB()), LockFor: time.Hour}
+	var winners atomic.Int64
+	var all sync.WaitGroup
+	for i := range 24 {
+		all.Go(func() {
+			s := p.steps
+			if i%2 == 1 {
+				s = second
+			}
+			_, err := s.Lock(context.WithoutCancel(p.Context()), "", id, coupon.Order{ID: fmt.Sprint("order-", i/3), Amount: 2500})
+			if err == nil {
+				winners.Add(1)
+			} else if !errors.Is(err, coupon.ErrNotUsable) {
+				p.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	c := p.state(id)
+	if c.State != coupon.Locked || winners.Load() != 3 { // one order, asked for three times
+		t.Fatalf("%d locks succeeded; %+v", winners.Load(), c)
+	}
+	if n := p.Number(`select count(*) from coupon_operations where coupon_id = $1 and step = 'lock' and outcome = 'done'`, id); n != 1 {
+		t.Fatalf("%d locks in the log", n)
+	}
+}
+
+// TestCouponLockAgainstRelease: a lock and its release at the same time end
+// with the coupon free, whichever comes first.
+func TestCouponLockAgainstRelease(t *testing.T) {
+	p := newPurse(t)
+	for range 60 {
+		id := p.issue()
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := p.lock(id, "A"); err != nil && !errors.Is(err, coupon.ErrNotUsable) {
+				p.Error(err)
+			}
+		})
+		all.Go(func() {
+			if _, err := p.steps.Release(p.Context(), "", id, "A"); err != nil {
+				p.Error(err)
+			}
+		})
+		all.Wait()
+		if c := p.state(id); c.State != coupon.Unused {
+			t.Fatalf("left locked: %+v", c)
+		}
+	}
+}

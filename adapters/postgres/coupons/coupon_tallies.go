@@ -1,0 +1,80 @@
+package coupons
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/coupon"
+	"dropbell/domain/event"
+)
+
+// CouponTallies counts what became of each template's coupons, from events,
+// which arrive at least once: each is counted in the transaction that
+// remembers its id.
+type CouponTallies struct{ *pg.DB }
+
+// NewCouponTallies returns the tallies of db.
+func NewCouponTallies(db *pg.DB) CouponTallies { return CouponTallies{db} }
+
+const tallySQL = `
+with fresh as (
+    insert into handled_events (handler, event_id) values ('coupon-tallies', $1) on conflict do nothing returning 1
+)
+insert into coupon_tallies as y (template_id, locked, used, expired, revoked, discounted, released, refunded)
+select u.* from fresh, unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])
+    as u (t, locked, used, expired, revoked, discounted, released, refunded) order by u.t
+on conflict (template_id) do update set locked = y.locked + excluded.locked, used = y.used + excluded.used,
+    expired = y.expired + excluded.expired, revoked = y.revoked + excluded.revoked, discounted = y.discounted + excluded.discounted,
+    released = y.released + excluded.released, refunded = y.refunded + excluded.refunded`
+
+// Changed counts one step of one coupon unless it was counted before.
+func (s CouponTallies) Changed(ctx context.Context, eventID string, e event.Coupon) error {
+	moved := func(state coupon.State) []int64 {
+		var d int64
+		if e.To == string(state) {
+			d++
+		}
+		if e.From == string(state) {
+			d--
+		}
+		return []int64{d}
+	}
+	took := func(steps ...coupon.Step) []int64 {
+		if slices.Contains(steps, coupon.Step(e.Step)) {
+			return []int64{1}
+		}
+		return []int64{0}
+	}
+	used := moved(coupon.Used)
+	_, err := s.Pool.Exec(ctx, tallySQL, eventID, []int64{e.TemplateID}, moved(coupon.Locked), used, moved(coupon.Expired),
+		moved(coupon.Revoked), []int64{used[0] * e.Discount}, took(coupon.StepRelease, coupon.StepTimeout), took(coupon.StepRefund))
+	return pg.Translate(err)
+}
+
+// Expired counts one swept group unless it was counted before.
+func (s CouponTallies) Expired(ctx context.Context, eventID string, e event.Expired) error {
+	n := len(e.Expired)
+	templates, expired, zero := make([]int64, n), make([]int64, n), make([]int64, n)
+	for i, x := range e.Expired {
+		templates[i], expired[i] = x.TemplateID, x.Coupons
+	}
+	_, err := s.Pool.Exec(ctx, tallySQL, eventID, templates, zero, zero, expired, zero, zero, zero, zero)
+	return pg.Translate(err)
+}
+
+// Tally returns what has become of the template's coupons, as far as events
+// have arrived.
+func (s CouponTallies) Tally(ctx context.Context, templateID int64) (y coupon.Tally, err error) {
+	err = s.Pool.QueryRow(ctx, `select t.issued + t.returned, t.returned, coalesce(y.locked, 0), coalesce(y.used, 0), coalesce(y.expired, 0), coalesce(y.revoked, 0),
+			coalesce(y.discounted, 0), coalesce(y.released, 0), coalesce(y.refunded, 0)
+		from templates t left join coupon_tallies y on y.template_id = t.id where t.id = $1`, templateID).
+		Scan(&y.Issued, &y.Returned, &y.Locked, &y.Used, &y.Expired, &y.Revoked, &y.Discounted, &y.Released, &y.Refunded)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return y, nil
+	}
+	return y, pg.Translate(err)
+}

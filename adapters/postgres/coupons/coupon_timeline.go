@@ -1,0 +1,73 @@
+package coupons
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+)
+
+// couponStep maps the operation log to the timeline's words.
+var couponStep = map[coupon.Step]reminder.StepKind{
+	coupon.StepLock: reminder.StepCouponLocked, coupon.StepConfirm: reminder.StepCouponUsed, coupon.StepRelease: reminder.StepCouponReleased,
+	coupon.StepTimeout: reminder.StepCouponTimedOut, coupon.StepRefund: reminder.StepCouponRefunded, coupon.StepExpire: reminder.StepCouponExpired,
+	coupon.StepRevoke: reminder.StepCouponRevoked,
+}
+
+// couponStepsSQL finds when user $1 got coupons of template $2, what
+// changed them since, and which notices before they expire are still to come or
+// have missed their time. What was given back after its time has expired as well;
+// a release that overtook its lock changed nothing.
+const couponStepsSQL = `
+with mine as (
+	select id, issued_at, origin from coupons where user_id = $1 and template_id = $2 order by id limit 1000
+), done as (
+	select o.* from mine join coupon_operations o on o.coupon_id = mine.id where o.outcome = 'done' and o.from_state <> o.to_state
+)
+select id, issued_at, '', origin, '', '', 0 as op, 0 as part from mine
+union all
+select coupon_id, at, step, '', order_id, actor, id, 0 from done
+union all
+select coupon_id, at, 'expire', '', '', '', id, 1 from done where to_state = 'expired' and step <> 'expire'
+union all
+select 0, due_at, case status when 0 then 'notice' else 'missed' end, reason, '', '', 0, 2 from notices n
+where user_id = $1 and template_id = $2 and run_id is null and (status <> 0 or ` + liveSQL + `)
+order by 1, op, part`
+
+// What [couponStepsSQL] calls notices that have no batch.
+const (
+	plannedNotice coupon.Step = "notice"
+	missedNotice  coupon.Step = "missed"
+)
+
+// Timeline returns when the user got coupons of the template, how, and
+// what became of each.
+func (s CouponSteps) Timeline(ctx context.Context, by user.ID, templateID int64) ([]reminder.Step, error) {
+	rows, err := s.Pool.Query(ctx, couponStepsSQL, by, templateID)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (reminder.Step, error) {
+		line := reminder.Step{Kind: reminder.StepClaimed}
+		var step coupon.Step
+		var op, part int64 // the order only
+		err := row.Scan(&line.CouponID, &line.At, &step, &line.Reason, &line.OrderID, &line.By, &op, &part)
+		switch step {
+		case "":
+		case plannedNotice:
+			at := line.At
+			line.Kind, line.Message, line.Planned = reminder.StepExpected, delivery.KindNotice, &at
+		case missedNotice:
+			line.Kind, line.Message, line.Outcome = reminder.StepOutcome, delivery.KindNotice, delivery.Expired
+		default:
+			line.Kind = couponStep[step]
+		}
+		return line, err
+	})
+	return list, pg.Translate(err)
+}

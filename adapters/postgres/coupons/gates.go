@@ -1,0 +1,335 @@
+package coupons
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
+	"dropbell/domain/event"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// gatePage is how many rows of a gate are read by one statement.
+const gatePage = 5000
+
+// Gates keeps what the database knows of the claim gate: plans, and what
+// became of accepted claims. It implements [gate.Store].
+type Gates struct{ *pg.DB }
+
+// NewGates returns the gates of db.
+func NewGates(db *pg.DB) Gates { return Gates{db} }
+
+// Gates implements [gate.Store].
+func (s Gates) Gates(ctx context.Context, after int64, limit int) ([]int64, error) {
+	rows, err := s.Pool.Query(ctx, `
+		select id from (
+			-- two questions, each with an index of its own
+			(select t.id from templates t where t.claim_mode = 'gate' and t.state in ('published', 'paused') and t.id > $1
+				and not exists (select from gates g where g.template_id = t.id) order by t.id limit $2)
+			union all
+			(select g.template_id from gates g where g.state <> 'retired' and g.template_id > $1 order by g.template_id limit $2)
+		) ids order by id limit $2`, after, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return ids, pg.Translate(err)
+}
+
+// planSQL reads one plan in one statement, so that what is issued, settled
+// and refused are of one instant.
+const planSQL = `select ` + pg.TemplateColumns + `, clock_timestamp(), coalesce(g.shards, 0), coalesce(g.epoch, 0), coalesce(g.state, ''),
+	coalesce(g.base, 0), coalesce(g.reason, ''), g.built_at,
+	coalesce((select array_agg(array[f.allot, f.settled, f.refused] order by f.shard) from gate_shards f where f.template_id = t.id), '{}')
+	from templates t join shops s on s.number = t.shop_number left join gates g on g.template_id = t.id where t.id = $1`
+
+// Plan implements [gate.Store].
+func (s Gates) Plan(ctx context.Context, templateID int64) (gate.Plan, error) {
+	plan, err := readPlan(ctx, s.Pool, templateID)
+	return plan, pg.Translate(err)
+}
+
+func readPlan(ctx context.Context, q pg.Querier, templateID int64) (gate.Plan, error) {
+	rows, err := q.Query(ctx, planSQL, templateID)
+	if err != nil {
+		return gate.Plan{}, err
+	}
+	plan, err := pgx.CollectExactlyOneRow(rows, scanPlan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return plan, template.ErrNotFound
+	}
+	return plan, err
+}
+
+func scanPlan(row pgx.CollectableRow) (gate.Plan, error) {
+	var p gate.Plan
+	var builtAt *time.Time
+	var parts [][]int64
+	rest := []any{&p.Now, &p.Shards, &p.Epoch, &p.State, &p.Base, &p.Reason, &builtAt, &parts}
+	if err := row.Scan(append(pg.TemplateFields(&p.Template), rest...)...); err != nil {
+		return p, err
+	}
+	if builtAt != nil {
+		p.BuiltAt = *builtAt
+	}
+	p.Parts = make([]gate.Part, p.Shards)
+	for i, part := range parts {
+		p.Parts[i] = gate.Part{Allot: part[0], Settled: part[1], Refused: part[2]}
+	}
+	return p, nil
+}
+
+// Begin implements [gate.Store].
+func (s Gates) Begin(ctx context.Context, templateID, epoch int64, shards int, reason string, lease time.Duration) (gate.Plan, error) {
+	tag, err := s.Pool.Exec(ctx, `
+		insert into gates as g (template_id, shards, epoch, state, reason, lease_until)
+		values ($1, $2, 1, 'building', $3, clock_timestamp() + $4::interval)
+		on conflict (template_id) do update set epoch = g.epoch + 1, state = 'building', reason = excluded.reason, lease_until = excluded.lease_until
+			where g.epoch = $5 and (g.state = 'standing' or g.state = 'building' and g.lease_until <= clock_timestamp())`,
+		templateID, shards, reason, lease, epoch)
+	if err != nil {
+		return gate.Plan{}, pg.Translate(err)
+	}
+	if tag.RowsAffected() == 0 {
+		return gate.Plan{}, gate.ErrStaleEpoch
+	}
+	return s.Plan(ctx, templateID)
+}
+
+// Renew implements [gate.Store].
+func (s Gates) Renew(ctx context.Context, templateID, epoch int64, lease time.Duration) error {
+	tag, err := s.Pool.Exec(ctx, `update gates set lease_until = clock_timestamp() + $3::interval
+		where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch, lease)
+	return fencedBy(tag.RowsAffected(), err)
+}
+
+// StartEpoch implements [gate.Store].
+func (s Gates) StartEpoch(ctx context.Context, templateID, epoch int64) (plan gate.Plan, err error) {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		// The template first, as whoever writes claims does.
+		if _, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `update gates g set base = t.issued from templates t
+			where g.template_id = $1 and t.id = g.template_id and g.epoch = $2 and g.state = 'building'`, templateID, epoch)
+		if err := fencedBy(tag.RowsAffected(), err); err != nil {
+			return err
+		}
+		if plan, err = readPlan(ctx, tx, templateID); err != nil {
+			return err
+		}
+		parts := gate.Split(plan.Template.Stock-plan.Template.Issued, plan.Shards)
+		_, err = tx.Exec(ctx, `insert into gate_shards as f (template_id, shard, allot) select $1, n - 1, allot from unnest($2::bigint[]) with ordinality as a (allot, n)
+			on conflict (template_id, shard) do update set allot = excluded.allot, settled = 0, refused = 0`, templateID, parts)
+		if err != nil {
+			return err
+		}
+		plan, err = readPlan(ctx, tx, templateID)
+		return err
+	})
+	return plan, err
+}
+
+// fencedBy returns [gate.ErrStaleEpoch] if nothing was changed.
+func fencedBy(changed int64, err error) error {
+	if err == nil && changed == 0 {
+		return gate.ErrStaleEpoch
+	}
+	return pg.Translate(err)
+}
+
+// Activate implements [gate.Store].
+func (s Gates) Activate(ctx context.Context, templateID, epoch int64) error {
+	tag, err := s.Pool.Exec(ctx, `update gates set state = 'standing', built_at = clock_timestamp()
+		where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch)
+	return fencedBy(tag.RowsAffected(), err)
+}
+
+// Retire implements [gate.Store].
+func (s Gates) Retire(ctx context.Context, templateID, epoch int64) error {
+	tag, err := s.Pool.Exec(ctx, `update gates set state = 'retired' where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch)
+	return fencedBy(tag.RowsAffected(), err)
+}
+
+// Allot implements [gate.Store]. Two concurrent allotments may each overshoot one
+// shard. The check is on the sum over all shards after the update, which must not
+// exceed the stock; the template's lock is taken in a statement before it, so that
+// the update sees what the other allotment has committed.
+func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID); err != nil {
+			return err
+		}
+		var active bool
+		err := tx.QueryRow(ctx, `select exists (select from gates where template_id = $1 and epoch = $2 and state = 'standing')`,
+			templateID, epoch).Scan(&active)
+		if err != nil {
+			return err
+		}
+		if !active {
+			return gate.ErrStaleEpoch
+		}
+		tag, err := tx.Exec(ctx, `
+			with given as (
+				select f.shard, greatest(f.allot, a.allot) as allot
+				from gate_shards f join unnest($3::bigint[]) with ordinality as a (allot, n) on f.shard = a.n - 1 where f.template_id = $1
+			)
+			update gate_shards f set allot = given.allot from given where f.template_id = $1 and f.shard = given.shard
+				and exists (select from templates t join gates g on g.template_id = t.id where t.id = $1 and g.epoch = $2 and g.state = 'standing'
+					and g.base + (select sum(allot) from given) <= t.stock)`, templateID, epoch, parts)
+		if err == nil && tag.RowsAffected() == 0 {
+			return gate.ErrOverAllotted
+		}
+		return err
+	})
+}
+
+// UserCounts implements [gate.Store].
+func (s Gates) UserCounts(ctx context.Context, templateID int64, load func([]gate.UserCount) error) error {
+	return inPages(func(after gate.UserCount) ([]gate.UserCount, error) {
+		rows, err := s.Pool.Query(ctx, `select user_id, issued from claim_counts where template_id = $1 and user_id > $2 order by user_id limit $3`,
+			templateID, after.UserID, gatePage)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, pgx.RowToStructByPos[gate.UserCount])
+	}, load)
+}
+
+// IdempotencyRecords implements [gate.Store].
+func (s Gates) IdempotencyRecords(ctx context.Context, templateID int64, load func([]gate.IdempotencyRecord) error) error {
+	// Walking along the coupons of the template in the order of their ids.
+	var last int64
+	err := inPages(func(gate.IdempotencyRecord) ([]gate.IdempotencyRecord, error) {
+		rows, err := s.Pool.Query(ctx, `select user_id, origin, origin_key, claim_id, id from coupons
+			where template_id = $1 and id > $2 order by id limit $3`, templateID, last, gatePage)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, func(row pgx.CollectableRow) (p gate.IdempotencyRecord, err error) {
+			return p, row.Scan(&p.UserID, &p.Origin, &p.Key, &p.Claim, &last)
+		})
+	}, keyed(load))
+	if err != nil {
+		return err
+	}
+	return inPages(func(after gate.IdempotencyRecord) ([]gate.IdempotencyRecord, error) {
+		// A redeem code that was refused is as good as before.
+		rows, err := s.Pool.Query(ctx, `select user_id, origin, case when origin = 'code' and coupon_id is null then '' else origin_key end, claim_id
+			from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after.Claim, gatePage)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, pgx.RowToStructByPos[gate.IdempotencyRecord])
+	}, keyed(load))
+}
+
+// keyed leaves out what can never be repeated.
+func keyed(load func([]gate.IdempotencyRecord) error) func([]gate.IdempotencyRecord) error {
+	return func(list []gate.IdempotencyRecord) error {
+		kept := list[:0:0]
+		for _, p := range list {
+			if p.Key != "" {
+				kept = append(kept, p)
+			}
+		}
+		return load(kept)
+	}
+}
+
+// inPages reads pages, each from the last row of the one before, until one is
+// not full.
+func inPages[T any](page func(after T) ([]T, error), load func([]T) error) error {
+	var after T
+	for {
+		list, err := page(after)
+		if err != nil {
+			return pg.Translate(err)
+		}
+		if len(list) > 0 {
+			after = list[len(list)-1]
+			if err := load(list); err != nil {
+				return err
+			}
+		}
+		if len(list) < gatePage {
+			return nil
+		}
+	}
+}
+
+// Refilled implements [gate.Store] and [gate.Book].
+func (s Gates) Refilled(ctx context.Context, templateID int64) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		return pg.Announce(ctx, tx, event.GateRefilled, event.Gate{TemplateID: templateID})
+	})
+}
+
+// Shards returns into how many shards the template's stock is divided, 0
+// while there are none or none any more.
+func (s Gates) Shards(ctx context.Context, templateID int64) (int, error) {
+	var shards int
+	err := s.Pool.QueryRow(ctx, `select shards from gates where template_id = $1 and state <> 'retired'`, templateID).Scan(&shards)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return shards, pg.Translate(err)
+}
+
+// Active returns into how many shards the stock of each template is divided
+// that has any.
+func (s Gates) Active(ctx context.Context) (map[int64]int, error) {
+	rows, err := s.Pool.Query(ctx, `select template_id, shards from gates where state <> 'retired'`)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	shards := map[int64]int{}
+	var id int64
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&id, &n}, func() error {
+		shards[id] = n
+		return nil
+	})
+	return shards, pg.Translate(err)
+}
+
+// Retired reports whether the template had a gate and has none any more.
+func (s Gates) Retired(ctx context.Context, templateID int64) (bool, error) {
+	var retired bool
+	err := s.Pool.QueryRow(ctx, `select exists (select from gates where template_id = $1 and state = 'retired')`, templateID).Scan(&retired)
+	return retired, pg.Translate(err)
+}
+
+const decidedSQL = `
+select claim_id, template_id, user_id, case when reason = '' then 'issued' else 'failed' end, coalesce(coupon_id, 0), reason, at from claim_results where `
+
+// Decided returns the user's claim if it is known what became of it, or
+// [claim.ErrNotFound].
+func (s Gates) Decided(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
+	return s.decided(ctx, `select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where user_id = $1 and claim_id = $2
+		union all `+decidedSQL+`claim_id = $2 and user_id = $1 limit 1`, by, id)
+}
+
+// Known returns the claim that a request with this key led to first, or
+// [claim.ErrNotFound].
+func (s Gates) Known(ctx context.Context, r claim.Request) (claim.Claim, error) {
+	return s.decided(ctx, `(select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where origin = $1 and origin_key = $2 and origin_key <> '')
+		union all (`+decidedSQL+`origin = $1 and origin_key = $2 and origin_key <> '' and template_id = $3 and user_id = $4
+			and (origin <> 'code' or coupon_id is not null)) limit 1`, // a code that was refused is as good as before
+		r.Origin, r.Key, r.TemplateID, r.UserID)
+}
+
+func (s Gates) decided(ctx context.Context, sql string, args ...any) (claim.Claim, error) {
+	var c claim.Claim
+	err := s.Pool.QueryRow(ctx, sql, args...).Scan(&c.ID, &c.TemplateID, &c.UserID, &c.State, &c.CouponID, &c.Reason, &c.At)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return c, claim.ErrNotFound
+	}
+	return c, pg.Translate(err)
+}

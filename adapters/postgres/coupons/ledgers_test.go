@@ -1,0 +1,125 @@
+package coupons_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"dropbell/adapters/claimtest"
+	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/domain/claim"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// TestLedgerInTheRush recounts while three nodes sell: it must add up at
+// every instant at which it is looked at.
+func TestLedgerInTheRush(t *testing.T) {
+	h := newRushHour(t, 3)
+	ledgers := couponsdb.NewLedgers(h.DB)
+	drop := h.Open(300, 2, nil)
+	defer h.watched(drop.ID)()
+	work := make(chan int)
+	var done []chan struct{}
+	for range 16 {
+		end := make(chan struct{})
+		done = append(done, end)
+		go func() {
+			defer close(end)
+			for i := range work {
+				_, _ = h.Claim(t.Context(), claimtest.Tap(drop, user.ID(1+i%200), ""))
+			}
+		}()
+	}
+	for i := range 800 {
+		if i == 400 {
+			h.Raise(drop.ID, 350)
+		}
+		work <- i
+	}
+	close(work)
+	for _, end := range done {
+		<-end
+	}
+	l, err := ledgers.Ledger(t.Context(), drop.ID)
+	if want := (claim.Ledger{TemplateID: drop.ID, Total: 350, Issued: 350, PerUser: 350}); err != nil || l != want {
+		t.Errorf("afterwards: %+v, %v, want %+v", l, err, want)
+	}
+}
+
+func TestLedgerTellsWhatIsOff(t *testing.T) {
+	h := newRushHour(t, 1)
+	ledgers := couponsdb.NewLedgers(h.DB)
+	drop := h.Open(10, 1, nil)
+	quiet := h.Open(10, 1, nil)
+	for by := range user.ID(4) {
+		claims(h, drop, by+1)
+	}
+	off := func(want int64) {
+		t.Helper()
+		l, err := ledgers.Ledger(t.Context(), drop.ID)
+		if err != nil || l.Difference() != want {
+			t.Errorf("%+v, %v is off by %d, want %d", l, err, l.Difference(), want)
+		}
+		selling, err := ledgers.Selling(t.Context(), time.Hour, 10)
+		if err != nil || !slices.Equal(selling, []claim.Ledger{l}) {
+			t.Errorf("selling: %+v, %v; template %d sold nothing", selling, err, quiet.ID)
+		}
+	}
+	off(0)
+	h.Exec(`update templates set issued = 3 where id = $1`, drop.ID)
+	off(1)
+	h.Exec(`update templates set issued = 4 where id = $1`, drop.ID)
+	h.Exec(`update claim_counts set issued = 2 where template_id = $1 and user_id = 1`, drop.ID)
+	off(2) // one more than there are, and one user over the limit
+	h.Exec(`delete from coupons where template_id = $1 and user_id = 4`, drop.ID)
+	off(4)
+	if _, err := ledgers.Ledger(t.Context(), 999); !errors.Is(err, template.ErrNotFound) {
+		t.Errorf("no template: %v", err)
+	}
+	h.Exec(`update claim_seconds set second = second - interval '2 hours'`)
+	if selling, err := ledgers.Selling(t.Context(), time.Hour, 10); err != nil || len(selling) != 0 {
+		t.Errorf("what sold long ago: %+v, %v", selling, err)
+	}
+}
+
+func claims(h *rushHour, drop template.Template, by user.ID) {
+	h.Helper()
+	_, err := h.Claim(h.Context(), claimtest.Tap(drop, by, ""))
+	h.Must(err)
+}
+
+func TestCurveAndPace(t *testing.T) {
+	h := newRushHour(t, 1)
+	ledgers := couponsdb.NewLedgers(h.DB)
+	drop := h.Open(1000, 1, nil)
+	if c, err := ledgers.Curve(t.Context(), drop.ID, 100); err != nil || len(c.Points) != 0 {
+		t.Errorf("nothing sold: %+v, %v", c, err)
+	}
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for second, n := range map[int]int{0: 500, 1: 200, 2: 50, 7: 5, 199: 1} {
+		h.Exec(`insert into claim_seconds values ($1, $2, $3)`, drop.ID, at.Add(time.Duration(second)*time.Second), n)
+	}
+	c, err := ledgers.Curve(t.Context(), drop.ID, 100)
+	if err != nil || c.Width != 2*time.Second || len(c.Points) != 100 || c.Total() != 756 {
+		t.Fatalf("width %v, %d points, %d in all, %v", c.Width, len(c.Points), c.Total(), err)
+	}
+	for i, want := range map[int]claim.Point{0: {At: at, Issued: 700, Total: 700}, 1: {At: at.Add(2 * time.Second), Issued: 50, Total: 750},
+		3: {At: at.Add(6 * time.Second), Issued: 5, Total: 755}, 50: {At: at.Add(100 * time.Second), Total: 755},
+		99: {At: at.Add(198 * time.Second), Issued: 1, Total: 756}} {
+		if got := c.Points[i]; !got.At.Equal(want.At) || got.Issued != want.Issued || got.Total != want.Total {
+			t.Errorf("point %d is %+v, want %+v", i, got, want)
+		}
+	}
+	if fine, err := ledgers.Curve(t.Context(), drop.ID, 1000); err != nil || fine.Width != time.Second || len(fine.Points) != 200 || fine.PeakRate() != 500 {
+		t.Errorf("second by second: %v, %d points, peak %v, %v", fine.Width, len(fine.Points), fine.PeakRate(), err)
+	}
+	h.Exec(`delete from claim_seconds`)
+	h.Exec(`insert into claim_seconds select $1, date_trunc('second', now()) - n * interval '1 second', n from generate_series(1, 90) n`, drop.ID)
+	pace, err := ledgers.Pace(t.Context(), drop.ID, 60)
+	// The clock may have gone on by a second or two since.
+	if err != nil || len(pace) != 60 || pace[10]-pace[11] != 1 || pace[0] < 58 || pace[0] > 60 {
+		t.Errorf("pace: %v, %v", pace, err)
+	}
+}

@@ -1,0 +1,214 @@
+package coupons
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// dueNotice is a due notice and what is known about its coupons now.
+type dueNotice struct {
+	coupon.Notice
+	Live bool                // an unused coupon that still expires then
+	Late bool                // expired before anybody was told
+	Over delivery.ChannelSet // of the template
+}
+
+// liveSQL says of notice n that its reader still has something to lose.
+const liveSQL = `exists (select from coupons c where c.user_id = n.user_id and c.template_id = n.template_id and c.state in ('unused', 'locked')
+        and c.expires_at > clock_timestamp() and c.expires_at <= n.expires_at)`
+
+// takeSQL locks due notices, so that two workers cut different ones.
+const takeSQL = `
+select n.user_id, n.template_id, n.day, n.days, n.due_at, n.expires_at,
+    ` + liveSQL + `,
+    n.expires_at <= clock_timestamp(), t.notify_channels
+from notices n join templates t on t.id = n.template_id
+where n.status = 0 and n.run_id is null and n.due_at <= clock_timestamp()
+order by n.due_at limit $1 for update of n skip locked`
+
+// CutNotices takes due notices and stores batches for them; see
+// [coupon.NoticeStore].
+func (s Notices) CutNotices(ctx context.Context, limit int) (batches []coupon.CutBatch, n int, err error) {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, takeSQL, limit)
+		if err != nil {
+			return err
+		}
+		due, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d dueNotice, err error) {
+			return d, row.Scan(&d.UserID, &d.TemplateID, &d.Day, &d.Days, &d.DueAt, &d.ExpiresAt, &d.Live, &d.Late, &d.Over)
+		})
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		n = len(due)
+		send, drop, late := sortOut(due)
+		if err := dropNotices(ctx, tx, drop); err != nil {
+			return err
+		}
+		if err := failNotices(ctx, tx, late); err != nil {
+			return err
+		}
+		for _, group := range send {
+			more, err := storeRun(ctx, tx, group)
+			if err != nil {
+				return err
+			}
+			batches = append(batches, more...)
+		}
+		return nil
+	})
+	return batches, n, err
+}
+
+// sortOut divides due notices into groups to be sent, each of one template
+// and number of days and of a batch's size at most, those that nobody needs
+// any more, and those that come too late. Whoever has several of one template
+// due, because no worker ran for days, is told the nearest only.
+func sortOut(due []dueNotice) (send [][]dueNotice, drop, late []dueNotice) {
+	slices.SortFunc(due, func(a, b dueNotice) int {
+		return cmp.Or(cmp.Compare(a.TemplateID, b.TemplateID), cmp.Compare(a.UserID, b.UserID), cmp.Compare(a.Days, b.Days))
+	})
+	groups := map[[2]int64][]dueNotice{}
+	var keys [][2]int64
+	var told dueNotice // the last who is told
+	for _, d := range due {
+		switch {
+		case d.Late:
+			late = append(late, d)
+			continue
+		case !d.Live || told.UserID == d.UserID && told.TemplateID == d.TemplateID:
+			drop = append(drop, d)
+			continue
+		}
+		told = d
+		k := [2]int64{d.TemplateID, int64(d.Days)}
+		if groups[k] == nil {
+			keys = append(keys, k)
+		}
+		groups[k] = append(groups[k], d)
+	}
+	for _, k := range keys {
+		for part := range slices.Chunk(groups[k], delivery.BatchSize) {
+			send = append(send, part)
+		}
+	}
+	return send, drop, late
+}
+
+func noticeKeys(list []dueNotice) (users, templates []int64, days []time.Time) {
+	for _, d := range list {
+		users, templates, days = append(users, int64(d.UserID)), append(templates, d.TemplateID), append(days, d.Day)
+	}
+	return users, templates, days
+}
+
+// dropNotices forgets notices about coupons that were used or are gone.
+func dropNotices(ctx context.Context, tx pgx.Tx, list []dueNotice) error {
+	if len(list) == 0 {
+		return nil
+	}
+	users, templates, days := noticeKeys(list)
+	_, err := tx.Exec(ctx, `
+		with gone as (
+			delete from notices n using unnest($1::bigint[], $2::bigint[], $3::date[]) as u (user_id, template_id, day)
+			where n.user_id = u.user_id and n.template_id = u.template_id and n.day = u.day returning n.day, n.template_id
+		)
+		insert into notice_days as d (day, template_id, dropped) select day, template_id, count(*) from gone group by 1, 2 order by 1, 2
+		on conflict (day, template_id) do update set dropped = d.dropped + excluded.dropped`, users, templates, days)
+	return err
+}
+
+// failNotices records that nobody was told in time.
+func failNotices(ctx context.Context, tx pgx.Tx, list []dueNotice) error {
+	if len(list) == 0 {
+		return nil
+	}
+	users, templates, days := noticeKeys(list)
+	_, err := tx.Exec(ctx, `
+		with failed as (
+			update notices n set status = 2, reason = $4 from unnest($1::bigint[], $2::bigint[], $3::date[]) as u (user_id, template_id, day)
+			where n.user_id = u.user_id and n.template_id = u.template_id and n.day = u.day returning n.day, n.template_id
+		)
+		insert into notice_days as d (day, template_id, failed) select day, template_id, count(*) from failed group by 1, 2 order by 1, 2
+		on conflict (day, template_id) do update set failed = d.failed + excluded.failed`, users, templates, days, delivery.ReasonDeadline)
+	return err
+}
+
+// storeRun stores one run with a batch for each channel. The batch is
+// worthless from the first expiry among its readers on.
+func storeRun(ctx context.Context, tx pgx.Tx, group []dueNotice) (batches []coupon.CutBatch, err error) {
+	ids := make([]user.ID, len(group))
+	first, worthless := group[0].DueAt, group[0].ExpiresAt
+	for i, d := range group {
+		ids[i] = d.UserID
+		if d.DueAt.Before(first) {
+			first = d.DueAt
+		}
+		if d.ExpiresAt.Before(worthless) {
+			worthless = d.ExpiresAt
+		}
+	}
+	due, err := pg.EncodeSet(ids) // ascending: sorted by user within a template
+	if err != nil {
+		return nil, err
+	}
+	var channels []int16
+	for _, c := range delivery.AllChannels() {
+		if group[0].Over.Has(c) {
+			channels = append(channels, int16(c))
+		}
+	}
+	users, templates, days := noticeKeys(group)
+	rows, err := tx.Query(ctx, `
+		with run as (
+			insert into notice_runs (template_id, days, due_at) values ($1, $2, $3) returning id
+		), mark as (
+			update notices n set run_id = run.id from run, unnest($4::bigint[], $5::bigint[], $6::date[]) as u (user_id, template_id, day)
+			where n.user_id = u.user_id and n.template_id = u.template_id and n.day = u.day
+		)
+		insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at)
+		select 'notice', run.id, $1, c, $7, $8, $9, $10, $3, $11, $12, clock_timestamp() from run, unnest($13::smallint[]) as c
+		returning id, channel`, group[0].TemplateID, group[0].Days, first, users, templates, days, ids[0], ids[len(ids)-1], len(ids), due,
+		worthless, pg.AnnouncementPriority, channels)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[coupon.CutBatch])
+}
+
+// Readers looks at the recipients of a batch who are left; see
+// [coupon.ReaderStore].
+func (s Notices) Readers(ctx context.Context, b *delivery.Batch) (coupon.Readers, error) {
+	r := coupon.Readers{Quiet: map[user.ID]user.User{}, Done: map[user.ID]bool{}}
+	rows, err := s.Pool.Query(ctx, `
+		select u.id, u.quiet_from, u.quiet_to, case when u.timezone <> '' then u.timezone else s.timezone end
+		from notice_runs r join templates t on t.id = r.template_id join shops s on s.number = t.shop_number
+		join users u on u.id = any($2) and u.quiet_from <> u.quiet_to where r.id = $1`, b.Owner, b.Left)
+	if err != nil {
+		return r, pg.Translate(err)
+	}
+	var u user.User
+	if _, err = pgx.ForEachRow(rows, []any{&u.ID, &u.Quiet.From, &u.Quiet.To, &u.Timezone}, func() error {
+		r.Quiet[u.ID] = u
+		return nil
+	}); err != nil {
+		return r, pg.Translate(err)
+	}
+	if rows, err = s.Pool.Query(ctx, `select n.user_id from notices n where n.run_id = $1 and n.user_id = any($2) and not `+liveSQL, b.Owner, b.Left); err != nil {
+		return r, pg.Translate(err)
+	}
+	_, err = pgx.ForEachRow(rows, []any{&u.ID}, func() error {
+		r.Done[u.ID] = true
+		return nil
+	})
+	return r, pg.Translate(err)
+}

@@ -1,0 +1,155 @@
+package coupons
+
+import (
+	"context"
+	"errors"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+)
+
+// batchesDone says that every batch of run r is done.
+const batchesDone = `not exists (select from batches b where b.kind = 'notice' and b.owner_id = r.id and b.state <> 'done')`
+
+// FinishedRuns returns runs that ended and whose notices do not know it.
+func (s Notices) FinishedRuns(ctx context.Context, limit int) ([]int64, error) {
+	rows, err := s.Pool.Query(ctx, `select r.id from notice_runs r where r.settled_at is null and `+batchesDone+` order by r.id limit $1`, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return ids, pg.Translate(err)
+}
+
+// SettleNotices writes down what became of a run's notices: sent if one
+// channel reached the reader, and forgotten if there was nothing to tell any
+// more. It may run again, when dead letters were replayed: the calendar
+// changes by the difference.
+func (s Notices) SettleNotices(ctx context.Context, run int64) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := pg.LockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 for update`, run); err != nil {
+			return err
+		}
+		// Only now, since whoever makes a batch ready again holds the run.
+		var done bool
+		if err := tx.QueryRow(ctx, `select `+batchesDone+` from notice_runs r where r.id = $1`, run).Scan(&done); err != nil || !done {
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			return err
+		}
+		reached, err := reachedByRun(ctx, tx, run)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			with old as (
+				select n.user_id, n.template_id, n.day, n.status as was, case when n.user_id = any($2::bigint[]) then 1 else 2 end as is_now,
+					case when n.user_id = any($2::bigint[]) then '' else coalesce((
+						select e.reason from batches b join exceptions e on e.batch_id = b.id and e.user_id = n.user_id
+						where b.kind = 'notice' and b.owner_id = $1 order by b.channel limit 1),
+						(select min(b.rest_reason) from batches b where b.kind = 'notice' and b.owner_id = $1), '') end as why
+				from notices n where n.run_id = $1
+			), gone as (
+				delete from notices n using old
+				where n.user_id = old.user_id and n.template_id = old.template_id and n.day = old.day and old.is_now = 2
+					and exists (select from batches b join exceptions e on e.batch_id = b.id and e.user_id = n.user_id
+						where b.kind = 'notice' and b.owner_id = $1 and e.reason = $3)
+				returning old.user_id, old.day, old.template_id, old.was, 0 as is_now
+			), changed as (
+				update notices n set status = old.is_now, reason = old.why from old
+				where n.user_id = old.user_id and n.template_id = old.template_id and n.day = old.day and (n.status, n.reason) is distinct from (old.is_now, old.why)
+					and not exists (select from gone g where (g.user_id, g.template_id, g.day) = (n.user_id, n.template_id, n.day))
+				returning old.day, old.template_id, old.was, old.is_now
+			), counted as (
+				insert into notice_days as d (day, template_id, sent, failed, dropped)
+				select day, template_id, sum((is_now = 1)::int - (was = 1)::int), sum((is_now = 2)::int - (was = 2)::int), sum((is_now = 0)::int)
+				from (select day, template_id, was, is_now from changed union all select day, template_id, was, is_now from gone) each group by 1, 2 order by 1, 2
+				on conflict (day, template_id) do update set sent = d.sent + excluded.sent, failed = d.failed + excluded.failed, dropped = d.dropped + excluded.dropped
+			)
+			update notice_runs set settled_at = clock_timestamp() where id = $1`, run, reached, delivery.ReasonCouponGone)
+		return err
+	})
+}
+
+// SleepingRuns returns open runs of which every batch is done or put off for
+// a while, as it is for the end of quiet hours, and that have sent more than
+// their notices know.
+func (s Notices) SleepingRuns(ctx context.Context, limit int) ([]int64, error) {
+	rows, err := s.Pool.Query(ctx, `
+		select r.id from notice_runs r
+		where r.settled_at is null and r.told < (select sum(b.sent_count) from batches b where b.kind = 'notice' and b.owner_id = r.id)
+			and not exists (select from batches b where b.kind = 'notice' and b.owner_id = r.id and b.state <> 'done'
+				and (b.state <> 'ready' or b.next_run_at < clock_timestamp() + interval '10 seconds'))
+		order by r.id limit $1`, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return ids, pg.Translate(err)
+}
+
+// NoteReached writes down who of an open run was reached so far, and that much
+// in the calendar.
+func (s Notices) NoteReached(ctx context.Context, run int64) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		open, err := pg.LockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 and r.settled_at is null for update`, run)
+		if err != nil || len(open) == 0 {
+			return err
+		}
+		// Counted before they are read: what is sent meanwhile is noted next time.
+		if _, err := tx.Exec(ctx, `update notice_runs set told = (select sum(sent_count) from batches where kind = 'notice' and owner_id = $1)
+			where id = $1`, run); err != nil {
+			return err
+		}
+		reached, err := reachedByRun(ctx, tx, run)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			with old as (
+				select n.user_id, n.template_id, n.day, n.status from notices n where n.run_id = $1 and n.user_id = any($2::bigint[]) and n.status <> 1
+			), changed as (
+				update notices n set status = 1, reason = '' from old
+				where n.user_id = old.user_id and n.template_id = old.template_id and n.day = old.day returning old.day, old.template_id, old.status
+			)
+			insert into notice_days as d (day, template_id, sent, failed)
+			select day, template_id, count(*), -count(*) filter (where status = 2) from changed group by 1, 2 order by 1, 2
+			on conflict (day, template_id) do update set sent = d.sent + excluded.sent, failed = d.failed + excluded.failed`, run, reached)
+		return err
+	})
+}
+
+// reachedByRun lists whom the run's batches reached, over whichever channel.
+func reachedByRun(ctx context.Context, tx pgx.Tx, run int64) ([]int64, error) {
+	sent, err := sentByRun(ctx, tx, run)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]int64, 0, sent.GetCardinality())
+	for it := sent.Iterator(); it.HasNext(); {
+		list = append(list, int64(it.Next()))
+	}
+	return list, nil
+}
+
+// sentByRun unites whom the run's batches reached, over whichever channel.
+func sentByRun(ctx context.Context, tx pgx.Tx, run int64) (*roaring64.Bitmap, error) {
+	rows, err := tx.Query(ctx, `select sent from batches where kind = 'notice' and owner_id = $1`, run)
+	if err != nil {
+		return nil, err
+	}
+	all := roaring64.New()
+	var raw []byte
+	_, err = pgx.ForEachRow(rows, []any{&raw}, func() error {
+		set, err := pg.DecodeSet(raw)
+		if err == nil {
+			all.Or(set)
+		}
+		return err
+	})
+	return all, err
+}

@@ -1,0 +1,111 @@
+package coupons_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/domain/coupon"
+	"dropbell/domain/event"
+	"dropbell/domain/template"
+)
+
+// purse is a world with coupons in it.
+type purse struct {
+	*world
+	store   couponsdb.CouponSteps
+	steps   *coupon.Service
+	desk    *coupon.Desk
+	tallies couponsdb.CouponTallies
+	drop    template.Template
+}
+
+func newPurse(t *testing.T) *purse {
+	w := newWorld(t)
+	store := couponsdb.NewCouponSteps(w.DB)
+	return &purse{w, store, &coupon.Service{Store: store, LockFor: time.Hour}, &coupon.Desk{Store: store},
+		couponsdb.NewCouponTallies(w.DB), w.Published(time.Hour)}
+}
+
+// issue gives user 7 a coupon that is valid for an hour.
+func (p *purse) issue() int64 { return p.issueTo(7, p.drop.ID) }
+
+func (p *purse) issueTo(id, templateID int64) int64 {
+	p.Helper()
+	p.Exec(`update templates set issued = issued + 1 where id = $1`, templateID)
+	return p.Number(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
+		values ($1, $2, $3, 'claim', now(), now() + interval '1 hour') returning id`, templateID, id, rand.Int64N(1<<62)+1)
+}
+
+func (p *purse) expireNow(id int64) {
+	p.Helper()
+	p.Exec(`update coupons set expires_at = clock_timestamp() - interval '1 second' where id = $1`, id)
+}
+
+func (p *purse) runOut(id int64) {
+	p.Helper()
+	p.Exec(`update coupons set locked_until = clock_timestamp() - interval '1 second' where id = $1 and state = 'locked'`, id)
+}
+
+func (p *purse) lock(id int64, order string) (coupon.Case, error) {
+	return p.steps.Lock(p.Context(), "key:1 till", id, coupon.Order{ID: order, Amount: 2500})
+}
+
+func (p *purse) state(id int64) coupon.Coupon {
+	p.Helper()
+	c, err := p.steps.Coupon(p.Context(), 0, id)
+	p.Must(err)
+	return c.Coupon
+}
+
+// tally delivers every event twice and compares what was counted.
+func (p *purse) tally(want coupon.Tally) {
+	p.Helper()
+	for range 2 {
+		p.relay()
+	}
+	got, err := p.tallies.Tally(p.Context(), p.drop.ID)
+	p.Must(err)
+	if got != want {
+		p.Errorf("tally %+v, want %+v", got, want)
+	}
+}
+
+func (p *purse) relay() {
+	p.Helper()
+	rows, err := p.SQL.Query(p.Context(), `select event_id::text, topic, payload::text from outbox where topic like 'coupon%' order by id`)
+	p.Must(err)
+	defer rows.Close()
+	for rows.Next() {
+		var id, topic, payload string
+		p.Must(rows.Scan(&id, &topic, &payload))
+		strict := json.NewDecoder(strings.NewReader(payload))
+		strict.DisallowUnknownFields()
+		switch topic {
+		case event.CouponChanged:
+			var e event.Coupon
+			p.Must(strict.Decode(&e))
+			if e.At.IsZero() || (e.Step == "lock") != (e.LockedUntil != nil) || e.CouponID == 0 || e.UserID == 0 {
+				p.Errorf("event %s", payload)
+			}
+			p.Must(p.tallies.Changed(p.Context(), id, e))
+		case event.CouponsExpired:
+			var e event.Expired
+			p.Must(strict.Decode(&e))
+			p.Must(p.tallies.Expired(p.Context(), id, e))
+		}
+	}
+	p.Must(rows.Err())
+}
+
+func (p *purse) secondDB() *postgres.DB {
+	p.Helper()
+	db, err := postgres.Open(p.Context(), p.SQL.Config().ConnString(), postgres.Options{AppName: "second", MaxConns: 8})
+	p.Must(err)
+	p.Cleanup(db.Close)
+	return db
+}
