@@ -67,7 +67,7 @@ func (c *Console) told(ctx context.Context, t template.Template, kind delivery.K
 }
 
 func (c *Console) listAnnouncements(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadTemplate(r)
+	t, err := shell.TemplateOf(r, c.Templates)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (c *Console) confirmAnnouncement(w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
-	t, err := c.loadOwn(r)
+	t, err := shell.OwnTemplate(r, c.Templates)
 	if err != nil {
 		return err
 	}
@@ -102,15 +102,15 @@ func (c *Console) confirmAnnouncement(w http.ResponseWriter, r *http.Request) er
 	}
 	l := shell.Frame(r).Locale
 	if reach.Messages() == 0 {
-		return c.Done(w, r, templateURL(t.ID), ui.Info, nobodyLeft(l, reach))
+		return c.Done(w, r, shell.TemplateURL(t.ID), ui.Info, nobodyLeft(l, reach))
 	}
 	points := []string{l.T("announce.confirm.1"), l.T("announce.confirm."+string(kind)+".2", l.DateTime(t.OpensAt, t.Zone())+" "+l.Zone(t.OpensAt, t.Zone())), l.T("announce.confirm.quiet")}
 	if reach.LeftOut > 0 {
 		points = append(points, l.N("announce.confirm.left_out", reach.LeftOut, reminder.MaxCorrections))
 	}
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), Inside: pages.Recipients(reach),
+	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), Inside: pages.Recipients(reach),
 		ConfirmProps: ui.ConfirmProps{Title: l.T("announce.title."+string(kind), t.Name), Points: points, Action: pages.Announce{Template: t}.URL(kind),
-			Cancel: templateURL(t.ID), Submit: l.T("announce.do." + string(kind)), Kind: "primary", NoReason: true}})
+			Cancel: shell.TemplateURL(t.ID), Submit: l.T("announce.do." + string(kind)), Kind: "primary", NoReason: true}})
 }
 
 func (c *Console) sendAnnouncement(w http.ResponseWriter, r *http.Request) error {
@@ -118,7 +118,7 @@ func (c *Console) sendAnnouncement(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	t, err := c.loadOwn(r)
+	t, err := shell.OwnTemplate(r, c.Templates)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (c *Console) sendAnnouncement(w http.ResponseWriter, r *http.Request) error
 	if _, err := c.Announcements.Send(r.Context(), shell.Actor(r), t.ID, order); err != nil {
 		return err
 	}
-	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "announce.sent."+string(kind)))
+	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "announce.sent."+string(kind)))
 }
 
 // nobodyLeft says why an announcement would be sent to nobody.

@@ -17,7 +17,7 @@ func TestReviewOfAPublishedTemplate(t *testing.T) {
 	d := g.published(10, 5*time.Hour)
 	g.book(d, 1001, delivery.App, 60, 5)
 	b := g.as(staff.Marketer)
-	page := b.get(templateURL(d.ID) + "/edit").is(200).has("it takes effect at once").hasNot("Users see nothing of it")
+	page := b.get(shell.TemplateURL(d.ID) + "/edit").is(200).has("it takes effect at once").hasNot("Users see nothing of it")
 	form := url.Values{"template": {page.field("template")}, "version": {page.field("version")}}
 	for name, value := range valuesOf(d) {
 		form.Set(name, value)
@@ -60,7 +60,7 @@ func TestLargeNumbersAreToldTheMost(t *testing.T) {
 	d := g.published(10, 5*time.Hour)
 	b := g.as(staff.Admin)
 	const large = "999999999999"
-	b.post(templateURL(d.ID)+"/stock", url.Values{"stock": {"2147483648"}, "version": {"2"}}).is(422).has("1,000,000,000").hasNot("whole number")
+	b.post(shell.TemplateURL(d.ID)+"/stock", url.Values{"stock": {"2147483648"}, "version": {"2"}}).is(422).has("1,000,000,000").hasNot("whole number")
 	b.post("/channels/sms/rate", url.Values{"rate_per_second": {large}}).is(422).has("1,000,000").hasNot("whole number")
 	b.post("/campaigns", campaignForm("rate_per_second", large)).is(422).has("1,000,000").hasNot("whole number")
 	b.post("/shops/10/limits", url.Values{"approval_above": {large}}).is(422).has("must be at most 2,147,483,646")

@@ -25,7 +25,7 @@ func (c *Console) approvalPage(r *http.Request) (pages.Approval, error) {
 		return p, err
 	}
 	by := shell.Actor(r)
-	p.Zone, p.Mine = c.campaignZone(p.Campaign.ShopTimezone), p.MayDecide(by)
+	p.Zone, p.Mine = c.ShopZone(p.Campaign.ShopTimezone), p.MayDecide(by)
 	p.Asks, p.Withdraws = p.MayAsk(by), p.MayWithdraw(by)
 	if p.Grants, err = c.grantsOf(ctx, p.Review); err != nil {
 		return p, err

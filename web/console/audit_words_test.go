@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // A sentence names its object once, and who looks for publications finds those
@@ -38,9 +39,9 @@ func TestReasonsOfTheSystemInTheAuditLog(t *testing.T) {
 	b, zh := g.as(staff.Viewer), g.chinese()
 	b.get("/audit").is(200).has("Its closing time has passed.", "validity has ended.", "The first administrator.", "something else", ">first_admin<").hasNot("closes_at", "valid_until has", ">first admin<")
 	zh.get("/audit").is(200).has("已过结束时间。", "优惠券有效期已过。", "首位管理员。", "something else", ">first_admin<").hasNot("has passed", ">first admin<")
-	zh.get(templateURL(d.ID)).is(200).has("已过结束时间。").hasNot("closes_at_passed")
+	zh.get(shell.TemplateURL(d.ID)).is(200).has("已过结束时间。").hasNot("closes_at_passed")
 	// The words find what stands in the log as a code.
-	b.get("/audit?q=closing+TIME").is(200).has(templateURL(d.ID), `href="/templates/91"`).hasNot(`href="/templates/92"`, `href="/templates/94"`)
+	b.get("/audit?q=closing+TIME").is(200).has(shell.TemplateURL(d.ID), `href="/templates/91"`).hasNot(`href="/templates/92"`, `href="/templates/94"`)
 	zh.get("/audit?q=有效期已过").is(200).has(`href="/templates/92"`).hasNot(`href="/templates/91"`)
 	b.get("/audit?q=first+administrator").is(200).has("The first administrator.").hasNot(`href="/templates/95"`)
 	b.get("/audit?q=something").is(200).has(`href="/templates/94"`).hasNot(`href="/templates/91"`)

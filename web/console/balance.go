@@ -11,7 +11,7 @@ import (
 )
 
 func (c *Console) balance(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadTemplate(r)
+	t, err := shell.TemplateOf(r, c.Templates)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (c *Console) balance(w http.ResponseWriter, r *http.Request) error {
 
 // receipt sends the list of everybody who was due in a slot.
 func (c *Console) receipt(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadTemplate(r)
+	t, err := shell.TemplateOf(r, c.Templates)
 	if err != nil {
 		return err
 	}

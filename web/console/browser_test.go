@@ -17,6 +17,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/views/stories"
+	"dropbell/web/console/shell"
 )
 
 // chosenStories are all of them, or, for who works on a page, those whose name
@@ -152,7 +153,7 @@ func TestLivePageInTheBrowser(t *testing.T) {
 	d := g.published(10, 4*time.Hour)
 	b := newTab(t)
 	b.signIn(g, g.hire(staff.Viewer))
-	b.open(g.server.URL + templateURL(d.ID))
+	b.open(g.server.URL + shell.TemplateURL(d.ID))
 	b.sees("#drop-head", "Scheduled", "Opens in")
 	before := b.text("#drop-head .ticker")
 	within(t, "a tick of the countdown", func() bool { return b.text("#drop-head .ticker") != before })
@@ -192,7 +193,7 @@ func TestRolesInTheBrowser(t *testing.T) {
 	d := g.published(10, 4*time.Hour)
 	b := newTab(t)
 	b.signIn(g, g.hire(staff.Viewer))
-	b.open(g.server.URL + templateURL(d.ID))
+	b.open(g.server.URL + shell.TemplateURL(d.ID))
 	b.sees("#drop-head", "Scheduled")
 	if text := b.text("#drop-head"); strings.Contains(text, "Cancel drop") || strings.Contains(text, "Move opening") {
 		t.Errorf("a viewer is offered changes: %s", text)
@@ -244,7 +245,7 @@ func TestWithoutScripts(t *testing.T) {
 	b.sees("main", "now opens on")
 	b.open(g.server.URL + "/templates?q=without")
 	b.sees("#results", "Without scripts")
-	b.open(g.server.URL + templateURL(1) + "/cancel")
+	b.open(g.server.URL + shell.TemplateURL(1) + "/cancel")
 	b.click(`#confirm button[type=submit]`)
 	b.sees("main", "“Without scripts” is cancelled.")
 }
@@ -256,7 +257,7 @@ func TestOnAPhone(t *testing.T) {
 	b := newTab(t)
 	b.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile, chromedp.EmulateTouch))
 	b.signIn(g, g.hire(staff.Admin))
-	for _, path := range []string{"/", "/templates", templateURL(d.ID), templateURL(d.ID) + "/edit", "/users?q=1001", "/users/1001", "/channels", "/staff", "/keys", "/audit", "/account", "/shops", "/dead-messages"} {
+	for _, path := range []string{"/", "/templates", shell.TemplateURL(d.ID), shell.TemplateURL(d.ID) + "/edit", "/users?q=1001", "/users/1001", "/channels", "/staff", "/keys", "/audit", "/account", "/shops", "/dead-messages"} {
 		b.open(g.server.URL + path)
 		b.narrow(path)
 	}

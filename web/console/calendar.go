@@ -22,12 +22,6 @@ const (
 	newHour = 10
 )
 
-// dateIn returns midnight UTC of the date that t has in zone.
-func dateIn(t time.Time, zone *time.Location) time.Time {
-	t = t.In(zone)
-	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
-}
-
 // typedDate reads "2026-11-14"; ok is false for anything else.
 func typedDate(s string) (day time.Time, ok bool) {
 	day, err := time.Parse(time.DateOnly, s)
@@ -42,9 +36,9 @@ func (c *Console) campaignCalendar(w http.ResponseWriter, r *http.Request) error
 	}
 	q := campaign.CalendarQuery{Zone: c.DefaultZone, PerDay: plansPerDay}
 	if shop, ok := chosenShop(r, p.Shops); ok {
-		p.Shop, p.Zone, q.Shops = shop.Number, c.campaignZone(shop.Timezone), []int64{shop.Number}
+		p.Shop, p.Zone, q.Shops = shop.Number, c.ShopZone(shop.Timezone), []int64{shop.Number}
 	}
-	p.Today = dateIn(c.Now(), p.Zone)
+	p.Today = shell.DateIn(c.Now(), p.Zone)
 	p.Month = ui.ParseMonth(r.FormValue("month"), p.Today)
 	day, one := typedDate(r.FormValue("day"))
 	if one {
@@ -109,7 +103,7 @@ func (c *Console) replan(r *http.Request, v map[string]string, shops []template.
 func (c *Console) plannedStart(r *http.Request, shops []template.Shop) (from, to time.Time, shop int64, zone *time.Location) {
 	zone = c.DefaultZone
 	if s, ok := chosenShop(r, shops); ok {
-		shop, zone = s.Number, c.campaignZone(s.Timezone)
+		shop, zone = s.Number, c.ShopZone(s.Timezone)
 	}
 	from = c.Now().Add(time.Hour).Truncate(time.Hour)
 	if day, ok := typedDate(r.FormValue("day")); ok {

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // plan puts a draft of the shop (0 = none) on the calendar.
@@ -62,7 +63,7 @@ func TestCampaignCalendar(t *testing.T) {
 func TestDropsAreOnTheCalendar(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, 2*time.Hour)
-	g.as(staff.Viewer).get("/campaigns?view=month&month="+d.OpensAt.In(d.Zone()).Format("2006-01")).is(200).has(d.Name, "Drop opens:", templateURL(d.ID), "Scheduled")
+	g.as(staff.Viewer).get("/campaigns?view=month&month="+d.OpensAt.In(d.Zone()).Format("2006-01")).is(200).has(d.Name, "Drop opens:", shell.TemplateURL(d.ID), "Scheduled")
 }
 
 // dayCell is the inside of a day's cell.
@@ -110,6 +111,6 @@ func TestLaterDropsLeadToTheirCockpits(t *testing.T) {
 	g.published(10, 2*time.Hour)
 	later := g.published(10, 26*time.Hour)
 	b := g.as(staff.Viewer)
-	b.get("/").is(200).has(`class="drop-line" href="` + templateURL(later.ID) + `/cockpit"`)
-	b.get(templateURL(later.ID) + "/cockpit").is(200)
+	b.get("/").is(200).has(`class="drop-line" href="` + shell.TemplateURL(later.ID) + `/cockpit"`)
+	b.get(shell.TemplateURL(later.ID) + "/cockpit").is(200)
 }

@@ -44,7 +44,7 @@ func (c *Console) newCampaign(w http.ResponseWriter, r *http.Request) error {
 	from, to, shop, zone := c.plannedStart(r, shops)
 	if model.ID != 0 {
 		f.From, f.Values = model.ID, c.campaignValues(model)
-		shop, zone = model.Shop, c.campaignZone(model.ShopTimezone)
+		shop, zone = model.Shop, c.ShopZone(model.ShopTimezone)
 		to = from.Add(model.EndsAt.Sub(model.StartsAt)) // at another time, for as long
 	}
 	f.Values["starts_at"], _ = shell.TypedTime(from, zone)
@@ -154,7 +154,7 @@ func (c *Console) showCampaignConflict(w http.ResponseWriter, r *http.Request, m
 		return err
 	}
 	p := pages.Conflict{Mine: mine, Theirs: c.campaignValues(st.Campaign), Version: st.Version}
-	if p.Who, err = c.lastChangedBy(r, "campaign", st.ID); err != nil {
+	if p.Who, err = shell.LastChangedBy(r, c.Audit, "campaign", st.ID); err != nil {
 		return err
 	}
 	return c.Show(w, r, http.StatusConflict, p.Page())
@@ -207,7 +207,7 @@ func (c *Console) showCampaignForm(w http.ResponseWriter, r *http.Request, statu
 }
 
 func (c *Console) campaignValues(cp campaign.Campaign) map[string]string {
-	zone := c.campaignZone(cp.ShopTimezone)
+	zone := c.ShopZone(cp.ShopTimezone)
 	first := cp.Content.Variants[0].Texts
 	v := map[string]string{"name": cp.Name, "audience": string(cp.Audience.Kind), "channel": cp.Channel.String(),
 		"title": first[""].Title, "body": first[""].Body, "title_zh": first[chinese].Title, "body_zh": first[chinese].Body}
@@ -270,7 +270,7 @@ func (c *Console) readCampaign(v map[string]string, shops []template.Shop, befor
 // zoneOf is the zone of one of the shops, without one the console's.
 func (c *Console) zoneOf(number int64, shops []template.Shop) *time.Location {
 	if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == number }); i >= 0 {
-		return c.campaignZone(shops[i].Timezone)
+		return c.ShopZone(shops[i].Timezone)
 	}
 	return c.DefaultZone
 }

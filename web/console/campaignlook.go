@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/web/console/shell"
 )
@@ -22,9 +20,9 @@ func typedCampaign(r *http.Request) map[string]string {
 	for _, name := range campaignFields() {
 		v[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
-	v["grant_template_id"] = templateRef(v["grant_template_id"])
+	v["grant_template_id"] = shell.TemplateRef(v["grant_template_id"])
 	if pages.OfTemplate(v["audience"]) && v["audience_template"] != "" {
-		v["audience_value"] = templateRef(v["audience_template"])
+		v["audience_value"] = shell.TemplateRef(v["audience_template"])
 	}
 	delete(v, "audience_template")                                 // see nameTemplates
 	if kind, id, named := strings.Cut(v["audience"], ":"); named { // a segment, chosen by its name
@@ -71,15 +69,8 @@ func (c *Console) campaignFaults(r *http.Request, spec campaign.Spec, broken *fa
 			list = append(list, f)
 		}
 	}
-	inOrder(list, campaignFields())
+	shell.InOrder(list, campaignFields())
 	return list, nil
-}
-
-// inOrder sorts faults as their fields stand in the form.
-func inOrder(list []fault.Field, names []string) {
-	slices.SortStableFunc(list, func(a, b fault.Field) int {
-		return cmp.Compare(slices.Index(names, a.Name), slices.Index(names, b.Name))
-	})
 }
 
 // completeCampaignForm adds the choices of the form and what the values that
@@ -109,12 +100,12 @@ func (c *Console) completeCampaignForm(r *http.Request, f *pages.CampaignForm) (
 		}
 		f.ApprovalAbove = above
 	}
-	about, err := c.visibleTemplate(r, spec.TemplateID())
+	about, err := shell.VisibleTemplate(r, c.Templates, spec.TemplateID())
 	if err != nil {
 		return err
 	}
 	if pages.OfTemplate(f.Values["audience"]) {
-		if f.About, err = c.visibleTemplate(r, spec.Audience.ID); err != nil {
+		if f.About, err = shell.VisibleTemplate(r, c.Templates, spec.Audience.ID); err != nil {
 			return err
 		}
 	}
@@ -126,19 +117,4 @@ func (c *Console) completeCampaignForm(r *http.Request, f *pages.CampaignForm) (
 	subject, err := c.Campaigns.Store.Subject(ctx, campaign.Campaign{Spec: spec})
 	f.Previews = previews(subject)
 	return err
-}
-
-// visibleTemplate returns the template that the viewer may see, else nil.
-func (c *Console) visibleTemplate(r *http.Request, id int64) (*template.Template, error) {
-	if id <= 0 {
-		return nil, nil
-	}
-	t, err := c.Templates.Template(r.Context(), shell.Actor(r), id)
-	switch {
-	case err == nil:
-		return &t, nil
-	case errors.Is(err, template.ErrNotFound), errors.Is(err, staff.ErrForbidden):
-		return nil, nil
-	}
-	return nil, err
 }

@@ -64,7 +64,7 @@ func (c *Console) campaignResults(w http.ResponseWriter, r *http.Request) error 
 		shell.Redirect(w, r, pages.CampaignURL(id, ""))
 		return nil
 	}
-	return c.Show(w, r, http.StatusOK, pages.CampaignResults{Campaign: cp, Results: results, Zone: c.campaignZone(cp.ShopTimezone)}.Card())
+	return c.Show(w, r, http.StatusOK, pages.CampaignResults{Campaign: cp, Results: results, Zone: c.ShopZone(cp.ShopTimezone)}.Card())
 }
 
 // campaignRecipientQuery reads which recipients are meant, and what cannot be
@@ -72,7 +72,7 @@ func (c *Console) campaignResults(w http.ResponseWriter, r *http.Request) error 
 func campaignRecipientQuery(r *http.Request) (f pages.RecipientFilter, q campaign.RecipientQuery, broken []fault.Field) {
 	e := &fault.Fields{}
 	f.User = strings.TrimSpace(r.FormValue("user"))
-	q.Only = typedUser(f.User, e)
+	q.Only = shell.TypedUser(f.User, e)
 	unknown := func(name string) { e.Add(name, "rule.kind", "must be one of the choices") }
 	switch o := r.FormValue("outcome"); {
 	case o == "":
@@ -109,7 +109,7 @@ func (c *Console) listCampaignRecipients(w http.ResponseWriter, r *http.Request)
 		return err
 	}
 	f, q, broken := campaignRecipientQuery(r)
-	p := pages.CampaignRecipients{Status: st, Zone: c.campaignZone(st.ShopTimezone), Filter: f, Errors: broken}
+	p := pages.CampaignRecipients{Status: st, Zone: c.ShopZone(st.ShopTimezone), Filter: f, Errors: broken}
 	q.After, _ = user.ParseID(r.FormValue("after")) // nonsense is the beginning
 	q.Limit = shell.PageSize
 	if len(broken) == 0 {
@@ -161,7 +161,7 @@ func (c *Console) compareCampaign(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	p := pages.CampaignCompare{Campaign: st.Campaign, Zone: c.campaignZone(st.ShopTimezone), List: []campaign.Past{{Status: st, Results: results}}}
+	p := pages.CampaignCompare{Campaign: st.Campaign, Zone: c.ShopZone(st.ShopTimezone), List: []campaign.Past{{Status: st, Results: results}}}
 	var older int64
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	if p.Others, err = c.Campaigns.Earlier(ctx, by, st.Campaign, max(0, before), comparedChoice+1); err != nil {

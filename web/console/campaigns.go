@@ -97,13 +97,6 @@ func (c *Console) loadCampaign(r *http.Request) (campaign.Status, error) {
 	return c.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
 }
 
-func (c *Console) campaignZone(tag string) *time.Location {
-	if zone, err := time.LoadLocation(tag); err == nil && tag != "" {
-		return zone
-	}
-	return c.DefaultZone
-}
-
 func (c *Console) showCampaign(w http.ResponseWriter, r *http.Request) error {
 	st, err := c.loadCampaign(r)
 	if err != nil {
@@ -115,7 +108,7 @@ func (c *Console) showCampaign(w http.ResponseWriter, r *http.Request) error {
 // drawCampaign shows the page of a campaign.
 func (c *Console) drawCampaign(w http.ResponseWriter, r *http.Request, status int, p pages.Campaign) (err error) {
 	ctx, by, st := r.Context(), shell.Actor(r), p.Status
-	p.Zone = c.campaignZone(st.ShopTimezone)
+	p.Zone = c.ShopZone(st.ShopTimezone)
 	if p.Carrier, err = c.carrier(r, st); err != nil {
 		return err
 	}
@@ -181,7 +174,7 @@ func (c *Console) campaignProgress(w http.ResponseWriter, r *http.Request) error
 	if shown := r.FormValue("state"); shown != "" && shown != string(st.State) {
 		w.Header().Set("HX-Trigger", shell.ReloadEvent) // other things can be done now
 	}
-	p := pages.Campaign{Status: st, Zone: c.campaignZone(st.ShopTimezone)}
+	p := pages.Campaign{Status: st, Zone: c.ShopZone(st.ShopTimezone)}
 	if p.Carrier, err = c.carrier(r, st); err != nil {
 		return err
 	}
@@ -247,7 +240,7 @@ func (c *Console) changeRate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return refuse(http.StatusUnprocessableEntity, r.PostFormValue("was_rate_per_second"), shell.Say(r, "rule.number"))
 	}
-	if was := shownRate(r); was != nil && *was != st.RatePerSecond && rate != st.RatePerSecond {
+	if was := shell.ShownRate(r); was != nil && *was != st.RatePerSecond && rate != st.RatePerSecond {
 		now := strconv.Itoa(st.RatePerSecond)
 		return refuse(http.StatusConflict, now, shell.Say(r, "rule.changed_to", now))
 	}

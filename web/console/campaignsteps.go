@@ -15,7 +15,7 @@ import (
 // campaignQuestion asks before a step and says what it will do; where the state
 // does not allow it there is nothing to submit.
 func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Confirmation {
-	step, l, zone := r.PathValue("step"), shell.Frame(r).Locale, c.campaignZone(st.ShopTimezone)
+	step, l, zone := r.PathValue("step"), shell.Frame(r).Locale, c.ShopZone(st.ShopTimezone)
 	if no := st.Allows(campaign.Transition(step)); no != nil {
 		return pages.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
 			Title: l.T("confirm.not."+step, st.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: pages.CampaignURL(st.ID, ""), NoReason: true}}
@@ -109,7 +109,7 @@ func (c *Console) confirmCampaignStep(w http.ResponseWriter, r *http.Request) er
 		shell.Redirect(w, r, pages.CampaignURL(st.ID, "approval"))
 		return nil
 	}
-	return c.askStep(w, r, c.campaignQuestion(r, st))
+	return c.AskStep(w, r, c.campaignQuestion(r, st))
 }
 
 // awaits reports whether what is asked for is a publication that somebody has
@@ -199,5 +199,5 @@ func campaignStepTaken(st campaign.Status, step campaign.Transition) bool {
 
 // refuseCampaignStep asks again and says why it was not possible.
 func (c *Console) refuseCampaignStep(w http.ResponseWriter, r *http.Request, st campaign.Status, cause error) error {
-	return c.stepRefused(w, r, c.campaignQuestion(r, st), cause, pages.CampaignLabel)
+	return c.StepRefused(w, r, c.campaignQuestion(r, st), cause, pages.CampaignLabel)
 }

@@ -179,7 +179,7 @@ func (c *Console) saveRate(w http.ResponseWriter, r *http.Request) error {
 	rd := &shell.Reading{Values: map[string]string{"rate_per_second": typed}}
 	rate, broken := rd.Number("rate_per_second"), rd.Broken.List
 	if broken == nil {
-		now, err := c.Control.SetRate(r.Context(), shell.Actor(r), ch, shownRate(r), int(min(rate, delivery.MaxRate+1)), shell.Reason(r))
+		now, err := c.Control.SetRate(r.Context(), shell.Actor(r), ch, shell.ShownRate(r), int(min(rate, delivery.MaxRate+1)), shell.Reason(r))
 		if errors.Is(err, fault.ErrStale) {
 			// What it is now is what the new form shows: who sends it again means it.
 			is := strconv.Itoa(now.RatePerSecond)
@@ -194,15 +194,6 @@ func (c *Console) saveRate(w http.ResponseWriter, r *http.Request) error {
 	}
 	c.status.Forget()
 	return c.Done(w, r, "/channels", ui.Good, shell.Say(r, "channels.rate_now", shell.Say(r, "channel."+ch.String())))
-}
-
-// shownRate is the rate that the form had shown; nil if it does not say.
-func shownRate(r *http.Request) *int {
-	n, err := strconv.Atoi(r.PostFormValue("was_rate_per_second"))
-	if err != nil {
-		return nil
-	}
-	return &n
 }
 
 // shownTests is how many test messages are shown.

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // counted is a store that counts how often it is asked.
@@ -104,7 +105,7 @@ func TestLimitedOperatorsLeaveChannelsAlone(t *testing.T) {
 	b := g.as(staff.Operator, 10)
 	const why = "Shops share this channel"
 	b.get("/channels").is(200).has(why, "/channels/sms/test").hasNot("/channels/sms/pause", "/channels/sms/rate")
-	b.get(templateURL(d.ID) + "/cockpit").is(200).has(why).hasNot("/channels/sms/pause")
+	b.get(shell.TemplateURL(d.ID) + "/cockpit").is(200).has(why).hasNot("/channels/sms/pause")
 	for _, path := range []string{"/channels/sms/pause", "/channels/sms/resume", "/channels/sms/rate"} {
 		b.get(path).is(http.StatusForbidden).has("not limited to shops")
 		b.post(path, url.Values{"reason": {"mine"}, "rate_per_second": {"1"}}).is(http.StatusForbidden).has("not limited to shops")

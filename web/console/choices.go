@@ -2,12 +2,12 @@ package console
 
 import (
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 )
 
 // choicesShown is how many names a field for templates offers.
@@ -22,7 +22,7 @@ func (c *Console) chooseTemplate(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	q := template.Query{Search: typed}
-	if id, err := strconv.ParseInt(templateRef(typed), 10, 64); err == nil && templateRef(typed) != typed { // a name that was chosen
+	if id, err := strconv.ParseInt(shell.TemplateRef(typed), 10, 64); err == nil && shell.TemplateRef(typed) != typed { // a name that was chosen
 		q = template.Query{IDs: []int64{id}}
 	}
 	list, _, err := c.inPhases(r, phases(q, c.Now()), 0, template.Cursor{}, choicesShown)
@@ -32,17 +32,6 @@ func (c *Console) chooseTemplate(w http.ResponseWriter, r *http.Request) error {
 	return c.Show(w, r, http.StatusOK, pages.TemplateChoices(list).Part())
 }
 
-var numberAtEnd = regexp.MustCompile(`^(?:.*\(#|#)?([0-9]{1,19})\)?$`)
-
-// templateRef returns the number in what stands in a field for templates: a
-// number, or a name with its number. Other text stays as it is.
-func templateRef(typed string) string {
-	if m := numberAtEnd.FindStringSubmatch(strings.TrimSpace(typed)); m != nil {
-		return m[1]
-	}
-	return typed
-}
-
 // nameTemplates writes the names of templates into the form's fields for them.
 func (c *Console) nameTemplates(r *http.Request, f *pages.CampaignForm) error {
 	named := func(typed string) (string, error) {
@@ -50,7 +39,7 @@ func (c *Console) nameTemplates(r *http.Request, f *pages.CampaignForm) error {
 		if err != nil {
 			return typed, nil
 		}
-		t, err := c.visibleTemplate(r, id)
+		t, err := shell.VisibleTemplate(r, c.Templates, id)
 		if err != nil || t == nil {
 			return typed, err
 		}

@@ -178,7 +178,7 @@ func (c *Console) aheadOf(ctx context.Context, t template.Template) (list []remi
 }
 
 func (c *Console) showCockpit(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadTemplate(r)
+	t, err := shell.TemplateOf(r, c.Templates)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (c *Console) showCockpit(w http.ResponseWriter, r *http.Request) error {
 // streamCockpit sends what changes on a cockpit, as server-sent events: the
 // values that are others, not the parts of the page that show them.
 func (c *Console) streamCockpit(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadTemplate(r)
+	t, err := shell.TemplateOf(r, c.Templates)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // A slot goes out while somebody looks, and nothing but its values changes.
@@ -147,7 +148,7 @@ func TestCockpitConnectionLost(t *testing.T) {
 	g.provoke(`relation "batches" does not exist`)
 	g.exec(`alter table batches rename to away`)
 	b.sees("#live-note", "The live connection is lost.")
-	g.as(staff.Viewer).get(liveURL(templateURL(d.ID))).is(http.StatusInternalServerError)
+	g.as(staff.Viewer).get(liveURL(shell.TemplateURL(d.ID))).is(http.StatusInternalServerError)
 	g.exec(`alter table away rename to batches`)
 	g.sending(d, 12, 1, 1000, 500)
 	b.sees("#slot-12", "500 of 1,000")

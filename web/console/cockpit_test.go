@@ -19,7 +19,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func cockpitURL(id int64) string { return templateURL(id) + "/cockpit" }
+func cockpitURL(id int64) string { return shell.TemplateURL(id) + "/cockpit" }
 
 // cells reads the next event that brings values.
 func (g *rig) cells(from <-chan message) (id string, cells map[string]string) {
@@ -70,14 +70,14 @@ func TestSlotsDueByAMoveAreNotOverdue(t *testing.T) {
 	d := g.reopen(g.published(10, 2*time.Hour).ID, 7*time.Minute-2*time.Hour)
 	g.exec(`insert into bookings values ($1, 12, 0, 4242), ($1, 1, 0, 17)`, d.ID)
 	viewer := g.as(staff.Viewer)
-	next := between(viewer.get(templateURL(d.ID)).is(200).hasNot("is due and has not fired.").body, "Next reminders", "</div>")
+	next := between(viewer.get(shell.TemplateURL(d.ID)).is(200).hasNot("is due and has not fired.").body, "Next reminders", "</div>")
 	if !strings.Contains(next, "17 reminders") {
 		t.Errorf("next are %q", next)
 	}
 	viewer.get(cockpitURL(d.ID)).is(200).has("5-minute reminders in").hasNot("is due and has not fired.")
 	viewer.get("/").is(200).hasNot("has not fired")
 	g.exec(`update slots set planned_at = now() - interval '6 seconds' where slot = 11`)
-	for _, page := range []string{templateURL(d.ID), cockpitURL(d.ID)} {
+	for _, page := range []string{shell.TemplateURL(d.ID), cockpitURL(d.ID)} {
 		viewer.get(page).is(200).has("The slot 55 minutes before is due and has not fired.").hasNot("The slot 60 minutes before is due")
 	}
 }
@@ -225,9 +225,9 @@ func TestCockpitLinks(t *testing.T) {
 	g := newRig(t)
 	draft, far, near := g.draft(10, 2*time.Hour), g.published(10, 30*time.Hour), g.published(10, 2*time.Hour)
 	b := g.as(staff.Viewer)
-	b.get(templateURL(draft.ID)).is(200).hasNot(cockpitURL(draft.ID))
+	b.get(shell.TemplateURL(draft.ID)).is(200).hasNot(cockpitURL(draft.ID))
 	link := func(id int64) string {
-		body := b.get(templateURL(id)).is(200).body
+		body := b.get(shell.TemplateURL(id)).is(200).body
 		i := strings.Index(body, `href="`+cockpitURL(id)+`"`)
 		if i < 0 {
 			t.Fatalf("template %d does not lead to its cockpit", id)

@@ -27,7 +27,7 @@ func (c *Console) allCodes(w http.ResponseWriter, r *http.Request) error {
 
 // listCodes shows the batches of one template.
 func (c *Console) listCodes(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadTemplate(r)
+	t, err := shell.TemplateOf(r, c.Templates)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (c *Console) fillCodes(r *http.Request, p *pages.Codes, templateID int64) e
 
 // generateCodes starts a batch.
 func (c *Console) generateCodes(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadOwn(r)
+	t, err := shell.OwnTemplate(r, c.Templates)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func typedCount(s string) (int64, []fault.Field) {
 
 // exportCodes sends one batch, or all that are not revoked.
 func (c *Console) exportCodes(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadOwn(r)
+	t, err := shell.OwnTemplate(r, c.Templates)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *Console) exportCodes(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) loadBatch(r *http.Request) (template.Template, redeemcode.Batch, error) {
-	t, err := c.loadOwn(r)
+	t, err := shell.OwnTemplate(r, c.Templates)
 	if err != nil {
 		return t, redeemcode.Batch{}, err
 	}
@@ -166,7 +166,7 @@ func (c *Console) confirmRevokeCodes(w http.ResponseWriter, r *http.Request) err
 
 func (c *Console) revokeQuestion(r *http.Request, t template.Template, b redeemcode.Batch) pages.Confirmation {
 	l := shell.Frame(r).Locale
-	crumbs := append(templateCrumbs(r, t), ui.Crumb{Label: l.T("codes.title"), URL: pages.CodesURL(t.ID)})
+	crumbs := append(shell.TemplateCrumbs(r, t), ui.Crumb{Label: l.T("codes.title"), URL: pages.CodesURL(t.ID)})
 	return pages.Confirmation{Active: "templates", Crumbs: crumbs, ConfirmProps: ui.ConfirmProps{
 		Title:  l.T("codes.confirm.title", strconv.FormatInt(b.ID, 10)),
 		Points: []string{l.N("codes.confirm.1", b.Count-b.Used), l.N("codes.confirm.2", b.Used)},

@@ -69,7 +69,7 @@ func TestCodesInTheConsole(t *testing.T) {
 	d := g.byCode(g.published(10, 5*time.Hour))
 	page := fmt.Sprintf("/templates/%d/codes", d.ID)
 	marketer, viewer := g.as(staff.Marketer), g.as(staff.Viewer)
-	marketer.get(templateURL(d.ID)).is(200).has(page)
+	marketer.get(shell.TemplateURL(d.ID)).is(200).has(page)
 	a := marketer.get(page).is(200).has("No redeem codes yet", "Generate codes", "Check a code")
 	viewer.get(page).is(200).hasNot("Generate codes")
 	viewer.post(page, url.Values{"count": {"1"}}).is(http.StatusForbidden)

@@ -25,7 +25,7 @@ func TestConfirmThatItIsYou(t *testing.T) {
 	b.get("/staff/new").to("/confirm?return=%2Fstaff%2Fnew")
 	b.get("/staff/" + itoa(other.ID)).is(200)
 	b.get("/account/security/app").to("/confirm?return=%2Faccount%2Fsecurity%2Fapp")
-	b.get(templateURL(d.ID) + "/codes.csv?batch=1").to("/confirm?return=" + url.QueryEscape(templateURL(d.ID)+"/codes"))
+	b.get(shell.TemplateURL(d.ID) + "/codes.csv?batch=1").to("/confirm?return=" + url.QueryEscape(shell.TemplateURL(d.ID)+"/codes"))
 	b.header.Set("HX-Request", "true")
 	b.header.Set("HX-Current-URL", g.server.URL+"/staff/2")
 	if a := b.get("/staff/2/reset-second-factors").is(200); a.header.Get("HX-Redirect") != "/confirm?return=%2Fstaff%2F2" {

@@ -249,7 +249,7 @@ func (c *Console) takeCouponStep(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) showNotices(w http.ResponseWriter, r *http.Request) error {
-	p := pages.NoticeCalendar{Today: dateIn(c.Now(), c.DefaultZone)}
+	p := pages.NoticeCalendar{Today: shell.DateIn(c.Now(), c.DefaultZone)}
 	p.Month = ui.ParseMonth(r.FormValue("month"), p.Today)
 	from, end := ui.MonthSpan(shell.Frame(r).Locale, p.Month)
 	days, err := c.Notices.NoticeDays(r.Context(), from, end.AddDate(0, 0, -1), shell.Actor(r).Shops, 0)

@@ -38,7 +38,7 @@ func typedFilter(r *http.Request) (pages.DeadFilter, delivery.DeadLetterFilter, 
 		}
 		f.Channel = &c
 	}
-	f.TemplateID, f.CampaignID = typedNumber("template", typed.Template, &broken), typedNumber("campaign", typed.Campaign, &broken)
+	f.TemplateID, f.CampaignID = shell.TypedNumber("template", typed.Template, &broken), shell.TypedNumber("campaign", typed.Campaign, &broken)
 	if typed.User != "" {
 		id, err := user.ParseID(shell.Narrow(typed.User))
 		if err != nil {
@@ -47,18 +47,6 @@ func typedFilter(r *http.Request) (pages.DeadFilter, delivery.DeadLetterFilter, 
 		f.UserID = id
 	}
 	return typed, f, broken.List
-}
-
-// typedNumber reads the number of something, which may be left empty.
-func typedNumber(name, text string, broken *fault.Fields) int64 {
-	if text == "" {
-		return 0
-	}
-	n, err := strconv.ParseInt(shell.Narrow(text), 10, 64)
-	if err != nil || n <= 0 {
-		broken.Add(name, "rule.user_id", "must be a positive whole number")
-	}
-	return n
 }
 
 // refuseFilter leads back from pages that act, or list what would be acted

@@ -28,8 +28,8 @@ func (c *Console) deliveryQuery(r *http.Request) (pages.DeliveryFilter, delivery
 			q.Channel = &ch
 		}
 	}
-	q.TemplateID = typedNumber("template", f.Template, broken)
-	q.UserID = typedUser(f.User, broken)
+	q.TemplateID = shell.TypedNumber("template", f.Template, broken)
+	q.UserID = shell.TypedUser(f.User, broken)
 	q.From, q.To = c.typedMoment("from", f.From, broken), c.typedMoment("to", f.To, broken)
 	return f, q, broken.List
 }
@@ -48,18 +48,6 @@ func slotNames() (list []string) {
 		list = append(list, strconv.Itoa(n))
 	}
 	return list
-}
-
-// typedUser reads a user id, which may be left empty.
-func typedUser(text string, broken *fault.Fields) user.ID {
-	if text == "" {
-		return 0
-	}
-	id, err := user.ParseID(shell.Narrow(text))
-	if err != nil {
-		broken.Add("user", "rule.user_id", "must be a positive whole number")
-	}
-	return id
 }
 
 // typedMoment reads a local time in the console's zone. Where it happens
@@ -81,7 +69,7 @@ func (c *Console) typedMoment(name, text string, broken *fault.Fields) *time.Tim
 
 // batchCursor reads the "after" of a keyset page; nonsense is the beginning.
 func batchCursor(s string) delivery.BatchCursor {
-	at := cursor(s) // the same form as in the list of templates
+	at := shell.Cursor(s) // the same form as in the list of templates
 	if at.ID <= 0 {
 		return delivery.BatchCursor{}
 	}
@@ -133,7 +121,7 @@ func recipientQuery(r *http.Request) (p pages.Batch, q delivery.RecipientQuery, 
 	}
 	broken := &fault.Fields{}
 	p.User, p.Outcome = strings.TrimSpace(r.FormValue("user")), strings.TrimSpace(r.FormValue("outcome"))
-	q.Only, q.Outcome = typedUser(p.User, broken), shell.Choice(r, "outcome", delivery.ListedOutcomes(), broken)
+	q.Only, q.Outcome = shell.TypedUser(p.User, broken), shell.Choice(r, "outcome", delivery.ListedOutcomes(), broken)
 	p.Errors = broken.List
 	return p, q, nil
 }

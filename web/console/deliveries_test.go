@@ -175,7 +175,7 @@ func TestAuditFilters(t *testing.T) {
 	g.published(11, 2*time.Hour)
 	b := g.browser()
 	b.signIn(m.Email)
-	b.post(templateURL(d.ID)+"/pause", map[string][]string{"reason": {"Heavy 100% rain"}}).to(templateURL(d.ID))
+	b.post(shell.TemplateURL(d.ID)+"/pause", map[string][]string{"reason": {"Heavy 100% rain"}}).to(shell.TemplateURL(d.ID))
 	b.get("/audit").is(200).has("Heavy 100% rain", "template.publish", "staff.create", "/audit.csv")
 	b.get("/audit?actor=okafor").is(200).has("Heavy 100% rain").hasNot("<code>template.publish</code>")
 	b.get("/audit?actor=" + m.Email[:12]).is(200).has("Heavy 100% rain")

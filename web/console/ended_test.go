@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/web/console/shell"
 )
 
 // The page of a drop that staff closed says when it ended, and that nobody
@@ -15,7 +16,7 @@ func TestPageOfADropThatWasClosedEarly(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, time.Hour)
 	b := g.as(staff.Admin)
-	page := templateURL(d.ID)
+	page := shell.TemplateURL(d.ID)
 	b.get(page).is(200).has("can still be claimed", "Closing").hasNot("Ended")
 	g.wait(70 * time.Minute)
 	b.post(page+"/close", url.Values{"reason": {"the truck is late"}}).to(page)
@@ -32,7 +33,7 @@ func TestPageOfADropThatEnded(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, time.Hour)
 	b := g.as(staff.Admin)
-	page := templateURL(d.ID)
+	page := shell.TemplateURL(d.ID)
 	g.wait(3 * time.Hour)
 	b.get(page).is(200).has("Ended "+g.Languages.Default().DateTime(d.ClosesAt, berlin(t)), "can only be given to lists of users any more", "Give to a list").
 		hasNot("planned:", "can still be claimed")
@@ -45,7 +46,7 @@ func TestPageOfADropThatWasCancelled(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, time.Hour)
 	b := g.as(staff.Admin)
-	page := templateURL(d.ID)
+	page := shell.TemplateURL(d.ID)
 	b.post(page+"/cancel", url.Values{"reason": {"rain"}}).to(page)
 	b.get(page).is(200).has("can no longer be claimed", "Closing", "Cancelled "+g.Languages.Default().DateTime(g.now(), berlin(t))[:8]).hasNot("can still be claimed", "Give to a list")
 }
@@ -55,7 +56,7 @@ func TestNoticePlanOnThePage(t *testing.T) {
 	g := newRig(t)
 	d := g.draft(10, time.Hour)
 	b := g.as(staff.Viewer)
-	page := templateURL(d.ID)
+	page := shell.TemplateURL(d.ID)
 	b.get(page).is(200).has("Tell owners before the expiry Never").hasNot("Tell them over")
 	spec := d.Spec.WithNotices(template.NoticeDaysOf(3, 1, 0), template.ParseChannels("app", "email"))
 	_, err := g.Templates.Edit(t.Context(), staff.System(), d.ID, template.Edition{Version: d.Version, Spec: spec})

@@ -12,7 +12,7 @@ import (
 
 // explain tells what one user reserved for one template and what became of it.
 func (c *Console) explain(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadTemplate(r)
+	t, err := shell.TemplateOf(r, c.Templates)
 	if err != nil {
 		return err
 	}

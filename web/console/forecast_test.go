@@ -9,6 +9,7 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 func TestForecast(t *testing.T) {
@@ -22,7 +23,7 @@ func TestForecast(t *testing.T) {
 	d.ShopTimezone = "America/New_York"
 	l := g.Languages.Default()
 	opens, due := l.DateTime(d.OpensAt, d.Zone()), l.Clock(d.OpensAt.Add(-5*time.Minute), d.Zone())
-	b.get(templateURL(d.ID)).is(200).has(opens)
+	b.get(shell.TemplateURL(d.ID)).is(200).has(opens)
 	b.get("/forecast").is(200).has(opens, "<span>"+due).hasNot(l.DateTime(d.OpensAt, g.DefaultZone))
 	b.get("/forecast").is(200).has("50,000 of 205,000 reminders would miss their opening", "SMS: 6 min 40 s, 25% would miss the opening",
 		"500 per second, assumed", "at least 670 messages per second", "Have 25% of the reminders go out on another channel.", "Nothing is due on: E-mail, Web push, Webhook.", "5 min before").
@@ -65,7 +66,7 @@ func TestForecastOfChannelsThatStandStill(t *testing.T) {
 	g.exec(`update channel_settings set paused = true where channel = 1`)
 	b := g.as(staff.Viewer)
 	card := func() string {
-		return strings.SplitN(strings.SplitN(b.get(templateURL(d.ID)).is(200).body, `<section id="forecast-`, 2)[1], "</section>", 2)[0]
+		return strings.SplitN(strings.SplitN(b.get(shell.TemplateURL(d.ID)).is(200).body, `<section id="forecast-`, 2)[1], "</section>", 2)[0]
 	}
 	b.get("/").is(200).has("SMS: the provider fails", "in time if the provider works again", "in time once resumed").hasNot("All is well")
 	b.get("/forecast").is(200).has("all in time once this works again: E-mail, SMS", "if the provider works again", "once resumed", "The provider of this channel fails").hasNot(`class="badge is-good"`)

@@ -20,7 +20,7 @@ import (
 func (c *Console) listGrants(w http.ResponseWriter, r *http.Request) error {
 	p, q := pages.Grants{}, coupon.GrantQuery{Limit: shell.PageSize + 1}
 	if r.PathValue("id") != "" {
-		t, err := c.loadTemplate(r)
+		t, err := shell.TemplateOf(r, c.Templates)
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (c *Console) grantFile(w http.ResponseWriter, r *http.Request) error {
 
 // loadGiving loads the template of the address for who may give its coupons.
 func (c *Console) loadGiving(r *http.Request) (template.Template, error) {
-	t, err := c.loadTemplate(r)
+	t, err := shell.TemplateOf(r, c.Templates)
 	if err != nil {
 		return t, err
 	}
@@ -152,7 +152,7 @@ func (c *Console) showGrant(w http.ResponseWriter, r *http.Request) error {
 	}
 	if p.TakesBack() {
 		if p.MayGive && p.Job.Failed > 0 {
-			if p.Errors, _, err = c.firstErrors(r, p.Job, 0); err != nil {
+			if p.Errors, _, err = shell.FirstErrors(r, c.Jobs, p.Job, 0); err != nil {
 				return err
 			}
 		}

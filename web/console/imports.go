@@ -246,7 +246,7 @@ func (c *Console) confirmImport(w http.ResponseWriter, r *http.Request) error {
 	if result.Invalid > 0 {
 		points = append(points, l.N("import.confirm.invalid", result.Invalid))
 	}
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "import", Crumbs: workCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
+	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "import", Crumbs: shell.JobCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("import.confirm.title", j.Title), Points: points, Action: fmt.Sprintf("/users/import/%d/apply?check=%d", j.UploadID, j.ID),
 		Cancel: pages.Work{Job: j}.URL(), Submit: l.T("import.apply"), Kind: "primary", NoReason: true}})
 }

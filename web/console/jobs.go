@@ -18,14 +18,6 @@ import (
 	"dropbell/web/console/shell"
 )
 
-const (
-	// fewErrors is how many rows that failed a job's page shows, and how many
-	// that only have a note.
-	fewErrors = 10
-	// mostErrors is how many it looks through for them.
-	mostErrors = 5000
-)
-
 func (c *Console) listWork(w http.ResponseWriter, r *http.Request) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	p, q := workQuery(r)
@@ -75,7 +67,7 @@ func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
 	p := pages.Work{Job: j, MayStop: shell.Actor(r).Can(j.Needs, j.ShopNumber)}
 	p.Noted = importNotes(j)
 	if p.MayStop = p.MayStop && c.mayReadRows(r, j) == nil; p.MayStop && j.Failed+p.Noted > 0 {
-		if p.Errors, p.Notes, err = c.firstErrors(r, j, p.Noted); err != nil {
+		if p.Errors, p.Notes, err = shell.FirstErrors(r, c.Jobs, j, p.Noted); err != nil {
 			return err
 		}
 		if p.Last, err = c.Jobs.LastRowError(r.Context(), shell.Actor(r), j.ID); err != nil {
@@ -111,34 +103,6 @@ func (c *Console) workActions(r *http.Request, j job.Job) []ui.ButtonProps {
 	return nil
 }
 
-var errEnough = errors.New("enough rows")
-
-// firstErrors returns the first rows that failed, and the first of the noted
-// ones that did not.
-func (c *Console) firstErrors(r *http.Request, j job.Job, noted int64) (failed, notes []job.RowError, err error) {
-	seen, few := 0, func(list []job.RowError, all int64) bool { return int64(len(list)) < min(fewErrors, all) }
-	err = c.Jobs.RowErrors(r.Context(), shell.Actor(r), j.ID, func(e job.RowError) error {
-		switch isNote := user.IsNote(e); {
-		case isNote && few(notes, noted):
-			notes = append(notes, e)
-		case !isNote && few(failed, j.Failed):
-			failed = append(failed, e)
-		}
-		if seen++; seen == mostErrors || !few(failed, j.Failed) && !few(notes, noted) {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	return failed, notes, err
-}
-
-func workCrumbs(r *http.Request, j job.Job) []ui.Crumb {
-	return []ui.Crumb{{Label: shell.Say(r, "nav.jobs"), URL: "/jobs"}, {Label: j.Title, URL: pages.Work{Job: j}.URL()}}
-}
-
 func (c *Console) confirmStopWork(w http.ResponseWriter, r *http.Request) error {
 	j, err := c.loadWork(r)
 	if err != nil {
@@ -151,7 +115,7 @@ func (c *Console) confirmStopWork(w http.ResponseWriter, r *http.Request) error 
 	if j.State.Over() {
 		return c.Done(w, r, url, ui.Info, l.T("jobs.over"))
 	}
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "jobs", Crumbs: workCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
+	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "jobs", Crumbs: shell.JobCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("jobs.cancel.title", j.Title), Points: []string{l.T("jobs.cancel.1", j.Worked()), l.T("jobs.cancel.2")},
 		Action: url + "/cancel", Cancel: url, Submit: l.T("jobs.cancel"), Kind: "danger", NoReason: true}})
 }

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // maxTabs is how often somebody presses the key to come to a place of a page.
@@ -133,7 +134,7 @@ func TestFocusStaysInTheBrowser(t *testing.T) {
 	d := g.published(10, 2*time.Hour)
 	g.exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 minute', issued = 7 where id = $1`, d.ID)
 	g.exec(`insert into claim_seconds values ($1, date_trunc('second', now()) - interval '50 seconds', 5), ($1, date_trunc('second', now()) - interval '40 seconds', 2)`, d.ID)
-	b.open(g.server.URL + templateURL(d.ID))
+	b.open(g.server.URL + shell.TemplateURL(d.ID))
 	b.click("#claims details summary")
 	g.exec(`update templates set issued = 9 where id = $1`, d.ID)
 	b.sees("#claims", "91")

@@ -23,7 +23,7 @@ func (c *Console) limitsOf(r *http.Request) (pages.ShopLimits, error) {
 	if r.PathValue("id") == "0" {
 		return c.limitsForm(r, 0, "")
 	}
-	s, err := c.shop(r)
+	s, err := c.Shop(r)
 	if err != nil {
 		return pages.ShopLimits{}, err
 	}

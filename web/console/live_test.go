@@ -28,7 +28,7 @@ type message struct{ id, event, data string }
 // arrives.
 func (b *browser) listen(id int64, lastEventID string) (<-chan message, *http.Response) {
 	b.Helper()
-	path := liveURL(templateURL(id))
+	path := liveURL(shell.TemplateURL(id))
 	if b.live != "" {
 		path = b.live
 	}
@@ -145,7 +145,7 @@ func TestLiveParts(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, 2*time.Hour)
 	b := g.as(staff.Operator)
-	b.live = liveURL("/channels", templateURL(d.ID))
+	b.live = liveURL("/channels", shell.TemplateURL(d.ID))
 	stream, _ := b.listen(d.ID, "")
 	one, two := g.next(stream), g.next(stream)
 	if strings.Contains(one.data, "#drop") {
@@ -170,8 +170,8 @@ func TestLiveParts(t *testing.T) {
 			t.Errorf("%q: %d", refused, a.status)
 		}
 	}
-	b.get(liveURL(templateURL(999))).is(http.StatusNotFound)
-	g.as(staff.Viewer, 11).get(liveURL(templateURL(d.ID))).is(http.StatusForbidden)
+	b.get(liveURL(shell.TemplateURL(999))).is(http.StatusNotFound)
+	g.as(staff.Viewer, 11).get(liveURL(shell.TemplateURL(d.ID))).is(http.StatusForbidden)
 	g.as(staff.Viewer).get(liveURL("/channels/email/test")).is(http.StatusForbidden)
 }
 
@@ -196,7 +196,7 @@ func TestLiveIsSilentAtRest(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, 2*time.Hour)
 	f := &ui.Frame{Locale: g.Languages.Default(), Member: staff.Member{Role: staff.Admin}}
-	for _, path := range []string{"/", "/channels", templateURL(d.ID)} {
+	for _, path := range []string{"/", "/channels", shell.TemplateURL(d.ID)} {
 		first, err := g.LookAtPart(t.Context(), g.KeyOf(f, path), nil)
 		g.must(err)
 		g.wait(3 * time.Second)
@@ -246,7 +246,7 @@ func TestLiveEndsWhenRightsChange(t *testing.T) {
 	g.exec(`update staff set shops = '{11}' where id = $1`, m.ID)
 	g.wait(shell.PresenceLife)
 	g.ends(stream)
-	b.get(liveURL(templateURL(d.ID))).is(http.StatusForbidden)
+	b.get(liveURL(shell.TemplateURL(d.ID))).is(http.StatusForbidden)
 }
 
 // Who is limited to shops sees jobs of their own that belong to no shop, and
@@ -300,7 +300,7 @@ func TestLiveEndsForWhoIsSignedOut(t *testing.T) {
 		t.Errorf("disabled: %+v", got)
 	}
 	g.ends(stream)
-	b.get(liveURL(templateURL(d.ID))).is(http.StatusUnauthorized)
+	b.get(liveURL(shell.TemplateURL(d.ID))).is(http.StatusUnauthorized)
 }
 
 func TestLiveEndsWithTheProgram(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // Names are as long and as strange as somebody makes them.
@@ -27,7 +28,7 @@ func TestStrangeNamesInTheBrowser(t *testing.T) {
 	b.signIn(g, g.hire(staff.Marketer))
 	for _, width := range []int64{1280, 390} {
 		b.do(chromedp.EmulateViewport(width, 800))
-		for _, path := range []string{"/users/1001", "/users/1002", "/users?q=W", templateURL(d.ID)} {
+		for _, path := range []string{"/users/1001", "/users/1002", "/users?q=W", shell.TemplateURL(d.ID)} {
 			b.open(g.server.URL + path)
 			b.sees("h1, #drop-head", "")
 			b.narrow(fmt.Sprint(path, " at ", width))
@@ -75,7 +76,7 @@ func TestMoveToThePastInTheBrowser(t *testing.T) {
 	d := g.published(10, 5*time.Hour)
 	b := newTab(t)
 	b.signIn(g, g.hire(staff.Marketer))
-	b.open(g.server.URL + templateURL(d.ID) + "/move")
+	b.open(g.server.URL + shell.TemplateURL(d.ID) + "/move")
 	b.sees("#blast", "Type the new opening")
 	b.fill("#f-opens_at", "2020-01-01T10:00")
 	b.sees("#blast", "must lie in the future")

@@ -122,10 +122,10 @@ func TestHistoryShowsBeforeAndAfter(t *testing.T) {
 	d := g.draft(10, 48*time.Hour)
 	b := g.as(staff.Marketer)
 	form := g.typedForm(48 * time.Hour)
-	form.Set("version", b.get(templateURL(d.ID)+"/edit").field("version"))
+	form.Set("version", b.get(shell.TemplateURL(d.ID)+"/edit").field("version"))
 	form.Set("name", "Moon cake evening")
-	b.post(templateURL(d.ID)+"/edit", form).to(templateURL(d.ID))
-	b.get(templateURL(d.ID)).is(200).has("What changed", "Before", "After", "Moon cake night", "Moon cake evening")
+	b.post(shell.TemplateURL(d.ID)+"/edit", form).to(shell.TemplateURL(d.ID))
+	b.get(shell.TemplateURL(d.ID)).is(200).has("What changed", "Before", "After", "Moon cake night", "Moon cake evening")
 	if n := g.number(`select count(*) from audit where action = 'template.edit'`); n != 1 {
 		t.Errorf("%d records", n)
 	}

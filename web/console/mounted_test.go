@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 	"dropbell/web/middleware"
 )
 
@@ -58,7 +59,7 @@ func TestHead(t *testing.T) {
 		g.server = server
 		head := func(b *browser, path string) answer { return b.do(http.MethodHead, path, nil) }
 		b := g.as(staff.Admin)
-		for _, path := range []string{"/", "/templates", templateURL(d.ID), "/templates.csv", "/monitor/queues", g.Assets.URL("app.css"), "/live?of=%2F", templateURL(d.ID) + "/cockpit/live"} {
+		for _, path := range []string{"/", "/templates", shell.TemplateURL(d.ID), "/templates.csv", "/monitor/queues", g.Assets.URL("app.css"), "/live?of=%2F", shell.TemplateURL(d.ID) + "/cockpit/live"} {
 			if a := head(b, path).is(http.StatusOK); a.body != "" || a.header.Get("Content-Type") == "" {
 				t.Errorf("%s: %q, %v", path, a.body, a.header)
 			}

@@ -83,25 +83,8 @@ func (c *Console) newShop(w http.ResponseWriter, r *http.Request) error {
 	return c.Show(w, r, http.StatusOK, pages.ShopForm{New: true, Values: map[string]string{"timezone": zone}, Zones: shell.Zones(zone)}.Page())
 }
 
-func (c *Console) shop(r *http.Request) (template.Shop, error) {
-	number, err := shell.PathID(r)
-	if err != nil {
-		return template.Shop{}, err
-	}
-	list, err := c.ShopsOf(r)
-	for _, s := range list {
-		if s.Number == number {
-			return s, shell.Actor(r).May(staff.ManageTemplates, number)
-		}
-	}
-	if err == nil {
-		err = shell.ErrNoPage
-	}
-	return template.Shop{}, err
-}
-
 func (c *Console) editShop(w http.ResponseWriter, r *http.Request) error {
-	s, err := c.shop(r)
+	s, err := c.Shop(r)
 	if err != nil {
 		return err
 	}
@@ -136,7 +119,7 @@ func (c *Console) createShop(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) saveShop(w http.ResponseWriter, r *http.Request) error {
-	old, err := c.shop(r)
+	old, err := c.Shop(r)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // samplePath fills a route's pattern with an id that exists or does not; both
@@ -95,17 +96,17 @@ func TestLimitedToShops(t *testing.T) {
 	g.book(theirs, 1001, 0, 10)
 	b := g.as(staff.Marketer, 10)
 
-	b.get("/templates").is(200).has(templateURL(mine.ID)).hasNot(templateURL(theirs.ID))
-	b.get("/templates?shop=11").is(200).hasNot(templateURL(theirs.ID))
-	b.get("/").is(200).has(templateURL(mine.ID)).hasNot(templateURL(theirs.ID))
+	b.get("/templates").is(200).has(shell.TemplateURL(mine.ID)).hasNot(shell.TemplateURL(theirs.ID))
+	b.get("/templates?shop=11").is(200).hasNot(shell.TemplateURL(theirs.ID))
+	b.get("/").is(200).has(shell.TemplateURL(mine.ID)).hasNot(shell.TemplateURL(theirs.ID))
 	b.get("/audit").is(200).has("#" + "1").hasNot("/templates/2\"")
-	b.get("/users/1001").is(200).has(templateURL(mine.ID)).hasNot(templateURL(theirs.ID))
+	b.get("/users/1001").is(200).has(shell.TemplateURL(mine.ID)).hasNot(shell.TemplateURL(theirs.ID))
 	b.get("/shops").is(200).has("Shop 10").hasNot("Shop 11")
 	for _, path := range []string{"", "/edit", "/move", "/stock", "/pause", "/cockpit/live"} {
-		b.get(templateURL(theirs.ID) + path).is(http.StatusForbidden)
+		b.get(shell.TemplateURL(theirs.ID) + path).is(http.StatusForbidden)
 	}
 	for _, path := range []string{"/edit", "/move", "/stock", "/pause", "/cancel"} {
-		b.post(templateURL(theirs.ID)+path, nil).is(http.StatusForbidden)
+		b.post(shell.TemplateURL(theirs.ID)+path, nil).is(http.StatusForbidden)
 	}
 	b.get("/templates/new?from=2").is(http.StatusForbidden)
 	b.get("/shops/11").is(http.StatusNotFound)

@@ -90,7 +90,7 @@ func (c *Console) lookAtSales(ctx context.Context, id int64) (pages.Sales, error
 
 // showClaims answers with what of the card changes.
 func (c *Console) showClaims(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadTemplate(r)
+	t, err := shell.TemplateOf(r, c.Templates)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,7 +16,7 @@ import (
 )
 
 func (c *Console) confirmStep(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadOwn(r)
+	t, err := shell.OwnTemplate(r, c.Templates)
 	if err != nil {
 		return err
 	}
@@ -25,26 +24,17 @@ func (c *Console) confirmStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.askStep(w, r, p)
-}
-
-// askStep asks whether a step is meant, or says that it is not possible.
-func (c *Console) askStep(w http.ResponseWriter, r *http.Request, p pages.Confirmation) error {
-	status := http.StatusOK
-	if p.Submit == "" {
-		status = http.StatusConflict
-	}
-	return c.Ask(w, r, status, p)
+	return c.AskStep(w, r, p)
 }
 
 func (c *Console) takeStep(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadOwn(r)
+	t, err := shell.OwnTemplate(r, c.Templates)
 	if err != nil {
 		return err
 	}
 	step := r.PathValue("step")
 	if stepTaken(t, template.Transition(step)) { // a form that was sent twice, or a colleague
-		return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done."+step, t.Name))
+		return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done."+step, t.Name))
 	}
 	version, err := shell.ShownVersion(r, step == string(template.Publishing))
 	if err != nil {
@@ -52,11 +42,11 @@ func (c *Console) takeStep(w http.ResponseWriter, r *http.Request) error {
 	}
 	next, err := c.Templates.Do(r.Context(), shell.Actor(r), t.ID, version, template.Transition(step), shell.Reason(r))
 	if errors.Is(err, fault.ErrStale) { // show what there is now
-		if t, err = c.loadOwn(r); err != nil {
+		if t, err = shell.OwnTemplate(r, c.Templates); err != nil {
 			return err
 		}
 		if stepTaken(t, template.Transition(step)) {
-			return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done."+step, t.Name))
+			return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done."+step, t.Name))
 		}
 		return c.refuseStep(w, r, t, fault.ErrStale)
 	}
@@ -66,7 +56,7 @@ func (c *Console) takeStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done."+step, next.Name))
+	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done."+step, next.Name))
 }
 
 // stepTaken reports whether what the step is for is so already.
@@ -90,24 +80,7 @@ func (c *Console) refuseStep(w http.ResponseWriter, r *http.Request, t template.
 	if err != nil {
 		return err
 	}
-	return c.stepRefused(w, r, p, cause, pages.FieldLabel)
-}
-
-// stepRefused asks once more and says why the step was not possible; label names
-// the fields that the cause is about.
-func (c *Console) stepRefused(w http.ResponseWriter, r *http.Request, p pages.Confirmation, cause error, label func(context.Context, string) string) error {
-	p.Reason = shell.Reason(r)
-	if p.Submit != "" { // else it says so itself
-		p.Error = ui.FaultText(r.Context(), cause)
-	}
-	for _, f := range shell.FieldsOf(cause) {
-		p.Error = label(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
-	}
-	status := http.StatusConflict
-	if fault.KindOf(cause) == fault.Invalid {
-		status = http.StatusUnprocessableEntity
-	}
-	return c.Ask(w, r, status, p)
+	return c.StepRefused(w, r, p, cause, pages.FieldLabel)
 }
 
 // stepQuestion asks whether the step is meant; where the state does not allow
@@ -115,21 +88,17 @@ func (c *Console) stepRefused(w http.ResponseWriter, r *http.Request, p pages.Co
 func (c *Console) stepQuestion(r *http.Request, t template.Template) (pages.Confirmation, error) {
 	step := r.PathValue("step")
 	if no := t.Allows(template.Transition(step), c.Now()); no != nil {
-		return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
-			Title: shell.Say(r, "confirm.not."+step, t.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: templateURL(t.ID), NoReason: true}}, nil
+		return pages.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
+			Title: shell.Say(r, "confirm.not."+step, t.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: shell.TemplateURL(t.ID), NoReason: true}}, nil
 	}
 	points, err := c.stepPoints(r, t, step)
 	kind := "primary"
 	if step == string(template.Closing) || step == string(template.Cancelling) {
 		kind = "danger"
 	}
-	return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
-		Title: shell.Say(r, "confirm."+step+".title", t.Name), Points: points, Action: templateURL(t.ID) + "/" + step,
-		Cancel: templateURL(t.ID), Submit: shell.Say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}, err
-}
-
-func templateCrumbs(r *http.Request, t template.Template) []ui.Crumb {
-	return []ui.Crumb{{Label: shell.Say(r, "nav.templates"), URL: "/templates"}, {Label: t.Name, URL: templateURL(t.ID)}}
+	return pages.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
+		Title: shell.Say(r, "confirm."+step+".title", t.Name), Points: points, Action: shell.TemplateURL(t.ID) + "/" + step,
+		Cancel: shell.TemplateURL(t.ID), Submit: shell.Say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}, err
 }
 
 // stepPoints says what the step will do, in numbers where there are any.
@@ -197,7 +166,7 @@ func (c *Console) moveForm(w http.ResponseWriter, r *http.Request) error {
 
 // movable refuses the form where the opening is in the past or not public.
 func (c *Console) movable(r *http.Request) (template.Template, error) {
-	t, err := c.loadOwn(r)
+	t, err := shell.OwnTemplate(r, c.Templates)
 	if err != nil {
 		return t, err
 	}
@@ -285,7 +254,7 @@ func (c *Console) move(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done.move", moved.Name, shell.Frame(r).Locale.DateTime(moved.OpensAt, moved.Zone())))
+	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.move", moved.Name, shell.Frame(r).Locale.DateTime(moved.OpensAt, moved.Zone())))
 }
 
 func (c *Console) askMove(w http.ResponseWriter, r *http.Request, status int, p pages.Move) error {
@@ -296,7 +265,7 @@ func (c *Console) askMove(w http.ResponseWriter, r *http.Request, status int, p 
 }
 
 func (c *Console) stockForm(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadOwn(r)
+	t, err := shell.OwnTemplate(r, c.Templates)
 	if err != nil {
 		return err
 	}
@@ -308,15 +277,15 @@ func (c *Console) stockForm(w http.ResponseWriter, r *http.Request) error {
 
 func (c *Console) stockQuestion(r *http.Request, t template.Template, typed, broken string) pages.Confirmation {
 	l := shell.Frame(r).Locale
-	return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t),
+	return pages.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t),
 		Inside: ui.Field(ui.FieldProps{Name: "stock", Label: l.T("confirm.stock.field"), Value: typed, Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off"}),
 		ConfirmProps: ui.ConfirmProps{Title: l.T("confirm.stock.title", t.Name), Points: []string{l.T("confirm.stock.1", t.Stock, t.Issued), l.T("confirm.stock.2")},
-			Action: templateURL(t.ID) + "/stock", Cancel: templateURL(t.ID), Submit: l.T("do.stock"), Kind: "primary", NoReason: true,
+			Action: shell.TemplateURL(t.ID) + "/stock", Cancel: shell.TemplateURL(t.ID), Submit: l.T("do.stock"), Kind: "primary", NoReason: true,
 			Hidden: [][2]string{{"version", fmt.Sprint(t.Version)}}}}
 }
 
 func (c *Console) raiseStock(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadOwn(r)
+	t, err := shell.OwnTemplate(r, c.Templates)
 	if err != nil {
 		return err
 	}
@@ -338,5 +307,5 @@ func (c *Console) raiseStock(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Frame(r).Locale.T("done.stock", saved.Name, saved.Stock))
+	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Frame(r).Locale.T("done.stock", saved.Name, saved.Stock))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // refusing returns a marketer's browser, and what looks whether a step of the
@@ -23,7 +24,7 @@ func (g *rig) refusing(page string) (*browser, func(step, title, why string)) {
 // A step that the state does not allow is not asked about.
 func TestImpossibleStepsOfADrop(t *testing.T) {
 	g := newRig(t)
-	page := templateURL(g.published(10, time.Hour).ID)
+	page := shell.TemplateURL(g.published(10, time.Hour).ID)
 	b, refused := g.refusing(page)
 	refused("resume", "“Moon cake night” cannot be resumed", "The template is published and has not opened yet. It can be edited, paused, closed or cancelled.")
 	refused("publish", "cannot be published", "has not opened yet")

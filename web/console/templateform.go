@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
-	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
@@ -55,13 +54,11 @@ func (c *Console) createTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done.create", t.Name))
+	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.create", t.Name))
 }
 
-func templateURL(id int64) string { return "/templates/" + strconv.FormatInt(id, 10) }
-
 func (c *Console) editTemplate(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadOwn(r)
+	t, err := shell.OwnTemplate(r, c.Templates)
 	if err != nil {
 		return err
 	}
@@ -91,7 +88,7 @@ func (c *Console) formOf(t template.Template, shops []template.Shop) pages.Templ
 }
 
 func (c *Console) saveTemplate(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadOwn(r)
+	t, err := shell.OwnTemplate(r, c.Templates)
 	if err != nil {
 		return err
 	}
@@ -116,7 +113,7 @@ func (c *Console) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 	saved, err := c.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec})
 	switch {
 	case errors.Is(err, fault.ErrStale):
-		if t, err = c.loadOwn(r); err != nil {
+		if t, err = shell.OwnTemplate(r, c.Templates); err != nil {
 			return err
 		}
 		return c.showConflict(w, r, t, f)
@@ -129,7 +126,7 @@ func (c *Console) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done.edit", saved.Name))
+	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.edit", saved.Name))
 }
 
 func (c *Console) showForm(w http.ResponseWriter, r *http.Request, status int, f pages.TemplateForm) error {
@@ -138,26 +135,17 @@ func (c *Console) showForm(w http.ResponseWriter, r *http.Request, status int, f
 		f.Title = shell.Say(r, "form.edit", f.Values["name"])
 	}
 	f.Preview, f.Channels = c.preview(r, f.Values, f.Shops), c.Channels
-	inOrder(f.Errors, templateFields())
+	shell.InOrder(f.Errors, templateFields())
 	return c.Show(w, r, status, f.Page())
 }
 
 // showConflict shows both versions side by side.
 func (c *Console) showConflict(w http.ResponseWriter, r *http.Request, t template.Template, mine pages.TemplateForm) error {
-	who, err := c.lastChangedBy(r, "template", t.ID)
+	who, err := shell.LastChangedBy(r, c.Audit, "template", t.ID)
 	if err != nil {
 		return err
 	}
 	return c.Show(w, r, http.StatusConflict, pages.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version, Who: who}.Page())
-}
-
-// lastChangedBy names who changed something last, or is "".
-func (c *Console) lastChangedBy(r *http.Request, kind string, id int64) (string, error) {
-	last, err := c.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: kind, ObjectID: strconv.FormatInt(id, 10), Limit: 1})
-	if err != nil || len(last) == 0 {
-		return "", err
-	}
-	return pages.ActorName(r.Context(), last[0].Actor), nil
 }
 
 // previewTemplate answers what is typed so far: how the coupon looks, and
@@ -180,7 +168,7 @@ func (c *Console) previewTemplate(w http.ResponseWriter, r *http.Request) error 
 // reminders if it is saved with another opening.
 func (c *Console) blastOfForm(r *http.Request, opensAt time.Time) (b pages.Blast, err error) {
 	id, _ := strconv.ParseInt(r.PostFormValue("template"), 10, 64) // nonsense is none
-	t, err := c.visibleTemplate(r, id)
+	t, err := shell.VisibleTemplate(r, c.Templates, id)
 	if t == nil || t.Stored == template.Draft || opensAt.IsZero() || opensAt.Equal(t.OpensAt) || !c.Now().Before(t.OpensAt) {
 		return b, err
 	}

@@ -107,9 +107,9 @@ func (c *Console) inPhases(r *http.Request, parts []template.Query, at int, plac
 func phaseOf(s string, n int) (int, template.Cursor) {
 	phase, rest, several := strings.Cut(s, ".")
 	if i, err := strconv.Atoi(phase); several && err == nil && i >= 0 && i < n {
-		return i, cursor(rest)
+		return i, shell.Cursor(rest)
 	}
-	return 0, cursor(s)
+	return 0, shell.Cursor(s)
 }
 
 // templateQuery reads which templates are meant; what cannot be read is among
@@ -132,43 +132,15 @@ func (c *Console) templateQuery(r *http.Request) (pages.Templates, template.Quer
 		q.Shops = []int64{n}
 	}
 	if i := slices.IndexFunc(p.Shops, func(s template.Shop) bool { return s.Number == n || n == 0 && len(p.Shops) == 1 }); i >= 0 {
-		p.DaysOf, f.Zone = &p.Shops[i], c.campaignZone(p.Shops[i].Timezone)
+		p.DaysOf, f.Zone = &p.Shops[i], c.ShopZone(p.Shops[i].Timezone)
 	}
 	q.From, q.To = f.Days()
 	p.Zone, p.Errors = f.Zone, f.Broken.List
 	return p, q, nil
 }
 
-// cursor reads the "after" of a keyset page; nonsense is the beginning.
-func cursor(s string) template.Cursor {
-	at, id, _ := strings.Cut(s, "_")
-	micros, err1 := strconv.ParseInt(at, 10, 64)
-	n, err2 := strconv.ParseInt(id, 10, 64)
-	if err1 != nil || err2 != nil || micros < 0 || micros > 1<<58 {
-		return template.Cursor{}
-	}
-	return template.Cursor{OpensAt: time.UnixMicro(micros).UTC(), ID: n}
-}
-
-func (c *Console) loadTemplate(r *http.Request) (template.Template, error) {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return template.Template{}, err
-	}
-	return c.Templates.Template(r.Context(), shell.Actor(r), id)
-}
-
-// loadOwn is loadTemplate for who wants to change it.
-func (c *Console) loadOwn(r *http.Request) (template.Template, error) {
-	t, err := c.loadTemplate(r)
-	if err != nil {
-		return t, err
-	}
-	return t, shell.Actor(r).May(staff.ManageTemplates, t.ShopNumber)
-}
-
 func (c *Console) showTemplate(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadTemplate(r)
+	t, err := shell.TemplateOf(r, c.Templates)
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func TestLifeOfADrop(t *testing.T) {
 	g := newRig(t)
 	d := g.draft(10, 2*time.Hour)
 	b := g.as(staff.Marketer)
-	page := templateURL(d.ID)
+	page := shell.TemplateURL(d.ID)
 	for _, step := range []string{"publish", "pause", "resume"} {
 		asked := b.get(page+"/"+step).is(200).has("Reason", "Cancel")
 		b.post(page+"/"+step, url.Values{"reason": {"because of " + step}, "version": {asked.field("version")}}).to(page)
@@ -135,7 +135,7 @@ func TestPublishingWhatNobodySaw(t *testing.T) {
 	g := newRig(t)
 	d := g.draft(10, 2*time.Hour)
 	b := g.as(staff.Marketer)
-	page := templateURL(d.ID)
+	page := shell.TemplateURL(d.ID)
 	seen := b.get(page + "/publish").is(200).has("a stock of 100.").field("version")
 	changed := d.Spec
 	changed.Stock = 9999
@@ -157,8 +157,8 @@ func TestPublishInThePastIsExplained(t *testing.T) {
 	d := g.draft(10, time.Hour)
 	g.wait(90 * time.Minute)
 	b := g.as(staff.Marketer)
-	asked := b.get(templateURL(d.ID) + "/publish").is(200).has("12 of 12 reminder slots are already past")
-	b.post(templateURL(d.ID)+"/publish", url.Values{"version": {asked.field("version")}}).is(http.StatusUnprocessableEntity).has("Opening: must lie in the future")
+	asked := b.get(shell.TemplateURL(d.ID) + "/publish").is(200).has("12 of 12 reminder slots are already past")
+	b.post(shell.TemplateURL(d.ID)+"/publish", url.Values{"version": {asked.field("version")}}).is(http.StatusUnprocessableEntity).has("Opening: must lie in the future")
 }
 
 func TestMove(t *testing.T) {
@@ -167,7 +167,7 @@ func TestMove(t *testing.T) {
 	g.book(d, 1001, delivery.App, 5, 60)
 	g.book(d, 1002, delivery.Email, 60)
 	b := g.as(staff.Marketer)
-	page := templateURL(d.ID) + "/move"
+	page := shell.TemplateURL(d.ID) + "/move"
 	typed := func(in time.Duration) string {
 		text, _ := shell.TypedTime(g.now().Add(in).Truncate(time.Minute), berlin(t))
 		return text
@@ -182,8 +182,8 @@ func TestMove(t *testing.T) {
 	b.post(page, url.Values{"version": {version}, "opens_at": {typed(-time.Hour)}}).is(422).has("must lie in the future")
 	b.post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}}).is(422).has("Closing: must be after the opening")
 	b.post(page, url.Values{"version": {version}, "opens_at": {typed(-time.Hour)}, "reason": {"late truck"}}).is(422).has(`value="late truck"`)
-	b.post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}, "follow": {"1"}, "reason": {"late truck"}}).to(templateURL(d.ID))
-	b.get(templateURL(d.ID)).is(200).has("late truck")
+	b.post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}, "follow": {"1"}, "reason": {"late truck"}}).to(shell.TemplateURL(d.ID))
+	b.get(shell.TemplateURL(d.ID)).is(200).has("late truck")
 	b.post(page, url.Values{"version": {version}, "opens_at": {typed(9 * time.Hour)}, "follow": {"1"}}).is(http.StatusConflict).has("Somebody changed this")
 	got, err := g.Templates.Template(t.Context(), staff.System(), d.ID)
 	g.must(err)
@@ -193,7 +193,7 @@ func TestMove(t *testing.T) {
 	again, err := g.Templates.Edit(t.Context(), staff.System(), d.ID, template.Edition{Version: got.Version, Spec: got.Spec})
 	g.must(err)
 	b.get(page + "?remind_once=1&opens_at=" + typed(10*time.Hour)).is(200).has(`name="remind_once" value="1" checked`)
-	b.post(page, url.Values{"version": {strconv.FormatInt(again.Version, 10)}, "opens_at": {typed(10 * time.Hour)}, "follow": {"1"}, "remind_once": {"1"}}).to(templateURL(d.ID))
+	b.post(page, url.Values{"version": {strconv.FormatInt(again.Version, 10)}, "opens_at": {typed(10 * time.Hour)}, "follow": {"1"}, "remind_once": {"1"}}).to(shell.TemplateURL(d.ID))
 	if got, err = g.Templates.Template(t.Context(), staff.System(), d.ID); err != nil || !got.RemindOnce {
 		t.Errorf("%+v %v", got, err)
 	}
@@ -205,27 +205,27 @@ func TestChangeStock(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, 2*time.Hour)
 	b := g.as(staff.Marketer)
-	page := templateURL(d.ID) + "/stock"
+	page := shell.TemplateURL(d.ID) + "/stock"
 	version := b.get(page).is(200).has("Now 100, of which 0 are issued").field("version")
 	g.exec(`update templates set issued = 3 where id = $1`, d.ID)
 	b.post(page, url.Values{"version": {version}, "stock": {"2"}}).is(http.StatusConflict).has("Stock cannot be lower than what is issued", `value="2"`)
 	b.post(page, url.Values{"version": {version}, "stock": {"many"}}).is(422).has("must be a whole number")
 	b.post(page, url.Values{"version": {version}, "stock": {"99999999999999"}}).is(422)
-	b.post(page, url.Values{"version": {version}, "stock": {"1,500"}}).to(templateURL(d.ID))
-	b.get(templateURL(d.ID)).is(200).has("1,500")
+	b.post(page, url.Values{"version": {version}, "stock": {"1,500"}}).to(shell.TemplateURL(d.ID))
+	b.get(shell.TemplateURL(d.ID)).is(200).has("1,500")
 }
 
 func TestStaleForm(t *testing.T) {
 	g := newRig(t)
 	d := g.draft(10, 48*time.Hour)
 	mine, theirs := g.as(staff.Marketer), g.as(staff.Marketer)
-	page := templateURL(d.ID) + "/edit"
+	page := shell.TemplateURL(d.ID) + "/edit"
 	version := mine.get(page).is(200).field("version")
 	form := g.typedForm(48 * time.Hour)
 	form.Set("version", version)
 	form.Set("name", "Theirs")
 	form.Set("stock", "7")
-	theirs.post(page, form).to(templateURL(d.ID))
+	theirs.post(page, form).to(shell.TemplateURL(d.ID))
 	form.Set("name", "Mine")
 	form.Set("stock", "9")
 	a := mine.post(page, form).is(http.StatusConflict).has("Somebody was faster", "The marketer changed this", "Theirs", "Mine", "Take mine", "Take theirs")
@@ -239,7 +239,7 @@ func TestStaleForm(t *testing.T) {
 		keep[k] = v
 	}
 	mine.post(page, keep).is(200).has(`value="Mine"`)
-	mine.post(page, again).to(templateURL(d.ID))
+	mine.post(page, again).to(shell.TemplateURL(d.ID))
 	got, err := g.Templates.Template(t.Context(), staff.System(), d.ID)
 	g.must(err)
 	if got.Name != "Mine" || got.Stock != 9 {
@@ -251,7 +251,7 @@ func TestEditPublished(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, 48*time.Hour)
 	b := g.as(staff.Marketer)
-	page := templateURL(d.ID) + "/edit"
+	page := shell.TemplateURL(d.ID) + "/edit"
 	form := url.Values{}
 	for k, v := range valuesOf(d) {
 		form.Set(k, v)
@@ -265,8 +265,8 @@ func TestEditPublished(t *testing.T) {
 	b.post(page, form).is(http.StatusConflict).has("Stock cannot be lower than what is issued")
 	form.Set("stock", "500")
 	form.Set("name", "New name")
-	b.post(page, form).to(templateURL(d.ID))
-	b.get(templateURL(d.ID)).is(200).has("New name", "“New name” has been saved.")
+	b.post(page, form).to(shell.TemplateURL(d.ID))
+	b.get(shell.TemplateURL(d.ID)).is(200).has("New name", "“New name” has been saved.")
 }
 
 // Unsorted, what is ahead comes before what is over, and nothing is lost or

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // A road is what lies between a browser and the console: it can lose the
@@ -60,7 +61,7 @@ func TestRequestsThatNobodyAnswersAreSpokenOf(t *testing.T) {
 	b.sees("#results", "Nothing fits")
 	within(t, "the end of the warning", func() bool { return b.text("#trouble") == "" })
 
-	b.open(way.URL + templateURL(d.ID))
+	b.open(way.URL + shell.TemplateURL(d.ID))
 	b.press("#drop-head", "Publish")
 	b.sees("#dialog", "Publish “")
 	way.Config.SetKeepAlivesEnabled(false)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
 )
 
 // What a coupon is worth is said once, for every kind.
@@ -25,7 +26,7 @@ func TestWorthOfACoupon(t *testing.T) {
 		g.exec(`update templates set `+c.set+` where id = $1`, d.ID)
 		english.get(fmt.Sprintf("/coupons/%d", id)).is(200).has(c.en)
 		chinese.get(fmt.Sprintf("/coupons/%d", id)).is(200).has(c.zh)
-		english.get(templateURL(d.ID)).is(200).has(c.enTerms)
-		chinese.get(templateURL(d.ID)).is(200).has(c.zhTerms)
+		english.get(shell.TemplateURL(d.ID)).is(200).has(c.enTerms)
+		chinese.get(shell.TemplateURL(d.ID)).is(200).has(c.zhTerms)
 	}
 }

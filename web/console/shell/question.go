@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"crypto/rand"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	"dropbell/views/ui"
 )
 
 // maxReason bounds what is kept of a reason, in bytes.
@@ -123,4 +125,31 @@ func RequestKey(r *http.Request) string {
 		return key
 	}
 	return rand.Text()
+}
+
+// AskStep asks whether a step is meant, or says that it is not possible: a
+// confirmation with nothing to submit is sent with status 409.
+func (sh *Shell) AskStep(w http.ResponseWriter, r *http.Request, p pages.Confirmation) error {
+	status := http.StatusOK
+	if p.Submit == "" {
+		status = http.StatusConflict
+	}
+	return sh.Ask(w, r, status, p)
+}
+
+// StepRefused asks once more and says why the step was not possible; label names
+// the fields that the cause is about.
+func (sh *Shell) StepRefused(w http.ResponseWriter, r *http.Request, p pages.Confirmation, cause error, label func(context.Context, string) string) error {
+	p.Reason = Reason(r)
+	if p.Submit != "" { // else it says so itself
+		p.Error = ui.FaultText(r.Context(), cause)
+	}
+	for _, f := range FieldsOf(cause) {
+		p.Error = label(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+	}
+	status := http.StatusConflict
+	if fault.KindOf(cause) == fault.Invalid {
+		status = http.StatusUnprocessableEntity
+	}
+	return sh.Ask(w, r, status, p)
 }
