@@ -8,7 +8,6 @@ package console
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/web/console/access"
 	"dropbell/web/console/shell"
+	"dropbell/web/console/shell/upload"
 )
 
 // AuditReader reads the audit log.
@@ -60,16 +60,6 @@ type DeadMessages interface {
 	Discard(ctx context.Context, by staff.Actor, id int64) error
 }
 
-// Uploads keeps files that jobs read.
-type Uploads interface {
-	Upload(ctx context.Context, id int64) (job.Upload, error)
-	SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error)
-	// SavePreviews keeps what the page of a file shows of it.
-	SavePreviews(ctx context.Context, id int64, previews []job.Preview) error
-	// RemoveUpload removes a file that was refused.
-	RemoveUpload(ctx context.Context, id int64) error
-}
-
 // Deps are everything the console stands on. All are required.
 type Deps struct {
 	shell.Deps
@@ -92,9 +82,8 @@ type Deps struct {
 	Jobs          *job.Service
 	Ledger        *delivery.Ledger
 	Bulks         *template.Bulks
-	Uploads       Uploads
-	// Tables reads uploaded files.
-	Tables   job.Tables
+	// Files receives uploaded files.
+	Files    *upload.Files
 	People   *user.Service
 	Letters  *campaign.Letters
 	Segments *segment.Service

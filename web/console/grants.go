@@ -14,6 +14,7 @@ import (
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
+	"dropbell/web/console/shell/upload"
 )
 
 // listGrants lists the lists of one template, or of all.
@@ -89,7 +90,7 @@ func (c *Console) startGrant(w http.ResponseWriter, r *http.Request) error {
 	if coupon.CheckGiving(t, true, c.Now()) != nil { // the page says why
 		return c.Show(w, r, http.StatusConflict, pages.GrantStart{Template: t}.Page())
 	}
-	u, _, err := c.receive(r)
+	u, _, err := c.Files.Receive(r)
 	if list := shell.FieldsOf(err); list != nil {
 		return refused(list)
 	}
@@ -97,8 +98,8 @@ func (c *Console) startGrant(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := c.unusable(r, u.ID); err != nil {
-		c.removeUpload(r, u.ID)
-		if status, list := refusedFile(w, err); list != nil {
+		c.Files.Remove(r, u.ID)
+		if status, list := upload.Refused(w, err); list != nil {
 			return c.Show(w, r, status, pages.GrantStart{Template: t, Errors: list}.Page())
 		}
 		return err
@@ -106,7 +107,7 @@ func (c *Console) startGrant(w http.ResponseWriter, r *http.Request) error {
 	p := coupon.GrantParams{TemplateID: t.ID, DryRun: true, Source: coupon.Source{File: u.Name}}
 	j, err := c.Grants.Start(r.Context(), shell.Actor(r), p, u.ID, "")
 	if err != nil {
-		c.removeUpload(r, u.ID)
+		c.Files.Remove(r, u.ID)
 		return err
 	}
 	return c.Done(w, r, pages.GrantURL(j.ID), "", "")
@@ -115,7 +116,7 @@ func (c *Console) startGrant(w http.ResponseWriter, r *http.Request) error {
 // unusable returns what is wrong with an uploaded list, as far as its beginning
 // tells: at once, not by the job.
 func (c *Console) unusable(r *http.Request, upload int64) error {
-	s, err := c.sample(r, upload, job.Reading{})
+	s, err := c.Files.Sample(r, upload, job.Reading{})
 	if err != nil {
 		return err
 	}

@@ -4,75 +4,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
-	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
+	"dropbell/web/console/shell/upload"
 )
-
-// maxUpload bounds a file of users or ids, in bytes.
-const maxUpload = 512 << 20
-
-var (
-	errNoFile    = &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file", Message: "choose a file"}}}
-	errEmptyFile = &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file_empty", Message: "the file is empty; choose one with a row of names and rows below it"}}}
-)
-
-// unreadable says at the field of the file why it cannot be read.
-func unreadable(err error) []fault.Field {
-	f := fault.Field{Key: "rule.file_unreadable", Message: err.Error()}
-	if why, ok := errors.AsType[*fault.Fields](err); ok && len(why.List) > 0 {
-		f = why.List[0]
-	}
-	f.Name = "file"
-	return []fault.Field{f}
-}
-
-// receive stores the file of a form, and returns its other fields, of which
-// those before the file are complete.
-func (c *Console) receive(r *http.Request) (u job.Upload, fields map[string]string, err error) {
-	fields = map[string]string{}
-	parts, err := r.MultipartReader()
-	if err != nil {
-		return u, fields, shell.ErrMalformed
-	}
-	for {
-		part, err := parts.NextPart()
-		if err == io.EOF {
-			return u, fields, errNoFile
-		}
-		if err != nil {
-			return u, fields, shell.ErrMalformed
-		}
-		if part.FormName() != "file" {
-			raw, err := io.ReadAll(io.LimitReader(part, 4<<10))
-			if err != nil {
-				return u, fields, shell.ErrMalformed
-			}
-			fields[part.FormName()] = strings.ToValidUTF8(strings.ReplaceAll(string(raw), "\x00", ""), "")
-			continue
-		}
-		if part.FileName() == "" {
-			return u, fields, errNoFile
-		}
-		u, err = c.Uploads.SaveUpload(r.Context(), part.FileName(), part, maxUpload, shell.Actor(r))
-		if errors.Is(err, job.ErrUploadTooLarge) {
-			return u, fields, &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.file_size", Message: "must have at most 512 MiB"}}}
-		}
-		if err == nil && u.Bytes == 0 {
-			return u, fields, errEmptyFile
-		}
-		return u, fields, err
-	}
-}
 
 // ofAllShops lets staff pass who may change users everywhere: users belong to
 // every shop.
@@ -90,7 +33,7 @@ func (c *Console) importForm(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) importUpload(w http.ResponseWriter, r *http.Request) error {
-	u, _, err := c.receive(r)
+	u, _, err := c.Files.Receive(r)
 	if list := shell.FieldsOf(err); list != nil {
 		return c.Show(w, r, http.StatusUnprocessableEntity, pages.ImportStart{Errors: list}.Page())
 	}
@@ -98,9 +41,9 @@ func (c *Console) importUpload(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// What cannot be read is said at once, not after the columns.
-	if err := c.keepPreviews(r, u.ID); err != nil {
-		c.removeUpload(r, u.ID)
-		if status, list := refusedFile(w, err); list != nil {
+	if err := c.Files.KeepPreviews(r, u.ID); err != nil {
+		c.Files.Remove(r, u.ID)
+		if status, list := upload.Refused(w, err); list != nil {
 			return c.Show(w, r, status, pages.ImportStart{Errors: list}.Page())
 		}
 		return err
@@ -127,7 +70,7 @@ func (c *Console) loadImport(r *http.Request, how job.Reading) (pages.ImportColu
 	if err != nil {
 		return pages.ImportColumns{}, err
 	}
-	u, err := c.Uploads.Upload(r.Context(), id)
+	u, err := c.Files.Uploads.Upload(r.Context(), id)
 	if err == nil {
 		err = u.Visible(shell.Actor(r))
 	}
@@ -137,7 +80,7 @@ func (c *Console) loadImport(r *http.Request, how job.Reading) (pages.ImportColu
 	if err != nil {
 		return pages.ImportColumns{}, err
 	}
-	s, err := c.kept(r, u, how)
+	s, err := c.Files.Kept(r, u, how)
 	if err != nil {
 		return pages.ImportColumns{}, err
 	}
@@ -159,7 +102,7 @@ func (c *Console) loadImport(r *http.Request, how job.Reading) (pages.ImportColu
 
 func (c *Console) importColumns(w http.ResponseWriter, r *http.Request) error {
 	params, checked := c.checked(r)
-	how := readingOf(r)
+	how := upload.ReadingOf(r)
 	if checked && how == (job.Reading{}) {
 		how = params.Reading
 	}
@@ -182,7 +125,7 @@ func (c *Console) importColumns(w http.ResponseWriter, r *http.Request) error {
 
 // importCheck starts the job that says what an import would do.
 func (c *Console) importCheck(w http.ResponseWriter, r *http.Request) error {
-	p, err := c.loadImport(r, readingOf(r))
+	p, err := c.loadImport(r, upload.ReadingOf(r))
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if j.UploadID != 0 && !namedUsers(j) {
-		if u, err := c.Uploads.Upload(r.Context(), j.UploadID); err == nil {
+		if u, err := c.Files.Uploads.Upload(r.Context(), j.UploadID); err == nil {
 			p.Upload = u.Name
 		} else if !errors.Is(err, job.ErrUploadNotFound) {
 			return err

@@ -62,8 +62,8 @@ func workbook(t *testing.T) string {
 func TestImportChosenSheet(t *testing.T) {
 	files := &openings{}
 	g := newRig(t)
-	files.Tables = g.Tables
-	g.Tables = files
+	files.Tables = g.Files.Tables
+	g.Files.Tables = files
 	b := g.as(staff.Marketer)
 	start := b.upload("/users/import", "members.xlsx", workbook(t)).is(303).header.Get("Location")
 	opened := files.opened
@@ -129,7 +129,7 @@ func TestRefusedFilesAreRemoved(t *testing.T) {
 func TestOneWorkbookAtATime(t *testing.T) {
 	g := newRig(t)
 	one := tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload, Turns: tables.NewTurns(20 * time.Millisecond)}
-	g.Tables = one
+	g.Files.Tables = one
 	b := g.as(staff.Marketer)
 	file := workbook(t)
 	u, err := postgres.NewUploads(g.db).SaveUpload(t.Context(), "x.xlsx", strings.NewReader(file), 1<<20, staff.System())

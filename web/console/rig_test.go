@@ -37,6 +37,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/web/console/access"
 	"dropbell/web/console/shell"
+	"dropbell/web/console/shell/upload"
 )
 
 const password = "a good password"
@@ -123,7 +124,7 @@ func (g *rig) deps() Deps {
 		Sales:         postgres.NewLedgers(g.db),
 		Stock:         stock.Whereabouts{Plans: postgres.NewGates(g.db)},
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
-		Jobs:          &job.Service{Store: postgres.NewJobs(g.db)}, Uploads: postgres.NewUploads(g.db),
+		Jobs:          &job.Service{Store: postgres.NewJobs(g.db)}, Files: &upload.Files{Uploads: postgres.NewUploads(g.db), Tables: tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload}, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(g.db)},
 		Codes:   &redeemcode.Service{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T), Now: g.now},
 		Bulks:   &template.Bulks{Templates: &template.Service{Store: store, Now: g.now}, Jobs: &job.Service{Store: postgres.NewJobs(g.db)}},
@@ -142,7 +143,6 @@ func (g *rig) deps() Deps {
 		People:   &user.Service{Store: postgres.NewUsers(g.db)},
 		Letters:  &campaign.Letters{Store: postgres.NewCampaigns(g.db)},
 		Segments: &segment.Service{Store: postgres.NewSegments(g.db), Jobs: &job.Service{Store: postgres.NewJobs(g.db)}, Tables: tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload}},
-		Tables:   tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload},
 
 		Templates: &template.Service{Store: store, Now: g.now},
 		Reminders: reminders,

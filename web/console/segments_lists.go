@@ -13,6 +13,7 @@ import (
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
+	"dropbell/web/console/shell/upload"
 )
 
 func (c *Console) newList(w http.ResponseWriter, r *http.Request) error {
@@ -20,7 +21,7 @@ func (c *Console) newList(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) createList(w http.ResponseWriter, r *http.Request) error {
-	u, fields, err := c.receive(r)
+	u, fields, err := c.Files.Receive(r)
 	p := pages.ListForm{Name: fields["name"], RequestKey: fields["request_key"], Errors: shell.FieldsOf(err)}
 	if p.Errors == nil && err != nil {
 		return err
@@ -30,7 +31,7 @@ func (c *Console) createList(w http.ResponseWriter, r *http.Request) error {
 		if err == nil {
 			return c.Done(w, r, pages.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
 		}
-		c.removeUpload(r, u.ID)
+		c.Files.Remove(r, u.ID)
 		if status, list := c.refusedList(w, err); list != nil {
 			p.Errors = list
 			return c.Show(w, r, status, p.Page())
@@ -47,7 +48,7 @@ func (c *Console) refusedList(w http.ResponseWriter, err error) (status int, lis
 		return http.StatusUnprocessableEntity, list
 	}
 	if errors.Is(err, job.ErrBusy) {
-		return refusedFile(w, err)
+		return upload.Refused(w, err)
 	}
 	return 0, nil
 }
@@ -91,7 +92,7 @@ func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return c.refuseFile(w, r, g, err)
 	}
-	u, fields, err := c.receive(r)
+	u, fields, err := c.Files.Receive(r)
 	if list := shell.FieldsOf(err); list != nil {
 		return c.Show(w, r, http.StatusUnprocessableEntity, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
 	}
@@ -100,7 +101,7 @@ func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	j, err := c.Segments.AddFile(r.Context(), shell.Actor(r), g.ID, u.ID, fileKey(fields["request_key"], u))
 	if err != nil {
-		c.removeUpload(r, u.ID)
+		c.Files.Remove(r, u.ID)
 		if status, list := c.refusedList(w, err); list != nil {
 			return c.Show(w, r, status, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
 		}

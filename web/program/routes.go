@@ -24,6 +24,7 @@ import (
 	"dropbell/web/console"
 	"dropbell/web/console/access"
 	"dropbell/web/console/shell"
+	"dropbell/web/console/shell/upload"
 	"dropbell/web/middleware"
 	"dropbell/web/security"
 )
@@ -109,7 +110,7 @@ func (p *program) newConsole() *console.Console {
 		Sales:         postgres.NewLedgers(p.DB),
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.DB)},
 		Stock:         p.whereabouts(), Paces: redis.NewShelves(p.Redis),
-		Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Uploads: postgres.NewUploads(p.DB),
+		Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Files: &upload.Files{Uploads: postgres.NewUploads(p.DB), Tables: p.tables(), Log: p.Log},
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.DB)},
 		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}, Notices: postgres.NewNotices(p.DB),
 		Tallies: postgres.NewCouponTallies(p.DB), Grants: p.grants(),
@@ -118,7 +119,7 @@ func (p *program) newConsole() *console.Console {
 	p.wireCockpit(&deps)
 	p.wireLists(&deps)
 	p.wireSingleSignOn(&deps)
-	deps.People, deps.Segments, deps.Tables = p.users, p.segments(), p.tables()
+	deps.People, deps.Segments = p.users, p.segments()
 	deps.Letters = &campaign.Letters{Store: postgres.NewCampaigns(p.DB)}
 	return console.New(deps)
 }

@@ -2,13 +2,14 @@ package shell
 
 import (
 	"context"
+	"errors"
+	"net/http"
+
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
-	"errors"
-	"net/http"
 )
 
 const (

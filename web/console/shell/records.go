@@ -2,10 +2,11 @@ package shell
 
 import (
 	"context"
-	"dropbell/domain/staff"
-	"dropbell/views/pages"
 	"net/http"
 	"strconv"
+
+	"dropbell/domain/staff"
+	"dropbell/views/pages"
 )
 
 // Records reads the audit log, the newest entries first.

@@ -2,15 +2,16 @@ package shell
 
 import (
 	"context"
-	"dropbell/domain/staff"
-	"dropbell/domain/template"
-	"dropbell/views/ui"
 	"errors"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/ui"
 )
 
 // Templates finds one template that the actor may see: [template.ErrNotFound]

@@ -2,12 +2,13 @@ package shell
 
 import (
 	"cmp"
-	"dropbell/domain/fault"
-	"dropbell/domain/user"
 	"net/http"
 	"slices"
 	"strconv"
 	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
 )
 
 // TypedUser reads a user id, which may be left empty.

@@ -1,7 +1,6 @@
-package console
+package upload
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -22,8 +21,8 @@ const (
 	previewCell = 200
 )
 
-// readingOf is how the request wants a file to be read.
-func readingOf(r *http.Request) job.Reading {
+// ReadingOf is how the request wants a file to be read.
+func ReadingOf(r *http.Request) job.Reading {
 	how := job.Reading{Encoding: r.FormValue("encoding")}
 	if !slices.Contains(job.Encodings(), how.Encoding) {
 		how.Encoding = ""
@@ -34,10 +33,10 @@ func readingOf(r *http.Request) job.Reading {
 	return how
 }
 
-// keepPreviews reads the beginning of a new file, of a workbook that of each
+// KeepPreviews reads the beginning of a new file, of a workbook that of each
 // sheet, and keeps it: its page reads the file no more.
-func (c *Console) keepPreviews(r *http.Request, upload int64) error {
-	first, err := c.sample(r, upload, job.Reading{})
+func (f *Files) KeepPreviews(r *http.Request, upload int64) error {
+	first, err := f.Sample(r, upload, job.Reading{})
 	if err != nil && (!errors.Is(err, errEmptyFile) || len(first.Sheets) < 2) {
 		return err
 	}
@@ -49,7 +48,7 @@ func (c *Console) keepPreviews(r *http.Request, upload int64) error {
 		if i+1 == first.Sheet {
 			continue
 		}
-		p, err := c.sample(r, upload, job.Reading{Sheet: i + 1})
+		p, err := f.Sample(r, upload, job.Reading{Sheet: i + 1})
 		if err != nil && fault.KindOf(err) != fault.Invalid { // said to those who choose this sheet
 			return err
 		}
@@ -60,30 +59,30 @@ func (c *Console) keepPreviews(r *http.Request, upload int64) error {
 	if len(list) == 0 {
 		return errEmptyFile
 	}
-	return c.Uploads.SavePreviews(r.Context(), upload, list)
+	return f.Uploads.SavePreviews(r.Context(), upload, list)
 }
 
-// kept returns the beginning of the table that is meant, from what was kept
+// Kept returns the beginning of the table that is meant, from what was kept
 // if it is there.
-func (c *Console) kept(r *http.Request, u job.Upload, how job.Reading) (job.Preview, error) {
+func (f *Files) Kept(r *http.Request, u job.Upload, how job.Reading) (job.Preview, error) {
 	for i, p := range u.Previews {
 		if how == (job.Reading{}) && i == 0 || how.Sheet != 0 && p.Sheet == how.Sheet || len(p.Sheets) == 0 && how.Sheet == 0 && p.Encoding == how.Encoding {
 			return p, nil
 		}
 	}
-	return c.sample(r, u.ID, how)
+	return f.Sample(r, u.ID, how)
 }
 
-// sample reads the names of the columns and the first rows.
-func (c *Console) sample(r *http.Request, upload int64, how job.Reading) (job.Preview, error) {
+// Sample reads the names of the columns and the first rows.
+func (f *Files) Sample(r *http.Request, upload int64, how job.Reading) (job.Preview, error) {
 	s := job.Preview{Bare: true}
-	table, err := c.Tables.OpenTable(r.Context(), upload, how, nil)
+	table, err := f.Tables.OpenTable(r.Context(), upload, how, nil)
 	if err != nil {
 		return s, err
 	}
 	defer func() { _ = table.Close() }()
-	if f, ok := table.(job.Formatted); ok {
-		s.Format = f.Format()
+	if t, ok := table.(job.Formatted); ok {
+		s.Format = t.Format()
 	}
 	for len(s.Rows) < sampleRows {
 		_, cells, err := table.Next()
@@ -115,28 +114,4 @@ func shortened(cells []string) []string {
 		list[i] = strings.Clone(c)
 	}
 	return list
-}
-
-// refusedFile says at the field of the file why it cannot be read, and with
-// which status; nil for an error that is not about the file.
-func refusedFile(w http.ResponseWriter, err error) (status int, list []fault.Field) {
-	switch {
-	case errors.Is(err, job.ErrBusy):
-		w.Header().Set("Retry-After", "5")
-		return http.StatusServiceUnavailable, []fault.Field{{Name: "file", Key: "rule.file_busy", Message: err.Error()}}
-	case fault.KindOf(err) == fault.Invalid:
-		return http.StatusUnprocessableEntity, unreadable(err)
-	}
-	return 0, nil
-}
-
-// removeUpload removes an uploaded file that was refused. Where that fails,
-// housekeeping does it later.
-func (c *Console) removeUpload(r *http.Request, upload int64) {
-	if upload == 0 {
-		return
-	}
-	if err := c.Uploads.RemoveUpload(context.WithoutCancel(r.Context()), upload); err != nil {
-		c.Log.WarnContext(r.Context(), "a refused upload could not be removed", "upload", upload, "error", err)
-	}
 }
