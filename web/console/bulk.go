@@ -161,3 +161,8 @@ func (c *Console) bulkActions(r *http.Request, j job.Job) []ui.ButtonProps {
 	return []ui.ButtonProps{{Label: shell.Frame(r).Locale.N("bulk.undo."+string(back), int64(len(result.IDs))), Icon: "refresh",
 		URL: fmt.Sprintf("/templates/bulk?%s", q.Encode()), Dialog: true}}
 }
+
+// showBulkJobs says what the pages of jobs show of bulk steps.
+func (c *Console) showBulkJobs() {
+	c.ShowJobs(shell.JobView{Actions: c.bulkActions}, template.BulkKind)
+}

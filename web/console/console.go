@@ -131,6 +131,9 @@ func New(d Deps) *Console {
 	c.ahead = shell.NewRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 		return c.Forecaster.Forecast(ctx, forecastAhead)
 	})
+	c.showGrantJobs()
+	c.showBulkJobs()
+	c.showImportJobs()
 	c.table = c.routesOfSubjects()
 	c.handler = c.routes()
 	return c

@@ -11,7 +11,7 @@ import (
 // recordQueueChange records what an operator is about to change in the queue
 // dashboard, such as "queue.pause" of the queue "email".
 func (c *Console) recordQueueChange(r *http.Request) error {
-	path := strings.TrimPrefix(r.URL.Path, shell.MonitorPath+"/api/")
+	path := strings.TrimPrefix(r.URL.Path, MonitorPath+"/api/")
 	name, rest, _ := strings.Cut(strings.TrimPrefix(path, "queues/"), "/")
 	name, verb, _ := strings.Cut(name, ":")
 	if rest != "" || verb != "pause" && verb != "resume" {

@@ -311,3 +311,16 @@ func (c *Console) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
 	}
 	return c.Done(w, r, pages.GrantURL(j.ID), tone, said)
 }
+
+// showJobs says what the pages of jobs show of those of grants.
+func (c *Console) showGrantJobs() {
+	c.ShowJobs(shell.JobView{NoFile: namedUsers, Actions: func(r *http.Request, j job.Job) []ui.ButtonProps {
+		return []ui.ButtonProps{{Label: shell.Say(r, "grants.open"), Icon: "ticket", URL: pages.GrantURL(j.ID)}}
+	}}, coupon.GrantKind, coupon.TakeBackKind)
+}
+
+// namedUsers reports whether the job reads what a request named: nobody's file.
+func namedUsers(j job.Job) bool {
+	var p coupon.GrantParams
+	return json.Unmarshal(j.Params, &p) == nil && p.IDs
+}

@@ -7,8 +7,10 @@ import (
 
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
+	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	"dropbell/web/console/shell"
 )
 
 // importOutcome is what the page of a job shows of its result: for those that
@@ -44,4 +46,13 @@ func importNotes(j job.Job) int64 {
 		return 0
 	}
 	return result.Repeated
+}
+
+// showImportJobs says what the pages of jobs show of imports and of the jobs of
+// segments.
+func (c *Console) showImportJobs() {
+	c.ShowJobs(shell.JobView{Actions: c.importActions, Outcome: importOutcome, Noted: importNotes,
+		// Contacts stand in rows of a file of users.
+		MayReadRows: func(by staff.Actor) error { return by.MayEverywhere(staff.ManageUsers) }}, user.CheckJob, user.ImportJob)
+	c.ShowJobs(shell.JobView{Outcome: importOutcome}, segment.CountJob, segment.ListJob)
 }

@@ -1,17 +1,13 @@
 package console
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 
-	"dropbell/domain/coupon"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
-	"dropbell/domain/staff"
-	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
@@ -65,7 +61,10 @@ func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := pages.Work{Job: j, MayStop: shell.Actor(r).Can(j.Needs, j.ShopNumber)}
-	p.Noted = importNotes(j)
+	view := c.JobView(j.Kind)
+	if view.Noted != nil {
+		p.Noted = view.Noted(j)
+	}
 	if p.MayStop = p.MayStop && c.mayReadRows(r, j) == nil; p.MayStop && j.Failed+p.Noted > 0 {
 		if p.Errors, p.Notes, err = shell.FirstErrors(r, c.Jobs, j, p.Noted); err != nil {
 			return err
@@ -74,33 +73,20 @@ func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if j.UploadID != 0 && !namedUsers(j) {
+	if j.UploadID != 0 && (view.NoFile == nil || !view.NoFile(j)) {
 		if u, err := c.Files.Uploads.Upload(r.Context(), j.UploadID); err == nil {
 			p.Upload = u.Name
 		} else if !errors.Is(err, job.ErrUploadNotFound) {
 			return err
 		}
 	}
-	p.Actions = c.workActions(r, j)
-	p.Actions, p.Outcome = append(p.Actions, c.importActions(r, j)...), importOutcome(j)
-	return c.Either(w, r, p.Card(), p.Page())
-}
-
-// namedUsers reports whether the job reads what a request named: nobody's file.
-func namedUsers(j job.Job) bool {
-	var p coupon.GrantParams
-	return (j.Kind == coupon.GrantKind || j.Kind == coupon.TakeBackKind) && json.Unmarshal(j.Params, &p) == nil && p.IDs
-}
-
-// workActions are the buttons of a job's page that only its kind knows.
-func (c *Console) workActions(r *http.Request, j job.Job) []ui.ButtonProps {
-	switch j.Kind {
-	case template.BulkKind:
-		return c.bulkActions(r, j)
-	case coupon.GrantKind, coupon.TakeBackKind:
-		return []ui.ButtonProps{{Label: shell.Say(r, "grants.open"), Icon: "ticket", URL: pages.GrantURL(j.ID)}}
+	if view.Actions != nil {
+		p.Actions = view.Actions(r, j)
 	}
-	return nil
+	if view.Outcome != nil {
+		p.Outcome = view.Outcome(j)
+	}
+	return c.Either(w, r, p.Card(), p.Page())
 }
 
 func (c *Console) confirmStopWork(w http.ResponseWriter, r *http.Request) error {
@@ -136,13 +122,12 @@ func (c *Console) stopWork(w http.ResponseWriter, r *http.Request) error {
 	return c.Done(w, r, url, ui.Good, shell.Say(r, "jobs.cancelled", j.Title))
 }
 
-// mayReadRows refuses rows of a file of users, in which contacts stand, to
-// those who may not see contacts.
+// mayReadRows refuses rows of the job to members who may not see them.
 func (c *Console) mayReadRows(r *http.Request, j job.Job) error {
-	if j.Kind != user.ImportJob && j.Kind != user.CheckJob {
-		return nil
+	if view := c.JobView(j.Kind); view.MayReadRows != nil {
+		return view.MayReadRows(shell.Actor(r))
 	}
-	return shell.Actor(r).MayEverywhere(staff.ManageUsers)
+	return nil
 }
 
 // workErrors sends every row that failed or has a note as a file, whose last

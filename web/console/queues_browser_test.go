@@ -9,12 +9,11 @@ import (
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/localstack"
 	"dropbell/domain/staff"
-	"dropbell/web/console/shell"
 )
 
 // The dashboard is there, inside a page that leads elsewhere, also on a phone.
 func TestQueuesInTheBrowser(t *testing.T) {
-	monitor, err := asynq.NewMonitor(localstack.RedisServer(t).URL(), shell.MonitorPath)
+	monitor, err := asynq.NewMonitor(localstack.RedisServer(t).URL(), MonitorPath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +36,7 @@ func TestQueuesInTheBrowser(t *testing.T) {
 		}
 	}
 	b.do(chromedp.EmulateViewport(1280, 800))
-	b.open(g.server.URL + shell.MonitorPath) // an old bookmark
+	b.open(g.server.URL + MonitorPath) // an old bookmark
 	b.sees("h1", "Queues")
 	b.press(".sidebar", "Templates")
 	b.sees("h1", "Templates")

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"dropbell/domain/staff"
 	"dropbell/web/console/access"
 	"dropbell/web/console/shell"
@@ -53,7 +51,7 @@ func (c *Console) routesOfSubjects() []shell.Route {
 		shell.Post("/grants/{id}/{step:apply|takeback}", staff.ManageUsers, c.takeGrantStep),
 		shell.Get("/templates/{id}/grants", staff.View, c.listGrants),
 		shell.Get("/templates/{id}/grants/new", staff.ManageUsers, c.newGrant),
-		shell.Post("/templates/{id}/grants/new", staff.ManageUsers, c.startGrant),
+		shell.Upload(shell.Post("/templates/{id}/grants/new", staff.ManageUsers, c.startGrant)),
 
 		shell.Live(2*time.Second, shell.Get("/codes", staff.View, c.allCodes)),
 		shell.Get("/codes.csv", staff.View, c.exportBatches),
@@ -66,7 +64,7 @@ func (c *Console) routesOfSubjects() []shell.Route {
 
 		shell.Get("/users", staff.View, c.findUsers),
 		shell.Get("/users/import", staff.ManageUsers, c.ofAllShops(c.importForm)),
-		shell.Post("/users/import", staff.ManageUsers, c.ofAllShops(c.importUpload)),
+		shell.Upload(shell.Post("/users/import", staff.ManageUsers, c.ofAllShops(c.importUpload))),
 		shell.Get("/users/import/template.csv", staff.ManageUsers, c.ofAllShops(c.importTemplate)),
 		shell.Get("/users/import/{id}", staff.ManageUsers, c.ofAllShops(c.importColumns)),
 		shell.Post("/users/import/{id}", staff.ManageUsers, c.ofAllShops(c.importCheck)),
@@ -86,12 +84,12 @@ func (c *Console) routesOfSubjects() []shell.Route {
 		shell.Get("/segments/new", staff.ManageUsers, c.newSegment),
 		shell.Post("/segments/new", staff.ManageUsers, c.createSegment),
 		shell.Get("/segments/lists/new", staff.ManageUsers, c.newList),
-		shell.Post("/segments/lists/new", staff.ManageUsers, c.createList),
+		shell.Upload(shell.Post("/segments/lists/new", staff.ManageUsers, c.createList)),
 		shell.Get("/segments/{id}", staff.View, c.showSegment),
 		shell.Get("/segments/{id}/edit", staff.ManageUsers, c.editSegment),
 		shell.Post("/segments/{id}/edit", staff.ManageUsers, c.saveSegment),
 		shell.Get("/segments/{id}/file", staff.ManageUsers, c.fileForm),
-		shell.Post("/segments/{id}/file", staff.ManageUsers, c.addFile),
+		shell.Upload(shell.Post("/segments/{id}/file", staff.ManageUsers, c.addFile)),
 		shell.Post("/segments/{id}/count", staff.ManageUsers, c.countSegment),
 		shell.Post("/segments/{id}/clone", staff.ManageUsers, c.cloneSegment),
 		shell.Get("/segments/{id}/delete", staff.ManageUsers, c.confirmDeleteSegment),
@@ -158,11 +156,7 @@ func (c *Console) routesOfSubjects() []shell.Route {
 }
 
 func (c *Console) routes() http.Handler {
-	return c.Mount(c.table, func(r chi.Router) {
-		monitor := c.monitor()
-		r.Handle(shell.MonitorPath, monitor)
-		r.Handle(shell.MonitorPath+"/*", monitor)
-	})
+	return c.Mount(c.table, map[string]http.Handler{MonitorPath: c.monitor()})
 }
 
 // monitor lets operators work on the queues and everybody else look who is not
@@ -170,7 +164,7 @@ func (c *Console) routes() http.Handler {
 func (c *Console) monitor() http.Handler {
 	readOnly, writable := c.Monitor(false), c.Monitor(true)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := c.Admit(r, shell.Everywhere(shell.Get(shell.MonitorPath, staff.View, nil))); err != nil {
+		if err := c.Admit(r, shell.Everywhere(shell.Get(MonitorPath, staff.View, nil))); err != nil {
 			c.Fail(w, r, err)
 			return
 		}

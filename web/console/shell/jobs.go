@@ -5,12 +5,40 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/a-h/templ"
+
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	"dropbell/views/ui"
 )
+
+// A JobView is what a subject adds to the pages of its jobs. Each function may
+// be nil.
+type JobView struct {
+	// Actions are the buttons that only this kind of job has.
+	Actions func(r *http.Request, j job.Job) []ui.ButtonProps
+	// Outcome shows the result of the job; nil = there is nothing to show.
+	Outcome func(j job.Job) templ.Component
+	// Noted is how many rows have a note and did not fail.
+	Noted func(j job.Job) int64
+	// MayReadRows refuses members who may not see the rows of the job that failed
+	// or have a note.
+	MayReadRows func(by staff.Actor) error
+	// NoFile reports whether the job reads what a request named: nobody's file.
+	NoFile func(j job.Job) bool
+}
+
+// ShowJobs says what pages show of jobs of the kinds given.
+func (sh *Shell) ShowJobs(v JobView, kinds ...string) {
+	for _, kind := range kinds {
+		sh.jobs[kind] = v
+	}
+}
+
+// JobView returns what the subject of the kind of job adds to its page.
+func (sh *Shell) JobView(kind string) JobView { return sh.jobs[kind] }
 
 const (
 	// fewErrors is how many rows that failed a job's page shows, and how many

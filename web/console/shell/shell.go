@@ -69,7 +69,12 @@ type Shell struct {
 	shops    ShopList
 	present  *presence
 	live     liveParts
-	closers  []func()
+	// uploads are the routes that take files, own the handlers that read their
+	// bodies themselves, by path.
+	uploads chi.Router
+	own     map[string]http.Handler
+	jobs    map[string]JobView
+	closers []func()
 }
 
 // New returns a shell, on which [Shell.mount] must be called before it
@@ -85,7 +90,7 @@ func New(d Deps) *Shell {
 		panic(err)
 	}
 	sh := &Shell{PublicURL: d.PublicURL, DefaultZone: d.DefaultZone, Now: d.Now, Log: d.Log, Languages: languages, Assets: assets,
-		security: d.Security, shops: d.ShopList, present: newPresence(d.Staff.Present, d.Now)}
+		security: d.Security, shops: d.ShopList, present: newPresence(d.Staff.Present, d.Now), jobs: map[string]JobView{}}
 	sh.Sessions = newSessions(d, sh.Fail)
 	sh.live.hub = NewHub(sh.LookAtPart, func(p *part) time.Duration { return p.every })
 	return sh
@@ -96,10 +101,12 @@ func (sh *Shell) ConfirmWith(page func(http.ResponseWriter, *http.Request, pages
 	sh.askConfirm = page
 }
 
-// Mount returns the handler of the routes and of the static files. own adds
-// what checks rights itself; it is behind the same middleware.
-func (sh *Shell) Mount(table []Route, own func(chi.Router)) http.Handler {
+// Mount returns the handler of the routes and of the static files. Each handler
+// of own answers every request for its path and below. It checks rights and
+// reads bodies itself, and is behind the same middleware.
+func (sh *Shell) Mount(table []Route, own map[string]http.Handler) http.Handler {
 	sh.live.routes, sh.live.own = routesOfParts(table)
+	sh.uploads, sh.own = routesOfUploads(table), own
 	r := chi.NewRouter()
 	r.Use(head)
 	r.Handle(static.Prefix+"*", sh.Assets)
@@ -108,7 +115,10 @@ func (sh *Shell) Mount(table []Route, own func(chi.Router)) http.Handler {
 		for _, rt := range table {
 			r.Method(rt.Method, rt.Pattern, sh.serve(rt))
 		}
-		own(r)
+		for path, h := range own {
+			r.Handle(path, h)
+			r.Handle(path+"/*", h)
+		}
 		r.NotFound(func(w http.ResponseWriter, r *http.Request) { sh.Fail(w, r, ErrNoPage) })
 		r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) { sh.Fail(w, r, ErrNoPage) })
 	})
