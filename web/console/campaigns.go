@@ -255,3 +255,25 @@ func (c *Console) changeRate(w http.ResponseWriter, r *http.Request) error {
 	}
 	return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done.rate"))
 }
+
+// exportCampaigns sends every campaign that the list's filter selects.
+func (c *Console) exportCampaigns(w http.ResponseWriter, r *http.Request) error {
+	p, q := c.campaignQuery(r)
+	if len(p.Errors) > 0 {
+		return &fault.Fields{List: p.Errors}
+	}
+	q.Limit = shell.ExportPage
+	head := []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight"}
+	return c.Export(w, r, "campaigns", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *campaign.Status) ([]campaign.Status, error) {
+			if last != nil {
+				q.BeforeID = last.ID
+			}
+			return c.Campaigns.Campaigns(r.Context(), shell.Actor(r), q)
+		}, func(x campaign.Status) error {
+			n := x.Progress
+			return s.Row(x.ID, x.Shop, x.ShopName, x.Name, string(x.State), x.Channel.String(), string(x.Audience.Kind), x.StartsAt, x.EndsAt,
+				n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight)
+		})
+	})
+}

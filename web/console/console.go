@@ -37,27 +37,12 @@ type AuditReader interface {
 	Record(ctx context.Context, e staff.Entry) error
 }
 
-// Shops keeps the shops.
-type Shops interface {
-	Shops(ctx context.Context) ([]template.Shop, error)
-	// ChangeShop creates the shop or changes its name and time zone, and says
-	// in the entry what it was before and is now.
-	ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error
-}
-
 // ChannelSettings keeps what operators decide about channels.
 type ChannelSettings interface {
 	Settings(ctx context.Context) ([delivery.Channels]delivery.Setting, error)
 	Backlogs(ctx context.Context) ([]delivery.Backlog, error)
 	// Providers returns how the calls of the channels' providers went lately.
 	Providers(ctx context.Context) ([delivery.Channels]delivery.ProviderHealth, error)
-}
-
-// DeadMessages keeps the events that handlers gave up on.
-type DeadMessages interface {
-	Open(ctx context.Context, before int64, limit int) ([]staff.DeadMessage, error)
-	Requeue(ctx context.Context, by staff.Actor, id int64) error
-	Discard(ctx context.Context, by staff.Actor, id int64) error
 }
 
 // Deps are everything the console stands on. All are required.

@@ -263,3 +263,30 @@ func (c *Console) cancelJob(w http.ResponseWriter, r *http.Request) error {
 	}
 	return c.Done(w, r, "/dead-letters", ui.Good, shell.Say(r, "letters.cancelled_now"))
 }
+
+// exportDeadLetters sends every dead letter that the filter selects.
+func (c *Console) exportDeadLetters(w http.ResponseWriter, r *http.Request) error {
+	_, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return &fault.Fields{List: broken}
+	}
+	head := []string{"batch_id", "user_id", "channel", "template_id", "template_name", "reason", "detail", "attempts", "first_at", "last_at", "worthless_after",
+		"kind", "campaign_id", "campaign_name"}
+	return c.Export(w, r, "dead-letters", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *delivery.DeadLetter) ([]delivery.DeadLetter, error) {
+			var batch int64
+			var id user.ID
+			if last != nil {
+				batch, id = last.BatchID, last.UserID
+			}
+			return c.DeadLetters.List(r.Context(), shell.Actor(r), f, batch, id, shell.ExportPage)
+		}, func(d delivery.DeadLetter) error {
+			var campaignID any
+			if d.Kind == delivery.KindCampaign {
+				campaignID = d.OwnerID
+			}
+			return s.Row(d.BatchID, int64(d.UserID), d.Channel.String(), d.TemplateID, d.TemplateName, d.Reason, d.Detail, d.Attempts,
+				d.FirstAt, d.LastAt, d.WorthlessAfter, string(d.Kind), campaignID, d.OwnerName)
+		})
+	})
+}

@@ -146,3 +146,24 @@ func (c *Console) workErrors(w http.ResponseWriter, r *http.Request) error {
 		})
 	})
 }
+
+// exportWork sends every job that the list's filter selects.
+func (c *Console) exportWork(w http.ResponseWriter, r *http.Request) error {
+	p, q := workQuery(r)
+	if len(p.Errors) > 0 {
+		return &fault.Fields{List: p.Errors}
+	}
+	q.Limit = shell.ExportPage
+	head := []string{"id", "kind", "title", "shop_number", "state", "total", "done", "failed", "reason", "detail", "created_by", "created_at", "started_at", "finished_at"}
+	return c.Export(w, r, "jobs", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *job.Job) ([]job.Job, error) {
+			if last != nil {
+				q.Before = last.ID
+			}
+			return c.Jobs.Jobs(r.Context(), shell.Actor(r), q)
+		}, func(j job.Job) error {
+			return s.Row(j.ID, j.Kind, j.Title, j.ShopNumber, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail,
+				j.CreatedBy, j.CreatedAt, j.StartedAt, j.FinishedAt)
+		})
+	})
+}

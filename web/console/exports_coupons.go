@@ -4,28 +4,35 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"dropbell/domain/coupon"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
-	"dropbell/domain/segment"
 	"dropbell/web/console/shell"
 )
 
-// exportSegments sends every segment and list that the search finds.
-func (c *Console) exportSegments(w http.ResponseWriter, r *http.Request) error {
-	q := segment.Query{Search: strings.TrimSpace(r.FormValue("q")), Limit: shell.ExportPage}
-	head := []string{"id", "name", "kind", "members", "counted_at", "version", "created_by", "created_at", "updated_at"}
-	return c.Export(w, r, "segments", head, func(s *shell.Sheet) error {
-		return shell.InPages(func(last *segment.Segment) ([]segment.Segment, error) {
+// exportCoupons sends every coupon that is found.
+func (c *Console) exportCoupons(w http.ResponseWriter, r *http.Request) error {
+	p, q, ok := couponQuery(r)
+	if len(p.Errors) > 0 {
+		return &fault.Fields{List: p.Errors}
+	}
+	if !ok || p.Search == "" {
+		shell.Redirect(w, r, "/coupons")
+		return nil
+	}
+	q.Limit = shell.ExportPage
+	head := []string{"id", "template_id", "template_name", "shop_number", "user_id", "state", "origin", "issued_at", "expires_at", "order_id", "discount", "currency"}
+	return c.Export(w, r, "coupons", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *coupon.Listed) ([]coupon.Listed, error) {
 			if last != nil {
-				q.After.UpdatedAt, q.After.ID = last.UpdatedAt, last.ID
+				q.BeforeID = last.ID
 			}
-			return c.Segments.Segments(r.Context(), shell.Actor(r), q)
-		}, func(g segment.Segment) error {
-			return s.Row(g.ID, g.Name, string(g.Kind), g.Members, g.CountedAt, g.Version, g.CreatedBy, g.CreatedAt, g.UpdatedAt)
+			return c.Coupons.List(r.Context(), shell.Actor(r), q)
+		}, func(x coupon.Listed) error {
+			return s.Row(x.ID, x.TemplateID, x.TemplateName, x.ShopNumber, int64(x.UserID), string(x.At(x.Now)), x.Origin, x.IssuedAt, x.ExpiresAt,
+				x.OrderID, int64(x.Discount), x.Rule.Currency)
 		})
 	})
 }
@@ -42,27 +49,6 @@ func (c *Console) exportLocks(w http.ResponseWriter, r *http.Request) error {
 			return c.Coupons.OpenLocks(r.Context(), shell.Actor(r), after, shell.ExportPage)
 		}, func(l coupon.Listed) error {
 			return s.Row(l.ID, l.TemplateID, l.TemplateName, l.ShopNumber, int64(l.UserID), l.OrderID, int64(l.Discount), l.Rule.Currency, l.LockedAt, l.LockedUntil)
-		})
-	})
-}
-
-// exportWork sends every job that the list's filter selects.
-func (c *Console) exportWork(w http.ResponseWriter, r *http.Request) error {
-	p, q := workQuery(r)
-	if len(p.Errors) > 0 {
-		return &fault.Fields{List: p.Errors}
-	}
-	q.Limit = shell.ExportPage
-	head := []string{"id", "kind", "title", "shop_number", "state", "total", "done", "failed", "reason", "detail", "created_by", "created_at", "started_at", "finished_at"}
-	return c.Export(w, r, "jobs", head, func(s *shell.Sheet) error {
-		return shell.InPages(func(last *job.Job) ([]job.Job, error) {
-			if last != nil {
-				q.Before = last.ID
-			}
-			return c.Jobs.Jobs(r.Context(), shell.Actor(r), q)
-		}, func(j job.Job) error {
-			return s.Row(j.ID, j.Kind, j.Title, j.ShopNumber, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail,
-				j.CreatedBy, j.CreatedAt, j.StartedAt, j.FinishedAt)
 		})
 	})
 }
@@ -130,20 +116,4 @@ func namedTemplate(r *http.Request) (int64, error) {
 		return 0, shell.ErrNoPage
 	}
 	return id, nil
-}
-
-// exportShops sends the shops that the viewer may see.
-func (c *Console) exportShops(w http.ResponseWriter, r *http.Request) error {
-	list, err := c.ShopsOf(r)
-	if err != nil {
-		return err
-	}
-	return c.Export(w, r, "shops", []string{"shop_number", "name", "timezone"}, func(s *shell.Sheet) error {
-		for _, x := range list {
-			if err := s.Row(x.Number, x.Name, x.Timezone); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

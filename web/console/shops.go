@@ -1,7 +1,7 @@
 package console
 
 import (
-	"fmt"
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,61 +14,6 @@ import (
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
-
-func (c *Console) listDeadMessages(w http.ResponseWriter, r *http.Request) error {
-	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	list, err := c.DeadMessages.Open(r.Context(), max(0, before), shell.PageSize+1)
-	if err != nil {
-		return err
-	}
-	p := pages.DeadMessages{List: list[:min(len(list), shell.PageSize)]}
-	if len(list) > shell.PageSize {
-		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
-	}
-	if before > 0 {
-		p.First = shell.WithQuery(r, "before", "")
-	}
-	return c.Show(w, r, http.StatusOK, p.Page())
-}
-
-func (c *Console) deadMessageQuestion(r *http.Request, id int64) pages.Confirmation {
-	step, kind := r.PathValue("step"), "primary"
-	if step == "discard" {
-		kind = "danger"
-	}
-	return pages.Confirmation{Active: "dead_messages", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.dead_messages"), URL: "/dead-messages"}},
-		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "confirm."+step+".title"), Points: []string{shell.Say(r, "confirm."+step+".1")}, NoReason: true,
-			Action: fmt.Sprintf("/dead-messages/%d/%s", id, step), Cancel: "/dead-messages", Submit: shell.Say(r, "dead."+step), Kind: kind}}
-}
-
-func (c *Console) confirmDeadMessage(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
-	return c.Ask(w, r, http.StatusOK, c.deadMessageQuestion(r, id))
-}
-
-func (c *Console) settleDeadMessage(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
-	settle, text := c.DeadMessages.Discard, "dead.discarded_now"
-	if r.PathValue("step") == "requeue" {
-		settle, text = c.DeadMessages.Requeue, "dead.requeued_now"
-	}
-	err = settle(r.Context(), shell.Actor(r), id)
-	if fault.KindOf(err) == fault.Invalid || fault.KindOf(err) == fault.NotFound {
-		p := c.deadMessageQuestion(r, id)
-		p.Error = ui.FaultText(r.Context(), err)
-		return c.Ask(w, r, http.StatusConflict, p)
-	}
-	if err != nil {
-		return err
-	}
-	return c.Done(w, r, "/dead-messages", ui.Good, shell.Say(r, text))
-}
 
 func (c *Console) listShops(w http.ResponseWriter, r *http.Request) error {
 	list, err := c.ShopsOf(r)
@@ -163,4 +108,12 @@ func typedShop(r *http.Request) (template.Shop, pages.ShopForm) {
 	}
 	f.Errors = e.List
 	return template.Shop{Number: number, Name: f.Values["name"], Timezone: f.Values["timezone"]}, f
+}
+
+// Shops keeps the shops.
+type Shops interface {
+	Shops(ctx context.Context) ([]template.Shop, error)
+	// ChangeShop creates the shop or changes its name and time zone, and says
+	// in the entry what it was before and is now.
+	ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error
 }
