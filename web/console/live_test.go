@@ -279,7 +279,7 @@ func TestLiveOwnJob(t *testing.T) {
 // A part that cannot be drawn for a mistake in the program does not end it.
 func TestLiveSurvivesAPanic(t *testing.T) {
 	g := newRig(t)
-	g.Mount([]shell.Route{shell.Live(time.Second, shell.Get("/", staff.View, func(http.ResponseWriter, *http.Request) error { panic("oh dear") }))}, nil)
+	g.Mount([]shell.Route{shell.Live(time.Second, shell.Get("/", staff.View, func(http.ResponseWriter, *http.Request) error { panic("oh dear") }))})
 	g.Console.Log = slog.New(slog.DiscardHandler) // it is said there, as it should be
 	g.as(staff.Viewer).get(liveURL("/")).is(http.StatusInternalServerError)
 }

@@ -253,7 +253,7 @@ func (sh *Shell) refusal(r *http.Request, err error) (text string, complete bool
 func Seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second)+1, 10) }
 
 // readsItself reports whether the handler behind the address reads the body:
-// a file, part by part, or what a handler of [Shell.Mount]'s own takes.
+// a file, part by part, or what a handler of [Shell.Handle] takes.
 func (sh *Shell) readsItself(r *http.Request) bool {
 	for path := range sh.own {
 		if strings.HasPrefix(r.URL.Path, path) {

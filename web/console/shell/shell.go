@@ -69,8 +69,8 @@ type Shell struct {
 	shops    ShopList
 	present  *presence
 	live     liveParts
-	// uploads are the routes that take files, own the handlers that read their
-	// bodies themselves, by path.
+	// uploads are the routes that take files, own the handlers of [Shell.Handle]
+	// by path.
 	uploads chi.Router
 	own     map[string]http.Handler
 	jobs    map[string]JobView
@@ -90,7 +90,7 @@ func New(d Deps) *Shell {
 		panic(err)
 	}
 	sh := &Shell{PublicURL: d.PublicURL, DefaultZone: d.DefaultZone, Now: d.Now, Log: d.Log, Languages: languages, Assets: assets,
-		security: d.Security, shops: d.ShopList, present: newPresence(d.Staff.Present, d.Now), jobs: map[string]JobView{}}
+		security: d.Security, shops: d.ShopList, present: newPresence(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}}
 	sh.Sessions = newSessions(d, sh.Fail)
 	sh.live.hub = NewHub(sh.LookAtPart, func(p *part) time.Duration { return p.every })
 	return sh
@@ -101,12 +101,15 @@ func (sh *Shell) ConfirmWith(page func(http.ResponseWriter, *http.Request, pages
 	sh.askConfirm = page
 }
 
-// Mount returns the handler of the routes and of the static files. Each handler
-// of own answers every request for its path and below. It checks rights and
-// reads bodies itself, and is behind the same middleware.
-func (sh *Shell) Mount(table []Route, own map[string]http.Handler) http.Handler {
+// Handle has h answer every request for the path and below. h checks rights and
+// reads bodies itself, behind the same middleware as the routes.
+func (sh *Shell) Handle(path string, h http.Handler) { sh.own[path] = h }
+
+// Mount returns the handler of the routes, of the static files, and of what
+// [Shell.Handle] was told.
+func (sh *Shell) Mount(table []Route) http.Handler {
 	sh.live.routes, sh.live.own = routesOfParts(table)
-	sh.uploads, sh.own = routesOfUploads(table), own
+	sh.uploads = routesOfUploads(table)
 	r := chi.NewRouter()
 	r.Use(head)
 	r.Handle(static.Prefix+"*", sh.Assets)
@@ -115,7 +118,7 @@ func (sh *Shell) Mount(table []Route, own map[string]http.Handler) http.Handler 
 		for _, rt := range table {
 			r.Method(rt.Method, rt.Pattern, sh.serve(rt))
 		}
-		for path, h := range own {
+		for path, h := range sh.own {
 			r.Handle(path, h)
 			r.Handle(path+"/*", h)
 		}

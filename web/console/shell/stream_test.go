@@ -40,7 +40,7 @@ func newShell(t *testing.T, ask func(context.Context, string) (staff.Presence, e
 	sh.Mount([]Route{Live(time.Hour, Get("/thing", staff.View, func(w http.ResponseWriter, _ *http.Request) error {
 		_, err := fmt.Fprint(w, `<div id="thing">here</div>`)
 		return err
-	}))}, nil)
+	}))})
 	return sh
 }
 
