@@ -94,7 +94,7 @@ func TestABrokenReceiptIsNotTakenForAWholeOne(t *testing.T) {
 	for _, after := range []int{0, 100, 1 << 20} {
 		log := &counting{}
 		g := newRig(t, func(d *Deps) {
-			d.Receipts.Store = torn{d.Receipts.Store, after}
+			d.Drops.Receipts.Store = torn{d.Drops.Receipts.Store, after}
 			d.Log = slog.New(slog.NewTextHandler(log, nil))
 		})
 		d := g.published(10, 2*time.Hour)

@@ -164,7 +164,7 @@ func TestLivePageInTheBrowser(t *testing.T) {
 	b.sees("#slot-12", "77")
 	b.click("[data-live-switch]")
 	b.sees("[data-live-switch]", "Paused")
-	within(t, "the end of the stream", func() bool { return g.WatchedParts() == 0 })
+	within(t, "the end of the stream", func() bool { return g.Watched() == 0 })
 	g.exec(`update bookings set booked = 88`)
 	b.click("[data-live-switch]")
 	b.sees("#slot-12", "88")

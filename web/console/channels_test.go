@@ -54,13 +54,11 @@ func (c countedStore) Spans(context.Context, int64, time.Duration) ([]reminder.S
 }
 
 func TestChannelStatusPage(t *testing.T) {
-	g := newRig(t, func(d *Deps) {
-		d.Circuits = func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
-			all[delivery.SMS] = delivery.Circuit{State: delivery.CircuitOpen, Failures: 12, Detail: "HTTP 503"}
-			all[delivery.Email] = delivery.Circuit{State: delivery.CircuitClosed, HeldUntil: time.Now().Add(time.Minute)}
-			return all, nil
-		}
-	})
+	g := newRig(t, breakers(func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
+		all[delivery.SMS] = delivery.Circuit{State: delivery.CircuitOpen, Failures: 12, Detail: "HTTP 503"}
+		all[delivery.Email] = delivery.Circuit{State: delivery.CircuitClosed, HeldUntil: time.Now().Add(time.Minute)}
+		return all, nil
+	}))
 	channels := postgres.NewChannels(g.db)
 	g.must(channels.RecordCalls(t.Context(), "a", []postgres.ProviderCalls{{Channel: delivery.Email, Calls: 4, Messages: 40, Failed: 10,
 		Total: 400 * time.Millisecond, Slowest: 250 * time.Millisecond, Error: "451 try later"}}))

@@ -119,7 +119,7 @@ func TestHoldTheCockpitStill(t *testing.T) {
 	key()
 	b.sees("[data-live-switch]", "Paused")
 	b.sees("#live-said", "Live updates are paused.")
-	within(t, "the end of the stream", func() bool { return g.decks.Watching() == 0 })
+	within(t, "the end of the stream", func() bool { return g.Watched() == 0 })
 	g.sending(d, 12, 1, 1000, 500)
 	// A swap that draws the switch anew does not let it forget.
 	evaluate[chromedp.Void](b, `document.querySelector("[data-live-switch]").setAttribute("aria-pressed", "false");

@@ -133,11 +133,13 @@ func TestCockpitStreamEnds(t *testing.T) {
 	b.live = cockpitURL(d.ID) + "/live?from=" + between(b.get(cockpitURL(d.ID)).body, `data-stream-from="`, `"`)
 	stream, _ := b.listen(d.ID, "")
 	within(t, "somebody watches", func() bool {
-		return g.decks.Watching() == 1
+		return g.Watched() == 1
 	})
-	states, leave := g.decks.Join(d.ID)
-	<-states // the first look is over
-	leave()
+	new := g.as(staff.Viewer)
+	new.live = cockpitURL(d.ID) + "/live"
+	first, answer := new.listen(d.ID, "")
+	g.next(first) // the first look is over
+	answer.Body.Close()
 	_, err := g.Templates.Do(t.Context(), staff.System(), d.ID, 0, template.Publishing, "")
 	g.must(err)
 	if got := g.next(stream); got.event != "dropbell:reload" {
@@ -159,7 +161,7 @@ func TestCockpitStreamEnds(t *testing.T) {
 // One look a second whoever watches, and finished slots are not read again.
 func TestCockpitLooksOnceForAll(t *testing.T) {
 	l := &counted{Cockpit: reminder.Cockpit{At: time.Now(), Rows: []reminder.CockpitRow{{Slot: reminder.Slot{ID: 7, State: reminder.Finished}}, {Slot: reminder.Slot{ID: 8, State: reminder.Sending}}}}}
-	g := newRig(t, func(d *Deps) { d.Cockpits = countedStore{l} })
+	g := newRig(t, func(d *Deps) { d.Drops.Cockpits = countedStore{l} })
 	d := g.published(10, 2*time.Hour)
 	b := g.as(staff.Viewer)
 	b.live = cockpitURL(d.ID) + "/live"
@@ -189,11 +191,9 @@ func TestCockpitLooksOnceForAll(t *testing.T) {
 }
 
 func TestCockpitWithoutBreakers(t *testing.T) {
-	g := newRig(t, func(d *Deps) {
-		d.Circuits = func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
-			return all, errors.New("redis is away")
-		}
-	})
+	g := newRig(t, breakers(func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
+		return all, errors.New("redis is away")
+	}))
 	d := g.published(10, 2*time.Hour)
 	g.sending(d, 12, 1, 10, 4)
 	b := g.as(staff.Viewer)

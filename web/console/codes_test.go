@@ -197,7 +197,7 @@ func TestCodesOfAllTemplates(t *testing.T) {
 }
 
 func TestNoCodesHere(t *testing.T) {
-	g := newRig(t, func(d *Deps) { d.Codes.Keys = &redeemcode.Keyring{} })
+	g := newRig(t, func(d *Deps) { d.Coupons.Codes.Keys = &redeemcode.Keyring{} })
 	tap := g.published(10, 5*time.Hour)
 	b := g.as(staff.Marketer)
 	page := fmt.Sprintf("/templates/%d/codes", tap.ID)

@@ -20,7 +20,7 @@ func (g *rig) flush() {
 
 func recording(t *testing.T) *rig {
 	g := newRig(t, func(d *Deps) {
-		d.Security = security.New(d.Audit.(postgres.Audit), slog.New(slog.DiscardHandler), d.Now, prometheus.NewRegistry())
+		d.Security = security.New(d.Access.Audit.(postgres.Audit), slog.New(slog.DiscardHandler), d.Now, prometheus.NewRegistry())
 	})
 	g.from()
 	return g
@@ -71,7 +71,7 @@ func TestSecurityEventsOnTheAuditPage(t *testing.T) {
 func TestQueueChangesAreRecorded(t *testing.T) {
 	done := 0
 	g := newRig(t, func(d *Deps) {
-		d.Monitor = func(writable bool) http.Handler {
+		d.Work.Monitor = func(writable bool) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { done++ })
 		}
 	})

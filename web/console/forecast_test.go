@@ -50,17 +50,15 @@ func TestForecastKnowsWhenToOpenLater(t *testing.T) {
 // Who relies on a forecast is told what it assumes.
 func TestForecastOfChannelsThatStandStill(t *testing.T) {
 	open := true
-	g := newRig(t, func(d *Deps) {
-		d.Circuits = func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
-			for i := range all {
-				all[i].State = delivery.CircuitClosed
-			}
-			if open {
-				all[delivery.SMS] = delivery.Circuit{State: delivery.CircuitOpen, Failures: 12}
-			}
-			return all, nil
+	g := newRig(t, breakers(func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
+		for i := range all {
+			all[i].State = delivery.CircuitClosed
 		}
-	})
+		if open {
+			all[delivery.SMS] = delivery.Circuit{State: delivery.CircuitOpen, Failures: 12}
+		}
+		return all, nil
+	}))
 	d := g.published(10, 2*time.Hour)
 	g.exec(`insert into bookings values ($1, 1, 1, 30), ($1, 1, 2, 20)`, d.ID)
 	g.exec(`update channel_settings set paused = true where channel = 1`)

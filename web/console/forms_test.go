@@ -144,9 +144,6 @@ func TestNumbersInFullWidth(t *testing.T) {
 	if rd.Number("per_user_limit"); len(rd.Broken.List) != 1 || rd.Broken.List[0].Key != "rule.number_comma" {
 		t.Errorf("a comma where none can be: %+v", rd.Broken.List)
 	}
-	if n, broken := typedCount("１０００"); n != 1000 || broken != nil {
-		t.Errorf("count %d, %+v", n, broken)
-	}
 	if got := shell.Narrow("ＡＢＣ １２３ 你好〜"); got != "ABC 123 你好〜" {
 		t.Errorf("%q", got)
 	}

@@ -147,7 +147,7 @@ func TestFocusStaysInTheBrowser(t *testing.T) {
 	// Whoever was away is sent all of it.
 	b.click("[data-live-switch]")
 	b.sees("[data-live-switch]", "Paused")
-	within(t, "the end of the stream", func() bool { return g.WatchedParts() == 0 })
+	within(t, "the end of the stream", func() bool { return g.Watched() == 0 })
 	g.exec(`update templates set issued = 12 where id = $1`, d.ID)
 	b.click("[data-live-switch]")
 	b.sees("#claims", "88")

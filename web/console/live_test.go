@@ -153,7 +153,7 @@ func TestLiveParts(t *testing.T) {
 		t.Fatalf("first %.100s, then %.100s", one.data, two.data)
 	}
 	g.exec(`update channel_settings set rate_per_second = 77 where channel = 1`)
-	g.status.Forget()
+	g.States.Forget()
 	m := g.next(stream)
 	if !strings.Contains(m.data, "#tile-email") || strings.Contains(m.data, "#drop") || strings.Contains(m.data, "#tile-sms") || !strings.Contains(m.data, "77") {
 		t.Errorf("one channel's rate changed: %.400s", m.data)
@@ -176,7 +176,7 @@ func TestLiveParts(t *testing.T) {
 // Every part is one element that says where it comes from, until it is over.
 func TestEveryPartCanBeDrawn(t *testing.T) {
 	g := newRig(t)
-	for _, rt := range g.table {
+	for _, rt := range g.Routes() {
 		if rt.Every == 0 {
 			continue
 		}

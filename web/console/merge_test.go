@@ -30,7 +30,7 @@ func TestTwoPeopleEditOneUser(t *testing.T) {
 	g := newRig(t)
 	g.exec(`insert into users (id, name, email, opt_outs) values (7, 'Ann', 'ann@example.com', 0)`)
 	b := g.as(staff.Marketer)
-	fields := append(userFields(), "off_app", "off_email", "off_sms", "off_webpush", "off_webhook")
+	fields := []string{"name", "email", "phone", "locale", "timezone", "quiet_from", "quiet_to", "off_app", "off_email", "off_sms", "off_webpush", "off_webhook"}
 	page := b.get("/users/7/edit").is(200)
 	b.post("/users/7/edit", shown(page, fields, "email", "ann@new.example", "off", "sms")).to("/users/7")
 	b.post("/users/7/edit", shown(page, fields, "phone", "+8613800138000")).to("/users/7")

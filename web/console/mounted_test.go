@@ -22,7 +22,7 @@ import (
 func TestMounted(t *testing.T) {
 	g := newRig(t)
 	r := chi.NewRouter()
-	r.Use(middleware.Requests(middleware.Options{Log: g.Console.Deps.Log}))
+	r.Use(middleware.Requests(middleware.Options{Log: g.Console.Log}))
 	r.With(middleware.Compress()).Mount("/", g.Console)
 	g.server = httptest.NewServer(r)
 	t.Cleanup(g.server.Close)
@@ -51,7 +51,7 @@ func TestHead(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, 2*time.Hour)
 	r := chi.NewRouter()
-	r.Use(middleware.All(middleware.Options{Log: g.Console.Deps.Log}, new(atomic.Bool))...)
+	r.Use(middleware.All(middleware.Options{Log: g.Console.Log}, new(atomic.Bool))...)
 	r.With(middleware.Compress()).Mount("/", g.Console)
 	mounted := httptest.NewServer(r)
 	t.Cleanup(mounted.Close)

@@ -106,7 +106,7 @@ func TestSingleSignOnOnly(t *testing.T) {
 	admin := d.hire(staff.Admin)
 	_, token, err := d.Staff.NewPasswordLink(t.Context(), staff.System(), d.member.ID)
 	d.must(err)
-	d.Console.Staff.PasswordsOff = true
+	d.Staff.PasswordsOff = true
 	d.AccessChanged()
 
 	old.get("/").to("/signin")

@@ -9,16 +9,17 @@ import (
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/localstack"
 	"dropbell/domain/staff"
+	"dropbell/web/console/work"
 )
 
 // The dashboard is there, inside a page that leads elsewhere, also on a phone.
 func TestQueuesInTheBrowser(t *testing.T) {
-	monitor, err := asynq.NewMonitor(localstack.RedisServer(t).URL(), MonitorPath)
+	monitor, err := asynq.NewMonitor(localstack.RedisServer(t).URL(), work.MonitorPath)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = monitor.Close() }) // nothing is lost by then
-	g := newRig(t, func(d *Deps) { d.Monitor = monitor.Handler })
+	g := newRig(t, func(d *Deps) { d.Work.Monitor = monitor.Handler })
 	b := newTab(t)
 	b.expected = "Error: <rect> attribute" // the dashboard draws its charts before it has room
 	b.signIn(g, g.hire(staff.Operator))
@@ -36,7 +37,7 @@ func TestQueuesInTheBrowser(t *testing.T) {
 		}
 	}
 	b.do(chromedp.EmulateViewport(1280, 800))
-	b.open(g.server.URL + MonitorPath) // an old bookmark
+	b.open(g.server.URL + work.MonitorPath) // an old bookmark
 	b.sees("h1", "Queues")
 	b.press(".sidebar", "Templates")
 	b.sees("h1", "Templates")

@@ -36,8 +36,15 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/console/access"
+	"dropbell/web/console/audience"
+	"dropbell/web/console/campaigns"
+	"dropbell/web/console/coupons"
+	deliverypages "dropbell/web/console/delivery"
+	"dropbell/web/console/drops"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
+	"dropbell/web/console/work"
+	"dropbell/web/security"
 )
 
 const password = "a good password"
@@ -55,10 +62,42 @@ func (q quick) Matches(ctx context.Context, p, hash string) (bool, error) {
 	return h == hash, nil
 }
 
+// services are the use cases behind the console that tests call themselves.
+type services struct {
+	Staff       *staff.Service
+	Templates   *template.Service
+	Bulks       *template.Bulks
+	Board       reminder.BoardStore
+	Reminders   *reminder.Service
+	Campaigns   *campaign.Service
+	Segments    *segment.Service
+	DeadLetters *delivery.DeadLetters
+	Settings    deliverypages.Settings
+	States      *shell.ChannelStates
+	Files       *upload.Files
+	Jobs        *job.Service
+	Security    *security.Log
+}
+
+func servicesOf(d Deps) services {
+	return services{Staff: d.Staff, Templates: d.Drops.Templates, Bulks: d.Drops.Bulks, Board: d.Drops.Board, Reminders: d.Audience.Reminders,
+		Campaigns: d.Campaigns.Campaigns, Segments: d.Audience.Segments, DeadLetters: d.Delivery.DeadLetters, Settings: d.Delivery.Settings,
+		States: d.Delivery.States, Files: d.Audience.Files, Jobs: d.Work.Jobs, Security: d.Security}
+}
+
+// breakers lets the circuit breakers of the channels be as read says.
+func breakers(read deliverypages.Circuits) func(*Deps) {
+	return func(d *Deps) {
+		states := deliverypages.NewStates(d.Delivery.Settings.(deliverypages.ChannelSettings), read, d.Delivery.Channels)
+		d.Campaigns.States, d.Delivery.States, d.Drops.States = states, states, states
+	}
+}
+
 // rig is a console on a real, empty database.
 type rig struct {
 	*testing.T
 	*Console
+	services
 	server  *httptest.Server
 	db      *postgres.DB
 	sql     *pgxpool.Pool
@@ -95,7 +134,7 @@ func newRig(t *testing.T, change ...func(*Deps)) *rig {
 	for _, c := range change {
 		c(&d)
 	}
-	g.Console = New(d)
+	g.Console, g.services = New(d), servicesOf(d)
 	g.server = httptest.NewServer(g.Console)
 	t.Cleanup(g.server.Close)
 	t.Cleanup(g.Console.Close)
@@ -107,52 +146,51 @@ func (g *rig) deps() Deps {
 	if err != nil {
 		g.Fatal(err)
 	}
-	store := postgres.NewTemplates(g.db)
+	store, audit, channels := postgres.NewTemplates(g.db), postgres.NewAudit(g.db), postgres.NewChannels(g.db)
+	boards, users, uploads := postgres.NewBoards(g.db), postgres.NewUsers(g.db), postgres.NewUploads(g.db)
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
-	reminders := &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.now}
 	people := g.staffService()
 	often := func() staff.Throttle { return shell.NewThrottle(1000, time.Millisecond, g.now) }
+	log, rows := slog.New(slog.NewTextHandler(failOnError{g}, nil)), tables.Tables{Open: uploads.OpenUpload}
+	jobs, files := &job.Service{Store: postgres.NewJobs(g.db)}, &upload.Files{Uploads: uploads, Tables: rows, Log: log}
+	templates := &template.Service{Store: store, Now: g.now}
+	reminders := &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.now}
+	segments := &segment.Service{Store: postgres.NewSegments(g.db), Jobs: jobs, Tables: rows}
+	campaigning, desk := campaignsOf(g, store, configured), &coupon.Desk{Store: postgres.NewCouponSteps(g.db)}
+	deadLetters, deadMessages := &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.db)}, postgres.NewDeadMessages(g.db)
+	tallies := postgres.NewCouponTallies(g.db)
+	states := deliverypages.NewStates(channels, func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
+		for i := range all {
+			all[i].State = delivery.CircuitClosed
+		}
+		return all, nil
+	}, configured)
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: stock.Whereabouts{Plans: postgres.NewGates(g.db)}, Tallies: tallies, Curves: postgres.NewLedgers(g.db)})
 	return Deps{
 		Deps: shell.Deps{Staff: people, ShopList: store, Sessions: postgres.NewSessions(g.db), PublicURL: "http://127.0.0.1",
-			DefaultZone: shanghai, Now: g.now, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},
-		Access:        access.Deps{Staff: people, Audit: postgres.NewAudit(g.db), Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
-		DeadLetters:   &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.db)},
-		Explainer:     &reminder.Explainer{Store: g.reserve, Reminders: reminders},
-		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(g.db), Now: g.now},
-		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.db), Now: g.now},
-		Campaigns:     campaignsOf(g, store, configured),
-		Sales:         postgres.NewLedgers(g.db),
-		Stock:         stock.Whereabouts{Plans: postgres.NewGates(g.db)},
-		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
-		Jobs:          &job.Service{Store: postgres.NewJobs(g.db)}, Files: &upload.Files{Uploads: postgres.NewUploads(g.db), Tables: tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload}, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},
-		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(g.db)},
-		Codes:   &redeemcode.Service{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T), Now: g.now},
-		Bulks:   &template.Bulks{Templates: &template.Service{Store: store, Now: g.now}, Jobs: &job.Service{Store: postgres.NewJobs(g.db)}},
-		Grants:  &coupon.Grants{Store: postgres.NewGrants(g.db), Jobs: &job.Service{Store: postgres.NewJobs(g.db)}, Now: g.now},
-		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(g.db)}, Notices: postgres.NewNotices(g.db), Tallies: postgres.NewCouponTallies(g.db),
-
-		Cockpits: postgres.NewCockpits(g.db), Control: &delivery.Control{Store: postgres.NewChannels(g.db), Now: g.now},
-		Tests: &delivery.ChannelTests{Store: postgres.NewChannelTests(g.db), Configured: configured},
-		Circuits: func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
-			for i := range all {
-				all[i].State = delivery.CircuitClosed
-			}
-			return all, nil
-		},
-
-		People:   &user.Service{Store: postgres.NewUsers(g.db)},
-		Letters:  &campaign.Letters{Store: postgres.NewCampaigns(g.db)},
-		Segments: &segment.Service{Store: postgres.NewSegments(g.db), Jobs: &job.Service{Store: postgres.NewJobs(g.db)}, Tables: tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload}},
-
-		Templates: &template.Service{Store: store, Now: g.now},
-		Reminders: reminders,
-		Board:     postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: postgres.NewAudit(g.db), Shops: store,
-		Settings: postgres.NewChannels(g.db), DeadMessages: postgres.NewDeadMessages(g.db), Channels: configured,
-		Monitor: func(writable bool) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)
-			})
-		},
+			DefaultZone: shanghai, Now: g.now, Log: log},
+		Access: access.Deps{Staff: people, Audit: audit, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
+		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Coupons: desk,
+			Letters: &campaign.Letters{Store: postgres.NewCampaigns(g.db)}, Jobs: jobs, Files: files, Audit: audit, Channels: configured},
+		Campaigns: campaigns.Deps{Campaigns: campaigning, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured},
+		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: &redeemcode.Service{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T), Now: g.now},
+			Grants: &coupon.Grants{Store: postgres.NewGrants(g.db), Jobs: jobs, Now: g.now}, Jobs: jobs, Files: files,
+			Notices: postgres.NewNotices(g.db), Tallies: tallies, Sales: sales},
+		Delivery: deliverypages.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: g.now},
+			Tests:  &delivery.ChannelTests{Store: postgres.NewChannelTests(g.db), Configured: configured},
+			Ledger: &delivery.Ledger{Store: postgres.NewLedger(g.db)}, DeadLetters: deadLetters, Templates: templates, Channels: configured},
+		Drops: drops.Deps{Templates: templates, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
+			Reminders: drops.Reminders{Board: boards, Cockpits: postgres.NewCockpits(g.db), Explainer: &reminder.Explainer{Store: g.reserve, Reminders: reminders},
+				Receipts: &reminder.Receipts{Store: boards}, Forecaster: &reminder.Forecaster{Store: postgres.NewForecasts(g.db), Now: g.now},
+				Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.db), Now: g.now}},
+			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Sales: sales,
+			Limits: campaigns.Limits{Campaigns: campaigning}, States: states, Channels: configured},
+		Work: work.Deps{Jobs: jobs, Uploads: uploads, DeadMessages: deadMessages, Audit: audit,
+			Monitor: func(writable bool) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)
+				})
+			}},
 	}
 }
 

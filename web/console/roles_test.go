@@ -37,7 +37,7 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 	for _, role := range staff.Roles() {
 		people[role] = g.as(role)
 	}
-	for _, rt := range g.table {
+	for _, rt := range g.Routes() {
 		if strings.HasSuffix(rt.Pattern, "/live") {
 			continue // never ends; see the tests of streams
 		}
@@ -124,7 +124,7 @@ func TestLimitedToShopsStaysLimited(t *testing.T) {
 	g.exec(`insert into dead_messages (message_id, topic, handler, reason, payload) values ('m1', 'template.moved.v1', 'timers', 'r', '{"template":"1"}')`)
 	chief, limited := g.as(staff.Admin), g.as(staff.Admin, 10)
 	n := 0
-	for _, rt := range g.table {
+	for _, rt := range g.Routes() {
 		if !rt.Everywhere {
 			continue
 		}

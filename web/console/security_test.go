@@ -157,7 +157,7 @@ func TestMustEnrol(t *testing.T) {
 	b.get("/live?of=/channels").is(http.StatusForbidden)
 	b.get("/monitor/queues").to("/account/security?return=%2Fmonitor%2Fqueues")
 	b.post("/account/password", url.Values{}).to("/account/security")
-	for _, rt := range g.table {
+	for _, rt := range g.Routes() {
 		if rt.Open || rt.Enrolling || strings.HasSuffix(rt.Pattern, "/live") {
 			continue
 		}

@@ -104,7 +104,7 @@ func TestWhoIsSignedOutKeepsWhatIsTyped(t *testing.T) {
 	// A page that keeps itself up to date stays as well.
 	b.open(way.URL + "/channels")
 	b.sees("h1", "Channels")
-	within(t, "the stream", func() bool { return g.WatchedParts() > 0 })
+	within(t, "the stream", func() bool { return g.Watched() > 0 })
 	way.signedOut.Store(true)
 	way.CloseClientConnections()
 	b.sees("#trouble", "You have been signed out")

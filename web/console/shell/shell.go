@@ -75,6 +75,7 @@ type Shell struct {
 	own     map[string]http.Handler
 	jobs    map[string]JobView
 	closers []func()
+	watched []func() int
 }
 
 // New returns a shell, on which [Shell.mount] must be called before it
@@ -128,8 +129,18 @@ func (sh *Shell) Mount(table []Route) http.Handler {
 	return r
 }
 
-// WatchedParts returns how many live parts somebody watches.
-func (sh *Shell) WatchedParts() int { return sh.live.hub.Watching() }
+// CountWatched adds what f counts to [Shell.Watched].
+func (sh *Shell) CountWatched(f func() int) { sh.watched = append(sh.watched, f) }
+
+// Watched returns how much somebody watches: live parts, and whatever else
+// subjects send to pages.
+func (sh *Shell) Watched() int {
+	n := sh.live.hub.Watching()
+	for _, f := range sh.watched {
+		n += f()
+	}
+	return n
+}
 
 // BeforeClose has f called by [Shell.Close].
 func (sh *Shell) BeforeClose(f func()) { sh.closers = append(sh.closers, f) }
