@@ -7,21 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
-
-// spread cuts and delivers the announcement.
-func (g *rig) spread(id int64) {
-	g.Helper()
-	worker := &reminder.Announcer{Store: postgres.NewAnnouncements(g.db), Queue: idle{}, Now: g.now, LeaseFor: 10 * time.Second}
-	g.must(worker.Cut(g.Context(), id))
-	g.deliver(takes)
-}
 
 func TestCorrection(t *testing.T) {
 	g := newRig(t)

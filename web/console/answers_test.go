@@ -11,35 +11,6 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// The review of a published template says what saving does to its reminders.
-func TestReviewOfAPublishedTemplate(t *testing.T) {
-	g := newRig(t)
-	d := g.published(10, 5*time.Hour)
-	g.book(d, 1001, delivery.App, 60, 5)
-	b := g.as(staff.Marketer)
-	page := b.get(shell.TemplateURL(d.ID) + "/edit").is(200).has("it takes effect at once").hasNot("Users see nothing of it")
-	form := url.Values{"template": {page.field("template")}, "version": {page.field("version")}}
-	for name, value := range valuesOf(d) {
-		form.Set(name, value)
-	}
-	b.post("/templates/preview", form).is(200).hasNot("This moves the opening")
-	opens, _ := shell.TypedTime(g.now().Add(30*time.Minute), berlin(t))
-	form.Set("opens_at", opens)
-	b.post("/templates/preview", form).is(200).has("This moves the opening", "2 reminders are booked", "1 reminder would now lie in the past: it goes out at once", "is reminded again")
-	g.as(staff.Marketer, 11).post("/templates/preview", form).is(200).hasNot("2 reminders are booked")
-	b.get("/templates/new").is(200).has("Users see nothing of it before it is published.")
-}
-
-// Whoever has no profile can have reserved all the same.
-func TestNumberWithoutAProfileIsOffered(t *testing.T) {
-	g := newRig(t)
-	g.exec(`insert into users (id, name) values (1001, 'Ada Lovelace')`)
-	b := g.as(staff.Viewer)
-	b.get("/users?q=777777").is(200).has(`href="/users/777777"`, "There is no profile with the number 777777").hasNot("Nobody found")
-	b.get("/users?q=1001").is(200).has("Ada Lovelace").hasNot("There is no profile")
-	b.get("/users?q=nobody").is(200).has("Nobody found").hasNot("There is no profile")
-}
-
 // What somebody in charge of some shops is told is no claim about the others.
 func TestPagesOfWhoHasSomeShops(t *testing.T) {
 	g := newRig(t)

@@ -173,13 +173,6 @@ func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	ada.get(page).is(200).has("Scheduled")
 }
 
-// publishing is the form that the question before a publication sends.
-func (b *browser) publishing(page string) url.Values {
-	b.Helper()
-	q := b.get(page + "/publish").is(200)
-	return url.Values{"version": {q.field("version")}, "alone_up_to": {q.field("alone_up_to")}}
-}
-
 // Where only two people send campaigns, neither can come to a state in which
 // nobody may approve one.
 func TestTwoPeopleCanAlwaysApprove(t *testing.T) {

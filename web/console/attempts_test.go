@@ -4,31 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"testing"
 	"time"
 
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
 )
-
-// from makes the console believe that requests come from the address that a
-// header names, as behind a proxy.
-func (g *rig) from() {
-	next := g.Console
-	g.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if ip := r.Header.Get("Test-From"); ip != "" {
-			r.RemoteAddr = ip + ":1234"
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-func (g *rig) at(ip string) *browser {
-	b := g.browser()
-	b.header.Set("Test-From", ip)
-	return b
-}
 
 func guarded(network, here, all int) func(*Deps) {
 	return func(d *Deps) {
@@ -151,41 +132,4 @@ func TestSignAMemberOut(t *testing.T) {
 	admin.get("/audit?kind=staff&action=staff.revoke_sign_in").is(200).has("ended sign-ins of")
 	admin.post("/staff/99/signout", nil).is(http.StatusNotFound)
 	g.as(staff.Operator).post(page+"/signout", nil).is(http.StatusForbidden)
-}
-
-// Two admins, one channel: the second learns what the first has said.
-func TestPausingAPausedChannel(t *testing.T) {
-	g := newRig(t)
-	first, second := g.as(staff.Operator), g.as(staff.Admin)
-	first.post("/channels/sms/pause", url.Values{"reason": {"the provider is down"}}).to("/channels")
-	first.post("/channels/sms/pause", url.Values{"reason": {"the provider is down"}}).to("/channels")
-	second.post("/channels/sms/pause", url.Values{"reason": {"mine"}}).is(http.StatusConflict).
-		has("The operator has paused it already", "“the provider is down”", `mine`)
-	settings, err := g.Settings.Settings(t.Context())
-	g.must(err)
-	if s := settings[2]; !s.Paused || s.PausedBy != "The operator" || s.PausedReason != "the provider is down" {
-		t.Errorf("%+v", s)
-	}
-	if g.number(`select count(*) from audit where action = 'channel.pause'`) != 1 {
-		t.Error("recorded twice")
-	}
-}
-
-// The list counts days as the calendar does: in each campaign's own zone.
-func TestCampaignsOfADay(t *testing.T) {
-	g := newRig(t)
-	b := g.as(staff.Marketer)
-	b.post("/campaigns", campaignForm("name", "At home")).is(http.StatusSeeOther)
-	b.post("/campaigns", campaignForm("name", "Abroad")).is(http.StatusSeeOther)
-	g.exec(`insert into shops (number, name, timezone) values (31, 'NY', 'America/New_York')`)
-	g.exec(`update campaigns set starts_at = '2031-12-01T04:30:00Z', ends_at = '2031-12-05T00:00:00Z'`) // 23:30 the day before in New York, noon in Shanghai
-	g.exec(`update campaigns set shop_number = 31 where name = 'Abroad'`)
-	b.get("/campaigns").is(200) // and what has been saved is said
-	for day, want := range map[string]string{"2031-11-30": "Abroad", "2031-12-01": "At home"} {
-		other := map[string]string{"Abroad": "At home", "At home": "Abroad"}[want]
-		b.get("/campaigns?from=" + day + "&to=" + day).is(200).has(want).hasNot(other)
-	}
-	b.get("/campaigns?from=2031-11-30").is(200).has("Abroad", "At home")
-	b.get("/campaigns?to=2031-11-30").is(200).has("Abroad").hasNot("At home")
-	b.get("/campaigns?from=2031-12-02").is(200).hasNot("Abroad", "At home")
 }

@@ -8,42 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 )
-
-// workOff lets a worker do what waits.
-func (g *rig) workOff(id int64) job.Job {
-	g.Helper()
-	w := &job.Worker{Store: postgres.NewJobs(g.db), Runners: map[string]job.Runner{template.BulkKind: &template.Bulks{Templates: g.Templates}},
-		LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }}
-	g.must(w.Run(g.Context(), id))
-	j, err := g.Jobs.Job(g.Context(), staff.System(), id)
-	g.must(err)
-	return j
-}
-
-func (g *rig) states(ids ...int64) string {
-	g.Helper()
-	var list []string
-	for _, id := range ids {
-		t, err := g.Templates.Template(g.Context(), staff.System(), id)
-		g.must(err)
-		list = append(list, string(t.State(g.now())))
-	}
-	return strings.Join(list, " ")
-}
-
-// job is the job whose page the answer leads to.
-func (a answer) job() (id int64) {
-	a.Helper()
-	if _, err := fmt.Sscanf(a.header.Get("Location"), "/jobs/%d", &id); err != nil {
-		a.Fatalf("%s leads to %q", a.what, a.header.Get("Location"))
-	}
-	return id
-}
 
 func TestBulkOfTheTicked(t *testing.T) {
 	g := newRig(t)

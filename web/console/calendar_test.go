@@ -13,14 +13,6 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// plan puts a draft of the shop (0 = none) on the calendar.
-func (g *rig) plan(name string, shop int64, at string) {
-	g.Helper()
-	g.exec(`insert into campaigns (name, shop_number, channel, content, audience, starts_at, ends_at, state, creator, created_by)
-		values ($1, nullif($2::bigint, 0), 0, '{"variants":[{"percent":100,"texts":{"":{"title":"a","body":"b"}}}]}', '{"kind":"all"}',
-			$3::timestamptz, $3::timestamptz + interval '1 hour', 'draft', 'x', 'x')`, name, shop, at)
-}
-
 func TestCampaignCalendar(t *testing.T) {
 	g := newRig(t)
 	b := g.as(staff.Marketer)
@@ -113,4 +105,40 @@ func TestLaterDropsLeadToTheirCockpits(t *testing.T) {
 	b := g.as(staff.Viewer)
 	b.get("/").is(200).has(`class="drop-line" href="` + shell.TemplateURL(later.ID) + `/cockpit"`)
 	b.get(shell.TemplateURL(later.ID) + "/cockpit").is(200)
+}
+
+// The list counts days as the calendar does: in each campaign's own zone.
+func TestCampaignsOfADay(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Marketer)
+	b.post("/campaigns", campaignForm("name", "At home")).is(http.StatusSeeOther)
+	b.post("/campaigns", campaignForm("name", "Abroad")).is(http.StatusSeeOther)
+	g.exec(`insert into shops (number, name, timezone) values (31, 'NY', 'America/New_York')`)
+	g.exec(`update campaigns set starts_at = '2031-12-01T04:30:00Z', ends_at = '2031-12-05T00:00:00Z'`) // 23:30 the day before in New York, noon in Shanghai
+	g.exec(`update campaigns set shop_number = 31 where name = 'Abroad'`)
+	b.get("/campaigns").is(200) // and what has been saved is said
+	for day, want := range map[string]string{"2031-11-30": "Abroad", "2031-12-01": "At home"} {
+		other := map[string]string{"Abroad": "At home", "At home": "Abroad"}[want]
+		b.get("/campaigns?from=" + day + "&to=" + day).is(200).has(want).hasNot(other)
+	}
+	b.get("/campaigns?from=2031-11-30").is(200).has("Abroad", "At home")
+	b.get("/campaigns?to=2031-11-30").is(200).has("Abroad").hasNot("At home")
+	b.get("/campaigns?from=2031-12-02").is(200).hasNot("Abroad", "At home")
+}
+
+func TestImpossibleStepsOfACampaign(t *testing.T) {
+	g := newRig(t)
+	page := g.as(staff.Marketer).post("/campaigns", campaignForm("name", "Spring")).is(http.StatusSeeOther).header.Get("Location")
+	b, refused := g.refusing(page)
+	refused("resume", "“Spring” cannot be resumed", "The campaign is a draft. It can be edited, published or cancelled.")
+	refused("pause", "“Spring” cannot be paused", "The campaign is a draft.")
+	b.post(page+"/publish", b.publishing(page)).to(page)
+	refused("publish", "“Spring” cannot be published", "The campaign is published and has not begun yet. It can be cancelled.")
+	b.post(page+"/resume", nil).is(http.StatusConflict).has("It can be cancelled.").hasNot(`name="reason"`)
+	b.post(page+"/cancel", nil).to(page)
+	for _, step := range []string{"publish", "pause", "resume", "cancel"} {
+		refused(step, "cannot be", "The campaign was cancelled. Nothing of it can change any more.")
+	}
+	b.header.Set("Accept-Language", "zh-CN")
+	refused("cancel", "「Spring」不能取消", "")
 }

@@ -1,85 +1,18 @@
 package console
 
 import (
-	"context"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
-	events "dropbell/domain/event"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
-
-// brings makes batches of what it carries at once.
-type brings struct{ store postgres.Campaigns }
-
-func (b brings) Publish(ctx context.Context, ms []campaign.Message) error {
-	for _, m := range ms {
-		var r events.CampaignRanges
-		if err := json.Unmarshal(m.Payload, &r); err != nil {
-			return err
-		}
-		if _, err := b.store.StoreBatches(ctx, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sentOut is a campaign to n users in two versions and a hold-out that has
-// gone out. Every fifth user wants no mail, the provider refuses some.
-func (g *rig) sentOut(name string, shop int64, n int) campaign.Campaign {
-	g.Helper()
-	ctx, store := g.Context(), postgres.NewCampaigns(g.db)
-	g.exec(`insert into users (id, email, opt_outs) select i, 'u' || i || '@example.com', case when i % 5 = 0 then 2 else 0 end from generate_series(1, $1::int) i on conflict do nothing`, n)
-	texts := map[string]delivery.Text{"": {Title: "Hello", Body: "Come"}}
-	spec := campaign.Spec{Shop: shop, Name: name, Channel: delivery.Email, Audience: campaign.Audience{Kind: campaign.Everybody},
-		Content:  delivery.Copy{HoldOut: 20, Variants: []delivery.Variant{{Percent: 50, Texts: texts}, {Percent: 50, Texts: texts}}},
-		StartsAt: g.now().Add(-time.Second), EndsAt: g.now().Add(time.Hour)}
-	c, err := g.Campaigns.Create(ctx, staff.System(), spec, "")
-	g.must(err)
-	_, err = g.Campaigns.Do(ctx, staff.System(), c.ID, 0, campaign.Publishing, "")
-	g.must(err)
-	launcher := &campaign.Launcher{Store: store, Wire: brings{store}, Queue: idle{}, Now: g.now, LeaseFor: 10 * time.Second}
-	g.must(launcher.Start(ctx, c.ID))
-	g.must(launcher.Cut(ctx, c.ID))
-	d := &delivery.Service{Store: postgres.NewBatches(g.db), Queue: idle{}, Admission: idle{}, Policy: delivery.DefaultPolicy(), LeaseFor: 10 * time.Second,
-		Random: rand.Float64, Now: g.now, Guards: map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: store}},
-		Senders: map[delivery.Channel]delivery.Sender{delivery.Email: provider{delivery.Email, func(m delivery.Message) delivery.Result {
-			if m.To.ID%49 == 4 {
-				return delivery.Result{Status: delivery.Permanent, Detail: "550 <no> such mailbox"}
-			}
-			return delivery.Result{Status: delivery.Delivered}
-		}}}}
-	g.must(d.Drain(ctx, delivery.Email))
-	_, err = store.Settle(ctx)
-	g.must(err)
-	c, err = store.Campaign(ctx, c.ID)
-	g.must(err)
-	return c
-}
-
-// count has the results of every campaign counted.
-func (g *rig) count() {
-	g.Helper()
-	g.exec(`update campaigns set count_due_at = '-infinity'`)
-	for {
-		more, err := postgres.NewCampaigns(g.db).CountNext(g.Context())
-		g.must(err)
-		if !more {
-			return
-		}
-	}
-}
 
 func TestResultsOnTheCampaignsPage(t *testing.T) {
 	g := newRig(t)

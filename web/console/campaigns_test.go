@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,36 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
-	"dropbell/domain/campaign"
-	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
-	"dropbell/domain/user"
 )
-
-type freeLatch struct{}
-
-func (freeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
-	return true, nil
-}
-func (freeLatch) Release(context.Context, [32]byte, int64) error { return nil }
-
-func campaignsOf(g *rig, templates campaign.Templates, channels delivery.ChannelSet) *campaign.Service {
-	store := postgres.NewCampaigns(g.db)
-	return &campaign.Service{Store: store, Sleepers: store.Waiting, Latch: freeLatch{}, Templates: templates, Users: &user.Service{Store: postgres.NewUsers(g.db)},
-		Channels: channels, Audiences: store.Audiences(), Now: g.now}
-}
-
-func campaignForm(changes ...string) url.Values {
-	f := url.Values{"name": {"Spring <b>"}, "audience": {"all"}, "channel": {"app"}, "title": {"Hello {{name|you}}"}, "body": {"Come"},
-		"starts_at": {"2031-01-01T12:00"}, "ends_at": {"2031-01-02T12:00"}}
-	f.Set("starts_at", time.Now().Add(time.Hour).Format("2006-01-02T15:04"))
-	f.Set("ends_at", time.Now().Add(48*time.Hour).Format("2006-01-02T15:04"))
-	for i := 0; i < len(changes); i += 2 {
-		f.Set(changes[i], changes[i+1])
-	}
-	return f
-}
 
 // TestCampaignWithoutScripts goes from the empty list to a cancelled campaign
 // by plain forms.

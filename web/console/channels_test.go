@@ -4,54 +4,14 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"sync"
 	"testing"
 	"time"
 
 	"dropbell/adapters/postgres"
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
 )
-
-// counted is a store that counts how often it is asked.
-type counted struct {
-	reminder.Cockpit
-	mu           sync.Mutex
-	looks, spans int
-	begun        time.Time
-	known        []reminder.CockpitRow
-}
-
-func (c *counted) look(known []reminder.CockpitRow) reminder.Cockpit {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.looks++; c.looks == 1 {
-		c.begun = time.Now()
-	}
-	c.known = known
-	return c.Cockpit
-}
-
-func (c *counted) lookBack() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.spans++
-}
-
-// countedStore gives the counter the store's name for its method, which the
-// embedded value has taken.
-type countedStore struct{ *counted }
-
-func (c countedStore) Cockpit(_ context.Context, _ int64, known []reminder.CockpitRow) (reminder.Cockpit, error) {
-	return c.look(known), nil
-}
-
-func (c countedStore) Spans(context.Context, int64, time.Duration) ([]reminder.Span, error) {
-	c.lookBack()
-	return nil, nil
-}
 
 func TestChannelStatusPage(t *testing.T) {
 	g := newRig(t, breakers(func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
@@ -162,4 +122,36 @@ func TestChannelTestAboutAnotherShopsDrop(t *testing.T) {
 	g.published(10, 2*time.Hour)
 	b := g.as(staff.Operator, 11)
 	b.post("/channels/email/test", url.Values{"recipient": {"1001"}, "template": {"1"}}).is(http.StatusUnprocessableEntity).has("there is no such template")
+}
+
+func TestChannelPages(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Operator)
+	b.get("/channels").is(200).has("SMTP server", "ready", "not configured", "WEBHOOK_URL")
+	b.get("/channels/email/pause").is(200).has("Pause E-mail?", "Reason")
+	b.post("/channels/email/pause", url.Values{"reason": {"provider is down"}}).to("/channels")
+	b.get("/channels").is(200).has("E-mail is paused.", "provider is down", "/channels/email/resume")
+	b.post("/channels/email/resume", nil).to("/channels")
+	b.get("/channels").is(200).has("E-mail goes on.").hasNot("provider is down")
+	b.get("/channels/pigeon/pause").is(404)
+	b.get("/audit?kind=channel").is(200).has("paused", "resumed", "channel email")
+	g.as(staff.Marketer).get("/channels").is(200).hasNot("/channels/email/pause")
+}
+
+// Two admins, one channel: the second learns what the first has said.
+func TestPausingAPausedChannel(t *testing.T) {
+	g := newRig(t)
+	first, second := g.as(staff.Operator), g.as(staff.Admin)
+	first.post("/channels/sms/pause", url.Values{"reason": {"the provider is down"}}).to("/channels")
+	first.post("/channels/sms/pause", url.Values{"reason": {"the provider is down"}}).to("/channels")
+	second.post("/channels/sms/pause", url.Values{"reason": {"mine"}}).is(http.StatusConflict).
+		has("The operator has paused it already", "“the provider is down”", `mine`)
+	settings, err := g.Settings.Settings(t.Context())
+	g.must(err)
+	if s := settings[2]; !s.Paused || s.PausedBy != "The operator" || s.PausedReason != "the provider is down" {
+		t.Errorf("%+v", s)
+	}
+	if g.number(`select count(*) from audit where action = 'channel.pause'`) != 1 {
+		t.Error("recorded twice")
+	}
 }

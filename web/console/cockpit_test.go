@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,29 +21,6 @@ import (
 )
 
 func cockpitURL(id int64) string { return shell.TemplateURL(id) + "/cockpit" }
-
-// cells reads the next event that brings values.
-func (g *rig) cells(from <-chan message) (id string, cells map[string]string) {
-	g.Helper()
-	m := g.next(from)
-	if m.event != "dropbell:cells" {
-		g.Fatalf("%+v", m)
-	}
-	g.must(json.Unmarshal([]byte(m.data), &cells))
-	return m.id, cells
-}
-
-// sending pretends that the slot is going out: n due on the channel, of which
-// sent are out.
-func (g *rig) sending(t template.Template, slot, channel, n, sent int) {
-	g.Helper()
-	g.exec(`update slots set state = 'sending', fired_at = due_at + interval '42 ms' where template_id = $1 and slot = $2`, t.ID, slot)
-	g.exec(`insert into slot_results (slot_id, channel, reserved, expected) select id, $3, $4, 10 from slots where template_id = $1 and slot = $2
-		on conflict do nothing`, t.ID, slot, channel, n)
-	g.exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_at, worthless_after, due, due_count, sent_count, started_at, late)
-		select 'reminder', id, template_id, $3, 1, 1000, due_at, opens_at, '', $4, $5, now(), array_fill($5::int, array[1], array[5]) from slots where template_id = $1 and slot = $2
-		on conflict (kind, owner_id, channel, from_user) do update set sent_count = excluded.sent_count, late = excluded.late`, t.ID, slot, channel, n, sent)
-}
 
 func TestCockpitPage(t *testing.T) {
 	g := newRig(t)
@@ -257,7 +235,7 @@ func TestPatchesLeadToThePage(t *testing.T) {
 	have := map[*i18n.Locale]map[string]string{}
 	for step := range 6 {
 		g.sending(d, 12-step/2, step%3, 100, 10*step+3)
-		now, err := g.deck(t.Context(), d.ID, before)
+		now, err := lookAt(t.Context(), g, d.ID, before)
 		g.must(err)
 		for _, l := range g.Languages.All() {
 			from := ""
@@ -282,7 +260,7 @@ func TestPatchesLeadToThePage(t *testing.T) {
 		before = now
 	}
 	for range 2 * pastFaces {
-		next, err := g.deck(t.Context(), d.ID, before)
+		next, err := lookAt(t.Context(), g, d.ID, before)
 		g.must(err)
 		g.exec(`update batches set sent_count = sent_count + 1 where due_count > sent_count`)
 		before = next
@@ -290,4 +268,42 @@ func TestPatchesLeadToThePage(t *testing.T) {
 	if len(before.past) > pastFaces {
 		t.Errorf("%d states are kept", len(before.past))
 	}
+}
+
+// counted is a store that counts how often it is asked.
+type counted struct {
+	reminder.Cockpit
+	mu           sync.Mutex
+	looks, spans int
+	begun        time.Time
+	known        []reminder.CockpitRow
+}
+
+func (c *counted) look(known []reminder.CockpitRow) reminder.Cockpit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.looks++; c.looks == 1 {
+		c.begun = time.Now()
+	}
+	c.known = known
+	return c.Cockpit
+}
+
+func (c *counted) lookBack() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spans++
+}
+
+// countedStore gives the counter the store's name for its method, which the
+// embedded value has taken.
+type countedStore struct{ *counted }
+
+func (c countedStore) Cockpit(_ context.Context, _ int64, known []reminder.CockpitRow) (reminder.Cockpit, error) {
+	return c.look(known), nil
+}
+
+func (c countedStore) Spans(context.Context, int64, time.Duration) ([]reminder.Span, error) {
+	c.lookBack()
+	return nil, nil
 }

@@ -8,53 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
-	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
-	"dropbell/domain/template"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
-
-// codeKeys holds a key that everybody may know.
-func codeKeys(t *testing.T) *redeemcode.Keyring {
-	t.Helper()
-	k, err := redeemcode.ParseKeys("1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-// byCode makes the template one that is obtained by code.
-func (g *rig) byCode(t template.Template) template.Template {
-	g.Helper()
-	g.exec(`update templates set obtain = 'code' where id = $1`, t.ID)
-	t.Obtain = template.ByCode
-	return t
-}
-
-// makeCodes does what workers would with batches that wait.
-func (g *rig) makeCodes() {
-	g.Helper()
-	jobs := postgres.NewJobs(g.db)
-	runner := &redeemcode.Generator{Store: postgres.NewCodes(g.db), Keys: codeKeys(g.T)}
-	kinds := []string{redeemcode.JobKind}
-	due, err := jobs.DueJobs(g.Context(), kinds, 10)
-	g.must(err)
-	for _, id := range due {
-		l, err := jobs.LeaseJob(g.Context(), id, kinds, time.Minute)
-		g.must(err)
-		var p job.Progress
-		for !p.Finished {
-			p, err = runner.Step(g.Context(), l.Job)
-			g.must(err)
-			l.Job, err = jobs.SaveJob(g.Context(), l, p, time.Minute)
-			g.must(err)
-		}
-	}
-}
 
 // A drop whose coupons are not obtained by code says that, and nothing else.
 func TestNoCodesForOtherDrops(t *testing.T) {
@@ -124,46 +82,6 @@ func TestCodesInTheConsole(t *testing.T) {
 	marketer.post("/codes/check", url.Values{"code": {code}}).is(200).has("Revoked", "leaked")
 	marketer.get(page + "/99/revoke").is(http.StatusNotFound)
 	marketer.get(page + "/x/revoke").is(http.StatusNotFound)
-}
-
-// checkCodes looks up codes of every kind.
-func (g *rig) checkCodes(b *browser, lines []string) {
-	g.Helper()
-	first, _, _ := strings.Cut(lines[1], ",")
-	check := func(code string) answer { return b.post("/codes/check", url.Values{"code": {code}}).is(200) }
-	check("hello").has("This is not a code", `value="hello"`)
-	check("0000 0000 0000 0000").has("Not one of our codes")
-	check(strings.ToLower(first)).has("Not now: the drop has not opened yet", first, "code 1 of 1,200", "Opening", "<html")
-	g.checkDrops(check, first)
-	g.exec(`insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
-		values (1, 1001, 5, 'code', '1', now(), now() + interval '1 day')`)
-	check(first).has("A code works once", "/users/1001")
-	part := g.as(staff.Marketer).htmx().post("/codes/check", url.Values{"code": {first}}).is(200)
-	part.has("A code works once").hasNot("<html")
-	elsewhere := g.as(staff.Viewer, 11)
-	elsewhere.post("/codes/check", url.Values{"code": {first}}).is(200).has("A code of another shop").hasNot("1001")
-}
-
-// checkDrops looks up a good code in every state of its drop.
-func (g *rig) checkDrops(check func(string) answer, code string) {
-	g.Helper()
-	set := func(change string) { g.Helper(); g.exec(`update templates set ` + change + ` where id = 1`) }
-	now, never := `class="notice is-warn"`, `class="notice is-bad"`
-	set(`state = 'draft'`)
-	check(code).has(now, "Not now: the template is a draft")
-	set(`state = 'published', opens_at = date_trunc('second', now()) - interval '1 hour', closes_at = date_trunc('second', now()) + interval '1 hour'`)
-	check(code).has("Good: nobody has used it", "gets a coupon").hasNot(now, never)
-	set(`state = 'paused'`)
-	check(code).has(now, "Not now: the drop is paused")
-	set(`state = 'published', issued = stock`)
-	check(code).has(now, "Not now: all coupons are gone")
-	set(`state = 'closed', issued = 0, ended_at = '2026-03-04 05:06:07Z'`)
-	check(code).has(never, "Worthless: the drop is over", "Ended", "4 Mar 2026")
-	set(`state = 'cancelled'`)
-	check(code).has(never, "Worthless: the drop was cancelled", "4 Mar 2026").hasNot("Good")
-	set(`state = 'published', ended_at = null, obtain = 'claim'`)
-	check(code).has(never, "Worthless: the drop takes no codes")
-	set(`obtain = 'code'`)
 }
 
 // Why there can be no more codes is said in the reader's language.

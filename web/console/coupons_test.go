@@ -10,24 +10,7 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/domain/coupon"
 	"dropbell/domain/staff"
-	"dropbell/domain/template"
 )
-
-// gives issues a coupon of the template to the user and returns its id.
-func (g *rig) gives(t template.Template, userID int64) int64 {
-	g.Helper()
-	var id int64
-	g.must(g.sql.QueryRow(g.Context(), `insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
-		values ($1, $2, (random() * 1e15)::bigint + 1, 'claim', now(), now() + interval '1 hour') returning id`, t.ID, userID).Scan(&id))
-	return id
-}
-
-func (g *rig) locks(id int64, order string) {
-	g.Helper()
-	s := &coupon.Service{Store: postgres.NewCouponSteps(g.db), LockFor: time.Hour}
-	_, err := s.Lock(g.Context(), "key:1 Till", id, coupon.Order{ID: order, Amount: 50000})
-	g.must(err)
-}
 
 func TestCouponsAreFound(t *testing.T) {
 	g := newRig(t)

@@ -15,27 +15,6 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// fails answers for the users who have a cause, and takes the others.
-func fails(causes map[user.ID]delivery.Result) func(delivery.Message) delivery.Result {
-	return func(m delivery.Message) delivery.Result {
-		if r, ok := causes[m.To.ID]; ok {
-			return r
-		}
-		return takes(m)
-	}
-}
-
-// buried is a rig with three reminders, of which two are dead.
-func buried(t *testing.T) *rig {
-	g := newRig(t)
-	d := g.published(10, 2*time.Hour)
-	for id := user.ID(1001); id <= 1003; id++ {
-		g.book(d, id, delivery.App, 5)
-	}
-	g.fire(d, 1, fails(map[user.ID]delivery.Result{1001: {Detail: "HTTP 503"}, 1002: {Status: delivery.Permanent}}))
-	return g
-}
-
 func TestDeadLettersAreShownToEverybody(t *testing.T) {
 	g := newRig(t)
 	viewer := g.as(staff.Viewer)

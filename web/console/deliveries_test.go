@@ -1,56 +1,16 @@
 package console
 
 import (
-	"encoding/csv"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/RoaringBitmap/roaring/v2/roaring64"
-
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
-	"dropbell/domain/template"
 	"dropbell/web/console/shell"
 )
-
-// fired stores batches of slot 1 of the template with users from 1 on, of
-// whom every tenth was skipped, as firing and delivering would have.
-func (g *rig) fired(t template.Template, batches, each int) {
-	g.Helper()
-	for b := range batches {
-		due, sent := roaring64.New(), roaring64.New()
-		skipped := 0
-		for i := range each {
-			id := uint64(b*each + i + 1)
-			due.Add(id)
-			if id%10 == 0 {
-				skipped++
-				continue
-			}
-			sent.Add(id)
-		}
-		dueRaw, err := due.ToBytes()
-		g.must(err)
-		sentRaw, err := sent.ToBytes()
-		g.must(err)
-		g.exec(`with b as (insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, sent, due_count, sent_count, skipped_count)
-				select 'reminder', id, template_id, 0, $2, $3, 'done', due_at, opens_at, $4, $5, $6::int, $6::int - $7::int, $7::int from slots where template_id = $1 and slot = 1 returning id)
-			insert into exceptions (batch_id, user_id, channel, outcome, reason) select id, u, 0, 'skipped', 'opted_out' from b, generate_series($2::bigint, $3::bigint) u where u % 10 = 0`,
-			t.ID, b*each+1, (b+1)*each, dueRaw, sentRaw, each, skipped)
-	}
-}
-
-func rowsOf(a answer) [][]string {
-	a.Helper()
-	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(a.body, "\uFEFF"))).ReadAll()
-	if err != nil {
-		a.Fatal(err)
-	}
-	return rows
-}
 
 func TestDeliveryPages(t *testing.T) {
 	g := newRig(t)
@@ -165,25 +125,4 @@ func TestExports(t *testing.T) {
 	count(limited, "/dead-letters.csv", 0)
 	count(b, "/dead-letters.csv?user=20", 1)
 	b.get("/dead-letters.csv?user=x").is(http.StatusUnprocessableEntity)
-}
-
-func TestAuditFilters(t *testing.T) {
-	g := newRig(t)
-	m := g.hire(staff.Marketer)
-	g.exec(`update staff set name = 'Zoë Okafor' where id = $1`, m.ID)
-	d := g.published(10, 2*time.Hour)
-	g.published(11, 2*time.Hour)
-	b := g.browser()
-	b.signIn(m.Email)
-	b.post(shell.TemplateURL(d.ID)+"/pause", map[string][]string{"reason": {"Heavy 100% rain"}}).to(shell.TemplateURL(d.ID))
-	b.get("/audit").is(200).has("Heavy 100% rain", "template.publish", "staff.create", "/audit.csv")
-	b.get("/audit?actor=okafor").is(200).has("Heavy 100% rain").hasNot("<code>template.publish</code>")
-	b.get("/audit?actor=" + m.Email[:12]).is(200).has("Heavy 100% rain")
-	b.get("/audit?actor=nobody").is(200).has("Clear filters")
-	b.get("/audit?q=100%25+RAIN").is(200).has("Heavy 100% rain").hasNot("<code>template.publish</code>")
-	b.get("/audit?q=100_").is(200).hasNot("Heavy 100% rain")
-	b.get("/audit?action=template.pause").is(200).has("Heavy 100% rain").hasNot("<code>template.publish</code>")
-	b.get("/audit?shop=11").is(200).has("published").hasNot("Heavy 100% rain")
-	b.get("/audit?kind=template&id="+fmt.Sprint(d.ID)).is(200).has("Heavy 100% rain", ">Paused<", ">Published<")
-	g.as(staff.Viewer, 11).get("/audit").is(200).hasNot("Heavy 100% rain")
 }

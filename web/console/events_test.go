@@ -13,11 +13,6 @@ import (
 	"dropbell/web/security"
 )
 
-func (g *rig) flush() {
-	g.Helper()
-	g.must(g.Security.Flush(g.Context()))
-}
-
 func recording(t *testing.T) *rig {
 	g := newRig(t, func(d *Deps) {
 		d.Security = security.New(d.Access.Audit.(postgres.Audit), slog.New(slog.DiscardHandler), d.Now, prometheus.NewRegistry())
@@ -65,24 +60,4 @@ func TestSecurityEventsOnTheAuditPage(t *testing.T) {
 	local := g.as(staff.Marketer, 10)
 	local.get("/audit?security=1").is(200).hasNot("198.51.100.66")
 	admin.get("/audit.csv?security=1").is(200).has("198.51.100.66")
-}
-
-// What an operator changes in the queue dashboard is recorded before it is done.
-func TestQueueChangesAreRecorded(t *testing.T) {
-	done := 0
-	g := newRig(t, func(d *Deps) {
-		d.Work.Monitor = func(writable bool) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { done++ })
-		}
-	})
-	g.from()
-	op := g.at("203.0.113.5")
-	op.signIn(g.hire(staff.Operator).Email)
-	op.post("/monitor/queues/api/queues/email:pause", nil).is(200)
-	op.post("/monitor/queues/api/queues/email:resume", nil).is(200)
-	op.post("/monitor/queues/api/queues/email/archived_tasks:delete_all", nil).is(200)
-	g.as(staff.Admin).get("/audit?kind=queue").is(200).has("paused", "resumed", "changed", "queue email", "From 203.0.113.5")
-	if n := g.number(`select count(*) from audit where object_kind = 'queue' and object_id = 'email'`); n != 3 || done != 3 {
-		t.Errorf("%d entries, %d changes", n, done)
-	}
 }

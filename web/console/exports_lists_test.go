@@ -13,17 +13,6 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// file gets a CSV file and checks how many rows it has below its head.
-func (b *browser) file(path string, want int) [][]string {
-	b.Helper()
-	a := b.get(path).is(200)
-	rows := rowsOf(a)
-	if len(rows)-1 != want {
-		b.Fatalf("%s: %d rows, want %d", path, len(rows)-1, want)
-	}
-	return rows
-}
-
 // Every list of the console is a file, with every row however many pages that
 // is, and with those alone that its filter selects and the viewer may see.
 func TestListsAsFiles(t *testing.T) {

@@ -18,12 +18,6 @@ import (
 	"dropbell/domain/staff"
 )
 
-// sentList uploads a list for the template's page of lists.
-func (b *browser) sentList(page, name, content string) string {
-	b.Helper()
-	return b.upload(page+"/new", name, content).is(303).header.Get("Location")
-}
-
 // A template whose state takes no lists says so, and offers no form.
 func TestListsOfTemplatesThatTakeNone(t *testing.T) {
 	g := newRig(t)

@@ -1,64 +1,22 @@
 package console
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
-	"dropbell/adapters/postgres"
-	tables "dropbell/adapters/sheet"
-	"dropbell/domain/coupon"
-	"dropbell/domain/job"
 	"dropbell/domain/staff"
-	"dropbell/domain/template"
 )
-
-// lists opens uploads as a worker does.
-type lists struct{ tables.Tables }
-
-func (l lists) OpenList(ctx context.Context, uploadID int64) (coupon.Rows, error) {
-	return l.OpenTable(ctx, uploadID, job.Reading{}, nil)
-}
-
-// workGrants runs the waiting jobs about lists, as a worker would.
-func (g *rig) workGrants() {
-	g.Helper()
-	gate := postgres.NewClaims(g.db, postgres.Grouping{})
-	defer gate.Close()
-	store := postgres.NewGrants(g.db)
-	runners := map[string]job.Runner{
-		coupon.GrantKind:    &coupon.Granter{Store: store, Lists: lists{tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload}}, Gate: gate, Random: rand.Uint64},
-		coupon.TakeBackKind: &coupon.TakeBacker{Store: store, Desk: &coupon.Desk{Store: postgres.NewCouponSteps(g.db)}}}
-	w := &job.Worker{Store: postgres.NewJobs(g.db), Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }, Runners: runners}
-	due, err := postgres.NewJobs(g.db).DueJobs(g.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
-	g.must(err)
-	for _, id := range due {
-		g.must(w.Run(g.Context(), id))
-	}
-}
 
 // friends is a list with everything that can be wrong with one: 1001 is named
 // twice, 1002 has a coupon already, 404404 is nobody, Ann is no id.
 const friends = "Name;User ID\nAda;1001\nBob;1002\nCid;404404\nAnn;Ann\nAda;1001\nDan;1003\nEve;1004\n"
-
-func (g *rig) friends() template.Template {
-	g.Helper()
-	d := g.published(10, time.Hour)
-	g.exec(`insert into users (id) select generate_series(1001, 1004)`)
-	g.exec(`update templates set stock = 3, issued = 1 where id = $1`, d.ID)
-	g.gives(d, 1002)
-	g.exec(`insert into claim_counts values ($1, 1002, 1)`, d.ID)
-	return d
-}
 
 // Without scripts: upload, dry run, apply with a reason, results, take back.
 func TestGrantPages(t *testing.T) {

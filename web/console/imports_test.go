@@ -1,76 +1,19 @@
 package console
 
 import (
-	"bytes"
 	"encoding/csv"
 	"fmt"
-	"mime/multipart"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
-	"dropbell/adapters/postgres"
-	tables "dropbell/adapters/sheet"
-	"dropbell/domain/job"
-	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/domain/user"
 )
-
-// workPeople runs the waiting jobs about users, as a worker would.
-func (g *rig) workPeople() {
-	g.Helper()
-	segments, files := postgres.NewSegments(g.db), tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload}
-	importer := &user.Importer{Store: postgres.NewUsers(g.db), Tables: files, Now: time.Now}
-	w := &job.Worker{Store: postgres.NewJobs(g.db), Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
-		Runners: map[string]job.Runner{user.CheckJob: importer, user.ImportJob: importer,
-			segment.CountJob: &segment.Counter{Store: segments, Now: time.Now}, segment.ListJob: &segment.Filler{Store: segments, Tables: files, Now: time.Now}}}
-	due, err := postgres.NewJobs(g.db).DueJobs(g.Context(), []string{user.CheckJob, user.ImportJob, segment.CountJob, segment.ListJob}, 100)
-	g.must(err)
-	for _, id := range due {
-		g.must(w.Run(g.Context(), id))
-	}
-}
-
-// upload sends a form with a file after the other fields.
-func (b *browser) upload(path, name, content string, fields ...string) answer {
-	b.Helper()
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	for i := 0; i < len(fields); i += 2 {
-		b.must(form.WriteField(fields[i], fields[i+1]))
-	}
-	part, err := form.CreateFormFile("file", name)
-	b.must(err)
-	_, err = part.Write([]byte(content))
-	b.must(err)
-	b.must(form.Close())
-	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.server.URL+path, &body)
-	b.must(err)
-	for k := range b.header {
-		req.Header.Set(k, b.header.Get(k))
-	}
-	req.Header.Set("Content-Type", form.FormDataContentType())
-	res, err := b.client.Do(req)
-	b.must(err)
-	defer res.Body.Close()
-	var text bytes.Buffer
-	_, err = text.ReadFrom(res.Body)
-	b.must(err)
-	return answer{b.T, "POST " + path, res.StatusCode, res.Header, text.String()}
-}
-
-func (g *rig) number(sql string, args ...any) (n int64) {
-	g.Helper()
-	g.must(g.sql.QueryRow(g.Context(), sql, args...).Scan(&n))
-	return n
-}
 
 const members = "User ID;Name;E-Mail;Tier\n1001;Ann;ann@example.com;gold\n1002;Bob;not an address;silver\nx;Nobody;;\n1003;Cid;;7\n"
 
@@ -119,13 +62,6 @@ func TestImportUsers(t *testing.T) {
 	viewer.upload("/users/import", "members.csv", members).is(http.StatusForbidden)
 	b.get(start + "/apply?check=999").is(404)
 	b.get("/users/import/999").is(404)
-}
-
-// chinese is a marketer who reads the other language.
-func (g *rig) chinese() *browser {
-	b := g.as(staff.Marketer)
-	b.header.Set("Accept-Language", "zh-CN")
-	return b
 }
 
 // A file that cannot be read is refused with what is wrong with it.

@@ -15,37 +15,6 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// maxTabs is how often somebody presses the key to come to a place of a page.
-const maxTabs = 90
-
-// tabTo presses the tab key until the element has the focus, and fails if that
-// cannot be seen.
-func (b *tab) tabTo(selector string) {
-	b.Helper()
-	for range maxTabs {
-		b.do(chromedp.KeyEvent(kb.Tab))
-		if !evaluate[bool](b, fmt.Sprintf(`!!document.activeElement?.matches(%q)`, selector)) {
-			continue
-		}
-		if !evaluate[bool](b, `(() => { const marked = (e) => { const s = getComputedStyle(e); return s.outlineStyle !== "none" || s.boxShadow !== "none"; };
-			const e = document.activeElement; return marked(e) || !!e.closest("label, .choice") && marked(e.closest("label, .choice")); })()`) {
-			b.Errorf("nobody sees that %s has the focus", selector)
-		}
-		return
-	}
-	b.Fatalf("the tab key does not lead to %s", selector)
-}
-
-// focused waits until the element has the focus without a key being pressed.
-func (b *tab) focused(selector string) {
-	b.Helper()
-	within(b.T, "the focus on "+selector, func() bool {
-		return evaluate[bool](b, fmt.Sprintf(`!!document.activeElement?.matches(%q)`, selector))
-	})
-}
-
-func (b *tab) types(keys string) { b.Helper(); b.do(chromedp.KeyEvent(keys)) }
-
 // The main path without a mouse: sign in, create, publish, move, cancel.
 func TestByKeyboardAlone(t *testing.T) {
 	g := newRig(t)

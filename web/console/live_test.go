@@ -1,11 +1,9 @@
 package console
 
 import (
-	"bufio"
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -18,84 +16,6 @@ import (
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
-
-// message is one server-sent event.
-type message struct{ id, event, data string }
-
-// listen opens the stream of a template's page, or of b.live, and returns what
-// arrives.
-func (b *browser) listen(id int64, lastEventID string) (<-chan message, *http.Response) {
-	b.Helper()
-	path := liveURL(shell.TemplateURL(id))
-	if b.live != "" {
-		path = b.live
-	}
-	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.server.URL+path, nil)
-	b.must(err)
-	req.Header = b.header.Clone()
-	if lastEventID != "" {
-		req.Header.Set("Last-Event-ID", lastEventID)
-	}
-	client := *b.client
-	client.Timeout = 0
-	res, err := client.Do(req)
-	b.must(err)
-	b.Cleanup(func() { res.Body.Close() })
-	out := make(chan message, 100)
-	go func() {
-		defer close(out)
-		var m message
-		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
-			name, value, _ := strings.Cut(lines.Text(), ": ")
-			switch name {
-			case "id":
-				m.id = value
-			case "event":
-				m.event = value
-			case "data":
-				m.data += value
-			case "":
-				if m != (message{}) {
-					out <- m
-				}
-				m = message{}
-			}
-		}
-	}()
-	return out, res
-}
-
-// liveURL is the stream of a page with these parts.
-func liveURL(parts ...string) string { return "/live?" + url.Values{"of": parts}.Encode() }
-
-// next returns the next event, or fails after some seconds.
-func (g *rig) next(from <-chan message) message {
-	g.Helper()
-	select {
-	case m, ok := <-from:
-		if !ok {
-			g.Fatal("the stream has ended")
-		}
-		return m
-	case <-time.After(10 * time.Second):
-		g.Fatal("nothing arrives")
-	}
-	return message{}
-}
-
-func (g *rig) ends(stream <-chan message) {
-	g.Helper()
-	for deadline := time.After(10 * time.Second); ; {
-		select {
-		case _, ok := <-stream:
-			if !ok {
-				return
-			}
-		case <-deadline:
-			g.Fatal("the stream does not end")
-		}
-	}
-}
 
 func TestLiveBoard(t *testing.T) {
 	g := newRig(t)

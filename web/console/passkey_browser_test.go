@@ -1,29 +1,13 @@
 package console
 
 import (
-	"context"
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 
 	"dropbell/domain/staff"
 )
-
-// authenticator gives the browser a security key that always agrees.
-func (b *tab) authenticator() {
-	b.Helper()
-	b.do(func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
-		if _, err := chromedp.Call(ctx, webauthn.Enable, webauthn.EnableParams{}); err != nil {
-			return chromedp.Void{}, err
-		}
-		_, err := chromedp.Call(ctx, webauthn.AddVirtualAuthenticator, webauthn.AddVirtualAuthenticatorParams{
-			Options: &webauthn.VirtualAuthenticatorOptions{Protocol: webauthn.AuthenticatorProtocolCtap2, Transport: webauthn.AuthenticatorTransportInternal,
-				HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true}})
-		return chromedp.Void{}, err
-	})
-}
 
 // A passkey is enrolled, answers for the second factor of a sign-in and for a
 // confirmation, and works on no other site.

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"html"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,18 +10,6 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
 )
-
-// linkShown returns the path of the link that a member's page shows once.
-func (b *browser) linkShown(page string) string {
-	b.Helper()
-	a := b.get(page).is(200).has("It is shown this once.")
-	link := html.UnescapeString(between(a.body, "<code>", "</code>"))
-	u, err := url.Parse(link)
-	if err != nil || !strings.HasPrefix(link, b.PublicURL+"/password?token=") {
-		b.Fatalf("the link %q, %v", link, err)
-	}
-	return u.RequestURI()
-}
 
 func setting(link, to string) url.Values {
 	u, _ := url.Parse(link)

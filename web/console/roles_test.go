@@ -10,26 +10,6 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// samplePath fills a route's pattern with an id that exists or does not; both
-// must be refused to who may not know.
-func samplePath(pattern, id string) string {
-	step := "pause"
-	if strings.Contains(pattern, "requeue") {
-		step = "requeue"
-	}
-	if strings.Contains(pattern, "release") {
-		step = "release"
-	}
-	if strings.Contains(pattern, "takeback") {
-		step = "takeback"
-	}
-	i := strings.Index(pattern, "{step")
-	if i >= 0 {
-		pattern = pattern[:i] + step
-	}
-	return strings.NewReplacer("{id}", id, "{batch}", id, "{channel}", "email").Replace(pattern)
-}
-
 func TestEveryRouteAsEverybody(t *testing.T) {
 	g := newDoor(t).rig // so that single sign-on is there
 	g.published(10, 2*60*60*1e9)
@@ -59,13 +39,6 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 			}
 		}
 	}
-}
-
-func formFor(method string) url.Values {
-	if method == http.MethodPost {
-		return url.Values{}
-	}
-	return nil
 }
 
 func TestQueuesAreForOperatorsToChange(t *testing.T) {

@@ -4,13 +4,10 @@ import (
 	"html"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/pquerna/otp/totp"
 
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
@@ -18,40 +15,6 @@ import (
 
 // demanding makes the console demand second factors of operators and admins.
 func demanding(d *Deps) { d.Staff.FixedPolicy = staff.Required }
-
-// shownSecret is the secret that the page shows for an authenticator app.
-func (a answer) shownSecret() string {
-	a.Helper()
-	m := regexp.MustCompile(`data-copy="([A-Z2-7 ]+)"`).FindStringSubmatch(a.body)
-	if m == nil {
-		a.Fatalf("%s: no secret in\n%s", a.what, a.text())
-	}
-	return strings.ReplaceAll(m[1], " ", "")
-}
-
-var recoveryForm = regexp.MustCompile(`<code>([a-z2-7]{4}(?:-[a-z2-7]{4}){3})</code>`)
-
-// enrol adds an authenticator app and returns its secret and the recovery codes.
-func (b *browser) enrol() (secret string, recovery []string) {
-	b.Helper()
-	secret = b.get("/account/security/app").is(200).shownSecret()
-	b.post("/account/security/app", url.Values{"name": {"phone"}, "passcode": {b.code(secret)}}).to("/account/security")
-	for _, m := range recoveryForm.FindAllStringSubmatch(b.get("/account/security").is(200).has("phone").body, -1) {
-		recovery = append(recovery, m[1])
-	}
-	if len(recovery) != staff.RecoveryCodes {
-		b.Fatalf("%d recovery codes are shown", len(recovery))
-	}
-	return secret, recovery
-}
-
-// code is what an authenticator app shows now.
-func (g *rig) code(secret string) string {
-	g.Helper()
-	code, err := totp.GenerateCode(secret, g.now())
-	g.must(err)
-	return code
-}
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 

@@ -12,11 +12,6 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func (b *browser) try(email, pass, to string) answer {
-	b.Helper()
-	return b.post("/signin", url.Values{"email": {email}, "password": {pass}, "return": {to}})
-}
-
 func TestSignInTellsNothing(t *testing.T) {
 	g := newRig(t)
 	m, off := g.hire(staff.Viewer), g.hire(staff.Viewer)

@@ -10,44 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/oidc"
-	"dropbell/adapters/oidctest"
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
 )
-
-// door is a console beside an identity provider.
-type door struct {
-	*rig
-	there  *oidctest.Provider
-	member staff.Member
-}
-
-func newDoor(t *testing.T, change ...func(*Deps)) *door {
-	t.Helper()
-	d := &door{}
-	d.rig = newRig(t, append([]func(*Deps){func(deps *Deps) {
-		d.there = oidctest.New(t, deps.Now)
-		deps.Access.SingleSignOn = oidc.New(oidc.Options{Issuer: d.there.Issuer(), ClientID: oidctest.ClientID,
-			ClientSecret: oidctest.ClientSecret, PublicURL: deps.PublicURL, Now: deps.Now})
-	}}, change...)...)
-	d.member = d.hire(staff.Viewer)
-	d.there.Says("email", strings.ToUpper(d.member.Email))
-	return d
-}
-
-// agree begins in the browser b and returns where the provider sends it back to.
-func (d *door) agree(b *browser, to string) string {
-	b.Helper()
-	a := b.get("/signin/oidc?return=" + url.QueryEscape(to)).is(http.StatusSeeOther)
-	return d.there.Agree(a.header.Get("Location")).RequestURI()
-}
-
-func (d *door) signIns() (n int) {
-	d.Helper()
-	d.must(d.sql.QueryRow(d.Context(), `select count(*) from sign_ins`).Scan(&n))
-	return n
-}
 
 func TestSingleSignOn(t *testing.T) {
 	d := newDoor(t)
@@ -245,11 +210,4 @@ func TestSingleSignOnRefusalsAreLogged(t *testing.T) {
 			t.Errorf("the log says %s, want %q and nobody's address", got, want)
 		}
 	}
-}
-
-// refusedThere comes back from the provider with an error.
-func (d *door) refusedThere(b *browser, code string) {
-	u, err := url.Parse(d.agree(b, "/"))
-	d.must(err)
-	b.get("/signin/oidc/callback?error=" + url.QueryEscape(code) + "&state=" + u.Query().Get("state")).is(422)
 }

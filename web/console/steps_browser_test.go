@@ -13,25 +13,6 @@ import (
 	"dropbell/domain/staff"
 )
 
-// state tells how the bar marks each step of a form: c for the current one, d
-// for done, b for one that needs attention, - for one that cannot be opened
-// yet, . for others.
-func (b *tab) state() string {
-	b.Helper()
-	return evaluate[string](b, `[...document.querySelectorAll("[data-steps] button")].map(e =>
-		(e.ariaCurrent === "step" ? "c" : "") + (e.dataset.state ? e.dataset.state[0] : e.disabled ? "-" : e.ariaCurrent ? "" : ".")).join(" ")`)
-}
-
-func (b *tab) barSays(want string) {
-	b.Helper()
-	within(b.T, "the bar to say "+want+", not "+b.state(), func() bool { return b.state() == want })
-}
-
-func (b *tab) value(selector string) string {
-	b.Helper()
-	return evaluate[string](b, fmt.Sprintf(`document.querySelector(%q).value`, selector))
-}
-
 // Next asks the server, which explains what is wrong in place; what is right
 // by now loses its explanation while it is typed.
 func TestStepsOfATemplate(t *testing.T) {

@@ -13,9 +13,11 @@ type deck struct {
 	past []int
 }
 
-func (d *deck) patch(string, *i18n.Locale) []byte                { return nil }
-func (d *deck) in(*i18n.Locale) map[string]string                { return nil }
-func (g *rig) deck(context.Context, int64, *deck) (*deck, error) { return nil, nil }
+func (d *deck) patch(string, *i18n.Locale) []byte { return nil }
+
+func (d *deck) in(*i18n.Locale) map[string]string { return nil }
+
+func lookAt(ctx context.Context, g *rig, id int64, before *deck) (*deck, error) { return nil, nil }
 
 const pastFaces = 30
 

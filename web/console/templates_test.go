@@ -18,29 +18,6 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func berlin(t *testing.T) *time.Location {
-	zone, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return zone
-}
-
-// typedForm is a form that can be saved.
-func (g *rig) typedForm(opensIn time.Duration) url.Values {
-	opens := g.now().Add(opensIn).Truncate(time.Minute)
-	f := url.Values{}
-	for k, v := range map[string]string{"name": "Moon cake night", "shop_number": "10", "description": "Line one\r\nLine two", "kind": "threshold_off",
-		"amount_off": "20.50", "threshold": "1,000", "max_off": "left over", "percent_off": "nonsense", "currency": "cny", "target": "shop", "product": "left over",
-		"validity": "hours", "valid_hours": "72", "stock": "50,000", "per_user_limit": "1", "obtain": "claim", "claim_mode": "durable",
-		"claim_url": "https://shop.example/claim"} {
-		f.Set(k, v)
-	}
-	f.Set("opens_at", opens.In(berlin(g.T)).Format("2006-01-02T15:04"))
-	f.Set("closes_at", opens.Add(4*time.Hour).In(berlin(g.T)).Format("2006-01-02T15:04"))
-	return f
-}
-
 func TestCreateTemplate(t *testing.T) {
 	g := newRig(t)
 	b := g.as(staff.Marketer)
@@ -348,12 +325,6 @@ func TestListOfTemplates(t *testing.T) {
 	b.get("/templates?q=drop+03").is(200).has("<html")
 }
 
-func between(s, from, to string) string {
-	_, s, _ = strings.Cut(s, from)
-	s, _, _ = strings.Cut(s, to)
-	return s
-}
-
 func TestOverview(t *testing.T) {
 	g := newRig(t)
 	b := g.as(staff.Admin)
@@ -399,4 +370,43 @@ func TestDaysOfTheTemplatesListAreTheShops(t *testing.T) {
 	b.get("/templates/bulk?step=cancel&all=1&shop=10&from=2027-03-10&to=2027-03-10").is(200).has("Cancel 2 templates")
 	part := g.as(staff.Viewer, 10).htmx()
 	part.get(day).is(200).has(`<hx-partial hx-target="#days-of">Days are those of Shop 10: Europe/Berlin.`, ">In Berlin<").hasNot("<html")
+}
+
+// The review of a published template says what saving does to its reminders.
+func TestReviewOfAPublishedTemplate(t *testing.T) {
+	g := newRig(t)
+	d := g.published(10, 5*time.Hour)
+	g.book(d, 1001, delivery.App, 60, 5)
+	b := g.as(staff.Marketer)
+	page := b.get(shell.TemplateURL(d.ID) + "/edit").is(200).has("it takes effect at once").hasNot("Users see nothing of it")
+	form := url.Values{"template": {page.field("template")}, "version": {page.field("version")}}
+	for name, value := range valuesOf(d) {
+		form.Set(name, value)
+	}
+	b.post("/templates/preview", form).is(200).hasNot("This moves the opening")
+	opens, _ := shell.TypedTime(g.now().Add(30*time.Minute), berlin(t))
+	form.Set("opens_at", opens)
+	b.post("/templates/preview", form).is(200).has("This moves the opening", "2 reminders are booked", "1 reminder would now lie in the past: it goes out at once", "is reminded again")
+	g.as(staff.Marketer, 11).post("/templates/preview", form).is(200).hasNot("2 reminders are booked")
+	b.get("/templates/new").is(200).has("Users see nothing of it before it is published.")
+}
+
+// A step that the state does not allow is not asked about.
+func TestImpossibleStepsOfADrop(t *testing.T) {
+	g := newRig(t)
+	page := shell.TemplateURL(g.published(10, time.Hour).ID)
+	b, refused := g.refusing(page)
+	refused("resume", "“Moon cake night” cannot be resumed", "The template is published and has not opened yet. It can be edited, paused, closed or cancelled.")
+	refused("publish", "cannot be published", "has not opened yet")
+	b.post(page+"/pause", nil).to(page)
+	refused("pause", "cannot be paused", "The template is paused. It can be edited, resumed or closed.")
+	g.wait(70 * time.Minute)
+	refused("cancel", "cannot be cancelled", "The drop has opened: it cannot be cancelled any more. Close it instead.")
+	b.post(page+"/cancel", nil).is(http.StatusConflict).has("Close it instead.").hasNot(`name="reason"`)
+	b.post(page+"/close", nil).to(page)
+	for _, step := range []string{"pause", "resume", "cancel", "close", "publish"} {
+		refused(step, "cannot be", "The template is closed. Nothing of it can change any more.")
+	}
+	b.header.Set("Accept-Language", "zh-CN")
+	refused("pause", "「Moon cake night」不能暂停", "模板已结束，不能再做任何更改。")
 }

@@ -1,10 +1,7 @@
 package console
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,31 +10,6 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
 )
-
-// A road is what lies between a browser and the console: it can lose the
-// viewer's session, or answer itself.
-type road struct {
-	*httptest.Server
-	signedOut, foreign atomic.Bool
-}
-
-func (g *rig) road() *road {
-	way := &road{}
-	way.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if way.foreign.Load() && r.Header.Get("HX-Request") != "" {
-			http.Error(w, "<h1>502 Bad Gateway</h1>", http.StatusBadGateway)
-			return
-		}
-		if way.signedOut.Load() {
-			r.Header.Del("Cookie")
-		}
-		g.ServeHTTP(w, r)
-	}))
-	g.Cleanup(way.Close)
-	return way
-}
-
-func (b *tab) path() string { return evaluate[string](b, `location.pathname + location.search`) }
 
 func TestRequestsThatNobodyAnswersAreSpokenOf(t *testing.T) {
 	g := newRig(t)

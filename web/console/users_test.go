@@ -8,32 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/RoaringBitmap/roaring/v2/roaring64"
-
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
-
-// wrote stores a campaign of the shop that reached the users, or is on its way
-// to them, and returns its id.
-func (g *rig) wrote(name string, shop int64, done bool, users ...uint64) (id int64) {
-	g.Helper()
-	due := roaring64.New()
-	due.AddMany(users)
-	raw, err := due.ToBytes()
-	g.must(err)
-	var sent []byte
-	if done {
-		sent = raw
-	}
-	g.must(g.sql.QueryRow(g.Context(), `insert into campaigns (shop_number, name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at)
-		values ($1, $2, 0, '{"variants": [{"percent": 100, "texts": {"": {"title": "Hello", "body": "Come"}}}]}', '{"kind": "all"}', now(), now() + interval '1 hour', 'running', 'x', 'x', clock_timestamp()) returning id`,
-		shop, name).Scan(&id))
-	g.exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, sent, started_at)
-		values ('campaign', $1, 0, $2, $3, 'running', now(), now() + interval '1 hour', $4, $5, $6, now())`, id, due.Minimum(), due.Maximum(), raw, due.GetCardinality(), sent)
-	return id
-}
 
 func TestUserPage(t *testing.T) {
 	g := newRig(t)

@@ -7,31 +7,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
-	"dropbell/adapters/postgres"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
 )
-
-func (g *rig) startJob(by staff.Actor, title string, shop int64) job.Job {
-	g.Helper()
-	j, err := g.Jobs.Start(g.Context(), by, job.New{Kind: "test", Title: title, ShopNumber: shop, Total: 40}, staff.ManageTemplates)
-	g.must(err)
-	return j
-}
-
-// work saves a step of the job as a worker would.
-func (g *rig) work(id int64, p job.Progress) {
-	g.Helper()
-	jobs := postgres.NewJobs(g.db)
-	g.exec(`update jobs set lease_until = null, lease_token = null where id = $1`, id)
-	l, err := jobs.LeaseJob(g.Context(), id, []string{"test"}, time.Minute)
-	g.must(err)
-	_, err = jobs.SaveJob(g.Context(), l, p, time.Minute)
-	g.must(err)
-}
 
 // Of a job whose worker died no pace is told, but since when it stands still.
 func TestAJobThatStandsStill(t *testing.T) {
@@ -121,13 +101,38 @@ func TestJobListPages(t *testing.T) {
 	}
 }
 
-// nextPage returns where the page's link to the next one leads, or "".
-func nextPage(a answer) string {
-	_, tail, ok := strings.Cut(a.body, `<nav class="pager"`)
-	if !ok || !strings.Contains(tail, "Next page") {
-		return ""
+func TestDeadMessagePages(t *testing.T) {
+	g := newRig(t)
+	b := g.as(staff.Operator)
+	b.get("/dead-messages").is(200).has("Nothing is stuck")
+	g.exec(`insert into dead_messages (message_id, topic, handler, reason, payload)
+		values ('m1', 'users.changed.v1', 'cache', 'it <b>broke</b>', '{"from_user":"1"}'), ('m2', 't', 'h', 'r', '\xff00')`)
+	b.get("/dead-messages").is(200).has("users.changed.v1", "it &lt;b&gt;broke", "&#34;from_user&#34;: &#34;1&#34;")
+	b.get("/dead-messages/1/requeue").is(200).has("Send this message again?")
+	b.post("/dead-messages/1/requeue", nil).to("/dead-messages")
+	b.post("/dead-messages/1/requeue", nil).is(http.StatusConflict).has("somebody has dealt with it")
+	b.post("/dead-messages/2/requeue", nil).is(http.StatusConflict)
+	b.post("/dead-messages/2/discard", nil).to("/dead-messages")
+	b.get("/dead-messages").is(200).has("The message has been discarded.", "Nothing is stuck")
+	g.as(staff.Marketer).get("/dead-messages").is(http.StatusForbidden)
+}
+
+// What an operator changes in the queue dashboard is recorded before it is done.
+func TestQueueChangesAreRecorded(t *testing.T) {
+	done := 0
+	g := newRig(t, func(d *Deps) {
+		d.Work.Monitor = func(writable bool) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { done++ })
+		}
+	})
+	g.from()
+	op := g.at("203.0.113.5")
+	op.signIn(g.hire(staff.Operator).Email)
+	op.post("/monitor/queues/api/queues/email:pause", nil).is(200)
+	op.post("/monitor/queues/api/queues/email:resume", nil).is(200)
+	op.post("/monitor/queues/api/queues/email/archived_tasks:delete_all", nil).is(200)
+	g.as(staff.Admin).get("/audit?kind=queue").is(200).has("paused", "resumed", "changed", "queue email", "From 203.0.113.5")
+	if n := g.number(`select count(*) from audit where object_kind = 'queue' and object_id = 'email'`); n != 3 || done != 3 {
+		t.Errorf("%d entries, %d changes", n, done)
 	}
-	links := strings.Split(tail[:strings.Index(tail, "Next page")], `href="`)
-	url, _, _ := strings.Cut(links[len(links)-1], `"`)
-	return strings.ReplaceAll(url, "&amp;", "&")
 }

@@ -102,6 +102,7 @@ type rig struct {
 	db      *postgres.DB
 	sql     *pgxpool.Pool
 	reserve *postgres.Reservations
+	deps    Deps // of the console
 
 	mu       sync.Mutex
 	ahead    time.Duration // how far the console's clock runs ahead
@@ -130,18 +131,18 @@ func newRig(t *testing.T, change ...func(*Deps)) *rig {
 	t.Cleanup(sql.Close)
 	g := &rig{T: t, db: db, sql: sql, reserve: postgres.NewReservations(db, postgres.Grouping{})}
 	t.Cleanup(g.reserve.Close)
-	d := g.deps()
+	d := g.newDeps()
 	for _, c := range change {
 		c(&d)
 	}
-	g.Console, g.services = New(d), servicesOf(d)
+	g.Console, g.services, g.deps = New(d), servicesOf(d), d
 	g.server = httptest.NewServer(g.Console)
 	t.Cleanup(g.server.Close)
 	t.Cleanup(g.Console.Close)
 	return g
 }
 
-func (g *rig) deps() Deps {
+func (g *rig) newDeps() Deps {
 	shanghai, err := time.LoadLocation("Asia/Shanghai")
 	if err != nil {
 		g.Fatal(err)
