@@ -1,4 +1,4 @@
-package console
+package console_test
 
 import (
 	"net/url"
@@ -8,33 +8,34 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/web/console/consoletest"
 	"dropbell/web/console/shell"
 )
 
 // What somebody in charge of some shops is told is no claim about the others.
 func TestPagesOfWhoHasSomeShops(t *testing.T) {
-	g := newRig(t)
-	d := g.published(10, 5*time.Hour)
-	g.book(d, 1001, delivery.App, 60)
-	g.fire(d, 12, takes)
-	b, all := g.as(staff.Marketer, 11), g.as(staff.Marketer)
-	all.get("/users/1001").is(200).has("Moon cake night", "1 unread", "This user has no coupons.")
-	b.get("/users/1001").is(200).has("Nothing is reserved in your shops.", "This user has no coupons of your shops.", "0 unread").hasNot("Moon cake night")
-	all.get("/shops").is(200).has("/shops/new")
-	b.get("/shops").is(200).hasNot("/shops/new")
-	b.get("/templates/new").is(200).hasNot("/shops/new")
+	g := consoletest.New(t)
+	d := g.Published(10, 5*time.Hour)
+	g.Book(d, 1001, delivery.App, 60)
+	g.Fire(d, 12, consoletest.Takes)
+	b, all := g.As(staff.Marketer, 11), g.As(staff.Marketer)
+	all.Get("/users/1001").Is(200).Has("Moon cake night", "1 unread", "This user has no coupons.")
+	b.Get("/users/1001").Is(200).Has("Nothing is reserved in your shops.", "This user has no coupons of your shops.", "0 unread").HasNot("Moon cake night")
+	all.Get("/shops").Is(200).Has("/shops/new")
+	b.Get("/shops").Is(200).HasNot("/shops/new")
+	b.Get("/templates/new").Is(200).HasNot("/shops/new")
 }
 
 // A number that is too large is told what is the most.
 func TestLargeNumbersAreToldTheMost(t *testing.T) {
-	g := newRig(t)
-	d := g.published(10, 5*time.Hour)
-	b := g.as(staff.Admin)
+	g := consoletest.New(t)
+	d := g.Published(10, 5*time.Hour)
+	b := g.As(staff.Admin)
 	const large = "999999999999"
-	b.post(shell.TemplateURL(d.ID)+"/stock", url.Values{"stock": {"2147483648"}, "version": {"2"}}).is(422).has("1,000,000,000").hasNot("whole number")
-	b.post("/channels/sms/rate", url.Values{"rate_per_second": {large}}).is(422).has("1,000,000").hasNot("whole number")
-	b.post("/campaigns", campaignForm("rate_per_second", large)).is(422).has("1,000,000").hasNot("whole number")
-	b.post("/shops/10/limits", url.Values{"approval_above": {large}}).is(422).has("must be at most 2,147,483,646")
+	b.Post(shell.TemplateURL(d.ID)+"/stock", url.Values{"stock": {"2147483648"}, "version": {"2"}}).Is(422).Has("1,000,000,000").HasNot("whole number")
+	b.Post("/channels/sms/rate", url.Values{"rate_per_second": {large}}).Is(422).Has("1,000,000").HasNot("whole number")
+	b.Post("/campaigns", consoletest.CampaignForm("rate_per_second", large)).Is(422).Has("1,000,000").HasNot("whole number")
+	b.Post("/shops/10/limits", url.Values{"approval_above": {large}}).Is(422).Has("must be at most 2,147,483,646")
 	if template.MaxStock != 1_000_000_000 {
 		t.Error("the most is another")
 	}

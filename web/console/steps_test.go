@@ -1,1 +1,1 @@
-package console
+package console_test

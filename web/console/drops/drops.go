@@ -83,16 +83,21 @@ type handlers struct {
 	ahead *shell.Recent[[]reminder.ChannelForecast]
 }
 
-// Routes returns the routes about templates, cockpits and shops, and says what
-// pages show of the jobs of bulk steps.
-func Routes(sh *shell.Shell, d Deps) []shell.Route {
+func newHandlers(sh *shell.Shell, d Deps) *handlers {
 	c := &handlers{Shell: sh, Deps: d}
 	c.decks = shell.NewHub(c.deck, shell.Always[*deck](time.Second))
-	sh.BeforeClose(c.decks.Close)
-	sh.CountWatched(c.decks.Watching)
 	c.ahead = shell.NewRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 		return c.Forecaster.Forecast(ctx, forecastAhead)
 	})
+	return c
+}
+
+// Routes returns the routes about templates, cockpits and shops, and says what
+// pages show of the jobs of bulk steps.
+func Routes(sh *shell.Shell, d Deps) []shell.Route {
+	c := newHandlers(sh, d)
+	sh.BeforeClose(c.decks.Close)
+	sh.CountWatched(c.decks.Watching)
 	c.showBulkJobs()
 	return []shell.Route{
 		shell.Live(2*time.Second, shell.Get("/", staff.View, c.overview)),

@@ -1,0 +1,59 @@
+package coupons_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/adapters/redis"
+	"dropbell/domain/staff"
+	"dropbell/domain/stock"
+	"dropbell/web/console"
+	"dropbell/web/console/consoletest"
+)
+
+// gate is a gate as the page sees it: one shelf of ten, of which four claims
+// are accepted and one is written.
+type gate struct {
+	*consoletest.Fixture
+	away bool
+}
+
+func (g *gate) Plan(ctx context.Context, id int64) (stock.Plan, error) {
+	t, err := g.Templates.Template(ctx, staff.System(), id)
+	return stock.Plan{Template: t, Shards: 1, Epoch: 1, State: stock.Standing, Reason: stock.ReasonNew, Now: g.Now(), BuiltAt: g.Now(),
+		Parts: []stock.Part{{Allot: 10, Settled: 1}}}, err
+}
+
+func (g *gate) Look(context.Context, int64, int) ([]stock.Shelf, error) {
+	if g.away {
+		return nil, redis.ErrUnavailable
+	}
+	return []stock.Shelf{{Epoch: 1, Open: true, Stock: 6, Allot: 10, Accepted: 4, Still: true}}, nil
+}
+
+func (g *gate) Pace(context.Context, int64, int, time.Time, int) ([]int64, error) {
+	return []int64{0, 40, 0}, nil
+}
+
+// The card tells what the gate has given away before it is written, and the
+// rate of its claims, not of the writer.
+func TestClaimsCardBehindTheGate(t *testing.T) {
+	shelves := &gate{}
+	g := consoletest.New(t, func(d *console.Deps) {
+		d.Coupons.Sales.Stock, d.Coupons.Sales.Paces = stock.Whereabouts{Plans: shelves, Shelves: shelves}, shelves
+	})
+	shelves.Fixture = g
+	d := g.Published(10, time.Hour)
+	g.Exec(`update templates set claim_mode = 'gate', stock = 10, issued = 1 where id = $1`, d.ID)
+	b := g.As(staff.Viewer)
+	for _, page := range []string{"", "/cockpit"} {
+		b.Get(fmt.Sprintf("/templates/%d%s", d.ID, page)).Is(200).Has("On the shelf 6 and 3 being written", "Claims per second 13 ")
+	}
+	shelves.away = true
+	page := fmt.Sprintf("/templates/%d", d.ID)
+	consoletest.Within(t, "what was seen a moment ago is forgotten", func() bool { return strings.Contains(b.Get(page).Text(), "while the shelves do not answer") })
+	b.Get(page).Is(200).Has("while the shelves do not answer", "The shelves do not answer")
+}
