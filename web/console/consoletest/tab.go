@@ -31,29 +31,42 @@ type Tab struct {
 	axe bool
 }
 
-// sharedBrowser is the one browser of this test process, and closeBrowser ends it.
-var sharedBrowser, closeBrowser = sync.OnceValues(startBrowser), func() {}
+// shared is the one browser of this test process, in which every test has a
+// profile of its own.
+var shared = sync.OnceValue(func() *chromium { return &chromium{} })
 
-// startBrowser starts the browser in which every test has a profile of its own.
-func startBrowser() (context.Context, error) {
-	path, err := localstack.FindChromium(context.Background(), os.Stderr)
-	if err != nil {
-		return nil, fmt.Errorf("no browser for tests: %w", err)
-	}
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path))
-	// Animations are off: a contrast measured half-way between two colours is no finding.
-	opts = append(opts, chromedp.Flag("force-prefers-reduced-motion", true))
-	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
-	ctx, closeFirstTab := chromedp.NewContext(alloc)
-	closeBrowser = func() { closeFirstTab(); stop() }
-	return ctx, chromedp.Do(ctx)
+// A chromium is started by the first test that needs it.
+type chromium struct {
+	once sync.Once
+	ctx  context.Context
+	end  func()
+	err  error
+}
+
+func (c *chromium) start() (context.Context, error) {
+	c.once.Do(func() {
+		path, err := localstack.FindChromium(context.Background(), os.Stderr)
+		if err != nil {
+			c.err = fmt.Errorf("no browser for tests: %w", err)
+			return
+		}
+		opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path))
+		// Animations are off: a contrast measured half-way between two colours is no finding.
+		opts = append(opts, chromedp.Flag("force-prefers-reduced-motion", true))
+		alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+		ctx, closeFirstTab := chromedp.NewContext(alloc)
+		c.ctx, c.end, c.err = ctx, func() { closeFirstTab(); stop() }, chromedp.Do(ctx)
+	})
+	return c.ctx, c.err
 }
 
 // Main is the main function of a package of tests: it ends the browser that
 // they share.
 func Main(m *testing.M) {
 	status := m.Run()
-	closeBrowser()
+	if end := shared().end; end != nil {
+		end()
+	}
 	os.Exit(status)
 }
 
@@ -61,11 +74,11 @@ func Main(m *testing.M) {
 // until the test ends: a blocked script or style, an exception, an error of ours.
 func NewTab(t *testing.T) *Tab {
 	t.Helper()
-	shared, err := sharedBrowser()
+	browser, err := shared().start()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, closeTab := chromedp.NewContext(shared, chromedp.WithNewBrowserContext())
+	ctx, closeTab := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeTab)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancel)
