@@ -90,7 +90,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: postgres.NewCouponTallies(p.DB),
 		CouponDesk: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)},
 		Grants:     p.grants(),
-		Reminders:  p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.DB),
+		Reminders:  p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.DB),
 		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Uploads: postgres.NewUploads(p.DB),
 		Shops: postgres.NewTemplates(p.DB), Keys: postgres.NewStaff(p.DB), Tokens: tokens,
 		Idempotency: keys, Hub: p.hub, Channels: p.channels, Now: app.Clock, Log: p.Log,

@@ -7,6 +7,7 @@ import (
 	"dropbell/adapters/oidc"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/app"
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
@@ -48,14 +49,14 @@ func (p *program) newConsole() *console.Console {
 	files := &upload.Files{Uploads: postgres.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
 	// What pages of several subjects show.
 	states := deliverypages.NewStates(channels, p.circuits(), p.channels)
-	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.whereabouts(), Tallies: tallies, Curves: postgres.NewLedgers(p.DB), Paces: redis.NewShelves(p.Redis)})
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.whereabouts(), Tallies: tallies, Curves: postgres.NewLedgers(p.DB), Paces: redisgate.NewShelves(p.Redis)})
 	return console.New(console.Deps{
 		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: templates, Sessions: postgres.NewSessions(p.DB),
 			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
 		Access: access.Deps{Staff: p.staff, Audit: audit, Shops: templates, SingleSignOn: p.singleSignOn(),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
-		Audience: audience.Deps{People: p.users, Users: users, Segments: p.segments(), Reminders: p.reminders, Coupons: desk,
+		Audience: audience.Deps{People: p.users, Users: users, Segments: p.segments(), Reminders: p.reminders, Inbox: p.inbox, Coupons: desk,
 			Letters: &campaign.Letters{Store: campaignStore}, Jobs: jobs, Files: files, Audit: audit, Channels: p.channels},
 		Campaigns: campaigns.Deps{Campaigns: campaignService, Templates: p.templates, Segments: p.segments(), Audit: audit, States: states, Channels: p.channels},
 		Coupons: coupons.Deps{Templates: p.templates, Coupons: desk, Codes: p.codes, Grants: p.grants(), Jobs: jobs, Files: files,

@@ -16,10 +16,11 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/app"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -33,10 +34,10 @@ type gateRig struct {
 	client  goredis.UniversalClient
 	service *template.Service
 	store   postgres.Gates
-	gates   []*redis.Gate
-	keepers []*stock.Keeper
-	writers []*stock.Writer
-	stream  redis.GateStream
+	gates   []*redisgate.Gate
+	keepers []*gate.Keeper
+	writers []*gate.Writer
+	stream  redisgate.GateStream
 	shards  int
 }
 
@@ -71,12 +72,12 @@ func newGateRig(t *testing.T, redisURL string, shards int) *gateRig {
 	t.Cleanup(func() { r.client.Close() })
 	r.store = postgres.NewGates(r.db)
 	r.service = &template.Service{Store: postgres.NewTemplates(r.db), Now: app.Clock}
-	r.stream = redis.NewGateStream(r.client, "looker")
+	r.stream = redisgate.NewGateStream(r.client, "looker")
 	for i := range 2 {
-		r.gates = append(r.gates, redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{}))
-		w := &stock.Writer{Stream: redis.NewGateStream(r.client, fmt.Sprint("writer-", i)), Book: postgres.NewGateBook(r.db)}
+		r.gates = append(r.gates, redisgate.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.GateOptions{}))
+		w := &gate.Writer{Stream: redisgate.NewGateStream(r.client, fmt.Sprint("writer-", i)), Book: postgres.NewGateBook(r.db)}
 		r.writers = append(r.writers, w)
-		r.keepers = append(r.keepers, &stock.Keeper{Store: r.store, Shelves: redis.NewShelves(r.client), Writer: w, Now: app.Clock,
+		r.keepers = append(r.keepers, &gate.Keeper{Store: r.store, Shelves: redisgate.NewShelves(r.client), Writer: w, Now: app.Clock,
 			Divide: func(int64, int) int { return shards }})
 	}
 	return r
@@ -243,13 +244,13 @@ func (r *gateRig) settled(id int64) {
 	})
 }
 
-func (r *gateRig) ledger(id int64) (stock.Ledger, error) {
+func (r *gateRig) ledger(id int64) (gate.Ledger, error) {
 	plan, err := r.store.Plan(r.Context(), id)
 	if err != nil {
-		return stock.Ledger{}, err
+		return gate.Ledger{}, err
 	}
-	shelves, err := redis.NewShelves(r.client).Look(r.Context(), id, plan.Shards)
-	if err == nil && plan.State == stock.Building {
+	shelves, err := redisgate.NewShelves(r.client).Look(r.Context(), id, plan.Shards)
+	if err == nil && plan.State == gate.Building {
 		err = errors.New("the gate is being built")
 	}
 	return plan.Ledger(shelves), err
@@ -276,7 +277,7 @@ func (r *gateRig) Balance(id int64) (total, issued int64) {
 	if counted != issued+returned || rows != issued+returned {
 		r.Errorf("template %d: %d issued, %d counted per user, %d coupons", id, issued, counted, rows)
 	}
-	var l stock.Ledger
+	var l gate.Ledger
 	r.eventually("the ledger can be read", func() (err error) { l, err = r.ledger(id); return err })
 	if l.Difference != 0 || l.Total != l.Shelf+l.Writing+l.Issued || l.Total != total || l.Issued != issued {
 		r.Errorf("template %d: ledger %+v", id, l)

@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
@@ -29,6 +30,7 @@ type Deps struct {
 	Users     reminder.Users
 	Segments  *segment.Service
 	Reminders *reminder.Service
+	Inbox     *inbox.Service
 	Coupons   *coupon.Desk
 	// Letters lists the campaigns that a user received.
 	Letters *campaign.Letters

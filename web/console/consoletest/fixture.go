@@ -24,14 +24,15 @@ import (
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
 	"dropbell/domain/campaign"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/console"
@@ -169,12 +170,12 @@ func (g *Fixture) newDeps() console.Deps {
 		}
 		return all, nil
 	}, configured)
-	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: stock.Whereabouts{Plans: postgres.NewGates(g.DB)}, Tallies: tallies, Curves: postgres.NewLedgers(g.DB)})
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: gate.Whereabouts{Plans: postgres.NewGates(g.DB)}, Tallies: tallies, Curves: postgres.NewLedgers(g.DB)})
 	return console.Deps{
 		Deps: shell.Deps{Staff: people, ShopList: store, Sessions: postgres.NewSessions(g.DB), PublicURL: "http://127.0.0.1",
 			DefaultZone: shanghai, Now: g.Now, Log: log},
 		Access: access.Deps{Staff: people, Audit: audit, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
-		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Coupons: desk,
+		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: postgres.NewInbox(g.DB)}, Coupons: desk,
 			Letters: &campaign.Letters{Store: postgres.NewCampaigns(g.DB)}, Jobs: jobs, Files: files, Audit: audit, Channels: configured},
 		Campaigns: campaigns.Deps{Campaigns: campaigning, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured},
 		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: &redeemcode.Service{Store: postgres.NewCodes(g.DB), Keys: CodeKeys(g.T), Now: g.Now},
@@ -184,7 +185,7 @@ func (g *Fixture) newDeps() console.Deps {
 			Tests:  &delivery.ChannelTests{Store: postgres.NewChannelTests(g.DB), Configured: configured},
 			Ledger: &delivery.Ledger{Store: postgres.NewLedger(g.DB)}, DeadLetters: deadLetters, Templates: templates, Channels: configured},
 		Drops: drops.Deps{Templates: templates, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
-			Reminders: drops.Reminders{Board: boards, Cockpits: postgres.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Reminders: reminders},
+			Reminders: drops.Reminders{Board: boards, Cockpits: postgres.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: postgres.NewCouponSteps(g.DB), Reminders: reminders},
 				Receipts: &reminder.Receipts{Store: boards}, Forecaster: &reminder.Forecaster{Store: postgres.NewForecasts(g.DB), Now: g.Now},
 				Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.DB), Now: g.Now}},
 			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Sales: sales,

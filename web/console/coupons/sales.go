@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	"dropbell/web/console/shell"
@@ -37,7 +37,7 @@ type SalesDeps struct {
 	// Templates are read on behalf of the program: one look is for every viewer.
 	Templates shell.Templates
 	// Stock tells where coupons are.
-	Stock   stock.Whereabouts
+	Stock   gate.Whereabouts
 	Tallies Tallies
 	Curves  Curves
 	// Paces knows how fast the claim gate gives coupons away; nil = there is none.
@@ -144,7 +144,7 @@ func (c *Sales) Shards(ctx context.Context, t template.Template) (*pages.StockSh
 	return shardsOf(a, t.Zone()), nil
 }
 
-func shardsOf(a stock.Account, zone *time.Location) *pages.StockShards {
+func shardsOf(a gate.Account, zone *time.Location) *pages.StockShards {
 	return &pages.StockShards{State: a.Plan.State, Reason: a.Plan.Reason, BuiltAt: a.Plan.BuiltAt, Zone: zone, Away: a.Away,
 		Ledger: a.Ledger, Shelves: a.Shelves}
 }

@@ -7,43 +7,43 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisclient"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/web/console"
 	"dropbell/web/console/consoletest"
 )
 
-// gate is a gate as the page sees it: one shelf of ten, of which four claims
+// shownGate is a gate as the page sees it: one shelf of ten, of which four claims
 // are accepted and one is written.
-type gate struct {
+type shownGate struct {
 	*consoletest.Fixture
 	away bool
 }
 
-func (g *gate) Plan(ctx context.Context, id int64) (stock.Plan, error) {
+func (g *shownGate) Plan(ctx context.Context, id int64) (gate.Plan, error) {
 	t, err := g.Templates.Template(ctx, staff.System(), id)
-	return stock.Plan{Template: t, Shards: 1, Epoch: 1, State: stock.Standing, Reason: stock.ReasonNew, Now: g.Now(), BuiltAt: g.Now(),
-		Parts: []stock.Part{{Allot: 10, Settled: 1}}}, err
+	return gate.Plan{Template: t, Shards: 1, Epoch: 1, State: gate.Standing, Reason: gate.ReasonNew, Now: g.Now(), BuiltAt: g.Now(),
+		Parts: []gate.Part{{Allot: 10, Settled: 1}}}, err
 }
 
-func (g *gate) Look(context.Context, int64, int) ([]stock.Shelf, error) {
+func (g *shownGate) Look(context.Context, int64, int) ([]gate.Shelf, error) {
 	if g.away {
-		return nil, redis.ErrUnavailable
+		return nil, redisclient.ErrUnavailable
 	}
-	return []stock.Shelf{{Epoch: 1, Open: true, Stock: 6, Allot: 10, Accepted: 4, Still: true}}, nil
+	return []gate.Shelf{{Epoch: 1, Open: true, Stock: 6, Allot: 10, Accepted: 4, Still: true}}, nil
 }
 
-func (g *gate) Pace(context.Context, int64, int, time.Time, int) ([]int64, error) {
+func (g *shownGate) Pace(context.Context, int64, int, time.Time, int) ([]int64, error) {
 	return []int64{0, 40, 0}, nil
 }
 
 // The card tells what the gate has given away before it is written, and the
 // rate of its claims, not of the writer.
 func TestClaimsCardBehindTheGate(t *testing.T) {
-	shelves := &gate{}
+	shelves := &shownGate{}
 	g := consoletest.New(t, func(d *console.Deps) {
-		d.Coupons.Sales.Stock, d.Coupons.Sales.Paces = stock.Whereabouts{Plans: shelves, Shelves: shelves}, shelves
+		d.Coupons.Sales.Stock, d.Coupons.Sales.Paces = gate.Whereabouts{Plans: shelves, Shelves: shelves}, shelves
 	})
 	shelves.Fixture = g
 	d := g.Published(10, time.Hour)
