@@ -30,7 +30,7 @@ func (c *handlers) approvalPage(r *http.Request) (pages.Approval, error) {
 	if p.Grants, err = c.grantsOf(ctx, p.Review); err != nil {
 		return p, err
 	}
-	subject, err := c.Campaigns.Store.Subject(ctx, p.Campaign)
+	subject, err := c.Campaigns.Subject(ctx, p.Campaign)
 	p.Previews = previews(subject)
 	return p, err
 }
@@ -47,7 +47,7 @@ func (c *handlers) grantsOf(ctx context.Context, v campaign.Review) (map[int64]t
 		if id == 0 {
 			continue
 		}
-		t, err := c.Campaigns.Templates.Template(ctx, id)
+		t, err := c.Campaigns.Granted(ctx, id)
 		if errors.Is(err, template.ErrNotFound) {
 			continue
 		}

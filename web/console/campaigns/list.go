@@ -89,15 +89,15 @@ func (c *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 	if err := c.completeResults(r, &p); err != nil {
 		return err
 	}
-	subject, err := c.Campaigns.Store.Subject(ctx, st.Campaign)
+	subject, err := c.Campaigns.Subject(ctx, st.Campaign)
 	if err != nil {
 		return err
 	}
 	p.Previews = previews(subject)
-	if p.Requests, err = c.Campaigns.Store.Requests(ctx, st.ID, 1); err != nil {
+	if p.Requests, err = c.Campaigns.Requests(ctx, st.Campaign, 1); err != nil {
 		return err
 	}
-	if p.SegmentNow, err = c.Campaigns.Store.SegmentRule(ctx, st.Audience); err != nil {
+	if p.SegmentNow, err = c.Campaigns.SegmentRule(ctx, st.Audience); err != nil {
 		return err
 	}
 	if p.Earlier, err = c.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns); err != nil {

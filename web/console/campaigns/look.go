@@ -114,7 +114,7 @@ func (c *handlers) completeCampaignForm(r *http.Request, f *pages.CampaignForm) 
 	} else if spec.GrantTemplate != 0 {
 		f.Grant = about
 	}
-	subject, err := c.Campaigns.Store.Subject(ctx, campaign.Campaign{Spec: spec})
+	subject, err := c.Campaigns.Subject(ctx, campaign.Campaign{Spec: spec})
 	f.Previews = previews(subject)
 	return err
 }

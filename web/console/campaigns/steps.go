@@ -63,13 +63,13 @@ func (c *handlers) campaignQuestion(r *http.Request, st campaign.Status) pages.C
 }
 
 // shownAbove is up to how many users one person may send to alone, as the
-// question before the step said.
-func shownAbove(r *http.Request) (int64, error) {
+// question before the step said; nil if the form does not say.
+func shownAbove(r *http.Request) *int64 {
 	n, err := strconv.ParseInt(r.PostFormValue("alone_up_to"), 10, 64)
 	if err != nil || n < 0 {
-		return 0, fault.ErrStale
+		return nil
 	}
-	return n, nil
+	return &n
 }
 
 // leftOutPoints say who of the audience gets nothing: for comparison, or for
@@ -103,98 +103,42 @@ func (c *handlers) confirmCampaignStep(w http.ResponseWriter, r *http.Request) e
 	if err != nil {
 		return err
 	}
-	if wait, err := c.awaits(r, st); err != nil {
+	wait, err := c.Campaigns.NeedsApproval(r.Context(), shell.Actor(r), st, campaign.Transition(r.PathValue("step")))
+	if err != nil {
 		return err
-	} else if wait {
+	}
+	if wait {
 		shell.Redirect(w, r, pages.CampaignURL(st.ID, "approval"))
 		return nil
 	}
 	return c.AskStep(w, r, c.campaignQuestion(r, st))
 }
 
-// awaits reports whether what is asked for is a publication that somebody has
-// to approve: nobody does so without having seen what goes out. Once the limit
-// or the audience is such that one person alone may send it, nobody has to.
-func (c *handlers) awaits(r *http.Request, st campaign.Status) (bool, error) {
-	if campaign.Transition(r.PathValue("step")) != campaign.Publishing || st.State != campaign.Draft || st.ApprovalAskedAt == nil {
-		return false, nil
-	}
-	v, err := c.Campaigns.Review(r.Context(), shell.Actor(r), st.ID)
-	return v.Needed(), err
-}
-
 func (c *handlers) takeCampaignStep(w http.ResponseWriter, r *http.Request) error {
-	st, err := c.loadCampaign(r)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
-	}
-	if wait, err := c.awaits(r, st); err != nil {
-		return err
-	} else if wait {
-		shell.Redirect(w, r, pages.CampaignURL(st.ID, "approval"))
-		return nil
 	}
 	step := r.PathValue("step")
-	if campaignStepTaken(st, campaign.Transition(step)) { // a form that was sent twice, or a colleague
-		return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done."+step, st.Name))
-	}
-	version, err := shell.ShownVersion(r, step == string(campaign.Publishing))
-	if err != nil {
-		return c.refuseCampaignStep(w, r, st, err)
-	}
-	next, err := c.campaignStep(r, st.ID, version, campaign.Transition(step))
-	if fault.KindOf(err) == fault.Conflict { // show what there is now
-		cause := err
-		if st, err = c.loadCampaign(r); err != nil {
-			return err
-		}
-		switch wait, err := c.awaits(r, st); {
-		case err != nil:
-			return err
-		case wait:
-			shell.Redirect(w, r, pages.CampaignURL(st.ID, "approval"))
-			return nil
-		case campaignStepTaken(st, campaign.Transition(step)):
-			return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done."+step, st.Name))
-		}
-		return c.refuseCampaignStep(w, r, st, cause)
-	}
-	if fault.KindOf(err) == fault.Invalid {
+	st, outcome, err := c.Campaigns.Take(r.Context(), shell.Actor(r), id, campaign.Wish{Step: campaign.Transition(step),
+		Version: shell.ShownVersion(r), AloneUpTo: shownAbove(r), Reason: shell.Reason(r)})
+	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
 		return c.refuseCampaignStep(w, r, st, err)
 	}
 	if err != nil {
 		return err
 	}
 	said := "campaign.done." + step
-	if next.ApprovalAskedAt != nil {
+	switch outcome {
+	case campaign.NeedsApproval:
+		shell.Redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+		return nil
+	case campaign.Changed: // show what there is now
+		return c.refuseCampaignStep(w, r, st, fault.ErrStale)
+	case campaign.Asked:
 		said = "campaign.done.ask"
 	}
-	return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, said, next.Name))
-}
-
-// campaignStep takes the step. A publication depends on what the question said.
-func (c *handlers) campaignStep(r *http.Request, id, version int64, step campaign.Transition) (campaign.Campaign, error) {
-	if step != campaign.Publishing {
-		return c.Campaigns.Do(r.Context(), shell.Actor(r), id, version, step, shell.Reason(r))
-	}
-	shown, err := shownAbove(r)
-	if err != nil {
-		return campaign.Campaign{}, err
-	}
-	return c.Campaigns.Publish(r.Context(), shell.Actor(r), id, version, shown, shell.Reason(r))
-}
-
-// campaignStepTaken reports whether what the step is for is so already.
-func campaignStepTaken(st campaign.Status, step campaign.Transition) bool {
-	switch step {
-	case campaign.Publishing:
-		return st.State == campaign.Scheduled || st.State == campaign.Running
-	case campaign.Pausing:
-		return st.State == campaign.Paused
-	case campaign.Cancelling:
-		return st.State == campaign.Cancelled
-	}
-	return false
+	return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, said, st.Name))
 }
 
 // refuseCampaignStep asks again and says why it was not possible.

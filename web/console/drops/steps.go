@@ -28,50 +28,23 @@ func (c *handlers) confirmStep(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *handlers) takeStep(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, c.Templates)
+	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
 	step := r.PathValue("step")
-	if stepTaken(t, template.Transition(step)) { // a form that was sent twice, or a colleague
-		return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done."+step, t.Name))
-	}
-	version, err := shell.ShownVersion(r, step == string(template.Publishing))
-	if err != nil {
-		return c.refuseStep(w, r, t, err)
-	}
-	next, err := c.Templates.Do(r.Context(), shell.Actor(r), t.ID, version, template.Transition(step), shell.Reason(r))
-	if errors.Is(err, fault.ErrStale) { // show what there is now
-		if t, err = shell.OwnTemplate(r, c.Templates); err != nil {
-			return err
-		}
-		if stepTaken(t, template.Transition(step)) {
-			return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done."+step, t.Name))
-		}
-		return c.refuseStep(w, r, t, fault.ErrStale)
-	}
+	t, outcome, err := c.Templates.Take(r.Context(), shell.Actor(r), id,
+		template.Wish{Step: template.Transition(step), Version: shell.ShownVersion(r), Reason: shell.Reason(r)})
 	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
 		return c.refuseStep(w, r, t, err)
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done."+step, next.Name))
-}
-
-// stepTaken reports whether what the step is for is so already.
-func stepTaken(t template.Template, step template.Transition) bool {
-	switch step {
-	case template.Publishing:
-		return t.Stored == template.Published && t.PublishedAt != nil
-	case template.Pausing:
-		return t.Stored == template.Paused
-	case template.Closing:
-		return t.Stored == template.Closed
-	case template.Cancelling:
-		return t.Stored == template.Cancelled
+	if outcome == template.Changed { // show what there is now
+		return c.refuseStep(w, r, t, fault.ErrStale)
 	}
-	return false
+	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done."+step, t.Name))
 }
 
 // refuseStep asks again and says why it was not possible.

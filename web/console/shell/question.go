@@ -33,19 +33,14 @@ func (sh *Shell) Ask(w http.ResponseWriter, r *http.Request, status int, p pages
 	return sh.Show(w, r, status, p.Page())
 }
 
-// ShownVersion returns the version of what somebody saw who takes a step. Who
-// publishes says so by the version: nobody sends off what was changed after
-// they had looked, so then one that is missing is [fault.ErrStale]. Other steps
-// are meant whatever has changed, and have none.
-func ShownVersion(r *http.Request, must bool) (int64, error) {
-	if !must {
-		return 0, nil
-	}
+// ShownVersion returns the version of what a form was about; 0 if the form does
+// not say.
+func ShownVersion(r *http.Request) int64 {
 	version, err := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	if err != nil || version <= 0 {
-		return 0, fault.ErrStale
+	if err != nil {
+		return 0
 	}
-	return version, nil
+	return version
 }
 
 // ConfirmedAt stores in the session when the member last proved who they are;
