@@ -23,16 +23,16 @@ func (p CampaignForm) steps(ctx context.Context) ui.StepsProps {
 
 // review is everything that counts of what is typed, by step.
 func (p CampaignForm) review(ctx context.Context) []ui.ReviewPart {
-	parts := [][]string{{"name", "shop", "audience", "audience_value"}, {"channel", "title", "body", "title_zh", "body_zh", "grant_template_id"},
+	steps := [][]string{{"name", "shop", "audience", "audience_value"}, {"channel", "title", "body", "title_zh", "body_zh", "grant_template_id"},
 		{"title_b", "body_b", "percent_b", "hold_out"}, {"starts_at", "ends_at", "rate_per_second"}}
 	if p.Values["audience"] == string(campaign.Everybody) || strings.Contains(p.audienceChoice(ctx).Value, ":") { // chosen by its name
-		parts[0] = parts[0][:3]
+		steps[0] = steps[0][:3]
 	} else if OfTemplate(p.Values["audience"]) {
-		parts[0][3] = "audience_template"
+		steps[0][3] = "audience_template"
 	}
 	titles, wrong := p.steps(ctx).Titles, ui.ErrorsOf(ctx, p.Errors)
-	list := make([]ui.ReviewPart, len(parts))
-	for i, names := range parts {
+	list := make([]ui.ReviewPart, len(steps))
+	for i, names := range steps {
 		list[i].Title = titles[i]
 		for _, name := range names {
 			list[i].Lines = append(list[i].Lines, ui.ReviewLine{Name: name, Label: CampaignLabel(ctx, name), Value: p.shown(ctx, name), Error: wrong[name]})

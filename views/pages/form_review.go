@@ -42,17 +42,17 @@ func (p TemplateForm) twice() (list []string) {
 
 // review is everything that counts of what is typed, by step.
 func (p TemplateForm) review(ctx context.Context) []ui.ReviewPart {
-	parts := [][]string{{"name", "shop_number", "description", "claim_url"}, p.discountFields(), {"opens_at", "closes_at", "valid_hours", "notify_days"},
+	steps := [][]string{{"name", "shop_number", "description", "claim_url"}, p.discountFields(), {"opens_at", "closes_at", "valid_hours", "notify_days"},
 		{"stock", "per_user_limit", "obtain", "claim_mode"}}
 	if p.Values["validity"] == "until" {
-		parts[2][2] = "valid_until"
+		steps[2][2] = "valid_until"
 	}
 	if strings.TrimSpace(p.Values["notify_days"]) != "" {
-		parts[2] = append(parts[2], "notify_channels")
+		steps[2] = append(steps[2], "notify_channels")
 	}
 	titles, wrong := p.steps(ctx).Titles, ui.ErrorsOf(ctx, p.Errors)
-	list := make([]ui.ReviewPart, len(parts))
-	for i, names := range parts {
+	list := make([]ui.ReviewPart, len(steps))
+	for i, names := range steps {
 		list[i].Title = titles[i]
 		for _, name := range names {
 			list[i].Lines = append(list[i].Lines, ui.ReviewLine{Name: name, Label: FieldLabel(ctx, name), Value: p.shown(ctx, name), Error: wrong[name]})

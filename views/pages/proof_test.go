@@ -19,12 +19,12 @@ func number(t *testing.T, s string) float64 {
 }
 
 // laid fails unless the spans lie side by side inside the bar.
-func laid(t *testing.T, what string, list []span) (end float64) {
+func laid(t *testing.T, list []span) (end float64) {
 	t.Helper()
 	for _, s := range list {
 		x, width := number(t, s.x), number(t, s.width)
 		if x < end-0.2 || width <= 0 || x+width > 1000.2 {
-			t.Errorf("%s: %+v does not fit behind %.1f", what, s, end)
+			t.Errorf("bar: %+v does not fit behind %.1f", s, end)
 		}
 		end = x + width
 	}
@@ -46,11 +46,20 @@ func TestBarsShowEveryPieceAndNeverOverflow(t *testing.T) {
 		{[3]int64{80, 80, 80}, 100, 3, true},
 	} {
 		list := spans([]piece{{"a", c.n[0]}, {"b", c.n[1]}, {"c", c.n[2]}}, c.total)
-		end := laid(t, "bar", list)
+		end := laid(t, list)
 		if len(list) != c.seen || (end > 999) != c.full {
 			t.Errorf("%v of %d: %+v", c.n, c.total, list)
 		}
 	}
+}
+
+func coordinate(t *testing.T, s string) float64 {
+	t.Helper()
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 func TestGanttLinesStayOnTheirAxis(t *testing.T) {
@@ -69,7 +78,9 @@ func TestGanttLinesStayOnTheirAxis(t *testing.T) {
 			for _, j := range d.jobs {
 				list := a.gantt(j)
 				for _, s := range list {
-					laid(t, "gantt", []span{s})
+					if x, width := coordinate(t, s.x), coordinate(t, s.width); x < -0.2 || width <= 0 || x+width > 1000.2 {
+						t.Errorf("gantt: %+v lies outside of the axis", s)
+					}
 				}
 				if late := len(list) > 0 && list[len(list)-1].class == "gantt-late"; late != (j.Missed > 0) {
 					t.Errorf("%d missed, drawn %+v", j.Missed, list)
