@@ -239,7 +239,7 @@ func BulkSummary(r template.Rehearsal) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = bar([]piece{{"bar-sent", int64(r.Can)}, {"bar-inflight", int64(r.Taken)}, {"bar-dead", int64(r.Refused())}}, max(int64(r.Total()), 1), ui.T(ctx, "bulk.sentence", r.Can, r.Refused())).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = bar([]piece{{class: "bar-sent", n: int64(r.Can)}, {class: "bar-inflight", n: int64(r.Taken)}, {class: "bar-dead", n: int64(r.Refused())}}, max(int64(r.Total()), 1), ui.T(ctx, "bulk.sentence", r.Can, r.Refused())).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -78,11 +78,11 @@ func codesTone(b redeemcode.Batch) ui.Tone {
 func codesPieces(b redeemcode.Batch) []piece {
 	switch b.State {
 	case redeemcode.Generating:
-		return []piece{{"bar-inflight", b.Generated}}
+		return []piece{{class: "bar-inflight", n: b.Generated}}
 	case redeemcode.Revoked:
-		return []piece{{"bar-sent", b.Used}, {"bar-dead", b.Count - b.Used}}
+		return []piece{{class: "bar-sent", n: b.Used}, {class: "bar-dead", n: b.Count - b.Used}}
 	}
-	return []piece{{"bar-sent", b.Used}}
+	return []piece{{class: "bar-sent", n: b.Used}}
 }
 
 // codesText says the same in words.

@@ -172,7 +172,7 @@ func jobPieces(j delivery.DeadLetterJob) []piece {
 	if j.Action == delivery.Discard {
 		done = "bar-skipped"
 	}
-	return []piece{{"bar-sent", j.Sent}, {done, j.Done}, {"bar-expired", j.Late}}
+	return []piece{{class: "bar-sent", n: j.Sent}, {class: done, n: j.Done}, {class: "bar-expired", n: j.Late}}
 }
 
 // jobText says how far a job has come.
@@ -200,7 +200,7 @@ func jobLeft(ctx context.Context, j delivery.DeadLetterJob) string {
 }
 
 func (p Replay) pieces() []piece {
-	return []piece{{"bar-inflight", p.Triage.InTime}, {"bar-expired", p.Triage.TooLate}, {"bar-sent", p.Triage.AlreadySent}}
+	return []piece{{class: "bar-inflight", n: p.Triage.InTime}, {class: "bar-expired", n: p.Triage.TooLate}, {class: "bar-sent", n: p.Triage.AlreadySent}}
 }
 
 // sentence is the whole result of the dry run.

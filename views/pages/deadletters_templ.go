@@ -481,7 +481,7 @@ func (p DeadLetters) line(g delivery.DeadLetterGroup) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if _, most := p.total(); most > 0 {
-			templ_7745c5c3_Err = bar([]piece{{"bar-dead", g.Dead}}, most, ui.N(ctx, "letters.total", g.Dead)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = bar([]piece{{class: "bar-dead", n: g.Dead}}, most, ui.N(ctx, "letters.total", g.Dead)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

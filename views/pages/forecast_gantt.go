@@ -44,7 +44,7 @@ func (a axis) gantt(p reminder.Prognosis) []span {
 		x, end := a.x(from), a.x(to)
 		if width := max(end-x, least); width > 0 {
 			x = min(x, 1000-width)
-			list = append(list, span{class, unit(x), unit(width)})
+			list = append(list, span{class: class, x: unit(x), width: unit(width)})
 		}
 	}
 	add("gantt-wait", p.DueAt, p.StartAt, 0)

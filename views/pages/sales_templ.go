@@ -196,7 +196,7 @@ func (s Sales) inside() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Tally{s.Template, s.Tally}.Part().Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Tally{Template: s.Template, Tally: s.Tally}.Part().Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
