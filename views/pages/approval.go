@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -33,7 +34,7 @@ type Approval struct {
 	Errors []fault.Field
 }
 
-func (p Approval) url(below string) string { return CampaignURL(p.Campaign.ID, below) }
+func (p Approval) url(below string) string { return parts.CampaignURL(p.Campaign.ID, below) }
 
 // heldText says how large the audience of a held campaign has become.
 func heldText(ctx context.Context, r campaign.Request) string {
@@ -150,7 +151,7 @@ func (p Approval) rows(ctx context.Context) []approvalRow {
 		field("percent", "percent_b", func(s campaign.Snapshot) string { return shareText(ctx, s.Content) })
 	}
 	if base.Content.HoldOut+now.Content.HoldOut > 0 {
-		field("hold_out_percent", "hold_out", func(s campaign.Snapshot) string { return percentText(ctx, s.Content.HoldOut) })
+		field("hold_out_percent", "hold_out", func(s campaign.Snapshot) string { return parts.PercentText(ctx, s.Content.HoldOut) })
 	}
 	field("grant_template_id", "grant_template_id", func(s campaign.Snapshot) string { return p.grantText(ctx, s.GrantTemplate) })
 	field("starts_at", "starts_at", func(s campaign.Snapshot) string { return p.when(ctx, s.StartsAt) })
@@ -169,7 +170,7 @@ func (p Approval) grantText(ctx context.Context, id int64) string {
 		return ui.T(ctx, "approval.no_grant")
 	}
 	if t, ok := p.Grants[id]; ok {
-		return t.Name + " (#" + strconv.FormatInt(id, 10) + "): " + Worth(ctx, t.Spec)
+		return t.Name + " (#" + strconv.FormatInt(id, 10) + "): " + parts.Worth(ctx, t.Spec)
 	}
 	return "#" + strconv.FormatInt(id, 10)
 }
@@ -204,28 +205,11 @@ func snapshotAudience(ctx context.Context, s campaign.Snapshot) string {
 func frozenText(ctx context.Context, f *campaign.FrozenRule) string {
 	switch {
 	case f == nil:
-		return orDash("")
+		return parts.OrDash("")
 	case f.Kind == segment.ByList:
 		return ui.T(ctx, "approval.rule_list")
 	}
-	return strings.Join(ruleLines(ctx, f.Rule, ""), "\n")
-}
-
-// emSpace sets inner rules off; browsers drop ordinary spaces before a line.
-const emSpace = "\u2003"
-
-func ruleLines(ctx context.Context, r segment.Rule, indent string) []string {
-	switch {
-	case r.Match == "":
-		return []string{indent + "• " + conditionText(ctx, r.Condition)}
-	case len(r.Rules) == 0:
-		return []string{indent + ui.T(ctx, "segments.everybody."+string(r.Match))}
-	}
-	list := []string{indent + ui.T(ctx, "segments.match."+string(r.Match))}
-	for _, sub := range r.Rules {
-		list = append(list, ruleLines(ctx, sub, indent+emSpace)...)
-	}
-	return list
+	return strings.Join(parts.RuleLines(ctx, f.Rule, ""), "\n")
 }
 
 func textLabel(ctx context.Context, t campaign.TextPair) string {
@@ -245,13 +229,9 @@ func textLabel(ctx context.Context, t campaign.TextPair) string {
 
 func shareText(ctx context.Context, c delivery.Copy) string {
 	if len(c.Variants) < 2 {
-		return orDash("")
+		return parts.OrDash("")
 	}
-	return percentText(ctx, c.Variants[1].Percent)
-}
-
-func percentText(ctx context.Context, n int) string {
-	return ui.From(ctx).Locale.Percent(int64(n), 100)
+	return parts.PercentText(ctx, c.Variants[1].Percent)
 }
 
 func paceLimit(ctx context.Context, n int) string {

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -102,7 +103,7 @@ func plannedURL(e campaign.Planned) string {
 	if e.Drop {
 		return "/templates/" + strconv.FormatInt(e.ID, 10)
 	}
-	return CampaignURL(e.ID, "")
+	return parts.CampaignURL(e.ID, "")
 }
 
 // plannedState is what has become of it, in colour and words.
@@ -131,7 +132,7 @@ func (p CampaignCalendar) listURL() string {
 }
 
 func (p CampaignCalendar) shopChoice(ctx context.Context) ui.ChoiceProps {
-	c := ui.ChoiceProps{Name: "shop", Label: ui.T(ctx, "field.shop"), Options: shopFilter(ctx, p.Shops), Required: true}
+	c := ui.ChoiceProps{Name: "shop", Label: ui.T(ctx, "field.shop"), Options: parts.ShopFilter(ctx, p.Shops), Required: true}
 	if p.Shop != 0 {
 		c.Value = strconv.FormatInt(p.Shop, 10)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/domain/campaign"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -71,7 +72,7 @@ func (p CampaignForm) shown(ctx context.Context, name string) string {
 	case "ends_at":
 		return cmp.Or(p.when(ctx, p.Spec.EndsAt), typed)
 	case "percent_b", "hold_out":
-		return percentTyped(typed)
+		return parts.PercentTyped(typed)
 	case "grant_template_id":
 		if p.Grant != nil {
 			return TemplateName(*p.Grant)

@@ -8,14 +8,8 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
-)
-
-// Values of the filter that are no outcome of their own: HeldOutOutcome is who
-// is skipped as held out, WaitingOutcome who is sent to after quiet hours.
-const (
-	HeldOutOutcome = "held_out"
-	WaitingOutcome = "waiting"
 )
 
 // A RecipientFilter selects recipients of a campaign the way it was typed and
@@ -41,7 +35,7 @@ type CampaignRecipients struct {
 }
 
 // URL is the address of the list.
-func (p CampaignRecipients) URL() string { return CampaignURL(p.ID, "recipients") }
+func (p CampaignRecipients) URL() string { return parts.CampaignURL(p.ID, "recipients") }
 
 // VariantNames are the values by which addresses name contents.
 func VariantNames() map[string]int {
@@ -53,10 +47,10 @@ func recipientOutcomes(ctx context.Context, divided bool) []ui.Option {
 	for _, o := range delivery.ListedOutcomes() {
 		list = append(list, ui.Option{Value: string(o), Label: ui.T(ctx, "outcome."+string(o))})
 		if o == delivery.Failed {
-			list = append(list, ui.Option{Value: WaitingOutcome, Label: ui.T(ctx, "outcome.waiting")})
+			list = append(list, ui.Option{Value: parts.WaitingOutcome, Label: ui.T(ctx, "outcome.waiting")})
 		}
 		if o == delivery.Skipped && divided {
-			list = append(list, ui.Option{Value: HeldOutOutcome, Label: ui.T(ctx, "recipients.held_out")})
+			list = append(list, ui.Option{Value: parts.HeldOutOutcome, Label: ui.T(ctx, "recipients.held_out")})
 		}
 	}
 	return list
@@ -65,7 +59,7 @@ func recipientOutcomes(ctx context.Context, divided bool) []ui.Option {
 func recipientReasons(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "recipients.all_reasons")}}
 	for _, r := range campaign.Reasons() {
-		list = append(list, ui.Option{Value: r, Label: reasonText(ctx, r)})
+		list = append(list, ui.Option{Value: r, Label: parts.ReasonText(ctx, r)})
 	}
 	return list
 }
@@ -112,7 +106,7 @@ func TestTold(ctx context.Context, o campaign.Outcome) (ui.Tone, string) {
 	}
 	why := o.Detail
 	if o.Reason != "" {
-		why = reasonText(ctx, o.Reason)
+		why = parts.ReasonText(ctx, o.Reason)
 	}
 	return ui.Bad, ui.T(ctx, "campaign.test.failed", o.UserID.String(), why)
 }

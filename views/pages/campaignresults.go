@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -202,7 +203,7 @@ func (p CampaignCompare) PageURL(before int64) string {
 	if before > 0 {
 		q.Set("before", strconv.FormatInt(before, 10))
 	}
-	return CampaignURL(p.ID, "compare") + "?" + q.Encode()
+	return parts.CampaignURL(p.ID, "compare") + "?" + q.Encode()
 }
 
 // anyMeasure reports whether one of the campaigns counts m.
@@ -284,7 +285,7 @@ func always(of func(campaign.Past) campaign.Share) func(campaign.Past) (campaign
 
 func durationText(ctx context.Context, p campaign.Past) string {
 	if p.StartedAt == nil {
-		return orDash("")
+		return parts.OrDash("")
 	}
 	d := p.Duration(ui.From(ctx).Now)
 	if d < time.Second {

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
 	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -101,7 +102,7 @@ type CampaignText struct {
 
 // URL is the page's address, or that of something below it.
 func (p Campaign) URL(below string) string {
-	return CampaignURL(p.ID, below)
+	return parts.CampaignURL(p.ID, below)
 }
 
 // campaignZone is the zone of the campaign's shop, without one the console's.
@@ -110,15 +111,6 @@ func campaignZone(ctx context.Context, c campaign.Campaign) *time.Location {
 		return zone
 	}
 	return ui.From(ctx).Zone
-}
-
-// CampaignURL is the address of a campaign's page or of something below it.
-func CampaignURL(id int64, below string) string {
-	u := "/campaigns/" + strconv.FormatInt(id, 10)
-	if below != "" {
-		u += "/" + below
-	}
-	return u
 }
 
 // holding is the request because of whose size the campaign is held; nil if it
@@ -218,25 +210,31 @@ type CampaignForm struct {
 	RequestKey string
 }
 
-func (p CampaignForm) action() string {
+// Action is the address that the form is sent to.
+func (p CampaignForm) Action() string {
 	if p.ID == 0 {
 		return "/campaigns"
 	}
-	return CampaignURL(p.ID, "edit")
+	return parts.CampaignURL(p.ID, "edit")
 }
 
 func (p CampaignForm) back() string {
 	if p.ID == 0 {
 		return "/campaigns"
 	}
-	return CampaignURL(p.ID, "")
+	return parts.CampaignURL(p.ID, "")
 }
 
-func (p CampaignForm) values() map[string]string { return p.Values }
+// Typed are the typed values, by the names of their fields.
+func (p CampaignForm) Typed() map[string]string { return p.Values }
 
-func (p CampaignForm) label(ctx context.Context, name string) string { return CampaignLabel(ctx, name) }
+// LabelOf is the label of the named field.
+func (p CampaignForm) LabelOf(ctx context.Context, name string) string {
+	return CampaignLabel(ctx, name)
+}
 
-func (p CampaignForm) place(ctx context.Context) (string, []ui.Crumb) {
+// Place is where the form is in the navigation.
+func (p CampaignForm) Place(ctx context.Context) (string, []ui.Crumb) {
 	return "campaigns", []ui.Crumb{{Label: ui.T(ctx, "nav.campaigns"), URL: "/campaigns"}, {Label: p.Values["name"], URL: p.back()}}
 }
 
@@ -256,7 +254,7 @@ func (p CampaignForm) field(ctx context.Context, name, kind string, required boo
 func (p CampaignForm) channelChoice(ctx context.Context) ui.ChoiceProps {
 	c := ui.ChoiceProps{Name: "channel", Label: ui.T(ctx, "campaign.field.channel"), Help: ui.T(ctx, "campaign.help.channel"), Value: p.Values["channel"], Error: ui.ErrorOf(ctx, p.Errors, "channel"), Required: true}
 	for _, ch := range delivery.AllChannels() {
-		c.Options = append(c.Options, ui.Option{Value: ch.String(), Label: channelLabel(ctx, ch, p.Channels)})
+		c.Options = append(c.Options, ui.Option{Value: ch.String(), Label: parts.ChannelLabel(ctx, ch, p.Channels)})
 	}
 	return c
 }
@@ -287,7 +285,7 @@ func AudienceOf(kind campaign.AudienceKind, id string) string { return string(ki
 
 func (p CampaignForm) shopChoice(ctx context.Context) ui.ChoiceProps {
 	return ui.ChoiceProps{Name: "shop", Label: ui.T(ctx, "field.shop"), Help: ui.T(ctx, "campaign.help.shop"), Value: p.Values["shop"], Error: ui.ErrorOf(ctx, p.Errors, "shop"),
-		Options: append([]ui.Option{{Value: "", Label: ui.T(ctx, "campaign.no_shop")}}, shopOptions(p.Shops)...)}
+		Options: append([]ui.Option{{Value: "", Label: ui.T(ctx, "campaign.no_shop")}}, parts.ShopOptions(p.Shops)...)}
 }
 
 // CampaignLabel is the label of a field of the form, by its name.
@@ -295,7 +293,7 @@ func CampaignLabel(ctx context.Context, name string) string {
 	if key := "campaign.field." + name; ui.From(ctx).Locale.Has(key) {
 		return ui.T(ctx, key)
 	}
-	return FieldLabel(ctx, name)
+	return parts.FieldLabel(ctx, name)
 }
 
 func (t CampaignText) label(ctx context.Context) string {

@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -69,7 +70,7 @@ func (p Cockpit) sumCells(ctx context.Context, c ui.Cells) {
 	c["sum.flight"], c["sum.retry"] = l.Number(sum.InFlight), l.T("cockpit.retry_note", failed)
 	c["sum.lost"], c["sum.lost_note"] = l.Number(sum.Dead+sum.Expired), l.T("cockpit.lost_note", sum.Dead, sum.Expired)
 	c["sum.late"], c["sum.late_note"] = quantile(ctx, late, 0.99), l.T("cockpit.median", quantile(ctx, late, 0.5))
-	c["sum.rate"] = rate(ctx, perSecond)
+	c["sum.rate"] = parts.Rate(ctx, perSecond)
 }
 
 func (p Cockpit) slotCells(ctx context.Context, c ui.Cells, r reminder.CockpitRow) {
@@ -93,7 +94,7 @@ func (p Cockpit) slotCells(ctx context.Context, c ui.Cells, r reminder.CockpitRo
 		return
 	}
 	c[key+".n"] = l.T("cockpit.sent_of", sum.Sent, sum.Reserved)
-	c[key+".fired"] = l.T("cockpit.fired", brief(ctx, r.FiredLate()))
+	c[key+".fired"] = l.T("cockpit.fired", parts.Brief(ctx, r.FiredLate()))
 	c[key+".late"] = ""
 	if late.Messages() > 0 {
 		c[key+".late"] = l.T("cockpit.late", quantile(ctx, late, 0.5), quantile(ctx, late, 0.99))
@@ -120,7 +121,7 @@ func slotState(r reminder.CockpitRow, now time.Time, sum delivery.Counts) (ui.To
 func (p Cockpit) channelCells(ctx context.Context, c ui.Cells, ch delivery.Channel) {
 	l := ui.From(ctx).Locale
 	key, s, lane := "c"+ch.String(), p.Channels[ch], p.current(ch)
-	tone, word := channelState(s)
+	tone, word := parts.ChannelState(s)
 	c[key], c[key+".class"] = l.T(word), "badge is-"+string(tone)
 	c.SetBar(ctx, key+".bar", lane.Counts)
 	c[key+".n"] = l.T("cockpit.sent_of", lane.Sent, lane.Reserved)
@@ -135,64 +136,14 @@ func (p Cockpit) channelCells(ctx context.Context, c ui.Cells, ch delivery.Chann
 		most = max(most, v)
 	}
 	c.SetSpark(key+".spark", values[:], most)
-	c[key+".rate"] = rate(ctx, p.Pulse.Now(ch))
-	c[key+".spark.text"] = l.T("cockpit.spark", rate(ctx, most))
+	c[key+".rate"] = parts.Rate(ctx, p.Pulse.Now(ch))
+	c[key+".spark.text"] = l.T("cockpit.spark", parts.Rate(ctx, most))
 	c[key+".forecast"] = p.forecastText(ctx, ch)
-	c[key+".note"] = channelNote(ctx, s, p.At, p.Zone())
+	c[key+".note"] = parts.ChannelNote(ctx, s, p.At, p.Zone())
 	c.Flag(key+".note.none", c[key+".note"] == "")
 	c.Flag(key+".pause.none", s.Paused || !s.Configured)
 	c.Flag(key+".resume.none", !s.Paused)
 	c[key+".causes"] = html(ctx, p.causes(ch))
-}
-
-func channelState(s delivery.ChannelStatus) (ui.Tone, string) {
-	switch {
-	case !s.Configured:
-		return ui.Neutral, "channel.not_configured"
-	case s.Paused:
-		return ui.Warn, "channel.paused"
-	case s.CircuitKnown && s.Circuit.State == delivery.CircuitOpen:
-		return ui.Bad, "circuit.open"
-	case s.CircuitKnown && s.Circuit.State == delivery.CircuitHalfOpen:
-		return ui.Warn, "circuit.half-open"
-	case s.Held():
-		return ui.Warn, "circuit.held"
-	case s.Unanswered():
-		return ui.Warn, "circuit.unanswered"
-	}
-	return ui.Good, "channel.ready"
-}
-
-// ChannelHalted says that messages wait for the channel, and why; "" while they
-// do not.
-func ChannelHalted(ctx context.Context, s delivery.ChannelStatus, now time.Time, zone *time.Location) string {
-	if s.Configured && !s.Paused && !s.Open() && !s.Held() {
-		return ""
-	}
-	_, state := channelState(s)
-	text := ui.T(ctx, "channel.halted", ui.T(ctx, "channel."+s.Channel.String()), ui.T(ctx, state))
-	if why := channelNote(ctx, s, now, zone); why != "" {
-		text += " " + why
-	}
-	return text
-}
-
-// channelNote says why a channel stands still; "" if it does not.
-func channelNote(ctx context.Context, s delivery.ChannelStatus, now time.Time, zone *time.Location) string {
-	l := ui.From(ctx).Locale
-	switch {
-	case s.Paused && s.PausedBy != "":
-		return l.T("channels.paused_by", s.PausedReason, s.PausedBy, l.DateTime(s.PausedAt, zone))
-	case s.Paused:
-		return s.PausedReason
-	case s.CircuitKnown && s.Circuit.State != delivery.CircuitClosed && s.Circuit.Detail != "":
-		return l.T("circuit.detail", s.Circuit.Failures, s.Circuit.Detail)
-	case s.CircuitKnown && s.Circuit.State != delivery.CircuitClosed:
-		return l.T("circuit.why", s.Circuit.Failures)
-	case s.Held():
-		return l.T("circuit.held.until", l.DateTime(s.Circuit.HeldUntil, zone))
-	}
-	return ""
 }
 
 // forecastText compares what was forecast with what is.
@@ -248,10 +199,10 @@ func laneLate(ctx context.Context, l reminder.Lane) string {
 func laneEnd(ctx context.Context, r reminder.CockpitRow, l reminder.Lane) string {
 	forecast, took := "–", "–"
 	if end := l.ForecastEnd(r.DueAt); !end.IsZero() {
-		forecast = brief(ctx, end.Sub(r.DueAt))
+		forecast = parts.Brief(ctx, end.Sub(r.DueAt))
 	}
 	if l.DoneAt != nil && l.Reserved > 0 {
-		took = brief(ctx, l.DoneAt.Sub(r.DueAt))
+		took = parts.Brief(ctx, l.DoneAt.Sub(r.DueAt))
 	}
 	if forecast == "–" && took == "–" {
 		return ""
@@ -262,36 +213,15 @@ func laneEnd(ctx context.Context, r reminder.CockpitRow, l reminder.Lane) string
 // seconds writes a time of day to the second: everything here is about seconds.
 func seconds(t time.Time, zone *time.Location) string { return t.In(zone).Format("15:04:05") }
 
-// brief writes a short time as finely as it matters.
-func brief(ctx context.Context, d time.Duration) string {
-	l := ui.From(ctx).Locale
-	switch {
-	case d < time.Second:
-		return l.T("duration.millis", d.Milliseconds())
-	case d < 10*time.Second:
-		return l.T("duration.fine_seconds", fmt.Sprintf("%.1f", d.Seconds()))
-	}
-	return l.Duration(d)
-}
-
 func quantile(ctx context.Context, late delivery.Lateness, q float64) string {
 	if late.Messages() == 0 {
 		return "–"
 	}
 	upTo, bounded := late.Quantile(q)
 	if !bounded {
-		return "> " + brief(ctx, upTo)
+		return "> " + parts.Brief(ctx, upTo)
 	}
-	return "≤ " + brief(ctx, upTo)
-}
-
-// rate writes messages per second.
-func rate(ctx context.Context, perSecond float64) string {
-	l := ui.From(ctx).Locale
-	if perSecond > 0 && perSecond < 10 {
-		return l.T("cockpit.per_second", fmt.Sprintf("%.1f", perSecond))
-	}
-	return l.T("cockpit.per_second", l.Number(int64(perSecond+0.5)))
+	return "≤ " + parts.Brief(ctx, upTo)
 }
 
 // html draws a small list that is sent as a whole when it changes.

@@ -6,6 +6,7 @@ import (
 
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -14,7 +15,7 @@ func (p Codes) url() string {
 	if p.Template == nil {
 		return "/codes"
 	}
-	return CodesURL(p.Template.ID)
+	return parts.CodesURL(p.Template.ID)
 }
 
 // pageURL is where the page comes from that is shown.
@@ -24,9 +25,6 @@ func (p Codes) pageURL() string {
 	}
 	return fmt.Sprintf("%s?before=%d", p.url(), p.Before)
 }
-
-// CodesURL is where the redeem codes of a template are.
-func CodesURL(templateID int64) string { return fmt.Sprintf("/templates/%d/codes", templateID) }
 
 // listURL is the file of all lists of a kind, or of those of one template.
 func listURL(path string, of *template.Template) string {
@@ -75,14 +73,14 @@ func codesTone(b redeemcode.Batch) ui.Tone {
 }
 
 // codesPieces are how far a batch is generated, and then how much of it is used.
-func codesPieces(b redeemcode.Batch) []piece {
+func codesPieces(b redeemcode.Batch) []parts.Piece {
 	switch b.State {
 	case redeemcode.Generating:
-		return []piece{{class: "bar-inflight", n: b.Generated}}
+		return []parts.Piece{{Class: "bar-inflight", N: b.Generated}}
 	case redeemcode.Revoked:
-		return []piece{{class: "bar-sent", n: b.Used}, {class: "bar-dead", n: b.Count - b.Used}}
+		return []parts.Piece{{Class: "bar-sent", N: b.Used}, {Class: "bar-dead", N: b.Count - b.Used}}
 	}
-	return []piece{{class: "bar-sent", n: b.Used}}
+	return []parts.Piece{{Class: "bar-sent", N: b.Used}}
 }
 
 // codesText says the same in words.

@@ -3,33 +3,15 @@ package pages
 import (
 	"context"
 	"net/url"
-	"strconv"
 	"time"
 
 	"dropbell/domain/coupon"
-	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
-// CouponURL is where a coupon is shown.
-func CouponURL(id int64) string { return "/coupons/" + strconv.FormatInt(id, 10) }
-
 // CouponSearches are the ways of looking for coupons.
 func CouponSearches() []string { return []string{"user", "order", "coupon", "template"} }
-
-func couponTone(s coupon.State) ui.Tone {
-	switch s {
-	case coupon.Unused:
-		return ui.Good
-	case coupon.Locked:
-		return ui.Info
-	case coupon.Expired:
-		return ui.Warn
-	case coupon.Revoked:
-		return ui.Bad
-	}
-	return ui.Neutral
-}
 
 func (p Coupons) searchChoice(ctx context.Context) ui.ChoiceProps {
 	c := ui.ChoiceProps{Name: "by", Label: ui.T(ctx, "coupons.by"), Value: p.By, Error: ui.ErrorOf(ctx, p.Errors, "by"), Required: true}
@@ -48,12 +30,6 @@ func (p Coupons) stateChoice(ctx context.Context) ui.ChoiceProps {
 	return c
 }
 
-// spec is the rule in the form in which templates say what they are worth.
-func ruleSpec(r coupon.Rule) template.Spec {
-	return template.Spec{Kind: r.Kind, AmountOff: r.AmountOff, Threshold: r.Threshold, PercentOff: r.PercentOff, MaxOff: r.MaxOff,
-		Currency: r.Currency, Target: r.Target, Product: r.Product}
-}
-
 // overdue reports whether the lock's time has come.
 func overdue(l coupon.Listed) bool { return l.LockedUntil != nil && !l.Now.Before(*l.LockedUntil) }
 
@@ -66,7 +42,7 @@ func age(ctx context.Context, l coupon.Listed) string {
 }
 
 // orderText names the order that holds or used the coupon, or the last one of its log.
-func orderText(l coupon.Listed) string { return orDash(l.OrderID) }
+func orderText(l coupon.Listed) string { return parts.OrDash(l.OrderID) }
 
 func opTone(o coupon.Operation) ui.Tone {
 	switch {
@@ -82,11 +58,11 @@ func opTone(o coupon.Operation) ui.Tone {
 	return ui.Neutral
 }
 
-func (p CouponDetail) revokeURL() string { return CouponURL(p.Coupon.ID) + "/revoke" }
+func (p CouponDetail) revokeURL() string { return parts.CouponURL(p.Coupon.ID) + "/revoke" }
 
 func (p CouponDetail) releaseURL() string { return ReleaseURL(p.Coupon) }
 
 // ReleaseURL is where the lock of a coupon is ended.
 func ReleaseURL(l coupon.Listed) string {
-	return CouponURL(l.ID) + "/release?order=" + url.QueryEscape(l.OrderID)
+	return parts.CouponURL(l.ID) + "/release?order=" + url.QueryEscape(l.OrderID)
 }

@@ -2,110 +2,32 @@ package pages
 
 import (
 	"context"
-	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
-	"dropbell/domain/staff"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
-// A DeadFilter selects dead letters the way it was typed and stands in
-// addresses; empty fields select everything.
-type DeadFilter struct {
-	Channel, Template, Campaign, User string
-	// Fingerprint selects one kind of error; nil selects all of them, "" those
-	// without any words.
-	Fingerprint *string
-}
-
-func (f DeadFilter) active() bool {
-	return f.Channel != "" || f.Template != "" || f.Campaign != "" || f.User != "" || f.Fingerprint != nil
-}
-
-// Pairs are the parts that select something, for addresses and hidden fields.
-func (f DeadFilter) Pairs() [][2]string {
-	var list [][2]string
-	for _, p := range [][2]string{{"channel", f.Channel}, {"template", f.Template}, {"campaign", f.Campaign}, {"user", f.User}} {
-		if p[1] != "" {
-			list = append(list, p)
-		}
-	}
-	if f.Fingerprint != nil {
-		list = append(list, [2]string{"fingerprint", *f.Fingerprint})
-	}
-	return list
-}
-
-// URL is the page at path with the filter, and more parameters if given.
-func (f DeadFilter) URL(path string, more ...[2]string) string {
-	q := url.Values{}
-	for _, p := range append(f.Pairs(), more...) {
-		q.Set(p[0], p[1])
-	}
-	if len(q) == 0 {
-		return path
-	}
-	return path + "?" + q.Encode()
-}
-
-func (f DeadFilter) group(g delivery.DeadLetterGroup) DeadFilter {
-	f.Channel, f.Fingerprint = g.Channel.String(), &g.Fingerprint
-	return f
-}
-
-// words tells in a sentence's part what the filter selects.
-func (f DeadFilter) words(ctx context.Context) string {
-	var list []string
-	if f.Channel != "" {
-		list = append(list, ui.T(ctx, "channel."+f.Channel))
-	}
-	if f.Fingerprint != nil {
-		list = append(list, ui.T(ctx, "letters.quoted", answerText(ctx, *f.Fingerprint)))
-	}
-	if f.Template != "" {
-		list = append(list, ui.T(ctx, "object.template", f.Template))
-	}
-	if f.Campaign != "" {
-		list = append(list, ui.T(ctx, "object.campaign", "#"+f.Campaign))
-	}
-	if f.User != "" {
-		list = append(list, ui.T(ctx, "object.user", f.User))
-	}
-	if len(list) == 0 {
-		return ui.T(ctx, "letters.all")
-	}
-	return strings.Join(list, ui.T(ctx, "ui.list_join"))
-}
-
 // FilterOf is how a stored filter would be typed.
-func FilterOf(f delivery.DeadLetterFilter) DeadFilter {
-	typed := DeadFilter{Fingerprint: f.Fingerprint}
+func FilterOf(f delivery.DeadLetterFilter) parts.DeadFilter {
+	typed := parts.DeadFilter{Fingerprint: f.Fingerprint}
 	if f.Channel != nil {
 		typed.Channel = f.Channel.String()
 	}
 	if f.TemplateID != 0 {
-		typed.Template = id(f.TemplateID)
+		typed.Template = parts.ID(f.TemplateID)
 	}
 	if f.CampaignID != 0 {
-		typed.Campaign = id(f.CampaignID)
+		typed.Campaign = parts.ID(f.CampaignID)
 	}
 	if f.UserID != 0 {
 		typed.User = f.UserID.String()
 	}
 	return typed
-}
-
-// answerText shows a provider's answer; some have no words.
-func answerText(ctx context.Context, answer string) string {
-	if answer == "" {
-		return ui.T(ctx, "letters.no_answer")
-	}
-	return ui.Private(ctx, answer)
 }
 
 func channelOptions(ctx context.Context) []ui.Option {
@@ -131,8 +53,6 @@ func (p DeadLetters) total() (sum, most int64) {
 	}
 	return sum, most
 }
-
-func mayOperate(ctx context.Context) bool { return ui.May(ctx, staff.Operate, 0) }
 
 // jobRunning is the state of a job that is being worked on.
 const jobRunning = "running"
@@ -167,12 +87,12 @@ func jobTone(j delivery.DeadLetterJob) ui.Tone {
 	return ui.Neutral
 }
 
-func jobPieces(j delivery.DeadLetterJob) []piece {
+func jobPieces(j delivery.DeadLetterJob) []parts.Piece {
 	done := "bar-inflight"
 	if j.Action == delivery.Discard {
 		done = "bar-skipped"
 	}
-	return []piece{{class: "bar-sent", n: j.Sent}, {class: done, n: j.Done}, {class: "bar-expired", n: j.Late}}
+	return []parts.Piece{{Class: "bar-sent", N: j.Sent}, {Class: done, N: j.Done}, {Class: "bar-expired", N: j.Late}}
 }
 
 // jobText says how far a job has come.
@@ -199,8 +119,8 @@ func jobLeft(ctx context.Context, j delivery.DeadLetterJob) string {
 	return ui.T(ctx, "letters.job.left", ui.From(ctx).Locale.Duration(max(left, time.Second)))
 }
 
-func (p Replay) pieces() []piece {
-	return []piece{{class: "bar-inflight", n: p.Triage.InTime}, {class: "bar-expired", n: p.Triage.TooLate}, {class: "bar-sent", n: p.Triage.AlreadySent}}
+func (p Replay) pieces() []parts.Piece {
+	return []parts.Piece{{Class: "bar-inflight", N: p.Triage.InTime}, {Class: "bar-expired", N: p.Triage.TooLate}, {Class: "bar-sent", N: p.Triage.AlreadySent}}
 }
 
 // sentence is the whole result of the dry run.
@@ -233,8 +153,4 @@ func (p Replay) submit(ctx context.Context) string {
 		return ui.T(ctx, "replay.settle")
 	}
 	return ui.N(ctx, "replay.submit", p.Triage.InTime)
-}
-
-func explainURL(templateID int64, user string) string {
-	return fmt.Sprintf("/templates/%d/users/%s", templateID, user)
 }

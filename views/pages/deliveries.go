@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -43,7 +44,7 @@ func kindText(ctx context.Context, k delivery.Kind) string {
 func ownerURL(b delivery.BatchRow) string {
 	switch {
 	case b.Kind == delivery.KindCampaign:
-		return CampaignURL(b.OwnerID, "")
+		return parts.CampaignURL(b.OwnerID, "")
 	case b.TemplateID == 0:
 		return ""
 	case b.Slot > 0:
@@ -59,7 +60,7 @@ func ownerText(ctx context.Context, b delivery.BatchRow) string {
 	case b.TemplateName != "":
 		return b.TemplateName
 	}
-	return orDash("")
+	return parts.OrDash("")
 }
 
 // campaignText names a campaign, whose name is not known once it is gone.
@@ -143,7 +144,7 @@ func (p Batch) userURL(r delivery.Recipient) string {
 // about none, or is that of a campaign, the user's page.
 func personURL(k delivery.Kind, templateID int64, to user.ID) string {
 	if templateID != 0 && k != delivery.KindCampaign {
-		return explainURL(templateID, to.String())
+		return parts.ExplainURL(templateID, to.String())
 	}
 	return "/users/" + url.PathEscape(to.String())
 }

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -63,7 +64,7 @@ func languageText(ctx context.Context, tag string) string {
 			return l.Name
 		}
 	}
-	return orDash(tag)
+	return parts.OrDash(tag)
 }
 
 // zoneText says which zone counts when none is known.
@@ -115,7 +116,7 @@ func attributesOf(ctx context.Context, u user.User) []attribute {
 func attributeText(ctx context.Context, value any) string {
 	switch v := value.(type) {
 	case string:
-		return orDash(v)
+		return parts.OrDash(v)
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	case bool:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dropbell/domain/reminder"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -38,21 +39,21 @@ func (a axis) x(t time.Time) float64 {
 }
 
 // gantt are the parts of one job: waiting, going out, and what would miss.
-func (a axis) gantt(p reminder.Prognosis) []span {
-	var list []span
+func (a axis) gantt(p reminder.Prognosis) []parts.Span {
+	var list []parts.Span
 	add := func(class string, from, to time.Time, least float64) {
 		x, end := a.x(from), a.x(to)
 		if width := max(end-x, least); width > 0 {
 			x = min(x, 1000-width)
-			list = append(list, span{class: class, x: unit(x), width: unit(width)})
+			list = append(list, parts.Span{Class: class, X: parts.Unit(x), Width: parts.Unit(width)})
 		}
 	}
 	add("gantt-wait", p.DueAt, p.StartAt, 0)
 	if p.Missed < p.Messages {
-		add("gantt-run", p.StartAt, p.FinishAt, least)
+		add("gantt-run", p.StartAt, p.FinishAt, parts.Least)
 	}
 	if p.Missed > 0 {
-		add("gantt-late", p.Deadline, p.Deadline.Add(overrun(p)), least)
+		add("gantt-late", p.Deadline, p.Deadline.Add(overrun(p)), parts.Least)
 	}
 	return list
 }

@@ -3,6 +3,7 @@ package pages
 import (
 	"context"
 
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -13,22 +14,14 @@ func (p TemplateForm) err(ctx context.Context, name string) string {
 // ambiguous reports whether the named time was refused for happening twice,
 // or its meaning was chosen already.
 func (p TemplateForm) ambiguous(name string) bool {
-	return p.Values[name+"_fold"] != "" || TimeHappensTwice(p.Errors, name)
+	return p.Values[name+"_fold"] != "" || parts.TimeHappensTwice(p.Errors, name)
 }
 
 // choice describes a choice whose options are explained in the catalogue.
 func (p TemplateForm) choice(ctx context.Context, name string, values ...string) ui.ChoiceProps {
-	c := ui.ChoiceProps{Name: name, Label: FieldLabel(ctx, name), Value: p.Values[name], Error: p.err(ctx, name), Fixed: p.Published}
+	c := ui.ChoiceProps{Name: name, Label: parts.FieldLabel(ctx, name), Value: p.Values[name], Error: p.err(ctx, name), Fixed: p.Published}
 	for _, v := range values {
 		c.Options = append(c.Options, ui.Option{Value: v, Label: ui.T(ctx, name+"."+v), Help: ui.T(ctx, name+"."+v+".help")})
 	}
 	return c
-}
-
-// FieldLabel is the label of a field of a template, by its wire name.
-func FieldLabel(ctx context.Context, name string) string {
-	if key := "field." + name; ui.From(ctx).Locale.Has(key) {
-		return ui.T(ctx, key)
-	}
-	return name
 }

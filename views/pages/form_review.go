@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/money"
 	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -55,7 +56,7 @@ func (p TemplateForm) review(ctx context.Context) []ui.ReviewPart {
 	for i, names := range steps {
 		list[i].Title = titles[i]
 		for _, name := range names {
-			list[i].Lines = append(list[i].Lines, ui.ReviewLine{Name: name, Label: FieldLabel(ctx, name), Value: p.shown(ctx, name), Error: wrong[name]})
+			list[i].Lines = append(list[i].Lines, ui.ReviewLine{Name: name, Label: parts.FieldLabel(ctx, name), Value: p.shown(ctx, name), Error: wrong[name]})
 		}
 	}
 	return list
@@ -96,8 +97,8 @@ func (p TemplateForm) shown(ctx context.Context, name string) string {
 	}
 	switch name {
 	case "shop_number":
-		if i := slices.IndexFunc(shopOptions(p.Shops), func(o ui.Option) bool { return o.Value == typed }); i >= 0 {
-			return shopOptions(p.Shops)[i].Label
+		if i := slices.IndexFunc(parts.ShopOptions(p.Shops), func(o ui.Option) bool { return o.Value == typed }); i >= 0 {
+			return parts.ShopOptions(p.Shops)[i].Label
 		}
 	case "kind", "target", "obtain", "claim_mode":
 		if key := name + "." + typed; l.Has(key) {
@@ -110,7 +111,7 @@ func (p TemplateForm) shown(ctx context.Context, name string) string {
 	case "max_off":
 		return amount(t.MaxOff)
 	case "percent_off":
-		return percentTyped(typed)
+		return parts.PercentTyped(typed)
 	case "opens_at":
 		return when(t.OpensAt)
 	case "closes_at":
@@ -120,7 +121,7 @@ func (p TemplateForm) shown(ctx context.Context, name string) string {
 			return when(*t.ValidUntil)
 		}
 	case "valid_hours":
-		if text := validity(ctx, t); text != "" {
+		if text := parts.Validity(ctx, t); text != "" {
 			return text
 		}
 	case "stock":
@@ -135,13 +136,6 @@ func (p TemplateForm) shown(ctx context.Context, name string) string {
 		return channelsText(ctx, p.notified())
 	}
 	return typed
-}
-
-func percentTyped(typed string) string {
-	if typed == "" {
-		return ""
-	}
-	return strings.TrimSuffix(typed, "%") + " %"
 }
 
 // notified are the channels ticked, the app if none is.
@@ -163,19 +157,10 @@ func channelsText(ctx context.Context, names []string) string {
 
 // notifyOver offers every channel, by its name.
 func (p TemplateForm) notifyOver(ctx context.Context) ui.ChoiceProps {
-	c := ui.ChoiceProps{Name: "notify_channels", Label: FieldLabel(ctx, "notify_channels"), Help: ui.T(ctx, "help.notify_channels"), Error: p.err(ctx, "notify_channels"),
+	c := ui.ChoiceProps{Name: "notify_channels", Label: parts.FieldLabel(ctx, "notify_channels"), Help: ui.T(ctx, "help.notify_channels"), Error: p.err(ctx, "notify_channels"),
 		Values: template.ChannelNames(template.ParseChannels(p.Values["notify_channels"]))}
 	for _, ch := range delivery.AllChannels() {
-		c.Options = append(c.Options, ui.Option{Value: ch.String(), Label: channelLabel(ctx, ch, p.Channels)})
+		c.Options = append(c.Options, ui.Option{Value: ch.String(), Label: parts.ChannelLabel(ctx, ch, p.Channels)})
 	}
 	return c
-}
-
-// channelLabel is the name of a channel, with a note if it has no sender.
-func channelLabel(ctx context.Context, ch delivery.Channel, configured delivery.ChannelSet) string {
-	label := ui.T(ctx, "channel."+ch.String())
-	if !configured.Has(ch) {
-		label = ui.T(ctx, "campaign.channel_off", label)
-	}
-	return label
 }

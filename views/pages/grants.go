@@ -10,13 +10,12 @@ import (
 
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
 // GrantURL is where a list of users who are given coupons is shown.
 func GrantURL(id int64) string { return fmt.Sprintf("/grants/%d", id) }
-
-func grantsURL(templateID int64) string { return fmt.Sprintf("/templates/%d/grants", templateID) }
 
 // grantKind says what a job does with a list.
 func grantKind(ctx context.Context, j job.Job, p coupon.GrantParams) string {
@@ -71,7 +70,7 @@ func (g GrantRow) name(ctx context.Context) string {
 
 // about says what the list is for, where its name does not.
 func (p Grants) about(ctx context.Context, g GrantRow) string {
-	text := grantKind(ctx, g.Job, g.Params) + " · #" + id(g.Job.ID)
+	text := grantKind(ctx, g.Job, g.Params) + " · #" + parts.ID(g.Job.ID)
 	if p.Template == nil && g.name(ctx) != g.Job.Title {
 		return g.Job.Title + " · " + text
 	}
@@ -104,7 +103,7 @@ func (p Grant) TakesBack() bool { return p.Job.Kind == coupon.TakeBackKind }
 // Crumbs lead back to the template's lists.
 func (p Grant) Crumbs(ctx context.Context) []ui.Crumb {
 	return []ui.Crumb{{Label: ui.T(ctx, "nav.templates"), URL: "/templates"}, {Label: p.Template.Name, URL: fmt.Sprintf("/templates/%d", p.Template.ID)},
-		{Label: ui.T(ctx, "grants.title"), URL: grantsURL(p.Template.ID)}}
+		{Label: ui.T(ctx, "grants.title"), URL: parts.GrantsURL(p.Template.ID)}}
 }
 
 func (p Grant) url() string { return GrantURL(p.Job.ID) }

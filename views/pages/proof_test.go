@@ -9,50 +9,6 @@ import (
 	"dropbell/domain/reminder"
 )
 
-func number(t *testing.T, s string) float64 {
-	t.Helper()
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-// laid fails unless the spans lie side by side inside the bar.
-func laid(t *testing.T, list []span) (end float64) {
-	t.Helper()
-	for _, s := range list {
-		x, width := number(t, s.x), number(t, s.width)
-		if x < end-0.2 || width <= 0 || x+width > 1000.2 {
-			t.Errorf("bar: %+v does not fit behind %.1f", s, end)
-		}
-		end = x + width
-	}
-	return end
-}
-
-func TestBarsShowEveryPieceAndNeverOverflow(t *testing.T) {
-	for _, c := range []struct {
-		n     [3]int64
-		total int64
-		seen  int
-		full  bool
-	}{
-		{[3]int64{0, 0, 0}, 0, 0, false},
-		{[3]int64{5, 0, 0}, 0, 0, false},
-		{[3]int64{1, 0, 1}, 1_000_000, 2, false},
-		{[3]int64{999_998, 1, 1}, 1_000_000, 3, true},
-		{[3]int64{50, 25, 25}, 100, 3, true},
-		{[3]int64{80, 80, 80}, 100, 3, true},
-	} {
-		list := spans([]piece{{"a", c.n[0]}, {"b", c.n[1]}, {"c", c.n[2]}}, c.total)
-		end := laid(t, list)
-		if len(list) != c.seen || (end > 999) != c.full {
-			t.Errorf("%v of %d: %+v", c.n, c.total, list)
-		}
-	}
-}
-
 func coordinate(t *testing.T, s string) float64 {
 	t.Helper()
 	f, err := strconv.ParseFloat(s, 64)
@@ -78,11 +34,11 @@ func TestGanttLinesStayOnTheirAxis(t *testing.T) {
 			for _, j := range d.jobs {
 				list := a.gantt(j)
 				for _, s := range list {
-					if x, width := coordinate(t, s.x), coordinate(t, s.width); x < -0.2 || width <= 0 || x+width > 1000.2 {
+					if x, width := coordinate(t, s.X), coordinate(t, s.Width); x < -0.2 || width <= 0 || x+width > 1000.2 {
 						t.Errorf("gantt: %+v lies outside of the axis", s)
 					}
 				}
-				if late := len(list) > 0 && list[len(list)-1].class == "gantt-late"; late != (j.Missed > 0) {
+				if late := len(list) > 0 && list[len(list)-1].Class == "gantt-late"; late != (j.Missed > 0) {
 					t.Errorf("%d missed, drawn %+v", j.Missed, list)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -90,48 +91,9 @@ func fieldOptions(ctx context.Context) []ui.Option {
 func opOptions(ctx context.Context, f segment.Field) []ui.Option {
 	var list []ui.Option
 	for _, op := range segment.Ops(f) {
-		list = append(list, ui.Option{Value: string(op), Label: opText(ctx, f, op)})
+		list = append(list, ui.Option{Value: string(op), Label: parts.OpText(ctx, f, op)})
 	}
 	return list
-}
-
-// opText prefers the words that an operator has on one field.
-func opText(ctx context.Context, f segment.Field, op segment.Op) string {
-	if key := "segments.op." + string(f) + "." + string(op); ui.From(ctx).Locale.Has(key) {
-		return ui.T(ctx, key)
-	}
-	return ui.T(ctx, "segments.op."+string(op))
-}
-
-// valueChoices are those of a value that is one of a few; nil = it is typed.
-func valueChoices(ctx context.Context, v segment.Value) []ui.Option {
-	names := map[segment.Value][]string{segment.ContactKind: segment.ContactKinds(), segment.ChannelName: segment.ChannelNames()}[v]
-	var list []ui.Option
-	for _, n := range names {
-		list = append(list, ui.Option{Value: n, Label: ui.T(ctx, "channel."+n)})
-	}
-	return list
-}
-
-// conditionText reads a condition aloud.
-func conditionText(ctx context.Context, c segment.Condition) string {
-	what := ui.T(ctx, "segments.field."+string(c.Field))
-	if c.Name != "" {
-		what = "“" + c.Name + "”"
-	}
-	v, _ := segment.ValueOf(c.Field, c.Op)
-	values := c.Values
-	if choices := valueChoices(ctx, v); choices != nil {
-		values = nil
-		for _, name := range c.Values {
-			values = append(values, ui.T(ctx, "channel."+name))
-		}
-	}
-	op, value := opText(ctx, c.Field, c.Op), strings.Join(values, ", ")
-	if strings.Contains(op, "…") { // the value stands inside
-		return what + " " + strings.Replace(op, "…", value, 1)
-	}
-	return strings.TrimSpace(what + " " + op + " " + value)
 }
 
 // estimateText says how many members there are, about.

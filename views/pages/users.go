@@ -11,13 +11,6 @@ import (
 	"dropbell/views/ui"
 )
 
-func userName(ctx context.Context, u user.User) string {
-	if u.Name != "" {
-		return u.Name
-	}
-	return ui.T(ctx, "user.nameless", u.ID.String())
-}
-
 // ownShops chooses the words for somebody who sees some shops only: that there
 // is nothing is no claim about the others.
 func ownShops(ctx context.Context, all, own string) string {
@@ -37,15 +30,6 @@ func quietText(ctx context.Context, q user.QuietHours) string {
 		return ui.T(ctx, "user.quiet_none")
 	}
 	return fmt.Sprintf("%02d:%02d – %02d:%02d", q.From/60, q.From%60, q.To/60, q.To%60)
-}
-
-// reasonText falls back to the reason's own name: providers and later
-// releases may have more of them.
-func reasonText(ctx context.Context, reason string) string {
-	if key := "reason." + reason; ui.From(ctx).Locale.Has(key) {
-		return ui.T(ctx, key)
-	}
-	return reason
 }
 
 // messageOf is what the user reads: what staff wrote, or the product's own words.

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -38,17 +39,17 @@ func doors() []Story {
 		{Name: "signin/empty", Page: pages.SignIn{}.Page(), Outside: true},
 		{Name: "signin/missing", Page: pages.SignIn{Email: "lin@example.com", Errors: []fault.Field{{Name: "password", Key: "rule.required"}}}.Page(), Outside: true},
 		{Name: "signin/refused", Page: pages.SignIn{Email: "lin@example.com", Error: "E-mail or password is not right."}.Page(), Outside: true},
-		{Name: "failure/missing", Page: pages.Failure{Status: 404}.Page()},
-		{Name: "failure/forbidden", Page: pages.Failure{Status: 403}.Page(), Role: staff.Viewer},
-		{Name: "failure/limited", Page: pages.Failure{Status: 403, Text: "This concerns every shop, and you are in charge of some only. Ask somebody who is not limited to shops."}.Page(), Role: staff.Operator, Shops: []int64{10}},
-		{Name: "failure/conflict", Page: pages.Failure{Status: 409, Text: "Its current state does not allow this."}.Page()},
-		{Name: "failure/told", Page: pages.Failure{Status: 409, Text: "The template is paused. Resume it, then give the coupons.", Complete: true}.Page()},
-		{Name: "failure/invalid", Page: pages.Failure{Status: 422, Fields: []fault.Field{{Name: "channel", Key: "rule.kind", Message: "must be a channel"}}}.Page()},
-		{Name: "failure/bug", Page: pages.Failure{Status: 500, RequestID: "7Q2K9ZD4", Retry: "/"}.Page()},
-		{Name: "failure/database-away", Page: pages.Failure{Status: 503, Retry: "/", Reload: 5, Complete: true, Text: "The database, PostgreSQL, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page(), Outside: true},
-		{Name: "failure/redis-away", Page: pages.Failure{Status: 503, Retry: "/channels", Reload: 5, Complete: true, Text: "Redis, which holds the queues, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page()},
-		{Name: "failure/database-slow", Page: pages.Failure{Status: 503, Retry: "/coupons", Complete: true, Text: "The database took too long for this page and was stopped, so that others are served. Narrow the filter or the period, or try again later."}.Page()},
-		{Name: "failure/unavailable", Page: pages.Failure{Status: 503, Retry: "/"}.Page(), Outside: true},
+		{Name: "failure/missing", Page: pageparts.Failure{Status: 404}.Page()},
+		{Name: "failure/forbidden", Page: pageparts.Failure{Status: 403}.Page(), Role: staff.Viewer},
+		{Name: "failure/limited", Page: pageparts.Failure{Status: 403, Text: "This concerns every shop, and you are in charge of some only. Ask somebody who is not limited to shops."}.Page(), Role: staff.Operator, Shops: []int64{10}},
+		{Name: "failure/conflict", Page: pageparts.Failure{Status: 409, Text: "Its current state does not allow this."}.Page()},
+		{Name: "failure/told", Page: pageparts.Failure{Status: 409, Text: "The template is paused. Resume it, then give the coupons.", Complete: true}.Page()},
+		{Name: "failure/invalid", Page: pageparts.Failure{Status: 422, Fields: []fault.Field{{Name: "channel", Key: "rule.kind", Message: "must be a channel"}}}.Page()},
+		{Name: "failure/bug", Page: pageparts.Failure{Status: 500, RequestID: "7Q2K9ZD4", Retry: "/"}.Page()},
+		{Name: "failure/database-away", Page: pageparts.Failure{Status: 503, Retry: "/", Reload: 5, Complete: true, Text: "The database, PostgreSQL, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page(), Outside: true},
+		{Name: "failure/redis-away", Page: pageparts.Failure{Status: 503, Retry: "/channels", Reload: 5, Complete: true, Text: "Redis, which holds the queues, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page()},
+		{Name: "failure/database-slow", Page: pageparts.Failure{Status: 503, Retry: "/coupons", Complete: true, Text: "The database took too long for this page and was stopped, so that others are served. Narrow the filter or the period, or try again later."}.Page()},
+		{Name: "failure/unavailable", Page: pageparts.Failure{Status: 503, Retry: "/"}.Page(), Outside: true},
 	}
 }
 
@@ -117,7 +118,7 @@ func forms() []Story {
 	bad := typed()
 	bad["name"], bad["amount_off"], bad["opens_at"], bad["opens_at_fold"] = "", "200", "2026-10-25T02:30", ""
 	errs := []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "amount_off", Key: "rule.amount_over_threshold", Message: "must not exceed the threshold"},
-		{Name: "opens_at", Key: pages.KeyTimeTwice, Message: "happens twice"}, {Name: "per_user_limit", Key: "rule.per_user_limit", Message: "must be between 1 and 1000"}}
+		{Name: "opens_at", Key: pageparts.KeyTimeTwice, Message: "happens twice"}, {Name: "per_user_limit", Key: "rule.per_user_limit", Message: "must be between 1 and 1000"}}
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
 	mine := pages.TemplateForm{ID: 1, Version: 3, Values: typed(), Shops: shops()}
 	theirs := typed()
@@ -133,9 +134,9 @@ func forms() []Story {
 		{Name: "form/published", Page: pages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured}.Page()},
 		{Name: "form/review_published", Page: pages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured,
 			Blast: pages.Blast{Valid: true, OpensAt: preview.Template.OpensAt, Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page(), At: "step-5"},
-		{Name: "form/conflict-campaign", Page: pages.Conflict{Mine: pages.CampaignForm{ID: 7, Values: map[string]string{"name": "Autumn", "title": "Tea for {{name}}"}},
+		{Name: "form/conflict-campaign", Page: pageparts.Conflict{Mine: pages.CampaignForm{ID: 7, Values: map[string]string{"name": "Autumn", "title": "Tea for {{name}}"}},
 			Theirs: map[string]string{"name": "Autumn", "title": "Tea for everybody", "rate_per_second": "500"}, Version: 4}.Page()},
-		{Name: "form/conflict", Page: pages.Conflict{Mine: mine, Theirs: theirs, Version: 4, Who: "Ada Okafor"}.Page()},
+		{Name: "form/conflict", Page: pageparts.Conflict{Mine: mine, Theirs: theirs, Version: 4, Who: "Ada Okafor"}.Page()},
 	}
 }
 
@@ -184,7 +185,7 @@ func drops() []Story {
 
 func confirms() []Story {
 	t := coupon(1, "Moon cake night", 3*time.Hour)
-	cancel := pages.Confirmation{Active: "templates", ConfirmProps: ui.ConfirmProps{Title: "Cancel “Moon cake night”?", Action: "/templates/1/cancel", Cancel: "/templates/1", Submit: "Cancel drop", Kind: "danger",
+	cancel := pageparts.Confirmation{Active: "templates", ConfirmProps: ui.ConfirmProps{Title: "Cancel “Moon cake night”?", Action: "/templates/1/cancel", Cancel: "/templates/1", Submit: "Cancel drop", Kind: "danger",
 		Points: []string{"The drop will not take place. This cannot be undone.", "None of the 401,993 reminders still waiting will go out."}}}
 	refused := cancel
 	refused.Error = "Its current state does not allow this."

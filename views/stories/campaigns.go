@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/segment"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -91,7 +92,7 @@ func campaigns() []Story {
 	named.Values["grant_template_id"], named.Errors = "Moon cake night (#1)", []fault.Field{{Name: "audience_template", Key: "rule.template_choice", Message: "choose a template, or type its number"}}
 	looked := full
 	looked.Looked = true
-	question := pages.Confirmation{Active: "campaigns", Crumbs: []ui.Crumb{{Label: "Campaigns", URL: "/campaigns"}}, ConfirmProps: ui.ConfirmProps{Title: "Publish “New year”?",
+	question := pageparts.Confirmation{Active: "campaigns", Crumbs: []ui.Crumb{{Label: "Campaigns", URL: "/campaigns"}}, ConfirmProps: ui.ConfirmProps{Title: "Publish “New year”?",
 		Points: []string{"It starts at once.", "It writes to 120,000 people.", "One person alone may send to 5,000 people. Somebody else has to approve this."},
 		Action: "/campaigns/6/publish", Cancel: "/campaigns/6", Submit: "Publish", Kind: "primary",
 		Error: "Recipients without a second person: is 5,000 by now, which is not what you were shown; read what happens and confirm again"}}

@@ -7,6 +7,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -61,17 +62,17 @@ func coupons() []Story {
 		{Name: "coupons/broken", Page: pages.Coupons{By: "user", Search: "moon", Broken: true}.Page()},
 		{Name: "coupons/none", Page: pages.Coupons{By: "order", Search: "A-1", State: owned.Locked}.Page()},
 		{Name: "coupons/one", Page: pages.Coupons{By: "coupon", Search: "901", List: list[:1]}.Page(), Role: staff.Viewer},
-		{Name: "coupons/of-a-template", Page: pages.Coupons{By: "template", Search: "1", List: list, Tally: &pages.Tally{Template: coupon(1, "Moon cake night", -time.Hour),
+		{Name: "coupons/of-a-template", Page: pages.Coupons{By: "template", Search: "1", List: list, Tally: &pageparts.Tally{Template: coupon(1, "Moon cake night", -time.Hour),
 			Tally: owned.Tally{Issued: 31_400, Used: 12_004, Locked: 87, Expired: 640, Revoked: 12, Returned: 9, Released: 903, Refunded: 41, Discounted: 24_008_000}}}.Page()},
-		{Name: "coupons/of-a-template-without", Page: pages.Coupons{By: "template", Search: "1", Tally: &pages.Tally{Template: coupon(1, "Moon cake night", time.Hour)}}.Page()},
+		{Name: "coupons/of-a-template-without", Page: pages.Coupons{By: "template", Search: "1", Tally: &pageparts.Tally{Template: coupon(1, "Moon cake night", time.Hour)}}.Page()},
 		{Name: "coupons/many", Page: pages.Coupons{By: "user", Search: "1001", List: append(list, late), First: "/coupons", Next: "/coupons?before=901"}.Page()},
 		{Name: "coupon/unused", Page: pages.CouponDetail{Coupon: list[0], MayRelease: true, MayRevoke: true}.Page()},
 		{Name: "coupon/percent", Page: pages.CouponDetail{Coupon: percent}.Page()},
-		{Name: "coupon/not_revocable", Page: pages.Confirmation{Active: "coupons", ConfirmProps: ui.ConfirmProps{Title: "This coupon cannot be revoked", Cancel: "/coupons/905",
+		{Name: "coupon/not_revocable", Page: pageparts.Confirmation{Active: "coupons", ConfirmProps: ui.ConfirmProps{Title: "This coupon cannot be revoked", Cancel: "/coupons/905",
 			Points: []string{"It was revoked before."}, NoReason: true}}.Page()},
 		{Name: "coupon/locked", Page: pages.CouponDetail{Coupon: list[1], Log: log, MayRelease: true, MayRevoke: true}.Page()},
 		{Name: "coupon/used", Page: pages.CouponDetail{Coupon: list[2], Log: used}.Page(), Role: staff.Viewer},
-		{Name: "coupon/revoke", Page: pages.Confirmation{Active: "coupons", Inside: pages.ReturnChoice(false), ConfirmProps: ui.ConfirmProps{Title: "Revoke this coupon?", Action: "/coupons/901/revoke",
+		{Name: "coupon/revoke", Page: pageparts.Confirmation{Active: "coupons", Inside: pages.ReturnChoice(false), ConfirmProps: ui.ConfirmProps{Title: "Revoke this coupon?", Action: "/coupons/901/revoke",
 			Points: []string{"User 1001 loses this coupon of “Moon cake night” for good.", "The user’s limit counts it all the same: revoking does not let them claim another."},
 			Cancel: "/coupons/901", Submit: "Revoke", Kind: "danger", NeedsReason: true}}.Page()},
 		{Name: "coupon/returned", Page: pages.CouponDetail{Coupon: returned, Log: revoked}.Page()},

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -59,7 +60,7 @@ func grants() []Story {
 	viewer := given
 	viewer.MayGive, viewer.Rows = false, nil
 	row := func(g pages.Grant) pages.GrantRow { return pages.GrantRow{Job: g.Job, Params: g.Params} }
-	confirm := pages.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Templates", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Give coupons of “Moon cake night”?",
+	confirm := pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Templates", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Give coupons of “Moon cake night”?",
 		Points: []string{"1,180 users would get a coupon.", "Each row is judged again at the moment of giving; a user of the list gets one coupon, however often it is worked off.", "24 rows would be left out."},
 		Action: "/grants/12/apply", Cancel: "/grants/12", Submit: "Give coupons", Kind: "primary", NeedsReason: true}}
 	unclear := confirm

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -52,13 +53,13 @@ func work() []Story {
 		{Name: "jobs/none", Page: pages.WorkList{State: "failed"}.Page()},
 		{Name: "jobs/one", Page: pages.WorkList{List: []job.Job{done}}.Page()},
 		{Name: "jobs/many", Page: pages.WorkList{List: []job.Job{idle, waiting, running, unknown, done, partly, failed, stopped}, First: "/jobs", Next: "/jobs?before=3", Export: "/jobs.csv"}.Page()},
-		{Name: "jobs/waiting", Page: pages.Work{Job: waiting, MayStop: true}.Page()},
-		{Name: "jobs/running", Page: pages.Work{Job: running, MayStop: true, Errors: rows}.Page()},
-		{Name: "jobs/idle", Page: pages.Work{Job: idle, MayStop: true}.Page()},
-		{Name: "jobs/retrying", Page: pages.Work{Job: again, MayStop: true}.Page()},
-		{Name: "jobs/done", Page: pages.Work{Job: done, MayStop: true, Actions: []ui.ButtonProps{{Label: "Resume them again", Icon: "refresh", URL: "/templates"}}}.Page()},
-		{Name: "jobs/partly", Page: pages.Work{Job: partly, MayStop: true, Errors: rows}.Page()},
-		{Name: "jobs/failed", Page: pages.Work{Job: failed, Upload: "people.xlsx"}.Page(), Role: staff.Viewer},
+		{Name: "jobs/waiting", Page: pageparts.Work{Job: waiting, MayStop: true}.Page()},
+		{Name: "jobs/running", Page: pageparts.Work{Job: running, MayStop: true, Errors: rows}.Page()},
+		{Name: "jobs/idle", Page: pageparts.Work{Job: idle, MayStop: true}.Page()},
+		{Name: "jobs/retrying", Page: pageparts.Work{Job: again, MayStop: true}.Page()},
+		{Name: "jobs/done", Page: pageparts.Work{Job: done, MayStop: true, Actions: []ui.ButtonProps{{Label: "Resume them again", Icon: "refresh", URL: "/templates"}}}.Page()},
+		{Name: "jobs/partly", Page: pageparts.Work{Job: partly, MayStop: true, Errors: rows}.Page()},
+		{Name: "jobs/failed", Page: pageparts.Work{Job: failed, Upload: "people.xlsx"}.Page(), Role: staff.Viewer},
 	}
 }
 
@@ -126,7 +127,7 @@ func bulks() []Story {
 	few := template.Rehearsal{Can: 1}
 	none := template.Rehearsal{Cannot: map[template.State]int{template.Open: 2000}, More: true}
 	ask := func(title, step, kind string, r template.Rehearsal) templ.Component {
-		return pages.Confirmation{Active: "templates", Inside: pages.BulkSummary(r), ConfirmProps: ui.ConfirmProps{Title: title,
+		return pageparts.Confirmation{Active: "templates", Inside: pages.BulkSummary(r), ConfirmProps: ui.ConfirmProps{Title: title,
 			Points: []string{"Claims stop; reminders still go out."}, Action: "/templates/bulk", Cancel: "/templates", Submit: step, Kind: kind}}.Page()
 	}
 	return []Story{

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -46,7 +47,7 @@ func jobs() pages.Jobs {
 }
 
 func deadLetters() []Story {
-	filter := pages.DeadFilter{Channel: "sms", Fingerprint: ptr("the provider answered HTTP #")}
+	filter := pageparts.DeadFilter{Channel: "sms", Fingerprint: ptr("the provider answered HTTP #")}
 	letter := func(id user.ID, worthless time.Duration) delivery.DeadLetter {
 		return delivery.DeadLetter{BatchID: 88, UserID: id, Channel: delivery.SMS, TemplateID: 1, TemplateName: "Moon cake night", Reason: delivery.ReasonTooManyTries, Detail: "the provider answered HTTP 503",
 			Attempts: 8, FirstAt: Now().Add(-5 * time.Minute), LastAt: Now().Add(-90 * time.Second), WorthlessAfter: Now().Add(worthless)}
@@ -59,10 +60,10 @@ func deadLetters() []Story {
 		{Name: "dead-letters/one", Page: pages.DeadLetters{Groups: deadGroups()[2:]}.Page()},
 		{Name: "dead-letters/many", Page: pages.DeadLetters{Groups: deadGroups(), Jobs: jobs()}.Page()},
 		{Name: "dead-letters/past", Page: pages.DeadLetters{Groups: deadGroups(), Jobs: pages.Jobs{List: jobs().List[1:]}}.Page()},
-		{Name: "dead-letters/viewer", Page: pages.DeadLetters{Groups: deadGroups()[:1], Jobs: pages.Jobs{List: jobs().List[:1]}, Filter: pages.DeadFilter{Channel: "sms"}}.Page(), Role: "viewer"},
-		{Name: "dead-letters/none", Page: pages.DeadLetters{Filter: pages.DeadFilter{Template: "4"}}.Page()},
-		{Name: "dead-letters/campaign", Page: pages.DeadLetters{Groups: deadGroups()[:1], Filter: pages.DeadFilter{Campaign: "9"}}.Page()},
-		{Name: "dead-letters/nonsense", Page: pages.DeadLetters{Filter: pages.DeadFilter{User: "ada"}, Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}.Page()},
+		{Name: "dead-letters/viewer", Page: pages.DeadLetters{Groups: deadGroups()[:1], Jobs: pages.Jobs{List: jobs().List[:1]}, Filter: pageparts.DeadFilter{Channel: "sms"}}.Page(), Role: "viewer"},
+		{Name: "dead-letters/none", Page: pages.DeadLetters{Filter: pageparts.DeadFilter{Template: "4"}}.Page()},
+		{Name: "dead-letters/campaign", Page: pages.DeadLetters{Groups: deadGroups()[:1], Filter: pageparts.DeadFilter{Campaign: "9"}}.Page()},
+		{Name: "dead-letters/nonsense", Page: pages.DeadLetters{Filter: pageparts.DeadFilter{User: "ada"}, Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}.Page()},
 		{Name: "dead-letters/single", Page: pages.DeadLetterList{Filter: filter, List: list, Next: "/dead-letters/list?after=88_1007"}.Page()},
 		{Name: "dead-letters/replay", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1204, TooLate: 312, AlreadySent: 17, ByRate: 290}, Rate: "20", PerSecond: 20}.Page()},
 		{Name: "dead-letters/replay-fast", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1494, TooLate: 22, AlreadySent: 17}}.Page()},
@@ -220,7 +221,7 @@ func announcements() []Story {
 	offer := pages.Announce{Template: moved, Kind: delivery.KindCorrection, Audience: reminder.Audience{2900, 512}, List: []reminder.AnnouncementStatus{stopped}}
 	going := pages.Announce{Template: off, List: []reminder.AnnouncementStatus{sent(5, delivery.KindCancelled, reminder.AnnouncementSending, outcome(40_000, true, false), outcome(8_000, true, true)), sent(4, delivery.KindCorrection, reminder.AnnouncementWaiting)}}
 	call := pages.Announce{Template: off, Kind: delivery.KindCancelled, Audience: reminder.Audience{1}}
-	confirm := pages.Confirmation{Active: "templates", Inside: pages.Recipients(reminder.Reach{Audience: offer.Audience, Users: 3102, Again: 1840, LeftOut: 17}), ConfirmProps: ui.ConfirmProps{Title: "Correct the opening of “Moon cake night”", NoReason: true, Kind: "primary",
+	confirm := pageparts.Confirmation{Active: "templates", Inside: pages.Recipients(reminder.Reach{Audience: offer.Audience, Users: 3102, Again: 1840, LeftOut: 17}), ConfirmProps: ui.ConfirmProps{Title: "Correct the opening of “Moon cake night”", NoReason: true, Kind: "primary",
 		Points: []string{"Everybody gets it once per channel, however many reminders there were.", "17 users are left out: no user gets more than 3 corrections of one drop."}, Action: "/templates/1/announcements/correction", Cancel: "/templates/1", Submit: "Send correction"}}
 	return []Story{
 		{Name: "announce/empty", Page: pages.Announce{Template: moved}.Page()},

@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 )
 
 // inGroups is a campaign in two versions with a hold-out, about a template.
@@ -124,7 +125,7 @@ func campaignOutcomes() []Story {
 		{Name: "recipients/many", Page: list(pages.CampaignRecipients{List: recipientList(), First: "/campaigns/7/recipients", Next: "/campaigns/7/recipients?after=1013", Export: export}).Page()},
 		{Name: "recipients/one", Page: plainList.Page(), Role: "viewer"},
 		{Name: "recipients/none", Page: list(pages.CampaignRecipients{Filter: pages.RecipientFilter{Outcome: "expired", Reason: delivery.ReasonDeadline, Variant: "b"}}).Page()},
-		{Name: "recipients/further", Page: list(pages.CampaignRecipients{Filter: pages.RecipientFilter{Outcome: pages.HeldOutOutcome}, Further: true, Next: "/campaigns/7/recipients?after=9"}).Page()},
+		{Name: "recipients/further", Page: list(pages.CampaignRecipients{Filter: pages.RecipientFilter{Outcome: pageparts.HeldOutOutcome}, Further: true, Next: "/campaigns/7/recipients?after=9"}).Page()},
 		{Name: "recipients/gone", Page: list(pages.CampaignRecipients{}).Page()},
 		{Name: "recipients/empty", Page: pages.CampaignRecipients{Status: campaignAt(6, "New year", campaign.Draft, 0), Zone: shanghai()}.Page()},
 		{Name: "recipients/broken", Page: list(pages.CampaignRecipients{Filter: pages.RecipientFilter{User: "ada"},

@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/views/i18n"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -108,7 +109,7 @@ func (c *Console) confirmAnnouncement(w http.ResponseWriter, r *http.Request) er
 	if reach.LeftOut > 0 {
 		points = append(points, l.N("announce.confirm.left_out", reach.LeftOut, reminder.MaxCorrections))
 	}
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), Inside: pages.Recipients(reach),
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), Inside: pages.Recipients(reach),
 		ConfirmProps: ui.ConfirmProps{Title: l.T("announce.title."+string(kind), t.Name), Points: points, Action: pages.Announce{Template: t}.URL(kind),
 			Cancel: templateURL(t.ID), Submit: l.T("announce.do." + string(kind)), Kind: "primary", NoReason: true}})
 }

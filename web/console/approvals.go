@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -114,7 +115,7 @@ func (c *Console) decided(w http.ResponseWriter, r *http.Request, said string, d
 		return err
 	}
 	if err == nil {
-		return c.Done(w, r, pages.CampaignURL(id, ""), ui.Good, shell.Say(r, said, next.Name))
+		return c.Done(w, r, pageparts.CampaignURL(id, ""), ui.Good, shell.Say(r, said, next.Name))
 	}
 	p, again := c.approvalPage(r)
 	if again != nil {

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -125,7 +126,7 @@ func (c *Console) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	l := shell.Frame(r).Locale
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: l.T("nav.templates"), URL: "/templates"}},
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: l.T("nav.templates"), URL: "/templates"}},
 		Inside: pages.BulkSummary(rehearsal), ConfirmProps: ui.ConfirmProps{Title: l.N("bulk."+step+".title", int64(rehearsal.Total())), Points: []string{l.T("bulk." + step + ".1")},
 			Action: "/templates/bulk", Cancel: "/templates", Submit: l.T("do." + step), Kind: kind, Hidden: hidden}})
 }
@@ -147,7 +148,7 @@ func (c *Console) startBulk(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.Work{Job: j}.URL(), ui.Good, shell.Say(r, "bulk.started"))
+	return c.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "bulk.started"))
 }
 
 // bulkActions offers to take a finished bulk job back.

@@ -18,6 +18,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -144,7 +145,7 @@ func (c *Console) keepCampaign(w http.ResponseWriter, r *http.Request, f pages.C
 	case err != nil:
 		return err
 	}
-	return c.Done(w, r, pages.CampaignURL(kept.ID, ""), ui.Good, shell.Say(r, "campaign.done.save", kept.Name))
+	return c.Done(w, r, pageparts.CampaignURL(kept.ID, ""), ui.Good, shell.Say(r, "campaign.done.save", kept.Name))
 }
 
 // showCampaignConflict shows both versions side by side.
@@ -153,7 +154,7 @@ func (c *Console) showCampaignConflict(w http.ResponseWriter, r *http.Request, m
 	if err != nil {
 		return err
 	}
-	p := pages.Conflict{Mine: mine, Theirs: c.campaignValues(st.Campaign), Version: st.Version}
+	p := pageparts.Conflict{Mine: mine, Theirs: c.campaignValues(st.Campaign), Version: st.Version}
 	if p.Who, err = c.lastChangedBy(r, "campaign", st.ID); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/web/console/shell"
 )
 
@@ -61,7 +62,7 @@ func (c *Console) campaignResults(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	if !shell.Partial(r) {
-		shell.Redirect(w, r, pages.CampaignURL(id, ""))
+		shell.Redirect(w, r, pageparts.CampaignURL(id, ""))
 		return nil
 	}
 	return c.Show(w, r, http.StatusOK, pages.CampaignResults{Campaign: cp, Results: results, Zone: c.campaignZone(cp.ShopTimezone)}.Card())
@@ -76,9 +77,9 @@ func campaignRecipientQuery(r *http.Request) (f pages.RecipientFilter, q campaig
 	unknown := func(name string) { e.Add(name, "rule.kind", "must be one of the choices") }
 	switch o := r.FormValue("outcome"); {
 	case o == "":
-	case o == pages.HeldOutOutcome:
+	case o == pageparts.HeldOutOutcome:
 		f.Outcome, q.Outcome, q.Reason = o, delivery.Skipped, delivery.ReasonHoldOut
-	case o == pages.WaitingOutcome:
+	case o == pageparts.WaitingOutcome:
 		f.Outcome, q.Outcome, q.Reason = o, delivery.Failed, delivery.ReasonQuietHours
 	case o == string(delivery.Failed):
 		f.Outcome, q.Outcome, q.Without = o, delivery.Failed, delivery.ReasonQuietHours

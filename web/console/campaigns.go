@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -175,7 +176,7 @@ func (c *Console) campaignProgress(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	if !shell.Partial(r) {
-		shell.Redirect(w, r, pages.CampaignURL(st.ID, ""))
+		shell.Redirect(w, r, pageparts.CampaignURL(st.ID, ""))
 		return nil
 	}
 	if shown := r.FormValue("state"); shown != "" && shown != string(st.State) {
@@ -198,7 +199,7 @@ func (c *Console) carrier(r *http.Request, st campaign.Status) (delivery.Channel
 }
 
 func campaignCrumbs(r *http.Request, cp campaign.Campaign) []ui.Crumb {
-	return []ui.Crumb{{Label: shell.Say(r, "nav.campaigns"), URL: "/campaigns"}, {Label: cp.Name, URL: pages.CampaignURL(cp.ID, "")}}
+	return []ui.Crumb{{Label: shell.Say(r, "nav.campaigns"), URL: "/campaigns"}, {Label: cp.Name, URL: pageparts.CampaignURL(cp.ID, "")}}
 }
 
 func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
@@ -229,7 +230,7 @@ func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	tone, text := pages.TestTold(r.Context(), o)
-	return c.Done(w, r, pages.CampaignURL(st.ID, ""), tone, text)
+	return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), tone, text)
 }
 
 // changeRate is for campaigns that are under way. Others who changed the rate
@@ -255,10 +256,10 @@ func (c *Console) changeRate(w http.ResponseWriter, r *http.Request) error {
 	spec.RatePerSecond = rate
 	_, err = c.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, st.Version, spec)
 	if fields := shell.FieldsOf(err); fields != nil {
-		return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Bad, pages.CampaignLabel(r.Context(), fields[0].Name)+": "+ui.FieldText(r.Context(), fields[0]))
+		return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Bad, pages.CampaignLabel(r.Context(), fields[0].Name)+": "+ui.FieldText(r.Context(), fields[0]))
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done.rate"))
+	return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done.rate"))
 }

@@ -8,17 +8,18 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/views/i18n"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
 
 // campaignQuestion asks before a step and says what it will do; where the state
 // does not allow it there is nothing to submit.
-func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Confirmation {
+func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pageparts.Confirmation {
 	step, l, zone := r.PathValue("step"), shell.Frame(r).Locale, c.campaignZone(st.ShopTimezone)
 	if no := st.Allows(campaign.Transition(step)); no != nil {
-		return pages.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
-			Title: l.T("confirm.not."+step, st.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: pages.CampaignURL(st.ID, ""), NoReason: true}}
+		return pageparts.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
+			Title: l.T("confirm.not."+step, st.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: pageparts.CampaignURL(st.ID, ""), NoReason: true}}
 	}
 	points, hidden := []string{}, [][2]string{{"version", strconv.FormatInt(st.Version, 10)}}
 	kind := "primary"
@@ -43,7 +44,7 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 			}
 		}
 		if carrier, err := c.carrier(r, st); err == nil {
-			if halted := pages.ChannelHalted(r.Context(), carrier, c.Now(), zone); halted != "" {
+			if halted := pageparts.ChannelHalted(r.Context(), carrier, c.Now(), zone); halted != "" {
 				points = append(points, halted)
 			}
 		}
@@ -56,9 +57,9 @@ func (c *Console) campaignQuestion(r *http.Request, st campaign.Status) pages.Co
 	case campaign.Cancelling:
 		points, kind = append(points, l.T("campaign.confirm.cancel.1")), "danger"
 	}
-	return pages.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
-		Title: l.T("campaign.confirm."+step+".title", st.Name), Points: points, Action: pages.CampaignURL(st.ID, step),
-		Cancel: pages.CampaignURL(st.ID, ""), Submit: l.T("campaign.do." + step), Kind: kind,
+	return pageparts.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
+		Title: l.T("campaign.confirm."+step+".title", st.Name), Points: points, Action: pageparts.CampaignURL(st.ID, step),
+		Cancel: pageparts.CampaignURL(st.ID, ""), Submit: l.T("campaign.do." + step), Kind: kind,
 		Hidden: hidden}}
 }
 
@@ -106,7 +107,7 @@ func (c *Console) confirmCampaignStep(w http.ResponseWriter, r *http.Request) er
 	if wait, err := c.awaits(r, st); err != nil {
 		return err
 	} else if wait {
-		shell.Redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+		shell.Redirect(w, r, pageparts.CampaignURL(st.ID, "approval"))
 		return nil
 	}
 	return c.askStep(w, r, c.campaignQuestion(r, st))
@@ -131,12 +132,12 @@ func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error
 	if wait, err := c.awaits(r, st); err != nil {
 		return err
 	} else if wait {
-		shell.Redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+		shell.Redirect(w, r, pageparts.CampaignURL(st.ID, "approval"))
 		return nil
 	}
 	step := r.PathValue("step")
 	if campaignStepTaken(st, campaign.Transition(step)) { // a form that was sent twice, or a colleague
-		return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done."+step, st.Name))
+		return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done."+step, st.Name))
 	}
 	version, err := shell.ShownVersion(r, step == string(campaign.Publishing))
 	if err != nil {
@@ -152,10 +153,10 @@ func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error
 		case err != nil:
 			return err
 		case wait:
-			shell.Redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+			shell.Redirect(w, r, pageparts.CampaignURL(st.ID, "approval"))
 			return nil
 		case campaignStepTaken(st, campaign.Transition(step)):
-			return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done."+step, st.Name))
+			return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done."+step, st.Name))
 		}
 		return c.refuseCampaignStep(w, r, st, cause)
 	}
@@ -169,7 +170,7 @@ func (c *Console) takeCampaignStep(w http.ResponseWriter, r *http.Request) error
 	if next.ApprovalAskedAt != nil {
 		said = "campaign.done.ask"
 	}
-	return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, said, next.Name))
+	return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, said, next.Name))
 }
 
 // campaignStep takes the step. A publication depends on what the question said.

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -94,7 +95,7 @@ func channelCrumbs(r *http.Request) []ui.Crumb {
 	return []ui.Crumb{{Label: shell.Say(r, "nav.channels"), URL: "/channels"}}
 }
 
-func (c *Console) channelQuestion(r *http.Request, ch delivery.Channel) pages.Confirmation {
+func (c *Console) channelQuestion(r *http.Request, ch delivery.Channel) pageparts.Confirmation {
 	step, name, drop := r.PathValue("step"), shell.Say(r, "channel."+ch.String()), dropOf(r)
 	p := ui.ConfirmProps{Title: shell.Say(r, "confirm.channel_"+step+".title", name), Points: []string{shell.Say(r, "confirm.channel_"+step+".1")},
 		Action: fmt.Sprintf("/channels/%s/%s", ch, step), Cancel: channelsURL(drop), Submit: shell.Say(r, "channels."+step), Kind: "primary", Reason: shell.Reason(r)}
@@ -105,7 +106,7 @@ func (c *Console) channelQuestion(r *http.Request, ch delivery.Channel) pages.Co
 	if drop > 0 {
 		p.Hidden = [][2]string{{"drop", strconv.FormatInt(drop, 10)}}
 	}
-	return pages.Confirmation{Active: "channels", Crumbs: channelCrumbs(r), ConfirmProps: p}
+	return pageparts.Confirmation{Active: "channels", Crumbs: channelCrumbs(r), ConfirmProps: p}
 }
 
 func (c *Console) confirmChannel(w http.ResponseWriter, r *http.Request) error {
@@ -145,8 +146,8 @@ func (c *Console) changeChannel(w http.ResponseWriter, r *http.Request) error {
 
 // rateQuestion asks for a channel's rate; was is what it was when the answer
 // was begun.
-func (c *Console) rateQuestion(r *http.Request, ch delivery.Channel, was, typed, broken string) pages.Confirmation {
-	return pages.Confirmation{Active: "channels", Crumbs: channelCrumbs(r),
+func (c *Console) rateQuestion(r *http.Request, ch delivery.Channel, was, typed, broken string) pageparts.Confirmation {
+	return pageparts.Confirmation{Active: "channels", Crumbs: channelCrumbs(r),
 		Inside: ui.Field(ui.FieldProps{Name: "rate_per_second", Label: shell.Say(r, "channels.rate_field"), Help: shell.Say(r, "channels.rate_help"), Value: typed,
 			Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off", Suffix: shell.Say(r, "replay.per_second")}),
 		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "channels.rate_title", shell.Say(r, "channel."+ch.String())), Points: []string{shell.Say(r, "channels.rate_1")},

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -90,7 +91,7 @@ func (c *Console) generateCodes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.CodesURL(t.ID), ui.Good, shell.Frame(r).Locale.N("codes.started", count))
+	return c.Done(w, r, pageparts.CodesURL(t.ID), ui.Good, shell.Frame(r).Locale.N("codes.started", count))
 }
 
 func (c *Console) askAgain(w http.ResponseWriter, r *http.Request, t template.Template, typed string, broken []fault.Field) error {
@@ -164,13 +165,13 @@ func (c *Console) confirmRevokeCodes(w http.ResponseWriter, r *http.Request) err
 	return c.Ask(w, r, http.StatusOK, c.revokeQuestion(r, t, b))
 }
 
-func (c *Console) revokeQuestion(r *http.Request, t template.Template, b redeemcode.Batch) pages.Confirmation {
+func (c *Console) revokeQuestion(r *http.Request, t template.Template, b redeemcode.Batch) pageparts.Confirmation {
 	l := shell.Frame(r).Locale
-	crumbs := append(templateCrumbs(r, t), ui.Crumb{Label: l.T("codes.title"), URL: pages.CodesURL(t.ID)})
-	return pages.Confirmation{Active: "templates", Crumbs: crumbs, ConfirmProps: ui.ConfirmProps{
+	crumbs := append(templateCrumbs(r, t), ui.Crumb{Label: l.T("codes.title"), URL: pageparts.CodesURL(t.ID)})
+	return pageparts.Confirmation{Active: "templates", Crumbs: crumbs, ConfirmProps: ui.ConfirmProps{
 		Title:  l.T("codes.confirm.title", strconv.FormatInt(b.ID, 10)),
 		Points: []string{l.N("codes.confirm.1", b.Count-b.Used), l.N("codes.confirm.2", b.Used)},
-		Action: fmt.Sprintf("%s/%d/revoke", pages.CodesURL(t.ID), b.ID), Cancel: pages.CodesURL(t.ID),
+		Action: fmt.Sprintf("%s/%d/revoke", pageparts.CodesURL(t.ID), b.ID), Cancel: pageparts.CodesURL(t.ID),
 		Submit: l.T("codes.revoke"), Kind: "danger", NeedsReason: true}}
 }
 
@@ -191,13 +192,13 @@ func (c *Console) revokeCodes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.CodesURL(t.ID), ui.Good, shell.Say(r, "codes.revoked_now"))
+	return c.Done(w, r, pageparts.CodesURL(t.ID), ui.Good, shell.Say(r, "codes.revoked_now"))
 }
 
 // revokedAlready answers who wants to revoke what somebody else was faster to
 // revoke: it is as wished, by the reason that the list shows.
 func (c *Console) revokedAlready(w http.ResponseWriter, r *http.Request, t template.Template, b redeemcode.Batch) error {
-	return c.Done(w, r, pages.CodesURL(t.ID), ui.Info, shell.Say(r, "codes.revoked_already", strconv.FormatInt(b.ID, 10)))
+	return c.Done(w, r, pageparts.CodesURL(t.ID), ui.Info, shell.Say(r, "codes.revoked_already", strconv.FormatInt(b.ID, 10)))
 }
 
 // checkCode says what a code is. It is a question and changes nothing; it is

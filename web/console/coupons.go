@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -61,7 +62,7 @@ func (c *Console) findCoupons(w http.ResponseWriter, r *http.Request) error {
 }
 
 // tallyOf is nil of a template that there is not, or not for this viewer.
-func (c *Console) tallyOf(r *http.Request, id int64) (*pages.Tally, error) {
+func (c *Console) tallyOf(r *http.Request, id int64) (*pageparts.Tally, error) {
 	t, err := c.Templates.Template(r.Context(), shell.Actor(r), id)
 	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Denied {
 		return nil, nil
@@ -70,7 +71,7 @@ func (c *Console) tallyOf(r *http.Request, id int64) (*pages.Tally, error) {
 		return nil, err
 	}
 	y, err := c.Tallies.Tally(r.Context(), id)
-	return &pages.Tally{Template: t, Tally: y}, err
+	return &pageparts.Tally{Template: t, Tally: y}, err
 }
 
 // couponQuery reads what is looked for; not ok means that nothing can be
@@ -142,18 +143,18 @@ func (c *Console) showCoupon(w http.ResponseWriter, r *http.Request) error {
 }
 
 // couponStep asks whether the step in the address is meant.
-func (c *Console) couponStep(r *http.Request, l coupon.Listed, broken string) pages.Confirmation {
+func (c *Console) couponStep(r *http.Request, l coupon.Listed, broken string) pageparts.Confirmation {
 	loc, order := shell.Frame(r).Locale, r.FormValue("order")
-	p := pages.Confirmation{Active: "coupons", Crumbs: []ui.Crumb{{Label: loc.T("nav.coupons"), URL: "/coupons"},
-		{Label: loc.T("coupon.title", strconv.FormatInt(l.ID, 10)), URL: pages.CouponURL(l.ID)}},
-		ConfirmProps: ui.ConfirmProps{Cancel: pages.CouponURL(l.ID), Kind: "danger", Reason: shell.Reason(r), NeedsReason: true, ReasonError: broken}}
+	p := pageparts.Confirmation{Active: "coupons", Crumbs: []ui.Crumb{{Label: loc.T("nav.coupons"), URL: "/coupons"},
+		{Label: loc.T("coupon.title", strconv.FormatInt(l.ID, 10)), URL: pageparts.CouponURL(l.ID)}},
+		ConfirmProps: ui.ConfirmProps{Cancel: pageparts.CouponURL(l.ID), Kind: "danger", Reason: shell.Reason(r), NeedsReason: true, ReasonError: broken}}
 	if r.PathValue("step") == "revoke" {
-		p.Title, p.Submit, p.Action = loc.T("coupon.revoke.title"), loc.T("coupon.revoke"), pages.CouponURL(l.ID)+"/revoke"
+		p.Title, p.Submit, p.Action = loc.T("coupon.revoke.title"), loc.T("coupon.revoke"), pageparts.CouponURL(l.ID)+"/revoke"
 		p.Points = []string{loc.T("coupon.revoke.1", l.UserID.String(), l.TemplateName), loc.T("coupon.revoke.2")}
 		p.Inside = pages.ReturnChoice(r.PostFormValue("stock") != "")
 		return p
 	}
-	p.Title, p.Submit, p.Action = loc.T("locks.release.title", order), loc.T("locks.release"), pages.CouponURL(l.ID)+"/release"
+	p.Title, p.Submit, p.Action = loc.T("locks.release.title", order), loc.T("locks.release"), pageparts.CouponURL(l.ID)+"/release"
 	p.Points = []string{loc.T("locks.release.1"), loc.T("locks.release.2")}
 	p.Hidden = [][2]string{{"order", order}}
 	return p
@@ -245,7 +246,7 @@ func (c *Console) takeCouponStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.CouponURL(l.ID), ui.Good, shell.Say(r, said))
+	return c.Done(w, r, pageparts.CouponURL(l.ID), ui.Good, shell.Say(r, said))
 }
 
 func (c *Console) showNotices(w http.ResponseWriter, r *http.Request) error {

@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -23,8 +24,8 @@ const maxJobs = 100
 
 // typedFilter reads which dead letters are meant. What cannot be read selects
 // nothing: an action must never reach further than what was typed.
-func typedFilter(r *http.Request) (pages.DeadFilter, delivery.DeadLetterFilter, []fault.Field) {
-	typed := pages.DeadFilter{Channel: r.FormValue("channel"), Template: strings.TrimSpace(r.FormValue("template")),
+func typedFilter(r *http.Request) (pageparts.DeadFilter, delivery.DeadLetterFilter, []fault.Field) {
+	typed := pageparts.DeadFilter{Channel: r.FormValue("channel"), Template: strings.TrimSpace(r.FormValue("template")),
 		Campaign: strings.TrimSpace(r.FormValue("campaign")), User: strings.TrimSpace(r.FormValue("user"))}
 	if values, ok := r.Form["fingerprint"]; ok {
 		typed.Fingerprint = &values[0]
@@ -63,7 +64,7 @@ func typedNumber(name, text string, broken *fault.Fields) int64 {
 
 // refuseFilter leads back from pages that act, or list what would be acted
 // upon, to where the filter is typed, which marks what cannot be read.
-func (c *Console) refuseFilter(w http.ResponseWriter, r *http.Request, typed pages.DeadFilter) error {
+func (c *Console) refuseFilter(w http.ResponseWriter, r *http.Request, typed pageparts.DeadFilter) error {
 	return c.Done(w, r, typed.URL("/dead-letters"), "", "")
 }
 
@@ -214,7 +215,7 @@ func (c *Console) confirmDiscard(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	l := shell.Frame(r).Locale
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("letters.discard.title"), Points: []string{l.N("letters.discard.1", t.Total), l.T("letters.discard.2"), l.T("letters.discard.3")},
 		Action: "/dead-letters/discard", Cancel: typed.URL("/dead-letters"), Submit: l.T("letters.discard.do"), Kind: "danger",
 		Hidden: append(typed.Pairs(), [2]string{"request_key", shell.RequestKey(r)})}})
@@ -260,7 +261,7 @@ func (c *Console) confirmCancelJob(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	l := shell.Frame(r).Locale
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("letters.job.cancel.title"), Points: []string{l.T("letters.job.cancel.1", j.Done+j.Late+j.Sent, j.Total), l.T("letters.job.cancel.2")},
 		Action: fmt.Sprintf("/dead-letters/jobs/%d/cancel", j.ID), Cancel: "/dead-letters", Submit: l.T("letters.job.cancel"), Kind: "danger", NoReason: true}})
 }

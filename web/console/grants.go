@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -216,9 +217,9 @@ func (c *Console) grantResults(w http.ResponseWriter, r *http.Request) error {
 }
 
 // grantStep asks whether the step in the address is meant.
-func (c *Console) grantStep(r *http.Request, p pages.Grant, broken string) pages.Confirmation {
+func (c *Console) grantStep(r *http.Request, p pages.Grant, broken string) pageparts.Confirmation {
 	l, url := shell.Frame(r).Locale, pages.GrantURL(p.Job.ID)
-	ask := pages.Confirmation{Active: "templates", Crumbs: p.Crumbs(r.Context()), ConfirmProps: ui.ConfirmProps{Cancel: url, Reason: shell.Reason(r),
+	ask := pageparts.Confirmation{Active: "templates", Crumbs: p.Crumbs(r.Context()), ConfirmProps: ui.ConfirmProps{Cancel: url, Reason: shell.Reason(r),
 		NeedsReason: true, ReasonError: broken, Hidden: [][2]string{{"request_key", shell.RequestKey(r)}}}}
 	if r.PathValue("step") == "apply" {
 		ask.Title, ask.Submit, ask.Action, ask.Kind = l.T("grants.apply.title", p.Template.Name), l.T("grants.apply"), url+"/apply", "primary"
@@ -275,7 +276,7 @@ func (c *Console) confirmGrantStep(w http.ResponseWriter, r *http.Request) error
 
 // appliedBy tells of the job that somebody else has begun.
 func appliedBy(r *http.Request, j job.Job) string {
-	return shell.Say(r, "grants.applied_by", pages.ActorName(r.Context(), j.CreatedBy))
+	return shell.Say(r, "grants.applied_by", pageparts.ActorName(r.Context(), j.CreatedBy))
 }
 
 func (c *Console) takeGrantStep(w http.ResponseWriter, r *http.Request) error {

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -204,7 +205,7 @@ func (c *Console) importCheck(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.Work{Job: j}.URL(), "", "")
+	return c.Done(w, r, pageparts.Work{Job: j}.URL(), "", "")
 }
 
 func (c *Console) startTable(r *http.Request, kind string, u job.Upload, params user.ImportParams, key string) (job.Job, error) {
@@ -246,9 +247,9 @@ func (c *Console) confirmImport(w http.ResponseWriter, r *http.Request) error {
 	if result.Invalid > 0 {
 		points = append(points, l.N("import.confirm.invalid", result.Invalid))
 	}
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "import", Crumbs: workCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "import", Crumbs: workCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("import.confirm.title", j.Title), Points: points, Action: fmt.Sprintf("/users/import/%d/apply?check=%d", j.UploadID, j.ID),
-		Cancel: pages.Work{Job: j}.URL(), Submit: l.T("import.apply"), Kind: "primary", NoReason: true}})
+		Cancel: pageparts.Work{Job: j}.URL(), Submit: l.T("import.apply"), Kind: "primary", NoReason: true}})
 }
 
 // startImport does what was checked, once: pressing twice starts one job.
@@ -262,7 +263,7 @@ func (c *Console) startImport(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.Work{Job: started}.URL(), ui.Good, shell.Say(r, "import.started"))
+	return c.Done(w, r, pageparts.Work{Job: started}.URL(), ui.Good, shell.Say(r, "import.started"))
 }
 
 // importActions lead from a check to the import, and from either back.

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -72,7 +73,7 @@ func (c *Console) showWork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Work{Job: j, MayStop: shell.Actor(r).Can(j.Needs, j.ShopNumber)}
+	p := pageparts.Work{Job: j, MayStop: shell.Actor(r).Can(j.Needs, j.ShopNumber)}
 	p.Noted = importNotes(j)
 	if p.MayStop = p.MayStop && c.mayReadRows(r, j) == nil; p.MayStop && j.Failed+p.Noted > 0 {
 		if p.Errors, p.Notes, err = c.firstErrors(r, j, p.Noted); err != nil {
@@ -136,7 +137,7 @@ func (c *Console) firstErrors(r *http.Request, j job.Job, noted int64) (failed, 
 }
 
 func workCrumbs(r *http.Request, j job.Job) []ui.Crumb {
-	return []ui.Crumb{{Label: shell.Say(r, "nav.jobs"), URL: "/jobs"}, {Label: j.Title, URL: pages.Work{Job: j}.URL()}}
+	return []ui.Crumb{{Label: shell.Say(r, "nav.jobs"), URL: "/jobs"}, {Label: j.Title, URL: pageparts.Work{Job: j}.URL()}}
 }
 
 func (c *Console) confirmStopWork(w http.ResponseWriter, r *http.Request) error {
@@ -147,11 +148,11 @@ func (c *Console) confirmStopWork(w http.ResponseWriter, r *http.Request) error 
 	if err := shell.Actor(r).May(j.Needs, j.ShopNumber); err != nil {
 		return err
 	}
-	l, url := shell.Frame(r).Locale, pages.Work{Job: j}.URL()
+	l, url := shell.Frame(r).Locale, pageparts.Work{Job: j}.URL()
 	if j.State.Over() {
 		return c.Done(w, r, url, ui.Info, l.T("jobs.over"))
 	}
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "jobs", Crumbs: workCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "jobs", Crumbs: workCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("jobs.cancel.title", j.Title), Points: []string{l.T("jobs.cancel.1", j.Worked()), l.T("jobs.cancel.2")},
 		Action: url + "/cancel", Cancel: url, Submit: l.T("jobs.cancel"), Kind: "danger", NoReason: true}})
 }
@@ -162,7 +163,7 @@ func (c *Console) stopWork(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	j, err := c.Jobs.Cancel(r.Context(), shell.Actor(r), id)
-	url := pages.Work{Job: job.Job{ID: id}}.URL()
+	url := pageparts.Work{Job: job.Job{ID: id}}.URL()
 	if errors.Is(err, job.ErrOver) {
 		return c.Done(w, r, url, ui.Info, shell.Say(r, "jobs.over"))
 	}

@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -257,7 +257,7 @@ func TestLiveOwnJob(t *testing.T) {
 	j := g.startJob(m.Actor(), "Pause 3 templates", 0)
 	mine, other := g.browser(), g.as(staff.Marketer, 10)
 	mine.signIn(m.Email)
-	page := pages.Work{Job: j}.URL()
+	page := pageparts.Work{Job: j}.URL()
 	mine.get(page).is(http.StatusOK).has("data-live")
 	mine.live = liveURL(page)
 	stream, _ := mine.listen(0, "")

@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -31,12 +32,12 @@ func (c *Console) listDeadMessages(w http.ResponseWriter, r *http.Request) error
 	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
-func (c *Console) deadMessageQuestion(r *http.Request, id int64) pages.Confirmation {
+func (c *Console) deadMessageQuestion(r *http.Request, id int64) pageparts.Confirmation {
 	step, kind := r.PathValue("step"), "primary"
 	if step == "discard" {
 		kind = "danger"
 	}
-	return pages.Confirmation{Active: "dead_messages", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.dead_messages"), URL: "/dead-messages"}},
+	return pageparts.Confirmation{Active: "dead_messages", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.dead_messages"), URL: "/dead-messages"}},
 		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "confirm."+step+".title"), Points: []string{shell.Say(r, "confirm."+step+".1")}, NoReason: true,
 			Action: fmt.Sprintf("/dead-messages/%d/%s", id, step), Cancel: "/dead-messages", Submit: shell.Say(r, "dead."+step), Kind: kind}}
 }

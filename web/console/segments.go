@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -170,7 +171,7 @@ func (c *Console) countSegment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.Work{Job: j}.URL(), ui.Info, shell.Say(r, "segments.counting"))
+	return c.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Info, shell.Say(r, "segments.counting"))
 }
 
 func (c *Console) cloneSegment(w http.ResponseWriter, r *http.Request) error {
@@ -209,7 +210,7 @@ func (c *Console) confirmDeleteSegment(w http.ResponseWriter, r *http.Request) e
 	if len(points) == 0 {
 		points, submit = []string{l.T("segments.delete.1"), l.T("segments.delete.2")}, l.T("segments.delete")
 	}
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "segments", Crumbs: []ui.Crumb{{Label: l.T("nav.segments"), URL: "/segments"}, {Label: g.Name, URL: url}},
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "segments", Crumbs: []ui.Crumb{{Label: l.T("nav.segments"), URL: "/segments"}, {Label: g.Name, URL: url}},
 		ConfirmProps: ui.ConfirmProps{Title: l.T("segments.delete.title", g.Name), Points: points, Action: url + "/delete", Cancel: url, Submit: submit, Kind: "danger", NoReason: true}})
 }
 

@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -28,7 +29,7 @@ func (c *Console) createList(w http.ResponseWriter, r *http.Request) error {
 	if p.Errors == nil {
 		_, j, err := c.Segments.CreateList(r.Context(), shell.Actor(r), p.Name, u.ID, fileKey(p.RequestKey, u))
 		if err == nil {
-			return c.Done(w, r, pages.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
+			return c.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
 		}
 		c.removeUpload(r, u.ID)
 		if status, list := c.refusedList(w, err); list != nil {
@@ -106,7 +107,7 @@ func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
 		}
 		return c.refuseFile(w, r, g, err)
 	}
-	return c.Done(w, r, pages.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
+	return c.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
 }
 
 // listFiles returns what became of the files of a list.

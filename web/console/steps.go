@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -29,7 +30,7 @@ func (c *Console) confirmStep(w http.ResponseWriter, r *http.Request) error {
 }
 
 // askStep asks whether a step is meant, or says that it is not possible.
-func (c *Console) askStep(w http.ResponseWriter, r *http.Request, p pages.Confirmation) error {
+func (c *Console) askStep(w http.ResponseWriter, r *http.Request, p pageparts.Confirmation) error {
 	status := http.StatusOK
 	if p.Submit == "" {
 		status = http.StatusConflict
@@ -90,12 +91,12 @@ func (c *Console) refuseStep(w http.ResponseWriter, r *http.Request, t template.
 	if err != nil {
 		return err
 	}
-	return c.stepRefused(w, r, p, cause, pages.FieldLabel)
+	return c.stepRefused(w, r, p, cause, pageparts.FieldLabel)
 }
 
 // stepRefused asks once more and says why the step was not possible; label names
 // the fields that the cause is about.
-func (c *Console) stepRefused(w http.ResponseWriter, r *http.Request, p pages.Confirmation, cause error, label func(context.Context, string) string) error {
+func (c *Console) stepRefused(w http.ResponseWriter, r *http.Request, p pageparts.Confirmation, cause error, label func(context.Context, string) string) error {
 	p.Reason = shell.Reason(r)
 	if p.Submit != "" { // else it says so itself
 		p.Error = ui.FaultText(r.Context(), cause)
@@ -112,10 +113,10 @@ func (c *Console) stepRefused(w http.ResponseWriter, r *http.Request, p pages.Co
 
 // stepQuestion asks whether the step is meant; where the state does not allow
 // it there is nothing to submit.
-func (c *Console) stepQuestion(r *http.Request, t template.Template) (pages.Confirmation, error) {
+func (c *Console) stepQuestion(r *http.Request, t template.Template) (pageparts.Confirmation, error) {
 	step := r.PathValue("step")
 	if no := t.Allows(template.Transition(step), c.Now()); no != nil {
-		return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
+		return pageparts.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
 			Title: shell.Say(r, "confirm.not."+step, t.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: templateURL(t.ID), NoReason: true}}, nil
 	}
 	points, err := c.stepPoints(r, t, step)
@@ -123,7 +124,7 @@ func (c *Console) stepQuestion(r *http.Request, t template.Template) (pages.Conf
 	if step == string(template.Closing) || step == string(template.Cancelling) {
 		kind = "danger"
 	}
-	return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
+	return pageparts.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
 		Title: shell.Say(r, "confirm."+step+".title", t.Name), Points: points, Action: templateURL(t.ID) + "/" + step,
 		Cancel: templateURL(t.ID), Submit: shell.Say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}, err
 }
@@ -141,7 +142,7 @@ func (c *Console) stepPoints(r *http.Request, t template.Template, step string) 
 	}
 	switch template.Transition(step) {
 	case template.Publishing:
-		points := []string{l.T("confirm.publish.what", pages.Worth(r.Context(), t.Spec), l.Number(t.Stock)), l.T("confirm.publish.1"), l.T("confirm.publish.2", l.DateTime(t.OpensAt, t.Zone())+" "+l.Zone(t.OpensAt, t.Zone()))}
+		points := []string{l.T("confirm.publish.what", pageparts.Worth(r.Context(), t.Spec), l.Number(t.Stock)), l.T("confirm.publish.1"), l.T("confirm.publish.2", l.DateTime(t.OpensAt, t.Zone())+" "+l.Zone(t.OpensAt, t.Zone()))}
 		if n := c.missed(t.OpensAt); n > 0 {
 			points = append(points, l.T("confirm.publish.missed", n))
 		}
@@ -219,7 +220,7 @@ func (c *Console) moveQuestion(r *http.Request, t template.Template) pages.Move 
 func (c *Console) fillMove(r *http.Request, t template.Template, p *pages.Move) error {
 	at, broken := shell.Instant(p.Opens.Value, p.Opens.Fold, t.Zone())
 	if broken != "" {
-		p.Opens.Error, p.Opens.Ambiguous = shell.Say(r, broken), broken == pages.KeyTimeTwice
+		p.Opens.Error, p.Opens.Ambiguous = shell.Say(r, broken), broken == pageparts.KeyTimeTwice
 		return nil
 	}
 	_, p.Opens.Fold = shell.TypedTime(at, t.Zone())
@@ -275,7 +276,7 @@ func (c *Console) move(w http.ResponseWriter, r *http.Request) error {
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
 	moved, err := c.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec, Reason: p.Reason, RemindOnce: p.Once})
 	for _, f := range shell.FieldsOf(err) {
-		p.Error = pages.FieldLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+		p.Error = pageparts.FieldLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
 		return c.askMove(w, r, http.StatusUnprocessableEntity, p)
 	}
 	if fault.KindOf(err) == fault.Conflict {
@@ -306,9 +307,9 @@ func (c *Console) stockForm(w http.ResponseWriter, r *http.Request) error {
 	return c.Ask(w, r, http.StatusOK, c.stockQuestion(r, t, strconv.FormatInt(t.Stock, 10), ""))
 }
 
-func (c *Console) stockQuestion(r *http.Request, t template.Template, typed, broken string) pages.Confirmation {
+func (c *Console) stockQuestion(r *http.Request, t template.Template, typed, broken string) pageparts.Confirmation {
 	l := shell.Frame(r).Locale
-	return pages.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t),
+	return pageparts.Confirmation{Active: "templates", Crumbs: templateCrumbs(r, t),
 		Inside: ui.Field(ui.FieldProps{Name: "stock", Label: l.T("confirm.stock.field"), Value: typed, Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off"}),
 		ConfirmProps: ui.ConfirmProps{Title: l.T("confirm.stock.title", t.Name), Points: []string{l.T("confirm.stock.1", t.Stock, t.Issued), l.T("confirm.stock.2")},
 			Action: templateURL(t.ID) + "/stock", Cancel: templateURL(t.ID), Submit: l.T("do.stock"), Kind: "primary", NoReason: true,

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -148,7 +149,7 @@ func (c *Console) showConflict(w http.ResponseWriter, r *http.Request, t templat
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusConflict, pages.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version, Who: who}.Page())
+	return c.Show(w, r, http.StatusConflict, pageparts.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version, Who: who}.Page())
 }
 
 // lastChangedBy names who changed something last, or is "".
@@ -157,7 +158,7 @@ func (c *Console) lastChangedBy(r *http.Request, kind string, id int64) (string,
 	if err != nil || len(last) == 0 {
 		return "", err
 	}
-	return pages.ActorName(r.Context(), last[0].Actor), nil
+	return pageparts.ActorName(r.Context(), last[0].Actor), nil
 }
 
 // previewTemplate answers what is typed so far: how the coupon looks, and

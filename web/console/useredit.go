@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -174,7 +175,7 @@ func (c *Console) confirmErase(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	l, url := shell.Frame(r).Locale, "/users/"+u.ID.String()
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "users", Crumbs: []ui.Crumb{{Label: l.T("nav.users"), URL: "/users"}, {Label: u.ID.String(), URL: url}},
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "users", Crumbs: []ui.Crumb{{Label: l.T("nav.users"), URL: "/users"}, {Label: u.ID.String(), URL: url}},
 		ConfirmProps: ui.ConfirmProps{Title: l.T("user.erase.title", u.ID.String()), Points: []string{l.T("user.erase.1"), l.T("user.erase.2"), l.T("user.erase.3"), l.T("user.erase.4")},
 			Action: url + "/erase", Cancel: url, Submit: l.T("user.erase"), Kind: "danger", NoReason: true}})
 }

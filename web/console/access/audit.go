@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/web/console/shell"
 )
 
@@ -24,7 +25,7 @@ func (h *handlers) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQu
 	f := pages.AuditFilter{Kind: typed("kind"), Object: typed("id"), Actor: typed("actor"), Action: typed("action"), Text: typed("q"),
 		Security: typed("security") != "", Shop: typed("shop"), From: typed("from"), To: typed("to")}
 	q := staff.AuditQuery{ObjectKind: f.Kind, ObjectID: f.Object, Actor: f.Actor, Action: f.Action, Text: f.Text, Security: f.Security,
-		Shops: shell.Actor(r).Shops, Limit: shell.PageSize, Reasons: pages.SystemReasons(r.Context(), f.Text)}
+		Shops: shell.Actor(r).Shops, Limit: shell.PageSize, Reasons: pageparts.SystemReasons(r.Context(), f.Text)}
 	read := h.Filter(r)
 	q.From, q.To = read.Days()
 	q.ShopNumber = read.Shop()

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -264,7 +265,7 @@ func (h *handlers) confirmRevokeKey(w http.ResponseWriter, r *http.Request) erro
 	}
 	for _, k := range list {
 		if k.ID == id {
-			return h.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "keys", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.keys"), URL: "/keys"}},
+			return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "keys", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.keys"), URL: "/keys"}},
 				ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "confirm.key.title", k.Name), Points: []string{shell.Say(r, "confirm.key.1")},
 					Action: fmt.Sprintf("/keys/%d/revoke", id), Cancel: "/keys", Submit: shell.Say(r, "apikeys.revoke"), Kind: "danger"}})
 		}

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -212,7 +213,7 @@ func (h *handlers) confirmRemoveFactor(w http.ResponseWriter, r *http.Request) e
 		if len(has.Factors) == 1 {
 			points = append(points, shell.Say(r, "security.remove.last"))
 		}
-		return h.Ask(w, r, http.StatusOK, pages.Confirmation{Crumbs: securityCrumbs(r),
+		return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Crumbs: securityCrumbs(r),
 			ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "security.remove.title", f.Name), Points: points, NoReason: true,
 				Action: fmt.Sprintf("%s/%d/remove", shell.SecurityPath, id), Cancel: shell.SecurityPath, Submit: shell.Say(r, "security.remove"), Kind: "danger"}})
 	}
@@ -245,7 +246,7 @@ func (h *handlers) confirmResetFactors(w http.ResponseWriter, r *http.Request) e
 		return err
 	}
 	page := fmt.Sprintf("/staff/%d", id)
-	return h.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "staff", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.staff"), URL: "/staff"}, {Label: m.Actor().Name, URL: page}},
+	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "staff", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.staff"), URL: "/staff"}, {Label: m.Actor().Name, URL: page}},
 		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "security.reset.title", m.Actor().Name), NoReason: true,
 			Points: []string{shell.Say(r, "security.reset.1"), shell.Say(r, "security.reset.2"), shell.Say(r, "security.reset.3")},
 			Action: page + "/reset-second-factors", Cancel: page, Submit: shell.Say(r, "security.reset"), Kind: "danger"}})

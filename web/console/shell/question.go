@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 )
 
 // maxReason bounds what is kept of a reason, in bytes.
@@ -24,7 +25,7 @@ func Reason(r *http.Request) string {
 }
 
 // Ask shows a confirmation: the dialog's inside or a page of its own.
-func (sh *Shell) Ask(w http.ResponseWriter, r *http.Request, status int, p pages.Confirmation) error {
+func (sh *Shell) Ask(w http.ResponseWriter, r *http.Request, status int, p pageparts.Confirmation) error {
 	if Partial(r) {
 		return sh.Show(w, r, status, p.Fragment())
 	}

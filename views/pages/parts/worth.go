@@ -1,4 +1,4 @@
-package pages
+package parts
 
 import (
 	"context"
@@ -61,8 +61,8 @@ func percentOff(ctx context.Context, percent int) string {
 	return strconv.FormatFloat(float64(100-percent)/10, 'f', -1, 64)
 }
 
-// validity says how long a claimed coupon can be used.
-func validity(ctx context.Context, t template.Template) string {
+// Validity says how long a claimed coupon can be used.
+func Validity(ctx context.Context, t template.Template) string {
 	l := ui.From(ctx).Locale
 	switch {
 	case t.ValidUntil != nil:
@@ -75,8 +75,8 @@ func validity(ctx context.Context, t template.Template) string {
 	return ""
 }
 
-// noticeDays says how long before the expiry owners are told of it.
-func noticeDays(ctx context.Context, n template.NoticeDays) string {
+// NoticeDays says how long before the expiry owners are told of it.
+func NoticeDays(ctx context.Context, n template.NoticeDays) string {
 	var list []string
 	for _, d := range n.List() {
 		if d == 0 {
@@ -91,11 +91,13 @@ func noticeDays(ctx context.Context, n template.NoticeDays) string {
 	return strings.Join(list, ui.T(ctx, "ui.list_join"))
 }
 
-func shopFilter(ctx context.Context, shops []template.Shop) []ui.Option {
-	return append([]ui.Option{{Value: "", Label: ui.T(ctx, "templates.all_shops")}}, shopOptions(shops)...)
+// ShopFilter offers every shop and, first, all of them.
+func ShopFilter(ctx context.Context, shops []template.Shop) []ui.Option {
+	return append([]ui.Option{{Value: "", Label: ui.T(ctx, "templates.all_shops")}}, ShopOptions(shops)...)
 }
 
-func shopOptions(shops []template.Shop) []ui.Option {
+// ShopOptions offers every shop.
+func ShopOptions(shops []template.Shop) []ui.Option {
 	list := make([]ui.Option, 0, len(shops))
 	for _, s := range shops {
 		list = append(list, ui.Option{Value: fmt.Sprint(s.Number), Label: fmt.Sprintf("%s (%d, %s)", s.Name, s.Number, s.Timezone)})

@@ -1,6 +1,11 @@
-// Package pages holds the console's pages. Each is a struct with everything it
-// shows; its Page method draws it, its other methods parts of it.
-package pages
+// Package parts holds what the pages of several subjects show: a refused
+// request, a question before an act, two versions of one record, jobs, bars,
+// filters, links to other subjects, and the texts they share.
+//
+// Each package next to this one holds the pages of one subject. A page is a
+// struct with everything that it shows; its Page method draws it, its other
+// methods parts of it. Subjects import this package and never each other.
+package parts
 
 import (
 	"context"
@@ -29,9 +34,9 @@ func ActorName(ctx context.Context, actor string) string {
 	return name
 }
 
-// auditReason is why something was done, in the words of who did it; what the
+// AuditReason is why something was done, in the words of who did it; what the
 // system says is put into the viewer's language.
-func auditReason(ctx context.Context, r staff.Record) string {
+func AuditReason(ctx context.Context, r staff.Record) string {
 	if reason := r.SystemReason(); reason != "" {
 		return ui.T(ctx, "audit.reason."+reason)
 	}
@@ -49,22 +54,22 @@ func SystemReasons(ctx context.Context, text string) (list []string) {
 	return list
 }
 
-// actionText falls back to the action's own name: whoever adds one may not
+// ActionText falls back to the action's own name: whoever adds one may not
 // have had the words for it.
-func actionText(ctx context.Context, action string) string {
+func ActionText(ctx context.Context, action string) string {
 	if key := "action." + action; ui.From(ctx).Locale.Has(key) {
 		return ui.T(ctx, key)
 	}
 	return action
 }
 
-// actionLabel names an action without a sentence around it. Words that want a
+// ActionLabel names an action without a sentence around it. Words that want a
 // name behind them have others for this.
-func actionLabel(ctx context.Context, action string) string {
+func ActionLabel(ctx context.Context, action string) string {
 	if key := "audit.option." + action; ui.From(ctx).Locale.Has(key) {
 		return ui.T(ctx, key)
 	}
-	text := strings.TrimRight(actionText(ctx, action), ":：")
+	text := strings.TrimRight(ActionText(ctx, action), ":：")
 	kind, _, _ := strings.Cut(action, ".")
 	if key := "kind_of." + kind; ui.From(ctx).Locale.Has(key) {
 		return ui.T(ctx, key) + " · " + text
@@ -72,7 +77,8 @@ func actionLabel(ctx context.Context, action string) string {
 	return text
 }
 
-func objectText(ctx context.Context, r staff.Record) string {
+// ObjectText names what a record is about.
+func ObjectText(ctx context.Context, r staff.Record) string {
 	if r.ObjectID == "" {
 		return ""
 	}
@@ -82,7 +88,8 @@ func objectText(ctx context.Context, r staff.Record) string {
 	return r.ObjectKind + " " + r.ObjectID
 }
 
-func objectURL(r staff.Record) string {
+// ObjectURL is the page of what a record is about; "" if it has none.
+func ObjectURL(r staff.Record) string {
 	switch r.ObjectKind {
 	case "template":
 		return "/templates/" + r.ObjectID
@@ -98,4 +105,5 @@ func objectURL(r staff.Record) string {
 	return ""
 }
 
-func id(n int64) string { return fmt.Sprint(n) }
+// ID writes the number of a row, without the separators of thousands.
+func ID(n int64) string { return fmt.Sprint(n) }

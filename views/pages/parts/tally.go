@@ -1,4 +1,4 @@
-package pages
+package parts
 
 import (
 	"context"
@@ -22,9 +22,9 @@ func (p Tally) rows() []tallied {
 		{coupon.Revoked, "bar-dead", p.Revoked}, {coupon.Unused, "bar-skipped", p.Unused()}}
 }
 
-func (p Tally) pieces() (list []piece) {
+func (p Tally) pieces() (list []Piece) {
 	for _, r := range p.rows() {
-		list = append(list, piece{r.class, r.n})
+		list = append(list, Piece{r.class, r.n})
 	}
 	return list
 }

@@ -1,4 +1,4 @@
-package pages
+package parts
 
 import "dropbell/domain/fault"
 

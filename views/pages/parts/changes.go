@@ -1,12 +1,15 @@
-package pages
+package parts
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/money"
@@ -100,7 +103,7 @@ func (l changeLine) value(ctx context.Context, text, currency string, zone *time
 	field := snake(l.name[strings.LastIndexByte(l.name, '.')+1:])
 	switch text {
 	case "", "null", `""`, "[]", "{}":
-		return orDash("")
+		return OrDash("")
 	case "true":
 		return ui.T(ctx, "audit.yes")
 	case "false":
@@ -119,7 +122,7 @@ func (l changeLine) value(ctx context.Context, text, currency string, zone *time
 	case "rule":
 		var rule segment.Rule
 		if json.Unmarshal([]byte(text), &rule) == nil {
-			text = strings.Join(ruleLines(ctx, rule, ""), " ")
+			text = strings.Join(RuleLines(ctx, rule, ""), " ")
 		}
 	}
 	var list []string
@@ -153,7 +156,7 @@ func (l changeLine) number(ctx context.Context, field string, n int64, currency 
 		for _, d := range template.NoticeDays(n).List() {
 			days = append(days, ui.N(ctx, "duration.days", int64(d)))
 		}
-		return orDash(strings.Join(days, ", "))
+		return OrDash(strings.Join(days, ", "))
 	case "notify_over":
 		var names []string
 		for _, c := range delivery.AllChannels() {
@@ -161,7 +164,7 @@ func (l changeLine) number(ctx context.Context, field string, n int64, currency 
 				names = append(names, ui.T(ctx, "channel."+c.String()))
 			}
 		}
-		return orDash(strings.Join(names, ", "))
+		return OrDash(strings.Join(names, ", "))
 	case "channel":
 		return l.word(ctx, field, delivery.Channel(n).String())
 	case "stock", "per_user_limit", "count", "codes", "used", "users", "audience_users", "total", "done", "late", "sent", "failed", "rate",
@@ -181,7 +184,7 @@ func versionsText(ctx context.Context, raw string) string {
 	for i, v := range list {
 		words[i] = v.Texts[""].Title + " – " + v.Texts[""].Body
 		if len(list) > 1 {
-			words[i] = percentText(ctx, v.Percent) + ": " + words[i]
+			words[i] = PercentText(ctx, v.Percent) + ": " + words[i]
 		}
 	}
 	return strings.Join(words, " | ")
@@ -189,3 +192,92 @@ func versionsText(ctx context.Context, raw string) string {
 
 // keptWhole are fields that make sense as a whole only.
 func keptWhole(name string) bool { return slices.Contains([]string{"rule", "variants"}, name) }
+
+// A changeLine is one field of a record that is not the same before and after.
+type changeLine struct {
+	scope, name, before, after string
+	// wasIn and isIn are the currencies of amounts.
+	wasIn, isIn string
+}
+
+// Changes compares what a record keeps of before and after. Values that are
+// not objects are compared as a whole.
+func Changes(r staff.Record) []changeLine {
+	before, after := fields(r.Before), fields(r.After)
+	names := map[string]bool{}
+	for n := range before {
+		names[n] = true
+	}
+	for n := range after {
+		names[n] = true
+	}
+	var list []changeLine
+	for n := range names {
+		if before[n] != after[n] {
+			list = append(list, changeLine{auditScope(r), n, before[n], after[n], before["Currency"], after["Currency"]})
+		}
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })
+	// On creation everything is new; what was left empty says nothing.
+	if len(before) == 0 {
+		list = slices.DeleteFunc(list, func(c changeLine) bool {
+			return slices.Contains([]string{`""`, "0", "null", "[]", "{}", "false"}, c.after)
+		})
+	}
+	return list
+}
+
+// fields takes a JSON object apart: objects inside it are named "outer.inner".
+func fields(raw []byte) map[string]string {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(raw, &object) != nil {
+		return map[string]string{"": shown(raw)}
+	}
+	out := map[string]string{}
+	for n, v := range object {
+		if keptWhole(n) {
+			out[n] = shown(v)
+			continue
+		}
+		inner := fields(v)
+		if _, whole := inner[""]; whole || len(inner) == 0 {
+			out[n] = shown(v)
+			continue
+		}
+		for m, text := range inner {
+			out[n+"."+m] = text
+		}
+	}
+	return out
+}
+
+// shown writes a JSON value for people: strings without quotes.
+func shown(raw []byte) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		var b bytes.Buffer
+		if json.Compact(&b, raw) != nil {
+			return string(raw)
+		}
+		s = b.String()
+	} else if s == "" {
+		return `""`
+	}
+	return s
+}
+
+// snake turns "OpensAt" into "opens_at", the name on the wire.
+func snake(s string) string {
+	var b strings.Builder
+	runes := []rune(s)
+	for i, r := range runes {
+		if unicode.IsUpper(r) && i > 0 && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

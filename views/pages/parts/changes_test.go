@@ -1,4 +1,4 @@
-package pages
+package parts
 
 import (
 	"context"
@@ -150,7 +150,7 @@ func TestAuditedValuesAreForPeople(t *testing.T) {
 			return
 		}
 		got := map[string]string{}
-		for _, l := range changes(staff.Record{Action: "template.create", After: after}) {
+		for _, l := range Changes(staff.Record{Action: "template.create", After: after}) {
 			got[l.label(ctx)] = l.value(ctx, l.after, l.isIn, shanghai)
 		}
 		for label, want := range map[string]string{"Amount off": "CN¥10", "Minimum order": "CN¥50", "Tell them over": "App", "Tell owners before the expiry": "3 days, 1 day",
@@ -160,7 +160,7 @@ func TestAuditedValuesAreForPeople(t *testing.T) {
 				t.Errorf("%s: %q, want %q", label, got[label], want)
 			}
 		}
-		step := changes(staff.Record{Action: "template.publish", Before: []byte(`"draft"`), After: []byte(`"published"`)})
+		step := Changes(staff.Record{Action: "template.publish", Before: []byte(`"draft"`), After: []byte(`"published"`)})
 		if len(step) != 1 || step[0].label(ctx) != "State" || step[0].value(ctx, step[0].before, "", time.UTC) != "Draft" || step[0].value(ctx, step[0].after, "", time.UTC) != "Published" {
 			t.Errorf("a step: %+v", step)
 		}
