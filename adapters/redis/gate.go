@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 
@@ -157,7 +157,7 @@ func (g *Gate) decide(ctx context.Context, r claim.Request) (claim.Claim, error)
 	if r.Key == "" && d.isSoldOut() && !g.mayBeJudgedOtherwise(ctx, r) {
 		return claim.Claim{}, claim.ErrSoldOut
 	}
-	word, err := d.lanes[stock.Home(r.UserID, d.shards)].do(ctx, r)
+	word, err := d.lanes[gate.Home(r.UserID, d.shards)].do(ctx, r)
 	if err != nil {
 		return claim.Claim{}, err
 	}

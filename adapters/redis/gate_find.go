@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"dropbell/domain/claim"
-	"dropbell/domain/stock"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/user"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -66,7 +66,7 @@ func (g *Gate) pending(ctx context.Context, by user.ID, id claim.ID) (claim.Clai
 		if !id.MayBeOf(template) {
 			continue
 		}
-		replies[template] = pipe.HGet(ctx, shelfOf(template, stock.Home(by, shards)).claims, id.String())
+		replies[template] = pipe.HGet(ctx, shelfOf(template, gate.Home(by, shards)).claims, id.String())
 	}
 	if len(replies) == 0 {
 		return claim.Claim{}, claim.ErrNotFound

@@ -17,14 +17,15 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/middleware"
@@ -79,6 +80,7 @@ type Idempotency interface {
 // say otherwise.
 type Deps struct {
 	Reminders   *reminder.Service
+	Inbox       *inbox.Service
 	Templates   *template.Service
 	Users       *user.Service
 	Segments    *segment.Service
@@ -96,7 +98,7 @@ type Deps struct {
 	Claims      *claim.Service
 	Ledgers     Ledgers
 	// Stock tells where coupons are.
-	Stock       stock.Whereabouts
+	Stock       gate.Whereabouts
 	Tallies     Tallies
 	Shops       Shops
 	Keys        Keys
