@@ -1,11 +1,8 @@
 package pages
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"strings"
-	"unicode/utf8"
 
 	"dropbell/domain/delivery"
 	"dropbell/views/ui"
@@ -55,16 +52,4 @@ func zoneOptions(zones []string) []ui.Option {
 		list[i] = ui.Option{Value: z, Label: strings.ReplaceAll(z, "_", " ")}
 	}
 	return list
-}
-
-// payloadText shows JSON indented and anything else as it is, as far as it is text.
-func payloadText(raw []byte) string {
-	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") == nil {
-		return b.String()
-	}
-	if !utf8.Valid(raw) {
-		return strings.ToValidUTF8(string(raw), "\uFFFD")
-	}
-	return string(raw)
 }

@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	pageparts "dropbell/views/pages/parts"
+	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
 )
 
@@ -248,9 +249,9 @@ func operations() []Story {
 		{Name: "shop/limits", Page: pages.ShopForm{Values: map[string]string{"shop_number": "10", "name": "Harbour Tea House", "timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai"}, Limits: shopLimits()}.Page()},
 		{Name: "shop/limits_refused", Page: limitsRefused().Page()},
 		{Name: "shop/errors", Page: pages.ShopForm{New: true, Values: map[string]string{"timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai", "Europe/Berlin", "UTC"}, Errors: []fault.Field{{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"}}}.Page()},
-		{Name: "queues/page", Page: pages.Queues{}.Page()},
-		{Name: "dead/empty", Page: pages.DeadMessages{}.Page()},
-		{Name: "dead/one", Page: pages.DeadMessages{List: dead}.Page()},
-		{Name: "dead/many", Page: pages.DeadMessages{List: slices.Repeat(dead, 3), Next: "/dead-messages?before=1"}.Page()},
+		{Name: "queues/page", Page: workpages.Queues{}.Page()},
+		{Name: "dead/empty", Page: workpages.DeadMessages{}.Page()},
+		{Name: "dead/one", Page: workpages.DeadMessages{List: dead}.Page()},
+		{Name: "dead/many", Page: workpages.DeadMessages{List: slices.Repeat(dead, 3), Next: "/dead-messages?before=1"}.Page()},
 	}
 }

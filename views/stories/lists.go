@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	pageparts "dropbell/views/pages/parts"
+	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
 )
 
@@ -49,10 +50,10 @@ func work() []Story {
 	idle.ID, idle.IdleSince = 10, ptr(Now().Add(-2*time.Minute))
 	rows := []job.RowError{{Line: 4, Row: "#4 Lunch", Error: "The drop has opened; close it instead."}, {Line: 7, Row: "#7 Yesterday", Error: "Its current state does not allow this."}, {Line: 12, Row: "", Error: "There is no such template."}}
 	return []Story{
-		{Name: "jobs/empty", Page: pages.WorkList{}.Page()},
-		{Name: "jobs/none", Page: pages.WorkList{State: "failed"}.Page()},
-		{Name: "jobs/one", Page: pages.WorkList{List: []job.Job{done}}.Page()},
-		{Name: "jobs/many", Page: pages.WorkList{List: []job.Job{idle, waiting, running, unknown, done, partly, failed, stopped}, First: "/jobs", Next: "/jobs?before=3", Export: "/jobs.csv"}.Page()},
+		{Name: "jobs/empty", Page: workpages.WorkList{}.Page()},
+		{Name: "jobs/none", Page: workpages.WorkList{State: "failed"}.Page()},
+		{Name: "jobs/one", Page: workpages.WorkList{List: []job.Job{done}}.Page()},
+		{Name: "jobs/many", Page: workpages.WorkList{List: []job.Job{idle, waiting, running, unknown, done, partly, failed, stopped}, First: "/jobs", Next: "/jobs?before=3", Export: "/jobs.csv"}.Page()},
 		{Name: "jobs/waiting", Page: pageparts.Work{Job: waiting, MayStop: true}.Page()},
 		{Name: "jobs/running", Page: pageparts.Work{Job: running, MayStop: true, Errors: rows}.Page()},
 		{Name: "jobs/idle", Page: pageparts.Work{Job: idle, MayStop: true}.Page()},

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	pageparts "dropbell/views/pages/parts"
+	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -50,7 +51,7 @@ func (c *Console) listWork(w http.ResponseWriter, r *http.Request) error {
 
 // workQuery reads which jobs are meant; what cannot be read is among the
 // page's errors.
-func workQuery(r *http.Request) (p pages.WorkList, q job.Query) {
+func workQuery(r *http.Request) (p workpages.WorkList, q job.Query) {
 	var broken fault.Fields
 	p.State = strings.TrimSpace(r.FormValue("state"))
 	if s := shell.Choice(r, "state", job.States(), &broken); s != "" {

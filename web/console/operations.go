@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/views/pages"
 	pageparts "dropbell/views/pages/parts"
+	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -22,7 +23,7 @@ func (c *Console) listDeadMessages(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	p := pages.DeadMessages{List: list[:min(len(list), shell.PageSize)]}
+	p := workpages.DeadMessages{List: list[:min(len(list), shell.PageSize)]}
 	if len(list) > shell.PageSize {
 		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
 	}
