@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"dropbell/domain/delivery"
 	"dropbell/views/ui"
 )
 
@@ -15,21 +14,6 @@ func kindOptions(ctx context.Context) []ui.Option {
 		list = append(list, ui.Option{Value: k, Label: ui.T(ctx, "kind_of."+k)})
 	}
 	return list
-}
-
-// channelVariable names the environment variable that configures a channel.
-func channelVariable(c delivery.Channel) string {
-	switch c {
-	case delivery.Email:
-		return "SMTP_URL"
-	case delivery.SMS:
-		return "SMS_URL"
-	case delivery.WebPush:
-		return "VAPID_PRIVATE_KEY"
-	case delivery.Webhook:
-		return "WEBHOOK_URL"
-	}
-	return ""
 }
 
 func (p ShopForm) title(ctx context.Context) string {

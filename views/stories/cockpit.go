@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	deliverypages "dropbell/views/pages/delivery"
 )
 
 // cockpits are the pages that one looks at while a drop takes place.
@@ -140,10 +141,10 @@ func channels() []Story {
 		none[i].Channel = c
 	}
 	return []Story{
-		{Name: "channels/none", Page: pages.Channels{Status: none}.Page()},
-		{Name: "channels/good", Page: pages.Channels{Status: status(false)}.Page(), Role: staff.Viewer},
-		{Name: "channels/trouble", Page: pages.Channels{Status: status(true)}.Page(), Role: staff.Operator},
-		{Name: "channels/limited", Page: pages.Channels{Status: status(true)}.Page(), Role: staff.Operator, Shops: []int64{10}},
+		{Name: "channels/none", Page: deliverypages.Channels{Status: none}.Page()},
+		{Name: "channels/good", Page: deliverypages.Channels{Status: status(false)}.Page(), Role: staff.Viewer},
+		{Name: "channels/trouble", Page: deliverypages.Channels{Status: status(true)}.Page(), Role: staff.Operator},
+		{Name: "channels/limited", Page: deliverypages.Channels{Status: status(true)}.Page(), Role: staff.Operator, Shops: []int64{10}},
 	}
 }
 
@@ -157,12 +158,12 @@ func channelTests() []Story {
 	list := []delivery.ChannelTest{waiting, made(8, delivery.TestDelivered, ""), made(7, delivery.TestPermanent, "550 5.1.1 mailbox unavailable: the recipient’s server rejected this address"),
 		made(6, delivery.TestTransient, "timed out"), made(5, delivery.TestThrottled, ""), made(4, delivery.TestUnknown, "")}
 	return []Story{
-		{Name: "channel-test/empty", Page: pages.ChannelTests{Channel: delivery.SMS, Configured: true}.Page()},
-		{Name: "channel-test/many", Page: pages.ChannelTests{Channel: delivery.Email, Configured: true, List: list}.Page(), Role: staff.Operator},
-		{Name: "channel-test/refused", Page: pages.ChannelTests{Channel: delivery.Email, Configured: true, Recipient: "lin@", Template: "77",
+		{Name: "channel-test/empty", Page: deliverypages.ChannelTests{Channel: delivery.SMS, Configured: true}.Page()},
+		{Name: "channel-test/many", Page: deliverypages.ChannelTests{Channel: delivery.Email, Configured: true, List: list}.Page(), Role: staff.Operator},
+		{Name: "channel-test/refused", Page: deliverypages.ChannelTests{Channel: delivery.Email, Configured: true, Recipient: "lin@", Template: "77",
 			Errors: []fault.Field{{Name: "recipient", Key: "rule.test_email", Message: "must be an e-mail address or the number of a user"}, {Name: "template", Key: "rule.unknown_template", Message: "there is no such template"}}}.Page()},
-		{Name: "channel-test/too-many", Page: pages.ChannelTests{Channel: delivery.Webhook, Configured: true, Recipient: "1001", Error: "Too many test messages. Wait a moment."}.Page()},
-		{Name: "channel-test/app", Page: pages.ChannelTests{Channel: delivery.App, Configured: true}.Page()},
-		{Name: "channel-test/none", Page: pages.ChannelTests{Channel: delivery.WebPush}.Page()},
+		{Name: "channel-test/too-many", Page: deliverypages.ChannelTests{Channel: delivery.Webhook, Configured: true, Recipient: "1001", Error: "Too many test messages. Wait a moment."}.Page()},
+		{Name: "channel-test/app", Page: deliverypages.ChannelTests{Channel: delivery.App, Configured: true}.Page()},
+		{Name: "channel-test/none", Page: deliverypages.ChannelTests{Channel: delivery.WebPush}.Page()},
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	deliverypages "dropbell/views/pages/delivery"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
@@ -37,9 +38,9 @@ func deadGroups() []delivery.DeadLetterGroup {
 	}
 }
 
-func jobs() pages.Jobs {
+func jobs() deliverypages.Jobs {
 	filter := delivery.DeadLetterFilter{Channel: ptr(delivery.SMS), Fingerprint: ptr("the provider answered HTTP #")}
-	return pages.Jobs{List: []delivery.DeadLetterJob{
+	return deliverypages.Jobs{List: []delivery.DeadLetterJob{
 		{ID: 9, Action: delivery.Replay, Filter: filter, Rate: 20, State: "running", Total: 1533, Done: 604, Late: 102, Sent: 17, CreatedBy: "staff:1 Lin Mei", CreatedAt: Now().Add(-38 * time.Second)},
 		{ID: 8, Action: delivery.Discard, Filter: delivery.DeadLetterFilter{TemplateID: 3}, State: "finished", Total: 41, Done: 41, CreatedBy: "key:3 automation", CreatedAt: Now().Add(-3 * time.Hour)},
 		{ID: 7, Action: delivery.Replay, State: "cancelled", Total: 900, Done: 12, CreatedBy: "staff:2 Ada Okafor", CreatedAt: Now().Add(-26 * time.Hour)},
@@ -56,19 +57,19 @@ func deadLetters() []Story {
 	spring.Kind, spring.OwnerID, spring.OwnerName, spring.TemplateID, spring.TemplateName = delivery.KindCampaign, 9, "Spring greetings", 0, ""
 	list := []delivery.DeadLetter{letter(1001, 11*time.Minute), letter(1007, 11*time.Minute), letter(9_007_199_254_740_993, -time.Minute), spring}
 	return []Story{
-		{Name: "dead-letters/empty", Page: pages.DeadLetters{}.Page()},
-		{Name: "dead-letters/one", Page: pages.DeadLetters{Groups: deadGroups()[2:]}.Page()},
-		{Name: "dead-letters/many", Page: pages.DeadLetters{Groups: deadGroups(), Jobs: jobs()}.Page()},
-		{Name: "dead-letters/past", Page: pages.DeadLetters{Groups: deadGroups(), Jobs: pages.Jobs{List: jobs().List[1:]}}.Page()},
-		{Name: "dead-letters/viewer", Page: pages.DeadLetters{Groups: deadGroups()[:1], Jobs: pages.Jobs{List: jobs().List[:1]}, Filter: pageparts.DeadFilter{Channel: "sms"}}.Page(), Role: "viewer"},
-		{Name: "dead-letters/none", Page: pages.DeadLetters{Filter: pageparts.DeadFilter{Template: "4"}}.Page()},
-		{Name: "dead-letters/campaign", Page: pages.DeadLetters{Groups: deadGroups()[:1], Filter: pageparts.DeadFilter{Campaign: "9"}}.Page()},
-		{Name: "dead-letters/nonsense", Page: pages.DeadLetters{Filter: pageparts.DeadFilter{User: "ada"}, Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}.Page()},
-		{Name: "dead-letters/single", Page: pages.DeadLetterList{Filter: filter, List: list, Next: "/dead-letters/list?after=88_1007"}.Page()},
-		{Name: "dead-letters/replay", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1204, TooLate: 312, AlreadySent: 17, ByRate: 290}, Rate: "20", PerSecond: 20}.Page()},
-		{Name: "dead-letters/replay-fast", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1494, TooLate: 22, AlreadySent: 17}}.Page()},
-		{Name: "dead-letters/replay-refused", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 3, InTime: 3}, Rate: "-1", Errors: []fault.Field{{Name: "rate_per_second", Key: "rule.rate", Message: "must be between 0 and 1000000"}}}.Page()},
-		{Name: "dead-letters/replay-useless", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, TooLate: 1533}}.Page()},
+		{Name: "dead-letters/empty", Page: deliverypages.DeadLetters{}.Page()},
+		{Name: "dead-letters/one", Page: deliverypages.DeadLetters{Groups: deadGroups()[2:]}.Page()},
+		{Name: "dead-letters/many", Page: deliverypages.DeadLetters{Groups: deadGroups(), Jobs: jobs()}.Page()},
+		{Name: "dead-letters/past", Page: deliverypages.DeadLetters{Groups: deadGroups(), Jobs: deliverypages.Jobs{List: jobs().List[1:]}}.Page()},
+		{Name: "dead-letters/viewer", Page: deliverypages.DeadLetters{Groups: deadGroups()[:1], Jobs: deliverypages.Jobs{List: jobs().List[:1]}, Filter: pageparts.DeadFilter{Channel: "sms"}}.Page(), Role: "viewer"},
+		{Name: "dead-letters/none", Page: deliverypages.DeadLetters{Filter: pageparts.DeadFilter{Template: "4"}}.Page()},
+		{Name: "dead-letters/campaign", Page: deliverypages.DeadLetters{Groups: deadGroups()[:1], Filter: pageparts.DeadFilter{Campaign: "9"}}.Page()},
+		{Name: "dead-letters/nonsense", Page: deliverypages.DeadLetters{Filter: pageparts.DeadFilter{User: "ada"}, Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}.Page()},
+		{Name: "dead-letters/single", Page: deliverypages.DeadLetterList{Filter: filter, List: list, Next: "/dead-letters/list?after=88_1007"}.Page()},
+		{Name: "dead-letters/replay", Page: deliverypages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1204, TooLate: 312, AlreadySent: 17, ByRate: 290}, Rate: "20", PerSecond: 20}.Page()},
+		{Name: "dead-letters/replay-fast", Page: deliverypages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1494, TooLate: 22, AlreadySent: 17}}.Page()},
+		{Name: "dead-letters/replay-refused", Page: deliverypages.Replay{Filter: filter, Triage: delivery.Triage{Total: 3, InTime: 3}, Rate: "-1", Errors: []fault.Field{{Name: "rate_per_second", Key: "rule.rate", Message: "must be between 0 and 1000000"}}}.Page()},
+		{Name: "dead-letters/replay-useless", Page: deliverypages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, TooLate: 1533}}.Page()},
 	}
 }
 

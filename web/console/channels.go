@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	deliverypages "dropbell/views/pages/delivery"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
@@ -52,7 +52,7 @@ func (c *Console) listChannels(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Channels{Status: status}
+	p := deliverypages.Channels{Status: status}
 	return c.Either(w, r, p.Live(), p.Page())
 }
 
@@ -209,8 +209,8 @@ func shownRate(r *http.Request) *int {
 // shownTests is how many test messages are shown.
 const shownTests = 10
 
-func (c *Console) testsPage(r *http.Request, ch delivery.Channel) (pages.ChannelTests, error) {
-	p := pages.ChannelTests{Channel: ch, Recipient: r.FormValue("recipient"), Template: r.FormValue("template"), Configured: c.Channels.Has(ch)}
+func (c *Console) testsPage(r *http.Request, ch delivery.Channel) (deliverypages.ChannelTests, error) {
+	p := deliverypages.ChannelTests{Channel: ch, Recipient: r.FormValue("recipient"), Template: r.FormValue("template"), Configured: c.Channels.Has(ch)}
 	var err error
 	p.List, err = c.Tests.Tests(r.Context(), shell.Actor(r), ch, shownTests)
 	return p, err

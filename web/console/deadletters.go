@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	deliverypages "dropbell/views/pages/delivery"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
@@ -70,7 +70,7 @@ func (c *Console) refuseFilter(w http.ResponseWriter, r *http.Request, typed pag
 
 func (c *Console) listDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	typed, f, broken := typedFilter(r)
-	p := pages.DeadLetters{Filter: typed, Errors: broken}
+	p := deliverypages.DeadLetters{Filter: typed, Errors: broken}
 	if len(broken) == 0 {
 		groups, err := c.DeadLetters.Groups(r.Context(), shell.Actor(r), f)
 		if err != nil {
@@ -85,9 +85,9 @@ func (c *Console) listDeadLetters(w http.ResponseWriter, r *http.Request) error 
 	return c.Either(w, r, p.Results(), p.Page())
 }
 
-func (c *Console) deadLetterJobs(r *http.Request) (pages.Jobs, error) {
+func (c *Console) deadLetterJobs(r *http.Request) (deliverypages.Jobs, error) {
 	list, err := c.DeadLetters.Jobs(r.Context(), shell.Actor(r), recentJobs)
-	return pages.Jobs{List: list}, err
+	return deliverypages.Jobs{List: list}, err
 }
 
 // refreshJobs is the part of the page that is live while a job runs. When none
@@ -117,7 +117,7 @@ func (c *Console) listSingleDeadLetters(w http.ResponseWriter, r *http.Request) 
 	if err != nil {
 		return err
 	}
-	p := pages.DeadLetterList{Filter: typed, List: list[:min(len(list), shell.PageSize)], Export: typed.URL("/dead-letters.csv")}
+	p := deliverypages.DeadLetterList{Filter: typed, List: list[:min(len(list), shell.PageSize)], Export: typed.URL("/dead-letters.csv")}
 	if len(list) > shell.PageSize {
 		last := p.List[shell.PageSize-1]
 		p.Next = typed.URL("/dead-letters/list", [2]string{"after", fmt.Sprintf("%d_%d", last.BatchID, last.UserID)})
@@ -157,7 +157,7 @@ func (c *Console) askReplay(w http.ResponseWriter, r *http.Request, status int, 
 	if err != nil {
 		return err
 	}
-	p := pages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), PerSecond: rate, Reason: shell.Reason(r), RequestKey: shell.RequestKey(r), Errors: refused}
+	p := deliverypages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), PerSecond: rate, Reason: shell.Reason(r), RequestKey: shell.RequestKey(r), Errors: refused}
 	if r.FormValue("part") == "run" && shell.Partial(r) {
 		return c.Show(w, r, http.StatusOK, p.Run())
 	}
