@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
 	pageparts "dropbell/views/pages/parts"
 	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
@@ -37,9 +38,9 @@ func All() []Story {
 
 func doors() []Story {
 	return []Story{
-		{Name: "signin/empty", Page: pages.SignIn{}.Page(), Outside: true},
-		{Name: "signin/missing", Page: pages.SignIn{Email: "lin@example.com", Errors: []fault.Field{{Name: "password", Key: "rule.required"}}}.Page(), Outside: true},
-		{Name: "signin/refused", Page: pages.SignIn{Email: "lin@example.com", Error: "E-mail or password is not right."}.Page(), Outside: true},
+		{Name: "signin/empty", Page: accesspages.SignIn{}.Page(), Outside: true},
+		{Name: "signin/missing", Page: accesspages.SignIn{Email: "lin@example.com", Errors: []fault.Field{{Name: "password", Key: "rule.required"}}}.Page(), Outside: true},
+		{Name: "signin/refused", Page: accesspages.SignIn{Email: "lin@example.com", Error: "E-mail or password is not right."}.Page(), Outside: true},
 		{Name: "failure/missing", Page: pageparts.Failure{Status: 404}.Page()},
 		{Name: "failure/forbidden", Page: pageparts.Failure{Status: 403}.Page(), Role: staff.Viewer},
 		{Name: "failure/limited", Page: pageparts.Failure{Status: 403, Text: "This concerns every shop, and you are in charge of some only. Ask somebody who is not limited to shops."}.Page(), Role: staff.Operator, Shops: []int64{10}},
@@ -214,35 +215,35 @@ func people() []Story {
 	values := map[string]string{"email": "ada@example.com", "name": "Ada Okafor", "role": "marketer", "shops": "10, 11"}
 	wrong := []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "shops", Key: "rule.shop_number", Message: "must be a positive number"}}
 	return []Story{
-		{Name: "staff/one", Page: pages.Staff{List: members[:1], Policy: staff.Required, PolicyFixed: true}.Page()},
-		{Name: "staff/many", Page: pages.Staff{List: members, Policy: staff.Required}.Page()},
-		{Name: "member/new", Page: pages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
-		{Name: "member/errors", Page: pages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "An admin of all shops who can sign in must remain. Make somebody else one first."}.Page()},
-		{Name: "member/signed-in", Page: pages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns, Member: staff.Member{ID: 2, Email: "ada@example.com", PasswordHash: "x", SecondFactors: 2}}.Page()},
-		{Name: "member/invited", Page: pages.MemberForm{ID: 4, Name: "Noor Haddad", Values: values, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
-		{Name: "member/new-single-sign-on", Page: pages.MemberForm{Values: map[string]string{"role": "viewer"}, PasswordsOff: true}.Page()},
-		{Name: "password/invitation", Page: pages.SetPassword{Token: "t", Email: "new@example.com", Purpose: staff.Invitation}.Page(), Outside: true},
-		{Name: "password/reset", Page: pages.SetPassword{Token: "t", Email: "ada@example.com", Purpose: staff.PasswordReset, Errors: []fault.Field{{Name: "password", Key: "rule.password_common", Message: "is one of the commonest passwords"}}}.Page(), Outside: true},
-		{Name: "password/invalid", Page: pages.SetPassword{Invalid: true}.Page(), Outside: true},
-		{Name: "signin/single-sign-on-only", Page: pages.SignIn{SingleSignOn: true, PasswordsOff: true, Return: "/"}.Page(), Outside: true},
-		{Name: "keys/empty", Page: pages.Keys{}.Page()},
-		{Name: "keys/one", Page: pages.Keys{List: keys[:1]}.Page()},
-		{Name: "keys/created", Page: pages.Keys{List: keys, Secret: "dbk_mfzg6ylqmvzxg5dborsw4ytboq4dkn3a", Name: "checkout"}.Page()},
-		{Name: "key/new", Page: pages.KeyForm{Values: map[string]string{}}.Page()},
-		{Name: "key/errors", Page: pages.KeyForm{Values: map[string]string{"name": ""}, Errors: []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "scopes", Key: "rule.scopes", Message: "choose at least one scope"}}}.Page()},
-		{Name: "account/two", Page: pages.Account{SignIns: signIns, InUse: "a"}.Page()},
-		{Name: "account/errors", Page: pages.Account{SignIns: signIns[:1], InUse: "a", Errors: []fault.Field{{Name: "old_password", Key: "rule.old_password", Message: "is not your current password"}}}.Page()},
+		{Name: "staff/one", Page: accesspages.Staff{List: members[:1], Policy: staff.Required, PolicyFixed: true}.Page()},
+		{Name: "staff/many", Page: accesspages.Staff{List: members, Policy: staff.Required}.Page()},
+		{Name: "member/new", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
+		{Name: "member/errors", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "An admin of all shops who can sign in must remain. Make somebody else one first."}.Page()},
+		{Name: "member/signed-in", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns, Member: staff.Member{ID: 2, Email: "ada@example.com", PasswordHash: "x", SecondFactors: 2}}.Page()},
+		{Name: "member/invited", Page: accesspages.MemberForm{ID: 4, Name: "Noor Haddad", Values: values, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
+		{Name: "member/new-single-sign-on", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}, PasswordsOff: true}.Page()},
+		{Name: "password/invitation", Page: accesspages.SetPassword{Token: "t", Email: "new@example.com", Purpose: staff.Invitation}.Page(), Outside: true},
+		{Name: "password/reset", Page: accesspages.SetPassword{Token: "t", Email: "ada@example.com", Purpose: staff.PasswordReset, Errors: []fault.Field{{Name: "password", Key: "rule.password_common", Message: "is one of the commonest passwords"}}}.Page(), Outside: true},
+		{Name: "password/invalid", Page: accesspages.SetPassword{Invalid: true}.Page(), Outside: true},
+		{Name: "signin/single-sign-on-only", Page: accesspages.SignIn{SingleSignOn: true, PasswordsOff: true, Return: "/"}.Page(), Outside: true},
+		{Name: "keys/empty", Page: accesspages.Keys{}.Page()},
+		{Name: "keys/one", Page: accesspages.Keys{List: keys[:1]}.Page()},
+		{Name: "keys/created", Page: accesspages.Keys{List: keys, Secret: "dbk_mfzg6ylqmvzxg5dborsw4ytboq4dkn3a", Name: "checkout"}.Page()},
+		{Name: "key/new", Page: accesspages.KeyForm{Values: map[string]string{}}.Page()},
+		{Name: "key/errors", Page: accesspages.KeyForm{Values: map[string]string{"name": ""}, Errors: []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "scopes", Key: "rule.scopes", Message: "choose at least one scope"}}}.Page()},
+		{Name: "account/two", Page: accesspages.Account{SignIns: signIns, InUse: "a"}.Page()},
+		{Name: "account/errors", Page: accesspages.Account{SignIns: signIns[:1], InUse: "a", Errors: []fault.Field{{Name: "old_password", Key: "rule.old_password", Message: "is not your current password"}}}.Page()},
 	}
 }
 
 func operations() []Story {
 	dead := []staff.DeadMessage{{ID: 1, MessageID: "0198f2c4-9a40-7c11-8d1e-2f51c2f0a0b1", Topic: "reservations.changed.v1", Handler: "counters", Reason: "decode payload: unexpected end of JSON input", Payload: []byte(`{"at":"2026-11-20T11:00:00Z","added":[{"template_id":"1","bits":"1","users":3}]}`), At: Now().Add(-time.Hour)}}
 	return []Story{
-		{Name: "audit/empty", Page: pages.Audit{}.Page()},
-		{Name: "audit/one", Page: pages.Audit{List: records()[:1], Export: "/audit.csv"}.Page()},
-		{Name: "audit/many", Page: pages.Audit{List: records(), Next: "/audit?before=5", Export: "/audit.csv", Actions: []string{"template.move", "template.publish"}, Filter: pages.AuditFilter{Action: "template.cancel"}}.Page()},
-		{Name: "audit/security", Page: pages.Audit{List: refusals(), Export: "/audit.csv?security=1", Filter: pages.AuditFilter{Security: true}}.Page()},
-		{Name: "audit/none", Page: pages.Audit{Filter: pages.AuditFilter{Kind: "key", Actor: "staff:9"}}.Page()},
+		{Name: "audit/empty", Page: accesspages.Audit{}.Page()},
+		{Name: "audit/one", Page: accesspages.Audit{List: records()[:1], Export: "/audit.csv"}.Page()},
+		{Name: "audit/many", Page: accesspages.Audit{List: records(), Next: "/audit?before=5", Export: "/audit.csv", Actions: []string{"template.move", "template.publish"}, Filter: accesspages.AuditFilter{Action: "template.cancel"}}.Page()},
+		{Name: "audit/security", Page: accesspages.Audit{List: refusals(), Export: "/audit.csv?security=1", Filter: accesspages.AuditFilter{Security: true}}.Page()},
+		{Name: "audit/none", Page: accesspages.Audit{Filter: accesspages.AuditFilter{Kind: "key", Actor: "staff:9"}}.Page()},
 		{Name: "shops/empty", Page: pages.Shops{}.Page()},
 		{Name: "shops/one", Page: pages.Shops{List: shops()[:1]}.Page()},
 		{Name: "shops/many", Page: pages.Shops{List: shops()}.Page()},

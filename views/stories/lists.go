@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
 	deliverypages "dropbell/views/pages/delivery"
 	pageparts "dropbell/views/pages/parts"
 	workpages "dropbell/views/pages/work"
@@ -120,7 +121,7 @@ func deliveries() []Story {
 		{Name: "deliveries/batch-sleeping", Page: deliverypages.Batch{Row: campaign, List: []delivery.Recipient{
 			person(1004, delivery.Sent, "", "", 0), person(1007, delivery.Failed, delivery.ReasonQuietHours, "", 0)}}.Page()},
 		{Name: "deliveries/batch-broken", Page: deliverypages.Batch{Row: campaign, User: "ada", Errors: broken.Errors[1:]}.Page()},
-		{Name: "audit/further", Page: pages.Audit{Filter: pages.AuditFilter{Text: "weather"}, Further: true, Next: "/audit?before=5"}.Page()},
+		{Name: "audit/further", Page: accesspages.Audit{Filter: accesspages.AuditFilter{Text: "weather"}, Further: true, Next: "/audit?before=5"}.Page()},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
 	pageparts "dropbell/views/pages/parts"
 )
 
@@ -76,7 +76,7 @@ func (sh *Shell) askToConfirm(w http.ResponseWriter, r *http.Request) {
 		Redirect(w, r, ConfirmPath+"?"+url.Values{"return": {to}}.Encode())
 		return
 	}
-	p := pages.Confirm{To: LocalPath(r.URL.RequestURI()), Carried: Carried(r.PostForm)}
+	p := accesspages.Confirm{To: LocalPath(r.URL.RequestURI()), Carried: Carried(r.PostForm)}
 	Frame(r).Path = "/" // a page of which only the form's answer can be asked for
 	if err := sh.askConfirm(w, r, p); err != nil {
 		sh.Fail(w, r, err)

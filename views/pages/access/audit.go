@@ -1,4 +1,4 @@
-package pages
+package access
 
 import (
 	"context"
@@ -36,6 +36,15 @@ func (p Audit) actionOptions(ctx context.Context) []ui.Option {
 	}
 	for _, a := range names {
 		list = append(list, ui.Option{Value: a, Label: parts.ActionLabel(ctx, a)})
+	}
+	return list
+}
+
+// kindOptions are the kinds of things that the audit log speaks of.
+func kindOptions(ctx context.Context) []ui.Option {
+	list := []ui.Option{{Value: "", Label: ui.T(ctx, "audit.all_kinds")}}
+	for _, k := range []string{"template", "campaign", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "segment", "coupon", "job", "console", "queue", "address"} {
+		list = append(list, ui.Option{Value: k, Label: ui.T(ctx, "kind_of."+k)})
 	}
 	return list
 }
