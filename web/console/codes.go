@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	couponpages "dropbell/views/pages/coupons"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
@@ -19,7 +19,7 @@ import (
 
 // allCodes shows the batches of all templates.
 func (c *Console) allCodes(w http.ResponseWriter, r *http.Request) error {
-	var p pages.Codes
+	var p couponpages.Codes
 	if err := c.fillCodes(r, &p, 0); err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func (c *Console) listCodes(w http.ResponseWriter, r *http.Request) error {
 	return c.Either(w, r, p.Batches(), p.Page())
 }
 
-func (c *Console) codesPage(r *http.Request, t template.Template) (pages.Codes, error) {
-	p := pages.Codes{Template: &t, RequestKey: rand.Text()}
+func (c *Console) codesPage(r *http.Request, t template.Template) (couponpages.Codes, error) {
+	p := couponpages.Codes{Template: &t, RequestKey: rand.Text()}
 	if err := c.Codes.MayGenerate(t); err != nil {
 		p.Closed = ui.FaultText(r.Context(), err)
 		if errors.Is(err, redeemcode.ErrEnded) {
@@ -56,7 +56,7 @@ func (c *Console) codesPage(r *http.Request, t template.Template) (pages.Codes, 
 }
 
 // fillCodes reads one page of batches; templateID 0 stands for all templates.
-func (c *Console) fillCodes(r *http.Request, p *pages.Codes, templateID int64) error {
+func (c *Console) fillCodes(r *http.Request, p *couponpages.Codes, templateID int64) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	list, err := c.Codes.Batches(r.Context(), shell.Actor(r), redeemcode.Query{TemplateID: templateID, Before: max(0, before), Limit: shell.PageSize + 1})
 	if err != nil {
@@ -208,7 +208,7 @@ func (c *Console) checkCode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.CodeCheck{Finding: &f}
+	p := couponpages.CodeCheck{Finding: &f}
 	if f.Verdict == redeemcode.Unreadable || f.Verdict == redeemcode.Forged {
 		p.Typed = strings.TrimSpace(r.PostFormValue("code"))
 	}

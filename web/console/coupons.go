@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	couponpages "dropbell/views/pages/coupons"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
@@ -76,12 +76,12 @@ func (c *Console) tallyOf(r *http.Request, id int64) (*pageparts.Tally, error) {
 
 // couponQuery reads what is looked for; not ok means that nothing can be
 // called that.
-func couponQuery(r *http.Request) (p pages.Coupons, q coupon.Query, ok bool) {
-	p = pages.Coupons{By: r.FormValue("by"), Search: strings.TrimSpace(r.FormValue("q"))}
+func couponQuery(r *http.Request) (p couponpages.Coupons, q coupon.Query, ok bool) {
+	p = couponpages.Coupons{By: r.FormValue("by"), Search: strings.TrimSpace(r.FormValue("q"))}
 	var broken fault.Fields
 	p.State = coupon.State(strings.TrimSpace(r.FormValue("state")))
 	q = coupon.Query{State: shell.Choice(r, "state", coupon.States(), &broken), Limit: shell.PageSize + 1}
-	shell.Choice(r, "by", pages.CouponSearches(), &broken)
+	shell.Choice(r, "by", couponpages.CouponSearches(), &broken)
 	p.Errors = broken.List
 	n, err := strconv.ParseInt(shell.Narrow(p.Search), 10, 64)
 	isID := err == nil && n > 0
@@ -101,7 +101,7 @@ func couponQuery(r *http.Request) (p pages.Coupons, q coupon.Query, ok bool) {
 
 func (c *Console) listLocks(w http.ResponseWriter, r *http.Request) error {
 	by := shell.Actor(r)
-	p := pages.Locks{MayRelease: func(shop int64) bool { return by.Can(staff.Operate, shop) }}
+	p := couponpages.Locks{MayRelease: func(shop int64) bool { return by.Can(staff.Operate, shop) }}
 	after := lockCursor(r.FormValue("after"))
 	list, err := c.Coupons.OpenLocks(r.Context(), by, after, shell.PageSize+1)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *Console) showCoupon(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, pages.CouponDetail{Coupon: l, Log: log, MayRelease: shell.Actor(r).Can(staff.Operate, l.ShopNumber),
+	return c.Show(w, r, http.StatusOK, couponpages.CouponDetail{Coupon: l, Log: log, MayRelease: shell.Actor(r).Can(staff.Operate, l.ShopNumber),
 		MayRevoke: shell.Actor(r).Can(staff.ManageUsers, l.ShopNumber)}.Page())
 }
 
@@ -151,7 +151,7 @@ func (c *Console) couponStep(r *http.Request, l coupon.Listed, broken string) pa
 	if r.PathValue("step") == "revoke" {
 		p.Title, p.Submit, p.Action = loc.T("coupon.revoke.title"), loc.T("coupon.revoke"), pageparts.CouponURL(l.ID)+"/revoke"
 		p.Points = []string{loc.T("coupon.revoke.1", l.UserID.String(), l.TemplateName), loc.T("coupon.revoke.2")}
-		p.Inside = pages.ReturnChoice(r.PostFormValue("stock") != "")
+		p.Inside = couponpages.ReturnChoice(r.PostFormValue("stock") != "")
 		return p
 	}
 	p.Title, p.Submit, p.Action = loc.T("locks.release.title", order), loc.T("locks.release"), pageparts.CouponURL(l.ID)+"/release"
@@ -250,7 +250,7 @@ func (c *Console) takeCouponStep(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Console) showNotices(w http.ResponseWriter, r *http.Request) error {
-	p := pages.NoticeCalendar{Today: dateIn(c.Now(), c.DefaultZone)}
+	p := couponpages.NoticeCalendar{Today: dateIn(c.Now(), c.DefaultZone)}
 	p.Month = ui.ParseMonth(r.FormValue("month"), p.Today)
 	from, end := ui.MonthSpan(shell.Frame(r).Locale, p.Month)
 	days, err := c.Notices.NoticeDays(r.Context(), from, end.AddDate(0, 0, -1), shell.Actor(r).Shops, 0)

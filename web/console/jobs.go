@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	couponpages "dropbell/views/pages/coupons"
 	pageparts "dropbell/views/pages/parts"
 	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
@@ -108,7 +108,7 @@ func (c *Console) workActions(r *http.Request, j job.Job) []ui.ButtonProps {
 	case template.BulkKind:
 		return c.bulkActions(r, j)
 	case coupon.GrantKind, coupon.TakeBackKind:
-		return []ui.ButtonProps{{Label: shell.Say(r, "grants.open"), Icon: "ticket", URL: pages.GrantURL(j.ID)}}
+		return []ui.ButtonProps{{Label: shell.Say(r, "grants.open"), Icon: "ticket", URL: couponpages.GrantURL(j.ID)}}
 	}
 	return nil
 }
