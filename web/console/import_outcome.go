@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	audiencepages "dropbell/views/pages/audience"
 )
 
 // importOutcome is what the page of a job shows of its result: for those that
@@ -23,7 +23,7 @@ func importOutcome(j job.Job) templ.Component {
 		if json.Unmarshal(j.Result, &result) != nil {
 			return nil
 		}
-		return pages.ImportOutcome{Result: result, Check: j.Kind == user.CheckJob, Over: j.State.Over()}.Part()
+		return audiencepages.ImportOutcome{Result: result, Check: j.Kind == user.CheckJob, Over: j.State.Over()}.Part()
 	case segment.CountJob, segment.ListJob:
 		var params struct {
 			SegmentID int64 `json:"segment_id,string"`
@@ -31,7 +31,7 @@ func importOutcome(j job.Job) templ.Component {
 		if json.Unmarshal(j.Params, &params) != nil {
 			return nil
 		}
-		return pages.SegmentLink(params.SegmentID)
+		return audiencepages.SegmentLink(params.SegmentID)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	audiencepages "dropbell/views/pages/audience"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
@@ -87,13 +87,13 @@ func (c *Console) ofAllShops(h shell.Handler) shell.Handler {
 }
 
 func (c *Console) importForm(w http.ResponseWriter, r *http.Request) error {
-	return c.Show(w, r, http.StatusOK, pages.ImportStart{}.Page())
+	return c.Show(w, r, http.StatusOK, audiencepages.ImportStart{}.Page())
 }
 
 func (c *Console) importUpload(w http.ResponseWriter, r *http.Request) error {
 	u, _, err := c.receive(r)
 	if list := shell.FieldsOf(err); list != nil {
-		return c.Show(w, r, http.StatusUnprocessableEntity, pages.ImportStart{Errors: list}.Page())
+		return c.Show(w, r, http.StatusUnprocessableEntity, audiencepages.ImportStart{Errors: list}.Page())
 	}
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (c *Console) importUpload(w http.ResponseWriter, r *http.Request) error {
 	if err := c.keepPreviews(r, u.ID); err != nil {
 		c.removeUpload(r, u.ID)
 		if status, list := refusedFile(w, err); list != nil {
-			return c.Show(w, r, status, pages.ImportStart{Errors: list}.Page())
+			return c.Show(w, r, status, audiencepages.ImportStart{Errors: list}.Page())
 		}
 		return err
 	}
@@ -123,30 +123,30 @@ func (c *Console) importTemplate(w http.ResponseWriter, r *http.Request) error {
 
 // loadImport returns the choice of columns as it was guessed of a file that is
 // read like this.
-func (c *Console) loadImport(r *http.Request, how job.Reading) (pages.ImportColumns, error) {
+func (c *Console) loadImport(r *http.Request, how job.Reading) (audiencepages.ImportColumns, error) {
 	id, err := shell.PathID(r)
 	if err != nil {
-		return pages.ImportColumns{}, err
+		return audiencepages.ImportColumns{}, err
 	}
 	u, err := c.Uploads.Upload(r.Context(), id)
 	if err == nil {
 		err = u.Visible(shell.Actor(r))
 	}
 	if errors.Is(err, job.ErrUploadNotFound) {
-		return pages.ImportColumns{}, shell.ErrNoPage
+		return audiencepages.ImportColumns{}, shell.ErrNoPage
 	}
 	if err != nil {
-		return pages.ImportColumns{}, err
+		return audiencepages.ImportColumns{}, err
 	}
 	s, err := c.kept(r, u, how)
 	if err != nil {
-		return pages.ImportColumns{}, err
+		return audiencepages.ImportColumns{}, err
 	}
-	p := pages.ImportColumns{Upload: u, Format: s.Format}
+	p := audiencepages.ImportColumns{Upload: u, Format: s.Format}
 	for i, t := range user.GuessMapping(s.Header) {
-		col := pages.ImportColumn{Header: s.Header[i], Target: string(t)}
+		col := audiencepages.ImportColumn{Header: s.Header[i], Target: string(t)}
 		if name, ok := t.Attribute(); ok {
-			col.Target, col.Attribute = pages.AttributeTarget, name
+			col.Target, col.Attribute = audiencepages.AttributeTarget, name
 		}
 		for _, row := range s.Rows {
 			if i < len(row) && row[i] != "" {
@@ -173,7 +173,7 @@ func (c *Console) importColumns(w http.ResponseWriter, r *http.Request) error {
 		for i, t := range params.Columns {
 			p.Columns[i].Target, p.Columns[i].Attribute = string(t), ""
 			if name, ok := t.Attribute(); ok {
-				p.Columns[i].Target, p.Columns[i].Attribute = pages.AttributeTarget, name
+				p.Columns[i].Target, p.Columns[i].Attribute = audiencepages.AttributeTarget, name
 			}
 		}
 		p.Clear = params.Clear
@@ -192,7 +192,7 @@ func (c *Console) importCheck(w http.ResponseWriter, r *http.Request) error {
 		col := &p.Columns[i]
 		col.Target, col.Attribute = r.PostFormValue(fmt.Sprintf("target%d", i)), strings.TrimSpace(r.PostFormValue(fmt.Sprintf("name%d", i)))
 		t := user.Target(col.Target)
-		if col.Target == pages.AttributeTarget {
+		if col.Target == audiencepages.AttributeTarget {
 			t = user.ToAttribute(col.Attribute)
 		}
 		params.Columns = append(params.Columns, t)

@@ -13,14 +13,14 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	audiencepages "dropbell/views/pages/audience"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
 
 func (c *Console) listSegments(w http.ResponseWriter, r *http.Request) error {
-	p := pages.Segments{Search: strings.TrimSpace(r.FormValue("q")), Export: shell.ExportURL(r)}
+	p := audiencepages.Segments{Search: strings.TrimSpace(r.FormValue("q")), Export: shell.ExportURL(r)}
 	q := segment.Query{Search: p.Search, Limit: shell.PageSize + 1}
 	at, id, _ := strings.Cut(r.FormValue("after"), ".")
 	if n, err := strconv.ParseInt(at, 10, 64); err == nil { // nonsense is the beginning
@@ -56,7 +56,7 @@ func (c *Console) showSegment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Segment{Segment: g}
+	p := audiencepages.Segment{Segment: g}
 	if p.Uses, err = c.Segments.Uses(r.Context(), shell.Actor(r), g.ID); err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func (c *Console) estimate(r *http.Request, rule segment.Rule) *segment.Estimate
 }
 
 func (c *Console) newSegment(w http.ResponseWriter, r *http.Request) error {
-	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{pages.BlankCondition()}}
-	return c.Show(w, r, http.StatusOK, pages.SegmentForm{Rule: rule, RequestKey: rand.Text()}.Page())
+	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{audiencepages.BlankCondition()}}
+	return c.Show(w, r, http.StatusOK, audiencepages.SegmentForm{Rule: rule, RequestKey: rand.Text()}.Page())
 }
 
 func (c *Console) createSegment(w http.ResponseWriter, r *http.Request) error {
@@ -105,7 +105,7 @@ func (c *Console) editSegment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.SegmentForm{Segment: g, Name: g.Name, Rule: g.Rule}
+	p := audiencepages.SegmentForm{Segment: g, Name: g.Name, Rule: g.Rule}
 	if p.Rule.Match == "" { // made through the API: the form begins with a group
 		p.Rule = segment.Rule{Match: segment.All, Rules: []segment.Rule{g.Rule}}
 	}
@@ -129,7 +129,7 @@ func (c *Console) saveSegment(w http.ResponseWriter, r *http.Request) error {
 // keepSegment changes the tree as the pressed button says, or saves it. The
 // whole tree travels in the form, so that nothing is kept between two presses.
 func (c *Console) keepSegment(w http.ResponseWriter, r *http.Request, g segment.Segment, save func(segment.Spec) (segment.Segment, error)) error {
-	p := pages.SegmentForm{Segment: g, Name: r.PostFormValue("name"), Rule: segment.Everybody(), RequestKey: r.PostFormValue("request_key")}
+	p := audiencepages.SegmentForm{Segment: g, Name: r.PostFormValue("name"), Rule: segment.Everybody(), RequestKey: r.PostFormValue("request_key")}
 	if g.Kind != segment.ByList {
 		p.Rule = readRule(r)
 	}
@@ -324,9 +324,9 @@ func changeAt(rule segment.Rule, steps []string, what string) segment.Rule {
 		switch {
 		case rule.Match == "":
 		case what == "condition":
-			rule.Rules = append(slices.Clone(rule.Rules), pages.BlankCondition())
+			rule.Rules = append(slices.Clone(rule.Rules), audiencepages.BlankCondition())
 		case what == "group":
-			rule.Rules = append(slices.Clone(rule.Rules), segment.Rule{Match: segment.Any, Rules: []segment.Rule{pages.BlankCondition()}})
+			rule.Rules = append(slices.Clone(rule.Rules), segment.Rule{Match: segment.Any, Rules: []segment.Rule{audiencepages.BlankCondition()}})
 		}
 		return rule
 	}

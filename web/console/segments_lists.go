@@ -10,19 +10,19 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
-	"dropbell/views/pages"
+	audiencepages "dropbell/views/pages/audience"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
 
 func (c *Console) newList(w http.ResponseWriter, r *http.Request) error {
-	return c.Show(w, r, http.StatusOK, pages.ListForm{RequestKey: rand.Text()}.Page())
+	return c.Show(w, r, http.StatusOK, audiencepages.ListForm{RequestKey: rand.Text()}.Page())
 }
 
 func (c *Console) createList(w http.ResponseWriter, r *http.Request) error {
 	u, fields, err := c.receive(r)
-	p := pages.ListForm{Name: fields["name"], RequestKey: fields["request_key"], Errors: shell.FieldsOf(err)}
+	p := audiencepages.ListForm{Name: fields["name"], RequestKey: fields["request_key"], Errors: shell.FieldsOf(err)}
 	if p.Errors == nil && err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (c *Console) fileForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return c.refuseFile(w, r, g, err)
 	}
-	return c.Show(w, r, http.StatusOK, pages.ListForm{Segment: g, RequestKey: rand.Text()}.Page())
+	return c.Show(w, r, http.StatusOK, audiencepages.ListForm{Segment: g, RequestKey: rand.Text()}.Page())
 }
 
 // fillable is the list in the address if users can be added to it.
@@ -94,7 +94,7 @@ func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	u, fields, err := c.receive(r)
 	if list := shell.FieldsOf(err); list != nil {
-		return c.Show(w, r, http.StatusUnprocessableEntity, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
+		return c.Show(w, r, http.StatusUnprocessableEntity, audiencepages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
 	}
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		c.removeUpload(r, u.ID)
 		if status, list := c.refusedList(w, err); list != nil {
-			return c.Show(w, r, status, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
+			return c.Show(w, r, status, audiencepages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
 		}
 		return c.refuseFile(w, r, g, err)
 	}
@@ -111,10 +111,10 @@ func (c *Console) addFile(w http.ResponseWriter, r *http.Request) error {
 }
 
 // listFiles returns what became of the files of a list.
-func (c *Console) listFiles(r *http.Request, id int64) (files []pages.ListFile, err error) {
+func (c *Console) listFiles(r *http.Request, id int64) (files []audiencepages.ListFile, err error) {
 	jobs, err := c.Segments.Files(r.Context(), shell.Actor(r), id)
 	for _, j := range jobs {
-		files = append(files, pages.ListFile{Job: j, Open: j.Visible(shell.Actor(r)) == nil})
+		files = append(files, audiencepages.ListFile{Job: j, Open: j.Visible(shell.Actor(r)) == nil})
 	}
 	return files, err
 }
