@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 	accesspages "dropbell/views/pages/access"
+	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
 	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
@@ -136,7 +137,7 @@ func forms() []Story {
 		{Name: "form/published", Page: pages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured}.Page()},
 		{Name: "form/review_published", Page: pages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured,
 			Blast: pages.Blast{Valid: true, OpensAt: preview.Template.OpensAt, Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page(), At: "step-5"},
-		{Name: "form/conflict-campaign", Page: pageparts.Conflict{Mine: pages.CampaignForm{ID: 7, Values: map[string]string{"name": "Autumn", "title": "Tea for {{name}}"}},
+		{Name: "form/conflict-campaign", Page: pageparts.Conflict{Mine: campaignpages.CampaignForm{ID: 7, Values: map[string]string{"name": "Autumn", "title": "Tea for {{name}}"}},
 			Theirs: map[string]string{"name": "Autumn", "title": "Tea for everybody", "rate_per_second": "500"}, Version: 4}.Page()},
 		{Name: "form/conflict", Page: pageparts.Conflict{Mine: mine, Theirs: theirs, Version: 4, Who: "Ada Okafor"}.Page()},
 	}

@@ -9,19 +9,19 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
 
-func (c *Console) approvalPage(r *http.Request) (pages.Approval, error) {
+func (c *Console) approvalPage(r *http.Request) (campaignpages.Approval, error) {
 	id, err := shell.PathID(r)
 	if err != nil {
-		return pages.Approval{}, err
+		return campaignpages.Approval{}, err
 	}
 	ctx := r.Context()
-	p := pages.Approval{Reason: shell.Reason(r)}
+	p := campaignpages.Approval{Reason: shell.Reason(r)}
 	if p.Review, err = c.Campaigns.Review(ctx, shell.Actor(r), id); err != nil {
 		return p, err
 	}
@@ -129,7 +129,7 @@ func (c *Console) decided(w http.ResponseWriter, r *http.Request, said string, d
 	}
 	for _, f := range p.Errors {
 		if f.Name != "reason" {
-			p.Error = pages.CampaignLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+			p.Error = campaignpages.CampaignLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
 		}
 	}
 	return c.Show(w, r, status, p.Page())

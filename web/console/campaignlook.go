@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
 	"dropbell/web/console/shell"
 )
 
@@ -23,7 +23,7 @@ func typedCampaign(r *http.Request) map[string]string {
 		v[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
 	v["grant_template_id"] = templateRef(v["grant_template_id"])
-	if pages.OfTemplate(v["audience"]) && v["audience_template"] != "" {
+	if campaignpages.OfTemplate(v["audience"]) && v["audience_template"] != "" {
 		v["audience_value"] = templateRef(v["audience_template"])
 	}
 	delete(v, "audience_template")                                 // see nameTemplates
@@ -40,7 +40,7 @@ func (c *Console) previewCampaign(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	f := pages.CampaignForm{Values: typedCampaign(r), Shops: shops}
+	f := campaignpages.CampaignForm{Values: typedCampaign(r), Shops: shops}
 	f.Replanned = c.replan(r, f.Values, shops)
 	spec, broken := c.readCampaign(f.Values, shops, delivery.Copy{})
 	if f.Errors, err = c.campaignFaults(r, spec, broken); err != nil {
@@ -84,7 +84,7 @@ func inOrder(list []fault.Field, names []string) {
 
 // completeCampaignForm adds the choices of the form and what the values that
 // it holds come to.
-func (c *Console) completeCampaignForm(r *http.Request, f *pages.CampaignForm) (err error) {
+func (c *Console) completeCampaignForm(r *http.Request, f *campaignpages.CampaignForm) (err error) {
 	if f.Shops == nil {
 		if f.Shops, err = c.ShopsOf(r); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (c *Console) completeCampaignForm(r *http.Request, f *pages.CampaignForm) (
 	if err != nil {
 		return err
 	}
-	if pages.OfTemplate(f.Values["audience"]) {
+	if campaignpages.OfTemplate(f.Values["audience"]) {
 		if f.About, err = c.visibleTemplate(r, spec.Audience.ID); err != nil {
 			return err
 		}

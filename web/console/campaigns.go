@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
@@ -78,8 +78,8 @@ func (c *Console) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 
 // campaignQuery reads which campaigns are meant; what cannot be read is among
 // the page's errors.
-func (c *Console) campaignQuery(r *http.Request) (pages.Campaigns, campaign.Query) {
-	p := pages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
+func (c *Console) campaignQuery(r *http.Request) (campaignpages.Campaigns, campaign.Query) {
+	p := campaignpages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
 	f := c.Filter(r)
 	p.States = shell.Chosen(f, "state", campaign.States())
 	q := campaign.Query{Search: p.Search, States: p.States}
@@ -110,11 +110,11 @@ func (c *Console) showCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.drawCampaign(w, r, http.StatusOK, pages.Campaign{Status: st})
+	return c.drawCampaign(w, r, http.StatusOK, campaignpages.Campaign{Status: st})
 }
 
 // drawCampaign shows the page of a campaign.
-func (c *Console) drawCampaign(w http.ResponseWriter, r *http.Request, status int, p pages.Campaign) (err error) {
+func (c *Console) drawCampaign(w http.ResponseWriter, r *http.Request, status int, p campaignpages.Campaign) (err error) {
 	ctx, by, st := r.Context(), shell.Actor(r), p.Status
 	p.Zone = c.campaignZone(st.ShopTimezone)
 	if p.Carrier, err = c.carrier(r, st); err != nil {
@@ -144,7 +144,7 @@ func (c *Console) drawCampaign(w http.ResponseWriter, r *http.Request, status in
 }
 
 // previews renders every text for somebody of whom nothing but the language is known.
-func previews(s delivery.Subject) (list []pages.CampaignText) {
+func previews(s delivery.Subject) (list []campaignpages.CampaignText) {
 	for i, v := range s.Copy.Variants {
 		var tags []string
 		for tag := range v.Texts {
@@ -152,7 +152,7 @@ func previews(s delivery.Subject) (list []pages.CampaignText) {
 		}
 		slices.Sort(tags)
 		for _, tag := range tags {
-			list = append(list, pages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(s, i, user.User{Locale: tag}), Faults: unknownVariables(v.Texts[tag])})
+			list = append(list, campaignpages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(s, i, user.User{Locale: tag}), Faults: unknownVariables(v.Texts[tag])})
 		}
 	}
 	return list
@@ -182,7 +182,7 @@ func (c *Console) campaignProgress(w http.ResponseWriter, r *http.Request) error
 	if shown := r.FormValue("state"); shown != "" && shown != string(st.State) {
 		w.Header().Set("HX-Trigger", shell.ReloadEvent) // other things can be done now
 	}
-	p := pages.Campaign{Status: st, Zone: c.campaignZone(st.ShopTimezone)}
+	p := campaignpages.Campaign{Status: st, Zone: c.campaignZone(st.ShopTimezone)}
 	if p.Carrier, err = c.carrier(r, st); err != nil {
 		return err
 	}
@@ -207,14 +207,14 @@ func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Campaign{Status: st, TestTo: strings.TrimSpace(r.PostFormValue("user_id")), TestVariant: r.PostFormValue("test_variant")}
+	p := campaignpages.Campaign{Status: st, TestTo: strings.TrimSpace(r.PostFormValue("user_id")), TestVariant: r.PostFormValue("test_variant")}
 	to, err := user.ParseID(shell.Narrow(p.TestTo))
 	if err != nil {
 		p.TestError = shell.Say(r, "rule.number")
 		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
 	}
 	var variant *int
-	if n, ok := pages.VariantNames()[p.TestVariant]; ok {
+	if n, ok := campaignpages.VariantNames()[p.TestVariant]; ok {
 		variant = &n
 	}
 	sent, err := c.Campaigns.Test(r.Context(), shell.Actor(r), st.ID, to, variant)
@@ -229,7 +229,7 @@ func (c *Console) testCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tone, text := pages.TestTold(r.Context(), o)
+	tone, text := campaignpages.TestTold(r.Context(), o)
 	return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), tone, text)
 }
 
@@ -242,7 +242,7 @@ func (c *Console) changeRate(w http.ResponseWriter, r *http.Request) error {
 	}
 	typed := strings.TrimSpace(r.PostFormValue("rate_per_second"))
 	refuse := func(status int, was, why string) error {
-		return c.drawCampaign(w, r, status, pages.Campaign{Status: st, Rate: pages.TypedRate{Value: typed, Was: was, Error: why}})
+		return c.drawCampaign(w, r, status, campaignpages.Campaign{Status: st, Rate: campaignpages.TypedRate{Value: typed, Was: was, Error: why}})
 	}
 	rate, err := strconv.Atoi(shell.Narrow(typed))
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -256,7 +256,7 @@ func (c *Console) changeRate(w http.ResponseWriter, r *http.Request) error {
 	spec.RatePerSecond = rate
 	_, err = c.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, st.Version, spec)
 	if fields := shell.FieldsOf(err); fields != nil {
-		return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Bad, pages.CampaignLabel(r.Context(), fields[0].Name)+": "+ui.FieldText(r.Context(), fields[0]))
+		return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Bad, campaignpages.CampaignLabel(r.Context(), fields[0].Name)+": "+ui.FieldText(r.Context(), fields[0]))
 	}
 	if err != nil {
 		return err

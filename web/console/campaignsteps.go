@@ -7,7 +7,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/views/i18n"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
@@ -200,5 +200,5 @@ func campaignStepTaken(st campaign.Status, step campaign.Transition) bool {
 
 // refuseCampaignStep asks again and says why it was not possible.
 func (c *Console) refuseCampaignStep(w http.ResponseWriter, r *http.Request, st campaign.Status, cause error) error {
-	return c.stepRefused(w, r, c.campaignQuestion(r, st), cause, pages.CampaignLabel)
+	return c.stepRefused(w, r, c.campaignQuestion(r, st), cause, campaignpages.CampaignLabel)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
 )
 
 // choicesShown is how many names a field for templates offers.
@@ -29,7 +29,7 @@ func (c *Console) chooseTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, pages.TemplateChoices(list).Part())
+	return c.Show(w, r, http.StatusOK, campaignpages.TemplateChoices(list).Part())
 }
 
 var numberAtEnd = regexp.MustCompile(`^(?:.*\(#|#)?([0-9]{1,19})\)?$`)
@@ -44,7 +44,7 @@ func templateRef(typed string) string {
 }
 
 // nameTemplates writes the names of templates into the form's fields for them.
-func (c *Console) nameTemplates(r *http.Request, f *pages.CampaignForm) error {
+func (c *Console) nameTemplates(r *http.Request, f *campaignpages.CampaignForm) error {
 	named := func(typed string) (string, error) {
 		id, err := strconv.ParseInt(typed, 10, 64)
 		if err != nil {
@@ -54,10 +54,10 @@ func (c *Console) nameTemplates(r *http.Request, f *pages.CampaignForm) error {
 		if err != nil || t == nil {
 			return typed, err
 		}
-		return pages.TemplateName(*t), nil
+		return campaignpages.TemplateName(*t), nil
 	}
 	var err error
-	if f.Values["grant_template_id"], err = named(f.Values["grant_template_id"]); err != nil || !pages.OfTemplate(f.Values["audience"]) {
+	if f.Values["grant_template_id"], err = named(f.Values["grant_template_id"]); err != nil || !campaignpages.OfTemplate(f.Values["audience"]) {
 		return err
 	}
 	f.Values["audience_template"], err = named(f.Values["audience_value"])
