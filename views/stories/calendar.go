@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
 	campaignpages "dropbell/views/pages/campaigns"
+	droppages "dropbell/views/pages/drops"
 )
 
 // calendars are months of campaigns and drops, what a second person sees, and
@@ -162,12 +162,12 @@ func approvals() []Story {
 	}
 }
 
-func shopLimits() *pages.ShopLimits {
-	values := pages.LimitValues(campaign.Limits{PerDay: 1, PerWeek: 3, ApprovalAbove: 100_000})
-	return &pages.ShopLimits{Shop: 10, Name: "Harbour Tea House", Values: values, Was: values}
+func shopLimits() *droppages.ShopLimits {
+	values := droppages.LimitValues(campaign.Limits{PerDay: 1, PerWeek: 3, ApprovalAbove: 100_000})
+	return &droppages.ShopLimits{Shop: 10, Name: "Harbour Tea House", Values: values, Was: values}
 }
 
-func limitsRefused() pages.ShopLimits {
+func limitsRefused() droppages.ShopLimits {
 	p := *shopLimits()
 	p.Values = map[string]string{"approval_above": "many", "per_day": "1001", "per_week": "3"}
 	p.Errors = []fault.Field{{Name: "approval_above", Key: "rule.number", Message: "must be a whole number"},

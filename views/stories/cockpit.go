@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
 	deliverypages "dropbell/views/pages/delivery"
+	droppages "dropbell/views/pages/drops"
 )
 
 // cockpits are the pages that one looks at while a drop takes place.
@@ -98,10 +98,10 @@ func pulse() reminder.Pulse {
 	return p
 }
 
-func deck(t template.Template, users int64, trouble bool) pages.Cockpit {
+func deck(t template.Template, users int64, trouble bool) droppages.Cockpit {
 	b := board(t, users)
 	b = deliver(b, trouble)
-	p := pages.Cockpit{Template: t, At: Now(), Sum: "a1b2c3", Deck: deckOf(b, trouble), Channels: status(trouble)}
+	p := droppages.Cockpit{Template: t, At: Now(), Sum: "a1b2c3", Deck: deckOf(b, trouble), Channels: status(trouble)}
 	if p.Deck.Current() != nil {
 		p.Pulse = pulse()
 	}
@@ -121,14 +121,14 @@ func decks() []Story {
 	over.Stored = template.Closed
 	past := deck(coupon(1, "Afterthought", 9*time.Minute), 22_000, false)
 	past.Deck = deckOf(late(deliver(board(past.Template, 22_000), false), 10), false)
-	past.Claims = pages.ClaimsCard(*salesOf(past.Template, 0, 0, 0).Sales)
+	past.Claims = droppages.ClaimsCard(*salesOf(past.Template, 0, 0, 0).Sales)
 	unused := deck(coupon(1, "Moon cake night", 61*time.Minute), 0, false)
 	return []Story{
 		{Name: "cockpit/quiet", Page: quiet.Page(), Role: staff.Viewer},
 		{Name: "cockpit/soon", Page: soon.Page(), Role: staff.Operator},
 		{Name: "cockpit/trouble", Page: trouble.Page(), Role: staff.Operator},
 		{Name: "cockpit/open", Page: open.Page(), Role: staff.Viewer},
-		{Name: "cockpit/draft", Page: pages.Cockpit{Template: draft, At: Now(), Channels: status(false)}.Page()},
+		{Name: "cockpit/draft", Page: droppages.Cockpit{Template: draft, At: Now(), Channels: status(false)}.Page()},
 		{Name: "cockpit/over", Page: over.Page()},
 		{Name: "cockpit/past", Page: past.Page()},
 		{Name: "cockpit/unused", Page: unused.Page()},

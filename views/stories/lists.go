@@ -11,9 +11,9 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
 	accesspages "dropbell/views/pages/access"
 	deliverypages "dropbell/views/pages/delivery"
+	droppages "dropbell/views/pages/drops"
 	pageparts "dropbell/views/pages/parts"
 	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
@@ -130,7 +130,7 @@ func bulks() []Story {
 	few := template.Rehearsal{Can: 1}
 	none := template.Rehearsal{Cannot: map[template.State]int{template.Open: 2000}, More: true}
 	ask := func(title, step, kind string, r template.Rehearsal) templ.Component {
-		return pageparts.Confirmation{Active: "templates", Inside: pages.BulkSummary(r), ConfirmProps: ui.ConfirmProps{Title: title,
+		return pageparts.Confirmation{Active: "templates", Inside: droppages.BulkSummary(r), ConfirmProps: ui.ConfirmProps{Title: title,
 			Points: []string{"Claims stop; reminders still go out."}, Action: "/templates/bulk", Cancel: "/templates", Submit: step, Kind: kind}}.Page()
 	}
 	return []Story{

@@ -12,37 +12,37 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
 
 // limitsOf is the form about the shop in the address; 0 stands for campaigns
 // of no shop.
-func (c *Console) limitsOf(r *http.Request) (pages.ShopLimits, error) {
+func (c *Console) limitsOf(r *http.Request) (droppages.ShopLimits, error) {
 	if r.PathValue("id") == "0" {
 		return c.limitsForm(r, 0, "")
 	}
 	s, err := c.shop(r)
 	if err != nil {
-		return pages.ShopLimits{}, err
+		return droppages.ShopLimits{}, err
 	}
 	return c.limitsForm(r, s.Number, s.Name)
 }
 
-func (c *Console) limitsForm(r *http.Request, shop int64, name string) (pages.ShopLimits, error) {
+func (c *Console) limitsForm(r *http.Request, shop int64, name string) (droppages.ShopLimits, error) {
 	by := shell.Actor(r)
 	if err := by.May(staff.ManageStaff, shop); err != nil {
-		return pages.ShopLimits{}, err
+		return droppages.ShopLimits{}, err
 	}
 	if shop == 0 {
 		if err := by.MayEverywhere(staff.ManageStaff); err != nil {
-			return pages.ShopLimits{}, err
+			return droppages.ShopLimits{}, err
 		}
 	}
 	l, err := c.Campaigns.Limits(r.Context(), by, shop)
-	values := pages.LimitValues(l)
-	return pages.ShopLimits{Shop: shop, Name: name, Values: values, Was: values}, err
+	values := droppages.LimitValues(l)
+	return droppages.ShopLimits{Shop: shop, Name: name, Values: values, Was: values}, err
 }
 
 func (c *Console) showLimits(w http.ResponseWriter, r *http.Request) error {
@@ -56,7 +56,7 @@ func (c *Console) showLimits(w http.ResponseWriter, r *http.Request) error {
 // readLimits reads the fields whose names begin with prefix; an empty one is 0.
 func readLimits(r *http.Request, prefix string) (campaign.Limits, map[string]string, []fault.Field) {
 	values := map[string]string{}
-	for name := range pages.LimitValues(campaign.Limits{}) {
+	for name := range droppages.LimitValues(campaign.Limits{}) {
 		if values[name] = strings.TrimSpace(r.PostFormValue(prefix + name)); values[name] == "" {
 			values[name] = "0"
 		}

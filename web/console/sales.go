@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/shell"
 )
 
@@ -34,15 +34,15 @@ const (
 // salesDesk remembers each template's sales for a moment.
 type salesDesk struct {
 	mu   sync.Mutex
-	desk map[int64]*shell.Recent[pages.Sales]
+	desk map[int64]*shell.Recent[droppages.Sales]
 }
 
-func (d *salesDesk) of(id int64, look func(context.Context) (pages.Sales, error)) *shell.Recent[pages.Sales] {
+func (d *salesDesk) of(id int64, look func(context.Context) (droppages.Sales, error)) *shell.Recent[droppages.Sales] {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.desk[id] == nil {
 		if len(d.desk) >= maxSales || d.desk == nil {
-			d.desk = map[int64]*shell.Recent[pages.Sales]{} // whoever is still watching looks again
+			d.desk = map[int64]*shell.Recent[droppages.Sales]{} // whoever is still watching looks again
 		}
 		d.desk[id] = shell.NewRecent(salesLife, look)
 	}
@@ -50,11 +50,11 @@ func (d *salesDesk) of(id int64, look func(context.Context) (pages.Sales, error)
 }
 
 // salesOf returns nil for a draft, of which nobody can have a coupon.
-func (c *Console) salesOf(ctx context.Context, t template.Template) (*pages.Sales, error) {
+func (c *Console) salesOf(ctx context.Context, t template.Template) (*droppages.Sales, error) {
 	if t.Stored == template.Draft {
 		return nil, nil
 	}
-	s, err := c.sales.of(t.ID, func(ctx context.Context) (pages.Sales, error) { return c.lookAtSales(ctx, t.ID) }).Get(ctx)
+	s, err := c.sales.of(t.ID, func(ctx context.Context) (droppages.Sales, error) { return c.lookAtSales(ctx, t.ID) }).Get(ctx)
 	t.Stock, t.Issued = s.Total, s.Issued // of the instant at which the rest was looked at
 	s.Template = t
 	return &s, err
@@ -62,13 +62,13 @@ func (c *Console) salesOf(ctx context.Context, t template.Template) (*pages.Sale
 
 // lookAtSales asks who decides the claims: what a gate has given away is on
 // its shelves at once and in the database when it is written.
-func (c *Console) lookAtSales(ctx context.Context, id int64) (pages.Sales, error) {
+func (c *Console) lookAtSales(ctx context.Context, id int64) (droppages.Sales, error) {
 	t, err := c.Templates.Template(ctx, staff.System(), id)
 	if err != nil {
-		return pages.Sales{}, err
+		return droppages.Sales{}, err
 	}
 	a, err := c.Stock.Of(ctx, t)
-	s := pages.Sales{Total: a.Total, Issued: a.Issued, Writing: a.Writing, Away: a.Away}
+	s := droppages.Sales{Total: a.Total, Issued: a.Issued, Writing: a.Writing, Away: a.Away}
 	if err != nil {
 		return s, err
 	}
@@ -105,5 +105,5 @@ func (c *Console) showClaims(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, "/templates/"+r.PathValue("id"), http.StatusSeeOther)
 		return nil
 	}
-	return c.Show(w, r, http.StatusOK, pages.ClaimsCard(*s))
+	return c.Show(w, r, http.StatusOK, droppages.ClaimsCard(*s))
 }

@@ -6,7 +6,7 @@ import (
 
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 )
 
 // Paces knows how fast the claim gate gives coupons away.
@@ -17,7 +17,7 @@ type Paces interface {
 }
 
 // stockShards is nil for a template that has no gate.
-func (c *Console) stockShards(ctx context.Context, t template.Template) (*pages.StockShards, error) {
+func (c *Console) stockShards(ctx context.Context, t template.Template) (*droppages.StockShards, error) {
 	if t.ClaimMode != template.Gate {
 		return nil, nil
 	}
@@ -28,7 +28,7 @@ func (c *Console) stockShards(ctx context.Context, t template.Template) (*pages.
 	return shardsOf(a, t.Zone()), nil
 }
 
-func shardsOf(a gate.Account, zone *time.Location) *pages.StockShards {
-	return &pages.StockShards{State: a.Plan.State, Reason: a.Plan.Reason, BuiltAt: a.Plan.BuiltAt, Zone: zone, Away: a.Away,
+func shardsOf(a gate.Account, zone *time.Location) *droppages.StockShards {
+	return &droppages.StockShards{State: a.Plan.State, Reason: a.Plan.Reason, BuiltAt: a.Plan.BuiltAt, Zone: zone, Away: a.Away,
 		Ledger: a.Ledger, Shelves: a.Shelves}
 }

@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
@@ -211,13 +211,13 @@ func (c *Console) movable(r *http.Request) (template.Template, error) {
 	return t, nil
 }
 
-func (c *Console) moveQuestion(r *http.Request, t template.Template) pages.Move {
-	return pages.Move{Template: t, Reason: shell.Reason(r), Follow: r.FormValue("follow") != "", Once: r.FormValue("remind_once") != "", Opens: pages.WhenProps{Name: "opens_at", Label: shell.Say(r, "field.opens_at"),
+func (c *Console) moveQuestion(r *http.Request, t template.Template) droppages.Move {
+	return droppages.Move{Template: t, Reason: shell.Reason(r), Follow: r.FormValue("follow") != "", Once: r.FormValue("remind_once") != "", Opens: droppages.WhenProps{Name: "opens_at", Label: shell.Say(r, "field.opens_at"),
 		Help: shell.Say(r, "help.opens_at"), Value: r.FormValue("opens_at"), Fold: r.FormValue("opens_at_fold")}}
 }
 
 // fillMove reads the typed opening and finds out what moving there would do.
-func (c *Console) fillMove(r *http.Request, t template.Template, p *pages.Move) error {
+func (c *Console) fillMove(r *http.Request, t template.Template, p *droppages.Move) error {
 	at, broken := shell.Instant(p.Opens.Value, p.Opens.Fold, t.Zone())
 	if broken != "" {
 		p.Opens.Error, p.Opens.Ambiguous = shell.Say(r, broken), broken == pageparts.KeyTimeTwice
@@ -236,8 +236,8 @@ func (c *Console) fillMove(r *http.Request, t template.Template, p *pages.Move) 
 }
 
 // blast tells what moving t's opening to at would do.
-func (c *Console) blast(t template.Template, b reminder.Board, at time.Time) pages.Blast {
-	p := pages.Blast{Valid: true, OpensAt: at, Shift: at.Sub(t.OpensAt)}
+func (c *Console) blast(t template.Template, b reminder.Board, at time.Time) droppages.Blast {
+	p := droppages.Blast{Valid: true, OpensAt: at, Shift: at.Sub(t.OpensAt)}
 	for _, row := range b.Rows {
 		past := !row.Slot.Slot.DueAt(at).After(c.Now())
 		for _, cell := range row.Cells {
@@ -289,7 +289,7 @@ func (c *Console) move(w http.ResponseWriter, r *http.Request) error {
 	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done.move", moved.Name, shell.Frame(r).Locale.DateTime(moved.OpensAt, moved.Zone())))
 }
 
-func (c *Console) askMove(w http.ResponseWriter, r *http.Request, status int, p pages.Move) error {
+func (c *Console) askMove(w http.ResponseWriter, r *http.Request, status int, p droppages.Move) error {
 	if shell.Partial(r) {
 		return c.Show(w, r, status, p.Fragment())
 	}

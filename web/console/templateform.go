@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
@@ -22,7 +22,7 @@ func (c *Console) newTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := pages.TemplateForm{Values: blankValues(shops), Shops: shops, RequestKey: rand.Text()}
+	f := droppages.TemplateForm{Values: blankValues(shops), Shops: shops, RequestKey: rand.Text()}
 	if from, err := strconv.ParseInt(r.FormValue("from"), 10, 64); err == nil {
 		model, err := c.Templates.Template(r.Context(), shell.Actor(r), from)
 		if err != nil {
@@ -42,7 +42,7 @@ func (c *Console) createTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := pages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
+	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
 	spec, broken := readSpec(f.Values, shops, c.DefaultZone)
 	if len(broken) > 0 {
 		f.Errors = broken
@@ -86,8 +86,8 @@ func (c *Console) editable(t template.Template) error {
 	return nil
 }
 
-func (c *Console) formOf(t template.Template, shops []template.Shop) pages.TemplateForm {
-	return pages.TemplateForm{ID: t.ID, Version: t.Version, Shops: shops, Published: t.Stored != template.Draft,
+func (c *Console) formOf(t template.Template, shops []template.Shop) droppages.TemplateForm {
+	return droppages.TemplateForm{ID: t.ID, Version: t.Version, Shops: shops, Published: t.Stored != template.Draft,
 		Opened: t.Stored != template.Draft && !c.Now().Before(t.OpensAt)}
 }
 
@@ -133,7 +133,7 @@ func (c *Console) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 	return c.Done(w, r, templateURL(t.ID), ui.Good, shell.Say(r, "done.edit", saved.Name))
 }
 
-func (c *Console) showForm(w http.ResponseWriter, r *http.Request, status int, f pages.TemplateForm) error {
+func (c *Console) showForm(w http.ResponseWriter, r *http.Request, status int, f droppages.TemplateForm) error {
 	f.Title = shell.Say(r, "form.new")
 	if f.ID != 0 {
 		f.Title = shell.Say(r, "form.edit", f.Values["name"])
@@ -144,7 +144,7 @@ func (c *Console) showForm(w http.ResponseWriter, r *http.Request, status int, f
 }
 
 // showConflict shows both versions side by side.
-func (c *Console) showConflict(w http.ResponseWriter, r *http.Request, t template.Template, mine pages.TemplateForm) error {
+func (c *Console) showConflict(w http.ResponseWriter, r *http.Request, t template.Template, mine droppages.TemplateForm) error {
 	who, err := c.lastChangedBy(r, "template", t.ID)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (c *Console) previewTemplate(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	f := pages.TemplateForm{Values: typedValues(r), Shops: shops}
+	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops}
 	spec, broken := readSpec(f.Values, shops, c.DefaultZone)
 	f.Errors, f.Preview = broken, c.preview(r, f.Values, shops)
 	if f.Blast, err = c.blastOfForm(r, spec.OpensAt); err != nil {
@@ -179,7 +179,7 @@ func (c *Console) previewTemplate(w http.ResponseWriter, r *http.Request) error 
 
 // blastOfForm tells what the form of a published template does to its
 // reminders if it is saved with another opening.
-func (c *Console) blastOfForm(r *http.Request, opensAt time.Time) (b pages.Blast, err error) {
+func (c *Console) blastOfForm(r *http.Request, opensAt time.Time) (b droppages.Blast, err error) {
 	id, _ := strconv.ParseInt(r.PostFormValue("template"), 10, 64) // nonsense is none
 	t, err := c.visibleTemplate(r, id)
 	if t == nil || t.Stored == template.Draft || opensAt.IsZero() || opensAt.Equal(t.OpensAt) || !c.Now().Before(t.OpensAt) {
@@ -190,16 +190,16 @@ func (c *Console) blastOfForm(r *http.Request, opensAt time.Time) (b pages.Blast
 }
 
 // preview shows as much as can be understood of what is typed so far.
-func (c *Console) preview(r *http.Request, values map[string]string, shops []template.Shop) pages.CouponPreview {
+func (c *Console) preview(r *http.Request, values map[string]string, shops []template.Shop) droppages.CouponPreview {
 	spec, _ := readSpec(values, shops, c.DefaultZone)
 	t := template.Template{Spec: spec}
 	if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == spec.ShopNumber }); i >= 0 {
 		t.ShopName, t.ShopTimezone = shops[i].Name, shops[i].Timezone
 	}
-	p := pages.CouponPreview{Template: t}
+	p := droppages.CouponPreview{Template: t}
 	l, now := shell.Frame(r).Locale, c.Now()
 	hint := func(label, text string) {
-		p.Times = append(p.Times, pages.TimeHint{Label: shell.Say(r, label), Text: text})
+		p.Times = append(p.Times, droppages.TimeHint{Label: shell.Say(r, label), Text: text})
 	}
 	when := func(at time.Time) string {
 		return l.T("time.is", l.DateTime(at, t.Zone())+" "+l.Zone(at, t.Zone()), l.Ago(at, now))

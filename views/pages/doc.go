@@ -1,2 +1,0 @@
-// Package pages holds the console's pages that have no package of their own.
-package pages
