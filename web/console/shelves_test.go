@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/staff"
 )
@@ -26,7 +26,7 @@ func (g *shownGate) Plan(ctx context.Context, id int64) (gate.Plan, error) {
 
 func (g *shownGate) Look(context.Context, int64, int) ([]gate.Shelf, error) {
 	if g.away {
-		return nil, redis.ErrUnavailable
+		return nil, redisclient.ErrUnavailable
 	}
 	return []gate.Shelf{{Epoch: 1, Open: true, Stock: 6, Allot: 10, Accepted: 4, Still: true}}, nil
 }

@@ -1,4 +1,4 @@
-package redis
+package redisgate
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/user"
@@ -52,7 +53,7 @@ func (s GateStream) Take(ctx context.Context, templateID int64, shard, limit int
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, unavailable("read claims", err)
+		return nil, nil, redisclient.Unavailable("read claims", err)
 	}
 	groups, poisons := sortOut(messages)
 	return groups, poisons, nil
@@ -75,7 +76,7 @@ func (s GateStream) Scan(ctx context.Context, templateID int64, shard int, after
 	}
 	messages, err := s.client.XRangeN(ctx, shelfOf(templateID, shard).stream, from, "+", int64(limit)).Result()
 	if err != nil {
-		return nil, nil, unavailable("scan claims", err)
+		return nil, nil, redisclient.Unavailable("scan claims", err)
 	}
 	groups, poisons := sortOut(messages)
 	return groups, poisons, nil
@@ -89,7 +90,7 @@ func (s GateStream) Waiting(ctx context.Context, templateID int64, shards int) (
 		lengths[i] = pipe.XLen(ctx, shelfOf(templateID, i).stream)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, unavailable("waiting claims", err)
+		return nil, redisclient.Unavailable("waiting claims", err)
 	}
 	var waiting []int
 	for i, n := range lengths {
@@ -112,7 +113,7 @@ func (s GateStream) Settle(ctx context.Context, templateID int64, shard int, gro
 		}
 		keys := []string{k.shelf, k.users, k.claims, k.stream, k.keys}
 		if err := killpoint.Around("gate.settle", func() error { return s.scripts.settle.Run(ctx, s.client, keys, args...).Err() }); err != nil {
-			return unavailable("settle claims", err)
+			return redisclient.Unavailable("settle claims", err)
 		}
 		groups = groups[n:]
 	}
@@ -145,7 +146,7 @@ func (s GateStream) Drop(ctx context.Context, templateID int64, shard int, p gat
 		return nil
 	})
 	if err != nil {
-		return unavailable("drop entry", err)
+		return redisclient.Unavailable("drop entry", err)
 	}
 	return nil
 }

@@ -1,4 +1,7 @@
-package redis
+// Package redisgate is the claim gate in Redis: the shards that decide claims in
+// scripts, one script call per group of claims, and the streams of accepted claims
+// that the writer brings into the database. See [gate].
+package redisgate
 
 import (
 	"context"
@@ -10,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
@@ -28,7 +32,7 @@ const (
 	maxGateQueue = 16384
 	// gateTimeout bounds one script call. What it decided is not lost then:
 	// whoever asks again with the same key is told.
-	gateTimeout = callTimeout
+	gateTimeout = redisclient.CallTimeout
 	// restockTimeout bounds the search for stock on other shelves, which takes
 	// several calls.
 	restockTimeout = 2 * time.Second

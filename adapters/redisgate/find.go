@@ -1,4 +1,4 @@
-package redis
+package redisgate
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/user"
@@ -72,7 +73,7 @@ func (g *Gate) pending(ctx context.Context, by user.ID, id claim.ID) (claim.Clai
 		return claim.Claim{}, claim.ErrNotFound
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
-		return claim.Claim{}, unavailable("claim", err)
+		return claim.Claim{}, redisclient.Unavailable("claim", err)
 	}
 	for template, reply := range replies {
 		userText, at, _ := strings.Cut(reply.Val(), " ")

@@ -1,4 +1,4 @@
-package redis
+package redisgate
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 
@@ -78,7 +79,7 @@ func (s Shelves) look(ctx context.Context, templateID int64, shards int, whole b
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, unavailable("look at shelves", err)
+		return nil, redisclient.Unavailable("look at shelves", err)
 	}
 	shelves := make([]gate.Shelf, shards)
 	for i := range shards {
@@ -132,7 +133,7 @@ func readShelf(shard int, values []any) (gate.Shelf, error) {
 			s.Open = text == "open"
 			continue
 		}
-		n, err := number(text)
+		n, err := redisclient.Int(text)
 		if err != nil {
 			return s, fmt.Errorf("shelf %d: %s: %w", shard, name, err)
 		}
@@ -150,7 +151,7 @@ func readGone(stored map[string]string) (map[int]int64, error) {
 	gone := make(map[int]int64, len(stored))
 	for to, move := range stored {
 		shard, err1 := strconv.Atoi(to)
-		total, err2 := number(move[strings.LastIndexByte(move, ' ')+1:])
+		total, err2 := redisclient.Int(move[strings.LastIndexByte(move, ' ')+1:])
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, fmt.Errorf("moved stock: %w", err)
 		}
@@ -163,7 +164,7 @@ func readGone(stored map[string]string) (map[int]int64, error) {
 func (s Shelves) fenced(ctx context.Context, script *goredis.Script, keys []string, args ...any) error {
 	n, err := script.Run(ctx, s.client, keys, args...).Int()
 	if err != nil {
-		return unavailable("shelf", err)
+		return redisclient.Unavailable("shelf", err)
 	}
 	if n != 1 {
 		return gate.ErrBusy
@@ -255,7 +256,7 @@ func (s Shelves) Clear(ctx context.Context, templateID int64, shards int) error 
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return unavailable("clear shelves", err)
+		return redisclient.Unavailable("clear shelves", err)
 	}
 	return nil
 }
@@ -264,12 +265,12 @@ func (s Shelves) Clear(ctx context.Context, templateID int64, shards int) error 
 func (s Shelves) Help(ctx context.Context, templateID int64, shard int, epoch int64) error {
 	reply, err := s.client.HMGet(ctx, shelfOf(templateID, shard).shelf, "begun", "done", "donor", "wanted").Result()
 	if err != nil {
-		return unavailable("shelf", err)
+		return redisclient.Unavailable("shelf", err)
 	}
 	var values [4]int64
 	for i := range values {
 		text, _ := reply[i].(string)
-		if values[i], err = number(text); err != nil {
+		if values[i], err = redisclient.Int(text); err != nil {
 			return err
 		}
 	}
@@ -299,7 +300,7 @@ func (s Shelves) move(ctx context.Context, templateID int64, shard, donor, want 
 func (s Shelves) begin(ctx context.Context, templateID int64, shard, donor, want int, epoch int64) (move, error) {
 	reply, err := s.scripts.begin.Run(ctx, s.client, []string{shelfOf(templateID, shard).shelf}, epoch, donor, want).Int64Slice()
 	if err != nil {
-		return move{}, unavailable("begin move", err)
+		return move{}, redisclient.Unavailable("begin move", err)
 	}
 	if len(reply) != 3 {
 		return move{}, gate.ErrBusy
@@ -320,7 +321,7 @@ func (s Shelves) take(ctx context.Context, templateID int64, shard int, m move, 
 	k := shelfOf(templateID, m.donor)
 	amount, err := s.scripts.take.Run(ctx, s.client, []string{k.shelf, k.gone}, epoch, shard, m.number, m.wanted).Int64()
 	if err != nil {
-		return 0, unavailable("take stock", err)
+		return 0, redisclient.Unavailable("take stock", err)
 	}
 	if amount == -2 {
 		return 0, gate.ErrBusy
@@ -331,7 +332,7 @@ func (s Shelves) take(ctx context.Context, templateID int64, shard int, m move, 
 func (s Shelves) put(ctx context.Context, templateID int64, shard int, m move, amount, epoch int64) error {
 	done, err := s.scripts.put.Run(ctx, s.client, []string{shelfOf(templateID, shard).shelf}, epoch, m.number, amount).Int()
 	if err != nil {
-		return unavailable("put stock", err)
+		return redisclient.Unavailable("put stock", err)
 	}
 	if done == -2 {
 		return gate.ErrBusy
