@@ -216,10 +216,29 @@ func storeRefusal(dir, own string) string {
 	return ""
 }
 
+// pages is where the pages of the console are, a package per subject.
+const pages = "views/pages"
+
+// pageRefusal says why the package dir below pages may not import own, which
+// is below it, too.
+func pageRefusal(dir, own string) string {
+	switch {
+	case dir == pages+"/parts":
+		return "parts are shared by the pages of all subjects and know none of them"
+	case own != pages+"/parts":
+		return "the pages of a subject know parts and no other subject; what two of them show belongs to parts or to views/ui"
+	}
+	return ""
+}
+
 func viewRefusal(s source, imp, own string, isOwn bool) string {
 	switch {
 	case isOwn && !within(own, "domain", "views"):
 		return "views show domain values and reach for nothing, so that every page can be drawn from canned data"
+	case isOwn && within(own, pages) && within(s.dir, "views/ui", "views/i18n", "views/static"):
+		return "pages stand on views/ui, which knows none of them"
+	case isOwn && within(own, pages) && within(s.dir, pages):
+		return pageRefusal(s.dir, own)
 	case !isOwn && !isStd(imp) && !within(imp, viewLibraries...):
 		return "views use templ and what formats text (viewLibraries), nothing else"
 	case s.file.Name.Name == "main" || isOwn: // the storybook is a program
@@ -290,15 +309,22 @@ func TestImportLaw(t *testing.T) {
 		{"adapters/localstack", other, "dropbell/tools/dev/catcher", false},
 		{"adapters/localstack", other, "dropbell/adapters/config", false},
 		{"adapters/localstack/ensure", main, "dropbell/adapters/config", false},
-		{"views/pages", other, "dropbell/domain/reminder", true},
-		{"views/pages", other, "github.com/a-h/templ", true},
-		{"views/pages", other, "github.com/go-chi/chi/v5", false},
-		{"views/pages", other, "dropbell/adapters/postgres", false},
-		{"views/pages", other, "net/http", false},
-		{"views/pages", other, "os", false},
-		{"views/pages", other, "net/url", true},
-		{"views/pages", other, "log/slog", false},
-		{"views/pages", other, "net/smtp", false},
+		{"views/pages/work", other, "dropbell/domain/reminder", true},
+		{"views/pages/work", other, "dropbell/views/pages/parts", true},
+		{"views/pages/work", other, "dropbell/views/ui", true},
+		{"views/pages/work", other, "dropbell/views/pages/coupons", false},
+		{"views/pages/parts", other, "dropbell/views/ui", true},
+		{"views/pages/parts", other, "dropbell/views/pages/work", false},
+		{"views/ui", other, "dropbell/views/pages/parts", false},
+		{"views/stories", other, "dropbell/views/pages/work", true},
+		{"views/pages/work", other, "github.com/a-h/templ", true},
+		{"views/pages/work", other, "github.com/go-chi/chi/v5", false},
+		{"views/pages/work", other, "dropbell/adapters/postgres", false},
+		{"views/pages/work", other, "net/http", false},
+		{"views/pages/work", other, "os", false},
+		{"views/pages/work", other, "net/url", true},
+		{"views/pages/work", other, "log/slog", false},
+		{"views/pages/work", other, "net/smtp", false},
 		{"views/static", other, "net/http", true},
 		{"views/storybook", main, "log", true},
 		{"views/storybook", main, "dropbell/adapters/postgres", false},

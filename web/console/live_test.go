@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/consoletest"
 	"dropbell/web/console/shell"
@@ -176,7 +176,7 @@ func TestLiveOwnJob(t *testing.T) {
 	j := g.StartJob(m.Actor(), "Pause 3 templates", 0)
 	mine, other := g.Browser(), g.As(staff.Marketer, 10)
 	mine.SignIn(m.Email)
-	page := pages.Work{Job: j}.URL()
+	page := pageparts.Work{Job: j}.URL()
 	mine.Get(page).Is(http.StatusOK).Has("data-live")
 	mine.Live = consoletest.LiveURL(page)
 	stream, _ := mine.Listen(0, "")

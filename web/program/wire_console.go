@@ -21,7 +21,7 @@ import (
 	"dropbell/web/console/audience"
 	"dropbell/web/console/campaigns"
 	"dropbell/web/console/coupons"
-	deliverypages "dropbell/web/console/delivery"
+	consoledelivery "dropbell/web/console/delivery"
 	"dropbell/web/console/drops"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
@@ -48,7 +48,7 @@ func (p *program) newConsole() *console.Console {
 	jobs, desk, campaignService := &job.Service{Store: postgres.NewJobs(p.DB)}, &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}, p.campaignService()
 	files := &upload.Files{Uploads: postgres.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
 	// What pages of several subjects show.
-	states := deliverypages.NewStates(channels, p.circuits(), p.channels)
+	states := consoledelivery.NewStates(channels, p.circuits(), p.channels)
 	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.whereabouts(), Tallies: tallies, Curves: postgres.NewLedgers(p.DB), Paces: redisgate.NewShelves(p.Redis)})
 	return console.New(console.Deps{
 		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: templates, Sessions: postgres.NewSessions(p.DB),
@@ -61,7 +61,7 @@ func (p *program) newConsole() *console.Console {
 		Campaigns: campaigns.Deps{Campaigns: campaignService, Templates: p.templates, Segments: p.segments(), Audit: audit, States: states, Channels: p.channels},
 		Coupons: coupons.Deps{Templates: p.templates, Coupons: desk, Codes: p.codes, Grants: p.grants(), Jobs: jobs, Files: files,
 			Notices: postgres.NewNotices(p.DB), Tallies: tallies, Sales: sales},
-		Delivery: deliverypages.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: app.Clock},
+		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: app.Clock},
 			Tests:  &delivery.ChannelTests{Store: postgres.NewChannelTests(p.DB), Configured: p.channels},
 			Ledger: &delivery.Ledger{Store: postgres.NewLedger(p.DB)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels},
 		Drops: drops.Deps{Templates: p.templates, Bulks: &template.Bulks{Templates: p.templates, Jobs: jobs}, Jobs: jobs, Shops: templates,
@@ -75,7 +75,7 @@ func (p *program) newConsole() *console.Console {
 }
 
 // circuits returns the circuit breakers of the channels, which Redis keeps.
-func (p *program) circuits() deliverypages.Circuits {
+func (p *program) circuits() consoledelivery.Circuits {
 	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
 	return func(ctx context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
 		states, err := breaker.States(ctx)

@@ -9,7 +9,7 @@ import (
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	audiencepages "dropbell/views/pages/audience"
 	"dropbell/web/console/shell"
 )
 
@@ -25,7 +25,7 @@ func importOutcome(j job.Job) templ.Component {
 		if json.Unmarshal(j.Result, &result) != nil {
 			return nil
 		}
-		return pages.ImportOutcome{Result: result, Check: j.Kind == user.CheckJob, Over: j.State.Over()}.Part()
+		return audiencepages.ImportOutcome{Result: result, Check: j.Kind == user.CheckJob, Over: j.State.Over()}.Part()
 	case segment.CountJob, segment.ListJob:
 		var params struct {
 			SegmentID int64 `json:"segment_id,string"`
@@ -33,7 +33,7 @@ func importOutcome(j job.Job) templ.Component {
 		if json.Unmarshal(j.Params, &params) != nil {
 			return nil
 		}
-		return pages.SegmentLink(params.SegmentID)
+		return audiencepages.SegmentLink(params.SegmentID)
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	audiencepages "dropbell/views/pages/audience"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
@@ -29,13 +30,13 @@ func (c *handlers) ofAllShops(h shell.Handler) shell.Handler {
 }
 
 func (c *handlers) importForm(w http.ResponseWriter, r *http.Request) error {
-	return c.Show(w, r, http.StatusOK, pages.ImportStart{}.Page())
+	return c.Show(w, r, http.StatusOK, audiencepages.ImportStart{}.Page())
 }
 
 func (c *handlers) importUpload(w http.ResponseWriter, r *http.Request) error {
 	u, _, err := c.Files.Receive(r)
 	if list := shell.FieldsOf(err); list != nil {
-		return c.Show(w, r, http.StatusUnprocessableEntity, pages.ImportStart{Errors: list}.Page())
+		return c.Show(w, r, http.StatusUnprocessableEntity, audiencepages.ImportStart{Errors: list}.Page())
 	}
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func (c *handlers) importUpload(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Files.KeepPreviews(r, u.ID); err != nil {
 		c.Files.Remove(r, u.ID)
 		if status, list := upload.Refused(w, err); list != nil {
-			return c.Show(w, r, status, pages.ImportStart{Errors: list}.Page())
+			return c.Show(w, r, status, audiencepages.ImportStart{Errors: list}.Page())
 		}
 		return err
 	}
@@ -65,30 +66,30 @@ func (c *handlers) importTemplate(w http.ResponseWriter, r *http.Request) error 
 
 // loadImport returns the choice of columns as it was guessed of a file that is
 // read like this.
-func (c *handlers) loadImport(r *http.Request, how job.Reading) (pages.ImportColumns, error) {
+func (c *handlers) loadImport(r *http.Request, how job.Reading) (audiencepages.ImportColumns, error) {
 	id, err := shell.PathID(r)
 	if err != nil {
-		return pages.ImportColumns{}, err
+		return audiencepages.ImportColumns{}, err
 	}
 	u, err := c.Files.Uploads.Upload(r.Context(), id)
 	if err == nil {
 		err = u.Visible(shell.Actor(r))
 	}
 	if errors.Is(err, job.ErrUploadNotFound) {
-		return pages.ImportColumns{}, shell.ErrNoPage
+		return audiencepages.ImportColumns{}, shell.ErrNoPage
 	}
 	if err != nil {
-		return pages.ImportColumns{}, err
+		return audiencepages.ImportColumns{}, err
 	}
 	s, err := c.Files.Kept(r, u, how)
 	if err != nil {
-		return pages.ImportColumns{}, err
+		return audiencepages.ImportColumns{}, err
 	}
-	p := pages.ImportColumns{Upload: u, Format: s.Format}
+	p := audiencepages.ImportColumns{Upload: u, Format: s.Format}
 	for i, t := range user.GuessMapping(s.Header) {
-		col := pages.ImportColumn{Header: s.Header[i], Target: string(t)}
+		col := audiencepages.ImportColumn{Header: s.Header[i], Target: string(t)}
 		if name, ok := t.Attribute(); ok {
-			col.Target, col.Attribute = pages.AttributeTarget, name
+			col.Target, col.Attribute = audiencepages.AttributeTarget, name
 		}
 		for _, row := range s.Rows {
 			if i < len(row) && row[i] != "" {
@@ -115,7 +116,7 @@ func (c *handlers) importColumns(w http.ResponseWriter, r *http.Request) error {
 		for i, t := range params.Columns {
 			p.Columns[i].Target, p.Columns[i].Attribute = string(t), ""
 			if name, ok := t.Attribute(); ok {
-				p.Columns[i].Target, p.Columns[i].Attribute = pages.AttributeTarget, name
+				p.Columns[i].Target, p.Columns[i].Attribute = audiencepages.AttributeTarget, name
 			}
 		}
 		p.Clear = params.Clear
@@ -134,7 +135,7 @@ func (c *handlers) importCheck(w http.ResponseWriter, r *http.Request) error {
 		col := &p.Columns[i]
 		col.Target, col.Attribute = r.PostFormValue(fmt.Sprintf("target%d", i)), strings.TrimSpace(r.PostFormValue(fmt.Sprintf("name%d", i)))
 		t := user.Target(col.Target)
-		if col.Target == pages.AttributeTarget {
+		if col.Target == audiencepages.AttributeTarget {
 			t = user.ToAttribute(col.Attribute)
 		}
 		params.Columns = append(params.Columns, t)
@@ -147,7 +148,7 @@ func (c *handlers) importCheck(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.Work{Job: j}.URL(), "", "")
+	return c.Done(w, r, pageparts.Work{Job: j}.URL(), "", "")
 }
 
 func (c *handlers) startTable(r *http.Request, kind string, u job.Upload, params user.ImportParams, key string) (job.Job, error) {
@@ -189,9 +190,9 @@ func (c *handlers) confirmImport(w http.ResponseWriter, r *http.Request) error {
 	if result.Invalid > 0 {
 		points = append(points, l.N("import.confirm.invalid", result.Invalid))
 	}
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "import", Crumbs: shell.JobCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "import", Crumbs: shell.JobCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("import.confirm.title", j.Title), Points: points, Action: fmt.Sprintf("/users/import/%d/apply?check=%d", j.UploadID, j.ID),
-		Cancel: pages.Work{Job: j}.URL(), Submit: l.T("import.apply"), Kind: "primary", NoReason: true}})
+		Cancel: pageparts.Work{Job: j}.URL(), Submit: l.T("import.apply"), Kind: "primary", NoReason: true}})
 }
 
 // startImport does what was checked, once: pressing twice starts one job.
@@ -205,7 +206,7 @@ func (c *handlers) startImport(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.Work{Job: started}.URL(), ui.Good, shell.Say(r, "import.started"))
+	return c.Done(w, r, pageparts.Work{Job: started}.URL(), ui.Good, shell.Say(r, "import.started"))
 }
 
 // importActions lead from a check to the import, and from either back.

@@ -13,13 +13,14 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	audiencepages "dropbell/views/pages/audience"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
 
 func (c *handlers) listSegments(w http.ResponseWriter, r *http.Request) error {
-	p := pages.Segments{Search: strings.TrimSpace(r.FormValue("q")), Export: shell.ExportURL(r)}
+	p := audiencepages.Segments{Search: strings.TrimSpace(r.FormValue("q")), Export: shell.ExportURL(r)}
 	q := segment.Query{Search: p.Search, Limit: shell.PageSize + 1}
 	at, id, _ := strings.Cut(r.FormValue("after"), ".")
 	if n, err := strconv.ParseInt(at, 10, 64); err == nil { // nonsense is the beginning
@@ -55,7 +56,7 @@ func (c *handlers) showSegment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Segment{Segment: g}
+	p := audiencepages.Segment{Segment: g}
 	if p.Uses, err = c.Segments.Uses(r.Context(), shell.Actor(r), g.ID); err != nil {
 		return err
 	}
@@ -89,8 +90,8 @@ func (c *handlers) estimate(r *http.Request, rule segment.Rule) *segment.Estimat
 }
 
 func (c *handlers) newSegment(w http.ResponseWriter, r *http.Request) error {
-	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{pages.BlankCondition()}}
-	return c.Show(w, r, http.StatusOK, pages.SegmentForm{Rule: rule, RequestKey: rand.Text()}.Page())
+	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{audiencepages.BlankCondition()}}
+	return c.Show(w, r, http.StatusOK, audiencepages.SegmentForm{Rule: rule, RequestKey: rand.Text()}.Page())
 }
 
 func (c *handlers) createSegment(w http.ResponseWriter, r *http.Request) error {
@@ -104,7 +105,7 @@ func (c *handlers) editSegment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.SegmentForm{Segment: g, Name: g.Name, Rule: g.Rule}
+	p := audiencepages.SegmentForm{Segment: g, Name: g.Name, Rule: g.Rule}
 	if p.Rule.Match == "" { // made through the API: the form begins with a group
 		p.Rule = segment.Rule{Match: segment.All, Rules: []segment.Rule{g.Rule}}
 	}
@@ -128,7 +129,7 @@ func (c *handlers) saveSegment(w http.ResponseWriter, r *http.Request) error {
 // keepSegment changes the tree as the pressed button says, or saves it. The
 // whole tree travels in the form, so that nothing is kept between two presses.
 func (c *handlers) keepSegment(w http.ResponseWriter, r *http.Request, g segment.Segment, save func(segment.Spec) (segment.Segment, error)) error {
-	p := pages.SegmentForm{Segment: g, Name: r.PostFormValue("name"), Rule: segment.Everybody(), RequestKey: r.PostFormValue("request_key")}
+	p := audiencepages.SegmentForm{Segment: g, Name: r.PostFormValue("name"), Rule: segment.Everybody(), RequestKey: r.PostFormValue("request_key")}
 	if g.Kind != segment.ByList {
 		p.Rule = readRule(r)
 	}
@@ -170,7 +171,7 @@ func (c *handlers) countSegment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.Work{Job: j}.URL(), ui.Info, shell.Say(r, "segments.counting"))
+	return c.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Info, shell.Say(r, "segments.counting"))
 }
 
 func (c *handlers) cloneSegment(w http.ResponseWriter, r *http.Request) error {
@@ -209,7 +210,7 @@ func (c *handlers) confirmDeleteSegment(w http.ResponseWriter, r *http.Request) 
 	if len(points) == 0 {
 		points, submit = []string{l.T("segments.delete.1"), l.T("segments.delete.2")}, l.T("segments.delete")
 	}
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "segments", Crumbs: []ui.Crumb{{Label: l.T("nav.segments"), URL: "/segments"}, {Label: g.Name, URL: url}},
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "segments", Crumbs: []ui.Crumb{{Label: l.T("nav.segments"), URL: "/segments"}, {Label: g.Name, URL: url}},
 		ConfirmProps: ui.ConfirmProps{Title: l.T("segments.delete.title", g.Name), Points: points, Action: url + "/delete", Cancel: url, Submit: submit, Kind: "danger", NoReason: true}})
 }
 
@@ -323,9 +324,9 @@ func changeAt(rule segment.Rule, steps []string, what string) segment.Rule {
 		switch {
 		case rule.Match == "":
 		case what == "condition":
-			rule.Rules = append(slices.Clone(rule.Rules), pages.BlankCondition())
+			rule.Rules = append(slices.Clone(rule.Rules), audiencepages.BlankCondition())
 		case what == "group":
-			rule.Rules = append(slices.Clone(rule.Rules), segment.Rule{Match: segment.Any, Rules: []segment.Rule{pages.BlankCondition()}})
+			rule.Rules = append(slices.Clone(rule.Rules), segment.Rule{Match: segment.Any, Rules: []segment.Rule{audiencepages.BlankCondition()}})
 		}
 		return rule
 	}

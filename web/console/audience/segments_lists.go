@@ -10,26 +10,27 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/segment"
-	"dropbell/views/pages"
+	audiencepages "dropbell/views/pages/audience"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
 )
 
 func (c *handlers) newList(w http.ResponseWriter, r *http.Request) error {
-	return c.Show(w, r, http.StatusOK, pages.ListForm{RequestKey: rand.Text()}.Page())
+	return c.Show(w, r, http.StatusOK, audiencepages.ListForm{RequestKey: rand.Text()}.Page())
 }
 
 func (c *handlers) createList(w http.ResponseWriter, r *http.Request) error {
 	u, fields, err := c.Files.Receive(r)
-	p := pages.ListForm{Name: fields["name"], RequestKey: fields["request_key"], Errors: shell.FieldsOf(err)}
+	p := audiencepages.ListForm{Name: fields["name"], RequestKey: fields["request_key"], Errors: shell.FieldsOf(err)}
 	if p.Errors == nil && err != nil {
 		return err
 	}
 	if p.Errors == nil {
 		_, j, err := c.Segments.CreateList(r.Context(), shell.Actor(r), p.Name, u.ID, fileKey(p.RequestKey, u))
 		if err == nil {
-			return c.Done(w, r, pages.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
+			return c.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
 		}
 		c.Files.Remove(r, u.ID)
 		if status, list := c.refusedList(w, err); list != nil {
@@ -67,7 +68,7 @@ func (c *handlers) fileForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return c.refuseFile(w, r, g, err)
 	}
-	return c.Show(w, r, http.StatusOK, pages.ListForm{Segment: g, RequestKey: rand.Text()}.Page())
+	return c.Show(w, r, http.StatusOK, audiencepages.ListForm{Segment: g, RequestKey: rand.Text()}.Page())
 }
 
 // fillable is the list in the address if users can be added to it.
@@ -94,7 +95,7 @@ func (c *handlers) addFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	u, fields, err := c.Files.Receive(r)
 	if list := shell.FieldsOf(err); list != nil {
-		return c.Show(w, r, http.StatusUnprocessableEntity, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
+		return c.Show(w, r, http.StatusUnprocessableEntity, audiencepages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
 	}
 	if err != nil {
 		return err
@@ -103,18 +104,18 @@ func (c *handlers) addFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		c.Files.Remove(r, u.ID)
 		if status, list := c.refusedList(w, err); list != nil {
-			return c.Show(w, r, status, pages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
+			return c.Show(w, r, status, audiencepages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
 		}
 		return c.refuseFile(w, r, g, err)
 	}
-	return c.Done(w, r, pages.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
+	return c.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
 }
 
 // listFiles returns what became of the files of a list.
-func (c *handlers) listFiles(r *http.Request, id int64) (files []pages.ListFile, err error) {
+func (c *handlers) listFiles(r *http.Request, id int64) (files []audiencepages.ListFile, err error) {
 	jobs, err := c.Segments.Files(r.Context(), shell.Actor(r), id)
 	for _, j := range jobs {
-		files = append(files, pages.ListFile{Job: j, Open: j.Visible(shell.Actor(r)) == nil})
+		files = append(files, audiencepages.ListFile{Job: j, Open: j.Visible(shell.Actor(r)) == nil})
 	}
 	return files, err
 }

@@ -11,7 +11,8 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	audiencepages "dropbell/views/pages/audience"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -32,8 +33,8 @@ func userFields() []string {
 }
 
 // userForm shows what is stored about u.
-func userForm(u user.User) pages.UserForm {
-	p := pages.UserForm{ID: u.ID, Name: u.ID.String(), Values: map[string]string{"name": u.Name, "email": u.Email, "phone": u.Phone, "locale": u.Locale, "timezone": u.Timezone}}
+func userForm(u user.User) audiencepages.UserForm {
+	p := audiencepages.UserForm{ID: u.ID, Name: u.ID.String(), Values: map[string]string{"name": u.Name, "email": u.Email, "phone": u.Phone, "locale": u.Locale, "timezone": u.Timezone}}
 	if u.Quiet.From != u.Quiet.To {
 		p.Values["quiet_from"], p.Values["quiet_to"] = u.Quiet.Clock()
 	}
@@ -47,7 +48,7 @@ func userForm(u user.User) pages.UserForm {
 }
 
 // withOff are all the values of a form, those of its boxes too.
-func withOff(p pages.UserForm) map[string]string {
+func withOff(p audiencepages.UserForm) map[string]string {
 	all := map[string]string{}
 	for _, name := range userFields() {
 		all[name] = p.Values[name]
@@ -59,8 +60,8 @@ func withOff(p pages.UserForm) map[string]string {
 }
 
 // filledUser reads the form and brings it up to what is stored by now.
-func filledUser(r *http.Request, stored pages.UserForm) (p pages.UserForm, both []fault.Field) {
-	p = pages.UserForm{ID: stored.ID, Name: stored.Name, Values: map[string]string{}, Was: stored.Was, Off: r.PostForm["off"]}
+func filledUser(r *http.Request, stored audiencepages.UserForm) (p audiencepages.UserForm, both []fault.Field) {
+	p = audiencepages.UserForm{ID: stored.ID, Name: stored.Name, Values: map[string]string{}, Was: stored.Was, Off: r.PostForm["off"]}
 	for _, name := range userFields() {
 		p.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
@@ -129,7 +130,7 @@ func (c *handlers) saveUser(w http.ResponseWriter, r *http.Request) error {
 
 // editedUser tells what the form changes and nothing else, so that the audit
 // log names what was changed.
-func editedUser(u user.User, p pages.UserForm) (user.Change, []fault.Field) {
+func editedUser(u user.User, p audiencepages.UserForm) (user.Change, []fault.Field) {
 	change := user.Change{ID: u.ID}
 	for _, f := range []struct {
 		name   string
@@ -174,7 +175,7 @@ func (c *handlers) confirmErase(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	l, url := shell.Frame(r).Locale, "/users/"+u.ID.String()
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "users", Crumbs: []ui.Crumb{{Label: l.T("nav.users"), URL: "/users"}, {Label: u.ID.String(), URL: url}},
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "users", Crumbs: []ui.Crumb{{Label: l.T("nav.users"), URL: "/users"}, {Label: u.ID.String(), URL: url}},
 		ConfirmProps: ui.ConfirmProps{Title: l.T("user.erase.title", u.ID.String()), Points: []string{l.T("user.erase.1"), l.T("user.erase.2"), l.T("user.erase.3"), l.T("user.erase.4")},
 			Action: url + "/erase", Cancel: url, Submit: l.T("user.erase"), Kind: "danger", NoReason: true}})
 }

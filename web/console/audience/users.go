@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	audiencepages "dropbell/views/pages/audience"
 	"dropbell/web/console/shell"
 )
 
@@ -36,7 +36,7 @@ func userSearch(r *http.Request) string {
 }
 
 func (c *handlers) findUsers(w http.ResponseWriter, r *http.Request) error {
-	p := pages.Users{Search: strings.TrimSpace(r.FormValue("q"))}
+	p := audiencepages.Users{Search: strings.TrimSpace(r.FormValue("q"))}
 	if shell.Actor(r).Can(staff.ManageUsers, 0) {
 		p.Export = shell.ExportURL(r)
 	}
@@ -96,7 +96,7 @@ func (c *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 	if err != nil {
 		return shell.ErrNoPage
 	}
-	p := pages.User{User: user.User{ID: id}, Channels: c.Channels}
+	p := audiencepages.User{User: user.User{ID: id}, Channels: c.Channels}
 	switch u, err := c.Users.User(r.Context(), id); {
 	case err == nil:
 		p.User, p.Known, p.Masked = u, true, !revealed && !shell.Actor(r).SeesContacts()

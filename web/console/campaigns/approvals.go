@@ -9,18 +9,19 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
 
-func (c *handlers) approvalPage(r *http.Request) (pages.Approval, error) {
+func (c *handlers) approvalPage(r *http.Request) (campaignpages.Approval, error) {
 	id, err := shell.PathID(r)
 	if err != nil {
-		return pages.Approval{}, err
+		return campaignpages.Approval{}, err
 	}
 	ctx := r.Context()
-	p := pages.Approval{Reason: shell.Reason(r)}
+	p := campaignpages.Approval{Reason: shell.Reason(r)}
 	if p.Review, err = c.Campaigns.Review(ctx, shell.Actor(r), id); err != nil {
 		return p, err
 	}
@@ -114,7 +115,7 @@ func (c *handlers) decided(w http.ResponseWriter, r *http.Request, said string, 
 		return err
 	}
 	if err == nil {
-		return c.Done(w, r, pages.CampaignURL(id, ""), ui.Good, shell.Say(r, said, next.Name))
+		return c.Done(w, r, pageparts.CampaignURL(id, ""), ui.Good, shell.Say(r, said, next.Name))
 	}
 	p, again := c.approvalPage(r)
 	if again != nil {
@@ -128,7 +129,7 @@ func (c *handlers) decided(w http.ResponseWriter, r *http.Request, said string, 
 	}
 	for _, f := range p.Errors {
 		if f.Name != "reason" {
-			p.Error = pages.CampaignLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+			p.Error = campaignpages.CampaignLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
 		}
 	}
 	return c.Show(w, r, status, p.Page())

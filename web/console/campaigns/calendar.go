@@ -8,7 +8,7 @@ import (
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -29,7 +29,7 @@ func typedDate(s string) (day time.Time, ok bool) {
 }
 
 func (c *handlers) campaignCalendar(w http.ResponseWriter, r *http.Request) error {
-	p := pages.CampaignCalendar{Zone: c.DefaultZone}
+	p := campaignpages.CampaignCalendar{Zone: c.DefaultZone}
 	var err error
 	if p.Shops, err = c.ShopsOf(r); err != nil {
 		return err

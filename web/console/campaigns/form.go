@@ -17,7 +17,8 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -32,7 +33,7 @@ func campaignFields() []string {
 const chinese = "zh-CN"
 
 func (c *handlers) newCampaign(w http.ResponseWriter, r *http.Request) error {
-	f := pages.CampaignForm{RequestKey: rand.Text(), Values: map[string]string{"audience": string(campaign.Everybody), "channel": delivery.App.String()}}
+	f := campaignpages.CampaignForm{RequestKey: rand.Text(), Values: map[string]string{"audience": string(campaign.Everybody), "channel": delivery.App.String()}}
 	shops, err := c.ShopsOf(r)
 	if err != nil {
 		return err
@@ -75,7 +76,7 @@ func (c *handlers) createCampaign(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return c.keepCampaign(w, r, pages.CampaignForm{From: model.ID}, model.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
+	return c.keepCampaign(w, r, campaignpages.CampaignForm{From: model.ID}, model.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
 		return c.Campaigns.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
 	})
 }
@@ -85,7 +86,7 @@ func (c *handlers) editCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := pages.CampaignForm{ID: st.ID, Version: st.Version, Values: c.campaignValues(st.Campaign)}
+	f := campaignpages.CampaignForm{ID: st.ID, Version: st.Version, Values: c.campaignValues(st.Campaign)}
 	return c.showCampaignForm(w, r, http.StatusOK, f)
 }
 
@@ -103,7 +104,7 @@ func (c *handlers) saveCampaign(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	return c.keepCampaign(w, r, pages.CampaignForm{ID: st.ID, Version: version}, st.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
+	return c.keepCampaign(w, r, campaignpages.CampaignForm{ID: st.ID, Version: version}, st.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
 		return c.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, version, spec)
 	})
 }
@@ -111,7 +112,7 @@ func (c *handlers) saveCampaign(w http.ResponseWriter, r *http.Request) error {
 // keepCampaign reads the form and keeps it, shows it again with what is
 // wrong, or with a preview if that was asked for. Languages that the form
 // does not show stay as they are in before.
-func (c *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f pages.CampaignForm, before delivery.Copy, keep func(campaign.Spec) (campaign.Campaign, error)) error {
+func (c *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, before delivery.Copy, keep func(campaign.Spec) (campaign.Campaign, error)) error {
 	shops, err := c.ShopsOf(r)
 	if err != nil {
 		return err
@@ -144,16 +145,16 @@ func (c *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f pages.
 	case err != nil:
 		return err
 	}
-	return c.Done(w, r, pages.CampaignURL(kept.ID, ""), ui.Good, shell.Say(r, "campaign.done.save", kept.Name))
+	return c.Done(w, r, pageparts.CampaignURL(kept.ID, ""), ui.Good, shell.Say(r, "campaign.done.save", kept.Name))
 }
 
 // showCampaignConflict shows both versions side by side.
-func (c *handlers) showCampaignConflict(w http.ResponseWriter, r *http.Request, mine pages.CampaignForm) error {
+func (c *handlers) showCampaignConflict(w http.ResponseWriter, r *http.Request, mine campaignpages.CampaignForm) error {
 	st, err := c.loadDraft(r)
 	if err != nil {
 		return err
 	}
-	p := pages.Conflict{Mine: mine, Theirs: c.campaignValues(st.Campaign), Version: st.Version}
+	p := pageparts.Conflict{Mine: mine, Theirs: c.campaignValues(st.Campaign), Version: st.Version}
 	if p.Who, err = shell.LastChangedBy(r, c.Audit, "campaign", st.ID); err != nil {
 		return err
 	}
@@ -192,7 +193,7 @@ func (c *handlers) segmentsOffered(r *http.Request) ([]segment.Segment, error) {
 	return c.Segments.Segments(r.Context(), shell.Actor(r), segment.Query{Limit: mostSegments})
 }
 
-func (c *handlers) showCampaignForm(w http.ResponseWriter, r *http.Request, status int, f pages.CampaignForm) error {
+func (c *handlers) showCampaignForm(w http.ResponseWriter, r *http.Request, status int, f campaignpages.CampaignForm) error {
 	if err := c.completeCampaignForm(r, &f); err != nil {
 		return err
 	}
@@ -277,7 +278,7 @@ func (c *handlers) zoneOf(number int64, shops []template.Shop) *time.Location {
 
 func readAudience(v map[string]string, broken *fault.Fields) campaign.Audience {
 	a := campaign.Audience{Kind: campaign.AudienceKind(v["audience"])}
-	if pages.OfTemplate(v["audience"]) {
+	if campaignpages.OfTemplate(v["audience"]) {
 		id, err := strconv.ParseInt(shell.Narrow(v["audience_value"]), 10, 64)
 		if err != nil && v["audience_value"] != "" {
 			broken.Add("audience_template", "rule.template_choice", "choose a template, or type its number")
@@ -329,7 +330,7 @@ func readCopy(v map[string]string, before delivery.Copy, percentB, holdOut int) 
 }
 
 // nameTemplates writes the names of templates into the form's fields for them.
-func (c *handlers) nameTemplates(r *http.Request, f *pages.CampaignForm) error {
+func (c *handlers) nameTemplates(r *http.Request, f *campaignpages.CampaignForm) error {
 	named := func(typed string) (string, error) {
 		id, err := strconv.ParseInt(typed, 10, 64)
 		if err != nil {
@@ -339,10 +340,10 @@ func (c *handlers) nameTemplates(r *http.Request, f *pages.CampaignForm) error {
 		if err != nil || t == nil {
 			return typed, err
 		}
-		return pages.TemplateName(*t), nil
+		return campaignpages.TemplateName(*t), nil
 	}
 	var err error
-	if f.Values["grant_template_id"], err = named(f.Values["grant_template_id"]); err != nil || !pages.OfTemplate(f.Values["audience"]) {
+	if f.Values["grant_template_id"], err = named(f.Values["grant_template_id"]); err != nil || !campaignpages.OfTemplate(f.Values["audience"]) {
 		return err
 	}
 	f.Values["audience_template"], err = named(f.Values["audience_value"])

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -25,32 +25,32 @@ func (c *handlers) limits() Limits { return Limits{c.Campaigns} }
 
 // limitsOf is the form about the shop in the address; 0 stands for campaigns
 // of no shop.
-func (c *handlers) limitsOf(r *http.Request) (pages.ShopLimits, error) {
+func (c *handlers) limitsOf(r *http.Request) (droppages.ShopLimits, error) {
 	if r.PathValue("id") == "0" {
 		return c.limits().Form(r, 0, "")
 	}
 	s, err := c.Shop(r)
 	if err != nil {
-		return pages.ShopLimits{}, err
+		return droppages.ShopLimits{}, err
 	}
 	return c.limits().Form(r, s.Number, s.Name)
 }
 
 // Form is the form about the limits of the shop, whose name is shown. It takes
 // the right to manage staff there; 0 stands for campaigns of no shop.
-func (s Limits) Form(r *http.Request, shop int64, name string) (pages.ShopLimits, error) {
+func (s Limits) Form(r *http.Request, shop int64, name string) (droppages.ShopLimits, error) {
 	by := shell.Actor(r)
 	if err := by.May(staff.ManageStaff, shop); err != nil {
-		return pages.ShopLimits{}, err
+		return droppages.ShopLimits{}, err
 	}
 	if shop == 0 {
 		if err := by.MayEverywhere(staff.ManageStaff); err != nil {
-			return pages.ShopLimits{}, err
+			return droppages.ShopLimits{}, err
 		}
 	}
 	l, err := s.Campaigns.Limits(r.Context(), by, shop)
-	values := pages.LimitValues(l)
-	return pages.ShopLimits{Shop: shop, Name: name, Values: values, Was: values}, err
+	values := droppages.LimitValues(l)
+	return droppages.ShopLimits{Shop: shop, Name: name, Values: values, Was: values}, err
 }
 
 func (c *handlers) showLimits(w http.ResponseWriter, r *http.Request) error {
@@ -64,7 +64,7 @@ func (c *handlers) showLimits(w http.ResponseWriter, r *http.Request) error {
 // readLimits reads the fields whose names begin with prefix; an empty one is 0.
 func readLimits(r *http.Request, prefix string) (campaign.Limits, map[string]string, []fault.Field) {
 	values := map[string]string{}
-	for name := range pages.LimitValues(campaign.Limits{}) {
+	for name := range droppages.LimitValues(campaign.Limits{}) {
 		if values[name] = strings.TrimSpace(r.PostFormValue(prefix + name)); values[name] == "" {
 			values[name] = "0"
 		}

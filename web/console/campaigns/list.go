@@ -12,7 +12,8 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -48,8 +49,8 @@ func (c *handlers) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 
 // campaignQuery reads which campaigns are meant; what cannot be read is among
 // the page's errors.
-func (c *handlers) campaignQuery(r *http.Request) (pages.Campaigns, campaign.Query) {
-	p := pages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
+func (c *handlers) campaignQuery(r *http.Request) (campaignpages.Campaigns, campaign.Query) {
+	p := campaignpages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
 	f := c.Filter(r)
 	p.States = shell.Chosen(f, "state", campaign.States())
 	q := campaign.Query{Search: p.Search, States: p.States}
@@ -73,11 +74,11 @@ func (c *handlers) showCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.drawCampaign(w, r, http.StatusOK, pages.Campaign{Status: st})
+	return c.drawCampaign(w, r, http.StatusOK, campaignpages.Campaign{Status: st})
 }
 
 // drawCampaign shows the page of a campaign.
-func (c *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status int, p pages.Campaign) (err error) {
+func (c *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status int, p campaignpages.Campaign) (err error) {
 	ctx, by, st := r.Context(), shell.Actor(r), p.Status
 	p.Zone = c.ShopZone(st.ShopTimezone)
 	if p.Carrier, err = c.carrier(r, st); err != nil {
@@ -107,7 +108,7 @@ func (c *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 }
 
 // previews renders every text for somebody of whom nothing but the language is known.
-func previews(s delivery.Subject) (list []pages.CampaignText) {
+func previews(s delivery.Subject) (list []campaignpages.CampaignText) {
 	for i, v := range s.Copy.Variants {
 		var tags []string
 		for tag := range v.Texts {
@@ -115,7 +116,7 @@ func previews(s delivery.Subject) (list []pages.CampaignText) {
 		}
 		slices.Sort(tags)
 		for _, tag := range tags {
-			list = append(list, pages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(s, i, user.User{Locale: tag}), Faults: unknownVariables(v.Texts[tag])})
+			list = append(list, campaignpages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(s, i, user.User{Locale: tag}), Faults: unknownVariables(v.Texts[tag])})
 		}
 	}
 	return list
@@ -139,13 +140,13 @@ func (c *handlers) campaignProgress(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	if !shell.Partial(r) {
-		shell.Redirect(w, r, pages.CampaignURL(st.ID, ""))
+		shell.Redirect(w, r, pageparts.CampaignURL(st.ID, ""))
 		return nil
 	}
 	if shown := r.FormValue("state"); shown != "" && shown != string(st.State) {
 		w.Header().Set("HX-Trigger", shell.ReloadEvent) // other things can be done now
 	}
-	p := pages.Campaign{Status: st, Zone: c.ShopZone(st.ShopTimezone)}
+	p := campaignpages.Campaign{Status: st, Zone: c.ShopZone(st.ShopTimezone)}
 	if p.Carrier, err = c.carrier(r, st); err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (c *handlers) carrier(r *http.Request, st campaign.Status) (delivery.Channe
 }
 
 func campaignCrumbs(r *http.Request, cp campaign.Campaign) []ui.Crumb {
-	return []ui.Crumb{{Label: shell.Say(r, "nav.campaigns"), URL: "/campaigns"}, {Label: cp.Name, URL: pages.CampaignURL(cp.ID, "")}}
+	return []ui.Crumb{{Label: shell.Say(r, "nav.campaigns"), URL: "/campaigns"}, {Label: cp.Name, URL: pageparts.CampaignURL(cp.ID, "")}}
 }
 
 func (c *handlers) testCampaign(w http.ResponseWriter, r *http.Request) error {
@@ -170,14 +171,14 @@ func (c *handlers) testCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Campaign{Status: st, TestTo: strings.TrimSpace(r.PostFormValue("user_id")), TestVariant: r.PostFormValue("test_variant")}
+	p := campaignpages.Campaign{Status: st, TestTo: strings.TrimSpace(r.PostFormValue("user_id")), TestVariant: r.PostFormValue("test_variant")}
 	to, err := user.ParseID(shell.Narrow(p.TestTo))
 	if err != nil {
 		p.TestError = shell.Say(r, "rule.number")
 		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
 	}
 	var variant *int
-	if n, ok := pages.VariantNames()[p.TestVariant]; ok {
+	if n, ok := campaignpages.VariantNames()[p.TestVariant]; ok {
 		variant = &n
 	}
 	sent, err := c.Campaigns.Test(r.Context(), shell.Actor(r), st.ID, to, variant)
@@ -192,8 +193,8 @@ func (c *handlers) testCampaign(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tone, text := pages.TestTold(r.Context(), o)
-	return c.Done(w, r, pages.CampaignURL(st.ID, ""), tone, text)
+	tone, text := campaignpages.TestTold(r.Context(), o)
+	return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), tone, text)
 }
 
 // changeRate is for campaigns that are under way. Others who changed the rate
@@ -205,7 +206,7 @@ func (c *handlers) changeRate(w http.ResponseWriter, r *http.Request) error {
 	}
 	typed := strings.TrimSpace(r.PostFormValue("rate_per_second"))
 	refuse := func(status int, was, why string) error {
-		return c.drawCampaign(w, r, status, pages.Campaign{Status: st, Rate: pages.TypedRate{Value: typed, Was: was, Error: why}})
+		return c.drawCampaign(w, r, status, campaignpages.Campaign{Status: st, Rate: campaignpages.TypedRate{Value: typed, Was: was, Error: why}})
 	}
 	rate, err := strconv.Atoi(shell.Narrow(typed))
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -219,12 +220,12 @@ func (c *handlers) changeRate(w http.ResponseWriter, r *http.Request) error {
 	spec.RatePerSecond = rate
 	_, err = c.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, st.Version, spec)
 	if fields := shell.FieldsOf(err); fields != nil {
-		return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Bad, pages.CampaignLabel(r.Context(), fields[0].Name)+": "+ui.FieldText(r.Context(), fields[0]))
+		return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Bad, campaignpages.CampaignLabel(r.Context(), fields[0].Name)+": "+ui.FieldText(r.Context(), fields[0]))
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done.rate"))
+	return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done.rate"))
 }
 
 // exportCampaigns sends every campaign that the list's filter selects.

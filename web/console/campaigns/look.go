@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
 	"dropbell/web/console/shell"
 )
 
@@ -21,7 +21,7 @@ func typedCampaign(r *http.Request) map[string]string {
 		v[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
 	v["grant_template_id"] = shell.TemplateRef(v["grant_template_id"])
-	if pages.OfTemplate(v["audience"]) && v["audience_template"] != "" {
+	if campaignpages.OfTemplate(v["audience"]) && v["audience_template"] != "" {
 		v["audience_value"] = shell.TemplateRef(v["audience_template"])
 	}
 	delete(v, "audience_template")                                 // see nameTemplates
@@ -38,7 +38,7 @@ func (c *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	f := pages.CampaignForm{Values: typedCampaign(r), Shops: shops}
+	f := campaignpages.CampaignForm{Values: typedCampaign(r), Shops: shops}
 	f.Replanned = c.replan(r, f.Values, shops)
 	spec, broken := c.readCampaign(f.Values, shops, delivery.Copy{})
 	if f.Errors, err = c.campaignFaults(r, spec, broken); err != nil {
@@ -75,7 +75,7 @@ func (c *handlers) campaignFaults(r *http.Request, spec campaign.Spec, broken *f
 
 // completeCampaignForm adds the choices of the form and what the values that
 // it holds come to.
-func (c *handlers) completeCampaignForm(r *http.Request, f *pages.CampaignForm) (err error) {
+func (c *handlers) completeCampaignForm(r *http.Request, f *campaignpages.CampaignForm) (err error) {
 	if f.Shops == nil {
 		if f.Shops, err = c.ShopsOf(r); err != nil {
 			return err
@@ -104,7 +104,7 @@ func (c *handlers) completeCampaignForm(r *http.Request, f *pages.CampaignForm) 
 	if err != nil {
 		return err
 	}
-	if pages.OfTemplate(f.Values["audience"]) {
+	if campaignpages.OfTemplate(f.Values["audience"]) {
 		if f.About, err = shell.VisibleTemplate(r, c.Templates, spec.Audience.ID); err != nil {
 			return err
 		}

@@ -11,7 +11,8 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/web/console/shell"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // completeResults adds to a campaign's page what became of it so far: what was
 // counted, not what is there to count. The account is recounted for who asks.
-func (c *handlers) completeResults(r *http.Request, p *pages.Campaign) error {
+func (c *handlers) completeResults(r *http.Request, p *campaignpages.Campaign) error {
 	if p.StartedAt == nil {
 		return nil
 	}
@@ -39,7 +40,7 @@ func (c *handlers) completeResults(r *http.Request, p *pages.Campaign) error {
 	if err != nil {
 		return err
 	}
-	p.Recipients = pages.CampaignRecipients{Status: p.Status, Zone: p.Zone, List: list.List, Part: true}
+	p.Recipients = campaignpages.CampaignRecipients{Status: p.Status, Zone: p.Zone, List: list.List, Part: true}
 	if r.FormValue("account") == "now" {
 		b, err := c.Campaigns.Balance(ctx, by, p.ID)
 		if err != nil {
@@ -61,24 +62,24 @@ func (c *handlers) campaignResults(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	if !shell.Partial(r) {
-		shell.Redirect(w, r, pages.CampaignURL(id, ""))
+		shell.Redirect(w, r, pageparts.CampaignURL(id, ""))
 		return nil
 	}
-	return c.Show(w, r, http.StatusOK, pages.CampaignResults{Campaign: cp, Results: results, Zone: c.ShopZone(cp.ShopTimezone)}.Card())
+	return c.Show(w, r, http.StatusOK, campaignpages.CampaignResults{Campaign: cp, Results: results, Zone: c.ShopZone(cp.ShopTimezone)}.Card())
 }
 
 // campaignRecipientQuery reads which recipients are meant, and what cannot be
 // read.
-func campaignRecipientQuery(r *http.Request) (f pages.RecipientFilter, q campaign.RecipientQuery, broken []fault.Field) {
+func campaignRecipientQuery(r *http.Request) (f campaignpages.RecipientFilter, q campaign.RecipientQuery, broken []fault.Field) {
 	e := &fault.Fields{}
 	f.User = strings.TrimSpace(r.FormValue("user"))
 	q.Only = shell.TypedUser(f.User, e)
 	unknown := func(name string) { e.Add(name, "rule.kind", "must be one of the choices") }
 	switch o := r.FormValue("outcome"); {
 	case o == "":
-	case o == pages.HeldOutOutcome:
+	case o == pageparts.HeldOutOutcome:
 		f.Outcome, q.Outcome, q.Reason = o, delivery.Skipped, delivery.ReasonHoldOut
-	case o == pages.WaitingOutcome:
+	case o == pageparts.WaitingOutcome:
 		f.Outcome, q.Outcome, q.Reason = o, delivery.Failed, delivery.ReasonQuietHours
 	case o == string(delivery.Failed):
 		f.Outcome, q.Outcome, q.Without = o, delivery.Failed, delivery.ReasonQuietHours
@@ -95,7 +96,7 @@ func campaignRecipientQuery(r *http.Request) (f pages.RecipientFilter, q campaig
 		f.Reason, q.Reason = reason, reason
 	}
 	if name := r.FormValue("variant"); name != "" {
-		variant, ok := pages.VariantNames()[name]
+		variant, ok := campaignpages.VariantNames()[name]
 		if f.Variant, q.Variant = name, &variant; !ok {
 			unknown("variant")
 		}
@@ -109,7 +110,7 @@ func (c *handlers) listCampaignRecipients(w http.ResponseWriter, r *http.Request
 		return err
 	}
 	f, q, broken := campaignRecipientQuery(r)
-	p := pages.CampaignRecipients{Status: st, Zone: c.ShopZone(st.ShopTimezone), Filter: f, Errors: broken}
+	p := campaignpages.CampaignRecipients{Status: st, Zone: c.ShopZone(st.ShopTimezone), Filter: f, Errors: broken}
 	q.After, _ = user.ParseID(r.FormValue("after")) // nonsense is the beginning
 	q.Limit = shell.PageSize
 	if len(broken) == 0 {
@@ -161,7 +162,7 @@ func (c *handlers) compareCampaign(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	p := pages.CampaignCompare{Campaign: st.Campaign, Zone: c.ShopZone(st.ShopTimezone), List: []campaign.Past{{Status: st, Results: results}}}
+	p := campaignpages.CampaignCompare{Campaign: st.Campaign, Zone: c.ShopZone(st.ShopTimezone), List: []campaign.Past{{Status: st, Results: results}}}
 	var older int64
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	if p.Others, err = c.Campaigns.Earlier(ctx, by, st.Campaign, max(0, before), comparedChoice+1); err != nil {

@@ -7,18 +7,19 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/views/i18n"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
 
 // campaignQuestion asks before a step and says what it will do; where the state
 // does not allow it there is nothing to submit.
-func (c *handlers) campaignQuestion(r *http.Request, st campaign.Status) pages.Confirmation {
+func (c *handlers) campaignQuestion(r *http.Request, st campaign.Status) pageparts.Confirmation {
 	step, l, zone := r.PathValue("step"), shell.Frame(r).Locale, c.ShopZone(st.ShopTimezone)
 	if no := st.Allows(campaign.Transition(step)); no != nil {
-		return pages.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
-			Title: l.T("confirm.not."+step, st.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: pages.CampaignURL(st.ID, ""), NoReason: true}}
+		return pageparts.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
+			Title: l.T("confirm.not."+step, st.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: pageparts.CampaignURL(st.ID, ""), NoReason: true}}
 	}
 	points, hidden := []string{}, [][2]string{{"version", strconv.FormatInt(st.Version, 10)}}
 	kind := "primary"
@@ -43,7 +44,7 @@ func (c *handlers) campaignQuestion(r *http.Request, st campaign.Status) pages.C
 			}
 		}
 		if carrier, err := c.carrier(r, st); err == nil {
-			if halted := pages.ChannelHalted(r.Context(), carrier, c.Now(), zone); halted != "" {
+			if halted := pageparts.ChannelHalted(r.Context(), carrier, c.Now(), zone); halted != "" {
 				points = append(points, halted)
 			}
 		}
@@ -56,9 +57,9 @@ func (c *handlers) campaignQuestion(r *http.Request, st campaign.Status) pages.C
 	case campaign.Cancelling:
 		points, kind = append(points, l.T("campaign.confirm.cancel.1")), "danger"
 	}
-	return pages.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
-		Title: l.T("campaign.confirm."+step+".title", st.Name), Points: points, Action: pages.CampaignURL(st.ID, step),
-		Cancel: pages.CampaignURL(st.ID, ""), Submit: l.T("campaign.do." + step), Kind: kind,
+	return pageparts.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
+		Title: l.T("campaign.confirm."+step+".title", st.Name), Points: points, Action: pageparts.CampaignURL(st.ID, step),
+		Cancel: pageparts.CampaignURL(st.ID, ""), Submit: l.T("campaign.do." + step), Kind: kind,
 		Hidden: hidden}}
 }
 
@@ -108,7 +109,7 @@ func (c *handlers) confirmCampaignStep(w http.ResponseWriter, r *http.Request) e
 		return err
 	}
 	if wait {
-		shell.Redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+		shell.Redirect(w, r, pageparts.CampaignURL(st.ID, "approval"))
 		return nil
 	}
 	return c.AskStep(w, r, c.campaignQuestion(r, st))
@@ -131,17 +132,17 @@ func (c *handlers) takeCampaignStep(w http.ResponseWriter, r *http.Request) erro
 	said := "campaign.done." + step
 	switch outcome {
 	case campaign.NeedsApproval:
-		shell.Redirect(w, r, pages.CampaignURL(st.ID, "approval"))
+		shell.Redirect(w, r, pageparts.CampaignURL(st.ID, "approval"))
 		return nil
 	case campaign.Changed: // show what there is now
 		return c.refuseCampaignStep(w, r, st, fault.ErrStale)
 	case campaign.Asked:
 		said = "campaign.done.ask"
 	}
-	return c.Done(w, r, pages.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, said, st.Name))
+	return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, said, st.Name))
 }
 
 // refuseCampaignStep asks again and says why it was not possible.
 func (c *handlers) refuseCampaignStep(w http.ResponseWriter, r *http.Request, st campaign.Status, cause error) error {
-	return c.StepRefused(w, r, c.campaignQuestion(r, st), cause, pages.CampaignLabel)
+	return c.StepRefused(w, r, c.campaignQuestion(r, st), cause, campaignpages.CampaignLabel)
 }

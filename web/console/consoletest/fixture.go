@@ -40,7 +40,7 @@ import (
 	"dropbell/web/console/audience"
 	"dropbell/web/console/campaigns"
 	"dropbell/web/console/coupons"
-	deliverypages "dropbell/web/console/delivery"
+	consoledelivery "dropbell/web/console/delivery"
 	"dropbell/web/console/drops"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
@@ -74,7 +74,7 @@ type Services struct {
 	Campaigns   *campaign.Service
 	Segments    *segment.Service
 	DeadLetters *delivery.DeadLetters
-	Settings    deliverypages.Settings
+	Settings    consoledelivery.Settings
 	States      *shell.ChannelStates
 	Files       *upload.Files
 	Jobs        *job.Service
@@ -88,9 +88,9 @@ func servicesOf(d console.Deps) Services {
 }
 
 // Breakers lets the circuit breakers of the channels be as read says.
-func Breakers(read deliverypages.Circuits) func(*console.Deps) {
+func Breakers(read consoledelivery.Circuits) func(*console.Deps) {
 	return func(d *console.Deps) {
-		states := deliverypages.NewStates(d.Delivery.Settings.(deliverypages.ChannelSettings), read, d.Delivery.Channels)
+		states := consoledelivery.NewStates(d.Delivery.Settings.(consoledelivery.ChannelSettings), read, d.Delivery.Channels)
 		d.Campaigns.States, d.Delivery.States, d.Drops.States = states, states, states
 	}
 }
@@ -164,7 +164,7 @@ func (g *Fixture) newDeps() console.Deps {
 	campaigning, desk := campaignsOf(g, store, configured), &coupon.Desk{Store: postgres.NewCouponSteps(g.DB)}
 	deadLetters, deadMessages := &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.DB)}, postgres.NewDeadMessages(g.DB)
 	tallies := postgres.NewCouponTallies(g.DB)
-	states := deliverypages.NewStates(channels, func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
+	states := consoledelivery.NewStates(channels, func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
 		for i := range all {
 			all[i].State = delivery.CircuitClosed
 		}
@@ -181,7 +181,7 @@ func (g *Fixture) newDeps() console.Deps {
 		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: &redeemcode.Service{Store: postgres.NewCodes(g.DB), Keys: CodeKeys(g.T), Now: g.Now},
 			Grants: &coupon.Grants{Store: postgres.NewGrants(g.DB), Jobs: jobs, Now: g.Now}, Jobs: jobs, Files: files,
 			Notices: postgres.NewNotices(g.DB), Tallies: tallies, Sales: sales},
-		Delivery: deliverypages.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: g.Now},
+		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: g.Now},
 			Tests:  &delivery.ChannelTests{Store: postgres.NewChannelTests(g.DB), Configured: configured},
 			Ledger: &delivery.Ledger{Store: postgres.NewLedger(g.DB)}, DeadLetters: deadLetters, Templates: templates, Channels: configured},
 		Drops: drops.Deps{Templates: templates, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,

@@ -11,14 +11,15 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	couponpages "dropbell/views/pages/coupons"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
 
 // allCodes shows the batches of all templates.
 func (c *handlers) allCodes(w http.ResponseWriter, r *http.Request) error {
-	var p pages.Codes
+	var p couponpages.Codes
 	if err := c.fillCodes(r, &p, 0); err != nil {
 		return err
 	}
@@ -38,8 +39,8 @@ func (c *handlers) listCodes(w http.ResponseWriter, r *http.Request) error {
 	return c.Either(w, r, p.Batches(), p.Page())
 }
 
-func (c *handlers) codesPage(r *http.Request, t template.Template) (pages.Codes, error) {
-	p := pages.Codes{Template: &t, RequestKey: rand.Text()}
+func (c *handlers) codesPage(r *http.Request, t template.Template) (couponpages.Codes, error) {
+	p := couponpages.Codes{Template: &t, RequestKey: rand.Text()}
 	if err := c.Codes.MayGenerate(t); err != nil {
 		p.Closed = ui.FaultText(r.Context(), err)
 		if errors.Is(err, redeemcode.ErrEnded) {
@@ -55,7 +56,7 @@ func (c *handlers) codesPage(r *http.Request, t template.Template) (pages.Codes,
 }
 
 // fillCodes reads one page of batches; templateID 0 stands for all templates.
-func (c *handlers) fillCodes(r *http.Request, p *pages.Codes, templateID int64) error {
+func (c *handlers) fillCodes(r *http.Request, p *couponpages.Codes, templateID int64) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	list, err := c.Codes.Batches(r.Context(), shell.Actor(r), redeemcode.Query{TemplateID: templateID, Before: max(0, before), Limit: shell.PageSize + 1})
 	if err != nil {
@@ -90,7 +91,7 @@ func (c *handlers) generateCodes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.CodesURL(t.ID), ui.Good, shell.Frame(r).Locale.N("codes.started", count))
+	return c.Done(w, r, pageparts.CodesURL(t.ID), ui.Good, shell.Frame(r).Locale.N("codes.started", count))
 }
 
 func (c *handlers) askAgain(w http.ResponseWriter, r *http.Request, t template.Template, typed string, broken []fault.Field) error {
@@ -164,13 +165,13 @@ func (c *handlers) confirmRevokeCodes(w http.ResponseWriter, r *http.Request) er
 	return c.Ask(w, r, http.StatusOK, c.revokeQuestion(r, t, b))
 }
 
-func (c *handlers) revokeQuestion(r *http.Request, t template.Template, b redeemcode.Batch) pages.Confirmation {
+func (c *handlers) revokeQuestion(r *http.Request, t template.Template, b redeemcode.Batch) pageparts.Confirmation {
 	l := shell.Frame(r).Locale
-	crumbs := append(shell.TemplateCrumbs(r, t), ui.Crumb{Label: l.T("codes.title"), URL: pages.CodesURL(t.ID)})
-	return pages.Confirmation{Active: "templates", Crumbs: crumbs, ConfirmProps: ui.ConfirmProps{
+	crumbs := append(shell.TemplateCrumbs(r, t), ui.Crumb{Label: l.T("codes.title"), URL: pageparts.CodesURL(t.ID)})
+	return pageparts.Confirmation{Active: "templates", Crumbs: crumbs, ConfirmProps: ui.ConfirmProps{
 		Title:  l.T("codes.confirm.title", strconv.FormatInt(b.ID, 10)),
 		Points: []string{l.N("codes.confirm.1", b.Count-b.Used), l.N("codes.confirm.2", b.Used)},
-		Action: fmt.Sprintf("%s/%d/revoke", pages.CodesURL(t.ID), b.ID), Cancel: pages.CodesURL(t.ID),
+		Action: fmt.Sprintf("%s/%d/revoke", pageparts.CodesURL(t.ID), b.ID), Cancel: pageparts.CodesURL(t.ID),
 		Submit: l.T("codes.revoke"), Kind: "danger", NeedsReason: true}}
 }
 
@@ -191,13 +192,13 @@ func (c *handlers) revokeCodes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.CodesURL(t.ID), ui.Good, shell.Say(r, "codes.revoked_now"))
+	return c.Done(w, r, pageparts.CodesURL(t.ID), ui.Good, shell.Say(r, "codes.revoked_now"))
 }
 
 // revokedAlready answers who wants to revoke what somebody else was faster to
 // revoke: it is as wished, by the reason that the list shows.
 func (c *handlers) revokedAlready(w http.ResponseWriter, r *http.Request, t template.Template, b redeemcode.Batch) error {
-	return c.Done(w, r, pages.CodesURL(t.ID), ui.Info, shell.Say(r, "codes.revoked_already", strconv.FormatInt(b.ID, 10)))
+	return c.Done(w, r, pageparts.CodesURL(t.ID), ui.Info, shell.Say(r, "codes.revoked_already", strconv.FormatInt(b.ID, 10)))
 }
 
 // checkCode says what a code is. It is a question and changes nothing; it is
@@ -207,7 +208,7 @@ func (c *handlers) checkCode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.CodeCheck{Finding: &f}
+	p := couponpages.CodeCheck{Finding: &f}
 	if f.Verdict == redeemcode.Unreadable || f.Verdict == redeemcode.Forged {
 		p.Typed = strings.TrimSpace(r.PostFormValue("code"))
 	}

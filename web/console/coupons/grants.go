@@ -11,7 +11,8 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	couponpages "dropbell/views/pages/coupons"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
@@ -19,7 +20,7 @@ import (
 
 // listGrants lists the lists of one template, or of all.
 func (c *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
-	p, q := pages.Grants{}, coupon.GrantQuery{Limit: shell.PageSize + 1}
+	p, q := couponpages.Grants{}, coupon.GrantQuery{Limit: shell.PageSize + 1}
 	if r.PathValue("id") != "" {
 		t, err := shell.TemplateOf(r, c.Templates)
 		if err != nil {
@@ -42,7 +43,7 @@ func (c *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
 		p.First = shell.WithQuery(r, "before", "")
 	}
 	for _, j := range list {
-		g := pages.GrantRow{Job: j}
+		g := couponpages.GrantRow{Job: j}
 		_ = json.Unmarshal(j.Params, &g.Params) // was written by this program
 		p.List = append(p.List, g)
 	}
@@ -75,7 +76,7 @@ func (c *handlers) newGrant(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, pages.GrantStart{Template: t}.Page())
+	return c.Show(w, r, http.StatusOK, couponpages.GrantStart{Template: t}.Page())
 }
 
 // startGrant stores the list and starts the job that says what would happen.
@@ -85,10 +86,10 @@ func (c *handlers) startGrant(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	refused := func(list []fault.Field) error {
-		return c.Show(w, r, http.StatusUnprocessableEntity, pages.GrantStart{Template: t, Errors: list}.Page())
+		return c.Show(w, r, http.StatusUnprocessableEntity, couponpages.GrantStart{Template: t, Errors: list}.Page())
 	}
 	if coupon.CheckGiving(t, true, c.Now()) != nil { // the page says why
-		return c.Show(w, r, http.StatusConflict, pages.GrantStart{Template: t}.Page())
+		return c.Show(w, r, http.StatusConflict, couponpages.GrantStart{Template: t}.Page())
 	}
 	u, _, err := c.Files.Receive(r)
 	if list := shell.FieldsOf(err); list != nil {
@@ -100,7 +101,7 @@ func (c *handlers) startGrant(w http.ResponseWriter, r *http.Request) error {
 	if err := c.unusable(r, u.ID); err != nil {
 		c.Files.Remove(r, u.ID)
 		if status, list := upload.Refused(w, err); list != nil {
-			return c.Show(w, r, status, pages.GrantStart{Template: t, Errors: list}.Page())
+			return c.Show(w, r, status, couponpages.GrantStart{Template: t, Errors: list}.Page())
 		}
 		return err
 	}
@@ -110,7 +111,7 @@ func (c *handlers) startGrant(w http.ResponseWriter, r *http.Request) error {
 		c.Files.Remove(r, u.ID)
 		return err
 	}
-	return c.Done(w, r, pages.GrantURL(j.ID), "", "")
+	return c.Done(w, r, couponpages.GrantURL(j.ID), "", "")
 }
 
 // unusable returns what is wrong with an uploaded list, as far as its beginning
@@ -130,7 +131,7 @@ func (c *handlers) unusable(r *http.Request, upload int64) error {
 }
 
 // loadGrant returns the page of the grant in the address, without its rows.
-func (c *handlers) loadGrant(r *http.Request) (p pages.Grant, err error) {
+func (c *handlers) loadGrant(r *http.Request) (p couponpages.Grant, err error) {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return p, err
@@ -170,7 +171,7 @@ func (c *handlers) showGrant(w http.ResponseWriter, r *http.Request) error {
 	return c.Either(w, r, p.Card(), p.Page())
 }
 
-func (c *handlers) grantLines(r *http.Request, p *pages.Grant) error {
+func (c *handlers) grantLines(r *http.Request, p *couponpages.Grant) error {
 	if _, known := p.Counts[r.FormValue("result")]; known {
 		p.Result = r.FormValue("result")
 	}
@@ -217,9 +218,9 @@ func (c *handlers) grantResults(w http.ResponseWriter, r *http.Request) error {
 }
 
 // grantStep asks whether the step in the address is meant.
-func (c *handlers) grantStep(r *http.Request, p pages.Grant, broken string) pages.Confirmation {
-	l, url := shell.Frame(r).Locale, pages.GrantURL(p.Job.ID)
-	ask := pages.Confirmation{Active: "templates", Crumbs: p.Crumbs(r.Context()), ConfirmProps: ui.ConfirmProps{Cancel: url, Reason: shell.Reason(r),
+func (c *handlers) grantStep(r *http.Request, p couponpages.Grant, broken string) pageparts.Confirmation {
+	l, url := shell.Frame(r).Locale, couponpages.GrantURL(p.Job.ID)
+	ask := pageparts.Confirmation{Active: "templates", Crumbs: p.Crumbs(r.Context()), ConfirmProps: ui.ConfirmProps{Cancel: url, Reason: shell.Reason(r),
 		NeedsReason: true, ReasonError: broken, Hidden: [][2]string{{"request_key", shell.RequestKey(r)}}}}
 	if r.PathValue("step") == "apply" {
 		ask.Title, ask.Submit, ask.Action, ask.Kind = l.T("grants.apply.title", p.Template.Name), l.T("grants.apply"), url+"/apply", "primary"
@@ -234,12 +235,12 @@ func (c *handlers) grantStep(r *http.Request, p pages.Grant, broken string) page
 	}
 	ask.Title, ask.Submit, ask.Action, ask.Kind = l.T("grants.takeback.title", p.Template.Name), l.T("grants.takeback"), url+"/takeback", "danger"
 	ask.Points = []string{l.N("grants.takeback.1", p.Job.Done), l.T("grants.takeback.2"), l.T("coupon.revoke.2")}
-	ask.Inside = pages.ReturnChoice(r.PostFormValue("stock") != "")
+	ask.Inside = couponpages.ReturnChoice(r.PostFormValue("stock") != "")
 	return ask
 }
 
 // loadGrantStep loads the grant for who may take a step with it.
-func (c *handlers) loadGrantStep(r *http.Request) (pages.Grant, error) {
+func (c *handlers) loadGrantStep(r *http.Request) (couponpages.Grant, error) {
 	p, err := c.loadGrant(r)
 	if err != nil {
 		return p, err
@@ -265,7 +266,7 @@ func (c *handlers) confirmGrantStep(w http.ResponseWriter, r *http.Request) erro
 			if err != nil {
 				return err
 			}
-			return c.Done(w, r, pages.GrantURL(id), ui.Info, appliedBy(r, j))
+			return c.Done(w, r, couponpages.GrantURL(id), ui.Info, appliedBy(r, j))
 		}
 		if err := p.Params.CheckApplying(p.Job, p.Template, c.Now()); err != nil {
 			return err
@@ -276,7 +277,7 @@ func (c *handlers) confirmGrantStep(w http.ResponseWriter, r *http.Request) erro
 
 // appliedBy tells of the job that somebody else has begun.
 func appliedBy(r *http.Request, j job.Job) string {
-	return shell.Say(r, "grants.applied_by", pages.ActorName(r.Context(), j.CreatedBy))
+	return shell.Say(r, "grants.applied_by", pageparts.ActorName(r.Context(), j.CreatedBy))
 }
 
 func (c *handlers) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
@@ -309,13 +310,13 @@ func (c *handlers) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.GrantURL(j.ID), tone, said)
+	return c.Done(w, r, couponpages.GrantURL(j.ID), tone, said)
 }
 
 // showJobs says what the pages of jobs show of those of grants.
 func (c *handlers) showGrantJobs() {
 	c.ShowJobs(shell.JobView{NoFile: namedUsers, Actions: func(r *http.Request, j job.Job) []ui.ButtonProps {
-		return []ui.ButtonProps{{Label: shell.Say(r, "grants.open"), Icon: "ticket", URL: pages.GrantURL(j.ID)}}
+		return []ui.ButtonProps{{Label: shell.Say(r, "grants.open"), Icon: "ticket", URL: couponpages.GrantURL(j.ID)}}
 	}}, coupon.GrantKind, coupon.TakeBackKind)
 }
 

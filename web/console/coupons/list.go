@@ -13,7 +13,8 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	couponpages "dropbell/views/pages/coupons"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -61,7 +62,7 @@ func (c *handlers) findCoupons(w http.ResponseWriter, r *http.Request) error {
 }
 
 // tallyOf is nil of a template that there is not, or not for this viewer.
-func (c *handlers) tallyOf(r *http.Request, id int64) (*pages.Tally, error) {
+func (c *handlers) tallyOf(r *http.Request, id int64) (*pageparts.Tally, error) {
 	t, err := c.Templates.Template(r.Context(), shell.Actor(r), id)
 	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Denied {
 		return nil, nil
@@ -70,17 +71,17 @@ func (c *handlers) tallyOf(r *http.Request, id int64) (*pages.Tally, error) {
 		return nil, err
 	}
 	y, err := c.Tallies.Tally(r.Context(), id)
-	return &pages.Tally{Template: t, Tally: y}, err
+	return &pageparts.Tally{Template: t, Tally: y}, err
 }
 
 // couponQuery reads what is looked for; not ok means that nothing can be
 // called that.
-func couponQuery(r *http.Request) (p pages.Coupons, q coupon.Query, ok bool) {
-	p = pages.Coupons{By: r.FormValue("by"), Search: strings.TrimSpace(r.FormValue("q"))}
+func couponQuery(r *http.Request) (p couponpages.Coupons, q coupon.Query, ok bool) {
+	p = couponpages.Coupons{By: r.FormValue("by"), Search: strings.TrimSpace(r.FormValue("q"))}
 	var broken fault.Fields
 	p.State = coupon.State(strings.TrimSpace(r.FormValue("state")))
 	q = coupon.Query{State: shell.Choice(r, "state", coupon.States(), &broken), Limit: shell.PageSize + 1}
-	shell.Choice(r, "by", pages.CouponSearches(), &broken)
+	shell.Choice(r, "by", couponpages.CouponSearches(), &broken)
 	p.Errors = broken.List
 	n, err := strconv.ParseInt(shell.Narrow(p.Search), 10, 64)
 	isID := err == nil && n > 0
@@ -100,7 +101,7 @@ func couponQuery(r *http.Request) (p pages.Coupons, q coupon.Query, ok bool) {
 
 func (c *handlers) listLocks(w http.ResponseWriter, r *http.Request) error {
 	by := shell.Actor(r)
-	p := pages.Locks{MayRelease: func(shop int64) bool { return by.Can(staff.Operate, shop) }}
+	p := couponpages.Locks{MayRelease: func(shop int64) bool { return by.Can(staff.Operate, shop) }}
 	after := lockCursor(r.FormValue("after"))
 	list, err := c.Coupons.OpenLocks(r.Context(), by, after, shell.PageSize+1)
 	if err != nil {
@@ -137,23 +138,23 @@ func (c *handlers) showCoupon(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, pages.CouponDetail{Coupon: l, Log: log, MayRelease: shell.Actor(r).Can(staff.Operate, l.ShopNumber),
+	return c.Show(w, r, http.StatusOK, couponpages.CouponDetail{Coupon: l, Log: log, MayRelease: shell.Actor(r).Can(staff.Operate, l.ShopNumber),
 		MayRevoke: shell.Actor(r).Can(staff.ManageUsers, l.ShopNumber)}.Page())
 }
 
 // couponStep asks whether the step in the address is meant.
-func (c *handlers) couponStep(r *http.Request, l coupon.Listed, broken string) pages.Confirmation {
+func (c *handlers) couponStep(r *http.Request, l coupon.Listed, broken string) pageparts.Confirmation {
 	loc, order := shell.Frame(r).Locale, r.FormValue("order")
-	p := pages.Confirmation{Active: "coupons", Crumbs: []ui.Crumb{{Label: loc.T("nav.coupons"), URL: "/coupons"},
-		{Label: loc.T("coupon.title", strconv.FormatInt(l.ID, 10)), URL: pages.CouponURL(l.ID)}},
-		ConfirmProps: ui.ConfirmProps{Cancel: pages.CouponURL(l.ID), Kind: "danger", Reason: shell.Reason(r), NeedsReason: true, ReasonError: broken}}
+	p := pageparts.Confirmation{Active: "coupons", Crumbs: []ui.Crumb{{Label: loc.T("nav.coupons"), URL: "/coupons"},
+		{Label: loc.T("coupon.title", strconv.FormatInt(l.ID, 10)), URL: pageparts.CouponURL(l.ID)}},
+		ConfirmProps: ui.ConfirmProps{Cancel: pageparts.CouponURL(l.ID), Kind: "danger", Reason: shell.Reason(r), NeedsReason: true, ReasonError: broken}}
 	if r.PathValue("step") == "revoke" {
-		p.Title, p.Submit, p.Action = loc.T("coupon.revoke.title"), loc.T("coupon.revoke"), pages.CouponURL(l.ID)+"/revoke"
+		p.Title, p.Submit, p.Action = loc.T("coupon.revoke.title"), loc.T("coupon.revoke"), pageparts.CouponURL(l.ID)+"/revoke"
 		p.Points = []string{loc.T("coupon.revoke.1", l.UserID.String(), l.TemplateName), loc.T("coupon.revoke.2")}
-		p.Inside = pages.ReturnChoice(r.PostFormValue("stock") != "")
+		p.Inside = couponpages.ReturnChoice(r.PostFormValue("stock") != "")
 		return p
 	}
-	p.Title, p.Submit, p.Action = loc.T("locks.release.title", order), loc.T("locks.release"), pages.CouponURL(l.ID)+"/release"
+	p.Title, p.Submit, p.Action = loc.T("locks.release.title", order), loc.T("locks.release"), pageparts.CouponURL(l.ID)+"/release"
 	p.Points = []string{loc.T("locks.release.1"), loc.T("locks.release.2")}
 	p.Hidden = [][2]string{{"order", order}}
 	return p
@@ -245,11 +246,11 @@ func (c *handlers) takeCouponStep(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.CouponURL(l.ID), ui.Good, shell.Say(r, said))
+	return c.Done(w, r, pageparts.CouponURL(l.ID), ui.Good, shell.Say(r, said))
 }
 
 func (c *handlers) showNotices(w http.ResponseWriter, r *http.Request) error {
-	p := pages.NoticeCalendar{Today: shell.DateIn(c.Now(), c.DefaultZone)}
+	p := couponpages.NoticeCalendar{Today: shell.DateIn(c.Now(), c.DefaultZone)}
 	p.Month = ui.ParseMonth(r.FormValue("month"), p.Today)
 	from, end := ui.MonthSpan(shell.Frame(r).Locale, p.Month)
 	days, err := c.Notices.NoticeDays(r.Context(), from, end.AddDate(0, 0, -1), shell.Actor(r).Shops, 0)

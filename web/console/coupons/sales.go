@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/shell"
 )
 
@@ -48,26 +48,26 @@ type SalesDeps struct {
 type Sales struct {
 	SalesDeps
 	mu     sync.Mutex
-	recent map[int64]*shell.Recent[pages.Sales]
+	recent map[int64]*shell.Recent[droppages.Sales]
 }
 
 // NewSales returns the sales of all templates.
 func NewSales(d SalesDeps) *Sales { return &Sales{SalesDeps: d} }
 
-func (c *Sales) recently(id int64) *shell.Recent[pages.Sales] {
+func (c *Sales) recently(id int64) *shell.Recent[droppages.Sales] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.recent[id] == nil {
 		if len(c.recent) >= maxSales || c.recent == nil {
-			c.recent = map[int64]*shell.Recent[pages.Sales]{} // whoever is still watching looks again
+			c.recent = map[int64]*shell.Recent[droppages.Sales]{} // whoever is still watching looks again
 		}
-		c.recent[id] = shell.NewRecent(salesLife, func(ctx context.Context) (pages.Sales, error) { return c.look(ctx, id) })
+		c.recent[id] = shell.NewRecent(salesLife, func(ctx context.Context) (droppages.Sales, error) { return c.look(ctx, id) })
 	}
 	return c.recent[id]
 }
 
 // Of returns how the template sells; nil for a draft, of which nobody can have a coupon.
-func (c *Sales) Of(ctx context.Context, t template.Template) (*pages.Sales, error) {
+func (c *Sales) Of(ctx context.Context, t template.Template) (*droppages.Sales, error) {
 	if t.Stored == template.Draft {
 		return nil, nil
 	}
@@ -79,13 +79,13 @@ func (c *Sales) Of(ctx context.Context, t template.Template) (*pages.Sales, erro
 
 // look asks who decides the claims: what a gate has given away is on
 // its shelves at once and in the database when it is written.
-func (c *Sales) look(ctx context.Context, id int64) (pages.Sales, error) {
+func (c *Sales) look(ctx context.Context, id int64) (droppages.Sales, error) {
 	t, err := c.Templates.Template(ctx, staff.System(), id)
 	if err != nil {
-		return pages.Sales{}, err
+		return droppages.Sales{}, err
 	}
 	a, err := c.Stock.Of(ctx, t)
-	s := pages.Sales{Total: a.Total, Issued: a.Issued, Writing: a.Writing, Away: a.Away}
+	s := droppages.Sales{Total: a.Total, Issued: a.Issued, Writing: a.Writing, Away: a.Away}
 	if err != nil {
 		return s, err
 	}
@@ -122,7 +122,7 @@ func (c *handlers) showClaims(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, "/templates/"+r.PathValue("id"), http.StatusSeeOther)
 		return nil
 	}
-	return c.Show(w, r, http.StatusOK, pages.ClaimsCard(*s))
+	return c.Show(w, r, http.StatusOK, droppages.ClaimsCard(*s))
 }
 
 // Paces knows how fast the claim gate gives coupons away.
@@ -133,7 +133,7 @@ type Paces interface {
 }
 
 // Shards returns where coupons behind a gate are; nil for a template that has no gate.
-func (c *Sales) Shards(ctx context.Context, t template.Template) (*pages.StockShards, error) {
+func (c *Sales) Shards(ctx context.Context, t template.Template) (*droppages.StockShards, error) {
 	if t.ClaimMode != template.Gate {
 		return nil, nil
 	}
@@ -144,7 +144,7 @@ func (c *Sales) Shards(ctx context.Context, t template.Template) (*pages.StockSh
 	return shardsOf(a, t.Zone()), nil
 }
 
-func shardsOf(a gate.Account, zone *time.Location) *pages.StockShards {
-	return &pages.StockShards{State: a.Plan.State, Reason: a.Plan.Reason, BuiltAt: a.Plan.BuiltAt, Zone: zone, Away: a.Away,
+func shardsOf(a gate.Account, zone *time.Location) *droppages.StockShards {
+	return &droppages.StockShards{State: a.Plan.State, Reason: a.Plan.Reason, BuiltAt: a.Plan.BuiltAt, Zone: zone, Away: a.Away,
 		Ledger: a.Ledger, Shelves: a.Shelves}
 }

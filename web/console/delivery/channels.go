@@ -10,7 +10,8 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	deliverypages "dropbell/views/pages/delivery"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -20,7 +21,7 @@ func (c *handlers) listChannels(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Channels{Status: status}
+	p := deliverypages.Channels{Status: status}
 	return c.Either(w, r, p.Live(), p.Page())
 }
 
@@ -63,7 +64,7 @@ func channelCrumbs(r *http.Request) []ui.Crumb {
 	return []ui.Crumb{{Label: shell.Say(r, "nav.channels"), URL: "/channels"}}
 }
 
-func (c *handlers) channelQuestion(r *http.Request, ch delivery.Channel) pages.Confirmation {
+func (c *handlers) channelQuestion(r *http.Request, ch delivery.Channel) pageparts.Confirmation {
 	step, name, drop := r.PathValue("step"), shell.Say(r, "channel."+ch.String()), dropOf(r)
 	p := ui.ConfirmProps{Title: shell.Say(r, "confirm.channel_"+step+".title", name), Points: []string{shell.Say(r, "confirm.channel_"+step+".1")},
 		Action: fmt.Sprintf("/channels/%s/%s", ch, step), Cancel: channelsURL(drop), Submit: shell.Say(r, "channels."+step), Kind: "primary", Reason: shell.Reason(r)}
@@ -74,7 +75,7 @@ func (c *handlers) channelQuestion(r *http.Request, ch delivery.Channel) pages.C
 	if drop > 0 {
 		p.Hidden = [][2]string{{"drop", strconv.FormatInt(drop, 10)}}
 	}
-	return pages.Confirmation{Active: "channels", Crumbs: channelCrumbs(r), ConfirmProps: p}
+	return pageparts.Confirmation{Active: "channels", Crumbs: channelCrumbs(r), ConfirmProps: p}
 }
 
 func (c *handlers) confirmChannel(w http.ResponseWriter, r *http.Request) error {
@@ -114,8 +115,8 @@ func (c *handlers) changeChannel(w http.ResponseWriter, r *http.Request) error {
 
 // rateQuestion asks for a channel's rate; was is what it was when the answer
 // was begun.
-func (c *handlers) rateQuestion(r *http.Request, ch delivery.Channel, was, typed, broken string) pages.Confirmation {
-	return pages.Confirmation{Active: "channels", Crumbs: channelCrumbs(r),
+func (c *handlers) rateQuestion(r *http.Request, ch delivery.Channel, was, typed, broken string) pageparts.Confirmation {
+	return pageparts.Confirmation{Active: "channels", Crumbs: channelCrumbs(r),
 		Inside: ui.Field(ui.FieldProps{Name: "rate_per_second", Label: shell.Say(r, "channels.rate_field"), Help: shell.Say(r, "channels.rate_help"), Value: typed,
 			Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off", Suffix: shell.Say(r, "replay.per_second")}),
 		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "channels.rate_title", shell.Say(r, "channel."+ch.String())), Points: []string{shell.Say(r, "channels.rate_1")},
@@ -168,8 +169,8 @@ func (c *handlers) saveRate(w http.ResponseWriter, r *http.Request) error {
 // shownTests is how many test messages are shown.
 const shownTests = 10
 
-func (c *handlers) testsPage(r *http.Request, ch delivery.Channel) (pages.ChannelTests, error) {
-	p := pages.ChannelTests{Channel: ch, Recipient: r.FormValue("recipient"), Template: r.FormValue("template"), Configured: c.Channels.Has(ch)}
+func (c *handlers) testsPage(r *http.Request, ch delivery.Channel) (deliverypages.ChannelTests, error) {
+	p := deliverypages.ChannelTests{Channel: ch, Recipient: r.FormValue("recipient"), Template: r.FormValue("template"), Configured: c.Channels.Has(ch)}
 	var err error
 	p.List, err = c.Tests.Tests(r.Context(), shell.Actor(r), ch, shownTests)
 	return p, err

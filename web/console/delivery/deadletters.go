@@ -10,7 +10,8 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	deliverypages "dropbell/views/pages/delivery"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -23,8 +24,8 @@ const maxJobs = 100
 
 // typedFilter reads which dead letters are meant. What cannot be read selects
 // nothing: an action must never reach further than what was typed.
-func typedFilter(r *http.Request) (pages.DeadFilter, delivery.DeadLetterFilter, []fault.Field) {
-	typed := pages.DeadFilter{Channel: r.FormValue("channel"), Template: strings.TrimSpace(r.FormValue("template")),
+func typedFilter(r *http.Request) (pageparts.DeadFilter, delivery.DeadLetterFilter, []fault.Field) {
+	typed := pageparts.DeadFilter{Channel: r.FormValue("channel"), Template: strings.TrimSpace(r.FormValue("template")),
 		Campaign: strings.TrimSpace(r.FormValue("campaign")), User: strings.TrimSpace(r.FormValue("user"))}
 	if values, ok := r.Form["fingerprint"]; ok {
 		typed.Fingerprint = &values[0]
@@ -51,13 +52,13 @@ func typedFilter(r *http.Request) (pages.DeadFilter, delivery.DeadLetterFilter, 
 
 // refuseFilter leads back from pages that act, or list what would be acted
 // upon, to where the filter is typed, which marks what cannot be read.
-func (c *handlers) refuseFilter(w http.ResponseWriter, r *http.Request, typed pages.DeadFilter) error {
+func (c *handlers) refuseFilter(w http.ResponseWriter, r *http.Request, typed pageparts.DeadFilter) error {
 	return c.Done(w, r, typed.URL("/dead-letters"), "", "")
 }
 
 func (c *handlers) listDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	typed, f, broken := typedFilter(r)
-	p := pages.DeadLetters{Filter: typed, Errors: broken}
+	p := deliverypages.DeadLetters{Filter: typed, Errors: broken}
 	if len(broken) == 0 {
 		groups, err := c.DeadLetters.Groups(r.Context(), shell.Actor(r), f)
 		if err != nil {
@@ -72,9 +73,9 @@ func (c *handlers) listDeadLetters(w http.ResponseWriter, r *http.Request) error
 	return c.Either(w, r, p.Results(), p.Page())
 }
 
-func (c *handlers) deadLetterJobs(r *http.Request) (pages.Jobs, error) {
+func (c *handlers) deadLetterJobs(r *http.Request) (deliverypages.Jobs, error) {
 	list, err := c.DeadLetters.Jobs(r.Context(), shell.Actor(r), recentJobs)
-	return pages.Jobs{List: list}, err
+	return deliverypages.Jobs{List: list}, err
 }
 
 // refreshJobs is the part of the page that is live while a job runs. When none
@@ -104,7 +105,7 @@ func (c *handlers) listSingleDeadLetters(w http.ResponseWriter, r *http.Request)
 	if err != nil {
 		return err
 	}
-	p := pages.DeadLetterList{Filter: typed, List: list[:min(len(list), shell.PageSize)], Export: typed.URL("/dead-letters.csv")}
+	p := deliverypages.DeadLetterList{Filter: typed, List: list[:min(len(list), shell.PageSize)], Export: typed.URL("/dead-letters.csv")}
 	if len(list) > shell.PageSize {
 		last := p.List[shell.PageSize-1]
 		p.Next = typed.URL("/dead-letters/list", [2]string{"after", fmt.Sprintf("%d_%d", last.BatchID, last.UserID)})
@@ -144,7 +145,7 @@ func (c *handlers) askReplay(w http.ResponseWriter, r *http.Request, status int,
 	if err != nil {
 		return err
 	}
-	p := pages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), PerSecond: rate, Reason: shell.Reason(r), RequestKey: shell.RequestKey(r), Errors: refused}
+	p := deliverypages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), PerSecond: rate, Reason: shell.Reason(r), RequestKey: shell.RequestKey(r), Errors: refused}
 	if r.FormValue("part") == "run" && shell.Partial(r) {
 		return c.Show(w, r, http.StatusOK, p.Run())
 	}
@@ -202,7 +203,7 @@ func (c *handlers) confirmDiscard(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	l := shell.Frame(r).Locale
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("letters.discard.title"), Points: []string{l.N("letters.discard.1", t.Total), l.T("letters.discard.2"), l.T("letters.discard.3")},
 		Action: "/dead-letters/discard", Cancel: typed.URL("/dead-letters"), Submit: l.T("letters.discard.do"), Kind: "danger",
 		Hidden: append(typed.Pairs(), [2]string{"request_key", shell.RequestKey(r)})}})
@@ -248,7 +249,7 @@ func (c *handlers) confirmCancelJob(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	l := shell.Frame(r).Locale
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("letters.job.cancel.title"), Points: []string{l.T("letters.job.cancel.1", j.Done+j.Late+j.Sent, j.Total), l.T("letters.job.cancel.2")},
 		Action: fmt.Sprintf("/dead-letters/jobs/%d/cancel", j.ID), Cancel: "/dead-letters", Submit: l.T("letters.job.cancel"), Kind: "danger", NoReason: true}})
 }

@@ -10,14 +10,14 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	deliverypages "dropbell/views/pages/delivery"
 	"dropbell/web/console/shell"
 )
 
 // deliveryQuery reads which batches are meant, and what cannot be read.
-func (c *handlers) deliveryQuery(r *http.Request) (pages.DeliveryFilter, delivery.BatchQuery, []fault.Field) {
+func (c *handlers) deliveryQuery(r *http.Request) (deliverypages.DeliveryFilter, delivery.BatchQuery, []fault.Field) {
 	typed := func(name string) string { return strings.TrimSpace(r.FormValue(name)) }
-	f := pages.DeliveryFilter{Kind: typed("kind"), Slot: typed("slot"), Channel: typed("channel"), State: typed("state"), Outcome: typed("outcome"),
+	f := deliverypages.DeliveryFilter{Kind: typed("kind"), Slot: typed("slot"), Channel: typed("channel"), State: typed("state"), Outcome: typed("outcome"),
 		Template: typed("template"), User: typed("user"), From: typed("from"), To: typed("to")}
 	q, broken := delivery.BatchQuery{Limit: shell.PageSize}, &fault.Fields{}
 	q.Kind, q.State = shell.Choice(r, "kind", delivery.Kinds(), broken), shell.Choice(r, "state", delivery.BatchStates(), broken)
@@ -78,7 +78,7 @@ func batchCursor(s string) delivery.BatchCursor {
 
 func (c *handlers) listDeliveries(w http.ResponseWriter, r *http.Request) error {
 	f, q, broken := c.deliveryQuery(r)
-	p := pages.Deliveries{Filter: f, Errors: broken}
+	p := deliverypages.Deliveries{Filter: f, Errors: broken}
 	q.After = batchCursor(r.FormValue("after"))
 	if len(broken) == 0 {
 		page, err := c.Ledger.Batches(r.Context(), shell.Actor(r), q)
@@ -115,7 +115,7 @@ func (c *handlers) exportDeliveries(w http.ResponseWriter, r *http.Request) erro
 }
 
 // recipientQuery reads which recipients of the batch in the address are meant.
-func recipientQuery(r *http.Request) (p pages.Batch, q delivery.RecipientQuery, err error) {
+func recipientQuery(r *http.Request) (p deliverypages.Batch, q delivery.RecipientQuery, err error) {
 	if q.BatchID, err = shell.PathID(r); err != nil {
 		return p, q, err
 	}

@@ -10,14 +10,15 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/i18n"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
 
 // announce finds out what can be told to the users of a template, and what has been.
-func (c *handlers) announce(ctx context.Context, by staff.Actor, t template.Template) (pages.Announce, error) {
-	p := pages.Announce{Template: t}
+func (c *handlers) announce(ctx context.Context, by staff.Actor, t template.Template) (droppages.Announce, error) {
+	p := droppages.Announce{Template: t}
 	var err error
 	if p.List, err = c.Announcements.List(ctx, by, t.ID); err != nil || !by.Can(staff.ManageTemplates, t.ShopNumber) {
 		return p, err
@@ -75,7 +76,7 @@ func (c *handlers) listAnnouncements(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	return c.Either(w, r, pages.AnnounceCard(p), p.Page())
+	return c.Either(w, r, droppages.AnnounceCard(p), p.Page())
 }
 
 // announcementKind reads the kind in the address.
@@ -108,8 +109,8 @@ func (c *handlers) confirmAnnouncement(w http.ResponseWriter, r *http.Request) e
 	if reach.LeftOut > 0 {
 		points = append(points, l.N("announce.confirm.left_out", reach.LeftOut, reminder.MaxCorrections))
 	}
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), Inside: pages.Recipients(reach),
-		ConfirmProps: ui.ConfirmProps{Title: l.T("announce.title."+string(kind), t.Name), Points: points, Action: pages.Announce{Template: t}.URL(kind),
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), Inside: droppages.Recipients(reach),
+		ConfirmProps: ui.ConfirmProps{Title: l.T("announce.title."+string(kind), t.Name), Points: points, Action: droppages.Announce{Template: t}.URL(kind),
 			Cancel: shell.TemplateURL(t.ID), Submit: l.T("announce.do." + string(kind)), Kind: "primary", NoReason: true}})
 }
 

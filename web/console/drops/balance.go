@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"dropbell/domain/reminder"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/shell"
 )
 
@@ -19,9 +19,9 @@ func (c *handlers) balance(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Balance{Template: t, At: c.Now(), Lines: make([]pages.BalanceLine, len(lines))}
+	p := droppages.Balance{Template: t, At: c.Now(), Lines: make([]droppages.BalanceLine, len(lines))}
 	for i, l := range lines {
-		p.Lines[i] = pages.BalanceLine{BalanceLine: l}
+		p.Lines[i] = droppages.BalanceLine{BalanceLine: l}
 	}
 	return c.Show(w, r, http.StatusOK, p.Page())
 }

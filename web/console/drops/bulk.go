@@ -13,7 +13,8 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -125,8 +126,8 @@ func (c *handlers) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	l := shell.Frame(r).Locale
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: l.T("nav.templates"), URL: "/templates"}},
-		Inside: pages.BulkSummary(rehearsal), ConfirmProps: ui.ConfirmProps{Title: l.N("bulk."+step+".title", int64(rehearsal.Total())), Points: []string{l.T("bulk." + step + ".1")},
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: l.T("nav.templates"), URL: "/templates"}},
+		Inside: droppages.BulkSummary(rehearsal), ConfirmProps: ui.ConfirmProps{Title: l.N("bulk."+step+".title", int64(rehearsal.Total())), Points: []string{l.T("bulk." + step + ".1")},
 			Action: "/templates/bulk", Cancel: "/templates", Submit: l.T("do." + step), Kind: kind, Hidden: hidden}})
 }
 
@@ -147,7 +148,7 @@ func (c *handlers) startBulk(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pages.Work{Job: j}.URL(), ui.Good, shell.Say(r, "bulk.started"))
+	return c.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "bulk.started"))
 }
 
 // bulkActions offers to take a finished bulk job back.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
 	"dropbell/web/console/shell"
 )
 
@@ -29,5 +29,5 @@ func (c *handlers) chooseTemplate(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, pages.TemplateChoices(list).Part())
+	return c.Show(w, r, http.StatusOK, campaignpages.TemplateChoices(list).Part())
 }

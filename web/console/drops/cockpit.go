@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/i18n"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -29,14 +29,14 @@ const (
 // A face is one state of a cockpit, drawn once for each language whoever
 // looks at it.
 type face struct {
-	page pages.Cockpit
+	page droppages.Cockpit
 	zone *time.Location
 
 	mu    sync.Mutex
 	cells map[*i18n.Locale]ui.Cells
 }
 
-func newFace(p pages.Cockpit, zone *time.Location, original *i18n.Locale) *face {
+func newFace(p droppages.Cockpit, zone *time.Location, original *i18n.Locale) *face {
 	f := &face{page: p, zone: zone, cells: map[*i18n.Locale]ui.Cells{}}
 	f.page.Sum = shell.Digest(f.page.Shape(), f.in(original))
 	return f
@@ -115,7 +115,7 @@ func (c *handlers) deck(ctx context.Context, templateID int64, before *deck) (*d
 	if err != nil {
 		return nil, err
 	}
-	p := pages.Cockpit{Template: t, At: c.Now()}
+	p := droppages.Cockpit{Template: t, At: c.Now()}
 	var known []reminder.CockpitRow
 	if before != nil {
 		known = before.page.Deck.Settled()
@@ -146,7 +146,7 @@ func (c *handlers) deck(ctx context.Context, templateID int64, before *deck) (*d
 
 // pulse goes on with the pulse of the look before, or takes it from what
 // batches say about the last minutes.
-func (c *handlers) pulse(ctx context.Context, p pages.Cockpit, before *deck) (reminder.Pulse, error) {
+func (c *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *deck) (reminder.Pulse, error) {
 	if before == nil {
 		spans, err := c.Cockpits.Spans(ctx, p.ID, reminder.PulseSteps*reminder.PulseStep)
 		pulse := reminder.Pulse{}.Until(p.Deck.At)
@@ -192,7 +192,7 @@ func (c *handlers) showCockpit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if sales != nil {
-		p.Claims = pages.ClaimsCard(*sales)
+		p.Claims = droppages.ClaimsCard(*sales)
 	}
 	return c.Show(w, r, http.StatusOK, p.Page())
 }

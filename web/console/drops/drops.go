@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/shell"
 )
 
@@ -43,16 +43,16 @@ type Users interface {
 // Sales tell how templates sell.
 type Sales interface {
 	// Of returns how the template sells; nil for a draft.
-	Of(ctx context.Context, t template.Template) (*pages.Sales, error)
+	Of(ctx context.Context, t template.Template) (*droppages.Sales, error)
 	// Shards returns where coupons behind a gate are; nil for a template that
 	// has no gate.
-	Shards(ctx context.Context, t template.Template) (*pages.StockShards, error)
+	Shards(ctx context.Context, t template.Template) (*droppages.StockShards, error)
 }
 
 // Limits are what one shop may send.
 type Limits interface {
 	// Form is the form about the limits of the shop, whose name is shown.
-	Form(r *http.Request, shop int64, name string) (pages.ShopLimits, error)
+	Form(r *http.Request, shop int64, name string) (droppages.ShopLimits, error)
 }
 
 // Deps are what the pages of this package stand on.

@@ -6,7 +6,7 @@ import (
 
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/shell"
 )
 
@@ -20,7 +20,7 @@ func (c *handlers) explain(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return shell.ErrNoPage
 	}
-	p := pages.Explain{Template: t, User: user.User{ID: id}}
+	p := droppages.Explain{Template: t, User: user.User{ID: id}}
 	switch u, err := c.Users.User(r.Context(), id); {
 	case err == nil:
 		p.User = u

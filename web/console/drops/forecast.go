@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/shell"
 )
 
@@ -16,7 +16,7 @@ import (
 const forecastAhead = 24 * time.Hour
 
 func (c *handlers) forecast(w http.ResponseWriter, r *http.Request) error {
-	p := pages.Forecast{Horizon: forecastAhead}
+	p := droppages.Forecast{Horizon: forecastAhead}
 	var err error
 	if p.Channels, err = c.Forecaster.Forecast(r.Context(), p.Horizon); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (c *handlers) forecast(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p.Halted = pages.HaltedOf(channels)
+	p.Halted = droppages.HaltedOf(channels)
 	if p.Hidden, err = c.hidden(r, p.Channels); err != nil {
 		return err
 	}

@@ -10,7 +10,8 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -20,7 +21,7 @@ func (c *handlers) newTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := pages.TemplateForm{Values: blankValues(shops), Shops: shops, RequestKey: rand.Text()}
+	f := droppages.TemplateForm{Values: blankValues(shops), Shops: shops, RequestKey: rand.Text()}
 	if from, err := strconv.ParseInt(r.FormValue("from"), 10, 64); err == nil {
 		model, err := c.Templates.Template(r.Context(), shell.Actor(r), from)
 		if err != nil {
@@ -40,7 +41,7 @@ func (c *handlers) createTemplate(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	f := pages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
+	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
 	spec, broken := readSpec(f.Values, shops, c.DefaultZone)
 	if len(broken) > 0 {
 		f.Errors = broken
@@ -82,8 +83,8 @@ func (c *handlers) editable(t template.Template) error {
 	return nil
 }
 
-func (c *handlers) formOf(t template.Template, shops []template.Shop) pages.TemplateForm {
-	return pages.TemplateForm{ID: t.ID, Version: t.Version, Shops: shops, Published: t.Stored != template.Draft,
+func (c *handlers) formOf(t template.Template, shops []template.Shop) droppages.TemplateForm {
+	return droppages.TemplateForm{ID: t.ID, Version: t.Version, Shops: shops, Published: t.Stored != template.Draft,
 		Opened: t.Stored != template.Draft && !c.Now().Before(t.OpensAt)}
 }
 
@@ -129,7 +130,7 @@ func (c *handlers) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.edit", saved.Name))
 }
 
-func (c *handlers) showForm(w http.ResponseWriter, r *http.Request, status int, f pages.TemplateForm) error {
+func (c *handlers) showForm(w http.ResponseWriter, r *http.Request, status int, f droppages.TemplateForm) error {
 	f.Title = shell.Say(r, "form.new")
 	if f.ID != 0 {
 		f.Title = shell.Say(r, "form.edit", f.Values["name"])
@@ -140,12 +141,12 @@ func (c *handlers) showForm(w http.ResponseWriter, r *http.Request, status int, 
 }
 
 // showConflict shows both versions side by side.
-func (c *handlers) showConflict(w http.ResponseWriter, r *http.Request, t template.Template, mine pages.TemplateForm) error {
+func (c *handlers) showConflict(w http.ResponseWriter, r *http.Request, t template.Template, mine droppages.TemplateForm) error {
 	who, err := shell.LastChangedBy(r, c.Audit, "template", t.ID)
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusConflict, pages.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version, Who: who}.Page())
+	return c.Show(w, r, http.StatusConflict, pageparts.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version, Who: who}.Page())
 }
 
 // previewTemplate answers what is typed so far: how the coupon looks, and
@@ -155,7 +156,7 @@ func (c *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	f := pages.TemplateForm{Values: typedValues(r), Shops: shops}
+	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops}
 	spec, broken := readSpec(f.Values, shops, c.DefaultZone)
 	f.Errors, f.Preview = broken, c.preview(r, f.Values, shops)
 	if f.Blast, err = c.blastOfForm(r, spec.OpensAt); err != nil {
@@ -166,7 +167,7 @@ func (c *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error
 
 // blastOfForm tells what the form of a published template does to its
 // reminders if it is saved with another opening.
-func (c *handlers) blastOfForm(r *http.Request, opensAt time.Time) (b pages.Blast, err error) {
+func (c *handlers) blastOfForm(r *http.Request, opensAt time.Time) (b droppages.Blast, err error) {
 	id, _ := strconv.ParseInt(r.PostFormValue("template"), 10, 64) // nonsense is none
 	t, err := shell.VisibleTemplate(r, c.Templates, id)
 	if t == nil || t.Stored == template.Draft || opensAt.IsZero() || opensAt.Equal(t.OpensAt) || !c.Now().Before(t.OpensAt) {
@@ -177,16 +178,16 @@ func (c *handlers) blastOfForm(r *http.Request, opensAt time.Time) (b pages.Blas
 }
 
 // preview shows as much as can be understood of what is typed so far.
-func (c *handlers) preview(r *http.Request, values map[string]string, shops []template.Shop) pages.CouponPreview {
+func (c *handlers) preview(r *http.Request, values map[string]string, shops []template.Shop) droppages.CouponPreview {
 	spec, _ := readSpec(values, shops, c.DefaultZone)
 	t := template.Template{Spec: spec}
 	if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == spec.ShopNumber }); i >= 0 {
 		t.ShopName, t.ShopTimezone = shops[i].Name, shops[i].Timezone
 	}
-	p := pages.CouponPreview{Template: t}
+	p := droppages.CouponPreview{Template: t}
 	l, now := shell.Frame(r).Locale, c.Now()
 	hint := func(label, text string) {
-		p.Times = append(p.Times, pages.TimeHint{Label: shell.Say(r, label), Text: text})
+		p.Times = append(p.Times, droppages.TimeHint{Label: shell.Say(r, label), Text: text})
 	}
 	when := func(at time.Time) string {
 		return l.T("time.is", l.DateTime(at, t.Zone())+" "+l.Zone(at, t.Zone()), l.Ago(at, now))

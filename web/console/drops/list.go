@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/shell"
 )
 
@@ -114,8 +114,8 @@ func phaseOf(s string, n int) (int, template.Cursor) {
 
 // templateQuery reads which templates are meant; what cannot be read is among
 // the page's errors. Days are those of the shop, if only one is meant.
-func (c *handlers) templateQuery(r *http.Request) (pages.Templates, template.Query, error) {
-	p := pages.Templates{Search: strings.TrimSpace(r.FormValue("q")), Shop: r.FormValue("shop"), From: r.FormValue("from"),
+func (c *handlers) templateQuery(r *http.Request) (droppages.Templates, template.Query, error) {
+	p := droppages.Templates{Search: strings.TrimSpace(r.FormValue("q")), Shop: r.FormValue("shop"), From: r.FormValue("from"),
 		To: r.FormValue("to"), Sort: aheadFirst}
 	if sort := r.FormValue("sort"); sort == latestFirst || sort == soonestFirst {
 		p.Sort = sort
@@ -171,7 +171,7 @@ func (c *handlers) showTemplate(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		p.Halted = pages.HaltedOf(channels)
+		p.Halted = droppages.HaltedOf(channels)
 	}
 	p.History, err = c.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), Limit: recentRecords})
 	if err != nil {
@@ -181,9 +181,9 @@ func (c *handlers) showTemplate(w http.ResponseWriter, r *http.Request) error {
 }
 
 // templatePage is the part of the page that the board and the stock make.
-func (c *handlers) templatePage(ctx context.Context, t template.Template) (pages.Template, error) {
+func (c *handlers) templatePage(ctx context.Context, t template.Template) (droppages.Template, error) {
 	board, err := c.Board.Board(ctx, t.ID)
-	p := pages.Template{Drop: pages.Drop{Template: t, Board: board}, Channels: c.Channels}
+	p := droppages.Template{Drop: droppages.Drop{Template: t, Board: board}, Channels: c.Channels}
 	for _, row := range board.Rows {
 		for _, cell := range row.Cells {
 			p.Difference += off(cell.Counts)

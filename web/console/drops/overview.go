@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -35,9 +35,9 @@ func (c *handlers) overview(w http.ResponseWriter, r *http.Request) error {
 	return c.Either(w, r, p.Live(), p.Page())
 }
 
-func (c *handlers) overviewPage(r *http.Request) (pages.Overview, error) {
+func (c *handlers) overviewPage(r *http.Request) (droppages.Overview, error) {
 	ctx, by := r.Context(), shell.Actor(r)
-	var p pages.Overview
+	var p droppages.Overview
 	var err error
 	if p.Upcoming, err = c.drops(ctx, by, upcomingDrops, func(q *template.Query) {
 		now := c.Now()
@@ -65,25 +65,25 @@ func (c *handlers) overviewPage(r *http.Request) (pages.Overview, error) {
 }
 
 // drops returns templates with their boards.
-func (c *handlers) drops(ctx context.Context, by staff.Actor, limit int, narrow func(*template.Query)) ([]pages.Drop, error) {
+func (c *handlers) drops(ctx context.Context, by staff.Actor, limit int, narrow func(*template.Query)) ([]droppages.Drop, error) {
 	q := template.Query{Limit: limit}
 	narrow(&q)
 	list, err := c.Templates.Templates(ctx, by, q)
 	if err != nil {
 		return nil, err
 	}
-	drops := make([]pages.Drop, len(list))
+	drops := make([]droppages.Drop, len(list))
 	for i, t := range list {
 		board, err := c.Board.Board(ctx, t.ID)
 		if err != nil {
 			return nil, err
 		}
-		drops[i] = pages.Drop{Template: t, Board: board}
+		drops[i] = droppages.Drop{Template: t, Board: board}
 	}
 	return drops, nil
 }
 
-func (c *handlers) first(ctx context.Context, by staff.Actor, p pages.Overview) (bool, error) {
+func (c *handlers) first(ctx context.Context, by staff.Actor, p droppages.Overview) (bool, error) {
 	if len(p.Upcoming) > 0 || len(p.Open) > 0 {
 		return false, nil
 	}
@@ -92,13 +92,13 @@ func (c *handlers) first(ctx context.Context, by staff.Actor, p pages.Overview) 
 }
 
 // judge fills in how delivery is doing and what needs attention.
-func (c *handlers) judge(r *http.Request, p *pages.Overview) error {
+func (c *handlers) judge(r *http.Request, p *droppages.Overview) error {
 	channels, err := c.States.Look(r.Context())
 	if err != nil {
 		return err
 	}
-	p.Halted = pages.HaltedOf(channels)
-	drops := append(append([]pages.Drop{}, p.Open...), p.Upcoming...)
+	p.Halted = droppages.HaltedOf(channels)
+	drops := append(append([]droppages.Drop{}, p.Open...), p.Upcoming...)
 	p.Health = c.health(drops, channels)
 	for _, d := range drops {
 		p.Attention = append(p.Attention, c.concerns(r, d)...)
@@ -117,17 +117,17 @@ func (c *handlers) judge(r *http.Request, p *pages.Overview) error {
 			return err
 		}
 		if len(stuck) > 0 {
-			p.Attention = append(p.Attention, pages.Attention{Tone: ui.Bad, URL: "/dead-messages", Text: shell.Frame(r).Locale.N("attention.dead_messages", int64(len(stuck)))})
+			p.Attention = append(p.Attention, droppages.Attention{Tone: ui.Bad, URL: "/dead-messages", Text: shell.Frame(r).Locale.N("attention.dead_messages", int64(len(stuck)))})
 		}
 	}
 	// What is broken comes before what may break.
-	slices.SortStableFunc(p.Attention, func(a, b pages.Attention) int { return ui.Severity(a.Tone) - ui.Severity(b.Tone) })
+	slices.SortStableFunc(p.Attention, func(a, b droppages.Attention) int { return ui.Severity(a.Tone) - ui.Severity(b.Tone) })
 	return nil
 }
 
 // otherDeadLetters tells of those that no shown drop tells of: of earlier
 // drops, campaigns and notices. The counters are of all shops.
-func (c *handlers) otherDeadLetters(r *http.Request, drops []pages.Drop) ([]pages.Attention, error) {
+func (c *handlers) otherDeadLetters(r *http.Request, drops []droppages.Drop) ([]droppages.Attention, error) {
 	groups, err := c.DeadLetters.Groups(r.Context(), shell.Actor(r), delivery.DeadLetterFilter{})
 	if err != nil {
 		return nil, err
@@ -142,13 +142,13 @@ func (c *handlers) otherDeadLetters(r *http.Request, drops []pages.Drop) ([]page
 	if n <= 0 {
 		return nil, nil
 	}
-	return []pages.Attention{{Tone: ui.Bad, URL: "/dead-letters", Text: shell.Frame(r).Locale.N("attention.dead_others", n)}}, nil
+	return []droppages.Attention{{Tone: ui.Bad, URL: "/dead-letters", Text: shell.Frame(r).Locale.N("attention.dead_others", n)}}, nil
 }
 
-func (c *handlers) health(drops []pages.Drop, channels [delivery.Channels]delivery.ChannelStatus) []pages.ChannelHealth {
-	list := make([]pages.ChannelHealth, delivery.Channels)
+func (c *handlers) health(drops []droppages.Drop, channels [delivery.Channels]delivery.ChannelStatus) []droppages.ChannelHealth {
+	list := make([]droppages.ChannelHealth, delivery.Channels)
 	for i, ch := range delivery.AllChannels() {
-		list[i] = pages.ChannelHealth{Channel: ch, Configured: c.Channels.Has(ch), Paused: channels[ch].Paused, Failing: channels[ch].Open()}
+		list[i] = droppages.ChannelHealth{Channel: ch, Configured: c.Channels.Has(ch), Paused: channels[ch].Paused, Failing: channels[ch].Open()}
 	}
 	for _, d := range drops {
 		for _, row := range d.Board.Rows {
@@ -168,10 +168,10 @@ func (c *handlers) running(row reminder.Row) bool {
 	return row.FiredAt != nil && (row.State == reminder.Firing || row.State == reminder.Sending || c.Now().Sub(*row.FiredAt) < time.Hour)
 }
 
-func (c *handlers) concerns(r *http.Request, d pages.Drop) (list []pages.Attention) {
+func (c *handlers) concerns(r *http.Request, d droppages.Drop) (list []droppages.Attention) {
 	l, url := shell.Frame(r).Locale, fmt.Sprintf("/templates/%d", d.ID)
 	add := func(tone ui.Tone, text string) {
-		list = append(list, pages.Attention{Tone: tone, Text: text, URL: url})
+		list = append(list, droppages.Attention{Tone: tone, Text: text, URL: url})
 	}
 	var sum delivery.Counts
 	for _, ch := range d.Board.Totals() {
@@ -181,7 +181,7 @@ func (c *handlers) concerns(r *http.Request, d pages.Drop) (list []pages.Attenti
 		}
 	}
 	if n := d.Board.DeadLetters; n > 0 {
-		list = append(list, pages.Attention{Tone: ui.Bad, Text: l.N("attention.dead", n, d.Name), URL: fmt.Sprintf("/dead-letters?template=%d", d.ID)})
+		list = append(list, droppages.Attention{Tone: ui.Bad, Text: l.N("attention.dead", n, d.Name), URL: fmt.Sprintf("/dead-letters?template=%d", d.ID)})
 	}
 	if sum.Expired > 0 {
 		add(ui.Warn, l.N("attention.expired", sum.Expired, d.Name))
@@ -194,10 +194,10 @@ func (c *handlers) concerns(r *http.Request, d pages.Drop) (list []pages.Attenti
 	return list
 }
 
-func (c *handlers) channelConcerns(r *http.Request, channels [delivery.Channels]delivery.ChannelStatus) (list []pages.Attention) {
+func (c *handlers) channelConcerns(r *http.Request, channels [delivery.Channels]delivery.ChannelStatus) (list []droppages.Attention) {
 	l := shell.Frame(r).Locale
 	add := func(tone ui.Tone, text string) {
-		list = append(list, pages.Attention{Tone: tone, URL: "/channels", Text: text})
+		list = append(list, droppages.Attention{Tone: tone, URL: "/channels", Text: text})
 	}
 	for _, s := range channels {
 		name := shell.Say(r, "channel."+s.Channel.String())

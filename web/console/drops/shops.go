@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -20,12 +20,12 @@ func (c *handlers) listShops(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, pages.Shops{List: list}.Page())
+	return c.Show(w, r, http.StatusOK, droppages.Shops{List: list}.Page())
 }
 
 func (c *handlers) newShop(w http.ResponseWriter, r *http.Request) error {
 	zone := c.DefaultZone.String()
-	return c.Show(w, r, http.StatusOK, pages.ShopForm{New: true, Values: map[string]string{"timezone": zone}, Zones: shell.Zones(zone)}.Page())
+	return c.Show(w, r, http.StatusOK, droppages.ShopForm{New: true, Values: map[string]string{"timezone": zone}, Zones: shell.Zones(zone)}.Page())
 }
 
 func (c *handlers) editShop(w http.ResponseWriter, r *http.Request) error {
@@ -33,7 +33,7 @@ func (c *handlers) editShop(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := pages.ShopForm{Zones: shell.Zones(s.Timezone), Was: s.Shown(), Values: map[string]string{
+	f := droppages.ShopForm{Zones: shell.Zones(s.Timezone), Was: s.Shown(), Values: map[string]string{
 		"shop_number": strconv.FormatInt(s.Number, 10), "name": s.Name, "timezone": s.Timezone}}
 	if shell.Actor(r).Can(staff.ManageStaff, s.Number) {
 		limits, err := c.Limits.Form(r, s.Number, s.Name)
@@ -78,7 +78,7 @@ func (c *handlers) saveShop(w http.ResponseWriter, r *http.Request) error {
 	return c.keepShop(w, r, s, f)
 }
 
-func (c *handlers) keepShop(w http.ResponseWriter, r *http.Request, s template.Shop, f pages.ShopForm) error {
+func (c *handlers) keepShop(w http.ResponseWriter, r *http.Request, s template.Shop, f droppages.ShopForm) error {
 	if len(f.Errors) > 0 {
 		f.Zones = shell.Zones(s.Timezone)
 		return c.Show(w, r, http.StatusUnprocessableEntity, f.Page())
@@ -94,8 +94,8 @@ func (c *handlers) keepShop(w http.ResponseWriter, r *http.Request, s template.S
 	return c.Done(w, r, "/shops", ui.Good, shell.Say(r, "shops.saved", s.Name))
 }
 
-func typedShop(r *http.Request) (template.Shop, pages.ShopForm) {
-	f := pages.ShopForm{Values: map[string]string{}}
+func typedShop(r *http.Request) (template.Shop, droppages.ShopForm) {
+	f := droppages.ShopForm{Values: map[string]string{}}
 	for _, name := range []string{"shop_number", "name", "timezone"} {
 		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}

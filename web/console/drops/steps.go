@@ -10,7 +10,8 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -53,15 +54,15 @@ func (c *handlers) refuseStep(w http.ResponseWriter, r *http.Request, t template
 	if err != nil {
 		return err
 	}
-	return c.StepRefused(w, r, p, cause, pages.FieldLabel)
+	return c.StepRefused(w, r, p, cause, pageparts.FieldLabel)
 }
 
 // stepQuestion asks whether the step is meant; where the state does not allow
 // it there is nothing to submit.
-func (c *handlers) stepQuestion(r *http.Request, t template.Template) (pages.Confirmation, error) {
+func (c *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts.Confirmation, error) {
 	step := r.PathValue("step")
 	if no := t.Allows(template.Transition(step), c.Now()); no != nil {
-		return pages.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
+		return pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
 			Title: shell.Say(r, "confirm.not."+step, t.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: shell.TemplateURL(t.ID), NoReason: true}}, nil
 	}
 	points, err := c.stepPoints(r, t, step)
@@ -69,7 +70,7 @@ func (c *handlers) stepQuestion(r *http.Request, t template.Template) (pages.Con
 	if step == string(template.Closing) || step == string(template.Cancelling) {
 		kind = "danger"
 	}
-	return pages.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
+	return pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
 		Title: shell.Say(r, "confirm."+step+".title", t.Name), Points: points, Action: shell.TemplateURL(t.ID) + "/" + step,
 		Cancel: shell.TemplateURL(t.ID), Submit: shell.Say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}, err
 }
@@ -83,7 +84,7 @@ func (c *handlers) stepPoints(r *http.Request, t template.Template, step string)
 	}
 	switch template.Transition(step) {
 	case template.Publishing:
-		points := []string{l.T("confirm.publish.what", pages.Worth(r.Context(), t.Spec), l.Number(t.Stock)), l.T("confirm.publish.1"), l.T("confirm.publish.2", l.DateTime(t.OpensAt, t.Zone())+" "+l.Zone(t.OpensAt, t.Zone()))}
+		points := []string{l.T("confirm.publish.what", pageparts.Worth(r.Context(), t.Spec), l.Number(t.Stock)), l.T("confirm.publish.1"), l.T("confirm.publish.2", l.DateTime(t.OpensAt, t.Zone())+" "+l.Zone(t.OpensAt, t.Zone()))}
 		if n := c.missed(t.OpensAt); n > 0 {
 			points = append(points, l.T("confirm.publish.missed", n))
 		}
@@ -152,16 +153,16 @@ func (c *handlers) movable(r *http.Request) (template.Template, error) {
 	return t, nil
 }
 
-func (c *handlers) moveQuestion(r *http.Request, t template.Template) pages.Move {
-	return pages.Move{Template: t, Reason: shell.Reason(r), Follow: r.FormValue("follow") != "", Once: r.FormValue("remind_once") != "", Opens: pages.WhenProps{Name: "opens_at", Label: shell.Say(r, "field.opens_at"),
+func (c *handlers) moveQuestion(r *http.Request, t template.Template) droppages.Move {
+	return droppages.Move{Template: t, Reason: shell.Reason(r), Follow: r.FormValue("follow") != "", Once: r.FormValue("remind_once") != "", Opens: droppages.WhenProps{Name: "opens_at", Label: shell.Say(r, "field.opens_at"),
 		Help: shell.Say(r, "help.opens_at"), Value: r.FormValue("opens_at"), Fold: r.FormValue("opens_at_fold")}}
 }
 
 // fillMove reads the typed opening and finds out what moving there would do.
-func (c *handlers) fillMove(r *http.Request, t template.Template, p *pages.Move) error {
+func (c *handlers) fillMove(r *http.Request, t template.Template, p *droppages.Move) error {
 	at, broken := shell.Instant(p.Opens.Value, p.Opens.Fold, t.Zone())
 	if broken != "" {
-		p.Opens.Error, p.Opens.Ambiguous = shell.Say(r, broken), broken == pages.KeyTimeTwice
+		p.Opens.Error, p.Opens.Ambiguous = shell.Say(r, broken), broken == pageparts.KeyTimeTwice
 		return nil
 	}
 	_, p.Opens.Fold = shell.TypedTime(at, t.Zone())
@@ -177,8 +178,8 @@ func (c *handlers) fillMove(r *http.Request, t template.Template, p *pages.Move)
 }
 
 // blast tells what moving t's opening to at would do.
-func (c *handlers) blast(t template.Template, b reminder.Board, at time.Time) pages.Blast {
-	p := pages.Blast{Valid: true, OpensAt: at, Shift: at.Sub(t.OpensAt)}
+func (c *handlers) blast(t template.Template, b reminder.Board, at time.Time) droppages.Blast {
+	p := droppages.Blast{Valid: true, OpensAt: at, Shift: at.Sub(t.OpensAt)}
 	for _, row := range b.Rows {
 		past := !row.Slot.Slot.DueAt(at).After(c.Now())
 		for _, cell := range row.Cells {
@@ -217,7 +218,7 @@ func (c *handlers) move(w http.ResponseWriter, r *http.Request) error {
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
 	moved, err := c.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec, Reason: p.Reason, RemindOnce: p.Once})
 	for _, f := range shell.FieldsOf(err) {
-		p.Error = pages.FieldLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+		p.Error = pageparts.FieldLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
 		return c.askMove(w, r, http.StatusUnprocessableEntity, p)
 	}
 	if fault.KindOf(err) == fault.Conflict {
@@ -230,7 +231,7 @@ func (c *handlers) move(w http.ResponseWriter, r *http.Request) error {
 	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.move", moved.Name, shell.Frame(r).Locale.DateTime(moved.OpensAt, moved.Zone())))
 }
 
-func (c *handlers) askMove(w http.ResponseWriter, r *http.Request, status int, p pages.Move) error {
+func (c *handlers) askMove(w http.ResponseWriter, r *http.Request, status int, p droppages.Move) error {
 	if shell.Partial(r) {
 		return c.Show(w, r, status, p.Fragment())
 	}
@@ -248,9 +249,9 @@ func (c *handlers) stockForm(w http.ResponseWriter, r *http.Request) error {
 	return c.Ask(w, r, http.StatusOK, c.stockQuestion(r, t, strconv.FormatInt(t.Stock, 10), ""))
 }
 
-func (c *handlers) stockQuestion(r *http.Request, t template.Template, typed, broken string) pages.Confirmation {
+func (c *handlers) stockQuestion(r *http.Request, t template.Template, typed, broken string) pageparts.Confirmation {
 	l := shell.Frame(r).Locale
-	return pages.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t),
+	return pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t),
 		Inside: ui.Field(ui.FieldProps{Name: "stock", Label: l.T("confirm.stock.field"), Value: typed, Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off"}),
 		ConfirmProps: ui.ConfirmProps{Title: l.T("confirm.stock.title", t.Name), Points: []string{l.T("confirm.stock.1", t.Stock, t.Issued), l.T("confirm.stock.2")},
 			Action: shell.TemplateURL(t.ID) + "/stock", Cancel: shell.TemplateURL(t.ID), Submit: l.T("do.stock"), Kind: "primary", NoReason: true,

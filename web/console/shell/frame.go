@@ -19,7 +19,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/middleware"
 )
@@ -217,8 +217,8 @@ func (sh *Shell) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-func (sh *Shell) failure(r *http.Request, err error) pages.Failure {
-	f := pages.Failure{Status: http.StatusInternalServerError}
+func (sh *Shell) failure(r *http.Request, err error) pageparts.Failure {
+	f := pageparts.Failure{Status: http.StatusInternalServerError}
 	if kind := fault.KindOf(err); kind != 0 {
 		f.Status = map[fault.Kind]int{fault.Invalid: 422, fault.NotFound: 404, fault.Conflict: 409, fault.Denied: 403,
 			fault.Unauthenticated: 401, fault.Throttled: 429, fault.Unavailable: 503}[kind]

@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -79,5 +79,5 @@ func FirstErrors(r *http.Request, jobs RowErrors, j job.Job, noted int64) (faile
 
 // JobCrumbs lead from the list of jobs to the page of one.
 func JobCrumbs(r *http.Request, j job.Job) []ui.Crumb {
-	return []ui.Crumb{{Label: Say(r, "nav.jobs"), URL: "/jobs"}, {Label: j.Title, URL: pages.Work{Job: j}.URL()}}
+	return []ui.Crumb{{Label: Say(r, "nav.jobs"), URL: "/jobs"}, {Label: j.Title, URL: pageparts.Work{Job: j}.URL()}}
 }

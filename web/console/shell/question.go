@@ -12,7 +12,8 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -26,7 +27,7 @@ func Reason(r *http.Request) string {
 }
 
 // Ask shows a confirmation: the dialog's inside or a page of its own.
-func (sh *Shell) Ask(w http.ResponseWriter, r *http.Request, status int, p pages.Confirmation) error {
+func (sh *Shell) Ask(w http.ResponseWriter, r *http.Request, status int, p pageparts.Confirmation) error {
 	if Partial(r) {
 		return sh.Show(w, r, status, p.Fragment())
 	}
@@ -72,7 +73,7 @@ func (sh *Shell) askToConfirm(w http.ResponseWriter, r *http.Request) {
 		Redirect(w, r, ConfirmPath+"?"+url.Values{"return": {to}}.Encode())
 		return
 	}
-	p := pages.Confirm{To: LocalPath(r.URL.RequestURI()), Carried: Carried(r.PostForm)}
+	p := accesspages.Confirm{To: LocalPath(r.URL.RequestURI()), Carried: Carried(r.PostForm)}
 	Frame(r).Path = "/" // a page of which only the form's answer can be asked for
 	if err := sh.askConfirm(w, r, p); err != nil {
 		sh.Fail(w, r, err)
@@ -124,7 +125,7 @@ func RequestKey(r *http.Request) string {
 
 // AskStep asks whether a step is meant, or says that it is not possible: a
 // confirmation with nothing to submit is sent with status 409.
-func (sh *Shell) AskStep(w http.ResponseWriter, r *http.Request, p pages.Confirmation) error {
+func (sh *Shell) AskStep(w http.ResponseWriter, r *http.Request, p pageparts.Confirmation) error {
 	status := http.StatusOK
 	if p.Submit == "" {
 		status = http.StatusConflict
@@ -134,7 +135,7 @@ func (sh *Shell) AskStep(w http.ResponseWriter, r *http.Request, p pages.Confirm
 
 // StepRefused asks once more and says why the step was not possible; label names
 // the fields that the cause is about.
-func (sh *Shell) StepRefused(w http.ResponseWriter, r *http.Request, p pages.Confirmation, cause error, label func(context.Context, string) string) error {
+func (sh *Shell) StepRefused(w http.ResponseWriter, r *http.Request, p pageparts.Confirmation, cause error, label func(context.Context, string) string) error {
 	p.Reason = Reason(r)
 	if p.Submit != "" { // else it says so itself
 		p.Error = ui.FaultText(r.Context(), cause)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 )
 
 // Records reads the audit log, the newest entries first.
@@ -21,5 +21,5 @@ func LastChangedBy(r *http.Request, log Records, kind string, id int64) (string,
 	if err != nil || len(last) == 0 {
 		return "", err
 	}
-	return pages.ActorName(r.Context(), last[0].Actor), nil
+	return pageparts.ActorName(r.Context(), last[0].Actor), nil
 }

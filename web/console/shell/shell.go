@@ -17,7 +17,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/i18n"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
 	"dropbell/views/static"
 	"dropbell/web/security"
 )
@@ -62,7 +62,7 @@ type Shell struct {
 	Languages *i18n.Languages
 	// askConfirm draws the page that asks for a proof before a form is sent
 	// again; see [Shell.confirmWith].
-	askConfirm func(http.ResponseWriter, *http.Request, pages.Confirm) error
+	askConfirm func(http.ResponseWriter, *http.Request, accesspages.Confirm) error
 
 	Assets   *static.Assets
 	security *security.Log
@@ -98,7 +98,7 @@ func New(d Deps) *Shell {
 }
 
 // ConfirmWith sets the page that asks members to confirm that it is they.
-func (sh *Shell) ConfirmWith(page func(http.ResponseWriter, *http.Request, pages.Confirm) error) {
+func (sh *Shell) ConfirmWith(page func(http.ResponseWriter, *http.Request, accesspages.Confirm) error) {
 	sh.askConfirm = page
 }
 

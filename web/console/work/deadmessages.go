@@ -8,7 +8,8 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
+	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -19,7 +20,7 @@ func (c *handlers) listDeadMessages(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	p := pages.DeadMessages{List: list[:min(len(list), shell.PageSize)]}
+	p := workpages.DeadMessages{List: list[:min(len(list), shell.PageSize)]}
 	if len(list) > shell.PageSize {
 		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
 	}
@@ -29,12 +30,12 @@ func (c *handlers) listDeadMessages(w http.ResponseWriter, r *http.Request) erro
 	return c.Show(w, r, http.StatusOK, p.Page())
 }
 
-func (c *handlers) deadMessageQuestion(r *http.Request, id int64) pages.Confirmation {
+func (c *handlers) deadMessageQuestion(r *http.Request, id int64) pageparts.Confirmation {
 	step, kind := r.PathValue("step"), "primary"
 	if step == "discard" {
 		kind = "danger"
 	}
-	return pages.Confirmation{Active: "dead_messages", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.dead_messages"), URL: "/dead-messages"}},
+	return pageparts.Confirmation{Active: "dead_messages", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.dead_messages"), URL: "/dead-messages"}},
 		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "confirm."+step+".title"), Points: []string{shell.Say(r, "confirm."+step+".1")}, NoReason: true,
 			Action: fmt.Sprintf("/dead-messages/%d/%s", id, step), Cancel: "/dead-messages", Submit: shell.Say(r, "dead."+step), Kind: kind}}
 }

@@ -9,7 +9,8 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
+	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -37,7 +38,7 @@ func (c *handlers) listWork(w http.ResponseWriter, r *http.Request) error {
 
 // workQuery reads which jobs are meant; what cannot be read is among the
 // page's errors.
-func workQuery(r *http.Request) (p pages.WorkList, q job.Query) {
+func workQuery(r *http.Request) (p workpages.WorkList, q job.Query) {
 	var broken fault.Fields
 	p.State = strings.TrimSpace(r.FormValue("state"))
 	if s := shell.Choice(r, "state", job.States(), &broken); s != "" {
@@ -60,7 +61,7 @@ func (c *handlers) showWork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Work{Job: j, MayStop: shell.Actor(r).Can(j.Needs, j.ShopNumber)}
+	p := pageparts.Work{Job: j, MayStop: shell.Actor(r).Can(j.Needs, j.ShopNumber)}
 	view := c.JobView(j.Kind)
 	if view.Noted != nil {
 		p.Noted = view.Noted(j)
@@ -97,11 +98,11 @@ func (c *handlers) confirmStopWork(w http.ResponseWriter, r *http.Request) error
 	if err := shell.Actor(r).May(j.Needs, j.ShopNumber); err != nil {
 		return err
 	}
-	l, url := shell.Frame(r).Locale, pages.Work{Job: j}.URL()
+	l, url := shell.Frame(r).Locale, pageparts.Work{Job: j}.URL()
 	if j.State.Over() {
 		return c.Done(w, r, url, ui.Info, l.T("jobs.over"))
 	}
-	return c.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "jobs", Crumbs: shell.JobCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "jobs", Crumbs: shell.JobCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("jobs.cancel.title", j.Title), Points: []string{l.T("jobs.cancel.1", j.Worked()), l.T("jobs.cancel.2")},
 		Action: url + "/cancel", Cancel: url, Submit: l.T("jobs.cancel"), Kind: "danger", NoReason: true}})
 }
@@ -112,7 +113,7 @@ func (c *handlers) stopWork(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	j, err := c.Jobs.Cancel(r.Context(), shell.Actor(r), id)
-	url := pages.Work{Job: job.Job{ID: id}}.URL()
+	url := pageparts.Work{Job: job.Job{ID: id}}.URL()
 	if errors.Is(err, job.ErrOver) {
 		return c.Done(w, r, url, ui.Info, shell.Say(r, "jobs.over"))
 	}

@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"dropbell/views/pages"
+	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -19,7 +19,7 @@ const queuesPath = "/queues"
 // showQueues shows the queue dashboard inside a page of the console.
 func (c *handlers) showQueues(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Security-Policy", ui.FramingPolicy(shell.Frame(r).Nonce))
-	return c.Show(w, r, http.StatusOK, pages.Queues{Inside: path.Join(MonitorPath, path.Clean("/"+r.FormValue("at")))}.Page())
+	return c.Show(w, r, http.StatusOK, workpages.Queues{Inside: path.Join(MonitorPath, path.Clean("/"+r.FormValue("at")))}.Page())
 }
 
 // queuesURL is the page that shows what the dashboard has at a path.
