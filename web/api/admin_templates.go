@@ -215,30 +215,16 @@ func (a *API) transition(tr template.Transition) func(context.Context, *transiti
 		if err := merge(err1, err2, checkText("body.reason", reason)); err != nil {
 			return nil, err
 		}
-		t, err := a.Templates.Do(ctx, actorOf(ctx), id, version, tr, reason)
-		if err != nil && Recovering(ctx) {
-			t, err = a.stepDone(ctx, id, tr, err)
+		take := a.Templates.Do
+		if Recovering(ctx) {
+			take = a.Templates.Redo
 		}
+		t, err := take(ctx, actorOf(ctx), id, version, tr, reason)
 		if err != nil {
 			return nil, err
 		}
 		return a.withSlots(ctx, t)
 	}
-}
-
-// stepDone returns the template if the step that was refused has been taken,
-// by the attempt that never answered, else the refusal.
-func (a *API) stepDone(ctx context.Context, id int64, tr template.Transition, refusal error) (template.Template, error) {
-	t, err := a.Templates.Template(ctx, actorOf(ctx), id)
-	if err != nil {
-		return t, refusal
-	}
-	done := map[template.Transition]template.State{template.Publishing: template.Published, template.Pausing: template.Paused,
-		template.Resuming: template.Published, template.Closing: template.Closed, template.Cancelling: template.Cancelled}
-	if t.Stored != done[tr] {
-		return t, refusal
-	}
-	return t, nil
 }
 
 // checkText refuses text that no database can hold.
