@@ -133,9 +133,9 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 	channels := delivery.ChannelSetOf(delivery.AllChannels()...)
 	keys := postgres.NewIdempotency(db)
 	handler := api.New(api.Deps{
-		Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock},
-		Board:     postgres.NewBoards(db), Keys: postgres.NewStaff(db), Tokens: tokens, Shops: postgres.NewTemplates(db),
-		Idempotency: keys, Hub: &api.Hub{}, Channels: channels, Now: clock, Log: discard,
+		PipelineDeps: api.PipelineDeps{Keys: postgres.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: clock, Log: discard},
+		Reminders:    &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock},
+		Board:        postgres.NewBoards(db), Shops: postgres.NewTemplates(db), Hub: &api.Hub{}, Channels: channels,
 	})
 	return handler, func() { reservations.Close(); keys.Close(); db.Close() }, nil
 }

@@ -83,13 +83,13 @@ func (a *API) adminCampaignRoutes() {
 		}
 		return more
 	}
-	register(a, a.operation(op(http.MethodPost, "", "create-campaign", "Create a campaign",
+	register(a.Pipeline, a.operation(op(http.MethodPost, "", "create-campaign", "Create a campaign",
 		route{Status: http.StatusCreated, Example: campaignExample, Description: "It is a draft until it is published."})), a.createCampaign)
-	register(a, a.operation(op(http.MethodGet, "", "list-campaigns", "List campaigns", route{Description: "The newest first."})), a.listCampaigns)
-	register(a, a.operation(op(http.MethodPost, "/estimate", "estimate-audience", "Say about how many users an audience has",
+	register(a.Pipeline, a.operation(op(http.MethodGet, "", "list-campaigns", "List campaigns", route{Description: "The newest first."})), a.listCampaigns)
+	register(a.Pipeline, a.operation(op(http.MethodPost, "/estimate", "estimate-audience", "Say about how many users an audience has",
 		route{Example: `{"audience":{"all":true}}`, Codes: []string{"segment_not_found", "template_not_found"}})), a.estimateAudience)
-	register(a, a.operation(op(http.MethodGet, "/{id}", "get-campaign", "Show a campaign and its progress", route{})), a.getCampaign)
-	register(a, a.operation(op(http.MethodPatch, "/{id}", "change-campaign", "Change a campaign", route{
+	register(a.Pipeline, a.operation(op(http.MethodGet, "/{id}", "get-campaign", "Show a campaign and its progress", route{})), a.getCampaign)
+	register(a.Pipeline, a.operation(op(http.MethodPatch, "/{id}", "change-campaign", "Change a campaign", route{
 		Description: "A draft may change in every way; once published, only its rate, until it is over.",
 		Codes:       []string{"precondition_required", "stale_version", "invalid_transition"}, Example: `{"rate_per_second":50}`})), a.changeCampaign)
 	for _, step := range []struct {
@@ -102,23 +102,23 @@ func (a *API) adminCampaignRoutes() {
 		{campaign.Resuming, "Go on where it was paused", nil},
 		{campaign.Cancelling, "End a campaign; whoever is left is skipped", nil},
 	} {
-		register(a, a.operation(op(http.MethodPost, "/{id}/"+string(step.name), string(step.name)+"-campaign", step.text,
+		register(a.Pipeline, a.operation(op(http.MethodPost, "/{id}/"+string(step.name), string(step.name)+"-campaign", step.text,
 			route{Codes: append([]string{"stale_version", "invalid_transition", "approval_required", "approval_lapsed"}, step.codes...), Example: `{"reason":"as planned"}`})), a.campaignStep(step.name))
 	}
 	a.approvalRoutes(op)
-	register(a, a.operation(op(http.MethodPost, "/{id}/test", "test-campaign", "Send the message to one user now",
+	register(a.Pipeline, a.operation(op(http.MethodPost, "/{id}/test", "test-campaign", "Send the message to one user now",
 		route{Codes: []string{"channel_unavailable"}, Example: `{"user_id":"1001"}`,
 			Description: "In whatever state the campaign is. The answer says what became of it within three seconds."})), a.testCampaign)
-	register(a, a.operation(op(http.MethodGet, "/{id}/preview", "preview-campaign", "Render the message as a user gets it", route{})), a.previewCampaign)
-	register(a, a.operation(op(http.MethodGet, "/{id}/balance", "campaign-balance", "Recompute a campaign's account",
+	register(a.Pipeline, a.operation(op(http.MethodGet, "/{id}/preview", "preview-campaign", "Render the message as a user gets it", route{})), a.previewCampaign)
+	register(a.Pipeline, a.operation(op(http.MethodGet, "/{id}/balance", "campaign-balance", "Recompute a campaign's account",
 		route{Description: "audience = sent + skipped + expired + dead + in flight, counted from the rows."})), a.campaignBalance)
 	a.resultRoutes(op)
 	limits := route{traits: staffOnly, Path: "/admin/shops/{number}/campaign-limits", Tag: tagStaff}
 	limits.Method, limits.ID, limits.Summary = http.MethodGet, "get-campaign-limits", "Show what a shop allows its campaigns"
-	register(a, a.operation(limits), a.campaignLimits)
+	register(a.Pipeline, a.operation(limits), a.campaignLimits)
 	limits.Method, limits.ID, limits.Summary, limits.Example = http.MethodPut, "set-campaign-limits", "Change what a shop allows its campaigns", `{"per_day":1,"per_week":3,"approval_above":0}`
 	limits.Description = "For admins only: whoever sends campaigns does not decide how many may be sent to without a second person."
-	register(a, a.operation(limits), a.setCampaignLimits)
+	register(a.Pipeline, a.operation(limits), a.setCampaignLimits)
 }
 
 func (a *API) createCampaign(ctx context.Context, in *struct{ Body CampaignWish }) (*campaignAnswer, error) {

@@ -58,17 +58,17 @@ type codeBatchAnswer struct {
 
 func (a *API) adminCodeRoutes() {
 	staffOnly := traits{access: forStaff}
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes", ID: "generate-codes", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes", ID: "generate-codes", Tag: tagStaff,
 		Summary: "Generate redeem codes",
 		Description: "In the background, for a template that is obtained by code; progress_url says how far it is. More codes than there is " +
 			"stock are allowed: whoever redeems too late is answered sold_out.",
 		Status: http.StatusAccepted, Example: `{"count":1000}`,
 		Codes: []string{"template_not_found", "template_not_open", "not_by_code", "codes_not_configured", "codes_exhausted"}}), a.generateCodes)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes", ID: "list-codes", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes", ID: "list-codes", Tag: tagStaff,
 		Summary: "List batches of redeem codes with their progress", Codes: []string{"template_not_found"}}), a.listCodes)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes/{batch}", ID: "get-codes", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes/{batch}", ID: "get-codes", Tag: tagStaff,
 		Summary: "Show a batch of redeem codes", Codes: []string{"template_not_found", "code_batch_not_found"}}), a.getCodes)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes/{batch}/revoke", ID: "revoke-codes", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes/{batch}/revoke", ID: "revoke-codes", Tag: tagStaff,
 		Summary: "Make the unused codes of a batch worthless", Description: "For good. Coupons that were issued stay.",
 		Example: `{"reason":"sent to the wrong partner"}`, Codes: []string{"template_not_found", "code_batch_not_found", "codes_revoked"}}), a.revokeCodes)
 	a.exportRoute()
@@ -83,7 +83,7 @@ func (a *API) exportRoute() {
 			"money: every export is recorded in the audit log. An answer that breaks off is not complete; ask again.",
 		Codes: []string{"template_not_found", "code_batch_not_found", "no_codes", "codes_not_ready", "codes_revoked", "code_key_missing"}})
 	op.Responses["200"] = &huma.Response{Description: "The codes.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	register(a, op, func(ctx context.Context, in *struct {
+	register(a.Pipeline, op, func(ctx context.Context, in *struct {
 		TemplateRef
 		Batch string `query:"batch" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this batch."`
 	}) (*struct{ Body func(huma.Context) }, error) {
@@ -120,7 +120,7 @@ func (a *API) sendCodes(w http.ResponseWriter, r *http.Request, x redeemcode.Exp
 		a.problem(r.Context(), err).write(w)
 	default:
 		if r.Context().Err() == nil {
-			a.log.ErrorContext(r.Context(), "export of codes broke off", "err", err)
+			a.logger().ErrorContext(r.Context(), "export of codes broke off", "err", err)
 		}
 		panic(http.ErrAbortHandler) // nobody shall take a part for the whole
 	}

@@ -42,18 +42,18 @@ type grantAnswer struct{ Body Grant }
 
 func (a *API) adminCouponRoutes() {
 	staffOnly := traits{access: forStaff}
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/users/{id}/coupons", ID: "list-user-coupons", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/users/{id}/coupons", ID: "list-user-coupons", Tag: tagStaff,
 		Summary: "List a user's coupons", Description: "The newest first; keys that are limited to shops see what concerns these."}), a.userCoupons)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/coupons/{id}/revoke", ID: "revoke-coupon", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/coupons/{id}/revoke", ID: "revoke-coupon", Tag: tagStaff,
 		Summary: "Take an unused coupon away for good", Description: "With return_to_stock somebody else can have one: it no longer counts as issued, while the user's limit still counts it. " +
 			"Without, it stays issued. Repeating it changes nothing, not even this choice. Refunded and expired coupons never return to stock.",
 		Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"reason":"given to the wrong person","return_to_stock":true}`}), a.revokeCoupon)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/grants", ID: "grant-coupons", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/grants", ID: "grant-coupons", Tag: tagStaff,
 		Summary: "Give a coupon of the template to each of a list of users", Status: http.StatusAccepted,
 		Description: "Works in the background. Neither window nor way of obtaining is asked; stock, limit per user and pause are. A list gives " +
 			"a user one coupon at most.",
 		Codes: []string{"template_not_found", "invalid_transition"}, Example: `{"user_ids":["1001","1002"],"dry_run":true}`}), a.grantCoupons)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/grants/{id}", ID: "get-grant", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/grants/{id}", ID: "get-grant", Tag: tagStaff,
 		Summary: "Show how far a list of grants is", Codes: []string{"job_not_found"}}), a.grant)
 	a.grantRoutes()
 }

@@ -14,11 +14,11 @@ import (
 )
 
 func (a *API) grantRoutes() {
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/apply", ID: "apply-grant", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/apply", ID: "apply-grant", Tag: tagStaff,
 		Summary: "Give the coupons that a dry run was about", Status: http.StatusAccepted,
 		Description: "The dry run must be done. It is applied once: asking again, whoever does, answers with the same job, and started_by says who was first.",
 		Codes:       []string{"job_not_found", "template_not_found", "invalid_transition"}, Example: `{"reason":"thanks to the testers"}`}), a.applyGrant)
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/take-back", ID: "take-back-grant", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/take-back", ID: "take-back-grant", Tag: tagStaff,
 		Summary: "Revoke the unused coupons that a list was given", Status: http.StatusAccepted,
 		Description: "Works in the background; GET /admin/grants/{job_id} says how far it is, done being the coupons revoked and failed those that are " +
 			"locked, used or expired and stay; results counts them by what became of them: revoked, revoked_before (not by this job), locked, used, expired, gone. " +
@@ -30,7 +30,7 @@ func (a *API) grantRoutes() {
 			"once a dry run is applied, both its id and the new one tell what was given. An answer that breaks off is not complete; ask again.",
 		Codes: []string{"job_not_found"}})
 	op.Responses["200"] = &huma.Response{Description: "The rows.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	register(a, op, a.grantResults)
+	register(a.Pipeline, op, a.grantResults)
 }
 
 func (a *API) applyGrant(ctx context.Context, in *struct {

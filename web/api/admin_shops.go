@@ -29,9 +29,9 @@ type ShopList struct {
 }
 
 func (a *API) adminShopRoutes() {
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodGet, Path: "/admin/shops", ID: "list-shops", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodGet, Path: "/admin/shops", ID: "list-shops", Tag: tagStaff,
 		Summary: "List shops"}), a.listShops)
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPut, Path: "/admin/shops/{number}", ID: "put-shop", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPut, Path: "/admin/shops/{number}", ID: "put-shop", Tag: tagStaff,
 		Summary: "Name a shop and set its time zone", Description: "Creates the shop if there is none with the number.",
 		Example: `{"name":"Tea House","timezone":"Asia/Shanghai"}`}), a.putShop)
 }

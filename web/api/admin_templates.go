@@ -67,14 +67,14 @@ const templateExample = `{"shop_number":"10","name":"20 off","kind":"amount_off"
 
 func (a *API) adminTemplateRoutes() {
 	staffOnly := traits{access: forStaff}
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates", ID: "create-template", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates", ID: "create-template", Tag: tagStaff,
 		Summary: "Create a template", Description: "It is a draft, which nobody can reserve, until it is published. A shop number that is new creates the shop.",
 		Status: http.StatusCreated, Example: templateExample}), a.createTemplate)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates", ID: "list-templates", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates", ID: "list-templates", Tag: tagStaff,
 		Summary: "List templates", Description: "By opening."}), a.listTemplates)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}", ID: "get-admin-template", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}", ID: "get-admin-template", Tag: tagStaff,
 		Summary: "Show a template with its reminder slots and stock ledger", Codes: []string{"template_not_found"}}), a.adminTemplate)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPatch, Path: "/admin/templates/{id}", ID: "change-template", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodPatch, Path: "/admin/templates/{id}", ID: "change-template", Tag: tagStaff,
 		Summary: "Change a template",
 		Description: "A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; " +
 			"less of it down to what is issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.",
@@ -90,12 +90,12 @@ func (a *API) adminTemplateRoutes() {
 		{template.Closing, "End a drop"},
 		{template.Cancelling, "Call a drop off before it opens"},
 	} {
-		register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/" + string(tr.name),
+		register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/" + string(tr.name),
 			ID: string(tr.name) + "-template", Tag: tagStaff, Summary: tr.text,
 			Codes:   []string{"template_not_found", "stale_version", "invalid_transition"},
 			Example: `{"reason":"as planned"}`}), a.transition(tr.name))
 	}
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/balance", ID: "template-balance", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/balance", ID: "template-balance", Tag: tagStaff,
 		Summary:     "Recompute a template's balance sheet",
 		Description: "For every slot and channel: reserved at fire = sent + skipped + expired + dead + in flight, counted from the rows. For the stock: total = shelf + writing + issued.",
 		Codes:       []string{"template_not_found"}}), a.balance)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -65,11 +66,11 @@ func (a *API) adminUserRoutes() {
 	op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"application/x-ndjson": { // no lines are fine
 		Schema:  &huma.Schema{Type: huma.TypeString, Format: "binary", Description: "Each line is a UserLine."},
 		Example: `{"id":"1001","name":"Ann","email":"ann@example.com","phone":"+8613800138000","locale":"zh-CN","timezone":"Asia/Shanghai"}` + "\n"}}}
-	schemas := a.huma.OpenAPI().Components.Schemas
+	schemas := a.schemas()
 	op.Responses["200"] = &huma.Response{Description: "What became of the lines.", Content: map[string]*huma.MediaType{
-		"application/json": {Schema: schemas.Schema(typeOf[ImportResult](), true, "")}}}
-	schemas.Schema(typeOf[UserLine](), true, "")
-	register(a, op, func(ctx context.Context, _ *struct{}) (*struct{ Body func(huma.Context) }, error) {
+		"application/json": {Schema: schemas.Schema(reflect.TypeFor[ImportResult](), true, "")}}}
+	schemas.Schema(reflect.TypeFor[UserLine](), true, "")
+	register(a.Pipeline, op, func(ctx context.Context, _ *struct{}) (*struct{ Body func(huma.Context) }, error) {
 		if err := actorOf(ctx).May(staff.ManageUsers, 0); err != nil {
 			return nil, err
 		}
@@ -154,9 +155,6 @@ func (im *importer) next() ([]byte, error) {
 	}
 	return bytes.TrimSpace(text), err
 }
-
-// byteOrderMark is what some programs write before text in UTF-8.
-const byteOrderMark = "\xef\xbb\xbf"
 
 func (im *importer) take(text []byte) {
 	c, err := parseUser(text)

@@ -9,7 +9,7 @@ import (
 )
 
 func (a *API) eraseRoute() {
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodDelete, Path: "/admin/users/{id}", ID: "erase-user", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodDelete, Path: "/admin/users/{id}", ID: "erase-user", Tag: tagStaff,
 		Summary: "Forget a user",
 		Description: "Removes name, contacts, preferences, attributes, reservations, places in lists, uploaded files, and every text that holds one of them. " +
 			"The bare id stays in coupons and deliveries, so that sums still add up. From then on nothing is stored about the id: lines of an import and of a list are refused, " +
@@ -24,7 +24,7 @@ func (a *API) eraseRoute() {
 			}
 			return &struct{}{}, a.Users.Erase(ctx, actorOf(ctx), user.ID(id))
 		})
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodDelete, Path: "/admin/users/{id}/erasure", ID: "lift-erasure", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodDelete, Path: "/admin/users/{id}/erasure", ID: "lift-erasure", Tag: tagStaff,
 		Summary: "Let an erased user be known again", Status: http.StatusNoContent, Codes: []string{"erasure_not_found"}}),
 		func(ctx context.Context, in *UserRef) (*struct{}, error) {
 			id, err := parseID("path.id", in.ID)
@@ -33,7 +33,7 @@ func (a *API) eraseRoute() {
 			}
 			return &struct{}{}, a.Users.LiftErasure(ctx, actorOf(ctx), user.ID(id))
 		})
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodGet, Path: "/admin/users/{id}/data", ID: "user-data", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodGet, Path: "/admin/users/{id}/data", ID: "user-data", Tag: tagStaff,
 		Summary: "Everything stored about a user", Description: "For the user, who may ask for it: the rows of every table that names them, by table. That it was taken out is in the audit log."}),
 		func(ctx context.Context, in *UserRef) (*struct{ Body map[string]any }, error) {
 			id, err := parseID("path.id", in.ID)

@@ -88,7 +88,7 @@ func callerOf(ctx context.Context) *caller {
 
 // authenticate finds out who calls and whether an operation is for them. A
 // caller who is known is returned with the refusal, too.
-func (a *API) authenticate(r *http.Request, needed access) (*caller, error) {
+func (pl *Pipeline) authenticate(r *http.Request, needed access) (*caller, error) {
 	header := r.Header.Get("Authorization")
 	if header == "" && needed == forAnybody {
 		return &caller{}, nil
@@ -99,9 +99,9 @@ func (a *API) authenticate(r *http.Request, needed access) (*caller, error) {
 		return nil, staff.ErrUnauthenticated.Because("send a token or an API key as Authorization: Bearer …")
 	}
 	if looksLikeToken(credential) {
-		return a.byToken(r, credential, needed)
+		return pl.byToken(r, credential, needed)
 	}
-	return a.byKey(r, credential, needed)
+	return pl.byKey(r, credential, needed)
 }
 
 // looksLikeToken tells a JWT, three parts between dots, from a service key.
@@ -109,11 +109,11 @@ func looksLikeToken(s string) bool {
 	return strings.Count(s, ".") == 2 && !strings.HasPrefix(s, staff.KeyPrefix)
 }
 
-func (a *API) byToken(r *http.Request, token string, needed access) (*caller, error) {
-	if a.Tokens == nil {
+func (pl *Pipeline) byToken(r *http.Request, token string, needed access) (*caller, error) {
+	if pl.deps.Tokens == nil {
 		return nil, staff.ErrUnauthenticated.Because("this server takes no user tokens")
 	}
-	c, err := a.Tokens.caller(r.Context(), token)
+	c, err := pl.deps.Tokens.caller(r.Context(), token)
 	if err != nil {
 		return nil, err
 	}
@@ -136,12 +136,12 @@ func clientOf(r *http.Request) netip.Addr {
 	return netip.Addr{}
 }
 
-func (a *API) byKey(r *http.Request, secret string, needed access) (*caller, error) {
-	key, err := a.keys.key(r.Context(), secret, clientOf(r))
+func (pl *Pipeline) byKey(r *http.Request, secret string, needed access) (*caller, error) {
+	key, err := pl.keys.key(r.Context(), secret, clientOf(r))
 	if err != nil {
 		return nil, err
 	}
-	c := &caller{key: key, withdrawn: func() bool { return a.keys.revoked(secret) }}
+	c := &caller{key: key, withdrawn: func() bool { return pl.keys.revoked(secret) }}
 	if key.ExpiresAt != nil {
 		c.until = *key.ExpiresAt
 	}
@@ -187,11 +187,11 @@ func (t traits) permits(r *http.Request) error {
 }
 
 // countFailure slows down whoever tries credentials out.
-func (a *API) countFailure(q *middleware.Request, r *http.Request, err error) error {
+func (pl *Pipeline) countFailure(q *middleware.Request, r *http.Request, err error) error {
 	if fault.KindOf(err) != fault.Unauthenticated || r.Header.Get("Authorization") == "" {
 		return err
 	}
-	d := a.failed.Allow(middleware.AddressKey('f', q.ClientIP(r)), a.Now())
+	d := pl.failed.Allow(middleware.AddressKey('f', q.ClientIP(r)), pl.deps.Now())
 	if d.Allowed {
 		return err
 	}

@@ -76,7 +76,8 @@ func full(b testing.TB, templates reminder.Templates, store reminder.Store) http
 		b.Fatal(err)
 	}
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
-	a := api.New(api.Deps{Tokens: tokens, Hub: &api.Hub{}, Channels: channels, Now: now, Log: log, UserLimit: 1 << 30, Users: &user.Service{},
+	a := api.New(api.Deps{PipelineDeps: api.PipelineDeps{Tokens: tokens, Now: now, Log: log, UserLimit: 1 << 30},
+		Hub: &api.Hub{}, Channels: channels, Users: &user.Service{},
 		Reminders: &reminder.Service{Store: store, Templates: templates, Channels: channels, Now: now}})
 	root := chi.NewMux()
 	root.Use(middleware.Requests(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}))

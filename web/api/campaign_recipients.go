@@ -28,7 +28,7 @@ func (a *API) recipientsRoute(op func(method, path, id, summary string, more rou
 	r.stream = true
 	o := a.operation(r)
 	o.Responses["200"] = &huma.Response{Description: "The recipients.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	register(a, o, a.exportRecipients)
+	register(a.Pipeline, o, a.exportRecipients)
 }
 
 func (a *API) exportRecipients(ctx context.Context, in *struct {
@@ -83,7 +83,7 @@ func (a *API) sendRows(w http.ResponseWriter, r *http.Request, name string, head
 		a.problem(r.Context(), err).write(w)
 	default:
 		if r.Context().Err() == nil {
-			a.log.ErrorContext(r.Context(), "export broke off", "file", name, "err", err)
+			a.logger().ErrorContext(r.Context(), "export broke off", "file", name, "err", err)
 		}
 		panic(http.ErrAbortHandler)
 	}

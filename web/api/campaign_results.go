@@ -192,12 +192,12 @@ func (a *API) campaignRecipients(ctx context.Context, in *struct {
 
 // resultRoutes are those of what became of a campaign; op completes a route.
 func (a *API) resultRoutes(op func(method, path, id, summary string, more route) route) {
-	register(a, a.operation(op(http.MethodGet, "/{id}/results", "campaign-results", "Show what a campaign led to", route{
+	register(a.Pipeline, a.operation(op(http.MethodGet, "/{id}/results", "campaign-results", "Show what a campaign led to", route{
 		Description: "By content and hold-out, counted by a worker: every half minute while the campaign goes out, ever less often for seven days " +
 			"after its end. Every number counts people, each once; all groups are watched over the same time."})), a.campaignResults)
-	register(a, a.operation(op(http.MethodGet, "/{id}/recipients", "campaign-recipients", "List a campaign's recipients and what became of each", route{
+	register(a.Pipeline, a.operation(op(http.MethodGet, "/{id}/recipients", "campaign-recipients", "List a campaign's recipients and what became of each", route{
 		Description: "Everybody in the audience as far as it has been cut into batches; nobody once its batches are past their retention."})), a.campaignRecipients)
 	a.recipientsRoute(op)
-	register(a, a.operation(op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Say what became of one user",
+	register(a.Pipeline, a.operation(op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Say what became of one user",
 		route{Codes: []string{"recipient_not_found"}})), a.campaignRecipient)
 }

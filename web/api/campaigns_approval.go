@@ -57,14 +57,14 @@ type CampaignApproval struct {
 func (a *API) approvalRoutes(op func(method, path, id, summary string, more route) route) {
 	codes := []string{"invalid_transition", "approval_required", "approval_lapsed", "approval_not_asked"}
 	const example = `{"request_id":"12","reason":"as agreed with the shop"}`
-	register(a, a.operation(op(http.MethodGet, "/{id}/approval", "campaign-approval", "Show what a second person has to approve",
+	register(a.Pipeline, a.operation(op(http.MethodGet, "/{id}/approval", "campaign-approval", "Show what a second person has to approve",
 		route{Description: "Beside what was asked for stands what the campaign is now."})), a.campaignApproval)
-	register(a, a.operation(op(http.MethodPost, "/{id}/approve", "approve-campaign", "Publish a campaign that somebody has asked approval for, or let a held one go on",
+	register(a.Pipeline, a.operation(op(http.MethodPost, "/{id}/approve", "approve-campaign", "Publish a campaign that somebody has asked approval for, or let a held one go on",
 		route{Codes: append(codes, "already_published", "list_incomplete"), Example: example,
 			Description: "Exactly what the request says: if the campaign, or the rule of its segment, has changed since, it is `approval_lapsed`."})), a.approveCampaign)
-	register(a, a.operation(op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse a campaign that somebody has asked approval for",
+	register(a.Pipeline, a.operation(op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse a campaign that somebody has asked approval for",
 		route{Codes: codes, Example: example, Description: "The reason is a must. The campaign stays a draft."})), a.refuseCampaign)
-	register(a, a.operation(op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Take back that approval was asked for",
+	register(a.Pipeline, a.operation(op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Take back that approval was asked for",
 		route{Codes: codes, Example: example, Description: "For those who cannot approve it: who asked, and who created the campaign. It stays a draft, for which somebody else can ask."})), a.withdrawCampaign)
 }
 

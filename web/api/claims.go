@@ -50,7 +50,7 @@ type claimAnswer struct {
 }
 
 func (a *API) claimRoutes() {
-	register(a, a.operation(route{traits: traits{hot: true, quick: a.claimQuickly, ownKeys: true}, Method: http.MethodPost, Path: "/claims",
+	register(a.Pipeline, a.operation(route{traits: traits{hot: true, quick: a.claimQuickly, ownKeys: true}, Method: http.MethodPost, Path: "/claims",
 		ID: "claim", Tag: tagUsers, Summary: "Claim a coupon", Status: http.StatusCreated,
 		Description: "First come, first served while the drop is open. The answer comes after the coupon is stored durably. Send an " +
 			"Idempotency-Key: if no answer arrives, the same request with the same key gets the coupon that was issued, for ever. A " +
@@ -59,9 +59,9 @@ func (a *API) claimRoutes() {
 		Codes: []string{"template_not_found", "template_not_open", "not_started", "ended", "sold_out", "limit_reached",
 			"idempotency_conflict"},
 		Example: `{"template_id":"1"}`}), a.claim)
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim", Tag: tagUsers,
+	register(a.Pipeline, a.operation(route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim", Tag: tagUsers,
 		Summary: "Show what became of a claim", Codes: []string{"claim_not_found"}}), a.claimByID)
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/coupons", ID: "list-coupons", Tag: tagUsers,
+	register(a.Pipeline, a.operation(route{Method: http.MethodGet, Path: "/coupons", ID: "list-coupons", Tag: tagUsers,
 		Summary: "List the user's coupons", Description: "The newest first."}), a.coupons)
 }
 
@@ -143,7 +143,7 @@ func (a *API) claimQuickly(w http.ResponseWriter, r *http.Request, body []byte) 
 
 // scanClaim reads a wish that is written the plain way; see [scanWish].
 func scanClaim(body []byte) (wish ClaimWish, ok bool) {
-	s := scanner{rest: body}
+	s := newScanner(body)
 	ok = s.object(func(field string) bool {
 		return field == "template_id" && wish.TemplateID == "" && s.id(&wish.TemplateID)
 	})

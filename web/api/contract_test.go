@@ -37,7 +37,7 @@ func newContract(t testing.TB) contract {
 }
 
 // document is what GET /openapi.json answers.
-func document() []byte { return api.New(api.Deps{Now: now}).OpenAPI() }
+func document() []byte { return api.New(api.Deps{PipelineDeps: api.PipelineDeps{Now: now}}).OpenAPI() }
 
 // run fails unless the tool ends well; it returns what it said.
 func (c contract) run(name string, args ...string) string {

@@ -11,8 +11,6 @@ import (
 	"dropbell/domain/user"
 )
 
-const tagPayment = "For payment"
-
 // Coupon is one coupon of one user.
 type Coupon struct {
 	CouponID   string `json:"coupon_id" example:"1"`
@@ -66,10 +64,10 @@ type CouponRef struct {
 type couponAnswer struct{ Body Coupon }
 
 func (a *API) couponRoutes() {
-	register(a, a.operation(route{traits: traits{access: forOwners}, Method: http.MethodGet, Path: "/coupons/{id}", ID: "get-coupon", Tag: tagUsers,
+	register(a.Pipeline, a.operation(route{traits: traits{access: forOwners}, Method: http.MethodGet, Path: "/coupons/{id}", ID: "get-coupon", Tag: tagUsers,
 		Summary: "Show a coupon", Description: "Users see their own; a key with the scope payment and without X-User-ID sees any.",
 		Codes: []string{"coupon_not_found"}}), a.coupon)
-	register(a, a.operation(route{traits: traits{access: forPayment}, Method: http.MethodPost, Path: "/coupons/{id}/lock", ID: "lock-coupon", Tag: tagPayment,
+	register(a.Pipeline, a.operation(route{traits: traits{access: forPayment}, Method: http.MethodPost, Path: "/coupons/{id}/lock", ID: "lock-coupon", Tag: tagPayment,
 		Summary: "Hold a coupon for an order and learn the discount",
 		Description: "Repeating it gives the same answer; with other amounts it is refused. An order locks a coupon once: after its lock has " +
 			"ended by release, time-out or refund, or if its release came first, the order is refused and needs a new id. Amounts are minor units; " +
@@ -85,7 +83,7 @@ func (a *API) couponRoutes() {
 		{"release", "Give the coupon back", "Works before its lock too, which then fails. A confirmed order is refused: refund it.", (*coupon.Service).Release},
 		{"refund", "Return a used coupon", "It is unused again, or expired if its time has passed.", (*coupon.Service).Refund},
 	} {
-		register(a, a.operation(route{traits: traits{access: forPayment}, Method: http.MethodPost, Path: "/coupons/{id}/" + s.name,
+		register(a.Pipeline, a.operation(route{traits: traits{access: forPayment}, Method: http.MethodPost, Path: "/coupons/{id}/" + s.name,
 			ID: s.name + "-coupon", Tag: tagPayment, Summary: s.summary, Description: s.description + " Repeating it changes nothing.",
 			Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"order_id":"A-1001"}`}), a.paymentStep(s.do))
 	}

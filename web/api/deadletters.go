@@ -72,14 +72,14 @@ type deadLetterOrder struct {
 
 func (a *API) deadLetterRoutes() {
 	staffOnly := traits{access: forStaff}
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/dead-letters", ID: "list-dead-letters", Tag: tagStaff,
+	register(a.Pipeline, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/dead-letters", ID: "list-dead-letters", Tag: tagStaff,
 		Summary: "Count dead letters by channel and kind of error", Description: "The most frequent first."}), a.deadLetters)
 	for _, action := range []delivery.DeadLetterAction{delivery.Replay, delivery.Discard} {
 		summary, text := "Try dead letters again", "In the background. Nobody is sent a message that another attempt got through, and nothing after the opening."
 		if action == delivery.Discard {
 			summary, text = "Give dead letters up", "In the background. They keep counting as dead in the balance sheet."
 		}
-		register(a, a.operation(route{traits: traits{access: forStaff, reads: true}, Method: http.MethodPost, Path: "/admin/dead-letters/" + string(action), Tag: tagStaff,
+		register(a.Pipeline, a.operation(route{traits: traits{access: forStaff, reads: true}, Method: http.MethodPost, Path: "/admin/dead-letters/" + string(action), Tag: tagStaff,
 			ID: string(action) + "-dead-letters", Summary: summary, Description: text, Status: http.StatusAccepted,
 			Also:    map[int]string{http.StatusOK: "The dry run: nothing was changed."},
 			Codes:   []string{"channel_unavailable"},

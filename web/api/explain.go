@@ -35,7 +35,7 @@ type Step struct {
 }
 
 func (a *API) explainRoutes() {
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/reservations/{template_id}/explain", ID: "explain-reservation", Tag: tagUsers,
+	register(a.Pipeline, a.operation(route{Method: http.MethodGet, Path: "/reservations/{template_id}/explain", ID: "explain-reservation", Tag: tagUsers,
 		Summary: "Explain what became of the user's reminders",
 		Description: "The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the " +
 			"provider's answer, outcome and why; ahead of time what is expected.",

@@ -45,9 +45,9 @@ type ReadState struct {
 }
 
 func (a *API) inboxRoutes() {
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/inbox", ID: "inbox", Tag: tagUsers,
+	register(a.Pipeline, a.operation(route{Method: http.MethodGet, Path: "/inbox", ID: "inbox", Tag: tagUsers,
 		Summary: "List the user's in-app messages", Description: "The newest first."}), a.inbox)
-	register(a, a.operation(route{Method: http.MethodPost, Path: "/inbox/read", ID: "mark-read", Tag: tagUsers,
+	register(a.Pipeline, a.operation(route{Method: http.MethodPost, Path: "/inbox/read", ID: "mark-read", Tag: tagUsers,
 		Summary: "Mark messages as read", Example: `{"through":"2027-01-01T12:00:00Z"}`}), a.markRead)
 	a.streamRoute()
 }

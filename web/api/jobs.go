@@ -41,7 +41,7 @@ func (a *API) jobRoutes() {
 	about := route{traits: traits{access: forStaff}, Method: http.MethodGet, Path: "/admin/jobs/{id}", ID: "get-job", Tag: tagStaff,
 		Summary: "Say how far work in the background is", Codes: []string{"job_not_found"},
 		Description: "Files of lists, counts of segments, imports, bulk changes. Who is limited to shops sees the jobs of these, and their own."}
-	register(a, a.operation(about), func(ctx context.Context, in *JobRef) (*struct{ Body Job }, error) {
+	register(a.Pipeline, a.operation(about), func(ctx context.Context, in *JobRef) (*struct{ Body Job }, error) {
 		j, err := a.job(ctx, in.ID)
 		return &struct{ Body Job }{workJSON(j)}, err
 	})
@@ -51,7 +51,7 @@ func (a *API) jobRoutes() {
 		"worked off all the same, as the check of an import tells of an id that stands in the file twice. Whoever may not start such a job may not see them."
 	op := a.operation(about)
 	op.Responses["200"] = &huma.Response{Description: "The rows.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	register(a, op, a.jobErrors)
+	register(a.Pipeline, op, a.jobErrors)
 }
 
 func (a *API) job(ctx context.Context, ref string) (job.Job, error) {

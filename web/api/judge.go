@@ -20,6 +20,9 @@ var (
 	errByteOrder = errMalformed.Because("remove the byte order mark at the beginning of the body")
 )
 
+// byteOrderMark is what some programs write before text in UTF-8.
+const byteOrderMark = "\xef\xbb\xbf"
+
 // judge refuses a JSON body that is empty, begins with a byte order mark or is
 // said to be something else, and one of which a part would be overlooked. Any
 // other body that is no JSON passes: the general way says what is wrong with it.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ type ListWish struct {
 }
 
 func (a *API) listRoutes(add func(method, path, id, summary string, more ...func(*route)) huma.Operation, codes func(...string) func(*route)) {
-	register(a, add(http.MethodPost, "/admin/lists", "create-list", "Create an empty list of users",
+	register(a.Pipeline, add(http.MethodPost, "/admin/lists", "create-list", "Create an empty list of users",
 		func(r *route) {
 			r.Status, r.Example = http.StatusCreated, `{"name":"Visitors of the fair"}`
 			r.Description = "A list is a segment whose members come from files: everything under /admin/segments is about it as well."
@@ -45,8 +46,8 @@ func (a *API) listRoutes(add func(method, path, id, summary string, more ...func
 		Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Example: "id\n1001\n1002\n"},
 		"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
 	op.Responses["202"] = &huma.Response{Description: "The job that reads the file.", Content: map[string]*huma.MediaType{
-		"application/json": {Schema: a.huma.OpenAPI().Components.Schemas.Schema(typeOf[StartedJob](), true, "")}}}
-	register(a, op, func(ctx context.Context, in *SegmentRef) (*struct{ Body func(huma.Context) }, error) {
+		"application/json": {Schema: a.schemas().Schema(reflect.TypeFor[StartedJob](), true, "")}}}
+	register(a.Pipeline, op, func(ctx context.Context, in *SegmentRef) (*struct{ Body func(huma.Context) }, error) {
 		id, err := parseID("path.id", in.ID)
 		if err != nil {
 			return nil, err

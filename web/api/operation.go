@@ -31,17 +31,19 @@ type route struct {
 	Example string
 }
 
+// The groups of operations in the document.
 const (
-	tagUsers = "For end users"
-	tagStaff = "For staff and automation"
+	tagUsers   = "For end users"
+	tagPayment = "For payment"
+	tagStaff   = "For staff and automation"
 )
 
-func (a *API) operation(r route) huma.Operation {
+func (pl *Pipeline) operation(r route) huma.Operation {
 	op := huma.Operation{
 		Method: r.Method, Path: r.Path, OperationID: r.ID, Summary: r.Summary, Description: r.Description,
 		Tags: []string{r.Tag}, DefaultStatus: r.Status, Metadata: map[string]any{traitsKey: r.traits},
 		MaxBodyBytes: maxBody + 2, BodyReadTimeout: -1, // the pipeline has done both
-		Security: r.security(), Parameters: r.headers(), Responses: a.responses(r),
+		Security: r.security(), Parameters: r.headers(), Responses: pl.responses(r),
 		RejectUnknownQueryParameters: true,
 	}
 	if r.Example != "" {
@@ -107,8 +109,8 @@ func (r route) codes() []code {
 	return slices.DeleteFunc(slices.Clone(codes), func(c code) bool { return !slices.Contains(names, c.Code) })
 }
 
-func (a *API) responses(r route) map[string]*huma.Response {
-	schema := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
+func (pl *Pipeline) responses(r route) map[string]*huma.Response {
+	schema := pl.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
 	all := map[string]*huma.Response{}
 	for _, c := range r.codes() {
 		status := strconv.Itoa(c.Status)

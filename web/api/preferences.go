@@ -48,13 +48,13 @@ type PreferencesChange struct {
 type preferencesAnswer struct{ Body Preferences }
 
 func (a *API) preferenceRoutes() {
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/preferences", ID: "get-preferences", Tag: tagUsers,
+	register(a.Pipeline, a.operation(route{Method: http.MethodGet, Path: "/preferences", ID: "get-preferences", Tag: tagUsers,
 		Summary: "Show the user's contacts and preferences"}),
 		func(ctx context.Context, _ *struct{}) (*preferencesAnswer, error) {
 			u, err := a.Users.Preferences(ctx, userOf(ctx))
 			return &preferencesAnswer{preferencesJSON(u)}, err
 		})
-	register(a, a.operation(route{Method: http.MethodPut, Path: "/preferences", ID: "set-preferences", Tag: tagUsers,
+	register(a.Pipeline, a.operation(route{Method: http.MethodPut, Path: "/preferences", ID: "set-preferences", Tag: tagUsers,
 		Summary:     "Change the user's contacts and preferences",
 		Description: "Fields that are left out stay as they are. Answers with everything as it is now.",
 		Codes:       []string{"channel_unavailable", "user_erased", "user_not_found"},

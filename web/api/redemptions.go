@@ -33,7 +33,7 @@ type Redemption struct {
 }
 
 func (a *API) redemptionRoutes() {
-	register(a, a.operation(route{traits: traits{guard: a.guardCodes}, Method: http.MethodPost, Path: "/redemptions", ID: "redeem", Tag: tagUsers,
+	register(a.Pipeline, a.operation(route{traits: traits{guard: a.guardCodes}, Method: http.MethodPost, Path: "/redemptions", ID: "redeem", Tag: tagUsers,
 		Summary: "Redeem a code for a coupon", Status: http.StatusCreated,
 		Description: "A code works once, for whoever comes first. What is refused for any reason but code_used leaves the code as good as " +
 			"before. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.",

@@ -75,18 +75,18 @@ type reservationAnswer struct {
 }
 
 func (a *API) reservationRoutes() {
-	register(a, a.operation(route{traits: traits{hot: true, quick: a.quick}, Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: tagUsers,
+	register(a.Pipeline, a.operation(route{traits: traits{hot: true, quick: a.quick}, Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: tagUsers,
 		Summary: "Reserve reminders of a drop", Status: http.StatusCreated,
 		Description: "All reminders are reserved, or none; the answer comes after they are stored durably. They add up: a second request " +
 			"for the same drop adds its reminders to the first one's.",
 		Also:    map[int]string{http.StatusOK: "Added to the user's reservation."},
 		Codes:   []string{"template_not_found", "already_reserved", "already_due", "drop_opened", "template_not_open", "channel_unavailable"},
 		Example: `{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":10}]}`}), a.reserve)
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/reservations", ID: "list-reservations", Tag: tagUsers,
+	register(a.Pipeline, a.operation(route{Method: http.MethodGet, Path: "/reservations", ID: "list-reservations", Tag: tagUsers,
 		Summary: "List the user's reservations", Description: "The newest drop first."}), a.reservations)
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/reservations/{template_id}", ID: "get-reservation", Tag: tagUsers,
+	register(a.Pipeline, a.operation(route{Method: http.MethodGet, Path: "/reservations/{template_id}", ID: "get-reservation", Tag: tagUsers,
 		Summary: "Show the user's reservation for a drop", Codes: []string{"template_not_found", "not_reserved"}}), a.reservation)
-	register(a, a.operation(route{Method: http.MethodDelete, Path: "/reservations/{template_id}", ID: "cancel-reservation", Tag: tagUsers,
+	register(a.Pipeline, a.operation(route{Method: http.MethodDelete, Path: "/reservations/{template_id}", ID: "cancel-reservation", Tag: tagUsers,
 		Summary: "Cancel reminders of a drop",
 		Description: "Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, " +
 			"given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. " +
@@ -139,6 +139,20 @@ func parseWishes(ws []ReminderWish) ([]reminder.Reminder, error) {
 		}
 	}
 	return list, nil
+}
+
+// blame adds to a refusal where in the request the offending reminders are.
+func blame(p *Problem, err error, asked []reminder.Reminder, place func(int) string) *Problem {
+	r, _ := errors.AsType[*reminder.Refusal](err)
+	for ; r != nil; r = r.Also {
+		for i, rem := range asked {
+			if slices.Contains(r.Offending, rem) {
+				p.Errors = append(p.Errors, Offence{Location: place(i),
+					Message: fmt.Sprintf("%s: %s, %d minutes", r.Fault.Text, rem.Channel, rem.Slot.Minutes())})
+			}
+		}
+	}
+	return p
 }
 
 // wishProblem names everything about the wishes that cannot be understood.

@@ -97,15 +97,15 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	tokens, err := api.NewTokens(context.Background(), api.TokenOptions{Secret: secret, Now: r.now, Log: log})
 	r.must(err)
 	d := api.Deps{
-		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
-		Templates: &template.Service{Store: templates, Now: r.now},
-		Users:     &user.Service{Store: postgres.NewUsers(r.db)},
-		Jobs:      &job.Service{Store: postgres.NewJobs(r.db)},
+		PipelineDeps: api.PipelineDeps{Keys: postgres.NewStaff(r.db), Tokens: tokens, Idempotency: postgres.NewIdempotency(r.db), Now: r.now, Log: log},
+		Reminders:    &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
+		Templates:    &template.Service{Store: templates, Now: r.now},
+		Users:        &user.Service{Store: postgres.NewUsers(r.db)},
+		Jobs:         &job.Service{Store: postgres.NewJobs(r.db)},
 		Segments: &segment.Service{Store: postgres.NewSegments(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)},
 			Tables: tables.Tables{Open: postgres.NewUploads(r.db).OpenUpload}},
 		Uploads: postgres.NewUploads(r.db),
-		Board:   postgres.NewBoards(r.db), Shops: templates, Keys: postgres.NewStaff(r.db), Tokens: tokens,
-		Idempotency: postgres.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
+		Board:   postgres.NewBoards(r.db), Shops: templates, Hub: r.hub, Channels: channels,
 	}
 	d.Explainer = &reminder.Explainer{Store: reservations, Reminders: d.Reminders}
 	d.CouponDesk = &coupon.Desk{Store: postgres.NewCouponSteps(r.db)}

@@ -131,21 +131,21 @@ func (a *API) segmentRoutes() {
 	}
 	codes := func(list ...string) func(*route) { return func(r *route) { r.Codes = list } }
 	const example = `{"name":"Gold members","rule":{"all":[{"field":"attribute","name":"tier","op":"is","values":["gold"]}]}}`
-	register(a, add(http.MethodGet, "/admin/segment-fields", "list-segment-fields", "Show what the rules of a segment can ask for"), a.segmentFields)
-	register(a, add(http.MethodGet, "/admin/segments", "list-segments", "List segments, the latest changed first"), a.listSegments)
-	register(a, add(http.MethodPost, "/admin/segments", "create-segment", "Create a segment by rules",
+	register(a.Pipeline, add(http.MethodGet, "/admin/segment-fields", "list-segment-fields", "Show what the rules of a segment can ask for"), a.segmentFields)
+	register(a.Pipeline, add(http.MethodGet, "/admin/segments", "list-segments", "List segments, the latest changed first"), a.listSegments)
+	register(a.Pipeline, add(http.MethodPost, "/admin/segments", "create-segment", "Create a segment by rules",
 		func(r *route) { r.Status, r.Example = http.StatusCreated, example }), a.createSegment)
-	register(a, add(http.MethodPost, "/admin/segments/estimate", "estimate-segment", "Say about how many users a rule means",
+	register(a.Pipeline, add(http.MethodPost, "/admin/segments/estimate", "estimate-segment", "Say about how many users a rule means",
 		func(r *route) {
 			r.Example, r.reads = `{"rule":{"all":[]}}`, true
 			r.Description = "Looks at a sample for a fraction of a second, whatever the number of users; a small table is counted."
 		}, codes("estimate_unavailable")), a.estimateSegment)
-	register(a, add(http.MethodGet, "/admin/segments/{id}", "get-segment", "Show a segment", codes("segment_not_found")), a.getSegment)
-	register(a, add(http.MethodPatch, "/admin/segments/{id}", "change-segment", "Change a segment",
+	register(a.Pipeline, add(http.MethodGet, "/admin/segments/{id}", "get-segment", "Show a segment", codes("segment_not_found")), a.getSegment)
+	register(a.Pipeline, add(http.MethodPatch, "/admin/segments/{id}", "change-segment", "Change a segment",
 		func(r *route) { r.Example = `{"name":"Gold members"}` }, codes("segment_not_found", "segment_is_list", "precondition_required", "stale_version")), a.changeSegment)
-	register(a, add(http.MethodDelete, "/admin/segments/{id}", "delete-segment", "Delete a segment or list that no campaign needs any more",
+	register(a.Pipeline, add(http.MethodDelete, "/admin/segments/{id}", "delete-segment", "Delete a segment or list that no campaign needs any more",
 		func(r *route) { r.Status = http.StatusNoContent }, codes("segment_not_found", "segment_in_use")), a.deleteSegment)
-	register(a, add(http.MethodPost, "/admin/segments/{id}/count", "count-segment", "Count a segment's members exactly, in the background",
+	register(a.Pipeline, add(http.MethodPost, "/admin/segments/{id}/count", "count-segment", "Count a segment's members exactly, in the background",
 		func(r *route) { r.Status = http.StatusAccepted }, codes("segment_not_found", "segment_is_list")), a.countSegment)
 	a.listRoutes(add, codes)
 }

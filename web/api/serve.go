@@ -35,7 +35,7 @@ type traits struct {
 	// hot operations are logged only when they fail.
 	hot bool
 	// quick, if set, is tried before the general way; it reports whether it
-	// has answered. See [API.quick].
+	// has answered. See [traits.quick].
 	quick func(w http.ResponseWriter, r *http.Request, body []byte) bool
 	// json is set for operations whose body is JSON, needsBody if they cannot do
 	// without; the adapter finds both out.
@@ -50,32 +50,32 @@ type traits struct {
 const traitsKey = "traits"
 
 // adapter puts the pipeline in front of every operation.
-type adapter struct{ *API }
+type adapter struct{ *Pipeline }
 
 // Handle is part of [huma.Adapter].
-func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
+func (pl adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 	t, _ := op.Metadata[traitsKey].(traits)
 	t.json = op.RequestBody != nil && op.RequestBody.Content["application/json"] != nil
 	t.needsBody = t.json && op.RequestBody.Required
 	name := op.Method + " " + op.Path
-	a.mux.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
+	pl.mux.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
 		q, r := middleware.Ensure(r)
 		q.Hot, q.Stream = t.hot, t.stream
-		defer a.rescue(w, r)
+		defer pl.rescue(w, r)
 		if !t.stream {
-			budget := a.budget(t)
+			budget := pl.budget(t)
 			if !budget.Enter() {
-				a.problem(r.Context(), errTooMany).write(w)
+				pl.problem(r.Context(), errTooMany).write(w)
 				return
 			}
 			defer budget.Leave()
 		}
 		if t.access == forStaff || t.access == forPayment {
 			var told func()
-			r, told = a.fromStaff(q, r)
+			r, told = pl.fromStaff(q, r)
 			defer told()
 		}
-		err := a.admit(w, r, t.access)
+		err := pl.admit(w, r, t.access)
 		if err == nil {
 			err = t.permits(r)
 		}
@@ -83,11 +83,11 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 			err = plain(r)
 		}
 		if err != nil {
-			a.noteRefusal(r, name, err)
-			a.problem(r.Context(), err).write(w)
+			pl.noteRefusal(r, name, err)
+			pl.problem(r.Context(), err).write(w)
 			return
 		}
-		a.noteActing(r, name)
+		pl.noteActing(r, name)
 		h := w.Header()
 		h["Cache-Control"] = noStore
 		if t.stream {
@@ -97,12 +97,12 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 			return
 		}
 		if t.quick != nil && r.URL.RawQuery == "" && plainJSON(r.Header) {
-			a.quickly(w, r, t, func(w http.ResponseWriter, r *http.Request) {
+			pl.quickly(w, r, t, func(w http.ResponseWriter, r *http.Request) {
 				next(humachi.NewContext(op, r, w))
 			})
 			return
 		}
-		a.serve(w, r, t, func(w http.ResponseWriter, r *http.Request) {
+		pl.serve(w, r, t, func(w http.ResponseWriter, r *http.Request) {
 			next(humachi.NewContext(op, r, w))
 		})
 	})
@@ -147,26 +147,26 @@ func plain(r *http.Request) error {
 var noStore = []string{"no-store"}
 
 // admit finds out who calls and whether it is not too often.
-func (a *API) admit(w http.ResponseWriter, r *http.Request, needed access) error {
+func (pl *Pipeline) admit(w http.ResponseWriter, r *http.Request, needed access) error {
 	q := middleware.From(r.Context())
-	c, err := a.authenticate(r, needed)
+	c, err := pl.authenticate(r, needed)
 	if c != nil {
 		q.Principal, q.Actor = c, c.kind()
 	}
 	if err != nil {
-		return a.countFailure(q, r, err)
+		return pl.countFailure(q, r, err)
 	}
-	limiter, key := a.users, middleware.LimitKey{Kind: 'u', Low: uint64(c.user)}
+	limiter, key := pl.users, middleware.LimitKey{Kind: 'u', Low: uint64(c.user)}
 	switch {
 	case c.key != nil:
-		limiter, key = a.keyed, middleware.LimitKey{Kind: 'k', Low: uint64(c.key.ID)}
+		limiter, key = pl.keyed, middleware.LimitKey{Kind: 'k', Low: uint64(c.key.ID)}
 	case c.user == 0:
 		key = middleware.AddressKey('a', q.ClientIP(r))
 	}
 	if limiter.Unlimited() {
 		return nil
 	}
-	return limited(w, limiter.Allow(key, a.Now()))
+	return limited(w, limiter.Allow(key, pl.deps.Now()))
 }
 
 // limited writes the headers of draft-ietf-httpapi-ratelimit-headers-06.
@@ -185,16 +185,16 @@ func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Seco
 
 // serve reads the body before anything looks at it, so that what is wrong
 // with it is told in our words, and answers repeated requests from memory.
-func (a *API) serve(w http.ResponseWriter, r *http.Request, t traits, next http.HandlerFunc) {
+func (pl *Pipeline) serve(w http.ResponseWriter, r *http.Request, t traits, next http.HandlerFunc) {
 	switch r.Method {
 	case http.MethodDelete:
 		if err := bodiless(w, r); err != nil {
-			a.problem(r.Context(), err).write(w)
+			pl.problem(r.Context(), err).write(w)
 			return
 		}
 		fallthrough
 	case http.MethodGet, http.MethodHead:
-		r, cancel := a.timed(r, t)
+		r, cancel := pl.timed(r, t)
 		defer cancel()
 		next(w, r)
 		return
@@ -202,20 +202,20 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, t traits, next http.
 	b := bodies.Get().(*body)
 	defer b.free()
 	if err := b.read(w, r); err != nil {
-		a.problem(r.Context(), err).write(w)
+		pl.problem(r.Context(), err).write(w)
 		return
 	}
-	r, cancel := a.timed(r, t)
+	r, cancel := pl.timed(r, t)
 	defer cancel()
 	if err := t.judge(r, b.buf.Bytes()); err != nil {
-		a.problem(r.Context(), err).write(w)
+		pl.problem(r.Context(), err).write(w)
 		return
 	}
 	if t.guard != nil && t.guard(w, r, b.buf.Bytes()) {
 		return
 	}
 	if keys := r.Header[idempotencyHeader]; len(keys) > 0 && r.Method == http.MethodPost && !t.ownKeys {
-		a.once(w, r, b.buf.Bytes(), next)
+		pl.once(w, r, b.buf.Bytes(), next)
 		return
 	}
 	next(w, r)
@@ -289,7 +289,7 @@ func isTimeout(err error) bool {
 }
 
 // rescue turns a panic into a problem, unless an answer has begun.
-func (a *API) rescue(w http.ResponseWriter, r *http.Request) {
+func (pl *Pipeline) rescue(w http.ResponseWriter, r *http.Request) {
 	p := recover()
 	if p == nil {
 		return
@@ -301,6 +301,6 @@ func (a *API) rescue(w http.ResponseWriter, r *http.Request) {
 	if q.Answered() {
 		panic(p) // too late for another answer; the middleware cuts the connection
 	}
-	a.log.ErrorContext(r.Context(), "handler panicked", "request_id", q.ID, "panic", p, "stack", string(debug.Stack()))
+	pl.log.ErrorContext(r.Context(), "handler panicked", "request_id", q.ID, "panic", p, "stack", string(debug.Stack()))
 	newProblem(errInternal, q.ID).write(w)
 }

@@ -42,7 +42,7 @@ func (a *API) streamRoute() {
 		Description: "The id of the last event received.", Schema: &huma.Schema{Type: huma.TypeString}})
 	op.Responses["200"] = &huma.Response{Description: "The events.",
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	register(a, op, func(ctx context.Context, in *streamWish) (*struct{ Body func(huma.Context) }, error) {
+	register(a.Pipeline, op, func(ctx context.Context, in *streamWish) (*struct{ Body func(huma.Context) }, error) {
 		sub, err := a.Hub.Subscribe(userOf(ctx))
 		if err != nil {
 			return nil, err

@@ -35,7 +35,7 @@ type Discount struct {
 }
 
 func (a *API) templateRoutes() {
-	register(a, a.operation(route{traits: traits{access: forAnybody}, Method: http.MethodGet, Path: "/templates/{id}", ID: "get-template",
+	register(a.Pipeline, a.operation(route{traits: traits{access: forAnybody}, Method: http.MethodGet, Path: "/templates/{id}", ID: "get-template",
 		Tag: tagUsers, Summary: "Show a drop", Description: "Needs no credentials. What it shows may be a second old.",
 		Codes: []string{"template_not_found"}}),
 		func(ctx context.Context, in *struct {

@@ -135,18 +135,18 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 	keys := postgres.NewIdempotency(p.DB)
 	p.OnClose(func() error { keys.Close(); return nil })
 	return api.New(api.Deps{
+		PipelineDeps: api.PipelineDeps{Keys: postgres.NewStaff(p.DB), Tokens: tokens, Idempotency: keys, Security: p.security,
+			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
+			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
+			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaignService(), Coupons: p.coupons(),
-		Codes: p.codes, Redeemer: p.redeemer, Security: p.security,
+		Codes: p.codes, Redeemer: p.redeemer,
 		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: postgres.NewCouponTallies(p.DB),
 		CouponDesk: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)},
 		Grants:     p.grants(),
 		Reminders:  p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.DB),
 		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Uploads: postgres.NewUploads(p.DB),
-		Shops: postgres.NewTemplates(p.DB), Keys: postgres.NewStaff(p.DB), Tokens: tokens,
-		Idempotency: keys, Hub: p.hub, Channels: p.channels, Now: app.Clock, Log: p.Log,
-		RequestTimeout: p.Config.RequestTimeout, Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets),
-		StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
-		UserLimit:   p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL,
+		Shops: postgres.NewTemplates(p.DB), Hub: p.hub, Channels: p.channels,
 	}), nil
 }
 
