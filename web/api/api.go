@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
 
@@ -53,7 +54,7 @@ type Uploads interface {
 // Deps is everything the API needs. All fields are required but those that
 // say otherwise.
 type Deps struct {
-	PipelineDeps
+	pipeline.Deps
 	Reminders   *reminder.Service
 	Templates   *template.Service
 	Users       *user.Service
@@ -82,14 +83,14 @@ type Deps struct {
 // API serves everything under /api/v1. Mount it on a chi router there.
 type API struct {
 	Deps
-	*Pipeline
+	*pipeline.Pipeline
 	// guesses are redeem codes that were made up or mistyped.
 	guesses, guessesFrom *middleware.Limiter
 }
 
 // New returns the API.
 func New(d Deps) *API {
-	a := &API{Deps: d, Pipeline: newPipeline(d.PipelineDeps), guesses: middleware.NewLimiter(guessesPerUser),
+	a := &API{Deps: d, Pipeline: pipeline.New(d.Deps), guesses: middleware.NewLimiter(guessesPerUser),
 		guessesFrom: middleware.NewLimiter(guessesPerAddress)}
 	a.reservationRoutes()
 	a.templateRoutes()
@@ -109,6 +110,6 @@ func New(d Deps) *API {
 	a.adminCodeRoutes()
 	a.redemptionRoutes()
 	a.claimRoutes()
-	a.finish(sayMinutes)
+	a.Finish(sayMinutes)
 	return a
 }

@@ -16,15 +16,15 @@ import (
 // status, and for it this code and this body.
 func (a *API) Conforms(method, path string, status int, body []byte) error {
 	rc := chi.NewRouteContext()
-	if !a.routes().Match(rc, method, path) {
+	if !a.Routes().Match(rc, method, path) {
 		if status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
 			return fmt.Errorf("no route answers %d", status)
 		}
 		return nil
 	}
-	for _, op := range a.operations() {
+	for _, op := range a.Operations() {
 		if op.Method == method && op.Path == rc.RoutePattern() {
-			return conforms(a.schemas(), op.Responses[strconv.Itoa(status)], status, body)
+			return conforms(a.Schemas(), op.Responses[strconv.Itoa(status)], status, body)
 		}
 	}
 	return fmt.Errorf("%s is not documented", rc.RoutePattern())
@@ -66,7 +66,7 @@ func conforms(schemas huma.Registry, r *huma.Response, status int, body []byte) 
 // PatternOf returns the path of the document that the path is one of; "" = none.
 func (a *API) PatternOf(method, path string) string {
 	rc := chi.NewRouteContext()
-	if !a.routes().Match(rc, method, path) {
+	if !a.Routes().Match(rc, method, path) {
 		return ""
 	}
 	return rc.RoutePattern()
@@ -76,11 +76,11 @@ func (a *API) PatternOf(method, path string) string {
 // other way round.
 func (a *API) Undocumented() []string {
 	routes := map[string]int{}
-	_ = chi.Walk(a.routes(), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+	_ = chi.Walk(a.Routes(), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		routes[method+" "+route]++
 		return nil
 	})
-	for _, op := range a.operations() {
+	for _, op := range a.Operations() {
 		routes[op.Method+" "+op.Path]--
 	}
 	var wrong []string
@@ -96,7 +96,7 @@ func (a *API) Undocumented() []string {
 // DocumentedCodes returns every code of the document.
 func (a *API) DocumentedCodes() []string {
 	var names []string
-	for _, name := range a.schemas().Map()["Problem"].Properties["code"].Enum {
+	for _, name := range a.Schemas().Map()["Problem"].Properties["code"].Enum {
 		names = append(names, name.(string))
 	}
 	return names

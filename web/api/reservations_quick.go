@@ -1,6 +1,7 @@
 package api
 
 import (
+	"dropbell/web/api/pipeline"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -18,16 +19,16 @@ func (a *API) quick(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	}
 	out, err := a.reserve(r.Context(), &struct{ Body ReservationWish }{wish})
 	if err != nil {
-		a.problem(r.Context(), err).write(w)
+		a.Problem(r.Context(), err).Write(w)
 		return true
 	}
 	answer, err := json.Marshal(out.Body)
 	if err != nil {
-		a.problem(r.Context(), err).write(w)
+		a.Problem(r.Context(), err).Write(w)
 		return true
 	}
 	h := w.Header()
-	h["Content-Type"] = jsonType
+	h["Content-Type"] = pipeline.JSONType
 	h["Content-Length"] = []string{strconv.Itoa(len(answer) + 1)}
 	w.WriteHeader(out.Status)
 	_, _ = w.Write(append(answer, '\n'))
@@ -38,27 +39,27 @@ func (a *API) quick(w http.ResponseWriter, r *http.Request, body []byte) bool {
 // each once, strings without escapes, whole minutes. ok is false for anything
 // else, good or bad.
 func scanWish(body []byte) (wish ReservationWish, ok bool) {
-	s := newScanner(body)
+	s := pipeline.NewScanner(body)
 	seen := 0
-	ok = s.object(func(field string) bool {
+	ok = s.Object(func(field string) bool {
 		switch field {
 		case "template_id":
 			seen |= 1
-			return wish.TemplateID == "" && s.id(&wish.TemplateID)
+			return wish.TemplateID == "" && s.ID(&wish.TemplateID)
 		case "shop_number":
 			seen |= 2
-			return wish.ShopNumber == "" && s.id(&wish.ShopNumber)
+			return wish.ShopNumber == "" && s.ID(&wish.ShopNumber)
 		case "reminders":
 			seen |= 4
 			return wish.Reminders == nil && scanReminders(s, &wish.Reminders)
 		}
 		return false
 	})
-	return wish, ok && seen == 7 && s.end()
+	return wish, ok && seen == 7 && s.End()
 }
 
-func scanReminders(s *scanner, to *[]ReminderWish) bool {
-	if !s.take('[') {
+func scanReminders(s *pipeline.Scanner, to *[]ReminderWish) bool {
+	if !s.Take('[') {
 		return false
 	}
 	for {
@@ -67,23 +68,23 @@ func scanReminders(s *scanner, to *[]ReminderWish) bool {
 			return false
 		}
 		*to = append(*to, w)
-		if s.take(']') {
+		if s.Take(']') {
 			return true
 		}
-		if !s.take(',') {
+		if !s.Take(',') {
 			return false
 		}
 	}
 }
 
-func scanReminder(s *scanner, w *ReminderWish) bool {
-	ok := s.object(func(field string) (ok bool) {
+func scanReminder(s *pipeline.Scanner, w *ReminderWish) bool {
+	ok := s.Object(func(field string) (ok bool) {
 		switch {
 		case field == "channel" && w.Channel == "":
-			w.Channel, ok = s.text()
+			w.Channel, ok = s.Text()
 			ok = ok && w.Channel != "" // else a second one would go unseen
 		case field == "minutes" && w.Minutes == 0:
-			w.Minutes, ok = s.twoDigits()
+			w.Minutes, ok = s.TwoDigits()
 		}
 		return ok
 	})

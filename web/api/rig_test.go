@@ -35,6 +35,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
 
@@ -94,14 +95,14 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	templates, reservations := postgres.NewTemplates(r.db), postgres.NewReservations(r.db, postgres.Grouping{})
 	r.Cleanup(reservations.Close)
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
-	tokens, err := api.NewTokens(context.Background(), api.TokenOptions{Secret: secret, Now: r.now, Log: log})
+	tokens, err := pipeline.NewTokens(context.Background(), pipeline.TokenOptions{Secret: secret, Now: r.now, Log: log})
 	r.must(err)
 	d := api.Deps{
-		PipelineDeps: api.PipelineDeps{Keys: postgres.NewStaff(r.db), Tokens: tokens, Idempotency: postgres.NewIdempotency(r.db), Now: r.now, Log: log},
-		Reminders:    &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
-		Templates:    &template.Service{Store: templates, Now: r.now},
-		Users:        &user.Service{Store: postgres.NewUsers(r.db)},
-		Jobs:         &job.Service{Store: postgres.NewJobs(r.db)},
+		Deps:      pipeline.Deps{Keys: postgres.NewStaff(r.db), Tokens: tokens, Idempotency: postgres.NewIdempotency(r.db), Now: r.now, Log: log},
+		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
+		Templates: &template.Service{Store: templates, Now: r.now},
+		Users:     &user.Service{Store: postgres.NewUsers(r.db)},
+		Jobs:      &job.Service{Store: postgres.NewJobs(r.db)},
 		Segments: &segment.Service{Store: postgres.NewSegments(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)},
 			Tables: tables.Tables{Open: postgres.NewUploads(r.db).OpenUpload}},
 		Uploads: postgres.NewUploads(r.db),

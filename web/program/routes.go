@@ -21,6 +21,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/console"
 	"dropbell/web/console/access"
 	"dropbell/web/console/shell"
@@ -124,10 +125,10 @@ func (p *program) newConsole() *console.Console {
 }
 
 func (p *program) api(ctx context.Context) (*api.API, error) {
-	var tokens *api.Tokens
+	var tokens *pipeline.Tokens
 	if p.Config.JWTSecret != "" || p.Config.JWKSURL != "" {
 		var err error
-		if tokens, err = api.NewTokens(ctx, api.TokenOptions{Secret: p.Config.JWTSecret, JWKSURL: p.Config.JWKSURL,
+		if tokens, err = pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: p.Config.JWTSecret, JWKSURL: p.Config.JWKSURL,
 			Issuer: p.Config.JWTIssuer, Audience: p.Config.JWTAud, MaxAge: p.Config.JWTMaxAge, Now: app.Clock, Log: p.Log}); err != nil {
 			return nil, err
 		}
@@ -135,7 +136,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 	keys := postgres.NewIdempotency(p.DB)
 	p.OnClose(func() error { keys.Close(); return nil })
 	return api.New(api.Deps{
-		PipelineDeps: api.PipelineDeps{Keys: postgres.NewStaff(p.DB), Tokens: tokens, Idempotency: keys, Security: p.security,
+		Deps: pipeline.Deps{Keys: postgres.NewStaff(p.DB), Tokens: tokens, Idempotency: keys, Security: p.security,
 			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},

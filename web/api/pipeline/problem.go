@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"context"
@@ -75,10 +75,10 @@ func newProblem(f *fault.Fault, requestID string) *Problem {
 	return p
 }
 
-// problem turns any error of a use case into what its caller may see. What is
+// Problem turns any error of a use case into what its caller may see. What is
 // not a fault is a bug: it is logged here, in full and once, and shown to
 // nobody.
-func (pl *Pipeline) problem(ctx context.Context, err error) *Problem {
+func (pl *Pipeline) Problem(ctx context.Context, err error) *Problem {
 	id := ""
 	if q := middleware.From(ctx); q != nil {
 		id = q.ID
@@ -129,15 +129,15 @@ func location(name string) string {
 	return "body." + name
 }
 
-// refused returns the problem with one rule broken at a place.
-func refused(place, format string, args ...any) error {
+// Refused returns the problem with one rule broken at a place.
+func Refused(place, format string, args ...any) error {
 	e := &fault.Fields{}
 	e.Add(place, "rule.api", format, args...)
 	return e
 }
 
-// write answers with a problem outside of huma.
-func (p *Problem) write(w http.ResponseWriter) {
+// Write answers with a problem outside of huma.
+func (p *Problem) Write(w http.ResponseWriter) {
 	h := w.Header()
 	p.headers(h)
 	h.Set("Cache-Control", "no-store")
@@ -190,7 +190,7 @@ func offence(d *huma.ErrorDetail) Offence {
 	if at, text, ok := strings.Cut(o.Message, misfitSays); ok && o.Location == "body" && strings.HasPrefix(at, "body.") {
 		o.Location, o.Message = at, text
 	}
-	o.Location, o.Message = short(o.Location), short(o.Message)
+	o.Location, o.Message = Shorten(o.Location), Shorten(o.Message)
 	return o
 }
 

@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"errors"
@@ -19,18 +19,18 @@ func (pl *Pipeline) noteRefusal(r *http.Request, operation string, err error) {
 		return
 	}
 	o := security.Occurrence{Actor: security.Unknown(), Detail: operation}
-	c := callerOf(r.Context())
+	c := CallerOf(r.Context())
 	credential := r.Header.Get("Authorization")
-	known := c.key != nil || c.user != 0
+	known := c.Key != nil || c.User != 0
 	switch {
 	case fault.KindOf(err) == fault.Denied:
 		o.Event = security.AccessDenied
-		if c.key != nil {
-			o.Actor = c.key.Actor()
+		if c.Key != nil {
+			o.Actor = c.Key.Actor()
 		}
 	case credential == "" || known:
 		return
-	case fault.KindOf(err) == fault.Unauthenticated, errors.Is(err, errRateLimited):
+	case fault.KindOf(err) == fault.Unauthenticated, errors.Is(err, ErrRateLimited):
 		o.Event, o.Detail = security.KeyRefused, ""
 		if _, token, _ := strings.Cut(credential, " "); looksLikeToken(strings.TrimSpace(token)) {
 			o.Event = security.TokenRefused
@@ -44,11 +44,11 @@ func (pl *Pipeline) noteRefusal(r *http.Request, operation string, err error) {
 // noteActing tells the security log that a service key changes something in the
 // name of a user.
 func (pl *Pipeline) noteActing(r *http.Request, operation string) {
-	c := callerOf(r.Context())
-	if pl.deps.Security == nil || c.key == nil || c.user == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead {
+	c := CallerOf(r.Context())
+	if pl.deps.Security == nil || c.Key == nil || c.User == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return
 	}
-	pl.note(r, security.Occurrence{Event: security.ActedAsUser, Actor: c.key.Actor(), Detail: operation})
+	pl.note(r, security.Occurrence{Event: security.ActedAsUser, Actor: c.Key.Actor(), Detail: operation})
 }
 
 func (pl *Pipeline) note(r *http.Request, o security.Occurrence) {

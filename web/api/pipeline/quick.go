@@ -1,10 +1,10 @@
-package api
+package pipeline
 
 import (
 	"net/http"
 )
 
-var jsonType = []string{"application/json"}
+var JSONType = []string{"application/json"}
 
 // plainJSON reports whether the body is said to be what a quick request has;
 // the general way judges everything else.
@@ -14,32 +14,32 @@ func plainJSON(h http.Header) bool {
 }
 
 // quickly is the whole life of a quick request after it was admitted.
-func (pl *Pipeline) quickly(w http.ResponseWriter, r *http.Request, t traits, next http.HandlerFunc) {
+func (pl *Pipeline) quickly(w http.ResponseWriter, r *http.Request, t Traits, next http.HandlerFunc) {
 	b := bodies.Get().(*body)
 	defer b.free()
 	if err := b.read(w, r); err != nil {
-		pl.problem(r.Context(), err).write(w)
+		pl.Problem(r.Context(), err).Write(w)
 		return
 	}
 	r, cancel := pl.timed(r, t)
 	defer cancel()
-	if len(r.Header[idempotencyHeader]) > 0 && !t.ownKeys {
+	if len(r.Header[IdempotencyHeader]) > 0 && !t.OwnKeys {
 		if err := t.judge(r, b.buf.Bytes()); err != nil {
-			pl.problem(r.Context(), err).write(w)
+			pl.Problem(r.Context(), err).Write(w)
 			return
 		}
 		pl.once(w, r, b.buf.Bytes(), func(w http.ResponseWriter, r *http.Request) {
-			if !t.quick(w, r, b.buf.Bytes()) {
+			if !t.Quick(w, r, b.buf.Bytes()) {
 				next(w, r)
 			}
 		})
 		return
 	}
-	if t.quick(w, r, b.buf.Bytes()) {
+	if t.Quick(w, r, b.buf.Bytes()) {
 		return
 	}
 	if err := t.judge(r, b.buf.Bytes()); err != nil {
-		pl.problem(r.Context(), err).write(w)
+		pl.Problem(r.Context(), err).Write(w)
 		return
 	}
 	next(w, r)

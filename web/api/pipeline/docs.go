@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"bytes"
@@ -85,7 +85,7 @@ func (pl *Pipeline) docsPage() docsPage {
 	}
 	for _, tag := range doc.Tags {
 		g := docsGroup{Name: tag.Name, Text: tag.Description}
-		for _, op := range pl.operations() {
+		for _, op := range pl.Operations() {
 			if op.Tags[0] == tag.Name {
 				g.Operations = append(g.Operations, pl.docsOperation(op))
 			}
@@ -95,8 +95,8 @@ func (pl *Pipeline) docsPage() docsPage {
 	return p
 }
 
-// operations lists the document's operations by path.
-func (pl *Pipeline) operations() []*huma.Operation {
+// Operations lists the document's operations by path.
+func (pl *Pipeline) Operations() []*huma.Operation {
 	var all []*huma.Operation
 	for _, item := range pl.huma.OpenAPI().Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
@@ -229,7 +229,7 @@ func curl(op *huma.Operation) string {
 	}
 	lines := []string{strings.Join(parts, " ") + ` "$DROPBELL/api/v1` + path + `"`}
 	switch {
-	case op.Tags[0] == tagStaff:
+	case op.Tags[0] == TagStaff:
 		lines = append(lines, `-H "Authorization: Bearer $KEY"`)
 	case len(op.Security) < 3:
 		lines = append(lines, `-H "Authorization: Bearer $TOKEN"`)

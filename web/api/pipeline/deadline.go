@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"context"
@@ -22,9 +22,9 @@ const (
 // timed returns the request with the time that its answer may take. Reading
 // the body has a limit of its own and comes before: a slow uplink is not
 // Dropbell's delay.
-func (pl *Pipeline) timed(r *http.Request, t traits) (*http.Request, context.CancelFunc) {
+func (pl *Pipeline) timed(r *http.Request, t Traits) (*http.Request, context.CancelFunc) {
 	ctx, d := r.Context(), staffTimeout
-	if t.access != forStaff {
+	if t.Access != ForStaff {
 		ctx, d = postgres.LimitCalls(ctx, pl.callTimeout()), pl.requestTimeout()
 	}
 	ctx, cancel := context.WithTimeout(ctx, d)
@@ -43,8 +43,8 @@ func (pl *Pipeline) callTimeout() time.Duration { return pl.requestTimeout() / c
 
 // budget returns what the operation's requests are counted in, so that a rush
 // of end users leaves room for staff.
-func (pl *Pipeline) budget(t traits) *middleware.Budget {
-	if t.access == forStaff {
+func (pl *Pipeline) budget(t Traits) *middleware.Budget {
+	if t.Access == ForStaff {
 		return pl.deps.StaffBudget
 	}
 	return pl.deps.Budget

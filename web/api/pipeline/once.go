@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	idempotencyHeader = "Idempotency-Key"
-	replayedHeader    = "Idempotency-Replayed"
+	IdempotencyHeader = "Idempotency-Key"
+	ReplayedHeader    = "Idempotency-Replayed"
 	// attemptLease is how long an attempt at a request may be silent before a
 	// repetition takes its place: its process has died. A living one renews it.
 	attemptLease = 5 * time.Second
@@ -39,9 +39,9 @@ func Recovering(ctx context.Context) bool {
 	return a.again
 }
 
-// requestKey names the request for stores that make creation repeatable;
+// RequestKey names the request for stores that make creation repeatable;
 // empty without an idempotency key.
-func requestKey(ctx context.Context) string {
+func RequestKey(ctx context.Context) string {
 	a, ok := ctx.Value(attemptKey{}).(attempt)
 	if !ok {
 		return ""
@@ -53,21 +53,21 @@ func requestKey(ctx context.Context) string {
 // once answers a request that carries an idempotency key: from memory if it
 // was answered before, else by carrying it out and keeping the answer.
 func (pl *Pipeline) once(w http.ResponseWriter, r *http.Request, body []byte, next http.HandlerFunc) {
-	key := r.Header.Get(idempotencyHeader)
-	if !printable(key) {
-		pl.problem(r.Context(), refused("header."+idempotencyHeader, badKey)).write(w)
+	key := r.Header.Get(IdempotencyHeader)
+	if !Printable(key) {
+		pl.Problem(r.Context(), Refused("header."+IdempotencyHeader, BadKey)).Write(w)
 		return
 	}
-	q := postgres.IdempotencyRequest{Actor: callerOf(r.Context()).scope(), Key: key, Hash: fingerprint(r, body)}
+	q := postgres.IdempotencyRequest{Actor: CallerOf(r.Context()).scope(), Key: key, Hash: fingerprint(r, body)}
 	found, err := pl.deps.Idempotency.Begin(r.Context(), q, attemptLease)
 	q.Attempt = found.Attempt
 	switch {
 	case err != nil:
-		pl.problem(r.Context(), err).write(w)
+		pl.Problem(r.Context(), err).Write(w)
 	case found.Conflict:
-		pl.problem(r.Context(), errKeyConflict).write(w)
+		pl.Problem(r.Context(), errKeyConflict).Write(w)
 	case found.Busy:
-		pl.problem(r.Context(), errKeyInProgress).write(w)
+		pl.Problem(r.Context(), errKeyInProgress).Write(w)
 	case found.Answered:
 		replay(w, found)
 	default:
@@ -75,9 +75,9 @@ func (pl *Pipeline) once(w http.ResponseWriter, r *http.Request, body []byte, ne
 	}
 }
 
-const badKey = "must be 1 to 255 printable ASCII characters"
+const BadKey = "must be 1 to 255 printable ASCII characters"
 
-func printable(key string) bool {
+func Printable(key string) bool {
 	if key == "" || len(key) > 255 {
 		return false
 	}
@@ -105,7 +105,7 @@ func replay(w http.ResponseWriter, found postgres.Recorded) {
 	for name, values := range found.Header {
 		h[name] = values
 	}
-	h.Set(replayedHeader, "true")
+	h.Set(ReplayedHeader, "true")
 	w.WriteHeader(found.Status)
 	_, _ = w.Write(found.Body) // the client may be gone
 }
@@ -134,7 +134,7 @@ func (pl *Pipeline) carryOut(w http.ResponseWriter, r *http.Request, next http.H
 		return pl.deps.Idempotency.Finish(ctx, q, postgres.Recorded{Status: rec.status, Header: rec.header, Body: rec.body.Bytes()})
 	})
 	if errors.Is(err, postgres.ErrAttemptLost) {
-		pl.problem(r.Context(), errKeyInProgress).write(w)
+		pl.Problem(r.Context(), errKeyInProgress).Write(w)
 		return
 	}
 	h := w.Header()
@@ -182,7 +182,7 @@ func (pl *Pipeline) end(r *http.Request, do func(context.Context) error) error {
 
 // endTimeout is how long the client's answer waits for the outcome to be stored.
 func (pl *Pipeline) endTimeout(ctx context.Context) time.Duration {
-	if c := callerOf(ctx); c.key != nil && c.key.Has(staff.ScopeAdmin) {
+	if c := CallerOf(ctx); c.Key != nil && c.Key.Has(staff.ScopeAdmin) {
 		return 5 * time.Second
 	}
 	return pl.callTimeout()

@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"cmp"
@@ -26,9 +26,9 @@ func config(publicURL string) huma.Config {
 					"application/problem+json (RFC 9457) with a stable code. Unknown fields are refused."},
 			Servers: []*huma.Server{{URL: strings.TrimRight(publicURL, "/") + "/api/v1"}},
 			Tags: []*huma.Tag{
-				{Name: tagUsers, Description: "Called by the shop's app with the user's token, or by the shop's services with a key that acts as the user."},
-				{Name: tagPayment, Description: "Called by the payment service with a key that has the scope payment: try, confirm, cancel, and refund."},
-				{Name: tagStaff, Description: "Called with a service key; the same rules hold as in the console."},
+				{Name: TagUsers, Description: "Called by the shop's app with the user's token, or by the shop's services with a key that acts as the user."},
+				{Name: TagPayment, Description: "Called by the payment service with a key that has the scope payment: try, confirm, cancel, and refund."},
+				{Name: TagStaff, Description: "Called with a service key; the same rules hold as in the console."},
 			},
 			Components: &huma.Components{
 				Schemas: registry,
@@ -47,9 +47,9 @@ func config(publicURL string) huma.Config {
 	}
 }
 
-// finish fixes the document when all operations are known. forReading are
+// Finish fixes the document when all operations are known. forReading are
 // changes of what only readers of the document see.
-func (pl *Pipeline) finish(forReading ...func(*huma.OpenAPI) (undo func())) {
+func (pl *Pipeline) Finish(forReading ...func(*huma.OpenAPI) (undo func())) {
 	doc := pl.huma.OpenAPI()
 	schemas := doc.Components.Schemas.Map()
 	// huma registers its own error types, which never go out.

@@ -1,4 +1,8 @@
-package api
+// Package pipeline is what every request of the JSON API goes through, whatever
+// it is about: who calls and whether they may, limits, deadlines, idempotency
+// keys, strict JSON, problem details, and the OpenAPI document that is made from
+// the operations. It knows none of the resources: they are registered with it.
+package pipeline
 
 import (
 	"context"
@@ -32,9 +36,9 @@ type Idempotency interface {
 	Fail(ctx context.Context, r postgres.IdempotencyRequest) error
 }
 
-// PipelineDeps is what every request needs, whatever it is about. All fields are
+// Deps is what every request needs, whatever it is about. All fields are
 // required but those that say otherwise.
-type PipelineDeps struct {
+type Deps struct {
 	Keys        Keys
 	Tokens      *Tokens // nil = no end user tokens are accepted
 	Idempotency Idempotency
@@ -57,10 +61,10 @@ type PipelineDeps struct {
 	PublicURL string
 }
 
-// Pipeline serves operations. [newPipeline] makes it, [register] adds an operation,
-// and [Pipeline.finish] is called after the last one.
+// Pipeline serves operations. [New] makes it, [Register] adds an operation,
+// and [Pipeline.Finish] is called after the last one.
 type Pipeline struct {
-	deps   PipelineDeps
+	deps   Deps
 	mux    *chi.Mux
 	huma   huma.API
 	log    *slog.Logger
@@ -80,8 +84,8 @@ const (
 	failuresPerMinute = 60
 )
 
-// newPipeline returns a pipeline without operations.
-func newPipeline(d PipelineDeps) *Pipeline {
+// New returns a pipeline without operations.
+func New(d Deps) *Pipeline {
 	pl := &Pipeline{deps: d, mux: chi.NewMux(), log: d.Log,
 		users: middleware.NewLimiter(d.UserLimit), keyed: middleware.NewLimiter(d.KeyLimit),
 		failed: middleware.NewLimiter(failuresPerMinute)}
@@ -114,7 +118,7 @@ func (pl *Pipeline) head(next http.Handler) http.Handler {
 // as well.
 func (pl *Pipeline) NotFound(w http.ResponseWriter, r *http.Request) {
 	_, r = middleware.Ensure(r)
-	pl.problem(r.Context(), errNoRoute).write(w)
+	pl.Problem(r.Context(), errNoRoute).Write(w)
 }
 
 // MethodNotAllowed answers requests with a method that an address does not
@@ -134,25 +138,25 @@ func (pl *Pipeline) MethodNotAllowed(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	pl.problem(r.Context(), errMethod).write(w)
+	pl.Problem(r.Context(), errMethod).Write(w)
 }
 
-// register adds an operation whose errors are turned into problems.
-func register[I, O any](pl *Pipeline, op huma.Operation, do func(context.Context, *I) (*O, error)) {
+// Register adds an operation whose errors are turned into problems.
+func Register[I, O any](pl *Pipeline, op huma.Operation, do func(context.Context, *I) (*O, error)) {
 	huma.Register(pl.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, in)
 		if err != nil {
-			return nil, pl.problem(ctx, err)
+			return nil, pl.Problem(ctx, err)
 		}
 		return out, nil
 	})
 }
 
-// schemas are those of the document.
-func (pl *Pipeline) schemas() huma.Registry { return pl.huma.OpenAPI().Components.Schemas }
+// Schemas are those of the document.
+func (pl *Pipeline) Schemas() huma.Registry { return pl.huma.OpenAPI().Components.Schemas }
 
-// routes are those of the operations.
-func (pl *Pipeline) routes() chi.Routes { return pl.mux }
+// Routes are those of the operations.
+func (pl *Pipeline) Routes() chi.Routes { return pl.mux }
 
-// logger is the one of the dependencies, or the default.
-func (pl *Pipeline) logger() *slog.Logger { return pl.log }
+// Logger is the one of the dependencies, or the default.
+func (pl *Pipeline) Logger() *slog.Logger { return pl.log }
