@@ -108,7 +108,7 @@ func (k *keyring) read(ctx context.Context, hash string, seen bool, from netip.A
 		}
 		known, err := k.lookUp(ctx, hash)
 		if !seen && !errors.Is(err, errNoKey) {
-			k.tries.Return(address)
+			k.tries.Return(address, k.now())
 		}
 		return known, err
 	})
