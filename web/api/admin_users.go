@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -209,16 +212,12 @@ func parseUser(text []byte) (user.Change, error) {
 	if !utf8.Valid(text) {
 		return user.Change{}, errors.New("the line is not valid UTF-8")
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&l); err != nil {
+	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true)) // "\ud800" is no character, and stands for U+FFFD
+	if err := strict.UnmarshalDecode(d, &l, strict.RejectUnknownMembers(true)); err != nil {
 		return user.Change{}, lineError(err)
 	}
-	if _, err := d.Token(); err != io.EOF {
+	if _, err := d.ReadToken(); err != io.EOF {
 		return user.Change{}, errors.New("the line holds more than one JSON object")
-	}
-	if err := namedOnce(text); err != nil {
-		return user.Change{}, err
 	}
 	id, err := user.ParseID(l.ID)
 	if err != nil {
@@ -231,14 +230,23 @@ func parseUser(text []byte) (user.Change, error) {
 
 // lineError says what is wrong with a line without quoting Go.
 func lineError(err error) error {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		if wrong.Field == "" {
-			return errors.New("must be a JSON object with an id; " + pipeline.WithArticle(wrong.Value) + " does not fit")
-		}
-		return errors.New(wrong.Field + ": " + pipeline.WithArticle(wrong.Value) + " does not fit here")
+	if twice, ok := errors.AsType[*jsontext.SyntacticError](err); ok && twice.Err == jsontext.ErrDuplicateName {
+		return fmt.Errorf("the field %q is given more than once", twice.JSONPointer.LastToken())
 	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return errors.New("unknown field " + name)
+	wrong, ok := errors.AsType[*strict.SemanticError](err)
+	switch {
+	case !ok:
+		return errors.New("is not valid JSON")
+	case wrong.Err == strict.ErrUnknownName:
+		return fmt.Errorf("unknown field %q", wrong.JSONPointer.LastToken())
 	}
-	return errors.New("is not valid JSON")
+	value := map[jsontext.Kind]string{'"': "a string", '0': "a number", '{': "an object", '[': "an array"}[wrong.JSONKind]
+	if value == "" {
+		value = "a bool"
+	}
+	if wrong.JSONPointer == "" {
+		return errors.New("must be a JSON object with an id; " + value + " does not fit")
+	}
+	field := strings.ReplaceAll(string(wrong.JSONPointer[1:]), "/", ".")
+	return errors.New(field + ": " + value + " does not fit here")
 }

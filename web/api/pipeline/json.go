@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"dropbell/domain/fault"
 )
@@ -44,6 +46,16 @@ func (o *Optional[T]) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	return json.Unmarshal(b, &o.Value)
+}
+
+// UnmarshalJSONFrom is the same with the rules of the decoder, such as that
+// unknown names are refused.
+func (o *Optional[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	o.Set, o.Null = true, d.PeekKind() == 'n'
+	if o.Null {
+		return d.SkipValue()
+	}
+	return strict.UnmarshalDecode(d, &o.Value)
 }
 
 // Schema describes the field as what it holds.
