@@ -67,10 +67,9 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 		t.Errorf("the test of the other version reads %q", read[2])
 	}
 
-	reader := postgres.NewReservations(s.DB, postgres.Grouping{})
-	t.Cleanup(reader.Close)
+	reader := postgres.NewInbox(s.DB)
 	reader.Track = trackedAs
-	inbox, err := reader.Inbox(t.Context(), 3, time.Time{}, 10)
+	inbox, err := reader.Page(t.Context(), 3, time.Time{}, 10)
 	s.Must(err)
 	if len(inbox.Items) != 1 || !strings.Contains(inbox.Items[0].Text, trackedAs(app.ID, 3, 0)) || inbox.Items[0].ClaimURL != claimPage {
 		t.Errorf("inbox %+v", inbox.Items)

@@ -59,17 +59,17 @@ func TestFireAndDeliverEverybodyOnce(t *testing.T) {
 	if len(outcomes) != 2 || outcomes[0].Outcome != delivery.Sent || outcomes[1].Outcome != delivery.Sent {
 		t.Errorf("outcomes %+v", outcomes)
 	}
-	inbox, err := w.Reservations.Inbox(t.Context(), 1, time.Time{}, 10)
+	inbox, err := w.Inbox.Page(t.Context(), 1, time.Time{}, 10)
 	w.Must(err)
 	if len(inbox.Items) != 1 || inbox.Unread != 1 || inbox.Items[0].Name != tpl.Name {
 		t.Errorf("inbox %+v", inbox)
 	}
 	for _, through := range []time.Time{inbox.Items[0].At, inbox.Items[0].At.Add(-time.Hour)} { // it never goes back
-		if stands, err := w.Reservations.MarkRead(t.Context(), 1, through); err != nil || !stands.Equal(inbox.Items[0].At) {
+		if stands, err := w.Inbox.MarkRead(t.Context(), 1, through); err != nil || !stands.Equal(inbox.Items[0].At) {
 			t.Errorf("read through %s: %s %v", through, stands, err)
 		}
 	}
-	if inbox, err = w.Reservations.Inbox(t.Context(), 1, time.Time{}, 10); err != nil || inbox.Unread != 0 || !inbox.Items[0].Read {
+	if inbox, err = w.Inbox.Page(t.Context(), 1, time.Time{}, 10); err != nil || inbox.Unread != 0 || !inbox.Items[0].Read {
 		t.Errorf("after reading: %+v %v", inbox, err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 func (m *morgue) explainer() *reminder.Explainer {
-	return &reminder.Explainer{Store: m.Reservations, Reminders: &reminder.Service{Store: m.Reservations, Templates: m.Templates,
+	return &reminder.Explainer{Store: m.Reservations, Coupons: postgres.NewCouponSteps(m.DB), Reminders: &reminder.Service{Store: m.Reservations, Templates: m.Templates,
 		Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Now: pgtest.Clock}}
 }
 
@@ -137,7 +137,7 @@ func TestExplainWithdrawn(t *testing.T) {
 	m.tells(tpl, 1, "published", "withdrawn")
 	m.Reserve(tpl, 1, pgtest.Reminders(delivery.App, 10)...)
 	m.tells(tpl, 1, "withdrawn", "reserved", "expected app10")
-	if box, err := m.Reservations.Inbox(t.Context(), 1, time.Time{}, 10); err != nil || len(box.Items) != 0 {
+	if box, err := m.Inbox.Page(t.Context(), 1, time.Time{}, 10); err != nil || len(box.Items) != 0 {
 		t.Errorf("%+v %v", box, err)
 	}
 }
@@ -297,7 +297,7 @@ func (f faulty) Delivered(context.Context, user.ID, []int64) ([]reminder.Deliver
 func (f faulty) Announced(context.Context, user.ID, []int64) ([]reminder.Delivered, error) {
 	return nil, f.err("announced")
 }
-func (f faulty) CouponSteps(context.Context, user.ID, int64) ([]reminder.Step, error) {
+func (f faulty) Timeline(context.Context, user.ID, int64) ([]reminder.Step, error) {
 	return nil, f.err("coupons")
 }
 func (f faulty) TemplateSteps(context.Context, int64) ([]reminder.TemplateStep, error) {
@@ -317,7 +317,7 @@ func TestExplainSaysWhenItCannotKnow(t *testing.T) {
 	tpl := m.Published(time.Hour)
 	for _, at := range []string{"reservation", "delivered", "announced", "steps", "planned", "coupons", "withdrawn"} {
 		x := m.explainer()
-		x.Store = faulty{at: at}
+		x.Store, x.Coupons = faulty{at: at}, faulty{at: at}
 		if _, err := x.Explain(t.Context(), 1, tpl.ID); !errors.Is(err, errBroken) {
 			t.Errorf("%s: %v", at, err)
 		}

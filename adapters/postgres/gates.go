@@ -9,20 +9,20 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/event"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
 
 // Gates keeps what the database knows of the claim gate: plans, and what
-// became of accepted claims. It implements [stock.Store].
+// became of accepted claims. It implements [gate.Store].
 type Gates struct{ *pg.DB }
 
 // NewGates returns the gates of db.
 func NewGates(db *pg.DB) Gates { return Gates{db} }
 
-// Gates implements [stock.Store].
+// Gates implements [gate.Store].
 func (s Gates) Gates(ctx context.Context, after int64, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select id from (
@@ -46,16 +46,16 @@ const planSQL = `select ` + pg.TemplateColumns + `, clock_timestamp(), coalesce(
 	coalesce((select array_agg(array[f.allot, f.settled, f.refused] order by f.shard) from gate_shelves f where f.template_id = t.id), '{}')
 	from templates t join shops s on s.number = t.shop_number left join gates g on g.template_id = t.id where t.id = $1`
 
-// Plan implements [stock.Store].
-func (s Gates) Plan(ctx context.Context, templateID int64) (stock.Plan, error) {
+// Plan implements [gate.Store].
+func (s Gates) Plan(ctx context.Context, templateID int64) (gate.Plan, error) {
 	plan, err := readPlan(ctx, s.Pool, templateID)
 	return plan, pg.Translate(err)
 }
 
-func readPlan(ctx context.Context, q pg.Querier, templateID int64) (stock.Plan, error) {
+func readPlan(ctx context.Context, q pg.Querier, templateID int64) (gate.Plan, error) {
 	rows, err := q.Query(ctx, planSQL, templateID)
 	if err != nil {
-		return stock.Plan{}, err
+		return gate.Plan{}, err
 	}
 	plan, err := pgx.CollectExactlyOneRow(rows, scanPlan)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -64,8 +64,8 @@ func readPlan(ctx context.Context, q pg.Querier, templateID int64) (stock.Plan, 
 	return plan, err
 }
 
-func scanPlan(row pgx.CollectableRow) (stock.Plan, error) {
-	var p stock.Plan
+func scanPlan(row pgx.CollectableRow) (gate.Plan, error) {
+	var p gate.Plan
 	var builtAt *time.Time
 	var parts [][]int64
 	rest := []any{&p.Now, &p.Shards, &p.Epoch, &p.State, &p.Base, &p.Reason, &builtAt, &parts}
@@ -75,15 +75,15 @@ func scanPlan(row pgx.CollectableRow) (stock.Plan, error) {
 	if builtAt != nil {
 		p.BuiltAt = *builtAt
 	}
-	p.Parts = make([]stock.Part, p.Shards)
+	p.Parts = make([]gate.Part, p.Shards)
 	for i, part := range parts {
-		p.Parts[i] = stock.Part{Allot: part[0], Settled: part[1], Refused: part[2]}
+		p.Parts[i] = gate.Part{Allot: part[0], Settled: part[1], Refused: part[2]}
 	}
 	return p, nil
 }
 
-// Begin implements [stock.Store].
-func (s Gates) Begin(ctx context.Context, templateID, epoch int64, shards int, reason string, lease time.Duration) (stock.Plan, error) {
+// Begin implements [gate.Store].
+func (s Gates) Begin(ctx context.Context, templateID, epoch int64, shards int, reason string, lease time.Duration) (gate.Plan, error) {
 	tag, err := s.Pool.Exec(ctx, `
 		insert into gates as g (template_id, shards, epoch, state, reason, lease_until)
 		values ($1, $2, 1, 'building', $3, clock_timestamp() + $4::interval)
@@ -91,23 +91,23 @@ func (s Gates) Begin(ctx context.Context, templateID, epoch int64, shards int, r
 			where g.epoch = $5 and (g.state = 'standing' or g.state = 'building' and g.lease_until <= clock_timestamp())`,
 		templateID, shards, reason, lease, epoch)
 	if err != nil {
-		return stock.Plan{}, pg.Translate(err)
+		return gate.Plan{}, pg.Translate(err)
 	}
 	if tag.RowsAffected() == 0 {
-		return stock.Plan{}, stock.ErrBusy
+		return gate.Plan{}, gate.ErrBusy
 	}
 	return s.Plan(ctx, templateID)
 }
 
-// Renew implements [stock.Store].
+// Renew implements [gate.Store].
 func (s Gates) Renew(ctx context.Context, templateID, epoch int64, lease time.Duration) error {
 	tag, err := s.Pool.Exec(ctx, `update gates set lease_until = clock_timestamp() + $3::interval
 		where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch, lease)
 	return fencedBy(tag.RowsAffected(), err)
 }
 
-// Found implements [stock.Store].
-func (s Gates) Found(ctx context.Context, templateID, epoch int64) (plan stock.Plan, err error) {
+// Found implements [gate.Store].
+func (s Gates) Found(ctx context.Context, templateID, epoch int64) (plan gate.Plan, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		// The template first, as whoever writes claims does.
 		if _, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID); err != nil {
@@ -121,7 +121,7 @@ func (s Gates) Found(ctx context.Context, templateID, epoch int64) (plan stock.P
 		if plan, err = readPlan(ctx, tx, templateID); err != nil {
 			return err
 		}
-		parts := stock.Split(plan.Template.Stock-plan.Template.Issued, plan.Shards)
+		parts := gate.Split(plan.Template.Stock-plan.Template.Issued, plan.Shards)
 		_, err = tx.Exec(ctx, `insert into gate_shelves as f (template_id, shard, allot) select $1, n - 1, allot from unnest($2::bigint[]) with ordinality as a (allot, n)
 			on conflict (template_id, shard) do update set allot = excluded.allot, settled = 0, refused = 0`, templateID, parts)
 		if err != nil {
@@ -133,28 +133,28 @@ func (s Gates) Found(ctx context.Context, templateID, epoch int64) (plan stock.P
 	return plan, err
 }
 
-// fencedBy returns [stock.ErrBusy] if nothing was changed.
+// fencedBy returns [gate.ErrBusy] if nothing was changed.
 func fencedBy(changed int64, err error) error {
 	if err == nil && changed == 0 {
-		return stock.ErrBusy
+		return gate.ErrBusy
 	}
 	return pg.Translate(err)
 }
 
-// Stand implements [stock.Store].
+// Stand implements [gate.Store].
 func (s Gates) Stand(ctx context.Context, templateID, epoch int64) error {
 	tag, err := s.Pool.Exec(ctx, `update gates set state = 'standing', built_at = clock_timestamp()
 		where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch)
 	return fencedBy(tag.RowsAffected(), err)
 }
 
-// Retire implements [stock.Store].
+// Retire implements [gate.Store].
 func (s Gates) Retire(ctx context.Context, templateID, epoch int64) error {
 	tag, err := s.Pool.Exec(ctx, `update gates set state = 'retired' where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch)
 	return fencedBy(tag.RowsAffected(), err)
 }
 
-// Allot implements [stock.Store]. Of two who divide at once the second may
+// Allot implements [gate.Store]. Of two who divide at once the second may
 // find shelves that were given more than it meant to: what all of them would
 // have then is what must not be too much. It counts after the lock is its own,
 // by a statement that sees what the first has done.
@@ -175,49 +175,49 @@ func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64
 	})
 }
 
-// Holdings implements [stock.Store].
-func (s Gates) Holdings(ctx context.Context, templateID int64, load func([]stock.Holding) error) error {
-	return inPages(func(after stock.Holding) ([]stock.Holding, error) {
+// Holdings implements [gate.Store].
+func (s Gates) Holdings(ctx context.Context, templateID int64, load func([]gate.Holding) error) error {
+	return inPages(func(after gate.Holding) ([]gate.Holding, error) {
 		rows, err := s.Pool.Query(ctx, `select user_id, issued from claim_counts where template_id = $1 and user_id > $2 order by user_id limit $3`,
 			templateID, after.UserID, chunk)
 		if err != nil {
 			return nil, err
 		}
-		return pgx.CollectRows(rows, pgx.RowToStructByPos[stock.Holding])
+		return pgx.CollectRows(rows, pgx.RowToStructByPos[gate.Holding])
 	}, load)
 }
 
-// Promises implements [stock.Store].
-func (s Gates) Promises(ctx context.Context, templateID int64, load func([]stock.Promise) error) error {
+// Promises implements [gate.Store].
+func (s Gates) Promises(ctx context.Context, templateID int64, load func([]gate.Promise) error) error {
 	// Walking along the coupons of the template in the order of their ids.
 	var last int64
-	err := inPages(func(stock.Promise) ([]stock.Promise, error) {
+	err := inPages(func(gate.Promise) ([]gate.Promise, error) {
 		rows, err := s.Pool.Query(ctx, `select user_id, origin, origin_key, claim_id, id from coupons
 			where template_id = $1 and id > $2 order by id limit $3`, templateID, last, chunk)
 		if err != nil {
 			return nil, err
 		}
-		return pgx.CollectRows(rows, func(row pgx.CollectableRow) (p stock.Promise, err error) {
+		return pgx.CollectRows(rows, func(row pgx.CollectableRow) (p gate.Promise, err error) {
 			return p, row.Scan(&p.UserID, &p.Origin, &p.Key, &p.Claim, &last)
 		})
 	}, keyed(load))
 	if err != nil {
 		return err
 	}
-	return inPages(func(after stock.Promise) ([]stock.Promise, error) {
+	return inPages(func(after gate.Promise) ([]gate.Promise, error) {
 		// A redeem code that was refused is as good as before.
 		rows, err := s.Pool.Query(ctx, `select user_id, origin, case when origin = 'code' and coupon_id is null then '' else origin_key end, claim_id
 			from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after.Claim, chunk)
 		if err != nil {
 			return nil, err
 		}
-		return pgx.CollectRows(rows, pgx.RowToStructByPos[stock.Promise])
+		return pgx.CollectRows(rows, pgx.RowToStructByPos[gate.Promise])
 	}, keyed(load))
 }
 
 // keyed leaves out what can never be repeated.
-func keyed(load func([]stock.Promise) error) func([]stock.Promise) error {
-	return func(list []stock.Promise) error {
+func keyed(load func([]gate.Promise) error) func([]gate.Promise) error {
+	return func(list []gate.Promise) error {
 		kept := list[:0:0]
 		for _, p := range list {
 			if p.Key != "" {
@@ -249,7 +249,7 @@ func inPages[T any](page func(after T) ([]T, error), load func([]T) error) error
 	}
 }
 
-// Refilled implements [stock.Store] and [stock.Book].
+// Refilled implements [gate.Store] and [gate.Book].
 func (s Gates) Refilled(ctx context.Context, templateID int64) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		return pg.Announce(ctx, tx, event.GateRefilled, event.Gate{TemplateID: templateID})

@@ -9,14 +9,14 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/killpoint"
 )
 
-// GateBook writes what the gate accepted. It implements [stock.Book].
+// GateBook writes what the gate accepted. It implements [gate.Book].
 type GateBook struct {
 	Gates
 	// Handler is the name under which poisoned entries are kept.
@@ -33,18 +33,18 @@ type page struct {
 	epoch    int64 // of the gate as it stands
 	requests []claim.Request
 	epochs   []int64                                   // of each request
-	earlier  map[claim.ID]stock.Verdict                // decided before
-	results  []stock.Verdict                           // one per request
+	earlier  map[claim.ID]gate.Verdict                 // decided before
+	results  []gate.Verdict                            // one per request
 	refused  []claim.Request                           // to be kept in claim_results
-	reasons  map[claim.ID]stock.Verdict                // why
+	reasons  map[claim.ID]gate.Verdict                 // why
 	counts   map[bool]struct{ settled, refused int64 } // by whether they are of the gate's epoch
 }
 
-// Write implements [stock.Book]. Coupons of users who have none are issued
+// Write implements [gate.Book]. Coupons of users who have none are issued
 // side by side with other writers. All other claims are decided with the
 // template's row locked from the first look on, so whoever else writes them
 // waits, and then finds them.
-func (s GateBook) Write(ctx context.Context, templateID int64, shard int, groups []stock.Group) ([]stock.Verdict, error) {
+func (s GateBook) Write(ctx context.Context, templateID int64, shard int, groups []gate.Group) ([]gate.Verdict, error) {
 	p := newPage(templateID, shard, groups)
 	written, err := s.writeFirsts(ctx, p)
 	if err != nil {
@@ -61,8 +61,8 @@ func (s GateBook) Write(ctx context.Context, templateID int64, shard int, groups
 	return verdicts, nil
 }
 
-// Refuse implements [stock.Book].
-func (s GateBook) Refuse(ctx context.Context, templateID int64, shard int, groups []stock.Group, reason string) ([]stock.Verdict, error) {
+// Refuse implements [gate.Book].
+func (s GateBook) Refuse(ctx context.Context, templateID int64, shard int, groups []gate.Group, reason string) ([]gate.Verdict, error) {
 	p := newPage(templateID, shard, groups)
 	for i, r := range p.requests {
 		// It may be the key that the database does not take.
@@ -71,8 +71,8 @@ func (s GateBook) Refuse(ctx context.Context, templateID int64, shard int, group
 	return s.write(ctx, p, reason)
 }
 
-func newPage(templateID int64, shard int, groups []stock.Group) *page {
-	p := &page{template: templateID, shard: shard, earlier: map[claim.ID]stock.Verdict{}, reasons: map[claim.ID]stock.Verdict{},
+func newPage(templateID int64, shard int, groups []gate.Group) *page {
+	p := &page{template: templateID, shard: shard, earlier: map[claim.ID]gate.Verdict{}, reasons: map[claim.ID]gate.Verdict{},
 		counts: map[bool]struct{ settled, refused int64 }{}}
 	for _, g := range groups {
 		for _, c := range g.Claims {
@@ -83,22 +83,22 @@ func newPage(templateID int64, shard int, groups []stock.Group) *page {
 	return p
 }
 
-func (s GateBook) write(ctx context.Context, p *page, refuse string) (verdicts []stock.Verdict, err error) {
+func (s GateBook) write(ctx context.Context, p *page, refuse string) (verdicts []gate.Verdict, err error) {
 	for range rivals {
 		fresh := *p
-		fresh.earlier, fresh.reasons = map[claim.ID]stock.Verdict{}, map[claim.ID]stock.Verdict{}
+		fresh.earlier, fresh.reasons = map[claim.ID]gate.Verdict{}, map[claim.ID]gate.Verdict{}
 		fresh.counts = map[bool]struct{ settled, refused int64 }{}
 		if verdicts, err = s.writeOnce(ctx, &fresh, refuse); !pg.Violates(err, "coupons_origin") {
 			break
 		}
 	}
 	if pg.RefusedData(err) {
-		return nil, fmt.Errorf("%w (%w)", stock.ErrUnwritable, err)
+		return nil, fmt.Errorf("%w (%w)", gate.ErrUnwritable, err)
 	}
 	return verdicts, pg.Translate(err)
 }
 
-func (s GateBook) writeOnce(ctx context.Context, p *page, refuse string) ([]stock.Verdict, error) {
+func (s GateBook) writeOnce(ctx context.Context, p *page, refuse string) ([]gate.Verdict, error) {
 	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (p *page) load(ctx context.Context, conn *pgx.Conn) error {
 	p.queueEpoch(b)
 	b.Queue(`select claim_id, reason, coalesce(coupon_id, 0) from claim_results where claim_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			var v stock.Verdict
+			var v gate.Verdict
 			if err := rows.Scan(&v.ID, &v.Reason, &v.CouponID); err != nil {
 				return err
 			}
@@ -158,20 +158,20 @@ func (p *page) queueEpoch(b *pgx.Batch) {
 
 // decide fills in a verdict for each request, in their order.
 func (p *page) decide(desk *claim.Desk, refuse string) {
-	p.results = make([]stock.Verdict, len(p.requests))
+	p.results = make([]gate.Verdict, len(p.requests))
 	for i, r := range p.requests {
 		p.results[i] = p.verdict(desk, r, refuse, p.epochs[i] == p.epoch)
 	}
 }
 
-func (p *page) verdict(desk *claim.Desk, r claim.Request, refuse string, current bool) stock.Verdict {
+func (p *page) verdict(desk *claim.Desk, r claim.Request, refuse string, current bool) gate.Verdict {
 	if v, done := p.earlier[r.ID]; done {
 		return v
 	}
 	if _, done := desk.KnownID[r.ID]; done {
-		return stock.Verdict{ID: r.ID, Issued: true}
+		return gate.Verdict{ID: r.ID, Issued: true}
 	}
-	v := stock.Verdict{ID: r.ID, Reason: refuse}
+	v := gate.Verdict{ID: r.ID, Reason: refuse}
 	if refuse == "" {
 		v = judged(desk, r)
 	}
@@ -185,20 +185,20 @@ func (p *page) verdict(desk *claim.Desk, r claim.Request, refuse string, current
 	return v
 }
 
-func judged(desk *claim.Desk, r claim.Request) stock.Verdict {
+func judged(desk *claim.Desk, r claim.Request) gate.Verdict {
 	verdict := desk.Decide(r)
 	switch {
 	case r.Origin == claim.ByCode && errors.Is(verdict.Err, claim.ErrIdempotency):
 		// Two users of one code, at different shelves: this one came too late.
-		return stock.Verdict{ID: r.ID, Reason: redeemcode.ErrUsed.Code}
+		return gate.Verdict{ID: r.ID, Reason: redeemcode.ErrUsed.Code}
 	case verdict.Err != nil:
-		return stock.Verdict{ID: r.ID, Reason: fault.CodeOf(verdict.Err)}
+		return gate.Verdict{ID: r.ID, Reason: fault.CodeOf(verdict.Err)}
 	case verdict.Claim.ID != r.ID && verdict.Claim.CouponID == 0: // the first one is in this very group
-		return stock.Verdict{ID: r.ID, Reason: claim.ErrIdempotency.Code}
+		return gate.Verdict{ID: r.ID, Reason: claim.ErrIdempotency.Code}
 	case verdict.Claim.ID != r.ID: // a repetition that the shelf did not recognise
-		return stock.Verdict{ID: r.ID, CouponID: verdict.Claim.CouponID}
+		return gate.Verdict{ID: r.ID, CouponID: verdict.Claim.CouponID}
 	}
-	return stock.Verdict{ID: r.ID, Issued: true}
+	return gate.Verdict{ID: r.ID, Issued: true}
 }
 
 // store writes everything and commits.
@@ -238,9 +238,9 @@ func (p *page) queueRefused(b *pgx.Batch) {
 		ids, users, origins, keys, reasons, coupons, p.template)
 }
 
-// SetAside implements [stock.Book]. What is kept is no event: it can be looked
+// SetAside implements [gate.Book]. What is kept is no event: it can be looked
 // at and discarded, not sent again.
-func (s GateBook) SetAside(ctx context.Context, templateID int64, shard int, poison stock.Poison) error {
+func (s GateBook) SetAside(ctx context.Context, templateID int64, shard int, poison gate.Poison) error {
 	topic := fmt.Sprintf("gate.%d.%d", templateID, shard)
 	return NewDeadMessages(s.DB).Keep(ctx, staff.DeadMessage{MessageID: topic + " " + poison.Entry, Topic: topic, Handler: s.Handler,
 		Reason: poison.Reason, Payload: append([]byte("entry "+poison.Entry+": "), poison.Payload...)})

@@ -10,7 +10,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
-	"dropbell/domain/stock"
+	"dropbell/domain/claim/gate"
 	"dropbell/killpoint"
 )
 
@@ -102,10 +102,10 @@ func (p *page) without(written map[claim.ID]int64) *page {
 }
 
 // issuedVerdicts tells of coupons that were issued.
-func issuedVerdicts(written map[claim.ID]int64) []stock.Verdict {
-	list := make([]stock.Verdict, 0, len(written))
+func issuedVerdicts(written map[claim.ID]int64) []gate.Verdict {
+	list := make([]gate.Verdict, 0, len(written))
 	for id, coupon := range written {
-		list = append(list, stock.Verdict{ID: id, Issued: true, CouponID: coupon})
+		list = append(list, gate.Verdict{ID: id, Issued: true, CouponID: coupon})
 	}
 	return list
 }

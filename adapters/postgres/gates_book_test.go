@@ -9,7 +9,7 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/claim"
-	"dropbell/domain/stock"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -24,19 +24,19 @@ func (h *rushHour) behindGate(quantity int64, limit int) template.Template {
 }
 
 // accepted is a claim that a shelf has let in.
-func accepted(id claim.ID, by user.ID, key string) stock.Accepted {
-	return stock.Accepted{ID: id, UserID: by, Origin: claim.ByTap, Key: claim.TapKey(by, key)}
+func accepted(id claim.ID, by user.ID, key string) gate.Accepted {
+	return gate.Accepted{ID: id, UserID: by, Origin: claim.ByTap, Key: claim.TapKey(by, key)}
 }
 
-func gateEntry(epoch int64, claims ...stock.Accepted) stock.Group {
-	return stock.Group{Entry: "1-1", Epoch: epoch, At: pgtest.Clock().Add(-3 * time.Second).Truncate(time.Millisecond), Claims: claims}
+func gateEntry(epoch int64, claims ...gate.Accepted) gate.Group {
+	return gate.Group{Entry: "1-1", Epoch: epoch, At: pgtest.Clock().Add(-3 * time.Second).Truncate(time.Millisecond), Claims: claims}
 }
 
 // reasons returns for each claim "" if it was issued, else why not.
-func reasons(verdicts []stock.Verdict, ids ...claim.ID) []string {
+func reasons(verdicts []gate.Verdict, ids ...claim.ID) []string {
 	list := make([]string, len(ids))
 	for i, id := range ids {
-		at := slices.IndexFunc(verdicts, func(v stock.Verdict) bool { return v.ID == id })
+		at := slices.IndexFunc(verdicts, func(v gate.Verdict) bool { return v.ID == id })
 		switch {
 		case at < 0:
 			list[i] = "no verdict"
@@ -57,12 +57,12 @@ func TestAPageOfManyKinds(t *testing.T) {
 	book := postgres.NewGateBook(h.DB)
 	drop := h.behindGate(100, 2)
 	first := gateEntry(1, accepted(1, 1, "a"), accepted(2, 2, "a"))
-	verdicts, err := book.Write(t.Context(), drop.ID, 0, []stock.Group{first})
+	verdicts, err := book.Write(t.Context(), drop.ID, 0, []gate.Group{first})
 	h.Must(err)
 	if got := reasons(verdicts, 1, 2); !slices.Equal(got, []string{"", ""}) {
 		t.Errorf("the first page: %q", got)
 	}
-	page := []stock.Group{first, gateEntry(1, accepted(3, 1, "b"), accepted(4, 3, "a"), accepted(5, 1, "c"), accepted(6, 4, "a"), accepted(7, 4, "b"), accepted(8, 4, "c"))}
+	page := []gate.Group{first, gateEntry(1, accepted(3, 1, "b"), accepted(4, 3, "a"), accepted(5, 1, "c"), accepted(6, 4, "a"), accepted(7, 4, "b"), accepted(8, 4, "c"))}
 	for range 2 { // as after the death of a writer, too
 		verdicts, err = book.Write(t.Context(), drop.ID, 0, page)
 		h.Must(err)
@@ -93,7 +93,7 @@ func TestWhatWasRefusedStaysRefused(t *testing.T) {
 	h := newRushHour(t, 1)
 	book := postgres.NewGateBook(h.DB)
 	drop := h.behindGate(1, 1)
-	page := []stock.Group{gateEntry(1, accepted(11, 1, "a"), accepted(12, 2, "a"))}
+	page := []gate.Group{gateEntry(1, accepted(11, 1, "a"), accepted(12, 2, "a"))}
 	for range 2 {
 		verdicts, err := book.Write(t.Context(), drop.ID, 1, page)
 		h.Must(err)
@@ -103,7 +103,7 @@ func TestWhatWasRefusedStaysRefused(t *testing.T) {
 		h.Exec(`update templates set stock = 10, version = version + 1 where id = $1`, drop.ID)
 	}
 	// A page of the refused one alone, whose user has nothing.
-	verdicts, err := book.Write(t.Context(), drop.ID, 1, []stock.Group{gateEntry(1, accepted(12, 2, "a"), accepted(13, 3, "a"))})
+	verdicts, err := book.Write(t.Context(), drop.ID, 1, []gate.Group{gateEntry(1, accepted(12, 2, "a"), accepted(13, 3, "a"))})
 	h.Must(err)
 	if got := reasons(verdicts, 12, 13); !slices.Equal(got, []string{"sold_out", ""}) {
 		t.Errorf("%q", got)
@@ -124,11 +124,11 @@ func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
 	book := postgres.NewGateBook(h.DB)
 	drop := h.behindGate(10, 1)
 	tx, commit := h.hold(`select id from templates where id = $1 for no key update`, drop.ID)
-	var verdicts []stock.Verdict
+	var verdicts []gate.Verdict
 	var err error
 	var writing sync.WaitGroup
 	writing.Go(func() {
-		verdicts, err = book.Write(t.Context(), drop.ID, 0, []stock.Group{gateEntry(1, accepted(21, 1, "a"), accepted(22, 2, "a"))})
+		verdicts, err = book.Write(t.Context(), drop.ID, 0, []gate.Group{gateEntry(1, accepted(21, 1, "a"), accepted(22, 2, "a"))})
 	})
 	h.blocked(1)
 	if _, err := tx.Exec(t.Context(), `update gates set epoch = 2 where template_id = $1`, drop.ID); err != nil {
@@ -157,7 +157,7 @@ func TestManyWritersOfOnePage(t *testing.T) {
 	const users = 50
 	h := newRushHour(t, 1)
 	drop := h.behindGate(1000, 1)
-	var pages [2][]stock.Group
+	var pages [2][]gate.Group
 	for i := range users {
 		for shard := range pages {
 			by := user.ID(2*i + shard + 1)
@@ -195,10 +195,10 @@ func TestManyWritersOfFurtherClaims(t *testing.T) {
 	const users = 20
 	h := newRushHour(t, 1)
 	drop := h.behindGate(1000, 5)
-	keyless := func(id claim.ID, by user.ID) stock.Accepted {
-		return stock.Accepted{ID: id, UserID: by, Origin: claim.ByTap}
+	keyless := func(id claim.ID, by user.ID) gate.Accepted {
+		return gate.Accepted{ID: id, UserID: by, Origin: claim.ByTap}
 	}
-	var first, further []stock.Group
+	var first, further []gate.Group
 	for by := user.ID(1); by <= users; by++ {
 		first = append(first, gateEntry(1, accepted(claim.ID(by), by, "a")))
 		further = append(further, gateEntry(1, keyless(claim.ID(100+by), by), keyless(claim.ID(200+by), by), keyless(claim.ID(100+by), by)))

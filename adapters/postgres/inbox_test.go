@@ -8,7 +8,7 @@ import (
 
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/inbox"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -27,7 +27,7 @@ func TestInboxPagesDivideNoInstant(t *testing.T) {
 	seen, before := map[string]bool{}, time.Time{}
 	var sizes []int
 	for range 4 {
-		page, err := n.Reservations.Inbox(t.Context(), 1, before, 2)
+		page, err := n.Inbox.Page(t.Context(), 1, before, 2)
 		n.Must(err)
 		for _, m := range page.Items {
 			seen[m.ID], before = true, m.At
@@ -44,7 +44,7 @@ func TestInboxPagesDivideNoInstant(t *testing.T) {
 func TestWhatWasSentStaysInTheInbox(t *testing.T) {
 	n := newNewsroom(t)
 	count := func(id user.ID) int {
-		box, err := n.Reservations.Inbox(t.Context(), id, time.Time{}, 10)
+		box, err := n.Inbox.Page(t.Context(), id, time.Time{}, 10)
 		n.Must(err)
 		return len(box.Items)
 	}
@@ -89,7 +89,7 @@ func TestInboxShowsAnnouncements(t *testing.T) {
 	_, err := n.Service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
 	n.Must(err)
 	notice := n.send(tpl, delivery.KindCancelled)
-	box, err := n.Reservations.Inbox(t.Context(), 2, time.Time{}, 10)
+	box, err := n.Inbox.Page(t.Context(), 2, time.Time{}, 10)
 	n.Must(err)
 	if len(box.Items) != 3 || box.Unread != 3 {
 		t.Fatalf("%+v", box)
@@ -116,17 +116,18 @@ func TestInboxShowsAnnouncements(t *testing.T) {
 	for rows.Next() {
 		var id int64
 		n.Must(rows.Scan(&id))
-		p, err := n.Reservations.PushBatch(t.Context(), id)
+		p, reached, err := n.Inbox.Arrival(t.Context(), delivery.KindReminder, id, nil)
 		n.Must(err)
-		pushed = append(pushed, p.Item.ID)
-		if i := slices.IndexFunc(box.Items, func(it reminder.InboxItem) bool { return it == p.Item }); i < 0 || !p.Reached(2) || p.Reached(9) {
-			t.Errorf("pushed %+v", p.Item)
+		shown := p.Message(2)
+		pushed = append(pushed, shown.ID)
+		if i := slices.IndexFunc(box.Items, func(it inbox.Message) bool { return it == shown }); i < 0 || !reached || !p.Reached(2) || p.Reached(9) {
+			t.Errorf("pushed %+v", shown)
 		}
 	}
 	if len(pushed) != 3 {
 		t.Errorf("pushed %v", pushed)
 	}
-	only, err := n.Reservations.Inbox(t.Context(), 4, time.Time{}, 10) // was never reminded
+	only, err := n.Inbox.Page(t.Context(), 4, time.Time{}, 10) // was never reminded
 	n.Must(err)
 	if len(only.Items) != 1 || only.Items[0].Kind != delivery.KindCancelled {
 		t.Errorf("%+v", only)

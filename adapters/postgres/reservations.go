@@ -19,9 +19,6 @@ type Reservations struct {
 	*pg.DB
 	reserve *pg.Committer[rowKey, reminder.Change, reminder.Verdict]
 	cancel  *pg.Committer[rowKey, reminder.Change, reminder.Verdict]
-	// Track, if set, returns the address that stands for a campaign's link in
-	// the text one user reads. It is set before the first use.
-	Track func(campaign int64, id user.ID, variant int) string
 }
 
 type rowKey struct {

@@ -5,10 +5,10 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/delivery"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -90,7 +90,7 @@ func NewBreaker(client goredis.UniversalClient, config BreakerConfig) *Breaker {
 // asking again, and the circuit's state, or [StateHeld], also for the one call
 // that goes in a pause. Whoever is admitted must [Breaker.Report], or say that
 // it was [Breaker.Throttled] or that it is [Breaker.Unused].
-// It returns [ErrUnavailable] when Redis does not answer; going on is then
+// It returns [redisclient.ErrUnavailable] when Redis does not answer; going on is then
 // better than stopping.
 func (b *Breaker) Admit(ctx context.Context, channel delivery.Channel) (time.Duration, string, error) {
 	return b.step(ctx, channel, news{event: "admit"})
@@ -136,7 +136,7 @@ type news struct {
 }
 
 func (b *Breaker) step(ctx context.Context, channel delivery.Channel, n news) (time.Duration, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	c := b.config
 	reply, err := b.script.Run(ctx, b.client, []string{breakerKey(channel)}, n.event, c.Failures,
@@ -145,7 +145,7 @@ func (b *Breaker) step(ctx context.Context, channel delivery.Channel, n news) (t
 		milliseconds(n.after), c.Hold.Milliseconds(), c.LongestHold.Milliseconds(), c.MaxHold.Milliseconds(),
 		c.LookEvery.Milliseconds()).Slice()
 	if err != nil {
-		return 0, "", unavailable("breaker", err)
+		return 0, "", redisclient.Unavailable("breaker", err)
 	}
 	wait, isNumber := reply[0].(int64)
 	state, isText := reply[1].(string)
@@ -197,7 +197,7 @@ func (b *Breaker) States(ctx context.Context) ([]State, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, unavailable("breaker states", err)
+		return nil, redisclient.Unavailable("breaker states", err)
 	}
 	states := make([]State, 0, len(replies))
 	for i, channel := range delivery.AllChannels() {
@@ -214,10 +214,10 @@ func readState(channel delivery.Channel, stored map[string]string) (State, error
 	if len(stored) == 0 {
 		return State{Channel: channel, State: StateClosed}, nil
 	}
-	failures, err1 := number(stored["failures"])
-	since, err2 := number(stored["since"])
-	until, err3 := number(stored["until"])
-	held, err4 := number(stored["held"])
+	failures, err1 := redisclient.Int(stored["failures"])
+	since, err2 := redisclient.Int(stored["since"])
+	until, err3 := redisclient.Int(stored["until"])
+	held, err4 := redisclient.Int(stored["held"])
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return State{}, fmt.Errorf("breaker of %s: %w", channel, err)
 	}
@@ -239,13 +239,6 @@ func (s State) at(now time.Time) State {
 		s.State, s.Since, s.Until = StateHalfOpen, s.Until, time.Time{}
 	}
 	return s
-}
-
-func number(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	return strconv.ParseInt(text, 10, 64)
 }
 
 func instant(ms int64) time.Time {

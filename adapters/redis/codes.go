@@ -7,6 +7,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/redeemcode"
 	"dropbell/killpoint"
 )
@@ -32,27 +33,27 @@ func marksKey(b redeemcode.Batch) string {
 		strconv.FormatInt(b.CreatedAt.UnixMicro(), 36)
 }
 
-// Used reports whether the code is marked. It returns [ErrUnavailable] when
+// Used reports whether the code is marked. It returns [redisclient.ErrUnavailable] when
 // Redis does not answer within half a second.
 func (m CodeMarks) Used(ctx context.Context, b redeemcode.Batch, s redeemcode.Serial) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	bit, err := m.client.GetBit(ctx, marksKey(b), int64(s-b.First)).Result()
 	if err != nil {
-		return false, unavailable("code mark", err)
+		return false, redisclient.Unavailable("code mark", err)
 	}
 	return bit == 1, nil
 }
 
 // Mark marks a code, for ever or until Redis forgets. It returns
-// [ErrUnavailable] when Redis does not answer within half a second.
+// [redisclient.ErrUnavailable] when Redis does not answer within half a second.
 func (m CodeMarks) Mark(ctx context.Context, b redeemcode.Batch, s redeemcode.Serial) error {
 	return m.MarkAll(ctx, b, []redeemcode.Serial{s})
 }
 
 // MarkAll marks many codes of one batch, like Mark.
 func (m CodeMarks) MarkAll(ctx context.Context, b redeemcode.Batch, list []redeemcode.Serial) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	key := marksKey(b)
 	set := func(p goredis.Pipeliner) error {
@@ -66,7 +67,7 @@ func (m CodeMarks) MarkAll(ctx context.Context, b redeemcode.Batch, list []redee
 		_, err := m.client.Pipelined(ctx, set)
 		return err
 	}); err != nil {
-		return unavailable("code mark", err)
+		return redisclient.Unavailable("code mark", err)
 	}
 	return nil
 }

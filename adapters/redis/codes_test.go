@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/redeemcode"
 )
 
@@ -48,10 +49,10 @@ func TestCodeMarks(t *testing.T) {
 		t.Errorf("marks live for %v: %v", ttl, err)
 	}
 	server.kill(t)
-	if _, err := marks.Used(t.Context(), b, b.First); !errors.Is(err, ErrUnavailable) {
+	if _, err := marks.Used(t.Context(), b, b.First); !errors.Is(err, redisclient.ErrUnavailable) {
 		t.Errorf("without Redis: %v", err)
 	}
-	if err := marks.Mark(t.Context(), b, b.First); !errors.Is(err, ErrUnavailable) {
+	if err := marks.Mark(t.Context(), b, b.First); !errors.Is(err, redisclient.ErrUnavailable) {
 		t.Errorf("without Redis: %v", err)
 	}
 }

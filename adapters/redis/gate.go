@@ -10,9 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 
@@ -28,7 +29,7 @@ const (
 	maxGateQueue = 16384
 	// gateTimeout bounds one script call. What it decided is not lost then:
 	// whoever asks again with the same key is told.
-	gateTimeout = callTimeout
+	gateTimeout = redisclient.CallTimeout
 	// restockTimeout bounds the search for stock on other shelves, which takes
 	// several calls.
 	restockTimeout = 2 * time.Second
@@ -157,7 +158,7 @@ func (g *Gate) decide(ctx context.Context, r claim.Request) (claim.Claim, error)
 	if r.Key == "" && d.isSoldOut() && !g.mayBeJudgedOtherwise(ctx, r) {
 		return claim.Claim{}, claim.ErrSoldOut
 	}
-	word, err := d.lanes[stock.Home(r.UserID, d.shards)].do(ctx, r)
+	word, err := d.lanes[gate.Home(r.UserID, d.shards)].do(ctx, r)
 	if err != nil {
 		return claim.Claim{}, err
 	}

@@ -7,8 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim"
-	"dropbell/domain/stock"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/user"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -66,13 +67,13 @@ func (g *Gate) pending(ctx context.Context, by user.ID, id claim.ID) (claim.Clai
 		if !id.MayBeOf(template) {
 			continue
 		}
-		replies[template] = pipe.HGet(ctx, shelfOf(template, stock.Home(by, shards)).claims, id.String())
+		replies[template] = pipe.HGet(ctx, shelfOf(template, gate.Home(by, shards)).claims, id.String())
 	}
 	if len(replies) == 0 {
 		return claim.Claim{}, claim.ErrNotFound
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
-		return claim.Claim{}, unavailable("claim", err)
+		return claim.Claim{}, redisclient.Unavailable("claim", err)
 	}
 	for template, reply := range replies {
 		userText, at, _ := strings.Cut(reply.Val(), " ")

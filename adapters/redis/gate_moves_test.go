@@ -8,12 +8,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dropbell/domain/stock"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
 )
 
 // newShelves fills shelves of one template for an epoch and opens them.
-func newShelves(tb testing.TB, s Shelves, id int64, epoch int64, terms stock.Terms, allots ...int64) {
+func newShelves(tb testing.TB, s Shelves, id int64, epoch int64, terms gate.Terms, allots ...int64) {
 	tb.Helper()
 	ctx := context.Background()
 	for i, allot := range allots {
@@ -32,9 +32,9 @@ func must(tb testing.TB, err error) {
 }
 
 // openTerms are those of a drop that is open now.
-func openTerms(limit int) stock.Terms {
+func openTerms(limit int) gate.Terms {
 	now := time.Now()
-	return stock.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, PerUserLimit: limit,
+	return gate.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, PerUserLimit: limit,
 		OpensAt: now.Add(-time.Minute), ClosesAt: now.Add(time.Hour)}
 }
 
@@ -125,7 +125,7 @@ func everythingIsThere(rt *rapid.T, s Shelves, id int64, shards int, total int64
 	if err != nil {
 		rt.Fatal(err)
 	}
-	plan := stock.Plan{Shards: shards, State: stock.Standing, Parts: make([]stock.Part, shards)}
+	plan := gate.Plan{Shards: shards, State: gate.Standing, Parts: make([]gate.Part, shards)}
 	plan.Template.Stock = total
 	var shelf int64
 	for i, sh := range shelves {
@@ -154,11 +154,11 @@ func TestMovesOfAFormerEpochDoNothing(t *testing.T) {
 		}
 	}
 	newShelves(t, s, 1, 2, openTerms(1), 4, 4)
-	if _, err := sleeper.next(ctx, s, 1, 1); !errors.Is(err, stock.ErrBusy) {
+	if _, err := sleeper.next(ctx, s, 1, 1); !errors.Is(err, gate.ErrBusy) {
 		t.Errorf("a former epoch's stock was put on the shelf: %v", err)
 	}
 	late := &mover{shard: 1, donor: 0, want: 1, step: 1, move: move{number: 1, donor: 0, wanted: 1}}
-	if _, err := late.next(ctx, s, 1, 1); !errors.Is(err, stock.ErrBusy) {
+	if _, err := late.next(ctx, s, 1, 1); !errors.Is(err, gate.ErrBusy) {
 		t.Errorf("stock was taken off the shelf for a former epoch: %v", err)
 	}
 	shelves, err := s.Look(ctx, 1, 2)
@@ -174,20 +174,20 @@ func TestShelvesRefuseEarlierEpochs(t *testing.T) {
 	for name, do := range map[string]func() error{
 		"seal":                       func() error { return s.Seal(ctx, 1, 0, 4) },
 		"reset":                      func() error { return s.Reset(ctx, 1, 0, 4, 10) },
-		"load":                       func() error { return s.LoadHoldings(ctx, 1, 1, 4, []stock.Holding{{UserID: 1, Count: 1}}) },
+		"load":                       func() error { return s.LoadHoldings(ctx, 1, 1, 4, []gate.Holding{{UserID: 1, Count: 1}}) },
 		"tell":                       func() error { return s.Tell(ctx, 1, 0, 4, openTerms(1), time.Now()) },
 		"open":                       func() error { return s.Open(ctx, 1, 0, 4) },
 		"fill":                       func() error { return s.Fill(ctx, 1, 0, 4, 10) },
 		"open what was never filled": func() error { return s.Open(ctx, 1, 0, 5) },
 	} {
-		if err := do(); !errors.Is(err, stock.ErrBusy) {
+		if err := do(); !errors.Is(err, gate.ErrBusy) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	must(t, s.Reset(ctx, 1, 0, 5, 10))
 	must(t, s.Tell(ctx, 1, 0, 5, openTerms(1), time.Now()))
 	must(t, s.Open(ctx, 1, 0, 5))
-	if err := s.Reset(ctx, 1, 0, 5, 10); !errors.Is(err, stock.ErrBusy) {
+	if err := s.Reset(ctx, 1, 0, 5, 10); !errors.Is(err, gate.ErrBusy) {
 		t.Errorf("an open shelf was emptied: %v", err)
 	}
 }

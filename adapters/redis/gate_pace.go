@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/adapters/redisclient"
+
 	goredis "github.com/redis/go-redis/v9"
 )
 
@@ -21,7 +23,7 @@ func (s Shelves) Pace(ctx context.Context, templateID int64, shards int, now tim
 		rings[i] = pipe.HGetAll(ctx, shelfOf(templateID, i).pace)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, unavailable("pace of shelves", err)
+		return nil, redisclient.Unavailable("pace of shelves", err)
 	}
 	list, first := make([]int64, min(seconds, paceRing-4)), now.Unix()-int64(min(seconds, paceRing-4))
 	for _, ring := range rings {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"dropbell/domain/stock"
+	"dropbell/domain/claim/gate"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -26,7 +26,7 @@ func (g *Gate) restock(ctx context.Context, d *drop, shard, want int) (outcome, 
 		return nothingLeft, nil
 	}
 	if want > 0 {
-		tour := stock.Tour(shard, d.shards, d.knownEmpty, newRandom())
+		tour := gate.Tour(shard, d.shards, d.knownEmpty, newRandom())
 		for _, donor := range tour {
 			moved, err := g.move(ctx, d, shard, donor, want)
 			if err != nil {
@@ -49,7 +49,7 @@ func (g *Gate) proof(ctx context.Context, d *drop) (outcome, error) {
 	if err != nil {
 		return 0, overloaded("its shelves do not answer")
 	}
-	if !stock.SoldOut(first, first) {
+	if !gate.SoldOut(first, first) {
 		d.learn(first)
 		return somethingLeft, nil
 	}
@@ -57,7 +57,7 @@ func (g *Gate) proof(ctx context.Context, d *drop) (outcome, error) {
 	if err != nil {
 		return 0, overloaded("its shelves do not answer")
 	}
-	if !stock.SoldOut(first, second) {
+	if !gate.SoldOut(first, second) {
 		d.learn(second)
 		return somethingLeft, nil
 	}
@@ -79,7 +79,7 @@ func (g *Gate) move(ctx context.Context, d *drop, shard, donor, want int) (bool,
 	}
 	mover := Shelves{client: g.client, scripts: g.scripts}
 	amount, err := mover.move(ctx, d.id, shard, donor, want, epoch)
-	if errors.Is(err, stock.ErrBusy) {
+	if errors.Is(err, gate.ErrBusy) {
 		return false, overloaded("its shelves are being filled")
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func (d *drop) remember(empty int) {
 }
 
 // learn replaces what is remembered by what was seen.
-func (d *drop) learn(seen []stock.Shelf) {
+func (d *drop) learn(seen []gate.Shelf) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.soldOut = time.Time{}

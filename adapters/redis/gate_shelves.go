@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim"
-	"dropbell/domain/stock"
+	"dropbell/domain/claim/gate"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -25,7 +26,7 @@ const (
 )
 
 // Shelves are the gate's parts of the stock as its keeper handles them. It
-// implements [stock.Shelves].
+// implements [gate.Shelves].
 type Shelves struct {
 	client  goredis.UniversalClient
 	scripts gateScripts
@@ -43,7 +44,7 @@ func (s Shelves) Machines(ctx context.Context) int {
 	if !ok {
 		return 1
 	}
-	masters := make(chan struct{}, stock.MaxShards)
+	masters := make(chan struct{}, gate.MaxShards)
 	_ = cluster.ForEachMaster(ctx, func(context.Context, *goredis.Client) error {
 		select {
 		case masters <- struct{}{}:
@@ -58,11 +59,11 @@ func (s Shelves) Machines(ctx context.Context) int {
 var peekFields = []string{"epoch", "state", "version", "stock", "allot", "accepted", "returned", "in", "out", "begun", "done"}
 
 // peek returns a look at each shelf without what went elsewhere and what waits.
-func (s Shelves) peek(ctx context.Context, templateID int64, shards int) ([]stock.Shelf, error) {
+func (s Shelves) peek(ctx context.Context, templateID int64, shards int) ([]gate.Shelf, error) {
 	return s.look(ctx, templateID, shards, false)
 }
 
-func (s Shelves) look(ctx context.Context, templateID int64, shards int, whole bool) ([]stock.Shelf, error) {
+func (s Shelves) look(ctx context.Context, templateID int64, shards int, whole bool) ([]gate.Shelf, error) {
 	if shards == 0 {
 		return nil, nil
 	}
@@ -78,9 +79,9 @@ func (s Shelves) look(ctx context.Context, templateID int64, shards int, whole b
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, unavailable("look at shelves", err)
+		return nil, redisclient.Unavailable("look at shelves", err)
 	}
-	shelves := make([]stock.Shelf, shards)
+	shelves := make([]gate.Shelf, shards)
 	for i := range shards {
 		shelf, err := readShelf(i, fields[i].Val())
 		if err != nil {
@@ -102,7 +103,7 @@ func (s Shelves) look(ctx context.Context, templateID int64, shards int, whole b
 
 // Look returns a look at each shelf. What went elsewhere is compared only
 // where nothing moved between a look before and one after.
-func (s Shelves) Look(ctx context.Context, templateID int64, shards int) ([]stock.Shelf, error) {
+func (s Shelves) Look(ctx context.Context, templateID int64, shards int) ([]gate.Shelf, error) {
 	before, err := s.peek(ctx, templateID, shards)
 	if err != nil {
 		return nil, err
@@ -122,8 +123,8 @@ func (s Shelves) Look(ctx context.Context, templateID int64, shards int) ([]stoc
 	return shelves, nil
 }
 
-func readShelf(shard int, values []any) (stock.Shelf, error) {
-	s := stock.Shelf{Number: shard}
+func readShelf(shard int, values []any) (gate.Shelf, error) {
+	s := gate.Shelf{Number: shard}
 	numbers := map[string]*int64{"epoch": &s.Epoch, "version": &s.Version, "stock": &s.Stock, "allot": &s.Allot, "accepted": &s.Accepted,
 		"returned": &s.Returned, "in": &s.In, "out": &s.Out, "begun": &s.Begun, "done": &s.Done}
 	for i, name := range peekFields {
@@ -132,7 +133,7 @@ func readShelf(shard int, values []any) (stock.Shelf, error) {
 			s.Open = text == "open"
 			continue
 		}
-		n, err := number(text)
+		n, err := redisclient.Int(text)
 		if err != nil {
 			return s, fmt.Errorf("shelf %d: %s: %w", shard, name, err)
 		}
@@ -150,7 +151,7 @@ func readGone(stored map[string]string) (map[int]int64, error) {
 	gone := make(map[int]int64, len(stored))
 	for to, move := range stored {
 		shard, err1 := strconv.Atoi(to)
-		total, err2 := number(move[strings.LastIndexByte(move, ' ')+1:])
+		total, err2 := redisclient.Int(move[strings.LastIndexByte(move, ' ')+1:])
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, fmt.Errorf("moved stock: %w", err)
 		}
@@ -159,41 +160,41 @@ func readGone(stored map[string]string) (map[int]int64, error) {
 	return gone, nil
 }
 
-// fenced runs a script that returns 1, or else [stock.ErrBusy].
+// fenced runs a script that returns 1, or else [gate.ErrBusy].
 func (s Shelves) fenced(ctx context.Context, script *goredis.Script, keys []string, args ...any) error {
 	n, err := script.Run(ctx, s.client, keys, args...).Int()
 	if err != nil {
-		return unavailable("shelf", err)
+		return redisclient.Unavailable("shelf", err)
 	}
 	if n != 1 {
-		return stock.ErrBusy
+		return gate.ErrBusy
 	}
 	return nil
 }
 
-// Seal implements [stock.Shelves].
+// Seal implements [gate.Shelves].
 func (s Shelves) Seal(ctx context.Context, templateID int64, shard int, epoch int64) error {
 	return s.fenced(ctx, s.scripts.seal, []string{shelfOf(templateID, shard).shelf}, epoch)
 }
 
-// Reset implements [stock.Shelves].
+// Reset implements [gate.Shelves].
 func (s Shelves) Reset(ctx context.Context, templateID int64, shard int, epoch, allot int64) error {
 	k := shelfOf(templateID, shard)
 	return s.fenced(ctx, s.scripts.reset, []string{k.shelf, k.users, k.keys, k.claims, k.stream, k.gone}, epoch, allot, gateReaders)
 }
 
-// Open implements [stock.Shelves].
+// Open implements [gate.Shelves].
 func (s Shelves) Open(ctx context.Context, templateID int64, shard int, epoch int64) error {
 	return s.fenced(ctx, s.scripts.open, []string{shelfOf(templateID, shard).shelf}, epoch)
 }
 
-// Fill implements [stock.Shelves].
+// Fill implements [gate.Shelves].
 func (s Shelves) Fill(ctx context.Context, templateID int64, shard int, epoch, allot int64) error {
 	return s.fenced(ctx, s.scripts.fill, []string{shelfOf(templateID, shard).shelf}, epoch, allot)
 }
 
-// Tell implements [stock.Shelves].
-func (s Shelves) Tell(ctx context.Context, templateID int64, shard int, epoch int64, t stock.Terms, now time.Time) error {
+// Tell implements [gate.Shelves].
+func (s Shelves) Tell(ctx context.Context, templateID int64, shard int, epoch int64, t gate.Terms, now time.Time) error {
 	gone, over := int64(0), 0
 	if !t.GoneAt.IsZero() {
 		gone = t.GoneAt.UnixMilli()
@@ -205,21 +206,21 @@ func (s Shelves) Tell(ctx context.Context, templateID int64, shard int, epoch in
 		t.OpensAt.UnixMilli(), t.ClosesAt.UnixMilli(), t.PerUserLimit, gone, over, now.UnixMilli(), clockSlack.Milliseconds())
 }
 
-// LoadHoldings implements [stock.Shelves].
-func (s Shelves) LoadHoldings(ctx context.Context, templateID int64, shards int, epoch int64, list []stock.Holding) error {
+// LoadHoldings implements [gate.Shelves].
+func (s Shelves) LoadHoldings(ctx context.Context, templateID int64, shards int, epoch int64, list []gate.Holding) error {
 	fields := make([][]any, shards)
 	for _, h := range list {
-		home := stock.Home(h.UserID, shards)
+		home := gate.Home(h.UserID, shards)
 		fields[home] = append(fields[home], int64(h.UserID), h.Count)
 	}
 	return s.load(ctx, templateID, epoch, fields, func(k shelfKeys) string { return k.users })
 }
 
-// LoadPromises implements [stock.Shelves].
-func (s Shelves) LoadPromises(ctx context.Context, templateID int64, shards int, epoch int64, list []stock.Promise) error {
+// LoadPromises implements [gate.Shelves].
+func (s Shelves) LoadPromises(ctx context.Context, templateID int64, shards int, epoch int64, list []gate.Promise) error {
 	fields := make([][]any, shards)
 	for _, p := range list {
-		home := stock.Home(p.UserID, shards)
+		home := gate.Home(p.UserID, shards)
 		fields[home] = append(fields[home], promiseKey(p.Origin, p.Key), p.Claim.String()+" "+p.UserID.String())
 	}
 	return s.load(ctx, templateID, epoch, fields, func(k shelfKeys) string { return k.keys })
@@ -245,7 +246,7 @@ func (s Shelves) load(ctx context.Context, templateID, epoch int64, fields [][]a
 	return nil
 }
 
-// Clear implements [stock.Shelves]. What is left expires by itself.
+// Clear implements [gate.Shelves]. What is left expires by itself.
 func (s Shelves) Clear(ctx context.Context, templateID int64, shards int) error {
 	pipe := s.client.Pipeline()
 	for i := range shards {
@@ -255,21 +256,21 @@ func (s Shelves) Clear(ctx context.Context, templateID int64, shards int) error 
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return unavailable("clear shelves", err)
+		return redisclient.Unavailable("clear shelves", err)
 	}
 	return nil
 }
 
-// Help implements [stock.Shelves].
+// Help implements [gate.Shelves].
 func (s Shelves) Help(ctx context.Context, templateID int64, shard int, epoch int64) error {
 	reply, err := s.client.HMGet(ctx, shelfOf(templateID, shard).shelf, "begun", "done", "donor", "wanted").Result()
 	if err != nil {
-		return unavailable("shelf", err)
+		return redisclient.Unavailable("shelf", err)
 	}
 	var values [4]int64
 	for i := range values {
 		text, _ := reply[i].(string)
-		if values[i], err = number(text); err != nil {
+		if values[i], err = redisclient.Int(text); err != nil {
 			return err
 		}
 	}
@@ -299,10 +300,10 @@ func (s Shelves) move(ctx context.Context, templateID int64, shard, donor, want 
 func (s Shelves) begin(ctx context.Context, templateID int64, shard, donor, want int, epoch int64) (move, error) {
 	reply, err := s.scripts.begin.Run(ctx, s.client, []string{shelfOf(templateID, shard).shelf}, epoch, donor, want).Int64Slice()
 	if err != nil {
-		return move{}, unavailable("begin move", err)
+		return move{}, redisclient.Unavailable("begin move", err)
 	}
 	if len(reply) != 3 {
-		return move{}, stock.ErrBusy
+		return move{}, gate.ErrBusy
 	}
 	return move{reply[0], int(reply[1]), int(reply[2])}, nil
 }
@@ -320,10 +321,10 @@ func (s Shelves) take(ctx context.Context, templateID int64, shard int, m move, 
 	k := shelfOf(templateID, m.donor)
 	amount, err := s.scripts.take.Run(ctx, s.client, []string{k.shelf, k.gone}, epoch, shard, m.number, m.wanted).Int64()
 	if err != nil {
-		return 0, unavailable("take stock", err)
+		return 0, redisclient.Unavailable("take stock", err)
 	}
 	if amount == -2 {
-		return 0, stock.ErrBusy
+		return 0, gate.ErrBusy
 	}
 	return amount, nil
 }
@@ -331,10 +332,10 @@ func (s Shelves) take(ctx context.Context, templateID int64, shard int, m move, 
 func (s Shelves) put(ctx context.Context, templateID int64, shard int, m move, amount, epoch int64) error {
 	done, err := s.scripts.put.Run(ctx, s.client, []string{shelfOf(templateID, shard).shelf}, epoch, m.number, amount).Int()
 	if err != nil {
-		return unavailable("put stock", err)
+		return redisclient.Unavailable("put stock", err)
 	}
 	if done == -2 {
-		return stock.ErrBusy
+		return gate.ErrBusy
 	}
 	return nil
 }

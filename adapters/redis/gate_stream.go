@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim"
-	"dropbell/domain/stock"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/user"
 	"dropbell/killpoint"
 
@@ -23,7 +24,7 @@ import (
 const silentFor = 5 * time.Second
 
 // GateStream is where accepted claims wait to be written. It implements
-// [stock.Stream].
+// [gate.Stream].
 type GateStream struct {
 	client   goredis.UniversalClient
 	scripts  gateScripts
@@ -38,10 +39,10 @@ func NewGateStream(client goredis.UniversalClient, consumer string) GateStream {
 	return GateStream{client: client, scripts: newGateScripts(), consumer: consumer, takeOver: silentFor}
 }
 
-// Take implements [stock.Stream]: first what a silent writer had in hand.
+// Take implements [gate.Stream]: first what a silent writer had in hand.
 // Entries of a stream without readers' group are nobody's: the gate is about
 // to be built anew.
-func (s GateStream) Take(ctx context.Context, templateID int64, shard, limit int) ([]stock.Group, []stock.Poison, error) {
+func (s GateStream) Take(ctx context.Context, templateID int64, shard, limit int) ([]gate.Group, []gate.Poison, error) {
 	stream := shelfOf(templateID, shard).stream
 	messages, _, err := s.client.XAutoClaim(ctx, &goredis.XAutoClaimArgs{Stream: stream, Group: gateReaders, Consumer: s.consumer,
 		MinIdle: s.takeOver, Start: "0-0", Count: int64(limit)}).Result()
@@ -52,7 +53,7 @@ func (s GateStream) Take(ctx context.Context, templateID int64, shard, limit int
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, unavailable("read claims", err)
+		return nil, nil, redisclient.Unavailable("read claims", err)
 	}
 	groups, poisons := sortOut(messages)
 	return groups, poisons, nil
@@ -67,15 +68,15 @@ func (s GateStream) fresh(ctx context.Context, stream string, limit int) ([]gore
 	return streams[0].Messages, nil
 }
 
-// Scan implements [stock.Stream].
-func (s GateStream) Scan(ctx context.Context, templateID int64, shard int, after string, limit int) ([]stock.Group, []stock.Poison, error) {
+// Scan implements [gate.Stream].
+func (s GateStream) Scan(ctx context.Context, templateID int64, shard int, after string, limit int) ([]gate.Group, []gate.Poison, error) {
 	from := "-"
 	if after != "" {
 		from = "(" + after
 	}
 	messages, err := s.client.XRangeN(ctx, shelfOf(templateID, shard).stream, from, "+", int64(limit)).Result()
 	if err != nil {
-		return nil, nil, unavailable("scan claims", err)
+		return nil, nil, redisclient.Unavailable("scan claims", err)
 	}
 	groups, poisons := sortOut(messages)
 	return groups, poisons, nil
@@ -89,7 +90,7 @@ func (s GateStream) Waiting(ctx context.Context, templateID int64, shards int) (
 		lengths[i] = pipe.XLen(ctx, shelfOf(templateID, i).stream)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, unavailable("waiting claims", err)
+		return nil, redisclient.Unavailable("waiting claims", err)
 	}
 	var waiting []int
 	for i, n := range lengths {
@@ -100,9 +101,9 @@ func (s GateStream) Waiting(ctx context.Context, templateID int64, shards int) (
 	return waiting, nil
 }
 
-// Settle implements [stock.Stream]. Groups of a former epoch are left alone:
+// Settle implements [gate.Stream]. Groups of a former epoch are left alone:
 // whoever sealed the shelf has written or will write them.
-func (s GateStream) Settle(ctx context.Context, templateID int64, shard int, groups []stock.Group, verdicts map[claim.ID]stock.Verdict) error {
+func (s GateStream) Settle(ctx context.Context, templateID int64, shard int, groups []gate.Group, verdicts map[claim.ID]gate.Verdict) error {
 	k := shelfOf(templateID, shard)
 	for len(groups) > 0 {
 		epoch, args, n := groups[0].Epoch, []any{gateReaders, groups[0].Epoch}, 0
@@ -112,14 +113,14 @@ func (s GateStream) Settle(ctx context.Context, templateID int64, shard int, gro
 		}
 		keys := []string{k.shelf, k.users, k.claims, k.stream, k.keys}
 		if err := killpoint.Around("gate.settle", func() error { return s.scripts.settle.Run(ctx, s.client, keys, args...).Err() }); err != nil {
-			return unavailable("settle claims", err)
+			return redisclient.Unavailable("settle claims", err)
 		}
 		groups = groups[n:]
 	}
 	return nil
 }
 
-func appendVerdicts(args []any, g stock.Group, verdicts map[claim.ID]stock.Verdict) []any {
+func appendVerdicts(args []any, g gate.Group, verdicts map[claim.ID]gate.Verdict) []any {
 	args = append(args, g.Entry, len(g.Claims))
 	for _, c := range g.Claims {
 		issued, free := 0, ""
@@ -136,8 +137,8 @@ func appendVerdicts(args []any, g stock.Group, verdicts map[claim.ID]stock.Verdi
 	return args
 }
 
-// Drop implements [stock.Stream].
-func (s GateStream) Drop(ctx context.Context, templateID int64, shard int, p stock.Poison) error {
+// Drop implements [gate.Stream].
+func (s GateStream) Drop(ctx context.Context, templateID int64, shard int, p gate.Poison) error {
 	stream := shelfOf(templateID, shard).stream
 	_, err := s.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
 		pipe.XAck(ctx, stream, gateReaders, p.Entry)
@@ -145,18 +146,18 @@ func (s GateStream) Drop(ctx context.Context, templateID int64, shard int, p sto
 		return nil
 	})
 	if err != nil {
-		return unavailable("drop entry", err)
+		return redisclient.Unavailable("drop entry", err)
 	}
 	return nil
 }
 
 // sortOut reads entries; what the claim script did not write is a poison.
-func sortOut(messages []goredis.XMessage) (groups []stock.Group, poisons []stock.Poison) {
+func sortOut(messages []goredis.XMessage) (groups []gate.Group, poisons []gate.Poison) {
 	for _, m := range messages {
 		g, err := readGroup(m)
 		if err != nil {
 			payload, _ := json.Marshal(m.Values) // of strings
-			poisons = append(poisons, stock.Poison{Entry: m.ID, Reason: err.Error(), Payload: payload})
+			poisons = append(poisons, gate.Poison{Entry: m.ID, Reason: err.Error(), Payload: payload})
 			continue
 		}
 		groups = append(groups, g)
@@ -164,8 +165,8 @@ func sortOut(messages []goredis.XMessage) (groups []stock.Group, poisons []stock
 	return groups, poisons
 }
 
-func readGroup(m goredis.XMessage) (stock.Group, error) {
-	g := stock.Group{Entry: m.ID}
+func readGroup(m goredis.XMessage) (gate.Group, error) {
+	g := gate.Group{Entry: m.ID}
 	text := func(name string) string { s, _ := m.Values[name].(string); return s }
 	epoch, err1 := strconv.ParseInt(text("epoch"), 10, 64)
 	at, err2 := strconv.ParseInt(text("at"), 10, 64)
@@ -186,22 +187,22 @@ func readGroup(m goredis.XMessage) (stock.Group, error) {
 	if len(g.Claims) == 0 {
 		return g, errors.New("not a group of claims: it has none")
 	}
-	slices.SortFunc(g.Claims, func(a, b stock.Accepted) int { return int(a.Number - b.Number) })
+	slices.SortFunc(g.Claims, func(a, b gate.Accepted) int { return int(a.Number - b.Number) })
 	return g, nil
 }
 
 // readAccepted reads "number user origin key"; a key may contain spaces.
-func readAccepted(name string, value any) (stock.Accepted, error) {
+func readAccepted(name string, value any) (gate.Accepted, error) {
 	text, _ := value.(string)
 	parts := strings.SplitN(text, " ", 4)
 	id, err := claim.ParseID(name)
 	if err != nil || len(parts) != 4 {
-		return stock.Accepted{}, fmt.Errorf("not a group of claims: %.40q is no claim", name)
+		return gate.Accepted{}, fmt.Errorf("not a group of claims: %.40q is no claim", name)
 	}
 	n, err1 := strconv.ParseInt(parts[0], 10, 64)
 	by, err2 := user.ParseID(parts[1])
 	if errors.Join(err1, err2) != nil {
-		return stock.Accepted{}, fmt.Errorf("not a group of claims: claim %s is unreadable", id)
+		return gate.Accepted{}, fmt.Errorf("not a group of claims: claim %s is unreadable", id)
 	}
-	return stock.Accepted{ID: id, UserID: by, Origin: claim.Origin(parts[2]), Key: parts[3], Number: n}, nil
+	return gate.Accepted{ID: id, UserID: by, Origin: claim.Origin(parts[2]), Key: parts[3], Number: n}, nil
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"dropbell/adapters/redisclient"
+
 	goredis "github.com/redis/go-redis/v9"
 )
 
@@ -26,9 +28,9 @@ func NewLatch(client goredis.UniversalClient) *Latch {
 }
 
 // Take returns whether id holds the latch of key now. It returns
-// [ErrUnavailable] when Redis does not answer.
+// [redisclient.ErrUnavailable] when Redis does not answer.
 func (l *Latch) Take(ctx context.Context, key [32]byte, id int64, lasting time.Duration) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	taken, err := l.client.SetNX(ctx, latchKey(key), id, lasting).Result()
 	if err != nil || taken {
@@ -43,7 +45,7 @@ func (l *Latch) Take(ctx context.Context, key [32]byte, id int64, lasting time.D
 
 // Release gives the latch back if id holds it.
 func (l *Latch) Release(ctx context.Context, key [32]byte, id int64) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	return wrapLatch(l.release.Run(ctx, l.client, []string{latchKey(key)}, id).Err())
 }
@@ -52,7 +54,7 @@ func wrapLatch(err error) error {
 	if err == nil {
 		return nil
 	}
-	return unavailable("latch", err)
+	return redisclient.Unavailable("latch", err)
 }
 
 func latchKey(key [32]byte) string {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/delivery"
 
 	"github.com/go-redis/redis_rate/v10"
@@ -48,18 +49,18 @@ func NewLimiter(client goredis.UniversalClient) *Limiter {
 }
 
 // Allow counts one request under key, which is stored hashed because callers
-// put addresses and user names into it. It returns [ErrUnavailable] when Redis
+// put addresses and user names into it. It returns [redisclient.ErrUnavailable] when Redis
 // does not answer within half a second; whether to let the request pass is the route's decision.
 func (l *Limiter) Allow(ctx context.Context, key string, limit Limit) (Decision, error) {
 	if limit.Rate <= 0 {
 		return Decision{Allowed: true}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	rate := redis_rate.Limit{Rate: limit.Rate, Burst: limit.Rate, Period: limit.Period}
 	r, err := l.rate.Allow(ctx, hashed(key), rate)
 	if err != nil {
-		return Decision{}, unavailable("limit", err)
+		return Decision{}, redisclient.Unavailable("limit", err)
 	}
 	return Decision{Allowed: r.Allowed > 0, Limit: limit.Rate, Remaining: r.Remaining,
 		RetryAfter: max(0, r.RetryAfter), ResetAfter: r.ResetAfter}, nil
@@ -82,7 +83,7 @@ func NewPacer(client goredis.UniversalClient) *Pacer {
 // Admit takes n messages at once out of the channel's budget and returns 0,
 // or takes nothing and returns how long to wait before asking again. More than
 // a second's worth passes only when the budget is full. A rate of zero limits
-// nothing. It returns [ErrUnavailable] when Redis does not answer.
+// nothing. It returns [redisclient.ErrUnavailable] when Redis does not answer.
 func (p *Pacer) Admit(ctx context.Context, channel delivery.Channel, n int, ratePerSecond int) (time.Duration, error) {
 	return p.admit(ctx, channel.String(), n, redis_rate.Limit{Rate: ratePerSecond, Burst: max(ratePerSecond, n), Period: time.Second})
 }
@@ -123,11 +124,11 @@ func (p *Pacer) admitN(ctx context.Context, key string, n int, limit redis_rate.
 	if limit.Rate <= 0 {
 		return 0, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	r, err := p.rate.AllowN(ctx, "pace:"+key, limit, n)
 	if err != nil {
-		return 0, unavailable("pace", err)
+		return 0, redisclient.Unavailable("pace", err)
 	}
 	if r.Allowed > 0 || n < 0 {
 		return 0, nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 
@@ -153,7 +154,7 @@ func TestWithoutRedisEveryCallSaysUnavailable(t *testing.T) {
 		t.Errorf("three calls took %v", took)
 	}
 	for name, err := range map[string]error{"limit": limitErr, "pace": paceErr, "breaker": breakErr} {
-		if !errors.Is(err, ErrUnavailable) || fault.KindOf(err) != fault.Unavailable {
+		if !errors.Is(err, redisclient.ErrUnavailable) || fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

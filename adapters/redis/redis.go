@@ -5,22 +5,11 @@ package redis
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"dropbell/adapters/redisclient"
-	"dropbell/domain/fault"
 
 	goredis "github.com/redis/go-redis/v9"
 )
-
-// ErrUnavailable is returned when Redis does not answer. Limits and breakers
-// are helpers: each caller decides whether to go on without them.
-var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the service is busy; try again in a moment").Told("fault.redis_away")
-
-// callTimeout bounds a limit or breaker check: callers go on without it,
-// so waiting for a Redis that is away would only slow them down.
-const callTimeout = 500 * time.Millisecond
 
 // Open returns a client for address, which has the form
 // redis://user:password@host:port/db (rediss: for TLS, unix: for a socket).
@@ -29,12 +18,6 @@ const callTimeout = 500 * time.Millisecond
 // read. It does not connect: a Redis that is away must not keep a program from
 // starting, since nothing depends on Redis alone.
 func Open(address string) (goredis.UniversalClient, error) { return redisclient.New(address, 0) }
-
-// unavailable marks a failed call as [ErrUnavailable] and keeps its cause for
-// the log.
-func unavailable(call string, err error) error {
-	return fmt.Errorf("redis %s: %w: %w", call, ErrUnavailable, err)
-}
 
 // Quiet keeps the client library from writing to the terminal by itself; what
 // it would say is also in the errors of its calls. It is for package main.

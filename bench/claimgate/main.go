@@ -23,7 +23,7 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/bench/stack"
 	"dropbell/domain/claim"
-	"dropbell/domain/stock"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -69,11 +69,11 @@ func bench(ctx context.Context, callers, shards int, lasting time.Duration, runs
 				return err
 			}
 			// As many calls on their way as there are shelves.
-			single, err := b.drive(ctx, client, stock.MaxShards, 1)
+			single, err := b.drive(ctx, client, gate.MaxShards, 1)
 			if err != nil {
 				return err
 			}
-			pipe, err := b.drive(ctx, piped, stock.MaxShards, 1)
+			pipe, err := b.drive(ctx, piped, gate.MaxShards, 1)
 			if err != nil {
 				return err
 			}
@@ -180,7 +180,7 @@ func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
 	}
 	var written atomic.Int64
 	stream := redis.NewGateStream(b.client, "bench")
-	w := &stock.Writer{Stream: stream, Book: postgres.NewGateBook(b.DB), Wrote: func(issued, _ int) { written.Add(int64(issued)) }}
+	w := &gate.Writer{Stream: stream, Book: postgres.NewGateBook(b.DB), Wrote: func(issued, _ int) { written.Add(int64(issued)) }}
 	errs, began := make([]error, shards), time.Now()
 	var all sync.WaitGroup
 	for shard := range shards {

@@ -8,7 +8,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/redis"
-	"dropbell/domain/stock"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
 )
 
@@ -19,7 +19,7 @@ const allot = 1 << 40
 // that does not run out.
 func FillShelves(ctx context.Context, client goredis.UniversalClient, templateID int64, shards int) error {
 	shelves := redis.NewShelves(client)
-	terms := stock.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, OpensAt: time.Now().Add(-time.Hour),
+	terms := gate.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, OpensAt: time.Now().Add(-time.Hour),
 		ClosesAt: time.Now().Add(time.Hour), PerUserLimit: 1}
 	for shard := range shards {
 		if err := errors.Join(shelves.Seal(ctx, templateID, shard, 1), shelves.Reset(ctx, templateID, shard, 1, allot),

@@ -96,14 +96,19 @@ type ExplainStore interface {
 	// Withdrawn returns when the user last cancelled all that was left of a
 	// reservation; zero if never.
 	Withdrawn(ctx context.Context, templateID int64, by user.ID) (time.Time, error)
-	// CouponSteps returns what became of the user's coupons of the template, and
+}
+
+// CouponHistory reads what happened to coupons.
+type CouponHistory interface {
+	// Timeline returns what became of the user's coupons of the template, and
 	// the notices before they expire that were not sent off.
-	CouponSteps(ctx context.Context, by user.ID, templateID int64) ([]Step, error)
+	Timeline(ctx context.Context, by user.ID, templateID int64) ([]Step, error)
 }
 
 // Explainer answers "why was this user reminded, or not".
 type Explainer struct {
 	Store     ExplainStore
+	Coupons   CouponHistory
 	Reminders *Service
 }
 
@@ -124,7 +129,7 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 	if err != nil {
 		return Timeline{}, err
 	}
-	coupons, err := x.Store.CouponSteps(ctx, by, templateID)
+	coupons, err := x.Coupons.Timeline(ctx, by, templateID)
 	if err != nil {
 		return Timeline{}, err
 	}

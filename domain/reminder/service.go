@@ -38,11 +38,6 @@ type Store interface {
 	Reservations(ctx context.Context, by user.ID, before int64, limit int) ([]Reservation, error)
 	// Delivered returns what became of the user's fired reminders of these templates.
 	Delivered(ctx context.Context, by user.ID, templateIDs []int64) ([]Delivered, error)
-	// Inbox returns the newest in-app messages recorded before the instant.
-	Inbox(ctx context.Context, by user.ID, before time.Time, limit int) (Inbox, error)
-	// MarkRead records that everything up to through was read, and returns how
-	// far the user has read, which never goes back.
-	MarkRead(ctx context.Context, by user.ID, through time.Time) (time.Time, error)
 }
 
 // Templates looks templates up, through a cache; see [template.ErrNotFound].
@@ -202,17 +197,6 @@ func (s *Service) Reservations(ctx context.Context, by user.ID, before int64, li
 		views = append(views, s.compose(t, r, done))
 	}
 	return views, nil
-}
-
-// Inbox returns the user's in-app messages recorded before the instant (zero
-// = now), newest first.
-func (s *Service) Inbox(ctx context.Context, by user.ID, before time.Time, limit int) (Inbox, error) {
-	return s.Store.Inbox(ctx, by, before, limit)
-}
-
-// MarkRead records that the user has read everything up to through; see [Store].
-func (s *Service) MarkRead(ctx context.Context, by user.ID, through time.Time) (time.Time, error) {
-	return s.Store.MarkRead(ctx, by, through)
 }
 
 func (s *Service) view(ctx context.Context, t template.Template, r Reservation) (View, error) {

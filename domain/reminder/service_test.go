@@ -88,13 +88,6 @@ func (m *memory) Delivered(context.Context, user.ID, []int64) ([]reminder.Delive
 	return m.done, nil
 }
 
-func (m *memory) Inbox(context.Context, user.ID, time.Time, int) (reminder.Inbox, error) {
-	return reminder.Inbox{}, nil
-}
-func (m *memory) MarkRead(_ context.Context, _ user.ID, through time.Time) (time.Time, error) {
-	return through, nil
-}
-
 type catalogue map[int64]template.Template
 
 func (c catalogue) Template(_ context.Context, id int64) (template.Template, error) {

@@ -1,12 +1,10 @@
 package reminder
 
 import (
-	"strconv"
 	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/template"
-	"dropbell/domain/user"
 )
 
 // lateFrom is from when on the slot is late.
@@ -128,75 +126,8 @@ type Delivered struct {
 	At         time.Time // when the outcome was recorded; zero while in flight
 }
 
-// InboxItem is one in-app message.
-type InboxItem struct {
-	ID         string // see [MessageID]
-	TemplateID int64
-	ShopNumber int64
-	Kind       delivery.Kind
-	Slot       template.Slot
-	OpensAt    time.Time
-	DueAt      time.Time
-	At         time.Time
-	Name       string // of the template
-	ClaimURL   string
-	// Title and Text are what staff wrote, or what a notice says; empty for
-	// what the reader's app says in words of its own.
-	Title, Text string
-	// ExpiresAt is until when the coupon of a notice is good; else zero.
-	ExpiresAt time.Time
-	Read      bool
-}
-
-// MessageID returns the id of an in-app message: stable, unique for the user,
-// and a decimal number like every id. owner is the slot, announcement, campaign
-// or run of notices it belongs to. All but reminders have 19 digits, of which
-// the first tells the kind; a test of a campaign may come again, so its id
-// holds the second it was due.
-func MessageID(k delivery.Kind, owner int64, due time.Time) string {
-	const kind, second = 1_000_000_000_000_000_000, 10_000_000_000
-	n := owner
-	switch k {
-	case delivery.KindCorrection, delivery.KindCancelled:
-		n += 1 * kind
-	case delivery.KindCampaign:
-		n += 2 * kind
-	case delivery.KindNotice:
-		n += 3 * kind
-	case delivery.KindTest:
-		n = 4*kind + owner%(kind/second)*second + due.Unix()%second
-	}
-	return strconv.FormatInt(n, 10)
-}
-
-// InInbox reports whether messages of the kind appear in the inbox.
-func InInbox(k delivery.Kind) bool {
-	switch k {
-	case delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindCampaign, delivery.KindNotice,
-		delivery.KindTest:
-		return true
-	}
-	return false
-}
-
-// Inbox is a page of messages, newest first.
-type Inbox struct {
-	UserID      user.ID
-	Items       []InboxItem
-	Unread      int
-	ReadThrough time.Time
-}
-
 // Growth is how many reminders were booked up to an instant.
 type Growth struct {
 	At     time.Time
 	Booked int64
-}
-
-// Pushed is one finished in-app batch for clients that are connected now.
-type Pushed struct {
-	From, To user.ID
-	Item     InboxItem
-	// Reached reports whether the batch reached the user.
-	Reached func(user.ID) bool
 }

@@ -4,25 +4,26 @@ package pages
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import "github.com/a-h/templ"
-import templruntime "github.com/a-h/templ/runtime"
-
 import (
 	"context"
-	"dropbell/domain/stock"
-	"dropbell/views/ui"
 	"fmt"
 	"time"
+
+	"github.com/a-h/templ"
+	templruntime "github.com/a-h/templ/runtime"
+
+	"dropbell/domain/claim/gate"
+	"dropbell/views/ui"
 )
 
 // StockShards is the stock of a drop behind the claim gate: where every
 // coupon is, and how much each shelf in Redis has left.
 type StockShards struct {
-	State   stock.PlanState
+	State   gate.PlanState
 	Reason  string // for which it was built last
 	BuiltAt time.Time
-	Ledger  stock.Ledger
-	Shelves []stock.Shelf
+	Ledger  gate.Ledger
+	Shelves []gate.Shelf
 	// Away is set if the shelves could not be looked at.
 	Away bool
 	Zone *time.Location
@@ -36,7 +37,7 @@ func (p StockShards) most() (most int64) {
 }
 
 func (p StockShards) standing() bool {
-	return !p.Away && p.State == stock.Standing && len(p.Shelves) > 0
+	return !p.Away && p.State == gate.Standing && len(p.Shelves) > 0
 }
 
 // note says since when the gate stands and why it was built.
@@ -176,7 +177,7 @@ func (p StockShards) card() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if p.State == stock.Retired {
+		} else if p.State == gate.Retired {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"quiet\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
 	"dropbell/views/ui"
@@ -49,14 +50,14 @@ func reasonText(ctx context.Context, reason string) string {
 }
 
 // messageOf is what the user reads: what staff wrote, or the product's own words.
-func messageOf(it reminder.InboxItem, u user.User) delivery.Content {
+func messageOf(it inbox.Message, u user.User) delivery.Content {
 	if it.Title != "" {
 		return delivery.Content{Title: it.Title, Text: it.Text}
 	}
 	return delivery.Render(subjectOf(it), u.Locale, u.Zone())
 }
 
-func subjectOf(it reminder.InboxItem) delivery.Subject {
+func subjectOf(it inbox.Message) delivery.Subject {
 	return delivery.Subject{Kind: it.Kind, TemplateID: it.TemplateID, TemplateName: it.Name,
 		ShopNumber: strconv.FormatInt(it.ShopNumber, 10), Slot: int(it.Slot), DueAt: it.DueAt, OpensAt: it.OpensAt, ClaimURL: it.ClaimURL}
 }

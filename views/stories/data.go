@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -154,14 +155,14 @@ func views() []reminder.View {
 	}
 }
 
-func inbox() reminder.Inbox {
+func inboxPage() inbox.Page {
 	soon := coupon(1, "Moon cake night", time.Minute)
-	item := func(id string, minutes int, ago time.Duration, read bool) reminder.InboxItem {
+	item := func(id string, minutes int, ago time.Duration, read bool) inbox.Message {
 		s, _ := template.SlotOfMinutes(minutes)
-		return reminder.InboxItem{ID: id, TemplateID: 1, ShopNumber: 10, Kind: delivery.KindReminder, Slot: s, OpensAt: soon.OpensAt,
+		return inbox.Message{ID: id, TemplateID: 1, ShopNumber: 10, Kind: delivery.KindReminder, Slot: s, OpensAt: soon.OpensAt,
 			DueAt: s.DueAt(soon.OpensAt), At: Now().Add(-ago), Name: soon.Name, ClaimURL: soon.ClaimURL, Read: read}
 	}
-	box := reminder.Inbox{UserID: 1001, Unread: 1, Items: []reminder.InboxItem{item("b", 5, 4*time.Minute, false), item("a", 60, 59*time.Minute, true)}}
+	box := inbox.Page{UserID: 1001, Unread: 1, Items: []inbox.Message{item("b", 5, 4*time.Minute, false), item("a", 60, 59*time.Minute, true)}}
 	for i := range 8 { // more than there is room for
 		box.Items = append(box.Items, item(fmt.Sprint("c", i), 60, time.Duration(i+1)*24*time.Hour, true))
 	}

@@ -3,8 +3,8 @@ package stories
 import (
 	"time"
 
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/delivery"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 )
@@ -16,8 +16,8 @@ func gates() []Story {
 			Channels: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.WebPush)}
 		p.ClaimMode, p.Issued = template.Gate, 31_400
 		p.Board = deliver(p.Board, false)
-		p.Shards = &pages.StockShards{State: stock.Standing, Reason: stock.ReasonNew, BuiltAt: Now().Add(-72 * time.Hour), Zone: p.Zone(),
-			Ledger:  stock.Ledger{Total: 50_000, Shelf: 18_472, Writing: 128, Issued: 31_400},
+		p.Shards = &pages.StockShards{State: gate.Standing, Reason: gate.ReasonNew, BuiltAt: Now().Add(-72 * time.Hour), Zone: p.Zone(),
+			Ledger:  gate.Ledger{Total: 50_000, Shelf: 18_472, Writing: 128, Issued: 31_400},
 			Shelves: shelvesOf(shelves)}
 		change(&p, p.Shards)
 		return Story{Name: "gate/" + name, Page: p.Page()}
@@ -25,29 +25,29 @@ func gates() []Story {
 	return []Story{
 		story("one-shelf", 1, func(*pages.Template, *pages.StockShards) {}),
 		story("rush", 8, func(_ *pages.Template, s *pages.StockShards) { s.Ledger.Moving = 40 }),
-		story("many-shelves", stock.MaxShards, func(_ *pages.Template, s *pages.StockShards) { s.Reason = stock.ReasonLost }),
+		story("many-shelves", gate.MaxShards, func(_ *pages.Template, s *pages.StockShards) { s.Reason = gate.ReasonLost }),
 		story("sold-out", 8, func(p *pages.Template, s *pages.StockShards) {
-			p.Issued, s.Ledger = 49_990, stock.Ledger{Total: 50_000, Writing: 10, Issued: 49_990}
+			p.Issued, s.Ledger = 49_990, gate.Ledger{Total: 50_000, Writing: 10, Issued: 49_990}
 			for i := range s.Shelves {
 				s.Shelves[i].Stock = 0
 			}
 		}),
 		story("difference", 4, func(_ *pages.Template, s *pages.StockShards) {
-			s.Ledger.Difference, s.Reason = 3, stock.ReasonDifference
+			s.Ledger.Difference, s.Reason = 3, gate.ReasonDifference
 		}),
-		story("building", 0, func(_ *pages.Template, s *pages.StockShards) { s.State, s.BuiltAt = stock.Building, time.Time{} }),
+		story("building", 0, func(_ *pages.Template, s *pages.StockShards) { s.State, s.BuiltAt = gate.Building, time.Time{} }),
 		story("away", 0, func(_ *pages.Template, s *pages.StockShards) { s.Away = true }),
-		story("retired", 0, func(p *pages.Template, s *pages.StockShards) { p.Stored, s.State = template.Closed, stock.Retired }),
+		story("retired", 0, func(p *pages.Template, s *pages.StockShards) { p.Stored, s.State = template.Closed, gate.Retired }),
 	}
 }
 
 // shelvesOf are shelves that run dry one after the other.
-func shelvesOf(n int) []stock.Shelf {
-	list := make([]stock.Shelf, n)
+func shelvesOf(n int) []gate.Shelf {
+	list := make([]gate.Shelf, n)
 	for i := range list {
 		allot := int64(50_000 / n)
 		left := allot * int64(n-i) / int64(n+2)
-		list[i] = stock.Shelf{Number: i, Epoch: 1, Open: true, Stock: left, Allot: allot, Accepted: allot - left}
+		list[i] = gate.Shelf{Number: i, Epoch: 1, Open: true, Stock: left, Allot: allot, Accepted: allot - left}
 	}
 	return list
 }

@@ -34,7 +34,7 @@ func busyUser() pages.User {
 	u.Quiet = user.QuietHours{From: 19 * 60, To: 8 * 60}
 	u.Attributes = map[string]any{"tier": "gold", "birthday": "1994-05-17", "orders": 41.0, "newsletter": true,
 		"favourite_branch": "Harbour Tea House, second floor of the old ferry terminal, counter by the window"}
-	p := pages.User{User: u, Known: true, Reservations: views(), Inbox: inbox(), Next: "/users/1001?before=1", MoreCoupons: true,
+	p := pages.User{User: u, Known: true, Reservations: views(), Inbox: inboxPage(), Next: "/users/1001?before=1", MoreCoupons: true,
 		Channels: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.WebPush)}
 	for i, s := range owned.States() {
 		p.Coupons = append(p.Coupons, ownedCoupon(int64(901+i), s))

@@ -3,11 +3,11 @@ package api
 import (
 	"time"
 
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/web/api/pipeline"
 )
@@ -135,7 +135,7 @@ func ledgerJSON(t template.Template) Ledger {
 }
 
 // stockJSON tells shelf and writing apart, if that is known.
-func stockJSON(a stock.Account) Ledger {
+func stockJSON(a gate.Account) Ledger {
 	l := Ledger{Total: a.Total, Issued: a.Issued, Left: a.Total - a.Issued}
 	if !a.Away {
 		l.Shelf, l.Writing = &a.Shelf, &a.Writing

@@ -9,14 +9,15 @@ import (
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/api/pipeline"
@@ -56,6 +57,7 @@ type Uploads interface {
 type Deps struct {
 	pipeline.Deps
 	Reminders   *reminder.Service
+	Inbox       *inbox.Service
 	Templates   *template.Service
 	Users       *user.Service
 	Segments    *segment.Service
@@ -73,7 +75,7 @@ type Deps struct {
 	Claims      *claim.Service
 	Ledgers     Ledgers
 	// Stock tells where coupons are.
-	Stock    stock.Whereabouts
+	Stock    gate.Whereabouts
 	Tallies  Tallies
 	Shops    Shops
 	Hub      *Hub

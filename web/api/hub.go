@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
-	"dropbell/domain/reminder"
+	"dropbell/domain/inbox"
 	"dropbell/domain/user"
 )
 
@@ -38,12 +38,12 @@ type Hub struct {
 // Subscription is one client's share of a [Hub].
 type Subscription struct {
 	// Items are the user's messages.
-	Items <-chan reminder.InboxItem
+	Items <-chan inbox.Message
 	// Done is closed when the client is too slow, when the user opens too many
 	// streams, and when the hub closes.
 	Done <-chan struct{}
 
-	items chan reminder.InboxItem
+	items chan inbox.Message
 	done  chan struct{}
 	once  sync.Once
 }
@@ -51,7 +51,7 @@ type Subscription struct {
 func (s *Subscription) end() { s.once.Do(func() { close(s.done) }) }
 
 // offer cuts off a client that does not keep up.
-func (s *Subscription) offer(it reminder.InboxItem) {
+func (s *Subscription) offer(it inbox.Message) {
 	select {
 	case s.items <- it:
 	default:
@@ -62,7 +62,7 @@ func (s *Subscription) offer(it reminder.InboxItem) {
 // Subscribe returns the user's messages from now on; [Hub.Cancel] ends it. It
 // returns [errTooManyStreams] when this process has no room.
 func (h *Hub) Subscribe(by user.ID) (*Subscription, error) {
-	items, done := make(chan reminder.InboxItem, streamQueue), make(chan struct{})
+	items, done := make(chan inbox.Message, streamQueue), make(chan struct{})
 	s := &Subscription{Items: items, Done: done, items: items, done: done}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -105,7 +105,7 @@ func (h *Hub) Cancel(by user.ID, s *Subscription) {
 // Notify tells the connected users of a finished batch, those from…to for
 // whom contains says that the message went out to them. It never waits for a
 // client.
-func (h *Hub) Notify(from, to user.ID, contains func(user.ID) bool, item func(user.ID) reminder.InboxItem) {
+func (h *Hub) Notify(from, to user.ID, contains func(user.ID) bool, item func(user.ID) inbox.Message) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	for id := range h.clients {
@@ -128,7 +128,7 @@ func (h *Hub) Connected(from, to user.ID, contains func(user.ID) bool) []user.ID
 	return list
 }
 
-func (h *Hub) tell(id user.ID, contains func(user.ID) bool, item func(user.ID) reminder.InboxItem) {
+func (h *Hub) tell(id user.ID, contains func(user.ID) bool, item func(user.ID) inbox.Message) {
 	subs := h.clients[id]
 	if len(subs) == 0 || !contains(id) {
 		return

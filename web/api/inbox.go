@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"dropbell/domain/reminder"
+	"dropbell/domain/inbox"
 	"dropbell/web/api/pipeline"
 )
 
@@ -67,7 +67,7 @@ func (a *API) inbox(ctx context.Context, in *struct {
 	case before.IsZero():
 		*before = before.Add(1) // one before which nothing was delivered either
 	}
-	box, err := a.Reminders.Inbox(ctx, pipeline.UserOf(ctx), *before, in.Limit)
+	box, err := a.Inbox.Page(ctx, pipeline.UserOf(ctx), *before, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -93,14 +93,14 @@ func (a *API) markRead(ctx context.Context, in *struct{ Body *ReadMark }) (*stru
 	if through.Year() < 1970 {
 		return nil, pipeline.Refused("body.through", "must not lie before 1970")
 	}
-	stands, err := a.Reminders.MarkRead(ctx, pipeline.UserOf(ctx), through)
+	stands, err := a.Inbox.MarkRead(ctx, pipeline.UserOf(ctx), through)
 	if err != nil {
 		return nil, err
 	}
 	return &struct{ Body ReadState }{ReadState{stands.UTC()}}, nil
 }
 
-func messageJSON(it reminder.InboxItem) Message {
+func messageJSON(it inbox.Message) Message {
 	m := Message{ID: it.ID, Kind: string(it.Kind), TemplateName: it.Name, Minutes: it.Slot.Minutes(), DueAt: it.DueAt.UTC(), At: it.At.UTC(),
 		ClaimURL: it.ClaimURL, Title: it.Title, Text: it.Text, Read: it.Read}
 	if it.TemplateID != 0 {

@@ -24,14 +24,15 @@ import (
 	"dropbell/adapters/postgres"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/api"
@@ -100,6 +101,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	d := api.Deps{
 		Deps:      pipeline.Deps{Keys: postgres.NewStaff(r.db), Tokens: tokens, Idempotency: postgres.NewIdempotency(r.db), Now: r.now, Log: log},
 		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
+		Inbox:     &inbox.Service{Store: postgres.NewInbox(r.db)},
 		Templates: &template.Service{Store: templates, Now: r.now},
 		Users:     &user.Service{Store: postgres.NewUsers(r.db)},
 		Jobs:      &job.Service{Store: postgres.NewJobs(r.db)},
@@ -108,7 +110,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Uploads: postgres.NewUploads(r.db),
 		Board:   postgres.NewBoards(r.db), Shops: templates, Hub: r.hub, Channels: channels,
 	}
-	d.Explainer = &reminder.Explainer{Store: reservations, Reminders: d.Reminders}
+	d.Explainer = &reminder.Explainer{Store: reservations, Coupons: postgres.NewCouponSteps(r.db), Reminders: d.Reminders}
 	d.CouponDesk = &coupon.Desk{Store: postgres.NewCouponSteps(r.db)}
 	d.Grants = &coupon.Grants{Store: postgres.NewGrants(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)}, Now: r.now}
 	d.Coupons = &coupon.Service{Store: postgres.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
@@ -116,7 +118,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	r.Cleanup(claims.Close)
 	d.Ledgers = postgres.NewLedgers(r.db)
 	d.Tallies = postgres.NewCouponTallies(r.db)
-	d.Stock = stock.Whereabouts{Plans: postgres.NewGates(r.db)}
+	d.Stock = gate.Whereabouts{Plans: postgres.NewGates(r.db)}
 	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
 	d.DeadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(r.db)}
 	d.Codes = &redeemcode.Service{Store: postgres.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}

@@ -15,7 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
-	"dropbell/domain/reminder"
+	"dropbell/domain/inbox"
 	"dropbell/domain/user"
 	"dropbell/web/api/pipeline"
 )
@@ -129,15 +129,15 @@ func (s *stream) begin(ctx context.Context) bool {
 }
 
 // missed returns what was delivered since the client's position, oldest first.
-func (s *stream) missed(ctx context.Context) ([]reminder.InboxItem, error) {
+func (s *stream) missed(ctx context.Context) ([]inbox.Message, error) {
 	if s.seen.at.IsZero() {
 		return nil, nil
 	}
 	since := s.seen.at.Add(-resumeWindow)
-	var all []reminder.InboxItem
+	var all []inbox.Message
 	var before time.Time
 	for len(all) < maxBacklog {
-		box, err := s.api.Reminders.Inbox(ctx, s.user, before, 100)
+		box, err := s.api.Inbox.Page(ctx, s.user, before, 100)
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +158,7 @@ func (s *stream) missed(ctx context.Context) ([]reminder.InboxItem, error) {
 }
 
 // send writes one message unless the client has it; false ends the stream.
-func (s *stream) send(it reminder.InboxItem) bool {
+func (s *stream) send(it inbox.Message) bool {
 	if !s.seen.add(it) {
 		return true
 	}
@@ -195,7 +195,7 @@ type placed struct {
 const maxRecent = 64
 
 // add returns false if the client has the message.
-func (p *position) add(it reminder.InboxItem) bool {
+func (p *position) add(it inbox.Message) bool {
 	for _, r := range p.recent {
 		if r.id == it.ID {
 			return false

@@ -15,14 +15,14 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwa"
 
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/inbox"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
 
 // deliver pretends that the template's slot went out to the users in the app,
 // and returns the message they got.
-func (r *rig) deliver(template string, slot int, users ...uint64) reminder.InboxItem {
+func (r *rig) deliver(template string, slot int, users ...uint64) inbox.Message {
 	r.Helper()
 	set := roaring64.BitmapOf(users...)
 	b, err := set.ToBytes()
@@ -31,7 +31,7 @@ func (r *rig) deliver(template string, slot int, users ...uint64) reminder.Inbox
 	r.exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, sent, due_count, sent_count, finished_at)
 		select 'reminder', id, template_id, 0, $3, $4, 'done', due_at, opens_at, $5, $5, $6, $6, clock_timestamp() from slots where template_id = $1 and slot = $2`,
 		template, slot, int64(set.Minimum()), int64(set.Maximum()), b, len(users))
-	var it reminder.InboxItem
+	var it inbox.Message
 	r.must(r.sql.QueryRow(context.Background(), `select s.id::text, s.template_id, s.slot, s.opens_at, s.due_at, b.finished_at from batches b
 		join slots s on s.id = b.owner_id where s.template_id = $1 and s.slot = $2`, template, slot).
 		Scan(&it.ID, &it.TemplateID, &it.Slot, &it.OpensAt, &it.DueAt, &it.At))
@@ -40,9 +40,9 @@ func (r *rig) deliver(template string, slot int, users ...uint64) reminder.Inbox
 }
 
 // push tells a process that a batch is done, as the bus does.
-func (r *rig) push(it reminder.InboxItem, users ...user.ID) {
+func (r *rig) push(it inbox.Message, users ...user.ID) {
 	r.hub.Notify(slices.Min(users), slices.Max(users), func(id user.ID) bool { return slices.Contains(users, id) },
-		func(user.ID) reminder.InboxItem { return it })
+		func(user.ID) inbox.Message { return it })
 }
 
 func (r *rig) server(t *testing.T) *httptest.Server {
@@ -204,7 +204,7 @@ func TestHubNeverWaits(t *testing.T) {
 			for deadline := time.Now().Add(10 * time.Second); len(fast.Items) > 16 && time.Now().Before(deadline); {
 				time.Sleep(time.Millisecond) // polling: the fast one must keep up
 			}
-			r.push(reminder.InboxItem{ID: string(rune('a' + i))}, 7, 8)
+			r.push(inbox.Message{ID: string(rune('a' + i))}, 7, 8)
 		}
 	}()
 	select {

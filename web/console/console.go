@@ -13,14 +13,15 @@ import (
 	"time"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/console/access"
@@ -76,6 +77,7 @@ type Deps struct {
 	Access       access.Deps
 	Templates    *template.Service
 	Reminders    *reminder.Service
+	Inbox        *inbox.Service
 	Board        reminder.BoardStore
 	Users        reminder.Users
 	Audit        AuditReader
@@ -102,7 +104,7 @@ type Deps struct {
 	Sales    Sales
 	Control  *delivery.Control
 	// Stock tells where coupons are.
-	Stock stock.Whereabouts
+	Stock gate.Whereabouts
 	// Paces knows how fast the claim gate gives coupons away; nil = there is none.
 	Paces Paces
 	Tests *delivery.ChannelTests

@@ -25,14 +25,15 @@ import (
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
 	"dropbell/domain/campaign"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/console/access"
@@ -116,12 +117,12 @@ func (g *rig) deps() Deps {
 			DefaultZone: shanghai, Now: g.now, Log: slog.New(slog.NewTextHandler(failOnError{g}, nil))},
 		Access:        access.Deps{Staff: people, Audit: postgres.NewAudit(g.db), Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
 		DeadLetters:   &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.db)},
-		Explainer:     &reminder.Explainer{Store: g.reserve, Reminders: reminders},
+		Explainer:     &reminder.Explainer{Store: g.reserve, Coupons: postgres.NewCouponSteps(g.db), Reminders: reminders},
 		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(g.db), Now: g.now},
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.db), Now: g.now},
 		Campaigns:     campaignsOf(g, store, configured),
 		Sales:         postgres.NewLedgers(g.db),
-		Stock:         stock.Whereabouts{Plans: postgres.NewGates(g.db)},
+		Stock:         gate.Whereabouts{Plans: postgres.NewGates(g.db)},
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(g.db)},
 		Jobs:          &job.Service{Store: postgres.NewJobs(g.db)}, Uploads: postgres.NewUploads(g.db),
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(g.db)},
@@ -145,8 +146,8 @@ func (g *rig) deps() Deps {
 		Tables:   tables.Tables{Open: postgres.NewUploads(g.db).OpenUpload},
 
 		Templates: &template.Service{Store: store, Now: g.now},
-		Reminders: reminders,
-		Board:     postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: postgres.NewAudit(g.db), Shops: store,
+		Reminders: reminders, Inbox: &inbox.Service{Store: postgres.NewInbox(g.db)},
+		Board: postgres.NewBoards(g.db), Users: postgres.NewUsers(g.db), Audit: postgres.NewAudit(g.db), Shops: store,
 		Settings: postgres.NewChannels(g.db), DeadMessages: postgres.NewDeadMessages(g.db), Channels: configured,
 		Monitor: func(writable bool) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

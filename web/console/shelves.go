@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"dropbell/domain/stock"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
 	"dropbell/views/pages"
 )
@@ -28,7 +28,7 @@ func (c *Console) stockShards(ctx context.Context, t template.Template) (*pages.
 	return shardsOf(a, t.Zone()), nil
 }
 
-func shardsOf(a stock.Account, zone *time.Location) *pages.StockShards {
+func shardsOf(a gate.Account, zone *time.Location) *pages.StockShards {
 	return &pages.StockShards{State: a.Plan.State, Reason: a.Plan.Reason, BuiltAt: a.Plan.BuiltAt, Zone: zone, Away: a.Away,
 		Ledger: a.Ledger, Shelves: a.Shelves}
 }

@@ -6,40 +6,40 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisclient"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 )
 
-// gate is a gate as the page sees it: one shelf of ten, of which four claims
+// shownGate is a gate as the page sees it: one shelf of ten, of which four claims
 // are accepted and one is written.
-type gate struct {
+type shownGate struct {
 	*rig
 	away bool
 }
 
-func (g *gate) Plan(ctx context.Context, id int64) (stock.Plan, error) {
+func (g *shownGate) Plan(ctx context.Context, id int64) (gate.Plan, error) {
 	t, err := g.Templates.Template(ctx, staff.System(), id)
-	return stock.Plan{Template: t, Shards: 1, Epoch: 1, State: stock.Standing, Reason: stock.ReasonNew, Now: g.now(), BuiltAt: g.now(),
-		Parts: []stock.Part{{Allot: 10, Settled: 1}}}, err
+	return gate.Plan{Template: t, Shards: 1, Epoch: 1, State: gate.Standing, Reason: gate.ReasonNew, Now: g.now(), BuiltAt: g.now(),
+		Parts: []gate.Part{{Allot: 10, Settled: 1}}}, err
 }
 
-func (g *gate) Look(context.Context, int64, int) ([]stock.Shelf, error) {
+func (g *shownGate) Look(context.Context, int64, int) ([]gate.Shelf, error) {
 	if g.away {
-		return nil, redis.ErrUnavailable
+		return nil, redisclient.ErrUnavailable
 	}
-	return []stock.Shelf{{Epoch: 1, Open: true, Stock: 6, Allot: 10, Accepted: 4, Still: true}}, nil
+	return []gate.Shelf{{Epoch: 1, Open: true, Stock: 6, Allot: 10, Accepted: 4, Still: true}}, nil
 }
 
-func (g *gate) Pace(context.Context, int64, int, time.Time, int) ([]int64, error) {
+func (g *shownGate) Pace(context.Context, int64, int, time.Time, int) ([]int64, error) {
 	return []int64{0, 40, 0}, nil
 }
 
 // The card tells what the gate has given away before it is written, and the
 // rate of its claims, not of the writer.
 func TestClaimsCardBehindTheGate(t *testing.T) {
-	shelves := &gate{}
-	g := newRig(t, func(d *Deps) { d.Stock, d.Paces = stock.Whereabouts{Plans: shelves, Shelves: shelves}, shelves })
+	shelves := &shownGate{}
+	g := newRig(t, func(d *Deps) { d.Stock, d.Paces = gate.Whereabouts{Plans: shelves, Shelves: shelves}, shelves })
 	shelves.rig = g
 	d := g.published(10, time.Hour)
 	g.exec(`update templates set claim_mode = 'gate', stock = 10, issued = 1 where id = $1`, d.ID)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/coupon"
+	"dropbell/domain/inbox"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -117,7 +118,7 @@ func (c *Console) drawUser(w http.ResponseWriter, r *http.Request, revealed bool
 		all = all[:userReservations]
 		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(all[userReservations-1].TemplateID, 10))
 	}
-	if p.Inbox, err = c.Reminders.Inbox(r.Context(), id, time.Time{}, inboxPreview); err != nil {
+	if p.Inbox, err = c.Inbox.Page(r.Context(), id, time.Time{}, inboxPreview); err != nil {
 		return err
 	}
 	if p.Coupons, err = c.Coupons.List(r.Context(), shell.Actor(r), coupon.Query{UserID: id, Limit: userCoupons + 1}); err != nil {
@@ -132,7 +133,7 @@ func (c *Console) drawUser(w http.ResponseWriter, r *http.Request, revealed bool
 	// Who is in charge of some shops sees what concerns these.
 	hidden := func(shop int64) bool { return !shell.Actor(r).Can(staff.View, shop) }
 	p.Reservations = slices.DeleteFunc(all, func(v reminder.View) bool { return hidden(v.ShopNumber) })
-	p.Inbox.Items = slices.DeleteFunc(p.Inbox.Items, func(it reminder.InboxItem) bool { return hidden(it.ShopNumber) })
+	p.Inbox.Items = slices.DeleteFunc(p.Inbox.Items, func(it inbox.Message) bool { return hidden(it.ShopNumber) })
 	if len(shell.Actor(r).Shops) > 0 {
 		p.Inbox.Unread = 0
 		for _, it := range p.Inbox.Items {

@@ -6,8 +6,6 @@ import (
 	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
-	"dropbell/domain/reminder"
-	"dropbell/domain/user"
 )
 
 // listen keeps this process's caches fresh and its connected clients up to
@@ -26,21 +24,7 @@ func (p *program) listen() {
 	p.bus.Listen("inbox-push", event.BatchFinished, app.Decoded(p.push))
 }
 
-// push brings a finished in-app batch to the clients that are connected here.
+// push shows a finished in-app batch to the clients that are connected here.
 func (p *program) push(ctx context.Context, _ string, e event.Batch) error {
-	if e.Channel != int(delivery.App) || !reminder.InInbox(delivery.Kind(e.Kind)) || p.hub.Streams() == 0 {
-		return nil
-	}
-	switch delivery.Kind(e.Kind) {
-	case delivery.KindCampaign, delivery.KindTest:
-		return p.pushEach(ctx, e.BatchID, p.reservations.PushLetter)
-	case delivery.KindNotice:
-		return p.pushEach(ctx, e.BatchID, p.reservations.PushNotice)
-	}
-	batch, err := p.reservations.PushBatch(ctx, e.BatchID)
-	if err != nil {
-		return err
-	}
-	p.hub.Notify(batch.From, batch.To, batch.Reached, func(user.ID) reminder.InboxItem { return batch.Item })
-	return nil
+	return p.inbox.Push(ctx, delivery.Channel(e.Channel), delivery.Kind(e.Kind), e.BatchID, p.hub)
 }

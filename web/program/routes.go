@@ -100,7 +100,7 @@ func (p *program) newConsole() *console.Console {
 		Access: access.Deps{Staff: p.staff, Audit: postgres.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
-		Templates: p.templates, Reminders: p.reminders, Board: postgres.NewBoards(p.DB),
+		Templates: p.templates, Reminders: p.reminders, Inbox: p.inbox, Board: postgres.NewBoards(p.DB),
 		Users: postgres.NewUsers(p.DB), Audit: postgres.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
 		Settings: postgres.NewChannels(p.DB), DeadMessages: postgres.NewDeadMessages(p.DB), Channels: p.channels,
 		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
@@ -145,7 +145,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: postgres.NewCouponTallies(p.DB),
 		CouponDesk: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)},
 		Grants:     p.grants(),
-		Reminders:  p.reminders, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.DB),
+		Reminders:  p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.DB),
 		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Uploads: postgres.NewUploads(p.DB),
 		Shops: postgres.NewTemplates(p.DB), Hub: p.hub, Channels: p.channels,
 	}), nil

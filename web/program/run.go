@@ -23,6 +23,7 @@ import (
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -45,6 +46,7 @@ type program struct {
 	lookup       *lookup.Templates
 	templates    *template.Service
 	reminders    *reminder.Service
+	inbox        *inbox.Service
 	explainer    *reminder.Explainer
 	deadLetters  *delivery.DeadLetters
 	users        *user.Service
@@ -95,7 +97,6 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	}
 	p.OnClose(p.monitor.Close)
 	p.reservations = postgres.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: cfg.RequestTimeout})
-	p.reservations.Track = p.campaignLinks().Addresses(p.Config.PublicURL)
 	p.OnClose(func() error { p.reservations.Close(); return nil })
 	if err := p.useCases(); err != nil {
 		return p, err
@@ -131,7 +132,8 @@ func (p *program) useCases() (err error) {
 	p.channels = configured(p.Config)
 	p.templates = &template.Service{Store: keeper{p.telling(store), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
-	p.explainer = &reminder.Explainer{Store: p.reservations, Reminders: p.reminders}
+	p.inbox = &inbox.Service{Store: postgres.Inbox{DB: p.DB, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
+	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: postgres.NewCouponSteps(p.DB), Reminders: p.reminders}
 	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.DB)}
 	p.users = &user.Service{Store: postgres.NewUsers(p.DB)}
 	if err := p.wireStaff(); err != nil {

@@ -10,8 +10,8 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/event"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 )
 
@@ -49,16 +49,16 @@ const (
 // as soon as it can.
 type teller struct {
 	template.Store
-	keeper *stock.Keeper
+	keeper *gate.Keeper
 	gate   *redis.Gate
 }
 
 func (p *program) telling(s template.Store) template.Store {
 	gates := postgres.NewGates(p.DB)
 	// What is on the streams is only looked through; no group is taken.
-	writer := &stock.Writer{Stream: redis.NewGateStream(p.Redis, "web"), Book: postgres.NewGateBook(p.DB)}
-	return teller{s, &stock.Keeper{Store: gates, Shelves: redis.NewShelves(p.Redis), Writer: writer, Now: app.Clock,
-		Divide: stock.Divider(p.Config.GateShelves)}, p.claims.Gate}
+	writer := &gate.Writer{Stream: redis.NewGateStream(p.Redis, "web"), Book: postgres.NewGateBook(p.DB)}
+	return teller{s, &gate.Keeper{Store: gates, Shelves: redis.NewShelves(p.Redis), Writer: writer, Now: app.Clock,
+		Divide: gate.Divider(p.Config.GateShelves)}, p.claims.Gate}
 }
 
 func (t teller) Save(ctx context.Context, c template.Change) (template.Template, error) {
@@ -84,8 +84,8 @@ func (t teller) Save(ctx context.Context, c template.Change) (template.Template,
 }
 
 // whereabouts tells where the coupons of any template are.
-func (p *program) whereabouts() stock.Whereabouts {
-	return stock.Whereabouts{Plans: postgres.NewGates(p.DB), Shelves: redis.NewShelves(p.Redis)}
+func (p *program) whereabouts() gate.Whereabouts {
+	return gate.Whereabouts{Plans: postgres.NewGates(p.DB), Shelves: redis.NewShelves(p.Redis)}
 }
 
 // ledgers accounts for stock, behind the gate too.
@@ -96,7 +96,7 @@ func (p *program) ledgers() gateLedgers {
 type gateLedgers struct {
 	rows      postgres.Ledgers
 	templates postgres.Templates
-	gate      stock.Whereabouts
+	gate      gate.Whereabouts
 }
 
 // Ledger recounts the template's coupons. Of a gate that stands it says what

@@ -12,8 +12,8 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/delivery"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/migrations"
 )
@@ -130,7 +130,7 @@ func auditStock(ctx context.Context, db *postgres.DB, t template.Template, redis
 	if err != nil {
 		return err
 	}
-	gate := stock.Whereabouts{Plans: postgres.NewGates(db)}
+	gate := gate.Whereabouts{Plans: postgres.NewGates(db)}
 	if redisURL != "" && t.ClaimMode == template.Gate {
 		client, err := redis.Open(redisURL)
 		if err != nil {
@@ -156,11 +156,11 @@ func auditStock(ctx context.Context, db *postgres.DB, t template.Template, redis
 }
 
 // gateWords says what the audit knows of the gate's shelves.
-func gateWords(a stock.Account, redisURL string) string {
+func gateWords(a gate.Account, redisURL string) string {
 	switch {
 	case a.Plan.Shards == 0:
 		return "gate: none; the database alone decides claims"
-	case a.Plan.State == stock.Retired:
+	case a.Plan.State == gate.Retired:
 		return "gate: retired; everything is in the database"
 	case a.Away && redisURL == "":
 		return "gate: its shelves were NOT looked at, since REDIS_URL is not set; shelf and being written are told together"

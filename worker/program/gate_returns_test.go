@@ -15,9 +15,9 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/user"
 )
 
@@ -78,7 +78,7 @@ func TestCouponReturnsBehindTheGate(t *testing.T) {
 	r.revoke(list[0].CouponID)
 	r.revoke(list[0].CouponID)
 	// Nobody has tended the gate yet, as after a death between the two.
-	if l, err := r.ledger(drop.ID); err != nil || l != (stock.Ledger{Total: 2, Shelf: 1, Issued: 1}) {
+	if l, err := r.ledger(drop.ID); err != nil || l != (gate.Ledger{Total: 2, Shelf: 1, Issued: 1}) {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	r.tend(drop.ID)

@@ -18,8 +18,8 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -34,8 +34,8 @@ type gateRig struct {
 	service *template.Service
 	store   postgres.Gates
 	gates   []*redis.Gate
-	keepers []*stock.Keeper
-	writers []*stock.Writer
+	keepers []*gate.Keeper
+	writers []*gate.Writer
 	stream  redis.GateStream
 	shards  int
 }
@@ -74,9 +74,9 @@ func newGateRig(t *testing.T, redisURL string, shards int) *gateRig {
 	r.stream = redis.NewGateStream(r.client, "looker")
 	for i := range 2 {
 		r.gates = append(r.gates, redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{}))
-		w := &stock.Writer{Stream: redis.NewGateStream(r.client, fmt.Sprint("writer-", i)), Book: postgres.NewGateBook(r.db)}
+		w := &gate.Writer{Stream: redis.NewGateStream(r.client, fmt.Sprint("writer-", i)), Book: postgres.NewGateBook(r.db)}
 		r.writers = append(r.writers, w)
-		r.keepers = append(r.keepers, &stock.Keeper{Store: r.store, Shelves: redis.NewShelves(r.client), Writer: w, Now: app.Clock,
+		r.keepers = append(r.keepers, &gate.Keeper{Store: r.store, Shelves: redis.NewShelves(r.client), Writer: w, Now: app.Clock,
 			Divide: func(int64, int) int { return shards }})
 	}
 	return r
@@ -243,13 +243,13 @@ func (r *gateRig) settled(id int64) {
 	})
 }
 
-func (r *gateRig) ledger(id int64) (stock.Ledger, error) {
+func (r *gateRig) ledger(id int64) (gate.Ledger, error) {
 	plan, err := r.store.Plan(r.Context(), id)
 	if err != nil {
-		return stock.Ledger{}, err
+		return gate.Ledger{}, err
 	}
 	shelves, err := redis.NewShelves(r.client).Look(r.Context(), id, plan.Shards)
-	if err == nil && plan.State == stock.Building {
+	if err == nil && plan.State == gate.Building {
 		err = errors.New("the gate is being built")
 	}
 	return plan.Ledger(shelves), err
@@ -276,7 +276,7 @@ func (r *gateRig) Balance(id int64) (total, issued int64) {
 	if counted != issued+returned || rows != issued+returned {
 		r.Errorf("template %d: %d issued, %d counted per user, %d coupons", id, issued, counted, rows)
 	}
-	var l stock.Ledger
+	var l gate.Ledger
 	r.eventually("the ledger can be read", func() (err error) { l, err = r.ledger(id); return err })
 	if l.Difference != 0 || l.Total != l.Shelf+l.Writing+l.Issued || l.Total != total || l.Issued != issued {
 		r.Errorf("template %d: ledger %+v", id, l)

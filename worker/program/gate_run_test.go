@@ -9,8 +9,8 @@ import (
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/localstack"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
-	"dropbell/domain/stock"
 )
 
 // TestAWorkerKeepsTheGate runs a whole worker: publishing builds the gate, what
@@ -39,7 +39,7 @@ func TestAWorkerKeepsTheGate(t *testing.T) {
 	}
 	claimtest.Holds(t, r, drop.ID, 5, 1)
 	plan, err := r.store.Plan(t.Context(), drop.ID)
-	if err != nil || plan.Epoch < 2 || plan.Reason != stock.ReasonLost {
+	if err != nil || plan.Epoch < 2 || plan.Reason != gate.ReasonLost {
 		t.Errorf("%+v %v", plan, err)
 	}
 	stop()

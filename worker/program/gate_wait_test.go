@@ -11,8 +11,8 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
-	"dropbell/domain/stock"
 	"dropbell/domain/template"
 )
 
@@ -80,18 +80,18 @@ func TestNobodyWaitsForEver(t *testing.T) {
 func TestABuilderThatWorksKeepsItsLease(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.published(5, 1)
-	plan, err := r.store.Begin(t.Context(), drop.ID, 0, 2, stock.ReasonNew, time.Hour)
+	plan, err := r.store.Begin(t.Context(), drop.ID, 0, 2, gate.ReasonNew, time.Hour)
 	r.must(err)
 	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
 	r.must(r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute))
-	if _, err := r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, stock.ReasonUnfinished, time.Hour); !errors.Is(err, stock.ErrBusy) {
+	if _, err := r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, gate.ReasonUnfinished, time.Hour); !errors.Is(err, gate.ErrBusy) {
 		t.Errorf("another began: %v", err)
 	}
 	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
-	_, err = r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, stock.ReasonUnfinished, time.Hour)
+	_, err = r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, gate.ReasonUnfinished, time.Hour)
 	r.must(err)
 	lost := r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute)
-	if !errors.Is(lost, stock.ErrBusy) {
+	if !errors.Is(lost, gate.ErrBusy) {
 		t.Errorf("the first is told %v", lost)
 	}
 	if err := r.writers[0].WriteAll(t.Context(), drop.ID, 0, func() error { return lost }); !errors.Is(err, lost) {
@@ -134,7 +134,7 @@ func TestPromptDoesWhatAChangeAsksFor(t *testing.T) {
 		t.Errorf("paused: %v", err)
 	}
 	plan, err := r.store.Plan(t.Context(), drop.ID)
-	if err != nil || plan.Epoch != 1 || plan.State != stock.Standing {
+	if err != nil || plan.Epoch != 1 || plan.State != gate.Standing {
 		t.Errorf("%+v %v", plan, err)
 	}
 }
@@ -170,7 +170,7 @@ func TestTwoDivideNewStock(t *testing.T) {
 	r.must(err)
 	first, second := []int64{plan.Parts[0].Allot + 2, plan.Parts[1].Allot}, []int64{plan.Parts[0].Allot + 1, plan.Parts[1].Allot + 1}
 	r.must(r.store.Allot(t.Context(), drop.ID, plan.Epoch, first))
-	if err := r.store.Allot(t.Context(), drop.ID, plan.Epoch, second); !errors.Is(err, stock.ErrBusy) {
+	if err := r.store.Allot(t.Context(), drop.ID, plan.Epoch, second); !errors.Is(err, gate.ErrBusy) {
 		t.Errorf("the second was allowed: %v", err)
 	}
 	if plan, err = r.store.Plan(t.Context(), drop.ID); err != nil || plan.Allot() != 6 {

@@ -13,9 +13,9 @@ import (
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/domain/stock"
 	"dropbell/domain/user"
 )
 
@@ -27,7 +27,7 @@ type dying struct {
 
 var errDied = errors.New("kill -9")
 
-func (d *dying) Settle(context.Context, int64, int, []stock.Group, map[claim.ID]stock.Verdict) error {
+func (d *dying) Settle(context.Context, int64, int, []gate.Group, map[claim.ID]gate.Verdict) error {
 	d.died++
 	return errDied
 }
@@ -67,7 +67,7 @@ func TestWriterDiesBeforeItSettles(t *testing.T) {
 		t.Errorf("before it is written: %+v", c)
 	}
 	doomed := &dying{GateStream: redis.NewGateStream(r.client, "doomed")}
-	dead := &stock.Writer{Stream: doomed, Book: postgres.NewGateBook(r.db)}
+	dead := &gate.Writer{Stream: doomed, Book: postgres.NewGateBook(r.db)}
 	if _, err := dead.Step(t.Context(), drop.ID, 0); !errors.Is(err, errDied) || doomed.died != 1 {
 		t.Fatalf("%v, died %d times", err, doomed.died)
 	}
@@ -90,7 +90,7 @@ func TestWriterDiesBeforeItSettles(t *testing.T) {
 		t.Errorf("%+v %v", shelves, err)
 	}
 	l, err := r.ledger(drop.ID)
-	if err != nil || l != (stock.Ledger{Total: 10, Shelf: 8, Issued: 2}) {
+	if err != nil || l != (gate.Ledger{Total: 10, Shelf: 8, Issued: 2}) {
 		t.Errorf("%+v %v", l, err)
 	}
 }
@@ -176,19 +176,19 @@ func TestAnotherBuilderTakesOver(t *testing.T) {
 	if _, err := r.gates[0].Claim(t.Context(), claimtest.Tap(drop, 4, "")); !errors.Is(err, claim.ErrOverloaded) {
 		t.Errorf("while it is being built: %v", err)
 	}
-	if err := r.keepers[1].Tend(t.Context(), drop.ID); !errors.Is(err, stock.ErrBusy) {
+	if err := r.keepers[1].Tend(t.Context(), drop.ID); !errors.Is(err, gate.ErrBusy) {
 		t.Errorf("two build at once: %v", err)
 	}
 	r.exec(`update gates set lease_until = now() where template_id = $1`, drop.ID)
 	r.must(r.keepers[1].Tend(t.Context(), drop.ID))
 	for _, late := range []error{r.store.Stand(t.Context(), drop.ID, plan.Epoch), shelves.Reset(t.Context(), drop.ID, 0, plan.Epoch, 99),
 		shelves.Open(t.Context(), drop.ID, 0, plan.Epoch)} {
-		if !errors.Is(late, stock.ErrBusy) {
+		if !errors.Is(late, gate.ErrBusy) {
 			t.Errorf("the first builder wakes up and is let do: %v", late)
 		}
 	}
 	l, err := r.ledger(drop.ID)
-	if err != nil || l != (stock.Ledger{Total: 10, Shelf: 7, Issued: 3}) {
+	if err != nil || l != (gate.Ledger{Total: 10, Shelf: 7, Issued: 3}) {
 		t.Errorf("%+v %v", l, err)
 	}
 	if _, err := r.Claim(t.Context(), claimtest.Tap(drop, 1, "")); !errors.Is(err, claim.ErrLimit) {
@@ -207,7 +207,7 @@ func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
 	durable := postgres.NewClaims(r.db, postgres.Grouping{})
 	defer durable.Close()
-	gate := redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{Later: durable})
+	claims := redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{Later: durable})
 	drop := r.Open(10, 1, nil)
 	r.accepted(drop.ID, 1)
 	r.exec(`update templates set closes_at = now() - interval '1 second', version = version + 1 where id = $1`, drop.ID)
@@ -215,7 +215,7 @@ func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	grant := func(by user.ID) error {
-		_, err := gate.Claim(t.Context(), claim.Request{ID: claim.NewID(uint64(by)<<32, drop.ID), TemplateID: drop.ID, UserID: by, Origin: claim.ByGrant, Key: by.String()})
+		_, err := claims.Claim(t.Context(), claim.Request{ID: claim.NewID(uint64(by)<<32, drop.ID), TemplateID: drop.ID, UserID: by, Origin: claim.ByGrant, Key: by.String()})
 		return err
 	}
 	r.must(r.keepers[0].Tend(t.Context(), drop.ID))
@@ -225,14 +225,14 @@ func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 	}
 	r.must(r.keepers[0].Tend(t.Context(), drop.ID))
 	plan, err := r.store.Plan(t.Context(), drop.ID)
-	if err != nil || plan.State != stock.Retired {
+	if err != nil || plan.State != gate.Retired {
 		t.Fatalf("%+v %v", plan, err)
 	}
 	r.eventually("the gate has noticed", func() error { return grant(3) })
 	if err := grant(3); err != nil {
 		t.Errorf("repeated: %v", err)
 	}
-	if _, err := gate.Claim(t.Context(), claimtest.Tap(drop, 4, "")); !errors.Is(err, claim.ErrEnded) {
+	if _, err := claims.Claim(t.Context(), claimtest.Tap(drop, 4, "")); !errors.Is(err, claim.ErrEnded) {
 		t.Errorf("a user after the end: %v", err)
 	}
 	claimtest.Holds(t, r, drop.ID, 3, 1)
@@ -241,10 +241,10 @@ func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 // inHand is a stream of which a writer has taken something already.
 type inHand struct {
 	redis.GateStream
-	groups []stock.Group
+	groups []gate.Group
 }
 
-func (s *inHand) Take(context.Context, int64, int, int) ([]stock.Group, []stock.Poison, error) {
+func (s *inHand) Take(context.Context, int64, int, int) ([]gate.Group, []gate.Poison, error) {
 	return s.groups, nil, nil
 }
 
@@ -255,7 +255,7 @@ func TestWhatAWriterHadInHand(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(5, 1, nil)
 	r.accepted(drop.ID, 1, 2)
-	var taken [2][]stock.Group
+	var taken [2][]gate.Group
 	for shard := range taken {
 		var err error
 		taken[shard], _, err = r.stream.Take(t.Context(), drop.ID, shard, 10)
@@ -265,16 +265,16 @@ func TestWhatAWriterHadInHand(t *testing.T) {
 	r.tend(drop.ID)
 	for shard, groups := range taken {
 		if len(groups) > 0 {
-			late := &stock.Writer{Stream: &inHand{r.stream, groups}, Book: postgres.NewGateBook(r.db)}
+			late := &gate.Writer{Stream: &inHand{r.stream, groups}, Book: postgres.NewGateBook(r.db)}
 			_, err := late.Step(t.Context(), drop.ID, shard)
 			r.must(err)
 		}
 	}
-	if l, err := r.ledger(drop.ID); err != nil || l != (stock.Ledger{Total: 5, Shelf: 3, Issued: 2}) {
+	if l, err := r.ledger(drop.ID); err != nil || l != (gate.Ledger{Total: 5, Shelf: 3, Issued: 2}) {
 		t.Errorf("%+v %v", l, err)
 	}
 	r.tend(drop.ID)
-	if plan, err := r.store.Plan(t.Context(), drop.ID); err != nil || plan.Reason != stock.ReasonExcess || plan.Allot() != 3 {
+	if plan, err := r.store.Plan(t.Context(), drop.ID); err != nil || plan.Reason != gate.ReasonExcess || plan.Allot() != 3 {
 		t.Errorf("%+v %v", plan, err)
 	}
 	r.run()

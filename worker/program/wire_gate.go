@@ -13,9 +13,9 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
-	"dropbell/domain/stock"
 )
 
 const (
@@ -38,8 +38,8 @@ const (
 type gateWork struct {
 	store  postgres.Gates
 	stream redis.GateStream
-	keeper *stock.Keeper
-	writer *stock.Writer
+	keeper *gate.Keeper
+	writer *gate.Writer
 
 	drops  map[int64]int // with shelves, as of listed; for the writer alone
 	listed time.Time
@@ -66,14 +66,14 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 			Help: "Accepted claims decided by the database."}, []string{"result"}),
 	}
 	p.metrics.registry.MustRegister(g.difference, g.coupons, g.builds, g.written)
-	for _, reason := range []string{stock.ReasonNew, stock.ReasonUnfinished, stock.ReasonLost, stock.ReasonDifference,
-		stock.ReasonExcess} {
+	for _, reason := range []string{gate.ReasonNew, gate.ReasonUnfinished, gate.ReasonLost, gate.ReasonDifference,
+		gate.ReasonExcess} {
 		g.builds.WithLabelValues(reason)
 	}
 	for _, result := range []string{"issued", "refused"} {
 		g.written.WithLabelValues(result)
 	}
-	g.writer = &stock.Writer{Stream: g.stream, Book: postgres.NewGateBook(p.DB), Wrote: func(issued, refused int) {
+	g.writer = &gate.Writer{Stream: g.stream, Book: postgres.NewGateBook(p.DB), Wrote: func(issued, refused int) {
 		g.written.WithLabelValues("issued").Add(float64(issued))
 		g.written.WithLabelValues("refused").Add(float64(refused))
 	}, Used: func(ctx context.Context, keys []string) {
@@ -81,8 +81,8 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 			p.Log.Warn("used codes are not marked; whoever tries one again is refused later", "codes", len(keys), "error", err)
 		}
 	}}
-	g.keeper = &stock.Keeper{Store: g.store, Shelves: redis.NewShelves(p.Redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
-		Divide: stock.Divider(p.Config.GateShelves),
+	g.keeper = &gate.Keeper{Store: g.store, Shelves: redis.NewShelves(p.Redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
+		Divide: gate.Divider(p.Config.GateShelves),
 		Built: func(id int64, reason string) {
 			g.builds.WithLabelValues(reason).Inc()
 			p.Log.Info("gate built", "template", id, "reason", reason)
@@ -91,7 +91,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	return g, nil
 }
 
-func (g *gateWork) seen(plan stock.Plan, l stock.Ledger) {
+func (g *gateWork) seen(plan gate.Plan, l gate.Ledger) {
 	id := strconv.FormatInt(plan.Template.ID, 10)
 	g.difference.WithLabelValues(id).Set(float64(l.Difference))
 	for place, n := range map[string]int64{"shelf": l.Shelf, "writing": l.Writing, "issued": l.Issued} {

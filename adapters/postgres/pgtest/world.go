@@ -29,6 +29,7 @@ type World struct {
 	SQL          *pgxpool.Pool
 	Templates    postgres.Templates
 	Reservations *postgres.Reservations
+	Inbox        postgres.Inbox
 	Slots        postgres.Slots
 	Batches      *postgres.GroupedBatches
 	Boards       postgres.Boards
@@ -50,7 +51,7 @@ func New(t *testing.T) *World {
 	}
 	t.Cleanup(sql.Close)
 	w := &World{T: t, DB: db, SQL: sql, Templates: postgres.NewTemplates(db), Reservations: postgres.NewReservations(db, postgres.Grouping{}),
-		Slots: postgres.NewSlots(db), Batches: postgres.NewGroupedBatches(db), Boards: postgres.NewBoards(db)}
+		Inbox: postgres.NewInbox(db), Slots: postgres.NewSlots(db), Batches: postgres.NewGroupedBatches(db), Boards: postgres.NewBoards(db)}
 	t.Cleanup(w.Reservations.Close)
 	t.Cleanup(w.Batches.Close)
 	w.Service = &template.Service{Store: w.Templates, Now: Clock}

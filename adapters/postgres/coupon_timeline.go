@@ -45,29 +45,29 @@ const (
 	missedNotice  coupon.Step = "missed"
 )
 
-// CouponSteps returns when the user got coupons of the template, how, and
+// Timeline returns when the user got coupons of the template, how, and
 // what became of each.
-func (r *Reservations) CouponSteps(ctx context.Context, by user.ID, templateID int64) ([]reminder.Step, error) {
-	rows, err := r.Pool.Query(ctx, couponStepsSQL, by, templateID)
+func (s CouponSteps) Timeline(ctx context.Context, by user.ID, templateID int64) ([]reminder.Step, error) {
+	rows, err := s.Pool.Query(ctx, couponStepsSQL, by, templateID)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (reminder.Step, error) {
-		s := reminder.Step{Kind: reminder.StepClaimed}
+		line := reminder.Step{Kind: reminder.StepClaimed}
 		var step coupon.Step
 		var op, part int64 // the order only
-		err := row.Scan(&s.CouponID, &s.At, &step, &s.Reason, &s.OrderID, &s.By, &op, &part)
+		err := row.Scan(&line.CouponID, &line.At, &step, &line.Reason, &line.OrderID, &line.By, &op, &part)
 		switch step {
 		case "":
 		case plannedNotice:
-			at := s.At
-			s.Kind, s.Message, s.Planned = reminder.StepExpected, delivery.KindNotice, &at
+			at := line.At
+			line.Kind, line.Message, line.Planned = reminder.StepExpected, delivery.KindNotice, &at
 		case missedNotice:
-			s.Kind, s.Message, s.Outcome = reminder.StepOutcome, delivery.KindNotice, delivery.Expired
+			line.Kind, line.Message, line.Outcome = reminder.StepOutcome, delivery.KindNotice, delivery.Expired
 		default:
-			s.Kind = couponStep[step]
+			line.Kind = couponStep[step]
 		}
-		return s, err
+		return line, err
 	})
 	return list, pg.Translate(err)
 }

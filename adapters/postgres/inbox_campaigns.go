@@ -7,67 +7,67 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/inbox"
 	"dropbell/domain/user"
 )
 
-// letterWindow is how many of the newest in-app campaigns an inbox looks at.
-const letterWindow = 200
+// campaignWindow is how many of the newest in-app campaigns an inbox looks at.
+const campaignWindow = 200
 
-// letterColumns are what a campaign c's message in batch b shows, with the
+// campaignBatchColumns are what a campaign c's message in batch b shows, with the
 // template t and the shop h it is about.
-const letterColumns = `b.kind, c.id, ` + pg.BatchContent + `, c.ends_at, b.template_id, coalesce(c.shop_number, t.shop_number, 0), coalesce(h.name, ''),
+const campaignBatchColumns = `b.kind, c.id, ` + pg.BatchContent + `, c.ends_at, b.template_id, coalesce(c.shop_number, t.shop_number, 0), coalesce(h.name, ''),
 	coalesce(t.name, ''), coalesce(t.claim_url, ''), coalesce(t.opens_at, '0001-01-01'), b.due_at,
 	coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent`
 
-const letterJoins = ` left join templates t on t.id = b.template_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
+const campaignBatchJoins = ` left join templates t on t.id = b.template_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
 
-// lettersSQL finds the newest campaigns' batches that hold user $1: two steps
+// campaignBatchesSQL finds the newest campaigns' batches that hold user $1: two steps
 // per campaign into the unique index of ranges.
-const lettersSQL = `
+const campaignBatchesSQL = `
 with recent as (select * from campaigns where channel = 0 order by id desc limit $2)
-select ` + letterColumns + `
+select ` + campaignBatchColumns + `
 from recent c cross join (values ('campaign'), ('test')) as k (kind) cross join lateral (
 	select * from batches b where b.kind = k.kind and b.owner_id = c.id and b.channel = 0 and b.from_user <= $1
 	order by b.from_user desc limit 1
-) b` + letterJoins + ` where b.to_user >= $1 and b.sent is not null`
+) b` + campaignBatchJoins + ` where b.to_user >= $1 and b.sent is not null`
 
-// letter is one in-app campaign batch.
-type letter struct {
-	item     reminder.InboxItem
+// campaignBatch is one in-app campaign batch.
+type campaignBatch struct {
+	item     inbox.Message
 	subject  delivery.Subject
 	copy     delivery.Copy
 	from, to user.ID
 	sent     []byte
 }
 
-func scanLetter(row pgx.Row) (l letter, err error) {
+func scanCampaignBatch(row pgx.Row) (l campaignBatch, err error) {
 	err = row.Scan(&l.subject.Kind, &l.subject.OwnerID, &l.copy, &l.subject.EndsAt, &l.item.TemplateID, &l.item.ShopNumber, &l.subject.ShopName,
 		&l.subject.TemplateName, &l.subject.ClaimURL, &l.subject.OpensAt, &l.item.DueAt, &l.item.At, &l.from, &l.to, &l.sent)
 	l.item.Kind, l.item.Name, l.item.OpensAt = l.subject.Kind, l.subject.TemplateName, l.subject.OpensAt
-	l.item.ID = reminder.MessageID(l.subject.Kind, l.subject.OwnerID, l.item.DueAt)
+	l.item.ID = inbox.MessageID(l.subject.Kind, l.subject.OwnerID, l.item.DueAt)
 	return l, err
 }
 
 // say adds to the item what the message says to u. An app finds its way by
 // ClaimURL, which stays the claim page itself; the link in the text is the
 // tracked one.
-func (r *Reservations) say(item *reminder.InboxItem, l letter, u user.User) {
+func (s Inbox) say(item *inbox.Message, l campaignBatch, u user.User) {
 	l.subject.Copy = &l.copy
-	if r.Track != nil && l.subject.Kind == delivery.KindCampaign {
-		l.subject.Track = func(id user.ID, variant int) string { return r.Track(l.subject.OwnerID, id, variant) }
+	if s.Track != nil && l.subject.Kind == delivery.KindCampaign {
+		l.subject.Track = func(id user.ID, variant int) string { return s.Track(l.subject.OwnerID, id, variant) }
 	}
 	content := delivery.RenderCopy(l.subject, l.copy.Pick(l.subject.OwnerID, u.ID), u)
 	item.Title, item.Text, item.ClaimURL = content.Title, content.Text, l.subject.Link()
 }
 
-// letters returns the user's in-app campaign messages.
-func (r *Reservations) letters(ctx context.Context, by user.ID) (mine []message, err error) {
-	rows, err := r.Pool.Query(ctx, lettersSQL, by, letterWindow)
+// campaignsTo returns the user's in-app campaign messages.
+func (s Inbox) campaignsTo(ctx context.Context, by user.ID) (mine []message, err error) {
+	rows, err := s.Pool.Query(ctx, campaignBatchesSQL, by, campaignWindow)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (letter, error) { return scanLetter(row) })
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (campaignBatch, error) { return scanCampaignBatch(row) })
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
@@ -77,7 +77,7 @@ func (r *Reservations) letters(ctx context.Context, by user.ID) (mine []message,
 			return nil, err
 		}
 		if reached {
-			mine = append(mine, message{l.item, func(item *reminder.InboxItem, u user.User) { r.say(item, l, u) }})
+			mine = append(mine, message{l.item, func(item *inbox.Message, u user.User) { s.say(item, l, u) }})
 		}
 	}
 	return mine, nil
@@ -85,12 +85,12 @@ func (r *Reservations) letters(ctx context.Context, by user.ID) (mine []message,
 
 // readers returns what rendering for the users takes; those without a row
 // read the default language.
-func (r *Reservations) readers(ctx context.Context, ids []user.ID) (map[user.ID]user.User, error) {
+func (s Inbox) readers(ctx context.Context, ids []user.ID) (map[user.ID]user.User, error) {
 	list := make(map[user.ID]user.User, len(ids))
 	for _, id := range ids {
 		list[id] = user.User{ID: id}
 	}
-	rows, err := r.Pool.Query(ctx, `select id, name, locale, timezone from users where id = any($1)`, ids)
+	rows, err := s.Pool.Query(ctx, `select id, name, locale, timezone from users where id = any($1)`, ids)
 	if err != nil {
 		return list, pg.Translate(err)
 	}
@@ -102,10 +102,10 @@ func (r *Reservations) readers(ctx context.Context, ids []user.ID) (map[user.ID]
 	return list, pg.Translate(err)
 }
 
-// PushLetter returns what a finished app batch of a campaign says to each of
+// campaignMessages returns what a finished app batch of a campaign says to each of
 // the connected users whom it reached; connected is told who they may be.
-func (r *Reservations) PushLetter(ctx context.Context, batchID int64, connected func(from, to user.ID, reached func(user.ID) bool) []user.ID) (map[user.ID]reminder.InboxItem, error) {
-	l, err := scanLetter(r.Pool.QueryRow(ctx, `select `+letterColumns+` from batches b join campaigns c on c.id = b.owner_id`+letterJoins+`
+func (s Inbox) campaignMessages(ctx context.Context, batchID int64, connected inbox.Connected) (map[user.ID]inbox.Message, error) {
+	l, err := scanCampaignBatch(s.Pool.QueryRow(ctx, `select `+campaignBatchColumns+` from batches b join campaigns c on c.id = b.owner_id`+campaignBatchJoins+`
 		where b.id = $1 and b.channel = 0 and b.kind in ('campaign', 'test')`, batchID))
 	if err != nil {
 		return nil, pg.Translate(err)
@@ -118,11 +118,11 @@ func (r *Reservations) PushLetter(ctx context.Context, batchID int64, connected 
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	readers, err := r.readers(ctx, ids)
-	items := make(map[user.ID]reminder.InboxItem, len(ids))
+	readers, err := s.readers(ctx, ids)
+	items := make(map[user.ID]inbox.Message, len(ids))
 	for id, u := range readers {
 		item := l.item
-		r.say(&item, l, u)
+		s.say(&item, l, u)
 		items[id] = item
 	}
 	return items, err

@@ -1,4 +1,4 @@
-package stock_test
+package gate_test
 
 import (
 	"math/rand/v2"
@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dropbell/domain/stock"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/user"
 )
 
@@ -18,17 +18,17 @@ func TestShards(t *testing.T) {
 		want     int
 	}{
 		{0, 1, 1}, {1, 1, 1}, {100, 1, 1}, {100, 6, 1}, {640, 6, 6}, {100_000, 1, 1}, {100_004, 1, 2}, {1_000_000, 1, 10},
-		{1_000_000, 6, 10}, {50_000_000, 6, stock.MaxShards}, {1 << 40, 500, stock.MaxShards},
+		{1_000_000, 6, 10}, {50_000_000, 6, gate.MaxShards}, {1 << 40, 500, gate.MaxShards},
 	} {
-		if got := stock.Shards(c.stock, c.machines); got != c.want {
+		if got := gate.Shards(c.stock, c.machines); got != c.want {
 			t.Errorf("a stock of %d on %d machines: %d shelves, want %d", c.stock, c.machines, got, c.want)
 		}
 	}
 }
 
 func TestDivider(t *testing.T) {
-	for shelves, want := range map[int]int{-1: 7, 0: 7, 1: 1, 8: 8, 1000: stock.MaxShards} {
-		if got := stock.Divider(shelves)(500, 7); got != want {
+	for shelves, want := range map[int]int{-1: 7, 0: 7, 1: 1, 8: 8, 1000: gate.MaxShards} {
+		if got := gate.Divider(shelves)(500, 7); got != want {
 			t.Errorf("500 on %d shelves: %d, want %d", shelves, got, want)
 		}
 	}
@@ -36,8 +36,8 @@ func TestDivider(t *testing.T) {
 
 func TestSplitLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, shards := rapid.Int64Range(0, 1<<40).Draw(t, "n"), rapid.IntRange(1, stock.MaxShards).Draw(t, "shards")
-		parts, sum := stock.Split(n, shards), int64(0)
+		n, shards := rapid.Int64Range(0, 1<<40).Draw(t, "n"), rapid.IntRange(1, gate.MaxShards).Draw(t, "shards")
+		parts, sum := gate.Split(n, shards), int64(0)
 		for _, p := range parts {
 			sum += p
 		}
@@ -53,8 +53,8 @@ func TestHomesAreSpreadAndStay(t *testing.T) {
 	const shards, users = 8, 80_000
 	var at [shards]int
 	for id := range user.ID(users) {
-		home := stock.Home(id+1, shards)
-		if home != stock.Home(id+1, shards) {
+		home := gate.Home(id+1, shards)
+		if home != gate.Home(id+1, shards) {
 			t.Fatal("a user has moved")
 		}
 		at[home]++
@@ -66,7 +66,7 @@ func TestHomesAreSpreadAndStay(t *testing.T) {
 	}
 	// What is kept beside a shelf must be found again by every later version.
 	for id, want := range map[user.ID]int{1: 1, 2: 6, 1000: 0, 1<<63 - 1: 7} {
-		if got := stock.Home(id, shards); got != want {
+		if got := gate.Home(id, shards); got != want {
 			t.Errorf("user %d is at home at shelf %d, was at %d", id, got, want)
 		}
 	}
@@ -74,11 +74,11 @@ func TestHomesAreSpreadAndStay(t *testing.T) {
 
 func TestToursVisitEveryOtherShelfOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		shards := rapid.IntRange(1, stock.MaxShards).Draw(t, "shards")
+		shards := rapid.IntRange(1, gate.MaxShards).Draw(t, "shards")
 		home := rapid.IntRange(0, shards-1).Draw(t, "home")
 		empty := rapid.SliceOfN(rapid.Bool(), shards, shards).Draw(t, "empty")
 		seed := rapid.Uint64().Draw(t, "seed")
-		tour := stock.Tour(home, shards, func(i int) bool { return empty[i] }, rand.New(rand.NewPCG(seed, 1)))
+		tour := gate.Tour(home, shards, func(i int) bool { return empty[i] }, rand.New(rand.NewPCG(seed, 1)))
 		slices.Sort(tour)
 		var want []int
 		for i := range shards {
@@ -95,7 +95,7 @@ func TestToursVisitEveryOtherShelfOnce(t *testing.T) {
 func TestToursDiffer(t *testing.T) {
 	random, first := rand.New(rand.NewPCG(1, 2)), map[int]bool{}
 	for range 100 {
-		first[stock.Tour(0, 5, func(int) bool { return false }, random)[0]] = true
+		first[gate.Tour(0, 5, func(int) bool { return false }, random)[0]] = true
 	}
 	if len(first) != 4 {
 		t.Errorf("a hundred tours began at %v only", first)

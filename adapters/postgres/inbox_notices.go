@@ -8,7 +8,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/inbox"
 	"dropbell/domain/user"
 )
 
@@ -31,14 +31,14 @@ from mine n join templates t on t.id = n.template_id cross join lateral (
 
 // notice is one in-app notice before a coupon expires.
 type notice struct {
-	item reminder.InboxItem
+	item inbox.Message
 	days int
 	sent []byte
 }
 
 // say adds to the item what the notice says to u. The address stands beside the
 // text, not in it.
-func (n notice) say(item *reminder.InboxItem, u user.User) {
+func (n notice) say(item *inbox.Message, u user.User) {
 	s := delivery.Subject{Kind: delivery.KindNotice, TemplateName: n.item.Name, Slot: n.days}
 	content := delivery.Render(s, u.Locale, time.UTC) // no instant is told
 	item.Title, item.Text = content.Title, content.Text
@@ -46,14 +46,14 @@ func (n notice) say(item *reminder.InboxItem, u user.User) {
 	item.ClaimURL = s.Link()
 }
 
-func noticeItem(run int64, it reminder.InboxItem) reminder.InboxItem {
-	it.ID, it.Kind = reminder.MessageID(delivery.KindNotice, run, it.DueAt), delivery.KindNotice
+func noticeItem(run int64, it inbox.Message) inbox.Message {
+	it.ID, it.Kind = inbox.MessageID(delivery.KindNotice, run, it.DueAt), delivery.KindNotice
 	return it
 }
 
 // noticesTo returns the notices that reached the user's app.
-func (r *Reservations) noticesTo(ctx context.Context, by user.ID) (mine []message, err error) {
-	rows, err := r.Pool.Query(ctx, noticeSQL, by, noticeWindow)
+func (s Inbox) noticesTo(ctx context.Context, by user.ID) (mine []message, err error) {
+	rows, err := s.Pool.Query(ctx, noticeSQL, by, noticeWindow)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
@@ -79,14 +79,14 @@ func (r *Reservations) noticesTo(ctx context.Context, by user.ID) (mine []messag
 	return mine, nil
 }
 
-// PushNotice returns what a finished app batch of notices tells each of the
+// noticeMessages returns what a finished app batch of notices tells each of the
 // connected users whom it reached; connected is told who they may be.
-func (r *Reservations) PushNotice(ctx context.Context, batchID int64, connected func(from, to user.ID, reached func(user.ID) bool) []user.ID) (map[user.ID]reminder.InboxItem, error) {
+func (s Inbox) noticeMessages(ctx context.Context, batchID int64, connected inbox.Connected) (map[user.ID]inbox.Message, error) {
 	var n notice
 	var run int64
 	var from, to user.ID
 	it := &n.item
-	err := r.Pool.QueryRow(ctx, `
+	err := s.Pool.QueryRow(ctx, `
 		select b.owner_id, n.days, b.template_id, t.shop_number, t.name, t.claim_url, coalesce(t.opens_at, '0001-01-01'), b.due_at,
 			coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent
 		from batches b join notice_runs n on n.id = b.owner_id join templates t on t.id = b.template_id
@@ -103,13 +103,13 @@ func (r *Reservations) PushNotice(ctx context.Context, batchID int64, connected 
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	expiries, err := r.noticeExpiries(ctx, run, ids)
+	expiries, err := s.noticeExpiries(ctx, run, ids)
 	if err != nil {
 		return nil, err
 	}
-	readers, err := r.readers(ctx, ids)
+	readers, err := s.readers(ctx, ids)
 	n.item = noticeItem(run, n.item)
-	items := make(map[user.ID]reminder.InboxItem, len(ids))
+	items := make(map[user.ID]inbox.Message, len(ids))
 	for id, u := range readers {
 		if end, ok := expiries[id]; ok { // else its row is gone, and with it the inbox's item
 			item := n.item
@@ -122,8 +122,8 @@ func (r *Reservations) PushNotice(ctx context.Context, batchID int64, connected 
 }
 
 // noticeExpiries returns until when the coupons are good of which a run told.
-func (r *Reservations) noticeExpiries(ctx context.Context, run int64, ids []user.ID) (map[user.ID]time.Time, error) {
-	rows, err := r.Pool.Query(ctx, `select user_id, expires_at from notices where run_id = $1 and user_id = any($2)`, run, ids)
+func (s Inbox) noticeExpiries(ctx context.Context, run int64, ids []user.ID) (map[user.ID]time.Time, error) {
+	rows, err := s.Pool.Query(ctx, `select user_id, expires_at from notices where run_id = $1 and user_id = any($2)`, run, ids)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}

@@ -1,8 +1,10 @@
-// Package stock holds the arithmetic of a stock that is divided among several
-// shelves, so that many machines can sell from it at once: how many shelves,
-// who buys where, what each of them was given, and whether everything that
-// was ever given is still accounted for.
-package stock
+// Package gate is the claim gate: the stock of a drop divided into shards, so
+// that many machines can decide claims from it at once. It holds how many
+// shards there are, which shard a user is served by, what each shard was given,
+// the writer that brings accepted claims into the database, the keeper that
+// builds and repairs shards, and the account that shows that nothing given was
+// lost. Only templates of the mode "gate" use it.
+package gate
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package stock
+package gate
 
 import (
 	"context"

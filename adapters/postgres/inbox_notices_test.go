@@ -6,7 +6,7 @@ import (
 
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
-	"dropbell/domain/reminder"
+	"dropbell/domain/inbox"
 	"dropbell/domain/user"
 )
 
@@ -26,9 +26,9 @@ func TestNoticesAreInTheInbox(t *testing.T) {
 	b.Exec(`update users set opt_outs = 1 where id = 4`)
 	b.Exec(`update templates set claim_url = 'https://shop.example/use' where id = $1`, b.drop.ID)
 	b.planned(4)
-	box := func(id user.ID) reminder.Inbox {
+	box := func(id user.ID) inbox.Page {
 		t.Helper()
-		list, err := b.Reservations.Inbox(t.Context(), id, time.Time{}, 10)
+		list, err := b.Inbox.Page(t.Context(), id, time.Time{}, 10)
 		b.Must(err)
 		return list
 	}
@@ -60,7 +60,7 @@ func TestNoticesAreInTheInbox(t *testing.T) {
 		}
 	}
 	pushedLikeListed(t, b)
-	_, err := b.Reservations.MarkRead(t.Context(), 1, pgtest.Clock().Add(time.Minute))
+	_, err := b.Inbox.MarkRead(t.Context(), 1, pgtest.Clock().Add(time.Minute))
 	b.Must(err)
 	if got := box(1); got.Unread != 0 || !got.Items[0].Read {
 		t.Errorf("read: %+v", got)
@@ -78,23 +78,30 @@ func pushedLikeListed(t *testing.T, b *bell) {
 		return list
 	}
 	app, hook := b.Number(`select id from batches where channel = 0`), b.Number(`select id from batches where channel = 4`)
-	pushed, err := b.Reservations.PushNotice(t.Context(), app, everybody)
+	pushed, reached, err := b.Inbox.Arrival(t.Context(), delivery.KindNotice, app, everybody)
 	b.Must(err)
-	if len(pushed) != 2 {
-		t.Errorf("pushed to %v", pushed)
+	var to []user.ID
+	for id := user.ID(1); id <= 9; id++ {
+		if pushed.Reached(id) {
+			to = append(to, id)
+		}
 	}
-	for id, it := range pushed {
-		list, err := b.Reservations.Inbox(t.Context(), id, time.Time{}, 10)
+	if !reached || len(to) != 2 {
+		t.Errorf("pushed to %v", to)
+	}
+	for _, id := range to {
+		it := pushed.Message(id)
+		list, err := b.Inbox.Page(t.Context(), id, time.Time{}, 10)
 		b.Must(err)
 		if len(list.Items) != 1 || list.Items[0] != it {
 			t.Errorf("user %d: pushed %+v, listed %+v", id, it, list.Items)
 		}
 	}
-	none, err := b.Reservations.PushNotice(t.Context(), app, func(user.ID, user.ID, func(user.ID) bool) []user.ID { return nil })
-	if err != nil || len(none) != 0 {
-		t.Errorf("nobody is connected: %v, %v", none, err)
+	nobody := func(user.ID, user.ID, func(user.ID) bool) []user.ID { return nil }
+	if _, reached, err := b.Inbox.Arrival(t.Context(), delivery.KindNotice, app, nobody); err != nil || reached {
+		t.Errorf("nobody is connected: %v, %v", reached, err)
 	}
-	if _, err := b.Reservations.PushNotice(t.Context(), hook, everybody); err == nil {
+	if _, _, err := b.Inbox.Arrival(t.Context(), delivery.KindNotice, hook, everybody); err == nil {
 		t.Error("another channel's batch was pushed")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -22,7 +23,7 @@ func TestExplainTellsOfNotices(t *testing.T) {
 		}
 		return delivery.Result{Status: delivery.Delivered}
 	}
-	explainer := &reminder.Explainer{Store: b.Reservations, Reminders: &reminder.Service{Store: b.Reservations, Templates: b.Templates, Now: pgtest.Clock}}
+	explainer := &reminder.Explainer{Store: b.Reservations, Coupons: postgres.NewCouponSteps(b.DB), Reminders: &reminder.Service{Store: b.Reservations, Templates: b.Templates, Now: pgtest.Clock}}
 	tells := func(id user.ID, want string) {
 		t.Helper()
 		line, err := explainer.Explain(t.Context(), id, b.drop.ID)
@@ -64,7 +65,7 @@ func TestExplainTellsOfNotices(t *testing.T) {
 // life tells of the user's coupons in one line each.
 func (p *purse) life() map[int64]string {
 	p.Helper()
-	steps, err := p.Reservations.CouponSteps(p.Context(), 7, p.drop.ID)
+	steps, err := postgres.NewCouponSteps(p.DB).Timeline(p.Context(), 7, p.drop.ID)
 	p.Must(err)
 	lines := map[int64][]string{}
 	for i, s := range steps {

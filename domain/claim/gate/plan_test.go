@@ -1,4 +1,4 @@
-package stock_test
+package gate_test
 
 import (
 	"fmt"
@@ -7,17 +7,17 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dropbell/domain/stock"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
 )
 
 // standing returns a gate of two shelves in perfect order, and a look at them.
-func standing() (stock.Plan, []stock.Shelf) {
-	plan := stock.Plan{Shards: 2, Epoch: 3, State: stock.Standing, Base: 10,
-		Parts: []stock.Part{{Allot: 45, Settled: 5, Refused: 1}, {Allot: 45, Settled: 0}}}
+func standing() (gate.Plan, []gate.Shelf) {
+	plan := gate.Plan{Shards: 2, Epoch: 3, State: gate.Standing, Base: 10,
+		Parts: []gate.Part{{Allot: 45, Settled: 5, Refused: 1}, {Allot: 45, Settled: 0}}}
 	plan.Template = template.Template{ID: 7, Stored: template.Published, Version: 4, Issued: 14}
 	plan.Template.Stock, plan.Template.ClaimMode = 100, template.Gate
-	return plan, []stock.Shelf{
+	return plan, []gate.Shelf{
 		{Number: 0, Epoch: 3, Open: true, Version: 4, Allot: 45, Stock: 29, Accepted: 7, Returned: 1, Out: 10, Still: true, Gone: map[int]int64{1: 10}},
 		{Number: 1, Epoch: 3, Open: true, Version: 4, Allot: 45, Stock: 55, In: 10, Begun: 1, Done: 1, Still: true},
 	}
@@ -26,47 +26,47 @@ func standing() (stock.Plan, []stock.Shelf) {
 func TestNext(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*stock.Plan, []stock.Shelf)
-		want   stock.Step
+		change func(*gate.Plan, []gate.Shelf)
+		want   gate.Step
 		reason string
 	}{
-		{"in order", func(*stock.Plan, []stock.Shelf) {}, stock.Rest, ""},
-		{"none yet", func(p *stock.Plan, _ []stock.Shelf) { *p = stock.Plan{Template: p.Template} }, stock.Build, stock.ReasonNew},
-		{"none yet and cancelled", func(p *stock.Plan, _ []stock.Shelf) {
-			*p = stock.Plan{Template: p.Template}
+		{"in order", func(*gate.Plan, []gate.Shelf) {}, gate.Rest, ""},
+		{"none yet", func(p *gate.Plan, _ []gate.Shelf) { *p = gate.Plan{Template: p.Template} }, gate.Build, gate.ReasonNew},
+		{"none yet and cancelled", func(p *gate.Plan, _ []gate.Shelf) {
+			*p = gate.Plan{Template: p.Template}
 			p.Template.Stored = template.Cancelled
-		}, stock.Rest, ""},
-		{"none yet and a draft", func(p *stock.Plan, _ []stock.Shelf) {
-			*p = stock.Plan{Template: p.Template}
+		}, gate.Rest, ""},
+		{"none yet and a draft", func(p *gate.Plan, _ []gate.Shelf) {
+			*p = gate.Plan{Template: p.Template}
 			p.Template.Stored = template.Draft
-		}, stock.Rest, ""},
-		{"none needed", func(p *stock.Plan, _ []stock.Shelf) {
-			*p = stock.Plan{Template: p.Template}
+		}, gate.Rest, ""},
+		{"none needed", func(p *gate.Plan, _ []gate.Shelf) {
+			*p = gate.Plan{Template: p.Template}
 			p.Template.ClaimMode = template.Durable
-		}, stock.Rest, ""},
-		{"being built", func(p *stock.Plan, _ []stock.Shelf) { p.State = stock.Building }, stock.Build, stock.ReasonUnfinished},
-		{"retired", func(p *stock.Plan, s []stock.Shelf) { p.State, s[0] = stock.Retired, stock.Shelf{} }, stock.Rest, ""},
-		{"a shelf is gone", func(_ *stock.Plan, s []stock.Shelf) { s[1] = stock.Shelf{Number: 1} }, stock.Build, stock.ReasonLost},
-		{"built anew in the meantime", func(_ *stock.Plan, s []stock.Shelf) { s[0].Epoch, s[1].Open = 4, false }, stock.Rest, ""},
-		{"a shelf of another epoch", func(_ *stock.Plan, s []stock.Shelf) { s[0].Epoch = 2 }, stock.Build, stock.ReasonLost},
-		{"a sealed shelf", func(_ *stock.Plan, s []stock.Shelf) { s[0].Open = false }, stock.Build, stock.ReasonLost},
-		{"a shelf that was given too much", func(_ *stock.Plan, s []stock.Shelf) { s[0].Allot++ }, stock.Build, stock.ReasonLost},
-		{"more on the shelves than there is", func(p *stock.Plan, _ []stock.Shelf) { p.Base++ }, stock.Build, stock.ReasonExcess},
-		{"more on them than there was, in the end", func(p *stock.Plan, _ []stock.Shelf) {
+		}, gate.Rest, ""},
+		{"being built", func(p *gate.Plan, _ []gate.Shelf) { p.State = gate.Building }, gate.Build, gate.ReasonUnfinished},
+		{"retired", func(p *gate.Plan, s []gate.Shelf) { p.State, s[0] = gate.Retired, gate.Shelf{} }, gate.Rest, ""},
+		{"a shelf is gone", func(_ *gate.Plan, s []gate.Shelf) { s[1] = gate.Shelf{Number: 1} }, gate.Build, gate.ReasonLost},
+		{"built anew in the meantime", func(_ *gate.Plan, s []gate.Shelf) { s[0].Epoch, s[1].Open = 4, false }, gate.Rest, ""},
+		{"a shelf of another epoch", func(_ *gate.Plan, s []gate.Shelf) { s[0].Epoch = 2 }, gate.Build, gate.ReasonLost},
+		{"a sealed shelf", func(_ *gate.Plan, s []gate.Shelf) { s[0].Open = false }, gate.Build, gate.ReasonLost},
+		{"a shelf that was given too much", func(_ *gate.Plan, s []gate.Shelf) { s[0].Allot++ }, gate.Build, gate.ReasonLost},
+		{"more on the shelves than there is", func(p *gate.Plan, _ []gate.Shelf) { p.Base++ }, gate.Build, gate.ReasonExcess},
+		{"more on them than there was, in the end", func(p *gate.Plan, _ []gate.Shelf) {
 			p.Template.Stored, p.Base = template.Closed, p.Base+1
-		}, stock.Rest, ""},
-		{"an older version", func(_ *stock.Plan, s []stock.Shelf) { s[1].Version = 3 }, stock.Tell, ""},
-		{"a newer version", func(_ *stock.Plan, s []stock.Shelf) { s[1].Version = 5 }, stock.Rest, ""},
-		{"more stock", func(p *stock.Plan, _ []stock.Shelf) { p.Template.Stock++ }, stock.Fill, ""},
-		{"stock not handed over", func(_ *stock.Plan, s []stock.Shelf) { s[0].Allot-- }, stock.Fill, ""},
-		{"ended, not all written", func(p *stock.Plan, _ []stock.Shelf) { p.Template.Stored = template.Closed }, stock.Rest, ""},
-		{"ended, an entry is left", func(p *stock.Plan, s []stock.Shelf) {
+		}, gate.Rest, ""},
+		{"an older version", func(_ *gate.Plan, s []gate.Shelf) { s[1].Version = 3 }, gate.Tell, ""},
+		{"a newer version", func(_ *gate.Plan, s []gate.Shelf) { s[1].Version = 5 }, gate.Rest, ""},
+		{"more stock", func(p *gate.Plan, _ []gate.Shelf) { p.Template.Stock++ }, gate.Fill, ""},
+		{"stock not handed over", func(_ *gate.Plan, s []gate.Shelf) { s[0].Allot-- }, gate.Fill, ""},
+		{"ended, not all written", func(p *gate.Plan, _ []gate.Shelf) { p.Template.Stored = template.Closed }, gate.Rest, ""},
+		{"ended, an entry is left", func(p *gate.Plan, s []gate.Shelf) {
 			p.Template.Stored, p.Parts[0].Settled, s[0].Waiting = template.Closed, 7, 1
-		}, stock.Rest, ""},
-		{"ended and written", func(p *stock.Plan, _ []stock.Shelf) { p.Template.Stored, p.Parts[0].Settled = template.Closed, 7 }, stock.Clear, ""},
-		{"more stock after the end", func(p *stock.Plan, _ []stock.Shelf) {
+		}, gate.Rest, ""},
+		{"ended and written", func(p *gate.Plan, _ []gate.Shelf) { p.Template.Stored, p.Parts[0].Settled = template.Closed, 7 }, gate.Clear, ""},
+		{"more stock after the end", func(p *gate.Plan, _ []gate.Shelf) {
 			p.Template.Stored, p.Template.Stock = template.Closed, 200
-		}, stock.Rest, ""},
+		}, gate.Rest, ""},
 	} {
 		plan, shelves := standing()
 		c.change(&plan, shelves)
@@ -109,18 +109,18 @@ func TestShareHandsOutTheWholeStock(t *testing.T) {
 
 func TestLedgerShowsEveryKindOfDifference(t *testing.T) {
 	plan, shelves := standing()
-	want := stock.Ledger{Total: 100, Shelf: 84, Writing: 2, Issued: 14}
+	want := gate.Ledger{Total: 100, Shelf: 84, Writing: 2, Issued: 14}
 	if got := plan.Ledger(shelves); got != want {
 		t.Errorf("in order: %+v, want %+v", got, want)
 	}
-	for name, change := range map[string]func(*stock.Plan, []stock.Shelf){
-		"a coupon vanished from a shelf":    func(_ *stock.Plan, s []stock.Shelf) { s[0].Stock-- },
-		"a coupon appeared on a shelf":      func(_ *stock.Plan, s []stock.Shelf) { s[1].Stock++ },
-		"one was issued behind the gate":    func(p *stock.Plan, _ []stock.Shelf) { p.Template.Issued++ },
-		"one was settled and never issued":  func(p *stock.Plan, _ []stock.Shelf) { p.Parts[0].Settled++ },
-		"more was settled than accepted":    func(p *stock.Plan, s []stock.Shelf) { s[0].Accepted, s[0].Stock = 4, 32 },
-		"one was lost on its way":           func(_ *stock.Plan, s []stock.Shelf) { s[1].In, s[1].Stock = 9, 54 },
-		"one arrived that nobody had taken": func(_ *stock.Plan, s []stock.Shelf) { s[1].In, s[1].Stock = 11, 56 },
+	for name, change := range map[string]func(*gate.Plan, []gate.Shelf){
+		"a coupon vanished from a shelf":    func(_ *gate.Plan, s []gate.Shelf) { s[0].Stock-- },
+		"a coupon appeared on a shelf":      func(_ *gate.Plan, s []gate.Shelf) { s[1].Stock++ },
+		"one was issued behind the gate":    func(p *gate.Plan, _ []gate.Shelf) { p.Template.Issued++ },
+		"one was settled and never issued":  func(p *gate.Plan, _ []gate.Shelf) { p.Parts[0].Settled++ },
+		"more was settled than accepted":    func(p *gate.Plan, s []gate.Shelf) { s[0].Accepted, s[0].Stock = 4, 32 },
+		"one was lost on its way":           func(_ *gate.Plan, s []gate.Shelf) { s[1].In, s[1].Stock = 9, 54 },
+		"one arrived that nobody had taken": func(_ *gate.Plan, s []gate.Shelf) { s[1].In, s[1].Stock = 11, 56 },
 	} {
 		plan, shelves := standing()
 		change(&plan, shelves)
@@ -132,20 +132,20 @@ func TestLedgerShowsEveryKindOfDifference(t *testing.T) {
 
 // world is a gate whose every step can be stopped between any two others.
 type world struct {
-	plan    stock.Plan
-	shelves []stock.Shelf
+	plan    gate.Plan
+	shelves []gate.Shelf
 	moves   []struct{ from, amount int64 } // per receiver, of the move under way; from < 0: none
 	waiting [][]bool                       // accepted, per shelf: false = decided by the database, not given back
 	refused []int64                        // decided as refused, not given back
 }
 
 func newWorld(stockLeft int64, shards int) *world {
-	w := &world{plan: stock.Plan{Shards: shards, Epoch: 1, State: stock.Standing, Parts: make([]stock.Part, shards)},
-		shelves: make([]stock.Shelf, shards), moves: make([]struct{ from, amount int64 }, shards),
+	w := &world{plan: gate.Plan{Shards: shards, Epoch: 1, State: gate.Standing, Parts: make([]gate.Part, shards)},
+		shelves: make([]gate.Shelf, shards), moves: make([]struct{ from, amount int64 }, shards),
 		waiting: make([][]bool, shards), refused: make([]int64, shards)}
 	w.plan.Template.Stored, w.plan.Template.Stock = template.Published, stockLeft
 	for i := range shards {
-		w.shelves[i] = stock.Shelf{Number: i, Epoch: 1, Open: true, Gone: map[int]int64{}}
+		w.shelves[i] = gate.Shelf{Number: i, Epoch: 1, Open: true, Gone: map[int]int64{}}
 		w.moves[i].from = -1
 	}
 	return w
@@ -213,17 +213,17 @@ func (w *world) step(t *rapid.T) {
 }
 
 // look reads plan and shelves one after the other while the world goes on.
-func (w *world) look(t *rapid.T) (stock.Plan, []stock.Shelf) {
+func (w *world) look(t *rapid.T) (gate.Plan, []gate.Shelf) {
 	pass := func() {
 		for range rapid.IntRange(0, 3).Draw(t, "meanwhile") {
 			w.step(t)
 		}
 	}
 	plan := w.plan
-	plan.Parts = append([]stock.Part(nil), w.plan.Parts...)
+	plan.Parts = append([]gate.Part(nil), w.plan.Parts...)
 	pass()
-	before := append([]stock.Shelf(nil), w.shelves...)
-	shelves := make([]stock.Shelf, len(w.shelves))
+	before := append([]gate.Shelf(nil), w.shelves...)
+	shelves := make([]gate.Shelf, len(w.shelves))
 	for i := range w.shelves {
 		pass()
 		shelves[i] = w.shelves[i]
@@ -270,8 +270,8 @@ func TestSoldOutIsNeverWrong(t *testing.T) {
 			return n
 		}
 		least := left()
-		observe := func() []stock.Shelf {
-			list := make([]stock.Shelf, len(w.shelves))
+		observe := func() []gate.Shelf {
+			list := make([]gate.Shelf, len(w.shelves))
 			for i := range w.shelves {
 				for range rapid.IntRange(0, 2).Draw(t, "meanwhile") {
 					w.step(t)
@@ -284,7 +284,7 @@ func TestSoldOutIsNeverWrong(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "rounds") {
 			w.step(t)
 			least = left()
-			if first := observe(); stock.SoldOut(first, observe()) && least > 0 {
+			if first := observe(); gate.SoldOut(first, observe()) && least > 0 {
 				t.Fatalf("called sold out, and there were never less than %d", least)
 			}
 		}

@@ -1,0 +1,87 @@
+package pg
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+)
+
+// outcomeSQL finds the batches that hold user $1's fired reminders of
+// templates $2 on channels $3, and the announcements and notices of kinds $4: per
+// owner and channel one step into the unique index of ranges.
+const outcomeSQL = `
+with owners as (
+    select 'reminder' as kind, id, template_id, slot, opens_at, ` + SlotDueAt + ` as due_at, fired_at from slots s
+    where template_id = any($2) and fired_at is not null and 'reminder' = any($4)
+    union all
+    select kind, id, template_id, 0, opens_at, created_at, created_at from announcements
+    where template_id = any($2) and state <> 'waiting' and kind = any($4)
+    union all
+    select 'notice', r.id, r.template_id, 0, n.expires_at, n.due_at, r.created_at from notices n join notice_runs r on r.id = n.run_id
+    where n.user_id = $1 and n.template_id = any($2) and 'notice' = any($4)
+)
+select o.kind, o.id, o.template_id, o.slot, o.opens_at, o.due_at, o.fired_at, c.channel, b.id, b.due, b.sent,
+    coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(e.outcome, ''), coalesce(e.reason, ''),
+    coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at)
+from owners o
+cross join unnest($3::smallint[]) as c (channel)
+cross join lateral (
+    select * from batches b where b.kind = o.kind and b.owner_id = o.id and b.channel = c.channel and b.from_user <= $1
+    order by b.from_user desc limit 1
+) b
+left join exceptions e on e.batch_id = b.id and e.user_id = $1
+where b.to_user >= $1
+order by o.due_at desc, o.kind, o.id desc, c.channel`
+
+// UserOutcomes returns what became of the user's fired reminders, announcements
+// and notices of the kinds, about these templates on these channels: the latest
+// due first.
+func UserOutcomes(ctx context.Context, db *DB, by user.ID, templateIDs []int64, channels []delivery.Channel, kinds ...delivery.Kind) ([]reminder.Delivered, error) {
+	cs := make([]int16, len(channels))
+	for i, c := range channels {
+		cs[i] = int16(c)
+	}
+	rows, err := db.Pool.Query(ctx, outcomeSQL, by, templateIDs, cs, kinds)
+	if err != nil {
+		return nil, Translate(err)
+	}
+	defer rows.Close()
+	var list []reminder.Delivered
+	for rows.Next() {
+		d, mine, err := scanOutcome(rows, by)
+		if err != nil {
+			return nil, Translate(err)
+		}
+		if mine {
+			list = append(list, d)
+		}
+	}
+	return list, Translate(rows.Err())
+}
+
+// scanOutcome reads one batch and decides what it says about the user; mine
+// is false if the user is not in it.
+func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, err error) {
+	var due, sent pgtype.DriverBytes // looked at before the next row
+	var known Recorded
+	if err := rows.Scan(&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &d.FiredAt, &d.Channel, &d.BatchID, &due, &sent,
+		&known.Rest, &known.RestReason, &known.Exception, &known.Reason, &d.Detail, &d.Attempts, &d.At); err != nil {
+		return d, false, err
+	}
+	if mine, err := SetHolds(due, by); err != nil || !mine {
+		return d, false, err
+	}
+	if known.Reached, err = SetHolds(sent, by); err != nil {
+		return d, false, err
+	}
+	if d.Outcome, d.Reason = known.Outcome(); d.Outcome == delivery.InFlight {
+		d.At = time.Time{}
+	}
+	return d, true, nil
+}

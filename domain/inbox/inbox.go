@@ -1,0 +1,146 @@
+// Package inbox is the list of messages that a user finds in the app, and
+// their live push to the clients that are connected. Nothing is stored per
+// message: a page is derived from the batches that reached the user.
+package inbox
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// A Message is one in-app message as its reader sees it.
+type Message struct {
+	ID         string // see [MessageID]
+	TemplateID int64
+	ShopNumber int64
+	Kind       delivery.Kind
+	Slot       template.Slot
+	OpensAt    time.Time
+	DueAt      time.Time
+	At         time.Time
+	Name       string // of the template
+	ClaimURL   string
+	// Title and Text are what staff wrote, or what a notice says; empty for
+	// what the reader's app says in words of its own.
+	Title, Text string
+	// ExpiresAt is until when the coupon of a notice is good; else zero.
+	ExpiresAt time.Time
+	Read      bool
+}
+
+// MessageID returns the id of an in-app message: stable, unique for the user,
+// and a decimal number like every id. owner is the slot, announcement, campaign
+// or run of notices it belongs to. All but reminders have 19 digits, of which
+// the first tells the kind; a test of a campaign may come again, so its id
+// holds the second it was due.
+func MessageID(k delivery.Kind, owner int64, due time.Time) string {
+	const kind, second = 1_000_000_000_000_000_000, 10_000_000_000
+	n := owner
+	switch k {
+	case delivery.KindCorrection, delivery.KindCancelled:
+		n += 1 * kind
+	case delivery.KindCampaign:
+		n += 2 * kind
+	case delivery.KindNotice:
+		n += 3 * kind
+	case delivery.KindTest:
+		n = 4*kind + owner%(kind/second)*second + due.Unix()%second
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// Holds reports whether messages of the kind appear in the inbox.
+func Holds(k delivery.Kind) bool {
+	switch k {
+	case delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindCampaign, delivery.KindNotice,
+		delivery.KindTest:
+		return true
+	}
+	return false
+}
+
+// A Page is some of a user's messages, newest first.
+type Page struct {
+	UserID      user.ID
+	Items       []Message
+	Unread      int // of the whole inbox
+	ReadThrough time.Time
+}
+
+// An Arrival is one finished in-app batch as connected clients are shown it.
+type Arrival struct {
+	// From and To are the first and the last user whom it may have reached.
+	From, To user.ID
+	// Reached reports whether the batch reached the user.
+	Reached func(user.ID) bool
+	// Message is what the batch shows a user whom it reached.
+	Message func(user.ID) Message
+}
+
+// ArrivalOf returns an arrival that shows each user a message of their own.
+func ArrivalOf(messages map[user.ID]Message) Arrival {
+	return Arrival{To: math.MaxInt64, Message: func(id user.ID) Message { return messages[id] },
+		Reached: func(id user.ID) bool { _, ok := messages[id]; return ok }}
+}
+
+// Store derives messages from the batches that were delivered.
+type Store interface {
+	// Page returns the newest in-app messages recorded before the instant
+	// (zero = now). A page is longer than limit by messages of the same
+	// instant as its last one.
+	Page(ctx context.Context, by user.ID, before time.Time, limit int) (Page, error)
+	// MarkRead records that everything up to through was read, and returns how
+	// far the user has read, which never goes back.
+	MarkRead(ctx context.Context, by user.ID, through time.Time) (time.Time, error)
+	// Arrival returns what a finished in-app batch of the kind shows the
+	// users of connected; false if it reached none of them.
+	Arrival(ctx context.Context, k delivery.Kind, batchID int64, connected Connected) (Arrival, bool, error)
+}
+
+// Connected returns which users between from and to are connected and were
+// reached.
+type Connected func(from, to user.ID, reached func(user.ID) bool) []user.ID
+
+// Clients are the apps that are connected to this process.
+type Clients interface {
+	// Streams returns how many there are.
+	Streams() int
+	Connected(from, to user.ID, reached func(user.ID) bool) []user.ID
+	// Notify sends every connected user between from and to who was reached
+	// their message.
+	Notify(from, to user.ID, reached func(user.ID) bool, message func(user.ID) Message)
+}
+
+// Service holds the use cases around the inbox.
+type Service struct{ Store Store }
+
+// Page returns a page of the user's messages; see [Store].
+func (s *Service) Page(ctx context.Context, by user.ID, before time.Time, limit int) (Page, error) {
+	return s.Store.Page(ctx, by, before, limit)
+}
+
+// MarkRead records that the user has read everything up to through; see [Store].
+func (s *Service) MarkRead(ctx context.Context, by user.ID, through time.Time) (time.Time, error) {
+	return s.Store.MarkRead(ctx, by, through)
+}
+
+// Push shows a finished batch to the clients that are connected. A batch of
+// another channel than the app, or of a kind without a place in the inbox, is
+// passed over.
+func (s *Service) Push(ctx context.Context, c delivery.Channel, k delivery.Kind, batchID int64, to Clients) error {
+	if c != delivery.App || !Holds(k) || to.Streams() == 0 {
+		return nil
+	}
+	a, ok, err := s.Store.Arrival(ctx, k, batchID, to.Connected)
+	if err != nil || !ok {
+		return err
+	}
+	to.Notify(a.From, a.To, a.Reached, a.Message)
+	return nil
+}
