@@ -3,7 +3,7 @@ package app
 import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/domain/claim"
 	"dropbell/domain/template"
 )
@@ -14,7 +14,7 @@ type Claims struct {
 	// Durable decides in PostgreSQL.
 	Durable *postgres.Claims
 	// Gate decides in Redis, for templates of the mode gate.
-	Gate *redis.Gate
+	Gate *redisgate.Gate
 }
 
 // gateFacts are what the gate asks the database; templates come from the cache.
@@ -26,11 +26,11 @@ type gateFacts struct {
 // NewClaims opens the gates of this process; Close of the App closes them.
 // durable and gate say how large groups may be and observe them. What staff give
 // away once a drop's shelves have been taken down is decided in PostgreSQL.
-func (a *App) NewClaims(templates *lookup.Templates, durable postgres.Grouping, gate redis.GateOptions) Claims {
+func (a *App) NewClaims(templates *lookup.Templates, durable postgres.Grouping, gate redisgate.GateOptions) Claims {
 	c := Claims{Templates: templates, Durable: postgres.NewClaims(a.DB, durable)}
 	a.OnClose(func() error { c.Durable.Close(); return nil })
 	gate.Later, gate.Now = c.Durable, Clock
-	c.Gate = redis.NewGate(a.Redis, gateFacts{postgres.NewGates(a.DB), templates}, gate)
+	c.Gate = redisgate.NewGate(a.Redis, gateFacts{postgres.NewGates(a.DB), templates}, gate)
 	return c
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/bench/stack"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
@@ -136,7 +137,7 @@ func (b *gateBench) drive(ctx context.Context, client goredis.UniversalClient, s
 	if err := errors.Join(b.client.FlushDB(ctx).Err(), stack.FillShelves(ctx, b.client, b.drop, shards)); err != nil {
 		return rate{}, err
 	}
-	gate := redis.NewGate(client, facts{shards}, redis.GateOptions{MaxGroup: group})
+	gate := redisgate.NewGate(client, facts{shards}, redisgate.GateOptions{MaxGroup: group})
 	var next atomic.Int64
 	var failed atomic.Value
 	took := make([][]time.Duration, b.callers)
@@ -179,7 +180,7 @@ func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
 		return 0, err
 	}
 	var written atomic.Int64
-	stream := redis.NewGateStream(b.client, "bench")
+	stream := redisgate.NewGateStream(b.client, "bench")
 	w := &gate.Writer{Stream: stream, Book: postgres.NewGateBook(b.DB), Wrote: func(issued, _ int) { written.Add(int64(issued)) }}
 	errs, began := make([]error, shards), time.Now()
 	var all sync.WaitGroup

@@ -7,7 +7,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
 )
@@ -18,7 +18,7 @@ const allot = 1 << 40
 // FillShelves makes the shelves of a gate of epoch 1 that is open, with a stock
 // that does not run out.
 func FillShelves(ctx context.Context, client goredis.UniversalClient, templateID int64, shards int) error {
-	shelves := redis.NewShelves(client)
+	shelves := redisgate.NewShelves(client)
 	terms := gate.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, OpensAt: time.Now().Add(-time.Hour),
 		ClosesAt: time.Now().Add(time.Hour), PerUserLimit: 1}
 	for shard := range shards {

@@ -15,7 +15,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/app"
 	"dropbell/domain/claim/gate"
 )
@@ -102,8 +102,8 @@ func (n gateNode) eventually(what string, done func() bool) {
 func startGateWorker(t *testing.T, p *program) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	store := postgres.NewGates(p.DB)
-	w := &gate.Writer{Stream: redis.NewGateStream(p.Redis, "worker"), Book: postgres.NewGateBook(p.DB)}
-	k := &gate.Keeper{Store: store, Shelves: redis.NewShelves(p.Redis), Writer: w, Now: app.Clock, Divide: func(int64, int) int { return 2 }}
+	w := &gate.Writer{Stream: redisgate.NewGateStream(p.Redis, "worker"), Book: postgres.NewGateBook(p.DB)}
+	k := &gate.Keeper{Store: store, Shelves: redisgate.NewShelves(p.Redis), Writer: w, Now: app.Clock, Divide: func(int64, int) int { return 2 }}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for ctx.Err() == nil {

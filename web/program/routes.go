@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"dropbell/adapters/postgres"
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/adapters/telemetry"
 	"dropbell/app"
 	"dropbell/domain/campaign"
@@ -109,7 +109,7 @@ func (p *program) newConsole() *console.Console {
 		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.DB), Now: app.Clock},
 		Sales:         postgres.NewLedgers(p.DB),
 		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.DB)},
-		Stock:         p.whereabouts(), Paces: redis.NewShelves(p.Redis),
+		Stock:         p.whereabouts(), Paces: redisgate.NewShelves(p.Redis),
 		Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Uploads: postgres.NewUploads(p.DB),
 		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.DB)},
 		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}, Notices: postgres.NewNotices(p.DB),

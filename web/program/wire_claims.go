@@ -9,7 +9,7 @@ import (
 
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/app"
 	"dropbell/domain/claim"
 	"dropbell/domain/event"
@@ -38,7 +38,7 @@ func (p *program) wireClaims() (err error) {
 		return err
 	}
 	d.Claims = p.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.Config.RequestTimeout},
-		redis.GateOptions{Observe: p.gateGroupMetrics()})
+		redisgate.GateOptions{Observe: p.gateGroupMetrics()})
 	doorman := &claim.Doorman{Gate: d.Durable, Others: d.Others(), Templates: p.lookup, Record: d.Durable, Now: app.Clock,
 		Answered: func(error) { memory.Inc() }}
 	d.counted = count(doorman, d.total)

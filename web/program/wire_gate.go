@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/postgres"
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/app"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
@@ -50,14 +50,14 @@ const (
 type teller struct {
 	template.Store
 	keeper *gate.Keeper
-	gate   *redis.Gate
+	gate   *redisgate.Gate
 }
 
 func (p *program) telling(s template.Store) template.Store {
 	gates := postgres.NewGates(p.DB)
 	// What is on the streams is only looked through; no group is taken.
-	writer := &gate.Writer{Stream: redis.NewGateStream(p.Redis, "web"), Book: postgres.NewGateBook(p.DB)}
-	return teller{s, &gate.Keeper{Store: gates, Shelves: redis.NewShelves(p.Redis), Writer: writer, Now: app.Clock,
+	writer := &gate.Writer{Stream: redisgate.NewGateStream(p.Redis, "web"), Book: postgres.NewGateBook(p.DB)}
+	return teller{s, &gate.Keeper{Store: gates, Shelves: redisgate.NewShelves(p.Redis), Writer: writer, Now: app.Clock,
 		Divide: gate.Divider(p.Config.GateShelves)}, p.claims.Gate}
 }
 
@@ -85,7 +85,7 @@ func (t teller) Save(ctx context.Context, c template.Change) (template.Template,
 
 // whereabouts tells where the coupons of any template are.
 func (p *program) whereabouts() gate.Whereabouts {
-	return gate.Whereabouts{Plans: postgres.NewGates(p.DB), Shelves: redis.NewShelves(p.Redis)}
+	return gate.Whereabouts{Plans: postgres.NewGates(p.DB), Shelves: redisgate.NewShelves(p.Redis)}
 }
 
 // ledgers accounts for stock, behind the gate too.

@@ -12,6 +12,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/delivery"
 	"dropbell/domain/template"
@@ -137,7 +138,7 @@ func auditStock(ctx context.Context, db *postgres.DB, t template.Template, redis
 			return err
 		}
 		defer func() { _ = client.Close() }()
-		gate.Shelves = redis.NewShelves(client)
+		gate.Shelves = redisgate.NewShelves(client)
 	}
 	look, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
@@ -159,7 +159,7 @@ func TestCurveAndPaceOfTheGate(t *testing.T) {
 	began := time.Now()
 	r.accepted(drop.ID, users...)
 	ended := time.Now()
-	shelves := redis.NewShelves(r.client)
+	shelves := redisgate.NewShelves(r.client)
 	sum := func(now time.Time) (n int64) {
 		pace, err := shelves.Pace(t.Context(), drop.ID, 2, now, 10)
 		r.must(err)

@@ -16,6 +16,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/app"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
@@ -33,10 +34,10 @@ type gateRig struct {
 	client  goredis.UniversalClient
 	service *template.Service
 	store   postgres.Gates
-	gates   []*redis.Gate
+	gates   []*redisgate.Gate
 	keepers []*gate.Keeper
 	writers []*gate.Writer
-	stream  redis.GateStream
+	stream  redisgate.GateStream
 	shards  int
 }
 
@@ -71,12 +72,12 @@ func newGateRig(t *testing.T, redisURL string, shards int) *gateRig {
 	t.Cleanup(func() { r.client.Close() })
 	r.store = postgres.NewGates(r.db)
 	r.service = &template.Service{Store: postgres.NewTemplates(r.db), Now: app.Clock}
-	r.stream = redis.NewGateStream(r.client, "looker")
+	r.stream = redisgate.NewGateStream(r.client, "looker")
 	for i := range 2 {
-		r.gates = append(r.gates, redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{}))
-		w := &gate.Writer{Stream: redis.NewGateStream(r.client, fmt.Sprint("writer-", i)), Book: postgres.NewGateBook(r.db)}
+		r.gates = append(r.gates, redisgate.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.GateOptions{}))
+		w := &gate.Writer{Stream: redisgate.NewGateStream(r.client, fmt.Sprint("writer-", i)), Book: postgres.NewGateBook(r.db)}
 		r.writers = append(r.writers, w)
-		r.keepers = append(r.keepers, &gate.Keeper{Store: r.store, Shelves: redis.NewShelves(r.client), Writer: w, Now: app.Clock,
+		r.keepers = append(r.keepers, &gate.Keeper{Store: r.store, Shelves: redisgate.NewShelves(r.client), Writer: w, Now: app.Clock,
 			Divide: func(int64, int) int { return shards }})
 	}
 	return r
@@ -248,7 +249,7 @@ func (r *gateRig) ledger(id int64) (gate.Ledger, error) {
 	if err != nil {
 		return gate.Ledger{}, err
 	}
-	shelves, err := redis.NewShelves(r.client).Look(r.Context(), id, plan.Shards)
+	shelves, err := redisgate.NewShelves(r.client).Look(r.Context(), id, plan.Shards)
 	if err == nil && plan.State == gate.Building {
 		err = errors.New("the gate is being built")
 	}

@@ -9,7 +9,7 @@ import (
 
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/localstack"
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 )
 
 func TestGateKeepsTheContract(t *testing.T) {
@@ -37,7 +37,7 @@ func TestGateKeepsTheContractOnACluster(t *testing.T) {
 			t.Fatal("not a cluster")
 		}
 		r.must(cluster.ForEachMaster(t.Context(), func(ctx context.Context, node *goredis.Client) error { return node.FlushDB(ctx).Err() }))
-		if n := redis.NewShelves(r.client).Machines(t.Context()); n != 3 {
+		if n := redisgate.NewShelves(r.client).Machines(t.Context()); n != 3 {
 			t.Errorf("%d machines, want 3", n)
 		}
 		r.run()

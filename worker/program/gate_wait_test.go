@@ -9,7 +9,7 @@ import (
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
@@ -55,7 +55,7 @@ func TestClaimsWaitForTheirShelves(t *testing.T) {
 func TestNobodyWaitsForEver(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
 	patience := 100 * time.Millisecond
-	gate := redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{Patience: patience})
+	gate := redisgate.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.GateOptions{Patience: patience})
 	drop := r.published(5, 1)
 	began := time.Now()
 	if _, err := gate.Claim(t.Context(), claimtest.Tap(drop, 1, "k")); !errors.Is(err, claim.ErrOverloaded) {
@@ -69,7 +69,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	if _, err := r.gates[0].Claim(hungUp, claimtest.Tap(drop, 1, "")); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("hung up: %v", err)
 	}
-	patient := redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{Patience: time.Hour})
+	patient := redisgate.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.GateOptions{Patience: time.Hour})
 	if _, err := patient.Claim(t.Context(), claimtest.Tap(r.Draft(), 1, "k")); !errors.Is(err, template.ErrNotFound) {
 		t.Errorf("of a draft: %v", err)
 	}

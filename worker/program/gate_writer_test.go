@@ -11,7 +11,7 @@ import (
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
@@ -21,7 +21,7 @@ import (
 
 // dying is a stream whose writer dies before it settles.
 type dying struct {
-	redis.GateStream
+	redisgate.GateStream
 	died int
 }
 
@@ -66,7 +66,7 @@ func TestWriterDiesBeforeItSettles(t *testing.T) {
 	if c := r.outcome(1, ids[0]); c.State != claim.Accepted || c.UserID != 1 {
 		t.Errorf("before it is written: %+v", c)
 	}
-	doomed := &dying{GateStream: redis.NewGateStream(r.client, "doomed")}
+	doomed := &dying{GateStream: redisgate.NewGateStream(r.client, "doomed")}
 	dead := &gate.Writer{Stream: doomed, Book: postgres.NewGateBook(r.db)}
 	if _, err := dead.Step(t.Context(), drop.ID, 0); !errors.Is(err, errDied) || doomed.died != 1 {
 		t.Fatalf("%v, died %d times", err, doomed.died)
@@ -85,7 +85,7 @@ func TestWriterDiesBeforeItSettles(t *testing.T) {
 			t.Errorf("claim %d: %+v, want %s", i, c, want)
 		}
 	}
-	shelves, err := redis.NewShelves(r.client).Look(t.Context(), drop.ID, 1)
+	shelves, err := redisgate.NewShelves(r.client).Look(t.Context(), drop.ID, 1)
 	if err != nil || shelves[0].Stock != 8 || shelves[0].Returned != 1 || shelves[0].Accepted != 3 {
 		t.Errorf("%+v %v", shelves, err)
 	}
@@ -169,7 +169,7 @@ func TestAnotherBuilderTakesOver(t *testing.T) {
 	r.accepted(drop.ID, 1, 2, 3)
 	plan, err := r.store.Begin(t.Context(), drop.ID, 1, 2, "test", time.Hour)
 	r.must(err)
-	shelves := redis.NewShelves(r.client)
+	shelves := redisgate.NewShelves(r.client)
 	for shard := range 2 {
 		r.must(shelves.Seal(t.Context(), drop.ID, shard, plan.Epoch))
 	}
@@ -207,7 +207,7 @@ func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
 	durable := postgres.NewClaims(r.db, postgres.Grouping{})
 	defer durable.Close()
-	claims := redis.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redis.GateOptions{Later: durable})
+	claims := redisgate.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.GateOptions{Later: durable})
 	drop := r.Open(10, 1, nil)
 	r.accepted(drop.ID, 1)
 	r.exec(`update templates set closes_at = now() - interval '1 second', version = version + 1 where id = $1`, drop.ID)
@@ -240,7 +240,7 @@ func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 
 // inHand is a stream of which a writer has taken something already.
 type inHand struct {
-	redis.GateStream
+	redisgate.GateStream
 	groups []gate.Group
 }
 

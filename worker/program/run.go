@@ -17,6 +17,7 @@ import (
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/adapters/sheet"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
@@ -111,7 +112,7 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err er
 	if err != nil {
 		return err
 	}
-	p.claims = p.NewClaims(templates, postgres.Grouping{}, redis.GateOptions{})
+	p.claims = p.NewClaims(templates, postgres.Grouping{}, redisgate.GateOptions{})
 	if p.gate, err = p.newGateWork("worker-" + uuid.NewString()); err != nil {
 		return err
 	}

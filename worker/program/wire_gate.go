@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/postgres"
-	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/claim/gate"
@@ -37,7 +37,7 @@ const (
 // plans in agreement, and writing what was accepted.
 type gateWork struct {
 	store  postgres.Gates
-	stream redis.GateStream
+	stream redisgate.GateStream
 	keeper *gate.Keeper
 	writer *gate.Writer
 
@@ -55,7 +55,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateWork{store: postgres.NewGates(p.DB), stream: redis.NewGateStream(p.Redis, consumer),
+	g := &gateWork{store: postgres.NewGates(p.DB), stream: redisgate.NewGateStream(p.Redis, consumer),
 		difference: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_difference",
 			Help: "Coupons that the ledger of a drop behind the gate is off by."}, []string{"template"}),
 		coupons: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_coupons",
@@ -81,7 +81,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 			p.Log.Warn("used codes are not marked; whoever tries one again is refused later", "codes", len(keys), "error", err)
 		}
 	}}
-	g.keeper = &gate.Keeper{Store: g.store, Shelves: redis.NewShelves(p.Redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
+	g.keeper = &gate.Keeper{Store: g.store, Shelves: redisgate.NewShelves(p.Redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
 		Divide: gate.Divider(p.Config.GateShelves),
 		Built: func(id int64, reason string) {
 			g.builds.WithLabelValues(reason).Inc()

@@ -1,4 +1,4 @@
-package redis
+package redisgate
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func (l *looks) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Pr
 // Asking for a claim costs as much with hundreds of drops at the gate as with
 // one: its id says which few it can be of.
 func TestAClaimIsSoughtAtFewGates(t *testing.T) {
-	client := open(t, startRedis(t))
+	client := newClient(t)
 	newShelves(t, NewShelves(client), 7, 1, openTerms(5), 10)
 	counted := &looks{}
 	client.AddHook(counted)

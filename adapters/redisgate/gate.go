@@ -1,4 +1,7 @@
-package redis
+// Package redisgate is the claim gate in Redis: the shards that decide claims in
+// scripts, one script call per group of claims, and the streams of accepted claims
+// that the writer brings into the database. See [gate].
+package redisgate
 
 import (
 	"context"

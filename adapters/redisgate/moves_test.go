@@ -1,4 +1,4 @@
-package redis
+package redisgate
 
 import (
 	"context"
@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
 )
@@ -66,7 +69,7 @@ func (m *mover) next(ctx context.Context, s Shelves, id, epoch int64) (done bool
 // shelves and on its way is the whole stock after every single step, and once
 // somebody has helped, nothing is on its way.
 func TestMovesLoseNothingWhereverTheyStop(t *testing.T) {
-	s := NewShelves(open(t, startRedis(t)))
+	s := NewShelves(newClient(t))
 	ctx, id := t.Context(), int64(0)
 	rapid.Check(t, func(rt *rapid.T) {
 		id++
@@ -145,7 +148,7 @@ func everythingIsThere(rt *rapid.T, s Shelves, id int64, shards int, total int64
 // TestMovesOfAFormerEpochDoNothing: whoever slept while the gate was built
 // anew must not touch the new shelves.
 func TestMovesOfAFormerEpochDoNothing(t *testing.T) {
-	s, ctx := NewShelves(open(t, startRedis(t))), t.Context()
+	s, ctx := NewShelves(newClient(t)), t.Context()
 	newShelves(t, s, 1, 1, openTerms(1), 0, 10)
 	sleeper := &mover{shard: 0, donor: 1, want: 1}
 	for range 2 {
@@ -169,7 +172,7 @@ func TestMovesOfAFormerEpochDoNothing(t *testing.T) {
 
 // TestShelvesRefuseEarlierEpochs: a builder that lost its lease can do nothing.
 func TestShelvesRefuseEarlierEpochs(t *testing.T) {
-	s, ctx := NewShelves(open(t, startRedis(t))), t.Context()
+	s, ctx := NewShelves(newClient(t)), t.Context()
 	must(t, s.Seal(ctx, 1, 0, 5))
 	for name, do := range map[string]func() error{
 		"seal":                       func() error { return s.Seal(ctx, 1, 0, 4) },
@@ -193,7 +196,7 @@ func TestShelvesRefuseEarlierEpochs(t *testing.T) {
 }
 
 func TestFillingTwiceGivesOnce(t *testing.T) {
-	s, ctx := NewShelves(open(t, startRedis(t))), t.Context()
+	s, ctx := NewShelves(newClient(t)), t.Context()
 	newShelves(t, s, 1, 1, openTerms(1), 10)
 	for _, allot := range []int64{15, 15, 12, 15} {
 		must(t, s.Fill(ctx, 1, 0, 1, allot))
@@ -205,7 +208,7 @@ func TestFillingTwiceGivesOnce(t *testing.T) {
 }
 
 func TestOlderTermsNeverReplaceNewerOnes(t *testing.T) {
-	s, ctx := NewShelves(open(t, startRedis(t))), t.Context()
+	s, ctx := NewShelves(newClient(t)), t.Context()
 	terms := openTerms(1)
 	terms.Version = 5
 	newShelves(t, s, 1, 1, terms, 10)
@@ -216,4 +219,15 @@ func TestOlderTermsNeverReplaceNewerOnes(t *testing.T) {
 	if got[0] != "5" || got[1] != "published" || got[2] != "1" {
 		t.Errorf("in force: %v", got)
 	}
+}
+
+// newClient is a client of a real Redis of this test, without anything in it.
+func newClient(t *testing.T) goredis.UniversalClient {
+	t.Helper()
+	client, err := redisclient.New(localstack.RedisServer(t).URL(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
 }

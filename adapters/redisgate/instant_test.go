@@ -1,4 +1,4 @@
-package redis
+package redisgate
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func (unwritten) Decided(context.Context, user.ID, claim.ID) (claim.Claim, error
 // TestAcceptedClaimKeepsItsInstant: while a claim is being written, its
 // repetition and a look at it say when it was accepted.
 func TestAcceptedClaimKeepsItsInstant(t *testing.T) {
-	client := open(t, startRedis(t))
+	client := newClient(t)
 	newShelves(t, NewShelves(client), 1, 1, openTerms(5), 10)
 	g := NewGate(client, unwritten{template.Template{ID: 1}}, GateOptions{})
 	ask := func(id claim.ID) claim.Claim {

@@ -1,4 +1,4 @@
-package redis
+package redisgate
 
 import (
 	_ "embed"
@@ -24,40 +24,40 @@ const (
 	wordSoldOut = "soldout"
 )
 
-//go:embed gate_claim.lua
+//go:embed claim.lua
 var gateClaimSource string
 
-//go:embed gate_move_begin.lua
+//go:embed move_begin.lua
 var gateBeginSource string
 
-//go:embed gate_move_take.lua
+//go:embed move_take.lua
 var gateTakeSource string
 
-//go:embed gate_move_put.lua
+//go:embed move_put.lua
 var gatePutSource string
 
-//go:embed gate_settle.lua
+//go:embed settle.lua
 var gateSettleSource string
 
-//go:embed gate_seal.lua
+//go:embed seal.lua
 var gateSealSource string
 
-//go:embed gate_reset.lua
+//go:embed reset.lua
 var gateResetSource string
 
-//go:embed gate_load.lua
+//go:embed load.lua
 var gateLoadSource string
 
-//go:embed gate_tell.lua
+//go:embed tell.lua
 var gateTellSource string
 
-//go:embed gate_clock.lua
+//go:embed clock.lua
 var gateClockSource string
 
-//go:embed gate_open.lua
+//go:embed open.lua
 var gateOpenSource string
 
-//go:embed gate_fill.lua
+//go:embed fill.lua
 var gateFillSource string
 
 type gateScripts struct {
