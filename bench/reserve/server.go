@@ -26,6 +26,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
 
@@ -129,16 +130,16 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	tokens, err := api.NewTokens(ctx, api.TokenOptions{Secret: secret, Now: clock, Log: discard})
+	tokens, err := pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: secret, Now: clock, Log: discard})
 	if err != nil {
 		return nil, nil, err
 	}
 	channels := delivery.ChannelSetOf(delivery.AllChannels()...)
 	keys := workdb.NewIdempotency(db)
 	handler := api.New(api.Deps{
+		Deps:      pipeline.Deps{Keys: accessdb.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: clock, Log: discard},
 		Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock},
-		Board:     dropsdb.NewBoards(db), Keys: accessdb.NewStaff(db), Tokens: tokens, Shops: dropsdb.NewTemplates(db),
-		Idempotency: keys, Hub: &api.Hub{}, Channels: channels, Now: clock, Log: discard,
+		Board:     dropsdb.NewBoards(db), Shops: dropsdb.NewTemplates(db), Hub: &api.Hub{}, Channels: channels,
 	})
 	return handler, func() { reservations.Close(); keys.Close(); db.Close() }, nil
 }

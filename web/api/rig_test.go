@@ -42,6 +42,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
 
@@ -101,9 +102,10 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	templates, reservations := dropsdb.NewTemplates(r.db), dropsdb.NewReservations(r.db, postgres.Grouping{})
 	r.Cleanup(reservations.Close)
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
-	tokens, err := api.NewTokens(context.Background(), api.TokenOptions{Secret: secret, Now: r.now, Log: log})
+	tokens, err := pipeline.NewTokens(context.Background(), pipeline.TokenOptions{Secret: secret, Now: r.now, Log: log})
 	r.must(err)
 	d := api.Deps{
+		Deps:      pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
 		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
 		Inbox:     &inbox.Service{Store: deliverydb.NewInbox(r.db)},
 		Templates: &template.Service{Store: templates, Now: r.now},
@@ -112,8 +114,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
 			Tables: tables.Tables{Open: workdb.NewUploads(r.db).OpenUpload}},
 		Uploads: workdb.NewUploads(r.db),
-		Board:   dropsdb.NewBoards(r.db), Shops: templates, Keys: accessdb.NewStaff(r.db), Tokens: tokens,
-		Idempotency: workdb.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
+		Board:   dropsdb.NewBoards(r.db), Shops: templates, Hub: r.hub, Channels: channels,
 	}
 	d.Explainer = &reminder.Explainer{Store: reservations, Coupons: couponsdb.NewCouponSteps(r.db), Reminders: d.Reminders}
 	d.CouponDesk = &coupon.Desk{Store: couponsdb.NewCouponSteps(r.db)}

@@ -12,24 +12,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	accessdb "dropbell/adapters/postgres/access"
-	audiencedb "dropbell/adapters/postgres/audience"
-	campaignsdb "dropbell/adapters/postgres/campaigns"
 	couponsdb "dropbell/adapters/postgres/coupons"
-	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
-	"dropbell/adapters/redisgate"
 	"dropbell/adapters/telemetry"
 	"dropbell/app"
-	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
-	"dropbell/domain/delivery"
 	"dropbell/domain/job"
-	"dropbell/domain/reminder"
 	"dropbell/web/api"
-	"dropbell/web/console"
-	"dropbell/web/console/access"
-	"dropbell/web/console/shell"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 	"dropbell/web/security"
 )
@@ -86,54 +77,11 @@ func busy(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "too many requests are being served; try again", http.StatusServiceUnavailable)
 }
 
-// Sign-in is slowed down after a handful of attempts per network. Passwords of
-// one account can be guessed at less than 170 times a day from one network, and
-// less than 1,600 times from all together.
-const (
-	signInBurst  = 5
-	signInEvery  = 10 * time.Second
-	guessesBurst = 20
-	guessesEvery = 10 * time.Minute
-	allBurst     = 100
-	allEvery     = time.Minute
-)
-
-func (p *program) newConsole() *console.Console {
-	deps := console.Deps{
-		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: dropsdb.NewTemplates(p.DB), Sessions: accessdb.NewSessions(p.DB),
-			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
-		Access: access.Deps{Staff: p.staff, Audit: accessdb.NewAudit(p.DB), Shops: dropsdb.NewTemplates(p.DB),
-			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
-			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
-		Templates: p.templates, Reminders: p.reminders, Inbox: p.inbox, Board: dropsdb.NewBoards(p.DB),
-		Users: audiencedb.NewUsers(p.DB), Audit: accessdb.NewAudit(p.DB), Shops: dropsdb.NewTemplates(p.DB),
-		Settings: deliverydb.NewChannels(p.DB), DeadMessages: workdb.NewDeadMessages(p.DB), Channels: p.channels,
-		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
-		Codes:         p.codes,
-		Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock},
-		Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock},
-		Sales:         couponsdb.NewLedgers(p.DB),
-		Receipts:      &reminder.Receipts{Store: dropsdb.NewBoards(p.DB)},
-		Stock:         p.whereabouts(), Paces: redisgate.NewShards(p.Redis),
-		Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Uploads: workdb.NewUploads(p.DB),
-		Ledger:  &delivery.Ledger{Store: deliverydb.NewLedger(p.DB)},
-		Coupons: &coupon.Desk{Store: couponsdb.NewCouponSteps(p.DB)}, Notices: couponsdb.NewNotices(p.DB),
-		Tallies: couponsdb.NewCouponTallies(p.DB), Grants: p.grants(),
-		Monitor: p.monitor.Handler,
-	}
-	p.wireCockpit(&deps)
-	p.wireLists(&deps)
-	p.wireSingleSignOn(&deps)
-	deps.People, deps.Segments, deps.Tables = p.users, p.segments(), p.tables()
-	deps.Letters = &campaign.Letters{Store: campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))}
-	return console.New(deps)
-}
-
 func (p *program) api(ctx context.Context) (*api.API, error) {
-	var tokens *api.Tokens
+	var tokens *pipeline.Tokens
 	if p.Config.JWTSecret != "" || p.Config.JWKSURL != "" {
 		var err error
-		if tokens, err = api.NewTokens(ctx, api.TokenOptions{Secret: p.Config.JWTSecret, JWKSURL: p.Config.JWKSURL,
+		if tokens, err = pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: p.Config.JWTSecret, JWKSURL: p.Config.JWKSURL,
 			Issuer: p.Config.JWTIssuer, Audience: p.Config.JWTAud, MaxAge: p.Config.JWTMaxAge, Now: app.Clock, Log: p.Log}); err != nil {
 			return nil, err
 		}
@@ -141,18 +89,18 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 	keys := workdb.NewIdempotency(p.DB)
 	p.OnClose(func() error { keys.Close(); return nil })
 	return api.New(api.Deps{
+		Deps: pipeline.Deps{Keys: accessdb.NewStaff(p.DB), Tokens: tokens, Idempotency: keys, Security: p.security,
+			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
+			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
+			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaignService(), Coupons: p.coupons(),
-		Codes: p.codes, Redeemer: p.redeemer, Security: p.security,
+		Codes: p.codes, Redeemer: p.redeemer,
 		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: couponsdb.NewCouponTallies(p.DB),
 		CouponDesk: &coupon.Desk{Store: couponsdb.NewCouponSteps(p.DB)},
 		Grants:     p.grants(),
 		Reminders:  p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: dropsdb.NewBoards(p.DB),
 		Segments: p.segments(), Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Uploads: workdb.NewUploads(p.DB),
-		Shops: dropsdb.NewTemplates(p.DB), Keys: accessdb.NewStaff(p.DB), Tokens: tokens,
-		Idempotency: keys, Hub: p.hub, Channels: p.channels, Now: app.Clock, Log: p.Log,
-		RequestTimeout: p.Config.RequestTimeout, Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets),
-		StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
-		UserLimit:   p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL,
+		Shops: dropsdb.NewTemplates(p.DB), Hub: p.hub, Channels: p.channels,
 	}), nil
 }
 
