@@ -49,7 +49,7 @@ func (p *program) newConsole() *console.Console {
 	files := &upload.Files{Uploads: postgres.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
 	// What pages of several subjects show.
 	states := consoledelivery.NewStates(channels, p.circuits(), p.channels)
-	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.whereabouts(), Tallies: tallies, Curves: postgres.NewLedgers(p.DB), Paces: redisgate.NewShelves(p.Redis)})
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.whereabouts(), Tallies: tallies, Curves: postgres.NewLedgers(p.DB), Paces: redisgate.NewShards(p.Redis)})
 	return console.New(console.Deps{
 		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: templates, Sessions: postgres.NewSessions(p.DB),
 			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},

@@ -170,7 +170,7 @@ func (g *Fixture) newDeps() console.Deps {
 		}
 		return all, nil
 	}, configured)
-	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: gate.Whereabouts{Plans: postgres.NewGates(g.DB)}, Tallies: tallies, Curves: postgres.NewLedgers(g.DB)})
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: gate.Accounts{Plans: postgres.NewGates(g.DB)}, Tallies: tallies, Curves: postgres.NewLedgers(g.DB)})
 	return console.Deps{
 		Deps: shell.Deps{Staff: people, ShopList: store, Sessions: postgres.NewSessions(g.DB), PublicURL: "http://127.0.0.1",
 			DefaultZone: shanghai, Now: g.Now, Log: log},

@@ -37,7 +37,7 @@ type SalesDeps struct {
 	// Templates are read on behalf of the program: one look is for every viewer.
 	Templates shell.Templates
 	// Stock tells where coupons are.
-	Stock   gate.Whereabouts
+	Stock   gate.Accounts
 	Tallies Tallies
 	Curves  Curves
 	// Paces knows how fast the claim gate gives coupons away; nil = there is none.
@@ -148,5 +148,5 @@ func (d *Sales) Shards(ctx context.Context, t template.Template) (*droppages.Sto
 
 func shardsOf(a gate.Account, zone *time.Location) *droppages.StockShards {
 	return &droppages.StockShards{State: a.Plan.State, Reason: a.Plan.Reason, BuiltAt: a.Plan.BuiltAt, Zone: zone, Away: a.Away,
-		Ledger: a.Ledger, Shelves: a.Shelves}
+		Ledger: a.Ledger, Shelves: a.Shards}
 }

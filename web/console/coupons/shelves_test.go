@@ -23,15 +23,15 @@ type shownGate struct {
 
 func (g *shownGate) Plan(ctx context.Context, id int64) (gate.Plan, error) {
 	t, err := g.Templates.Template(ctx, staff.System(), id)
-	return gate.Plan{Template: t, Shards: 1, Epoch: 1, State: gate.Standing, Reason: gate.ReasonNew, Now: g.Now(), BuiltAt: g.Now(),
+	return gate.Plan{Template: t, Shards: 1, Epoch: 1, State: gate.Active, Reason: gate.ReasonNew, Now: g.Now(), BuiltAt: g.Now(),
 		Parts: []gate.Part{{Allot: 10, Settled: 1}}}, err
 }
 
-func (g *shownGate) Look(context.Context, int64, int) ([]gate.Shelf, error) {
+func (g *shownGate) Look(context.Context, int64, int) ([]gate.Shard, error) {
 	if g.away {
 		return nil, redisclient.ErrUnavailable
 	}
-	return []gate.Shelf{{Epoch: 1, Open: true, Stock: 6, Allot: 10, Accepted: 4, Still: true}}, nil
+	return []gate.Shard{{Epoch: 1, Open: true, Stock: 6, Allot: 10, Accepted: 4, Still: true}}, nil
 }
 
 func (g *shownGate) Pace(context.Context, int64, int, time.Time, int) ([]int64, error) {
@@ -43,7 +43,7 @@ func (g *shownGate) Pace(context.Context, int64, int, time.Time, int) ([]int64, 
 func TestClaimsCardBehindTheGate(t *testing.T) {
 	shelves := &shownGate{}
 	g := consoletest.New(t, func(d *console.Deps) {
-		d.Coupons.Sales.Stock, d.Coupons.Sales.Paces = gate.Whereabouts{Plans: shelves, Shelves: shelves}, shelves
+		d.Coupons.Sales.Stock, d.Coupons.Sales.Paces = gate.Accounts{Plans: shelves, Shards: shelves}, shelves
 	})
 	shelves.Fixture = g
 	d := g.Published(10, time.Hour)

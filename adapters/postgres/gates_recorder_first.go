@@ -14,10 +14,10 @@ import (
 	"dropbell/killpoint"
 )
 
-// settleFirsts counts what was issued on the shelf $17 as well. A claim that
+// settleFirsts counts what was issued on the shard $17 as well. A claim that
 // was refused before stays refused, so nothing is stored then.
 const settleFirsts = countFirsts + besideOthers + issueFirsts + `, settled as (
-    update gate_shelves g set settled = g.settled + s.n from sold s where g.template_id = s.id and g.shard = $17
+    update gate_shards g set settled = g.settled + s.n from sold s where g.template_id = s.id and g.shard = $17
 ), unrefused as materialized (
     select expect(not exists (select from given join claim_results r on r.claim_id = given.claim_id))
 )
@@ -29,10 +29,10 @@ cross join checked cross join unrefused`
 const expectEpoch = `select expect((select epoch from gates where template_id = $1) = $2)`
 
 // writeFirsts issues what it can of the page the way a rush is decided: side by
-// side with the writers of other shelves, the template's row locked last. It
+// side with the writers of other shards, the template's row locked last. It
 // returns the claims that have their coupon; all others are to be decided
 // behind the lock, some of them because of what the database has.
-func (s GateBook) writeFirsts(ctx context.Context, p *page) (map[claim.ID]int64, error) {
+func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]int64, error) {
 	if slices.ContainsFunc(p.requests, func(r claim.Request) bool { return r.Origin != claim.ByTap }) {
 		return nil, nil
 	}
@@ -102,10 +102,10 @@ func (p *page) without(written map[claim.ID]int64) *page {
 }
 
 // issuedVerdicts tells of coupons that were issued.
-func issuedVerdicts(written map[claim.ID]int64) []gate.Verdict {
-	list := make([]gate.Verdict, 0, len(written))
+func issuedVerdicts(written map[claim.ID]int64) []gate.Settlement {
+	list := make([]gate.Settlement, 0, len(written))
 	for id, coupon := range written {
-		list = append(list, gate.Verdict{ID: id, Issued: true, CouponID: coupon})
+		list = append(list, gate.Settlement{ID: id, Issued: true, CouponID: coupon})
 	}
 	return list
 }

@@ -14,16 +14,16 @@ import (
 	"dropbell/domain/user"
 )
 
-// behindGate opens a drop behind a gate of two shelves, epoch 1.
+// behindGate opens a drop behind a gate of two shards, epoch 1.
 func (h *rushHour) behindGate(quantity int64, limit int) template.Template {
 	h.Helper()
 	drop := h.Open(quantity, limit, nil)
 	h.Exec(`insert into gates (template_id, shards, epoch, state, reason, lease_until) values ($1, 2, 1, 'standing', 'test', now())`, drop.ID)
-	h.Exec(`insert into gate_shelves (template_id, shard, allot) select $1, s, $2 from generate_series(0, 1) s`, drop.ID, quantity)
+	h.Exec(`insert into gate_shards (template_id, shard, allot) select $1, s, $2 from generate_series(0, 1) s`, drop.ID, quantity)
 	return drop
 }
 
-// accepted is a claim that a shelf has let in.
+// accepted is a claim that a shard has let in.
 func accepted(id claim.ID, by user.ID, key string) gate.Accepted {
 	return gate.Accepted{ID: id, UserID: by, Origin: claim.ByTap, Key: claim.TapKey(by, key)}
 }
@@ -33,10 +33,10 @@ func gateEntry(epoch int64, claims ...gate.Accepted) gate.Group {
 }
 
 // reasons returns for each claim "" if it was issued, else why not.
-func reasons(verdicts []gate.Verdict, ids ...claim.ID) []string {
+func reasons(verdicts []gate.Settlement, ids ...claim.ID) []string {
 	list := make([]string, len(ids))
 	for i, id := range ids {
-		at := slices.IndexFunc(verdicts, func(v gate.Verdict) bool { return v.ID == id })
+		at := slices.IndexFunc(verdicts, func(v gate.Settlement) bool { return v.ID == id })
 		switch {
 		case at < 0:
 			list[i] = "no verdict"
@@ -54,7 +54,7 @@ func reasons(verdicts []gate.Verdict, ids ...claim.ID) []string {
 // of them for the second time.
 func TestAPageOfManyKinds(t *testing.T) {
 	h := newRushHour(t, 1)
-	book := postgres.NewGateBook(h.DB)
+	book := postgres.NewGateRecorder(h.DB)
 	drop := h.behindGate(100, 2)
 	first := gateEntry(1, accepted(1, 1, "a"), accepted(2, 2, "a"))
 	verdicts, err := book.Write(t.Context(), drop.ID, 0, []gate.Group{first})
@@ -83,7 +83,7 @@ func TestAPageOfManyKinds(t *testing.T) {
 
 func (h *rushHour) shelf(drop int64, shard int) (settled, refused int64) {
 	h.Helper()
-	h.Must(h.SQL.QueryRow(h.Context(), `select settled, refused from gate_shelves where template_id = $1 and shard = $2`, drop, shard).Scan(&settled, &refused))
+	h.Must(h.SQL.QueryRow(h.Context(), `select settled, refused from gate_shards where template_id = $1 and shard = $2`, drop, shard).Scan(&settled, &refused))
 	return settled, refused
 }
 
@@ -91,7 +91,7 @@ func (h *rushHour) shelf(drop int64, shard int) (settled, refused int64) {
 // on the stream, since its writer died.
 func TestWhatWasRefusedStaysRefused(t *testing.T) {
 	h := newRushHour(t, 1)
-	book := postgres.NewGateBook(h.DB)
+	book := postgres.NewGateRecorder(h.DB)
 	drop := h.behindGate(1, 1)
 	page := []gate.Group{gateEntry(1, accepted(11, 1, "a"), accepted(12, 2, "a"))}
 	for range 2 {
@@ -121,10 +121,10 @@ func TestWhatWasRefusedStaysRefused(t *testing.T) {
 // the epoch before, as whoever built it counted them.
 func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
 	h := newRushHour(t, 1)
-	book := postgres.NewGateBook(h.DB)
+	book := postgres.NewGateRecorder(h.DB)
 	drop := h.behindGate(10, 1)
 	tx, commit := h.hold(`select id from templates where id = $1 for no key update`, drop.ID)
-	var verdicts []gate.Verdict
+	var verdicts []gate.Settlement
 	var err error
 	var writing sync.WaitGroup
 	writing.Go(func() {
@@ -152,7 +152,7 @@ func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
 }
 
 // TestManyWritersOfOnePage: a writer that was thought dead comes back, and
-// others write other shelves at the same time.
+// others write other shards at the same time.
 func TestManyWritersOfOnePage(t *testing.T) {
 	const users = 50
 	h := newRushHour(t, 1)
@@ -167,7 +167,7 @@ func TestManyWritersOfOnePage(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 6 {
 		all.Go(func() {
-			verdicts, err := postgres.NewGateBook(h.another(t)).Write(t.Context(), drop.ID, i%2, pages[i%2])
+			verdicts, err := postgres.NewGateRecorder(h.another(t)).Write(t.Context(), drop.ID, i%2, pages[i%2])
 			if err != nil || len(verdicts) != users {
 				t.Errorf("%d verdicts, %v", len(verdicts), err)
 			}
@@ -203,12 +203,12 @@ func TestManyWritersOfFurtherClaims(t *testing.T) {
 		first = append(first, gateEntry(1, accepted(claim.ID(by), by, "a")))
 		further = append(further, gateEntry(1, keyless(claim.ID(100+by), by), keyless(claim.ID(200+by), by), keyless(claim.ID(100+by), by)))
 	}
-	_, err := postgres.NewGateBook(h.DB).Write(t.Context(), drop.ID, 0, first)
+	_, err := postgres.NewGateRecorder(h.DB).Write(t.Context(), drop.ID, 0, first)
 	h.Must(err)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			verdicts, err := postgres.NewGateBook(h.another(t)).Write(t.Context(), drop.ID, 0, further)
+			verdicts, err := postgres.NewGateRecorder(h.another(t)).Write(t.Context(), drop.ID, 0, further)
 			if err != nil {
 				t.Error(err)
 			}

@@ -17,14 +17,14 @@ import (
 )
 
 // GateBook writes what the gate accepted. It implements [gate.Book].
-type GateBook struct {
+type GateRecorder struct {
 	Gates
 	// Handler is the name under which poisoned entries are kept.
 	Handler string
 }
 
 // NewGateBook returns the book of db.
-func NewGateBook(db *pg.DB) GateBook { return GateBook{NewGates(db), "gate"} }
+func NewGateRecorder(db *pg.DB) GateRecorder { return GateRecorder{NewGates(db), "gate"} }
 
 // page is what one transaction decides.
 type page struct {
@@ -33,10 +33,10 @@ type page struct {
 	epoch    int64 // of the gate as it stands
 	requests []claim.Request
 	epochs   []int64                                   // of each request
-	earlier  map[claim.ID]gate.Verdict                 // decided before
-	results  []gate.Verdict                            // one per request
+	earlier  map[claim.ID]gate.Settlement              // decided before
+	results  []gate.Settlement                         // one per request
 	refused  []claim.Request                           // to be kept in claim_results
-	reasons  map[claim.ID]gate.Verdict                 // why
+	reasons  map[claim.ID]gate.Settlement              // why
 	counts   map[bool]struct{ settled, refused int64 } // by whether they are of the gate's epoch
 }
 
@@ -44,7 +44,7 @@ type page struct {
 // side by side with other writers. All other claims are decided with the
 // template's row locked from the first look on, so whoever else writes them
 // waits, and then finds them.
-func (s GateBook) Write(ctx context.Context, templateID int64, shard int, groups []gate.Group) ([]gate.Verdict, error) {
+func (s GateRecorder) Write(ctx context.Context, templateID int64, shard int, groups []gate.Group) ([]gate.Settlement, error) {
 	p := newPage(templateID, shard, groups)
 	written, err := s.writeFirsts(ctx, p)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s GateBook) Write(ctx context.Context, templateID int64, shard int, groups
 }
 
 // Refuse implements [gate.Book].
-func (s GateBook) Refuse(ctx context.Context, templateID int64, shard int, groups []gate.Group, reason string) ([]gate.Verdict, error) {
+func (s GateRecorder) Refuse(ctx context.Context, templateID int64, shard int, groups []gate.Group, reason string) ([]gate.Settlement, error) {
 	p := newPage(templateID, shard, groups)
 	for i, r := range p.requests {
 		// It may be the key that the database does not take.
@@ -72,7 +72,7 @@ func (s GateBook) Refuse(ctx context.Context, templateID int64, shard int, group
 }
 
 func newPage(templateID int64, shard int, groups []gate.Group) *page {
-	p := &page{template: templateID, shard: shard, earlier: map[claim.ID]gate.Verdict{}, reasons: map[claim.ID]gate.Verdict{},
+	p := &page{template: templateID, shard: shard, earlier: map[claim.ID]gate.Settlement{}, reasons: map[claim.ID]gate.Settlement{},
 		counts: map[bool]struct{ settled, refused int64 }{}}
 	for _, g := range groups {
 		for _, c := range g.Claims {
@@ -83,10 +83,10 @@ func newPage(templateID int64, shard int, groups []gate.Group) *page {
 	return p
 }
 
-func (s GateBook) write(ctx context.Context, p *page, refuse string) (verdicts []gate.Verdict, err error) {
+func (s GateRecorder) write(ctx context.Context, p *page, refuse string) (verdicts []gate.Settlement, err error) {
 	for range rivals {
 		fresh := *p
-		fresh.earlier, fresh.reasons = map[claim.ID]gate.Verdict{}, map[claim.ID]gate.Verdict{}
+		fresh.earlier, fresh.reasons = map[claim.ID]gate.Settlement{}, map[claim.ID]gate.Settlement{}
 		fresh.counts = map[bool]struct{ settled, refused int64 }{}
 		if verdicts, err = s.writeOnce(ctx, &fresh, refuse); !pg.Violates(err, "coupons_origin") {
 			break
@@ -98,7 +98,7 @@ func (s GateBook) write(ctx context.Context, p *page, refuse string) (verdicts [
 	return verdicts, pg.Translate(err)
 }
 
-func (s GateBook) writeOnce(ctx context.Context, p *page, refuse string) ([]gate.Verdict, error) {
+func (s GateRecorder) writeOnce(ctx context.Context, p *page, refuse string) ([]gate.Settlement, error) {
 	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (p *page) load(ctx context.Context, conn *pgx.Conn) error {
 	p.queueEpoch(b)
 	b.Queue(`select claim_id, reason, coalesce(coupon_id, 0) from claim_results where claim_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			var v gate.Verdict
+			var v gate.Settlement
 			if err := rows.Scan(&v.ID, &v.Reason, &v.CouponID); err != nil {
 				return err
 			}
@@ -158,20 +158,20 @@ func (p *page) queueEpoch(b *pgx.Batch) {
 
 // decide fills in a verdict for each request, in their order.
 func (p *page) decide(desk *claim.Desk, refuse string) {
-	p.results = make([]gate.Verdict, len(p.requests))
+	p.results = make([]gate.Settlement, len(p.requests))
 	for i, r := range p.requests {
 		p.results[i] = p.verdict(desk, r, refuse, p.epochs[i] == p.epoch)
 	}
 }
 
-func (p *page) verdict(desk *claim.Desk, r claim.Request, refuse string, current bool) gate.Verdict {
+func (p *page) verdict(desk *claim.Desk, r claim.Request, refuse string, current bool) gate.Settlement {
 	if v, done := p.earlier[r.ID]; done {
 		return v
 	}
 	if _, done := desk.KnownID[r.ID]; done {
-		return gate.Verdict{ID: r.ID, Issued: true}
+		return gate.Settlement{ID: r.ID, Issued: true}
 	}
-	v := gate.Verdict{ID: r.ID, Reason: refuse}
+	v := gate.Settlement{ID: r.ID, Reason: refuse}
 	if refuse == "" {
 		v = judged(desk, r)
 	}
@@ -185,20 +185,20 @@ func (p *page) verdict(desk *claim.Desk, r claim.Request, refuse string, current
 	return v
 }
 
-func judged(desk *claim.Desk, r claim.Request) gate.Verdict {
+func judged(desk *claim.Desk, r claim.Request) gate.Settlement {
 	verdict := desk.Decide(r)
 	switch {
 	case r.Origin == claim.ByCode && errors.Is(verdict.Err, claim.ErrIdempotency):
-		// Two users of one code, at different shelves: this one came too late.
-		return gate.Verdict{ID: r.ID, Reason: redeemcode.ErrUsed.Code}
+		// Two users of one code, at different shards: this one came too late.
+		return gate.Settlement{ID: r.ID, Reason: redeemcode.ErrUsed.Code}
 	case verdict.Err != nil:
-		return gate.Verdict{ID: r.ID, Reason: fault.CodeOf(verdict.Err)}
+		return gate.Settlement{ID: r.ID, Reason: fault.CodeOf(verdict.Err)}
 	case verdict.Claim.ID != r.ID && verdict.Claim.CouponID == 0: // the first one is in this very group
-		return gate.Verdict{ID: r.ID, Reason: claim.ErrIdempotency.Code}
-	case verdict.Claim.ID != r.ID: // a repetition that the shelf did not recognise
-		return gate.Verdict{ID: r.ID, CouponID: verdict.Claim.CouponID}
+		return gate.Settlement{ID: r.ID, Reason: claim.ErrIdempotency.Code}
+	case verdict.Claim.ID != r.ID: // a repetition that the shard did not recognise
+		return gate.Settlement{ID: r.ID, CouponID: verdict.Claim.CouponID}
 	}
-	return gate.Verdict{ID: r.ID, Issued: true}
+	return gate.Settlement{ID: r.ID, Issued: true}
 }
 
 // store writes everything and commits.
@@ -213,7 +213,7 @@ func (p *page) store(ctx context.Context, conn *pgx.Conn, desk *claim.Desk) erro
 		p.queueRefused(b)
 	}
 	if n := p.counts[true]; n.settled > 0 {
-		b.Queue(`update gate_shelves set settled = settled + $3, refused = refused + $4 where template_id = $1 and shard = $2`,
+		b.Queue(`update gate_shards set settled = settled + $3, refused = refused + $4 where template_id = $1 and shard = $2`,
 			p.template, p.shard, n.settled, n.refused)
 	}
 	if n := p.counts[false]; n.settled > n.refused {
@@ -240,7 +240,7 @@ func (p *page) queueRefused(b *pgx.Batch) {
 
 // SetAside implements [gate.Book]. What is kept is no event: it can be looked
 // at and discarded, not sent again.
-func (s GateBook) SetAside(ctx context.Context, templateID int64, shard int, poison gate.Poison) error {
+func (s GateRecorder) SetAside(ctx context.Context, templateID int64, shard int, poison gate.Poison) error {
 	topic := fmt.Sprintf("gate.%d.%d", templateID, shard)
 	return NewDeadMessages(s.DB).Keep(ctx, staff.DeadMessage{MessageID: topic + " " + poison.Entry, Topic: topic, Handler: s.Handler,
 		Reason: poison.Reason, Payload: append([]byte("entry "+poison.Entry+": "), poison.Payload...)})
