@@ -148,10 +148,16 @@ func refusal(s source, imp string) string {
 		if isOwn && within(own, other) {
 			return "the two programs are deployed apart; what both need belongs to the domain or an adapter"
 		}
+		if isOwn && within(s.dir, pipeline) && within(own, "web/api") && !within(own, pipeline) {
+			return "the pipeline of the API knows no resource, so that every resource can be registered with it"
+		}
 		return consoleRefusal(s, own, isOwn)
 	}
 	return ""
 }
+
+// pipeline is what every request of the JSON API goes through.
+const pipeline = "web/api/pipeline"
 
 // consoleRefusal keeps the subjects of the console apart: web/console gathers
 // their routes, and each knows the shell alone, with the packages below it.
@@ -332,6 +338,9 @@ func TestImportLaw(t *testing.T) {
 		{"web", main, "dropbell/worker", false},
 		{"web/api", other, "dropbell/adapters/postgres", true},
 		{"web/api", other, "dropbell/worker", false},
+		{"web/api", other, "dropbell/web/api/pipeline", true},
+		{"web/api/pipeline", other, "dropbell/web/api", false},
+		{"web/api/pipeline", other, "dropbell/web/middleware", true},
 		{"web/console", other, "dropbell/web/console/work", true},
 		{"web/console/work", other, "dropbell/web/console/shell", true},
 		{"web/console/work", other, "dropbell/web/security", true},

@@ -17,6 +17,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 	"dropbell/web/security"
 )
@@ -74,10 +75,10 @@ func busy(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (p *program) api(ctx context.Context) (*api.API, error) {
-	var tokens *api.Tokens
+	var tokens *pipeline.Tokens
 	if p.Config.JWTSecret != "" || p.Config.JWKSURL != "" {
 		var err error
-		if tokens, err = api.NewTokens(ctx, api.TokenOptions{Secret: p.Config.JWTSecret, JWKSURL: p.Config.JWKSURL,
+		if tokens, err = pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: p.Config.JWTSecret, JWKSURL: p.Config.JWKSURL,
 			Issuer: p.Config.JWTIssuer, Audience: p.Config.JWTAud, MaxAge: p.Config.JWTMaxAge, Now: app.Clock, Log: p.Log}); err != nil {
 			return nil, err
 		}
@@ -85,18 +86,18 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 	keys := postgres.NewIdempotency(p.DB)
 	p.OnClose(func() error { keys.Close(); return nil })
 	return api.New(api.Deps{
+		Deps: pipeline.Deps{Keys: postgres.NewStaff(p.DB), Tokens: tokens, Idempotency: keys, Security: p.security,
+			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
+			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
+			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaignService(), Coupons: p.coupons(),
-		Codes: p.codes, Redeemer: p.redeemer, Security: p.security,
+		Codes: p.codes, Redeemer: p.redeemer,
 		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: postgres.NewCouponTallies(p.DB),
 		CouponDesk: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)},
 		Grants:     p.grants(),
 		Reminders:  p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.DB),
 		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Uploads: postgres.NewUploads(p.DB),
-		Shops: postgres.NewTemplates(p.DB), Keys: postgres.NewStaff(p.DB), Tokens: tokens,
-		Idempotency: keys, Hub: p.hub, Channels: p.channels, Now: app.Clock, Log: p.Log,
-		RequestTimeout: p.Config.RequestTimeout, Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets),
-		StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
-		UserLimit:   p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL,
+		Shops: postgres.NewTemplates(p.DB), Hub: p.hub, Channels: p.channels,
 	}), nil
 }
 

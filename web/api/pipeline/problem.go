@@ -1,13 +1,11 @@
-package api
+package pipeline
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +15,6 @@ import (
 	"github.com/danielgtaylor/huma/v2/validation"
 
 	"dropbell/domain/fault"
-	"dropbell/domain/reminder"
 	"dropbell/web/middleware"
 )
 
@@ -78,10 +75,10 @@ func newProblem(f *fault.Fault, requestID string) *Problem {
 	return p
 }
 
-// problem turns any error of a use case into what its caller may see. What is
+// Problem turns any error of a use case into what its caller may see. What is
 // not a fault is a bug: it is logged here, in full and once, and shown to
 // nobody.
-func (a *API) problem(ctx context.Context, err error) *Problem {
+func (pl *Pipeline) Problem(ctx context.Context, err error) *Problem {
 	id := ""
 	if q := middleware.From(ctx); q != nil {
 		id = q.ID
@@ -98,12 +95,12 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		f = errOverloaded
 	default:
-		a.log.ErrorContext(ctx, "request failed", "request_id", id, "err", err)
+		pl.log.ErrorContext(ctx, "request failed", "request_id", id, "err", err)
 		f = errInternal
 	}
 	if f.Kind == fault.Unavailable && f != errTooMany && f != fault.ErrOutcomeUnknown {
 		if !errors.Is(err, context.Canceled) { // then nobody waits for the answer
-			a.log.WarnContext(ctx, "dependency unavailable", "request_id", id, "err", err)
+			pl.log.WarnContext(ctx, "dependency unavailable", "request_id", id, "err", err)
 		}
 		f = &fault.Fault{Kind: f.Kind, Code: f.Code, Text: errOverloaded.Text}
 	}
@@ -132,29 +129,15 @@ func location(name string) string {
 	return "body." + name
 }
 
-// refused returns the problem with one rule broken at a place.
-func refused(place, format string, args ...any) error {
+// Refused returns the problem with one rule broken at a place.
+func Refused(place, format string, args ...any) error {
 	e := &fault.Fields{}
 	e.Add(place, "rule.api", format, args...)
 	return e
 }
 
-// blame adds to a refusal where in the request the offending reminders are.
-func blame(p *Problem, err error, asked []reminder.Reminder, place func(int) string) *Problem {
-	r, _ := errors.AsType[*reminder.Refusal](err)
-	for ; r != nil; r = r.Also {
-		for i, rem := range asked {
-			if slices.Contains(r.Offending, rem) {
-				p.Errors = append(p.Errors, Offence{Location: place(i),
-					Message: fmt.Sprintf("%s: %s, %d minutes", r.Fault.Text, rem.Channel, rem.Slot.Minutes())})
-			}
-		}
-	}
-	return p
-}
-
-// write answers with a problem outside of huma.
-func (p *Problem) write(w http.ResponseWriter) {
+// Write answers with a problem outside of huma.
+func (p *Problem) Write(w http.ResponseWriter) {
 	h := w.Header()
 	p.headers(h)
 	h.Set("Cache-Control", "no-store")
@@ -207,7 +190,7 @@ func offence(d *huma.ErrorDetail) Offence {
 	if at, text, ok := strings.Cut(o.Message, misfitSays); ok && o.Location == "body" && strings.HasPrefix(at, "body.") {
 		o.Location, o.Message = at, text
 	}
-	o.Location, o.Message = short(o.Location), short(o.Message)
+	o.Location, o.Message = Shorten(o.Location), Shorten(o.Message)
 	return o
 }
 

@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"context"
@@ -39,7 +39,7 @@ type TokenOptions struct {
 type Tokens struct {
 	o     TokenOptions
 	sets  *keySets
-	known *otter.Cache[[sha256.Size]byte, *caller]
+	known *otter.Cache[[sha256.Size]byte, *Caller]
 	// refreshed is when the key set was last fetched because of an unknown
 	// key, in Unix nanoseconds.
 	refreshed atomic.Int64
@@ -67,7 +67,7 @@ func NewTokens(ctx context.Context, o TokenOptions) (*Tokens, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	t := &Tokens{o: o, known: otter.Must(&otter.Options[[sha256.Size]byte, *caller]{MaximumSize: rememberedTokens})}
+	t := &Tokens{o: o, known: otter.Must(&otter.Options[[sha256.Size]byte, *Caller]{MaximumSize: rememberedTokens})}
 	if o.JWKSURL == "" {
 		return t, nil
 	}
@@ -80,13 +80,13 @@ func NewTokens(ctx context.Context, o TokenOptions) (*Tokens, error) {
 
 // caller returns the user whose token it is, or [staff.ErrUnauthenticated], or
 // [errOverloaded] while the key set cannot be fetched.
-func (t *Tokens) caller(ctx context.Context, token string) (*caller, error) {
+func (t *Tokens) caller(ctx context.Context, token string) (*Caller, error) {
 	if len(token) > maxToken {
 		return nil, invalid("the token is too long")
 	}
 	hash := sha256.Sum256([]byte(token))
 	if c, ok := t.known.GetIfPresent(hash); ok {
-		if t.o.Now().Before(c.until) && !c.isWithdrawn() {
+		if t.o.Now().Before(c.Until) && !c.IsWithdrawn() {
 			return c, nil
 		}
 		t.known.Invalidate(hash)
@@ -99,7 +99,7 @@ func (t *Tokens) caller(ctx context.Context, token string) (*caller, error) {
 	return c, nil
 }
 
-func (t *Tokens) verify(ctx context.Context, token string) (*caller, error) {
+func (t *Tokens) verify(ctx context.Context, token string) (*Caller, error) {
 	head, ok := headerOf(token)
 	if !ok {
 		return nil, invalid("the token's header cannot be read")
@@ -124,11 +124,11 @@ func (t *Tokens) verify(ctx context.Context, token string) (*caller, error) {
 	if err != nil {
 		return nil, invalid("the token's sub must be the user's id in decimal")
 	}
-	c := &caller{user: id}
+	c := &Caller{User: id}
 	if key != nil {
 		c.withdrawn = func() bool { return !t.sets.publishes(*key) }
 	}
-	c.until, err = t.end(claims, key != nil)
+	c.Until, err = t.end(claims, key != nil)
 	return c, err
 }
 

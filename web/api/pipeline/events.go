@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"errors"
@@ -14,23 +14,23 @@ import (
 // noteRefusal tells the security log of credentials that were refused and of
 // callers who asked for something they may not have. operation is method and
 // path pattern.
-func (a *API) noteRefusal(r *http.Request, operation string, err error) {
-	if a.Security == nil {
+func (pl *Pipeline) noteRefusal(r *http.Request, operation string, err error) {
+	if pl.deps.Security == nil {
 		return
 	}
 	o := security.Occurrence{Actor: security.Unknown(), Detail: operation}
-	c := callerOf(r.Context())
+	c := CallerOf(r.Context())
 	credential := r.Header.Get("Authorization")
-	known := c.key != nil || c.user != 0
+	known := c.Key != nil || c.User != 0
 	switch {
 	case fault.KindOf(err) == fault.Denied:
 		o.Event = security.AccessDenied
-		if c.key != nil {
-			o.Actor = c.key.Actor()
+		if c.Key != nil {
+			o.Actor = c.Key.Actor()
 		}
 	case credential == "" || known:
 		return
-	case fault.KindOf(err) == fault.Unauthenticated, errors.Is(err, errRateLimited):
+	case fault.KindOf(err) == fault.Unauthenticated, errors.Is(err, ErrRateLimited):
 		o.Event, o.Detail = security.KeyRefused, ""
 		if _, token, _ := strings.Cut(credential, " "); looksLikeToken(strings.TrimSpace(token)) {
 			o.Event = security.TokenRefused
@@ -38,22 +38,22 @@ func (a *API) noteRefusal(r *http.Request, operation string, err error) {
 	default:
 		return
 	}
-	a.note(r, o)
+	pl.note(r, o)
 }
 
 // noteActing tells the security log that a service key changes something in the
 // name of a user.
-func (a *API) noteActing(r *http.Request, operation string) {
-	c := callerOf(r.Context())
-	if a.Security == nil || c.key == nil || c.user == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead {
+func (pl *Pipeline) noteActing(r *http.Request, operation string) {
+	c := CallerOf(r.Context())
+	if pl.deps.Security == nil || c.Key == nil || c.User == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return
 	}
-	a.note(r, security.Occurrence{Event: security.ActedAsUser, Actor: c.key.Actor(), Detail: operation})
+	pl.note(r, security.Occurrence{Event: security.ActedAsUser, Actor: c.Key.Actor(), Detail: operation})
 }
 
-func (a *API) note(r *http.Request, o security.Occurrence) {
+func (pl *Pipeline) note(r *http.Request, o security.Occurrence) {
 	o.Address, o.RequestID = addressOf(r), middleware.From(r.Context()).ID
-	a.Security.Note(o)
+	pl.deps.Security.Note(o)
 }
 
 // addressOf returns the client's address, empty = unknown.
@@ -66,11 +66,11 @@ func addressOf(r *http.Request) string {
 
 // fromStaff gives the audit entries of a request of staff its address and id.
 // told, at the end of the request, tells the security log what was changed.
-func (a *API) fromStaff(q *middleware.Request, r *http.Request) (_ *http.Request, told func()) {
+func (pl *Pipeline) fromStaff(q *middleware.Request, r *http.Request) (_ *http.Request, told func()) {
 	from := &staff.Origin{Address: addressOf(r), RequestID: q.ID}
 	return r.WithContext(staff.WithOrigin(r.Context(), from)), func() {
 		if q.Status() < http.StatusBadRequest {
-			a.Security.Changed(from)
+			pl.deps.Security.Changed(from)
 		}
 	}
 }

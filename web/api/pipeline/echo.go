@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ func harmless(d *huma.ErrorDetail) any {
 	case bool, float64:
 		return v
 	case string:
-		return short(v)
+		return Shorten(v)
 	}
 	return nil
 }
@@ -54,10 +54,10 @@ func echoNumbers(r *http.Request, offences []Offence) {
 			continue // where it stands costs more to find out
 		}
 		at, _ := place(d, d.StackPointer())
-		for _, i := range wanted[short(at)] {
+		for _, i := range wanted[Shorten(at)] {
 			offences[i].Value = asSent(text)
 		}
-		delete(wanted, short(at))
+		delete(wanted, Shorten(at))
 	}
 }
 
@@ -65,12 +65,12 @@ func echoNumbers(r *http.Request, offences []Offence) {
 // beginning of one that is too long, which is no number any more.
 func asSent(text string) any {
 	if len(text) > maxEcho {
-		return short(text)
+		return Shorten(text)
 	}
 	return json.RawMessage(text)
 }
 
-func short(s string) string {
+func Shorten(s string) string {
 	if len(s) <= maxEcho {
 		return s
 	}

@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"context"
@@ -64,7 +64,7 @@ func newKeyring(store Keys, now func() time.Time, log *slog.Logger) *keyring {
 }
 
 // key returns the usable key with this secret, [staff.ErrUnauthenticated], or
-// errRateLimited if the client must wait before another secret is looked up.
+// ErrRateLimited if the client must wait before another secret is looked up.
 func (k *keyring) key(ctx context.Context, secret string, from netip.Addr) (*staff.Key, error) {
 	if len(secret) > 256 || !strings.HasPrefix(secret, staff.KeyPrefix) {
 		return nil, invalid("this is not an API key")
@@ -103,12 +103,12 @@ func (k *keyring) read(ctx context.Context, hash string, seen bool, from netip.A
 		address := middleware.AddressKey('k', from)
 		if !seen {
 			if d := k.tries.Allow(address, k.now()); !d.Allowed {
-				return nil, retryLater(errRateLimited.Because("too many attempts with invalid credentials"), d.RetryAfter)
+				return nil, RetryLater(ErrRateLimited.Because("too many attempts with invalid credentials"), d.RetryAfter)
 			}
 		}
 		known, err := k.lookUp(ctx, hash)
 		if !seen && !errors.Is(err, errNoKey) {
-			k.tries.Return(address)
+			k.tries.Return(address, k.now())
 		}
 		return known, err
 	})

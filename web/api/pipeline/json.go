@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"dropbell/domain/fault"
 )
@@ -46,6 +48,16 @@ func (o *Optional[T]) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &o.Value)
 }
 
+// UnmarshalJSONFrom is the same with the rules of the decoder, such as that
+// unknown names are refused.
+func (o *Optional[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	o.Set, o.Null = true, d.PeekKind() == 'n'
+	if o.Null {
+		return d.SkipValue()
+	}
+	return strict.UnmarshalDecode(d, &o.Value)
+}
+
 // Schema describes the field as what it holds.
 func (o Optional[T]) Schema(r huma.Registry) *huma.Schema {
 	s := r.Schema(reflect.TypeFor[T](), true, "")
@@ -55,37 +67,37 @@ func (o Optional[T]) Schema(r huma.Registry) *huma.Schema {
 	return s
 }
 
-// into overwrites *to with what was given; null stands for the zero value.
-func (o Optional[T]) into(to *T) {
+// Into overwrites *to with what was given; null stands for the zero value.
+func (o Optional[T]) Into(to *T) {
 	if o.Set {
 		*to = o.Value
 	}
 }
 
-// pointer returns nil if the field was absent.
-func (o Optional[T]) pointer() *T {
+// Pointer returns nil if the field was absent.
+func (o Optional[T]) Pointer() *T {
 	if !o.Set {
 		return nil
 	}
 	return &o.Value
 }
 
-// instant reads an instant from a query parameter; nil if it is empty.
-func instant(place, s string) (*time.Time, error) {
+// ParseInstant reads an instant from a query parameter; nil if it is empty.
+func ParseInstant(place, s string) (*time.Time, error) {
 	if s == "" {
 		return nil, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
-		return nil, refused(place, "must be an RFC 3339 instant such as 2027-01-01T12:00:00Z")
+		return nil, Refused(place, "must be an RFC 3339 instant such as 2027-01-01T12:00:00Z")
 	}
 	if t.Year() < 1 || t.Year() > 9000 {
-		return nil, refused(place, "must lie between the years 1 and 9000")
+		return nil, Refused(place, "must lie between the years 1 and 9000")
 	}
 	return new(t.UTC()), nil
 }
 
-func utc(t *time.Time) *time.Time {
+func UTC(t *time.Time) *time.Time {
 	if t == nil {
 		return nil
 	}
@@ -93,7 +105,7 @@ func utc(t *time.Time) *time.Time {
 }
 
 // Fields may hold several refusals; merge keeps all of them.
-func merge(errs ...error) error {
+func Merge(errs ...error) error {
 	e := &fault.Fields{}
 	for _, err := range errs {
 		if fields, ok := errors.AsType[*fault.Fields](err); ok {

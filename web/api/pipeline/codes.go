@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"net/http"
@@ -8,14 +8,14 @@ import (
 
 // Faults of the protocol itself; those of the rules live beside their rules.
 var (
-	errMalformed     = fault.New(fault.Invalid, "malformed_json", "the body is not valid JSON in UTF-8")
+	ErrMalformed     = fault.New(fault.Invalid, "malformed_json", "the body is not valid JSON in UTF-8")
 	errNoRoute       = fault.New(fault.NotFound, "not_found", "there is nothing at this address")
 	errMethod        = fault.New(fault.Invalid, "method_not_allowed", "this address does not take this method; see the Allow header")
 	errTooLarge      = fault.New(fault.Invalid, "too_large", "the body is larger than 1 MiB")
-	errMediaType     = fault.New(fault.Invalid, "unsupported_media_type", "send the body as application/json")
-	errTimeout       = fault.New(fault.Invalid, "request_timeout", "the body did not arrive in time")
-	errPrecondition  = fault.New(fault.Invalid, "precondition_required", "send If-Match with the version your change is based on")
-	errRateLimited   = fault.New(fault.Throttled, "rate_limited", "too many requests")
+	ErrMediaType     = fault.New(fault.Invalid, "unsupported_media_type", "send the body as application/json")
+	ErrTimeout       = fault.New(fault.Invalid, "request_timeout", "the body did not arrive in time")
+	ErrPrecondition  = fault.New(fault.Invalid, "precondition_required", "send If-Match with the version your change is based on")
+	ErrRateLimited   = fault.New(fault.Throttled, "rate_limited", "too many requests")
 	errKeyConflict   = fault.New(fault.Invalid, "idempotency_conflict", "this Idempotency-Key was used for another request")
 	errKeyInProgress = fault.New(fault.Conflict, "idempotency_in_progress", "the first request with this Idempotency-Key is still being answered")
 	errOverloaded    = fault.New(fault.Unavailable, "overloaded", "this cannot be answered right now; try again, with the same Idempotency-Key if one was sent")
@@ -123,13 +123,13 @@ func statusOf(kind fault.Kind, name string) int {
 func codeOf(status int) *fault.Fault {
 	switch status {
 	case http.StatusBadRequest:
-		return errMalformed
+		return ErrMalformed
 	case http.StatusRequestTimeout:
-		return errTimeout
+		return ErrTimeout
 	case http.StatusRequestEntityTooLarge:
 		return errTooLarge
 	case http.StatusUnsupportedMediaType:
-		return errMediaType
+		return ErrMediaType
 	case http.StatusUnprocessableEntity:
 		return fault.ErrInvalid
 	}

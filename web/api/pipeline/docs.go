@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"bytes"
@@ -54,10 +54,10 @@ type docsAnswer struct {
 
 // Docs returns the readable page and its style sheet; mount it at /docs and
 // below. The page is made once, from the document.
-func (a *API) Docs() http.Handler {
+func (pl *Pipeline) Docs() http.Handler {
 	t := template.Must(template.ParseFS(pages, "page/docs.html"))
 	var page bytes.Buffer
-	if err := t.Execute(&page, a.docsPage()); err != nil {
+	if err := t.Execute(&page, pl.docsPage()); err != nil {
 		panic(err) // the page is made of constants
 	}
 	style, err := pages.ReadFile("page/docs.css")
@@ -77,17 +77,17 @@ func (a *API) Docs() http.Handler {
 	}))
 }
 
-func (a *API) docsPage() docsPage {
-	doc := a.huma.OpenAPI()
+func (pl *Pipeline) docsPage() docsPage {
+	doc := pl.huma.OpenAPI()
 	p := docsPage{Title: doc.Info.Title, Version: doc.Info.Version, Description: doc.Info.Description, Base: doc.Servers[0].URL, Codes: codes}
 	for _, name := range []string{"userToken", "serviceKey"} {
 		p.Credentials = append(p.Credentials, docsText{name, doc.Components.SecuritySchemes[name].Description})
 	}
 	for _, tag := range doc.Tags {
 		g := docsGroup{Name: tag.Name, Text: tag.Description}
-		for _, op := range a.operations() {
+		for _, op := range pl.Operations() {
 			if op.Tags[0] == tag.Name {
-				g.Operations = append(g.Operations, a.docsOperation(op))
+				g.Operations = append(g.Operations, pl.docsOperation(op))
 			}
 		}
 		p.Groups = append(p.Groups, g)
@@ -95,10 +95,10 @@ func (a *API) docsPage() docsPage {
 	return p
 }
 
-// operations lists the document's operations by path.
-func (a *API) operations() []*huma.Operation {
+// Operations lists the document's operations by path.
+func (pl *Pipeline) Operations() []*huma.Operation {
 	var all []*huma.Operation
-	for _, item := range a.huma.OpenAPI().Paths {
+	for _, item := range pl.huma.OpenAPI().Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
 			if op != nil {
 				all = append(all, op)
@@ -115,24 +115,24 @@ func (a *API) operations() []*huma.Operation {
 	return all
 }
 
-func (a *API) docsOperation(op *huma.Operation) docsOperation {
+func (pl *Pipeline) docsOperation(op *huma.Operation) docsOperation {
 	d := docsOperation{ID: op.OperationID, Method: op.Method, Class: strings.ToLower(op.Method), Path: op.Path,
 		Summary: op.Summary, Description: op.Description, Curl: curl(op)}
 	for _, p := range op.Parameters {
-		f := a.docsField(p.Name, p.Schema)
+		f := pl.docsField(p.Name, p.Schema)
 		f.Type, f.Required = p.In+", "+f.Type, p.Required
 		f.Text = strings.TrimSpace(p.Description + " " + strings.TrimPrefix(f.Text, p.Description))
 		d.Parameters = append(d.Parameters, f)
 	}
 	if op.RequestBody != nil {
 		for _, media := range op.RequestBody.Content {
-			d.Body = a.docsFields("", media.Schema)
+			d.Body = pl.docsFields("", media.Schema)
 		}
 	}
 	for status, r := range op.Responses {
 		d.Answers = append(d.Answers, docsAnswerOf(status, r))
 		if media := r.Content["application/json"]; media != nil {
-			d.Answer = a.docsFields("", media.Schema)
+			d.Answer = pl.docsFields("", media.Schema)
 		}
 	}
 	slices.SortFunc(d.Answers, func(x, y docsAnswer) int { return strings.Compare(x.Status, y.Status) })
@@ -149,16 +149,16 @@ func docsAnswerOf(status string, r *huma.Response) docsAnswer {
 	return d
 }
 
-func (a *API) resolve(s *huma.Schema) *huma.Schema {
+func (pl *Pipeline) resolve(s *huma.Schema) *huma.Schema {
 	for s != nil && s.Ref != "" {
-		s = a.huma.OpenAPI().Components.Schemas.SchemaFromRef(s.Ref)
+		s = pl.huma.OpenAPI().Components.Schemas.SchemaFromRef(s.Ref)
 	}
 	return s
 }
 
 // docsFields flattens a schema: "reminders[].minutes".
-func (a *API) docsFields(prefix string, s *huma.Schema) []docsField {
-	s = a.resolve(s)
+func (pl *Pipeline) docsFields(prefix string, s *huma.Schema) []docsField {
+	s = pl.resolve(s)
 	if s == nil || s.Type != huma.TypeObject {
 		return nil
 	}
@@ -174,28 +174,28 @@ func (a *API) docsFields(prefix string, s *huma.Schema) []docsField {
 	})
 	var fields []docsField
 	for _, name := range names {
-		f := a.docsField(prefix+name, s.Properties[name])
+		f := pl.docsField(prefix+name, s.Properties[name])
 		f.Required = slices.Contains(s.Required, name)
 		fields = append(fields, f)
-		inner, mark := a.resolve(s.Properties[name]), "."
+		inner, mark := pl.resolve(s.Properties[name]), "."
 		if inner.Type == huma.TypeArray {
-			inner, mark = a.resolve(inner.Items), "[]."
+			inner, mark = pl.resolve(inner.Items), "[]."
 		}
-		fields = append(fields, a.docsFields(prefix+name+mark, inner)...)
+		fields = append(fields, pl.docsFields(prefix+name+mark, inner)...)
 	}
 	return fields
 }
 
-func (a *API) docsField(name string, s *huma.Schema) docsField {
+func (pl *Pipeline) docsField(name string, s *huma.Schema) docsField {
 	f := docsField{Name: name, Text: s.Description}
-	inner := a.resolve(s)
+	inner := pl.resolve(s)
 	f.Type = inner.Type
 	switch {
 	case inner.Format == "date-time":
 		f.Type = "instant"
 	case inner.Type == huma.TypeArray:
-		f.Type = "list of " + a.resolve(inner.Items).Type
-		inner = a.resolve(inner.Items)
+		f.Type = "list of " + pl.resolve(inner.Items).Type
+		inner = pl.resolve(inner.Items)
 	case inner.Pattern == idPattern:
 		f.Type = "id"
 	}
@@ -229,7 +229,7 @@ func curl(op *huma.Operation) string {
 	}
 	lines := []string{strings.Join(parts, " ") + ` "$DROPBELL/api/v1` + path + `"`}
 	switch {
-	case op.Tags[0] == tagStaff:
+	case op.Tags[0] == TagStaff:
 		lines = append(lines, `-H "Authorization: Bearer $KEY"`)
 	case len(op.Security) < 3:
 		lines = append(lines, `-H "Authorization: Bearer $TOKEN"`)

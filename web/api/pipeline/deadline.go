@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"context"
@@ -22,30 +22,30 @@ const (
 // timed returns the request with the time that its answer may take. Reading
 // the body has a limit of its own and comes before: a slow uplink is not
 // Dropbell's delay.
-func (a *API) timed(r *http.Request, t traits) (*http.Request, context.CancelFunc) {
+func (pl *Pipeline) timed(r *http.Request, t Traits) (*http.Request, context.CancelFunc) {
 	ctx, d := r.Context(), staffTimeout
-	if t.access != forStaff {
-		ctx, d = postgres.LimitCalls(ctx, a.callTimeout()), a.requestTimeout()
+	if t.Access != ForStaff {
+		ctx, d = postgres.LimitCalls(ctx, pl.callTimeout()), pl.requestTimeout()
 	}
 	ctx, cancel := context.WithTimeout(ctx, d)
 	return r.WithContext(ctx), cancel
 }
 
-func (a *API) requestTimeout() time.Duration {
-	if a.RequestTimeout > 0 {
-		return a.RequestTimeout
+func (pl *Pipeline) requestTimeout() time.Duration {
+	if pl.deps.RequestTimeout > 0 {
+		return pl.deps.RequestTimeout
 	}
 	return defaultRequestTimeout
 }
 
 // callTimeout bounds one call to the database that an end user waits for.
-func (a *API) callTimeout() time.Duration { return a.requestTimeout() / callsPerRequest }
+func (pl *Pipeline) callTimeout() time.Duration { return pl.requestTimeout() / callsPerRequest }
 
 // budget returns what the operation's requests are counted in, so that a rush
 // of end users leaves room for staff.
-func (a *API) budget(t traits) *middleware.Budget {
-	if t.access == forStaff {
-		return a.StaffBudget
+func (pl *Pipeline) budget(t Traits) *middleware.Budget {
+	if t.Access == ForStaff {
+		return pl.deps.StaffBudget
 	}
-	return a.Budget
+	return pl.deps.Budget
 }

@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"bytes"
@@ -23,59 +23,59 @@ import (
 	"dropbell/web/middleware"
 )
 
-// traits is what the pipeline needs to know about an operation.
-type traits struct {
-	access access
-	// reads is set for operations of staff that change nothing, or not always,
+// Traits is what the pipeline needs to know about an operation.
+type Traits struct {
+	Access Access
+	// Reads is set for operations of staff that change nothing, or not always,
 	// although they are no GET: keys that may only read may call them.
-	reads bool
-	// stream is set for operations that read or write for longer than a
+	Reads bool
+	// Stream is set for operations that read or write for longer than a
 	// request may take; they handle body and deadlines themselves.
-	stream bool
-	// hot operations are logged only when they fail.
-	hot bool
-	// quick, if set, is tried before the general way; it reports whether it
-	// has answered. See [API.quick].
-	quick func(w http.ResponseWriter, r *http.Request, body []byte) bool
+	Stream bool
+	// Hot operations are logged only when they fail.
+	Hot bool
+	// Quick, if set, is tried before the general way; it reports whether it
+	// has answered.
+	Quick func(w http.ResponseWriter, r *http.Request, body []byte) bool
 	// json is set for operations whose body is JSON, needsBody if they cannot do
 	// without; the adapter finds both out.
 	json, needsBody bool
-	// ownKeys is set for operations that make repetitions safe by themselves.
-	ownKeys bool
-	// guard, if set, is asked before anything is stored for the request, even
+	// OwnKeys is set for operations that make repetitions safe by themselves.
+	OwnKeys bool
+	// Guard, if set, is asked before anything is stored for the request, even
 	// its idempotency key; it reports whether it has answered.
-	guard func(w http.ResponseWriter, r *http.Request, body []byte) bool
+	Guard func(w http.ResponseWriter, r *http.Request, body []byte) bool
 }
 
 const traitsKey = "traits"
 
 // adapter puts the pipeline in front of every operation.
-type adapter struct{ *API }
+type adapter struct{ *Pipeline }
 
 // Handle is part of [huma.Adapter].
-func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
-	t, _ := op.Metadata[traitsKey].(traits)
+func (pl adapter) Handle(op *huma.Operation, next func(huma.Context)) {
+	t, _ := op.Metadata[traitsKey].(Traits)
 	t.json = op.RequestBody != nil && op.RequestBody.Content["application/json"] != nil
 	t.needsBody = t.json && op.RequestBody.Required
 	name := op.Method + " " + op.Path
-	a.mux.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
+	pl.mux.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
 		q, r := middleware.Ensure(r)
-		q.Hot, q.Stream = t.hot, t.stream
-		defer a.rescue(w, r)
-		if !t.stream {
-			budget := a.budget(t)
+		q.Hot, q.Stream = t.Hot, t.Stream
+		defer pl.rescue(w, r)
+		if !t.Stream {
+			budget := pl.budget(t)
 			if !budget.Enter() {
-				a.problem(r.Context(), errTooMany).write(w)
+				pl.Problem(r.Context(), errTooMany).Write(w)
 				return
 			}
 			defer budget.Leave()
 		}
-		if t.access == forStaff || t.access == forPayment {
+		if t.Access == ForStaff || t.Access == ForPayment {
 			var told func()
-			r, told = a.fromStaff(q, r)
+			r, told = pl.fromStaff(q, r)
 			defer told()
 		}
-		err := a.admit(w, r, t.access)
+		err := pl.admit(w, r, t.Access)
 		if err == nil {
 			err = t.permits(r)
 		}
@@ -83,33 +83,33 @@ func (a adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 			err = plain(r)
 		}
 		if err != nil {
-			a.noteRefusal(r, name, err)
-			a.problem(r.Context(), err).write(w)
+			pl.noteRefusal(r, name, err)
+			pl.Problem(r.Context(), err).Write(w)
 			return
 		}
-		a.noteActing(r, name)
+		pl.noteActing(r, name)
 		h := w.Header()
 		h["Cache-Control"] = noStore
-		if t.stream {
+		if t.Stream {
 			if r.Method != http.MethodHead { // which has no use for what may take long
 				next(humachi.NewContext(op, r, w))
 			}
 			return
 		}
-		if t.quick != nil && r.URL.RawQuery == "" && plainJSON(r.Header) {
-			a.quickly(w, r, t, func(w http.ResponseWriter, r *http.Request) {
+		if t.Quick != nil && r.URL.RawQuery == "" && plainJSON(r.Header) {
+			pl.quickly(w, r, t, func(w http.ResponseWriter, r *http.Request) {
 				next(humachi.NewContext(op, r, w))
 			})
 			return
 		}
-		a.serve(w, r, t, func(w http.ResponseWriter, r *http.Request) {
+		pl.serve(w, r, t, func(w http.ResponseWriter, r *http.Request) {
 			next(humachi.NewContext(op, r, w))
 		})
 	})
 }
 
 // single are headers of which a second one would be overlooked.
-var single = []string{idempotencyHeader, "Authorization", "X-User-Id", "If-Match"}
+var single = []string{IdempotencyHeader, "Authorization", "X-User-Id", "If-Match"}
 
 // repeated is the one parameter that a query may hold more than once.
 const repeated = "reminder"
@@ -118,11 +118,11 @@ const repeated = "reminder"
 // which a part would be overlooked.
 func plain(r *http.Request) error {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return errMediaType.Because("send the body without Content-Encoding")
+		return ErrMediaType.Because("send the body without Content-Encoding")
 	}
 	for _, name := range single {
 		if len(r.Header[name]) > 1 {
-			return refused("header."+name, "is given %d times", len(r.Header[name]))
+			return Refused("header."+name, "is given %d times", len(r.Header[name]))
 		}
 	}
 	if r.URL.RawQuery == "" {
@@ -130,7 +130,7 @@ func plain(r *http.Request) error {
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return refused("query", "cannot be read: write special characters as %%xx")
+		return Refused("query", "cannot be read: write special characters as %%xx")
 	}
 	e := &fault.Fields{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -147,26 +147,26 @@ func plain(r *http.Request) error {
 var noStore = []string{"no-store"}
 
 // admit finds out who calls and whether it is not too often.
-func (a *API) admit(w http.ResponseWriter, r *http.Request, needed access) error {
+func (pl *Pipeline) admit(w http.ResponseWriter, r *http.Request, needed Access) error {
 	q := middleware.From(r.Context())
-	c, err := a.authenticate(r, needed)
+	c, err := pl.authenticate(r, needed)
 	if c != nil {
 		q.Principal, q.Actor = c, c.kind()
 	}
 	if err != nil {
-		return a.countFailure(q, r, err)
+		return pl.countFailure(q, r, err)
 	}
-	limiter, key := a.users, middleware.LimitKey{Kind: 'u', Low: uint64(c.user)}
+	limiter, key := pl.users, middleware.LimitKey{Kind: 'u', Low: uint64(c.User)}
 	switch {
-	case c.key != nil:
-		limiter, key = a.keyed, middleware.LimitKey{Kind: 'k', Low: uint64(c.key.ID)}
-	case c.user == 0:
+	case c.Key != nil:
+		limiter, key = pl.keyed, middleware.LimitKey{Kind: 'k', Low: uint64(c.Key.ID)}
+	case c.User == 0:
 		key = middleware.AddressKey('a', q.ClientIP(r))
 	}
 	if limiter.Unlimited() {
 		return nil
 	}
-	return limited(w, limiter.Allow(key, a.Now()))
+	return limited(w, limiter.Allow(key, pl.deps.Now()))
 }
 
 // limited writes the headers of draft-ietf-httpapi-ratelimit-headers-06.
@@ -178,23 +178,23 @@ func limited(w http.ResponseWriter, d middleware.Decision) error {
 	if d.Allowed {
 		return nil
 	}
-	return retryLater(errRateLimited, d.RetryAfter)
+	return RetryLater(ErrRateLimited, d.RetryAfter)
 }
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // serve reads the body before anything looks at it, so that what is wrong
 // with it is told in our words, and answers repeated requests from memory.
-func (a *API) serve(w http.ResponseWriter, r *http.Request, t traits, next http.HandlerFunc) {
+func (pl *Pipeline) serve(w http.ResponseWriter, r *http.Request, t Traits, next http.HandlerFunc) {
 	switch r.Method {
 	case http.MethodDelete:
 		if err := bodiless(w, r); err != nil {
-			a.problem(r.Context(), err).write(w)
+			pl.Problem(r.Context(), err).Write(w)
 			return
 		}
 		fallthrough
 	case http.MethodGet, http.MethodHead:
-		r, cancel := a.timed(r, t)
+		r, cancel := pl.timed(r, t)
 		defer cancel()
 		next(w, r)
 		return
@@ -202,20 +202,20 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, t traits, next http.
 	b := bodies.Get().(*body)
 	defer b.free()
 	if err := b.read(w, r); err != nil {
-		a.problem(r.Context(), err).write(w)
+		pl.Problem(r.Context(), err).Write(w)
 		return
 	}
-	r, cancel := a.timed(r, t)
+	r, cancel := pl.timed(r, t)
 	defer cancel()
 	if err := t.judge(r, b.buf.Bytes()); err != nil {
-		a.problem(r.Context(), err).write(w)
+		pl.Problem(r.Context(), err).Write(w)
 		return
 	}
-	if t.guard != nil && t.guard(w, r, b.buf.Bytes()) {
+	if t.Guard != nil && t.Guard(w, r, b.buf.Bytes()) {
 		return
 	}
-	if keys := r.Header[idempotencyHeader]; len(keys) > 0 && r.Method == http.MethodPost && !t.ownKeys {
-		a.once(w, r, b.buf.Bytes(), next)
+	if keys := r.Header[IdempotencyHeader]; len(keys) > 0 && r.Method == http.MethodPost && !t.OwnKeys {
+		pl.once(w, r, b.buf.Bytes(), next)
 		return
 	}
 	next(w, r)
@@ -233,7 +233,7 @@ func bodiless(w http.ResponseWriter, r *http.Request) error {
 	if said := string(bytes.TrimSpace(text)); err == nil && len(text) < 64 && (said == "" || said == "{}") {
 		return nil
 	}
-	return refused("body", "this takes no body; say in the address and its query what is meant")
+	return Refused("body", "this takes no body; say in the address and its query what is meant")
 }
 
 // body is a request's body in memory that is used again.
@@ -257,8 +257,8 @@ func (b *body) Read(p []byte) (int, error) { return b.rd.Read(p) }
 // Close is part of [io.ReadCloser].
 func (b *body) Close() error { return nil }
 
-// read replaces r.Body by what it held. It returns errTooLarge, errTimeout
-// or errMalformed.
+// read replaces r.Body by what it held. It returns errTooLarge, ErrTimeout
+// or ErrMalformed.
 func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > maxBody {
 		return errTooLarge
@@ -271,25 +271,25 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case b.buf.Len() > maxBody:
 		return errTooLarge
-	case isTimeout(err):
-		return errTimeout
+	case IsTimeout(err):
+		return ErrTimeout
 	case err != nil:
-		return errMalformed.Because("the body could not be read to its end")
+		return ErrMalformed.Because("the body could not be read to its end")
 	case !utf8.Valid(b.buf.Bytes()):
-		return errMalformed.Because("the body is not valid UTF-8")
+		return ErrMalformed.Because("the body is not valid UTF-8")
 	}
 	b.rd.Reset(b.buf.Bytes())
 	r.Body = b
 	return nil
 }
 
-func isTimeout(err error) bool {
+func IsTimeout(err error) bool {
 	n, ok := errors.AsType[net.Error](err)
 	return ok && n.Timeout()
 }
 
 // rescue turns a panic into a problem, unless an answer has begun.
-func (a *API) rescue(w http.ResponseWriter, r *http.Request) {
+func (pl *Pipeline) rescue(w http.ResponseWriter, r *http.Request) {
 	p := recover()
 	if p == nil {
 		return
@@ -301,6 +301,6 @@ func (a *API) rescue(w http.ResponseWriter, r *http.Request) {
 	if q.Answered() {
 		panic(p) // too late for another answer; the middleware cuts the connection
 	}
-	a.log.ErrorContext(r.Context(), "handler panicked", "request_id", q.ID, "panic", p, "stack", string(debug.Stack()))
-	newProblem(errInternal, q.ID).write(w)
+	pl.log.ErrorContext(r.Context(), "handler panicked", "request_id", q.ID, "panic", p, "stack", string(debug.Stack()))
+	newProblem(errInternal, q.ID).Write(w)
 }

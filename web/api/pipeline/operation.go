@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"encoding/json"
@@ -11,10 +11,10 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// A route describes one operation: to the pipeline and to the reader of the
+// A Route describes one operation: to the pipeline and to the reader of the
 // document.
-type route struct {
-	traits
+type Route struct {
+	Traits
 	Method      string
 	Path        string
 	ID          string
@@ -31,17 +31,19 @@ type route struct {
 	Example string
 }
 
+// The groups of operations in the document.
 const (
-	tagUsers = "For end users"
-	tagStaff = "For staff and automation"
+	TagUsers   = "For end users"
+	TagPayment = "For payment"
+	TagStaff   = "For staff and automation"
 )
 
-func (a *API) operation(r route) huma.Operation {
+func (pl *Pipeline) Operation(r Route) huma.Operation {
 	op := huma.Operation{
 		Method: r.Method, Path: r.Path, OperationID: r.ID, Summary: r.Summary, Description: r.Description,
-		Tags: []string{r.Tag}, DefaultStatus: r.Status, Metadata: map[string]any{traitsKey: r.traits},
+		Tags: []string{r.Tag}, DefaultStatus: r.Status, Metadata: map[string]any{traitsKey: r.Traits},
 		MaxBodyBytes: maxBody + 2, BodyReadTimeout: -1, // the pipeline has done both
-		Security: r.security(), Parameters: r.headers(), Responses: a.responses(r),
+		Security: r.security(), Parameters: r.headers(), Responses: pl.responses(r),
 		RejectUnknownQueryParameters: true,
 	}
 	if r.Example != "" {
@@ -50,25 +52,25 @@ func (a *API) operation(r route) huma.Operation {
 	return op
 }
 
-func (r route) security() []map[string][]string {
+func (r Route) security() []map[string][]string {
 	token, key := map[string][]string{"userToken": {}}, map[string][]string{"serviceKey": {}}
-	switch r.access {
-	case forStaff, forPayment:
+	switch r.Access {
+	case ForStaff, ForPayment:
 		return []map[string][]string{key}
-	case forAnybody:
+	case ForAnybody:
 		return []map[string][]string{token, key, {}}
 	}
 	return []map[string][]string{token, key}
 }
 
-func (r route) headers() []*huma.Param {
+func (r Route) headers() []*huma.Param {
 	text := func(most int) *huma.Schema { return &huma.Schema{Type: huma.TypeString, MaxLength: &most} }
 	var ps []*huma.Param
-	if r.access == forUsers || r.access == forOwners {
+	if r.Access == ForUsers || r.Access == ForOwners {
 		ps = append(ps, &huma.Param{Name: "X-User-ID", In: "header", Schema: text(19),
 			Description: "With a service key that has the scope act-as-user: the user the request is about."})
 	}
-	if r.access == forPayment {
+	if r.Access == ForPayment {
 		ps = append(ps, &huma.Param{Name: "X-User-ID", In: "header", Schema: text(19),
 			Description: "With a service key that also has the scope act-as-user: the coupon must belong to this user."})
 	}
@@ -81,24 +83,24 @@ func (r route) headers() []*huma.Param {
 }
 
 // remembered says for how long a repetition is recognised.
-func (r route) remembered() string {
-	if r.ownKeys {
+func (r Route) remembered() string {
+	if r.OwnKeys {
 		return "at any later time"
 	}
 	return "within 24 hours"
 }
 
-func (r route) hasBody() bool {
+func (r Route) hasBody() bool {
 	return r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch
 }
 
 // codes returns all codes of the route in the order of the table.
-func (r route) codes() []code {
+func (r Route) codes() []code {
 	names := append([]string{"invalid_request", "rate_limited", "internal", "overloaded", "unauthenticated"}, r.Codes...)
-	if r.access != forAnybody {
+	if r.Access != ForAnybody {
 		names = append(names, "forbidden")
 	}
-	if r.hasBody() && !r.stream {
+	if r.hasBody() && !r.Stream {
 		names = append(names, "malformed_json", "too_large", "unsupported_media_type", "request_timeout")
 	}
 	if r.Method == http.MethodPost {
@@ -107,8 +109,8 @@ func (r route) codes() []code {
 	return slices.DeleteFunc(slices.Clone(codes), func(c code) bool { return !slices.Contains(names, c.Code) })
 }
 
-func (a *API) responses(r route) map[string]*huma.Response {
-	schema := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
+func (pl *Pipeline) responses(r Route) map[string]*huma.Response {
+	schema := pl.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
 	all := map[string]*huma.Response{}
 	for _, c := range r.codes() {
 		status := strconv.Itoa(c.Status)

@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	idempotencyHeader = "Idempotency-Key"
-	replayedHeader    = "Idempotency-Replayed"
+	IdempotencyHeader = "Idempotency-Key"
+	ReplayedHeader    = "Idempotency-Replayed"
 	// attemptLease is how long an attempt at a request may be silent before a
 	// repetition takes its place: its process has died. A living one renews it.
 	attemptLease = 5 * time.Second
@@ -39,9 +39,9 @@ func Recovering(ctx context.Context) bool {
 	return a.again
 }
 
-// requestKey names the request for stores that make creation repeatable;
+// RequestKey names the request for stores that make creation repeatable;
 // empty without an idempotency key.
-func requestKey(ctx context.Context) string {
+func RequestKey(ctx context.Context) string {
 	a, ok := ctx.Value(attemptKey{}).(attempt)
 	if !ok {
 		return ""
@@ -52,32 +52,32 @@ func requestKey(ctx context.Context) string {
 
 // once answers a request that carries an idempotency key: from memory if it
 // was answered before, else by carrying it out and keeping the answer.
-func (a *API) once(w http.ResponseWriter, r *http.Request, body []byte, next http.HandlerFunc) {
-	key := r.Header.Get(idempotencyHeader)
-	if !printable(key) {
-		a.problem(r.Context(), refused("header."+idempotencyHeader, badKey)).write(w)
+func (pl *Pipeline) once(w http.ResponseWriter, r *http.Request, body []byte, next http.HandlerFunc) {
+	key := r.Header.Get(IdempotencyHeader)
+	if !Printable(key) {
+		pl.Problem(r.Context(), Refused("header."+IdempotencyHeader, BadKey)).Write(w)
 		return
 	}
-	q := postgres.IdempotencyRequest{Actor: callerOf(r.Context()).scope(), Key: key, Hash: fingerprint(r, body)}
-	found, err := a.Idempotency.Begin(r.Context(), q, attemptLease)
+	q := postgres.IdempotencyRequest{Actor: CallerOf(r.Context()).scope(), Key: key, Hash: fingerprint(r, body)}
+	found, err := pl.deps.Idempotency.Begin(r.Context(), q, attemptLease)
 	q.Attempt = found.Attempt
 	switch {
 	case err != nil:
-		a.problem(r.Context(), err).write(w)
+		pl.Problem(r.Context(), err).Write(w)
 	case found.Conflict:
-		a.problem(r.Context(), errKeyConflict).write(w)
+		pl.Problem(r.Context(), errKeyConflict).Write(w)
 	case found.Busy:
-		a.problem(r.Context(), errKeyInProgress).write(w)
+		pl.Problem(r.Context(), errKeyInProgress).Write(w)
 	case found.Answered:
 		replay(w, found)
 	default:
-		a.carryOut(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, attempt{q, found.Again})), next)
+		pl.carryOut(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, attempt{q, found.Again})), next)
 	}
 }
 
-const badKey = "must be 1 to 255 printable ASCII characters"
+const BadKey = "must be 1 to 255 printable ASCII characters"
 
-func printable(key string) bool {
+func Printable(key string) bool {
 	if key == "" || len(key) > 255 {
 		return false
 	}
@@ -105,7 +105,7 @@ func replay(w http.ResponseWriter, found postgres.Recorded) {
 	for name, values := range found.Header {
 		h[name] = values
 	}
-	h.Set(replayedHeader, "true")
+	h.Set(ReplayedHeader, "true")
 	w.WriteHeader(found.Status)
 	_, _ = w.Write(found.Body) // the client may be gone
 }
@@ -114,27 +114,27 @@ func replay(w http.ResponseWriter, found postgres.Recorded) {
 // answer that says "later" is not kept; neither is one cut short by a panic.
 // If this attempt was thought dead, another one's answer counts, and this
 // client is told to ask for it.
-func (a *API) carryOut(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+func (pl *Pipeline) carryOut(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 	q := r.Context().Value(attemptKey{}).(attempt).request
 	rec := &recording{header: http.Header{}, status: http.StatusOK}
-	r, settle := a.hold(r, q)
+	r, settle := pl.hold(r, q)
 	ended := false
 	defer func() {
 		settle()
 		if !ended {
-			_ = a.end(r, func(ctx context.Context) error { return a.Idempotency.Fail(ctx, q) })
+			_ = pl.end(r, func(ctx context.Context) error { return pl.deps.Idempotency.Fail(ctx, q) })
 		}
 	}()
 	next(rec, r)
 	ended = true
-	err := a.end(r, func(ctx context.Context) error {
+	err := pl.end(r, func(ctx context.Context) error {
 		if rec.status >= 500 || rec.status == http.StatusTooManyRequests {
-			return a.Idempotency.Fail(ctx, q)
+			return pl.deps.Idempotency.Fail(ctx, q)
 		}
-		return a.Idempotency.Finish(ctx, q, postgres.Recorded{Status: rec.status, Header: rec.header, Body: rec.body.Bytes()})
+		return pl.deps.Idempotency.Finish(ctx, q, postgres.Recorded{Status: rec.status, Header: rec.header, Body: rec.body.Bytes()})
 	})
 	if errors.Is(err, postgres.ErrAttemptLost) {
-		a.problem(r.Context(), errKeyInProgress).write(w)
+		pl.Problem(r.Context(), errKeyInProgress).Write(w)
 		return
 	}
 	h := w.Header()
@@ -148,14 +148,14 @@ func (a *API) carryOut(w http.ResponseWriter, r *http.Request, next http.Handler
 // hold renews the attempt's lease until settle is called, and cancels the
 // request if the lease is lost all the same. Few requests last long enough
 // for a renewal, so it costs a timer.
-func (a *API) hold(r *http.Request, q postgres.IdempotencyRequest) (held *http.Request, settle func()) {
+func (pl *Pipeline) hold(r *http.Request, q postgres.IdempotencyRequest) (held *http.Request, settle func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	timer := time.AfterFunc(renewEvery, func() {
 		tick := time.NewTicker(renewEvery)
 		defer tick.Stop()
 		for ctx.Err() == nil {
 			// What fails for another reason may work the next time.
-			if err := a.Idempotency.Renew(ctx, q, attemptLease); errors.Is(err, postgres.ErrAttemptLost) {
+			if err := pl.deps.Idempotency.Renew(ctx, q, attemptLease); errors.Is(err, postgres.ErrAttemptLost) {
 				cancel()
 			}
 			select {
@@ -169,23 +169,23 @@ func (a *API) hold(r *http.Request, q postgres.IdempotencyRequest) (held *http.R
 
 // end outlives a client that has hung up. If it fails, the answer goes out all
 // the same: the change is made, and a repetition recovers it.
-func (a *API) end(r *http.Request, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), a.endTimeout(r.Context()))
+func (pl *Pipeline) end(r *http.Request, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), pl.endTimeout(r.Context()))
 	defer cancel()
 	err := do(ctx)
 	if err != nil {
-		a.log.WarnContext(ctx, "cannot store the outcome of an idempotent request",
+		pl.log.WarnContext(ctx, "cannot store the outcome of an idempotent request",
 			"request_id", middleware.From(r.Context()).ID, "err", err)
 	}
 	return err
 }
 
 // endTimeout is how long the client's answer waits for the outcome to be stored.
-func (a *API) endTimeout(ctx context.Context) time.Duration {
-	if c := callerOf(ctx); c.key != nil && c.key.Has(staff.ScopeAdmin) {
+func (pl *Pipeline) endTimeout(ctx context.Context) time.Duration {
+	if c := CallerOf(ctx); c.Key != nil && c.Key.Has(staff.ScopeAdmin) {
 		return 5 * time.Second
 	}
-	return a.callTimeout()
+	return pl.callTimeout()
 }
 
 // recording keeps an answer instead of sending it.

@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"cmp"
@@ -16,8 +16,6 @@ import (
 // Version is the version of the contract.
 const Version = "1.0.0"
 
-func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
-
 func config(publicURL string) huma.Config {
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	return huma.Config{
@@ -28,9 +26,9 @@ func config(publicURL string) huma.Config {
 					"application/problem+json (RFC 9457) with a stable code. Unknown fields are refused."},
 			Servers: []*huma.Server{{URL: strings.TrimRight(publicURL, "/") + "/api/v1"}},
 			Tags: []*huma.Tag{
-				{Name: tagUsers, Description: "Called by the shop's app with the user's token, or by the shop's services with a key that acts as the user."},
-				{Name: tagPayment, Description: "Called by the payment service with a key that has the scope payment: try, confirm, cancel, and refund."},
-				{Name: tagStaff, Description: "Called with a service key; the same rules hold as in the console."},
+				{Name: TagUsers, Description: "Called by the shop's app with the user's token, or by the shop's services with a key that acts as the user."},
+				{Name: TagPayment, Description: "Called by the payment service with a key that has the scope payment: try, confirm, cancel, and refund."},
+				{Name: TagStaff, Description: "Called with a service key; the same rules hold as in the console."},
 			},
 			Components: &huma.Components{
 				Schemas: registry,
@@ -49,9 +47,10 @@ func config(publicURL string) huma.Config {
 	}
 }
 
-// finishDocument fixes the document when all operations are known.
-func (a *API) finishDocument() {
-	doc := a.huma.OpenAPI()
+// Finish fixes the document when all operations are known. forReading are
+// changes of what only readers of the document see.
+func (pl *Pipeline) Finish(forReading ...func(*huma.OpenAPI) (undo func())) {
+	doc := pl.huma.OpenAPI()
 	schemas := doc.Components.Schemas.Map()
 	// huma registers its own error types, which never go out.
 	delete(schemas, "ErrorModel")
@@ -68,19 +67,19 @@ func (a *API) finishDocument() {
 			}
 		}
 	}
-	defer a.forReaders()()
+	defer pl.forReaders(forReading)()
 	spec, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {
 		panic(err) // the document is made of constants
 	}
-	a.spec = spec
+	pl.spec = spec
 }
 
 // forReaders changes what only readers of the document see, until the function
 // it returns is called. huma judges requests by the same schemas, and would
 // judge or complete them differently.
-func (a *API) forReaders() (undo func()) {
-	doc := a.huma.OpenAPI()
+func (pl *Pipeline) forReaders(changes []func(*huma.OpenAPI) (undo func())) (undo func()) {
+	doc := pl.huma.OpenAPI()
 	undos := []func(){sayNull(doc.Components.Schemas)}
 	for _, schema := range doc.Components.Schemas.Map() {
 		for name, p := range schema.Properties {
@@ -96,23 +95,14 @@ func (a *API) forReaders() (undo func()) {
 			undos = append(undos, func() { schema.Properties[name] = p })
 		}
 	}
-	for _, p := range doc.Paths["/reservations/{template_id}"].Delete.Parameters {
-		if p.Name == "minutes" { // read as text, to say in our words when it is no number
-			text := p.Schema
-			p.Schema = &huma.Schema{Type: huma.TypeInteger, Enum: minutesOf(doc), Examples: []any{10}}
-			undos = append(undos, func() { p.Schema = text })
-		}
+	for _, change := range changes {
+		undos = append(undos, change(doc))
 	}
 	return func() {
 		for _, u := range slices.Backward(undos) {
 			u()
 		}
 	}
-}
-
-// minutesOf returns the values that minutes can have, as a reservation's.
-func minutesOf(doc *huma.OpenAPI) []any {
-	return doc.Components.Schemas.Map()["ReminderWish"].Properties["minutes"].Enum
 }
 
 // sayNull makes fields that hold another schema, or null, say so, until the
@@ -188,13 +178,13 @@ func finishAnswers(op *huma.Operation) {
 }
 
 // OpenAPI returns the document in JSON.
-func (a *API) OpenAPI() []byte { return a.spec }
+func (pl *Pipeline) OpenAPI() []byte { return pl.spec }
 
 // ServeOpenAPI serves the document; mount it at /openapi.json.
-func (a *API) ServeOpenAPI(w http.ResponseWriter, _ *http.Request) {
+func (pl *Pipeline) ServeOpenAPI(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "application/openapi+json")
 	h.Set("Cache-Control", "public, max-age=300")
 	h.Set("Access-Control-Allow-Origin", "*") // it is public; tools load it from elsewhere
-	_, _ = w.Write(a.spec)                    // the client may be gone
+	_, _ = w.Write(pl.spec)                   // the client may be gone
 }

@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"context"
@@ -14,84 +14,84 @@ import (
 	"dropbell/web/middleware"
 )
 
-// access is who may call an operation.
-type access int
+// Access is who may call an operation.
+type Access int
 
 const (
-	// forUsers takes a user's token, or a service key that names the user.
-	forUsers access = iota
-	// forAnybody also takes nobody's request; credentials, if sent, must be valid.
-	forAnybody
-	// forStaff takes service keys that stand for a role.
-	forStaff
-	// forPayment takes service keys of the payment service, which may name the
+	// ForUsers takes a user's token, or a service key that names the user.
+	ForUsers Access = iota
+	// ForAnybody also takes nobody's request; credentials, if sent, must be valid.
+	ForAnybody
+	// ForStaff takes service keys that stand for a role.
+	ForStaff
+	// ForPayment takes service keys of the payment service, which may name the
 	// owner of the coupon if they may act as users.
-	forPayment
-	// forOwners takes what forUsers takes, and payment's keys that name no user.
-	forOwners
+	ForPayment
+	// ForOwners takes what ForUsers takes, and payment's keys that name no user.
+	ForOwners
 )
 
-// caller is who makes a request.
-type caller struct {
-	// user is whom the request is about; 0 for staff and anonymous calls.
-	user user.ID
-	// key is the service key used, nil for a user's own token.
-	key *staff.Key
-	// until is when the credentials end; zero = never.
-	until time.Time
+// Caller is who makes a request.
+type Caller struct {
+	// User is whom the request is about; 0 for staff and anonymous calls.
+	User user.ID
+	// Key is the service key used, nil for a user's own token.
+	Key *staff.Key
+	// Until is when the credentials end; zero = never.
+	Until time.Time
 	// withdrawn reports whether the key that signed the token is no longer
 	// published, or the service key was revoked; nil = neither can happen.
 	withdrawn func() bool
 }
 
-func (c *caller) isWithdrawn() bool { return c.withdrawn != nil && c.withdrawn() }
+func (c *Caller) IsWithdrawn() bool { return c.withdrawn != nil && c.withdrawn() }
 
-func (c *caller) kind() string {
+func (c *Caller) kind() string {
 	switch {
-	case c.key != nil:
-		return c.key.Actor().Label
-	case c.user != 0:
+	case c.Key != nil:
+		return c.Key.Actor().Label
+	case c.User != 0:
 		return "user"
 	}
 	return "anonymous"
 }
 
 // scope separates one caller's idempotency keys from another's.
-func (c *caller) scope() string {
-	label := "user:" + c.user.String()
-	if c.key != nil {
-		label = c.key.Actor().Label + "/" + label
+func (c *Caller) scope() string {
+	label := "user:" + c.User.String()
+	if c.Key != nil {
+		label = c.Key.Actor().Label + "/" + label
 	}
 	return label
 }
 
-// userOf returns whom the request is about.
-func userOf(ctx context.Context) user.ID { return callerOf(ctx).user }
+// UserOf returns whom the request is about.
+func UserOf(ctx context.Context) user.ID { return CallerOf(ctx).User }
 
-// actorOf returns who makes a staff request.
-func actorOf(ctx context.Context) staff.Actor {
-	if c := callerOf(ctx); c.key != nil {
-		return c.key.Actor()
+// ActorOf returns who makes a staff request.
+func ActorOf(ctx context.Context) staff.Actor {
+	if c := CallerOf(ctx); c.Key != nil {
+		return c.Key.Actor()
 	}
 	return staff.Actor{}
 }
 
-// callerOf returns the zero caller, who may do nothing, outside the pipeline.
-func callerOf(ctx context.Context) *caller {
+// CallerOf returns the zero caller, who may do nothing, outside the pipeline.
+func CallerOf(ctx context.Context) *Caller {
 	if q := middleware.From(ctx); q != nil {
-		if c, ok := q.Principal.(*caller); ok {
+		if c, ok := q.Principal.(*Caller); ok {
 			return c
 		}
 	}
-	return &caller{}
+	return &Caller{}
 }
 
 // authenticate finds out who calls and whether an operation is for them. A
 // caller who is known is returned with the refusal, too.
-func (a *API) authenticate(r *http.Request, needed access) (*caller, error) {
+func (pl *Pipeline) authenticate(r *http.Request, needed Access) (*Caller, error) {
 	header := r.Header.Get("Authorization")
-	if header == "" && needed == forAnybody {
-		return &caller{}, nil
+	if header == "" && needed == ForAnybody {
+		return &Caller{}, nil
 	}
 	scheme, credential, _ := strings.Cut(header, " ")
 	credential = strings.TrimSpace(credential)
@@ -99,9 +99,9 @@ func (a *API) authenticate(r *http.Request, needed access) (*caller, error) {
 		return nil, staff.ErrUnauthenticated.Because("send a token or an API key as Authorization: Bearer …")
 	}
 	if looksLikeToken(credential) {
-		return a.byToken(r, credential, needed)
+		return pl.byToken(r, credential, needed)
 	}
-	return a.byKey(r, credential, needed)
+	return pl.byKey(r, credential, needed)
 }
 
 // looksLikeToken tells a JWT, three parts between dots, from a service key.
@@ -109,18 +109,18 @@ func looksLikeToken(s string) bool {
 	return strings.Count(s, ".") == 2 && !strings.HasPrefix(s, staff.KeyPrefix)
 }
 
-func (a *API) byToken(r *http.Request, token string, needed access) (*caller, error) {
-	if a.Tokens == nil {
+func (pl *Pipeline) byToken(r *http.Request, token string, needed Access) (*Caller, error) {
+	if pl.deps.Tokens == nil {
 		return nil, staff.ErrUnauthenticated.Because("this server takes no user tokens")
 	}
-	c, err := a.Tokens.caller(r.Context(), token)
+	c, err := pl.deps.Tokens.caller(r.Context(), token)
 	if err != nil {
 		return nil, err
 	}
-	if needed == forStaff || needed == forPayment {
+	if needed == ForStaff || needed == ForPayment {
 		return c, staff.ErrForbidden.Because("this is for service keys; user tokens are not accepted here")
 	}
-	if named := r.Header.Get(userHeader); named != "" && named != c.user.String() {
+	if named := r.Header.Get(userHeader); named != "" && named != c.User.String() {
 		return c, staff.ErrForbidden.Because("the token belongs to another user than X-User-ID names")
 	}
 	return c, nil
@@ -136,30 +136,30 @@ func clientOf(r *http.Request) netip.Addr {
 	return netip.Addr{}
 }
 
-func (a *API) byKey(r *http.Request, secret string, needed access) (*caller, error) {
-	key, err := a.keys.key(r.Context(), secret, clientOf(r))
+func (pl *Pipeline) byKey(r *http.Request, secret string, needed Access) (*Caller, error) {
+	key, err := pl.keys.key(r.Context(), secret, clientOf(r))
 	if err != nil {
 		return nil, err
 	}
-	c := &caller{key: key, withdrawn: func() bool { return a.keys.revoked(secret) }}
+	c := &Caller{Key: key, withdrawn: func() bool { return pl.keys.revoked(secret) }}
 	if key.ExpiresAt != nil {
-		c.until = *key.ExpiresAt
+		c.Until = *key.ExpiresAt
 	}
 	switch needed {
-	case forAnybody:
+	case ForAnybody:
 		return c, nil
-	case forStaff:
+	case ForStaff:
 		if !key.Has(staff.ScopeAdmin) && !key.Has(staff.ScopeRead) {
 			return c, staff.ErrForbidden.Because("this needs a key with the scope admin or, for reading, read")
 		}
 		return c, nil
-	case forPayment:
+	case ForPayment:
 		if !key.Has(staff.ScopePayment) {
 			return c, staff.ErrForbidden.Because("this needs a key with the scope payment")
 		}
 	}
 	named := r.Header.Get(userHeader)
-	if named == "" && (needed == forPayment || needed == forOwners && key.Has(staff.ScopePayment)) {
+	if named == "" && (needed == ForPayment || needed == ForOwners && key.Has(staff.ScopePayment)) {
 		return c, nil
 	}
 	if named == "" {
@@ -168,39 +168,39 @@ func (a *API) byKey(r *http.Request, secret string, needed access) (*caller, err
 	if !key.Has(staff.ScopeActAsUser) {
 		return c, staff.ErrForbidden.Because("naming a user in X-User-ID needs a key with the scope act-as-user")
 	}
-	if c.user, err = user.ParseID(named); err != nil {
-		return nil, refused("header.X-User-ID", idElsewhere)
+	if c.User, err = user.ParseID(named); err != nil {
+		return nil, Refused("header.X-User-ID", idElsewhere)
 	}
 	return c, nil
 }
 
 // permits refuses a change by a key that may only read, before anything else
 // of the request is looked at. The use cases check the rest, such as shops.
-func (t traits) permits(r *http.Request) error {
-	if t.access != forStaff || t.reads || r.Method == http.MethodGet || r.Method == http.MethodHead {
+func (t Traits) permits(r *http.Request) error {
+	if t.Access != ForStaff || t.Reads || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
 	}
-	if c := callerOf(r.Context()); c.key == nil || !c.key.Has(staff.ScopeAdmin) {
+	if c := CallerOf(r.Context()); c.Key == nil || !c.Key.Has(staff.ScopeAdmin) {
 		return staff.ErrForbidden.Because("this needs a key with the scope admin")
 	}
 	return nil
 }
 
 // countFailure slows down whoever tries credentials out.
-func (a *API) countFailure(q *middleware.Request, r *http.Request, err error) error {
+func (pl *Pipeline) countFailure(q *middleware.Request, r *http.Request, err error) error {
 	if fault.KindOf(err) != fault.Unauthenticated || r.Header.Get("Authorization") == "" {
 		return err
 	}
-	d := a.failed.Allow(middleware.AddressKey('f', q.ClientIP(r)), a.Now())
+	d := pl.failed.Allow(middleware.AddressKey('f', q.ClientIP(r)), pl.deps.Now())
 	if d.Allowed {
 		return err
 	}
-	return retryLater(errRateLimited.Because("too many attempts with invalid credentials"), d.RetryAfter)
+	return RetryLater(ErrRateLimited.Because("too many attempts with invalid credentials"), d.RetryAfter)
 }
 
-// retryLater returns f with when to come back, in words and for the header
+// RetryLater returns f with when to come back, in words and for the header
 // Retry-After.
-func retryLater(f *fault.Fault, after time.Duration) error {
+func RetryLater(f *fault.Fault, after time.Duration) error {
 	after = max(after, time.Millisecond)
 	unit := "seconds"
 	if seconds(after) == 1 {

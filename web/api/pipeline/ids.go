@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ const zeroPattern = `^(0|[1-9][0-9]{0,18})$`
 
 // The same in words. Ids in bodies are strings: JavaScript cannot hold 63 bits.
 const (
-	idInBody    = `must be a positive whole number below 2^63 in quotes, such as "17"`
+	IDInBody    = `must be a positive whole number below 2^63 in quotes, such as "17"`
 	idElsewhere = "must be a positive whole number below 2^63, such as 17"
 	zeroOrID    = "must be 0 or a positive whole number below 2^63, such as 17"
 )
@@ -24,7 +24,7 @@ const (
 // idRule says what the id at a place must be.
 func idRule(place string) string {
 	if strings.HasPrefix(place, "body") {
-		return idInBody
+		return IDInBody
 	}
 	return idElsewhere
 }
@@ -35,13 +35,13 @@ var (
 	notZeroOr = fmt.Sprintf(validation.MsgExpectedMatchPattern, zeroPattern)
 )
 
-// parseID reads what the schema has matched with [idPattern].
-func parseID(place, s string) (int64, error) {
+// ParseID reads what the schema has matched with [idPattern].
+func ParseID(place, s string) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 {
-		return 0, refused(place, "%s", idRule(place))
+		return 0, Refused(place, "%s", idRule(place))
 	}
 	return n, nil
 }
 
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+func Decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,4 +1,4 @@
-package api
+package pipeline
 
 import (
 	"bytes"
@@ -16,14 +16,17 @@ import (
 // parser names badly. JSON must not begin with a byte order mark (RFC 8259,
 // section 8.1); files, as users are sent, may.
 var (
-	errEmptyBody = errMalformed.Because("the body is empty; send a JSON object")
-	errByteOrder = errMalformed.Because("remove the byte order mark at the beginning of the body")
+	errEmptyBody = ErrMalformed.Because("the body is empty; send a JSON object")
+	errByteOrder = ErrMalformed.Because("remove the byte order mark at the beginning of the body")
 )
+
+// ByteOrderMark is what some programs write before text in UTF-8.
+const ByteOrderMark = "\xef\xbb\xbf"
 
 // judge refuses a JSON body that is empty, begins with a byte order mark or is
 // said to be something else, and one of which a part would be overlooked. Any
 // other body that is no JSON passes: the general way says what is wrong with it.
-func (t traits) judge(r *http.Request, body []byte) error {
+func (t Traits) judge(r *http.Request, body []byte) error {
 	switch {
 	case !t.json, len(body) == 0 && !t.needsBody:
 		return nil
@@ -33,31 +36,31 @@ func (t traits) judge(r *http.Request, body []byte) error {
 	if err := saidToBeJSON(r.Header); err != nil {
 		return err
 	}
-	if bytes.HasPrefix(body, []byte(byteOrderMark)) {
+	if bytes.HasPrefix(body, []byte(ByteOrderMark)) {
 		return errByteOrder
 	}
 	return unambiguous(body)
 }
 
-// saidToBeJSON returns errMediaType unless the one Content-Type is JSON in
+// saidToBeJSON returns ErrMediaType unless the one Content-Type is JSON in
 // UTF-8. Clients that send none are believed: nothing else is taken here.
 // Afterwards the type stands there as the general way knows it.
 func saidToBeJSON(h http.Header) error {
 	kinds := h["Content-Type"]
 	switch {
 	case len(kinds) > 1:
-		return errMediaType.Because("Content-Type is given %d times; send it once, as application/json", len(kinds))
-	case len(kinds) == 0 || kinds[0] == "" || kinds[0] == jsonType[0]:
+		return ErrMediaType.Because("Content-Type is given %d times; send it once, as application/json", len(kinds))
+	case len(kinds) == 0 || kinds[0] == "" || kinds[0] == JSONType[0]:
 		return nil
 	}
 	kind, params, err := mime.ParseMediaType(kinds[0])
-	if err != nil || kind != jsonType[0] {
-		return errMediaType
+	if err != nil || kind != JSONType[0] {
+		return ErrMediaType
 	}
 	if charset, given := params["charset"]; given && !strings.EqualFold(charset, "utf-8") {
-		return errMediaType.Because("send the body in UTF-8, as application/json")
+		return ErrMediaType.Because("send the body in UTF-8, as application/json")
 	}
-	h["Content-Type"] = jsonType
+	h["Content-Type"] = JSONType
 	return nil
 }
 
@@ -70,7 +73,7 @@ func unambiguous(body []byte) error {
 		return nil
 	}
 	at, _ := place(d, wrong.JSONPointer)
-	return refused(short(at), "is given more than once")
+	return Refused(Shorten(at), "is given more than once")
 }
 
 // place writes a pointer into what d is reading as problems do,
@@ -95,7 +98,7 @@ func place(d *jsontext.Decoder, to jsontext.Pointer) (location, field string) {
 // [transform] takes the two apart. The rules of the schema have let it pass:
 // 1e3 is a whole number there, and has no largest one.
 func misfit(body []byte, wrong *json.UnmarshalTypeError) error {
-	text := article(wrong.Value) + " does not fit here"
+	text := WithArticle(wrong.Value) + " does not fit here"
 	switch wrong.Type.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		text += "; write a whole number below 2^63, in digits alone"
@@ -106,8 +109,8 @@ func misfit(body []byte, wrong *json.UnmarshalTypeError) error {
 	return errors.New(misfitAt(body, wrong) + misfitSays + text)
 }
 
-// article returns what a value is, as a sentence names it.
-func article(value string) string {
+// WithArticle returns what a value is, as a sentence names it.
+func WithArticle(value string) string {
 	if strings.HasPrefix(value, "array") || strings.HasPrefix(value, "object") {
 		return "an " + value
 	}
