@@ -39,13 +39,13 @@ func TestCorrection(t *testing.T) {
 	viewer.get(page).is(200).has("Nothing to correct").hasNot(send)
 	viewer.get(send).is(http.StatusForbidden)
 	viewer.post(send, nil).is(http.StatusForbidden)
-	marketer.get(send).is(200).has("Correct the opening of “Moon cake night”", "App 3", "Opt-outs are honoured")
+	marketer.get(send).is(200).has("Correct the opening of “Moon cake night”", "App 3", "Opt-outs are respected")
 	marketer.get("/templates/1/announcements/cancelled").is(http.StatusConflict)
 	marketer.get("/templates/1/announcements/campaign").is(http.StatusNotFound)
 	for range 2 { // by an impatient finger
 		marketer.post(send, nil).to("/templates/1")
 	}
-	a := marketer.get(page).is(200).has("waiting", "Recipients are being gathered.", "The marketer", `data-live="`).hasNot("were reminded of the old time")
+	a := marketer.get(page).is(200).has("waiting", "Recipients are being collected.", "The marketer", `data-live="`).hasNot("were reminded of the old time")
 	if n := strings.Count(a.text(), "Correction about"); n != 1 {
 		t.Errorf("%d corrections are listed", n)
 	}
@@ -128,9 +128,9 @@ func TestNoticeOfCancellation(t *testing.T) {
 	g.must(err)
 	b := g.as(staff.Marketer)
 	b.get("/templates/1/announcements").is(200).has("3 recipients still expect this drop.", "Send notice")
-	b.get("/templates/1/announcements/cancelled").is(200).has("Tell users that “Moon cake night” is off", "App 2", "E-mail 1")
+	b.get("/templates/1/announcements/cancelled").is(200).has("Tell users that “Moon cake night” is cancelled", "App 2", "E-mail 1")
 	b.post("/templates/1/announcements/cancelled", nil).to("/templates/1")
-	b.get("/templates/1/announcements").is(200).has("Notice that the drop is off").hasNot("still expect this drop")
+	b.get("/templates/1/announcements").is(200).has("Cancellation notice").hasNot("still expect this drop")
 	g.shop(11)
 	g.as(staff.Marketer, 11).post("/templates/1/announcements/cancelled", nil).is(http.StatusForbidden)
 }
@@ -143,5 +143,5 @@ func TestNobodyToNotify(t *testing.T) {
 	b := g.as(staff.Marketer)
 	b.get("/templates/1/announcements").is(200).has("Nothing to correct")
 	b.get("/templates/1/announcements/cancelled").to("/templates/1")
-	b.get("/templates/1").is(200).has("There is nobody to tell.")
+	b.get("/templates/1").is(200).has("There is no recipient.")
 }

@@ -17,7 +17,7 @@ func TestReviewOfAPublishedTemplate(t *testing.T) {
 	d := g.published(10, 5*time.Hour)
 	g.book(d, 1001, delivery.App, 60, 5)
 	b := g.as(staff.Marketer)
-	page := b.get(templateURL(d.ID) + "/edit").is(200).has("it takes effect at once").hasNot("Users see nothing of it")
+	page := b.get(templateURL(d.ID) + "/edit").is(200).has("so changes take effect at once").hasNot("Users see it only after")
 	form := url.Values{"template": {page.field("template")}, "version": {page.field("version")}}
 	for name, value := range valuesOf(d) {
 		form.Set(name, value)
@@ -25,9 +25,9 @@ func TestReviewOfAPublishedTemplate(t *testing.T) {
 	b.post("/templates/preview", form).is(200).hasNot("This moves the opening")
 	opens, _ := shell.TypedTime(g.now().Add(30*time.Minute), berlin(t))
 	form.Set("opens_at", opens)
-	b.post("/templates/preview", form).is(200).has("This moves the opening", "2 reminders are booked", "1 reminder would now lie in the past: it goes out at once", "is reminded again")
+	b.post("/templates/preview", form).is(200).has("This moves the opening", "2 reminders are booked", "1 reminder would be in the past: it is sent at once", "are reminded again")
 	g.as(staff.Marketer, 11).post("/templates/preview", form).is(200).hasNot("2 reminders are booked")
-	b.get("/templates/new").is(200).has("Users see nothing of it before it is published.")
+	b.get("/templates/new").is(200).has("Users see it only after it is published.")
 }
 
 // Whoever has no profile can have reserved all the same.

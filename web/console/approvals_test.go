@@ -25,21 +25,21 @@ func TestFourEyesWithoutScripts(t *testing.T) {
 	if a.status != http.StatusSeeOther {
 		t.Fatalf("created: %d %s", a.status, a.text())
 	}
-	li.get(page + "/approval").is(200).has("Nobody has asked")
-	li.get(page + "/publish").is(200).has("One person alone may send to 5 people.")
+	li.get(page + "/approval").is(200).has("No approval requested")
+	li.get(page + "/publish").is(200).has("More than 5 recipients need approval")
 	asked := li.publishing(page)
 	asked.Set("reason", "spring is near")
 	li.post(page+"/publish", asked).to(page)
-	li.get(page).is(200).has("now waits for a second person", page+"/approval", "Awaits approval").hasNot(`href="` + page + `/publish"`)
+	li.get(page).is(200).has("now waits for approval", page+"/approval", "Awaits approval").hasNot(`href="` + page + `/publish"`)
 	// Nobody approves what they have not seen.
 	ada.get(page + "/publish").to(page + "/approval")
 	ada.post(page+"/publish", url.Values{}).to(page + "/approval")
 	li.get(page+"/approval").is(200).has("spring is near", "20 people", "Somebody else decides").hasNot("Approve and publish")
-	seen := ada.get(page+"/approval").is(200).has("spring is near", "20 people", "What goes out", "Spring &lt;b&gt;", "Come", "Nothing has been asked for before.", "as of")
+	seen := ada.get(page+"/approval").is(200).has("spring is near", "20 people", "What goes out", "Spring &lt;b&gt;", "Come", "Approval has not been requested before.", "as of")
 	request := seen.field("request")
 	g.as(staff.Viewer).get(page + "/approval").is(200).hasNot(`name="request"`)
 	g.as(staff.Viewer).post(page+"/approve", url.Values{"request": {request}}).is(http.StatusForbidden)
-	li.post(page+"/approve", url.Values{"request": {request}}).is(http.StatusConflict).has("Somebody else has to publish it.")
+	li.post(page+"/approve", url.Values{"request": {request}}).is(http.StatusConflict).has("Somebody else must publish it.")
 	ada.post(page+"/refuse", url.Values{"request": {request}}).is(http.StatusUnprocessableEntity).has("is required")
 	ada.post(page+"/refuse", url.Values{"request": {request}, "reason": {"not in Chinese"}}).to(page)
 	li.get(page).is(200).has("has refused to approve it", "not in Chinese")
@@ -50,7 +50,7 @@ func TestFourEyesWithoutScripts(t *testing.T) {
 	// It is changed while Ada looks at it.
 	li.post(page+"/edit", campaignForm("version", "5", "body", "Come and pay nothing")).to(page)
 	ada.post(page+"/approve", url.Values{"request": {request}, "reason": {"fine"}}).is(http.StatusConflict).
-		has("is not what approval was asked for any more", "<ins> and pay nothing</ins>", "Lapsed", "Let the others ask")
+		has("has changed since approval was requested", "<ins> and pay nothing</ins>", "Lapsed", "Let the others ask")
 	ada.get(page).is(200).has("Draft")
 	li.post(page+"/ask", url.Values{}).to(page)
 	request = ada.get(page + "/approval").is(200).field("request")
@@ -73,11 +73,11 @@ func TestCampaignShowsItsRule(t *testing.T) {
 		values (41, 'Readers of French', 'rules', '{"all":[{"field":"locale","op":"is","values":["fr"]}]}', 'x')`)
 	a := b.do("POST", "/campaigns", campaignForm("audience", "segment_id:41"))
 	page := a.header.Get("Location")
-	b.get(page).is(200).has("Readers of French", "Version 1, as it is now.", "/segments/41", "fr")
+	b.get(page).is(200).has("Readers of French", "Version 1 (current).", "/segments/41", "fr")
 	b.post(page+"/publish", b.publishing(page)).to(page)
-	b.get(page).is(200).has("Version 1, as it was at publication.")
+	b.get(page).is(200).has("Version 1, fixed at publication.")
 	g.exec(`update segments set version = 2, rule = '{"all":[{"field":"locale","op":"is","values":["en"]}]}' where version = 1`)
-	b.get(page).is(200).has("as it was at publication. The segment has changed since").hasNot("Version 2")
+	b.get(page).is(200).has("fixed at publication. The segment is now at version").hasNot("Version 2")
 }
 
 // The enter key in the field for the reason decides nothing; either button does.
@@ -117,9 +117,9 @@ func TestApprovalThatNobodyNeedsAnyMore(t *testing.T) {
 	li.post(page+"/publish", li.publishing(page)).to(page)
 	li.get(page + "/publish").to(page + "/approval")
 	g.exec(`update campaign_limits set approval_above = 20`)
-	li.get(page+"/approval").is(200).has("It needs no second person any more", `href="`+page+`/publish"`).hasNot("Approve and publish", page+"/withdraw")
-	viewer.get(page + "/approval").is(200).has("It needs no second person any more").hasNot(page + "/publish")
-	li.get(page + "/publish").is(200).has("It writes to 20 people.").hasNot("One person alone")
+	li.get(page+"/approval").is(200).has("Approval is no longer needed", `href="`+page+`/publish"`).hasNot("Approve and publish", page+"/withdraw")
+	viewer.get(page + "/approval").is(200).has("Approval is no longer needed").hasNot(page + "/publish")
+	li.get(page + "/publish").is(200).has("It is sent to 20 people.").hasNot("need approval by a second person")
 	li.post(page+"/publish", li.publishing(page)).to(page)
 	li.get(page).is(200).has("Scheduled")
 	if n := g.number(`select count(*) from campaign_requests where state = 'asked'`); n != 0 {
@@ -143,12 +143,12 @@ func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	}
 	form := li.publishing(page)
 	g.exec(`update campaign_limits set approval_above = 5`)
-	again := li.post(page+"/publish", form).is(http.StatusUnprocessableEntity).has("Recipients without a second person: is 5 by now", "One person alone may send to 5 people.")
+	again := li.post(page+"/publish", form).is(http.StatusUnprocessableEntity).has("Maximum recipients without approval: was changed to 5", "More than 5 recipients need approval")
 	drafts("lowered")
 	// The other way round: a colleague was to look, and nobody would any more.
 	form = url.Values{"version": {again.field("version")}, "alone_up_to": {again.field("alone_up_to")}}
 	g.exec(`update campaign_limits set approval_above = 0`)
-	li.post(page+"/publish", form).is(http.StatusUnprocessableEntity).has("is any number by now").hasNot("One person alone")
+	li.post(page+"/publish", form).is(http.StatusUnprocessableEntity).has("was lifted since this page was loaded").hasNot("need approval by a second person")
 	drafts("lifted")
 	form.Del("alone_up_to")
 	li.post(page+"/publish", form).is(http.StatusConflict)
@@ -232,10 +232,10 @@ func TestTooLateToApprove(t *testing.T) {
 		g.exec(`update ` + table + ` set starts_at = '2026-01-01', ends_at = '2026-01-02'`)
 	}
 	for _, b := range []*browser{li, ada} {
-		b.get(page).is(200).has("It is too late for this campaign.")
-		b.get(page+"/approval").is(200).has("It is too late for this campaign.", page+"/edit", page+"/cancel").
+		b.get(page).is(200).has("The campaign’s end has passed")
+		b.get(page+"/approval").is(200).has("The campaign’s end has passed", page+"/edit", page+"/cancel").
 			hasNot(`name="request"`, "Approve and publish", `action="`+page+`/ask"`)
 	}
-	g.as(staff.Viewer).get(page + "/approval").is(200).has("It is too late for this campaign.").hasNot(page + "/edit")
+	g.as(staff.Viewer).get(page + "/approval").is(200).has("The campaign’s end has passed").hasNot(page + "/edit")
 	ada.post(page+"/approve", url.Values{"request": {request}}).is(http.StatusUnprocessableEntity).has("must lie in the future")
 }

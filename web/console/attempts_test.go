@@ -160,7 +160,7 @@ func TestPausingAPausedChannel(t *testing.T) {
 	first.post("/channels/sms/pause", url.Values{"reason": {"the provider is down"}}).to("/channels")
 	first.post("/channels/sms/pause", url.Values{"reason": {"the provider is down"}}).to("/channels")
 	second.post("/channels/sms/pause", url.Values{"reason": {"mine"}}).is(http.StatusConflict).
-		has("The operator has paused it already", "“the provider is down”", `mine`)
+		has("The operator has already paused it", "“the provider is down”", `mine`)
 	settings, err := g.Settings.Settings(t.Context())
 	g.must(err)
 	if s := settings[2]; !s.Paused || s.PausedBy != "The operator" || s.PausedReason != "the provider is down" {

@@ -127,7 +127,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.press("#drop-head", "Move opening")
 	b.sees("#dialog", "Move the opening of")
 	b.fill("#dialog #f-opens_at", g.now().Add(30*time.Minute).In(berlin(t)).Format("2006-01-02T15:04"))
-	b.sees("#blast", "2 reminders are booked.", "1 reminder would now lie in the past", "earlier than now planned")
+	b.sees("#blast", "2 reminders are booked.", "1 reminder would be in the past", "earlier than now planned")
 	b.fill("#dialog #f-opens_at", g.now().Add(-time.Hour).In(berlin(t)).Format("2006-01-02T15:04"))
 	b.press("#dialog .dialog-foot", "Move opening")
 	b.sees("#dialog", "must lie in the future")
@@ -136,7 +136,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.sees("main", "now opens on", "moved the opening of")
 
 	b.press("#drop-head", "Cancel drop")
-	b.sees("#dialog", "None of the 2 reminders still waiting will go out.")
+	b.sees("#dialog", "The 2 waiting reminders are not sent.")
 	g.exec(`update templates set state = 'closed', version = version + 1`)
 	b.press("#dialog", "Cancel drop")
 	b.sees("#dialog", "The template is closed. Nothing of it can change any more.")
@@ -201,7 +201,7 @@ func TestRolesInTheBrowser(t *testing.T) {
 		t.Errorf("a viewer is led to %s", text)
 	}
 	b.open(g.server.URL + "/staff")
-	b.sees("main", "You may not do this", "An admin can change that.")
+	b.sees("main", "Not allowed", "An admin can change that.")
 }
 
 func TestWithoutScripts(t *testing.T) {
@@ -277,7 +277,7 @@ func TestFiltersAndKeyboardInTheBrowser(t *testing.T) {
 	b.sees("h1", "Templates")
 	b.do(chromedp.KeyEvent("/"))
 	b.do(chromedp.SendKeys(chromedp.CSS("#q"), "nothing like it"))
-	b.sees("#results", "Nothing fits")
+	b.sees("#results", "No matches")
 	within(t, "the search, and only that, in the address", func() bool {
 		q := evaluate[string](b, "location.search")
 		return strings.HasSuffix(q, "nothing+like+it&sort=ahead") && !strings.Contains(q, "shop=")
@@ -285,7 +285,7 @@ func TestFiltersAndKeyboardInTheBrowser(t *testing.T) {
 	b.press("#results", "Clear filters")
 	b.sees("#results", "Moon cake night")
 	b.click(".chip:nth-of-type(3) span, .chips label:nth-of-type(3)")
-	b.sees("#results", "Nothing fits")
+	b.sees("#results", "No matches")
 	evaluate[chromedp.Void](b, "history.back()")
 	b.sees("#results", "Moon cake night")
 	b.do(chromedp.KeyEvent("?"))

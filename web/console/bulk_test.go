@@ -91,7 +91,7 @@ func TestBulkOfAllThatMatch(t *testing.T) {
 	d := g.draft(10, 2*time.Hour)
 	theirs := g.published(11, 2*time.Hour)
 	m := g.as(staff.Operator, 10)
-	m.get("/templates?state=scheduled").is(200).has("All that match this filter, on every page")
+	m.get("/templates?state=scheduled").is(200).has("All that match this filter, on all pages")
 	page := m.get("/templates/bulk?step=cancel&all=1&state=scheduled&q=moon").is(200).has("Cancel 53 templates", "53 can, 0 cannot", `name="state" value="scheduled"`, `name="q" value="moon"`)
 	m.post("/templates/bulk", url.Values{"step": {"cancel"}, "all": {"1"}, "state": {"scheduled"}, "q": {"moon"}, "request_key": {page.field("request_key")}}).to("/jobs/1")
 	j := g.workOff(1)
@@ -99,7 +99,7 @@ func TestBulkOfAllThatMatch(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	m.get("/jobs/1").is(200).has("53 of 53").hasNot("undo=")
-	m.get("/templates?state=scheduled").is(200).has("Nothing fits")
+	m.get("/templates?state=scheduled").is(200).has("No matches")
 }
 
 // A worker that dies after having changed templates and before saving it

@@ -71,7 +71,7 @@ func TestCampaignWithoutScripts(t *testing.T) {
 	if a = b.do("POST", page+"/edit", campaignForm("version", "1", "title_zh", "你好", "body_zh", "来")); a.status != http.StatusSeeOther {
 		t.Errorf("saved: %d %s", a.status, a.text())
 	}
-	if a = b.do("GET", page+"/publish", nil); a.status != http.StatusOK || !strings.Contains(a.text(), "It writes to 0 people.") {
+	if a = b.do("GET", page+"/publish", nil); a.status != http.StatusOK || !strings.Contains(a.text(), "It is sent to 0 people.") {
 		t.Errorf("question: %d %s", a.status, a.text())
 	}
 	publish := b.publishing(page)
@@ -188,7 +188,7 @@ func TestTestOfAVersion(t *testing.T) {
 	g := newRig(t)
 	b := g.as(staff.Marketer)
 	page := b.post("/campaigns", campaignForm("title_b", "Hi", "body_b", "Now", "percent_b", "50")).is(http.StatusSeeOther).header.Get("Location")
-	b.get(page).is(200).has(`name="test_variant"`, "The one they get", "B, the second version")
+	b.get(page).is(200).has(`name="test_variant"`, "The version the user gets", "B, the second version")
 	b.post(page+"/test", url.Values{"user_id": {"x"}, "test_variant": {"b"}}).is(http.StatusUnprocessableEntity).has(`value="b" selected`)
 	b.post(page+"/test", url.Values{"user_id": {"1001"}, "test_variant": {"hold_out"}}).is(http.StatusUnprocessableEntity).has("choose")
 	b.post(page+"/test", url.Values{"user_id": {"1001"}, "test_variant": {"b"}}).to(page)
@@ -208,16 +208,16 @@ func TestACampaignOverAPausedChannel(t *testing.T) {
 	g := newRig(t)
 	b := g.as(staff.Admin)
 	page := b.post("/campaigns", campaignForm()).is(http.StatusSeeOther).header.Get("Location")
-	b.get(page + "/publish").is(200).hasNot("takes no messages now")
+	b.get(page + "/publish").is(200).hasNot("is not sending")
 	b.post("/channels/app/pause", url.Values{"reason": {"the app is being rebuilt"}}).is(http.StatusSeeOther)
-	b.get(page+"/publish").is(200).has("takes no messages now (paused)", "the app is being rebuilt")
+	b.get(page+"/publish").is(200).has("is not sending (paused)", "the app is being rebuilt")
 	b.post(page+"/publish", b.publishing(page)).to(page)
 	if _, err := g.sql.Exec(t.Context(), `update campaigns set state = 'running', started_at = now()`); err != nil {
 		t.Fatal(err)
 	}
-	b.get(page).is(200).has("takes no messages now (paused)", "the app is being rebuilt")
+	b.get(page).is(200).has("is not sending (paused)", "the app is being rebuilt")
 	b.post("/channels/app/resume", nil).is(http.StatusSeeOther)
-	b.get(page).is(200).hasNot("takes no messages now")
+	b.get(page).is(200).hasNot("is not sending")
 }
 
 func TestPublishingSaysWhatItGives(t *testing.T) {
@@ -226,7 +226,7 @@ func TestPublishingSaysWhatItGives(t *testing.T) {
 	g.exec(`update templates set name = 'Tea & more', stock = 12, issued = 5 where id = $1`, tea.ID)
 	b := g.as(staff.Marketer)
 	page := b.post("/campaigns", campaignForm("grant_template_id", fmt.Sprint(tea.ID), "hold_out", "10")).is(http.StatusSeeOther).header.Get("Location")
-	b.get(page+"/publish").is(200).has("10 % of them get nothing", "a coupon of “Tea &amp; more”, of which 7 are left", "Whoever finds no coupon left is skipped")
+	b.get(page+"/publish").is(200).has("10 % of them get nothing", "a coupon of “Tea &amp; more”; 7 are left", "If no coupon is left, the recipient is skipped")
 	page = b.post("/campaigns", campaignForm("name", "Plain")).is(http.StatusSeeOther).header.Get("Location")
 	b.get(page+"/publish").is(200).hasNot("get nothing", "a coupon of")
 }

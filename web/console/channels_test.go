@@ -67,9 +67,9 @@ func TestChannelStatusPage(t *testing.T) {
 	g.sending(d, 12, 2, 1000, 40)
 	g.exec(`update batches set due_at = now() - interval '90 seconds'`)
 	b := g.as(staff.Operator)
-	b.get("/channels").is(200).has("told to wait", "The provider asks to be left alone until",
+	b.get("/channels").is(200).has("paused by the provider", "The provider asked for a pause until",
 		"provider failing", "The provider failed 12 times in a row: HTTP 503", "960 messages are on their way, the oldest for 1 min 30 s",
-		"4 calls in the last minute, 100 ms on average, 250 ms at most.", "25% of the messages got no good answer.", "Last error: 451 try later",
+		"4 calls in the last minute, 100 ms on average, 250 ms at most.", "25% of the messages got no successful answer.", "Last error: 451 try later",
 		"No limit of messages per second.", "/channels/sms/rate", "/channels/sms/test").hasNot("/channels/app/test")
 	b.htmx().get("/channels").is(200).has("provider failing").hasNot("<html")
 }
@@ -102,16 +102,16 @@ func TestLimitedOperatorsLeaveChannelsAlone(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, 2*time.Hour)
 	b := g.as(staff.Operator, 10)
-	const why = "Shops share this channel"
+	const why = "All shops use this channel"
 	b.get("/channels").is(200).has(why, "/channels/sms/test").hasNot("/channels/sms/pause", "/channels/sms/rate")
 	b.get(templateURL(d.ID) + "/cockpit").is(200).has(why).hasNot("/channels/sms/pause")
 	for _, path := range []string{"/channels/sms/pause", "/channels/sms/resume", "/channels/sms/rate"} {
-		b.get(path).is(http.StatusForbidden).has("not limited to shops")
-		b.post(path, url.Values{"reason": {"mine"}, "rate_per_second": {"1"}}).is(http.StatusForbidden).has("not limited to shops")
+		b.get(path).is(http.StatusForbidden).has("access to all shops")
+		b.post(path, url.Values{"reason": {"mine"}, "rate_per_second": {"1"}}).is(http.StatusForbidden).has("access to all shops")
 		b.post(path, url.Values{}).is(http.StatusForbidden)
 	}
 	b.do(http.MethodDelete, "/monitor/queues/api/queues/deliver-sms", nil).is(http.StatusForbidden)
-	b.get("/monitor/queues").is(http.StatusForbidden).has("not limited to shops") // tasks are of every shop
+	b.get("/monitor/queues").is(http.StatusForbidden).has("access to all shops") // tasks are of every shop
 	b.get("/queues").is(http.StatusForbidden)
 	b.get("/").is(200).hasNot(`href="/queues"`)
 	settings, err := g.Settings.Settings(t.Context())
@@ -149,7 +149,7 @@ func TestChannelTestPage(t *testing.T) {
 		b.post(page, url.Values{"recipient": {"1001"}}).to(page)
 	}
 	b.post(page, url.Values{"recipient": {"1001"}}).is(http.StatusUnprocessableEntity).has("Too many test messages.")
-	b.get("/channels/app/test").is(200).has("no provider that could be tested").hasNot(`name="recipient"`)
+	b.get("/channels/app/test").is(200).has("no provider to test").hasNot(`name="recipient"`)
 	b.post("/channels/app/test", url.Values{"recipient": {"1001"}}).is(http.StatusUnprocessableEntity)
 	b.get("/channels/webhook/test").is(200).has("WEBHOOK_URL")
 	b.post("/channels/webhook/test", url.Values{"recipient": {"1001"}}).is(http.StatusUnprocessableEntity)

@@ -33,11 +33,11 @@ func TestCodesInTheBrowser(t *testing.T) {
 	b.sees("#code-check", "Not now: the drop has not opened yet", "code 7 of 50")
 	b.accessible("a code that was looked up")
 	b.press("#batches", "Revoke")
-	b.sees("#dialog", "50 codes that nobody has used become worthless")
+	b.sees("#dialog", "50 unused codes become invalid")
 	b.press("#dialog", "Revoke")
 	b.sees("#dialog", "is required")
 	b.fill("#dialog #f-reason", "leaked")
 	b.press("#dialog", "Revoke")
-	b.sees("main", "The batch is revoked", "0 used, 50 worthless", "leaked")
+	b.sees("main", "The batch is revoked", "0 used, 50 invalid", "leaked")
 	b.accessible("revoked codes")
 }

@@ -112,14 +112,14 @@ func TestCodesInTheConsole(t *testing.T) {
 
 	revoke := page + "/1/revoke"
 	viewer.get(revoke).is(http.StatusForbidden)
-	marketer.get(revoke).is(200).has("Revoke batch #1", "1,200 codes that nobody has used become worthless", "0 coupons")
+	marketer.get(revoke).is(200).has("Revoke batch #1", "1,200 unused codes become invalid", "0 coupons")
 	marketer.post(revoke, nil).is(http.StatusUnprocessableEntity).has("is required")
 	marketer.post(revoke, url.Values{"reason": {"leaked"}}).to(page)
-	marketer.get(page).is(200).has("revoked", "leaked", "0 used, 1,200 worthless").hasNot("Download CSV", revoke)
+	marketer.get(page).is(200).has("revoked", "leaked", "0 used, 1,200 invalid").hasNot("Download CSV", revoke)
 	// Who was slower finds it done, by the reason of who was faster.
 	marketer.get(revoke).to(page)
 	marketer.post(revoke, url.Values{"reason": {"much too late"}}).to(page)
-	marketer.get(page).is(200).has("Batch #1 is revoked already", "leaked").hasNot("much too late")
+	marketer.get(page).is(200).has("Batch #1 is already revoked", "leaked").hasNot("much too late")
 	code, _, _ := strings.Cut(lines[2], ",")
 	marketer.post("/codes/check", url.Values{"code": {code}}).is(200).has("Revoked", "leaked")
 	marketer.get(page + "/99/revoke").is(http.StatusNotFound)
@@ -152,17 +152,17 @@ func (g *rig) checkDrops(check func(string) answer, code string) {
 	set(`state = 'draft'`)
 	check(code).has(now, "Not now: the template is a draft")
 	set(`state = 'published', opens_at = date_trunc('second', now()) - interval '1 hour', closes_at = date_trunc('second', now()) + interval '1 hour'`)
-	check(code).has("Good: nobody has used it", "gets a coupon").hasNot(now, never)
+	check(code).has("Valid and unused", "It can be redeemed now").hasNot(now, never)
 	set(`state = 'paused'`)
 	check(code).has(now, "Not now: the drop is paused")
 	set(`state = 'published', issued = stock`)
 	check(code).has(now, "Not now: all coupons are gone")
 	set(`state = 'closed', issued = 0, ended_at = '2026-03-04 05:06:07Z'`)
-	check(code).has(never, "Worthless: the drop is over", "Ended", "4 Mar 2026")
+	check(code).has(never, "Invalid: the drop is over", "Ended", "4 Mar 2026")
 	set(`state = 'cancelled'`)
-	check(code).has(never, "Worthless: the drop was cancelled", "4 Mar 2026").hasNot("Good")
+	check(code).has(never, "Invalid: the drop was cancelled", "4 Mar 2026").hasNot("Valid and unused")
 	set(`state = 'published', ended_at = null, obtain = 'claim'`)
-	check(code).has(never, "Worthless: the drop takes no codes")
+	check(code).has(never, "Invalid: the drop takes no codes")
 	set(`obtain = 'code'`)
 }
 
@@ -173,10 +173,10 @@ func TestNoMoreCodesForADropThatIsOver(t *testing.T) {
 	page := fmt.Sprintf("/templates/%d/codes", d.ID)
 	g.exec(`update templates set state = 'closed', ended_at = now() where id = $1`, d.ID)
 	b := g.as(staff.Marketer)
-	b.get(page).is(200).has("This drop is over or was cancelled; nobody could use new codes.").hasNot("this drop is over", `name="count"`)
+	b.get(page).is(200).has("This drop is over or was cancelled; new codes could not be used.").hasNot("this drop is over", `name="count"`)
 	b.post(page, url.Values{"count": {"1"}}).is(http.StatusConflict).has("The drop is over, cancelled or paused.")
 	b.header.Set("Accept-Language", "zh-CN")
-	b.get(page).is(200).has("开抢已结束或已取消，新的兑换码无法使用。").hasNot("nobody could use")
+	b.get(page).is(200).has("开抢已结束或已取消，新的兑换码无法使用。").hasNot("could not be used")
 	b.post(page, url.Values{"count": {"1"}}).is(http.StatusConflict).has("开抢已结束、已取消或已暂停。")
 }
 

@@ -94,7 +94,7 @@ func TestConfirmWithACode(t *testing.T) {
 	confirm(code).to("/keys/new")
 	b.get("/keys/new").is(200)
 	g.wait(staff.ConfirmedFor)
-	confirm(code).is(422).has("used before")
+	confirm(code).is(422).has("already used")
 	confirm(recovery[0]).to("/keys/new")
 	g.wait(staff.ConfirmedFor)
 	for range 3 {
@@ -128,7 +128,7 @@ func TestConfirmWithSingleSignOn(t *testing.T) {
 	b.get(again()).is(422)
 	d.there.Says("auth_time", nil)
 	d.there.Says("email", "somebody@example.com")
-	b.get(again()).is(422).has("vouched for another person")
+	b.get(again()).is(422).has("confirmed another person")
 	d.there.Says("email", d.member.Email)
 	b.get("/keys/new").to("/confirm?return=%2Fkeys%2Fnew")
 	back := again()

@@ -39,7 +39,7 @@ func buried(t *testing.T) *rig {
 func TestDeadLettersAreShownToEverybody(t *testing.T) {
 	g := newRig(t)
 	viewer := g.as(staff.Viewer)
-	viewer.get("/dead-letters").is(200).has("No dead letters", "nothing is thrown away").hasNot("/dead-letters/replay")
+	viewer.get("/dead-letters").is(200).has("No dead letters", "Messages that a provider refuses permanently").hasNot("/dead-letters/replay")
 	d := g.published(10, 2*time.Hour)
 	for id := user.ID(1001); id <= 1003; id++ {
 		g.book(d, id, delivery.App, 5)
@@ -47,7 +47,7 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 	g.fire(d, 1, fails(map[user.ID]delivery.Result{1001: {Detail: "HTTP 503"}, 1002: {Status: delivery.Permanent}}))
 	viewer.get("/dead-letters").is(200).has("2 dead letters", "in 2 groups", "HTTP 503", "no answer recorded").hasNot("/dead-letters/replay", "/dead-letters/discard")
 	for query, want := range map[string][]string{"channel=app": {"2 dead letters"}, "template=1": {"2 dead letters"}, "user=1001": {"1 dead letter", "HTTP 503"},
-		"channel=email": {"None of these"}, "user=1003": {"None of these"}, "template=99": {"None of these"}} {
+		"channel=email": {"No matches"}, "user=1003": {"No matches"}, "template=99": {"No matches"}} {
 		viewer.get("/dead-letters?" + query).is(200).has(want...)
 	}
 	operator := g.as(staff.Operator)
@@ -59,7 +59,7 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 		operator.get("/dead-letters/discard?" + query).to("/dead-letters?" + query)
 	}
 	viewer.get("/dead-letters.csv?channel=pigeon&user=ada").is(http.StatusUnprocessableEntity).
-		has("Something typed is not valid", "Channel: choose one.", "User ID: must be a positive whole number.").hasNot("has changed in the meantime")
+		has("Some input is not valid", "Channel: choose one.", "User ID: must be a positive whole number.").hasNot("has changed in the meantime")
 	// A kind of error without any words is a kind of its own.
 	viewer.get("/dead-letters/list?channel=app&fingerprint=").is(200).has("/templates/1/users/1002").hasNot("/users/1001")
 	viewer.htmx().get("/dead-letters?user=1001").is(200).has("HTTP 503").hasNot("<html")
@@ -155,20 +155,20 @@ func TestReplay(t *testing.T) {
 func TestDryRunTellsWhoIsTooLateOrWasReached(t *testing.T) {
 	g := buried(t)
 	g.exec(`update batches set worthless_after = clock_timestamp()`)
-	g.as(staff.Operator).get("/dead-letters/replay").is(200).has("0 still in time, 2 would be too late", "You can discard these letters").hasNot("Replay 2")
+	g.as(staff.Operator).get("/dead-letters/replay").is(200).has("0 still in time, 2 would be too late", "You can discard these dead letters").hasNot("Replay 2")
 }
 
 func TestDiscard(t *testing.T) {
 	g := buried(t)
 	operator := g.as(staff.Operator).htmx()
-	operator.get("/dead-letters/discard?user=1001").is(200).has("1 message is given up", "This cannot be undone.", `name="user" value="1001"`, "Reason").hasNot("<html")
+	operator.get("/dead-letters/discard?user=1001").is(200).has("1 message is discarded", "This cannot be undone.", `name="user" value="1001"`, "Reason").hasNot("<html")
 	a := operator.post("/dead-letters/discard", url.Values{"user": {"1001"}}).is(200)
 	if a.header.Get("HX-Redirect") != "/dead-letters?user=1001" {
 		t.Errorf("leads to %q", a.header.Get("HX-Redirect"))
 	}
 	g.must(g.DeadLetters.Step(t.Context()))
 	operator.get("/dead-letters").is(200).has("1 dead letter").hasNot("HTTP 503")
-	operator.get("/templates/1/users/1001").is(200).has("was given up", "An operator gave it up.")
+	operator.get("/templates/1/users/1001").is(200).has("was given up", "Discarded by an operator.")
 	operator.get("/templates/1/balance").is(200).has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")
 }
 
@@ -186,7 +186,7 @@ func TestDryRunAtARate(t *testing.T) {
 	for _, rate := range []string{"2", " 2 ", "２", "%E3%80%802"} {
 		operator.get("/dead-letters/replay?rate_per_second="+strings.ReplaceAll(rate, " ", "+")).is(200).has("12 still in time", "At 2 per second this takes about 6 s.").hasNot("higher rate")
 	}
-	operator.get("/dead-letters/replay?rate_per_second=plenty").is(200).has("must be a whole number", `aria-invalid="true"`, "once the rate can be read").hasNot("still in time")
+	operator.get("/dead-letters/replay?rate_per_second=plenty").is(200).has("must be a whole number", `aria-invalid="true"`, "Enter a valid rate").hasNot("still in time")
 	operator.get("/dead-letters/replay?rate_per_second=-1").is(200).has("must be between 0 and 1,000,000")
 	part := g.as(staff.Operator).htmx()
 	part.get("/dead-letters/replay?part=run&rate_per_second=３").is(200).has("At 3 per second this takes about 4 s.", `<hx-partial hx-target="#replay-submit"`, "Replay 12 messages").hasNot("<form", "<html")
@@ -223,7 +223,7 @@ func TestStopAJob(t *testing.T) {
 	g := buried(t)
 	operator := g.as(staff.Operator)
 	operator.post("/dead-letters/replay", nil).to("/dead-letters")
-	operator.get("/dead-letters/jobs/1/cancel").is(200).has("Stop this job?", "What it has done stays done: 0 of 2.")
+	operator.get("/dead-letters/jobs/1/cancel").is(200).has("Stop this job?", "What is done so far is kept: 0 of 2.")
 	operator.post("/dead-letters/jobs/1/cancel", nil).to("/dead-letters")
 	operator.post("/dead-letters/jobs/1/cancel", nil).is(http.StatusNotFound).has("There is no such job, or it has ended.")
 	operator.get("/dead-letters/jobs/7/cancel").is(http.StatusNotFound)
@@ -262,13 +262,13 @@ func TestPastJobsStandBelowTheDeadLetters(t *testing.T) {
 func TestDiscardedLettersRaiseNoAlarm(t *testing.T) {
 	g := buried(t)
 	viewer := g.as(staff.Viewer)
-	const told = "2 reminders could not be delivered: refused for good, or out of attempts."
+	const told = "2 reminders could not be delivered: refused permanently, or out of attempts."
 	viewer.get("/").is(200).has("2 reminders failed")
 	viewer.get("/templates/1").is(200).has(told)
 	viewer.get("/templates/1/cockpit").is(200).has(told)
 	g.as(staff.Operator).post("/dead-letters/discard", url.Values{"template": {"1"}, "reason": {"too late"}}).to("/dead-letters?template=1")
 	g.must(g.DeadLetters.Step(t.Context()))
-	viewer.get("/dead-letters?template=1").is(200).has("None of these")
+	viewer.get("/dead-letters?template=1").is(200).has("No matches")
 	viewer.get("/").is(200).has("All is well").hasNot("reminders failed")
 	viewer.get("/templates/1").is(200).hasNot("could not be delivered")
 	viewer.get("/templates/1/balance").is(200).has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")

@@ -67,9 +67,9 @@ func TestDeliveryPages(t *testing.T) {
 	if seen != 2*shell.PageSize+3 {
 		t.Errorf("%d batches on all pages", seen)
 	}
-	b.get("/deliveries?outcome=dead").is(200).has("Nothing fits")
+	b.get("/deliveries?outcome=dead").is(200).has("No matches")
 	b.get("/deliveries?user=40").is(200).has("User 40", "skipped", `/deliveries/2"`).hasNot(`/deliveries/1"`)
-	b.get("/deliveries?user=40&outcome=sent").is(200).has("Nothing fits")
+	b.get("/deliveries?user=40&outcome=sent").is(200).has("No matches")
 	b.get("/deliveries?user=ada&template=0&from=soon").is(200).has("The filter cannot be read", "must be a positive whole number", "is not a date and time", `value="ada"`)
 	for _, odd := range []string{"slot=99", "channel=x", "state=x", "outcome=x", "kind=x", "outcome=sent&state=x"} {
 		b.get("/deliveries?"+odd).is(200).has("The filter cannot be read", "choose one", `aria-invalid="true"`).hasNot("27 of 30 delivered", "/deliveries.csv")
@@ -83,7 +83,7 @@ func TestDeliveryPages(t *testing.T) {
 	due := d.OpensAt.Add(-5 * time.Minute)
 	shanghai := due.In(g.DefaultZone).Format("2006-01-02T15:04")
 	b.get("/deliveries?from=" + shanghai).is(200).has("27 of 30")
-	b.get("/deliveries?to=" + shanghai).is(200).has("Nothing fits")
+	b.get("/deliveries?to=" + shanghai).is(200).has("No matches")
 	g.as(staff.Viewer).htmx().get("/deliveries?user=40").is(200).has("skipped").hasNot("<html")
 
 	b.get("/deliveries/2").is(200).has("Batch #2", "27 of 30 delivered", "31 – 60", fmt.Sprintf("/templates/%d/users/31", d.ID), "Next page")

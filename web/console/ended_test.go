@@ -34,7 +34,7 @@ func TestPageOfADropThatEnded(t *testing.T) {
 	b := g.as(staff.Admin)
 	page := templateURL(d.ID)
 	g.wait(3 * time.Hour)
-	b.get(page).is(200).has("Ended "+g.Languages.Default().DateTime(d.ClosesAt, berlin(t)), "can only be given to lists of users any more", "Give to a list").
+	b.get(page).is(200).has("Ended "+g.Languages.Default().DateTime(d.ClosesAt, berlin(t)), "can only be granted to lists of users now", "Give to a list").
 		hasNot("planned:", "can still be claimed")
 	if n, err := g.Templates.CloseEnded(t.Context(), 10); n != 0 || err != nil { // by the database's clock it runs
 		t.Fatal(n, err)
@@ -56,11 +56,11 @@ func TestNoticePlanOnThePage(t *testing.T) {
 	d := g.draft(10, time.Hour)
 	b := g.as(staff.Viewer)
 	page := templateURL(d.ID)
-	b.get(page).is(200).has("Tell owners before the expiry Never").hasNot("Tell them over")
+	b.get(page).is(200).has("Notify owners before expiry Never").hasNot("Notification channels")
 	spec := d.Spec.WithNotices(template.NoticeDaysOf(3, 1, 0), template.ParseChannels("app", "email"))
 	_, err := g.Templates.Edit(t.Context(), staff.System(), d.ID, template.Edition{Version: d.Version, Spec: spec})
 	g.must(err)
-	b.get(page).is(200).has("Tell owners before the expiry 3 days before, 1 day before, on the last day", "Tell them over App, E-mail")
+	b.get(page).is(200).has("Notify owners before expiry 3 days before, 1 day before, on the last day", "Notification channels App, E-mail")
 	b.header.Set("Accept-Language", "zh-CN")
 	b.get(page).is(200).has("到期前提醒持有人 提前 3 天，提前 1 天，最后一天")
 }

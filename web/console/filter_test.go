@@ -17,13 +17,13 @@ func TestMalformedInput(t *testing.T) {
 	g := newRig(t)
 	b := g.as(staff.Admin)
 	g.shop(10)
-	b.get("/templates?q=%00").is(http.StatusBadRequest).has("This request makes no sense")
+	b.get("/templates?q=%00").is(http.StatusBadRequest).has("Invalid request")
 	b.get("/users?q=%ff").is(http.StatusBadRequest)
 	b.get("/templates?%zz=1").is(http.StatusBadRequest)
 	b.post("/shops", url.Values{"name": {"a\x00b"}}).is(http.StatusBadRequest)
 	b.post("/templates", url.Values{"name": {strings.Repeat("x", shell.MaxForm)}}).is(http.StatusBadRequest)
 	b.get("/users/%ff").is(http.StatusBadRequest)
-	b.get("/nowhere").is(http.StatusNotFound).has("There is nothing here")
+	b.get("/nowhere").is(http.StatusNotFound).has("Page not found")
 	b.do(http.MethodPut, "/templates", nil).is(http.StatusNotFound)
 	g.browser().get("/nowhere").is(http.StatusNotFound)
 }
@@ -65,7 +65,7 @@ func TestFiltersThatCannotBeRead(t *testing.T) {
 	b.get("/templates?state=opened").has("State: choose one")
 	all := url.Values{"all": {"1"}, "step": {"cancel"}, "from": {"0002-01-01"}, "q": {"moon"}, "request_key": {"k"}, "reason": {"r"}}
 	b.get("/templates/bulk?" + all.Encode()).to("/templates?from=0002-01-01&q=moon")
-	b.get("/templates?from=0002-01-01&q=moon").is(200).has("so nothing was chosen", "From: is not a date")
+	b.get("/templates?from=0002-01-01&q=moon").is(200).has("so nothing was selected", "From: is not a date")
 	b.post("/templates/bulk", all).to("/templates?from=0002-01-01&q=moon")
 	if n := g.number(`select count(*) from jobs`); n != 0 {
 		t.Errorf("%d jobs", n)

@@ -31,7 +31,7 @@ func TestFiltersAreFoldedOnAPhone(t *testing.T) {
 	within(t, "one press opens all of them", func() bool { return shown(chip) && shown(shop) })
 	b.accessible("open filters")
 	b.click(".chips label:nth-of-type(3)")
-	b.sees("#results", "Nothing fits")
+	b.sees("#results", "No matches")
 	b.open(g.server.URL + "/templates?state=open")
 	within(t, "what is set is shown", func() bool { return shown(chip) })
 }

@@ -25,7 +25,7 @@ func TestForecast(t *testing.T) {
 	b.get(templateURL(d.ID)).is(200).has(opens)
 	b.get("/forecast").is(200).has(opens, "<span>"+due).hasNot(l.DateTime(d.OpensAt, g.DefaultZone))
 	b.get("/forecast").is(200).has("50,000 of 205,000 reminders would miss their opening", "SMS: 6 min 40 s, 25% would miss the opening",
-		"500 per second, assumed", "at least 670 messages per second", "Have 25% of the reminders go out on another channel.", "Nothing is due on: E-mail, Web push, Webhook.", "5 min before").
+		"500 per second, assumed", "at least 670 messages per second", "Send 25% of the reminders through another channel.", "Nothing is due on: E-mail, Web push, Webhook.", "5 min before").
 		hasNot("later: other drops")
 	g.exec(`update channel_settings set rate_per_second = 100, paused = true where channel = 2`)
 	b.get("/forecast").is(200).has("100 per second, the configured limit", "Raise the channel’s limit to at least 670", "170,000 (85%)", "This channel is paused")
@@ -76,6 +76,6 @@ func TestForecastOfChannelsThatStandStill(t *testing.T) {
 	g.exec(`update channel_settings set paused = false`)
 	b.get("/").is(200).has("All is well").hasNot("the provider fails")
 	g.must(postgres.NewChannels(g.db).RecordCalls(t.Context(), "a", []postgres.ProviderCalls{{Channel: delivery.SMS, Calls: 4, Messages: 40, Failed: 40, Error: "HTTP 503"}}))
-	b.get("/").is(200).has("SMS: no message of the last minute got a good answer").hasNot("All is well")
-	b.get("/channels").is(200).has("no good answers")
+	b.get("/").is(200).has("SMS: no call was successful in the last minute").hasNot("All is well")
+	b.get("/channels").is(200).has("no successful calls")
 }

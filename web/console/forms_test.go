@@ -49,7 +49,7 @@ func TestNoticeChannelsAreTicked(t *testing.T) {
 	}
 	form.Set("version", "2")
 	form.Set("notify_channels", "pigeon")
-	b.post("/templates/1/edit", form).is(http.StatusUnprocessableEntity).has("Tell them over : choose among these channels", `id="f-notify_channels"`)
+	b.post("/templates/1/edit", form).is(http.StatusUnprocessableEntity).has("Notification channels : choose among these channels", `id="f-notify_channels"`)
 	form.Del("notify_channels")
 	b.post("/templates/1/edit", form).to("/templates/1")
 	if n := g.number(`select count(*) from templates where notify_channels = 1`); n != 1 {
@@ -65,12 +65,12 @@ func TestPreviewOfACampaign(t *testing.T) {
 	g.exec(`insert into campaign_limits (shop_number, approval_above) values (10, 3)`)
 	b, limited := g.as(staff.Marketer), g.as(staff.Marketer, 10)
 	form := campaignForm("shop", "10", "rate_per_second", "2", "grant_template_id", fmt.Sprint(mine.ID))
-	b.post("/campaigns/preview", form).is(200).has("7 people", "7 messages by App at most", "7 coupons at most, together worth CN¥70 at most", "It takes 3 s",
-		"Above 3 people a second person has to approve it.", "Hello you", "Moon cake night", `hx-target="#review"`).hasNot("data-for", "<html")
+	b.post("/campaigns/preview", form).is(200).has("7 people", "7 messages by App at most", "7 coupons at most, together worth CN¥70 at most", "Sending takes 3 s",
+		"More than 3 recipients need approval by a second person.", "Hello you", "Moon cake night", `hx-target="#review"`).hasNot("data-for", "<html")
 	form.Set("percent_b", "x")
 	form.Set("name", "")
 	form.Set("audience", "segment_id:7")
-	b.post("/campaigns/preview", form).is(200).has(`data-for="f-name"`, `data-for="f-percent_b"`, `data-for="f-audience_value"`, "does not exist", "cannot be told right now")
+	b.post("/campaigns/preview", form).is(200).has(`data-for="f-name"`, `data-for="f-percent_b"`, `data-for="f-audience_value"`, "does not exist", "not known right now")
 	b.post("/campaigns", form).is(http.StatusUnprocessableEntity).has("3 things need your attention", "Name : is required", "Which ones : does not exist", "must be a whole number")
 	letter := between(b.post("/campaigns/preview", campaignForm("body", "Come, {{nope}}")).is(200).body, `<article class="letter">`, "</article>")
 	if !strings.Contains(letter, "{{nope}}") || !strings.Contains(letter, "has a variable that does not exist or is not closed") {
@@ -90,7 +90,7 @@ func TestPreviewOfACampaign(t *testing.T) {
 	limited.post("/campaigns/preview", form).is(200).hasNot("Moon cake night", "CN¥").has(`data-for="f-shop"`)
 	for d, told := range map[int64]bool{mine.ID: true, theirs.ID: false} {
 		reach := limited.post("/campaigns/preview", campaignForm("shop", "10", "audience", string(campaign.Reserved), "audience_value", fmt.Sprint(d))).is(200)
-		if strings.Contains(reach.body, "cannot be told right now") == told {
+		if strings.Contains(reach.body, "not known right now") == told {
 			t.Errorf("template %d: %s", d, reach.text())
 		}
 	}

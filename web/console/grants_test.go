@@ -78,7 +78,7 @@ func TestGrantPages(t *testing.T) {
 	dry := b.upload(page+"/new", "friends.csv", friends).is(303).header.Get("Location")
 	b.get(dry).is(200).has("Dry run", "Not begun yet").hasNot(dry + "/apply")
 	g.workGrants()
-	b.get(dry).is(200).has("Nothing has been given yet", "Would get one", "Has as many as allowed", "No such user", "Not a user id", "Named before", "Stock used up", dry+"/apply")
+	b.get(dry).is(200).has("Nothing has been given yet", "Would get one", "Limit per user reached", "No such user", "Not a user id", "Duplicate row", "Stock used up", dry+"/apply")
 	b.get(dry + "?result=unknown_user").is(200).has("404404").hasNot(`/users/1003"`)
 	b.get(dry + "?result=nonsense&after=-5").is(200).has("404404")
 	if n := g.number(`select count(*) from coupons`); n != 1 {
@@ -91,9 +91,9 @@ func TestGrantPages(t *testing.T) {
 	b.get(given).is(200).has("The coupons are being given.")
 	late := g.as(staff.Marketer)
 	late.post(dry+"/apply", url.Values{"reason": {"me too"}}).to(given)
-	late.get(given).is(200).has("The marketer has applied this list already; nobody is given a coupon twice.", "thanks to the testers").hasNot("The coupons are being given.")
+	late.get(given).is(200).has("The marketer has already applied this list; no user gets a second coupon.", "thanks to the testers").hasNot("The coupons are being given.")
 	late.get(dry + "/apply").to(given)
-	late.get(given).is(200).has("has applied this list already")
+	late.get(given).is(200).has("has already applied this list")
 	if g.number(`select count(*) from jobs where kind = 'coupons.grant'`) != 2 {
 		t.Fatal("two people apply one list")
 	}
@@ -162,14 +162,14 @@ func TestGrantInTheBrowser(t *testing.T) {
 	b.sees("main", "Not begun yet.")
 	g.workGrants()
 	b.sees("#grant", "Nothing has been given yet.", "Would get one", "No such user", "Stock used up")
-	b.accessible("what would happen")
+	b.accessible("You see a preview before anything is given")
 	b.press("#grant", "Give coupons")
 	b.sees("#dialog", "2 users would get a coupon.", "5 rows would be left out.")
 	b.fill("#dialog [name=reason]", "thanks to the testers")
 	b.press("#dialog", "Give coupons")
 	b.sees("main", "The coupons are being given.")
 	g.workGrants()
-	b.sees("#grant", "done", "Download results", "Has as many as allowed", "Take back")
+	b.sees("#grant", "done", "Download results", "Limit per user reached", "Take back")
 	b.accessible("what was given")
 	if n := g.number(`select count(*) from coupons where origin = 'grant'`); n != 2 {
 		t.Fatalf("%d coupons", n)
@@ -183,8 +183,8 @@ func TestTallyIsShown(t *testing.T) {
 	g.exec(`update templates set issued = 3 where id = $1`, d.ID)
 	g.exec(`insert into coupon_tallies (template_id, used, released, discounted) values ($1, 1, 4, 2000)`, d.ID)
 	b := g.as(staff.Viewer)
-	b.get(fmt.Sprintf("/templates/%d", d.ID)).is(200).has("What became of them", "4 locks ended without a use", fmt.Sprintf("by=template&amp;q=%d&amp;state=used", d.ID))
-	b.get(fmt.Sprintf("/coupons?by=template&q=%d", d.ID)).is(200).has("What became of them", "4 locks ended without a use")
+	b.get(fmt.Sprintf("/templates/%d", d.ID)).is(200).has("What became of them", "4 locks ended without use", fmt.Sprintf("by=template&amp;q=%d&amp;state=used", d.ID))
+	b.get(fmt.Sprintf("/coupons?by=template&q=%d", d.ID)).is(200).has("What became of them", "4 locks ended without use")
 	b.get("/coupons?by=template&q=404404").is(200).hasNot("What became of them")
 	g.as(staff.Viewer, 11).get(fmt.Sprintf("/coupons?by=template&q=%d", d.ID)).is(200).hasNot("What became of them")
 	if text := b.get("/coupons?by=user&q=1002").is(200).text(); strings.Contains(text, "What became of them") {
@@ -202,7 +202,7 @@ func TestRevokeWithReturn(t *testing.T) {
 	b.get(page+"/revoke").is(200).has("Return to stock", `name="stock"`)
 	b.post(page+"/revoke", url.Values{"stock": {"1"}}).is(422).has("say why", `checked`)
 	b.post(page+"/revoke", url.Values{"stock": {"1"}, "reason": {"wrong person"}}).to(page)
-	b.get(page).is(200).has("Returned: somebody else can have one instead")
+	b.get(page).is(200).has("Returned to stock for another user")
 	if n := g.number(`select issued from templates where id = $1 and returned = 1`, d.ID); n != 0 {
 		t.Fatalf("%d are issued", n)
 	}

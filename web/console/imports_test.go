@@ -171,8 +171,8 @@ func TestWhatACheckTells(t *testing.T) {
 	}
 	at := check(file + "10,\"Cid,\n11,Dan,\n")
 	page := b.get(at).is(200).has("The file was read only up to line 16", "nothing behind it could be read", "The first 10 of 13 are shown; the CSV has all.", at+"/errors.csv",
-		"A check stores nothing. It counts rows", "opt_outs: must be channels such as email or sms, separated by spaces", "the row has 4 cells and the heading only 3; put quotes around text with commas")
-	failed, notes, _ := strings.Cut(page.body, "Not left out, but worth a look")
+		"A check stores nothing. A row that repeats", "opt_outs: must be channels such as email or sms, separated by spaces", "the row has 4 cells and the heading only 3; put quotes around text with commas")
+	failed, notes, _ := strings.Cut(page.body, "Done, with remarks")
 	if !strings.Contains(notes, "appears again on line 3") || strings.Contains(failed, "appears again") {
 		t.Error("a row that is imported stands among those that are not")
 	}
@@ -189,9 +189,9 @@ func TestWhatACheckTells(t *testing.T) {
 		t.Errorf("kinds of rows %v", kinds)
 	}
 	twice := check("id,name,opt_outs\n7,Ann,\n7,Bea,\n")
-	b.get(twice).is(200).has("appears again on line 3").hasNot("What could not be done", "read only up to")
+	b.get(twice).is(200).has("appears again on line 3").hasNot("Failures", "read only up to")
 	again := strings.ReplaceAll(between(b.get(twice).body[strings.Index(b.get(twice).body, "/users/import/"):], "/users", `"`), "&amp;", "&")
-	b.get("/users"+again).is(200).has("1 user is new.", "1 user changes.", "1 row is of a user who stands further up in the file; the last one counts.")
+	b.get("/users"+again).is(200).has("1 user is new.", "1 user changes.", "1 row repeats a user from further up in the file; the last row counts.")
 	b.get(check(file)).is(200).has("The first 10 of 12 are shown").hasNot("read only up to")
 	viewer := g.as(staff.Viewer)
 	viewer.get(at).is(200).hasNot("appears again", "read only up to")
@@ -208,7 +208,7 @@ func TestImportUsersWithErrorsInTheBrowser(t *testing.T) {
 	b.accessible("choosing a file")
 	b.do(chromedp.SetUploadFiles(chromedp.CSS("#f-file"), []string{file}))
 	b.press("main", "Upload")
-	b.sees("main", "What the columns hold", "ann@example.com")
+	b.sees("main", "Contents of the columns", "ann@example.com")
 	b.accessible("choosing columns")
 	b.press("main", "Check file")
 	b.sees("main", "Not begun yet.")

@@ -40,13 +40,13 @@ func TestAJobThatStandsStill(t *testing.T) {
 	j := g.startJob(staff.Actor{Label: "staff:99", Name: "Ada", Role: staff.Marketer}, "Pause templates", 0)
 	g.work(j.ID, job.Progress{Total: 40, Done: 12})
 	g.exec(`update jobs set started_at = now() - interval '1 minute', next_run_at = now() - interval '5 minutes'`)
-	b.get("/jobs").is(200).has("12 of 40", "running</span>").hasNot("stands still", "Nobody has worked on it")
+	b.get("/jobs").is(200).has("12 of 40", "running</span>").hasNot("stands still", "No worker has processed it")
 	b.get("/jobs/1").is(200).has("about 2 min").hasNot("stands still")
 	g.exec(`update jobs set lease_until = date_trunc('minute', now()) - interval '1 minute'`)
 	var since string
 	g.must(g.sql.QueryRow(g.Context(), `select to_char(lease_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI') from jobs`).Scan(&since))
 	for _, url := range []string{"/jobs", "/jobs/1"} {
-		b.get(url).is(200).has("12 of 40", "stands still</span>", "Nobody has worked on it since", since, "It goes on where it stopped").hasNot("running</span>", "about 2 min")
+		b.get(url).is(200).has("12 of 40", "stands still</span>", "No worker has processed it since", since, "It continues").hasNot("running</span>", "about 2 min")
 	}
 	b.header.Set("Accept-Language", "zh-CN")
 	b.get("/jobs").is(200).has("停滞开始时间：", "会从中断处继续。")
@@ -61,7 +61,7 @@ func TestJobPages(t *testing.T) {
 	page := fmt.Sprintf("/jobs/%d", j.ID)
 	b.get(page).is(200).has("Pause &lt;40&gt; templates", "Not begun yet.", "waiting", "Ada", `data-live="`, page+"/cancel", "Live")
 	g.work(j.ID, job.Progress{Total: 40, Done: 10, Failed: 2, Cursor: json.RawMessage(`1`), Errors: []job.RowError{{Line: 3, Row: "=cmd()", Error: "no"}, {Line: 5, Row: "+49", Error: "é\nlong"}}})
-	b.get(page).is(200).has("12 of 40", "running", "What could not be done", "=cmd()")
+	b.get(page).is(200).has("12 of 40", "running", "Failures", "=cmd()")
 	g.as(staff.Viewer).htmx().get(page).is(200).has("12 of 40").hasNot("<html")
 	viewer.get(page).is(200).has("12 of 40").hasNot("=cmd()", "/cancel", "errors.csv")
 	viewer.get(page + "/errors.csv").is(http.StatusForbidden)
@@ -82,7 +82,7 @@ func TestJobPages(t *testing.T) {
 	b.get("/jobs?state=done").is(200).has("No job in this state")
 	b.get("/jobs?before=x").is(200).has("Pause &lt;40&gt;")
 	b.get("/jobs?state=nonsense&before=x").is(200).has("The filter cannot be read", "choose one").hasNot("Pause &lt;40&gt;", "/jobs.csv")
-	b.get("/jobs.csv?state=nonsense").is(422).has("Something typed is not valid")
+	b.get("/jobs.csv?state=nonsense").is(422).has("Some input is not valid")
 	b.get(page+"/cancel").is(200).has("Stop “Pause &lt;40&gt; templates”?", "(12)")
 	b.post(page+"/cancel", nil).to(page)
 	b.get(page).is(200).has("is stopped.", "stopped").hasNot("every 1s", page+"/cancel")

@@ -36,7 +36,7 @@ func TestMounted(t *testing.T) {
 	if m := g.next(stream); !strings.Contains(m.data, "4,242") {
 		t.Errorf("second event: %.200s", m.data)
 	}
-	b.get("/nowhere").is(404).has("There is nothing here")
+	b.get("/nowhere").is(404).has("Page not found")
 	b.get(g.Assets.URL("app.css")).is(200)
 	b.header.Set("Accept-Encoding", "gzip")
 	if a := b.get("/").is(200); a.header.Get("Content-Encoding") != "gzip" || !strings.Contains(a.header.Get("Content-Security-Policy"), "nonce-") {

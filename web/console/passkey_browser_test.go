@@ -46,7 +46,7 @@ func TestPasskeyInTheBrowser(t *testing.T) {
 	b.fill("#f-name", "laptop")
 	b.click("[data-passkey-ask]")
 	b.sees("main", "laptop", "Your recovery codes")
-	b.press("main", "I have kept them; go on")
+	b.press("main", "I have saved them; continue")
 	b.sees("h1", "API keys")
 
 	b.open(here + "/account")

@@ -15,7 +15,7 @@ import (
 // linkShown returns the path of the link that a member's page shows once.
 func (b *browser) linkShown(page string) string {
 	b.Helper()
-	a := b.get(page).is(200).has("It is shown this once.")
+	a := b.get(page).is(200).has("It is shown only once.")
 	link := html.UnescapeString(between(a.body, "<code>", "</code>"))
 	u, err := url.Parse(link)
 	if err != nil || !strings.HasPrefix(link, b.PublicURL+"/password?token=") {
@@ -37,7 +37,7 @@ func TestInvitation(t *testing.T) {
 	admin.get("/staff/new").is(200).has("Invite").hasNot(`type="password"`)
 	admin.post("/staff", url.Values{"email": {"noor@example.com"}, "name": {"Noor"}, "role": {"viewer"}}).to("/staff/2")
 	link := admin.linkShown("/staff/2")
-	admin.get("/staff/2").is(200).hasNot("It is shown this once.", link).has("Noor has no password yet.", "Create an invitation link")
+	admin.get("/staff/2").is(200).hasNot("It is shown only once.", link).has("Noor has no password yet.", "Create an invitation link")
 	admin.get("/staff").is(200).has("invited", "link valid until")
 	g.browser().try("noor@example.com", "", "/").is(422)
 

@@ -31,7 +31,7 @@ func TestStaffPages(t *testing.T) {
 	b.post("/staff", memberTyped("Ada@Example.com", "marketer")).to("/staff/2")
 	link := b.linkShown("/staff/2")
 	b.get("/staff").is(200).has("ada@example.com", "10, 11")
-	b.post("/staff", memberTyped("ada@example.com", "viewer")).is(422).has("Somebody with this e-mail address exists already.")
+	b.post("/staff", memberTyped("ada@example.com", "viewer")).is(422).has("This e-mail address is already in use.")
 
 	ada := g.browser()
 	ada.post("/password", setting(link, password)).to("/")
@@ -54,7 +54,7 @@ func TestLastAdminStays(t *testing.T) {
 	b := g.browser()
 	b.signIn(admin.Email)
 	form := url.Values{"email": {admin.Email}, "name": {"A"}, "role": {"viewer"}}
-	b.post("/staff/1", form).is(http.StatusConflict).has("An admin of all shops who can sign in must remain.")
+	b.post("/staff/1", form).is(http.StatusConflict).has("At least one admin of all shops who can sign in must remain.")
 	form.Set("role", "admin")
 	form.Set("disabled", "1")
 	b.post("/staff/1", form).is(http.StatusConflict)
@@ -142,7 +142,7 @@ func TestChannelPages(t *testing.T) {
 	b.post("/channels/email/pause", url.Values{"reason": {"provider is down"}}).to("/channels")
 	b.get("/channels").is(200).has("E-mail is paused.", "provider is down", "/channels/email/resume")
 	b.post("/channels/email/resume", nil).to("/channels")
-	b.get("/channels").is(200).has("E-mail goes on.").hasNot("provider is down")
+	b.get("/channels").is(200).has("E-mail is resumed.").hasNot("provider is down")
 	b.get("/channels/pigeon/pause").is(404)
 	b.get("/audit?kind=channel").is(200).has("paused", "resumed", "channel email")
 	g.as(staff.Marketer).get("/channels").is(200).hasNot("/channels/email/pause")
@@ -157,7 +157,7 @@ func TestDeadMessagePages(t *testing.T) {
 	b.get("/dead-messages").is(200).has("users.changed.v1", "it &lt;b&gt;broke", "&#34;from_user&#34;: &#34;1&#34;")
 	b.get("/dead-messages/1/requeue").is(200).has("Send this message again?")
 	b.post("/dead-messages/1/requeue", nil).to("/dead-messages")
-	b.post("/dead-messages/1/requeue", nil).is(http.StatusConflict).has("somebody has dealt with it")
+	b.post("/dead-messages/1/requeue", nil).is(http.StatusConflict).has("has already been dealt with")
 	b.post("/dead-messages/2/requeue", nil).is(http.StatusConflict)
 	b.post("/dead-messages/2/discard", nil).to("/dead-messages")
 	b.get("/dead-messages").is(200).has("The message has been discarded.", "Nothing is stuck")
@@ -187,13 +187,13 @@ func TestShopPages(t *testing.T) {
 func TestAuditPage(t *testing.T) {
 	g := newRig(t)
 	b := g.as(staff.Admin)
-	b.get("/audit?kind=shop").is(200).has("Nothing fits")
+	b.get("/audit?kind=shop").is(200).has("No matches")
 	g.draft(10, time.Hour)
 	for i := range shell.PageSize + 2 {
 		g.exec(`insert into audit (actor, action, object_kind, object_id, before, after) values ('staff:7 Zoë', 'custom.thing', 'gadget', $1::int::text, '{"a":1,"same":true}', '{"a":2,"same":true}')`, i)
 	}
 	a := b.get("/audit?actor=staff:7").is(200).has("Zoë", "custom.thing", "gadget 26", ">1<", ">2<").hasNot("same", "gadget 1<")
 	b.get(strings.ReplaceAll(between(a.body[strings.Index(a.body, `class="pager"`):], `href="`, `"`), "&amp;", "&")).is(200).has("gadget 0").hasNot("gadget 26")
-	b.get("/audit?actor=staff:70").is(200).has("Nothing fits")
+	b.get("/audit?actor=staff:70").is(200).has("No matches")
 	b.get("/audit?before=x&id=%25").is(200)
 }

@@ -23,7 +23,7 @@ func TestPlannedTimesFollowTheShop(t *testing.T) {
 	form := campaignForm("shop", "10", "starts_at", page.field("starts_at"), "ends_at", page.field("ends_at"),
 		"planned_shop", page.field("planned_shop"), "planned_starts_at", page.field("planned_starts_at"), "planned_ends_at", page.field("planned_ends_at"))
 	there := from.In(berlin(t)).Format("2006-01-02T15:04")
-	b.post("/campaigns/preview", form).is(200).has(`value="`+there+`"`, `name="planned_shop" value="10"`).hasNot("lies in the past")
+	b.post("/campaigns/preview", form).is(200).has(`value="`+there+`"`, `name="planned_shop" value="10"`).hasNot("is in the past")
 	b.post("/campaigns", form).is(303)
 	var start time.Time
 	g.must(g.sql.QueryRow(t.Context(), `select starts_at from campaigns`).Scan(&start))
@@ -45,7 +45,7 @@ func TestPlannedTimesFollowTheShop(t *testing.T) {
 	}
 
 	form.Set("starts_at", g.now().In(berlin(t)).Add(-time.Hour).Format("2006-01-02T15:04"))
-	b.post("/campaigns/preview", form).is(200).has("The start lies in the past", "It starts at once when it is published.", "at once, when it is published", "has passed")
+	b.post("/campaigns/preview", form).is(200).has("The start is in the past", "It starts immediately on publication.", "at once, when it is published", "has passed")
 }
 
 func TestPlannedTimesFollowTheShopInTheBrowser(t *testing.T) {
@@ -76,7 +76,7 @@ func TestCampaignStartsInTheBrowser(t *testing.T) {
 	b := newTab(t)
 	b.signIn(g, g.hire(staff.Marketer))
 	b.open(g.server.URL + fmt.Sprintf("/campaigns/%d", id))
-	b.sees("#campaign-progress", "It has not started.")
+	b.sees("#campaign-progress", "Not started.")
 	// What somebody is typing stays, but not over what has changed under it.
 	b.fill("#f-test-user", "1001")
 	b.fill("#f-rate_per_second", "77")

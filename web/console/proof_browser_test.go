@@ -51,7 +51,7 @@ func TestFilterDeadLettersInTheBrowser(t *testing.T) {
 		t.Errorf("the address says %q", got)
 	}
 	b.fill("#f-channel", "email")
-	b.sees("#results", "None of these")
+	b.sees("#results", "No matches")
 	evaluate[chromedp.Void](b, `history.back()`)
 	b.sees("#results", "HTTP 503")
 	b.press("#results", "HTTP 503")
@@ -75,7 +75,7 @@ func TestCorrectionInTheBrowser(t *testing.T) {
 	b.press("#dialog", "Send correction")
 	b.sees("main", "The correction is on its way.")
 	b.open(g.server.URL + "/templates/1/announcements")
-	b.sees("#announcements", "waiting", "Recipients are being gathered.")
+	b.sees("#announcements", "waiting", "Recipients are being collected.")
 	g.spread(1)
 	b.sees("#announcements", "finished", "1 of 1 delivered.")
 	if evaluate[bool](b, `!!document.querySelector("#announcements[data-live]")`) {

@@ -128,7 +128,7 @@ func TestLimitedToShopsStaysLimited(t *testing.T) {
 			continue
 		}
 		n++
-		limited.do(rt.Method, samplePath(rt.Pattern, "1"), formFor(rt.Method)).is(http.StatusForbidden).has("in charge of some only")
+		limited.do(rt.Method, samplePath(rt.Pattern, "1"), formFor(rt.Method)).is(http.StatusForbidden).has("your access is limited to some")
 	}
 	if n < 14 {
 		t.Errorf("%d routes are kept from them", n)

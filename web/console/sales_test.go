@@ -13,7 +13,7 @@ func TestClaimsCard(t *testing.T) {
 	g := newRig(t)
 	d := g.published(10, 2*time.Hour)
 	b := g.as(staff.Viewer)
-	b.get("/templates/1").is(200).has("Claims and stock", "Claims begin with the opening.", "The curve appears with the first coupon.",
+	b.get("/templates/1").is(200).has("Claims and stock", "Claiming starts at the opening.", "The curve appears with the first coupon.",
 		`data-live="/templates/1/claims"`)
 	g.exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 minute', issued = 7, stock = 7 where id = $1`, d.ID)
 	g.exec(`insert into claim_seconds values ($1, date_trunc('second', now()) - interval '50 seconds', 5), ($1, date_trunc('second', now()) - interval '40 seconds', 2)`, d.ID)

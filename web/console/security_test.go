@@ -75,7 +75,7 @@ func TestSignInInTwoSteps(t *testing.T) {
 	b.post("/signin/second", passcode("")).is(422).has(`id="f-passcode-error"`)
 	b.post("/signin/second", passcode("000000")).is(422).has("is not right")
 	// The code of the enrolment has been used.
-	b.post("/signin/second", passcode(g.code(secret))).is(422).has("used before")
+	b.post("/signin/second", passcode(g.code(secret))).is(422).has("already used")
 	g.wait(30 * time.Second)
 	b.post("/signin/second", passcode(g.code(secret))).to("/shops?x=1")
 	b.get("/").is(200)
@@ -165,7 +165,7 @@ func TestMustEnrol(t *testing.T) {
 			t.Errorf("%s: %d to %q", a.what, a.status, a.header.Get("Location"))
 		}
 	}
-	page := b.get("/account/security?return=%2Fchannels").is(200).has("Your role needs more than a password", "Sign out").hasNot("nav-link")
+	page := b.get("/account/security?return=%2Fchannels").is(200).has("Your role needs a second factor", "Sign out").hasNot("nav-link")
 	if !strings.Contains(html.UnescapeString(page.body), `href="/account/security/app?return=%2Fchannels"`) {
 		t.Error("the way back is lost")
 	}
@@ -192,7 +192,7 @@ func TestSecondFactorsOfOnesOwn(t *testing.T) {
 	g := newRig(t)
 	b, other := g.as(staff.Viewer), g.as(staff.Viewer)
 	b.get("/account").is(200).has(`href="/account/security"`)
-	b.get("/account/security").is(200).has("There is no second factor yet").hasNot("Make new codes")
+	b.get("/account/security").is(200).has("No second factor yet").hasNot("Make new codes")
 	_, old := b.enrol()
 	id := g.number(`select id from second_factors`)
 	path := "/account/security/" + itoa(id)
@@ -239,7 +239,7 @@ func TestPolicyIsAnAdminsChoice(t *testing.T) {
 	g.exec(`update console_settings set second_factor = 'optional'`)
 	admin, operator := g.as(staff.Admin), g.as(staff.Operator)
 	operator.get("/").is(200)
-	admin.get("/staff").is(200).has("Who needs a second factor")
+	admin.get("/staff").is(200).has("Second factor required for")
 	admin.post("/staff/second-factors", url.Values{"second_factor": {"always"}}).is(422)
 	operator.post("/staff/second-factors", url.Values{"second_factor": {"required"}}).is(http.StatusForbidden)
 	admin.post("/staff/second-factors", url.Values{"second_factor": {"required"}}).to("/staff")

@@ -112,7 +112,7 @@ func TestListPages(t *testing.T) {
 	// Nobody takes a list for complete whose file could not be read.
 	b.upload(at+"/file", "broken.csv", "id\n7\n\""+strings.Repeat("x", 2<<20)+"\n").is(303)
 	g.workPeople()
-	b.get(at).is(200).has("3 users", "failed", "The file has a row or more rows than can be read.")
+	b.get(at).is(200).has("3 users", "failed", "The file has too many rows, or a row that is too long.")
 	b.post(at+"/edit", url.Values{"name": {"The fair"}, "version": {"1"}, "do": {"save"}}).to(at)
 	// A campaign that has not read its audience keeps the list as it is.
 	g.exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by)
@@ -120,7 +120,7 @@ func TestListPages(t *testing.T) {
 	b.get(at).is(200).has("Nobody can be added now", ">Spring</a>", fmt.Sprintf(`href="/campaigns/%d"`, g.number(`select max(id) from campaigns`))).hasNot("Add ids from a file")
 	b.get(at + "/file").to(at)
 	b.upload(at+"/file", "more.csv", "8\n").to(at)
-	b.get(at).is(200).has("Nobody can be added until its audience is read.", "3 users")
+	b.get(at).is(200).has("Users can be added after its audience has been read.", "3 users")
 }
 
 // A form with a file that is sent twice, as by a double click, is one request;

@@ -49,5 +49,5 @@ func TestClaimsCardBehindTheGate(t *testing.T) {
 	}
 	shelves.away = true
 	g.Console.sales = salesDesk{} // what was seen a moment ago is forgotten
-	b.get(fmt.Sprintf("/templates/%d", d.ID)).is(200).has("while the shelves do not answer", "The shelves do not answer")
+	b.get(fmt.Sprintf("/templates/%d", d.ID)).is(200).has("the shards do not answer", "The shards do not answer")
 }

@@ -300,5 +300,5 @@ func TestSignInLeadsBackToTheOpenPage(t *testing.T) {
 		}
 	}
 	b.header = http.Header{}
-	b.get("/signin?lost=1&return=%2Fusers%2F7%2Fedit").is(200).has("what you typed last is not stored", `value="/users/7/edit"`)
+	b.get("/signin?lost=1&return=%2Fusers%2F7%2Fedit").is(200).has("your last input was not saved", `value="/users/7/edit"`)
 }

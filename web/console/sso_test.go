@@ -98,7 +98,7 @@ func TestSingleSignOnTellsNothing(t *testing.T) {
 		d.there.Says("email", who[0])
 		d.there.Says("email_verified", who[1])
 		b := d.browser()
-		a := b.get(d.agree(b, "/")).is(http.StatusUnprocessableEntity).has("Single sign-on did not let you in", "ask an administrator", `action="/signin"`).hasNot("code=")
+		a := b.get(d.agree(b, "/")).is(http.StatusUnprocessableEntity).has("Single sign-on refused the sign-in", "ask an administrator", `action="/signin"`).hasNot("code=")
 		if first == "" {
 			first = a.text()
 		}
@@ -113,7 +113,7 @@ func TestSingleSignOnTellsNothing(t *testing.T) {
 }
 
 func TestSingleSignOnAttempts(t *testing.T) {
-	const ended = "This attempt to sign in has ended"
+	const ended = "This sign-in attempt has expired"
 	for name, play := range map[string]func(d *door, b *browser) answer{
 		"no attempt":      func(_ *door, b *browser) answer { return b.get("/signin/oidc/callback?state=x&code=y") },
 		"nothing at all":  func(_ *door, b *browser) answer { return b.get("/signin/oidc/callback") },
@@ -177,7 +177,7 @@ func TestSingleSignOnRefusedThere(t *testing.T) {
 	b := d.browser()
 	u, _ := url.Parse(d.agree(b, "/"))
 	b.get("/signin/oidc/callback?error=access_denied&error_description=No+Way&state=" + u.Query().Get("state")).is(422).
-		has("Single sign-on did not let you in").hasNot("No Way")
+		has("Single sign-on refused the sign-in").hasNot("No Way")
 }
 
 func TestSingleSignOnWhileTheProviderIsDown(t *testing.T) {

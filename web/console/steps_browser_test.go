@@ -186,7 +186,7 @@ func TestStepsOfACampaign(t *testing.T) {
 	}
 	b.fill("#f-name", "Autumn")
 	b.fill("#f-audience", "user_ids")
-	b.sees("#preview", "Say whom it is for first.")
+	b.sees("#preview", "Choose the audience first.")
 	b.click("[data-next]")
 	b.sees("[data-step='step-1']", "is required")
 	b.fill("#f-audience_value", "1001, 1002")
@@ -205,7 +205,7 @@ func TestStepsOfACampaign(t *testing.T) {
 	b.fill("#f-starts_at", g.now().Add(time.Hour).Format("2006-01-02T15:04"))
 	b.fill("#f-ends_at", g.now().Add(48*time.Hour).Format("2006-01-02T15:04"))
 	b.fill("#f-rate_per_second", "1")
-	b.sees("#preview", "It takes 2 s at its own rate.")
+	b.sees("#preview", "Sending takes 2 s at the campaign’s rate.")
 	b.next("5 · Review")
 	b.sees("#review", "Autumn", "Users by number", "Moon cake night", "Tea for {{name|you}}")
 	b.accessible("the review of a campaign")

@@ -30,7 +30,7 @@ func TestImpossibleStepsOfADrop(t *testing.T) {
 	b.post(page+"/pause", nil).to(page)
 	refused("pause", "cannot be paused", "The template is paused. It can be edited, resumed or closed.")
 	g.wait(70 * time.Minute)
-	refused("cancel", "cannot be cancelled", "The drop has opened: it cannot be cancelled any more. Close it instead.")
+	refused("cancel", "cannot be cancelled", "The drop has opened: it can no longer be cancelled. Close it instead.")
 	b.post(page+"/cancel", nil).is(http.StatusConflict).has("Close it instead.").hasNot(`name="reason"`)
 	b.post(page+"/close", nil).to(page)
 	for _, step := range []string{"pause", "resume", "cancel", "close", "publish"} {

@@ -44,7 +44,7 @@ func (g *rig) typedForm(opensIn time.Duration) url.Values {
 func TestCreateTemplate(t *testing.T) {
 	g := newRig(t)
 	b := g.as(staff.Marketer)
-	b.get("/templates/new").is(200).has("First, a shop")
+	b.get("/templates/new").is(200).has("Create a shop first")
 	g.shop(10)
 	form := g.typedForm(48 * time.Hour)
 	form.Set("request_key", b.get("/templates/new").is(200).field("request_key"))
@@ -115,8 +115,8 @@ func TestLifeOfADrop(t *testing.T) {
 	b.post(page+"/publish", nil).to(page) // sent once more: it is published
 	g.book(d, 1001, delivery.App, 5, 60)
 	g.book(d, 1002, delivery.Email, 5)
-	b.get(page + "/cancel").is(200).has("None of the 3 reminders still waiting")
-	b.get(page + "/close").is(200).has("(3) will not go out")
+	b.get(page + "/cancel").is(200).has("The 3 waiting reminders are not sent")
+	b.get(page + "/close").is(200).has("The 3 waiting reminders are not sent")
 	b.post(page+"/cancel", url.Values{"reason": {strings.Repeat("长", 5000)}}).to(page)
 	b.get(page).is(200).has("Cancelled", "“Moon cake night” is cancelled.", "Use as a model").hasNot(page+"/publish", page+"/pause\"")
 	for _, path := range []string{"/edit", "/move", "/stock"} {
@@ -172,12 +172,12 @@ func TestMove(t *testing.T) {
 		text, _ := shell.TypedTime(g.now().Add(in).Truncate(time.Minute), berlin(t))
 		return text
 	}
-	form := b.get(page).is(200).has("Move the opening of", "Type the new opening").body
+	form := b.get(page).is(200).has("Move the opening of", "Enter the new opening").body
 	version := answer{T: t, body: form}.field("version")
-	b.get(page+"?follow=1&opens_at="+typed(30*time.Minute)).is(200).has("3 reminders are booked", "Nobody has been reminded", "2 reminders would now lie in the past", "earlier than now planned")
+	b.get(page+"?follow=1&opens_at="+typed(30*time.Minute)).is(200).has("3 reminders are booked", "Nobody has been reminded", "2 reminders would be in the past", "earlier than now planned")
 	b.header.Set("HX-Request", "true")
 	b.header.Set("HX-Request-Type", "partial")
-	b.get(page+"?part=blast&opens_at="+typed(6*time.Hour)).is(200).has("Every waiting reminder still has its time ahead", "later than now planned").hasNot("<form")
+	b.get(page+"?part=blast&opens_at="+typed(6*time.Hour)).is(200).has("All waiting reminders are still in the future", "later than now planned").hasNot("<form")
 	b.header = http.Header{}
 	b.post(page, url.Values{"version": {version}, "opens_at": {typed(-time.Hour)}}).is(422).has("must lie in the future")
 	b.post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}}).is(422).has("Closing: must be after the opening")
@@ -208,7 +208,7 @@ func TestChangeStock(t *testing.T) {
 	page := templateURL(d.ID) + "/stock"
 	version := b.get(page).is(200).has("Now 100, of which 0 are issued").field("version")
 	g.exec(`update templates set issued = 3 where id = $1`, d.ID)
-	b.post(page, url.Values{"version": {version}, "stock": {"2"}}).is(http.StatusConflict).has("Stock cannot be lower than what is issued", `value="2"`)
+	b.post(page, url.Values{"version": {version}, "stock": {"2"}}).is(http.StatusConflict).has("Stock cannot be lower than the number issued", `value="2"`)
 	b.post(page, url.Values{"version": {version}, "stock": {"many"}}).is(422).has("must be a whole number")
 	b.post(page, url.Values{"version": {version}, "stock": {"99999999999999"}}).is(422)
 	b.post(page, url.Values{"version": {version}, "stock": {"1,500"}}).to(templateURL(d.ID))
@@ -262,7 +262,7 @@ func TestEditPublished(t *testing.T) {
 	b.post(page, form).is(422).has("cannot change once the template is published")
 	form.Set("amount_off", "10")
 	g.exec(`update templates set issued = 6 where id = $1`, d.ID)
-	b.post(page, form).is(http.StatusConflict).has("Stock cannot be lower than what is issued")
+	b.post(page, form).is(http.StatusConflict).has("Stock cannot be lower than the number issued")
 	form.Set("stock", "500")
 	form.Set("name", "New name")
 	b.post(page, form).to(templateURL(d.ID))
@@ -337,8 +337,8 @@ func TestListOfTemplates(t *testing.T) {
 	b.get("/templates?sort=latest").is(200).has("Drop 27").hasNot("Drop 02")
 	b.get("/templates?q=drop+03").is(200).has("Drop 03").hasNot("Drop 04")
 	b.get("/templates?q=100%25").is(200).has("Drop 00")
-	b.get("/templates?q=100_").is(200).has("Nothing fits")
-	b.get("/templates?state=open").is(200).has("Nothing fits")
+	b.get("/templates?q=100_").is(200).has("No matches")
+	b.get("/templates?state=open").is(200).has("No matches")
 	b.get("/templates?state=draft&shop=10&from=2026-01-01&to=2099-01-01").is(200).has("Drop 00")
 	b.get("/templates?after=x_y&after=99999999999999999999_1").is(200).has("Drop 00")
 	b.header.Set("HX-Request", "true")

@@ -57,7 +57,7 @@ func TestRequestsThatNobodyAnswersAreSpokenOf(t *testing.T) {
 	b.accessible("a request that a proxy answered")
 	way.foreign.Store(false)
 	b.fill("#q", "nothing like that")
-	b.sees("#results", "Nothing fits")
+	b.sees("#results", "No matches")
 	within(t, "the end of the warning", func() bool { return b.text("#trouble") == "" })
 
 	b.open(way.URL + templateURL(d.ID))
@@ -86,7 +86,7 @@ func TestWhoIsSignedOutKeepsWhatIsTyped(t *testing.T) {
 	b.sees("h1", "New template")
 	way.signedOut.Store(true)
 	b.fill("#f-name", "Moon cake night")
-	b.sees("#trouble", "You have been signed out", "Sign in")
+	b.sees("#trouble", "You are signed out", "Sign in")
 	if to := evaluate[string](b, `document.querySelector("#trouble a").getAttribute("href")`); to != "/signin?return=%2Ftemplates%2Fnew" {
 		t.Errorf("the sign-in leads to %s", to)
 	}
@@ -106,7 +106,7 @@ func TestWhoIsSignedOutKeepsWhatIsTyped(t *testing.T) {
 	within(t, "the stream", func() bool { return g.WatchedParts() > 0 })
 	way.signedOut.Store(true)
 	way.CloseClientConnections()
-	b.sees("#trouble", "You have been signed out")
+	b.sees("#trouble", "You are signed out")
 	if b.path() != "/channels" {
 		t.Errorf("the live page went to %s", b.path())
 	}

@@ -57,7 +57,7 @@ func TestUserPage(t *testing.T) {
 		"Moon cake night", `href="/templates/1/users/1001"`,
 		fmt.Sprintf(`href="/coupons/%d"`, elsewhere), fmt.Sprintf(`href="/coupons/%d"`, coupons[10]), `href="/coupons?by=user&amp;q=1001"`, "¥10 off",
 		"Autumn &lt;u&gt;", fmt.Sprintf(`href="/campaigns/%d/recipients?user=1001"`, first), fmt.Sprintf(`href="/campaigns/%d"`, second), "being delivered",
-		"1 of 2 in 24 hours", "1 of 3 in 7 days", "Shop 11 had enough 1 of 1 in 24 hours")
+		"1 of 2 in 24 hours", "1 of 3 in 7 days", "Shop 11 limit reached 1 of 1 in 24 hours")
 	page.hasNot("Grace <b>", "gold <i>", "Autumn <u>", "Not for her", "at least", fmt.Sprintf(`href="/coupons/%d"`, coupons[0]))
 
 	// Who is in charge of one shop sees what concerns it, and who may not
@@ -72,7 +72,7 @@ func TestUserPage(t *testing.T) {
 func TestUserPageOfNobody(t *testing.T) {
 	g := newRig(t)
 	b := g.as(staff.Viewer)
-	b.get("/users/42").is(200).has("has told nothing", "This user has no coupons.", "No campaign has been sent", "No shop with a limit", "Nothing is reserved.", "None. The shop tells them", "no address").
+	b.get("/users/42").is(200).has("No profile data", "This user has no coupons.", "No campaign has been sent", "No recent campaign message", "Nothing is reserved.", "None. Attributes come from", "no address").
 		hasNot("/audit?kind=user")
 	for _, path := range []string{"/users/0", "/users/042", "/users/x", "/users/99999999999999999999"} {
 		b.get(path).is(http.StatusNotFound)
@@ -127,7 +127,7 @@ func TestEditUser(t *testing.T) {
 	limited.get("/users/7").is(200).has("/users/7/edit").hasNot("/users/7/erase")
 	limited.get("/users/7/erase").is(http.StatusForbidden)
 	limited.post("/users/7/erase", nil).is(http.StatusForbidden)
-	b.get("/users/7/erase").is(200).has("Forget user 7?")
+	b.get("/users/7/erase").is(200).has("Erase user 7?")
 	b.post("/users/7/erase", nil).to("/users/7")
 	b.post("/users/7/erase", nil).to("/users/7")
 	if n := g.number(`select count(*) from users where id = 7`); n != 0 {
@@ -149,7 +149,7 @@ func TestUsers(t *testing.T) {
 	b.get("/users?q=%25").is(200).has("Nobody found")
 	b.get("/users?q=" + strings.Repeat("x", 5000)).is(200).has("Nobody found")
 	b.get("/users/1001").is(200).has("Ada Lovelace", "Moon cake night", "2 reminders", "stored as "+fmt.Sprint(1<<12|1<<17), "+8613800138000")
-	b.get("/users/"+user.ID(7).String()).is(200).has("The shop has told nothing about this user", "Nothing is reserved.")
+	b.get("/users/"+user.ID(7).String()).is(200).has("No profile data for this user", "Nothing is reserved.")
 	for _, id := range []string{"0", "-1", "x", "99999999999999999999", "07"} {
 		b.get("/users/" + id).is(http.StatusNotFound)
 	}
