@@ -148,22 +148,29 @@ func refusal(s source, imp string) string {
 		if isOwn && within(own, other) {
 			return "the two programs are deployed apart; what both need belongs to the domain or an adapter"
 		}
+		if isOwn && within(s.dir, pipeline) && within(own, "web/api") && !within(own, pipeline) {
+			return "the pipeline of the API knows no resource, so that every resource can be registered with it"
+		}
 		return consoleRefusal(s, own, isOwn)
 	}
 	return ""
 }
 
+// pipeline is what every request of the JSON API goes through.
+const pipeline = "web/api/pipeline"
+
 // consoleRefusal keeps the subjects of the console apart: web/console gathers
-// their routes, and each knows the shell alone.
+// their routes, and each knows the shell alone, with the packages below it.
 func consoleRefusal(s source, own string, isOwn bool) string {
-	const console, shell = "web/console", "web/console/shell"
-	if !isOwn || !within(s.dir, console) || s.dir == console || !within(own, console) || within(own, s.dir) {
+	const console, shell, fixture = "web/console", "web/console/shell", "web/console/consoletest"
+	switch {
+	case isOwn && own == fixture:
+		return "what the program runs does not depend on a fixture of tests"
+	case !isOwn || !within(s.dir, console) || s.dir == console || s.dir == fixture || !within(own, console) || within(own, s.dir):
 		return ""
-	}
-	if within(s.dir, shell) {
+	case within(s.dir, shell) && !within(own, shell):
 		return "the shell knows no subject, so that every subject can stand on it"
-	}
-	if own != shell {
+	case !within(own, shell):
 		return "a subject of the console knows the shell and no other subject; what two need belongs to the shell or to the domain"
 	}
 	return ""
@@ -331,6 +338,9 @@ func TestImportLaw(t *testing.T) {
 		{"web", main, "dropbell/worker", false},
 		{"web/api", other, "dropbell/adapters/postgres", true},
 		{"web/api", other, "dropbell/worker", false},
+		{"web/api", other, "dropbell/web/api/pipeline", true},
+		{"web/api/pipeline", other, "dropbell/web/api", false},
+		{"web/api/pipeline", other, "dropbell/web/middleware", true},
 		{"web/console", other, "dropbell/web/console/work", true},
 		{"web/console/work", other, "dropbell/web/console/shell", true},
 		{"web/console/work", other, "dropbell/web/security", true},
@@ -338,6 +348,12 @@ func TestImportLaw(t *testing.T) {
 		{"web/console/work", other, "dropbell/web/console", false},
 		{"web/console/shell", other, "dropbell/web/console/work", false},
 		{"web/console/shell", other, "dropbell/web/middleware", true},
+		{"web/console/work", other, "dropbell/web/console/shell/upload", true},
+		{"web/console/shell/upload", other, "dropbell/web/console/shell", true},
+		{"web/console/shell/upload", other, "dropbell/web/console/work", false},
+		{"web/console/consoletest", other, "dropbell/web/console", true},
+		{"web/console/work", other, "dropbell/web/console/consoletest", false},
+		{"web/program", other, "dropbell/web/console/consoletest", false},
 		{"worker", main, "dropbell/web/api", false},
 		{"worker/program", other, "dropbell/web/program", false},
 		{"web/program", other, "dropbell/worker/program", false},

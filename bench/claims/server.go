@@ -24,6 +24,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
 
@@ -50,9 +51,9 @@ func serve() error {
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
 	router.Mount("/api/v1", api.New(api.Deps{
+		Deps:   pipeline.Deps{Keys: postgres.NewStaff(db), Idempotency: postgres.NewIdempotency(db), Now: clock, Log: slog.New(slog.DiscardHandler)},
 		Claims: &claim.Service{Gate: agreeable{}, Random: rand.Uint64},
-		Keys:   postgres.NewStaff(db), Shops: postgres.NewTemplates(db), Idempotency: postgres.NewIdempotency(db), Hub: &api.Hub{},
-		Channels: delivery.ChannelSetOf(delivery.AllChannels()...), Now: clock, Log: slog.New(slog.DiscardHandler),
+		Shops:  postgres.NewTemplates(db), Hub: &api.Hub{}, Channels: delivery.ChannelSetOf(delivery.AllChannels()...),
 	}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
 
@@ -126,16 +127,16 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	tokens, err := api.NewTokens(ctx, api.TokenOptions{Secret: secret, Now: clock, Log: discard})
+	tokens, err := pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: secret, Now: clock, Log: discard})
 	if err != nil {
 		return nil, nil, err
 	}
 	channels := delivery.ChannelSetOf(delivery.AllChannels()...)
 	keys := postgres.NewIdempotency(db)
 	handler := api.New(api.Deps{
+		Deps:      pipeline.Deps{Keys: postgres.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: clock, Log: discard},
 		Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock},
-		Board:     postgres.NewBoards(db), Keys: postgres.NewStaff(db), Tokens: tokens, Shops: postgres.NewTemplates(db),
-		Idempotency: keys, Hub: &api.Hub{}, Channels: channels, Now: clock, Log: discard,
+		Board:     postgres.NewBoards(db), Shops: postgres.NewTemplates(db), Hub: &api.Hub{}, Channels: channels,
 	})
 	return handler, func() { reservations.Close(); keys.Close(); db.Close() }, nil
 }

@@ -16,8 +16,8 @@ func gates() []Story {
 			Channels: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.WebPush)}
 		p.ClaimMode, p.Issued = template.Gate, 31_400
 		p.Board = deliver(p.Board, false)
-		p.Shards = &droppages.StockShards{State: gate.Standing, Reason: gate.ReasonNew, BuiltAt: Now().Add(-72 * time.Hour), Zone: p.Zone(),
-			Ledger:  gate.Ledger{Total: 50_000, Shelf: 18_472, Writing: 128, Issued: 31_400},
+		p.Shards = &droppages.StockShards{State: gate.Active, Reason: gate.ReasonNew, BuiltAt: Now().Add(-72 * time.Hour), Zone: p.Zone(),
+			Ledger:  gate.Ledger{Total: 50_000, OnSale: 18_472, Writing: 128, Issued: 31_400},
 			Shelves: shelvesOf(shelves)}
 		change(&p, p.Shards)
 		return Story{Name: "gate/" + name, Page: p.Page()}
@@ -44,12 +44,12 @@ func gates() []Story {
 }
 
 // shelvesOf are shelves that run dry one after the other.
-func shelvesOf(n int) []gate.Shelf {
-	list := make([]gate.Shelf, n)
+func shelvesOf(n int) []gate.Shard {
+	list := make([]gate.Shard, n)
 	for i := range list {
 		allot := int64(50_000 / n)
 		left := allot * int64(n-i) / int64(n+2)
-		list[i] = gate.Shelf{Number: i, Epoch: 1, Open: true, Stock: left, Allot: allot, Accepted: allot - left}
+		list[i] = gate.Shard{Number: i, Epoch: 1, Open: true, Stock: left, Allot: allot, Accepted: allot - left}
 	}
 	return list
 }

@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 )
 
 // CampaignList is one page of campaigns.
@@ -75,21 +76,21 @@ const campaignExample = `{"name":"Spring","title":"Spring sale","body":"Hello {{
 	`"audience":{"all":true},"starts_at":"2027-01-01T12:00:00Z","ends_at":"2027-01-02T12:00:00Z","rate_per_second":100}`
 
 func (a *API) adminCampaignRoutes() {
-	staffOnly := traits{access: forStaff}
-	op := func(method, path, id, summary string, more route) route {
-		more.traits, more.Method, more.Path, more.ID, more.Tag, more.Summary = staffOnly, method, "/admin/campaigns"+path, id, tagStaff, summary
+	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
+	op := func(method, path, id, summary string, more pipeline.Route) pipeline.Route {
+		more.Traits, more.Method, more.Path, more.ID, more.Tag, more.Summary = staffOnly, method, "/admin/campaigns"+path, id, pipeline.TagStaff, summary
 		if path != "" && path != "/estimate" {
 			more.Codes = append(more.Codes, "campaign_not_found")
 		}
 		return more
 	}
-	register(a, a.operation(op(http.MethodPost, "", "create-campaign", "Create a campaign",
-		route{Status: http.StatusCreated, Example: campaignExample, Description: "It is a draft until it is published."})), a.createCampaign)
-	register(a, a.operation(op(http.MethodGet, "", "list-campaigns", "List campaigns", route{Description: "The newest first."})), a.listCampaigns)
-	register(a, a.operation(op(http.MethodPost, "/estimate", "estimate-audience", "Say about how many users an audience has",
-		route{Example: `{"audience":{"all":true}}`, Codes: []string{"segment_not_found", "template_not_found"}})), a.estimateAudience)
-	register(a, a.operation(op(http.MethodGet, "/{id}", "get-campaign", "Show a campaign and its progress", route{})), a.getCampaign)
-	register(a, a.operation(op(http.MethodPatch, "/{id}", "change-campaign", "Change a campaign", route{
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "", "create-campaign", "Create a campaign",
+		pipeline.Route{Status: http.StatusCreated, Example: campaignExample, Description: "It is a draft until it is published."})), a.createCampaign)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "", "list-campaigns", "List campaigns", pipeline.Route{Description: "The newest first."})), a.listCampaigns)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/estimate", "estimate-audience", "Say about how many users an audience has",
+		pipeline.Route{Example: `{"audience":{"all":true}}`, Codes: []string{"segment_not_found", "template_not_found"}})), a.estimateAudience)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}", "get-campaign", "Show a campaign and its progress", pipeline.Route{})), a.getCampaign)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPatch, "/{id}", "change-campaign", "Change a campaign", pipeline.Route{
 		Description: "A draft may change in every way; once published, only its rate, until it is over.",
 		Codes:       []string{"precondition_required", "stale_version", "invalid_transition"}, Example: `{"rate_per_second":50}`})), a.changeCampaign)
 	for _, step := range []struct {
@@ -102,23 +103,23 @@ func (a *API) adminCampaignRoutes() {
 		{campaign.Resuming, "Go on where it was paused", nil},
 		{campaign.Cancelling, "End a campaign; whoever is left is skipped", nil},
 	} {
-		register(a, a.operation(op(http.MethodPost, "/{id}/"+string(step.name), string(step.name)+"-campaign", step.text,
-			route{Codes: append([]string{"stale_version", "invalid_transition", "approval_required", "approval_lapsed"}, step.codes...), Example: `{"reason":"as planned"}`})), a.campaignStep(step.name))
+		pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/"+string(step.name), string(step.name)+"-campaign", step.text,
+			pipeline.Route{Codes: append([]string{"stale_version", "invalid_transition", "approval_required", "approval_lapsed"}, step.codes...), Example: `{"reason":"as planned"}`})), a.campaignStep(step.name))
 	}
 	a.approvalRoutes(op)
-	register(a, a.operation(op(http.MethodPost, "/{id}/test", "test-campaign", "Send the message to one user now",
-		route{Codes: []string{"channel_unavailable"}, Example: `{"user_id":"1001"}`,
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/test", "test-campaign", "Send the message to one user now",
+		pipeline.Route{Codes: []string{"channel_unavailable"}, Example: `{"user_id":"1001"}`,
 			Description: "In whatever state the campaign is. The answer says what became of it within three seconds."})), a.testCampaign)
-	register(a, a.operation(op(http.MethodGet, "/{id}/preview", "preview-campaign", "Render the message as a user gets it", route{})), a.previewCampaign)
-	register(a, a.operation(op(http.MethodGet, "/{id}/balance", "campaign-balance", "Recompute a campaign's account",
-		route{Description: "audience = sent + skipped + expired + dead + in flight, counted from the rows."})), a.campaignBalance)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/preview", "preview-campaign", "Render the message as a user gets it", pipeline.Route{})), a.previewCampaign)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/balance", "campaign-balance", "Recompute a campaign's account",
+		pipeline.Route{Description: "audience = sent + skipped + expired + dead + in flight, counted from the rows."})), a.campaignBalance)
 	a.resultRoutes(op)
-	limits := route{traits: staffOnly, Path: "/admin/shops/{number}/campaign-limits", Tag: tagStaff}
+	limits := pipeline.Route{Traits: staffOnly, Path: "/admin/shops/{number}/campaign-limits", Tag: pipeline.TagStaff}
 	limits.Method, limits.ID, limits.Summary = http.MethodGet, "get-campaign-limits", "Show what a shop allows its campaigns"
-	register(a, a.operation(limits), a.campaignLimits)
+	pipeline.Register(a.Pipeline, a.Operation(limits), a.campaignLimits)
 	limits.Method, limits.ID, limits.Summary, limits.Example = http.MethodPut, "set-campaign-limits", "Change what a shop allows its campaigns", `{"per_day":1,"per_week":3,"approval_above":0}`
 	limits.Description = "For admins only: whoever sends campaigns does not decide how many may be sent to without a second person."
-	register(a, a.operation(limits), a.setCampaignLimits)
+	pipeline.Register(a.Pipeline, a.Operation(limits), a.setCampaignLimits)
 }
 
 func (a *API) createCampaign(ctx context.Context, in *struct{ Body CampaignWish }) (*campaignAnswer, error) {
@@ -126,7 +127,7 @@ func (a *API) createCampaign(ctx context.Context, in *struct{ Body CampaignWish 
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.Campaigns.Create(ctx, actorOf(ctx), spec, requestKey(ctx))
+	c, err := a.Campaigns.Create(ctx, pipeline.ActorOf(ctx), spec, pipeline.RequestKey(ctx))
 	if err != nil {
 		return nil, ofCampaign(err)
 	}
@@ -140,7 +141,7 @@ type CampaignRef struct {
 
 // campaignByID answers with one campaign as it is now.
 func (a *API) campaignByID(ctx context.Context, id int64) (*campaignAnswer, error) {
-	st, err := a.Campaigns.Campaign(ctx, actorOf(ctx), id)
+	st, err := a.Campaigns.Campaign(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +158,7 @@ func (a *API) campaignByID(ctx context.Context, id int64) (*campaignAnswer, erro
 }
 
 func (a *API) getCampaign(ctx context.Context, in *CampaignRef) (*campaignAnswer, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -169,15 +170,15 @@ func (a *API) changeCampaign(ctx context.Context, in *struct {
 	IfMatch string `header:"If-Match" doc:"The version the change is based on." example:"\"1\""`
 	Body    CampaignPatch
 }) (*campaignAnswer, error) {
-	id, err1 := parseID("path.id", in.ID)
+	id, err1 := pipeline.ParseID("path.id", in.ID)
 	version, err2 := parseVersion(in.IfMatch)
-	if err := merge(err1, err2); err != nil {
+	if err := pipeline.Merge(err1, err2); err != nil {
 		return nil, err
 	}
 	if version == 0 {
-		return nil, errPrecondition
+		return nil, pipeline.ErrPrecondition
 	}
-	old, err := a.Campaigns.Campaign(ctx, actorOf(ctx), id)
+	old, err := a.Campaigns.Campaign(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +186,7 @@ func (a *API) changeCampaign(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.Campaigns.Edit(ctx, actorOf(ctx), id, version, spec); err != nil {
+	if _, err := a.Campaigns.Edit(ctx, pipeline.ActorOf(ctx), id, version, spec); err != nil {
 		return nil, ofCampaign(err)
 	}
 	return a.campaignByID(ctx, id)
@@ -201,42 +202,25 @@ type campaignStepWish struct {
 
 func (a *API) campaignStep(step campaign.Transition) func(context.Context, *campaignStepWish) (*campaignAnswer, error) {
 	return func(ctx context.Context, in *campaignStepWish) (*campaignAnswer, error) {
-		id, err1 := parseID("path.id", in.ID)
+		id, err1 := pipeline.ParseID("path.id", in.ID)
 		version, err2 := parseVersion(in.IfMatch)
 		reason := ""
 		if in.Body != nil {
 			reason = in.Body.Reason
 		}
-		if err := merge(err1, err2, checkText("body.reason", reason)); err != nil {
+		if err := pipeline.Merge(err1, err2, checkText("body.reason", reason)); err != nil {
 			return nil, err
 		}
-		_, err := a.Campaigns.Do(ctx, actorOf(ctx), id, version, step, reason)
-		if err != nil && Recovering(ctx) && a.campaignStepDone(ctx, id, step) {
-			err = nil
+		take := a.Campaigns.Do
+		if pipeline.Recovering(ctx) {
+			take = a.Campaigns.Redo
 		}
+		_, err := take(ctx, pipeline.ActorOf(ctx), id, version, step, reason)
 		if err != nil {
 			return nil, ofCampaign(err)
 		}
 		return a.campaignByID(ctx, id)
 	}
-}
-
-// campaignStepDone reports whether the step that was refused has been taken,
-// by the attempt that never answered.
-func (a *API) campaignStepDone(ctx context.Context, id int64, step campaign.Transition) bool {
-	st, err := a.Campaigns.Campaign(ctx, actorOf(ctx), id)
-	if err != nil {
-		return false
-	}
-	switch step {
-	case campaign.Publishing:
-		return st.PublishedAt != nil && st.State != campaign.Cancelled
-	case campaign.Pausing:
-		return st.State == campaign.Paused
-	case campaign.Resuming:
-		return st.State == campaign.Running
-	}
-	return st.State == campaign.Cancelled
 }
 
 type campaignFilter struct {
@@ -258,7 +242,7 @@ func (in *campaignFilter) query() (campaign.Query, error) {
 	errs := []error{checkText("query.q", in.Q)}
 	var err error
 	if in.Shop != "" {
-		shop, err := parseID("query.shop", in.Shop)
+		shop, err := pipeline.ParseID("query.shop", in.Shop)
 		q.Shops, errs = []int64{shop}, append(errs, err)
 	}
 	if in.Channel != "" {
@@ -266,13 +250,13 @@ func (in *campaignFilter) query() (campaign.Query, error) {
 		q.Channel, errs = &c, append(errs, err)
 	}
 	if in.Before != "" {
-		q.BeforeID, err = parseID("query.before", in.Before)
+		q.BeforeID, err = pipeline.ParseID("query.before", in.Before)
 		errs = append(errs, err)
 	}
-	q.From, err = instant("query.from", in.From)
+	q.From, err = pipeline.ParseInstant("query.from", in.From)
 	errs = append(errs, err)
-	q.To, err = instant("query.to", in.To)
-	return q, merge(append(errs, err)...)
+	q.To, err = pipeline.ParseInstant("query.to", in.To)
+	return q, pipeline.Merge(append(errs, err)...)
 }
 
 func (a *API) listCampaigns(ctx context.Context, in *campaignFilter) (*struct{ Body CampaignList }, error) {
@@ -280,7 +264,7 @@ func (a *API) listCampaigns(ctx context.Context, in *campaignFilter) (*struct{ B
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.Campaigns.Campaigns(ctx, actorOf(ctx), q)
+	list, err := a.Campaigns.Campaigns(ctx, pipeline.ActorOf(ctx), q)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +273,7 @@ func (a *API) listCampaigns(ctx context.Context, in *campaignFilter) (*struct{ B
 		page.Campaigns[i] = campaignJSON(st)
 	}
 	if n := len(list); n > 0 && n == in.Limit {
-		page.Next = decimal(list[n-1].ID)
+		page.Next = pipeline.Decimal(list[n-1].ID)
 	}
 	return &struct{ Body CampaignList }{page}, nil
 }
@@ -303,16 +287,16 @@ func (a *API) estimateAudience(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	n, exact, err := a.Campaigns.Estimate(ctx, actorOf(ctx), audience)
+	n, exact, err := a.Campaigns.Estimate(ctx, pipeline.ActorOf(ctx), audience)
 	return &struct{ Body AudienceEstimate }{AudienceEstimate{n, exact}}, ofCampaign(err)
 }
 
 func (a *API) campaignBalance(ctx context.Context, in *CampaignRef) (*struct{ Body CampaignBalance }, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Campaigns.Balance(ctx, actorOf(ctx), id)
+	b, err := a.Campaigns.Balance(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -321,10 +305,10 @@ func (a *API) campaignBalance(ctx context.Context, in *CampaignRef) (*struct{ Bo
 
 func recipientJSON(o campaign.Outcome) CampaignRecipient {
 	w := CampaignRecipient{UserID: o.UserID.String(), Outcome: string(o.Outcome), Reason: o.Reason, Detail: o.Detail, Attempts: o.Attempts,
-		BatchID: decimal(o.BatchID), NextRetryAt: utc(o.NextRetryAt), Channel: o.Channel.String(), Variant: groupName(o.Variant), OpenedAt: utc(o.OpenedAt),
-		NotBefore: utc(o.NotBefore), NotAfter: utc(o.NotAfter)}
+		BatchID: pipeline.Decimal(o.BatchID), NextRetryAt: pipeline.UTC(o.NextRetryAt), Channel: o.Channel.String(), Variant: groupName(o.Variant), OpenedAt: pipeline.UTC(o.OpenedAt),
+		NotBefore: pipeline.UTC(o.NotBefore), NotAfter: pipeline.UTC(o.NotAfter)}
 	if !o.At.IsZero() {
-		w.At = utc(&o.At)
+		w.At = pipeline.UTC(&o.At)
 	}
 	return w
 }
@@ -335,12 +319,12 @@ type campaignUser struct {
 }
 
 func (a *API) campaignRecipient(ctx context.Context, in *campaignUser) (*struct{ Body CampaignRecipient }, error) {
-	id, err1 := parseID("path.id", in.ID)
-	to, err2 := parseID("path.user_id", in.UserID)
-	if err := merge(err1, err2); err != nil {
+	id, err1 := pipeline.ParseID("path.id", in.ID)
+	to, err2 := pipeline.ParseID("path.user_id", in.UserID)
+	if err := pipeline.Merge(err1, err2); err != nil {
 		return nil, err
 	}
-	o, found, err := a.Campaigns.Recipient(ctx, actorOf(ctx), id, user.ID(to))
+	o, found, err := a.Campaigns.Recipient(ctx, pipeline.ActorOf(ctx), id, user.ID(to))
 	if err == nil && !found {
 		err = errNoRecipient
 	}

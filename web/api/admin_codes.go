@@ -13,6 +13,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/redeemcode"
+	"dropbell/web/api/pipeline"
 )
 
 // CodeBatch is a number of redeem codes made together.
@@ -57,18 +58,18 @@ type codeBatchAnswer struct {
 }
 
 func (a *API) adminCodeRoutes() {
-	staffOnly := traits{access: forStaff}
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes", ID: "generate-codes", Tag: tagStaff,
+	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes", ID: "generate-codes", Tag: pipeline.TagStaff,
 		Summary: "Generate redeem codes",
 		Description: "In the background, for a template that is obtained by code; progress_url says how far it is. More codes than there is " +
 			"stock are allowed: whoever redeems too late is answered sold_out.",
 		Status: http.StatusAccepted, Example: `{"count":1000}`,
 		Codes: []string{"template_not_found", "template_not_open", "not_by_code", "codes_not_configured", "codes_exhausted"}}), a.generateCodes)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes", ID: "list-codes", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes", ID: "list-codes", Tag: pipeline.TagStaff,
 		Summary: "List batches of redeem codes with their progress", Codes: []string{"template_not_found"}}), a.listCodes)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes/{batch}", ID: "get-codes", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes/{batch}", ID: "get-codes", Tag: pipeline.TagStaff,
 		Summary: "Show a batch of redeem codes", Codes: []string{"template_not_found", "code_batch_not_found"}}), a.getCodes)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes/{batch}/revoke", ID: "revoke-codes", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes/{batch}/revoke", ID: "revoke-codes", Tag: pipeline.TagStaff,
 		Summary: "Make the unused codes of a batch worthless", Description: "For good. Coupons that were issued stay.",
 		Example: `{"reason":"sent to the wrong partner"}`, Codes: []string{"template_not_found", "code_batch_not_found", "codes_revoked"}}), a.revokeCodes)
 	a.exportRoute()
@@ -77,27 +78,27 @@ func (a *API) adminCodeRoutes() {
 // exportRoute serves the codes themselves. They are worth money: taking them
 // needs the right to manage templates, and every time is in the audit log.
 func (a *API) exportRoute() {
-	op := a.operation(route{traits: traits{access: forStaff, stream: true}, Method: http.MethodGet, Path: "/admin/templates/{id}/codes.csv", ID: "export-codes",
-		Tag: tagStaff, Summary: "Export redeem codes as CSV",
+	op := a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodGet, Path: "/admin/templates/{id}/codes.csv", ID: "export-codes",
+		Tag: pipeline.TagStaff, Summary: "Export redeem codes as CSV",
 		Description: "All batches that are not revoked, or the one given; a heading, then a line for each code: code,batch_id. The codes are worth " +
 			"money: every export is recorded in the audit log. An answer that breaks off is not complete; ask again.",
 		Codes: []string{"template_not_found", "code_batch_not_found", "no_codes", "codes_not_ready", "codes_revoked", "code_key_missing"}})
 	op.Responses["200"] = &huma.Response{Description: "The codes.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	register(a, op, func(ctx context.Context, in *struct {
+	pipeline.Register(a.Pipeline, op, func(ctx context.Context, in *struct {
 		TemplateRef
 		Batch string `query:"batch" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this batch."`
 	}) (*struct{ Body func(huma.Context) }, error) {
-		id, err := parseID("path.id", in.ID)
+		id, err := pipeline.ParseID("path.id", in.ID)
 		if err != nil {
 			return nil, err
 		}
 		var batch int64
 		if in.Batch != "" {
-			if batch, err = parseID("query.batch", in.Batch); err != nil {
+			if batch, err = pipeline.ParseID("query.batch", in.Batch); err != nil {
 				return nil, err
 			}
 		}
-		x, err := a.Codes.Export(ctx, actorOf(ctx), id, batch)
+		x, err := a.Codes.Export(ctx, pipeline.ActorOf(ctx), id, batch)
 		if errors.Is(err, redeemcode.ErrNotReady) {
 			err = &fault.RetryAfter{Err: err, After: time.Second}
 		}
@@ -117,10 +118,10 @@ func (a *API) sendCodes(w http.ResponseWriter, r *http.Request, x redeemcode.Exp
 	switch {
 	case err == nil:
 	case !out.begun:
-		a.problem(r.Context(), err).write(w)
+		a.Problem(r.Context(), err).Write(w)
 	default:
 		if r.Context().Err() == nil {
-			a.log.ErrorContext(r.Context(), "export of codes broke off", "err", err)
+			a.Logger().ErrorContext(r.Context(), "export of codes broke off", "err", err)
 		}
 		panic(http.ErrAbortHandler) // nobody shall take a part for the whole
 	}
@@ -153,11 +154,11 @@ func (a *API) generateCodes(ctx context.Context, in *struct {
 	TemplateRef
 	Body CodeWish
 }) (*codeBatchAnswer, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Codes.Generate(ctx, actorOf(ctx), id, in.Body.Count, requestKey(ctx))
+	b, err := a.Codes.Generate(ctx, pipeline.ActorOf(ctx), id, in.Body.Count, pipeline.RequestKey(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -170,21 +171,21 @@ func (a *API) listCodes(ctx context.Context, in *struct {
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
 }) (*struct{ Body CodeBatchList }, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
 	q := redeemcode.Query{TemplateID: id, Limit: in.Limit}
 	if in.Before != "" {
-		if q.Before, err = parseID("query.before", in.Before); err != nil {
+		if q.Before, err = pipeline.ParseID("query.before", in.Before); err != nil {
 			return nil, err
 		}
 	}
-	batches, err := a.Codes.Batches(ctx, actorOf(ctx), q)
+	batches, err := a.Codes.Batches(ctx, pipeline.ActorOf(ctx), q)
 	if err != nil {
 		return nil, err
 	}
-	supply, err := a.Codes.Supply(ctx, actorOf(ctx), id)
+	supply, err := a.Codes.Supply(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -193,15 +194,15 @@ func (a *API) listCodes(ctx context.Context, in *struct {
 		list.Batches[i] = codeBatchJSON(b)
 	}
 	if n := len(batches); n == in.Limit {
-		list.Next = decimal(batches[n-1].ID)
+		list.Next = pipeline.Decimal(batches[n-1].ID)
 	}
 	return &struct{ Body CodeBatchList }{list}, nil
 }
 
 func (in CodeBatchRef) parse() (template, batch int64, err error) {
-	template, err1 := parseID("path.id", in.ID)
-	batch, err2 := parseID("path.batch", in.Batch)
-	return template, batch, merge(err1, err2)
+	template, err1 := pipeline.ParseID("path.id", in.ID)
+	batch, err2 := pipeline.ParseID("path.batch", in.Batch)
+	return template, batch, pipeline.Merge(err1, err2)
 }
 
 func (a *API) getCodes(ctx context.Context, in *CodeBatchRef) (*codeBatchAnswer, error) {
@@ -209,7 +210,7 @@ func (a *API) getCodes(ctx context.Context, in *CodeBatchRef) (*codeBatchAnswer,
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Codes.Batch(ctx, actorOf(ctx), template, batch)
+	b, err := a.Codes.Batch(ctx, pipeline.ActorOf(ctx), template, batch)
 	return &codeBatchAnswer{Status: http.StatusOK, Body: codeBatchJSON(b)}, err
 }
 
@@ -223,8 +224,8 @@ func (a *API) revokeCodes(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Codes.Revoke(ctx, actorOf(ctx), template, batch, in.Body.Reason)
-	if err != nil && Recovering(ctx) && b.State == redeemcode.Revoked {
+	b, err := a.Codes.Revoke(ctx, pipeline.ActorOf(ctx), template, batch, in.Body.Reason)
+	if err != nil && pipeline.Recovering(ctx) && b.State == redeemcode.Revoked {
 		err = nil
 	}
 	return &codeBatchAnswer{Status: http.StatusOK, Body: codeBatchJSON(b)}, err
@@ -235,7 +236,7 @@ func codeBatchJSON(b redeemcode.Batch) CodeBatch {
 	if b.Stopped() {
 		state = "stopped"
 	}
-	return CodeBatch{ID: decimal(b.ID), TemplateID: decimal(b.TemplateID), Count: b.Count, State: state, Generated: b.Generated, Used: b.Used,
-		JobID: decimal(b.JobID), ProgressURL: fmt.Sprintf("/api/v1/admin/templates/%d/codes/%d", b.TemplateID, b.ID),
-		CreatedAt: b.CreatedAt.UTC(), ReadyAt: utc(b.ReadyAt), RevokedAt: utc(b.RevokedAt), RevokeReason: b.RevokeReason}
+	return CodeBatch{ID: pipeline.Decimal(b.ID), TemplateID: pipeline.Decimal(b.TemplateID), Count: b.Count, State: state, Generated: b.Generated, Used: b.Used,
+		JobID: pipeline.Decimal(b.JobID), ProgressURL: fmt.Sprintf("/api/v1/admin/templates/%d/codes/%d", b.TemplateID, b.ID),
+		CreatedAt: b.CreatedAt.UTC(), ReadyAt: pipeline.UTC(b.ReadyAt), RevokedAt: pipeline.UTC(b.RevokedAt), RevokeReason: b.RevokeReason}
 }

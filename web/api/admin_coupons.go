@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 )
 
 // AdminCouponList is one page of a user's coupons.
@@ -41,19 +42,19 @@ type Grant struct {
 type grantAnswer struct{ Body Grant }
 
 func (a *API) adminCouponRoutes() {
-	staffOnly := traits{access: forStaff}
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/users/{id}/coupons", ID: "list-user-coupons", Tag: tagStaff,
+	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/users/{id}/coupons", ID: "list-user-coupons", Tag: pipeline.TagStaff,
 		Summary: "List a user's coupons", Description: "The newest first; keys that are limited to shops see what concerns these."}), a.userCoupons)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/coupons/{id}/revoke", ID: "revoke-coupon", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/coupons/{id}/revoke", ID: "revoke-coupon", Tag: pipeline.TagStaff,
 		Summary: "Take an unused coupon away for good", Description: "With return_to_stock somebody else can have one: it no longer counts as issued, while the user's limit still counts it. " +
 			"Without, it stays issued. Repeating it changes nothing, not even this choice. Refunded and expired coupons never return to stock.",
 		Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"reason":"given to the wrong person","return_to_stock":true}`}), a.revokeCoupon)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/grants", ID: "grant-coupons", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/grants", ID: "grant-coupons", Tag: pipeline.TagStaff,
 		Summary: "Give a coupon of the template to each of a list of users", Status: http.StatusAccepted,
 		Description: "Works in the background. Neither window nor way of obtaining is asked; stock, limit per user and pause are. A list gives " +
 			"a user one coupon at most.",
 		Codes: []string{"template_not_found", "invalid_transition"}, Example: `{"user_ids":["1001","1002"],"dry_run":true}`}), a.grantCoupons)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/grants/{id}", ID: "get-grant", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/grants/{id}", ID: "get-grant", Tag: pipeline.TagStaff,
 		Summary: "Show how far a list of grants is", Codes: []string{"job_not_found"}}), a.grant)
 	a.grantRoutes()
 }
@@ -63,23 +64,23 @@ func (a *API) userCoupons(ctx context.Context, in *struct {
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
 }) (*struct{ Body AdminCouponList }, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	q := coupon.Query{UserID: user.ID(id), Limit: in.Limit + 1}
 	var err2 error
 	if in.Before != "" {
-		q.BeforeID, err2 = parseID("query.before", in.Before)
+		q.BeforeID, err2 = pipeline.ParseID("query.before", in.Before)
 	}
-	if err := merge(err, err2); err != nil {
+	if err := pipeline.Merge(err, err2); err != nil {
 		return nil, err
 	}
-	list, err := a.CouponDesk.List(ctx, actorOf(ctx), q)
+	list, err := a.CouponDesk.List(ctx, pipeline.ActorOf(ctx), q)
 	if err != nil {
 		return nil, err
 	}
 	page := AdminCouponList{Coupons: []Coupon{}}
 	for i, l := range list {
 		if i == in.Limit {
-			page.Next = decimal(list[i-1].ID)
+			page.Next = pipeline.Decimal(list[i-1].ID)
 			break
 		}
 		page.Coupons = append(page.Coupons, couponJSON(coupon.Case{Coupon: l.Coupon, Rule: l.Rule, Now: l.Now}))
@@ -94,11 +95,11 @@ func (a *API) revokeCoupon(ctx context.Context, in *struct {
 		ToStock bool   `json:"return_to_stock,omitempty" doc:"Put its place back on the shelf."`
 	} `nameHint:"RevokeReason"`
 }) (*couponAnswer, error) {
-	id, err := parseID("path.id", in.ID)
-	if err := merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
+	id, err := pipeline.ParseID("path.id", in.ID)
+	if err := pipeline.Merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
 		return nil, err
 	}
-	if _, err := a.CouponDesk.Revoke(ctx, actorOf(ctx), id, strings.TrimSpace(in.Body.Reason), in.Body.ToStock); err != nil {
+	if _, err := a.CouponDesk.Revoke(ctx, pipeline.ActorOf(ctx), id, strings.TrimSpace(in.Body.Reason), in.Body.ToStock); err != nil {
 		return nil, err
 	}
 	c, err := a.payment().Coupon(ctx, 0, id)
@@ -112,32 +113,32 @@ func (a *API) grantCoupons(ctx context.Context, in *struct {
 	TemplateRef
 	Body GrantWish
 }) (*grantAnswer, error) {
-	id, err := parseID("path.id", in.ID)
-	if err := merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
+	id, err := pipeline.ParseID("path.id", in.ID)
+	if err := pipeline.Merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
 		return nil, err
 	}
 	list := strings.Builder{}
 	list.WriteString("user_id\n")
 	for i, u := range in.Body.UserIDs {
 		if _, err := user.ParseID(u); err != nil {
-			return nil, refused("body.user_ids["+strconv.Itoa(i)+"]", idInBody)
+			return nil, pipeline.Refused("body.user_ids["+strconv.Itoa(i)+"]", pipeline.IDInBody)
 		}
 		list.WriteString(u + "\n")
 	}
 	// Asked before anything is stored.
-	t, err := a.Templates.Template(ctx, actorOf(ctx), id)
+	t, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	if err := merge(actorOf(ctx).May(staff.ManageUsers, t.ShopNumber), coupon.CheckGiving(t, in.Body.DryRun, a.Now())); err != nil {
+	if err := pipeline.Merge(pipeline.ActorOf(ctx).May(staff.ManageUsers, t.ShopNumber), coupon.CheckGiving(t, in.Body.DryRun, a.Now())); err != nil {
 		return nil, err
 	}
-	upload, err := a.Uploads.SaveUpload(ctx, "api.csv", strings.NewReader(list.String()), maxGrantList, actorOf(ctx))
+	upload, err := a.Uploads.SaveUpload(ctx, "api.csv", strings.NewReader(list.String()), maxGrantList, pipeline.ActorOf(ctx))
 	if err != nil {
 		return nil, err
 	}
 	p := coupon.GrantParams{TemplateID: id, DryRun: in.Body.DryRun, Reason: strings.TrimSpace(in.Body.Reason), Source: coupon.Source{IDs: true}}
-	j, err := a.Grants.Start(ctx, actorOf(ctx), p, upload.ID, requestKey(ctx))
+	j, err := a.Grants.Start(ctx, pipeline.ActorOf(ctx), p, upload.ID, pipeline.RequestKey(ctx))
 	if err != nil {
 		_ = a.Uploads.RemoveUpload(context.WithoutCancel(ctx), upload.ID) // else housekeeping does
 		return nil, err
@@ -146,11 +147,11 @@ func (a *API) grantCoupons(ctx context.Context, in *struct {
 }
 
 func (a *API) grant(ctx context.Context, in *CouponRef) (*grantAnswer, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	j, p, err := a.Grants.Job(ctx, actorOf(ctx), id)
+	j, p, err := a.Grants.Job(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -159,5 +160,5 @@ func (a *API) grant(ctx context.Context, in *CouponRef) (*grantAnswer, error) {
 
 func (a *API) grantAnswered(ctx context.Context, j job.Job, dryRun bool) (*grantAnswer, error) {
 	j, counts, err := a.Grants.Outcome(ctx, j)
-	return &grantAnswer{Grant{decimal(j.ID), string(j.State), dryRun, j.Total, j.Done, j.Failed, counts, j.Reason, j.CreatedBy}}, err
+	return &grantAnswer{Grant{pipeline.Decimal(j.ID), string(j.State), dryRun, j.Total, j.Done, j.Failed, counts, j.Reason, j.CreatedBy}}, err
 }

@@ -11,26 +11,27 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/web/api/pipeline"
 )
 
 func (a *API) grantRoutes() {
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/apply", ID: "apply-grant", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/apply", ID: "apply-grant", Tag: pipeline.TagStaff,
 		Summary: "Give the coupons that a dry run was about", Status: http.StatusAccepted,
 		Description: "The dry run must be done. It is applied once: asking again, whoever does, answers with the same job, and started_by says who was first.",
 		Codes:       []string{"job_not_found", "template_not_found", "invalid_transition"}, Example: `{"reason":"thanks to the testers"}`}), a.applyGrant)
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/take-back", ID: "take-back-grant", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/take-back", ID: "take-back-grant", Tag: pipeline.TagStaff,
 		Summary: "Revoke the unused coupons that a list was given", Status: http.StatusAccepted,
 		Description: "Works in the background; GET /admin/grants/{job_id} says how far it is, done being the coupons revoked and failed those that are " +
 			"locked, used or expired and stay; results counts them by what became of them: revoked, revoked_before (not by this job), locked, used, expired, gone. " +
 			"Each coupon is revoked as by /admin/coupons/{id}/revoke. Repeating it changes nothing.",
 		Codes: []string{"job_not_found", "invalid_transition"}, Example: `{"reason":"the list was the wrong one","return_to_stock":true}`}), a.takeBackGrant)
-	op := a.operation(route{traits: traits{access: forStaff, stream: true}, Method: http.MethodGet, Path: "/admin/grants/{id}/results.csv", ID: "export-grant",
-		Tag: tagStaff, Summary: "Export what became of each row of a list",
+	op := a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodGet, Path: "/admin/grants/{id}/results.csv", ID: "export-grant",
+		Tag: pipeline.TagStaff, Summary: "Export what became of each row of a list",
 		Description: "A heading, then line,user_id,result,coupon_id for each row, as far as the list is worked off. The rows belong to the list: " +
 			"once a dry run is applied, both its id and the new one tell what was given. An answer that breaks off is not complete; ask again.",
 		Codes: []string{"job_not_found"}})
 	op.Responses["200"] = &huma.Response{Description: "The rows.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	register(a, op, a.grantResults)
+	pipeline.Register(a.Pipeline, op, a.grantResults)
 }
 
 func (a *API) applyGrant(ctx context.Context, in *struct {
@@ -43,11 +44,11 @@ func (a *API) applyGrant(ctx context.Context, in *struct {
 	if in.Body != nil {
 		reason = in.Body.Reason
 	}
-	id, err := parseID("path.id", in.ID)
-	if err := merge(err, checkText("body.reason", reason)); err != nil {
+	id, err := pipeline.ParseID("path.id", in.ID)
+	if err := pipeline.Merge(err, checkText("body.reason", reason)); err != nil {
 		return nil, err
 	}
-	j, _, err := a.Grants.Apply(ctx, actorOf(ctx), id, strings.TrimSpace(reason))
+	j, _, err := a.Grants.Apply(ctx, pipeline.ActorOf(ctx), id, strings.TrimSpace(reason))
 	if err != nil {
 		return nil, err
 	}
@@ -61,11 +62,11 @@ func (a *API) takeBackGrant(ctx context.Context, in *struct {
 		ToStock bool   `json:"return_to_stock,omitempty" doc:"Put their places back on the shelf."`
 	} `nameHint:"TakeBack"`
 }) (*grantAnswer, error) {
-	id, err := parseID("path.id", in.ID)
-	if err := merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
+	id, err := pipeline.ParseID("path.id", in.ID)
+	if err := pipeline.Merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
 		return nil, err
 	}
-	j, err := a.Grants.TakeBack(ctx, actorOf(ctx), id, strings.TrimSpace(in.Body.Reason), in.Body.ToStock, requestKey(ctx))
+	j, err := a.Grants.TakeBack(ctx, pipeline.ActorOf(ctx), id, strings.TrimSpace(in.Body.Reason), in.Body.ToStock, pipeline.RequestKey(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -73,11 +74,11 @@ func (a *API) takeBackGrant(ctx context.Context, in *struct {
 }
 
 func (a *API) grantResults(ctx context.Context, in *CouponRef) (*struct{ Body func(huma.Context) }, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	by := actorOf(ctx)
+	by := pipeline.ActorOf(ctx)
 	j, _, err := a.Grants.Job(ctx, by, id) // asked before anything is sent
 	if err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func (a *API) grantResults(ctx context.Context, in *CouponRef) (*struct{ Body fu
 }
 
 func (a *API) sendGrants(w http.ResponseWriter, r *http.Request, by staff.Actor, j job.Job) {
-	a.sendRows(w, r, "grant-"+decimal(j.ID)+".csv", []string{"line", "user_id", "result", "coupon_id"}, func(row func(...any) error) error {
+	a.sendRows(w, r, "grant-"+pipeline.Decimal(j.ID)+".csv", []string{"line", "user_id", "result", "coupon_id"}, func(row func(...any) error) error {
 		return a.Grants.Results(r.Context(), by, j.ID, func(g coupon.GrantRow) error {
 			var who, what any
 			if who = g.Input; g.UserID != 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/template"
+	"dropbell/web/api/pipeline"
 )
 
 type templateFilter struct {
@@ -27,7 +28,7 @@ func (a *API) listTemplates(ctx context.Context, in *templateFilter) (*struct{ B
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.Templates.Templates(ctx, actorOf(ctx), q)
+	list, err := a.Templates.Templates(ctx, pipeline.ActorOf(ctx), q)
 	if err != nil {
 		return nil, err
 	}
@@ -48,16 +49,16 @@ func (in *templateFilter) query() (template.Query, error) {
 	}
 	errs := []error{checkText("query.q", in.Q)}
 	if in.Shop != "" {
-		shop, err := parseID("query.shop", in.Shop)
+		shop, err := pipeline.ParseID("query.shop", in.Shop)
 		q.Shops, errs = []int64{shop}, append(errs, err)
 	}
 	var err error
-	q.From, err = instant("query.from", in.From)
+	q.From, err = pipeline.ParseInstant("query.from", in.From)
 	errs = append(errs, err)
-	q.To, err = instant("query.to", in.To)
+	q.To, err = pipeline.ParseInstant("query.to", in.To)
 	errs = append(errs, err)
 	q.After, err = parseCursor(in.After)
-	return q, merge(append(errs, err)...)
+	return q, pipeline.Merge(append(errs, err)...)
 }
 
 // parseCursor reads the opening and id of the last template of a page.
@@ -70,7 +71,7 @@ func parseCursor(s string) (template.Cursor, error) {
 	n, err2 := strconv.ParseInt(id, 10, 64)
 	// The seconds of the years 1 to 9000.
 	if err := errors.Join(err1, err2); err != nil || n <= 0 || second < -62135596800 || second > 221845392000 {
-		return template.Cursor{}, refused("query.after", "must be what next said on the page before")
+		return template.Cursor{}, pipeline.Refused("query.after", "must be what next said on the page before")
 	}
 	return template.Cursor{OpensAt: time.Unix(second, 0).UTC(), ID: n}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 )
 
 // Shop is where templates belong.
@@ -29,15 +30,15 @@ type ShopList struct {
 }
 
 func (a *API) adminShopRoutes() {
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodGet, Path: "/admin/shops", ID: "list-shops", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/shops", ID: "list-shops", Tag: pipeline.TagStaff,
 		Summary: "List shops"}), a.listShops)
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodPut, Path: "/admin/shops/{number}", ID: "put-shop", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPut, Path: "/admin/shops/{number}", ID: "put-shop", Tag: pipeline.TagStaff,
 		Summary: "Name a shop and set its time zone", Description: "Creates the shop if there is none with the number.",
 		Example: `{"name":"Tea House","timezone":"Asia/Shanghai"}`}), a.putShop)
 }
 
 func (a *API) listShops(ctx context.Context, _ *struct{}) (*struct{ Body ShopList }, error) {
-	by := actorOf(ctx)
+	by := pipeline.ActorOf(ctx)
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func (a *API) listShops(ctx context.Context, _ *struct{}) (*struct{ Body ShopLis
 	shops = slices.DeleteFunc(shops, func(s template.Shop) bool { return !by.Can(staff.View, s.Number) })
 	list := ShopList{Shops: make([]Shop, len(shops))}
 	for i, s := range shops {
-		list.Shops[i] = Shop{decimal(s.Number), s.Name, s.Timezone}
+		list.Shops[i] = Shop{pipeline.Decimal(s.Number), s.Name, s.Timezone}
 	}
 	return &struct{ Body ShopList }{list}, nil
 }
@@ -57,19 +58,19 @@ func (a *API) putShop(ctx context.Context, in *struct {
 	Number string `path:"number" pattern:"^[1-9][0-9]{0,18}$"`
 	Body   ShopWish
 }) (*struct{ Body Shop }, error) {
-	number, err := parseID("path.number", in.Number)
+	number, err := pipeline.ParseID("path.number", in.Number)
 	if err != nil {
 		return nil, err
 	}
-	if err := actorOf(ctx).May(staff.ManageTemplates, number); err != nil {
+	if err := pipeline.ActorOf(ctx).May(staff.ManageTemplates, number); err != nil {
 		return nil, err
 	}
 	name, err := template.ShopName(in.Body.Name)
-	if err := merge(err, checkZone("timezone", in.Body.Timezone)); err != nil {
+	if err := pipeline.Merge(err, checkZone("timezone", in.Body.Timezone)); err != nil {
 		return nil, err
 	}
 	shop := template.Shop{Number: number, Name: name, Timezone: in.Body.Timezone}
-	if err := a.Shops.ChangeShop(ctx, shop, staff.Entry{Actor: actorOf(ctx), Action: "shop.save", ObjectKind: "shop",
+	if err := a.Shops.ChangeShop(ctx, shop, staff.Entry{Actor: pipeline.ActorOf(ctx), Action: "shop.save", ObjectKind: "shop",
 		ObjectID: in.Number, ShopNumber: number}); err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func (a *API) putShop(ctx context.Context, in *struct {
 
 func checkZone(place, s string) error {
 	if !user.ValidZone(s) {
-		return refused(place, "must be an IANA time zone such as Asia/Shanghai")
+		return pipeline.Refused(place, "must be an IANA time zone such as Asia/Shanghai")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
+	"dropbell/web/api/pipeline"
 )
 
 // TemplateWish is a template to be created.
@@ -38,26 +39,26 @@ type TemplateWish struct {
 
 // TemplatePatch is a change of a template: what is absent stays as it is.
 type TemplatePatch struct {
-	ShopNumber   Optional[string]    `json:"shop_number,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
-	Name         Optional[string]    `json:"name,omitempty"`
-	Description  Optional[string]    `json:"description,omitempty"`
-	Kind         Optional[string]    `json:"kind,omitempty" enum:"amount_off,threshold_off,percent_off"`
-	AmountOff    Optional[int64]     `json:"amount_off,omitempty"`
-	Threshold    Optional[int64]     `json:"threshold,omitempty"`
-	PercentOff   Optional[int]       `json:"percent_off,omitempty"`
-	MaxOff       Optional[int64]     `json:"max_off,omitempty"`
-	Currency     Optional[string]    `json:"currency,omitempty"`
-	Target       Optional[string]    `json:"target,omitempty" enum:"shop,product"`
-	Product      Optional[string]    `json:"product,omitempty"`
-	Stock        Optional[int64]     `json:"stock,omitempty"`
-	PerUserLimit Optional[int]       `json:"per_user_limit,omitempty"`
-	OpensAt      Optional[time.Time] `json:"opens_at,omitempty"`
-	ClosesAt     Optional[time.Time] `json:"closes_at,omitempty"`
-	ValidUntil   Optional[time.Time] `json:"valid_until,omitempty" doc:"null = by valid_hours."`
-	ValidHours   Optional[int]       `json:"valid_hours,omitempty" doc:"null = by valid_until."`
-	Obtain       Optional[string]    `json:"obtain,omitempty" enum:"claim,code"`
-	ClaimMode    Optional[string]    `json:"claim_mode,omitempty" enum:"durable,gate"`
-	ClaimURL     Optional[string]    `json:"claim_url,omitempty"`
+	ShopNumber   pipeline.Optional[string]    `json:"shop_number,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
+	Name         pipeline.Optional[string]    `json:"name,omitempty"`
+	Description  pipeline.Optional[string]    `json:"description,omitempty"`
+	Kind         pipeline.Optional[string]    `json:"kind,omitempty" enum:"amount_off,threshold_off,percent_off"`
+	AmountOff    pipeline.Optional[int64]     `json:"amount_off,omitempty"`
+	Threshold    pipeline.Optional[int64]     `json:"threshold,omitempty"`
+	PercentOff   pipeline.Optional[int]       `json:"percent_off,omitempty"`
+	MaxOff       pipeline.Optional[int64]     `json:"max_off,omitempty"`
+	Currency     pipeline.Optional[string]    `json:"currency,omitempty"`
+	Target       pipeline.Optional[string]    `json:"target,omitempty" enum:"shop,product"`
+	Product      pipeline.Optional[string]    `json:"product,omitempty"`
+	Stock        pipeline.Optional[int64]     `json:"stock,omitempty"`
+	PerUserLimit pipeline.Optional[int]       `json:"per_user_limit,omitempty"`
+	OpensAt      pipeline.Optional[time.Time] `json:"opens_at,omitempty"`
+	ClosesAt     pipeline.Optional[time.Time] `json:"closes_at,omitempty"`
+	ValidUntil   pipeline.Optional[time.Time] `json:"valid_until,omitempty" doc:"null = by valid_hours."`
+	ValidHours   pipeline.Optional[int]       `json:"valid_hours,omitempty" doc:"null = by valid_until."`
+	Obtain       pipeline.Optional[string]    `json:"obtain,omitempty" enum:"claim,code"`
+	ClaimMode    pipeline.Optional[string]    `json:"claim_mode,omitempty" enum:"durable,gate"`
+	ClaimURL     pipeline.Optional[string]    `json:"claim_url,omitempty"`
 	NoticePatch
 	Reason     string `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log; worth saying when the opening moves."`
 	RemindOnce bool   `json:"remind_once,omitempty" doc:"With a moved opening: users who have been sent a reminder already are not sent it again for the new opening."`
@@ -96,7 +97,7 @@ type Template struct {
 	Earlier     []Slot     `json:"earlier_slots,omitempty" nullable:"false" doc:"Slots that fired for an opening that was moved since."`
 }
 
-// Ledger accounts for the stock: total = shelf + writing + issued.
+// Ledger accounts for the stock: total = shard + writing + issued.
 type Ledger struct {
 	Total   int64  `json:"total" example:"100"`
 	Shelf   *int64 `json:"shelf,omitempty" doc:"Can still be claimed. Absent, like writing, in lists for a drop behind the gate, and while its shelves do not answer." example:"100"`
@@ -133,11 +134,11 @@ func ledgerJSON(t template.Template) Ledger {
 	return l
 }
 
-// stockJSON tells shelf and writing apart, if that is known.
+// stockJSON tells shard and writing apart, if that is known.
 func stockJSON(a gate.Account) Ledger {
 	l := Ledger{Total: a.Total, Issued: a.Issued, Left: a.Total - a.Issued}
 	if !a.Away {
-		l.Shelf, l.Writing = &a.Shelf, &a.Writing
+		l.Shelf, l.Writing = &a.OnSale, &a.Writing
 	}
 	return l
 }
@@ -170,13 +171,13 @@ type Account struct {
 }
 
 func (w TemplateWish) spec() (template.Spec, error) {
-	shop, err := parseID("body.shop_number", w.ShopNumber)
+	shop, err := pipeline.ParseID("body.shop_number", w.ShopNumber)
 	return w.NoticeWish.into(template.Spec{
 		ShopNumber: shop, Name: w.Name, Description: w.Description, Kind: template.Kind(w.Kind),
 		AmountOff: money.Amount(w.AmountOff), Threshold: money.Amount(w.Threshold), PercentOff: w.PercentOff,
 		MaxOff: money.Amount(w.MaxOff), Currency: w.Currency, Target: template.Target(w.Target), Product: w.Product,
 		Stock: w.Stock, PerUserLimit: w.PerUserLimit, OpensAt: w.OpensAt.UTC(), ClosesAt: w.ClosesAt.UTC(),
-		ValidUntil: utc(w.ValidUntil), ValidHours: w.ValidHours, Obtain: template.Obtain(w.Obtain),
+		ValidUntil: pipeline.UTC(w.ValidUntil), ValidHours: w.ValidHours, Obtain: template.Obtain(w.Obtain),
 		ClaimMode: template.ClaimMode(w.ClaimMode), ClaimURL: w.ClaimURL,
 	}), err
 }
@@ -184,49 +185,49 @@ func (w TemplateWish) spec() (template.Spec, error) {
 // apply returns s with the patch applied.
 func (p TemplatePatch) apply(s template.Spec) (template.Spec, error) {
 	if p.ShopNumber.Set {
-		shop, err := parseID("body.shop_number", p.ShopNumber.Value)
+		shop, err := pipeline.ParseID("body.shop_number", p.ShopNumber.Value)
 		if err != nil {
 			return s, err
 		}
 		s.ShopNumber = shop
 	}
-	p.Name.into(&s.Name)
-	p.Description.into(&s.Description)
-	p.Kind.into((*string)(&s.Kind))
-	p.AmountOff.into((*int64)(&s.AmountOff))
-	p.Threshold.into((*int64)(&s.Threshold))
-	p.PercentOff.into(&s.PercentOff)
-	p.MaxOff.into((*int64)(&s.MaxOff))
-	p.Currency.into(&s.Currency)
-	p.Target.into((*string)(&s.Target))
-	p.Product.into(&s.Product)
-	p.Stock.into(&s.Stock)
-	p.PerUserLimit.into(&s.PerUserLimit)
-	p.OpensAt.into(&s.OpensAt)
-	p.ClosesAt.into(&s.ClosesAt)
+	p.Name.Into(&s.Name)
+	p.Description.Into(&s.Description)
+	p.Kind.Into((*string)(&s.Kind))
+	p.AmountOff.Into((*int64)(&s.AmountOff))
+	p.Threshold.Into((*int64)(&s.Threshold))
+	p.PercentOff.Into(&s.PercentOff)
+	p.MaxOff.Into((*int64)(&s.MaxOff))
+	p.Currency.Into(&s.Currency)
+	p.Target.Into((*string)(&s.Target))
+	p.Product.Into(&s.Product)
+	p.Stock.Into(&s.Stock)
+	p.PerUserLimit.Into(&s.PerUserLimit)
+	p.OpensAt.Into(&s.OpensAt)
+	p.ClosesAt.Into(&s.ClosesAt)
 	s.OpensAt, s.ClosesAt = s.OpensAt.UTC(), s.ClosesAt.UTC()
 	if p.ValidUntil.Set {
 		s.ValidUntil = nil
 		if !p.ValidUntil.Null {
-			s.ValidUntil = utc(&p.ValidUntil.Value)
+			s.ValidUntil = pipeline.UTC(&p.ValidUntil.Value)
 		}
 	}
-	p.ValidHours.into(&s.ValidHours)
-	p.Obtain.into((*string)(&s.Obtain))
-	p.ClaimMode.into((*string)(&s.ClaimMode))
-	p.ClaimURL.into(&s.ClaimURL)
+	p.ValidHours.Into(&s.ValidHours)
+	p.Obtain.Into((*string)(&s.Obtain))
+	p.ClaimMode.Into((*string)(&s.ClaimMode))
+	p.ClaimURL.Into(&s.ClaimURL)
 	return p.NoticePatch.apply(s), nil
 }
 
 func templateJSON(t template.Template, now time.Time) Template {
 	return Template{
-		ID: decimal(t.ID), State: string(t.State(now)), Version: t.Version, ShopNumber: decimal(t.ShopNumber),
+		ID: pipeline.Decimal(t.ID), State: string(t.State(now)), Version: t.Version, ShopNumber: pipeline.Decimal(t.ShopNumber),
 		ShopName: t.ShopName, ShopTimezone: t.ShopTimezone, Name: t.Name, Description: t.Description,
 		Discount: discountJSON(t.Spec), Target: string(t.Target), Product: t.Product, Stock: t.Stock,
 		Ledger: ledgerJSON(t), PerUserLimit: t.PerUserLimit, OpensAt: t.OpensAt.UTC(),
-		ClosesAt: t.ClosesAt.UTC(), ValidUntil: utc(t.ValidUntil), ValidHours: t.ValidHours, Obtain: string(t.Obtain),
+		ClosesAt: t.ClosesAt.UTC(), ValidUntil: pipeline.UTC(t.ValidUntil), ValidHours: t.ValidHours, Obtain: string(t.Obtain),
 		ClaimMode: string(t.ClaimMode), ClaimURL: t.ClaimURL, NoticeWish: noticesJSON(t.Spec), CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC(),
-		PublishedAt: utc(t.PublishedAt), EndedAt: utc(t.EndedAt),
+		PublishedAt: pipeline.UTC(t.PublishedAt), EndedAt: pipeline.UTC(t.EndedAt),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
+	"dropbell/web/api/pipeline"
 )
 
 // TemplateList is one page of templates.
@@ -66,15 +67,15 @@ const templateExample = `{"shop_number":"10","name":"20 off","kind":"amount_off"
 	`"opens_at":"2027-01-01T12:00:00Z","closes_at":"2027-01-02T12:00:00Z","valid_hours":48}`
 
 func (a *API) adminTemplateRoutes() {
-	staffOnly := traits{access: forStaff}
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates", ID: "create-template", Tag: tagStaff,
+	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates", ID: "create-template", Tag: pipeline.TagStaff,
 		Summary: "Create a template", Description: "It is a draft, which nobody can reserve, until it is published. A shop number that is new creates the shop.",
 		Status: http.StatusCreated, Example: templateExample}), a.createTemplate)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates", ID: "list-templates", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates", ID: "list-templates", Tag: pipeline.TagStaff,
 		Summary: "List templates", Description: "By opening."}), a.listTemplates)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}", ID: "get-admin-template", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}", ID: "get-admin-template", Tag: pipeline.TagStaff,
 		Summary: "Show a template with its reminder slots and stock ledger", Codes: []string{"template_not_found"}}), a.adminTemplate)
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodPatch, Path: "/admin/templates/{id}", ID: "change-template", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPatch, Path: "/admin/templates/{id}", ID: "change-template", Tag: pipeline.TagStaff,
 		Summary: "Change a template",
 		Description: "A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; " +
 			"less of it down to what is issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.",
@@ -90,12 +91,12 @@ func (a *API) adminTemplateRoutes() {
 		{template.Closing, "End a drop"},
 		{template.Cancelling, "Call a drop off before it opens"},
 	} {
-		register(a, a.operation(route{traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/" + string(tr.name),
-			ID: string(tr.name) + "-template", Tag: tagStaff, Summary: tr.text,
+		pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/" + string(tr.name),
+			ID: string(tr.name) + "-template", Tag: pipeline.TagStaff, Summary: tr.text,
 			Codes:   []string{"template_not_found", "stale_version", "invalid_transition"},
 			Example: `{"reason":"as planned"}`}), a.transition(tr.name))
 	}
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/balance", ID: "template-balance", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/balance", ID: "template-balance", Tag: pipeline.TagStaff,
 		Summary:     "Recompute a template's balance sheet",
 		Description: "For every slot and channel: reserved at fire = sent + skipped + expired + dead + in flight, counted from the rows. For the stock: total = shelf + writing + issued.",
 		Codes:       []string{"template_not_found"}}), a.balance)
@@ -106,7 +107,7 @@ func (a *API) createTemplate(ctx context.Context, in *struct{ Body TemplateWish 
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Templates.Create(ctx, actorOf(ctx), spec, requestKey(ctx))
+	t, err := a.Templates.Create(ctx, pipeline.ActorOf(ctx), spec, pipeline.RequestKey(ctx))
 	return a.withoutSlots(t), err
 }
 
@@ -114,7 +115,7 @@ func (a *API) withoutSlots(t template.Template) *templateAnswer {
 	return &templateAnswer{etag(t.Version), templateJSON(t, a.Now())}
 }
 
-func etag(version int64) string { return `"` + decimal(version) + `"` }
+func etag(version int64) string { return `"` + pipeline.Decimal(version) + `"` }
 
 // withSlots completes the answer about one template.
 func (a *API) withSlots(ctx context.Context, t template.Template) (*templateAnswer, error) {
@@ -138,11 +139,11 @@ func (a *API) withSlots(ctx context.Context, t template.Template) (*templateAnsw
 }
 
 func (a *API) adminTemplate(ctx context.Context, in *TemplateRef) (*templateAnswer, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Templates.Template(ctx, actorOf(ctx), id)
+	t, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +155,7 @@ func (a *API) changeTemplate(ctx context.Context, in *struct {
 	IfMatch string `header:"If-Match" doc:"The version the change is based on." example:"\"1\""`
 	Body    TemplatePatch
 }) (*templateAnswer, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -163,12 +164,12 @@ func (a *API) changeTemplate(ctx context.Context, in *struct {
 		return nil, err
 	}
 	if version == 0 {
-		return nil, errPrecondition
+		return nil, pipeline.ErrPrecondition
 	}
 	if err := checkText("body.reason", in.Body.Reason); err != nil {
 		return nil, err
 	}
-	old, err := a.Templates.Template(ctx, actorOf(ctx), id)
+	old, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +177,7 @@ func (a *API) changeTemplate(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Templates.Edit(ctx, actorOf(ctx), id, template.Edition{Version: version, Spec: spec, Reason: in.Body.Reason, RemindOnce: in.Body.RemindOnce})
+	t, err := a.Templates.Edit(ctx, pipeline.ActorOf(ctx), id, template.Edition{Version: version, Spec: spec, Reason: in.Body.Reason, RemindOnce: in.Body.RemindOnce})
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +192,7 @@ func parseVersion(header string) (int64, error) {
 	s := strings.Trim(strings.TrimPrefix(header, "W/"), `"`)
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 {
-		return 0, refused("header.If-Match", "must be the version that this is based on, such as \"3\"")
+		return 0, pipeline.Refused("header.If-Match", "must be the version that this is based on, such as \"3\"")
 	}
 	return n, nil
 }
@@ -206,19 +207,20 @@ type transitionWish struct {
 
 func (a *API) transition(tr template.Transition) func(context.Context, *transitionWish) (*templateAnswer, error) {
 	return func(ctx context.Context, in *transitionWish) (*templateAnswer, error) {
-		id, err1 := parseID("path.id", in.ID)
+		id, err1 := pipeline.ParseID("path.id", in.ID)
 		version, err2 := parseVersion(in.IfMatch)
 		reason := ""
 		if in.Body != nil {
 			reason = in.Body.Reason
 		}
-		if err := merge(err1, err2, checkText("body.reason", reason)); err != nil {
+		if err := pipeline.Merge(err1, err2, checkText("body.reason", reason)); err != nil {
 			return nil, err
 		}
-		t, err := a.Templates.Do(ctx, actorOf(ctx), id, version, tr, reason)
-		if err != nil && Recovering(ctx) {
-			t, err = a.stepDone(ctx, id, tr, err)
+		take := a.Templates.Do
+		if pipeline.Recovering(ctx) {
+			take = a.Templates.Redo
 		}
+		t, err := take(ctx, pipeline.ActorOf(ctx), id, version, tr, reason)
 		if err != nil {
 			return nil, err
 		}
@@ -226,35 +228,20 @@ func (a *API) transition(tr template.Transition) func(context.Context, *transiti
 	}
 }
 
-// stepDone returns the template if the step that was refused has been taken,
-// by the attempt that never answered, else the refusal.
-func (a *API) stepDone(ctx context.Context, id int64, tr template.Transition, refusal error) (template.Template, error) {
-	t, err := a.Templates.Template(ctx, actorOf(ctx), id)
-	if err != nil {
-		return t, refusal
-	}
-	done := map[template.Transition]template.State{template.Publishing: template.Published, template.Pausing: template.Paused,
-		template.Resuming: template.Published, template.Closing: template.Closed, template.Cancelling: template.Cancelled}
-	if t.Stored != done[tr] {
-		return t, refusal
-	}
-	return t, nil
-}
-
 // checkText refuses text that no database can hold.
 func checkText(place, s string) error {
 	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
-		return refused(place, "must be valid text without NUL characters")
+		return pipeline.Refused(place, "must be valid text without NUL characters")
 	}
 	return nil
 }
 
 func (a *API) balance(ctx context.Context, in *TemplateRef) (*struct{ Body Balance }, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.Templates.Template(ctx, actorOf(ctx), id); err != nil {
+	if _, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id); err != nil {
 		return nil, err
 	}
 	lines, err := a.Board.Balance(ctx, id)
@@ -265,7 +252,7 @@ func (a *API) balance(ctx context.Context, in *TemplateRef) (*struct{ Body Balan
 	if err != nil {
 		return nil, err
 	}
-	b := Balance{TemplateID: in.ID, Balanced: l.Difference() == 0, Stock: StockSheet{l.Total, l.Shelf, l.Writing, l.Issued, l.Returned, l.PerUser,
+	b := Balance{TemplateID: in.ID, Balanced: l.Difference() == 0, Stock: StockSheet{l.Total, l.OnSale, l.Writing, l.Issued, l.Returned, l.PerUser,
 		l.OverLimit, l.Difference()}, Lines: make([]BalanceLine, len(lines))}
 	for i, l := range lines {
 		b.Lines[i] = balanceJSON(l)

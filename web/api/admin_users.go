@@ -6,9 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,9 +18,12 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 )
 
 const (
@@ -31,15 +36,15 @@ const (
 
 // UserLine is one line of an import.
 type UserLine struct {
-	ID         string                   `json:"id" pattern:"^[1-9][0-9]{0,18}$" example:"1001"`
-	Name       Optional[string]         `json:"name,omitempty" example:"Ann"`
-	Email      Optional[string]         `json:"email,omitempty" example:"ann@example.com"`
-	Phone      Optional[string]         `json:"phone,omitempty" doc:"E.164." example:"+8613800138000"`
-	Locale     Optional[string]         `json:"locale,omitempty" doc:"BCP 47." example:"zh-CN"`
-	Timezone   Optional[string]         `json:"timezone,omitempty" doc:"IANA." example:"Asia/Shanghai"`
-	OptOuts    Optional[[]string]       `json:"opt_outs,omitempty" doc:"Channels the user does not want to be reached by." example:"[\"sms\"]"`
-	QuietHours Optional[QuietHours]     `json:"quiet_hours,omitempty"`
-	Attributes Optional[map[string]any] `json:"attributes,omitempty" doc:"Up to 50 texts, numbers or booleans to tell users apart by."`
+	ID         string                            `json:"id" pattern:"^[1-9][0-9]{0,18}$" example:"1001"`
+	Name       pipeline.Optional[string]         `json:"name,omitempty" example:"Ann"`
+	Email      pipeline.Optional[string]         `json:"email,omitempty" example:"ann@example.com"`
+	Phone      pipeline.Optional[string]         `json:"phone,omitempty" doc:"E.164." example:"+8613800138000"`
+	Locale     pipeline.Optional[string]         `json:"locale,omitempty" doc:"BCP 47." example:"zh-CN"`
+	Timezone   pipeline.Optional[string]         `json:"timezone,omitempty" doc:"IANA." example:"Asia/Shanghai"`
+	OptOuts    pipeline.Optional[[]string]       `json:"opt_outs,omitempty" doc:"Channels the user does not want to be reached by." example:"[\"sms\"]"`
+	QuietHours pipeline.Optional[QuietHours]     `json:"quiet_hours,omitempty"`
+	Attributes pipeline.Optional[map[string]any] `json:"attributes,omitempty" doc:"Up to 50 texts, numbers or booleans to tell users apart by."`
 }
 
 // ImportResult says what became of the lines.
@@ -56,7 +61,7 @@ type LineError struct {
 }
 
 func (a *API) adminUserRoutes() {
-	op := a.operation(route{traits: traits{access: forStaff, stream: true}, Method: http.MethodPut, Path: "/admin/users", ID: "import-users", Tag: tagStaff,
+	op := a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodPut, Path: "/admin/users", ID: "import-users", Tag: pipeline.TagStaff,
 		Summary: "Tell about users, a line of JSON each",
 		Description: "NDJSON of any length; a line has at most 64 KiB. Users that are not known are created; fields that a line leaves out " +
 			"stay as they are, null clears one. Lines are applied in order. A line that is wrong is left out as a whole and reported; " +
@@ -65,12 +70,12 @@ func (a *API) adminUserRoutes() {
 	op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"application/x-ndjson": { // no lines are fine
 		Schema:  &huma.Schema{Type: huma.TypeString, Format: "binary", Description: "Each line is a UserLine."},
 		Example: `{"id":"1001","name":"Ann","email":"ann@example.com","phone":"+8613800138000","locale":"zh-CN","timezone":"Asia/Shanghai"}` + "\n"}}}
-	schemas := a.huma.OpenAPI().Components.Schemas
+	schemas := a.Schemas()
 	op.Responses["200"] = &huma.Response{Description: "What became of the lines.", Content: map[string]*huma.MediaType{
-		"application/json": {Schema: schemas.Schema(typeOf[ImportResult](), true, "")}}}
-	schemas.Schema(typeOf[UserLine](), true, "")
-	register(a, op, func(ctx context.Context, _ *struct{}) (*struct{ Body func(huma.Context) }, error) {
-		if err := actorOf(ctx).May(staff.ManageUsers, 0); err != nil {
+		"application/json": {Schema: schemas.Schema(reflect.TypeFor[ImportResult](), true, "")}}}
+	schemas.Schema(reflect.TypeFor[UserLine](), true, "")
+	pipeline.Register(a.Pipeline, op, func(ctx context.Context, _ *struct{}) (*struct{ Body func(huma.Context) }, error) {
+		if err := pipeline.ActorOf(ctx).May(staff.ManageUsers, 0); err != nil {
 			return nil, err
 		}
 		return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
@@ -82,12 +87,12 @@ func (a *API) adminUserRoutes() {
 
 func (a *API) importUsers(w http.ResponseWriter, r *http.Request) {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); strings.HasPrefix(kind, "multipart/") {
-		a.problem(r.Context(), errMediaType.Because("send the lines themselves, as application/x-ndjson")).write(w)
+		a.Problem(r.Context(), pipeline.ErrMediaType.Because("send the lines themselves, as application/x-ndjson")).Write(w)
 		return
 	}
 	im := &importer{api: a, ctx: r.Context(), control: http.NewResponseController(w), in: bufio.NewReaderSize(r.Body, maxLine)}
 	if err := im.run(); err != nil {
-		a.problem(r.Context(), err).write(w)
+		a.Problem(r.Context(), err).Write(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -150,13 +155,10 @@ func (im *importer) next() ([]byte, error) {
 		return nil, err
 	}
 	if im.line == 1 {
-		text = bytes.TrimPrefix(text, []byte(byteOrderMark))
+		text = bytes.TrimPrefix(text, []byte(pipeline.ByteOrderMark))
 	}
 	return bytes.TrimSpace(text), err
 }
-
-// byteOrderMark is what some programs write before text in UTF-8.
-const byteOrderMark = "\xef\xbb\xbf"
 
 func (im *importer) take(text []byte) {
 	c, err := parseUser(text)
@@ -171,7 +173,7 @@ func (im *importer) store() error {
 	if len(im.batch) == 0 {
 		return nil
 	}
-	n, refused, err := im.api.Users.Upsert(im.ctx, actorOf(im.ctx), im.batch)
+	n, refused, err := im.api.Users.Upsert(im.ctx, pipeline.ActorOf(im.ctx), im.batch)
 	if err != nil {
 		return err
 	}
@@ -189,14 +191,14 @@ func (im *importer) fail(line int, text string) {
 		im.more++
 		return
 	}
-	im.errors = append(im.errors, LineError{line, short(text)})
+	im.errors = append(im.errors, LineError{line, pipeline.Shorten(text)})
 }
 
 func (im *importer) broken(err error) error {
-	if isTimeout(err) {
-		return errTimeout
+	if pipeline.IsTimeout(err) {
+		return pipeline.ErrTimeout
 	}
-	return errMalformed.Because("the body could not be read to its end; %d lines were stored", im.stored)
+	return pipeline.ErrMalformed.Because("the body could not be read to its end; %d lines were stored", im.stored)
 }
 
 func (im *importer) result() ImportResult {
@@ -210,36 +212,41 @@ func parseUser(text []byte) (user.Change, error) {
 	if !utf8.Valid(text) {
 		return user.Change{}, errors.New("the line is not valid UTF-8")
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&l); err != nil {
+	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true)) // "\ud800" is no character, and stands for U+FFFD
+	if err := strict.UnmarshalDecode(d, &l, strict.RejectUnknownMembers(true)); err != nil {
 		return user.Change{}, lineError(err)
 	}
-	if _, err := d.Token(); err != io.EOF {
+	if _, err := d.ReadToken(); err != io.EOF {
 		return user.Change{}, errors.New("the line holds more than one JSON object")
-	}
-	if err := namedOnce(text); err != nil {
-		return user.Change{}, err
 	}
 	id, err := user.ParseID(l.ID)
 	if err != nil {
-		return user.Change{}, errors.New("id: " + idInBody)
+		return user.Change{}, errors.New("id: " + pipeline.IDInBody)
 	}
-	c := user.Change{ID: id, Name: l.Name.pointer(), Email: l.Email.pointer(), Phone: l.Phone.pointer(), Locale: l.Locale.pointer(),
-		Timezone: l.Timezone.pointer(), Attributes: l.Attributes.pointer()}
+	c := user.Change{ID: id, Name: l.Name.Pointer(), Email: l.Email.Pointer(), Phone: l.Phone.Pointer(), Locale: l.Locale.Pointer(),
+		Timezone: l.Timezone.Pointer(), Attributes: l.Attributes.Pointer()}
 	return c, wishes(&c, l.OptOuts, l.QuietHours)
 }
 
 // lineError says what is wrong with a line without quoting Go.
 func lineError(err error) error {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		if wrong.Field == "" {
-			return errors.New("must be a JSON object with an id; " + article(wrong.Value) + " does not fit")
-		}
-		return errors.New(wrong.Field + ": " + article(wrong.Value) + " does not fit here")
+	if twice, ok := errors.AsType[*jsontext.SyntacticError](err); ok && twice.Err == jsontext.ErrDuplicateName {
+		return fmt.Errorf("the field %q is given more than once", twice.JSONPointer.LastToken())
 	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return errors.New("unknown field " + name)
+	wrong, ok := errors.AsType[*strict.SemanticError](err)
+	switch {
+	case !ok:
+		return errors.New("is not valid JSON")
+	case wrong.Err == strict.ErrUnknownName:
+		return fmt.Errorf("unknown field %q", wrong.JSONPointer.LastToken())
 	}
-	return errors.New("is not valid JSON")
+	value := map[jsontext.Kind]string{'"': "a string", '0': "a number", '{': "an object", '[': "an array"}[wrong.JSONKind]
+	if value == "" {
+		value = "a bool"
+	}
+	if wrong.JSONPointer == "" {
+		return errors.New("must be a JSON object with an id; " + value + " does not fit")
+	}
+	field := strings.ReplaceAll(string(wrong.JSONPointer[1:]), "/", ".")
+	return errors.New(field + ": " + value + " does not fit here")
 }

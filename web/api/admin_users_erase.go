@@ -6,10 +6,11 @@ import (
 	"net/http"
 
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 )
 
 func (a *API) eraseRoute() {
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodDelete, Path: "/admin/users/{id}", ID: "erase-user", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodDelete, Path: "/admin/users/{id}", ID: "erase-user", Tag: pipeline.TagStaff,
 		Summary: "Forget a user",
 		Description: "Removes name, contacts, preferences, attributes, reservations, places in lists, uploaded files, and every text that holds one of them. " +
 			"The bare id stays in coupons and deliveries, so that sums still add up. From then on nothing is stored about the id: lines of an import and of a list are refused, " +
@@ -18,29 +19,29 @@ func (a *API) eraseRoute() {
 		func(ctx context.Context, in *struct {
 			ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
 		}) (*struct{}, error) {
-			id, err := parseID("path.id", in.ID)
+			id, err := pipeline.ParseID("path.id", in.ID)
 			if err != nil {
 				return nil, err
 			}
-			return &struct{}{}, a.Users.Erase(ctx, actorOf(ctx), user.ID(id))
+			return &struct{}{}, a.Users.Erase(ctx, pipeline.ActorOf(ctx), user.ID(id))
 		})
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodDelete, Path: "/admin/users/{id}/erasure", ID: "lift-erasure", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodDelete, Path: "/admin/users/{id}/erasure", ID: "lift-erasure", Tag: pipeline.TagStaff,
 		Summary: "Let an erased user be known again", Status: http.StatusNoContent, Codes: []string{"erasure_not_found"}}),
 		func(ctx context.Context, in *UserRef) (*struct{}, error) {
-			id, err := parseID("path.id", in.ID)
+			id, err := pipeline.ParseID("path.id", in.ID)
 			if err != nil {
 				return nil, err
 			}
-			return &struct{}{}, a.Users.LiftErasure(ctx, actorOf(ctx), user.ID(id))
+			return &struct{}{}, a.Users.LiftErasure(ctx, pipeline.ActorOf(ctx), user.ID(id))
 		})
-	register(a, a.operation(route{traits: traits{access: forStaff}, Method: http.MethodGet, Path: "/admin/users/{id}/data", ID: "user-data", Tag: tagStaff,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/users/{id}/data", ID: "user-data", Tag: pipeline.TagStaff,
 		Summary: "Everything stored about a user", Description: "For the user, who may ask for it: the rows of every table that names them, by table. That it was taken out is in the audit log."}),
 		func(ctx context.Context, in *UserRef) (*struct{ Body map[string]any }, error) {
-			id, err := parseID("path.id", in.ID)
+			id, err := pipeline.ParseID("path.id", in.ID)
 			if err != nil {
 				return nil, err
 			}
-			raw, err := a.Users.Everything(ctx, actorOf(ctx), user.ID(id))
+			raw, err := a.Users.Everything(ctx, pipeline.ActorOf(ctx), user.ID(id))
 			if err != nil {
 				return nil, err
 			}

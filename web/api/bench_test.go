@@ -21,6 +21,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
 
@@ -71,12 +72,13 @@ func bare(templates reminder.Templates, store reminder.Store) http.Handler {
 // full is the whole of the server in front of a store that answers at once.
 func full(b testing.TB, templates reminder.Templates, store reminder.Store) http.Handler {
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	tokens, err := api.NewTokens(context.Background(), api.TokenOptions{Secret: secret, Now: now, Log: log})
+	tokens, err := pipeline.NewTokens(context.Background(), pipeline.TokenOptions{Secret: secret, Now: now, Log: log})
 	if err != nil {
 		b.Fatal(err)
 	}
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
-	a := api.New(api.Deps{Tokens: tokens, Hub: &api.Hub{}, Channels: channels, Now: now, Log: log, UserLimit: 1 << 30, Users: &user.Service{},
+	a := api.New(api.Deps{Deps: pipeline.Deps{Tokens: tokens, Now: now, Log: log, UserLimit: 1 << 30},
+		Hub: &api.Hub{}, Channels: channels, Users: &user.Service{},
 		Reminders: &reminder.Service{Store: store, Templates: templates, Channels: channels, Now: now}})
 	root := chi.NewMux()
 	root.Use(middleware.Requests(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}))

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/staff"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/spreadsheet"
 )
 
@@ -21,27 +22,27 @@ var recipientsHead = []string{"user_id", "outcome", "reason", "variant", "channe
 	"not_before", "not_after"}
 
 // recipientsRoute serves all recipients at once; op completes a route.
-func (a *API) recipientsRoute(op func(method, path, id, summary string, more route) route) {
-	r := op(http.MethodGet, "/{id}/recipients.csv", "export-campaign-recipients", "Export a campaign's recipients as CSV", route{
+func (a *API) recipientsRoute(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
+	r := op(http.MethodGet, "/{id}/recipients.csv", "export-campaign-recipients", "Export a campaign's recipients as CSV", pipeline.Route{
 		Description: "A heading, then a line for each recipient that the filter selects, by ascending user id, with what the list of recipients says of them. " +
 			"Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again."})
-	r.stream = true
-	o := a.operation(r)
+	r.Stream = true
+	o := a.Operation(r)
 	o.Responses["200"] = &huma.Response{Description: "The recipients.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	register(a, o, a.exportRecipients)
+	pipeline.Register(a.Pipeline, o, a.exportRecipients)
 }
 
 func (a *API) exportRecipients(ctx context.Context, in *struct {
 	CampaignRef
 	RecipientFilter
 }) (*struct{ Body func(huma.Context) }, error) {
-	id, err1 := parseID("path.id", in.ID)
+	id, err1 := pipeline.ParseID("path.id", in.ID)
 	q, err2 := in.query()
-	if err := merge(err1, err2); err != nil {
+	if err := pipeline.Merge(err1, err2); err != nil {
 		return nil, err
 	}
 	q.Limit = recipientsPage
-	by := actorOf(ctx)
+	by := pipeline.ActorOf(ctx)
 	return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
 		r, w := humachi.Unwrap(hc)
 		a.sendRecipients(w, r, by, id, q)
@@ -49,7 +50,7 @@ func (a *API) exportRecipients(ctx context.Context, in *struct {
 }
 
 func (a *API) sendRecipients(w http.ResponseWriter, r *http.Request, by staff.Actor, id int64, q campaign.RecipientQuery) {
-	a.sendRows(w, r, "campaign-"+decimal(id)+"-recipients.csv", recipientsHead, func(row func(...any) error) error {
+	a.sendRows(w, r, "campaign-"+pipeline.Decimal(id)+"-recipients.csv", recipientsHead, func(row func(...any) error) error {
 		return a.Campaigns.EachRecipient(r.Context(), by, id, q, func(o campaign.Outcome) error {
 			return row(int64(o.UserID), string(o.Outcome), o.Reason, groupName(o.Variant), o.Channel.String(), o.At, o.Attempts, o.Detail,
 				o.NextRetryAt, o.OpenedAt, o.BatchID, o.NotBefore, o.NotAfter)
@@ -80,10 +81,10 @@ func (a *API) sendRows(w http.ResponseWriter, r *http.Request, name string, head
 	switch {
 	case err == nil:
 	case !answer.begun:
-		a.problem(r.Context(), err).write(w)
+		a.Problem(r.Context(), err).Write(w)
 	default:
 		if r.Context().Err() == nil {
-			a.log.ErrorContext(r.Context(), "export broke off", "file", name, "err", err)
+			a.Logger().ErrorContext(r.Context(), "export broke off", "file", name, "err", err)
 		}
 		panic(http.ErrAbortHandler)
 	}

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 )
 
 // CampaignResults is what a campaign led to.
@@ -102,7 +103,7 @@ func comparisonJSON(c campaign.Comparison, first, than string) CampaignCompariso
 }
 
 func resultsJSON(c campaign.Campaign, r campaign.Results) CampaignResults {
-	w := CampaignResults{CampaignID: decimal(c.ID), CountedTo: utc(r.CountedTo), Until: utc(r.Until), Final: r.Final, Goal: string(c.Goal()),
+	w := CampaignResults{CampaignID: pipeline.Decimal(c.ID), CountedTo: pipeline.UTC(r.CountedTo), Until: pipeline.UTC(r.Until), Final: r.Final, Goal: string(c.Goal()),
 		Groups: []CampaignGroup{}, Comparisons: []CampaignComparison{}}
 	for _, t := range r.Groups {
 		w.Groups = append(w.Groups, groupJSON(t, c.Measures()))
@@ -119,11 +120,11 @@ func resultsJSON(c campaign.Campaign, r campaign.Results) CampaignResults {
 }
 
 func (a *API) campaignResults(ctx context.Context, in *CampaignRef) (*struct{ Body CampaignResults }, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	c, r, err := a.Campaigns.Results(ctx, actorOf(ctx), id)
+	c, r, err := a.Campaigns.Results(ctx, pipeline.ActorOf(ctx), id)
 	return &struct{ Body CampaignResults }{resultsJSON(c, r)}, err
 }
 
@@ -147,11 +148,11 @@ func (in *RecipientFilter) query() (q campaign.RecipientQuery, err error) {
 		q.Variant = new(groups()[in.Variant])
 	}
 	if in.Reason != "" && !slices.Contains(campaign.Reasons(), in.Reason) {
-		err = refused("query.reason", "must be one of %s", strings.Join(campaign.Reasons(), ", "))
+		err = pipeline.Refused("query.reason", "must be one of %s", strings.Join(campaign.Reasons(), ", "))
 	}
 	only, wrong := optionalUser("query.user_id", in.UserID)
 	q.Only = only
-	return q, merge(err, wrong)
+	return q, pipeline.Merge(err, wrong)
 }
 
 // optionalUser reads a user id that may be left out.
@@ -159,7 +160,7 @@ func optionalUser(place, s string) (user.ID, error) {
 	if s == "" {
 		return 0, nil
 	}
-	n, err := parseID(place, s)
+	n, err := pipeline.ParseID(place, s)
 	return user.ID(n), err
 }
 
@@ -169,14 +170,14 @@ func (a *API) campaignRecipients(ctx context.Context, in *struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 	After string `query:"after" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
 }) (*struct{ Body CampaignRecipients }, error) {
-	id, err1 := parseID("path.id", in.ID)
+	id, err1 := pipeline.ParseID("path.id", in.ID)
 	q, err2 := in.query()
 	after, err3 := optionalUser("query.after", in.After)
-	if err := merge(err1, err2, err3); err != nil {
+	if err := pipeline.Merge(err1, err2, err3); err != nil {
 		return nil, err
 	}
 	q.Limit, q.After = in.Limit, after
-	page, err := a.Campaigns.Recipients(ctx, actorOf(ctx), id, q)
+	page, err := a.Campaigns.Recipients(ctx, pipeline.ActorOf(ctx), id, q)
 	if err != nil {
 		return nil, err
 	}
@@ -191,13 +192,13 @@ func (a *API) campaignRecipients(ctx context.Context, in *struct {
 }
 
 // resultRoutes are those of what became of a campaign; op completes a route.
-func (a *API) resultRoutes(op func(method, path, id, summary string, more route) route) {
-	register(a, a.operation(op(http.MethodGet, "/{id}/results", "campaign-results", "Show what a campaign led to", route{
+func (a *API) resultRoutes(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/results", "campaign-results", "Show what a campaign led to", pipeline.Route{
 		Description: "By content and hold-out, counted by a worker: every half minute while the campaign goes out, ever less often for seven days " +
 			"after its end. Every number counts people, each once; all groups are watched over the same time."})), a.campaignResults)
-	register(a, a.operation(op(http.MethodGet, "/{id}/recipients", "campaign-recipients", "List a campaign's recipients and what became of each", route{
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/recipients", "campaign-recipients", "List a campaign's recipients and what became of each", pipeline.Route{
 		Description: "Everybody in the audience as far as it has been cut into batches; nobody once its batches are past their retention."})), a.campaignRecipients)
 	a.recipientsRoute(op)
-	register(a, a.operation(op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Say what became of one user",
-		route{Codes: []string{"recipient_not_found"}})), a.campaignRecipient)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Say what became of one user",
+		pipeline.Route{Codes: []string{"recipient_not_found"}})), a.campaignRecipient)
 }

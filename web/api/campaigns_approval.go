@@ -8,6 +8,7 @@ import (
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/segment"
+	"dropbell/web/api/pipeline"
 )
 
 // FrozenRule is a segment in one of its versions.
@@ -54,26 +55,26 @@ type CampaignApproval struct {
 	Changed    []string         `json:"changed" nullable:"false" doc:"The fields in which now differs from the lapsed request, else from the one before." example:"[\"title\",\"starts_at\"]"`
 }
 
-func (a *API) approvalRoutes(op func(method, path, id, summary string, more route) route) {
+func (a *API) approvalRoutes(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
 	codes := []string{"invalid_transition", "approval_required", "approval_lapsed", "approval_not_asked"}
 	const example = `{"request_id":"12","reason":"as agreed with the shop"}`
-	register(a, a.operation(op(http.MethodGet, "/{id}/approval", "campaign-approval", "Show what a second person has to approve",
-		route{Description: "Beside what was asked for stands what the campaign is now."})), a.campaignApproval)
-	register(a, a.operation(op(http.MethodPost, "/{id}/approve", "approve-campaign", "Publish a campaign that somebody has asked approval for, or let a held one go on",
-		route{Codes: append(codes, "already_published", "list_incomplete"), Example: example,
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/approval", "campaign-approval", "Show what a second person has to approve",
+		pipeline.Route{Description: "Beside what was asked for stands what the campaign is now."})), a.campaignApproval)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/approve", "approve-campaign", "Publish a campaign that somebody has asked approval for, or let a held one go on",
+		pipeline.Route{Codes: append(codes, "already_published", "list_incomplete"), Example: example,
 			Description: "Exactly what the request says: if the campaign, or the rule of its segment, has changed since, it is `approval_lapsed`."})), a.approveCampaign)
-	register(a, a.operation(op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse a campaign that somebody has asked approval for",
-		route{Codes: codes, Example: example, Description: "The reason is a must. The campaign stays a draft."})), a.refuseCampaign)
-	register(a, a.operation(op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Take back that approval was asked for",
-		route{Codes: codes, Example: example, Description: "For those who cannot approve it: who asked, and who created the campaign. It stays a draft, for which somebody else can ask."})), a.withdrawCampaign)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse a campaign that somebody has asked approval for",
+		pipeline.Route{Codes: codes, Example: example, Description: "The reason is a must. The campaign stays a draft."})), a.refuseCampaign)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Take back that approval was asked for",
+		pipeline.Route{Codes: codes, Example: example, Description: "For those who cannot approve it: who asked, and who created the campaign. It stays a draft, for which somebody else can ask."})), a.withdrawCampaign)
 }
 
 func (a *API) campaignApproval(ctx context.Context, in *CampaignRef) (*struct{ Body CampaignApproval }, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	v, err := a.Campaigns.Review(ctx, actorOf(ctx), id)
+	v, err := a.Campaigns.Review(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -100,9 +101,9 @@ type approvalWish struct {
 }
 
 func (in *approvalWish) read() (id, request int64, err error) {
-	id, err1 := parseID("path.id", in.ID)
-	request, err2 := parseID("body.request_id", in.Body.RequestID)
-	return id, request, merge(err1, err2, checkText("body.reason", in.Body.Reason))
+	id, err1 := pipeline.ParseID("path.id", in.ID)
+	request, err2 := pipeline.ParseID("body.request_id", in.Body.RequestID)
+	return id, request, pipeline.Merge(err1, err2, checkText("body.reason", in.Body.Reason))
 }
 
 func (a *API) approveCampaign(ctx context.Context, in *approvalWish) (*campaignAnswer, error) {
@@ -110,7 +111,7 @@ func (a *API) approveCampaign(ctx context.Context, in *approvalWish) (*campaignA
 	if err != nil {
 		return nil, err
 	}
-	_, err = a.Campaigns.Approve(ctx, actorOf(ctx), id, request, in.Body.Reason)
+	_, err = a.Campaigns.Approve(ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
 	return a.decided(ctx, id, request, campaign.RequestApproved, err)
 }
 
@@ -119,7 +120,7 @@ func (a *API) refuseCampaign(ctx context.Context, in *approvalWish) (*campaignAn
 	if err != nil {
 		return nil, err
 	}
-	_, err = a.Campaigns.Refuse(ctx, actorOf(ctx), id, request, in.Body.Reason)
+	_, err = a.Campaigns.Refuse(ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
 	return a.decided(ctx, id, request, campaign.RequestRefused, err)
 }
 
@@ -128,18 +129,15 @@ func (a *API) withdrawCampaign(ctx context.Context, in *approvalWish) (*campaign
 	if err != nil {
 		return nil, err
 	}
-	_, err = a.Campaigns.Withdraw(ctx, actorOf(ctx), id, request, in.Body.Reason)
+	_, err = a.Campaigns.Withdraw(ctx, pipeline.ActorOf(ctx), id, request, in.Body.Reason)
 	return a.decided(ctx, id, request, campaign.RequestLapsed, err)
 }
 
 // decided answers a decision; one that was taken by an attempt that never
 // answered counts.
 func (a *API) decided(ctx context.Context, id, request int64, as campaign.RequestState, err error) (*campaignAnswer, error) {
-	if err != nil && Recovering(ctx) {
-		list, again := a.Campaigns.Store.Requests(ctx, id, 1)
-		if again == nil && len(list) > 0 && list[0].ID == request && list[0].State == as {
-			err = nil
-		}
+	if err != nil && pipeline.Recovering(ctx) && a.Campaigns.Decided(ctx, id, request, as) {
+		err = nil
 	}
 	if err != nil {
 		return nil, ofCampaign(err)
@@ -151,9 +149,9 @@ func requestJSON(r *campaign.Request) *ApprovalRequest {
 	if r == nil {
 		return nil
 	}
-	return &ApprovalRequest{ID: decimal(r.ID), State: string(r.State), AskedBy: r.AskedBy + " " + r.AskedName, AskedAt: r.AskedAt.UTC(),
+	return &ApprovalRequest{ID: pipeline.Decimal(r.ID), State: string(r.State), AskedBy: r.AskedBy + " " + r.AskedName, AskedAt: r.AskedAt.UTC(),
 		Reason: r.Reason, Reach: reachJSON(r.Reach), Campaign: wishOf(r.Spec), Segment: frozenJSON(r.Rule),
-		DecidedBy: r.DecidedBy, DecidedAt: utc(r.DecidedAt), DecidedReason: r.DecidedReason, Allowed: r.Allowed}
+		DecidedBy: r.DecidedBy, DecidedAt: pipeline.UTC(r.DecidedAt), DecidedReason: r.DecidedReason, Allowed: r.Allowed}
 }
 
 func reachJSON(r campaign.Reach) CampaignReach { return CampaignReach{r.Users, r.Exact, r.At.UTC()} }
@@ -162,7 +160,7 @@ func frozenJSON(f *campaign.FrozenRule) *FrozenRule {
 	if f == nil {
 		return nil
 	}
-	out := &FrozenRule{ID: decimal(f.SegmentID), Name: f.Name, Version: f.Version}
+	out := &FrozenRule{ID: pipeline.Decimal(f.SegmentID), Name: f.Name, Version: f.Version}
 	if f.Kind == segment.ByRules {
 		if raw, err := json.Marshal(f.Rule); err == nil { // strings and lists of them: always
 			out.Rule = new(Rule(raw))

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 )
 
 // Words is a text in the default language, or one per language.
@@ -81,7 +82,7 @@ func (w CampaignAudience) audience() (campaign.Audience, error) {
 		for _, s := range w.UserIDs {
 			id, err := user.ParseID(s)
 			if err != nil {
-				errs = append(errs, refused("body.audience.user_ids", "each "+idInBody))
+				errs = append(errs, pipeline.Refused("body.audience.user_ids", "each "+pipeline.IDInBody))
 				break
 			}
 			a.Users = append(a.Users, id)
@@ -93,16 +94,16 @@ func (w CampaignAudience) audience() (campaign.Audience, error) {
 		id   string
 	}{{campaign.Reserved, w.ReservedTemplateID}, {campaign.Holds, w.HoldsTemplateID}, {campaign.Segment, w.SegmentID}, {campaign.List, w.ListID}} {
 		if one.id != "" {
-			id, err := parseID("body.audience."+string(one.kind), one.id)
+			id, err := pipeline.ParseID("body.audience."+string(one.kind), one.id)
 			errs = append(errs, err)
 			found = append(found, campaign.Audience{Kind: one.kind, ID: id})
 		}
 	}
 	if len(found) != 1 {
-		errs = append(errs, refused("body.audience", "say exactly one of all, user_ids, reserved_template_id, holds_template_id, segment_id, list_id"))
-		return campaign.Audience{}, merge(errs...)
+		errs = append(errs, pipeline.Refused("body.audience", "say exactly one of all, user_ids, reserved_template_id, holds_template_id, segment_id, list_id"))
+		return campaign.Audience{}, pipeline.Merge(errs...)
 	}
-	return found[0], merge(errs...)
+	return found[0], pipeline.Merge(errs...)
 }
 
 func audienceJSON(a campaign.Audience) CampaignAudience {
@@ -112,13 +113,13 @@ func audienceJSON(a campaign.Audience) CampaignAudience {
 	}
 	switch a.Kind {
 	case campaign.Reserved:
-		w.ReservedTemplateID = decimal(a.ID)
+		w.ReservedTemplateID = pipeline.Decimal(a.ID)
 	case campaign.Holds:
-		w.HoldsTemplateID = decimal(a.ID)
+		w.HoldsTemplateID = pipeline.Decimal(a.ID)
 	case campaign.Segment:
-		w.SegmentID = decimal(a.ID)
+		w.SegmentID = pipeline.Decimal(a.ID)
 	case campaign.List:
-		w.ListID = decimal(a.ID)
+		w.ListID = pipeline.Decimal(a.ID)
 	}
 	return w
 }
@@ -148,18 +149,18 @@ type CampaignWish struct {
 
 // CampaignPatch is a change of a campaign: what is absent stays as it is.
 type CampaignPatch struct {
-	Name            Optional[string]           `json:"name,omitempty"`
-	Title           Optional[Words]            `json:"title,omitempty"`
-	Body            Optional[Words]            `json:"body,omitempty"`
-	Channel         Optional[string]           `json:"channel,omitempty" enum:"app,email,sms,webpush,webhook"`
-	Audience        Optional[CampaignAudience] `json:"audience,omitempty"`
-	GrantTemplateID Optional[string]           `json:"grant_template_id,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
-	StartsAt        Optional[time.Time]        `json:"starts_at,omitempty"`
-	EndsAt          Optional[time.Time]        `json:"ends_at,omitempty"`
-	RatePerSecond   Optional[int]              `json:"rate_per_second,omitempty"`
-	ShopNumber      Optional[string]           `json:"shop_number,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
-	VariantB        Optional[CampaignVariant]  `json:"variant_b,omitempty" doc:"null = one content for all."`
-	HoldOutPercent  Optional[int]              `json:"hold_out_percent,omitempty"`
+	Name            pipeline.Optional[string]           `json:"name,omitempty"`
+	Title           pipeline.Optional[Words]            `json:"title,omitempty"`
+	Body            pipeline.Optional[Words]            `json:"body,omitempty"`
+	Channel         pipeline.Optional[string]           `json:"channel,omitempty" enum:"app,email,sms,webpush,webhook"`
+	Audience        pipeline.Optional[CampaignAudience] `json:"audience,omitempty"`
+	GrantTemplateID pipeline.Optional[string]           `json:"grant_template_id,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
+	StartsAt        pipeline.Optional[time.Time]        `json:"starts_at,omitempty"`
+	EndsAt          pipeline.Optional[time.Time]        `json:"ends_at,omitempty"`
+	RatePerSecond   pipeline.Optional[int]              `json:"rate_per_second,omitempty"`
+	ShopNumber      pipeline.Optional[string]           `json:"shop_number,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
+	VariantB        pipeline.Optional[CampaignVariant]  `json:"variant_b,omitempty" doc:"null = one content for all."`
+	HoldOutPercent  pipeline.Optional[int]              `json:"hold_out_percent,omitempty"`
 }
 
 // Campaign is a campaign as staff see it.
@@ -203,7 +204,7 @@ func (w CampaignWish) spec() (campaign.Spec, error) {
 		RatePerSecond: w.RatePerSecond, Content: delivery.Copy{HoldOut: w.HoldOutPercent}}
 	channel, err1 := delivery.ParseChannel(w.Channel)
 	if err1 != nil {
-		err1 = refused("body.channel", "unknown channel; use one of app, email, sms, webpush, webhook")
+		err1 = pipeline.Refused("body.channel", "unknown channel; use one of app, email, sms, webpush, webhook")
 	}
 	audience, err2 := w.Audience.audience()
 	s.Channel, s.Audience = channel, audience
@@ -217,12 +218,12 @@ func (w CampaignWish) spec() (campaign.Spec, error) {
 	}
 	var err3, err4 error
 	if w.GrantTemplateID != nil && *w.GrantTemplateID != "" {
-		s.GrantTemplate, err3 = parseID("body.grant_template_id", *w.GrantTemplateID)
+		s.GrantTemplate, err3 = pipeline.ParseID("body.grant_template_id", *w.GrantTemplateID)
 	}
 	if w.ShopNumber != nil && *w.ShopNumber != "" {
-		s.Shop, err4 = parseID("body.shop_number", *w.ShopNumber)
+		s.Shop, err4 = pipeline.ParseID("body.shop_number", *w.ShopNumber)
 	}
-	return s, merge(err1, err2, err3, err4)
+	return s, pipeline.Merge(err1, err2, err3, err4)
 }
 
 // texts joins titles and bodies by language; what is missing is refused later.
@@ -258,10 +259,10 @@ func wishOf(s campaign.Spec) CampaignWish {
 		w.VariantB.Title, w.VariantB.Body = words(b.Texts)
 	}
 	if s.GrantTemplate != 0 {
-		w.GrantTemplateID = new(decimal(s.GrantTemplate))
+		w.GrantTemplateID = new(pipeline.Decimal(s.GrantTemplate))
 	}
 	if s.Shop != 0 {
-		w.ShopNumber = new(decimal(s.Shop))
+		w.ShopNumber = new(pipeline.Decimal(s.Shop))
 	}
 	return w
 }
@@ -269,15 +270,15 @@ func wishOf(s campaign.Spec) CampaignWish {
 // apply returns the spec with the patch applied.
 func (p CampaignPatch) apply(s campaign.Spec) (campaign.Spec, error) {
 	w := wishOf(s)
-	p.Name.into(&w.Name)
-	p.Title.into(&w.Title)
-	p.Body.into(&w.Body)
-	p.Channel.into(&w.Channel)
-	p.Audience.into(&w.Audience)
-	p.StartsAt.into(&w.StartsAt)
-	p.EndsAt.into(&w.EndsAt)
-	p.RatePerSecond.into(&w.RatePerSecond)
-	p.HoldOutPercent.into(&w.HoldOutPercent)
+	p.Name.Into(&w.Name)
+	p.Title.Into(&w.Title)
+	p.Body.Into(&w.Body)
+	p.Channel.Into(&w.Channel)
+	p.Audience.Into(&w.Audience)
+	p.StartsAt.Into(&w.StartsAt)
+	p.EndsAt.Into(&w.EndsAt)
+	p.RatePerSecond.Into(&w.RatePerSecond)
+	p.HoldOutPercent.Into(&w.HoldOutPercent)
 	if p.GrantTemplateID.Set {
 		w.GrantTemplateID = &p.GrantTemplateID.Value
 	}
@@ -297,9 +298,9 @@ func campaignJSON(st campaign.Status) Campaign {
 	if c.ApprovalAskedAt != nil {
 		c.ApprovedBy = "" // until somebody has approved it, that is who asked
 	}
-	return Campaign{ID: decimal(c.ID), State: string(c.State), CampaignWish: wishOf(c.Spec), Reason: c.Reason, Version: c.Version,
-		CreatedBy: c.CreatedBy, CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(), PublishedAt: utc(c.PublishedAt),
-		StartedAt: utc(c.StartedAt), EndedAt: utc(c.EndedAt), AwaitsApproval: c.ApprovalAskedAt != nil, ApprovedBy: c.ApprovedBy, HeldAt: utc(c.HeldAt), Segment: frozenJSON(c.Rule),
+	return Campaign{ID: pipeline.Decimal(c.ID), State: string(c.State), CampaignWish: wishOf(c.Spec), Reason: c.Reason, Version: c.Version,
+		CreatedBy: c.CreatedBy, CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(), PublishedAt: pipeline.UTC(c.PublishedAt),
+		StartedAt: pipeline.UTC(c.StartedAt), EndedAt: pipeline.UTC(c.EndedAt), AwaitsApproval: c.ApprovalAskedAt != nil, ApprovedBy: c.ApprovedBy, HeldAt: pipeline.UTC(c.HeldAt), Segment: frozenJSON(c.Rule),
 		Progress: progressJSON(st.Progress)}
 }
 

@@ -6,6 +6,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 )
 
 var errNoRecipient = fault.New(fault.NotFound, "recipient_not_found", "the user is not in the campaign's audience, or it has not been cut yet")
@@ -17,16 +18,16 @@ func (a *API) testCampaign(ctx context.Context, in *struct {
 		Variant string `json:"variant,omitempty" enum:"a,b" doc:"Which of two versions; absent = the one that the user gets."`
 	} `nameHint:"CampaignTest"`
 }) (*struct{ Body CampaignRecipient }, error) {
-	id, err1 := parseID("path.id", in.ID)
-	to, err2 := parseID("body.user_id", in.Body.UserID)
-	if err := merge(err1, err2); err != nil {
+	id, err1 := pipeline.ParseID("path.id", in.ID)
+	to, err2 := pipeline.ParseID("body.user_id", in.Body.UserID)
+	if err := pipeline.Merge(err1, err2); err != nil {
 		return nil, err
 	}
 	var variant *int
 	if in.Body.Variant != "" {
 		variant = new(groups()[in.Body.Variant])
 	}
-	c, err := a.Campaigns.Test(ctx, actorOf(ctx), id, user.ID(to), variant)
+	c, err := a.Campaigns.Test(ctx, pipeline.ActorOf(ctx), id, user.ID(to), variant)
 	if err != nil {
 		return nil, ofCampaign(err)
 	}
@@ -39,20 +40,20 @@ func (a *API) previewCampaign(ctx context.Context, in *struct {
 	UserID string `query:"user_id" pattern:"^[1-9][0-9]{0,18}$" doc:"Whom to render it for; absent = somebody of whom nothing is known."`
 	Locale string `query:"locale" maxLength:"35" doc:"Without user_id: the reader's language." example:"zh-CN"`
 }) (*struct{ Body CampaignPreview }, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
 	var to int64
 	if in.UserID != "" {
-		if to, err = parseID("query.user_id", in.UserID); err != nil {
+		if to, err = pipeline.ParseID("query.user_id", in.UserID); err != nil {
 			return nil, err
 		}
 	}
 	if err := checkText("query.locale", in.Locale); err != nil {
 		return nil, err
 	}
-	p, err := a.Campaigns.Preview(ctx, actorOf(ctx), id, user.ID(to), in.Locale)
+	p, err := a.Campaigns.Preview(ctx, pipeline.ActorOf(ctx), id, user.ID(to), in.Locale)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func (r ShopRef) number() (int64, error) {
 	if r.Number == "0" {
 		return 0, nil
 	}
-	return parseID("path.number", r.Number)
+	return pipeline.ParseID("path.number", r.Number)
 }
 
 func (a *API) campaignLimits(ctx context.Context, in *ShopRef) (*struct{ Body CampaignLimits }, error) {
@@ -76,7 +77,7 @@ func (a *API) campaignLimits(ctx context.Context, in *ShopRef) (*struct{ Body Ca
 	if err != nil {
 		return nil, err
 	}
-	l, err := a.Campaigns.Limits(ctx, actorOf(ctx), shop)
+	l, err := a.Campaigns.Limits(ctx, pipeline.ActorOf(ctx), shop)
 	return &struct{ Body CampaignLimits }{CampaignLimits{l.PerDay, l.PerWeek, l.ApprovalAbove}}, err
 }
 
@@ -89,7 +90,7 @@ func (a *API) setCampaignLimits(ctx context.Context, in *struct {
 		return nil, err
 	}
 	l := campaign.Limits{PerDay: in.Body.PerDay, PerWeek: in.Body.PerWeek, ApprovalAbove: in.Body.ApprovalAbove}
-	if err := a.Campaigns.SetLimits(ctx, actorOf(ctx), shop, nil, l); err != nil {
+	if err := a.Campaigns.SetLimits(ctx, pipeline.ActorOf(ctx), shop, nil, l); err != nil {
 		return nil, ofCampaign(err)
 	}
 	return &struct{ Body CampaignLimits }{in.Body}, nil

@@ -11,6 +11,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 )
 
 // ClaimWish asks for one coupon.
@@ -50,8 +51,8 @@ type claimAnswer struct {
 }
 
 func (a *API) claimRoutes() {
-	register(a, a.operation(route{traits: traits{hot: true, quick: a.claimQuickly, ownKeys: true}, Method: http.MethodPost, Path: "/claims",
-		ID: "claim", Tag: tagUsers, Summary: "Claim a coupon", Status: http.StatusCreated,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Hot: true, Quick: a.claimQuickly, OwnKeys: true}, Method: http.MethodPost, Path: "/claims",
+		ID: "claim", Tag: pipeline.TagUsers, Summary: "Claim a coupon", Status: http.StatusCreated,
 		Description: "First come, first served while the drop is open. The answer comes after the coupon is stored durably. Send an " +
 			"Idempotency-Key: if no answer arrives, the same request with the same key gets the coupon that was issued, for ever. A " +
 			"refusal is not kept: the same request is judged anew.",
@@ -59,9 +60,9 @@ func (a *API) claimRoutes() {
 		Codes: []string{"template_not_found", "template_not_open", "not_started", "ended", "sold_out", "limit_reached",
 			"idempotency_conflict"},
 		Example: `{"template_id":"1"}`}), a.claim)
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim", Tag: tagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim", Tag: pipeline.TagUsers,
 		Summary: "Show what became of a claim", Codes: []string{"claim_not_found"}}), a.claimByID)
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/coupons", ID: "list-coupons", Tag: tagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/coupons", ID: "list-coupons", Tag: pipeline.TagUsers,
 		Summary: "List the user's coupons", Description: "The newest first."}), a.coupons)
 }
 
@@ -74,8 +75,8 @@ type claimRequest struct {
 // Resolve is part of [huma.Resolver]: an empty key is a mistake, not no key.
 func (in *claimRequest) Resolve(ctx huma.Context) (errs []error) {
 	ctx.EachHeader(func(name, value string) {
-		if name == idempotencyHeader && !printable(value) {
-			errs = append(errs, &huma.ErrorDetail{Location: "header." + idempotencyHeader, Message: badKey})
+		if name == pipeline.IdempotencyHeader && !pipeline.Printable(value) {
+			errs = append(errs, &huma.ErrorDetail{Location: "header." + pipeline.IdempotencyHeader, Message: pipeline.BadKey})
 		}
 	})
 	return errs
@@ -84,14 +85,14 @@ func (in *claimRequest) Resolve(ctx huma.Context) (errs []error) {
 // claim leaves idempotency to the gate, which stores the key with the coupon:
 // one transaction per group instead of two statements per request.
 func (a *API) claim(ctx context.Context, in *claimRequest) (*claimAnswer, error) {
-	id, err := parseID("body.template_id", in.Body.TemplateID)
+	id, err := pipeline.ParseID("body.template_id", in.Body.TemplateID)
 	if err != nil {
 		return nil, err
 	}
-	if in.Key != "" && !printable(in.Key) {
-		return nil, refused("header."+idempotencyHeader, badKey)
+	if in.Key != "" && !pipeline.Printable(in.Key) {
+		return nil, pipeline.Refused("header."+pipeline.IdempotencyHeader, pipeline.BadKey)
 	}
-	c, repeated, err := a.Claims.Tap(ctx, userOf(ctx), id, in.Key)
+	c, repeated, err := a.Claims.Tap(ctx, pipeline.UserOf(ctx), id, in.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func answerOf(c *claim.Claim, repeated bool) *claimAnswer {
 // claimQuickly answers the common form of POST /claims; see [API.quick].
 func (a *API) claimQuickly(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	wish, ok := scanClaim(body)
-	keys := r.Header[idempotencyHeader]
+	keys := r.Header[pipeline.IdempotencyHeader]
 	if !ok || len(keys) > 1 || len(keys) == 1 && keys[0] == "" {
 		return false
 	}
@@ -122,19 +123,19 @@ func (a *API) claimQuickly(w http.ResponseWriter, r *http.Request, body []byte) 
 	}
 	out, err := a.claim(r.Context(), &in)
 	if err != nil {
-		a.problem(r.Context(), err).write(w)
+		a.Problem(r.Context(), err).Write(w)
 		return true
 	}
 	answer, err := json.Marshal(out.Body)
 	if err != nil {
-		a.problem(r.Context(), err).write(w)
+		a.Problem(r.Context(), err).Write(w)
 		return true
 	}
 	h := w.Header()
-	h["Content-Type"] = jsonType
+	h["Content-Type"] = pipeline.JSONType
 	h["Content-Length"] = []string{strconv.Itoa(len(answer) + 1)}
 	if out.Replayed != "" {
-		h[replayedHeader] = []string{out.Replayed}
+		h[pipeline.ReplayedHeader] = []string{out.Replayed}
 	}
 	w.WriteHeader(out.Status)
 	_, _ = w.Write(append(answer, '\n'))
@@ -143,11 +144,11 @@ func (a *API) claimQuickly(w http.ResponseWriter, r *http.Request, body []byte) 
 
 // scanClaim reads a wish that is written the plain way; see [scanWish].
 func scanClaim(body []byte) (wish ClaimWish, ok bool) {
-	s := scanner{rest: body}
-	ok = s.object(func(field string) bool {
-		return field == "template_id" && wish.TemplateID == "" && s.id(&wish.TemplateID)
+	s := pipeline.NewScanner(body)
+	ok = s.Object(func(field string) bool {
+		return field == "template_id" && wish.TemplateID == "" && s.ID(&wish.TemplateID)
 	})
-	return wish, ok && s.end()
+	return wish, ok && s.End()
 }
 
 func (a *API) claimByID(ctx context.Context, in *struct {
@@ -157,7 +158,7 @@ func (a *API) claimByID(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.Claims.Claim(ctx, userOf(ctx), id)
+	c, err := a.Claims.Claim(ctx, pipeline.UserOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -169,10 +170,10 @@ func (a *API) coupons(ctx context.Context, in *struct {
 	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
 }) (*struct{ Body CouponList }, error) {
-	q := claim.Query{UserID: userOf(ctx), State: in.State, Limit: in.Limit}
+	q := claim.Query{UserID: pipeline.UserOf(ctx), State: in.State, Limit: in.Limit}
 	if in.Before != "" {
 		var err error
-		if q.Before, err = parseID("query.before", in.Before); err != nil {
+		if q.Before, err = pipeline.ParseID("query.before", in.Before); err != nil {
 			return nil, err
 		}
 	}
@@ -182,7 +183,7 @@ func (a *API) coupons(ctx context.Context, in *struct {
 	}
 	list := CouponList{Coupons: make([]OwnedCoupon, len(found))}
 	for i, c := range found {
-		list.Coupons[i] = ownedJSON(c, userOf(ctx))
+		list.Coupons[i] = ownedJSON(c, pipeline.UserOf(ctx))
 	}
 	if n := len(found); n == in.Limit {
 		list.Next = list.Coupons[n-1].CouponID
@@ -191,9 +192,9 @@ func (a *API) coupons(ctx context.Context, in *struct {
 }
 
 func claimJSON(c claim.Claim) Claim {
-	j := Claim{ID: c.ID.String(), TemplateID: decimal(c.TemplateID), State: string(c.State), Reason: c.Reason, At: c.At.UTC()}
+	j := Claim{ID: c.ID.String(), TemplateID: pipeline.Decimal(c.TemplateID), State: string(c.State), Reason: c.Reason, At: c.At.UTC()}
 	if c.CouponID != 0 {
-		j.CouponID = decimal(c.CouponID)
+		j.CouponID = pipeline.Decimal(c.CouponID)
 	}
 	return j
 }
@@ -201,10 +202,10 @@ func claimJSON(c claim.Claim) Claim {
 func ownedJSON(c claim.Coupon, by user.ID) OwnedCoupon {
 	t := c.Template
 	return OwnedCoupon{
-		Coupon: Coupon{CouponID: decimal(c.ID), TemplateID: decimal(t.ID), UserID: by.String(), State: c.State, OrderID: c.OrderID,
-			Discount: c.Discount, Currency: t.Currency, LockedUntil: utc(c.LockedUntil), IssuedAt: c.IssuedAt.UTC(),
-			ExpiresAt: c.ExpiresAt.UTC(), UsedAt: utc(c.UsedAt), Returned: c.Returned,
+		Coupon: Coupon{CouponID: pipeline.Decimal(c.ID), TemplateID: pipeline.Decimal(t.ID), UserID: by.String(), State: c.State, OrderID: c.OrderID,
+			Discount: c.Discount, Currency: t.Currency, LockedUntil: pipeline.UTC(c.LockedUntil), IssuedAt: c.IssuedAt.UTC(),
+			ExpiresAt: c.ExpiresAt.UTC(), UsedAt: pipeline.UTC(c.UsedAt), Returned: c.Returned,
 			Rule: CouponRule{Discount: discountJSON(t.Spec), Target: string(t.Target), Product: t.Product}},
-		ClaimID: c.ClaimID.String(), TemplateName: t.Name, ShopNumber: decimal(t.ShopNumber), ShopName: t.ShopName,
+		ClaimID: c.ClaimID.String(), TemplateName: t.Name, ShopNumber: pipeline.Decimal(t.ShopNumber), ShopName: t.ShopName,
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 )
 
 // toolTimeout bounds one run of a tool, the download of its parts included.
@@ -37,7 +38,9 @@ func newContract(t testing.TB) contract {
 }
 
 // document is what GET /openapi.json answers.
-func document() []byte { return api.New(api.Deps{Now: now}).OpenAPI() }
+func document() []byte {
+	return api.New(api.Deps{Deps: pipeline.Deps{Now: now}}).OpenAPI()
+}
 
 // run fails unless the tool ends well; it returns what it said.
 func (c contract) run(name string, args ...string) string {

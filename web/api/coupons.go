@@ -9,9 +9,8 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/money"
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 )
-
-const tagPayment = "For payment"
 
 // Coupon is one coupon of one user.
 type Coupon struct {
@@ -66,10 +65,10 @@ type CouponRef struct {
 type couponAnswer struct{ Body Coupon }
 
 func (a *API) couponRoutes() {
-	register(a, a.operation(route{traits: traits{access: forOwners}, Method: http.MethodGet, Path: "/coupons/{id}", ID: "get-coupon", Tag: tagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForOwners}, Method: http.MethodGet, Path: "/coupons/{id}", ID: "get-coupon", Tag: pipeline.TagUsers,
 		Summary: "Show a coupon", Description: "Users see their own; a key with the scope payment and without X-User-ID sees any.",
 		Codes: []string{"coupon_not_found"}}), a.coupon)
-	register(a, a.operation(route{traits: traits{access: forPayment}, Method: http.MethodPost, Path: "/coupons/{id}/lock", ID: "lock-coupon", Tag: tagPayment,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForPayment}, Method: http.MethodPost, Path: "/coupons/{id}/lock", ID: "lock-coupon", Tag: pipeline.TagPayment,
 		Summary: "Hold a coupon for an order and learn the discount",
 		Description: "Repeating it gives the same answer; with other amounts it is refused. An order locks a coupon once: after its lock has " +
 			"ended by release, time-out or refund, or if its release came first, the order is refused and needs a new id. Amounts are minor units; " +
@@ -85,8 +84,8 @@ func (a *API) couponRoutes() {
 		{"release", "Give the coupon back", "Works before its lock too, which then fails. A confirmed order is refused: refund it.", (*coupon.Service).Release},
 		{"refund", "Return a used coupon", "It is unused again, or expired if its time has passed.", (*coupon.Service).Refund},
 	} {
-		register(a, a.operation(route{traits: traits{access: forPayment}, Method: http.MethodPost, Path: "/coupons/{id}/" + s.name,
-			ID: s.name + "-coupon", Tag: tagPayment, Summary: s.summary, Description: s.description + " Repeating it changes nothing.",
+		pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForPayment}, Method: http.MethodPost, Path: "/coupons/{id}/" + s.name,
+			ID: s.name + "-coupon", Tag: pipeline.TagPayment, Summary: s.summary, Description: s.description + " Repeating it changes nothing.",
 			Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"order_id":"A-1001"}`}), a.paymentStep(s.do))
 	}
 }
@@ -101,11 +100,11 @@ func (a *API) payment() *coupon.Service {
 }
 
 func (a *API) coupon(ctx context.Context, in *CouponRef) (*couponAnswer, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.payment().Coupon(ctx, userOf(ctx), id)
+	c, err := a.payment().Coupon(ctx, pipeline.UserOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -116,9 +115,9 @@ func (a *API) lockCoupon(ctx context.Context, in *struct {
 	CouponRef
 	Body LockWish
 }) (*couponAnswer, error) {
-	id, err := parseID("path.id", in.ID)
-	o, err2 := in.Body.order(userOf(ctx))
-	if err := merge(err, err2); err != nil {
+	id, err := pipeline.ParseID("path.id", in.ID)
+	o, err2 := in.Body.order(pipeline.UserOf(ctx))
+	if err := pipeline.Merge(err, err2); err != nil {
 		return nil, err
 	}
 	c, err := a.payment().Lock(ctx, signature(ctx), id, o)
@@ -137,9 +136,9 @@ func (w LockWish) order(named user.ID) (coupon.Order, error) {
 	if o.UserID = named; w.UserID == "" {
 		return o, nil
 	}
-	owner, err := parseID("body.user_id", w.UserID)
+	owner, err := pipeline.ParseID("body.user_id", w.UserID)
 	if err == nil && named != 0 && named != user.ID(owner) {
-		err = refused("body.user_id", "is another user than X-User-ID names")
+		err = pipeline.Refused("body.user_id", "is another user than X-User-ID names")
 	}
 	o.UserID = user.ID(owner)
 	return o, err
@@ -156,11 +155,11 @@ func (a *API) paymentStep(do paymentDo) func(context.Context, *struct {
 		CouponRef
 		Body OrderRef
 	}) (*couponAnswer, error) {
-		id, err := parseID("path.id", in.ID)
+		id, err := pipeline.ParseID("path.id", in.ID)
 		if err != nil {
 			return nil, err
 		}
-		c, err := do(a.payment().For(userOf(ctx)), ctx, signature(ctx), id, in.Body.OrderID)
+		c, err := do(a.payment().For(pipeline.UserOf(ctx)), ctx, signature(ctx), id, in.Body.OrderID)
 		if err != nil {
 			return nil, err
 		}
@@ -170,15 +169,15 @@ func (a *API) paymentStep(do paymentDo) func(context.Context, *struct {
 
 // signature names the caller in the operation log.
 func signature(ctx context.Context) string {
-	by := actorOf(ctx)
+	by := pipeline.ActorOf(ctx)
 	return strings.TrimSpace(by.Label + " " + by.Name)
 }
 
 func couponJSON(c coupon.Case) Coupon {
 	k, r := c.Coupon, c.Rule
-	return Coupon{CouponID: decimal(k.ID), TemplateID: decimal(k.TemplateID), UserID: k.UserID.String(), State: string(k.At(c.Now)),
-		OrderID: k.OrderID, Discount: int64(k.Discount), Currency: r.Currency, LockedUntil: utc(k.LockedUntil), IssuedAt: k.IssuedAt.UTC(),
-		ExpiresAt: k.ExpiresAt.UTC(), UsedAt: utc(k.UsedAt), Returned: k.Returned, Rule: CouponRule{Discount: Discount{Kind: string(r.Kind), AmountOff: int64(r.AmountOff),
+	return Coupon{CouponID: pipeline.Decimal(k.ID), TemplateID: pipeline.Decimal(k.TemplateID), UserID: k.UserID.String(), State: string(k.At(c.Now)),
+		OrderID: k.OrderID, Discount: int64(k.Discount), Currency: r.Currency, LockedUntil: pipeline.UTC(k.LockedUntil), IssuedAt: k.IssuedAt.UTC(),
+		ExpiresAt: k.ExpiresAt.UTC(), UsedAt: pipeline.UTC(k.UsedAt), Returned: k.Returned, Rule: CouponRule{Discount: Discount{Kind: string(r.Kind), AmountOff: int64(r.AmountOff),
 			Threshold: int64(r.Threshold), PercentOff: r.PercentOff, MaxOff: int64(r.MaxOff), Currency: r.Currency},
 			Target: string(r.Target), Product: r.Product}}
 }

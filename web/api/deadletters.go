@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"dropbell/domain/delivery"
+	"dropbell/web/api/pipeline"
 )
 
 // DeadLetterFilter selects dead letters; absent fields select everything.
@@ -71,15 +72,15 @@ type deadLetterOrder struct {
 }
 
 func (a *API) deadLetterRoutes() {
-	staffOnly := traits{access: forStaff}
-	register(a, a.operation(route{traits: staffOnly, Method: http.MethodGet, Path: "/admin/dead-letters", ID: "list-dead-letters", Tag: tagStaff,
+	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/dead-letters", ID: "list-dead-letters", Tag: pipeline.TagStaff,
 		Summary: "Count dead letters by channel and kind of error", Description: "The most frequent first."}), a.deadLetters)
 	for _, action := range []delivery.DeadLetterAction{delivery.Replay, delivery.Discard} {
 		summary, text := "Try dead letters again", "In the background. Nobody is sent a message that another attempt got through, and nothing after the opening."
 		if action == delivery.Discard {
 			summary, text = "Give dead letters up", "In the background. They keep counting as dead in the balance sheet."
 		}
-		register(a, a.operation(route{traits: traits{access: forStaff, reads: true}, Method: http.MethodPost, Path: "/admin/dead-letters/" + string(action), Tag: tagStaff,
+		pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Reads: true}, Method: http.MethodPost, Path: "/admin/dead-letters/" + string(action), Tag: pipeline.TagStaff,
 			ID: string(action) + "-dead-letters", Summary: summary, Description: text, Status: http.StatusAccepted,
 			Also:    map[int]string{http.StatusOK: "The dry run: nothing was changed."},
 			Codes:   []string{"channel_unavailable"},
@@ -112,11 +113,11 @@ func (a *API) deadLetters(ctx context.Context, in *deadLetterWish) (*struct{ Bod
 	if err != nil {
 		return nil, err
 	}
-	groups, err := a.DeadLetters.Groups(ctx, actorOf(ctx), f)
+	groups, err := a.DeadLetters.Groups(ctx, pipeline.ActorOf(ctx), f)
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := a.DeadLetters.Jobs(ctx, actorOf(ctx), 20)
+	jobs, err := a.DeadLetters.Jobs(ctx, pipeline.ActorOf(ctx), 20)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +140,7 @@ func (a *API) order(action delivery.DeadLetterAction) func(context.Context, *str
 		if err := checkText("body.reason", in.Body.Reason); err != nil {
 			return nil, err
 		}
-		t, err := a.DeadLetters.DryRun(ctx, actorOf(ctx), f, in.Body.RatePerSecond)
+		t, err := a.DeadLetters.DryRun(ctx, pipeline.ActorOf(ctx), f, in.Body.RatePerSecond)
 		if err != nil {
 			return nil, err
 		}
@@ -148,8 +149,8 @@ func (a *API) order(action delivery.DeadLetterAction) func(context.Context, *str
 		if in.Body.DryRun {
 			return out, nil
 		}
-		j, err := a.DeadLetters.Start(ctx, actorOf(ctx), delivery.DeadLetterOrder{Action: action, Filter: f,
-			Rate: in.Body.RatePerSecond, Reason: in.Body.Reason, RequestKey: requestKey(ctx)})
+		j, err := a.DeadLetters.Start(ctx, pipeline.ActorOf(ctx), delivery.DeadLetterOrder{Action: action, Filter: f,
+			Rate: in.Body.RatePerSecond, Reason: in.Body.Reason, RequestKey: pipeline.RequestKey(ctx)})
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +161,7 @@ func (a *API) order(action delivery.DeadLetterAction) func(context.Context, *str
 }
 
 func jobJSON(j delivery.DeadLetterJob) DeadLetterJob {
-	return DeadLetterJob{ID: decimal(j.ID), Action: string(j.Action), State: j.State, Total: j.Total, Done: j.Done,
+	return DeadLetterJob{ID: pipeline.Decimal(j.ID), Action: string(j.Action), State: j.State, Total: j.Total, Done: j.Done,
 		TooLate: j.Late, Sent: j.Sent, CreatedAt: j.CreatedAt}
 }
 
@@ -192,7 +193,7 @@ func (f DeadLetterFilter) filter(place string) (delivery.DeadLetterFilter, error
 		if x.text == nil {
 			continue
 		}
-		id, err := parseID(place+x.name, *x.text)
+		id, err := pipeline.ParseID(place+x.name, *x.text)
 		if err != nil {
 			return out, err
 		}

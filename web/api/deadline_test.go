@@ -12,18 +12,27 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/domain/claim"
+	"dropbell/web/api"
 	"dropbell/web/middleware"
 )
 
 // slack is what an answer may come later than its time, on a busy machine.
 const slack = 5 * time.Second
 
-// timely makes end users wait for at most d.
-func (r *rig) timely(d time.Duration) {
+// newTimelyRig returns a rig whose end users wait for at most d. Change, if not
+// nil, may replace more of what it needs.
+func newTimelyRig(t *testing.T, d time.Duration, change func(*api.Deps)) *rig {
+	t.Helper()
+	r := newRig(t, nil)
 	claims := postgres.NewClaims(r.db, postgres.Grouping{Timeout: d})
-	r.Cleanup(claims.Close)
-	r.api.RequestTimeout = d
-	r.api.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
+	t.Cleanup(claims.Close)
+	return r.with(func(deps *api.Deps) {
+		deps.RequestTimeout = d
+		deps.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
+		if change != nil {
+			change(deps)
+		}
+	})
 }
 
 // block holds the tables against everybody else until free is called.
@@ -52,8 +61,7 @@ func (r *rig) refusedInTime(who http.Header, method, path string, body any) {
 // exactly what was answered is stored.
 func TestNobodyWaitsForABlockedTable(t *testing.T) {
 	const users = 40
-	r := newRig(t, nil)
-	r.timely(300 * time.Millisecond)
+	r := newTimelyRig(t, 300*time.Millisecond, nil)
 	drop, coming := r.open(1000), r.drop(2*time.Hour)
 	r.want(r.call(as(token(1)), "POST", "/claims", map[string]any{"template_id": drop}), 201, "")
 	free := r.block("coupons, claim_counts, reservations, users")
@@ -92,8 +100,7 @@ func TestNobodyWaitsForABlockedTable(t *testing.T) {
 // TestOneCallIsBounded: a single call to the database ends after a quarter of
 // the time that the request has.
 func TestOneCallIsBounded(t *testing.T) {
-	r := newRig(t, nil)
-	r.timely(20 * time.Second)
+	r := newTimelyRig(t, 20*time.Second, nil)
 	free := r.block("coupons")
 	began := time.Now()
 	r.want(r.call(as(token(1)), "GET", "/coupons", nil), 503, "overloaded")
@@ -108,9 +115,9 @@ func TestOneCallIsBounded(t *testing.T) {
 // is refused at once, and staff are served meanwhile.
 func TestBeyondTheBudget(t *testing.T) {
 	const budget = 3
-	r := newRig(t, nil)
-	r.timely(time.Hour)
-	r.api.Budget, r.api.StaffBudget = middleware.NewBudget(budget, "users", nil), middleware.NewBudget(1, "staff", nil)
+	r := newTimelyRig(t, time.Hour, func(d *api.Deps) {
+		d.Budget, d.StaffBudget = middleware.NewBudget(budget, "users", nil), middleware.NewBudget(1, "staff", nil)
+	})
 	drop := r.open(1000)
 	free := r.block("coupons, claim_counts")
 	ask := func(u int) answer {

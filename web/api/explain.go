@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/reminder"
+	"dropbell/web/api/pipeline"
 )
 
 // Timeline is everything that happened, and will happen, to one user's
@@ -35,7 +36,7 @@ type Step struct {
 }
 
 func (a *API) explainRoutes() {
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/reservations/{template_id}/explain", ID: "explain-reservation", Tag: tagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}/explain", ID: "explain-reservation", Tag: pipeline.TagUsers,
 		Summary: "Explain what became of the user's reminders",
 		Description: "The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the " +
 			"provider's answer, outcome and why; ahead of time what is expected.",
@@ -45,11 +46,11 @@ func (a *API) explainRoutes() {
 func (a *API) explain(ctx context.Context, in *struct {
 	ID string `path:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
 }) (*struct{ Body Timeline }, error) {
-	id, err := parseID("path.template_id", in.ID)
+	id, err := pipeline.ParseID("path.template_id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Explainer.Explain(ctx, userOf(ctx), id)
+	t, err := a.Explainer.Explain(ctx, pipeline.UserOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +72,10 @@ func stepJSON(s reminder.Step) Step {
 		j.Message = string(s.Message)
 	}
 	if s.CouponID != 0 {
-		j.CouponID = decimal(s.CouponID)
+		j.CouponID = pipeline.Decimal(s.CouponID)
 	}
 	if s.BatchID != 0 {
-		j.BatchID = decimal(s.BatchID)
+		j.BatchID = pipeline.Decimal(s.BatchID)
 	}
 	return j
 }

@@ -16,16 +16,15 @@ import (
 // status, and for it this code and this body.
 func (a *API) Conforms(method, path string, status int, body []byte) error {
 	rc := chi.NewRouteContext()
-	if !a.mux.Match(rc, method, path) {
+	if !a.Routes().Match(rc, method, path) {
 		if status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
 			return fmt.Errorf("no route answers %d", status)
 		}
 		return nil
 	}
-	doc := a.huma.OpenAPI()
-	for _, op := range a.operations() {
+	for _, op := range a.Operations() {
 		if op.Method == method && op.Path == rc.RoutePattern() {
-			return conforms(doc.Components.Schemas, op.Responses[strconv.Itoa(status)], status, body)
+			return conforms(a.Schemas(), op.Responses[strconv.Itoa(status)], status, body)
 		}
 	}
 	return fmt.Errorf("%s is not documented", rc.RoutePattern())
@@ -67,7 +66,7 @@ func conforms(schemas huma.Registry, r *huma.Response, status int, body []byte) 
 // PatternOf returns the path of the document that the path is one of; "" = none.
 func (a *API) PatternOf(method, path string) string {
 	rc := chi.NewRouteContext()
-	if !a.mux.Match(rc, method, path) {
+	if !a.Routes().Match(rc, method, path) {
 		return ""
 	}
 	return rc.RoutePattern()
@@ -77,11 +76,11 @@ func (a *API) PatternOf(method, path string) string {
 // other way round.
 func (a *API) Undocumented() []string {
 	routes := map[string]int{}
-	_ = chi.Walk(a.mux, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+	_ = chi.Walk(a.Routes(), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		routes[method+" "+route]++
 		return nil
 	})
-	for _, op := range a.operations() {
+	for _, op := range a.Operations() {
 		routes[op.Method+" "+op.Path]--
 	}
 	var wrong []string
@@ -94,11 +93,11 @@ func (a *API) Undocumented() []string {
 	return wrong
 }
 
-// Codes returns every code of the table.
-func Codes() []string {
+// DocumentedCodes returns every code of the document.
+func (a *API) DocumentedCodes() []string {
 	var names []string
-	for _, c := range codes {
-		names = append(names, c.Code)
+	for _, name := range a.Schemas().Map()["Problem"].Properties["code"].Enum {
+		names = append(names, name.(string))
 	}
 	return names
 }

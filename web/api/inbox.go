@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/inbox"
+	"dropbell/web/api/pipeline"
 )
 
 // Message is one in-app message.
@@ -45,9 +46,9 @@ type ReadState struct {
 }
 
 func (a *API) inboxRoutes() {
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/inbox", ID: "inbox", Tag: tagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/inbox", ID: "inbox", Tag: pipeline.TagUsers,
 		Summary: "List the user's in-app messages", Description: "The newest first."}), a.inbox)
-	register(a, a.operation(route{Method: http.MethodPost, Path: "/inbox/read", ID: "mark-read", Tag: tagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodPost, Path: "/inbox/read", ID: "mark-read", Tag: pipeline.TagUsers,
 		Summary: "Mark messages as read", Example: `{"through":"2027-01-01T12:00:00Z"}`}), a.markRead)
 	a.streamRoute()
 }
@@ -56,7 +57,7 @@ func (a *API) inbox(ctx context.Context, in *struct {
 	Before string `query:"before" doc:"Only messages delivered before this instant." example:"2027-01-01T12:00:00Z"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"A page is longer by messages of the same instant as its last one."`
 }) (*struct{ Body Inbox }, error) {
-	before, err := instant("query.before", in.Before)
+	before, err := pipeline.ParseInstant("query.before", in.Before)
 	if err != nil {
 		return nil, err
 	}
@@ -66,13 +67,13 @@ func (a *API) inbox(ctx context.Context, in *struct {
 	case before.IsZero():
 		*before = before.Add(1) // one before which nothing was delivered either
 	}
-	box, err := a.Inbox.Page(ctx, userOf(ctx), *before, in.Limit)
+	box, err := a.Inbox.Page(ctx, pipeline.UserOf(ctx), *before, in.Limit)
 	if err != nil {
 		return nil, err
 	}
 	page := Inbox{Items: make([]Message, len(box.Items)), Unread: box.Unread}
 	if !box.ReadThrough.IsZero() {
-		page.ReadThrough = utc(&box.ReadThrough)
+		page.ReadThrough = pipeline.UTC(&box.ReadThrough)
 	}
 	for i, it := range box.Items {
 		page.Items[i] = messageJSON(it)
@@ -90,9 +91,9 @@ func (a *API) markRead(ctx context.Context, in *struct{ Body *ReadMark }) (*stru
 		through = in.Body.Through.UTC()
 	}
 	if through.Year() < 1970 {
-		return nil, refused("body.through", "must not lie before 1970")
+		return nil, pipeline.Refused("body.through", "must not lie before 1970")
 	}
-	stands, err := a.Inbox.MarkRead(ctx, userOf(ctx), through)
+	stands, err := a.Inbox.MarkRead(ctx, pipeline.UserOf(ctx), through)
 	if err != nil {
 		return nil, err
 	}
@@ -103,13 +104,13 @@ func messageJSON(it inbox.Message) Message {
 	m := Message{ID: it.ID, Kind: string(it.Kind), TemplateName: it.Name, Minutes: it.Slot.Minutes(), DueAt: it.DueAt.UTC(), At: it.At.UTC(),
 		ClaimURL: it.ClaimURL, Title: it.Title, Text: it.Text, Read: it.Read}
 	if it.TemplateID != 0 {
-		m.TemplateID, m.OpensAt = decimal(it.TemplateID), utc(&it.OpensAt)
+		m.TemplateID, m.OpensAt = pipeline.Decimal(it.TemplateID), pipeline.UTC(&it.OpensAt)
 	}
 	if it.ShopNumber != 0 {
-		m.ShopNumber = decimal(it.ShopNumber)
+		m.ShopNumber = pipeline.Decimal(it.ShopNumber)
 	}
 	if !it.ExpiresAt.IsZero() {
-		m.ExpiresAt = utc(&it.ExpiresAt)
+		m.ExpiresAt = pipeline.UTC(&it.ExpiresAt)
 	}
 	return m
 }

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/job"
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 )
 
 // Job is work in the background.
@@ -29,7 +30,7 @@ type Job struct {
 }
 
 func workJSON(j job.Job) Job {
-	return Job{decimal(j.ID), j.Kind, j.Title, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail, j.CreatedAt.UTC(), utc(j.StartedAt), utc(j.FinishedAt)}
+	return Job{pipeline.Decimal(j.ID), j.Kind, j.Title, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail, j.CreatedAt.UTC(), pipeline.UTC(j.StartedAt), pipeline.UTC(j.FinishedAt)}
 }
 
 // JobRef names a job in the address.
@@ -38,32 +39,32 @@ type JobRef struct {
 }
 
 func (a *API) jobRoutes() {
-	about := route{traits: traits{access: forStaff}, Method: http.MethodGet, Path: "/admin/jobs/{id}", ID: "get-job", Tag: tagStaff,
+	about := pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/jobs/{id}", ID: "get-job", Tag: pipeline.TagStaff,
 		Summary: "Say how far work in the background is", Codes: []string{"job_not_found"},
 		Description: "Files of lists, counts of segments, imports, bulk changes. Who is limited to shops sees the jobs of these, and their own."}
-	register(a, a.operation(about), func(ctx context.Context, in *JobRef) (*struct{ Body Job }, error) {
+	pipeline.Register(a.Pipeline, a.Operation(about), func(ctx context.Context, in *JobRef) (*struct{ Body Job }, error) {
 		j, err := a.job(ctx, in.ID)
 		return &struct{ Body Job }{workJSON(j)}, err
 	})
-	about.Path, about.ID, about.stream = "/admin/jobs/{id}/errors.csv", "export-job-errors", true
+	about.Path, about.ID, about.Stream = "/admin/jobs/{id}/errors.csv", "export-job-errors", true
 	about.Summary = "Export the rows that could not be worked off"
 	about.Description = "A heading, then line,row,error,kind for each, as far as the job is worked off. The kind is failed, or note for a row that is " +
 		"worked off all the same, as the check of an import tells of an id that stands in the file twice. Whoever may not start such a job may not see them."
-	op := a.operation(about)
+	op := a.Operation(about)
 	op.Responses["200"] = &huma.Response{Description: "The rows.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	register(a, op, a.jobErrors)
+	pipeline.Register(a.Pipeline, op, a.jobErrors)
 }
 
 func (a *API) job(ctx context.Context, ref string) (job.Job, error) {
-	id, err := parseID("path.id", ref)
+	id, err := pipeline.ParseID("path.id", ref)
 	if err != nil {
 		return job.Job{}, err
 	}
-	return a.Jobs.Job(ctx, actorOf(ctx), id)
+	return a.Jobs.Job(ctx, pipeline.ActorOf(ctx), id)
 }
 
 func (a *API) jobErrors(ctx context.Context, in *JobRef) (*struct{ Body func(huma.Context) }, error) {
-	by := actorOf(ctx)
+	by := pipeline.ActorOf(ctx)
 	j, err := a.job(ctx, in.ID) // asked before anything is sent
 	if err == nil {
 		err = by.May(j.Needs, j.ShopNumber)
@@ -73,7 +74,7 @@ func (a *API) jobErrors(ctx context.Context, in *JobRef) (*struct{ Body func(hum
 	}
 	return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
 		r, w := humachi.Unwrap(hc)
-		a.sendRows(w, r, "errors-"+decimal(j.ID)+".csv", []string{"line", "row", "error", "kind"}, func(row func(...any) error) error {
+		a.sendRows(w, r, "errors-"+pipeline.Decimal(j.ID)+".csv", []string{"line", "row", "error", "kind"}, func(row func(...any) error) error {
 			return a.Jobs.RowErrors(r.Context(), by, j.ID, func(e job.RowError) error { return row(e.Line, e.Row, e.Error, user.RowKind(e)) })
 		})
 	}}, nil

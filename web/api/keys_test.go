@@ -10,11 +10,12 @@ import (
 
 	"dropbell/domain/staff"
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 )
 
 // countedKeys counts look-ups.
 type countedKeys struct {
-	api.Keys
+	pipeline.Keys
 	asked atomic.Int64
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 )
 
 // keyServer serves a key set that can be changed, or fail. With odd it serves
@@ -95,7 +96,7 @@ func TestKeySet(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	r := newRig(t, func(d *api.Deps) {
-		tokens, err := api.NewTokens(ctx, api.TokenOptions{JWKSURL: server.URL, Issuer: "shop", Audience: "dropbell", Now: d.Now, Log: d.Log})
+		tokens, err := pipeline.NewTokens(ctx, pipeline.TokenOptions{JWKSURL: server.URL, Issuer: "shop", Audience: "dropbell", Now: d.Now, Log: d.Log})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +158,7 @@ func TestKeySetWithUnusableKeys(t *testing.T) {
 			server.publish(t, map[string]any{"r": rsaKey, "e": ecKey, "d": edKey})
 			r := newRig(t, func(d *api.Deps) {
 				var err error
-				if d.Tokens, err = api.NewTokens(t.Context(), api.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log}); err != nil {
+				if d.Tokens, err = pipeline.NewTokens(t.Context(), pipeline.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log}); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -177,7 +178,7 @@ func TestKeySetWithUnusableKeys(t *testing.T) {
 
 			server.publish(t, nil)
 			other := newRig(t, func(d *api.Deps) {
-				d.Tokens, _ = api.NewTokens(t.Context(), api.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log})
+				d.Tokens, _ = pipeline.NewTokens(t.Context(), pipeline.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log})
 			})
 			r = other
 			ask(503, "overloaded", jwa.ES256(), "n", fresh)
@@ -193,7 +194,7 @@ func TestKeyServerDown(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	r := newRig(t, func(d *api.Deps) {
-		d.Tokens, _ = api.NewTokens(ctx, api.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log})
+		d.Tokens, _ = pipeline.NewTokens(ctx, pipeline.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log})
 	})
 	who := as(sign(jwa.RS256(), named(t, "r", key), map[string]any{"sub": "7", "exp": in(time.Hour)}))
 	a := r.want(r.call(who, "GET", "/reservations", nil), 503, "overloaded")

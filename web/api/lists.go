@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/web/api/pipeline"
 )
 
 // maxList bounds one file of ids, in bytes.
@@ -26,15 +28,15 @@ type ListWish struct {
 	Name string `json:"name" minLength:"1" maxLength:"120" example:"Visitors of the fair"`
 }
 
-func (a *API) listRoutes(add func(method, path, id, summary string, more ...func(*route)) huma.Operation, codes func(...string) func(*route)) {
-	register(a, add(http.MethodPost, "/admin/lists", "create-list", "Create an empty list of users",
-		func(r *route) {
+func (a *API) listRoutes(add func(method, path, id, summary string, more ...func(*pipeline.Route)) huma.Operation, codes func(...string) func(*pipeline.Route)) {
+	pipeline.Register(a.Pipeline, add(http.MethodPost, "/admin/lists", "create-list", "Create an empty list of users",
+		func(r *pipeline.Route) {
 			r.Status, r.Example = http.StatusCreated, `{"name":"Visitors of the fair"}`
 			r.Description = "A list is a segment whose members come from files: everything under /admin/segments is about it as well."
 		}), a.createList)
 	op := add(http.MethodPut, "/admin/lists/{id}/members", "add-list-members", "Add users to a list, from a file",
-		func(r *route) {
-			r.stream, r.Status = true, http.StatusAccepted
+		func(r *pipeline.Route) {
+			r.Stream, r.Status = true, http.StatusAccepted
 			r.Description = "CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, " +
 				"is empty or has no ids at its beginning is refused. The rest is read in the background, " +
 				"and adding a user again changes nothing. GET /admin/jobs/{job_id} says how far that is and what could not be read, " +
@@ -45,13 +47,13 @@ func (a *API) listRoutes(add func(method, path, id, summary string, more ...func
 		Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Example: "id\n1001\n1002\n"},
 		"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
 	op.Responses["202"] = &huma.Response{Description: "The job that reads the file.", Content: map[string]*huma.MediaType{
-		"application/json": {Schema: a.huma.OpenAPI().Components.Schemas.Schema(typeOf[StartedJob](), true, "")}}}
-	register(a, op, func(ctx context.Context, in *SegmentRef) (*struct{ Body func(huma.Context) }, error) {
-		id, err := parseID("path.id", in.ID)
+		"application/json": {Schema: a.Schemas().Schema(reflect.TypeFor[StartedJob](), true, "")}}}
+	pipeline.Register(a.Pipeline, op, func(ctx context.Context, in *SegmentRef) (*struct{ Body func(huma.Context) }, error) {
+		id, err := pipeline.ParseID("path.id", in.ID)
 		if err != nil {
 			return nil, err
 		}
-		if err := actorOf(ctx).May(staff.ManageUsers, 0); err != nil {
+		if err := pipeline.ActorOf(ctx).May(staff.ManageUsers, 0); err != nil {
 			return nil, err
 		}
 		return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
@@ -62,7 +64,7 @@ func (a *API) listRoutes(add func(method, path, id, summary string, more ...func
 }
 
 func (a *API) createList(ctx context.Context, in *struct{ Body ListWish }) (*segmentAnswer, error) {
-	g, _, err := a.Segments.CreateList(ctx, actorOf(ctx), in.Body.Name, 0, requestKey(ctx))
+	g, _, err := a.Segments.CreateList(ctx, pipeline.ActorOf(ctx), in.Body.Name, 0, pipeline.RequestKey(ctx))
 	return answered(g), err
 }
 
@@ -70,29 +72,29 @@ func (a *API) createList(ctx context.Context, in *struct{ Body ListWish }) (*seg
 func (a *API) addMembers(w http.ResponseWriter, r *http.Request, id int64) {
 	j, err := a.startFilling(w, r, id)
 	if err != nil {
-		a.problem(r.Context(), err).write(w)
+		a.Problem(r.Context(), err).Write(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusAccepted)
-	_ = json.NewEncoder(w).Encode(StartedJob{decimal(j.ID), decimal(id)}) // the client may be gone
+	_ = json.NewEncoder(w).Encode(StartedJob{pipeline.Decimal(j.ID), pipeline.Decimal(id)}) // the client may be gone
 }
 
 func (a *API) startFilling(w http.ResponseWriter, r *http.Request, id int64) (job.Job, error) {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); strings.HasPrefix(kind, "multipart/") {
-		return job.Job{}, errMediaType.Because("send the file itself, as text/csv or XLSX")
+		return job.Job{}, pipeline.ErrMediaType.Because("send the file itself, as text/csv or XLSX")
 	}
-	by := actorOf(r.Context())
+	by := pipeline.ActorOf(r.Context())
 	if _, err := a.Segments.MayAdd(r.Context(), by, id); err != nil {
 		return job.Job{}, err // before anything is stored
 	}
 	slow := &patient{ResponseController: http.NewResponseController(w), body: r.Body}
-	u, err := a.Uploads.SaveUpload(r.Context(), "list-"+decimal(id), slow, maxList, by)
-	if isTimeout(err) {
-		return job.Job{}, errTimeout
+	u, err := a.Uploads.SaveUpload(r.Context(), "list-"+pipeline.Decimal(id), slow, maxList, by)
+	if pipeline.IsTimeout(err) {
+		return job.Job{}, pipeline.ErrTimeout
 	}
 	if err != nil && slow.broke != nil {
-		return job.Job{}, errMalformed.Because("the body could not be read to its end; nothing was stored")
+		return job.Job{}, pipeline.ErrMalformed.Because("the body could not be read to its end; nothing was stored")
 	}
 	if err != nil {
 		return job.Job{}, err

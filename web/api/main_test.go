@@ -4,10 +4,10 @@ import (
 	"os"
 	"testing"
 
-	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 )
 
 func TestMain(m *testing.M) {
-	api.StrictNames()
+	pipeline.StrictNames()
 	os.Exit(m.Run())
 }

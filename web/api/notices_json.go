@@ -1,6 +1,9 @@
 package api
 
-import "dropbell/domain/template"
+import (
+	"dropbell/domain/template"
+	"dropbell/web/api/pipeline"
+)
 
 // NoticeWish says when owners are told that their coupon expires.
 type NoticeWish struct {
@@ -14,8 +17,8 @@ func (w NoticeWish) into(s template.Spec) template.Spec {
 
 // NoticePatch is a change of [NoticeWish]: what is absent stays as it is.
 type NoticePatch struct {
-	NotifyDays     Optional[[]int]    `json:"notify_days,omitempty" doc:"null or [] = no notices; concerns coupons issued from then on."`
-	NotifyChannels Optional[[]string] `json:"notify_channels,omitempty"`
+	NotifyDays     pipeline.Optional[[]int]    `json:"notify_days,omitempty" doc:"null or [] = no notices; concerns coupons issued from then on."`
+	NotifyChannels pipeline.Optional[[]string] `json:"notify_channels,omitempty"`
 }
 
 func (p NoticePatch) apply(s template.Spec) template.Spec {

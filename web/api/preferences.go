@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 )
 
 // PushSubscription is what a browser's PushManager returned.
@@ -36,31 +37,31 @@ type Preferences struct {
 
 // PreferencesChange is a change of preferences: what is absent stays as it is.
 type PreferencesChange struct {
-	Email      Optional[string]             `json:"email,omitempty" maxLength:"254" doc:"Empty or null = none." example:"ann@example.com"`
-	Phone      Optional[string]             `json:"phone,omitempty" maxLength:"20" doc:"E.164; empty or null = none." example:"+8613800138000"`
-	Push       Optional[[]PushSubscription] `json:"push,omitempty" maxItems:"20" doc:"All of the user's browsers; null or [] = none."`
-	OptOuts    Optional[[]string]           `json:"opt_outs,omitempty" maxItems:"5" doc:"Channels the user does not want to be reached by; null or [] = all are fine." example:"[\"sms\"]"`
-	QuietHours Optional[QuietHours]         `json:"quiet_hours,omitempty" doc:"null = none."`
-	Locale     Optional[string]             `json:"locale,omitempty" maxLength:"35" doc:"BCP 47; empty or null = unknown." example:"zh-CN"`
-	Timezone   Optional[string]             `json:"timezone,omitempty" maxLength:"64" doc:"IANA; empty or null = UTC." example:"Asia/Shanghai"`
+	Email      pipeline.Optional[string]             `json:"email,omitempty" maxLength:"254" doc:"Empty or null = none." example:"ann@example.com"`
+	Phone      pipeline.Optional[string]             `json:"phone,omitempty" maxLength:"20" doc:"E.164; empty or null = none." example:"+8613800138000"`
+	Push       pipeline.Optional[[]PushSubscription] `json:"push,omitempty" maxItems:"20" doc:"All of the user's browsers; null or [] = none."`
+	OptOuts    pipeline.Optional[[]string]           `json:"opt_outs,omitempty" maxItems:"5" doc:"Channels the user does not want to be reached by; null or [] = all are fine." example:"[\"sms\"]"`
+	QuietHours pipeline.Optional[QuietHours]         `json:"quiet_hours,omitempty" doc:"null = none."`
+	Locale     pipeline.Optional[string]             `json:"locale,omitempty" maxLength:"35" doc:"BCP 47; empty or null = unknown." example:"zh-CN"`
+	Timezone   pipeline.Optional[string]             `json:"timezone,omitempty" maxLength:"64" doc:"IANA; empty or null = UTC." example:"Asia/Shanghai"`
 }
 
 type preferencesAnswer struct{ Body Preferences }
 
 func (a *API) preferenceRoutes() {
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/preferences", ID: "get-preferences", Tag: tagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/preferences", ID: "get-preferences", Tag: pipeline.TagUsers,
 		Summary: "Show the user's contacts and preferences"}),
 		func(ctx context.Context, _ *struct{}) (*preferencesAnswer, error) {
-			u, err := a.Users.Preferences(ctx, userOf(ctx))
+			u, err := a.Users.Preferences(ctx, pipeline.UserOf(ctx))
 			return &preferencesAnswer{preferencesJSON(u)}, err
 		})
-	register(a, a.operation(route{Method: http.MethodPut, Path: "/preferences", ID: "set-preferences", Tag: tagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodPut, Path: "/preferences", ID: "set-preferences", Tag: pipeline.TagUsers,
 		Summary:     "Change the user's contacts and preferences",
 		Description: "Fields that are left out stay as they are. Answers with everything as it is now.",
 		Codes:       []string{"channel_unavailable", "user_erased", "user_not_found"},
 		Example:     `{"email":"ann@example.com","opt_outs":["sms"],"quiet_hours":{"from":"22:00","to":"08:00"},"locale":"zh-CN","timezone":"Asia/Shanghai"}`}),
 		func(ctx context.Context, in *struct{ Body PreferencesChange }) (*preferencesAnswer, error) {
-			c, err := in.Body.change(userOf(ctx))
+			c, err := in.Body.change(pipeline.UserOf(ctx))
 			if err != nil {
 				return nil, err
 			}
@@ -70,7 +71,7 @@ func (a *API) preferenceRoutes() {
 }
 
 func (p PreferencesChange) change(id user.ID) (user.Change, error) {
-	c := user.Change{ID: id, Email: p.Email.pointer(), Phone: p.Phone.pointer(), Locale: p.Locale.pointer(), Timezone: p.Timezone.pointer()}
+	c := user.Change{ID: id, Email: p.Email.Pointer(), Phone: p.Phone.Pointer(), Locale: p.Locale.Pointer(), Timezone: p.Timezone.Pointer()}
 	if p.Push.Set {
 		subs := make([]user.PushSubscription, len(p.Push.Value))
 		for i, s := range p.Push.Value {
@@ -82,7 +83,7 @@ func (p PreferencesChange) change(id user.ID) (user.Change, error) {
 }
 
 // wishes adds opt-outs and quiet hours, which users and the shop both set.
-func wishes(c *user.Change, optOuts Optional[[]string], quiet Optional[QuietHours]) error {
+func wishes(c *user.Change, optOuts pipeline.Optional[[]string], quiet pipeline.Optional[QuietHours]) error {
 	e := &fault.Fields{}
 	if optOuts.Set {
 		c.OptOuts = new(uint8)

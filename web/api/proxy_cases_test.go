@@ -20,6 +20,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/staff"
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 )
 
 // described is an operation as the document has it.
@@ -151,7 +152,7 @@ func (r *rig) refused(a answer, status int) {
 
 // alwaysBusy is a store in which the first request with every key is still
 // being answered.
-type alwaysBusy struct{ api.Idempotency }
+type alwaysBusy struct{ pipeline.Idempotency }
 
 func (alwaysBusy) Begin(context.Context, postgres.IdempotencyRequest, time.Duration) (postgres.Recorded, error) {
 	return postgres.Recorded{Busy: true}, nil

@@ -13,6 +13,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/redeemcode"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
 
@@ -33,7 +34,7 @@ type Redemption struct {
 }
 
 func (a *API) redemptionRoutes() {
-	register(a, a.operation(route{traits: traits{guard: a.guardCodes}, Method: http.MethodPost, Path: "/redemptions", ID: "redeem", Tag: tagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Guard: a.guardCodes}, Method: http.MethodPost, Path: "/redemptions", ID: "redeem", Tag: pipeline.TagUsers,
 		Summary: "Redeem a code for a coupon", Status: http.StatusCreated,
 		Description: "A code works once, for whoever comes first. What is refused for any reason but code_used leaves the code as good as " +
 			"before. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.",
@@ -55,7 +56,7 @@ func (in *redemptionRequest) Resolve(ctx huma.Context) []error {
 }
 
 func (a *API) redeem(ctx context.Context, in *redemptionRequest) (*claimAnswer, error) {
-	c, err := a.Redeemer.Redeem(ctx, userOf(ctx), in.Body.Code, Recovering(ctx))
+	c, err := a.Redeemer.Redeem(ctx, pipeline.UserOf(ctx), in.Body.Code, pipeline.Recovering(ctx))
 	if errors.Is(err, redeemcode.ErrInvalid) {
 		a.countGuess(in.request)
 	}
@@ -80,7 +81,7 @@ func (a *API) guardCodes(w http.ResponseWriter, r *http.Request, body []byte) bo
 	}
 	for _, g := range a.guessKeys(r) {
 		if d := g.limiter.Look(g.key, a.Now()); !d.Allowed {
-			a.problem(r.Context(), retryLater(errRateLimited.Because("too many codes that are not valid"), d.RetryAfter)).write(w)
+			a.Problem(r.Context(), pipeline.RetryLater(pipeline.ErrRateLimited.Because("too many codes that are not valid"), d.RetryAfter)).Write(w)
 			return true
 		}
 	}
@@ -89,7 +90,7 @@ func (a *API) guardCodes(w http.ResponseWriter, r *http.Request, body []byte) bo
 		return false
 	}
 	a.countGuess(r)
-	a.problem(r.Context(), err).write(w)
+	a.Problem(r.Context(), err).Write(w)
 	return true
 }
 
@@ -101,9 +102,9 @@ type guessKey struct {
 // guessKeys is under what a guess counts. The address of a service says
 // nothing about the users it acts for.
 func (a *API) guessKeys(r *http.Request) []guessKey {
-	c := callerOf(r.Context())
-	keys := []guessKey{{a.guesses, middleware.LimitKey{Kind: 'g', Low: uint64(c.user)}}}
-	if q := middleware.From(r.Context()); c.key == nil && q != nil {
+	c := pipeline.CallerOf(r.Context())
+	keys := []guessKey{{a.guesses, middleware.LimitKey{Kind: 'g', Low: uint64(c.User)}}}
+	if q := middleware.From(r.Context()); c.Key == nil && q != nil {
 		if ip := q.ClientIP(r); ip != (netip.Addr{}) {
 			keys = append(keys, guessKey{a.guessesFrom, middleware.AddressKey('g', ip)})
 		}

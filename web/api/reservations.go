@@ -14,6 +14,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
+	"dropbell/web/api/pipeline"
 )
 
 // ReminderWish is one reminder as users name it.
@@ -75,18 +76,18 @@ type reservationAnswer struct {
 }
 
 func (a *API) reservationRoutes() {
-	register(a, a.operation(route{traits: traits{hot: true, quick: a.quick}, Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: tagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Hot: true, Quick: a.quick}, Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: pipeline.TagUsers,
 		Summary: "Reserve reminders of a drop", Status: http.StatusCreated,
 		Description: "All reminders are reserved, or none; the answer comes after they are stored durably. They add up: a second request " +
 			"for the same drop adds its reminders to the first one's.",
 		Also:    map[int]string{http.StatusOK: "Added to the user's reservation."},
 		Codes:   []string{"template_not_found", "already_reserved", "already_due", "drop_opened", "template_not_open", "channel_unavailable"},
 		Example: `{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":10}]}`}), a.reserve)
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/reservations", ID: "list-reservations", Tag: tagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/reservations", ID: "list-reservations", Tag: pipeline.TagUsers,
 		Summary: "List the user's reservations", Description: "The newest drop first."}), a.reservations)
-	register(a, a.operation(route{Method: http.MethodGet, Path: "/reservations/{template_id}", ID: "get-reservation", Tag: tagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}", ID: "get-reservation", Tag: pipeline.TagUsers,
 		Summary: "Show the user's reservation for a drop", Codes: []string{"template_not_found", "not_reserved"}}), a.reservation)
-	register(a, a.operation(route{Method: http.MethodDelete, Path: "/reservations/{template_id}", ID: "cancel-reservation", Tag: tagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodDelete, Path: "/reservations/{template_id}", ID: "cancel-reservation", Tag: pipeline.TagUsers,
 		Summary: "Cancel reminders of a drop",
 		Description: "Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, " +
 			"given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. " +
@@ -95,9 +96,9 @@ func (a *API) reservationRoutes() {
 }
 
 func (a *API) reserve(ctx context.Context, in *struct{ Body ReservationWish }) (*reservationAnswer, error) {
-	template, err1 := parseID("body.template_id", in.Body.TemplateID)
-	shop, err2 := parseID("body.shop_number", in.Body.ShopNumber)
-	if err := merge(err1, err2); err != nil {
+	template, err1 := pipeline.ParseID("body.template_id", in.Body.TemplateID)
+	shop, err2 := pipeline.ParseID("body.shop_number", in.Body.ShopNumber)
+	if err := pipeline.Merge(err1, err2); err != nil {
 		return nil, err
 	}
 	wishes, err := parseWishes(in.Body.Reminders)
@@ -105,12 +106,12 @@ func (a *API) reserve(ctx context.Context, in *struct{ Body ReservationWish }) (
 		return nil, a.wishProblem(ctx, in.Body.Reminders, err, inBody)
 	}
 	view, created, err := a.Reminders.Reserve(ctx, reminder.Request{
-		TemplateID: template, UserID: userOf(ctx), ShopNumber: shop, Reminders: wishes})
-	if err != nil && Recovering(ctx) && reservedBefore(err, wishes) {
-		view, err = a.Reminders.Reservation(ctx, userOf(ctx), template)
+		TemplateID: template, UserID: pipeline.UserOf(ctx), ShopNumber: shop, Reminders: wishes})
+	if err != nil && pipeline.Recovering(ctx) && reservedBefore(err, wishes) {
+		view, err = a.Reminders.Reservation(ctx, pipeline.UserOf(ctx), template)
 	}
 	if err != nil {
-		return nil, blame(a.problem(ctx, err), err, wishes, inBody)
+		return nil, blame(a.Problem(ctx, err), err, wishes, inBody)
 	}
 	status := http.StatusOK
 	if created {
@@ -141,18 +142,32 @@ func parseWishes(ws []ReminderWish) ([]reminder.Reminder, error) {
 	return list, nil
 }
 
+// blame adds to a refusal where in the request the offending reminders are.
+func blame(p *pipeline.Problem, err error, asked []reminder.Reminder, place func(int) string) *pipeline.Problem {
+	r, _ := errors.AsType[*reminder.Refusal](err)
+	for ; r != nil; r = r.Also {
+		for i, rem := range asked {
+			if slices.Contains(r.Offending, rem) {
+				p.Errors = append(p.Errors, pipeline.Offence{Location: place(i),
+					Message: fmt.Sprintf("%s: %s, %d minutes", r.Fault.Text, rem.Channel, rem.Slot.Minutes())})
+			}
+		}
+	}
+	return p
+}
+
 // wishProblem names everything about the wishes that cannot be understood.
 func (a *API) wishProblem(ctx context.Context, ws []ReminderWish, err error, place func(int) string) error {
-	p := a.problem(ctx, err)
+	p := a.Problem(ctx, err)
 	p.Errors = nil
 	for i, w := range ws {
 		if c, err := delivery.ParseChannel(w.Channel); err != nil {
-			p.Errors = append(p.Errors, Offence{Location: place(i) + ".channel", Message: err.Error(), Value: short(w.Channel)})
+			p.Errors = append(p.Errors, pipeline.Offence{Location: place(i) + ".channel", Message: err.Error(), Value: pipeline.Shorten(w.Channel)})
 		} else if !a.Channels.Has(c) {
-			p.Errors = append(p.Errors, Offence{Location: place(i) + ".channel", Message: "this channel has no configured sender", Value: w.Channel})
+			p.Errors = append(p.Errors, pipeline.Offence{Location: place(i) + ".channel", Message: "this channel has no configured sender", Value: w.Channel})
 		}
 		if _, err := reminder.NewReminder(delivery.App, w.Minutes); err != nil {
-			o := Offence{Location: place(i) + ".minutes", Message: err.Error()}
+			o := pipeline.Offence{Location: place(i) + ".minutes", Message: err.Error()}
 			if w.Minutes != 0 { // else the query had no number there
 				o.Value = w.Minutes
 			}
@@ -169,11 +184,11 @@ func (a *API) reservations(ctx context.Context, in *struct {
 	var before int64
 	if in.Before != "" {
 		var err error
-		if before, err = parseID("query.before", in.Before); err != nil {
+		if before, err = pipeline.ParseID("query.before", in.Before); err != nil {
 			return nil, err
 		}
 	}
-	views, err := a.Reminders.Reservations(ctx, userOf(ctx), before, in.Limit)
+	views, err := a.Reminders.Reservations(ctx, pipeline.UserOf(ctx), before, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -190,11 +205,11 @@ func (a *API) reservations(ctx context.Context, in *struct {
 func (a *API) reservation(ctx context.Context, in *struct {
 	TemplateID string `path:"template_id" pattern:"^[1-9][0-9]{0,18}$"`
 }) (*reservationAnswer, error) {
-	template, err := parseID("path.template_id", in.TemplateID)
+	template, err := pipeline.ParseID("path.template_id", in.TemplateID)
 	if err != nil {
 		return nil, err
 	}
-	view, err := a.Reminders.Reservation(ctx, userOf(ctx), template)
+	view, err := a.Reminders.Reservation(ctx, pipeline.UserOf(ctx), template)
 	return &reservationAnswer{http.StatusOK, reservationJSON(view)}, err
 }
 
@@ -220,7 +235,7 @@ func (in *cancelWish) Resolve(ctx huma.Context) []error {
 }
 
 func (a *API) cancel(ctx context.Context, in *cancelWish) (*reservationAnswer, error) {
-	template, err := parseID("path.template_id", in.TemplateID)
+	template, err := pipeline.ParseID("path.template_id", in.TemplateID)
 	if err != nil {
 		return nil, err
 	}
@@ -235,9 +250,9 @@ func (a *API) cancel(ctx context.Context, in *cancelWish) (*reservationAnswer, e
 	if err != nil {
 		return nil, a.wishProblem(ctx, list, err, in.place)
 	}
-	view, err := a.Reminders.Cancel(ctx, userOf(ctx), template, wishes)
+	view, err := a.Reminders.Cancel(ctx, pipeline.UserOf(ctx), template, wishes)
 	if err != nil {
-		return nil, blame(a.problem(ctx, err), err, wishes, in.place)
+		return nil, blame(a.Problem(ctx, err), err, wishes, in.place)
 	}
 	return &reservationAnswer{http.StatusOK, reservationJSON(view)}, nil
 }
@@ -253,7 +268,7 @@ func (a *API) cancelChannel(ctx context.Context, template int64, name string) (*
 	if err != nil {
 		return nil, a.wishProblem(ctx, []ReminderWish{{name, 5}}, err, func(int) string { return "query" })
 	}
-	view, err := a.Reminders.CancelChannel(ctx, userOf(ctx), template, channel)
+	view, err := a.Reminders.CancelChannel(ctx, pipeline.UserOf(ctx), template, channel)
 	if err != nil {
 		return nil, err
 	}
@@ -277,13 +292,13 @@ func (in *cancelWish) pairs() ([]ReminderWish, error) {
 	var pairs []string
 	switch {
 	case len(in.Reminder) > 0 && (single || in.Reminders != ""):
-		return nil, refused("query.reminder", "give either reminder, once for each, or channel and minutes")
+		return nil, pipeline.Refused("query.reminder", "give either reminder, once for each, or channel and minutes")
 	case single && in.Reminders != "":
-		return nil, refused("query.reminders", "give either reminders or channel and minutes")
+		return nil, pipeline.Refused("query.reminders", "give either reminders or channel and minutes")
 	case single && in.Channel == "":
-		return nil, refused("query.channel", "is missing: minutes belong to a channel")
+		return nil, pipeline.Refused("query.channel", "is missing: minutes belong to a channel")
 	case single && in.Minutes == "":
-		return nil, refused("query.minutes", "is empty; leave it out to cancel all of the channel")
+		return nil, pipeline.Refused("query.minutes", "is empty; leave it out to cancel all of the channel")
 	case len(in.Reminder) > 0:
 		pairs = in.Reminder
 	case single:
@@ -292,15 +307,15 @@ func (in *cancelWish) pairs() ([]ReminderWish, error) {
 		pairs = strings.Split(in.Reminders, ",")
 	case in.narrowed:
 		// "?channel=" must not cancel everything.
-		return nil, refused("query", "name a reminder, or leave the query out to cancel all")
+		return nil, pipeline.Refused("query", "name a reminder, or leave the query out to cancel all")
 	}
 	if len(pairs) > 60 {
-		return nil, refused("query.reminders", "there are only 60 reminders")
+		return nil, pipeline.Refused("query.reminders", "there are only 60 reminders")
 	}
 	wishes := make([]ReminderWish, len(pairs))
 	for i, pair := range pairs {
 		if pair == "" && len(in.Reminder) > 0 {
-			return nil, refused(in.place(i), "is empty; write channel:minutes, such as app:10")
+			return nil, pipeline.Refused(in.place(i), "is empty; write channel:minutes, such as app:10")
 		}
 		channel, minutes, _ := strings.Cut(pair, ":")
 		n, err := strconv.Atoi(minutes)
@@ -313,7 +328,7 @@ func (in *cancelWish) pairs() ([]ReminderWish, error) {
 }
 
 func reservationJSON(v reminder.View) Reservation {
-	r := Reservation{TemplateID: decimal(v.TemplateID), ShopNumber: decimal(v.ShopNumber), TemplateName: v.TemplateName,
+	r := Reservation{TemplateID: pipeline.Decimal(v.TemplateID), ShopNumber: pipeline.Decimal(v.ShopNumber), TemplateName: v.TemplateName,
 		OpensAt: v.OpensAt.UTC(), Slots: v.Slots.String(), Reminders: make([]ReminderState, len(v.Items))}
 	for i, it := range v.Items {
 		r.Reminders[i] = ReminderState{it.Channel.String(), it.Slot.Minutes(), it.DueAt.UTC(), it.State, it.Reason}

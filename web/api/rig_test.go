@@ -36,6 +36,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
 
@@ -95,9 +96,10 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	templates, reservations := postgres.NewTemplates(r.db), postgres.NewReservations(r.db, postgres.Grouping{})
 	r.Cleanup(reservations.Close)
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
-	tokens, err := api.NewTokens(context.Background(), api.TokenOptions{Secret: secret, Now: r.now, Log: log})
+	tokens, err := pipeline.NewTokens(context.Background(), pipeline.TokenOptions{Secret: secret, Now: r.now, Log: log})
 	r.must(err)
 	d := api.Deps{
+		Deps:      pipeline.Deps{Keys: postgres.NewStaff(r.db), Tokens: tokens, Idempotency: postgres.NewIdempotency(r.db), Now: r.now, Log: log},
 		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
 		Inbox:     &inbox.Service{Store: postgres.NewInbox(r.db)},
 		Templates: &template.Service{Store: templates, Now: r.now},
@@ -106,8 +108,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Segments: &segment.Service{Store: postgres.NewSegments(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)},
 			Tables: tables.Tables{Open: postgres.NewUploads(r.db).OpenUpload}},
 		Uploads: postgres.NewUploads(r.db),
-		Board:   postgres.NewBoards(r.db), Shops: templates, Keys: postgres.NewStaff(r.db), Tokens: tokens,
-		Idempotency: postgres.NewIdempotency(r.db), Hub: r.hub, Channels: channels, Now: r.now, Log: log,
+		Board:   postgres.NewBoards(r.db), Shops: templates, Hub: r.hub, Channels: channels,
 	}
 	d.Explainer = &reminder.Explainer{Store: reservations, Coupons: postgres.NewCouponSteps(r.db), Reminders: d.Reminders}
 	d.CouponDesk = &coupon.Desk{Store: postgres.NewCouponSteps(r.db)}
@@ -117,7 +118,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	r.Cleanup(claims.Close)
 	d.Ledgers = postgres.NewLedgers(r.db)
 	d.Tallies = postgres.NewCouponTallies(r.db)
-	d.Stock = gate.Whereabouts{Plans: postgres.NewGates(r.db)}
+	d.Stock = gate.Accounts{Plans: postgres.NewGates(r.db)}
 	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
 	d.DeadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(r.db)}
 	d.Codes = &redeemcode.Service{Store: postgres.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}

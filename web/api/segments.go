@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"dropbell/domain/segment"
+	"dropbell/web/api/pipeline"
 )
 
 // Rule is a segment's rule as it was sent; the domain reads it.
@@ -42,8 +43,8 @@ type SegmentWish struct {
 
 // SegmentPatch is a change: what is absent stays as it is.
 type SegmentPatch struct {
-	Name Optional[string] `json:"name,omitempty" maxLength:"120"`
-	Rule Optional[Rule]   `json:"rule,omitempty"`
+	Name pipeline.Optional[string] `json:"name,omitempty" maxLength:"120"`
+	Rule pipeline.Optional[Rule]   `json:"rule,omitempty"`
 }
 
 // Segment is an audience.
@@ -121,32 +122,32 @@ type segmentAnswer struct {
 type startedAnswer struct{ Body StartedJob }
 
 func (a *API) segmentRoutes() {
-	staffOnly := traits{access: forStaff}
-	add := func(method, path, id, summary string, more ...func(*route)) huma.Operation {
-		r := route{traits: staffOnly, Method: method, Path: path, ID: id, Tag: tagStaff, Summary: summary}
+	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
+	add := func(method, path, id, summary string, more ...func(*pipeline.Route)) huma.Operation {
+		r := pipeline.Route{Traits: staffOnly, Method: method, Path: path, ID: id, Tag: pipeline.TagStaff, Summary: summary}
 		for _, m := range more {
 			m(&r)
 		}
-		return a.operation(r)
+		return a.Operation(r)
 	}
-	codes := func(list ...string) func(*route) { return func(r *route) { r.Codes = list } }
+	codes := func(list ...string) func(*pipeline.Route) { return func(r *pipeline.Route) { r.Codes = list } }
 	const example = `{"name":"Gold members","rule":{"all":[{"field":"attribute","name":"tier","op":"is","values":["gold"]}]}}`
-	register(a, add(http.MethodGet, "/admin/segment-fields", "list-segment-fields", "Show what the rules of a segment can ask for"), a.segmentFields)
-	register(a, add(http.MethodGet, "/admin/segments", "list-segments", "List segments, the latest changed first"), a.listSegments)
-	register(a, add(http.MethodPost, "/admin/segments", "create-segment", "Create a segment by rules",
-		func(r *route) { r.Status, r.Example = http.StatusCreated, example }), a.createSegment)
-	register(a, add(http.MethodPost, "/admin/segments/estimate", "estimate-segment", "Say about how many users a rule means",
-		func(r *route) {
-			r.Example, r.reads = `{"rule":{"all":[]}}`, true
+	pipeline.Register(a.Pipeline, add(http.MethodGet, "/admin/segment-fields", "list-segment-fields", "Show what the rules of a segment can ask for"), a.segmentFields)
+	pipeline.Register(a.Pipeline, add(http.MethodGet, "/admin/segments", "list-segments", "List segments, the latest changed first"), a.listSegments)
+	pipeline.Register(a.Pipeline, add(http.MethodPost, "/admin/segments", "create-segment", "Create a segment by rules",
+		func(r *pipeline.Route) { r.Status, r.Example = http.StatusCreated, example }), a.createSegment)
+	pipeline.Register(a.Pipeline, add(http.MethodPost, "/admin/segments/estimate", "estimate-segment", "Say about how many users a rule means",
+		func(r *pipeline.Route) {
+			r.Example, r.Reads = `{"rule":{"all":[]}}`, true
 			r.Description = "Looks at a sample for a fraction of a second, whatever the number of users; a small table is counted."
 		}, codes("estimate_unavailable")), a.estimateSegment)
-	register(a, add(http.MethodGet, "/admin/segments/{id}", "get-segment", "Show a segment", codes("segment_not_found")), a.getSegment)
-	register(a, add(http.MethodPatch, "/admin/segments/{id}", "change-segment", "Change a segment",
-		func(r *route) { r.Example = `{"name":"Gold members"}` }, codes("segment_not_found", "segment_is_list", "precondition_required", "stale_version")), a.changeSegment)
-	register(a, add(http.MethodDelete, "/admin/segments/{id}", "delete-segment", "Delete a segment or list that no campaign needs any more",
-		func(r *route) { r.Status = http.StatusNoContent }, codes("segment_not_found", "segment_in_use")), a.deleteSegment)
-	register(a, add(http.MethodPost, "/admin/segments/{id}/count", "count-segment", "Count a segment's members exactly, in the background",
-		func(r *route) { r.Status = http.StatusAccepted }, codes("segment_not_found", "segment_is_list")), a.countSegment)
+	pipeline.Register(a.Pipeline, add(http.MethodGet, "/admin/segments/{id}", "get-segment", "Show a segment", codes("segment_not_found")), a.getSegment)
+	pipeline.Register(a.Pipeline, add(http.MethodPatch, "/admin/segments/{id}", "change-segment", "Change a segment",
+		func(r *pipeline.Route) { r.Example = `{"name":"Gold members"}` }, codes("segment_not_found", "segment_is_list", "precondition_required", "stale_version")), a.changeSegment)
+	pipeline.Register(a.Pipeline, add(http.MethodDelete, "/admin/segments/{id}", "delete-segment", "Delete a segment or list that no campaign needs any more",
+		func(r *pipeline.Route) { r.Status = http.StatusNoContent }, codes("segment_not_found", "segment_in_use")), a.deleteSegment)
+	pipeline.Register(a.Pipeline, add(http.MethodPost, "/admin/segments/{id}/count", "count-segment", "Count a segment's members exactly, in the background",
+		func(r *pipeline.Route) { r.Status = http.StatusAccepted }, codes("segment_not_found", "segment_is_list")), a.countSegment)
 	a.listRoutes(add, codes)
 }
 
@@ -170,10 +171,10 @@ func (a *API) listSegments(ctx context.Context, in *struct {
 	After string `query:"after" maxLength:"60" doc:"What next said on the page before."`
 }) (*struct{ Body SegmentList }, error) {
 	cursor, err := segmentCursor(in.After)
-	if err := merge(err, checkText("query.q", in.Q)); err != nil {
+	if err := pipeline.Merge(err, checkText("query.q", in.Q)); err != nil {
 		return nil, err
 	}
-	list, err := a.Segments.Segments(ctx, actorOf(ctx), segment.Query{Search: in.Q, Kind: segment.Kind(in.Kind), After: cursor, Limit: in.Limit})
+	list, err := a.Segments.Segments(ctx, pipeline.ActorOf(ctx), segment.Query{Search: in.Q, Kind: segment.Kind(in.Kind), After: cursor, Limit: in.Limit})
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +196,7 @@ func segmentCursor(s string) (c segment.Cursor, err error) {
 	micros, err1 := strconv.ParseInt(at, 10, 64)
 	c.ID, err = strconv.ParseInt(id, 10, 64)
 	if err1 != nil || err != nil || c.ID <= 0 || micros < 0 || micros > 221845392000_000_000 {
-		return c, refused("query.after", "must be what next said on the page before")
+		return c, pipeline.Refused("query.after", "must be what next said on the page before")
 	}
 	c.UpdatedAt = time.UnixMicro(micros).UTC()
 	return c, nil
@@ -206,7 +207,7 @@ func (a *API) createSegment(ctx context.Context, in *struct{ Body SegmentWish })
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.Segments.Create(ctx, actorOf(ctx), segment.Spec{Name: in.Body.Name, Rule: rule}, requestKey(ctx))
+	g, err := a.Segments.Create(ctx, pipeline.ActorOf(ctx), segment.Spec{Name: in.Body.Name, Rule: rule}, pipeline.RequestKey(ctx))
 	return answered(g), err
 }
 
@@ -219,23 +220,23 @@ func (a *API) estimateSegment(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	e, err := a.Segments.Estimate(ctx, actorOf(ctx), rule)
+	e, err := a.Segments.Estimate(ctx, pipeline.ActorOf(ctx), rule)
 	return &struct{ Body Estimate }{Estimate(e)}, err
 }
 
 func (a *API) getSegment(ctx context.Context, in *SegmentRef) (*segmentAnswer, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.Segments.Segment(ctx, actorOf(ctx), id)
+	g, err := a.Segments.Segment(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	uses, err := a.Segments.Uses(ctx, actorOf(ctx), id)
+	uses, err := a.Segments.Uses(ctx, pipeline.ActorOf(ctx), id)
 	answer := answered(g)
 	for _, u := range uses {
-		answer.Body.UsedBy = append(answer.Body.UsedBy, Use{decimal(u.CampaignID), u.Name, u.State, u.Keeps})
+		answer.Body.UsedBy = append(answer.Body.UsedBy, Use{pipeline.Decimal(u.CampaignID), u.Name, u.State, u.Keeps})
 	}
 	return answer, err
 }
@@ -245,20 +246,20 @@ func (a *API) changeSegment(ctx context.Context, in *struct {
 	IfMatch string `header:"If-Match" doc:"The version the change is based on." example:"\"1\""`
 	Body    SegmentPatch
 }) (*segmentAnswer, error) {
-	id, err1 := parseID("path.id", in.ID)
+	id, err1 := pipeline.ParseID("path.id", in.ID)
 	version, err2 := parseVersion(in.IfMatch)
-	if err := merge(err1, err2); err != nil {
+	if err := pipeline.Merge(err1, err2); err != nil {
 		return nil, err
 	}
 	if version == 0 {
-		return nil, errPrecondition
+		return nil, pipeline.ErrPrecondition
 	}
-	old, err := a.Segments.Segment(ctx, actorOf(ctx), id)
+	old, err := a.Segments.Segment(ctx, pipeline.ActorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
 	spec := segment.Spec{Name: old.Name, Rule: old.Rule}
-	in.Body.Name.into(&spec.Name)
+	in.Body.Name.Into(&spec.Name)
 	if in.Body.Rule.Set {
 		if old.Kind == segment.ByList {
 			return nil, segment.ErrIsList
@@ -267,25 +268,25 @@ func (a *API) changeSegment(ctx context.Context, in *struct {
 			return nil, err
 		}
 	}
-	g, err := a.Segments.Save(ctx, actorOf(ctx), id, version, spec)
+	g, err := a.Segments.Save(ctx, pipeline.ActorOf(ctx), id, version, spec)
 	return answered(g), err
 }
 
 func (a *API) deleteSegment(ctx context.Context, in *SegmentRef) (*struct{}, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &struct{}{}, a.Segments.Delete(ctx, actorOf(ctx), id)
+	return &struct{}{}, a.Segments.Delete(ctx, pipeline.ActorOf(ctx), id)
 }
 
 func (a *API) countSegment(ctx context.Context, in *SegmentRef) (*startedAnswer, error) {
-	id, err := parseID("path.id", in.ID)
+	id, err := pipeline.ParseID("path.id", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	j, err := a.Segments.Count(ctx, actorOf(ctx), id, requestKey(ctx))
-	return &startedAnswer{StartedJob{decimal(j.ID), in.ID}}, err
+	j, err := a.Segments.Count(ctx, pipeline.ActorOf(ctx), id, pipeline.RequestKey(ctx))
+	return &startedAnswer{StartedJob{pipeline.Decimal(j.ID), in.ID}}, err
 }
 
 func answered(g segment.Segment) *segmentAnswer {
@@ -297,6 +298,6 @@ func segmentJSON(g segment.Segment) Segment {
 	if err != nil {
 		rule = []byte("{}") // strings only: cannot happen
 	}
-	return Segment{ID: decimal(g.ID), Name: g.Name, Kind: string(g.Kind), Rule: rule, Version: g.Version, Members: g.Members,
-		CountedAt: utc(g.CountedAt), CreatedAt: g.CreatedAt.UTC(), UpdatedAt: g.UpdatedAt.UTC()}
+	return Segment{ID: pipeline.Decimal(g.ID), Name: g.Name, Kind: string(g.Kind), Rule: rule, Version: g.Version, Members: g.Members,
+		CountedAt: pipeline.UTC(g.CountedAt), CreatedAt: g.CreatedAt.UTC(), UpdatedAt: g.UpdatedAt.UTC()}
 }

@@ -17,6 +17,7 @@ import (
 
 	"dropbell/domain/inbox"
 	"dropbell/domain/user"
+	"dropbell/web/api/pipeline"
 )
 
 const (
@@ -33,7 +34,7 @@ const (
 )
 
 func (a *API) streamRoute() {
-	op := a.operation(route{traits: traits{stream: true}, Method: http.MethodGet, Path: "/inbox/stream", ID: "inbox-stream", Tag: tagUsers,
+	op := a.Operation(pipeline.Route{Traits: pipeline.Traits{Stream: true}, Method: http.MethodGet, Path: "/inbox/stream", ID: "inbox-stream", Tag: pipeline.TagUsers,
 		Summary: "Receive in-app messages as they are delivered",
 		Description: "Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment " +
 			"every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get what was missed; each message comes once. " +
@@ -42,16 +43,16 @@ func (a *API) streamRoute() {
 		Description: "The id of the last event received.", Schema: &huma.Schema{Type: huma.TypeString}})
 	op.Responses["200"] = &huma.Response{Description: "The events.",
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	register(a, op, func(ctx context.Context, in *streamWish) (*struct{ Body func(huma.Context) }, error) {
-		sub, err := a.Hub.Subscribe(userOf(ctx))
+	pipeline.Register(a.Pipeline, op, func(ctx context.Context, in *streamWish) (*struct{ Body func(huma.Context) }, error) {
+		sub, err := a.Hub.Subscribe(pipeline.UserOf(ctx))
 		if err != nil {
 			return nil, err
 		}
 		return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
-			defer a.Hub.Cancel(userOf(ctx), sub)
+			defer a.Hub.Cancel(pipeline.UserOf(ctx), sub)
 			_, w := humachi.Unwrap(hc)
-			s := &stream{api: a, user: userOf(ctx), w: w, control: http.NewResponseController(w), seen: parsePosition(in.last)}
-			s.run(ctx, sub, callerOf(ctx))
+			s := &stream{api: a, user: pipeline.UserOf(ctx), w: w, control: http.NewResponseController(w), seen: parsePosition(in.last)}
+			s.run(ctx, sub, pipeline.CallerOf(ctx))
 		}}, nil
 	})
 }
@@ -74,10 +75,10 @@ type stream struct {
 }
 
 // run serves the client until it leaves, is cut off, or its credentials end.
-func (s *stream) run(ctx context.Context, sub *Subscription, by *caller) {
-	if !by.until.IsZero() {
+func (s *stream) run(ctx context.Context, sub *Subscription, by *pipeline.Caller) {
+	if !by.Until.IsZero() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, by.until.Sub(s.api.Now()))
+		ctx, cancel = context.WithTimeout(ctx, by.Until.Sub(s.api.Now()))
 		defer cancel()
 	}
 	// The server's own read deadline would end the stream.
@@ -92,7 +93,7 @@ func (s *stream) run(ctx context.Context, sub *Subscription, by *caller) {
 		case <-ctx.Done():
 			return
 		case <-beat.C:
-			alive = !by.isWithdrawn() && s.write(": still here\n\n")
+			alive = !by.IsWithdrawn() && s.write(": still here\n\n")
 		case <-sub.Done:
 			return
 		case it := <-sub.Items:
@@ -106,7 +107,7 @@ func (s *stream) run(ctx context.Context, sub *Subscription, by *caller) {
 func (s *stream) begin(ctx context.Context) bool {
 	missed, err := s.missed(ctx)
 	if err != nil {
-		s.api.problem(ctx, err).write(s.w)
+		s.api.Problem(ctx, err).Write(s.w)
 		return false
 	}
 	h := s.w.Header()

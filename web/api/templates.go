@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/template"
+	"dropbell/web/api/pipeline"
 )
 
 // Drop is a template as everybody may see it.
@@ -35,30 +36,26 @@ type Discount struct {
 }
 
 func (a *API) templateRoutes() {
-	register(a, a.operation(route{traits: traits{access: forAnybody}, Method: http.MethodGet, Path: "/templates/{id}", ID: "get-template",
-		Tag: tagUsers, Summary: "Show a drop", Description: "Needs no credentials. What it shows may be a second old.",
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForAnybody}, Method: http.MethodGet, Path: "/templates/{id}", ID: "get-template",
+		Tag: pipeline.TagUsers, Summary: "Show a drop", Description: "Needs no credentials. What it shows may be a second old.",
 		Codes: []string{"template_not_found"}}),
 		func(ctx context.Context, in *struct {
 			ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
 		}) (*struct{ Body Drop }, error) {
-			id, err := parseID("path.id", in.ID)
+			id, err := pipeline.ParseID("path.id", in.ID)
 			if err != nil {
 				return nil, err
 			}
-			t, err := a.Reminders.Templates.Template(ctx, id)
+			t, err := a.Reminders.Drop(ctx, id)
 			if err != nil {
 				return nil, err
 			}
-			state := t.State(a.Now())
-			if state == template.Draft {
-				return nil, template.ErrNotFound
-			}
-			return &struct{ Body Drop }{dropJSON(t, state)}, nil
+			return &struct{ Body Drop }{dropJSON(t, t.State(a.Now()))}, nil
 		})
 }
 
 func dropJSON(t template.Template, state template.State) Drop {
-	return Drop{ID: decimal(t.ID), ShopNumber: decimal(t.ShopNumber), ShopName: t.ShopName, Name: t.Name, Description: t.Description,
+	return Drop{ID: pipeline.Decimal(t.ID), ShopNumber: pipeline.Decimal(t.ShopNumber), ShopName: t.ShopName, Name: t.Name, Description: t.Description,
 		State: string(state), OpensAt: t.OpensAt.UTC(), ClosesAt: t.OverAt().UTC(), StockLeft: t.StockLeft(),
 		PerUserLimit: t.PerUserLimit, Discount: discountJSON(t.Spec), ClaimURL: t.ClaimURL}
 }

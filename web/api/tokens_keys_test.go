@@ -18,6 +18,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
 	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 )
 
 func ecKey(t *testing.T) *ecdsa.PrivateKey {
@@ -31,14 +32,14 @@ func ecKey(t *testing.T) *ecdsa.PrivateKey {
 
 // withKeys returns a rig that trusts the keys of server, and the options
 // applied before.
-func withKeys(t *testing.T, server *keyServer, change func(*api.TokenOptions)) *rig {
+func withKeys(t *testing.T, server *keyServer, change func(*pipeline.TokenOptions)) *rig {
 	t.Helper()
 	return newRig(t, func(d *api.Deps) {
-		o := api.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log}
+		o := pipeline.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log}
 		if change != nil {
 			change(&o)
 		}
-		tokens, err := api.NewTokens(t.Context(), o)
+		tokens, err := pipeline.NewTokens(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,8 +161,8 @@ func TestTokensOfAnIdentityProvider(t *testing.T) {
 	key := ecKey(t)
 	server := newKeyServer(t)
 	server.publish(t, map[string]any{"k": key})
-	r := withKeys(t, server, func(o *api.TokenOptions) { o.Issuer, o.Audience, o.MaxAge = "shop", "dropbell", 24*time.Hour })
-	open := withKeys(t, server, func(o *api.TokenOptions) { o.MaxAge = 24 * time.Hour })
+	r := withKeys(t, server, func(o *pipeline.TokenOptions) { o.Issuer, o.Audience, o.MaxAge = "shop", "dropbell", 24*time.Hour })
+	open := withKeys(t, server, func(o *pipeline.TokenOptions) { o.MaxAge = 24 * time.Hour })
 	type set = map[string]any
 	for name, c := range map[string]struct {
 		header, claims set
@@ -216,7 +217,7 @@ func TestTokensOfAnIdentityProvider(t *testing.T) {
 func TestAgeOfSharedSecretTokens(t *testing.T) {
 	r := newRig(t, func(d *api.Deps) {
 		var err error
-		if d.Tokens, err = api.NewTokens(t.Context(), api.TokenOptions{Secret: secret, MaxAge: 24 * time.Hour, Now: d.Now, Log: d.Log}); err != nil {
+		if d.Tokens, err = pipeline.NewTokens(t.Context(), pipeline.TokenOptions{Secret: secret, MaxAge: 24 * time.Hour, Now: d.Now, Log: d.Log}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -1,11 +1,12 @@
 package middleware
 
-// Keys returns how many keys a limiter keeps.
-func Keys(l *Limiter) (n int) {
-	for i := range l.shards {
-		n += len(l.shards[i].full)
-	}
-	return n
+// MaxKeys is how many keys a limiter keeps.
+const MaxKeys = maxKeys
+
+// Keys returns how many keys a limiter keeps now.
+func Keys(l *Limiter) int {
+	l.buckets.CleanUp()
+	return l.buckets.EstimatedSize()
 }
 
 // Bodies is the deadline of bodies with another time.

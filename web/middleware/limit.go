@@ -1,11 +1,12 @@
 package middleware
 
 import (
-	"hash/maphash"
 	"math"
 	"net/netip"
-	"sync"
 	"time"
+
+	"github.com/maypok86/otter/v2"
+	"golang.org/x/time/rate"
 )
 
 // A LimitKey is whose requests are counted together.
@@ -45,37 +46,41 @@ type Decision struct {
 	RetryAfter time.Duration
 }
 
-// A Limiter allows each key so many requests a minute, all at once if they
-// come at once, and lets the budget flow back evenly (GCRA). It counts in the
-// memory of this process and forgets keys when there are too many: it keeps
-// one client from starving the others and needs neither Redis nor a lock
-// that all requests share. Behind N web processes a client gets up to N times
-// the limit.
+// A Limiter gives each key a token bucket of its own. It counts in the memory of
+// this process, which is bounded: where there are too many keys, those that are
+// seldom used begin anew. It keeps one client from starving the others and needs
+// neither Redis nor a lock that all requests share. Behind N web processes a
+// client gets up to N times the limit.
 type Limiter struct {
-	perMinute int
-	seed      maphash.Seed
-	shards    [64]shard
+	rate    rate.Limit
+	burst   int
+	buckets *otter.Cache[LimitKey, *rate.Limiter] // nil = everything is allowed
 }
 
-type shard struct {
-	mu sync.Mutex
-	// full holds when the key's whole budget is back, in Unix nanoseconds.
-	full map[LimitKey]int64
-}
+// maxKeys bounds the memory of a limiter to some 50 MB.
+const maxKeys = 1 << 18
 
-const keysPerShard = 4096
-
-// NewLimiter returns a limiter; perMinute 0 allows everything.
+// NewLimiter returns a limiter of so many requests a minute and key, all at once
+// if they come at once; 0 allows everything.
 func NewLimiter(perMinute int) *Limiter {
-	l := &Limiter{perMinute: perMinute, seed: maphash.MakeSeed()}
-	for i := range l.shards {
-		l.shards[i].full = map[LimitKey]int64{}
+	if perMinute <= 0 {
+		return &Limiter{}
 	}
-	return l
+	return newLimiter(rate.Limit(perMinute)/60, perMinute)
+}
+
+// NewAttempts returns a limiter of burst attempts per key at once, and then one per
+// interval.
+func NewAttempts(burst int, every time.Duration) *Limiter {
+	return newLimiter(rate.Every(every), burst)
+}
+
+func newLimiter(r rate.Limit, burst int) *Limiter {
+	return &Limiter{r, burst, otter.Must(&otter.Options[LimitKey, *rate.Limiter]{MaximumSize: maxKeys})}
 }
 
 // Unlimited reports whether the limiter allows everything.
-func (l *Limiter) Unlimited() bool { return l == nil || l.perMinute <= 0 }
+func (l *Limiter) Unlimited() bool { return l.buckets == nil }
 
 // Allow counts one request of key at now and decides about it. A refused
 // request costs nothing.
@@ -83,34 +88,21 @@ func (l *Limiter) Allow(key LimitKey, now time.Time) Decision {
 	if l.Unlimited() {
 		return Decision{Allowed: true, Remaining: math.MaxInt32}
 	}
-	step, at := int64(time.Minute)/int64(l.perMinute), now.UnixNano()
-	s := &l.shards[maphash.Comparable(l.seed, key)%uint64(len(l.shards))]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	full := max(s.full[key], at)
-	d := Decision{Limit: l.perMinute}
-	if used := (full - at + step - 1) / step; used >= int64(l.perMinute) {
-		d.Reset = time.Duration(full - at)
-		d.RetryAfter = time.Duration(full - at - int64(l.perMinute-1)*step)
-		return d
+	b, known := l.buckets.GetIfPresent(key)
+	if !known {
+		b, _ = l.buckets.SetIfAbsent(key, rate.NewLimiter(l.rate, l.burst))
 	}
-	full += step
-	s.keep(key, full, at)
-	d.Allowed, d.Reset = true, time.Duration(full-at)
-	d.Remaining = l.perMinute - int((full-at+step-1)/step)
-	return d
+	allowed := b.AllowN(now, 1)
+	return l.decision(b.TokensAt(now), allowed)
 }
 
 // Return gives one counted request of key back.
-func (l *Limiter) Return(key LimitKey) {
+func (l *Limiter) Return(key LimitKey, now time.Time) {
 	if l.Unlimited() {
 		return
 	}
-	s := &l.shards[maphash.Comparable(l.seed, key)%uint64(len(l.shards))]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if full, ok := s.full[key]; ok {
-		s.full[key] = full - int64(time.Minute)/int64(l.perMinute)
+	if b, known := l.buckets.GetIfPresent(key); known {
+		b.AllowN(now, -1)
 	}
 }
 
@@ -119,37 +111,24 @@ func (l *Limiter) Look(key LimitKey, now time.Time) Decision {
 	if l.Unlimited() {
 		return Decision{Allowed: true, Remaining: math.MaxInt32}
 	}
-	step, at := int64(time.Minute)/int64(l.perMinute), now.UnixNano()
-	s := &l.shards[maphash.Comparable(l.seed, key)%uint64(len(l.shards))]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	full := max(s.full[key], at)
-	d := Decision{Limit: l.perMinute, Reset: time.Duration(full - at), Remaining: l.perMinute - int((full-at+step-1)/step)}
-	if d.Allowed = d.Remaining > 0; !d.Allowed {
-		d.RetryAfter = time.Duration(full - at - int64(l.perMinute-1)*step)
+	tokens := float64(l.burst)
+	if b, known := l.buckets.GetIfPresent(key); known {
+		tokens = b.TokensAt(now)
+	}
+	return l.decision(tokens, tokens >= 1-lost)
+}
+
+// lost is more than fractions of tokens can lose in computations.
+const lost = 1e-6
+
+// decision describes a bucket with so many tokens left.
+func (l *Limiter) decision(tokens float64, allowed bool) Decision {
+	after := func(missing float64) time.Duration {
+		return time.Duration(math.Round(missing / float64(l.rate) * float64(time.Second)))
+	}
+	d := Decision{Allowed: allowed, Limit: l.burst, Remaining: int(tokens + lost), Reset: after(float64(l.burst) - tokens)}
+	if !allowed {
+		d.RetryAfter = after(1 - tokens)
 	}
 	return d
-}
-
-func (s *shard) keep(key LimitKey, full, now int64) {
-	if _, known := s.full[key]; !known && len(s.full) >= keysPerShard {
-		s.forget(now)
-	}
-	s.full[key] = full
-}
-
-// forget drops keys with a full budget and, if that is not enough, any: under
-// such load letting somebody start anew is better than growing.
-func (s *shard) forget(now int64) {
-	for k, full := range s.full {
-		if full <= now {
-			delete(s.full, k)
-		}
-	}
-	for k := range s.full {
-		if len(s.full) < keysPerShard*7/8 {
-			return
-		}
-		delete(s.full, k)
-	}
 }

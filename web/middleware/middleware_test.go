@@ -244,12 +244,12 @@ func TestLimiter(t *testing.T) {
 func TestLimiterReturns(t *testing.T) {
 	l, at := middleware.NewLimiter(2), time.Now()
 	key := middleware.LimitKey{Kind: 'u', Low: 1}
-	l.Return(key) // of which nothing was counted
+	l.Return(key, at) // of which nothing was counted
 	for range 10 {
 		if !l.Allow(key, at).Allowed {
 			t.Fatal("what was given back is counted")
 		}
-		l.Return(key)
+		l.Return(key, at)
 	}
 	if !l.Allow(key, at).Allowed || !l.Allow(key, at).Allowed || l.Allow(key, at).Allowed {
 		t.Fatal("of two a minute not two pass")
@@ -275,8 +275,8 @@ func TestLimiterUnderFlood(t *testing.T) {
 	if l.Allow(key, at).Allowed {
 		t.Fatal("a limiter that is full does not limit any more")
 	}
-	if n := middleware.Keys(l); n > 64*4096 {
-		t.Fatalf("%d keys are kept", n)
+	if n := middleware.Keys(l); n > middleware.MaxKeys || n < middleware.MaxKeys/2 {
+		t.Fatalf("%d keys are kept, want %d at most and half of them at least", n, middleware.MaxKeys)
 	}
 }
 

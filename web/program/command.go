@@ -10,7 +10,7 @@ import (
 	"dropbell"
 	"dropbell/adapters/config"
 	"dropbell/adapters/redis"
-	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 )
 
 // Main does what args ask for, see web --help; without any it is [Run], in a
@@ -24,7 +24,7 @@ func Main(ctx context.Context, args []string, getenv func(string) string, out io
 // Prepare sets what libraries keep once per process. It comes before [Run].
 func Prepare() {
 	redis.Quiet()
-	api.StrictNames()
+	pipeline.StrictNames()
 }
 
 // Run serves until ctx ends, then finishes the requests in hand and returns.

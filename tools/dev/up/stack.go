@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"dropbell/adapters/localstack"
 	"dropbell/tools/dev/catcher"
 )
@@ -47,20 +49,29 @@ func (s *stack) start(ctx context.Context) error {
 	if err := s.settings.loadSecrets(filepath.Join(local, "secrets.env")); err != nil {
 		return err
 	}
+	// Installing waits for the network and the disk, and building for processors.
+	begin, both := errgroup.WithContext(ctx)
+	begin.Go(func() error { return s.build(both) })
+	begin.Go(func() error {
+		return inTurn(both, s.install, timed("PostgreSQL runs", s.startPostgres),
+			timed("Redis runs", s.startRedis), s.startCatcher)
+	})
+	if err := begin.Wait(); err != nil {
+		return err
+	}
 	// Ports are chosen right before they are used: building takes long enough
 	// for somebody else to take them.
-	steps := []func(context.Context) error{
-		s.startPostgres, s.startRedis, s.startCatcher, s.build, s.migrate, s.choosePorts, s.startServices, s.awaitReady,
-	}
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
-			return err
-		}
+	if err := inTurn(ctx, timed("the database is migrated", s.migrate), s.choosePorts, s.startServices, timed("web and worker are ready", s.awaitReady)); err != nil {
+		return err
 	}
 	if err := s.settings.record(); err != nil {
 		return err
 	}
-	offer, err := s.seed(ctx)
+	var offer offer
+	err := timed("the demo data is there", func(ctx context.Context) (err error) {
+		offer, err = s.seed(ctx)
+		return err
+	})(ctx)
 	if err != nil && ctx.Err() == nil {
 		// The stack itself is fine and worth keeping.
 		say("the demo data is incomplete: %v", err)
@@ -68,6 +79,45 @@ func (s *stack) start(ctx context.Context) error {
 	if ctx.Err() == nil {
 		printBlock(s.settings, offer)
 	}
+	return nil
+}
+
+// step is one thing to be done until everything runs.
+type step func(context.Context) error
+
+// inTurn does one step after the other until one fails.
+func inTurn(ctx context.Context, steps ...step) error {
+	for _, do := range steps {
+		if err := do(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// timed says how long the step took, in words for its end.
+func timed(done string, do step) step {
+	return func(ctx context.Context) error {
+		began := time.Now()
+		if err := do(ctx); err != nil {
+			return err
+		}
+		say("%s (%.1f s)", done, time.Since(began).Seconds())
+		return nil
+	}
+}
+
+// install installs what is missing of the servers that no variable names.
+// Where that fails, starting them says why.
+func (s *stack) install(ctx context.Context) error {
+	var missing []string
+	if s.settings.get("DATABASE_URL") == "" {
+		missing = append(missing, localstack.PostgresPackage)
+	}
+	if s.settings.get("REDIS_URL") == "" {
+		missing = append(missing, localstack.RedisPackage)
+	}
+	localstack.Install(ctx, os.Stdout, missing...)
 	return nil
 }
 
@@ -132,7 +182,12 @@ func (s *stack) startCatcher(context.Context) error {
 
 func (s *stack) build(ctx context.Context) error {
 	say("building web and worker …")
+	return timed("web and worker are built", s.goBuild)(ctx)
+}
+
+func (s *stack) goBuild(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary("")+"/", "./web", "./worker")
+	cmd.Env = append(os.Environ(), "GOGC=200") // of the compiler, which spends a quarter of its time on collecting otherwise
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("build web and worker: %w", err)

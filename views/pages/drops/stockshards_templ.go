@@ -22,7 +22,7 @@ type StockShards struct {
 	Reason  string // for which it was built last
 	BuiltAt time.Time
 	Ledger  gate.Ledger
-	Shelves []gate.Shelf
+	Shelves []gate.Shard
 	// Away is set if the shelves could not be looked at.
 	Away bool
 	Zone *time.Location
@@ -36,7 +36,7 @@ func (p StockShards) most() (most int64) {
 }
 
 func (p StockShards) standing() bool {
-	return !p.Away && p.State == gate.Standing && len(p.Shelves) > 0
+	return !p.Away && p.State == gate.Active && len(p.Shelves) > 0
 }
 
 // note says since when the gate stands and why it was built.
@@ -412,7 +412,7 @@ func (p StockShards) sum() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "gate.shelf_sum"), "=\u00a0"+ui.Num(ctx, p.Ledger.Shelf), p.moving(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "gate.shelf_sum"), "=\u00a0"+ui.Num(ctx, p.Ledger.OnSale), p.moving(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

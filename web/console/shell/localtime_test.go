@@ -1,9 +1,10 @@
 package shell
 
 import (
-	pageparts "dropbell/views/pages/parts"
 	"testing"
 	"time"
+
+	pageparts "dropbell/views/pages/parts"
 )
 
 func TestInstant(t *testing.T) {

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"crypto/rand"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"dropbell/domain/staff"
 	accesspages "dropbell/views/pages/access"
 	pageparts "dropbell/views/pages/parts"
+	"dropbell/views/ui"
 )
 
 // maxReason bounds what is kept of a reason, in bytes.
@@ -32,19 +34,14 @@ func (sh *Shell) Ask(w http.ResponseWriter, r *http.Request, status int, p pagep
 	return sh.Show(w, r, status, p.Page())
 }
 
-// ShownVersion returns the version of what somebody saw who takes a step. Who
-// publishes says so by the version: nobody sends off what was changed after
-// they had looked, so then one that is missing is [fault.ErrStale]. Other steps
-// are meant whatever has changed, and have none.
-func ShownVersion(r *http.Request, must bool) (int64, error) {
-	if !must {
-		return 0, nil
-	}
+// ShownVersion returns the version of what a form was about; 0 if the form does
+// not say.
+func ShownVersion(r *http.Request) int64 {
 	version, err := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	if err != nil || version <= 0 {
-		return 0, fault.ErrStale
+	if err != nil {
+		return 0
 	}
-	return version, nil
+	return version
 }
 
 // ConfirmedAt stores in the session when the member last proved who they are;
@@ -124,4 +121,31 @@ func RequestKey(r *http.Request) string {
 		return key
 	}
 	return rand.Text()
+}
+
+// AskStep asks whether a step is meant, or says that it is not possible: a
+// confirmation with nothing to submit is sent with status 409.
+func (sh *Shell) AskStep(w http.ResponseWriter, r *http.Request, p pageparts.Confirmation) error {
+	status := http.StatusOK
+	if p.Submit == "" {
+		status = http.StatusConflict
+	}
+	return sh.Ask(w, r, status, p)
+}
+
+// StepRefused asks once more and says why the step was not possible; label names
+// the fields that the cause is about.
+func (sh *Shell) StepRefused(w http.ResponseWriter, r *http.Request, p pageparts.Confirmation, cause error, label func(context.Context, string) string) error {
+	p.Reason = Reason(r)
+	if p.Submit != "" { // else it says so itself
+		p.Error = ui.FaultText(r.Context(), cause)
+	}
+	for _, f := range FieldsOf(cause) {
+		p.Error = label(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+	}
+	status := http.StatusConflict
+	if fault.KindOf(cause) == fault.Invalid {
+		status = http.StatusUnprocessableEntity
+	}
+	return sh.Ask(w, r, status, p)
 }

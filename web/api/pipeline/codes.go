@@ -1,0 +1,137 @@
+package pipeline
+
+import (
+	"net/http"
+
+	"dropbell/domain/fault"
+)
+
+// Faults of the protocol itself; those of the rules live beside their rules.
+var (
+	ErrMalformed     = fault.New(fault.Invalid, "malformed_json", "the body is not valid JSON in UTF-8")
+	errNoRoute       = fault.New(fault.NotFound, "not_found", "there is nothing at this address")
+	errMethod        = fault.New(fault.Invalid, "method_not_allowed", "this address does not take this method; see the Allow header")
+	errTooLarge      = fault.New(fault.Invalid, "too_large", "the body is larger than 1 MiB")
+	ErrMediaType     = fault.New(fault.Invalid, "unsupported_media_type", "send the body as application/json")
+	ErrTimeout       = fault.New(fault.Invalid, "request_timeout", "the body did not arrive in time")
+	ErrPrecondition  = fault.New(fault.Invalid, "precondition_required", "send If-Match with the version your change is based on")
+	ErrRateLimited   = fault.New(fault.Throttled, "rate_limited", "too many requests")
+	errKeyConflict   = fault.New(fault.Invalid, "idempotency_conflict", "this Idempotency-Key was used for another request")
+	errKeyInProgress = fault.New(fault.Conflict, "idempotency_in_progress", "the first request with this Idempotency-Key is still being answered")
+	errOverloaded    = fault.New(fault.Unavailable, "overloaded", "this cannot be answered right now; try again, with the same Idempotency-Key if one was sent")
+	errTooMany       = fault.New(fault.Unavailable, "overloaded", "too many requests are being served; try again")
+	errInternal      = fault.New(0, "internal", "something went wrong here; quote the request id when you report it")
+)
+
+// A code is one row of the table that decides what a fault is on the wire.
+type code struct {
+	Code    string
+	Status  int
+	Meaning string
+}
+
+// codes lists every code an answer can carry. The document, the readable
+// page and the status line are all made from it.
+var codes = []code{
+	{"malformed_json", http.StatusBadRequest, "The body is missing, not JSON, or not UTF-8."},
+	{"unauthenticated", http.StatusUnauthorized, "No valid token or key was sent, or no user was named."},
+	{"forbidden", http.StatusForbidden, "The caller is known and may not do this."},
+	{"not_found", http.StatusNotFound, "There is nothing at this address."},
+	{"template_not_found", http.StatusNotFound, "There is no such template, or it is a draft."},
+	{"code_batch_not_found", http.StatusNotFound, "There is no such batch of redeem codes."},
+	{"no_codes", http.StatusNotFound, "The template has no redeem codes to export."},
+	{"claim_not_found", http.StatusNotFound, "The user has made no such claim."},
+	{"campaign_not_found", http.StatusNotFound, "There is no such campaign."},
+	{"recipient_not_found", http.StatusNotFound, "The user is not in the campaign's audience, or it has not been cut yet."},
+	{"not_reserved", http.StatusNotFound, "The user has no such reminder."},
+	{"job_not_found", http.StatusNotFound, "There is no such job, or it is none of the caller's."},
+	{"coupon_not_found", http.StatusNotFound, "There is no such coupon, or it is another user's."},
+	{"user_not_found", http.StatusNotFound, "Nothing is known about the user."},
+	{"erasure_not_found", http.StatusNotFound, "The user was not erased."},
+	{"segment_not_found", http.StatusNotFound, "There is no such segment or list."},
+	{"method_not_allowed", http.StatusMethodNotAllowed, "The address exists and does not take this method."},
+	{"request_timeout", http.StatusRequestTimeout, "The body did not arrive in time."},
+	{"already_reserved", http.StatusConflict, "At least one of the reminders is reserved already; nothing was stored."},
+	{"already_due", http.StatusConflict, "At least one of the reminders is due already; nothing was changed."},
+	{"drop_opened", http.StatusConflict, "The drop has opened."},
+	{"coupon_not_usable", http.StatusConflict, "The coupon's state, its rule, or what became of the order's lock forbids this; detail says which."},
+	{"code_used", http.StatusConflict, "The redeem code was used before."},
+	{"not_by_code", http.StatusConflict, "Coupons of the template are not obtained by code."},
+	{"codes_not_configured", http.StatusConflict, "The server has no key for redeem codes."},
+	{"codes_not_ready", http.StatusConflict, "Redeem codes are still being generated; look again in a moment."},
+	{"codes_revoked", http.StatusConflict, "The redeem codes were revoked."},
+	{"codes_exhausted", http.StatusConflict, "There are not enough serial numbers left for so many codes."},
+	{"code_key_missing", http.StatusConflict, "The key that the codes were made with is missing or has changed."},
+	{"template_not_open", http.StatusConflict, "The template is closed, cancelled or paused, or its coupons are obtained in another way."},
+	{"not_started", http.StatusConflict, "The drop has not opened yet."},
+	{"ended", http.StatusConflict, "The drop has ended."},
+	{"sold_out", http.StatusConflict, "All coupons are gone."},
+	{"limit_reached", http.StatusConflict, "The user has as many of these coupons as one person may have."},
+	{"invalid_transition", http.StatusConflict, "The state of the template or campaign does not allow this."},
+	{"approval_required", http.StatusConflict, "The campaign reaches more people than one person may send to alone; somebody else has to publish it."},
+	{"approval_lapsed", http.StatusConflict, "The campaign, or the rule of its segment, is not what approval was asked for any more; look at it again and ask anew."},
+	{"approval_not_asked", http.StatusConflict, "Nobody is waiting for approval of this campaign."},
+	{"already_published", http.StatusConflict, "A campaign with this name, creator, start and end was published within the last 30 minutes."},
+	{"stock_below_issued", http.StatusConflict, "Stock cannot be lower than what is issued, nor be lowered behind the gate."},
+	{"list_incomplete", http.StatusConflict, "A file of the list is still being read; publish the campaign when that is done."},
+	{"user_erased", http.StatusConflict, "The user was erased, and nothing about them is stored until DELETE /admin/users/{id}/erasure."},
+	{"list_in_use", http.StatusConflict, "A campaign that was published, or waits for approval, is for the list; nobody can be added until its audience is read."},
+	{"segment_in_use", http.StatusConflict, "A campaign that has not ended uses the segment."},
+	{"segment_is_list", http.StatusConflict, "The segment is a list: its members come from files."},
+	{"segment_is_rules", http.StatusConflict, "The segment is no list: its members come from rules."},
+	{"stale_version", http.StatusConflict, "Somebody changed it in the meantime: load it again and repeat the change."},
+	{"idempotency_in_progress", http.StatusConflict, "The first request with this Idempotency-Key is still being answered."},
+	{"too_large", http.StatusRequestEntityTooLarge, "The body is larger than 1 MiB."},
+	{"upload_too_large", http.StatusRequestEntityTooLarge, "The file is larger than its limit."},
+	{"unsupported_media_type", http.StatusUnsupportedMediaType, "The body is not sent as application/json."},
+	{"invalid_request", http.StatusUnprocessableEntity, "The request breaks at least one rule; errors lists each one."},
+	{"code_invalid", http.StatusUnprocessableEntity, "The redeem code was mistyped or made up, or its batch was revoked."},
+	{"channel_unavailable", http.StatusUnprocessableEntity, "The channel does not exist or has no sender."},
+	{"idempotency_conflict", http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request."},
+	{"precondition_required", http.StatusPreconditionRequired, "If-Match is missing."},
+	{"rate_limited", http.StatusTooManyRequests, "Too many requests; Retry-After says when to come back."},
+	{"internal", http.StatusInternalServerError, "A defect of Dropbell; quote the request id."},
+	{"estimate_unavailable", http.StatusServiceUnavailable, "This could not be estimated quickly."},
+	{"overloaded", http.StatusServiceUnavailable, "Something needed is down or busy; try again after Retry-After."},
+}
+
+// kinds says what a fault is on the wire whose code has no row of its own,
+// so that a new rule answers sensibly before it is documented.
+var kinds = map[fault.Kind]int{
+	fault.Invalid:         http.StatusUnprocessableEntity,
+	fault.NotFound:        http.StatusNotFound,
+	fault.Conflict:        http.StatusConflict,
+	fault.Denied:          http.StatusForbidden,
+	fault.Unauthenticated: http.StatusUnauthorized,
+	fault.Throttled:       http.StatusTooManyRequests,
+	fault.Unavailable:     http.StatusServiceUnavailable,
+}
+
+func statusOf(kind fault.Kind, name string) int {
+	for _, c := range codes {
+		if c.Code == name {
+			return c.Status
+		}
+	}
+	if status, ok := kinds[kind]; ok {
+		return status
+	}
+	return http.StatusInternalServerError
+}
+
+// codeOf names a refusal that was found before any rule was asked.
+func codeOf(status int) *fault.Fault {
+	switch status {
+	case http.StatusBadRequest:
+		return ErrMalformed
+	case http.StatusRequestTimeout:
+		return ErrTimeout
+	case http.StatusRequestEntityTooLarge:
+		return errTooLarge
+	case http.StatusUnsupportedMediaType:
+		return ErrMediaType
+	case http.StatusUnprocessableEntity:
+		return fault.ErrInvalid
+	}
+	return errInternal
+}

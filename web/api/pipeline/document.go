@@ -1,0 +1,190 @@
+package pipeline
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Version is the version of the contract.
+const Version = "1.0.0"
+
+func config(publicURL string) huma.Config {
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	return huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{Title: "Dropbell API", Version: Version,
+				Description: "Reminders of coupon drops. Ids are decimal strings, instants are RFC 3339 in UTC, errors are " +
+					"application/problem+json (RFC 9457) with a stable code. Unknown fields are refused."},
+			Servers: []*huma.Server{{URL: strings.TrimRight(publicURL, "/") + "/api/v1"}},
+			Tags: []*huma.Tag{
+				{Name: TagUsers, Description: "Called by the shop's app with the user's token, or by the shop's services with a key that acts as the user."},
+				{Name: TagPayment, Description: "Called by the payment service with a key that has the scope payment: try, confirm, cancel, and refund."},
+				{Name: TagStaff, Description: "Called with a service key; the same rules hold as in the console."},
+			},
+			Components: &huma.Components{
+				Schemas: registry,
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					"userToken": {Type: "http", Scheme: "bearer", BearerFormat: "JWT",
+						Description: "A token of the shop whose sub is the user's id in decimal and which has an exp."},
+					"serviceKey": {Type: "http", Scheme: "bearer",
+						Description: "A service key, dbk_…, with the scopes it needs: act-as-user with X-User-ID for the calls of end users, " +
+							"payment for those of payment, read or admin for those of staff."},
+				},
+			},
+		},
+		Formats:       map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
+		DefaultFormat: "application/json",
+		Transformers:  []huma.Transformer{transform},
+	}
+}
+
+// Finish fixes the document when all operations are known. forReading are
+// changes of what only readers of the document see.
+func (pl *Pipeline) Finish(forReading ...func(*huma.OpenAPI) (undo func())) {
+	doc := pl.huma.OpenAPI()
+	schemas := doc.Components.Schemas.Map()
+	// huma registers its own error types, which never go out.
+	delete(schemas, "ErrorModel")
+	delete(schemas, "ErrorDetail")
+	list := make([]any, len(codes))
+	for i, c := range codes {
+		list[i] = c.Code
+	}
+	schemas["Problem"].Properties["code"].Enum = list
+	for _, path := range doc.Paths {
+		for _, op := range []*huma.Operation{path.Get, path.Post, path.Put, path.Patch, path.Delete} {
+			if op != nil {
+				finishAnswers(op)
+			}
+		}
+	}
+	defer pl.forReaders(forReading)()
+	spec, err := json.MarshalIndent(doc, "", " ")
+	if err != nil {
+		panic(err) // the document is made of constants
+	}
+	pl.spec = spec
+}
+
+// forReaders changes what only readers of the document see, until the function
+// it returns is called. huma judges requests by the same schemas, and would
+// judge or complete them differently.
+func (pl *Pipeline) forReaders(changes []func(*huma.OpenAPI) (undo func())) (undo func()) {
+	doc := pl.huma.OpenAPI()
+	undos := []func(){sayNull(doc.Components.Schemas)}
+	for _, schema := range doc.Components.Schemas.Map() {
+		for name, p := range schema.Properties {
+			if p.Default == nil {
+				continue
+			}
+			// Generators of clients take a field with a default for one that is
+			// always there, and demand it in requests.
+			said := *p
+			said.Default = nil
+			said.Description = strings.TrimSpace(fmt.Sprintf("%s %v if left out.", p.Description, p.Default))
+			schema.Properties[name] = &said
+			undos = append(undos, func() { schema.Properties[name] = p })
+		}
+	}
+	for _, change := range changes {
+		undos = append(undos, change(doc))
+	}
+	return func() {
+		for _, u := range slices.Backward(undos) {
+			u()
+		}
+	}
+}
+
+// sayNull makes fields that hold another schema, or null, say so, until the
+// function it returns is called: huma overlooks a null of a field that is not
+// required, and judges the field better by the schema itself.
+func sayNull(registry huma.Registry) (undo func()) {
+	var undos []func()
+	for name, schema := range registry.Map() {
+		of := registry.TypeFromRef("#/components/schemas/" + name)
+		if of == nil || of.Kind() != reflect.Struct {
+			continue
+		}
+		for _, f := range reflect.VisibleFields(of) {
+			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			held := schema.Properties[key]
+			if held == nil || !strings.HasPrefix(f.Type.Name(), "Optional[") {
+				continue
+			}
+			orNull := orNull(held)
+			if orNull == held {
+				continue
+			}
+			schema.Properties[key] = orNull
+			undos = append(undos, func() { schema.Properties[key] = held })
+		}
+	}
+	return func() {
+		for _, u := range undos {
+			u()
+		}
+	}
+}
+
+// orNull returns a schema that takes null too, unless only certain values are
+// taken. A schema with a type says so by the type already.
+func orNull(held *huma.Schema) *huma.Schema {
+	null := &huma.Schema{Type: "null"}
+	switch {
+	case held.Ref != "":
+		return &huma.Schema{AnyOf: []*huma.Schema{{Ref: held.Ref}, null}, Description: held.Description}
+	case len(held.OneOf) > 0:
+		said := *held
+		said.OneOf = append(slices.Clone(held.OneOf), null)
+		return &said
+	case len(held.Enum) > 0 && held.Nullable:
+		said := *held
+		said.Nullable = false // null is none of its values
+		return &said
+	}
+	return held
+}
+
+// finishAnswers gives answers of success that differ only in their status the
+// body of the usual one, and all of them the headers that tell how many
+// requests are left.
+func finishAnswers(op *huma.Operation) {
+	usual := op.Responses[strconv.Itoa(cmp.Or(op.DefaultStatus, http.StatusOK))]
+	for status, answer := range op.Responses {
+		if status[0] != '2' || usual == nil {
+			continue
+		}
+		if answer.Content == nil && status != strconv.Itoa(http.StatusNoContent) {
+			answer.Content = usual.Content
+		}
+		if answer.Headers == nil {
+			answer.Headers = map[string]*huma.Param{}
+		}
+		for name, text := range map[string]string{"RateLimit-Limit": "Requests a minute.", "RateLimit-Remaining": "What is left of them.",
+			"RateLimit-Reset": "Seconds until all of them are there again."} {
+			answer.Headers[name] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeInteger}, Description: text + " Absent where requests are not counted."}
+		}
+	}
+}
+
+// OpenAPI returns the document in JSON.
+func (pl *Pipeline) OpenAPI() []byte { return pl.spec }
+
+// ServeOpenAPI serves the document; mount it at /openapi.json.
+func (pl *Pipeline) ServeOpenAPI(w http.ResponseWriter, _ *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "application/openapi+json")
+	h.Set("Cache-Control", "public, max-age=300")
+	h.Set("Access-Control-Allow-Origin", "*") // it is public; tools load it from elsewhere
+	_, _ = w.Write(pl.spec)                   // the client may be gone
+}

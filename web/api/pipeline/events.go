@@ -1,0 +1,76 @@
+package pipeline
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/web/middleware"
+	"dropbell/web/security"
+)
+
+// noteRefusal tells the security log of credentials that were refused and of
+// callers who asked for something they may not have. operation is method and
+// path pattern.
+func (pl *Pipeline) noteRefusal(r *http.Request, operation string, err error) {
+	if pl.deps.Security == nil {
+		return
+	}
+	o := security.Occurrence{Actor: security.Unknown(), Detail: operation}
+	c := CallerOf(r.Context())
+	credential := r.Header.Get("Authorization")
+	known := c.Key != nil || c.User != 0
+	switch {
+	case fault.KindOf(err) == fault.Denied:
+		o.Event = security.AccessDenied
+		if c.Key != nil {
+			o.Actor = c.Key.Actor()
+		}
+	case credential == "" || known:
+		return
+	case fault.KindOf(err) == fault.Unauthenticated, errors.Is(err, ErrRateLimited):
+		o.Event, o.Detail = security.KeyRefused, ""
+		if _, token, _ := strings.Cut(credential, " "); looksLikeToken(strings.TrimSpace(token)) {
+			o.Event = security.TokenRefused
+		}
+	default:
+		return
+	}
+	pl.note(r, o)
+}
+
+// noteActing tells the security log that a service key changes something in the
+// name of a user.
+func (pl *Pipeline) noteActing(r *http.Request, operation string) {
+	c := CallerOf(r.Context())
+	if pl.deps.Security == nil || c.Key == nil || c.User == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return
+	}
+	pl.note(r, security.Occurrence{Event: security.ActedAsUser, Actor: c.Key.Actor(), Detail: operation})
+}
+
+func (pl *Pipeline) note(r *http.Request, o security.Occurrence) {
+	o.Address, o.RequestID = addressOf(r), middleware.From(r.Context()).ID
+	pl.deps.Security.Note(o)
+}
+
+// addressOf returns the client's address, empty = unknown.
+func addressOf(r *http.Request) string {
+	if ip := clientOf(r); ip.IsValid() {
+		return ip.String()
+	}
+	return ""
+}
+
+// fromStaff gives the audit entries of a request of staff its address and id.
+// told, at the end of the request, tells the security log what was changed.
+func (pl *Pipeline) fromStaff(q *middleware.Request, r *http.Request) (_ *http.Request, told func()) {
+	from := &staff.Origin{Address: addressOf(r), RequestID: q.ID}
+	return r.WithContext(staff.WithOrigin(r.Context(), from)), func() {
+		if q.Status() < http.StatusBadRequest {
+			pl.deps.Security.Changed(from)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package pipeline
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2/validation"
+)
+
+// idPattern is what ids look like; the range is checked when they are read.
+const idPattern = `^[1-9][0-9]{0,18}$`
+
+// zeroPattern is idPattern where 0 stands for none.
+const zeroPattern = `^(0|[1-9][0-9]{0,18})$`
+
+// The same in words. Ids in bodies are strings: JavaScript cannot hold 63 bits.
+const (
+	IDInBody    = `must be a positive whole number below 2^63 in quotes, such as "17"`
+	idElsewhere = "must be a positive whole number below 2^63, such as 17"
+	zeroOrID    = "must be 0 or a positive whole number below 2^63, such as 17"
+)
+
+// idRule says what the id at a place must be.
+func idRule(place string) string {
+	if strings.HasPrefix(place, "body") {
+		return IDInBody
+	}
+	return idElsewhere
+}
+
+// idMessages are what huma says of a text that is no id: the pattern.
+var (
+	notAnID   = fmt.Sprintf(validation.MsgExpectedMatchPattern, idPattern)
+	notZeroOr = fmt.Sprintf(validation.MsgExpectedMatchPattern, zeroPattern)
+)
+
+// ParseID reads what the schema has matched with [idPattern].
+func ParseID(place, s string) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n <= 0 {
+		return 0, Refused(place, "%s", idRule(place))
+	}
+	return n, nil
+}
+
+func Decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,205 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/staff"
+	"dropbell/web/middleware"
+)
+
+const (
+	IdempotencyHeader = "Idempotency-Key"
+	ReplayedHeader    = "Idempotency-Replayed"
+	// attemptLease is how long an attempt at a request may be silent before a
+	// repetition takes its place: its process has died. A living one renews it.
+	attemptLease = 5 * time.Second
+	renewEvery   = attemptLease / 4
+)
+
+// attempt says which try of a request with an idempotency key this is.
+type attempt struct {
+	request postgres.IdempotencyRequest
+	again   bool
+}
+
+type attemptKey struct{}
+
+// Recovering reports whether an earlier attempt at this very request began
+// and never got its answer stored: it may have had its effect, and a refusal
+// that only says so is to be answered like the success it was.
+func Recovering(ctx context.Context) bool {
+	a, _ := ctx.Value(attemptKey{}).(attempt)
+	return a.again
+}
+
+// RequestKey names the request for stores that make creation repeatable;
+// empty without an idempotency key.
+func RequestKey(ctx context.Context) string {
+	a, ok := ctx.Value(attemptKey{}).(attempt)
+	if !ok {
+		return ""
+	}
+	h := sha256.Sum256([]byte(a.request.Actor + "\n" + a.request.Key))
+	return "api:" + base64.RawURLEncoding.EncodeToString(h[:])
+}
+
+// once answers a request that carries an idempotency key: from memory if it
+// was answered before, else by carrying it out and keeping the answer.
+func (pl *Pipeline) once(w http.ResponseWriter, r *http.Request, body []byte, next http.HandlerFunc) {
+	key := r.Header.Get(IdempotencyHeader)
+	if !Printable(key) {
+		pl.Problem(r.Context(), Refused("header."+IdempotencyHeader, BadKey)).Write(w)
+		return
+	}
+	q := postgres.IdempotencyRequest{Actor: CallerOf(r.Context()).scope(), Key: key, Hash: fingerprint(r, body)}
+	found, err := pl.deps.Idempotency.Begin(r.Context(), q, attemptLease)
+	q.Attempt = found.Attempt
+	switch {
+	case err != nil:
+		pl.Problem(r.Context(), err).Write(w)
+	case found.Conflict:
+		pl.Problem(r.Context(), errKeyConflict).Write(w)
+	case found.Busy:
+		pl.Problem(r.Context(), errKeyInProgress).Write(w)
+	case found.Answered:
+		replay(w, found)
+	default:
+		pl.carryOut(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, attempt{q, found.Again})), next)
+	}
+}
+
+const BadKey = "must be 1 to 255 printable ASCII characters"
+
+func Printable(key string) bool {
+	if key == "" || len(key) > 255 {
+		return false
+	}
+	for i := range len(key) {
+		if key[i] < 0x20 || key[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}
+
+// fingerprint tells requests apart that share a key by mistake.
+func fingerprint(r *http.Request, body []byte) []byte {
+	h := sha256.New()
+	for _, s := range []string{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("If-Match")} {
+		h.Write([]byte(s))
+		h.Write([]byte{0})
+	}
+	h.Write(body)
+	return h.Sum(nil)
+}
+
+func replay(w http.ResponseWriter, found postgres.Recorded) {
+	h := w.Header()
+	for name, values := range found.Header {
+		h[name] = values
+	}
+	h.Set(ReplayedHeader, "true")
+	w.WriteHeader(found.Status)
+	_, _ = w.Write(found.Body) // the client may be gone
+}
+
+// carryOut runs the request and stores the answer before sending it. An
+// answer that says "later" is not kept; neither is one cut short by a panic.
+// If this attempt was thought dead, another one's answer counts, and this
+// client is told to ask for it.
+func (pl *Pipeline) carryOut(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+	q := r.Context().Value(attemptKey{}).(attempt).request
+	rec := &recording{header: http.Header{}, status: http.StatusOK}
+	r, settle := pl.hold(r, q)
+	ended := false
+	defer func() {
+		settle()
+		if !ended {
+			_ = pl.end(r, func(ctx context.Context) error { return pl.deps.Idempotency.Fail(ctx, q) })
+		}
+	}()
+	next(rec, r)
+	ended = true
+	err := pl.end(r, func(ctx context.Context) error {
+		if rec.status >= 500 || rec.status == http.StatusTooManyRequests {
+			return pl.deps.Idempotency.Fail(ctx, q)
+		}
+		return pl.deps.Idempotency.Finish(ctx, q, postgres.Recorded{Status: rec.status, Header: rec.header, Body: rec.body.Bytes()})
+	})
+	if errors.Is(err, postgres.ErrAttemptLost) {
+		pl.Problem(r.Context(), errKeyInProgress).Write(w)
+		return
+	}
+	h := w.Header()
+	for name, values := range rec.header {
+		h[name] = values
+	}
+	w.WriteHeader(rec.status)
+	_, _ = w.Write(rec.body.Bytes()) // the client may be gone
+}
+
+// hold renews the attempt's lease until settle is called, and cancels the
+// request if the lease is lost all the same. Few requests last long enough
+// for a renewal, so it costs a timer.
+func (pl *Pipeline) hold(r *http.Request, q postgres.IdempotencyRequest) (held *http.Request, settle func()) {
+	ctx, cancel := context.WithCancel(r.Context())
+	timer := time.AfterFunc(renewEvery, func() {
+		tick := time.NewTicker(renewEvery)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			// What fails for another reason may work the next time.
+			if err := pl.deps.Idempotency.Renew(ctx, q, attemptLease); errors.Is(err, postgres.ErrAttemptLost) {
+				cancel()
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	return r.WithContext(ctx), func() { timer.Stop(); cancel() }
+}
+
+// end outlives a client that has hung up. If it fails, the answer goes out all
+// the same: the change is made, and a repetition recovers it.
+func (pl *Pipeline) end(r *http.Request, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), pl.endTimeout(r.Context()))
+	defer cancel()
+	err := do(ctx)
+	if err != nil {
+		pl.log.WarnContext(ctx, "cannot store the outcome of an idempotent request",
+			"request_id", middleware.From(r.Context()).ID, "err", err)
+	}
+	return err
+}
+
+// endTimeout is how long the client's answer waits for the outcome to be stored.
+func (pl *Pipeline) endTimeout(ctx context.Context) time.Duration {
+	if c := CallerOf(ctx); c.Key != nil && c.Key.Has(staff.ScopeAdmin) {
+		return 5 * time.Second
+	}
+	return pl.callTimeout()
+}
+
+// recording keeps an answer instead of sending it.
+type recording struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header is part of [http.ResponseWriter].
+func (r *recording) Header() http.Header { return r.header }
+
+// WriteHeader is part of [http.ResponseWriter].
+func (r *recording) WriteHeader(status int) { r.status = status }
+
+// Write is part of [http.ResponseWriter].
+func (r *recording) Write(b []byte) (int, error) { return r.body.Write(b) }

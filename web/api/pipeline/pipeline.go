@@ -1,0 +1,162 @@
+// Package pipeline is what every request of the JSON API goes through, whatever
+// it is about: who calls and whether they may, limits, deadlines, idempotency
+// keys, strict JSON, problem details, and the OpenAPI document that is made from
+// the operations. It knows none of the resources: they are registered with it.
+package pipeline
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-chi/chi/v5"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/staff"
+	"dropbell/web/middleware"
+	"dropbell/web/security"
+)
+
+// Keys keeps service keys.
+type Keys interface {
+	// Key returns the key whose secret has this hash, or [staff.ErrKeyNotFound].
+	Key(ctx context.Context, hash []byte) (staff.Key, error)
+	// TouchKey records that the key was used now.
+	TouchKey(ctx context.Context, id int64) error
+}
+
+// Idempotency keeps answers by key; see [postgres.Idempotency].
+type Idempotency interface {
+	Begin(ctx context.Context, r postgres.IdempotencyRequest, lease time.Duration) (postgres.Recorded, error)
+	Renew(ctx context.Context, r postgres.IdempotencyRequest, lease time.Duration) error
+	Finish(ctx context.Context, r postgres.IdempotencyRequest, a postgres.Recorded) error
+	Fail(ctx context.Context, r postgres.IdempotencyRequest) error
+}
+
+// Deps is what every request needs, whatever it is about. All fields are
+// required but those that say otherwise.
+type Deps struct {
+	Keys        Keys
+	Tokens      *Tokens // nil = no end user tokens are accepted
+	Idempotency Idempotency
+	Now         func() time.Time
+	Log         *slog.Logger // nil = slog.Default()
+	// UserLimit and KeyLimit are requests per minute and caller, 0 = any
+	// number. Callers without credentials are counted by address, like users.
+	UserLimit int
+	KeyLimit  int
+	// RequestTimeout is how long an end user waits at most; 0 = 2 s.
+	RequestTimeout time.Duration
+	// Budget bounds the requests of end users and payment that are served at a
+	// time, StaffBudget those of staff; nil = without bound.
+	Budget, StaffBudget *middleware.Budget
+	// Security is told of refusals, of changes of access and of what service keys
+	// change in the name of users; nil = of nothing.
+	Security *security.Log
+	// PublicURL is the address at which clients reach this server, such as
+	// https://drops.example.com; empty = whatever they used.
+	PublicURL string
+}
+
+// Pipeline serves operations. [New] makes it, [Register] adds an operation,
+// and [Pipeline.Finish] is called after the last one.
+type Pipeline struct {
+	deps   Deps
+	mux    *chi.Mux
+	huma   huma.API
+	log    *slog.Logger
+	keys   *keyring
+	users  *middleware.Limiter
+	keyed  *middleware.Limiter
+	failed *middleware.Limiter
+
+	spec []byte
+}
+
+// Limits of every request but streams.
+const (
+	maxBody     = 1 << 20
+	bodyTimeout = 10 * time.Second
+	// failuresPerMinute bounds guessing keys and tokens, per address.
+	failuresPerMinute = 60
+)
+
+// New returns a pipeline without operations.
+func New(d Deps) *Pipeline {
+	pl := &Pipeline{deps: d, mux: chi.NewMux(), log: d.Log,
+		users: middleware.NewLimiter(d.UserLimit), keyed: middleware.NewLimiter(d.KeyLimit),
+		failed: middleware.NewLimiter(failuresPerMinute)}
+	if pl.log == nil {
+		pl.log = slog.Default()
+	}
+	pl.keys = newKeyring(d.Keys, d.Now, pl.log)
+	pl.mux.Use(pl.head)
+	pl.mux.NotFound(pl.NotFound)
+	pl.mux.MethodNotAllowed(pl.MethodNotAllowed)
+	pl.huma = huma.NewAPI(config(d.PublicURL), adapter{pl})
+	return pl
+}
+
+// ServeHTTP answers a request below the mount point.
+func (pl *Pipeline) ServeHTTP(w http.ResponseWriter, r *http.Request) { pl.mux.ServeHTTP(w, r) }
+
+// head serves HEAD like GET. The middleware of chi asks the root router, which
+// takes every method of what is mounted.
+func (pl *Pipeline) head(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rc := chi.RouteContext(r.Context()); r.Method == http.MethodHead && rc != nil {
+			rc.RouteMethod = http.MethodGet
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// NotFound answers requests for addresses that do not exist; for root routers
+// as well.
+func (pl *Pipeline) NotFound(w http.ResponseWriter, r *http.Request) {
+	_, r = middleware.Ensure(r)
+	pl.Problem(r.Context(), errNoRoute).Write(w)
+}
+
+// MethodNotAllowed answers requests with a method that an address does not
+// take; for root routers as well.
+func (pl *Pipeline) MethodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	_, r = middleware.Ensure(r)
+	path := r.URL.Path
+	if rc := chi.RouteContext(r.Context()); rc != nil && rc.RoutePath != "" {
+		path = rc.RoutePath
+	}
+	// Root routers ask for unknown methods before they find what is mounted.
+	path = strings.TrimPrefix(path, "/api/v1")
+	var allowed []string
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if pl.mux.Match(chi.NewRouteContext(), m, path) {
+			allowed = append(allowed, m)
+		}
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	pl.Problem(r.Context(), errMethod).Write(w)
+}
+
+// Register adds an operation whose errors are turned into problems.
+func Register[I, O any](pl *Pipeline, op huma.Operation, do func(context.Context, *I) (*O, error)) {
+	huma.Register(pl.huma, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := do(ctx, in)
+		if err != nil {
+			return nil, pl.Problem(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+// Schemas are those of the document.
+func (pl *Pipeline) Schemas() huma.Registry { return pl.huma.OpenAPI().Components.Schemas }
+
+// Routes are those of the operations.
+func (pl *Pipeline) Routes() chi.Routes { return pl.mux }
+
+// Logger is the one of the dependencies, or the default.
+func (pl *Pipeline) Logger() *slog.Logger { return pl.log }

@@ -1,0 +1,46 @@
+package pipeline
+
+import (
+	"net/http"
+)
+
+var JSONType = []string{"application/json"}
+
+// plainJSON reports whether the body is said to be what a quick request has;
+// the general way judges everything else.
+func plainJSON(h http.Header) bool {
+	kinds := h["Content-Type"]
+	return len(kinds) == 1 && (kinds[0] == "application/json" || kinds[0] == "application/json; charset=utf-8")
+}
+
+// quickly is the whole life of a quick request after it was admitted.
+func (pl *Pipeline) quickly(w http.ResponseWriter, r *http.Request, t Traits, next http.HandlerFunc) {
+	b := bodies.Get().(*body)
+	defer b.free()
+	if err := b.read(w, r); err != nil {
+		pl.Problem(r.Context(), err).Write(w)
+		return
+	}
+	r, cancel := pl.timed(r, t)
+	defer cancel()
+	if len(r.Header[IdempotencyHeader]) > 0 && !t.OwnKeys {
+		if err := t.judge(r, b.buf.Bytes()); err != nil {
+			pl.Problem(r.Context(), err).Write(w)
+			return
+		}
+		pl.once(w, r, b.buf.Bytes(), func(w http.ResponseWriter, r *http.Request) {
+			if !t.Quick(w, r, b.buf.Bytes()) {
+				next(w, r)
+			}
+		})
+		return
+	}
+	if t.Quick(w, r, b.buf.Bytes()) {
+		return
+	}
+	if err := t.judge(r, b.buf.Bytes()); err != nil {
+		pl.Problem(r.Context(), err).Write(w)
+		return
+	}
+	next(w, r)
+}
